@@ -1,0 +1,117 @@
+#pragma once
+
+#include <weir/detail/registry.hpp>
+#include <weir/time.hpp>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/execution.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/prefer.hpp>
+#include <boost/asio/query.hpp>
+#include <boost/asio/require.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace weir::detail {
+
+/// `ex` as an executor that never runs a function before `execute` returns.
+template <class Executor>
+[[nodiscard]] auto never_blocking(Executor const& ex) {
+    return boost::asio::require(ex, boost::asio::execution::blocking.never);
+}
+
+/// `ex` as an executor that keeps its context running for as long as it exists.
+template <class Executor>
+[[nodiscard]] auto tracked(Executor const& ex) {
+    return boost::asio::prefer(ex, boost::asio::execution::outstanding_work.tracked);
+}
+
+/// What a core runs on: an Asio executor and timer.
+template <class Executor, class Timer>
+class asio_host {
+public:
+    using mutex_type = std::mutex;
+    using executor_type = Executor;
+    using clock_type = typename Timer::clock_type;
+
+    explicit asio_host(Executor const& ex)
+        : executor_(ex), poster_(never_blocking(ex)), timer_(ex) {}
+
+    [[nodiscard]] static time_point now() noexcept {
+        return time_point(
+            std::chrono::duration_cast<duration>(clock_type::now().time_since_epoch()));
+    }
+
+    [[nodiscard]] Executor const& executor() const noexcept { return executor_; }
+
+    void attach(std::weak_ptr<mortal> who) {
+        auto& context = boost::asio::query(executor_, boost::asio::execution::context);
+        entry_ = std::make_unique<registry::entry>(context, std::move(who));
+    }
+
+    template <class Core>
+    void post(std::shared_ptr<Core> core) {
+        poster_.execute(message<Core>(std::move(core)));
+    }
+
+    template <class Core>
+    void arm(std::weak_ptr<Core> core, time_point at, std::uint64_t epoch) {
+        using target = typename Timer::time_point;
+        auto const until = std::chrono::ceil<typename target::duration>(at.time_since_epoch());
+        timer_.expires_at(target(until));
+        timer_.async_wait(alarm<Core>(std::move(core), epoch));
+    }
+
+    void disarm() { timer_.cancel(); }
+
+    void hold(bool keep) {
+        if (keep)
+            work_.emplace(tracked(executor_));
+        else
+            work_.reset();
+    }
+
+private:
+    template <class Core>
+    class message {
+    public:
+        explicit message(std::shared_ptr<Core> core) noexcept : core_(std::move(core)) {}
+        void operator()() {
+            auto const core = std::move(core_);
+            core->step();
+        }
+
+    private:
+        std::shared_ptr<Core> core_;
+    };
+
+    template <class Core>
+    class alarm {
+    public:
+        alarm(std::weak_ptr<Core> core, std::uint64_t epoch) noexcept
+            : core_(std::move(core)), epoch_(epoch) {}
+        void operator()(boost::system::error_code const& ec) {
+            if (ec == boost::asio::error::operation_aborted)
+                return;
+            if (auto const core = core_.lock())
+                core->timer_expired(epoch_);
+        }
+
+    private:
+        std::weak_ptr<Core> core_;
+        std::uint64_t epoch_;
+    };
+
+    Executor executor_;
+    decltype(never_blocking(std::declval<Executor const&>())) poster_;
+    std::optional<decltype(tracked(std::declval<Executor const&>()))> work_;
+    std::unique_ptr<registry::entry> entry_;
+    Timer timer_;
+};
+
+}  // namespace weir::detail

@@ -1,0 +1,316 @@
+#pragma once
+
+#include <weir/detail/asio_host.hpp>
+#include <weir/detail/operation.hpp>
+
+#include <boost/asio/associated_allocator.hpp>
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/associated_immediate_executor.hpp>
+#include <boost/asio/associator.hpp>
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/execution.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/require.hpp>
+
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace weir::detail {
+
+/// A function that has been posted for an operation, and owns it until it is called.
+class arrival {
+public:
+    explicit arrival(operation& op) noexcept : op_(&op) {}
+    arrival(arrival&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
+    arrival& operator=(arrival&&) = delete;
+    ~arrival() {
+        if (op_ && op_ != being_posted())
+            op_->destroy();
+    }
+
+    void operator()() { std::exchange(op_, nullptr)->run(); }
+
+    /// While this exists, the operation outlives a function that is destroyed without being called:
+    /// that is what becomes of a function whose post throws.
+    class posting {
+    public:
+        explicit posting(operation& op) noexcept { being_posted() = &op; }
+        posting(posting const&) = delete;
+        posting& operator=(posting const&) = delete;
+        ~posting() { being_posted() = nullptr; }
+    };
+
+private:
+    static operation*& being_posted() noexcept {
+        static thread_local constinit operation* op = nullptr;
+        return op;
+    }
+
+    operation* op_;
+};
+
+/// An `arrival` that is called through the executor that it names.
+template <class Executor>
+class arrival_on : public arrival {
+public:
+    using executor_type = Executor;
+
+    arrival_on(operation& op, Executor const& ex) noexcept : arrival(op), executor_(ex) {}
+    [[nodiscard]] executor_type get_executor() const noexcept { return executor_; }
+
+private:
+    Executor executor_;
+};
+
+/// Where to complete something later.
+template <class Executor>
+class destination {
+    using work = decltype(tracked(std::declval<Executor const&>()));
+    static constexpr bool one_type = std::is_same_v<work, Executor>;
+    struct nothing {};
+
+public:
+    /// If `track`, the context of `ex` is kept running meanwhile.
+    destination(Executor ex, bool track) : executor_(std::move(ex)) {
+        if (!track)
+            return;
+        if constexpr (one_type)
+            executor_ = tracked(executor_);
+        else
+            work_.emplace(tracked(executor_));
+    }
+
+    [[nodiscard]] Executor const& get() const noexcept { return executor_; }
+
+private:
+    Executor executor_;
+    [[no_unique_address]] std::conditional_t<one_type, nothing, std::optional<work>> work_;
+};
+
+/// A completion handler with what it is to be called with.
+template <class Signature, class Handler>
+class upcall {
+public:
+    upcall(Handler&& h, error_code ec, permit&& p) noexcept
+        : handler(std::move(h)), error(ec), granted(std::move(p)) {}
+
+    void operator()() { Signature::call(std::move(handler), error, std::move(granted)); }
+
+    Handler handler;
+    error_code error;
+    permit granted;
+};
+
+/// `void(error_code, permit)`: what a request for a permit is completed with.
+struct enter_signature {
+    template <class Handler>
+    static void call(Handler&& handler, error_code ec, permit&& granted) {
+        std::forward<Handler>(handler)(ec, std::move(granted));
+    }
+};
+
+/// `void(error_code)`: what `async_drain` is completed with.
+struct drain_signature {
+    template <class Handler>
+    static void call(Handler&& handler, error_code ec, permit&&) {
+        std::forward<Handler>(handler)(ec);
+    }
+};
+
+/// A completion handler that waits. One allocation, from the handler's associated allocator, which is
+/// given back before the handler is called.
+///
+/// While it waits it keeps the context of its executor running, but for the limiter's own, which the
+/// limiter sees to.
+template <class Signature, class Handler, class Executor>
+class asio_operation final : public operation {
+    using own_executor = boost::asio::associated_executor_t<Handler, Executor>;
+    using own_allocator = boost::asio::associated_allocator_t<Handler>;
+    using allocator =
+        typename std::allocator_traits<own_allocator>::template rebind_alloc<asio_operation>;
+
+    // What cannot be asked not to block is reached through the limiter's executor.
+    static constexpr bool takes_posts =
+        boost::asio::can_require_v<own_executor, boost::asio::execution::blocking_t::never_t>;
+    using own_or_home = std::conditional_t<takes_posts, own_executor, Executor>;
+
+public:
+    [[nodiscard]] static std::unique_ptr<asio_operation, destroy_operation> make(
+        Handler&& handler, Executor const& home) {
+        allocator alloc(boost::asio::get_associated_allocator(handler));
+        auto* const memory = std::allocator_traits<allocator>::allocate(alloc, 1);
+        try {
+            return std::unique_ptr<asio_operation, destroy_operation>(::new (static_cast<void*>(
+                memory)) asio_operation(std::move(handler), executor_of(handler, home), home));
+        } catch (...) {
+            std::allocator_traits<allocator>::deallocate(alloc, memory, 1);
+            throw;
+        }
+    }
+
+    void post() override {
+        arrival::posting const guard(*this);
+        if constexpr (takes_posts) {
+            auto const ex = never_blocking(executor_.get());
+            using ex_type = std::remove_const_t<decltype(ex)>;
+            using allocator_property = boost::asio::execution::allocator_t<own_allocator>;
+            if constexpr (boost::asio::can_require_v<ex_type, allocator_property>) {
+                boost::asio::require(ex, boost::asio::execution::allocator(
+                                             boost::asio::get_associated_allocator(handler_)))
+                    .execute(arrival(*this));
+            } else {
+                ex.execute(arrival(*this));
+            }
+        } else {
+            auto const own = boost::asio::get_associated_executor(handler_, executor_.get());
+            boost::asio::post(executor_.get(), arrival_on<own_executor>(*this, own));
+        }
+    }
+
+    [[nodiscard]] bool runs_in_step() const noexcept override { return at_home_; }
+
+    void run() override {
+        auto call = take_apart();
+        call();
+    }
+
+    void destroy() noexcept override {
+        auto const unused = take_apart();
+        static_cast<void>(unused);
+    }
+
+    /// Calls the handler as one whose operation was over as soon as it had begun: on its immediate
+    /// executor if it has one, otherwise by a post to its own.
+    static void complete_at_once(std::unique_ptr<asio_operation, destroy_operation> op,
+                                 Executor const& ex) {
+        using immediate = boost::asio::associated_immediate_executor<Handler, Executor>;
+        if constexpr (requires {
+                          typename immediate::asio_associated_immediate_executor_is_unspecialised;
+                      }) {
+            op->post();
+            static_cast<void>(op.release());
+        } else {
+            auto const immediately = immediate::get(op->handler_, ex);
+            boost::asio::dispatch(immediately, op.release()->take_apart());
+        }
+    }
+
+private:
+    asio_operation(Handler&& handler, own_or_home own, Executor const& home)
+        : at_home_(is_home(own, home)),
+          executor_(std::move(own), !at_home_),
+          handler_(std::move(handler)) {}
+
+    static own_or_home executor_of(Handler const& handler, Executor const& home) {
+        if constexpr (takes_posts)
+            return boost::asio::get_associated_executor(handler, home);
+        else
+            return home;
+    }
+
+    static bool is_home(own_or_home const& own, Executor const& home) {
+        if constexpr (takes_posts && std::is_same_v<own_or_home, Executor>)
+            return own == home;
+        else
+            return false;
+    }
+
+    // Destroys this object; what is left is the call to be made.
+    upcall<Signature, Handler> take_apart() {
+        upcall<Signature, Handler> call(std::move(handler_), error, std::move(granted));
+        allocator alloc(boost::asio::get_associated_allocator(call.handler));
+        this->~asio_operation();
+        std::allocator_traits<allocator>::deallocate(alloc, this, 1);
+        return call;
+    }
+
+    bool at_home_;
+    destination<own_or_home> executor_;
+    Handler handler_;
+};
+
+/// The handler in a cancellation slot. It runs wherever the signal is emitted, and may live on after
+/// the operation, the limiter and the context have gone.
+template <class Core>
+class canceller {
+public:
+    canceller(std::shared_ptr<Core> const& core, operation& op) : core_(core) {
+        core->connect(link_, op);
+    }
+    canceller(canceller const&) = delete;
+    canceller& operator=(canceller const&) = delete;
+    ~canceller() {
+        if (auto const core = core_.lock())
+            core->disconnect(link_);
+    }
+
+    // A wait can be given up without a trace, so every kind of cancellation will do.
+    void operator()(boost::asio::cancellation_type type) {
+        if (type == boost::asio::cancellation_type::none)
+            return;
+        if (auto const core = core_.lock())
+            core->cancel(link_);
+    }
+
+private:
+    std::weak_ptr<Core> core_;
+    cancel_link link_;
+};
+
+/// Starts an operation of a limiter, once there is a handler for it.
+template <class Core, class Executor, class Signature>
+class initiation {
+public:
+    using executor_type = Executor;
+
+    explicit initiation(std::shared_ptr<Core> core) noexcept : core_(std::move(core)) {}
+
+    [[nodiscard]] executor_type const& get_executor() const noexcept {
+        return core_->host()->executor();
+    }
+
+    /// `start(core, op)` hands the operation over: true if it waits, false if it is over already.
+    template <class Handler, class Start>
+    void operator()(Handler&& handler, Start start) const {
+        using op_type = asio_operation<Signature, std::decay_t<Handler>, Executor>;
+        Executor const& ex = get_executor();
+        auto slot = boost::asio::get_associated_cancellation_slot(handler);
+        auto op = op_type::make(std::decay_t<Handler>(std::forward<Handler>(handler)), ex);
+        bool const cancellable = slot.is_connected();
+        bool waits = false;
+        try {
+            if (cancellable)
+                slot.template emplace<canceller<Core>>(core_, *op);
+            waits = start(*core_, *op);
+        } catch (...) {
+            core_->disconnect(*op);
+            throw;
+        }
+        if (waits)
+            static_cast<void>(op.release());
+        else
+            op_type::complete_at_once(std::move(op), ex);
+    }
+
+private:
+    std::shared_ptr<Core> core_;
+};
+
+}  // namespace weir::detail
+
+template <template <class, class> class Associator, class Signature, class Handler, class Default>
+struct boost::asio::associator<Associator, weir::detail::upcall<Signature, Handler>, Default>
+    : Associator<Handler, Default> {
+    using upcall = weir::detail::upcall<Signature, Handler>;
+
+    static auto get(upcall const& call) noexcept {
+        return Associator<Handler, Default>::get(call.handler);
+    }
+    static auto get(upcall const& call, Default const& otherwise) noexcept {
+        return Associator<Handler, Default>::get(call.handler, otherwise);
+    }
+};

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <weir/detail/list.hpp>
+#include <weir/time.hpp>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace weir::detail {
+
+struct in_wheel;
+
+/// What an element of a `deadline_wheel` derives from.
+struct wheel_hook : list_hook<in_wheel> {
+    std::uint64_t due = 0;  // the tick at which the deadline is noticed
+};
+
+/// Deadlines in a hierarchy of wheels: to insert, to remove and to expire one takes constant time,
+/// however many there are and however they are spread.
+///
+/// Time runs in ticks of a power of two nanoseconds, the longest that keeps within the tolerance. A
+/// deadline is noticed at the first tick that is wholly past it: never early, and late by a tick at
+/// most. Level k holds the deadlines whose tick first differs from the current one in digit k, to
+/// the base of 64; a slot of a level above the lowest is dealt out to lower levels when its time
+/// comes, so each deadline moves a few times in its life.
+///
+/// Source: Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (1987); the digits are those
+/// of a radix heap, so that nothing happens at ticks at which nothing is due.
+template <class T>
+class deadline_wheel {
+public:
+    deadline_wheel(time_point now, duration tolerance) noexcept
+        : shift_(shift_for(tolerance)), now_(tick(now)) {}
+
+    ~deadline_wheel() {}
+    deadline_wheel(deadline_wheel const&) = delete;
+    deadline_wheel& operator=(deadline_wheel const&) = delete;
+
+    [[nodiscard]] static int shift_for(duration tolerance) noexcept {
+        auto const length = static_cast<std::uint64_t>(tolerance.count());
+        return length <= 1 ? 0 : static_cast<int>(std::bit_width(length)) - 1;
+    }
+
+    /// `element` is due when `deadline` has passed.
+    void insert(T& element, time_point deadline) noexcept {
+        wheel_hook& hook = element;
+        hook.due = tick(deadline) + 1;
+        place(element);
+    }
+
+    static void erase(T& element) noexcept {
+        if (wheel_hook& hook = element; hook.is_linked())
+            hook.unlink();
+    }
+
+    /// When to come back: nothing is due before, though perhaps nothing is due then either. `never`
+    /// if there is nothing to wait for.
+    [[nodiscard]] time_point next() noexcept {
+        auto const level = lowest_level();
+        if (level == levels)
+            return never;
+        auto const start = slot_start(level, std::countr_zero(used_[level]));
+        return start > (max_tick >> shift_)
+                   ? never
+                   : time_point(duration(static_cast<std::int64_t>(start << shift_)));
+    }
+
+    /// Takes out what is due at `now` and hands it to `take`, until `budget` elements were touched.
+    /// Whether there may be more is left to a further call: `next()` tells.
+    template <class Take>
+    void advance(time_point now, int& budget, Take take) {
+        auto const until = tick(now);
+        while (budget > 0) {
+            auto const level = lowest_level();
+            if (level == levels)
+                break;
+            auto const slot = std::countr_zero(used_[level]);
+            auto const start = slot_start(level, slot);
+            if (start > until)
+                break;
+            now_ = start > now_ ? start : now_;
+            auto& here = slots_[level][static_cast<std::size_t>(slot)];
+            for (; budget > 0 && !here.empty(); --budget) {
+                T& element = here.pop_front();
+                if (level == 0)
+                    take(element);
+                else
+                    place(element);
+            }
+        }
+        if (budget > 0 && until > now_)
+            now_ = until;
+    }
+
+private:
+    static constexpr int digit = 6;
+    static constexpr std::size_t base = std::size_t{1} << digit;
+    static constexpr std::size_t levels = 11;  // 66 bits
+    static constexpr std::uint64_t max_tick = static_cast<std::uint64_t>(duration::max().count());
+
+    [[nodiscard]] std::uint64_t tick(time_point t) const noexcept {
+        auto const n = t.time_since_epoch().count();
+        return n < 0 ? 0 : static_cast<std::uint64_t>(n) >> shift_;
+    }
+
+    void place(T& element) noexcept {
+        wheel_hook& hook = element;
+        auto const due = hook.due > now_ ? hook.due : now_;
+        auto const differs = due ^ now_;
+        auto const level =
+            differs == 0 ? 0U : static_cast<unsigned>(std::bit_width(differs) - 1) / digit;
+        auto const slot = static_cast<std::size_t>((due >> (level * digit)) % base);
+        auto const bit = std::uint64_t{1} << slot;
+        if ((used_[level] & bit) == 0) {
+            used_[level] |= bit;
+            std::construct_at(&slots_[level][slot]);
+        }
+        slots_[level][slot].push_back(element);
+    }
+
+    // The lowest level that holds anything, with its first used slot not empty; `levels` if none.
+    [[nodiscard]] std::size_t lowest_level() noexcept {
+        for (std::size_t level = 0; level != levels; ++level) {
+            while (used_[level] != 0) {
+                auto const slot = static_cast<std::size_t>(std::countr_zero(used_[level]));
+                if (!slots_[level][slot].empty())
+                    return level;
+                used_[level] &= used_[level] - 1;  // emptied by removals
+            }
+        }
+        return levels;
+    }
+
+    [[nodiscard]] std::uint64_t slot_start(std::size_t level, int slot) const noexcept {
+        auto const low = static_cast<unsigned>(level) * digit;
+        auto const high = low + digit;
+        auto const prefix = high >= 64 ? 0 : (now_ >> high) << high;
+        return prefix | (static_cast<std::uint64_t>(slot) << low);
+    }
+
+    int shift_;
+    std::uint64_t now_;
+    std::array<std::uint64_t, levels> used_{};
+    // Slots are constructed when their bit is first set: most never are.
+    union {
+        list<T, in_wheel> slots_[levels][base];
+    };
+};
+
+}  // namespace weir::detail

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <weir/detail/list.hpp>
+
+#include <boost/asio/execution_context.hpp>
+
+#include <memory>
+#include <mutex>
+
+namespace weir::detail {
+
+class mortal;
+struct in_registry;
+
+/// Tells limiters that their execution context is ending, so that those who wait are destroyed while
+/// their executors still exist.
+class registry {
+public:
+    /// A limiter's place in the registry of its context.
+    class entry : private list_hook<in_registry> {
+    public:
+        entry(boost::asio::execution_context& context, std::weak_ptr<mortal> who);
+        entry(entry const&) = delete;
+        entry& operator=(entry const&) = delete;
+        ~entry();
+
+    private:
+        friend registry;
+        friend list<entry, in_registry>;
+        // Shared, as a limiter may be destroyed by the last of its permits while the context ends.
+        std::shared_ptr<registry> registry_;
+        std::weak_ptr<mortal> who_;
+    };
+
+    void shutdown() noexcept;
+
+private:
+    std::mutex mutex_;
+    list<entry, in_registry> entries_;
+};
+
+}  // namespace weir::detail

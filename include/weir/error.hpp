@@ -1,0 +1,59 @@
+#pragma once
+
+#include <weir/time.hpp>
+
+#include <boost/system/error_category.hpp>
+#include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <optional>
+#include <string>
+#include <type_traits>
+
+namespace weir {
+
+using boost::system::error_code;
+
+/// Why a request was not granted. Cancellation is not here: it is `asio::error::operation_aborted`.
+enum class errc {
+    /// `try_enter` found no room, or somebody waiting.
+    limited = 1,
+    /// The caller's patience ran out before it was its turn.
+    timed_out,
+    /// It was clear at once, or became clear, that the turn would come after the patience had run
+    /// out.
+    deadline_unreachable,
+    /// As many wait already as `queue_options::limit` allows.
+    queue_full,
+    /// Dropped from the queue to make room for another.
+    shed,
+    /// More was asked for than the limiter can ever grant.
+    exceeds_capacity,
+    /// The limiter was closed or destroyed.
+    closed,
+    /// The engine that the limiter shares cannot be reached.
+    unavailable,
+};
+
+/// The category of `errc`. Each code also equals a generic condition: `timed_out` and
+/// `deadline_unreachable` equal `errc::timed_out` of Boost.System and the standard, and so on.
+[[nodiscard]] boost::system::error_category const& error_category() noexcept;
+
+[[nodiscard]] error_code make_error_code(errc e) noexcept;
+
+/// What the awaitable forms throw when a request is not granted, `operation_aborted` included.
+class refusal : public boost::system::system_error {
+public:
+    refusal(error_code ec, std::optional<duration> retry_after);
+
+    /// How long to stay away before it is worth asking again; absent if nobody can tell.
+    [[nodiscard]] std::optional<duration> retry_after() const noexcept { return retry_after_; }
+
+private:
+    std::optional<duration> retry_after_;
+};
+
+}  // namespace weir
+
+template <>
+struct boost::system::is_error_code_enum<weir::errc> : std::true_type {};

@@ -1,0 +1,70 @@
+#include <weir/error.hpp>
+
+#include <boost/system/errc.hpp>
+
+namespace weir {
+namespace {
+
+class category final : public boost::system::error_category {
+public:
+    char const* name() const noexcept override { return "weir"; }
+
+    std::string message(int code) const override {
+        switch (static_cast<errc>(code)) {
+            case errc::limited:
+                return "no permit is free";
+            case errc::timed_out:
+                return "patience ran out while waiting";
+            case errc::deadline_unreachable:
+                return "the turn would come too late";
+            case errc::queue_full:
+                return "too many are waiting";
+            case errc::shed:
+                return "dropped from the queue to make room";
+            case errc::exceeds_capacity:
+                return "more was asked for than can ever be granted";
+            case errc::closed:
+                return "the limiter is closed";
+            case errc::unavailable:
+                return "the shared limit cannot be reached";
+        }
+        return "unknown weir error " + std::to_string(code);
+    }
+
+    boost::system::error_condition default_error_condition(int code) const noexcept override {
+        namespace generic = boost::system::errc;
+        switch (static_cast<errc>(code)) {
+            case errc::limited:
+            case errc::shed:
+                return generic::make_error_condition(generic::resource_unavailable_try_again);
+            case errc::timed_out:
+            case errc::deadline_unreachable:
+                return generic::make_error_condition(generic::timed_out);
+            case errc::queue_full:
+                return generic::make_error_condition(generic::no_buffer_space);
+            case errc::exceeds_capacity:
+                return generic::make_error_condition(generic::value_too_large);
+            case errc::closed:
+                return generic::make_error_condition(generic::broken_pipe);
+            case errc::unavailable:
+                return generic::make_error_condition(generic::host_unreachable);
+        }
+        return {code, *this};
+    }
+};
+
+}  // namespace
+
+boost::system::error_category const& error_category() noexcept {
+    static category const instance;
+    return instance;
+}
+
+error_code make_error_code(errc e) noexcept {
+    return {static_cast<int>(e), error_category()};
+}
+
+refusal::refusal(error_code ec, std::optional<duration> retry_after)
+    : system_error(ec, "weir"), retry_after_(retry_after) {}
+
+}  // namespace weir

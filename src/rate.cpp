@@ -1,0 +1,42 @@
+#include <weir/rate.hpp>
+
+#include "check_option.hpp"
+
+#include <array>
+#include <utility>
+
+namespace weir {
+
+rate::rate(amount permits, duration period, exact) : permits_(permits), period_(period) {
+    detail::check_option("rate", "permits", permits, 0, max_amount);
+    detail::check_option("rate", "period in nanoseconds", period.count(), 1,
+                         duration::max().count());
+}
+
+std::strong_ordering operator<=>(rate const& a, rate const& b) noexcept {
+    __extension__ using wide = __int128;
+    auto const left = static_cast<wide>(a.permits_) * b.period_.count();
+    auto const right = static_cast<wide>(b.permits_) * a.period_.count();
+    return left < right   ? std::strong_ordering::less
+           : left > right ? std::strong_ordering::greater
+                          : std::strong_ordering::equal;
+}
+
+std::string to_string(rate const& r) {
+    constexpr std::array<std::pair<std::int64_t, char const*>, 6> units{{
+        {3'600'000'000'000, "h"},
+        {60'000'000'000, "min"},
+        {1'000'000'000, "s"},
+        {1'000'000, "ms"},
+        {1'000, "us"},
+        {1, "ns"},
+    }};
+    auto const period = r.period().count();
+    for (auto const& [length, name] : units) {
+        if (period % length == 0)
+            return std::to_string(r.permits()) + '/' + std::to_string(period / length) + name;
+    }
+    return {};  // every whole number of nanoseconds divides by one
+}
+
+}  // namespace weir

@@ -1,0 +1,55 @@
+#include <weir/detail/mortal.hpp>
+#include <weir/detail/registry.hpp>
+
+#include <utility>
+
+namespace weir::detail {
+namespace {
+
+class service final : public boost::asio::execution_context::service {
+public:
+    using key_type = service;
+    static inline boost::asio::execution_context::id id;
+
+    explicit service(boost::asio::execution_context& context)
+        : boost::asio::execution_context::service(context),
+          registry_(std::make_shared<registry>()) {}
+
+    [[nodiscard]] std::shared_ptr<registry> const& entries() const noexcept { return registry_; }
+
+private:
+    // Called twice as a context ends, which does no harm.
+    void shutdown() override { registry_->shutdown(); }
+
+    std::shared_ptr<registry> registry_;
+};
+
+}  // namespace
+
+registry::entry::entry(boost::asio::execution_context& context, std::weak_ptr<mortal> who)
+    : registry_(boost::asio::use_service<service>(context).entries()), who_(std::move(who)) {
+    std::lock_guard lock(registry_->mutex_);
+    registry_->entries_.push_back(*this);
+}
+
+registry::entry::~entry() {
+    std::lock_guard lock(registry_->mutex_);
+    if (is_linked())
+        unlink();
+}
+
+void registry::shutdown() noexcept {
+    for (;;) {
+        std::shared_ptr<mortal> who;
+        {
+            std::lock_guard lock(mutex_);
+            if (entries_.empty())
+                return;
+            who = entries_.pop_front().who_.lock();
+        }
+        if (who)
+            who->shutdown();
+    }
+}
+
+}  // namespace weir::detail
