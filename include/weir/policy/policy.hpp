@@ -53,7 +53,6 @@ concept limiting_policy =
              time_point now) {
         { c.options() } -> std::convertible_to<typename P::options_type>;
         { p.configure(options, now) };
-// clang-format on
         { c.capacity() } noexcept -> std::same_as<amount>;
         { c.timed() } noexcept -> std::same_as<bool>;
         { c.remaining(now) } noexcept -> std::same_as<amount>;
@@ -63,6 +62,7 @@ concept limiting_policy =
         { p.refund(n, t, now) } noexcept -> std::same_as<bool>;
         { p.merge(t, t, n) } noexcept -> std::same_as<ticket>;
     };
+// clang-format on
 
 /// A permit that has been held for longer than it should.
 struct overdue {
@@ -82,10 +82,12 @@ struct overdue {
 /// |----------------------|-----------------------------------------------------------------------|
 /// | `p.next_overdue()`   | when to ask next, `never` if there is nothing to wait for             |
 /// | `p.pop_overdue(now)` | the next permit that is overdue at `now`, each of them once           |
+// clang-format off
 template <class P>
 concept watchful_policy = limiting_policy<P> && requires(P p, P const& c, time_point now) {
     { c.next_overdue() } noexcept -> std::same_as<time_point>;
     { p.pop_overdue(now) } noexcept -> std::same_as<std::optional<overdue>>;
 };
+// clang-format on
 
 }  // namespace weir
