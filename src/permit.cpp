@@ -4,9 +4,16 @@
 
 #include <boost/assert.hpp>
 
+#include <cstdint>
 #include <stdexcept>
 
 namespace weir {
+namespace {
+
+// Of a permit that stands for nothing: the policy may have given the ticket that it had to another.
+constexpr std::uint64_t no_ticket = 0;
+
+}  // namespace
 
 void permit::settle(request actual) {
     BOOST_ASSERT(home_);
@@ -17,14 +24,19 @@ void permit::settle(request actual) {
     else if (n > count_)
         ticket_ = home_->overdraw(n - count_, ticket_);
     count_ = n;
+    if (count_ == 0)
+        ticket_ = no_ticket;
 }
 
 permit permit::split(request n) {
     BOOST_ASSERT(home_);
     detail::check_option("permit", "the part to split off", n.count(), 0, count_);
     home_->split();
+    permit part(home_, n.count(), n.count() == 0 ? no_ticket : ticket_, time_);
     count_ -= n.count();
-    return {home_, n.count(), ticket_, time_};
+    if (count_ == 0)
+        ticket_ = no_ticket;
+    return part;
 }
 
 void permit::merge(permit&& other) {
@@ -36,9 +48,9 @@ void permit::merge(permit&& other) {
     }
     if (home_ != other.home_)
         throw std::invalid_argument("weir::permit: merge of permits from two limiters");
-    ticket_ = home_->merge(ticket_, other.ticket_, other.count_);
+    auto const into = count_ == 0 ? other.ticket_ : ticket_;
+    ticket_ = home_->merge(into, other.ticket_, other.count_);
     count_ += other.count_;
-    other.time_ = forever;
     other.home_ = nullptr;
 }
 

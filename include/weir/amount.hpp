@@ -40,7 +40,8 @@ private:
                     "weir: a request for " + std::to_string(n) + " permits; it must be at least 0");
         }
         constexpr auto most = std::numeric_limits<amount>::max();
-        return std::cmp_greater(n, most) ? most : static_cast<amount>(n);
+        // Promoted, since characters are integral but cannot be compared.
+        return std::cmp_greater(+n, most) ? most : static_cast<amount>(n);
     }
 
     amount n_ = 1;

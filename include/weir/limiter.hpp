@@ -180,6 +180,11 @@ public:
     template <class CoroutineExecutor = Executor>
     [[nodiscard]] boost::asio::awaitable<permit, CoroutineExecutor> enter(request n = {},
                                                                           patience wait = {}) {
+        // A coroutine may have asked not to be told of a cancellation by an exception.
+        auto const state = co_await boost::asio::this_coro::cancellation_state;
+        if (state.cancelled() != boost::asio::cancellation_type::none)
+            throw refusal(boost::asio::error::operation_aborted, std::nullopt);
+
         error_code ec;
         auto granted = core().enter_at_once(n.count(), ec);
         if (!granted) {

@@ -52,7 +52,7 @@ public:
         : home_(std::exchange(other.home_, nullptr)),
           count_(other.count_),
           ticket_(other.ticket_),
-          time_(std::exchange(other.time_, forever)) {}
+          time_(other.time_) {}
     permit& operator=(permit&& other) noexcept {
         permit(std::move(other)).swap(*this);
         return *this;
@@ -74,10 +74,8 @@ public:
 
     /// Gives everything back, and makes this object empty. Does nothing to an empty one.
     void leave() noexcept {
-        if (!home_)
-            return;
-        time_ = forever;
-        std::exchange(home_, nullptr)->leave(count_, ticket_);
+        if (home_)
+            std::exchange(home_, nullptr)->leave(count_, ticket_);
     }
 
     /// Corrects the price to what it was in truth. What was not used is given back at once, as if it
@@ -100,13 +98,15 @@ public:
     void merge(permit&& other);
 
     /// How long the request has waited for its grant; 0 if it was granted at once.
-    [[nodiscard]] duration waited() const noexcept { return home_ ? time_ : duration::zero(); }
+    [[nodiscard]] duration waited() const noexcept {
+        return home_ ? -time_ - duration(1) : duration::zero();
+    }
 
     /// For a refusal: how long to stay away before it is worth asking again. Exact if nobody was
     /// ahead, otherwise the time that holds if nobody ahead gives up. Absent if no time can be named,
     /// as for seats, and for a permit that was granted.
     [[nodiscard]] std::optional<duration> retry_after() const noexcept {
-        return home_ || time_ == forever ? std::nullopt : std::optional(time_);
+        return time_ < duration::zero() || time_ == forever ? std::nullopt : std::optional(time_);
     }
 
     /// How many more the limiter could grant right now if nobody waited; 0 if this is empty.
@@ -124,12 +124,12 @@ private:
     detail::permit_home* home_ = nullptr;
     amount count_ = 0;  // meaningless if empty
     std::uint64_t ticket_ = 0;
-    duration time_ = forever;  // if granted, how long it took; otherwise when to come back
+    duration time_ = forever;  // of a refusal: when to come back; of a grant: -1 - how long it took
 };
 
 inline permit detail::permit_home::grant(permit_home& home, amount n, std::uint64_t ticket,
                                          duration waited) noexcept {
-    return {&home, n, ticket, waited};
+    return {&home, n, ticket, -waited - duration(1)};
 }
 
 inline permit detail::permit_home::refuse(duration retry_after) noexcept {

@@ -43,6 +43,12 @@ public:
 
 namespace detail {
 
+// `d` from now, held at the end of time instead of overflowing, as Asio's timers do it.
+[[nodiscard]] inline clock::time_point from_now(clock::duration d) noexcept {
+    auto const now = clock::now();
+    return d > clock::time_point::max() - now ? clock::time_point::max() : now + d;
+}
+
 class virtual_timers;
 
 // A timer of one context; what is common to timers of all executors.
@@ -87,7 +93,7 @@ public:
 
     explicit basic_timer(Executor const& ex, time_point expiry = {})
         : executor_(ex), base_(std::make_unique<detail::timer_base>(ex, expiry)) {}
-    basic_timer(Executor const& ex, duration after) : basic_timer(ex, clock::now() + after) {}
+    basic_timer(Executor const& ex, duration after) : basic_timer(ex, detail::from_now(after)) {}
 
     template <class Context, class... Args>
         requires std::convertible_to<Context&, boost::asio::execution_context&>
@@ -103,7 +109,7 @@ public:
         base_->expiry = t;
         return cancelled;
     }
-    std::size_t expires_after(duration d) { return expires_at(clock::now() + d); }
+    std::size_t expires_after(duration d) { return expires_at(detail::from_now(d)); }
     std::size_t cancel() { return base_->cancel(); }
 
     /// Completes when the clock has reached the expiry. Completion signature: `void(error_code)`.
@@ -117,7 +123,7 @@ private:
     class starts {
     public:
         using executor_type = Executor;
-        explicit starts(basic_timer& timer) noexcept : timer_(&timer) {}
+        explicit starts(basic_timer& owner) noexcept : timer_(&owner) {}
         [[nodiscard]] executor_type get_executor() const noexcept { return timer_->executor_; }
         template <class Handler>
         void operator()(Handler&& handler) const {
@@ -165,7 +171,7 @@ std::size_t run_until(Context& context, clock::time_point t) {
 
 template <class Context>
 std::size_t run_for(Context& context, clock::duration d) {
-    return run_until(context, clock::now() + d);
+    return run_until(context, detail::from_now(d));
 }
 
 /// Runs `context` until nothing is left to run and no timer is pending.

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <cmath>
 #include <compare>
 #include <concepts>
 #include <cstdint>
@@ -9,6 +8,7 @@
 #include <ratio>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace weir {
 
@@ -61,10 +61,20 @@ template <class Rep, class Period>
         return duration::max();
     if (wide <= -limit)
         return -duration::max();
-    if constexpr (std::floating_point<Rep>)
-        return duration(static_cast<duration::rep>(std::ceil(wide)));
-    else
-        return std::chrono::ceil<duration>(d);
+    if constexpr (std::floating_point<Rep>) {
+        auto const whole = static_cast<duration::rep>(wide);  // towards zero
+        return duration(static_cast<long double>(whole) < wide ? whole + 1 : whole);
+    } else {
+        // In two parts, since the product of the whole may not fit where the quotient does.
+        using factor = std::ratio_divide<Period, std::nano>;
+        using number = std::common_type_t<Rep, std::intmax_t>;
+        constexpr auto num = static_cast<number>(factor::num);
+        constexpr auto den = static_cast<number>(factor::den);
+        auto const n = static_cast<number>(d.count());
+        auto const rest = n % den * num;
+        auto const part = rest / den + (rest % den > 0 ? 1 : 0);
+        return duration(static_cast<duration::rep>(n / den * num + part));
+    }
 }
 
 /// How long a caller is willing to wait: any chrono duration, rounded up to nanoseconds.

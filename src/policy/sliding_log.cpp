@@ -74,10 +74,10 @@ ticket sliding_log::take(amount n, time_point now) {
 
 bool sliding_log::refund(amount n, ticket t, time_point now) noexcept {
     auto const at = time_point(duration(static_cast<duration::rep>(t)));
-    auto const first = first_where([&](entry const& e) { return e.at >= at; });
-    if (first == size_ || later(at, options_.window) <= now)
+    if (at <= forgotten_until_ || later(at, options_.window) <= now)
         return false;
 
+    auto const first = first_where([&](entry const& e) { return e.at >= at; });
     // Taken from the grant itself, then from later ones: merged permits have the oldest's ticket,
     // and it is on the safe side that the younger go on cooling.
     amount removed = 0;
@@ -129,6 +129,7 @@ amount sliding_log::granted() const noexcept {
 
 void sliding_log::forget_first() noexcept {
     forgotten_ = nth(0).last;
+    forgotten_until_ = nth(0).at;
     begin_ = begin_ + 1 == ring_.size() ? 0 : begin_ + 1;
     --size_;
 }

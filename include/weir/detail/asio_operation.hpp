@@ -18,6 +18,7 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 namespace weir::detail {
 
@@ -137,6 +138,7 @@ class asio_operation final : public operation {
     static constexpr bool takes_posts =
         boost::asio::can_require_v<own_executor, boost::asio::execution::blocking_t::never_t>;
     using own_or_home = std::conditional_t<takes_posts, own_executor, Executor>;
+    using onward = std::conditional_t<takes_posts, std::monostate, destination<own_executor>>;
 
 public:
     [[nodiscard]] static std::unique_ptr<asio_operation, destroy_operation> make(
@@ -166,8 +168,14 @@ public:
                 ex.execute(arrival(*this));
             }
         } else {
-            auto const own = boost::asio::get_associated_executor(handler_, executor_.get());
-            boost::asio::post(executor_.get(), arrival_on<own_executor>(*this, own));
+            // In the handler's own context, this may outlive the limiter's.
+            auto home = std::move(executor_);
+            try {
+                boost::asio::post(home.get(), arrival_on<own_executor>(*this, onward_.get()));
+            } catch (...) {
+                executor_ = std::move(home);
+                throw;
+            }
         }
     }
 
@@ -203,6 +211,7 @@ private:
     asio_operation(Handler&& handler, own_or_home own, Executor const& home)
         : at_home_(is_home(own, home)),
           executor_(std::move(own), !at_home_),
+          onward_(onward_of(handler, home)),
           handler_(std::move(handler)) {}
 
     static own_or_home executor_of(Handler const& handler, Executor const& home) {
@@ -210,6 +219,13 @@ private:
             return boost::asio::get_associated_executor(handler, home);
         else
             return home;
+    }
+
+    static onward onward_of(Handler const& handler, Executor const& home) {
+        if constexpr (takes_posts)
+            return {};
+        else
+            return onward(boost::asio::get_associated_executor(handler, home), true);
     }
 
     static bool is_home(own_or_home const& own, Executor const& home) {
@@ -230,6 +246,7 @@ private:
 
     bool at_home_;
     destination<own_or_home> executor_;
+    [[no_unique_address]] onward onward_;
     Handler handler_;
 };
 

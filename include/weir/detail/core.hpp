@@ -24,6 +24,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace weir::detail {
@@ -32,15 +34,17 @@ namespace weir::detail {
 /// a policy and of a queue, and no rule of either.
 ///
 /// The gate is open while nobody waits: then a caller on any thread is granted under the lock, and
-/// that is all. Otherwise the caller is put into the inbox, and all further grants go through
-/// `step()`, the waiting room's actor, in order. `step()` alone serves, expires and completes those
-/// who wait, and arms the timer; it runs on the limiter's executor, sent for by `signal()`, by the
-/// timer, and by nobody else. Others may only take somebody out of the line, who is then completed by
-/// the next step.
+/// that is all. Otherwise the caller gets in line, and grants go down the line in order. They are made
+/// by `step()`, the waiting room's actor, which runs on the limiter's executor, sent for by
+/// `signal()` and by the timer; it alone expires and completes those who wait, arms the timer, and
+/// keeps the context running. Two things do not wait for the actor: a permit that comes home is handed
+/// to the head of the line at once if that saves a hop between threads, and whoever is cancelled or
+/// evicted is out of the line at once.
 ///
 /// What must hold for nobody to be overlooked, and for the order to be kept (test/model checks it):
 /// - Refusal at the gate and the place in line are one critical section, and so is the decision that
 ///   the gate is open again: it is open iff nobody waits.
+/// - Room that comes back and its handing over, or the message that does it, are one critical section.
 /// - A step message is on its way iff `woken_`, which the step clears as it begins, in the section in
 ///   which it serves. It is posted under the lock.
 /// - Nobody's code runs and nothing of theirs is destroyed under the lock: handlers, permits and
@@ -150,8 +154,7 @@ public:
             return refuse(*asked.refused, unknown);
 
         auto const length = patience.length_or(queueing_.patience.length_or(forever));
-        if (length != forever)
-            now = time();
+        now = time();
         auto const deadline = length == forever ? never : later(now, length);
         if (asked.ready != unknown && asked.ready > deadline)
             return refuse(errc::deadline_unreachable, asked.ready);
@@ -163,25 +166,29 @@ public:
         operation* victim = nullptr;
         if (waiting_ >= static_cast<std::uint64_t>(queueing_.limit)) {
             if (queueing_.full == when_full::evict_oldest)
-                victim = queue_.oldest()  ? queue_.oldest()
-                         : inbox_.empty() ? nullptr
-                                          : &inbox_.front();
+                victim = queue_.oldest();
             if (!victim)
                 return refuse(errc::queue_full, asked.ready);
         }
 
         if (deadline != never && !wheel_)
             wheel_ = std::make_unique<wheel>(now, queueing_.tolerance);
-        signal();  // the last that may throw
-        if (victim)
-            remove(*victim, errc::shed, now);
+        // The actor must know if its timer is armed too late for this one, or if its context would not
+        // be kept running: this is the last that may throw.
+        if (victim || !held_ || deadline < armed_ || (waiting_ == 0 && asked.ready < armed_))
+            signal();
         op.deadline = deadline;
+        op.since = now;
         op.number = next_number_++;
-        op.at = operation::place::inbox;
-        inbox_.push_back(op);
+        op.at = operation::place::queue;
+        queue_.push(op);
+        if (deadline != never)
+            wheel_->insert(op, deadline);
         ++waiting_;
         waiting_for_ += n;
         waiting_hint_.store(true, std::memory_order_relaxed);
+        if (victim)
+            remove(*victim, errc::shed, now);
         return true;
     }
 
@@ -204,6 +211,10 @@ public:
 
     /// Takes `n` whatever the state of the policy; an empty permit if the limiter is closed.
     [[nodiscard]] permit charge(amount n) {
+        if (n > max_amount)
+            throw std::invalid_argument(
+                "weir: a charge of " + std::to_string(n) + " permits; it must be at most " +
+                std::to_string(max_amount));
         std::lock_guard lock(mutex_);
         pay_debt();
         if (closed_)
@@ -332,8 +343,8 @@ public:
 
     std::uint64_t overdraw(amount n, std::uint64_t t) override {
         std::lock_guard lock(mutex_);
-        auto const extra = policy_.take(n, time_for_policy());
-        return policy_.merge(t, extra, n);
+        auto const extra = take(n, time_for_policy());
+        return t == 0 ? extra : policy_.merge(t, extra, n);  // 0: of a permit for nothing
     }
 
     void split() noexcept override {
@@ -372,26 +383,14 @@ public:
     /// come home later only do arithmetic.
     void shutdown() noexcept override {
         relics gone;
-        std::lock_guard lock(mutex_);
-        if (dead_)
-            return;
-        closed_ = true;
-        gone.waiters.append(leaving_);
-        gone.waiters.append(draining_);
-        queue_.for_each([&](operation& op) {
-            queue_.erase(op);
-            inbox_.push_front(op);
-            return true;
-        });
-        for (; !inbox_.empty(); --waiting_)
-            gone.waiters.push_back(inbox_.pop_front());
-        waiting_for_ = 0;
-        for (operation* op = gone.waiters.empty() ? nullptr : &gone.waiters.front(); op;
-             op = gone.waiters.after(*op)) {
-            wheel::erase(*op);
-            detach(*op);
+        std::unique_lock lock(mutex_);
+        if (!dead_)
+            clear_out(gone);
+        // The context has to be there until those who were served have been posted to it.
+        while (handing_over_.load(std::memory_order_acquire) != 0) {
+            lock.unlock();
+            lock.lock();
         }
-        die(gone);
     }
 
     /// The executor, unless its context has ended.
@@ -400,9 +399,9 @@ public:
 private:
     using wheel = deadline_wheel<operation>;
 
-    // How many may be taken out of the line, and how many put into it, under one lock.
+    // How many may be taken out of the line under one lock: by a step, and by a permit that comes home.
     static constexpr int removals_at_a_time = 256;
-    static constexpr int arrivals_at_a_time = 1024;
+    static constexpr int handovers_at_a_time = 16;
 
     // What has to be destroyed outside the lock: declare it before the lock.
     struct relics {
@@ -437,6 +436,8 @@ private:
         if (n > policy_.capacity())
             return {false, errc::exceeds_capacity, unknown};
         bool const barred = waiting_ != 0 && queue_.bars(n);
+        if (barred && reprice_)  // some of those ahead will have to go
+            return {false, {}, unknown};
         auto const ready = policy_.ready_at(n, barred ? waiting_for_ : 0, now);
         return {!barred && ready <= now, {}, ready};
     }
@@ -463,19 +464,51 @@ private:
             ready == unknown ? forever : std::max(ready - now, duration::zero()));
     }
 
+    /// Takes back what `give_back` takes back, and sees to it that those who wait get it.
     template <class GiveBack>
     void come_home(std::uint64_t permits, GiveBack give_back) noexcept {
         std::shared_ptr<core> self;
-        std::lock_guard lock(mutex_);
+        operation_line served;
+        std::unique_lock lock(mutex_);
         bool const room = give_back(time_for_policy());
         live_ -= permits;
-        bool needed = debt_ || (room && waiting_ != 0) || (live_ == 0 && !draining_.empty());
-        if constexpr (watchful_policy<Policy>)  // nobody left to watch
-            needed = needed || (armed_ != never && live_ == 0 && waiting_ == 0);
-        if (needed)
+        if (room && waiting_ != 0)
+            hand_over(served);
+        if (debt_ || needs_step())
             wake();
         if (live_ == 0 && dead_)
             self = std::move(self_);
+        if (served.empty())
+            return;
+        auto const alive = this->shared_from_this();  // who is posted may be the last to need it
+        handing_over_.fetch_add(1, std::memory_order_relaxed);
+        lock.unlock();
+        post(served);
+        handing_over_.fetch_sub(1, std::memory_order_release);
+    }
+
+    /// Whoever brings the room serves the head of the line, if the handler lives elsewhere: to let the
+    /// actor do that would take one more hop between threads. A handler that lives on the limiter's
+    /// executor is called by a step, without being posted.
+    void hand_over(operation_line& served) noexcept {
+        bool const orderly = !closed_ && cancel_before_ == 0 && !reprice_;
+        auto const* const head = queue_.next(now_);
+        if (!orderly || !head || head->runs_in_step())
+            return wake();
+        int budget = handovers_at_a_time;
+        serve(time(), budget, served);
+        if (budget <= 0 || next_event() < armed_)
+            wake();
+    }
+
+    /// Whether there is something for the actor to do that it may not know of.
+    [[nodiscard]] bool needs_step() const noexcept {
+        bool const drains = !draining_.empty();
+        bool needed = !leaving_.empty() || (live_ == 0 && drains) ||
+                      (waiting_ == 0 && (drains ? armed_ != never : held_));
+        if constexpr (watchful_policy<Policy>)  // nobody left to watch
+            needed = needed || (armed_ != never && live_ == 0 && waiting_ == 0);
+        return needed;
     }
 
     /// Sends for a step, unless one is on its way.
@@ -538,8 +571,8 @@ private:
             std::exchange(op.canceller, nullptr)->target = nullptr;
     }
 
-    /// Takes `op` out of the line, to be completed by the next step.
-    void take_out(operation& op) noexcept {
+    /// Takes `op` out of the line and puts it with those who are to be completed.
+    void take_out(operation& op, operation_line& leaving) noexcept {
         if (op.at == operation::place::queue)
             queue_.erase(op);
         else
@@ -552,12 +585,12 @@ private:
             waiting_hint_.store(waiting_ != 0, std::memory_order_relaxed);
         }
         op.at = operation::place::nowhere;
-        leaving_.push_back(op);
+        leaving.push_back(op);
     }
 
     void remove(operation& op, error_code ec, time_point now) noexcept {
         bool const entering = op.at != operation::place::draining;
-        take_out(op);
+        take_out(op, leaving_);
         op.error = ec;
         if (!entering)
             return;
@@ -568,10 +601,25 @@ private:
             refused(may_return ? policy_.ready_at(op.count, waiting_for_, now) : unknown, now);
     }
 
-    void serve(operation& op, time_point now) {
+    /// Serves those whose turn it is, into `served`.
+    void serve(time_point now, int& budget, operation_line& served) {
+        for (; budget > 0; --budget) {
+            operation* const op = queue_.next(now);
+            if (!op)
+                break;
+            if (op->deadline < now)
+                remove(*op, errc::timed_out, now);
+            else if (policy_.ready_at(op->count, 0, now) <= now)
+                grant(*op, now, served);
+            else
+                break;
+        }
+    }
+
+    void grant(operation& op, time_point now, operation_line& served) {
         auto const t = policy_.take(op.count, now);
         auto const waited = now - op.since;
-        take_out(op);
+        take_out(op, served);
         ++live_;
         ++stats_.granted;
         stats_.waited_total += waited;
@@ -600,7 +648,7 @@ private:
             unfinished = work(time(), late);
             if (unfinished)
                 wake();
-        } while (see_to_host(lock, gone) || (unfinished && debt_));
+        } while (see_to_host(lock, gone) || (unfinished && debt_ && !late.is_full()));
         report(late, lock);
         if (abandoned_ && !busy_ && !dead_ && nobody_is_here())
             die(gone);
@@ -613,47 +661,27 @@ private:
     struct overdue_batch {
         std::array<overdue, 16> reports;
         std::size_t size = 0;
+        [[nodiscard]] bool is_full() const noexcept { return size == reports.size(); }
     };
 
     /// Does what there is to do, in bounded portions; whether there is more.
     [[nodiscard]] bool work(time_point now, overdue_batch& late) {
-        int arrivals = arrivals_at_a_time;
-        for (; arrivals != 0 && !inbox_.empty(); --arrivals) {
-            operation& op = inbox_.pop_front();
-            op.at = operation::place::queue;
-            op.since = now;
-            queue_.push(op);
-            if (op.deadline != never)
-                wheel_->insert(op, op.deadline);
-        }
-
         int budget = removals_at_a_time;
         if (closed_)
             remove_if(budget, errc::closed, now, [](operation&) { return true; });
         if (cancel_before_ != 0)
             cancel_marked(budget, now);
-        if (reprice_ && inbox_.empty())
+        if (reprice_)
             reprice(budget, now);
         if (wheel_)
             wheel_->advance(now, budget, [&](operation& op) { remove(op, errc::timed_out, now); });
-        for (; budget > 0; --budget) {
-            operation* const op = queue_.next(now);
-            if (!op)
-                break;
-            if (op->deadline < now)
-                remove(*op, errc::timed_out, now);
-            else if (policy_.ready_at(op->count, 0, now) <= now)
-                serve(*op, now);
-            else
-                break;
-        }
-
+        serve(now, budget, leaving_);
         if (idle()) {
             while (!draining_.empty())
-                take_out(draining_.front());
+                take_out(draining_.front(), leaving_);
         }
         if constexpr (watchful_policy<Policy>) {
-            while (late.size != late.reports.size()) {
+            while (!late.is_full()) {
                 auto const found = policy_.pop_overdue(now);
                 if (!found)
                     break;
@@ -661,7 +689,7 @@ private:
                 ++stats_.overdue;
             }
         }
-        return budget <= 0 || !inbox_.empty() || late.size == late.reports.size();
+        return budget <= 0 || late.is_full();
     }
 
     template <class Predicate>
@@ -683,7 +711,7 @@ private:
         remove_if(budget, aborted, now, marked);
         for (; budget > 0 && !draining_.empty() && marked(draining_.front()); --budget)
             remove(draining_.front(), aborted, now);
-        if (budget > 0 && (inbox_.empty() || !marked(inbox_.front())))
+        if (budget > 0)
             cancel_before_ = 0;
     }
 
@@ -737,29 +765,62 @@ private:
         if (hold == held_ && !move_timer)
             return false;
 
+        // What others go by, who come meanwhile, is what will be; the timer may even fire meanwhile.
         busy_ = true;
-        auto const epoch = move_timer ? ++epoch_ : epoch_;
-        lock.unlock();
-        bool failed = false;
-        try {
-            if (hold != held_)
-                host_->hold(hold);
-            if (move_timer && at == never)
-                host_->disarm();
-            else if (move_timer)
-                host_->arm(this->weak_from_this(), at, epoch);
-        } catch (...) {
-            failed = true;
+        bool const was_held = std::exchange(held_, hold);
+        if (move_timer) {
+            armed_ = at;
+            ++epoch_;
         }
+        auto const epoch = epoch_;
+        lock.unlock();
+        bool const holds = hold == was_held || succeeds([&] { host_->hold(hold); });
+        bool const moved = !move_timer || succeeds([&] {
+            if (at == never)
+                host_->disarm();
+            else
+                host_->arm(this->weak_from_this(), at, epoch);
+        });
         lock.lock();
         busy_ = false;
-        if (!failed)
-            held_ = hold;
-        if (move_timer)
-            armed_ = failed ? never : at;
-        if (failed)
+        if (!holds)
+            held_ = was_held;
+        if (!moved)
+            armed_ = never;
+        if (!holds || !moved)
             wake();
         return std::exchange(again_, false);
+    }
+
+    template <class F>
+    [[nodiscard]] static bool succeeds(F f) noexcept {
+        try {
+            f();
+            return true;
+        } catch (...) {
+            return false;
+        }
+    }
+
+    /// Takes out all who are here, to be destroyed, and lets go of the executor.
+    void clear_out(relics& gone) noexcept {
+        closed_ = true;
+        gone.waiters.append(leaving_);
+        gone.waiters.append(draining_);
+        queue_.for_each([&](operation& op) {
+            queue_.erase(op);
+            gone.waiters.push_back(op);
+            return true;
+        });
+        waiting_ = 0;
+        waiting_for_ = 0;
+        waiting_hint_.store(false, std::memory_order_relaxed);
+        for (operation* op = gone.waiters.empty() ? nullptr : &gone.waiters.front(); op;
+             op = gone.waiters.after(*op)) {
+            wheel::erase(*op);
+            detach(*op);
+        }
+        die(gone);
     }
 
     /// Lets go of the executor for good.
@@ -809,6 +870,26 @@ private:
         return posted;
     }
 
+    /// Completes those who were served, and keep the core alive by that. Who cannot be posted is left to
+    /// the next step.
+    void post(operation_line& served) noexcept {
+        while (!served.empty()) {
+            operation& op = served.pop_front();
+            if (succeeds([&] { op.post(); }))
+                continue;
+            std::unique_lock lock(mutex_);
+            if (dead_) {  // there will be none
+                lock.unlock();
+                op.destroy();
+                continue;
+            }
+            served.push_front(op);
+            served.append(leaving_);
+            leaving_.append(served);
+            wake();
+        }
+    }
+
     void report(overdue_batch const& late, std::unique_lock<typename Host::mutex_type>& lock) {
         auto const handler = on_overdue_;
         if (late.size == 0 || !handler)
@@ -832,6 +913,7 @@ private:
     bool reprice_ = false;
     Policy policy_;
     std::atomic<bool> waiting_hint_ = false;  // whether anybody waits, for those without the lock
+    std::atomic<int> handing_over_ = 0;       // threads that post those whom they have served
     std::uint64_t waiting_ = 0;
     amount waiting_for_ = 0;
     std::uint64_t live_ = 0;
@@ -842,7 +924,6 @@ private:
     std::shared_ptr<core> self_;  // until dead, and while permits are out
     queue_options queueing_;
     std::optional<Host> host_;
-    operation_line inbox_;
     Queue queue_;
     std::unique_ptr<wheel> wheel_;  // while somebody waits who has a deadline
     operation_line draining_;

@@ -83,6 +83,7 @@ public:
                 break;
             now_ = start > now_ ? start : now_;
             auto& here = slots_[level][static_cast<std::size_t>(slot)];
+            dealing_ = level;
             for (; budget > 0 && !here.empty(); --budget) {
                 T& element = here.pop_front();
                 if (level == 0)
@@ -106,13 +107,17 @@ private:
         return n < 0 ? 0 : static_cast<std::uint64_t>(n) >> shift_;
     }
 
+    [[nodiscard]] static std::size_t digit_of(std::uint64_t tick, std::size_t level) noexcept {
+        return static_cast<std::size_t>((tick >> (level * digit)) % base);
+    }
+
     void place(T& element) noexcept {
         wheel_hook& hook = element;
         auto const due = hook.due > now_ ? hook.due : now_;
         auto const differs = due ^ now_;
         auto const level =
             differs == 0 ? 0U : static_cast<unsigned>(std::bit_width(differs) - 1) / digit;
-        auto const slot = static_cast<std::size_t>((due >> (level * digit)) % base);
+        auto const slot = digit_of(due, level);
         auto const bit = std::uint64_t{1} << slot;
         if ((used_[level] & bit) == 0) {
             used_[level] |= bit;
@@ -121,8 +126,15 @@ private:
         slots_[level][slot].push_back(element);
     }
 
-    // The lowest level that holds anything, with its first used slot not empty; `levels` if none.
+    // The lowest level that holds anything, with its first used slot not empty; `levels` if none. But
+    // a slot that has been dealt out in part goes first: what is left in it may be due before what
+    // has gone to lower levels.
     [[nodiscard]] std::size_t lowest_level() noexcept {
+        if (dealing_ != 0) {
+            if (!slots_[dealing_][digit_of(now_, dealing_)].empty())
+                return dealing_;
+            dealing_ = 0;
+        }
         for (std::size_t level = 0; level != levels; ++level) {
             while (used_[level] != 0) {
                 auto const slot = static_cast<std::size_t>(std::countr_zero(used_[level]));
@@ -143,6 +155,7 @@ private:
 
     int shift_;
     std::uint64_t now_;
+    std::size_t dealing_ = 0;  // the level of the slot that is being dealt out, if it is not 0
     std::array<std::uint64_t, levels> used_{};
     // Slots are constructed when their bit is first set: most never are.
     union {

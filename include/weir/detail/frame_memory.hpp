@@ -51,8 +51,8 @@ public:
     }
 
     template <class U>
-    friend bool operator==(frame_allocator const& a, frame_allocator<U> const& b) noexcept {
-        return a.memory_ == b.memory_;
+    [[nodiscard]] bool operator==(frame_allocator<U> const& other) const noexcept {
+        return memory_ == other.memory_;
     }
 
 private:

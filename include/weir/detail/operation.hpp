@@ -27,7 +27,7 @@ struct in_line;
 /// for completion. Derived classes know the handler.
 class operation : public list_hook<in_line>, public wheel_hook {
 public:
-    enum class place : std::uint8_t { nowhere, inbox, queue, draining };
+    enum class place : std::uint8_t { nowhere, queue, draining };
 
     // What is asked for.
     amount count = 0;

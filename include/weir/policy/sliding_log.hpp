@@ -70,6 +70,7 @@ private:
     std::size_t begin_ = 0;
     std::size_t size_ = 0;
     amount forgotten_ = 0;  // the number of the last permit whose entry has been dropped
+    time_point forgotten_until_ = time_point::min();  // and the time of its grant
 };
 
 }  // namespace policy
