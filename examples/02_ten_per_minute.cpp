@@ -1,0 +1,62 @@
+// A rate limit. Some service allows ten calls in any minute, and means it: not ten in each minute of
+// the clock, of which twenty might fall into two seconds. Each call takes a token, and the token
+// cools for a minute. 25 callers come, one every two seconds.
+//
+//   0.000 s  call 1         one every two seconds, up to
+//  18.000 s  call 10        the last token; then nobody is let in before the first has cooled
+//  60.000 s  call 11        and so on, always a minute after the call ten before
+// 120.000 s  call 21
+//
+// Two more come along the way who do not wait: one is told when to come back, the other that it would
+// be too late.
+
+#include "stage.hpp"
+
+#include <algorithm>
+#include <deque>
+
+using namespace std::chrono_literals;
+namespace asio = boost::asio;
+
+int main(int argc, char** argv) {
+    auto const story = [](auto& stage) {
+        using tokens_type =
+            typename std::remove_reference_t<decltype(stage)>::template limiter<weir::sliding_log>;
+        using clock = typename tokens_type::clock_type;
+        tokens_type tokens(stage.context, {.limit = 10, .window = 60s});
+        std::deque<typename clock::time_point> last_minute;
+        std::size_t most = 0;
+
+        auto const call = [&](int number) {
+            auto const now = clock::now();
+            last_minute.push_back(now);
+            while (last_minute.front() <= now - 60s)
+                last_minute.pop_front();
+            most = std::max(most, last_minute.size());
+            stage.say("call {:2}, {} in the last minute", number, last_minute.size());
+        };
+        auto const caller = [&](int number) -> asio::awaitable<void> {
+            co_await stage.sleep(2s * (number - 1));
+            // `run` enters, calls and leaves.
+            auto const mine = [&] { call(number); };
+            co_await tokens.run(mine);
+        };
+        auto const in_a_hurry = [&]() -> asio::awaitable<void> {
+            co_await stage.sleep(19s);
+            auto const refused = tokens.try_enter();
+            stage.say("not now; worth asking again in {} s", *refused.retry_after() / 1s);
+            auto const [error, none] =
+                co_await tokens.async_enter(5s, asio::as_tuple(asio::deferred));
+            stage.say("not within 5 s: {}", error.message());
+        };
+
+        for (int number = 1; number <= 25; ++number)
+            stage.start(caller(number));
+        stage.start(in_a_hurry());
+        stage.run();
+
+        stage.say("no window of 60 s has seen more than {} calls", most);
+        return most == 10 && tokens.stats().granted == 25;
+    };
+    return play(argc, argv, story);
+}

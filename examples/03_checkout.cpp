@@ -1,0 +1,78 @@
+// Seats that guard a resource: two connections to a database, shared by whoever needs one. Shows a
+// query with a time limit of its own (`||`), a caller who gives up, a callback, and a permit that is
+// kept and given back by hand.
+//
+//   0.000 s  report: has a connection      (and the backup, so that both are out)
+//   0.200 s  impatient: gave up            its turn never came, and costs nobody anything
+//   0.300 s  page: no connection in time   cancelled by ||
+//   1.000 s  report: done
+//   1.000 s  callback: has a connection    it was next in line
+//   3.000 s  backup: done
+
+#include "stage.hpp"
+
+#include <boost/asio/experimental/awaitable_operators.hpp>
+
+#include <vector>
+
+using namespace std::chrono_literals;
+using namespace boost::asio::experimental::awaitable_operators;
+namespace asio = boost::asio;
+
+// What is guarded: a seat is the right to take a connection out of the drawer.
+struct connection {
+    int number;
+};
+
+int main(int argc, char** argv) {
+    auto const story = [](auto& stage) {
+        using seats_type =
+            typename std::remove_reference_t<decltype(stage)>::template limiter<weir::seats>;
+        seats_type seats(stage.context, {.seats = 2});
+        std::vector<connection> drawer{{1}, {2}};
+        asio::cancellation_signal change_of_mind;
+
+        auto const worker =
+            [&](std::string name, std::chrono::seconds length) -> asio::awaitable<void> {
+            auto seat = co_await seats.enter();
+            auto const mine = drawer.back();
+            drawer.pop_back();
+            stage.say("{}: has connection {}", name, mine.number);
+            co_await stage.sleep(length);
+            drawer.push_back(mine);
+            seat.leave();  // by hand: whoever is next gets the connection now
+            stage.say("{}: done", name);
+        };
+        auto const page = [&]() -> asio::awaitable<void> {
+            auto const first = co_await (seats.enter() || stage.sleep(300ms));
+            if (first.index() == 1)
+                stage.say("page: no connection in time");
+        };
+        auto const impatient = [&](boost::system::error_code error, weir::permit) {
+            stage.say("impatient: gave up, {}", error.message());
+        };
+        auto const callback = [&](boost::system::error_code error, weir::permit seat) {
+            stage.say("callback: {}, after {} ms", error ? error.message() : "has a connection",
+                      seat.waited() / 1ms);
+        };
+        auto const changes_its_mind = [&]() -> asio::awaitable<void> {
+            co_await stage.sleep(200ms);
+            change_of_mind.emit(asio::cancellation_type::all);
+        };
+
+        stage.start(worker("report", 1s));
+        stage.start(worker("backup", 3s));
+        stage.context.poll();  // both are out now
+        seats.async_enter(asio::bind_cancellation_slot(change_of_mind.slot(), impatient));
+        stage.start(page());
+        stage.start(changes_its_mind());
+        stage.context.poll();
+        seats.async_enter(callback);
+        stage.run();
+
+        stage.say("{} connections in the drawer, {} permits out", drawer.size(),
+                  seats.stats().live);
+        return drawer.size() == 2 && seats.stats().live == 0 && seats.stats().cancelled == 2;
+    };
+    return play(argc, argv, story);
+}

@@ -1,0 +1,150 @@
+// What a grant costs when nobody waits and a permit is free. Floors: two lock/unlock pairs, which is
+// what taking and giving back must cost at least if any thread may do it; an awaitable child that
+// returns at once, which is what any `co_await x.enter()` costs at least; and one clock read, which is
+// what any rate limit costs at least.
+
+#include <weir/weir.hpp>
+
+#include "support.hpp"
+
+#include <mutex>
+
+namespace {
+
+namespace asio = boost::asio;
+using any = asio::any_io_executor;
+using typed = asio::io_context::executor_type;
+
+void floor_two_locks(benchmark::State& state) {
+    std::mutex mutex;
+    int count = 1;
+    for (auto _ : state) {
+        {
+            std::lock_guard const lock(mutex);
+            benchmark::DoNotOptimize(--count);
+        }
+        std::lock_guard const lock(mutex);
+        benchmark::DoNotOptimize(++count);
+    }
+}
+
+void floor_clock(benchmark::State& state) {
+    for (auto _ : state)
+        benchmark::DoNotOptimize(std::chrono::steady_clock::now());
+}
+
+template <class Executor>
+asio::awaitable<int, Executor> child() {
+    co_return 1;
+}
+
+template <class Executor>
+void floor_child(benchmark::State& state) {
+    auto const body = [&](asio::io_context&) -> asio::awaitable<void, Executor> {
+        for (auto _ : state)
+            benchmark::DoNotOptimize(co_await child<Executor>());
+    };
+    bench::run_coroutine<Executor>(body);
+}
+
+template <class Executor>
+void seats_try_enter(benchmark::State& state) {
+    bench::live_context context;
+    weir::basic_seats<Executor> seats(Executor(context->get_executor()), {.seats = 4});
+    for (auto _ : state)
+        benchmark::DoNotOptimize(seats.try_enter());
+}
+
+template <class Executor>
+void seats_enter(benchmark::State& state) {
+    auto const body = [&](asio::io_context& context) -> asio::awaitable<void, Executor> {
+        weir::basic_seats<Executor> seats(Executor(context.get_executor()), {.seats = 4});
+        for (auto _ : state) {
+            auto const seat = co_await seats.enter();
+            benchmark::DoNotOptimize(seat.count());
+        }
+    };
+    bench::run_coroutine<Executor>(body);
+}
+
+template <class Executor>
+void seats_enter_with_patience(benchmark::State& state) {
+    auto const body = [&](asio::io_context& context) -> asio::awaitable<void, Executor> {
+        weir::basic_seats<Executor> seats(Executor(context.get_executor()), {.seats = 4});
+        for (auto _ : state) {
+            auto const seat = co_await seats.enter(std::chrono::seconds(1));
+            benchmark::DoNotOptimize(seat.count());
+        }
+    };
+    bench::run_coroutine<Executor>(body);
+}
+
+// A limit that is never reached within the run's memory, and one whose log is always full of entries.
+template <class Executor>
+void sliding_log_try_enter(benchmark::State& state) {
+    bench::live_context context;
+    weir::basic_sliding_log<Executor> log(
+        Executor(context->get_executor()),
+        {.limit = 1'000'000, .window = std::chrono::milliseconds(1)});
+    for (auto _ : state)
+        benchmark::DoNotOptimize(log.try_enter());
+}
+
+template <class Executor>
+void sliding_log_enter(benchmark::State& state) {
+    auto const body = [&](asio::io_context& context) -> asio::awaitable<void, Executor> {
+        weir::basic_sliding_log<Executor> log(
+            Executor(context.get_executor()),
+            {.limit = 1'000'000, .window = std::chrono::milliseconds(1)});
+        for (auto _ : state) {
+            auto const call = co_await log.enter();
+            benchmark::DoNotOptimize(call.count());
+        }
+    };
+    bench::run_coroutine<Executor>(body);
+}
+
+void sliding_log_refuse(benchmark::State& state) {
+    bench::live_context context;
+    weir::sliding_log log(context->get_executor(),
+                          {.limit = 1000, .window = std::chrono::hours(1)});
+    weir::permit const all = log.try_enter(1000);
+    for (auto _ : state)
+        benchmark::DoNotOptimize(log.try_enter());
+}
+
+BENCHMARK(floor_two_locks);
+BENCHMARK(floor_clock);
+BENCHMARK(floor_child<any>);
+BENCHMARK(floor_child<typed>);
+BENCHMARK(seats_try_enter<any>);
+BENCHMARK(seats_try_enter<typed>);
+BENCHMARK(seats_enter<any>);
+BENCHMARK(seats_enter<typed>);
+BENCHMARK(seats_enter_with_patience<any>);
+BENCHMARK(seats_enter_with_patience<typed>);
+BENCHMARK(sliding_log_try_enter<any>);
+BENCHMARK(sliding_log_enter<any>);
+BENCHMARK(sliding_log_enter<typed>);
+BENCHMARK(sliding_log_refuse);
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return bench::run_all(
+        argc, argv,
+        {
+            {"seats: try_enter + leave, to two locks", "seats_try_enter<any>", "floor_two_locks"},
+            {"seats: co_await enter() + leave, any executor, to a child", "seats_enter<any>",
+             "floor_child<any>"},
+            {"seats: co_await enter() + leave, typed, to a child", "seats_enter<typed>",
+             "floor_child<typed>"},
+            {"seats: co_await enter(1s) + leave, any, to a child", "seats_enter_with_patience<any>",
+             "floor_child<any>"},
+            {"sliding_log: try_enter, to a clock read", "sliding_log_try_enter<any>",
+             "floor_clock"},
+            {"sliding_log: co_await enter(), any, to a child", "sliding_log_enter<any>",
+             "floor_child<any>"},
+            {"sliding_log: a refusal, to a clock read", "sliding_log_refuse", "floor_clock"},
+        });
+}

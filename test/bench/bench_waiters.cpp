@@ -1,0 +1,189 @@
+// A great many waiters with deadlines on a limiter that has no room: what it costs to queue one, to
+// let one expire and to cancel one, how much memory one takes, and how late a deadline is noticed.
+// The patience of the waiters is spread evenly over 50 ms to the given time.
+//
+// Times are for one waiter. Floors: to post a function of the same size and to have it run, and to
+// emit a signal that nobody listens to.
+
+#include <weir/weir.hpp>
+
+#include "support.hpp"
+
+#include <malloc.h>
+#include <sys/resource.h>
+
+#include <numeric>
+#include <random>
+
+namespace {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+using steady = std::chrono::steady_clock;
+using seats = weir::basic_seats<asio::io_context::executor_type>;
+
+double cpu_seconds() {
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    auto const seconds = [](timeval t) {
+        return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+    };
+    return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+std::vector<std::chrono::microseconds> patiences(long count, long longest_ms) {
+    std::mt19937_64 random(1);
+    std::uniform_int_distribution<long> spread(50'000, longest_ms * 1'000);
+    std::vector<std::chrono::microseconds> all(static_cast<std::size_t>(count));
+    for (auto& patience : all)
+        patience = std::chrono::microseconds(spread(random));
+    return all;
+}
+
+// What waits: notes how late it was called.
+class late {
+public:
+    late(std::vector<float>& lateness, steady::time_point deadline)
+        : lateness_(&lateness), deadline_(deadline) {}
+    void operator()(weir::error_code, weir::permit const&) const {
+        lateness_->push_back(std::chrono::duration<float>(steady::now() - deadline_).count());
+    }
+
+private:
+    std::vector<float>* lateness_;
+    steady::time_point deadline_;
+};
+
+double per(steady::time_point start, long count) {
+    std::chrono::duration<double> const took = steady::now() - start;
+    return took.count() / static_cast<double>(count);
+}
+
+void report_lateness(benchmark::State& state, std::vector<float> lateness) {
+    std::sort(lateness.begin(), lateness.end());
+    auto const at = [&](double share) {
+        auto const last = static_cast<double>(lateness.size() - 1);
+        return 1e3 * lateness[static_cast<std::size_t>(share * last)];
+    };
+    state.counters["late_p50_ms"] = at(0.5);
+    state.counters["late_p99_ms"] = at(0.99);
+    state.counters["late_max_ms"] = at(1);
+}
+
+// Manual time: to queue one. In chunks, between which the context runs, as in a server.
+void queue_and_expire(benchmark::State& state) {
+    auto const count = state.range(0);
+    auto const all = patiences(count, state.range(1));
+    for (auto _ : state) {
+        std::vector<float> lateness;
+        lateness.reserve(all.size());
+        asio::io_context context(1);
+        seats limiter(context.get_executor(), {.seats = 1}, {.limit = 1'000'000'000});
+        auto const taken = limiter.try_enter();
+
+        auto const before = mallinfo2().uordblks;
+        double queueing = 0;
+        std::size_t peak = 0;
+        for (std::size_t i = 0; i < all.size();) {
+            auto const start = steady::now();
+            for (auto const end = std::min(i + 1'000, all.size()); i < end; ++i)
+                limiter.async_enter(all[i], late(lateness, start + all[i]));
+            queueing += std::chrono::duration<double>(steady::now() - start).count();
+            peak = std::max(peak, (mallinfo2().uordblks - before) /
+                                      std::max<std::size_t>(limiter.stats().waiting, 1));
+            context.poll();
+        }
+        auto const cpu = cpu_seconds();
+        context.run();
+
+        auto const n = static_cast<double>(count);
+        state.SetIterationTime(queueing / n);
+        state.counters["expire_cpu_ns"] = (cpu_seconds() - cpu) / n * 1e9;
+        state.counters["bytes"] = static_cast<double>(peak);
+        report_lateness(state, std::move(lateness));
+    }
+    state.counters["handler_bytes"] = sizeof(late);
+}
+
+// Manual time: to cancel one, in random order, and to complete it.
+void cancel_at_random(benchmark::State& state) {
+    auto const count = state.range(0);
+    auto const all = patiences(count, state.range(1));
+    std::vector<std::size_t> order(all.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::shuffle(order.begin(), order.end(), std::mt19937_64(2));
+    for (auto _ : state) {
+        long cancelled = 0;
+        asio::io_context context(1);
+        seats limiter(context.get_executor(), {.seats = 1}, {.limit = 1'000'000'000});
+        auto const taken = limiter.try_enter();
+        std::vector<asio::cancellation_signal> signals(all.size());
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            limiter.async_enter(
+                all[i] + 1h, asio::bind_cancellation_slot(
+                                 signals[i].slot(), [&](weir::error_code ec, weir::permit const&) {
+                                     cancelled += ec == asio::error::operation_aborted;
+                                 }));
+        }
+        context.poll();
+
+        auto const start = steady::now();
+        for (auto const i : order)
+            signals[i].emit(asio::cancellation_type::all);
+        auto const emitted = per(start, count);
+        context.run();
+        state.SetIterationTime(per(start, count));
+        state.counters["emit_ns"] = emitted * 1e9;
+        if (cancelled != count)
+            state.SkipWithError("not all were cancelled");
+    }
+}
+
+void floor_post(benchmark::State& state) {
+    auto const count = state.range(0);
+    for (auto _ : state) {
+        std::vector<float> lateness;
+        lateness.reserve(static_cast<std::size_t>(count));
+        asio::io_context context(1);
+        auto const start = steady::now();
+        for (long i = 0; i < count; ++i) {
+            asio::post(context, [note = late(lateness, start)] { note({}, weir::permit()); });
+        }
+        context.run();
+        state.SetIterationTime(per(start, count));
+    }
+}
+
+void floor_emit(benchmark::State& state) {
+    auto const count = state.range(0);
+    std::vector<asio::cancellation_signal> signals(static_cast<std::size_t>(count));
+    for (auto _ : state) {
+        auto const start = steady::now();
+        for (auto& signal : signals)
+            signal.emit(asio::cancellation_type::all);
+        state.SetIterationTime(per(start, count));
+    }
+}
+
+void sizes(benchmark::internal::Benchmark* b) {
+    b->Iterations(1)->UseManualTime();
+    b->Args({1'000, 100})->Args({100'000, 10'000})->Args({1'000'000, 10'000});
+}
+
+BENCHMARK(floor_post)->Apply(sizes);
+BENCHMARK(floor_emit)->Apply(sizes);
+BENCHMARK(queue_and_expire)->Apply(sizes);
+BENCHMARK(cancel_at_random)->Apply(sizes);
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    std::vector<bench::comparison> comparisons;
+    for (std::string const size : {"/100000/10000", "/1000000/10000"}) {
+        comparisons.push_back(
+            {"queue one" + size + ", to a post", "queue_and_expire" + size, "floor_post" + size});
+        comparisons.push_back(
+            {"cancel one" + size + ", to a post", "cancel_at_random" + size, "floor_post" + size});
+    }
+    return bench::run_all(argc, argv, std::move(comparisons));
+}
