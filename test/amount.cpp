@@ -1,0 +1,95 @@
+#include <weir/amount.hpp>
+
+#include "support/says.hpp"
+
+#include <boost/mp11/list.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+using support::says;
+using weir::amount;
+using weir::request;
+
+namespace {
+
+using integers = boost::mp11::mp_list<char, signed char, unsigned char, wchar_t, char8_t, char16_t,
+                                      char32_t, short, unsigned short, int, unsigned, long,
+                                      unsigned long, long long, unsigned long long>;
+
+enum plain_enum { one };
+enum class scoped_enum { one };
+
+template <class T>
+constexpr bool asks = std::is_convertible_v<T, request> && std::is_constructible_v<request, T>;
+template <class T>
+constexpr bool cannot_ask =
+    !std::is_convertible_v<T, request> && !std::is_constructible_v<request, T>;
+
+}  // namespace
+
+static_assert(asks<int> && asks<int&> && asks<int const> && asks<std::size_t> && asks<std::int8_t>);
+static_assert(cannot_ask<bool> && cannot_ask<bool&> && cannot_ask<bool const>);
+static_assert(cannot_ask<double> && cannot_ask<float>);
+static_assert(cannot_ask<void*> && cannot_ask<std::nullptr_t> && cannot_ask<char const*>);
+static_assert(cannot_ask<plain_enum> && cannot_ask<scoped_enum>);
+
+static_assert(request().count() == 1);
+static_assert(request(7).count() == 7);
+static_assert(std::is_trivially_copyable_v<request>);
+
+BOOST_AUTO_TEST_SUITE(a_request)
+
+BOOST_AUTO_TEST_CASE(is_for_one_permit_unless_somebody_says) {
+    BOOST_TEST(request().count() == 1);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_made_with_any_integral_type, T, integers) {
+    BOOST_TEST(request(T{0}).count() == 0);
+    BOOST_TEST(request(T{1}).count() == 1);
+    BOOST_TEST(request(T{100}).count() == 100);
+
+    T const constant = 3;
+    request const implicit = constant;
+    BOOST_TEST(implicit.count() == 3);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(keeps_the_largest_number_of_each_type_that_fits, T, integers) {
+    constexpr auto largest = std::numeric_limits<T>::max();
+    constexpr auto most = std::numeric_limits<amount>::max();
+    if constexpr (std::is_unsigned_v<T> && sizeof(T) >= sizeof(amount))
+        BOOST_TEST(request(largest).count() == most);
+    else
+        BOOST_TEST(request(largest).count() == static_cast<amount>(largest));
+}
+
+BOOST_AUTO_TEST_CASE(for_more_than_there_can_be_is_held_at_the_most) {
+    constexpr auto most = std::numeric_limits<amount>::max();
+    BOOST_TEST(request(std::numeric_limits<std::uint64_t>::max()).count() == most);
+    BOOST_TEST(request(std::uint64_t{1} << 63).count() == most);
+    BOOST_TEST(request((std::uint64_t{1} << 63) - 1).count() == most);
+    BOOST_TEST(request((std::uint64_t{1} << 63) - 2).count() == most - 1);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(for_a_negative_number_is_refused_by_name, T, integers) {
+    if constexpr (std::is_signed_v<T>) {
+        BOOST_CHECK_EXCEPTION(request(static_cast<T>(-1)), std::invalid_argument,
+                              says("weir: a request for -1 permits; it must be at least 0"));
+        constexpr auto least = std::numeric_limits<T>::min();
+        BOOST_CHECK_EXCEPTION(request(T{least}), std::invalid_argument,
+                              says("weir: a request for " + std::to_string(least) +
+                                   " permits; it must be at least 0"));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(of_the_largest_size_can_be_added_up_thousands_of_times) {
+    BOOST_TEST(weir::max_amount == 1'000'000'000'000'000);
+    BOOST_TEST(std::numeric_limits<amount>::max() / weir::max_amount >= 9'000);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,139 @@
+#include <weir/error.hpp>
+
+#include "support/printing.hpp"
+
+#include <boost/asio/error.hpp>
+#include <boost/system/errc.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <array>
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <set>
+#include <string>
+#include <system_error>
+#include <type_traits>
+
+using namespace std::chrono_literals;
+using weir::errc;
+using weir::error_code;
+namespace generic = boost::system::errc;
+
+namespace {
+
+constexpr std::array all{
+    errc::limited, errc::timed_out, errc::deadline_unreachable, errc::queue_full,
+    errc::shed,    errc::closed,    errc::exceeds_capacity,     errc::unavailable,
+};
+
+}  // namespace
+
+static_assert(std::is_convertible_v<errc, error_code>);
+static_assert(std::is_base_of_v<boost::system::system_error, weir::refusal>);
+static_assert(std::is_base_of_v<std::runtime_error, weir::refusal>);
+
+BOOST_AUTO_TEST_SUITE(an_error)
+
+BOOST_AUTO_TEST_CASE(belongs_to_the_category_weir) {
+    BOOST_TEST(weir::error_category().name() == "weir");
+    BOOST_TEST(&weir::error_category() == &weir::error_category());
+    for (auto const e : all) {
+        BOOST_TEST((make_error_code(e).category() == weir::error_category()));
+        BOOST_TEST(make_error_code(e).value() == static_cast<int>(e));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(converts_to_an_error_code_that_says_something_failed) {
+    for (auto const e : all) {
+        error_code const ec = e;
+        BOOST_TEST(ec.failed());
+        BOOST_TEST(static_cast<bool>(ec));
+        BOOST_TEST(ec == make_error_code(e));
+        BOOST_TEST((ec == e));
+    }
+    BOOST_TEST((make_error_code(errc::closed) != errc::shed));
+    BOOST_TEST((error_code() != errc::limited));
+}
+
+BOOST_AUTO_TEST_CASE(has_a_message_of_its_own) {
+    std::set<std::string> messages;
+    for (auto const e : all) {
+        auto const message = make_error_code(e).message();
+        BOOST_TEST(!message.empty());
+        BOOST_TEST(message.find("unknown") == std::string::npos);
+        BOOST_TEST(messages.insert(message).second, message << " is used twice");
+    }
+}
+
+BOOST_AUTO_TEST_CASE(that_nobody_knows_is_named_by_its_number) {
+    BOOST_TEST(error_code(4711, weir::error_category()).message() == "unknown weir error 4711");
+    BOOST_TEST(error_code(0, weir::error_category()).message() == "unknown weir error 0");
+    auto const condition = weir::error_category().default_error_condition(4711);
+    BOOST_TEST(condition.value() == 4711);
+    BOOST_TEST((condition.category() == weir::error_category()));
+}
+
+BOOST_AUTO_TEST_CASE(equals_a_generic_condition) {
+    BOOST_TEST((make_error_code(errc::limited) == generic::resource_unavailable_try_again));
+    BOOST_TEST((make_error_code(errc::shed) == generic::resource_unavailable_try_again));
+    BOOST_TEST((make_error_code(errc::timed_out) == generic::timed_out));
+    BOOST_TEST((make_error_code(errc::deadline_unreachable) == generic::timed_out));
+    BOOST_TEST((make_error_code(errc::queue_full) == generic::no_buffer_space));
+    BOOST_TEST((make_error_code(errc::exceeds_capacity) == generic::value_too_large));
+    BOOST_TEST((make_error_code(errc::closed) == generic::broken_pipe));
+    BOOST_TEST((make_error_code(errc::unavailable) == generic::host_unreachable));
+
+    BOOST_TEST((make_error_code(errc::timed_out) != generic::broken_pipe));
+    BOOST_TEST((make_error_code(errc::timed_out) != make_error_code(errc::deadline_unreachable)));
+}
+
+BOOST_AUTO_TEST_CASE(equals_the_condition_of_the_standard_as_well) {
+    auto const standard = [](errc e) -> std::error_code { return make_error_code(e); };
+    BOOST_TEST((standard(errc::limited) == std::errc::resource_unavailable_try_again));
+    BOOST_TEST((standard(errc::timed_out) == std::errc::timed_out));
+    BOOST_TEST((standard(errc::deadline_unreachable) == std::errc::timed_out));
+    BOOST_TEST((standard(errc::queue_full) == std::errc::no_buffer_space));
+    BOOST_TEST((standard(errc::exceeds_capacity) == std::errc::value_too_large));
+    BOOST_TEST((standard(errc::closed) == std::errc::broken_pipe));
+    BOOST_TEST((standard(errc::unavailable) == std::errc::host_unreachable));
+    BOOST_TEST((make_error_code(errc::timed_out) == std::errc::timed_out));
+    BOOST_TEST(standard(errc::closed).message() == make_error_code(errc::closed).message());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(a_refusal)
+
+BOOST_AUTO_TEST_CASE(carries_the_code_and_when_to_come_back) {
+    weir::refusal const refused(errc::queue_full, 3s);
+    BOOST_TEST((refused.code() == errc::queue_full));
+    BOOST_TEST(refused.retry_after() == 3s);
+}
+
+BOOST_AUTO_TEST_CASE(may_not_know_when_to_come_back) {
+    weir::refusal const refused(errc::closed, std::nullopt);
+    BOOST_TEST(!refused.retry_after());
+}
+
+BOOST_AUTO_TEST_CASE(says_who_refused_and_why) {
+    for (auto const e : all) {
+        std::string const what = weir::refusal(e, std::nullopt).what();
+        BOOST_TEST(what.starts_with("weir"), what);
+        BOOST_TEST(what.find(make_error_code(e).message()) != std::string::npos, what);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(can_be_a_cancellation) {
+    weir::refusal const refused(boost::asio::error::operation_aborted, std::nullopt);
+    BOOST_TEST((refused.code() == boost::asio::error::operation_aborted));
+}
+
+BOOST_AUTO_TEST_CASE(is_caught_as_what_it_derives_from) {
+    auto const refuse = [] { throw weir::refusal(errc::shed, 1s); };
+    BOOST_CHECK_THROW(refuse(), boost::system::system_error);
+    BOOST_CHECK_THROW(refuse(), std::runtime_error);
+    BOOST_CHECK_THROW(refuse(), std::exception);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

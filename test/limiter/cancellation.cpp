@@ -1,0 +1,416 @@
+#include "support/virtual_limiters.hpp"
+#include "support/visit.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+using namespace support;
+using asio::bind_cancellation_slot;
+using asio::cancellation_type;
+using asio::error::operation_aborted;
+using weir::errc;
+using weir::error_code;
+using weir::permit;
+
+namespace {
+
+struct full_house {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    permit seat = kitchen.try_enter();
+    asio::cancellation_signal signal;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(limiter_cancellation)
+
+BOOST_FIXTURE_TEST_CASE(terminal_partial_and_total_are_all_honoured_and_none_is_not, full_house) {
+    for (auto const type : {cancellation_type::terminal, cancellation_type::partial,
+                            cancellation_type::total, cancellation_type::all}) {
+        visit guest;
+        kitchen.async_enter(1, 1h, bind_cancellation_slot(signal.slot(), guest.callback()));
+        settle(ctx);
+        signal.emit(cancellation_type::none);
+        settle(ctx);
+        BOOST_TEST(guest.waiting());
+        signal.emit(type);
+        BOOST_TEST(guest.waiting());  // never from within the emitter
+        settle(ctx);
+        BOOST_TEST(guest.refused(operation_aborted));
+        BOOST_TEST(!guest.seat().retry_after());
+    }
+    BOOST_TEST(kitchen.stats().cancelled == 4U);
+    BOOST_TEST(kitchen.stats().waiting == 0U);
+    BOOST_TEST(ctx.stopped());
+}
+
+BOOST_FIXTURE_TEST_CASE(one_who_has_not_reached_the_queue_yet_can_be_cancelled, full_house) {
+    visit guest;
+    kitchen.async_enter(bind_cancellation_slot(signal.slot(), guest.callback()));
+    signal.emit(cancellation_type::total);
+    BOOST_TEST(kitchen.stats().waiting == 0U);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(guest.refused(operation_aborted));
+    BOOST_TEST(kitchen.stats().remaining == 1);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_cancelled_head_lets_the_next_one_in_at_once, full_house) {
+    seats tables{ctx, {.seats = 2}};
+    auto one = tables.try_enter();
+    visit pair;
+    tables.async_enter(2, bind_cancellation_slot(signal.slot(), pair.callback()));
+    visit single{tables};
+    settle(ctx);
+    BOOST_TEST(single.waiting());
+    signal.emit(cancellation_type::terminal);
+    settle(ctx);
+    BOOST_TEST(pair.refused(operation_aborted));
+    BOOST_TEST(single.granted());
+}
+
+BOOST_AUTO_TEST_CASE(a_cancelled_head_of_a_rate_limit_moves_the_timer_to_the_next_one) {
+    asio::io_context ctx;
+    sliding_log printer{ctx, {.limit = 2, .window = 10s}};
+    auto const first = printer.try_enter();
+    run_for(ctx, 5s);
+    auto const second = printer.try_enter();
+    asio::cancellation_signal signal;
+    visit pair;
+    printer.async_enter(2, bind_cancellation_slot(signal.slot(), pair.callback()));
+    visit single{printer};
+    run_for(ctx, 1s);
+    auto const now = clock::now();
+    signal.emit(cancellation_type::terminal);
+    run_for(ctx, 10s);
+    BOOST_TEST(single.granted());
+    BOOST_TEST(single.at() == now + 4s);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_signal_after_the_grant_changes_nothing, full_house) {
+    visit guest;
+    kitchen.async_enter(bind_cancellation_slot(signal.slot(), guest.callback()));
+    settle(ctx);
+    seat.leave();
+    settle(ctx);
+    signal.emit(cancellation_type::all);
+    settle(ctx);
+    BOOST_TEST(guest.granted());
+    BOOST_TEST(kitchen.stats().live == 1U);
+    BOOST_TEST(kitchen.stats().cancelled == 0U);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_signal_between_grant_and_delivery_changes_nothing, full_house) {
+    // Setup: the grant is made on one context and delivered on the other, which has not run yet.
+    asio::io_context other;
+    visit guest;
+    kitchen.async_enter(
+        bind_cancellation_slot(signal.slot(), asio::bind_executor(other, guest.callback())));
+    settle(ctx);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(guest.waiting());
+    BOOST_TEST(kitchen.stats().live == 1U);
+    signal.emit(cancellation_type::all);
+    settle(ctx, other);
+    BOOST_TEST(guest.granted());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_signal_between_coming_home_and_grant_wins, full_house) {
+    visit guest;
+    visit next{};
+    kitchen.async_enter(bind_cancellation_slot(signal.slot(), guest.callback()));
+    kitchen.async_enter(next.callback());
+    settle(ctx);
+    seat.leave();  // a step is on its way
+    signal.emit(cancellation_type::total);
+    settle(ctx);
+    BOOST_TEST(guest.refused(operation_aborted));
+    BOOST_TEST(next.granted());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_signal_after_the_timeout_changes_nothing, full_house) {
+    visit guest;
+    kitchen.async_enter(1s, bind_cancellation_slot(signal.slot(), guest.callback()));
+    run_for(ctx, 2s);
+    signal.emit(cancellation_type::all);
+    settle(ctx);
+    BOOST_TEST(guest.refused(errc::timed_out));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_signal_twice_is_a_signal_once, full_house) {
+    visit guest;
+    kitchen.async_enter(bind_cancellation_slot(signal.slot(), guest.callback()));
+    settle(ctx);
+    signal.emit(cancellation_type::total);
+    signal.emit(cancellation_type::terminal);
+    settle(ctx);
+    BOOST_TEST(guest.refused(operation_aborted));
+    BOOST_TEST(kitchen.stats().cancelled == 1U);
+}
+
+BOOST_FIXTURE_TEST_CASE(one_slot_serves_many_requests_one_after_the_other, full_house) {
+    for (int i = 0; i != 3; ++i) {
+        visit guest;
+        kitchen.async_enter(0s, bind_cancellation_slot(signal.slot(), guest.callback()));
+        settle(ctx);
+        BOOST_TEST(guest.refused(errc::timed_out));
+        visit other;
+        kitchen.async_enter(bind_cancellation_slot(signal.slot(), other.callback()));
+        settle(ctx);
+        signal.emit(cancellation_type::total);
+        settle(ctx);
+        BOOST_TEST(other.refused(operation_aborted));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_signal_may_outlive_everything_and_be_emitted_late) {
+    asio::cancellation_signal after_grant;
+    asio::cancellation_signal after_drop;
+    asio::cancellation_signal after_limiter;
+    visit granted;
+    visit dropped;
+    visit closed;
+    {
+        asio::io_context ctx;
+        seats kitchen{ctx, {.seats = 1}};
+        kitchen.async_enter(bind_cancellation_slot(after_grant.slot(), granted.callback()));
+        kitchen.async_enter(bind_cancellation_slot(after_drop.slot(), dropped.callback()));
+        std::optional<seats> cafe(std::in_place, ctx, weir::seats_options{.seats = 1});
+        auto const seat = cafe->try_enter();
+        cafe->async_enter(bind_cancellation_slot(after_limiter.slot(), closed.callback()));
+        settle(ctx);
+        cafe.reset();
+        after_limiter.emit(cancellation_type::all);
+        settle(ctx);
+        after_limiter.emit(cancellation_type::all);
+    }
+    after_grant.emit(cancellation_type::all);
+    after_drop.emit(cancellation_type::all);
+    after_limiter.emit(cancellation_type::all);
+    BOOST_TEST(granted.granted());
+    BOOST_TEST(dropped.dropped());
+    BOOST_TEST(closed.over());
+    granted.leave();
+}
+
+BOOST_AUTO_TEST_CASE(a_signal_may_go_before_the_request) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto seat = kitchen.try_enter();
+    auto signal = std::make_unique<asio::cancellation_signal>();
+    visit guest;
+    kitchen.async_enter(bind_cancellation_slot(signal->slot(), guest.callback()));
+    settle(ctx);
+    signal.reset();
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(guest.granted());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_drain_can_be_cancelled_too, full_house) {
+    error_code result;
+    int calls = 0;
+    auto callback = [&](error_code ec) {
+        result = ec;
+        ++calls;
+    };
+    kitchen.async_drain(bind_cancellation_slot(signal.slot(), callback));
+    settle(ctx);
+    signal.emit(cancellation_type::total);
+    settle(ctx);
+    BOOST_TEST(calls == 1);
+    BOOST_TEST(result == operation_aborted);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(calls == 1);
+    BOOST_TEST(ctx.stopped());
+}
+
+BOOST_FIXTURE_TEST_CASE(cancel_takes_all_who_wait_and_nobody_who_comes_later, full_house) {
+    visit one{kitchen};
+    visit two{kitchen, 1h};
+    settle(ctx);
+    visit three{kitchen};  // not in the queue yet
+    kitchen.cancel();
+    visit later{kitchen};
+    settle(ctx);
+    BOOST_TEST(one.refused(operation_aborted));
+    BOOST_TEST(two.refused(operation_aborted));
+    BOOST_TEST(three.refused(operation_aborted));
+    BOOST_TEST(later.waiting());
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(later.granted());
+}
+
+BOOST_FIXTURE_TEST_CASE(cancel_takes_as_many_as_there_are, full_house) {
+    std::vector<visit> guests;
+    for (int i = 0; i != 1000; ++i)
+        guests.emplace_back(kitchen, 1h);
+    kitchen.cancel();
+    visit later{kitchen};
+    settle(ctx);
+    BOOST_TEST(
+        std::ranges::all_of(guests, [](auto const& g) { return g.refused(operation_aborted); }));
+    BOOST_TEST(later.waiting());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(limiter_cancellation_of_coroutines)
+
+namespace {
+
+auto const is_aborted = [](boost::system::system_error const& why) {
+    return why.code() == operation_aborted;
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_CASE(one_who_waits_gets_a_refusal, full_house) {
+    int refused = 0;
+    auto guest = [&]() -> asio::awaitable<void> {
+        try {
+            permit const none = co_await kitchen.enter();
+        } catch (weir::refusal const& why) {
+            BOOST_TEST(why.code() == operation_aborted);
+            BOOST_TEST(!why.retry_after());
+            ++refused;
+        }
+    };
+    co_spawn(ctx, guest(), bind_cancellation_slot(signal.slot(), rethrow));
+    settle(ctx);
+    signal.emit(cancellation_type::terminal);
+    settle(ctx);
+    BOOST_TEST(refused == 1);
+    BOOST_TEST(kitchen.stats().waiting == 0U);
+}
+
+BOOST_FIXTURE_TEST_CASE(total_and_partial_arrive_if_the_coroutine_lets_them, full_house) {
+    for (auto const type : {cancellation_type::partial, cancellation_type::total}) {
+        int refused = 0;
+        auto guest = [&]() -> asio::awaitable<void> {
+            co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+            auto const [ec, none] = co_await kitchen.async_enter(asio::as_tuple(asio::deferred));
+            BOOST_TEST(ec == operation_aborted);
+            ++refused;
+        };
+        co_spawn(ctx, guest(), bind_cancellation_slot(signal.slot(), rethrow));
+        settle(ctx);
+        signal.emit(type);
+        settle(ctx);
+        BOOST_TEST(refused == 1);
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(one_who_was_cancelled_before_takes_nothing, full_house) {
+    seat.leave();
+    weir::testing::timer timer{ctx, 1s};
+    int refused = 0;
+    auto guest = [&]() -> asio::awaitable<void> {
+        try {
+            co_await timer.async_wait(asio::deferred);
+        } catch (boost::system::system_error const&) {
+            // Cancelled: there is only cleaning up to do, but it enters nevertheless.
+        }
+        try {
+            permit const none = co_await kitchen.enter();
+        } catch (boost::system::system_error const& why) {
+            BOOST_TEST(is_aborted(why));
+            ++refused;
+        }
+    };
+    co_spawn(ctx, guest(), bind_cancellation_slot(signal.slot(), rethrow));
+    settle(ctx);
+    signal.emit(cancellation_type::terminal);
+    settle(ctx);
+    BOOST_TEST(refused == 1);
+    BOOST_TEST(kitchen.stats().granted == 1U);  // that of the fixture
+}
+
+BOOST_FIXTURE_TEST_CASE(nor_does_one_who_does_not_want_to_be_told_by_exceptions, full_house) {
+    seat.leave();
+    weir::testing::timer timer{ctx, 1s};
+    int refused = 0;
+    auto guest = [&]() -> asio::awaitable<void> {
+        co_await asio::this_coro::throw_if_cancelled(false);
+        auto const [ec] = co_await timer.async_wait(asio::as_tuple(asio::deferred));
+        BOOST_TEST(ec == operation_aborted);
+        try {
+            permit const none = co_await kitchen.enter();
+        } catch (weir::refusal const& why) {
+            BOOST_TEST(why.code() == operation_aborted);
+            ++refused;
+        }
+        kitchen.close();
+        try {
+            permit const none = co_await kitchen.enter(0);
+        } catch (weir::refusal const& why) {
+            BOOST_TEST(why.code() == operation_aborted);  // said before closed
+            ++refused;
+        }
+    };
+    co_spawn(ctx, guest(), bind_cancellation_slot(signal.slot(), rethrow));
+    settle(ctx);
+    signal.emit(cancellation_type::terminal);
+    settle(ctx);
+    BOOST_TEST(refused == 2);
+    BOOST_TEST(kitchen.stats().granted == 1U);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_grant_beats_a_later_cancellation, full_house) {
+    // Setup: granted on one context, delivered on another, cancelled between the two.
+    asio::io_context home;
+    int seated = 0;
+    auto guest = [&]() -> asio::awaitable<void> {
+        permit const held = co_await kitchen.enter();
+        BOOST_TEST(bool(held));
+        ++seated;
+    };
+    co_spawn(home, guest(), bind_cancellation_slot(signal.slot(), rethrow));
+    settle(ctx, home);
+    seat.leave();
+    settle(ctx);
+    signal.emit(cancellation_type::terminal);
+    settle(home);
+    BOOST_TEST(seated == 1);
+    settle(ctx, home);
+    BOOST_TEST(kitchen.stats().remaining == 1);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_coroutine_goes_on_to_wait_after_it_was_reset, full_house) {
+    int seated = 0;
+    auto guest = [&]() -> asio::awaitable<void> {
+        try {
+            permit const none = co_await kitchen.enter();
+        } catch (weir::refusal const&) {
+            ++seated;
+        }
+        co_await asio::this_coro::reset_cancellation_state();
+        permit const held = co_await kitchen.enter();
+        ++seated;
+    };
+    co_spawn(ctx, guest(), bind_cancellation_slot(signal.slot(), rethrow));
+    settle(ctx);
+    signal.emit(cancellation_type::terminal);
+    settle(ctx);
+    BOOST_TEST(seated == 1);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(seated == 2);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

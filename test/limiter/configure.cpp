@@ -1,0 +1,204 @@
+#include "support/virtual_limiters.hpp"
+#include "support/visit.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <stdexcept>
+#include <vector>
+
+using namespace support;
+using weir::errc;
+using weir::error_code;
+using weir::permit;
+using weir::seats_options;
+using weir::sliding_log_options;
+
+BOOST_AUTO_TEST_SUITE(limiter_configure)
+
+BOOST_AUTO_TEST_CASE(more_seats_let_in_as_many_of_those_who_wait_at_once) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto const seat = kitchen.try_enter();
+    visit first{kitchen};
+    visit pair{kitchen, 1};
+    visit last{kitchen};
+    settle(ctx);
+    kitchen.configure({.seats = 3});
+    BOOST_TEST(!kitchen.try_enter());  // those who wait go first
+    settle(ctx);
+    BOOST_TEST(first.granted());
+    BOOST_TEST(pair.granted());
+    BOOST_TEST(last.waiting());
+    BOOST_TEST(kitchen.options().seats == 3);
+}
+
+BOOST_AUTO_TEST_CASE(fewer_seats_revoke_nothing_and_grant_nothing_until_it_fits) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 4}};
+    std::vector<permit> held;
+    for (int i = 0; i != 4; ++i)
+        held.push_back(kitchen.try_enter());
+    visit guest{kitchen};
+    settle(ctx);
+    kitchen.configure({.seats = 2});
+    settle(ctx);
+    BOOST_TEST(kitchen.stats().live == 4U);
+    BOOST_TEST(kitchen.stats().remaining == 0);
+    held.pop_back();
+    held.pop_back();
+    settle(ctx);
+    BOOST_TEST(guest.waiting());
+    held.pop_back();
+    settle(ctx);
+    BOOST_TEST(guest.granted());
+    BOOST_TEST(!kitchen.try_enter());
+}
+
+BOOST_AUTO_TEST_CASE(a_function_changes_only_what_it_names) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 4, .max_hold = 3s}};
+    kitchen.configure([](seats_options& o) { o.seats = 7; });
+    BOOST_TEST(kitchen.options().seats == 7);
+    BOOST_TEST(kitchen.options().max_hold == 3s);
+    kitchen.configure([](seats_options& o) { o.max_hold = weir::forever; });
+    BOOST_TEST(kitchen.options().seats == 7);
+    BOOST_TEST(kitchen.options().max_hold == weir::forever);
+}
+
+BOOST_AUTO_TEST_CASE(a_function_may_look_at_the_limiter_and_change_it_meanwhile) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    int calls = 0;
+    kitchen.configure([&](seats_options& o) {
+        if (++calls == 1)
+            kitchen.configure([](seats_options& meanwhile) { meanwhile.max_hold = 9s; });
+        o.seats = kitchen.options().seats + 1;
+    });
+    BOOST_TEST(calls == 2);
+    BOOST_TEST(kitchen.options().seats == 2);
+    BOOST_TEST(kitchen.options().max_hold == 9s);
+}
+
+BOOST_AUTO_TEST_CASE(nonsense_throws_and_changes_nothing) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 2}};
+    auto seat = kitchen.try_enter();
+    visit pair{kitchen, 2};
+    settle(ctx);
+    BOOST_CHECK_THROW(kitchen.configure({.seats = 0}), std::invalid_argument);
+    BOOST_CHECK_THROW(kitchen.configure([](seats_options& o) { o.max_hold = -1s; }),
+                      std::invalid_argument);
+    auto failing = [](seats_options& o) {
+        o.seats = 7;
+        throw std::runtime_error("changed my mind");
+    };
+    BOOST_CHECK_THROW(kitchen.configure(failing), std::runtime_error);
+    settle(ctx);
+    BOOST_TEST(kitchen.options().seats == 2);
+    BOOST_TEST(kitchen.options().max_hold == weir::forever);
+    BOOST_TEST(pair.waiting());
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(pair.granted());
+
+    sliding_log printer{ctx, {.limit = 2, .window = 10s}};
+    auto const page = printer.try_enter(2);
+    visit guest{printer};
+    settle(ctx);
+    BOOST_CHECK_THROW(printer.configure({.limit = 5, .window = 0s}), std::invalid_argument);
+    settle(ctx);
+    BOOST_TEST(printer.options().limit == 2);
+    BOOST_TEST(guest.waiting());
+}
+
+BOOST_AUTO_TEST_CASE(who_can_never_be_served_any_more_is_told_and_the_next_one_is_served) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 5}};
+    auto const seat = kitchen.try_enter(2);
+    visit big{kitchen, 4};
+    visit small{kitchen, 1};
+    visit also_big{kitchen, 5, 1h};
+    settle(ctx);
+    kitchen.configure({.seats = 3});
+    settle(ctx);
+    BOOST_TEST(big.refused(errc::exceeds_capacity));
+    BOOST_TEST(also_big.refused(errc::exceeds_capacity));
+    BOOST_TEST(small.granted());
+    BOOST_TEST(kitchen.stats().waiting == 0U);
+    BOOST_TEST(kitchen.stats().exceeds_capacity == 2U);
+    BOOST_TEST((weir::testing::next_expiry(ctx) == clock::time_point::max()));
+}
+
+BOOST_AUTO_TEST_CASE(who_cannot_make_the_deadline_any_more_is_told_at_once) {
+    asio::io_context ctx;
+    sliding_log printer{ctx, {.limit = 1, .window = 10s}};
+    auto const page = printer.try_enter();
+    visit first{printer, 15s};
+    visit second{printer, 25s};
+    visit third{printer, 1h};
+    run_for(ctx, 5s);
+    auto const now = clock::now();
+    printer.configure([](sliding_log_options& o) { o.window = 21s; });
+    settle(ctx);
+    BOOST_TEST(first.refused(errc::deadline_unreachable));
+    BOOST_TEST(first.seat().retry_after() == 58s);  // behind those who are still in line
+    BOOST_TEST(second.waiting());                   // in time, as the first has gone
+    run_for(ctx, 1h);
+    BOOST_TEST(second.granted());
+    BOOST_TEST(second.at() == now + 16s);
+    BOOST_TEST(third.granted());
+    BOOST_TEST(third.at() == now + 16s + 21s);
+}
+
+BOOST_AUTO_TEST_CASE(those_who_wait_get_the_new_price) {
+    asio::io_context ctx;
+    sliding_log printer{ctx, {.limit = 1, .window = 1h}};
+    auto const page = printer.try_enter();
+    auto const start = clock::now();
+    visit first{printer};
+    visit second{printer};
+    run_for(ctx, 1min);
+    printer.configure({.limit = 1, .window = 90s});
+    run_for(ctx, 5min);
+    BOOST_TEST(first.at() == start + 90s);
+    BOOST_TEST(second.at() == start + 180s);
+
+    // And when it becomes possible at once.
+    visit third{printer};
+    visit fourth{printer};
+    settle(ctx);
+    BOOST_TEST(third.granted());
+    BOOST_TEST(fourth.waiting());
+    printer.configure({.limit = 2, .window = 90s});
+    settle(ctx);
+    BOOST_TEST(fourth.granted());
+}
+
+BOOST_AUTO_TEST_CASE(a_great_many_are_looked_at_again_in_bounded_steps) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 10}, {.limit = 5000}};
+    auto const all = kitchen.try_enter(10);
+    std::vector<visit> guests;
+    for (int i = 0; i != 4000; ++i)
+        guests.emplace_back(kitchen, i % 2 == 0 ? 10 : 1);
+    settle(ctx);
+    kitchen.configure({.seats = 9});
+    settle(ctx);
+    for (std::size_t i = 0; i != guests.size(); ++i)
+        BOOST_TEST_REQUIRE(
+            (i % 2 == 0 ? guests[i].refused(errc::exceeds_capacity) : guests[i].waiting()));
+    kitchen.cancel();
+    settle(ctx);
+}
+
+BOOST_AUTO_TEST_CASE(with_nobody_waiting_needs_no_context) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    kitchen.configure({.seats = 2});
+    BOOST_TEST(bool(kitchen.try_enter(2)));
+    BOOST_TEST(kitchen.options().seats == 2);
+    ctx.poll();
+    BOOST_TEST(ctx.stopped());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

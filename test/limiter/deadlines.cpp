@@ -1,0 +1,260 @@
+#include <weir/seats.hpp>
+
+#include "support/virtual_limiters.hpp"
+#include "support/visit.hpp"
+
+#include <boost/asio/deferred.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <vector>
+
+using namespace support;
+using weir::errc;
+using weir::error_code;
+using weir::permit;
+
+BOOST_AUTO_TEST_SUITE(limiter_deadlines)
+
+BOOST_AUTO_TEST_CASE(patience_that_runs_out_is_a_timeout_and_never_early) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.tolerance = 0ns}};
+    auto const seat = kitchen.try_enter();
+    auto const start = clock::now();
+    visit guest{kitchen, 1s};
+    run_for(ctx, 1s);
+    BOOST_TEST(guest.waiting());
+    run_for(ctx, 1ns);
+    BOOST_TEST(guest.refused(errc::timed_out));
+    BOOST_TEST(guest.at() == start + 1s + 1ns);
+    BOOST_TEST(!guest.seat().retry_after());
+    BOOST_TEST((error_code(errc::timed_out) == boost::system::errc::timed_out));
+}
+
+BOOST_AUTO_TEST_CASE(patience_of_any_type_is_rounded_up) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.tolerance = 0ns}};
+    auto const seat = kitchen.try_enter();
+    auto const start = clock::now();
+    visit half{kitchen, 0.5s};
+    visit tiny{kitchen, std::chrono::duration<double, std::pico>(1)};
+    visit days{kitchen, std::chrono::days(1)};
+    visit frame{kitchen, 1, std::chrono::duration<std::int32_t, std::ratio<1, 3>>(1)};
+    run_for(ctx, 48h);
+    BOOST_TEST(half.at() == start + 500ms + 1ns);
+    BOOST_TEST(tiny.at() == start + 2ns);
+    BOOST_TEST(days.at() == start + 24h + 1ns);
+    BOOST_TEST(frame.at() == start + 333'333'334ns + 1ns);
+}
+
+BOOST_AUTO_TEST_CASE(no_patience_and_less_than_none_is_now_or_not_at_all) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    sliding_log printer{ctx, {.limit = 1, .window = 1min}};
+    for (auto const none : {weir::patience(0s), weir::patience(-1s), weir::patience(-0.0s),
+                            weir::patience(std::chrono::hours::min()),
+                            weir::patience(-std::numeric_limits<double>::infinity() * 1s)}) {
+        {
+            visit granted{kitchen, none};
+            settle(ctx);
+            BOOST_TEST(granted.granted());
+            visit refused{kitchen, none};
+            settle(ctx);
+            BOOST_TEST(refused.refused(errc::timed_out));
+        }
+        visit first{printer, none};
+        visit second{printer, none};
+        settle(ctx);
+        BOOST_TEST(second.refused(errc::deadline_unreachable));
+        BOOST_TEST(second.seat().retry_after() == 1min);
+        run_for(ctx, 1min);
+    }
+    BOOST_TEST(kitchen.stats().waiting == 0U);
+    BOOST_TEST(printer.stats().granted == 5U);
+}
+
+BOOST_AUTO_TEST_CASE(endless_patience_is_endless) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.patience = 1s}};
+    auto seat = kitchen.try_enter();
+    visit for_ever{kitchen, weir::forever};
+    visit hours{kitchen, std::chrono::hours::max()};
+    visit infinite{kitchen, std::numeric_limits<double>::infinity() * 1s};
+    visit millennia{kitchen, std::chrono::years(250)};
+    run_for(ctx, std::chrono::years(1));
+    BOOST_TEST(kitchen.stats().waiting == 4U);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(for_ever.granted());
+    BOOST_CHECK_THROW(visit(kitchen, std::numeric_limits<double>::quiet_NaN() * 1s),
+                      std::invalid_argument);
+    kitchen.cancel();
+    settle(ctx);
+}
+
+BOOST_AUTO_TEST_CASE(the_default_patience_holds_for_those_who_do_not_say) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.tolerance = 0ns, .patience = 2s}};
+    auto const seat = kitchen.try_enter();
+    auto const start = clock::now();
+    visit silent{kitchen};
+    visit says{kitchen, 1s};
+    visit patient{kitchen, 3s};
+    run_for(ctx, 5s);
+    BOOST_TEST(silent.at() == start + 2s + 1ns);
+    BOOST_TEST(says.at() == start + 1s + 1ns);
+    BOOST_TEST(patient.at() == start + 3s + 1ns);
+
+    seats cafe{ctx, {.seats = 1}, {.patience = 0s}};
+    auto const other = cafe.try_enter();
+    visit hasty{cafe};
+    settle(ctx);
+    BOOST_TEST(hasty.refused(errc::timed_out));
+}
+
+BOOST_AUTO_TEST_CASE(a_deadline_equal_to_the_instant_of_the_grant_is_met) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.tolerance = 0ns}};
+    auto seat = kitchen.try_enter();
+    visit guest{kitchen, 1s};
+    run_for(ctx, 1s);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(guest.granted());
+    BOOST_TEST(guest.seat().waited() == 1s);
+
+    sliding_log printer{ctx, {.limit = 1, .window = 10s}, {.tolerance = 0ns}};
+    auto const page = printer.try_enter();
+    visit too_late{printer, 10s - 1ns};
+    visit just_in_time{printer, 10s};
+    settle(ctx);
+    BOOST_TEST(too_late.refused(errc::deadline_unreachable));
+    run_for(ctx, 10s);
+    BOOST_TEST(just_in_time.granted());
+}
+
+BOOST_AUTO_TEST_CASE(nobody_is_granted_a_permit_past_the_deadline_however_late_the_context_runs) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.tolerance = 1h}};
+    auto seat = kitchen.try_enter();
+    visit guest{kitchen, 1s};
+    visit next{kitchen};
+    settle(ctx);
+    clock::advance_to(clock::now() + 1s + 1ns);  // nobody runs the context meanwhile
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(guest.refused(errc::timed_out));
+    BOOST_TEST(next.granted());
+}
+
+BOOST_AUTO_TEST_CASE(a_head_that_times_out_lets_the_next_one_in_at_once) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 2}, {.tolerance = 0ns}};
+    auto const seat = kitchen.try_enter();
+    auto const start = clock::now();
+    visit pair{kitchen, 2, 1s};
+    visit single{kitchen};
+    run_for(ctx, 5s);
+    BOOST_TEST(pair.refused(errc::timed_out));
+    BOOST_TEST(single.granted());
+    BOOST_TEST(single.at() == start + 1s + 1ns);
+    BOOST_TEST(single.at() == pair.at());
+}
+
+BOOST_AUTO_TEST_CASE(many_deadlines_share_a_wake_up_within_the_tolerance) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.limit = 2000, .tolerance = 100ms}};
+    auto const seat = kitchen.try_enter();
+    std::mt19937 random(1);  // NOLINT: the same each time
+    std::uniform_int_distribution<int> milliseconds(1, 1000);
+    auto const start = clock::now();
+    std::vector<visit> guests;
+    std::vector<clock::time_point> deadlines;
+    for (int i = 0; i != 2000; ++i) {
+        auto const patience = std::chrono::milliseconds(milliseconds(random));
+        guests.emplace_back(kitchen, patience);
+        deadlines.push_back(start + patience);
+    }
+    std::vector<clock::time_point> wake_ups;
+    while (kitchen.stats().waiting != 0) {
+        settle(ctx);
+        auto const next = weir::testing::next_expiry(ctx);
+        if (next == clock::time_point::max())
+            break;
+        wake_ups.push_back(next);
+        weir::testing::run_until(ctx, next);
+    }
+    BOOST_TEST(kitchen.stats().waiting == 0U);
+    for (std::size_t i = 0; i != guests.size(); ++i) {
+        BOOST_TEST_REQUIRE(guests[i].refused(errc::timed_out));
+        BOOST_TEST(guests[i].at() > deadlines[i]);
+        BOOST_TEST(guests[i].at() <= deadlines[i] + 100ms);
+    }
+    BOOST_TEST(wake_ups.size() < 40U);
+}
+
+BOOST_AUTO_TEST_CASE(a_late_timer_grants_nothing_more_and_nothing_earlier) {
+    asio::io_context ctx;
+    sliding_log printer{ctx, {.limit = 1, .window = 10s}};
+    auto const page = printer.try_enter();
+    visit first{printer};
+    visit second{printer};
+    settle(ctx);
+    clock::advance_to(clock::now() + 35s);  // as if the machine had slept
+    auto const now = clock::now();
+    run_for(ctx, 9s);
+    BOOST_TEST(first.granted());
+    BOOST_TEST(first.at() == now);
+    BOOST_TEST(second.waiting());
+    run_for(ctx, 1s);
+    BOOST_TEST(second.granted());
+}
+
+BOOST_AUTO_TEST_CASE(a_shorter_deadline_behind_a_longer_one_moves_the_timer) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.tolerance = 0ns}};
+    auto const seat = kitchen.try_enter();
+    auto const start = clock::now();
+    visit patient{kitchen, 1h};
+    settle(ctx);
+    visit hasty{kitchen, 1s};
+    visit hastier{kitchen, 1ms};
+    run_for(ctx, 10s);
+    BOOST_TEST(hastier.at() == start + 1ms + 1ns);
+    BOOST_TEST(hasty.at() == start + 1s + 1ns);
+    BOOST_TEST(patient.waiting());
+}
+
+BOOST_AUTO_TEST_CASE(the_real_timer_grants_and_expires) {
+    asio::io_context ctx;
+    weir::sliding_log printer{ctx, {.limit = 1, .window = 20ms}};
+    weir::seats kitchen{ctx, {.seats = 1}};
+    auto const start = std::chrono::steady_clock::now();
+    auto const page = printer.try_enter();
+    auto const seat = kitchen.try_enter();
+    int done = 0;
+    auto prints = [&]() -> asio::awaitable<void> {
+        auto const second = co_await printer.enter();
+        auto const third = co_await printer.enter(1h);
+        BOOST_TEST((std::chrono::steady_clock::now() - start >= 40ms));
+        ++done;
+    };
+    auto waits = [&]() -> asio::awaitable<void> {
+        try {
+            auto const none = co_await kitchen.enter(5ms);
+        } catch (weir::refusal const& why) {
+            BOOST_TEST(why.code() == errc::timed_out);
+            BOOST_TEST((std::chrono::steady_clock::now() - start > 5ms));
+            ++done;
+        }
+    };
+    co_spawn(ctx, prints(), rethrow);
+    co_spawn(ctx, waits(), rethrow);
+    ctx.run();
+    BOOST_TEST(done == 2);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

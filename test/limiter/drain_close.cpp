@@ -1,0 +1,286 @@
+#include "support/virtual_limiters.hpp"
+#include "support/visit.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/use_future.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+using namespace support;
+using weir::errc;
+using weir::error_code;
+using weir::permit;
+
+namespace {
+
+// What an `async_drain` has ended with.
+struct drained {
+    std::optional<error_code> result;
+    [[nodiscard]] auto callback() {
+        return [this](error_code ec) {
+            BOOST_TEST(!result);
+            result = ec;
+        };
+    }
+    [[nodiscard]] bool waiting() const { return !result; }
+    [[nodiscard]] bool ok() const { return result && !*result; }
+    [[nodiscard]] bool aborted() const { return result == asio::error::operation_aborted; }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(limiter_close)
+
+BOOST_AUTO_TEST_CASE(turns_away_those_who_wait_and_all_newcomers) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto seat = kitchen.try_enter();
+    visit queued{kitchen};
+    settle(ctx);
+    visit arriving{kitchen, 1h};
+    kitchen.close();
+    visit newcomer{kitchen};
+    BOOST_TEST(queued.waiting());  // nobody is told from within close()
+    settle(ctx);
+    BOOST_TEST(queued.refused(errc::closed));
+    BOOST_TEST(arriving.refused(errc::closed));
+    BOOST_TEST(newcomer.refused(errc::closed));
+    error_code ec;
+    BOOST_TEST(!kitchen.try_enter(1, ec));
+    BOOST_TEST(ec == errc::closed);
+    BOOST_TEST(!kitchen.charge(1));
+    BOOST_TEST(kitchen.stats().closed == 4U);
+    BOOST_TEST(ctx.stopped());
+    BOOST_TEST((error_code(errc::closed) == boost::system::errc::broken_pipe));
+}
+
+BOOST_AUTO_TEST_CASE(leaves_permits_that_are_out_good) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 2}};
+    auto seat = kitchen.try_enter();
+    kitchen.close();
+    kitchen.close();
+    settle(ctx);
+    BOOST_TEST(bool(seat));
+    BOOST_TEST(seat.remaining() == 1);
+    seat.leave();
+    BOOST_TEST(kitchen.stats().remaining == 2);
+    BOOST_TEST(!kitchen.try_enter());
+}
+
+BOOST_AUTO_TEST_CASE(while_granting_grants_or_closes_but_not_both) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto seat = kitchen.try_enter();
+    visit before{kitchen};
+    settle(ctx);
+    seat.leave();  // a step is on its way
+    kitchen.close();
+    settle(ctx);
+    BOOST_TEST(before.over());
+    BOOST_TEST(before.refused(errc::closed));
+    BOOST_TEST(kitchen.stats().live == 0U);
+
+    seats cafe{ctx, {.seats = 2}};
+    auto both = cafe.try_enter(2);
+    cafe.async_enter([&](error_code ec, permit) {
+        BOOST_TEST(!ec);
+        cafe.close();
+    });
+    visit granted_with_it{cafe};
+    visit behind{cafe};
+    settle(ctx);
+    both.leave();
+    settle(ctx);
+    BOOST_TEST(granted_with_it.granted());
+    BOOST_TEST(behind.refused(errc::closed));
+}
+
+BOOST_AUTO_TEST_CASE(cancel_while_granting_grants_or_cancels_but_not_both) {
+    asio::io_context ctx;
+    seats cafe{ctx, {.seats = 2}};
+    auto both = cafe.try_enter(2);
+    cafe.async_enter([&](error_code ec, permit) {
+        BOOST_TEST(!ec);
+        cafe.cancel();
+    });
+    visit granted_with_it{cafe};
+    visit behind{cafe};
+    settle(ctx);
+    both.leave();
+    settle(ctx);
+    BOOST_TEST(granted_with_it.granted());
+    BOOST_TEST(behind.refused(asio::error::operation_aborted));
+}
+
+BOOST_AUTO_TEST_CASE(is_told_to_a_great_many) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.limit = 3000}};
+    auto const seat = kitchen.try_enter();
+    std::vector<visit> guests;
+    for (int i = 0; i != 3000; ++i)
+        guests.emplace_back(kitchen, 1h);
+    settle(ctx);
+    kitchen.close();
+    settle(ctx);
+    BOOST_TEST(std::ranges::all_of(guests, [](auto const& g) { return g.refused(errc::closed); }));
+    BOOST_TEST(ctx.stopped());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(limiter_drain)
+
+BOOST_AUTO_TEST_CASE(completes_when_nobody_is_in_and_nobody_waits) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    drained nobody_there;
+    kitchen.async_drain(nobody_there.callback());
+    BOOST_TEST(nobody_there.waiting());
+    settle(ctx);
+    BOOST_TEST(nobody_there.ok());
+
+    auto seat = kitchen.try_enter();
+    drained one;
+    drained other;
+    kitchen.async_drain(one.callback());
+    visit guest{kitchen};
+    kitchen.async_drain(other.callback());
+    settle(ctx);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(guest.granted());
+    BOOST_TEST(one.waiting());
+    guest.leave();
+    settle(ctx);
+    BOOST_TEST(one.ok());
+    BOOST_TEST(other.ok());
+    BOOST_TEST(ctx.stopped());
+}
+
+BOOST_AUTO_TEST_CASE(counts_a_grant_of_nothing_as_somebody_in) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto nothing = kitchen.try_enter(0);
+    drained all;
+    kitchen.async_drain(all.callback());
+    settle(ctx);
+    BOOST_TEST(all.waiting());
+    nothing.leave();
+    settle(ctx);
+    BOOST_TEST(all.ok());
+}
+
+BOOST_AUTO_TEST_CASE(waits_for_each_part_of_a_permit) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 3}};
+    auto whole = kitchen.try_enter(3);
+    auto part = whole.split(2);
+    auto rest = part.split(1);
+    drained all;
+    kitchen.async_drain(all.callback());
+    settle(ctx);
+    part.merge(std::move(rest));
+    whole.leave();
+    settle(ctx);
+    BOOST_TEST(all.waiting());
+    part.leave();
+    settle(ctx);
+    BOOST_TEST(all.ok());
+}
+
+BOOST_AUTO_TEST_CASE(after_close_is_the_way_to_end_it) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto seat = kitchen.try_enter();
+    visit guest{kitchen};
+    settle(ctx);
+    bool ended = false;
+    auto owner = [&]() -> asio::awaitable<void> {
+        kitchen.close();
+        co_await kitchen.async_drain();
+        ended = true;
+    };
+    co_spawn(ctx, owner(), rethrow);
+    settle(ctx);
+    BOOST_TEST(guest.refused(errc::closed));
+    BOOST_TEST(!ended);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(ended);
+}
+
+BOOST_AUTO_TEST_CASE(is_aborted_by_cancel_and_by_the_end_of_the_limiter) {
+    asio::io_context ctx;
+    std::optional<seats> kitchen(std::in_place, ctx, weir::seats_options{.seats = 1});
+    auto const seat = kitchen->try_enter();
+    drained cancelled;
+    kitchen->async_drain(cancelled.callback());
+    kitchen->cancel();
+    drained destroyed;
+    kitchen->async_drain(destroyed.callback());
+    settle(ctx);
+    BOOST_TEST(cancelled.aborted());
+    BOOST_TEST(destroyed.waiting());
+    kitchen.reset();
+    settle(ctx);
+    BOOST_TEST(destroyed.aborted());
+    BOOST_TEST(ctx.stopped());
+}
+
+BOOST_AUTO_TEST_CASE(is_dropped_with_its_context) {
+    auto const alive = std::make_shared<int>();
+    permit seat;
+    {
+        asio::io_context ctx;
+        seats kitchen{ctx, {.seats = 1}};
+        seat = kitchen.try_enter();
+        kitchen.async_drain([alive](error_code) { BOOST_ERROR("was called"); });
+        settle(ctx);
+        BOOST_TEST(alive.use_count() == 2);
+    }
+    BOOST_TEST(alive.use_count() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(takes_every_token) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto seat = kitchen.try_enter();
+    auto later = kitchen.async_drain(asio::use_future);
+    auto when_called = kitchen.async_drain(asio::deferred);
+    drained called;
+    std::move(when_called)(called.callback());
+    int resumed = 0;
+    auto waits = [&]() -> asio::awaitable<void> {
+        auto const [ec] = co_await kitchen.async_drain(asio::as_tuple(asio::deferred));
+        BOOST_TEST(!ec);
+        co_await kitchen.async_drain();
+        ++resumed;
+    };
+    co_spawn(ctx, waits(), rethrow);
+    settle(ctx);
+    seat.leave();
+    settle(ctx);
+    later.get();
+    BOOST_TEST(called.ok());
+    BOOST_TEST(resumed == 1);
+}
+
+BOOST_AUTO_TEST_CASE(keeps_run_from_returning) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto seat = kitchen.try_enter();
+    drained all;
+    kitchen.async_drain(all.callback());
+    ctx.poll();
+    BOOST_TEST(!ctx.stopped());
+    seat.leave();
+    ctx.run();
+    BOOST_TEST(all.ok());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,347 @@
+#include "support/virtual_limiters.hpp"
+#include "support/visit.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+using namespace support;
+using weir::errc;
+
+BOOST_AUTO_TEST_SUITE(limiter_enter)
+
+BOOST_AUTO_TEST_CASE(grants_at_once_while_there_is_room_without_a_trip_through_the_scheduler) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 3}};
+    auto guest = [&]() -> asio::awaitable<void> {
+        auto one = co_await kitchen.enter();
+        auto two = co_await kitchen.enter(2);
+        BOOST_TEST(one.count() == 1);
+        BOOST_TEST(two.count() == 2);
+        BOOST_TEST(one.waited() == 0s);
+        BOOST_TEST(!one.retry_after());
+        BOOST_TEST(kitchen.stats().remaining == 0);
+    };
+    auto passer_by = []() -> asio::awaitable<void> { co_return; };
+    co_spawn(ctx, passer_by(), rethrow);
+    auto const handlers = settle(ctx);
+    co_spawn(ctx, guest(), rethrow);
+    BOOST_TEST(settle(ctx) == handlers);
+    BOOST_TEST(kitchen.stats().remaining == 3);
+}
+
+BOOST_AUTO_TEST_CASE(waits_until_a_permit_comes_home) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto first = kitchen.try_enter();
+    bool seated = false;
+    auto guest = [&]() -> asio::awaitable<void> {
+        auto const seat = co_await kitchen.enter();
+        seated = true;
+        BOOST_TEST(bool(seat));
+        BOOST_TEST(seat.waited() == 3s);
+        BOOST_TEST(seat.remaining() == 0);
+    };
+    co_spawn(ctx, guest(), rethrow);
+    run_for(ctx, 3s);
+    BOOST_TEST(!seated);
+
+    first.leave();
+    settle(ctx);
+    BOOST_TEST(seated);
+    BOOST_TEST(kitchen.stats().remaining == 1);
+}
+
+BOOST_AUTO_TEST_CASE(takes_a_count_a_patience_or_both) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 4}};
+    auto guest = [&]() -> asio::awaitable<void> {
+        std::vector<weir::permit> held;
+        held.push_back(co_await kitchen.enter());
+        held.push_back(co_await kitchen.enter(std::uint8_t{1}));
+        held.push_back(co_await kitchen.enter(1s));
+        held.push_back(co_await kitchen.enter(1U, 1min));
+        BOOST_TEST(kitchen.stats().remaining == 0);
+        held.clear();
+        held.push_back(co_await kitchen.async_enter());
+        held.push_back(co_await kitchen.async_enter(1));
+        held.push_back(co_await kitchen.async_enter(0.5s));
+        held.push_back(co_await kitchen.async_enter(1LL, 1ms));
+        BOOST_TEST(kitchen.stats().remaining == 0);
+    };
+    co_spawn(ctx, guest(), rethrow);
+    settle(ctx);
+    BOOST_TEST(kitchen.stats().granted == 8U);
+}
+
+BOOST_AUTO_TEST_CASE(throws_a_refusal_that_says_why_and_when_to_come_back) {
+    asio::io_context ctx;
+    sliding_log printer{ctx, {.limit = 1, .window = 10s}};
+    auto first = printer.try_enter();
+    int refused = 0;
+    auto guest = [&]() -> asio::awaitable<void> {
+        try {
+            auto const never = co_await printer.enter(4s);
+        } catch (weir::refusal const& why) {
+            BOOST_TEST(why.code() == errc::deadline_unreachable);
+            BOOST_TEST(why.retry_after() == 10s);
+            ++refused;
+        }
+        try {
+            auto const never = co_await printer.enter(2);
+        } catch (boost::system::system_error const& why) {
+            BOOST_TEST(why.code() == errc::exceeds_capacity);
+            ++refused;
+        }
+        auto const seat = co_await printer.enter(10s);
+        BOOST_TEST(seat.waited() == 10s);
+    };
+    co_spawn(ctx, guest(), rethrow);
+    run_for(ctx, 10s);
+    BOOST_TEST(refused == 2);
+    BOOST_TEST(printer.stats().granted == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(gives_the_same_as_values_to_who_asks_for_them) {
+    asio::io_context ctx;
+    sliding_log printer{ctx, {.limit = 1, .window = 10s}};
+    auto guest = [&]() -> asio::awaitable<void> {
+        auto [ec, seat] = co_await printer.async_enter(asio::as_tuple(asio::deferred));
+        BOOST_TEST(!ec);
+        auto [why, none] = co_await printer.async_enter(1, 9s, asio::as_tuple(asio::deferred));
+        BOOST_TEST(why == errc::deadline_unreachable);
+        BOOST_TEST(!none);
+        BOOST_TEST(none.retry_after() == 10s);
+    };
+    co_spawn(ctx, guest(), rethrow);
+    settle(ctx);
+    BOOST_TEST(printer.stats().deadline_unreachable == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(for_nothing_is_granted_and_takes_nothing) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto seat = kitchen.try_enter();
+    visit waits{kitchen};
+    visit nothing{kitchen, 0};
+    settle(ctx);
+    BOOST_TEST(waits.waiting());
+    BOOST_TEST(nothing.granted());
+    BOOST_TEST(bool(nothing.seat()));
+    BOOST_TEST(nothing.seat().count() == 0);
+
+    auto const now = kitchen.try_enter(0);
+    BOOST_TEST(bool(now));
+    auto guest = [&]() -> asio::awaitable<void> {
+        auto const zero = co_await kitchen.enter(0, 0s);
+        BOOST_TEST(bool(zero));
+    };
+    co_spawn(ctx, guest(), rethrow);
+    settle(ctx);
+
+    nothing.leave();
+    BOOST_TEST(waits.waiting());
+    kitchen.close();
+    weir::error_code ec;
+    BOOST_TEST(!kitchen.try_enter(0, ec));
+    BOOST_TEST(ec == errc::closed);
+    visit late{kitchen, 0};
+    settle(ctx);
+    BOOST_TEST(late.refused(errc::closed));
+}
+
+BOOST_AUTO_TEST_CASE(for_a_negative_number_is_a_mistake_of_the_caller) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    visit guest;
+    BOOST_CHECK_THROW(kitchen.async_enter(-1, guest.callback()), std::invalid_argument);
+    BOOST_CHECK_THROW(static_cast<void>(kitchen.enter(-1)), std::invalid_argument);
+    BOOST_CHECK_THROW(static_cast<void>(kitchen.try_enter(-1)), std::invalid_argument);
+    BOOST_CHECK_THROW(static_cast<void>(kitchen.charge(std::numeric_limits<long long>::min())),
+                      std::invalid_argument);
+    BOOST_CHECK_EXCEPTION(
+        static_cast<void>(kitchen.enter(-7, 1s)), std::invalid_argument,
+        [](auto const& e) { return std::string_view(e.what()).find("-7") != std::string::npos; });
+    BOOST_TEST(kitchen.stats().remaining == 1);
+}
+
+BOOST_AUTO_TEST_CASE(for_more_than_can_ever_be_granted_is_refused_at_once) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 3}};
+    auto seat = kitchen.try_enter(3);
+    visit one_more{kitchen, 4};
+    visit absurd{kitchen, std::numeric_limits<std::uint64_t>::max()};
+    weir::error_code ec;
+    BOOST_TEST(!kitchen.try_enter(4, ec));
+    BOOST_TEST(ec == errc::exceeds_capacity);
+    settle(ctx);
+    BOOST_TEST(one_more.refused(errc::exceeds_capacity));
+    BOOST_TEST(!one_more.seat().retry_after());
+    BOOST_TEST(absurd.refused(errc::exceeds_capacity));
+    BOOST_TEST(kitchen.stats().exceeds_capacity == 3U);
+    BOOST_TEST(kitchen.stats().waiting == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(is_refused_before_the_sum_of_all_who_wait_overflows) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = weir::max_amount}, {.limit = 100'000}};
+    auto seat = kitchen.try_enter();
+    auto const fit = std::numeric_limits<weir::amount>::max() / weir::max_amount;
+    for (weir::amount i = 0; i != fit; ++i)
+        kitchen.async_enter(weir::max_amount, [](weir::error_code ec, weir::permit) {
+            BOOST_TEST(ec == asio::error::operation_aborted);
+        });
+    visit one_too_many{kitchen, weir::max_amount};
+    settle(ctx);
+    BOOST_TEST(one_too_many.refused(errc::queue_full));
+    BOOST_TEST(kitchen.stats().waiting_for == fit * weir::max_amount);
+    kitchen.cancel();
+    settle(ctx);
+    BOOST_TEST(kitchen.stats().waiting_for == 0);
+}
+
+BOOST_AUTO_TEST_CASE(checks_closed_then_zero_then_capacity_then_room) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    kitchen.close();
+    for (int const n : {0, 1, 2}) {
+        visit guest{kitchen, n, 0s};
+        settle(ctx);
+        BOOST_TEST(guest.refused(errc::closed), n);
+    }
+
+    sliding_log printer{ctx, {.limit = 1, .window = 10s}, {.limit = 0}};
+    visit too_many{printer, 2, 0s};  // before room
+    visit fits{printer, 1, 0s};      // before patience and queue
+    visit too_late{printer, 1, 9s};  // before the bound of the queue
+    visit no_place{printer, 1, 10s};
+    settle(ctx);
+    BOOST_TEST(too_many.refused(errc::exceeds_capacity));
+    BOOST_TEST(fits.granted());
+    BOOST_TEST(too_late.refused(errc::deadline_unreachable));
+    BOOST_TEST(no_place.refused(errc::queue_full));
+    BOOST_TEST(no_place.seat().retry_after() == 10s);
+
+    seats cafe{ctx, {.seats = 1}, {.limit = 0}};
+    auto const seat = cafe.try_enter();
+    visit impatient{cafe, 0s};  // no patience is said before no place
+    settle(ctx);
+    BOOST_TEST(impatient.refused(errc::timed_out));
+}
+
+BOOST_AUTO_TEST_CASE(never_completes_before_the_initiating_function_returns) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto initiate = [&] {
+        visit granted{kitchen};
+        BOOST_TEST(granted.waiting());
+        visit refused{kitchen, 2};
+        BOOST_TEST(refused.waiting());
+        visit impatient{kitchen, 0s};
+        BOOST_TEST(impatient.waiting());
+        settle(ctx);
+        BOOST_TEST(granted.granted());
+        BOOST_TEST(refused.over());
+        BOOST_TEST(impatient.over());
+    };
+    initiate();
+    BOOST_TEST(kitchen.stats().live == 0U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(limiter_order)
+
+BOOST_AUTO_TEST_CASE(nobody_overtakes_who_waits) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 2}};
+    auto first = kitchen.try_enter(2);
+    visit pair{kitchen, 2};
+    settle(ctx);
+
+    auto one = first.split(1);
+    one.leave();  // there is room for one, but a pair is first in line
+    weir::error_code ec;
+    BOOST_TEST(!kitchen.try_enter(1, ec));
+    BOOST_TEST(ec == errc::limited);
+    visit behind{kitchen};
+    settle(ctx);
+    BOOST_TEST(pair.waiting());
+    BOOST_TEST(behind.waiting());
+    BOOST_TEST(kitchen.stats().remaining == 1);
+
+    first.leave();
+    settle(ctx);
+    BOOST_TEST(pair.granted());
+    BOOST_TEST(behind.waiting());
+    pair.leave();
+    settle(ctx);
+    BOOST_TEST(behind.granted());
+}
+
+BOOST_AUTO_TEST_CASE(nobody_slips_in_between_the_coming_home_and_the_grant) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto seat = kitchen.try_enter();
+    visit waits{kitchen};
+    settle(ctx);
+    seat.leave();
+    BOOST_TEST(!kitchen.try_enter());  // the step has not run yet
+    visit later{kitchen};
+    settle(ctx);
+    BOOST_TEST(waits.granted());
+    BOOST_TEST(later.waiting());
+}
+
+BOOST_AUTO_TEST_CASE(first_come_first_served) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    std::vector<int> order;
+    auto guest = [&](int number) -> asio::awaitable<void> {
+        auto const seat = co_await kitchen.enter();
+        order.push_back(number);
+        weir::testing::timer meal{ctx, 1s};
+        co_await meal.async_wait(asio::deferred);
+    };
+    std::vector<int> expected;
+    for (int i = 0; i != 700; ++i) {  // more than one step takes at a time
+        co_spawn(ctx, guest(i), rethrow);
+        expected.push_back(i);
+    }
+    run_for(ctx, 700s);
+    BOOST_TEST(order == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_great_many_are_served_at_one_instant) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 5000}, {.limit = 5000}};
+    auto all = kitchen.try_enter(5000);
+    std::vector<visit> guests;
+    for (int i = 0; i != 5000; ++i)
+        guests.emplace_back(kitchen);
+    settle(ctx);
+    BOOST_TEST(kitchen.stats().waiting == 5000U);
+    all.leave();
+    settle(ctx);
+    BOOST_TEST(std::ranges::all_of(guests, &visit::granted));
+    BOOST_TEST(kitchen.stats().remaining == 0);
+}
+
+BOOST_AUTO_TEST_CASE(once_the_last_who_waits_has_gone_the_gate_is_open_again) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 2}};
+    auto first = kitchen.try_enter();
+    visit pair{kitchen, 2, 1s};
+    settle(ctx);
+    BOOST_TEST(!kitchen.try_enter());
+    run_for(ctx, 2s);
+    BOOST_TEST(pair.refused(errc::timed_out));
+    BOOST_TEST(bool(kitchen.try_enter()));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,458 @@
+#include "support/counting_allocator.hpp"
+#include "support/faulty_executor.hpp"
+#include "support/virtual_limiters.hpp"
+#include "support/visit.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_allocator.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <vector>
+
+using namespace support;
+using weir::errc;
+using weir::error_code;
+using weir::permit;
+
+namespace {
+
+// A limiter whose executor fails on demand.
+struct shaky_house {
+    using executor = faulty_executor<asio::io_context::executor_type>;
+
+    asio::io_context ctx;
+    faults plan;
+    executor shaky{ctx.get_executor(), plan};
+    seats kitchen{asio::any_io_executor(shaky), {.seats = 1}};
+};
+
+struct kitchen_fire : std::runtime_error {
+    kitchen_fire() : std::runtime_error("the kitchen is on fire") {}
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(limiter_failures)
+
+BOOST_FIXTURE_TEST_CASE(a_faulty_executor_that_does_not_fail_is_like_any_other, shaky_house) {
+    auto seat = kitchen.try_enter();
+    visit guest{kitchen};
+    visit impatient{kitchen, 1s};
+    run_for(ctx, 2s);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(guest.granted());
+    BOOST_TEST(impatient.refused(errc::timed_out));
+    BOOST_TEST(ctx.stopped());
+}
+
+BOOST_FIXTURE_TEST_CASE(who_cannot_be_put_in_line_gets_the_exception, shaky_house) {
+    auto seat = kitchen.try_enter();
+    asio::cancellation_signal signal;
+    visit guest;
+    plan.fail_next();
+    auto token = [&] { return asio::bind_cancellation_slot(signal.slot(), guest.callback()); };
+    BOOST_CHECK_THROW(kitchen.async_enter(1s, token()), fault);
+    BOOST_TEST(guest.dropped());
+    BOOST_TEST(kitchen.stats().waiting == 0U);
+    signal.emit(asio::cancellation_type::all);
+
+    // Nothing has happened: the gate is open, and the next one is served.
+    visit next{kitchen};
+    settle(ctx);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(next.granted());
+    BOOST_TEST(ctx.stopped());
+}
+
+BOOST_FIXTURE_TEST_CASE(in_a_coroutine_it_comes_out_of_run_as_everywhere_in_asio, shaky_house) {
+    auto seat = kitchen.try_enter();
+    auto const frame = std::make_shared<int>();
+    auto guest = [&](std::shared_ptr<int>) -> asio::awaitable<void> {
+        plan.fail_next();
+        permit const none = co_await kitchen.enter();
+        BOOST_ERROR("was resumed");
+    };
+    co_spawn(ctx, guest(frame), rethrow);
+    BOOST_CHECK_THROW(settle(ctx), fault);
+    settle(ctx);
+    BOOST_TEST(frame.use_count() == 1);  // the coroutine is destroyed
+    BOOST_TEST(kitchen.stats().waiting == 0U);
+    BOOST_TEST(ctx.stopped());
+}
+
+BOOST_FIXTURE_TEST_CASE(who_cannot_be_told_of_a_grant_gets_the_exception_and_no_permit,
+                        shaky_house) {
+    visit guest;
+    plan.fail_next();
+    BOOST_CHECK_THROW(kitchen.async_enter(guest.callback()), fault);
+    BOOST_TEST(guest.dropped());
+    BOOST_TEST(kitchen.stats().live == 0U);
+    BOOST_TEST(kitchen.stats().remaining == 1);
+
+    visit too_many;
+    plan.fail_next();
+    BOOST_CHECK_THROW(kitchen.async_enter(2, too_many.callback()), fault);
+    BOOST_TEST(too_many.dropped());
+
+    visit drainer;
+    bool called = false;
+    plan.fail_next();
+    BOOST_CHECK_THROW(kitchen.async_drain([&](error_code) { called = true; }), fault);
+    settle(ctx);
+    BOOST_TEST(!called);
+}
+
+BOOST_FIXTURE_TEST_CASE(nobody_else_notices_one_who_could_not_be_put_in_line, shaky_house) {
+    auto seat = kitchen.try_enter();
+    visit before{kitchen};
+    settle(ctx);
+    visit guest;
+    plan.fail_next(-1);
+    bool thrown = false;
+    try {
+        kitchen.async_enter(1ms, guest.callback());
+    } catch (fault const&) {
+        thrown = true;
+    }
+    plan.mend();
+    BOOST_TEST(guest.dropped() == thrown);
+    visit after{kitchen};
+    run_for(ctx, 1s);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(before.granted());
+    before.leave();
+    settle(ctx);
+    BOOST_TEST(after.granted());
+}
+
+BOOST_FIXTURE_TEST_CASE(evicted_is_nobody_for_one_who_could_not_be_put_in_line, shaky_house) {
+    seats cafe{asio::any_io_executor(shaky),
+               {.seats = 1},
+               {.limit = 1, .full = weir::when_full::evict_oldest}};
+    auto seat = cafe.try_enter();
+    visit first{cafe};
+    settle(ctx);
+    visit guest;
+    plan.fail_next();
+    BOOST_CHECK_THROW(cafe.async_enter(guest.callback()), fault);
+    settle(ctx);
+    BOOST_TEST(first.waiting());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_permit_that_could_not_send_for_a_step_is_made_up_for_at_the_gate,
+                        shaky_house) {
+    enum class call {
+        try_enter,
+        enter,
+        async_enter,
+        leave,
+        charge,
+        configure,
+        cancel_other,
+        drain
+    };
+    for (auto const how : {call::try_enter, call::enter, call::async_enter, call::leave,
+                           call::charge, call::configure, call::cancel_other, call::drain}) {
+        // Setup
+        seats cafe{asio::any_io_executor(shaky), {.seats = 2}};
+        auto seat = cafe.try_enter();
+        auto other = cafe.try_enter();
+        visit guest{cafe};
+        asio::cancellation_signal signal;
+        visit behind;
+        cafe.async_enter(2, asio::bind_cancellation_slot(signal.slot(), behind.callback()));
+        settle(ctx);
+        plan.fail_next(-1);
+        seat.leave();
+        plan.mend();
+        settle(ctx);
+        BOOST_TEST(guest.waiting());
+        BOOST_TEST(cafe.stats().live == 1U);
+
+        // Act
+        auto late = [&]() -> asio::awaitable<void> {
+            co_await cafe.async_enter(0s, asio::as_tuple(asio::deferred));
+        };
+        switch (how) {
+            case call::try_enter:
+                BOOST_TEST(!cafe.try_enter());
+                break;
+            case call::enter:
+                co_spawn(ctx, late(), rethrow);
+                break;
+            case call::async_enter:
+                cafe.async_enter(0s, [](error_code, permit) {});
+                break;
+            case call::leave:
+                other.leave();
+                break;
+            case call::charge:
+                BOOST_TEST(bool(cafe.charge(1)));
+                break;
+            case call::configure:
+                cafe.configure([](weir::seats_options& o) { o.seats = 3; });
+                break;
+            case call::cancel_other:
+                signal.emit(asio::cancellation_type::terminal);
+                break;
+            case call::drain:
+                cafe.async_drain([](error_code) {});
+                break;
+        }
+
+        // Check
+        settle(ctx);
+        BOOST_TEST(guest.granted(), "call number " << static_cast<int>(how));
+    }
+    BOOST_TEST(plan.failed >= 8);
+}
+
+BOOST_FIXTURE_TEST_CASE(or_by_the_timer, shaky_house) {
+    auto seat = kitchen.try_enter();
+    visit guest{kitchen};
+    visit patient{kitchen, 5s};
+    settle(ctx);
+    plan.fail_next(-1);
+    seat.leave();
+    plan.mend();
+    run_for(ctx, 6s);
+    BOOST_TEST(guest.granted());
+}
+
+BOOST_FIXTURE_TEST_CASE(close_and_cancel_are_made_up_for_too, shaky_house) {
+    auto seat = kitchen.try_enter();
+    visit guest{kitchen};
+    settle(ctx);
+    plan.fail_next(-1);
+    kitchen.cancel();
+    plan.mend();
+    settle(ctx);
+    BOOST_TEST(guest.waiting());
+    BOOST_TEST(!kitchen.try_enter());
+    settle(ctx);
+    BOOST_TEST(guest.refused(asio::error::operation_aborted));
+
+    visit other{kitchen};
+    settle(ctx);
+    plan.fail_next(-1);
+    kitchen.close();
+    plan.mend();
+    settle(ctx);
+    BOOST_TEST(other.waiting());
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(other.refused(errc::closed));
+}
+
+BOOST_FIXTURE_TEST_CASE(every_single_post_may_fail_and_nobody_sleeps_for_ever, shaky_house) {
+    int ended = 0;
+    for (int k = 0; k != 20; ++k) {
+        // Setup
+        seats cafe{asio::any_io_executor(shaky), {.seats = 2}};
+        std::vector<std::unique_ptr<weir::testing::timer>> meals;
+        int over = 0;
+        int thrown = 0;
+        auto dine = [&](error_code ec, permit seat) {
+            ++over;
+            if (ec)
+                return;
+            meals.push_back(std::make_unique<weir::testing::timer>(ctx, 1s));
+            meals.back()->async_wait([held = std::move(seat)](error_code) {});
+        };
+        plan.fail_next(1, k);
+        for (int const n : {1, 2, 1, 2, 2, 1}) {
+            try {
+                cafe.async_enter(n, 10s, dine);
+            } catch (fault const&) {
+                ++over;
+                ++thrown;
+            }
+        }
+
+        // Act
+        try {
+            run_for(ctx, 20s);
+        } catch (fault const&) {  // that of the limiter's own timer
+            ++thrown;
+        }
+        ended += plan.skip >= 0 ? 1 : 0;
+        plan.mend();
+        static_cast<void>(cafe.try_enter());  // makes up for a post that failed
+        run_for(ctx, 20s);
+
+        // Check
+        BOOST_TEST(over == 6, "post number " << k);
+        BOOST_TEST(thrown <= 1);
+        BOOST_TEST(cafe.stats().live == 0U);
+        BOOST_TEST(cafe.stats().waiting == 0U);
+    }
+    BOOST_TEST(ended != 0);  // there are no more posts than that
+}
+
+BOOST_AUTO_TEST_CASE(a_handler_whose_executor_fails_is_tried_again) {
+    asio::io_context ctx;
+    faults plan;
+    faulty_executor shaky(ctx.get_executor(), plan);
+    seats kitchen{ctx, {.seats = 1}};
+    auto seat = kitchen.try_enter();
+    visit guest;
+    kitchen.async_enter(asio::bind_executor(shaky, guest.callback()));
+    visit behind{kitchen};
+    settle(ctx);
+    plan.fail_next(3);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(plan.failed == 3);
+    BOOST_TEST(guest.granted());
+    BOOST_TEST(behind.waiting());
+    guest.leave();
+    settle(ctx);
+    BOOST_TEST(behind.granted());
+}
+
+BOOST_FIXTURE_TEST_CASE(memory_that_runs_out_while_queueing_harms_nobody, shaky_house) {
+    auto seat = kitchen.try_enter();
+    visit first{kitchen};
+    allocations none{.until_failure = 0};
+    visit guest;
+    auto token = [&] { return asio::bind_allocator(counting_allocator<>(none), guest.callback()); };
+    BOOST_CHECK_THROW(kitchen.async_enter(1s, token()), std::bad_alloc);
+    BOOST_TEST(guest.dropped());
+    BOOST_TEST(kitchen.stats().waiting == 1U);
+    BOOST_TEST(none.live == 0);
+    visit last{kitchen};
+    settle(ctx);
+    seat.leave();
+    settle(ctx);
+    first.leave();
+    settle(ctx);
+    BOOST_TEST(last.granted());
+}
+
+BOOST_AUTO_TEST_CASE(memory_that_runs_out_for_the_second_allocation_gives_the_permit_back) {
+    asio::io_context ctx;
+    using io_executor = asio::io_context::executor_type;
+    seats::rebind_executor<io_executor>::other kitchen{ctx, {.seats = 1}};
+    allocations one{.until_failure = 1};
+    visit guest;
+    BOOST_CHECK_THROW(
+        kitchen.async_enter(asio::bind_allocator(counting_allocator<>(one), guest.callback())),
+        std::bad_alloc);
+    BOOST_TEST(guest.dropped());
+    BOOST_TEST(one.live == 0);
+    BOOST_TEST(kitchen.stats().remaining == 1);
+
+    // A grant that cannot be posted to another executor is tried again.
+    asio::io_context other;
+    allocations two{.until_failure = 1};
+    auto seat = kitchen.try_enter();
+    kitchen.async_enter(asio::bind_executor(
+        other, asio::bind_allocator(counting_allocator<>(two), guest.callback())));
+    ctx.poll();
+    seat.leave();
+    ctx.restart();
+    for (int i = 0; i != 3; ++i)
+        ctx.poll_one();
+    BOOST_TEST(guest.waiting());
+    two.until_failure = -1;
+    settle(ctx, other);
+    BOOST_TEST(guest.granted());
+}
+
+BOOST_AUTO_TEST_CASE(a_handler_that_throws_does_not_keep_the_others_from_completing) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 3}};
+    auto all = kitchen.try_enter(3);
+    visit before{kitchen};
+    kitchen.async_enter([](error_code, permit) { throw kitchen_fire(); });
+    visit after{kitchen};
+    settle(ctx);
+    all.leave();
+    BOOST_CHECK_THROW(settle(ctx), kitchen_fire);
+    settle(ctx);
+    BOOST_TEST(before.granted());
+    BOOST_TEST(after.granted());
+    BOOST_TEST(kitchen.stats().live == 2U);
+    BOOST_TEST(kitchen.stats().remaining == 1);
+    BOOST_TEST(ctx.stopped());
+}
+
+BOOST_AUTO_TEST_CASE(even_if_all_of_them_throw) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto seat = kitchen.try_enter();
+    for (int i = 0; i != 5; ++i)
+        kitchen.async_enter([](error_code, permit) { throw kitchen_fire(); });
+    kitchen.async_enter(1s, [](error_code, permit) { throw kitchen_fire(); });
+    run_for(ctx, 500ms);
+    seat.leave();
+    int fires = 0;
+    for (bool again = true; again;) {
+        try {
+            run_for(ctx, 1s);
+            again = false;
+        } catch (kitchen_fire const&) {
+            ++fires;
+        }
+    }
+    BOOST_TEST(fires == 6);
+    BOOST_TEST(kitchen.stats().remaining == 1);
+}
+
+BOOST_AUTO_TEST_CASE(an_overdue_handler_that_throws_does_no_other_harm) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1, .max_hold = 1s}};
+    kitchen.on_overdue([](weir::overdue const&) { throw kitchen_fire(); });
+    auto seat = kitchen.try_enter();
+    visit guest{kitchen, 1s};
+    visit patient{kitchen};
+    BOOST_CHECK_THROW(run_for(ctx, 2s), kitchen_fire);
+    run_for(ctx, 2s);
+    BOOST_TEST(guest.refused(errc::timed_out));
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(patient.granted());
+}
+
+BOOST_AUTO_TEST_CASE(options_that_are_nonsense_are_named) {
+    asio::io_context ctx;
+    auto const says = [](std::string_view option, std::string_view value) {
+        return [=](std::invalid_argument const& e) {
+            std::string_view const what = e.what();
+            return what.find(option) != what.npos && what.find(value) != what.npos;
+        };
+    };
+    auto make = [&](weir::seats_options const& o, weir::queue_options const& q = {}) {
+        seats const kitchen{ctx, o, q};
+    };
+    auto make_log = [&](weir::sliding_log_options const& o) { sliding_log const printer{ctx, o}; };
+    using std::invalid_argument;
+    BOOST_CHECK_EXCEPTION(make({.seats = 0}), invalid_argument, says("seats is 0", "from 1"));
+    BOOST_CHECK_EXCEPTION(make({.seats = -3}), invalid_argument, says("seats", "-3"));
+    BOOST_CHECK_EXCEPTION(make({.seats = weir::max_amount + 1}), invalid_argument,
+                          says("seats", "1000000000000001"));
+    BOOST_CHECK_EXCEPTION(make({.max_hold = 0s}), invalid_argument, says("max_hold", "0"));
+    BOOST_CHECK_EXCEPTION(make({}, {.limit = -1}), invalid_argument, says("limit", "-1"));
+    BOOST_CHECK_EXCEPTION(make({}, {.limit = 1'000'000'001}), invalid_argument,
+                          says("limit", "1000000001"));
+    BOOST_CHECK_EXCEPTION(make({}, {.tolerance = -1ns}), invalid_argument, says("tolerance", "-1"));
+    BOOST_CHECK_EXCEPTION(make({}, {.order = static_cast<weir::queue_order>(99)}), invalid_argument,
+                          says("order", "99"));
+    BOOST_CHECK_EXCEPTION(make({}, {.full = static_cast<weir::when_full>(99)}), invalid_argument,
+                          says("full", "99"));
+    BOOST_CHECK_EXCEPTION(make_log({.limit = 0}), invalid_argument, says("limit", "0"));
+    BOOST_CHECK_EXCEPTION(make_log({.window = 0s}), invalid_argument, says("window", "0"));
+    BOOST_CHECK_EXCEPTION(make_log({.window = -1s}), invalid_argument, says("window", "-1"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,233 @@
+#include "support/virtual_limiters.hpp"
+#include "support/visit.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <vector>
+
+using namespace support;
+using weir::errc;
+using weir::error_code;
+using weir::permit;
+using weir::when_full;
+
+BOOST_AUTO_TEST_SUITE(limiter_queue)
+
+BOOST_AUTO_TEST_CASE(of_limit_zero_lets_nobody_wait) {
+    asio::io_context ctx;
+    for (auto const full : {when_full::reject_newest, when_full::evict_oldest}) {
+        seats kitchen{ctx, {.seats = 1}, {.limit = 0, .full = full}};
+        auto seat = kitchen.try_enter();
+        visit guest{kitchen};
+        settle(ctx);
+        BOOST_TEST(guest.refused(errc::queue_full));
+        BOOST_TEST(kitchen.stats().queue_full == 1U);
+        seat.leave();
+        visit next{kitchen};
+        settle(ctx);
+        BOOST_TEST(next.granted());
+        BOOST_TEST(ctx.stopped());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(full_refuses_newcomers_until_there_is_a_place_again) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.limit = 2}};
+    auto seat = kitchen.try_enter();
+    visit first{kitchen};
+    visit second{kitchen, 1s};
+    visit third{kitchen};  // before anything has run
+    settle(ctx);
+    visit fourth{kitchen};
+    settle(ctx);
+    BOOST_TEST(third.refused(errc::queue_full));
+    BOOST_TEST(fourth.refused(errc::queue_full));
+    BOOST_TEST(first.waiting());
+    BOOST_TEST(second.waiting());
+
+    run_for(ctx, 2s);
+    BOOST_TEST(second.refused(errc::timed_out));
+    visit fifth{kitchen};
+    settle(ctx);
+    BOOST_TEST(fifth.waiting());
+}
+
+BOOST_AUTO_TEST_CASE(full_may_drop_who_has_waited_longest_instead) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.limit = 2, .full = when_full::evict_oldest}};
+    auto seat = kitchen.try_enter();
+    visit first{kitchen};
+    visit second{kitchen};
+    visit third{kitchen};  // before anything has run
+    BOOST_TEST(first.waiting());
+    settle(ctx);
+    BOOST_TEST(first.refused(errc::shed));
+    visit fourth{kitchen};
+    settle(ctx);
+    BOOST_TEST(second.refused(errc::shed));
+    BOOST_TEST(third.waiting());
+    BOOST_TEST(fourth.waiting());
+    BOOST_TEST(kitchen.stats().shed == 2U);
+    BOOST_TEST(kitchen.stats().waiting == 2U);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(third.granted());
+}
+
+BOOST_AUTO_TEST_CASE(an_evicted_head_that_was_too_big_lets_the_next_ones_in) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 3}, {.limit = 2, .full = when_full::evict_oldest}};
+    auto seat = kitchen.try_enter();
+    visit everything{kitchen, 3};
+    visit one{kitchen};
+    settle(ctx);
+    visit other{kitchen};
+    settle(ctx);
+    BOOST_TEST(everything.refused(errc::shed));
+    BOOST_TEST(one.granted());
+    BOOST_TEST(other.granted());
+    BOOST_TEST(kitchen.stats().remaining == 0);
+}
+
+BOOST_AUTO_TEST_CASE(who_is_evicted_from_a_rate_limit_is_told_when_to_come_back) {
+    asio::io_context ctx;
+    sliding_log printer{
+        ctx, {.limit = 1, .window = 10s}, {.limit = 1, .full = when_full::evict_oldest}};
+    auto const page = printer.try_enter();
+    visit first{printer};
+    run_for(ctx, 3s);
+    visit second{printer};
+    settle(ctx);
+    BOOST_TEST(first.refused(errc::shed));
+    BOOST_TEST(first.seat().retry_after() == 17s);  // behind the newcomer
+    auto const now = clock::now();
+    run_for(ctx, 10s);
+    BOOST_TEST(second.granted());
+    BOOST_TEST(second.at() == now + 7s);
+}
+
+BOOST_AUTO_TEST_CASE(who_is_refused_is_told_how_long_the_queue_is) {
+    asio::io_context ctx;
+    sliding_log printer{ctx, {.limit = 1, .window = 10s}, {.limit = 2}};
+    auto const page = printer.try_enter();
+    run_for(ctx, 4s);
+    visit first{printer};
+    visit second{printer};
+    visit third{printer};
+    settle(ctx);
+    BOOST_TEST(third.refused(errc::queue_full));
+    BOOST_TEST(third.seat().retry_after() == 26s);
+    error_code ec;
+    BOOST_TEST(printer.try_enter(1, ec).retry_after() == 26s);
+    BOOST_TEST(ec == errc::limited);
+}
+
+BOOST_AUTO_TEST_CASE(every_removal_makes_a_place_at_once) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.limit = 1}};
+    auto const seat = kitchen.try_enter();
+    asio::cancellation_signal signal;
+    visit guest;
+    kitchen.async_enter(asio::bind_cancellation_slot(signal.slot(), guest.callback()));
+    settle(ctx);
+    signal.emit(asio::cancellation_type::terminal);
+    visit next{kitchen};  // before the one who has gone was told so
+    settle(ctx);
+    BOOST_TEST(guest.refused(asio::error::operation_aborted));
+    BOOST_TEST(next.waiting());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(limiter_stats)
+
+BOOST_AUTO_TEST_CASE(add_up) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 2}, {.limit = 3, .full = when_full::evict_oldest}};
+    auto one = kitchen.try_enter();
+    auto two = kitchen.try_enter();
+    visit waited{kitchen};             // granted after 2 s
+    visit impatient{kitchen, 1s};      // timed_out
+    visit patient{kitchen, 2};         // granted after 4 s
+    visit too_big{kitchen, 3};         // exceeds_capacity
+    visit in_a_hurry{kitchen, 0s};     // timed_out
+    BOOST_TEST(!kitchen.try_enter());  // limited
+    auto now = kitchen.stats();
+    BOOST_TEST(now.waiting == 3U);
+    BOOST_TEST(now.waiting_for == 4);
+    BOOST_TEST(now.live == 2U);
+    BOOST_TEST(now.remaining == 0);
+    BOOST_TEST(now.granted == 2U);
+    BOOST_TEST(now.granted_at_once == 2U);
+
+    run_for(ctx, 2s);
+    now = kitchen.stats();
+    BOOST_TEST(now.oldest_wait == 2s);
+    BOOST_TEST(now.waiting == 2U);
+    one.leave();
+    run_for(ctx, 2s);
+    waited.leave();
+    two.leave();
+    settle(ctx);
+    now = kitchen.stats();
+    BOOST_TEST(now.granted == 4U);
+    BOOST_TEST(now.granted_at_once == 2U);
+    BOOST_TEST(now.waited_total == 6s);
+    BOOST_TEST(now.waited_max == 4s);
+    BOOST_TEST(now.oldest_wait == 0s);
+    BOOST_TEST(now.live == 1U);
+    BOOST_TEST(patient.seat().waited() == 4s);
+
+    visit first{kitchen};
+    visit second{kitchen};
+    visit third{kitchen};
+    visit fourth{kitchen};
+    settle(ctx);
+    kitchen.cancel();
+    settle(ctx);
+    kitchen.close();
+    visit late{kitchen};
+    settle(ctx);
+    now = kitchen.stats();
+    BOOST_TEST(now.limited == 1U);
+    BOOST_TEST(now.timed_out == 2U);
+    BOOST_TEST(now.exceeds_capacity == 1U);
+    BOOST_TEST(now.shed == 1U);
+    BOOST_TEST(now.cancelled == 3U);
+    BOOST_TEST(now.closed == 1U);
+    BOOST_TEST(now.queue_full == 0U);
+    BOOST_TEST(now.deadline_unreachable == 0U);
+    BOOST_TEST(now.waiting == 0U);
+    BOOST_TEST(now.waiting_for == 0);
+    patient.leave();
+    BOOST_TEST(kitchen.stats().remaining == 2);
+}
+
+BOOST_AUTO_TEST_CASE(count_the_wait_from_the_call_on_even_if_the_context_stood_still) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto seat = kitchen.try_enter();
+    visit guest{kitchen};
+    clock::advance_to(clock::now() + 3s);
+    BOOST_TEST(kitchen.stats().oldest_wait == 3s);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(guest.seat().waited() == 3s);
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_request_is_no_use) {
+    asio::io_context ctx;
+    sliding_log printer{ctx, {.limit = 2, .window = 10s}};
+    auto const page = printer.try_enter();
+    for (int i = 0; i != 5; ++i) {
+        BOOST_TEST(!printer.try_enter(2));
+        visit impatient{printer, 2, 5s};
+        settle(ctx);
+        BOOST_TEST(impatient.refused(errc::deadline_unreachable));
+    }
+    BOOST_TEST(printer.stats().remaining == 1);
+    BOOST_TEST(bool(printer.try_enter()));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

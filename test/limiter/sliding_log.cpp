@@ -1,0 +1,132 @@
+#include "support/virtual_limiters.hpp"
+#include "support/visit.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <vector>
+
+using namespace support;
+using weir::errc;
+using weir::error_code;
+using weir::permit;
+
+BOOST_AUTO_TEST_SUITE(limiter_of_a_rate)
+
+BOOST_AUTO_TEST_CASE(grants_as_soon_as_each_permit_has_cooled) {
+    asio::io_context ctx;
+    sliding_log printer{ctx, {.limit = 2, .window = 10s}};
+    auto const start = clock::now();
+    auto const first = printer.try_enter();
+    run_for(ctx, 3s);
+    auto const second = printer.try_enter();
+    std::vector<visit> guests;
+    for (int i = 0; i != 4; ++i)
+        guests.emplace_back(printer);
+    run_for(ctx, 1min);
+    BOOST_TEST(guests[0].at() == start + 10s);
+    BOOST_TEST(guests[1].at() == start + 13s);
+    BOOST_TEST(guests[2].at() == start + 20s);
+    BOOST_TEST(guests[3].at() == start + 23s);
+    BOOST_TEST(guests[3].seat().waited() == 20s);
+}
+
+BOOST_AUTO_TEST_CASE(a_permit_that_comes_home_makes_no_room) {
+    asio::io_context ctx;
+    sliding_log printer{ctx, {.limit = 1, .window = 10s}};
+    printer.try_enter().leave();
+    visit guest{printer};
+    run_for(ctx, 9s);
+    BOOST_TEST(guest.waiting());
+    run_for(ctx, 1s);
+    BOOST_TEST(guest.granted());
+}
+
+BOOST_AUTO_TEST_CASE(one_that_was_not_used_does) {
+    asio::io_context ctx;
+    sliding_log printer{ctx, {.limit = 3, .window = 10s}};
+    auto pages = printer.try_enter(3);
+    visit guest{printer, 2};
+    settle(ctx);
+    pages.settle(1);
+    settle(ctx);
+    BOOST_TEST(guest.granted());
+    BOOST_TEST(pages.remaining() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(fails_early_counting_those_ahead) {
+    asio::io_context ctx;
+    sliding_log printer{ctx, {.limit = 1, .window = 10s}};
+    auto const page = printer.try_enter();
+    run_for(ctx, 4s);
+    visit first{printer};
+    visit second{printer};
+    visit too_late{printer, 25s};
+    visit just_in_time{printer, 26s};
+    settle(ctx);
+    BOOST_TEST(too_late.refused(errc::deadline_unreachable));
+    BOOST_TEST(too_late.seat().retry_after() == 26s);
+    BOOST_TEST(printer.stats().deadline_unreachable == 1U);
+    run_for(ctx, 26s);
+    BOOST_TEST(just_in_time.granted());
+    BOOST_TEST(just_in_time.seat().waited() == 26s);
+}
+
+BOOST_AUTO_TEST_CASE(what_retry_after_says_is_true) {
+    asio::io_context ctx;
+    sliding_log printer{ctx, {.limit = 3, .window = 10s}};
+    auto const one = printer.try_enter();
+    run_for(ctx, 2s);
+    auto const two = printer.try_enter(2);
+    run_for(ctx, 1s);
+    for (int n = 1; n <= 3; ++n) {
+        auto const wait = printer.try_enter(n).retry_after();
+        BOOST_TEST_REQUIRE(bool(wait));
+        BOOST_TEST(*wait == (n == 1 ? 7s : 9s));
+    }
+    run_for(ctx, 7s - 1ns);
+    BOOST_TEST(!printer.try_enter());
+    run_for(ctx, 1ns);
+    BOOST_TEST(bool(printer.try_enter()));
+}
+
+BOOST_AUTO_TEST_CASE(keeps_its_promise_over_any_window) {
+    asio::io_context ctx;
+    constexpr int limit = 5;
+    sliding_log printer{ctx, {.limit = limit, .window = 7s}};
+    std::vector<clock::time_point> grants;
+    auto client = [&](int n, clock::duration pause) -> asio::awaitable<void> {
+        weir::testing::timer timer{ctx};
+        for (int i = 0; i != 30; ++i) {
+            auto const page = co_await printer.enter(n);
+            grants.insert(grants.end(), static_cast<std::size_t>(n), clock::now());
+            timer.expires_after(pause);
+            co_await timer.async_wait(asio::deferred);
+        }
+    };
+    co_spawn(ctx, client(1, 100ms), rethrow);
+    co_spawn(ctx, client(2, 700ms), rethrow);
+    co_spawn(ctx, client(5, 3s), rethrow);
+    run_for(ctx, 1h);
+    BOOST_TEST_REQUIRE(grants.size() == 240U);
+    BOOST_TEST(std::ranges::is_sorted(grants));
+    for (std::size_t i = limit; i != grants.size(); ++i)
+        BOOST_TEST(grants[i] - grants[i - limit] >= 7s);
+}
+
+BOOST_AUTO_TEST_CASE(a_timer_is_not_moved_for_each_who_joins) {
+    asio::io_context ctx;
+    sliding_log printer{ctx, {.limit = 1, .window = 10s}};
+    auto const page = printer.try_enter();
+    auto const due = clock::now() + 10s;
+    std::vector<visit> guests;
+    for (int i = 0; i != 10; ++i) {
+        guests.emplace_back(printer);
+        settle(ctx);
+        BOOST_TEST(weir::testing::next_expiry(ctx) == due);
+    }
+    printer.cancel();
+    settle(ctx);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,632 @@
+#include <weir/permit.hpp>
+
+#include "support/printing.hpp"
+#include "support/says.hpp"
+#include "support/virtual_limiters.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+using namespace std::chrono_literals;
+using support::says;
+using weir::amount;
+using weir::permit;
+using weir::detail::permit_home;
+
+namespace {
+
+using calls = std::vector<std::string>;
+
+// A limiter that does nothing but note what it is told.
+class notebook : public permit_home {
+public:
+    calls told;
+    amount free = 0;
+    bool has_memory = true;
+
+    void leave(amount n, std::uint64_t ticket) noexcept override {
+        told.push_back(fmt::format("leave {} of {}", n, ticket));
+    }
+    void refund(amount n, std::uint64_t ticket) noexcept override {
+        told.push_back(fmt::format("refund {} of {}", n, ticket));
+    }
+    std::uint64_t overdraw(amount n, std::uint64_t ticket) override {
+        if (!has_memory)
+            throw std::bad_alloc();
+        told.push_back(fmt::format("overdraw {} of {}", n, ticket));
+        return ticket + 1000;
+    }
+    void split() noexcept override { told.emplace_back("split"); }
+    std::uint64_t merge(std::uint64_t into, std::uint64_t from, amount n) noexcept override {
+        told.push_back(fmt::format("merge {} of {} into {}", n, from, into));
+        return into == from ? into : into + 2000;
+    }
+    [[nodiscard]] amount remaining() const noexcept override { return free; }
+
+    [[nodiscard]] permit grant(amount n, std::uint64_t ticket, weir::duration waited = {}) {
+        return permit_home::grant(*this, n, ticket, waited);
+    }
+    [[nodiscard]] calls news() { return std::exchange(told, {}); }
+};
+
+void check_is_empty(permit const& p) {
+    BOOST_TEST(!p);
+    BOOST_TEST(p.count() == 0);
+    BOOST_TEST(p.waited() == 0s);
+    BOOST_TEST(p.remaining() == 0);
+}
+
+}  // namespace
+
+static_assert(!std::is_copy_constructible_v<permit> && !std::is_copy_assignable_v<permit>);
+static_assert(std::is_nothrow_move_constructible_v<permit>);
+static_assert(std::is_nothrow_move_assignable_v<permit>);
+static_assert(std::is_nothrow_default_constructible_v<permit>);
+static_assert(std::is_nothrow_destructible_v<permit>);
+static_assert(noexcept(std::declval<permit&>().leave()));
+static_assert(!std::is_convertible_v<permit, bool>);
+
+BOOST_FIXTURE_TEST_SUITE(a_permit, notebook)
+
+BOOST_AUTO_TEST_CASE(that_nobody_granted_is_empty) {
+    permit p;
+    check_is_empty(p);
+    BOOST_TEST(!p.retry_after());
+    p.leave();
+    check_is_empty(p);
+}
+
+BOOST_AUTO_TEST_CASE(that_was_refused_is_empty_and_says_when_to_come_back) {
+    permit p = permit_home::refuse(3s);
+    check_is_empty(p);
+    BOOST_TEST(p.retry_after() == 3s);
+    BOOST_TEST(permit_home::refuse(0s).retry_after() == 0s);
+
+    // To leave is to do nothing.
+    p.leave();
+    BOOST_TEST(p.retry_after() == 3s);
+}
+
+BOOST_AUTO_TEST_CASE(that_was_refused_may_not_know_when_to_come_back) {
+    permit const p = permit_home::refuse(weir::forever);
+    check_is_empty(p);
+    BOOST_TEST(!p.retry_after());
+}
+
+BOOST_AUTO_TEST_CASE(that_was_granted_stands_for_what_was_granted) {
+    free = 42;
+    auto const p = grant(3, 7, 5s);
+    BOOST_TEST(static_cast<bool>(p));
+    BOOST_TEST(p.count() == 3);
+    BOOST_TEST(p.id() == 7U);
+    BOOST_TEST(p.waited() == 5s);
+    BOOST_TEST(p.remaining() == 42);
+    BOOST_TEST(!p.retry_after());
+}
+
+BOOST_AUTO_TEST_CASE(that_was_granted_at_once_has_not_waited) {
+    auto const p = grant(1, 7);
+    BOOST_TEST(p.waited() == 0s);
+    BOOST_TEST(!p.retry_after());
+}
+
+BOOST_AUTO_TEST_CASE(for_nothing_is_a_grant_all_the_same) {
+    {
+        auto const p = grant(0, 0);
+        BOOST_TEST(static_cast<bool>(p));
+        BOOST_TEST(p.count() == 0);
+    }
+    BOOST_TEST(news() == calls{"leave 0 of 0"});
+}
+
+BOOST_AUTO_TEST_CASE(leaves_by_itself) {
+    { auto const p = grant(3, 7); }
+    BOOST_TEST(news() == calls{"leave 3 of 7"});
+}
+
+BOOST_AUTO_TEST_CASE(leaves_once_however_often_it_is_told) {
+    free = 42;
+    {
+        auto p = grant(3, 7, 5s);
+        p.leave();
+        BOOST_TEST(news() == calls{"leave 3 of 7"});
+        check_is_empty(p);
+        BOOST_TEST(!p.retry_after());
+        p.leave();
+    }
+    BOOST_TEST(news() == calls());
+}
+
+BOOST_AUTO_TEST_CASE(moves_with_all_it_stands_for) {
+    free = 42;
+    {
+        auto p = grant(3, 7, 5s);
+        auto q = std::move(p);
+        check_is_empty(p);
+        BOOST_TEST(!p.retry_after());
+        BOOST_TEST(q.count() == 3);
+        BOOST_TEST(q.id() == 7U);
+        BOOST_TEST(q.waited() == 5s);
+        BOOST_TEST(q.remaining() == 42);
+        p.leave();
+        BOOST_TEST(news() == calls());
+    }
+    BOOST_TEST(news() == calls{"leave 3 of 7"});
+}
+
+BOOST_AUTO_TEST_CASE(moves_with_what_it_knows_of_a_refusal) {
+    auto p = permit_home::refuse(3s);
+    auto const q = std::move(p);
+    BOOST_TEST(q.retry_after() == 3s);
+
+    permit r;
+    r = permit_home::refuse(4s);
+    BOOST_TEST(r.retry_after() == 4s);
+}
+
+BOOST_AUTO_TEST_CASE(leaves_when_another_takes_its_place) {
+    {
+        auto p = grant(1, 1);
+        p = grant(2, 2, 5s);
+        BOOST_TEST(news() == calls{"leave 1 of 1"});
+        BOOST_TEST(p.count() == 2);
+        BOOST_TEST(p.waited() == 5s);
+
+        p = permit();
+        BOOST_TEST(news() == calls{"leave 2 of 2"});
+        check_is_empty(p);
+
+        p = grant(3, 3);
+        BOOST_TEST(p.count() == 3);
+    }
+    BOOST_TEST(news() == calls{"leave 3 of 3"});
+}
+
+BOOST_AUTO_TEST_CASE(stays_what_it_is_when_it_is_moved_onto_itself) {
+    {
+        auto p = grant(3, 7, 5s);
+        auto& itself = p;
+        p = std::move(itself);
+        BOOST_TEST(static_cast<bool>(p));
+        BOOST_TEST(p.count() == 3);
+        BOOST_TEST(p.id() == 7U);
+        BOOST_TEST(p.waited() == 5s);
+        BOOST_TEST(news() == calls());
+    }
+    BOOST_TEST(news() == calls{"leave 3 of 7"});
+
+    auto refused = permit_home::refuse(3s);
+    auto& itself = refused;
+    refused = std::move(itself);
+    BOOST_TEST(refused.retry_after() == 3s);
+}
+
+BOOST_AUTO_TEST_CASE(can_be_swapped) {
+    auto p = grant(1, 1, 5s);
+    auto q = permit_home::refuse(3s);
+    p.swap(q);
+    check_is_empty(p);
+    BOOST_TEST(p.retry_after() == 3s);
+    BOOST_TEST(q.count() == 1);
+    BOOST_TEST(q.waited() == 5s);
+    BOOST_TEST(news() == calls());
+}
+
+BOOST_AUTO_TEST_CASE(settled_for_less_gives_the_rest_back_as_if_it_had_not_been_taken) {
+    auto p = grant(5, 7, 5s);
+    p.settle(2);
+    BOOST_TEST(news() == calls{"refund 3 of 7"});
+    BOOST_TEST(p.count() == 2);
+    BOOST_TEST(p.waited() == 5s);
+    p.settle(2);
+    BOOST_TEST(news() == calls());
+    p.leave();
+    BOOST_TEST(news() == calls{"leave 2 of 7"});
+}
+
+BOOST_AUTO_TEST_CASE(settled_for_more_takes_the_rest_now) {
+    auto p = grant(5, 7, 5s);
+    p.settle(9);
+    BOOST_TEST(news() == calls{"overdraw 4 of 7"});
+    BOOST_TEST(p.count() == 9);
+    BOOST_TEST(p.id() == 1007U);
+    BOOST_TEST(p.waited() == 5s);
+    p.leave();
+    BOOST_TEST(news() == calls{"leave 9 of 1007"});
+}
+
+BOOST_AUTO_TEST_CASE(settled_for_nothing_is_still_a_permit) {
+    auto p = grant(5, 7);
+    p.settle(0);
+    BOOST_TEST(news() == calls{"refund 5 of 7"});
+    BOOST_TEST(static_cast<bool>(p));
+    BOOST_TEST(p.count() == 0);
+    p.leave();
+    BOOST_TEST(news().size() == 1U);  // it is no longer live
+}
+
+BOOST_AUTO_TEST_CASE(can_be_settled_for_the_largest_amount_and_not_for_more) {
+    auto p = grant(5, 7);
+    BOOST_CHECK_EXCEPTION(p.settle(weir::max_amount + 1), std::invalid_argument,
+                          says("weir::permit: the settled amount is 1000000000000001, but must be "
+                               "from 0 to 1000000000000000"));
+    BOOST_CHECK_EXCEPTION(
+        p.settle(std::numeric_limits<std::uint64_t>::max()), std::invalid_argument,
+        says("weir::permit: the settled amount is 9223372036854775807, but must "
+             "be from 0 to 1000000000000000"));
+    BOOST_CHECK_THROW(p.settle(-1), std::invalid_argument);
+    BOOST_TEST(news() == calls());
+    BOOST_TEST(p.count() == 5);
+
+    p.settle(weir::max_amount);
+    BOOST_TEST(p.count() == weir::max_amount);
+}
+
+BOOST_AUTO_TEST_CASE(is_not_changed_if_a_debt_cannot_be_noted) {
+    has_memory = false;
+    auto p = grant(5, 7);
+    BOOST_CHECK_THROW(p.settle(6), std::bad_alloc);
+    BOOST_TEST(p.count() == 5);
+    BOOST_TEST(p.id() == 7U);
+    p.leave();
+    BOOST_TEST(news() == calls{"leave 5 of 7"});
+}
+
+BOOST_AUTO_TEST_CASE(splits_into_two_that_leave_by_themselves) {
+    auto p = grant(5, 7, 5s);
+    auto q = p.split(2);
+    BOOST_TEST(news() == calls{"split"});
+    BOOST_TEST(p.count() == 3);
+    BOOST_TEST(q.count() == 2);
+    BOOST_TEST(p.id() == 7U);
+    BOOST_TEST(q.id() == 7U);
+    BOOST_TEST(q.waited() == 5s);
+    BOOST_TEST(!q.retry_after());
+    p.leave();
+    BOOST_TEST(news() == calls{"leave 3 of 7"});
+    q.leave();
+    BOOST_TEST(news() == calls{"leave 2 of 7"});
+}
+
+BOOST_AUTO_TEST_CASE(can_be_split_into_all_and_nothing) {
+    auto p = grant(5, 7);
+    auto nothing = p.split(0);
+    BOOST_TEST(static_cast<bool>(nothing));
+    BOOST_TEST(nothing.count() == 0);
+    auto all = p.split(5);
+    BOOST_TEST(all.count() == 5);
+    BOOST_TEST(static_cast<bool>(p));
+    BOOST_TEST(p.count() == 0);
+    BOOST_TEST(news() == (calls{"split", "split"}));
+    all.leave();
+    BOOST_TEST(news() == calls{"leave 5 of 7"});
+}
+
+BOOST_AUTO_TEST_CASE(cannot_be_split_beyond_what_it_stands_for) {
+    auto p = grant(3, 7);
+    BOOST_CHECK_EXCEPTION(
+        (void)p.split(4), std::invalid_argument,
+        says("weir::permit: the part to split off is 4, but must be from 0 to 3"));
+    BOOST_CHECK_THROW((void)p.split(std::numeric_limits<std::uint64_t>::max()),
+                      std::invalid_argument);
+    BOOST_CHECK_THROW((void)p.split(-1), std::invalid_argument);
+    BOOST_TEST(news() == calls());
+    BOOST_TEST(p.count() == 3);
+}
+
+BOOST_AUTO_TEST_CASE(merges_with_another_of_the_same_limiter) {
+    {
+        auto p = grant(3, 7, 5s);
+        auto q = grant(2, 8, 1s);
+        p.merge(std::move(q));
+        BOOST_TEST(news() == calls{"merge 2 of 8 into 7"});
+        BOOST_TEST(p.count() == 5);
+        BOOST_TEST(p.id() == 2007U);
+        BOOST_TEST(p.waited() == 5s);
+        check_is_empty(q);
+        BOOST_TEST(!q.retry_after());
+    }
+    BOOST_TEST(news() == calls{"leave 5 of 2007"});
+}
+
+BOOST_AUTO_TEST_CASE(merges_with_nothing_and_is_not_changed) {
+    auto p = grant(3, 7);
+    p.merge(permit());
+    p.merge(permit_home::refuse(3s));
+    BOOST_TEST(news() == calls());
+    BOOST_TEST(p.count() == 3);
+    BOOST_TEST(!p.retry_after());
+
+    permit empty;
+    empty.merge(permit());
+    check_is_empty(empty);
+}
+
+BOOST_AUTO_TEST_CASE(that_is_empty_becomes_what_is_merged_into_it) {
+    auto p = permit_home::refuse(3s);
+    auto q = grant(3, 7, 5s);
+    p.merge(std::move(q));
+    BOOST_TEST(news() == calls());
+    BOOST_TEST(p.count() == 3);
+    BOOST_TEST(p.id() == 7U);
+    BOOST_TEST(p.waited() == 5s);
+    BOOST_TEST(!p.retry_after());
+    check_is_empty(q);
+}
+
+BOOST_AUTO_TEST_CASE(merges_with_itself_and_is_not_changed) {
+    auto p = grant(3, 7);
+    auto& itself = p;
+    p.merge(std::move(itself));
+    BOOST_TEST(news() == calls());
+    BOOST_TEST(p.count() == 3);
+}
+
+BOOST_AUTO_TEST_CASE(does_not_merge_with_one_of_another_limiter) {
+    notebook elsewhere;
+    auto p = grant(3, 7);
+    auto q = elsewhere.grant(2, 8);
+    BOOST_CHECK_EXCEPTION(p.merge(std::move(q)), std::invalid_argument,
+                          says("weir::permit: merge of permits from two limiters"));
+    BOOST_TEST(p.count() == 3);
+    BOOST_TEST(q.count() == 2);
+    BOOST_TEST(news() == calls());
+    BOOST_TEST(elsewhere.news() == calls());
+}
+
+// A ticket may be used again by the limiter once nobody holds anything under it.
+BOOST_AUTO_TEST_CASE(that_stands_for_nothing_has_let_go_of_its_ticket) {
+    auto settled = grant(5, 7);
+    settled.settle(0);
+    auto split = grant(5, 8);
+    auto all_of_it = split.split(5);
+    auto other = grant(5, 9);
+    auto none_of_it = other.split(0);
+    (void)news();
+
+    settled.settle(2);
+    BOOST_TEST(news() == calls{"overdraw 2 of 0"});
+    split.settle(2);
+    BOOST_TEST(news() == calls{"overdraw 2 of 0"});
+    none_of_it.settle(2);
+    BOOST_TEST(news() == calls{"overdraw 2 of 0"});
+}
+
+BOOST_AUTO_TEST_CASE(that_stands_for_nothing_takes_over_the_ticket_of_what_is_merged_into_it) {
+    auto p = grant(5, 7);
+    p.settle(0);
+    (void)news();
+    p.merge(grant(3, 8));
+    BOOST_TEST(news() == calls{"merge 3 of 8 into 8"});
+    BOOST_TEST(p.count() == 3);
+    BOOST_TEST(p.id() == 8U);
+    p.leave();
+    BOOST_TEST(news() == calls{"leave 3 of 8"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(a_permit_of_a_limiter)
+
+using support::run_for;
+using support::seats;
+using support::sliding_log;
+namespace asio = boost::asio;
+
+BOOST_AUTO_TEST_CASE(counts_as_live_until_it_has_left) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 10}};
+    auto p = kitchen.try_enter(4);
+    BOOST_TEST(p.count() == 4);
+    BOOST_TEST(p.remaining() == 6);
+    BOOST_TEST(kitchen.stats().live == 1U);
+
+    auto part = p.split(1);
+    BOOST_TEST(kitchen.stats().live == 2U);
+    BOOST_TEST(kitchen.stats().remaining == 6);
+    p.merge(std::move(part));
+    BOOST_TEST(kitchen.stats().live == 1U);
+    BOOST_TEST(p.count() == 4);
+
+    p.settle(1);
+    BOOST_TEST(kitchen.stats().remaining == 9);
+    p.settle(12);
+    BOOST_TEST(p.remaining() == 0);
+    BOOST_TEST(!kitchen.try_enter());
+    p.settle(3);
+    BOOST_TEST(kitchen.stats().remaining == 7);
+
+    p.leave();
+    BOOST_TEST(kitchen.stats().live == 0U);
+    BOOST_TEST(kitchen.stats().remaining == 10);
+}
+
+BOOST_AUTO_TEST_CASE(for_nothing_counts_as_live) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto p = kitchen.try_enter(0);
+    BOOST_TEST(static_cast<bool>(p));
+    BOOST_TEST(p.count() == 0);
+    BOOST_TEST(kitchen.stats().live == 1U);
+    BOOST_TEST(kitchen.stats().remaining == 1);
+    p.leave();
+    BOOST_TEST(kitchen.stats().live == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(knows_how_long_it_has_waited) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto first = kitchen.try_enter();
+    permit second;
+    kitchen.async_enter([&](weir::error_code ec, permit p) {
+        BOOST_TEST(!ec);
+        second = std::move(p);
+    });
+    run_for(ctx, 5s);
+    first.leave();
+    support::settle(ctx);
+    BOOST_TEST(second.waited() == 5s);
+    BOOST_TEST(!second.retry_after());
+    auto const part = second.split(0);
+    BOOST_TEST(part.waited() == 5s);
+}
+
+BOOST_AUTO_TEST_CASE(that_was_refused_says_when_to_come_back_if_that_is_known) {
+    asio::io_context ctx;
+    sliding_log tokens{ctx, {.limit = 1, .window = 10s}};
+    auto const granted = tokens.try_enter();
+    BOOST_TEST(!granted.retry_after());
+    run_for(ctx, 3s);
+    BOOST_TEST(tokens.try_enter().retry_after() == 7s);
+
+    seats kitchen{ctx, {.seats = 1}};
+    auto const seat = kitchen.try_enter();
+    BOOST_TEST(!kitchen.try_enter().retry_after());
+}
+
+BOOST_AUTO_TEST_CASE(that_is_settled_gives_back_what_it_has_not_used) {
+    asio::io_context ctx;
+    sliding_log tokens{ctx, {.limit = 10, .window = 10s}};
+    auto p = tokens.try_enter(8);
+    p.settle(3);
+    BOOST_TEST(p.remaining() == 7);
+    p.leave();
+    BOOST_TEST(tokens.stats().remaining == 7);  // what was used goes on cooling
+    run_for(ctx, 10s);
+    BOOST_TEST(tokens.stats().remaining == 10);
+}
+
+BOOST_AUTO_TEST_CASE(may_come_home_after_the_limiter_was_closed) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 2}};
+    auto p = kitchen.try_enter(2);
+    kitchen.close();
+    auto part = p.split(1);
+    part.leave();
+    BOOST_TEST(p.remaining() == 1);
+    BOOST_TEST(kitchen.stats().live == 1U);
+    p.leave();
+    BOOST_TEST(kitchen.stats().live == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(may_come_home_after_the_limiter_has_gone) {
+    asio::io_context ctx;
+    permit p;
+    {
+        seats kitchen{ctx, {.seats = 2, .max_hold = 1h}};
+        p = kitchen.try_enter(2);
+    }
+    run_for(ctx, 1s);
+    BOOST_TEST(p.count() == 2);
+    BOOST_TEST(p.remaining() == 0);
+    auto part = p.split(1);
+    p.settle(5);
+    p.settle(1);
+    part.leave();
+    BOOST_TEST(p.remaining() == 1);
+    p.leave();
+}
+
+BOOST_AUTO_TEST_CASE(may_come_home_after_the_context_has_gone) {
+    permit p;
+    permit q;
+    {
+        asio::io_context ctx;
+        seats kitchen{ctx, {.seats = 3}};
+        p = kitchen.try_enter(2);
+        q = kitchen.try_enter(1);
+    }
+    p.merge(std::move(q));
+    BOOST_TEST(p.count() == 3);
+    p.settle(1);
+    BOOST_TEST(p.remaining() == 2);
+}
+
+BOOST_AUTO_TEST_CASE(may_come_home_after_the_context_has_gone_and_before_the_limiter_goes) {
+    auto ctx = std::make_optional<asio::io_context>();
+    seats kitchen{*ctx, {.seats = 2}};
+    auto p = kitchen.try_enter();
+    ctx.reset();
+    p.leave();
+    BOOST_TEST(kitchen.stats().live == 0U);
+    BOOST_TEST(kitchen.stats().remaining == 2);
+}
+
+BOOST_AUTO_TEST_CASE(may_come_home_on_any_thread) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 2}};
+    auto p = kitchen.try_enter(2);
+    std::thread([p = std::move(p)]() mutable { p.leave(); }).join();
+    BOOST_TEST(kitchen.stats().remaining == 2);
+}
+
+BOOST_AUTO_TEST_CASE(does_not_merge_with_one_of_another_limiter) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 2}};
+    seats bar{ctx, {.seats = 2}};
+    auto p = kitchen.try_enter();
+    auto q = bar.try_enter();
+    BOOST_CHECK_THROW(p.merge(std::move(q)), std::invalid_argument);
+    BOOST_TEST(kitchen.stats().live == 1U);
+    BOOST_TEST(bar.stats().live == 1U);
+    BOOST_TEST(q.count() == 1);
+}
+
+// Its place in the table of those who are watched may be somebody else's by then.
+BOOST_AUTO_TEST_CASE(can_be_settled_for_nothing_and_then_for_something) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 4, .max_hold = 1h}};
+    auto p = kitchen.try_enter(2);
+    p.settle(0);
+    p.settle(2);
+    BOOST_TEST(p.count() == 2);
+    auto other = kitchen.try_enter(1);
+    BOOST_TEST(kitchen.stats().remaining == 1);
+    p.leave();
+    BOOST_TEST(kitchen.stats().remaining == 3);
+    other.leave();
+    BOOST_TEST(kitchen.stats().remaining == 4);
+    run_for(ctx, 2h);
+    BOOST_TEST(kitchen.stats().overdue == 0U);
+
+    std::vector<permit> all;
+    while (auto one = kitchen.try_enter())
+        all.push_back(std::move(one));
+    BOOST_TEST(all.size() == 4U);
+    run_for(ctx, 2h);
+    BOOST_TEST(kitchen.stats().overdue == 4U);
+}
+
+BOOST_AUTO_TEST_CASE(can_be_split_into_nothing_and_outlive_the_rest) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 4, .max_hold = 1h}};
+    auto p = kitchen.try_enter(2);
+    auto nothing = p.split(0);
+    p.leave();
+    auto other = kitchen.try_enter(1);  // has the place that p had
+    nothing.merge(kitchen.try_enter(2));
+    BOOST_TEST(nothing.count() == 2);
+    BOOST_TEST(nothing.id() != other.id());
+    nothing.leave();
+    BOOST_TEST(kitchen.stats().remaining == 3);
+    other.leave();
+    BOOST_TEST(kitchen.stats().remaining == 4);
+    BOOST_TEST(kitchen.stats().live == 0U);
+    run_for(ctx, 2h);
+    BOOST_TEST(kitchen.stats().overdue == 0U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

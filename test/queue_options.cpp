@@ -1,0 +1,84 @@
+#include <weir/queue_options.hpp>
+
+#include "support/printing.hpp"
+#include "support/says.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <type_traits>
+
+using namespace std::chrono_literals;
+using support::says;
+using weir::queue_options;
+using weir::validate;
+
+// g++ 12 destroys other temporaries twice in the operand of a `co_await`.
+static_assert(std::is_trivially_destructible_v<queue_options>);
+static_assert(std::is_trivially_copyable_v<queue_options>);
+
+BOOST_AUTO_TEST_SUITE(the_options_of_a_queue)
+
+BOOST_AUTO_TEST_CASE(have_sensible_defaults) {
+    queue_options const defaults;
+    BOOST_TEST(defaults.limit == 1024);
+    BOOST_TEST((defaults.order == weir::queue_order::fifo));
+    BOOST_TEST((defaults.full == weir::when_full::reject_newest));
+    BOOST_TEST(defaults.tolerance == 1ms);
+    BOOST_TEST(defaults.patience.is_set());
+    BOOST_TEST(defaults.patience.length_or(0s) == weir::forever);
+    BOOST_CHECK_NO_THROW(validate(defaults));
+}
+
+BOOST_AUTO_TEST_CASE(are_named_one_by_one) {
+    queue_options const options{.limit = 3, .full = weir::when_full::evict_oldest, .patience = 2s};
+    BOOST_TEST(options.limit == 3);
+    BOOST_TEST(options.tolerance == 1ms);
+    BOOST_TEST(options.patience.length_or(0s) == 2s);
+}
+
+BOOST_AUTO_TEST_CASE(may_go_to_their_bounds) {
+    BOOST_CHECK_NO_THROW(validate({.limit = 0}));
+    BOOST_CHECK_NO_THROW(validate({.limit = 1'000'000'000}));
+    BOOST_CHECK_NO_THROW(validate({.full = weir::when_full::evict_oldest}));
+    BOOST_CHECK_NO_THROW(validate({.tolerance = 0s}));
+    BOOST_CHECK_NO_THROW(validate({.tolerance = 1h}));
+    BOOST_CHECK_NO_THROW(validate({.patience = {}}));
+    BOOST_CHECK_NO_THROW(validate({.patience = -1s}));
+    BOOST_CHECK_NO_THROW(validate({.patience = std::chrono::hours::max()}));
+}
+
+BOOST_AUTO_TEST_CASE(that_are_nonsense_are_refused_by_name) {
+    BOOST_CHECK_EXCEPTION(
+        validate({.limit = -1}), std::invalid_argument,
+        says("weir::queue_options: limit is -1, but must be from 0 to 1000000000"));
+    BOOST_CHECK_EXCEPTION(
+        validate({.limit = 1'000'000'001}), std::invalid_argument,
+        says("weir::queue_options: limit is 1000000001, but must be from 0 to 1000000000"));
+    BOOST_CHECK_EXCEPTION(
+        validate({.limit = std::numeric_limits<std::int64_t>::min()}), std::invalid_argument,
+        says("weir::queue_options: limit is -9223372036854775808, but must be "
+             "from 0 to 1000000000"));
+    BOOST_CHECK_EXCEPTION(validate({.tolerance = -1ns}), std::invalid_argument,
+                          says("weir::queue_options: tolerance in nanoseconds is -1, but must be "
+                               "from 0 to 3600000000000"));
+    BOOST_CHECK_EXCEPTION(validate({.tolerance = 1h + 1ns}), std::invalid_argument,
+                          says("weir::queue_options: tolerance in nanoseconds is 3600000000001, "
+                               "but must be from 0 to 3600000000000"));
+}
+
+BOOST_AUTO_TEST_CASE(that_name_no_enumerator_are_refused_by_name) {
+    constexpr auto past_orders = static_cast<int>(weir::queue_order::fifo) + 1;
+    constexpr auto past_full = static_cast<int>(weir::when_full::evict_oldest) + 1;
+    BOOST_CHECK_EXCEPTION(
+        validate({.order = static_cast<weir::queue_order>(past_orders)}), std::invalid_argument,
+        says("weir::queue_options: order is 1, but must be from 0 to 0"));
+    BOOST_CHECK_EXCEPTION(
+        validate({.full = static_cast<weir::when_full>(past_full)}), std::invalid_argument,
+        says("weir::queue_options: full is 2, but must be from 0 to 1"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+
+namespace support {
+
+/// What a `counting_allocator` has been asked for, and what it is to do.
+struct allocations {
+    int made = 0;
+    int live = 0;
+    int until_failure = -1;  // so many may still be made, for ever if negative
+};
+
+/// Counts what a handler has allocated, and runs out of memory when told to.
+template <class T = void>
+class counting_allocator {
+public:
+    using value_type = T;
+
+    explicit counting_allocator(allocations& counts) noexcept : counts_(&counts) {}
+    template <class U>
+    counting_allocator(counting_allocator<U> const& other) noexcept : counts_(other.counts_) {}
+
+    [[nodiscard]] T* allocate(std::size_t n) {
+        if (counts_->until_failure == 0)
+            throw std::bad_alloc();
+        --counts_->until_failure;
+        ++counts_->made;
+        ++counts_->live;
+        return std::allocator<T>().allocate(n);
+    }
+    void deallocate(T* p, std::size_t n) noexcept {
+        --counts_->live;
+        std::allocator<T>().deallocate(p, n);
+    }
+
+    template <class U>
+    friend bool operator==(counting_allocator const& a, counting_allocator<U> const& b) noexcept {
+        return a.counts_ == b.counts_;
+    }
+
+private:
+    template <class>
+    friend class counting_allocator;
+
+    allocations* counts_;
+};
+
+}  // namespace support

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <boost/test/unit_test.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
+#include <iterator>
+#include <string>
+
+namespace support {
+
+/// Numbers that look random and are the same each time, whatever the standard library.
+/// Source: splitmix64 of Steele, Lea and Flood (2014).
+class random_source {
+public:
+    explicit random_source(std::uint64_t seed) noexcept : state_(seed) {}
+
+    [[nodiscard]] std::uint64_t bits() noexcept {
+        auto z = state_ += 0x9e3779b97f4a7c15;
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+        return z ^ (z >> 31);
+    }
+
+    /// From `least` to `most`, both included.
+    [[nodiscard]] std::int64_t between(std::int64_t least, std::int64_t most) noexcept {
+        auto const values =
+            static_cast<std::uint64_t>(most) - static_cast<std::uint64_t>(least) + 1;
+        auto const offset = values == 0 ? bits() : bits() % values;
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(least) + offset);
+    }
+
+    /// From 0 to `most`, and small numbers as often as large ones.
+    [[nodiscard]] std::int64_t of_any_size(std::int64_t most) noexcept {
+        return between(0, most) >> between(0, 62);
+    }
+
+    [[nodiscard]] bool one_in(std::int64_t n) noexcept { return between(1, n) == 1; }
+
+    template <class T>
+    [[nodiscard]] T one_of(std::initializer_list<T> values) noexcept {
+        return *std::next(values.begin(), between(0, static_cast<std::int64_t>(values.size()) - 1));
+    }
+    template <class Container>
+    [[nodiscard]] std::size_t index_in(Container const& c) noexcept {
+        return static_cast<std::size_t>(between(0, static_cast<std::int64_t>(std::size(c)) - 1));
+    }
+
+private:
+    std::uint64_t state_;
+};
+
+/// Calls `body(random)` for so many seeds, the first of which is given. A failure names its seed; with
+/// the environment variable WEIR_TEST_SEED only that one is run.
+template <class Body>
+void for_each_seed(std::uint64_t first, std::uint64_t count, Body body) {
+    if (auto const* const wanted = std::getenv("WEIR_TEST_SEED")) {
+        first = std::stoull(wanted);
+        count = 1;
+    }
+    for (auto seed = first; seed != first + count; ++seed) {
+        BOOST_TEST_CONTEXT("seed " << seed << "; WEIR_TEST_SEED=" << seed << " runs it alone") {
+            random_source random(seed);
+            body(random);
+        }
+    }
+}
+
+}  // namespace support

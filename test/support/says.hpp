@@ -1,0 +1,20 @@
+#pragma once
+
+#include <boost/test/unit_test.hpp>
+
+#include <exception>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace support {
+
+/// For `BOOST_CHECK_EXCEPTION`: whether the exception says exactly this.
+[[nodiscard]] inline auto says(std::string text) {
+    return [text = std::move(text)](std::exception const& e) {
+        BOOST_TEST(std::string_view(e.what()) == text);
+        return e.what() == text;
+    };
+}
+
+}  // namespace support

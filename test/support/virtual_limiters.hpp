@@ -1,0 +1,46 @@
+#pragma once
+
+#include <weir/seats.hpp>
+#include <weir/sliding_log.hpp>
+#include <weir/testing.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <chrono>
+#include <exception>
+#include <utility>
+
+/// What most tests of limiters start from: limiters on virtual time, and coroutines that run on it.
+namespace support {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+using weir::testing::clock;
+using weir::testing::run_for;
+using seats = weir::testing::limiter<weir::seats>;
+using sliding_log = weir::testing::limiter<weir::sliding_log>;
+
+/// As a completion token of `co_spawn`: what the coroutine throws comes out of `run()`.
+struct rethrow_t {
+    template <class... Results>
+    void operator()(std::exception_ptr failure, Results&&...) const {
+        if (failure)
+            std::rethrow_exception(failure);
+    }
+};
+inline constexpr rethrow_t rethrow;
+
+/// Runs what can be run now; no time passes. How many handlers were run.
+inline std::size_t settle(asio::io_context& context) {
+    return run_for(context, 0s);
+}
+
+/// Runs two contexts, by turns, until neither has anything more to do now.
+inline void settle(asio::io_context& one, asio::io_context& other) {
+    while (settle(one) + settle(other) != 0) {}
+}
+
+}  // namespace support
