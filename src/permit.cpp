@@ -22,7 +22,7 @@ void permit::settle(request actual) {
     if (n < count_)
         home_->refund(count_ - n, ticket_);
     else if (n > count_)
-        ticket_ = home_->overdraw(n - count_, ticket_);
+        ticket_ = home_->overdraw(n - count_, count_, ticket_);
     count_ = n;
     if (count_ == 0)
         ticket_ = no_ticket;

@@ -43,7 +43,7 @@ public:
     void refund(amount n, std::uint64_t ticket) noexcept override {
         told.push_back(fmt::format("refund {} of {}", n, ticket));
     }
-    std::uint64_t overdraw(amount n, std::uint64_t ticket) override {
+    std::uint64_t overdraw(amount n, amount, std::uint64_t ticket) override {
         if (!has_memory)
             throw std::bad_alloc();
         told.push_back(fmt::format("overdraw {} of {}", n, ticket));

@@ -22,7 +22,7 @@ public:
 
     virtual void leave(amount n, std::uint64_t ticket) noexcept = 0;
     virtual void refund(amount n, std::uint64_t ticket) noexcept = 0;
-    virtual std::uint64_t overdraw(amount n, std::uint64_t ticket) = 0;
+    virtual std::uint64_t overdraw(amount n, amount held, std::uint64_t ticket) = 0;
     virtual void split() noexcept = 0;
     virtual std::uint64_t merge(std::uint64_t into, std::uint64_t from, amount n) noexcept = 0;
     [[nodiscard]] virtual amount remaining() const noexcept = 0;

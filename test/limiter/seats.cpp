@@ -319,4 +319,17 @@ BOOST_AUTO_TEST_CASE(another_max_hold_holds_for_those_who_are_in) {
     BOOST_TEST(kitchen.stats().overdue == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(a_permit_from_before_the_watch_stays_unwatched_when_it_is_settled_upwards) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 4}};
+    auto seat = kitchen.try_enter();
+    kitchen.configure({.seats = 4, .max_hold = 1h});
+    seat.settle(3);
+    BOOST_TEST(kitchen.stats().remaining == 1);
+    seat.leave();
+    BOOST_TEST(kitchen.stats().remaining == 4);
+    weir::testing::run_for(ctx, 2h);
+    BOOST_TEST(kitchen.stats().overdue == 0U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -341,10 +341,10 @@ public:
         come_home(0, [&](time_point now) { return policy_.refund(n, t, now); });
     }
 
-    std::uint64_t overdraw(amount n, std::uint64_t t) override {
+    std::uint64_t overdraw(amount n, amount held, std::uint64_t t) override {
         std::lock_guard lock(mutex_);
         auto const extra = take(n, time_for_policy());
-        return t == 0 ? extra : policy_.merge(t, extra, n);  // 0: of a permit for nothing
+        return held == 0 ? extra : policy_.merge(t, extra, n);
     }
 
     void split() noexcept override {

@@ -25,7 +25,7 @@ namespace policy {
 ///
 /// Guarantee: while `seats` is not lowered, never more than `seats` are taken. When it is lowered
 /// below what is in use nothing is revoked, and nothing is granted until it fits.
-/// Memory: constant; with `max_hold`, 40 bytes for each permit that is out.
+/// Memory: constant; with `max_hold`, 32 bytes for each seat, set aside at once.
 /// Source: the seat server of many an Erlang and Elixir system; Dijkstra's general semaphore.
 class seats {
 public:
