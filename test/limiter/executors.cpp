@@ -9,6 +9,7 @@
 #include <boost/asio/system_executor.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <atomic>
@@ -44,7 +45,7 @@ public:
         ++*calls_;
         f();
     }
-    friend bool operator==(inline_executor const&, inline_executor const&) noexcept = default;
+    [[nodiscard]] bool operator==(inline_executor const&) const noexcept = default;
 
 private:
     asio::execution_context* context_;
@@ -332,6 +333,17 @@ BOOST_AUTO_TEST_CASE(the_system_executor_runs_handlers_on_threads_of_its_own) {
     seat.leave();
     settle(ctx);
     BOOST_TEST((ran.get_future().get() != std::this_thread::get_id()));
+}
+
+BOOST_AUTO_TEST_CASE(a_limiter_may_live_on_the_system_executor) {
+    weir::seats kitchen{asio::system_executor(), {.seats = 1}};
+    auto seat = kitchen.try_enter();
+    auto later = kitchen.async_enter(asio::use_future);
+    auto never = kitchen.async_enter(1ms, asio::use_future);
+    BOOST_CHECK_THROW(static_cast<void>(never.get()), boost::system::system_error);
+    seat.leave();
+    later.get().leave();
+    BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_thread_pool_and_coroutines_on_strands_of_it) {

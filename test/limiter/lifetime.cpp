@@ -1,3 +1,4 @@
+#include "support/faulty_executor.hpp"
 #include "support/virtual_limiters.hpp"
 #include "support/visit.hpp"
 
@@ -386,6 +387,37 @@ BOOST_AUTO_TEST_CASE(a_grant_dropped_with_its_context_goes_to_the_next_one) {
     other.reset();
     settle(ctx);
     BOOST_TEST(next.granted());
+}
+
+// As a strand does whose context is ending.
+BOOST_AUTO_TEST_CASE(a_grant_dropped_silently_by_an_executor_goes_to_the_next_one) {
+    asio::io_context ctx;
+    faults plan;
+    faulty_executor const ending(ctx.get_executor(), plan);
+    seats kitchen{ctx, {.seats = 1}, {.limit = 100'000}};
+    auto seat = kitchen.try_enter();
+    visit first;
+    visit last;
+    kitchen.async_enter(asio::bind_executor(ending, first.callback()));
+    for (int i = 0; i != 50'000; ++i)  // more than there is stack for
+        kitchen.async_enter(asio::bind_executor(ending, [](error_code, permit) {}));
+    kitchen.async_enter(last.callback());
+    settle(ctx);
+    plan.dropping = true;
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(first.dropped());
+    BOOST_TEST(last.granted());
+
+    // The same when it is over at once.
+    visit refused;
+    kitchen.async_enter(2, asio::bind_executor(ending, refused.callback()));
+    BOOST_TEST(refused.dropped());
+    last.leave();
+    visit granted;
+    kitchen.async_enter(asio::bind_executor(ending, granted.callback()));
+    BOOST_TEST(granted.dropped());
+    BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
 BOOST_AUTO_TEST_CASE(permits_come_home_from_other_threads_after_everything_has_gone) {

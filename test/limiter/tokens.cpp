@@ -9,6 +9,7 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/bind_immediate_executor.hpp>
+#include <boost/asio/compose.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
@@ -19,8 +20,10 @@
 #include <boost/test/unit_test.hpp>
 
 #include <array>
+#include <cstddef>
 #include <future>
 #include <memory>
+#include <memory_resource>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -44,6 +47,23 @@ struct full_house {
         seat.leave();
         settle(ctx);
     }
+};
+
+// The body of a composed operation.
+class dines {
+public:
+    explicit dines(seats& where) : where_(&where) {}
+    template <class Self>
+    void operator()(Self& self) {
+        where_->async_enter(std::move(self));
+    }
+    template <class Self>
+    void operator()(Self& self, error_code ec, permit held) {
+        self.complete(ec, held.count());
+    }
+
+private:
+    seats* where_;
 };
 
 }  // namespace
@@ -77,9 +97,8 @@ BOOST_FIXTURE_TEST_CASE(a_future, full_house) {
     std::future<permit> never = kitchen.async_enter(2, asio::use_future);
     serve();
     BOOST_TEST(bool(later.get()));
-    BOOST_CHECK_EXCEPTION(never.get(), boost::system::system_error, [](auto const& why) {
-        return why.code() == errc::exceeds_capacity;
-    });
+    BOOST_CHECK_EXCEPTION(static_cast<void>(never.get()), boost::system::system_error,
+                          [](auto const& why) { return why.code() == errc::exceeds_capacity; });
 }
 
 BOOST_FIXTURE_TEST_CASE(a_deferred_operation_starts_when_it_is_called, full_house) {
@@ -245,6 +264,40 @@ BOOST_FIXTURE_TEST_CASE(an_immediate_upcall_may_enter_again_and_destroy_the_limi
     BOOST_TEST(!cafe);
     settle(ctx);
     BOOST_TEST(second.granted());
+}
+
+BOOST_FIXTURE_TEST_CASE(memory_resources_are_allocators_too, full_house) {
+    std::array<std::byte, 4096> bytes{};
+    std::pmr::monotonic_buffer_resource memory(
+        bytes.data(), bytes.size(), std::pmr::null_memory_resource());
+    visit guest;
+    kitchen.async_enter(
+        asio::bind_allocator(std::pmr::polymorphic_allocator<>(&memory), guest.callback()));
+    serve();
+    BOOST_TEST(guest.granted());
+}
+
+BOOST_FIXTURE_TEST_CASE(composed_operations_contain_it_and_pass_cancellation_on, full_house) {
+    auto async_dine = [&](auto&& token) {
+        return asio::async_compose<decltype(token), void(error_code, weir::amount)>(
+            dines(kitchen), token, ctx);
+    };
+    asio::cancellation_signal signal;
+    error_code cancelled;
+    weir::amount had = 0;
+    async_dine(asio::bind_cancellation_slot(signal.slot(), [&](error_code ec, weir::amount) {
+        cancelled = ec;
+    }));
+    async_dine([&](error_code ec, weir::amount n) {
+        BOOST_TEST(!ec);
+        had = n;
+    });
+    settle(ctx);
+    signal.emit(asio::cancellation_type::terminal);
+    serve();
+    BOOST_TEST(cancelled == asio::error::operation_aborted);
+    BOOST_TEST(had == 1);
+    BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
 BOOST_AUTO_TEST_CASE(the_default_token_of_the_executor_wins) {

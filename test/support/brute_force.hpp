@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <initializer_list>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace support {
@@ -77,49 +79,69 @@ private:
     mark left_ = std::make_shared<int>();
 };
 
-/// Plays `story(stage&)` again and again, cut after its first, second, third... step, and then
-/// destroys everything, in each order; and once more for each part, lets the story go on without it.
-/// Nothing may be left in the end. The model is BOOST_COBALT_BRUTE_FORCE.
+/// Plays a story again and again, cut after its first, second, third... step.
 template <class Story>
-void cut_after_every_step(Story story,
-                          std::vector<stage::part> const& dispensable = {
-                              stage::part::limiters, stage::part::permits, stage::part::ctx}) {
-    using enum stage::part;
-    std::array order{ctx, elsewhere, limiters, permits};
-    constexpr int most_steps = 10'000;
-    bool ended = false;
-    int steps = 0;
-    for (; !ended; ++steps) {
-        BOOST_TEST_REQUIRE(steps != most_steps, "the story does not end");
-        auto const play = [&] {
-            auto s = std::make_unique<stage>();
-            story(*s);
-            for (int i = 0; i != steps && !ended; ++i)
-                ended = !s->step();
-            return s;
-        };
+class cut_story {
+    using part = stage::part;
 
+public:
+    cut_story(Story story, std::vector<part> dispensable)
+        : story_(std::move(story)), dispensable_(std::move(dispensable)) {}
+
+    void play_all() {
+        for (; goes_on_; ++steps_) {
+            BOOST_TEST_REQUIRE(steps_ != most_steps, "the story does not end");
+            destroy_in_every_order();
+            go_on_without_a_part();
+            close_or_cancel();
+        }
+        BOOST_TEST_MESSAGE("cut after each of " << steps_ << " steps");
+        BOOST_TEST(steps_ > 5);
+    }
+
+private:
+    static constexpr int most_steps = 10'000;
+
+    [[nodiscard]] std::unique_ptr<stage> play() {
+        auto s = std::make_unique<stage>();
+        story_(*s);
+        for (int i = 0; i != steps_; ++i)
+            goes_on_ = s->step();
+        return s;
+    }
+
+    void destroy(stage& s, std::initializer_list<part> order, char const* what) {
+        for (part const p : order)
+            s.destroy(p);
+        BOOST_TEST_REQUIRE(s.left() == 0, what << " after step " << steps_);
+    }
+
+    void destroy_in_every_order() {
+        using enum stage::part;
+        std::array order{ctx, elsewhere, limiters, permits};
         std::ranges::sort(order);
         do {
             if (std::ranges::find(order, elsewhere) < std::ranges::find(order, ctx))
                 continue;
             auto const s = play();
-            for (auto const part : order)
-                s->destroy(part);
-            BOOST_TEST_REQUIRE(s->left() == 0, "cut after step " << steps);
+            destroy(*s, {order[0], order[1], order[2], order[3]}, "cut");
         } while (std::ranges::next_permutation(order).found);
+    }
 
-        for (auto const missing : dispensable) {
+    void go_on_without_a_part() {
+        using enum stage::part;
+        for (part const missing : dispensable_) {
             auto const s = play();
             s->destroy(missing);
             for (int i = 0; i != most_steps && s->step(); ++i) {}
             if (missing == limiters)
-                BOOST_TEST_REQUIRE(s->left() == 0, "limiters destroyed after step " << steps);
-            for (auto const part : {limiters, ctx, permits, elsewhere})
-                s->destroy(part);
-            BOOST_TEST_REQUIRE(s->left() == 0, "one part destroyed after step " << steps);
+                BOOST_TEST_REQUIRE(s->left() == 0, "no limiters after step " << steps_);
+            destroy(*s, {limiters, ctx, permits, elsewhere}, "a part destroyed");
         }
+    }
 
+    void close_or_cancel() {
+        using enum stage::part;
         for (bool const close : {false, true}) {
             auto const s = play();
             auto const end = [&](auto const& limiter) {
@@ -129,13 +151,24 @@ void cut_after_every_step(Story story,
             end(s->kitchen);
             end(s->printer);
             s->step();
-            for (auto const part : {permits, ctx, limiters, elsewhere})
-                s->destroy(part);
-            BOOST_TEST_REQUIRE(s->left() == 0, "cancelled or closed after step " << steps);
+            destroy(*s, {permits, ctx, limiters, elsewhere}, "closed or cancelled");
         }
     }
-    BOOST_TEST_MESSAGE("cut after each of " << steps << " steps");
-    BOOST_TEST(steps > 5);
+
+    Story story_;
+    std::vector<part> dispensable_;
+    int steps_ = 0;
+    bool goes_on_ = true;
+};
+
+/// Plays `story(stage&)`, cut after every step, and then destroys everything, in each order; lets it go
+/// on without each of the parts that are dispensable; and closes or cancels the limiters. Nothing may
+/// be left in the end. The model is BOOST_COBALT_BRUTE_FORCE.
+template <class Story>
+void cut_after_every_step(Story story,
+                          std::vector<stage::part> dispensable = {
+                              stage::part::limiters, stage::part::permits, stage::part::ctx}) {
+    cut_story(std::move(story), std::move(dispensable)).play_all();
 }
 
 }  // namespace support

@@ -29,6 +29,24 @@ class visit {
     };
 
 public:
+    /// A completion handler for `async_enter`. It can be moved only.
+    class handler {
+    public:
+        handler(handler&&) = default;
+        void operator()(weir::error_code ec, weir::permit seat) {
+            ++what_->calls;
+            what_->error = ec;
+            what_->seat = std::move(seat);
+            what_->at = weir::testing::clock::now();
+        }
+
+    private:
+        friend visit;
+        explicit handler(std::shared_ptr<record> what) noexcept : what_(std::move(what)) {}
+
+        std::shared_ptr<record> what_;
+    };
+
     visit() = default;
     visit(visit const&) = delete;
     visit& operator=(visit const&) = delete;
@@ -42,24 +60,7 @@ public:
         limiter.async_enter(args..., callback());
     }
 
-    /// A completion handler for `async_enter`. It can be moved only.
-    [[nodiscard]] auto callback() const {
-        class handler {
-        public:
-            explicit handler(std::shared_ptr<record> what) : what_(std::move(what)) {}
-            handler(handler&&) = default;
-            void operator()(weir::error_code ec, weir::permit seat) {
-                ++what_->calls;
-                what_->error = ec;
-                what_->seat = std::move(seat);
-                what_->at = weir::testing::clock::now();
-            }
-
-        private:
-            std::shared_ptr<record> what_;
-        };
-        return handler(record_);
-    }
+    [[nodiscard]] handler callback() const { return handler(record_); }
 
     /// The callback exists and has not been called.
     [[nodiscard]] bool waiting() const { return record_->calls == 0 && record_.use_count() > 1; }

@@ -29,28 +29,57 @@ public:
     arrival(arrival&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
     arrival& operator=(arrival&&) = delete;
     ~arrival() {
-        if (op_ && op_ != being_posted())
+        if (!op_)
+            return;
+        if (auto* const post = posting::current(); post && post->op_ == op_)
+            post->dropped_ = true;
+        else
             op_->destroy();
     }
 
     void operator()() { std::exchange(op_, nullptr)->run(); }
 
     /// While this exists, the operation outlives a function that is destroyed without being called:
-    /// that is what becomes of a function whose post throws.
+    /// that is what becomes of a function whose post throws. It is also what a strand does, without
+    /// throwing, whose context is ending; then the operation has to go as well. What is destroyed may
+    /// bring on the next post, so it is the outermost of these that destroys them all, one by one.
     class posting {
     public:
-        explicit posting(operation& op) noexcept { being_posted() = &op; }
+        explicit posting(operation& op) noexcept
+            : op_(&op), outer_(std::exchange(current(), this)) {}
         posting(posting const&) = delete;
         posting& operator=(posting const&) = delete;
-        ~posting() { being_posted() = nullptr; }
+        ~posting() {
+            while (!outer_ && !doomed_.empty())
+                doomed_.pop_front().destroy();
+            current() = outer_;
+        }
+
+        /// `execute` has returned.
+        void done() noexcept {
+            auto* const op = std::exchange(op_, nullptr);
+            if (!dropped_)
+                return;
+            posting* outermost = this;
+            while (outermost->outer_)
+                outermost = outermost->outer_;
+            outermost->doomed_.push_back(*op);
+        }
+
+    private:
+        friend arrival;
+        static posting*& current() noexcept {
+            static thread_local constinit posting* innermost = nullptr;
+            return innermost;
+        }
+
+        operation* op_;
+        posting* outer_;
+        bool dropped_ = false;
+        operation_line doomed_;
     };
 
 private:
-    static operation*& being_posted() noexcept {
-        static thread_local constinit operation* op = nullptr;
-        return op;
-    }
-
     operation* op_;
 };
 
@@ -155,7 +184,7 @@ public:
     }
 
     void post() override {
-        arrival::posting const guard(*this);
+        arrival::posting guard(*this);
         if constexpr (takes_posts) {
             auto const ex = never_blocking(executor_.get());
             using ex_type = std::remove_const_t<decltype(ex)>;
@@ -177,6 +206,7 @@ public:
                 throw;
             }
         }
+        guard.done();
     }
 
     [[nodiscard]] bool runs_in_step() const noexcept override { return at_home_; }

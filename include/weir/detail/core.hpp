@@ -619,7 +619,8 @@ private:
     void grant(operation& op, time_point now, operation_line& served) {
         auto const t = policy_.take(op.count, now);
         auto const waited = now - op.since;
-        take_out(op, served);
+        // By the time that `served` are posted, nothing else may keep the limiter's context running.
+        take_out(op, op.runs_in_step() ? leaving_ : served);
         ++live_;
         ++stats_.granted;
         stats_.waited_total += waited;

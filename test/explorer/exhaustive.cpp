@@ -1,0 +1,136 @@
+#include "exhaustive.hpp"
+
+#include "world.hpp"
+
+#include <cstdint>
+#include <utility>
+
+namespace explorer {
+namespace {
+
+using kind = action::kind;
+using script = std::vector<action>;
+
+action just(kind what) {
+    action a;
+    a.what = what;
+    a.cancellable = false;
+    return a;
+}
+
+action const enter = just(kind::enter);
+action const leave = just(kind::leave);
+action const try_enter = just(kind::try_enter);
+action const close_it = just(kind::close);
+
+action within(int patience) {
+    auto a = enter;
+    a.time = duration(patience);
+    return a;
+}
+
+action with_handler_elsewhere() {
+    auto a = enter;
+    a.lives = action::abode::elsewhere;
+    return a;
+}
+
+action cancellable() {
+    auto a = enter;
+    a.cancellable = true;
+    return a;
+}
+
+action enter_with(amount n) {
+    auto a = enter;
+    a.n = n;
+    return a;
+}
+
+action sleep(int length) {
+    auto a = just(kind::hold);
+    a.time = duration(length);
+    return a;
+}
+
+action cancel(int whom) {
+    auto a = just(kind::cancel);
+    a.whom = whom;
+    return a;
+}
+
+action configure(amount limit) {
+    auto a = just(kind::configure);
+    a.change = {.limit = limit};
+    return a;
+}
+
+scenario seats(amount limit, std::vector<script> callers, int executors = 1) {
+    scenario s;
+    s.at_first = {.limit = limit};
+    s.queueing.tolerance = duration(0);
+    s.executors = executors;
+    s.callers = std::move(callers);
+    return s;
+}
+
+scenario sliding_log(rule in_force, std::vector<script> callers) {
+    auto s = seats(1, std::move(callers));
+    s.which = policy::sliding_log;
+    s.at_first = in_force;
+    return s;
+}
+
+}  // namespace
+
+std::vector<small_scenario> small_scenarios() {
+    auto const elsewhere = with_handler_elsewhere();
+    script const once{enter, leave};
+    script const twice{enter, leave, enter, leave};
+    return {
+        {"one seat, three callers, in and out twice each", seats(1, {twice, twice, twice})},
+        {"one seat, two threads run the context", seats(1, {once, once, once}, 2)},
+        {"one seat, handed over to handlers elsewhere",
+         seats(1, {twice, {elsewhere, leave}, {elsewhere, leave}})},
+        {"one seat, who waits is cancelled twice",
+         seats(1, {{cancellable(), leave, cancellable(), leave},
+                   {cancellable(), leave},
+                   {cancel(0), cancel(0)}})},
+        {"one seat, with patience", seats(1, {{enter, sleep(2), leave},
+                                              {within(1), leave, within(1), leave},
+                                              {within(2), leave}})},
+        {"one seat, some only try",
+         seats(1, {{enter, leave, try_enter, leave}, twice, {try_enter, leave, try_enter, leave}})},
+        {"one seat, all are cancelled", seats(1, {twice, twice, {just(kind::cancel_all)}})},
+        {"one seat, closed", seats(1, {twice, twice, {close_it}})},
+        {"two seats, lowered and raised",
+         seats(2, {once, {enter_with(2), leave}, {configure(1), configure(2)}})},
+        {"one seat, drained and closed", seats(1, {once, once, {just(kind::drain), close_it}})},
+        {"one seat, the limiter is destroyed", seats(1, {twice, once, {just(kind::abandon)}})},
+        {"one seat, the context is destroyed",
+         seats(1, {{elsewhere, leave}, {elsewhere, leave}, {just(kind::end_context)}})},
+        {"one in a nanosecond", sliding_log({.limit = 1, .time = duration(1)},
+                                            {{enter, enter, enter, enter},
+                                             {within(1), within(1), within(1), within(1)},
+                                             {within(2), within(2), within(2), within(2)}})},
+    };
+}
+
+void run_all(scenario const& s, report& log) {
+    std::vector<std::uint8_t> choices;
+    for (;;) {
+        chooser told(choices, log.log);
+        run(s, told, grain::sections, false);
+        ++log.runs;
+        auto const& last = log.log;
+        auto i = last.size;
+        while (i != 0 && last.choice[i - 1] + 1 == last.width[i - 1])
+            --i;
+        if (i == 0)
+            return;
+        choices.assign(last.choice, last.choice + i);
+        ++choices.back();
+    }
+}
+
+}  // namespace explorer

@@ -1,0 +1,626 @@
+#include "oracle.hpp"
+
+#include <boost/asio/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace explorer {
+namespace {
+
+using place = weir::detail::operation::place;
+
+auto const aborted = error_code(boost::asio::error::operation_aborted);
+
+std::string name(request const& r) {
+    return fmt::format("{} {} of caller {}", r.drains ? "drain" : "request", r.number, r.caller);
+}
+
+std::string text(time_point t) {
+    return t == weir::never ? "never" : fmt::format("{} ns", t.time_since_epoch().count());
+}
+
+// Who may serve those who wait: the actor, and whoever brings the room.
+bool may_serve(call const& c) {
+    return c.what == call::kind::step || c.what == call::kind::leave ||
+           c.what == call::kind::refund;
+}
+
+bool in_line(request const& r) {
+    return r.op->at != place::nowhere;
+}
+
+}  // namespace
+
+oracle::oracle(scenario const& s)
+    : queueing_(s.queueing),
+      policy_(s.which),
+      book_(s.which, s.at_first),
+      truth_(s.which, s.at_first) {}
+
+void oracle::locked(call& c) {
+    c.target = nullptr;
+    c.takes.clear();
+    c.home = c.refunded = 0;
+    c.configured = false;
+    if (c.what != call::kind::cancel || !c.link->target)
+        return;
+    auto const it =
+        std::ranges::find_if(all_, [&](auto const& r) { return r->op == c.link->target; });
+    if (it == all_.end() || (*it)->is == request::state::decided)
+        violated(invariant::verdict, "a cancellation finds somebody who has left the line");
+    c.target = it->get();
+}
+
+void oracle::unlocked(call& c, time_point now) {
+    ++c.sections;
+    c.at = now;
+    gave_up_.clear();
+    using enum call::kind;
+    bool const may_take = c.what == enter || c.what == try_enter || c.what == enter_at_once ||
+                          c.what == charge || c.what == overdraw || may_serve(c);
+    if (!may_take && !c.takes.empty())
+        violated(invariant::room, "a grant in a call that grants nothing");
+
+    switch (c.what) {
+        case enter:
+            judge_enter(c, now);
+            break;
+        case try_enter:
+        case enter_at_once:
+        case charge:
+            judge_try(c, now);
+            break;
+        case drain:
+            judge_drain(c);
+            break;
+        case leave:
+        case refund:
+        case split:
+        case merge:
+            if (c.sections == 1)
+                judge_return(c);
+            break;
+        case overdraw:
+            for (auto const n : c.takes)
+                out_ += n;
+            break;
+        case cancel:
+            if (c.target)
+                c.target->cancelled = true;
+            break;
+        case abandon:
+            closed_ = true;
+            [[fallthrough]];
+        case cancel_all:
+            for (auto* r : waiting_)
+                r->marked = true;
+            break;
+        case close:
+            closed_ = true;
+            break;
+        case configure:
+            if (c.configured && book_.in_force() != c.change)
+                violated(invariant::verdict, "other options are in force than were given");
+            break;
+        case shut_down:
+            closed_ = dead_ = true;
+            for (auto* r : std::exchange(waiting_, {})) {
+                r->is = request::state::decided;
+                r->doomed = true;
+            }
+            break;
+        case step:
+        case other:
+            break;
+    }
+    look_at_the_line(c, now);
+    if (policy_ == policy::seats && out_ != book_.in_use())
+        violated(invariant::conserved,
+                 fmt::format("{} permits are out, and the policy has been told of {}", out_,
+                             book_.in_use()));
+    locked(c);
+}
+
+// How `enter` has to decide, in the order in which it has to ask.
+void oracle::judge_enter(call& c, time_point now) {
+    auto& r = *c.who;
+    auto& op = *r.op;
+    bool const nobody_waits = callers_waiting() == 0;
+    auto const expect = [&](bool reason, error_code ec, bool exactly) {
+        if (op.error == ec && !reason)
+            violated(invariant::verdict, fmt::format("{} for {} is refused without that reason: {}",
+                                                     name(r), r.n, ec.message()));
+        if (op.error != ec && reason && exactly)
+            violated(invariant::verdict, fmt::format("{} for {} should have been refused: {}",
+                                                     name(r), r.n, ec.message()));
+    };
+
+    if (op.granted) {
+        if (r.n != 0 && !nobody_waits)
+            violated(invariant::barging, fmt::format("{} while somebody waits", name(r)));
+        if (closed_)
+            violated(invariant::closed, name(r) + " is granted at once");
+        if (r.cancelled)
+            violated(invariant::cancelled, name(r) + " is granted at once");
+        if (r.n != 0 && (c.takes.size() != 1 || c.takes[0] != r.n))
+            violated(invariant::conserved, "granted something other than was asked for");
+        grant(r, now);
+        ++counted_.granted_at_once;
+        return;
+    }
+    if (!c.takes.empty())
+        violated(invariant::conserved, name(r) + " has taken something and does not get it");
+    bool const queued = op.at == place::queue;
+    if (!op.error && !queued)
+        return;  // it throws, or has not decided yet
+
+    auto const length = r.patience ? *r.patience : queueing_.patience.length_or(weir::forever);
+    auto const deadline = length == weir::forever ? weir::never : weir::later(now, length);
+    auto const earliest = book_.earliest(r.n, ahead_of(nullptr), now);
+    bool const too_late = earliest != weir::unknown && earliest > deadline;
+    bool const full = callers_waiting() >= static_cast<std::uint64_t>(queueing_.limit);
+    bool const evicts = queueing_.full == weir::when_full::evict_oldest && !nobody_waits;
+
+    bool undecided = true;
+    auto const ask = [&](bool reason, error_code ec, bool exactly = true) {
+        expect(undecided && reason, ec, exactly);
+        undecided = undecided && !reason;
+    };
+    ask(r.cancelled, aborted);
+    ask(closed_, errc::closed);
+    if (undecided && r.n == 0)
+        violated(invariant::verdict, name(r) + " asks for nothing, and does not get it");
+    ask(r.n > book_.capacity(), errc::exceeds_capacity);
+    if (undecided && nobody_waits && book_.fits(r.n, now))
+        violated(invariant::verdict,
+                 fmt::format("{} for {} is not granted at once, though nobody waits and there is "
+                             "room: {}",
+                             name(r), r.n, queued ? "waits" : op.error.message()));
+    // Behind others the policy may know less than there is to be known.
+    bool const said_so = op.error == errc::deadline_unreachable;
+    ask(too_late && (nobody_waits || said_so), errc::deadline_unreachable);
+    ask(length == duration::zero(), errc::timed_out);
+    ask(full && !evicts, errc::queue_full);
+
+    if (!queued) {
+        check_retry(r, now);
+        refuse(r, op.error, now);
+        return;
+    }
+    if (op.number <= last_number_)
+        violated(invariant::order,
+                 fmt::format("{} gets in line behind number {}", op.number, last_number_));
+    last_number_ = r.number = op.number;
+    r.since = now;
+    r.deadline = deadline;
+    r.is = request::state::waiting;
+    waiting_.push_back(&r);
+}
+
+void oracle::check_retry(request const& r, time_point now) const {
+    auto const ec = r.op->error;
+    if (ec != errc::timed_out && ec != errc::deadline_unreachable && ec != errc::queue_full)
+        return;
+    auto const said = r.op->granted.retry_after();
+    auto const ahead = ahead_of(nullptr);
+    auto const earliest = book_.earliest(r.n, ahead, now);
+    auto const wait = earliest == weir::unknown ? weir::forever : earliest - now;
+    auto const told = said.value_or(weir::forever);
+    // Behind others it may be too early, and unknown where it would be unknown but for the policy.
+    if (ahead.empty() ? told != wait : said && told > wait)
+        violated(invariant::verdict,
+                 fmt::format("{} is told to come back in {} ns, and it is {} ns", name(r),
+                             told.count(), wait.count()));
+}
+
+void oracle::judge_try(call& c, time_point now) {
+    using enum call::kind;
+    bool const nobody_waits = callers_waiting() == 0;
+    if (c.what == charge)
+        c.expected = closed_ ? error_code(errc::closed) : error_code();
+    else if (closed_)
+        c.expected = errc::closed;
+    else if (c.n == 0)
+        c.expected = error_code();
+    else if (c.n > book_.capacity())
+        c.expected = errc::exceeds_capacity;
+    else if (!c.takes.empty() || (nobody_waits && book_.fits(c.n, now)))
+        c.expected = error_code();
+    else
+        c.expected = errc::limited;
+
+    if (!c.takes.empty() && c.what != charge && !nobody_waits)
+        violated(invariant::barging, "granted at once while somebody waits");
+    if (!c.takes.empty() && c.expected == errc::closed)
+        violated(invariant::closed, "granted at once after close");
+    if (!*c.expected && (c.n == 0 || !c.takes.empty())) {
+        c.granted = true;
+        out_ += c.n;
+        ++live_;
+        ++counted_.granted;
+        ++counted_.granted_at_once;
+    } else if (*c.expected && c.what != charge &&
+               (c.what == try_enter || *c.expected != errc::limited)) {
+        count(*c.expected);
+    }
+}
+
+void oracle::judge_drain(call& c) {
+    auto& r = *c.who;
+    if (r.op->at == place::draining) {
+        if (idle() || dead_ || r.cancelled)
+            violated(invariant::verdict, "a drain waits for nothing");
+        if (r.op->number <= last_number_)
+            violated(invariant::order, name(r) + " has no number of its own");
+        last_number_ = r.number = r.op->number;
+        r.is = request::state::waiting;
+        waiting_.push_back(&r);
+    } else if (r.op->error) {
+        if (r.op->error != aborted || !(dead_ || r.cancelled))
+            violated(invariant::verdict, "a drain is aborted without a reason");
+        r.is = request::state::decided;
+        r.error = r.op->error;
+    } else if (idle() && !dead_ && !r.cancelled) {
+        r.is = request::state::decided;
+    }  // else it throws
+}
+
+void oracle::judge_return(call& c) {
+    using enum call::kind;
+    if (c.what == split)
+        ++live_;
+    if (c.what == leave || c.what == merge)
+        --live_;
+    if (c.what == leave) {
+        if (c.home != c.n)
+            violated(
+                invariant::conserved,
+                fmt::format("{} permits came home, and the policy was told of {}", c.n, c.home));
+        out_ -= c.n;
+    }
+    if (c.what == refund) {
+        if (c.refunded != c.n)
+            violated(invariant::conserved,
+                     fmt::format("{} permits were not used, and the policy was told of {}", c.n,
+                                 c.refunded));
+        out_ -= c.n;
+    }
+}
+
+// Who has left the line in this section, and why.
+void oracle::look_at_the_line(call& c, time_point now) {
+    std::size_t takes = 0;
+    request* passed = nullptr;
+    for (auto* r : waiting_) {
+        if (in_line(*r)) {
+            passed = passed || r->drains ? passed : r;
+        } else if (r->op->granted) {
+            if (passed)
+                violated(invariant::order,
+                         fmt::format("{} is served before {}", name(*r), name(*passed)));
+            granted_in_line(*r, c, takes++, now);
+        } else if (r->op->error == errc::timed_out) {
+            gave_up_.push_back(r);
+        }
+    }
+    if (may_serve(c) && takes != c.takes.size())
+        violated(invariant::conserved, "a step has taken something for nobody");
+    for (auto* r : waiting_) {
+        if (!in_line(*r) && !r->granted)
+            removed(*r, c, now);
+    }
+    std::erase_if(waiting_, [](request const* r) { return r->is != request::state::waiting; });
+    if (callers_waiting() > static_cast<std::uint64_t>(queueing_.limit))
+        violated(invariant::verdict, "more wait than may");
+}
+
+void oracle::granted_in_line(request& r, call& c, std::size_t take, time_point now) {
+    if (!may_serve(c) || take >= c.takes.size() || c.takes[take] != r.n)
+        violated(invariant::conserved, name(r) + " is granted something that was not taken");
+    if (r.cancelled || r.marked)
+        violated(invariant::cancelled, name(r) + " is granted after it was cancelled");
+    if (r.number <= last_served_)
+        violated(invariant::order, name(r) + " is served after a later one");
+    if (now > r.deadline)
+        violated(invariant::deadline, fmt::format("{} is granted at {}, its deadline was {}",
+                                                  name(r), text(now), text(r.deadline)));
+    last_served_ = r.number;
+    grant(r, now);
+}
+
+void oracle::removed(request& r, call& c, time_point now) {
+    using enum call::kind;
+    auto const ec = r.op->error;
+    auto const must = [&](bool reason) {
+        if (!reason)
+            violated(invariant::verdict, fmt::format("{} leaves the line without that reason: {}",
+                                                     name(r), ec ? ec.message() : "none"));
+    };
+    must(c.what == step || (may_serve(c) && ec == errc::timed_out) ||
+         (c.what == cancel && c.target == &r && ec == aborted) ||
+         (c.what == enter && ec == errc::shed));
+    must(!r.cancelled || ec == aborted);
+    must(!r.marked || ec == aborted || ec == errc::closed || ec == errc::shed || r.drains);
+    if (!ec)
+        must(r.drains && live_ == 0 && std::ranges::none_of(waiting_, [](request const* other) {
+                 return !other->drains && other->op && in_line(*other);
+             }));
+    else if (ec == aborted)
+        must(r.cancelled || r.marked);
+    else if (ec == errc::closed)
+        must(closed_ && !r.drains);
+    else if (ec == errc::timed_out)
+        must(now > r.deadline);
+    else if (ec == errc::shed)
+        must(queueing_.full == weir::when_full::evict_oldest && ahead_of(&r).empty() &&
+             callers_waiting() > static_cast<std::uint64_t>(queueing_.limit));
+    else if (ec == errc::exceeds_capacity)
+        must(r.n > book_.capacity());
+    else if (ec == errc::deadline_unreachable)
+        must(book_.earliest(r.n, ahead_of(&r), now) > r.deadline);
+    else
+        must(false);
+    if (r.drains) {
+        r.is = request::state::decided;
+        r.error = ec;
+    } else {
+        refuse(r, ec, now);
+    }
+}
+
+void oracle::grant(request& r, time_point now) {
+    r.is = request::state::decided;
+    r.granted = true;
+    r.decided_at = now;
+    out_ += r.n;
+    ++live_;
+    ++counted_.granted;
+}
+
+void oracle::refuse(request& r, error_code ec, time_point now) {
+    r.is = request::state::decided;
+    r.error = ec;
+    r.decided_at = now;
+    count(ec);
+}
+
+void oracle::count(error_code ec) {
+    if (ec == aborted)
+        ++counted_.cancelled;
+    else if (ec == errc::limited)
+        ++counted_.limited;
+    else if (ec == errc::timed_out)
+        ++counted_.timed_out;
+    else if (ec == errc::deadline_unreachable)
+        ++counted_.deadline_unreachable;
+    else if (ec == errc::queue_full)
+        ++counted_.queue_full;
+    else if (ec == errc::shed)
+        ++counted_.shed;
+    else if (ec == errc::exceeds_capacity)
+        ++counted_.exceeds_capacity;
+    else if (ec == errc::closed)
+        ++counted_.closed;
+}
+
+// What those ask for who wait before `r`, or all of them. Those who gave up in the same section count:
+// it may have happened after `r` was looked at.
+std::vector<amount> oracle::ahead_of(request const* r) const {
+    std::vector<amount> ahead;
+    for (auto const* other : waiting_) {
+        if (other == r)
+            break;
+        bool const waits = other->is == request::state::waiting && in_line(*other);
+        if (!other->drains && (waits || std::ranges::count(gave_up_, other) != 0))
+            ahead.push_back(other->n);
+    }
+    return ahead;
+}
+
+std::uint64_t oracle::callers_waiting() const {
+    return static_cast<std::uint64_t>(std::ranges::count_if(waiting_, [](request const* r) {
+        return r->is == request::state::waiting && !r->drains;
+    }));
+}
+
+bool oracle::idle() const {
+    return live_ == 0 && callers_waiting() == 0;
+}
+
+void oracle::took(call& c, amount n, ticket t, time_point now) {
+    using enum call::kind;
+    if (c.what != charge && c.what != overdraw) {
+        if (closed_ && may_serve(c))
+            violated(invariant::closed, "somebody who waits is granted a permit after close");
+        if (!book_.fits(n, now) || !truth_.fits(n, now))
+            violated(invariant::room, fmt::format("{} are granted, and there is room for {}", n,
+                                                  truth_.remaining(now)));
+    }
+    c.takes.push_back(n);
+    book_.took(n, now);
+    truth_.took(n, now);
+    if (policy_ == policy::seats && book_.in_force().time != weir::forever)
+        watched_[t] = {.since = now};
+}
+
+void oracle::came_home(call& c, amount n) {
+    c.home += n;
+    book_.came_home(n);
+    truth_.came_home(n);
+}
+
+void oracle::refunded(call& c, amount n, ticket t, time_point now) {
+    c.refunded += n;
+    truth_.unused(c.unused);
+    book_.refunded(n, time_point(duration(static_cast<duration::rep>(t))), now);
+}
+
+void oracle::configured(call& c, rule next, time_point now) {
+    c.configured = true;
+    book_.configured(next, now);
+    truth_.configured(next, now);
+}
+
+request& oracle::asks(int caller, bool drains, amount n, std::optional<duration> patience) {
+    all_.push_back(std::make_unique<request>());
+    auto& r = *all_.back();
+    r.caller = caller;
+    r.drains = drains;
+    r.n = n;
+    r.patience = patience;
+    return r;
+}
+
+void oracle::throws(request& r) {
+    if (r.is != request::state::entering || in_line(r))
+        violated(invariant::verdict, "an initiating function throws after it has decided");
+    r.is = request::state::over;
+    r.op = nullptr;
+}
+
+void oracle::completed(request& r, error_code ec, weir::permit const& granted) {
+    if (r.is != request::state::decided || r.doomed)
+        violated(invariant::completion, name(r) + " is completed when it should not be");
+    if (ec != r.error || static_cast<bool>(granted) != r.granted ||
+        granted.count() != (r.granted ? r.n : 0))
+        violated(invariant::completion, name(r) + " is completed with something else");
+    auto const waited = r.number != 0 && r.granted ? r.decided_at - r.since : duration(0);
+    if (granted.waited() != waited)
+        violated(invariant::completion, name(r) + " is told of another wait than it had");
+    r.is = request::state::over;
+    r.op = nullptr;
+}
+
+void oracle::destroyed(request& r) {
+    if (r.is != request::state::decided)
+        violated(invariant::completion, name(r) + " is destroyed when it should not be");
+    r.is = request::state::over;
+    r.op = nullptr;
+}
+
+void oracle::overdue(ticket id, time_point now) {
+    auto const it = watched_.find(id);
+    if (it == watched_.end() || it->second.reported ||
+        weir::later(it->second.since, book_.in_force().time) > now)
+        violated(invariant::verdict, "a permit is reported as overdue when it should not be");
+    it->second.reported = true;
+}
+
+void oracle::holds(ticket id, amount n) {
+    if (n == 0 || policy_ != policy::seats || book_.in_force().time == weir::forever)
+        return;
+    auto const it = watched_.find(id);
+    if (it == watched_.end())
+        violated(invariant::conserved, "a permit is held that nobody watches");
+    it->second.held = true;
+}
+
+void oracle::quiet(quiet_view const& seen) {
+    auto const is_asleep = [](request const& r, std::string_view why) {
+        violated(invariant::asleep, fmt::format("{} still waits, though {}", name(r), why));
+    };
+    for (auto const& r : all_) {
+        if (r->is == request::state::decided)
+            violated(invariant::completion, name(*r) + " is decided, and never completed");
+    }
+    auto const slack = std::max(queueing_.tolerance, duration(1));
+    bool first = true;
+    for (auto* r : waiting_) {
+        if (seen.dead)
+            is_asleep(*r, "the context has gone");
+        if (r->cancelled || r->marked)
+            is_asleep(*r, "it was cancelled");
+        if (r->drains) {
+            if (idle())
+                is_asleep(*r, "all is idle");
+            continue;
+        }
+        if (closed_)
+            is_asleep(*r, "the limiter is closed");
+        if (r->n > book_.capacity())
+            is_asleep(*r, "it can never be granted");
+        if (seen.now >= weir::later(r->deadline, slack) && r->deadline != weir::never)
+            is_asleep(*r, "its deadline was " + text(r->deadline));
+        if (std::exchange(first, false) && book_.fits(r->n, seen.now))
+            is_asleep(*r, "it is the first and there is room");
+    }
+
+    bool const watches = policy_ == policy::seats && book_.in_force().time != weir::forever;
+    for (auto& [id, w] : watched_) {
+        if (std::exchange(w.held, false) && !w.reported && !seen.dead && !seen.abandoned &&
+            weir::later(w.since, book_.in_force().time) <= seen.now)
+            violated(invariant::asleep, "a permit is overdue, and it was not reported");
+    }
+    if (seen.held != (!waiting_.empty() && !seen.dead))
+        violated(invariant::host, seen.held ? "the context is kept running for nobody"
+                                            : "the context may return while somebody waits");
+    if (seen.timer && (seen.dead || (callers_waiting() == 0 && (!watches || live_ == 0))))
+        violated(invariant::host, "a timer is armed for nobody");
+
+    if (!seen.stats)
+        return;
+    auto const same = [](std::string_view what, auto said, auto truth) {
+        if (said != truth)
+            violated(invariant::counts, fmt::format("{}: {} instead of {}", what, said, truth));
+    };
+    auto const& s = *seen.stats;
+    same("granted", s.granted, counted_.granted);
+    same("granted_at_once", s.granted_at_once, counted_.granted_at_once);
+    same("limited", s.limited, counted_.limited);
+    same("timed_out", s.timed_out, counted_.timed_out);
+    same("deadline_unreachable", s.deadline_unreachable, counted_.deadline_unreachable);
+    same("queue_full", s.queue_full, counted_.queue_full);
+    same("shed", s.shed, counted_.shed);
+    same("exceeds_capacity", s.exceeds_capacity, counted_.exceeds_capacity);
+    same("closed", s.closed, counted_.closed);
+    same("cancelled", s.cancelled, counted_.cancelled);
+    same("live", s.live, live_);
+    same("waiting", s.waiting, callers_waiting());
+    same("remaining", s.remaining, book_.remaining(seen.now));
+    amount waiting_for = 0;
+    for (auto const n : ahead_of(nullptr))
+        waiting_for += n;
+    same("waiting_for", s.waiting_for, waiting_for);
+    auto const oldest = std::ranges::find_if(waiting_, [](request const* r) { return !r->drains; });
+    same("oldest_wait", s.oldest_wait.count(),
+         oldest == waiting_.end() ? 0 : (seen.now - (*oldest)->since).count());
+}
+
+time_point oracle::next_event(time_point now) const {
+    auto next = weir::never;
+    auto const consider = [&](time_point t) {
+        if (t > now)
+            next = std::min(next, t);
+    };
+    auto const slack = std::max(queueing_.tolerance, duration(1));
+    bool first = true;
+    for (auto const* r : waiting_) {
+        if (r->drains)
+            continue;
+        if (r->deadline != weir::never)
+            consider(weir::later(r->deadline, slack));
+        if (std::exchange(first, false))
+            consider(book_.earliest(r->n, {}, now));
+    }
+    if (policy_ == policy::seats) {
+        for (auto const& [id, w] : watched_) {
+            if (!w.reported)
+                consider(weir::later(w.since, book_.in_force().time));
+        }
+    }
+    return next;
+}
+
+void oracle::finished() const {
+    for (auto const& r : all_) {
+        if (r->is != request::state::over)
+            violated(invariant::completion, name(*r) + " is not over in the end");
+    }
+    if (out_ != 0 || live_ != 0)
+        violated(invariant::conserved, fmt::format("{} permits are out in the end", out_));
+}
+
+}  // namespace explorer

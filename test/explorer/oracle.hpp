@@ -1,0 +1,201 @@
+#pragma once
+
+#include <weir/detail/operation.hpp>
+#include <weir/error.hpp>
+#include <weir/permit.hpp>
+#include <weir/policy/policy.hpp>
+#include <weir/stats.hpp>
+
+#include "ledger.hpp"
+#include "scenario.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace explorer {
+
+using weir::error_code;
+using weir::ticket;
+
+/// What must never happen, by the name that `--expect` takes.
+namespace invariant {
+inline constexpr std::string_view room = "room";            // granted what there was no room for
+inline constexpr std::string_view order = "order";          // overtaken by a later one
+inline constexpr std::string_view barging = "barging";      // granted at once while somebody waits
+inline constexpr std::string_view deadline = "deadline";    // granted past its deadline
+inline constexpr std::string_view asleep = "asleep";        // waits though it need not
+inline constexpr std::string_view verdict = "verdict";      // refused or removed without a reason
+inline constexpr std::string_view closed = "closed";        // granted after close
+inline constexpr std::string_view cancelled = "cancelled";  // granted after its cancellation
+inline constexpr std::string_view conserved = "conserved";  // permits lost or doubled
+inline constexpr std::string_view completion = "completion";  // not once, or inline
+inline constexpr std::string_view lock = "lock";              // somebody's code under the lock
+inline constexpr std::string_view host = "host";              // timer, work and messages
+inline constexpr std::string_view leak = "leak";              // something is left in the end
+inline constexpr std::string_view counts = "counts";          // the statistics are wrong
+inline constexpr std::string_view end = "end";                // there is none
+inline constexpr std::string_view assertion = "assertion";    // one of the core's own
+inline constexpr std::string_view crash = "crash";
+}  // namespace invariant
+
+/// An operation as the oracle knows it.
+struct request {
+    enum class state : std::uint8_t { entering, waiting, decided, over };
+
+    int caller = 0;
+    bool drains = false;
+    amount n = 0;
+    std::optional<duration> patience;       // as asked; otherwise the queue's
+    weir::detail::operation* op = nullptr;  // while it exists and is not over
+
+    state is = state::entering;
+    time_point since{};
+    time_point deadline = weir::never;
+    std::uint64_t number = 0;
+    bool cancelled = false;  // its cancellation came in time
+    bool marked = false;     // cancel() came while it waited
+    bool doomed = false;     // the context has gone: not to be completed
+    bool granted = false;
+    error_code error;
+    time_point decided_at{};
+};
+
+/// What a thread is calling, and what the policy was told meanwhile.
+struct call {
+    enum class kind : std::uint8_t {
+        enter,
+        try_enter,
+        enter_at_once,
+        charge,
+        drain,
+        leave,
+        refund,
+        overdraw,
+        split,
+        merge,
+        cancel,
+        cancel_all,
+        close,
+        configure,
+        abandon,
+        shut_down,
+        step,
+        other,
+    };
+
+    kind what = kind::other;
+    amount n = 0;
+    request* who = nullptr;
+    weir::detail::cancel_link* link = nullptr;
+    rule change;
+    std::vector<time_point> unused;  // of a refund
+    call* outer = nullptr;
+
+    // Kept by the oracle, for the section that is under way.
+    request* target = nullptr;
+    std::vector<amount> takes;
+    amount home = 0;
+    amount refunded = 0;
+    bool configured = false;
+
+    // What it found.
+    int sections = 0;
+    bool granted = false;
+    time_point at{};
+    std::optional<error_code> expected;  // of try_enter
+};
+
+/// Sees what happens at the end of each critical section, keeps all of it, and knows the definitions.
+class oracle {
+public:
+    explicit oracle(scenario const& s);
+
+    // Under the lock.
+    void locked(call& c);
+    void unlocked(call& c, time_point now);
+
+    // What the policy is told, under the lock.
+    void took(call& c, amount n, ticket t, time_point now);
+    void came_home(call& c, amount n);
+    void refunded(call& c, amount n, ticket t, time_point now);
+    void configured(call& c, rule next, time_point now);
+
+    // Outside.
+    request& asks(int caller, bool drains, amount n, std::optional<duration> patience);
+    void throws(request& r);  // the initiating function has
+    void completed(request& r, error_code ec, weir::permit const& granted);
+    void destroyed(request& r);
+    void overdue(ticket id, time_point now);
+    void holds(ticket id, amount n);  // a permit that somebody has, at a quiet moment
+
+    /// What is seen when nobody can go on and no message is on its way.
+    struct quiet_view {
+        time_point now;
+        bool dead = false;       // the core has no executor any more
+        bool abandoned = false;  // the limiter object has gone
+        bool held = false;       // the context is kept running
+        bool timer = false;      // is armed
+        std::optional<weir::stats> stats;
+    };
+    void quiet(quiet_view const& seen);
+
+    /// The next instant at which something should happen by itself.
+    [[nodiscard]] time_point next_event(time_point now) const;
+
+    [[nodiscard]] weir::stats const& counted() const noexcept { return counted_; }
+
+    /// All is over: nothing may be left.
+    void finished() const;
+
+private:
+    using errc = weir::errc;
+
+    void judge_enter(call& c, time_point now);
+    void judge_try(call& c, time_point now);
+    void judge_drain(call& c);
+    void judge_return(call& c);
+    void look_at_the_line(call& c, time_point now);
+    void granted_in_line(request& r, call& c, std::size_t take, time_point now);
+    void removed(request& r, call& c, time_point now);
+    void grant(request& r, time_point now);
+    void refuse(request& r, error_code ec, time_point now);
+    void count(error_code ec);
+
+    [[nodiscard]] std::vector<amount> ahead_of(request const* r) const;
+    [[nodiscard]] std::uint64_t callers_waiting() const;
+    [[nodiscard]] bool idle() const;
+    void check_retry(request const& r, time_point now) const;
+
+    weir::queue_options queueing_;
+    policy policy_;
+    ledger book_;   // as the policy says it is kept
+    ledger truth_;  // by what was granted and not given back
+    std::vector<std::unique_ptr<request>> all_;
+    std::vector<request*> waiting_;  // in the order of arrival, with those who drain
+    std::vector<request*> gave_up_;  // in this section
+    std::uint64_t last_number_ = 0;
+    std::uint64_t last_served_ = 0;
+    bool closed_ = false;
+    bool dead_ = false;  // the context has ended
+    amount out_ = 0;     // permits, by what callers were given
+    std::uint64_t live_ = 0;
+    weir::stats counted_;
+
+    struct watched {
+        time_point since;
+        bool reported = false;
+        bool held = false;
+    };
+    std::map<ticket, watched> watched_;
+};
+
+/// Ends this process: a run has failed.
+[[noreturn]] void violated(std::string_view invariant, std::string const& what);
+
+}  // namespace explorer

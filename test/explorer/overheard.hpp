@@ -1,0 +1,68 @@
+#pragma once
+
+#include <weir/policy/policy.hpp>
+#include <weir/policy/seats.hpp>
+#include <weir/policy/sliding_log.hpp>
+
+#include "simulation.hpp"
+
+namespace explorer {
+
+inline rule rule_of(weir::seats_options const& o) {
+    return {.limit = o.seats, .time = o.max_hold};
+}
+
+inline rule rule_of(weir::sliding_log_options const& o) {
+    return {.limit = o.limit, .time = o.window};
+}
+
+inline void follow(rule const& r, weir::seats_options& o) {
+    o = {.seats = r.limit, .max_hold = r.time};
+}
+
+inline void follow(rule const& r, weir::sliding_log_options& o) {
+    o = {.limit = r.limit, .window = r.time};
+}
+
+/// A policy that tells the oracle what it is told.
+template <class Policy>
+class overheard : public Policy {
+public:
+    using options_type = typename Policy::options_type;
+    using Policy::Policy;
+
+    void configure(options_type const& options, time_point now) {
+        Policy::configure(options, now);
+        simulation::unfailing const ours;
+        world().say("  now: limit {}", rule_of(options).limit);
+        world().judge.configured(world().calling(), rule_of(options), checked(now));
+    }
+    ticket take(amount n, time_point now) {
+        auto const t = Policy::take(n, now);
+        simulation::unfailing const ours;
+        world().say("  takes {}", n);
+        world().judge.took(world().calling(), n, t, checked(now));
+        return t;
+    }
+    bool leave(amount n, ticket t, time_point now) noexcept {
+        world().say("  gives back {}", n);
+        world().judge.came_home(world().calling(), n);
+        return Policy::leave(n, t, now);
+    }
+    bool refund(amount n, ticket t, time_point now) noexcept {
+        world().say("  gives back {} unused", n);
+        world().judge.refunded(world().calling(), n, t, checked(now));
+        return Policy::refund(n, t, now);
+    }
+
+private:
+    static simulation& world() { return simulation::current(); }
+
+    time_point checked(time_point now) const {
+        if (this->timed() && now != world().threads.now())
+            violated(invariant::verdict, "the policy is told another time than it is");
+        return world().threads.now();
+    }
+};
+
+}  // namespace explorer

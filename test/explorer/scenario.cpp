@@ -1,0 +1,281 @@
+#include "scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <random>
+#include <utility>
+
+namespace explorer {
+namespace {
+
+using kind = action::kind;
+
+class dice {
+public:
+    explicit dice(std::uint64_t seed) : random_(seed) {}
+
+    // Evenly from `low` to `high`.
+    template <class T = int>
+    T roll(T low, T high) {
+        return low + static_cast<T>(random_() % static_cast<std::uint64_t>(high - low + 1));
+    }
+    bool one_in(int n) { return roll(1, n) == 1; }
+    std::uint64_t seed() { return random_(); }
+
+private:
+    std::mt19937_64 random_;
+};
+
+// How often each kind of action comes, and its extremes.
+struct profile {
+    std::vector<std::pair<kind, int>> weights;
+    int callers;
+    int actions;
+    amount most;  // of one request
+};
+
+profile make_profile(dice& d, scenario const& s, int max_callers) {
+    profile p{{{kind::enter, 10},
+               {kind::hold, 4},
+               {kind::leave, 4},
+               {kind::try_enter, 2},
+               {kind::cancel, 3}},
+              d.roll(2, 5),
+              d.roll(2, 6),
+              s.at_first.limit};
+    auto const common = d.roll(0, 9);
+    if (common >= 5) {
+        p.weights.insert(
+            p.weights.end(),
+            {{kind::charge, 1},
+             {kind::settle, 3},
+             {kind::split, 1},
+             {kind::merge, 1},
+             {kind::configure, 2},
+             {kind::cancel_all, 1},
+             {kind::drain, 1},
+             {kind::unlink, 1},
+             {kind::look, 1}});
+        p.most = s.at_first.limit + 1;
+    }
+    if (common >= 8)
+        p.weights.insert(p.weights.end(), {{kind::configure, 4}, {kind::settle, 4}});
+    if (d.one_in(32)) {  // a crowd
+        p.callers = d.roll(6, std::max(6, max_callers));
+        p.actions = d.roll(1, 3);
+    }
+    p.callers = std::min(p.callers, max_callers);
+    return p;
+}
+
+kind choose(dice& d, profile const& p) {
+    int sum = 0;
+    for (auto const& [what, weight] : p.weights)
+        sum += weight;
+    auto left = d.roll(1, sum);
+    for (auto const& [what, weight] : p.weights) {
+        left -= weight;
+        if (left <= 0)
+            return what;
+    }
+    return kind::hold;
+}
+
+duration some_patience(dice& d) {
+    switch (d.roll(0, 7)) {
+        case 0:
+            return duration(0);
+        case 1:
+        case 2:
+        case 3:
+            return action::unset;
+        case 4:
+            return duration(d.roll(20, 5000));
+        default:
+            return duration(d.roll(1, 12));
+    }
+}
+
+rule some_rule(dice& d, policy which) {
+    auto const limit = d.one_in(2) ? 1 : d.roll<amount>(1, 4);
+    if (which == policy::sliding_log)
+        return {.limit = limit, .time = duration(d.roll(1, 12))};
+    return {.limit = limit};
+}
+
+action some_action(dice& d, profile const& p, scenario const& s) {
+    action a;
+    a.what = choose(d, p);
+    switch (a.what) {
+        case kind::enter:
+            a.n = d.one_in(3) ? d.roll<amount>(0, d.one_in(4) ? p.most : s.at_first.limit) : 1;
+            a.time = some_patience(d);
+            break;
+        case kind::try_enter:
+        case kind::charge:
+            a.n = d.one_in(3) ? d.roll<amount>(0, s.at_first.limit + 1) : 1;
+            break;
+        case kind::settle:
+            a.n = d.roll<amount>(0, 3);
+            break;
+        case kind::hold:
+            a.time = duration(d.roll(0, 12));
+            break;
+        case kind::cancel:
+            a.whom = d.roll(0, p.callers - 1);
+            break;
+        case kind::configure:
+            a.change = some_rule(d, s.which);
+            if (s.which == policy::seats)
+                a.change.time = s.at_first.time;
+            break;
+        default:
+            break;
+    }
+    a.tries_first = d.one_in(4);
+    a.lives = d.one_in(2) ? action::abode::home : static_cast<action::abode>(d.roll(0, 2));
+    a.posts = d.one_in(3);
+    a.drops = d.one_in(6);
+    a.throws = d.one_in(16);
+    a.allocation = d.one_in(12) ? d.roll(1, 2) : 0;
+    return a;
+}
+
+std::string to_text(duration t) {
+    return t == weir::forever ? "ever" : fmt::format("{} ns", t.count());
+}
+
+}  // namespace
+
+std::string_view name_of(policy p) {
+    return p == policy::seats ? "seats" : "sliding_log";
+}
+
+scenario make_scenario(policy which, std::uint64_t seed, int max_callers) {
+    dice d(seed);
+    scenario s;
+    s.which = which;
+    s.at_first = some_rule(d, which);
+    if (which == policy::seats && d.one_in(4))
+        s.at_first.time = duration(d.roll(1, 10));
+    if (d.one_in(6))
+        s.queueing.limit = d.roll(0, 3);
+    if (d.one_in(3))
+        s.queueing.full = weir::when_full::evict_oldest;
+    s.queueing.tolerance = duration(d.one_in(2) ? 0 : d.roll(1, 9));
+    if (d.one_in(4))
+        s.queueing.patience = duration(d.roll(0, 20));
+    s.executors = d.roll(1, 2);
+    s.in_order = !d.one_in(4);
+    s.post_failures = d.one_in(4) ? static_cast<unsigned>(d.roll(4, 64)) : 0;
+    s.failure_seed = d.seed();
+
+    auto const p = make_profile(d, s, max_callers);
+    s.callers.resize(static_cast<std::size_t>(p.callers));
+    for (auto& script : s.callers) {
+        for (int i = d.roll(1, p.actions); i > 0; --i) {
+            script.push_back(some_action(d, p, s));
+            if (script.back().what != kind::enter || d.one_in(3))
+                continue;
+            action stay;
+            stay.time = duration(d.roll(1, 8));
+            script.push_back(stay);
+        }
+    }
+
+    // What ends everything comes once, and late.
+    for (auto const what : {kind::close, kind::abandon, kind::end_context}) {
+        if (!d.one_in(8))
+            continue;
+        auto& script = s.callers[static_cast<std::size_t>(d.roll(0, p.callers - 1))];
+        auto const size = static_cast<int>(script.size());
+        action a;
+        a.what = what;
+        script.insert(script.begin() + d.roll(size / 2, size), a);
+    }
+    return s;
+}
+
+std::string to_string(action const& a) {
+    std::string failing;
+    if (a.allocation != 0)
+        failing = fmt::format(", allocation {} fails", a.allocation);
+    std::string of_operation;
+    if (a.tries_first)
+        of_operation += ", tries first";
+    if (a.lives != action::abode::home)
+        of_operation +=
+            a.lives == action::abode::beside ? ", handler beside" : ", handler elsewhere";
+    if (a.posts)
+        of_operation += ", posts";
+    if (a.drops)
+        of_operation += ", handler drops it";
+    if (a.throws)
+        of_operation += ", handler throws";
+    of_operation += failing;
+
+    switch (a.what) {
+        case kind::enter: {
+            auto const patience =
+                a.time == action::unset ? "" : fmt::format(", patience {}", to_text(a.time));
+            return fmt::format("enter({}{}){}", a.n, patience, of_operation);
+        }
+        case kind::try_enter:
+            return fmt::format("try_enter({})", a.n);
+        case kind::charge:
+            return fmt::format("charge({}){}", a.n, failing);
+        case kind::hold:
+            return fmt::format("sleep {}", to_text(a.time));
+        case kind::leave:
+            return "leave";
+        case kind::settle:
+            return fmt::format("settle({}){}", a.n, failing);
+        case kind::split:
+            return "split";
+        case kind::merge:
+            return "merge";
+        case kind::cancel:
+            return fmt::format("cancel what caller {} waits for", a.whom);
+        case kind::unlink:
+            return "let go of the cancellation";
+        case kind::cancel_all:
+            return "cancel()";
+        case kind::close:
+            return "close()";
+        case kind::drain:
+            return "drain()" + of_operation;
+        case kind::configure:
+            return fmt::format("configure(limit {}, time {}){}", a.change.limit,
+                               to_text(a.change.time), failing);
+        case kind::look:
+            return "stats(), options()";
+        case kind::abandon:
+            return "destroy the limiter";
+        case kind::end_context:
+            return "destroy the context";
+    }
+    return {};
+}
+
+std::string to_string(scenario const& s) {
+    auto out = fmt::format(
+        "{}, limit {}, time {}; queue: limit {}, {}, tolerance {}, patience {};\n"
+        "{} thread(s) run the context, {}; {} of 256 posts throw\n",
+        name_of(s.which), s.at_first.limit, to_text(s.at_first.time), s.queueing.limit,
+        s.queueing.full == weir::when_full::evict_oldest ? "evicts the oldest"
+                                                         : "rejects the newest",
+        to_text(s.queueing.tolerance), to_text(s.queueing.patience.length_or(weir::forever)),
+        s.executors, s.in_order ? "in order" : "in any order", s.post_failures);
+    for (std::size_t i = 0; i < s.callers.size(); ++i) {
+        std::string line;
+        for (auto const& a : s.callers[i])
+            line += (line.empty() ? "" : "; ") + to_string(a);
+        if (!line.empty())
+            fmt::format_to(std::back_inserter(out), "  caller {}: {}\n", i, line);
+    }
+    return out;
+}
+
+}  // namespace explorer

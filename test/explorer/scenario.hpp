@@ -1,0 +1,91 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/queue_options.hpp>
+
+#include "schedule.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace explorer {
+
+using weir::amount;
+
+enum class policy : std::uint8_t { seats, sliding_log };
+
+[[nodiscard]] std::string_view name_of(policy p);
+
+/// What a policy goes by: `limit` seats that may each be held for `time`, or `limit` in any `time`.
+struct rule {
+    amount limit = 1;
+    duration time = weir::forever;
+    friend bool operator==(rule const&, rule const&) = default;
+};
+
+/// What one caller does next.
+struct action {
+    enum class kind : std::uint8_t {
+        enter,        // `n`, with patience `time`; goes on when it is completed
+        try_enter,    // `n`
+        charge,       // `n`
+        hold,         // sleeps for `time`
+        leave,        // with the permit that it has had longest
+        settle,       // the permit that it has had longest, at `n`
+        split,        // the permit that it has had longest, in two
+        merge,        // all its permits into one
+        cancel,       // what caller `whom` waits for
+        unlink,       // its own cancellation: it can no longer be cancelled
+        cancel_all,   //
+        close,        //
+        drain,        // goes on when it is completed
+        configure,    // `change`
+        look,         // at statistics and options
+        abandon,      // destroys the limiter object
+        end_context,  // destroys the execution context, once its threads have left it
+    };
+    /// Where the handler of an operation lives.
+    enum class abode : std::uint8_t {
+        home,       // on the limiter's executor, so that a step may call it
+        beside,     // on another executor of the same context
+        elsewhere,  // in another context
+    };
+    static constexpr duration unset = duration::min();
+
+    kind what = kind::hold;
+    amount n = 1;
+    duration time = unset;
+    int whom = 0;
+    rule change;
+
+    // Of an operation.
+    bool cancellable = true;   // there is a cancellation slot
+    bool tries_first = false;  // as a coroutine does
+    abode lives = abode::home;
+    bool posts = false;   // if it is over at once, it is completed by a post
+    bool drops = false;   // the handler drops the permit
+    bool throws = false;  // the handler throws
+    int allocation = 0;   // if not 0, this allocation in the call fails
+};
+
+/// What happens in a run, but for the order in which it does.
+struct scenario {
+    policy which = policy::seats;
+    rule at_first;
+    weir::queue_options queueing;
+    int executors = 1;           // threads that run the context
+    bool in_order = true;        // messages are delivered in the order in which they were posted
+    unsigned post_failures = 0;  // of 256: how often a post throws, or an arming of the timer
+    std::uint64_t failure_seed = 0;
+    std::vector<std::vector<action>> callers;
+};
+
+/// A scenario by chance, with so many callers at most.
+[[nodiscard]] scenario make_scenario(policy which, std::uint64_t seed, int max_callers);
+
+[[nodiscard]] std::string to_string(action const& a);
+[[nodiscard]] std::string to_string(scenario const& s);
+
+}  // namespace explorer

@@ -1,0 +1,161 @@
+#pragma once
+
+#include "oracle.hpp"
+#include "scenario.hpp"
+#include "schedule.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace explorer {
+
+/// What a post throws here, and what handlers throw.
+struct failure {};
+
+/// Something that has been posted. It is run or destroyed, once.
+class message {
+public:
+    virtual ~message() = default;
+    virtual void run() = 0;
+};
+
+/// An execution context and the messages posted to it.
+struct context {
+    std::deque<std::unique_ptr<message>> messages;
+    int running = 0;  // threads that run a message
+    bool stopped = false;
+    bool gone = false;
+};
+
+/// The timer of a host. Once it has fired its callback cannot be called back.
+struct alarm {
+    time_point at = weir::never;
+    std::function<std::unique_ptr<message>()> callback;
+};
+
+/// The world of one run: threads, time, two execution contexts, a timer and the oracle.
+///
+/// The limiter lives in the context `home`; `elsewhere` is another, which outlives it.
+class simulation : public surroundings {
+public:
+    simulation(scenario const& s, chooser& choices, grain how_fine, bool aloud);
+    virtual ~simulation();
+    simulation(simulation const&) = delete;
+    simulation& operator=(simulation const&) = delete;
+
+    [[nodiscard]] static simulation& current() noexcept;
+
+    // For the core's lock and host.
+
+    void lock(scheduler::thread*& owner);
+    void unlock(scheduler::thread*& owner);
+    /// Takes the message over, or throws and leaves it.
+    void post(context& where, std::unique_ptr<message>& m);
+    /// The message that sends for a step: one at a time.
+    void post_step(std::unique_ptr<message> m);
+    void step_begins() { step_on_its_way_ = false; }
+    void set_timer(time_point at, std::function<std::unique_ptr<message>()> callback);
+    void hold(bool keep);
+    void host_is_made() { host_ = true; }
+    void host_goes();
+
+    /// Fails if this thread holds the lock: it is about to run or destroy what is not the core's.
+    void check_unlocked(char const* what) const;
+
+    [[nodiscard]] call& calling() const;
+
+    // For callers.
+
+    /// Names what the running thread calls, for as long as it exists.
+    class calls : public call {
+    public:
+        explicit calls(kind k);
+        calls(calls const&) = delete;
+        calls& operator=(calls const&) = delete;
+        ~calls();
+    };
+
+    /// Whether this thread is in a call that starts an operation.
+    [[nodiscard]] bool initiating() const;
+
+    /// Fails the allocation that comes so many from now, on this thread; 0 fails none.
+    void fail_allocation(int which) noexcept { threads.running()->failing_allocation = which; }
+    [[nodiscard]] static bool allocation_fails() noexcept;
+
+    /// While it exists allocations on this thread do not fail: they are the simulation's own.
+    class unfailing {
+    public:
+        unfailing() noexcept;
+        unfailing(unfailing const&) = delete;
+        unfailing& operator=(unfailing const&) = delete;
+        ~unfailing();
+
+    private:
+        int kept_;
+    };
+
+    template <class... Args>
+    void say(fmt::format_string<Args...> format, Args&&... args) {
+        if (aloud_)
+            print(fmt::format(format, std::forward<Args>(args)...));
+    }
+
+    scenario const& what;
+    context home;
+    context elsewhere;
+    scheduler threads;
+    oracle judge;
+
+protected:
+    /// The threads that run contexts. They end when the world does.
+    void start_contexts();
+    void end_contexts();
+
+    /// Destroys what was posted to `home`; nothing may be posted to it again.
+    void sweep_home();
+
+    /// Whether a post has failed since it was last asked: something may be owed.
+    [[nodiscard]] bool has_failed() noexcept { return std::exchange(failed_, false); }
+    void let_posts_fail(bool may) noexcept { failures_ = may ? what.post_failures : 0; }
+
+    [[nodiscard]] time_point timer_at() const noexcept { return alarm_.at; }
+    [[nodiscard]] bool is_held() const noexcept { return held_; }
+    [[nodiscard]] bool has_host() const noexcept { return host_; }
+
+    // A call from between the threads: the lock is free.
+    bool quiet_call_ = false;
+
+private:
+    [[nodiscard]] bool timer_is_due() const final { return alarm_.at <= threads.now(); }
+    void fire_timer() final;
+    [[nodiscard]] bool time_may_pass() const final { return !holder_; }
+    void passed(time_point now) final;
+    [[noreturn]] void runs_away() final;
+
+    void serve(context& where);
+    void put(context& where, std::unique_ptr<message>& m);
+    void may_fail();
+    void touch_host();
+    void print(std::string const& line) const;
+
+    bool aloud_;
+    scheduler::thread* holder_ = nullptr;  // of the lock
+    bool over_ = false;
+    bool host_ = false;
+    bool held_ = false;
+    bool touched_ = false;  // timer and work: by one at a time
+    bool failed_ = false;
+    bool step_on_its_way_ = false;
+    unsigned failures_;
+    std::uint64_t posts_ = 0;
+    alarm alarm_;
+};
+
+}  // namespace explorer

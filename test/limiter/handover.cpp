@@ -1,0 +1,330 @@
+#include "support/faulty_executor.hpp"
+#include "support/virtual_limiters.hpp"
+#include "support/visit.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/bind_immediate_executor.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+// A permit that comes home is handed straight to the head of the line if the handler lives on another
+// executor than the limiter: no hop by way of the limiter's own context is needed for that.
+
+using namespace support;
+using asio::bind_executor;
+using weir::errc;
+using weir::error_code;
+using weir::permit;
+
+namespace {
+
+struct two_contexts {
+    asio::io_context ctx;
+    asio::io_context other;
+    seats kitchen{ctx, {.seats = 1}};
+    permit seat = kitchen.try_enter();
+};
+
+// An executor that does something else first, when it is asked to execute.
+class distracted_executor {
+public:
+    distracted_executor(asio::any_io_executor inner, std::function<void()>& distraction)
+        : inner_(std::move(inner)), distraction_(&distraction) {}
+    [[nodiscard]] asio::execution_context& query(asio::execution::context_t p) const {
+        return asio::query(inner_, p);
+    }
+    [[nodiscard]] distracted_executor require(asio::execution::blocking_t::never_t) const {
+        return *this;
+    }
+    [[nodiscard]] static constexpr asio::execution::blocking_t query(
+        asio::execution::blocking_t) noexcept {
+        return asio::execution::blocking.never;
+    }
+    template <class F>
+    void execute(F&& f) const {
+        if (*distraction_)
+            std::exchange(*distraction_, nullptr)();
+        asio::post(inner_, std::forward<F>(f));
+    }
+    [[nodiscard]] bool operator==(distracted_executor const& that) const noexcept {
+        return inner_ == that.inner_;
+    }
+
+private:
+    asio::any_io_executor inner_;
+    std::function<void()>* distraction_;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(limiter_handover)
+
+BOOST_FIXTURE_TEST_CASE(needs_nobody_to_run_the_context_of_the_limiter, two_contexts) {
+    visit guest;
+    visit next;
+    kitchen.async_enter(bind_executor(other, guest.callback()));
+    kitchen.async_enter(1h, bind_executor(other, next.callback()));
+    settle(ctx);
+    seat.leave();
+    BOOST_TEST(guest.waiting());  // told on its own executor, not from within leave()
+    settle(other);
+    BOOST_TEST(guest.granted());
+    BOOST_TEST(next.waiting());
+    guest.leave();
+    settle(other);
+    BOOST_TEST(next.granted());
+    settle(ctx);
+    BOOST_TEST(ctx.stopped());
+    BOOST_TEST(other.stopped());
+}
+
+BOOST_FIXTURE_TEST_CASE(passes_a_permit_round_many_coroutines, two_contexts) {
+    int meals = 0;
+    auto guest = [&]() -> asio::awaitable<void> {
+        for (int i = 0; i != 10; ++i) {
+            auto const held = co_await kitchen.enter();
+            ++meals;
+        }
+    };
+    for (int i = 0; i != 50; ++i)
+        co_spawn(other, guest(), rethrow);
+    settle(ctx, other);
+    seat.leave();
+    settle(other);
+    settle(ctx, other);
+    BOOST_TEST(meals == 500);
+    BOOST_TEST(kitchen.stats().remaining == 1);
+    BOOST_TEST(ctx.stopped());
+}
+
+BOOST_FIXTURE_TEST_CASE(never_comes_after_the_deadline, two_contexts) {
+    visit late;
+    visit next;
+    kitchen.async_enter(1s, bind_executor(other, late.callback()));
+    kitchen.async_enter(bind_executor(other, next.callback()));
+    settle(ctx);
+    clock::advance_to(clock::now() + 1s + 1ns);
+    seat.leave();
+    settle(ctx, other);
+    BOOST_TEST(late.refused(errc::timed_out));
+    BOOST_TEST(next.granted());
+}
+
+BOOST_FIXTURE_TEST_CASE(never_comes_after_close_cancel_or_a_change_of_options, two_contexts) {
+    for (auto const& [act, outcome] :
+         std::vector<std::pair<std::function<void(seats&)>, error_code>>{
+             {[](seats& s) { s.close(); }, errc::closed},
+             {[](seats& s) { s.cancel(); }, asio::error::operation_aborted},
+             {[](seats& s) { s.configure({.seats = 1}); }, errc::exceeds_capacity}}) {
+        seats cafe{ctx, {.seats = 2}};
+        auto both = cafe.try_enter(2);
+        visit guest;
+        cafe.async_enter(2, bind_executor(other, guest.callback()));
+        settle(ctx);
+        act(cafe);  // the step has not run yet
+        both.leave();
+        settle(other);
+        BOOST_TEST(guest.waiting());
+        settle(ctx, other);
+        BOOST_TEST(guest.refused(outcome));
+        BOOST_TEST(cafe.stats().live == 0U);
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(keeps_the_order_among_those_at_home_and_elsewhere, two_contexts) {
+    seats cafe{ctx, {.seats = 6}, {.limit = 1000}};
+    auto all = cafe.try_enter(6);
+    std::vector<visit> guests(200);
+    for (std::size_t i = 0; i != guests.size(); ++i) {
+        if (i % 3 == 0)
+            cafe.async_enter(guests[i].callback());
+        else
+            cafe.async_enter(bind_executor(other, guests[i].callback()));
+    }
+    settle(ctx);
+    auto const number_granted = [&] {
+        return static_cast<std::size_t>(std::ranges::count_if(guests, &visit::over));
+    };
+    all.leave();
+    for (std::size_t served = 6; served <= guests.size(); ++served) {
+        settle(ctx, other);
+        BOOST_TEST_REQUIRE(number_granted() == served);
+        BOOST_TEST_REQUIRE(guests[served - 1].granted());
+        if (served < guests.size() || cafe.stats().waiting != 0)
+            guests[served - 6].leave();
+    }
+    BOOST_TEST(cafe.stats().waiting == 0U);
+}
+
+BOOST_FIXTURE_TEST_CASE(to_a_great_many_leaves_the_rest_to_the_actor, two_contexts) {
+    seats cafe{ctx, {.seats = 3000}, {.limit = 3000}};
+    auto all = cafe.try_enter(3000);
+    std::vector<visit> guests(3000);
+    for (auto& guest : guests)
+        cafe.async_enter(bind_executor(other, guest.callback()));
+    settle(ctx);
+    all.leave();
+    settle(ctx, other);
+    BOOST_TEST(std::ranges::all_of(guests, &visit::granted));
+}
+
+BOOST_AUTO_TEST_CASE(of_a_refund_of_a_rate_limit) {
+    asio::io_context ctx;
+    asio::io_context other;
+    sliding_log printer{ctx, {.limit = 4, .window = 10s}};
+    auto pages = printer.try_enter(4);
+    visit pair;
+    visit next;
+    printer.async_enter(2, bind_executor(other, pair.callback()));
+    printer.async_enter(2, bind_executor(other, next.callback()));
+    settle(ctx);
+    auto const now = clock::now();
+    pages.settle(1);
+    settle(other);
+    BOOST_TEST(pair.granted());
+    BOOST_TEST(next.waiting());
+    run_for(ctx, 10s);  // the timer is right for the one who is the head now
+    settle(other);
+    BOOST_TEST(next.granted());
+    BOOST_TEST(next.at() == now + 10s);
+}
+
+BOOST_FIXTURE_TEST_CASE(cannot_be_cancelled_any_more, two_contexts) {
+    asio::cancellation_signal signal;
+    visit guest;
+    kitchen.async_enter(
+        asio::bind_cancellation_slot(signal.slot(), bind_executor(other, guest.callback())));
+    settle(ctx);
+    seat.leave();
+    signal.emit(asio::cancellation_type::terminal);
+    settle(ctx, other);
+    BOOST_TEST(guest.granted());
+}
+
+BOOST_FIXTURE_TEST_CASE(of_a_permit_that_is_dropped_goes_to_the_next_one, two_contexts) {
+    visit next;
+    auto third = std::make_unique<asio::io_context>();
+    visit dropped;
+    kitchen.async_enter(bind_executor(*third, dropped.callback()));
+    kitchen.async_enter(bind_executor(other, next.callback()));
+    settle(ctx);
+    seat.leave();
+    third.reset();
+    BOOST_TEST(dropped.dropped());
+    settle(other);
+    BOOST_TEST(next.granted());
+    settle(ctx);
+    BOOST_TEST(ctx.stopped());
+}
+
+BOOST_FIXTURE_TEST_CASE(that_fails_is_left_to_the_actor, two_contexts) {
+    faults plan;
+    faulty_executor const shaky(other.get_executor(), plan);
+    visit first;
+    visit second;
+    seats cafe{ctx, {.seats = 2}};
+    auto both = cafe.try_enter(2);
+    cafe.async_enter(bind_executor(shaky, first.callback()));
+    cafe.async_enter(bind_executor(shaky, second.callback()));
+    settle(ctx);
+    plan.fail_next(2);
+    both.leave();
+    settle(ctx, other);
+    BOOST_TEST(plan.failed == 2);
+    BOOST_TEST(first.granted());
+    BOOST_TEST(second.granted());
+    BOOST_TEST(cafe.stats().live == 2U);
+}
+
+BOOST_FIXTURE_TEST_CASE(ends_a_drain, two_contexts) {
+    visit guest;
+    bool drained = false;
+    kitchen.async_enter(bind_executor(other, guest.callback()));
+    kitchen.async_drain(bind_executor(other, [&](error_code ec) { drained = !ec; }));
+    settle(ctx, other);
+    seat.leave();
+    settle(ctx, other);
+    BOOST_TEST(guest.granted());
+    BOOST_TEST(!drained);
+    guest.leave();
+    settle(ctx, other);
+    BOOST_TEST(drained);
+    BOOST_TEST(ctx.stopped());
+}
+
+// Between the decision and the post, another thread may run the limiter's context until it has nothing
+// more to do: it must have been kept running for those at home who were served as well.
+BOOST_FIXTURE_TEST_CASE(leaves_nobody_behind_in_a_context_that_has_run_dry, two_contexts) {
+    seats cafe{ctx, {.seats = 2}};
+    auto both = cafe.try_enter(2);
+    std::function<void()> distraction;
+    visit elsewhere;
+    visit at_home;
+    cafe.async_enter(bind_executor(
+        distracted_executor(other.get_executor(), distraction), elsewhere.callback()));
+    cafe.async_enter(at_home.callback());
+    settle(ctx);
+    bool told = false;
+    distraction = [&] {
+        ctx.restart();
+        ctx.poll();
+        told = at_home.over() || !ctx.stopped();
+    };
+    both.leave();
+    BOOST_TEST(!distraction);
+    BOOST_TEST(told);
+    settle(ctx, other);
+    BOOST_TEST(at_home.granted());
+    BOOST_TEST(elsewhere.granted());
+}
+
+// The same for handlers that are reached by way of the limiter's executor.
+BOOST_FIXTURE_TEST_CASE(keeps_the_context_running_for_erased_handlers, two_contexts) {
+    seats cafe{ctx, {.seats = 2}};
+    auto both = cafe.try_enter(2);
+    std::function<void()> distraction;
+    visit direct;
+    visit erased;
+    cafe.async_enter(
+        bind_executor(distracted_executor(other.get_executor(), distraction), direct.callback()));
+    cafe.async_enter(asio::any_completion_handler<void(error_code, permit)>(
+        bind_executor(other, erased.callback())));
+    settle(ctx);
+    bool kept = false;
+    distraction = [&] {
+        ctx.restart();
+        ctx.poll();
+        kept = !ctx.stopped();
+    };
+    both.leave();
+    BOOST_TEST(kept);
+    settle(ctx, other);
+    BOOST_TEST(erased.granted());
+}
+
+BOOST_FIXTURE_TEST_CASE(happens_without_a_trip_if_the_grant_is_immediate, two_contexts) {
+    seat.leave();
+    int passed = 0;
+    auto guest = [&]() -> asio::awaitable<void> {
+        auto const ex = co_await asio::this_coro::executor;
+        for (int i = 0; i != 5; ++i) {
+            auto const held = co_await kitchen.async_enter(
+                asio::bind_immediate_executor(ex, asio::use_awaitable));
+            ++passed;
+        }
+    };
+    co_spawn(ctx, guest(), rethrow);
+    settle(ctx);
+    BOOST_TEST(passed == 5);
+    BOOST_TEST(kitchen.stats().remaining == 1);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

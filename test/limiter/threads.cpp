@@ -1,0 +1,555 @@
+#include <weir/seats.hpp>
+#include <weir/sliding_log.hpp>
+
+#include "support/printing.hpp"
+
+#include <boost/asio/any_completion_handler.hpp>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <latch>
+#include <memory>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+// Storms on real threads, in real time. What they find depends on the machine; what is asserted does
+// not. The seeded schedules of the core's own tests go further, and can be replayed.
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+using weir::errc;
+using weir::error_code;
+using weir::permit;
+
+namespace {
+
+#if defined(__SANITIZE_THREAD__)
+constexpr int scale = 1;
+#else
+constexpr int scale = 5;
+#endif
+
+/// How much is in use, which must never be more than there is.
+class meter {
+public:
+    explicit meter(weir::amount most) : most_(most) {}
+    void enter(weir::amount n) {
+        if (used_.fetch_add(n) + n > most_)
+            exceeded_ = true;
+    }
+    void leave(weir::amount n) { used_ -= n; }
+    [[nodiscard]] bool exceeded() const { return exceeded_; }
+    [[nodiscard]] weir::amount used() const { return used_; }
+
+private:
+    weir::amount most_;
+    std::atomic<weir::amount> used_ = 0;
+    std::atomic<bool> exceeded_ = false;
+};
+
+/// A permit whose holder is counted by a meter until just before it leaves.
+class metered {
+public:
+    metered(permit seat, meter& m) : seat_(std::move(seat)), meter_(&m) {
+        meter_->enter(seat_.count());
+    }
+    metered(metered&&) = default;
+    metered& operator=(metered&&) = delete;
+    ~metered() {
+        if (seat_)
+            meter_->leave(seat_.count());
+    }
+
+private:
+    permit seat_;
+    meter* meter_;
+};
+
+/// What many requests have ended with.
+struct tally {
+    std::atomic<std::uint64_t> asked = 0;
+    std::atomic<std::uint64_t> granted = 0;
+    std::atomic<std::uint64_t> refused = 0;
+
+    void count(error_code ec) { ++(ec ? refused : granted); }
+    [[nodiscard]] bool complete() const { return asked == granted + refused; }
+};
+
+auto const rethrow = [](std::exception_ptr failure) {
+    if (failure)
+        std::rethrow_exception(failure);
+};
+
+/// Runs `ctx` on so many threads until there is nothing more to run.
+class crew {
+public:
+    crew(asio::io_context& ctx, int threads) : work_(ctx.get_executor()) {
+        for (int i = 0; i != threads; ++i)
+            threads_.emplace_back([&ctx] { ctx.run(); });
+    }
+    crew(crew const&) = delete;
+    crew& operator=(crew const&) = delete;
+    ~crew() { join(); }
+    void join() {
+        work_.reset();
+        for (auto& thread : threads_)
+            thread.join();
+        threads_.clear();
+    }
+
+private:
+    asio::executor_work_guard<asio::io_context::executor_type> work_;
+    std::vector<std::thread> threads_;
+};
+
+/// Enters in all ways that there are, holds the permit in all ways that there are.
+template <class Limiter>
+asio::awaitable<void> guest(Limiter& limiter, meter& in_use, tally& results, int times,
+                            asio::any_io_executor elsewhere, unsigned seed) {
+    using namespace asio::experimental::awaitable_operators;
+    std::minstd_rand random(seed);
+    asio::steady_timer timer(co_await asio::this_coro::executor);
+    for (int i = 0; i != times; ++i) {
+        auto const n = static_cast<weir::amount>(1 + random() % 3);
+        permit seat;
+        error_code ec;
+        ++results.asked;
+        switch (random() % 6) {
+            case 0:
+                seat = limiter.try_enter(n, ec);
+                break;
+            case 1: {
+                auto patience = std::chrono::microseconds(random() % 300);
+                std::tie(ec, seat) =
+                    co_await limiter.async_enter(n, patience, asio::as_tuple(asio::deferred));
+                break;
+            }
+            case 2: {
+                timer.expires_after(std::chrono::microseconds(random() % 300));
+                auto result =
+                    co_await (limiter.async_enter(n, asio::as_tuple(asio::use_awaitable)) ||
+                              timer.async_wait(asio::as_tuple(asio::use_awaitable)));
+                if (result.index() == 0)
+                    std::tie(ec, seat) = std::move(std::get<0>(result));
+                else
+                    ec = asio::error::operation_aborted;
+                break;
+            }
+            default:
+                try {
+                    seat = co_await limiter.enter(n);
+                } catch (weir::refusal const& why) {
+                    ec = why.code();
+                }
+        }
+        results.count(ec);
+        if (ec)
+            continue;
+        auto held = std::make_shared<metered>(std::move(seat), in_use);
+        switch (random() % 3) {
+            case 0:
+                break;
+            case 1:
+                co_await asio::post(asio::deferred);
+                break;
+            default:
+                asio::post(elsewhere, [held = std::move(held)] {});
+        }
+    }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(limiter_threads)
+
+BOOST_AUTO_TEST_CASE(guests_on_strands_of_a_pool) {
+    asio::thread_pool pool(4);
+    weir::seats kitchen{pool, {.seats = 4}, {.limit = 1000}};
+    meter in_use(4);
+    tally results;
+    for (unsigned i = 0; i != 16; ++i) {
+        co_spawn(asio::make_strand(pool),
+                 guest(kitchen, in_use, results, 300 * scale, pool.get_executor(), i + 1), rethrow);
+    }
+    pool.join();
+    BOOST_TEST(!in_use.exceeded());
+    BOOST_TEST(results.complete());
+    BOOST_TEST(results.asked == static_cast<unsigned>(16 * 300 * scale));
+    auto const now = kitchen.stats();
+    BOOST_TEST(now.live == 0U);
+    BOOST_TEST(now.waiting == 0U);
+    BOOST_TEST(now.waiting_for == 0);
+    BOOST_TEST(now.remaining == 4);
+    BOOST_TEST(now.granted >= results.granted);  // `||` may have dropped some
+}
+
+BOOST_AUTO_TEST_CASE(two_contexts_share_a_limiter) {
+    asio::io_context ctx;
+    asio::io_context other;
+    weir::seats kitchen{ctx, {.seats = 4}, {.limit = 1000}};
+    meter in_use(4);
+    tally results;
+    for (unsigned i = 0; i != 12; ++i) {
+        auto& home = i % 2 == 0 ? ctx : other;
+        auto& elsewhere = i % 4 < 2 ? ctx : other;
+        co_spawn(asio::make_strand(home),
+                 guest(kitchen, in_use, results, 300 * scale, elsewhere.get_executor(), i + 1),
+                 rethrow);
+    }
+    {
+        crew const one(ctx, 2);
+        crew const two(other, 2);
+        while (!results.complete() || results.asked != static_cast<unsigned>(12 * 300 * scale))
+            std::this_thread::yield();
+    }
+    BOOST_TEST(!in_use.exceeded());
+    BOOST_TEST(results.complete());
+    BOOST_TEST(kitchen.stats().live == 0U);
+    BOOST_TEST(kitchen.stats().waiting == 0U);
+    BOOST_TEST(kitchen.stats().remaining == 4);
+}
+
+BOOST_AUTO_TEST_CASE(each_context_is_kept_running_by_itself_for_as_long_as_it_is_needed) {
+    for (int round = 0; round != 40 * scale; ++round) {
+        asio::io_context ctx;
+        asio::io_context other;
+        weir::seats kitchen{ctx, {.seats = 1}};
+        auto seat = kitchen.try_enter();
+        int calls = 0;  // only ever touched by the thread of `other`
+        auto callback = [&](error_code ec, permit) { calls += ec ? 100 : 1; };
+        using erased = asio::any_completion_handler<void(error_code, permit)>;
+        for (int i = 0; i != 4; ++i) {
+            kitchen.async_enter(asio::bind_executor(other, callback));
+            kitchen.async_enter(erased(asio::bind_executor(other, callback)));
+        }
+        std::thread one([&] { ctx.run(); });
+        std::thread two([&] { other.run(); });
+        std::thread third([held = std::move(seat)]() mutable { held.leave(); });
+        one.join();
+        two.join();
+        third.join();
+        BOOST_TEST(calls == 8);
+        BOOST_TEST(kitchen.stats().remaining == 1);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(threads_without_a_context_try_their_luck) {
+    asio::io_context ctx;  // nobody runs it
+    weir::seats kitchen{ctx, {.seats = 5}};
+    meter in_use(5);
+    tally results;
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t != 8; ++t) {
+        threads.emplace_back([&, t] {
+            std::minstd_rand random(t + 1);
+            for (int i = 0; i != 4000 * scale; ++i) {
+                auto const n = static_cast<weir::amount>(1 + random() % 3);
+                ++results.asked;
+                error_code ec;
+                auto seat = kitchen.try_enter(n, ec);
+                results.count(ec);
+                if (ec)
+                    continue;
+                in_use.enter(n);
+                if (random() % 4 == 0) {
+                    auto part = seat.split(1);
+                    in_use.leave(1);
+                    part.leave();
+                }
+                in_use.leave(seat.count());
+            }
+        });
+    }
+    for (auto& thread : threads)
+        thread.join();
+    BOOST_TEST(!in_use.exceeded());
+    BOOST_TEST(results.complete());
+    BOOST_TEST(kitchen.stats().granted == results.granted);
+    BOOST_TEST(kitchen.stats().limited == results.refused);
+    BOOST_TEST(kitchen.stats().live == 0U);
+    BOOST_TEST(kitchen.stats().remaining == 5);
+}
+
+BOOST_AUTO_TEST_CASE(cancelled_from_the_strand_while_permits_come_home) {
+    asio::thread_pool pool(4);
+    weir::seats kitchen{pool, {.seats = 1}, {.limit = 100'000}};
+    tally results;
+    meter in_use(1);
+    auto seat = std::make_shared<permit>(kitchen.try_enter());
+
+    struct caller {
+        explicit caller(asio::thread_pool& p) : line(asio::make_strand(p)) {}
+        asio::strand<asio::thread_pool::executor_type> line;
+        asio::cancellation_signal signal;
+    };
+    std::vector<std::unique_ptr<caller>> callers;
+    for (int i = 0; i != 800 * scale; ++i) {
+        auto& c = *callers.emplace_back(std::make_unique<caller>(pool));
+        ++results.asked;
+        asio::post(c.line, [&] {
+            auto callback = [&](error_code ec, permit granted) {
+                if (granted) {
+                    in_use.enter(1);
+                    in_use.leave(1);
+                }
+                results.count(ec);
+            };
+            kitchen.async_enter(asio::bind_cancellation_slot(
+                c.signal.slot(), asio::bind_executor(c.line, callback)));
+            asio::post(c.line, [&c] { c.signal.emit(asio::cancellation_type::total); });
+        });
+        if (i == 400 * scale)
+            asio::post(pool, [seat] { seat->leave(); });
+    }
+    pool.join();
+    BOOST_TEST(!in_use.exceeded());
+    BOOST_TEST(results.complete());
+    BOOST_TEST(kitchen.stats().granted == results.granted + 1);
+    BOOST_TEST(kitchen.stats().cancelled == results.refused);
+    BOOST_TEST(kitchen.stats().remaining == 1);
+}
+
+BOOST_AUTO_TEST_CASE(configured_cancelled_and_drained_under_way) {
+    asio::thread_pool pool(3);
+    weir::seats kitchen{pool, {.seats = 3}, {.limit = 1000, .tolerance = 100us}};
+    meter in_use(5);
+    tally results;
+    std::atomic<int> guests = 12;
+    for (unsigned i = 0; i != 12; ++i) {
+        co_spawn(asio::make_strand(pool),
+                 guest(kitchen, in_use, results, 200 * scale, pool.get_executor(), i + 1),
+                 [&](std::exception_ptr failure) {
+                     --guests;
+                     rethrow(failure);
+                 });
+    }
+    std::atomic<int> drains = 0;
+    int drains_asked = 0;
+    std::minstd_rand random(7);
+    while (guests != 0) {
+        auto const seats = static_cast<weir::amount>(1 + random() % 5);
+        kitchen.configure([&](weir::seats_options& o) { o.seats = seats; });
+        if (random() % 8 == 0)
+            kitchen.cancel();
+        if (random() % 4 == 0) {
+            ++drains_asked;
+            kitchen.async_drain([&](error_code) { ++drains; });
+        }
+        auto const now = kitchen.stats();
+        BOOST_TEST_REQUIRE(now.remaining >= 0);
+        std::this_thread::yield();
+    }
+    kitchen.configure({.seats = 5});
+    pool.join();
+    BOOST_TEST(!in_use.exceeded());
+    BOOST_TEST(results.complete());
+    BOOST_TEST(drains == drains_asked);
+    BOOST_TEST(kitchen.stats().live == 0U);
+    BOOST_TEST(kitchen.stats().waiting == 0U);
+    BOOST_TEST(kitchen.stats().remaining == 5);
+}
+
+BOOST_AUTO_TEST_CASE(closed_under_way) {
+    for (int round = 0; round != 10 * scale; ++round) {
+        asio::thread_pool pool(3);
+        weir::seats kitchen{pool, {.seats = 2}};
+        meter in_use(2);
+        tally results;
+        for (unsigned i = 0; i != 8; ++i)
+            co_spawn(asio::make_strand(pool),
+                     guest(kitchen, in_use, results, 50, pool.get_executor(), i + 1), rethrow);
+        std::this_thread::yield();
+        kitchen.close();
+        auto drained = kitchen.async_drain(asio::use_future);
+        drained.get();
+        pool.join();
+        BOOST_TEST(!in_use.exceeded());
+        BOOST_TEST(results.complete());
+        BOOST_TEST(kitchen.stats().live == 0U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_limiter_destroyed_while_permits_come_home) {
+    for (int round = 0; round != 40 * scale; ++round) {
+        asio::thread_pool pool(2);
+        std::optional<weir::seats> kitchen(std::in_place, pool, weir::seats_options{.seats = 4});
+        std::atomic<int> over = 0;
+        std::atomic<int> wrong = 0;
+        std::vector<permit> seats;
+        for (int i = 0; i != 4; ++i)
+            seats.push_back(kitchen->try_enter());
+        for (int i = 0; i != 20; ++i) {
+            kitchen->async_enter([&](error_code ec, permit granted) {
+                wrong += (ec ? ec == errc::closed : bool(granted)) ? 0 : 1;
+                ++over;
+            });
+            kitchen->async_enter(
+                asio::bind_executor(asio::make_strand(pool), [&](error_code, permit) { ++over; }));
+        }
+        std::latch start(5);
+        std::vector<std::thread> threads;
+        for (auto& seat : seats) {
+            threads.emplace_back([&start, mine = std::move(seat)]() mutable {
+                start.arrive_and_wait();
+                mine.leave();
+            });
+        }
+        start.arrive_and_wait();
+        kitchen.reset();
+        for (auto& thread : threads)
+            thread.join();
+        pool.join();
+        BOOST_TEST(over == 40);
+        BOOST_TEST(wrong == 0);
+    }
+}
+
+// Not with handlers on strands: Asio allows nobody to post to one while its context is destroyed.
+BOOST_AUTO_TEST_CASE(a_context_destroyed_while_permits_come_home_from_other_threads) {
+    using erased = asio::any_completion_handler<void(error_code, permit)>;
+    for (int round = 0; round != 200 * scale; ++round) {
+        // Setup: those who wait are at home, on an executor of another type, and erased.
+        auto ctx = std::make_unique<asio::io_context>();
+        auto kitchen = std::make_unique<weir::seats>(*ctx, weir::seats_options{.seats = 4});
+        auto const alive = std::make_shared<int>();
+        std::vector<permit> seats;
+        for (int i = 0; i != 4; ++i)
+            seats.push_back(kitchen->try_enter());
+        std::atomic<int> calls = 0;
+        auto const never = [alive, &calls](error_code, permit) { ++calls; };
+        for (int i = 0; i != 4; ++i) {
+            kitchen->async_enter(1h, asio::bind_executor(ctx->get_executor(), never));
+            kitchen->async_enter(erased(asio::bind_executor(ctx->get_executor(), never)));
+            kitchen->async_enter(never);
+        }
+        if (round % 2 == 0)
+            ctx->poll();
+
+        // Act
+        std::latch start(5);
+        std::vector<std::thread> threads;
+        for (auto& seat : seats) {
+            threads.emplace_back([&start, mine = std::move(seat)]() mutable {
+                start.arrive_and_wait();
+                mine.leave();
+            });
+        }
+        start.arrive_and_wait();
+        if (round % 3 == 0)
+            kitchen.reset();
+        ctx.reset();
+        for (auto& thread : threads)
+            thread.join();
+
+        // Check
+        BOOST_TEST(calls == 0);
+        if (kitchen) {
+            BOOST_TEST(kitchen->stats().live == 0U);
+            BOOST_TEST(kitchen->stats().remaining == 4);
+        }
+        kitchen.reset();
+        BOOST_TEST(alive.use_count() == 2);  // ours, and that of `never`
+    }
+}
+
+BOOST_AUTO_TEST_CASE(newcomers_on_many_threads_while_permits_come_home) {
+    asio::io_context ctx;
+    weir::seats kitchen{ctx, {.seats = 2}, {.limit = 1'000'000}};
+    tally results;
+    meter in_use(2);
+    {
+        crew const cooks(ctx, 2);
+        std::vector<std::thread> threads;
+        for (int t = 0; t != 4; ++t) {
+            threads.emplace_back([&] {
+                for (int i = 0; i != 1500 * scale; ++i) {
+                    ++results.asked;
+                    kitchen.async_enter([&](error_code ec, permit granted) {
+                        if (granted) {
+                            in_use.enter(1);
+                            in_use.leave(1);
+                        }
+                        granted.leave();
+                        results.count(ec);
+                    });
+                }
+            });
+        }
+        for (auto& thread : threads)
+            thread.join();
+    }
+    BOOST_TEST(!in_use.exceeded());
+    BOOST_TEST(results.complete());
+    BOOST_TEST(results.refused == 0U);
+    BOOST_TEST(kitchen.stats().granted == results.granted);
+    BOOST_TEST(kitchen.stats().remaining == 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_rate_under_many_threads) {
+    asio::thread_pool pool(4);
+    weir::sliding_log printer{pool, {.limit = 100, .window = 5ms}, {.limit = 10'000}};
+    tally results;
+    meter ignored(weir::max_amount);
+    auto const start = std::chrono::steady_clock::now();
+    for (unsigned i = 0; i != 8; ++i)
+        co_spawn(asio::make_strand(pool),
+                 guest(printer, ignored, results, 200 * scale, pool.get_executor(), i + 1),
+                 rethrow);
+    pool.join();
+    auto const windows = (std::chrono::steady_clock::now() - start) / 5ms + 1;
+    BOOST_TEST(results.complete());
+    BOOST_TEST(printer.stats().granted <= static_cast<std::uint64_t>(100 * windows));
+    BOOST_TEST(printer.stats().live == 0U);
+    BOOST_TEST(printer.stats().waiting == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(overdue_permits_are_reported_once_each) {
+    asio::thread_pool pool(4);
+    weir::seats kitchen{pool, {.seats = 8, .max_hold = 1ms}};
+    std::atomic<std::uint64_t> reports = 0;
+    kitchen.on_overdue([&](weir::overdue const&) { ++reports; });
+    tally results;
+    meter in_use(8);
+    auto late = [&]() -> asio::awaitable<void> {
+        asio::steady_timer timer(co_await asio::this_coro::executor);
+        for (int i = 0; i != 5 * scale; ++i) {
+            permit const seat = co_await kitchen.enter();
+            timer.expires_after(2ms);
+            co_await timer.async_wait(asio::deferred);
+        }
+    };
+    for (unsigned i = 0; i != 4; ++i) {
+        co_spawn(asio::make_strand(pool), late(), rethrow);
+        co_spawn(asio::make_strand(pool),
+                 guest(kitchen, in_use, results, 100 * scale, pool.get_executor(), i + 1), rethrow);
+    }
+    pool.join();
+    BOOST_TEST(results.complete());
+    BOOST_TEST(reports == kitchen.stats().overdue);
+    BOOST_TEST(reports <= kitchen.stats().granted);
+    BOOST_TEST(kitchen.stats().remaining == 8);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
