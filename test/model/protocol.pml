@@ -1,46 +1,54 @@
-/* The protocol by which callers, gate and waiting room work together, for spin. ./check runs it.
+/* The protocol of include/weir/detail/core.hpp, by which callers, permits that come home and the step work together, for spin.
+   ./check runs it.
 
    One limiter whose policy counts seats, N callers who each enter once and leave if they were let in, and two threads
-   that run the executor, so that two messages can be under way at once. All interleavings are searched. Switches add to that:
-     CANCEL       caller 1's cancellation slot is fired while it waits: before or after its enter was seen by a step
-     CLOSE        the limiter is closed
-     TIMER        callers 1 and 2 have deadlines, 0 and 1; caller 0 has none, and may keep its seat until all others are done
-     CONFIGURE    two seats, caller 1 wants both at once; the seats are lowered to one and raised again
-     SHUTDOWN     the context goes: its threads have left run(), what it holds is destroyed and not run; callers go on
-     POST_THROWS  up to two posts throw
-     BATCH        a section removes one waiter, then signals again: the bound on how long L is held
-     RERUN_HERE   whoever was stepping runs a section that was wanted meanwhile itself, instead of posting a message for it
-     ALONE        with POST_THROWS: no later gate call pays what is owed. Then who has a deadline must still not oversleep it,
-                  for the timer pays; true only with RERUN_HERE, as a newcomer's step can be lost before the timer knows it
-     FINE         the search goes into critical sections too: see HOLD
+   that run the executor, so that two messages can be under way at once. Whether the handler of one who waits lives on
+   the limiter's executor or elsewhere is left open. All interleavings are searched. Switches add to that:
+     CANCEL        caller 1's cancellation slot is fired: before its enter, while it waits, or too late
+     CANCEL_ALL    all who wait are cancelled
+     CLOSE         the limiter is closed
+     ABANDON       the limiter object goes
+     EVICT         one may wait, and whoever waits makes place for a newcomer
+     DRAIN         somebody waits for the limiter to be idle
+     TIMER         callers 1 and 2 have deadlines, 0 and 1; caller 0 has none, and may keep its seat until all others are done
+     RATE          instead of seats: one grant at an instant, and the next one an instant later; who leaves may undo its own
+     CONFIGURE     two seats, caller 1 wants both at once; the seats are lowered to one and raised again
+     SHUTDOWN      the context goes: its threads have left run(), what it holds is destroyed and not run; callers go on
+     POST_THROWS   up to two posts throw: of a step, or of a handler
+     HOST_THROWS   the work guard or the timer throws, once
+     RUN_THROWS    a handler throws out of the step that calls it
+     BATCH         one at a time is removed, handed a seat, completed: the bounds on how long L is held
+     ALONE         with POST_THROWS: no later gate call pays the debt. Then who has a deadline must still not oversleep it
+     FINE          the search goes into critical sections too: see HOLD
 
-   Asserted: seats in use never exceed their number at a grant; grants in the order of tickets; each caller completed once, and
-   with no seat if its cancellation came while it waited, or a section finds its deadline past; timer and work guard touched by
-   one at a time, there while they are needed and gone when idle; what `coherent` says; nothing posted to a context that is
-   gone. And when nothing more can happen nobody waits, every seat is back and no step is missing (`check`, at the end).
+   Asserted: seats in use never exceed their number at a grant; grants in the order of refusals, and none at the gate while
+   somebody waits; each caller completed once, and with no seat if its cancellation came first, or its deadline is past; timer
+   and work guard touched by one at a time, there while they are needed and gone when idle; what `coherent` says; nothing
+   posted to a context that is gone. And when nothing more can happen nobody waits, every seat is back and no step is
+   missing (`check`, at the end).
 
-   It has not: policies with a clock of their own, the bound and the order of the queue, draining, a timer whose async_wait
-   throws, what the executor does with a handler once it has it. Two steps may overlap in completing whom they removed: of
-   that order nothing is said.
+   It has not: other orders of the queue than fifo, watchful policies, what an executor does with a handler once it has it.
+   Two steps, or a step and one who leaves, may overlap in completing whom they removed: of that order nothing is said.
 
    Here                      in C++
    HOLD .. DROP              the lock L of the core, and what must be true whenever it is free
-   free, seats, inuse        the policy's room, which is negative while it drains; its capacity; live
-   waiting, inbox, queue     those who wait, as the gate counts them; not yet seen by a step; seen
-   woken, posted             a step is posted and has not begun; how many such messages the executor has
-   stepping, rerun           a step is in its housekeeping, with L released; somebody wanted a section meanwhile
-   armed, guarded            what the core believes of timer and work guard: written under L, while nobody is stepping
-   pending, expiry, fired    the steady_timer itself, and its callbacks that the executor has; cancelled ones do nothing
-   owed                      a post threw, and nobody is left to throw it at
-   verdict, done             how a wait ended, decided under L; its handler was posted, or destroyed, with L released
+   free, seats, inuse, next  the policy: its room, which is negative while it drains; its capacity; live; RATE's next instant
+   at                        operation::at; BEFORE and AFTER are both nowhere there, told apart by whether it is linked
+   woken, posted             a step message is on its way; how many the executor has
+   busy, again               a step is seeing to the host, with L released; another one is needed after it
+   armed, held               what the core goes by: as it will be once the one who is busy is through
+   pending, expiry, work     the steady_timer and the work guard themselves
+   fired, stale              the timer's callbacks that the executor has: of this epoch_, and of earlier ones
+   debt                      a post threw, and nobody is left to throw it at
+   done                      the handler was called, posted, or destroyed, with L released
 
-   MUTANT_A .. MUTANT_E are five plausible shortcuts on gate and waiting room that are not sound, MUTANT_F .. MUTANT_J five on
-   the mailbox, the timer, posts that throw and shutdown. Each says what it does where it departs; `check` wants all caught. */
+   Mutants are plausible shortcuts that are not sound. Each says what it does where it departs; `check` wants all caught. */
 
 #ifndef N
 #define N 3
 #endif
 #define NEVER 255
+#define NOBODY 255
 #ifdef BATCH
 #define BOUND 1
 #else
@@ -60,45 +68,101 @@
 #define HORIZON (N - 1)
 #else
 #define DEADLINE(i) NEVER
+#define HORIZON 1
 #endif
 
-mtype = { GRANTED, CLOSED, CANCELLED, EXCEEDS, TIMED_OUT, THROWN, DESTROYED };
+#ifdef RATE
+#define FITS(i) (next <= now)
+#define READY (next)                    /* known, and that of any who is first */
+#define UNREACHABLE(i) ((next > now -> next : now) + waiting > DEADLINE(i))
+#else
+#define FITS(i) (COST(i) <= free)
+#define READY NEVER
+#define UNREACHABLE(i) false
+#endif
+
+#ifdef EVICT
+#define FULL (waiting > 0)
+#else
+#define FULL false
+#endif
+
+#define BEFORE 0
+#define REFUSED 1                       /* on the way into line: in two mutants only */
+#define WAITING 2
+#define AFTER 3
 
 /* guarded by L */
 short free = SEATS, seats = SEATS, inuse;
-byte waiting;
-chan inbox = [N] of { byte };
+byte next;
+byte waiting, under_way;
 chan queue = [N] of { byte };
-bool woken, stepping, rerun, closed, dead, owed, guarded;
+chan leaving = [N + 1] of { byte };
+bool woken, busy, again, closed, abandoned, dead, debt, held, reprice, draining;
 byte armed = NEVER;
-bool waits[N], mark[N];                 /* has a place in line; the slot's handler was here */
-byte ticket, served, ticket_of[N];      /* no barging, no overtaking: served only grows */
-bool cancelled[N];                      /* its cancellation came while it waited, whatever became of the mark */
-mtype verdict[N];
+byte at[N];
+bool elsewhere[N + 1];                  /* not operation::runs_in_step(); N is the one who drains */
+byte number = 1, number_of[N + 1], served;      /* no overtaking: served only grows */
+byte cancel_before;
+bool marked, cancelled;                 /* of caller 1: operation::cancelled; its cancellation came before it was out */
+bool granted[N];
 
 /* of the executor, the timer and the world */
-byte posted, fired, running;
-bool pending, work, touching, stopped, swept;
+byte posted, fired, stale, running;
+bool pending, outdated;                 /* the timer is armed; ... and of an earlier epoch_ */
+bool work, attached = 1, touching, letting_go, stopped, swept;
 byte expiry, now;
-bool done[N];
+bool done[N + 1];
 byte finished;
+#ifdef SHUTDOWN
+byte handing_over;
+#endif
 #ifdef POST_THROWS
 byte throws = 2;
 #endif
+#ifdef HOST_THROWS
+bool faulty = 1;
+#endif
 
-/* In mutants A and D the gate is shut by a flag; in the protocol it is shut iff somebody waits. */
-#if defined(MUTANT_A) || defined(MUTANT_D)
-bool shut;
+/* The gate is shut iff somebody waits. */
+#if defined(post_after_unlock_open_on_empty_queue) || defined(count_in_flight)
+#define TWO_SECTIONS                    /* for refusal and place in line */
+#endif
+#if defined(post_after_unlock_open_on_empty_queue) || defined(reopen_gate_late)
+bool shut;                              /* until a step finds the queue empty */
 #define SHUT shut
+#elif defined(count_in_flight)
+#define SHUT (waiting + under_way > 0)
 #else
 #define SHUT (waiting > 0)
 #endif
 
+/* Nothing is on its way. Then all must be seen to. */
+#ifdef no_busy    /* nobody knows */
+#define QUIET false
+#else
+#define QUIET (posted + fired + stale == 0 && !busy && !dead && !debt)
+#endif
+#define HEAD_FITS (queue?[1] && FITS(1) || len(queue) > 0 && !queue?[1] && FITS(0))
+#define AWAKE_BY(t) (pending && expiry <= (t))
+#define IN_TIME(i) ((i) >= N || at[i] != WAITING || DEADLINE(i) == NEVER || AWAKE_BY(DEADLINE(i) + 1))
 inline coherent() {
 	assert(free + inuse == seats);
-#if !defined(MUTANT_A) && !defined(MUTANT_B)    /* theirs are on the way between the two */
-	assert(waiting == len(inbox) + len(queue));
+	assert(waiting == len(queue));
+	if
+	:: QUIET ->
+		assert(len(leaving) == 0);
+		assert(!draining || inuse + waiting > 0);
+		assert(work == (waiting > 0 || draining));      /* else run() returns while somebody waits, or never */
+		assert(waiting > 0 || !pending);
+		assert(IN_TIME(1) && IN_TIME(2) && IN_TIME(3));
+#ifdef RATE
+		assert(waiting == 0 || AWAKE_BY(next))
+#else
+		assert(!HEAD_FITS)
 #endif
+	:: else
+	fi
 }
 
 /* A critical section; HOLD_ONCE waits for g and does s as it gets L. All that is written under L is read under L, save for
@@ -114,10 +178,19 @@ bool lock;
 #endif
 #define HOLD HOLD_ONCE(true, skip)
 
-/* Under L. Leaves woken clear only if it is dead or the post throws. */
+/* What posts may throw. */
+#ifdef POST_THROWS
+#define OR_THROW(s) :: throws > 0 -> throws--; s
+#else
+#define OR_THROW(s)
+#endif
+
+/* All below, up to the processes: under L. */
+
+/* Leaves woken clear only if it is dead or the post throws. */
 inline signal() {
 	if
-#ifdef MUTANT_J    /* does not ask whether the context is there */
+#ifdef post_when_dead    /* does not ask whether the context is there */
 	:: woken
 #else
 	:: woken || dead
@@ -125,135 +198,71 @@ inline signal() {
 	:: else ->
 		if
 		:: assert(!swept); woken = 1; posted++
-#ifdef POST_THROWS
-		:: throws > 0 -> throws--
-#endif
+		OR_THROW(skip)
 		fi
 	fi
 }
 
-/* Under L, for those who cannot throw: leave, configure, close, a slot's handler, a step. */
 inline wake() {
 	signal();
-#ifndef MUTANT_I    /* forgets */
-	owed = !woken && !dead
+#ifndef forget_debt
+	debt = !woken && !dead
 #endif
+}
+
+inline pay_debt() {
+	if :: debt -> wake() :: else fi
+}
+
+inline take(i) {
+	assert(!closed && !dead && !((i) == 1 && cancelled));
+	free = free - COST(i);
+	inuse = inuse + COST(i);
+#ifdef RATE
+	next = now + 1;
+#else
+	assert(inuse <= seats);                         /* while it drains nothing is granted */
+#endif
+	granted[i] = 1
+}
+
+/* Who is no longer in the queue is out of the line. */
+inline take_out(i) {
+	assert(at[i] == WAITING);
+	at[i] = AFTER;
+	number_of[i] = 0;
+	waiting--
+}
+
+inline remove(i) {
+	take_out(i);
+	leaving!i
 }
 
 inline grant(i) {
-	assert(!closed && !dead && !cancelled[i]);
-	free = free - COST(i);
-	inuse = inuse + COST(i);
-	assert(inuse <= seats)                          /* while it drains nothing is granted */
+	assert(number_of[i] > served);
+	assert(number_of[i] >= cancel_before);
+	served = number_of[i];
+	take(i);
+	take_out(i)
 }
 
-inline leave(i) {
-	HOLD;
-	free = free + COST(i);
-	inuse = inuse - COST(i);
-	if :: SHUT -> wake() :: else fi;
-	DROP
-}
+/* Serves those whose turn it is, and keeps them by `keep`. */
+#define SERVE(keep) \
+	do \
+	:: left > 0 && len(queue) > 0 -> \
+		queue?<x>; \
+		if \
+		:: DEADLINE(x) < now -> queue?x; remove(x); left-- \
+		:: DEADLINE(x) >= now && FITS(x) -> queue?x; grant(x); keep; left-- \
+		:: else -> break \
+		fi \
+	:: else -> break \
+	od
 
-proctype caller(byte i) {
-	HOLD;
-	if
-	:: dead -> verdict[i] = DESTROYED; done[i] = 1  /* there is no executor to complete it on */
-	:: !dead && closed -> verdict[i] = CLOSED; done[i] = 1
-	:: !dead && !closed && COST(i) > seats -> verdict[i] = EXCEEDS; done[i] = 1
-	:: !dead && !closed && COST(i) <= seats && !SHUT && COST(i) <= free ->
-		grant(i); verdict[i] = GRANTED; done[i] = 1
-	:: else ->
-		ticket++;
-		ticket_of[i] = ticket;
-		waits[i] = 1;
-		waiting++;
-#if defined(MUTANT_A) || defined(MUTANT_D)
-		shut = 1;
-#endif
-#if !defined(MUTANT_A) && !defined(MUTANT_B)
-		inbox!i;
-		signal();
-		if
-		:: woken -> owed = 0
-		:: else -> inbox??eval(i); waits[i] = 0; waiting--; verdict[i] = THROWN; done[i] = 1
-		fi
-#endif
-	fi;
-	DROP;
-#if defined(MUTANT_A) || defined(MUTANT_B)          /* every waiter is a message of its own, posted after unlocking */
-	if
-	:: atomic { waits[i] -> inbox!i; posted++ }     /* mutant B counts it from the refusal on: that is `waiting` */
-	:: else
-	fi;
-#endif
-	done[i];
-	if
-	:: verdict[i] == GRANTED ->
-#ifdef TIMER
-		if                                      /* then nothing but the timer can help those who wait */
-		:: i == 0 -> finished == N - 1
-		:: true
-		fi;
-#endif
-		leave(i)
-	:: else
-	fi;
-	atomic { assert(done[i]); finished++ }
-}
-
-/* Of a waiter taken from the queue by a section; its handler is completed later, with L released. */
-inline removed(i, why) {
-	assert(verdict[i] == 0 && waits[i]);
-	verdict[i] = why;
-	waits[i] = 0;
-	waiting--;
-	left--;
-	out!i
-}
-
-/* The section of a step: under L, by the one who is not kept out by `stepping`. Sets `touch` if there is housekeeping. */
-inline section() {
-	owed = 0;
-	left = BOUND;
-	do
-	:: inbox?x -> queue!x
-	:: empty(inbox) -> break
-	od;
-	t = now;
-	k = len(queue);
-	do
-	:: k > 0 ->
-		k--;
-		queue?x;
-		if                                      /* where two apply, either will do */
-		:: left > 0 && closed -> removed(x, CLOSED)
-		:: left > 0 && mark[x] -> removed(x, CANCELLED)
-		:: left > 0 && COST(x) > seats -> removed(x, EXCEEDS)
-		:: left > 0 && DEADLINE(x) < t -> removed(x, TIMED_OUT)
-		:: else -> queue!x
-		fi
-	:: else -> break
-	od;
-	do
-	:: left > 0 && len(queue) > 0 ->                /* if none is left, some in the queue may be marked or expired */
-		queue?<x>;
-		if
-		:: COST(x) <= free ->
-			queue?x;
-			assert(ticket_of[x] > served && DEADLINE(x) >= t);
-			served = ticket_of[x];
-			grant(x);
-			removed(x, GRANTED)
-		:: else -> break
-		fi
-	:: else -> break
-	od;
-	if :: left == 0 -> wake() :: else fi;
-
-	/* When to wake up next: one past the first deadline, since an instant equal to it still meets it. So it lies ahead of
-	   t, and cannot be what a timer was armed for that has fired: `armed` need not be told that it did. */
-	want = NEVER;
+/* When there will be something to do: at the first deadline to be missed, since an instant equal to it still meets it. */
+inline next_event() {
+	want = (len(queue) > 0 -> READY : NEVER);
 	k = len(queue);
 	do
 	:: k > 0 ->
@@ -265,129 +274,500 @@ inline section() {
 		:: else
 		fi
 	:: else -> break
-	od;
-	assert(want > t || left == 0);
-	rearm = want != armed;
-	touch = rearm || guarded != (len(queue) > 0);
-	armed = want;
-	guarded = len(queue) > 0;
-#ifndef MUTANT_G    /* knows of no housekeeping, so two may be at the timer */
-	stepping = touch;
-#endif
-#ifdef MUTANT_A
-	if :: len(queue) == 0 -> shut = 0 :: else fi;
-#endif
-#ifdef MUTANT_D
-	reopen = len(queue) == 0;
-#endif
-	x = 0; t = 0; want = 0; left = 0
+	od
 }
 
-/* Outside L; `armed` and `guarded` are safe to read, for none but who is stepping writes them. */
-inline housekeeping() {
-	atomic { assert(!touching); touching = 1 };
+/* Of one who leaves; whom it serves it keeps in a set, but for those whose handlers a step calls. */
+inline hand_over() {
 	if
-	:: rearm ->
-		pending = 0;                            /* expires_at cancels */
-		atomic { rearm = 0; if :: armed != NEVER -> expiry = armed; pending = 1 :: else fi }
+#if defined(serve_after_close)    /* leaves out one of three */
+	:: cancel_before || reprice || len(queue) == 0 -> wake()
+#elif defined(serve_past_cancel)  /* the same */
+	:: closed || reprice || len(queue) == 0 -> wake()
+#else
+	:: closed || cancel_before || reprice || len(queue) == 0 -> wake()
+#endif
+	:: else ->
+		queue?<x>;
+		if
+		:: !elsewhere[x] -> wake()
+		:: else ->
+			left = BOUND;
+			SERVE(if :: elsewhere[x] -> out = out | (1 << x) :: else -> leaving!x fi);
+			next_event();
+			if :: left == 0 || want < armed -> wake() :: else fi
+		fi
+	fi;
+	x = 0; left = 0; want = 0
+}
+
+/* Whether there is something to do that the step may not know of. */
+#ifdef hand_over_keeps_leaving    /* leaves out one of four, as do the next two */
+#define NEEDS_STEP (inuse == 0 && draining || waiting == 0 && (draining -> armed != NEVER : held))
+#elif defined(hand_over_keeps_guard)
+#define NEEDS_STEP (len(leaving) > 0 || inuse == 0 && draining || waiting == 0 && draining && armed != NEVER)
+#elif defined(hand_over_keeps_timer)
+#define NEEDS_STEP (len(leaving) > 0 || inuse == 0 && draining || waiting == 0 && !draining && held)
+#else
+#define NEEDS_STEP (len(leaving) > 0 || inuse == 0 && draining || waiting == 0 && (draining -> armed != NEVER : held))
+#endif
+
+/* Of one who was refused, and has no choice but to wait. */
+#if defined(unsaid_eviction)      /* leaves out one of four, as do the next three */
+#define UNKNOWN_TO_STEP(i) (!held || DEADLINE(i) < armed || waiting == 0 && READY < armed)
+#elif defined(unsaid_wait)
+#define UNKNOWN_TO_STEP(i) (FULL || DEADLINE(i) < armed || waiting == 0 && READY < armed)
+#elif defined(unsaid_deadline)
+#define UNKNOWN_TO_STEP(i) (FULL || !held || waiting == 0 && READY < armed)
+#elif defined(unsaid_turn)
+#define UNKNOWN_TO_STEP(i) (FULL || !held || DEADLINE(i) < armed)
+#elif defined(TWO_SECTIONS)
+#define UNKNOWN_TO_STEP(i) true
+#else
+#define UNKNOWN_TO_STEP(i) (FULL || !held || DEADLINE(i) < armed || waiting == 0 && READY < armed)
+#endif
+inline get_in_line(i) {
+	needed = UNKNOWN_TO_STEP(i);
+	if :: needed -> signal() :: else fi;
+	if
+	:: needed && !woken -> done[i] = 1              /* it threw */
+	:: else ->
+		if :: FULL -> queue?x; remove(x); x = 0 :: else fi;
+		if :: elsewhere[i] = 1 :: skip fi;
+		at[i] = WAITING;
+		waiting++;
+		queue!i
+	fi;
+	needed = 0
+}
+
+inline draw_number(i) {
+	number_of[i] = number;
+	number++
+}
+
+inline destroy(i) {                     /* outside L; a permit it has goes home */
+	assert(!done[i]);
+	done[i] = 1;
+	elsewhere[i] = 0
+}
+
+proctype caller(byte i) {
+	byte x, k, left, want, out;
+	bool needed, threw;
+
+	HOLD;
+	pay_debt();
+	if
+	:: closed || i == 1 && marked || COST(i) > seats -> done[i] = 1
+	:: else ->
+		if
+		:: !SHUT && FITS(i) ->
+			assert(waiting + under_way == 0);
+			take(i);
+			done[i] = 1
+		:: !(!SHUT && FITS(i)) && UNREACHABLE(i) -> done[i] = 1
+		:: else ->
+			draw_number(i);
+#ifdef TWO_SECTIONS
+			under_way++;
+			at[i] = REFUSED
+#else
+			get_in_line(i)
+#endif
+#if defined(post_after_unlock_open_on_empty_queue) || defined(reopen_gate_late)
+			; shut = 1
+#endif
+		fi
+	fi;
+	if :: done[i] -> at[i] = AFTER :: else fi;
+	DROP;
+#ifdef TWO_SECTIONS
+	if
+	:: at[i] == REFUSED ->
+		HOLD;
+		under_way--;
+		get_in_line(i);
+		DROP
 	:: else
 	fi;
-	atomic { work = guarded; touching = 0 };
-	HOLD;
-	touch = 0;
-	stepping = 0;
-	if
-#ifdef RERUN_HERE
-	:: rerun -> rerun = 0; section()
-#else
-	:: rerun -> rerun = 0; wake()
 #endif
+
+#ifdef TIMER
+	if                                              /* else nothing but the timer can help those who wait */
+	:: i == 0 -> done[i] && (!granted[i] || finished == N - 1)
+	:: true
+	fi;
+#endif
+	if
+	:: atomic { done[i] && !granted[i] -> finished++ }
+	:: HOLD_ONCE(done[i] && granted[i], finished++);
+		free = free + COST(i);
+		inuse = inuse - COST(i);
+		granted[i] = 0;
+		if
+#ifdef RATE
+		:: true                                 /* leave: it has been used */
+		:: next > 0 -> next--;                  /* refund */
+#else
+		:: true ->
+#endif
+			if :: SHUT -> hand_over() :: else fi
+		fi;
+		if :: debt || NEEDS_STEP -> wake() :: else fi;
+#ifdef SHUTDOWN
+		needed = out != 0;
+		handing_over = handing_over + needed;
+#endif
+		DROP;
+		do
+		:: out != 0 ->
+			atomic {
+				do              /* any of them */
+				:: out & (1 << x) -> break
+				:: out >> (x + 1) -> x++
+				od;
+				if
+				:: assert(!done[x] && elsewhere[x]);
+					assert(!swept);         /* its executor may be of our context */
+					out = out & ~(1 << x);
+					done[x] = 1;
+					elsewhere[x] = 0
+				OR_THROW(threw = 1)
+				fi
+			};
+			if
+			:: threw ->
+				HOLD;
+				if
+#ifndef late_post_left_by_leaver    /* to a step */
+				:: dead         /* then there will be none */
+#endif
+				:: else ->
+					threw = 0;
+					x = 0;
+					do
+					:: x < N ->
+						if :: out & (1 << x) -> leaving!x :: else fi;
+						x++
+					:: else -> break
+					od;
+					out = 0;
+					wake()
+				fi;
+				DROP;
+				if
+				:: threw -> atomic { destroy(x); out = out & ~(1 << x); threw = 0 }
+				:: else
+				fi
+			:: else
+			fi;
+			x = 0
+		:: else -> break
+		od;
+#ifdef SHUTDOWN
+		if :: atomic { needed -> handing_over--; needed = 0 } :: else fi
+#endif
+	fi
+}
+
+#define NOBODY_IS_HERE (waiting == 0 && !draining && len(leaving) == 0)
+
+/* Outside L, once it is dead: nobody else can be at the host. */
+inline let_go() {
+	assert(!touching && !busy);
+	pending = 0;
+	outdated = 0;
+	work = 0;
+	attached = 0
+}
+
+#if defined(SHUTDOWN) && !defined(die_while_posting)
+#define LET_GO atomic { handing_over == 0 -> let_go() }         /* or the context would not wait for those who post */
+#else
+#define LET_GO atomic { let_go() }
+#endif
+
+inline do_work() {
+	left = BOUND;
+	k = len(queue);
+	do
+	:: k > 0 ->
+		k--;
+		queue?x;
+		if                                      /* where several apply, any will do */
+		:: left > 0 && (closed || number_of[x] < cancel_before || COST(x) > seats || DEADLINE(x) < now) -> remove(x); left--
+		:: else -> queue!x
+		fi
+	:: else -> break
+	od;
+	if
+	:: left > 0 ->
+		if :: draining && number_of[N] < cancel_before -> draining = 0; leaving!N :: else fi;
+		cancel_before = 0;
+		reprice = 0
 	:: else
+	fi;
+	SERVE(leaving!x);
+	if :: draining && inuse == 0 && waiting == 0 -> draining = 0; leaving!N :: else fi;
+	unfinished = left == 0;
+	if :: unfinished -> wake() :: else fi
+}
+
+/* Sets rehold and rearm, if there is something to see to. */
+inline see_to_host() {
+	next_event();
+	hold = waiting > 0 || draining;
+	rehold = hold != held;
+	rearm = want < armed || want == NEVER && armed != NEVER;
+	arm = want;
+	busy = rehold || rearm;
+#ifndef believe_the_guard_late    /* others who come meanwhile go by what was */
+	held = hold;
+#endif
+#ifndef believe_the_timer_late    /* the same */
+	if :: rearm -> armed = want :: else fi;
+#endif
+	if :: rearm -> outdated = pending; stale = stale + fired; fired = 0 :: else fi
+#ifdef no_busy    /* so two may be at the timer */
+	; busy = 0
+#endif
+}
+
+inline pop() {
+	if
+	:: leaving?x ->
+		last = len(leaving) == 0;
+#ifndef no_further_step    /* leaves the others to the handler of this one */
+		if :: !last || abandoned -> wake() :: else fi
+#endif
+	:: empty(leaving) -> x = NOBODY
+	fi
+}
+
+/* What a step does under L, by one who is not kept out by `busy`, until it lets go of L. */
+inline section() {
+	do
+	:: do_work();
+		see_to_host();
+		if
+		:: !rehold && !rearm && unfinished && debt
+		:: else -> break
+		fi
+	od;
+#ifdef post_after_unlock_open_on_empty_queue
+	if :: len(queue) == 0 -> shut = 0 :: else fi;
+#endif
+#ifdef reopen_gate_late
+	reopen = len(queue) == 0;
+#endif
+	x = NOBODY; want = 0; left = 0;
+	if
+	:: rehold || rearm
+	:: else -> hold = 0; arm = 0; finish()
+	fi
+}
+
+inline finish() {
+	unfinished = 0;
+	if
+	:: abandoned && !dead && NOBODY_IS_HERE -> dead = 1; gone = 1
+	:: else -> pop()
+	fi
+}
+
+#ifdef HOST_THROWS
+#define OR_FAIL(g, s) :: (g) && faulty -> faulty = 0; s
+#else
+#define OR_FAIL(g, s)
+#endif
+
+/* Outside L. */
+inline housekeeping() {
+	atomic { assert(!touching); touching = 1 };
+	atomic {
+		if
+		:: rehold ->
+			if
+			:: work = hold
+			OR_FAIL(hold, failed = 1)
+			fi
+		:: else
+		fi;
+		if
+		:: rearm ->
+			pending = 0; outdated = 0;      /* expires_at cancels */
+			if
+			:: arm != NEVER -> expiry = arm; pending = 1
+			:: arm == NEVER
+			OR_FAIL(arm != NEVER, not_armed = 1)
+			fi
+		:: else
+		fi;
+		touching = 0
+	};
+	HOLD;
+	busy = 0;
+#ifdef believe_the_guard_late
+	held = hold;
+#endif
+#ifdef believe_the_timer_late
+	if :: rearm -> armed = arm :: else fi;
+#endif
+	if
+	:: failed || not_armed ->
+		if :: failed -> held = !hold :: else fi;
+		if :: not_armed -> armed = NEVER :: else fi;
+		failed = 0; not_armed = 0;
+		wake()
+	:: else
+	fi;
+	rehold = 0; rearm = 0; hold = 0; arm = 0;
+	if
+#ifdef rerun_by_message    /* which may throw */
+	:: again -> again = 0; wake(); finish()
+	:: !again && unfinished && debt -> section()
+#else
+	:: again || unfinished && debt -> again = 0; section()
+#endif
+	:: else -> finish()
 	fi;
 	DROP
 }
 
+/* Who runs is of interest to the end of the context only. */
+#ifdef SHUTDOWN
+#define START running++
+#define STOP running--
+#else
+#define START skip
+#define STOP skip
+#endif
+
 /* A thread that runs the executor. */
 active [2] proctype actor() {
-	chan out = [N] of { byte };
-	byte x, k, t, left, want;
-	bool touch, rearm;
-#ifdef MUTANT_D
+	byte x = NOBODY, k, left, want, arm;
+	bool hold, rehold, rearm, unfinished, last, gone, failed, not_armed;
+#ifdef reopen_gate_late
 	bool reopen;
 #endif
-end:	HOLD_ONCE((posted > 0 || fired > 0) && !stopped, running++);
+end:	HOLD_ONCE((posted + fired + stale > 0) && !stopped, START);
 	if
 	:: posted > 0 ->
 		posted--;
-#ifndef MUTANT_C    /* not yet */
+#ifndef clear_wake_late    /* not yet */
 		woken = 0
 #endif
-	:: fired > 0 ->
-		fired--;
-#ifdef MUTANT_H    /* takes it that the timer is now idle, but a callback may be stale and the timer armed anew */
-		if :: !stepping -> armed = NEVER :: else fi
+	:: fired > 0 -> fired--; armed = NEVER
+	:: stale > 0 -> stale--;
+#ifdef stale_epoch    /* takes it that the timer is now idle, but it may be armed anew */
+		armed = NEVER
 #endif
 	fi;
 	if
-#ifdef MUTANT_F    /* trusts the one who is stepping to have seen everything */
-	:: stepping
+	:: dead
+#ifdef no_rerun    /* trusts the one who is busy to have seen everything */
+	:: !dead && busy
 #else
-	:: stepping -> rerun = 1
+	:: !dead && busy -> again = 1
 #endif
-	:: else -> section()
+	:: else -> debt = 0; section()
 	fi;
 	DROP;
-#ifdef MUTANT_C
+#ifdef clear_wake_late
 	HOLD; woken = 0; DROP;
 #endif
-#ifdef MUTANT_D
+#ifdef reopen_gate_late
 	HOLD; if :: reopen -> shut = 0; reopen = 0 :: else fi; DROP;
 #endif
-	do :: touch -> housekeeping() :: else -> break od;
-	do
-	:: atomic { out?x -> assert(!done[x]); done[x] = 1; x = 0 }
-	:: empty(out) -> break
-	od;
-	atomic {
-		running--;
-#if !defined(MUTANT_A) && !defined(MUTANT_B) && !defined(FINE)
-		if
-		:: posted + fired + running > 0 || dead || owed
-		:: else ->
-			assert(work == (waiting > 0));          /* else run() returns while somebody waits, or never */
-			assert(waiting > 0 || !pending)
-		fi
+	do :: rehold || rearm -> housekeeping() :: else -> break od;
+#ifdef ABANDON
+	if :: gone -> LET_GO; gone = 0 :: else fi;
 #endif
-	};
+	do
+	:: x != NOBODY ->
+		atomic {
+			assert(!done[x]);
+			if
+			:: !elsewhere[x] -> done[x] = 1;
+				if
+				:: last -> x = NOBODY   /* no need for L any more */
+				:: !last
+#ifdef RUN_THROWS
+				:: !last -> x = NOBODY
+#endif
+				fi
+			:: else ->
+				if
+				:: done[x] = 1; elsewhere[x] = 0
+				OR_THROW(failed = 1)
+				fi
+			fi;
+			last = 0
+		};
+		if
+		:: x == NOBODY -> break
+		:: x != NOBODY && failed ->
+			HOLD;
+			if
+#ifndef late_post_left_by_step    /* to a further one */
+			:: dead                 /* then there will be none */
+#endif
+			:: else -> failed = 0; leaving!x; wake()
+			fi;
+			DROP;
+			if
+			:: failed -> atomic { destroy(x); failed = 0 }
+			:: else
+			fi;
+			x = NOBODY
+#ifdef BATCH
+		:: x != NOBODY && !failed -> x = NOBODY
+#else
+		:: x != NOBODY && !failed -> HOLD; pop(); DROP
+#endif
+		fi
+	:: else -> break
+	od;
+	STOP;
 	goto end
 }
 
-#ifdef TIMER
+#if defined(TIMER) || defined(RATE)
 /* Time goes on whatever the others do, and an armed timer fires at its instant or later. */
 active proctype clock() {
 end:	do
-	:: now < HORIZON -> now++
-	:: atomic { pending && now >= expiry && !stopped -> pending = 0; fired++ }
+	:: now < HORIZON || pending && now < expiry -> now++
+	:: atomic {
+		pending && now >= expiry && !stopped -> pending = 0;
+		if :: outdated -> outdated = 0; stale++ :: else -> fired++ fi
+	}
 	od
 }
 #endif
 
 #ifdef CANCEL
-/* The slot's handler. It finds a ticket, not a place in the queue, and so cannot come before its enter. */
-proctype canceller(byte i) {
-end:	waits[i];
+/* The slot's handler. */
+active proctype canceller() {
 	HOLD;
 	if
-	:: waits[i] ->
-		cancelled[i] = 1;
-#ifdef MUTANT_E    /* searches only the queue */
-		if :: queue??[eval(i)] -> mark[i] = 1; wake() :: else fi
+	:: at[1] == WAITING -> cancelled = 1; queue??eval(1); remove(1); wake()
+#ifdef cancel_searches_queue_only
+	:: at[1] < WAITING -> cancelled = 1
 #else
-		mark[i] = 1;
-		wake()
+	:: at[1] < WAITING -> cancelled = 1; marked = 1
 #endif
-	:: else
+	:: at[1] == AFTER
 	fi;
+	DROP
+}
+#endif
+
+#ifdef CANCEL_ALL
+active proctype canceller_of_all() {
+	HOLD;
+	cancel_before = number;
+	wake();
 	DROP
 }
 #endif
@@ -401,12 +781,57 @@ active proctype closer() {
 }
 #endif
 
+#ifdef ABANDON
+/* Not while its context is being destroyed. */
+active proctype owner() {
+	bool gone;
+	HOLD_ONCE(!stopped || swept, letting_go = 1);
+	closed = 1;
+	abandoned = 1;
+	if
+	:: dead
+	:: else ->
+		cancel_before = number;
+		if
+		:: !busy && NOBODY_IS_HERE -> dead = 1; gone = 1
+		:: else -> wake()
+		fi
+	fi;
+	DROP;
+	if :: gone -> LET_GO :: else fi;
+	letting_go = 0
+}
+#endif
+
+#ifdef DRAIN
+active proctype drainer() {
+	HOLD;
+	pay_debt();
+	if
+	:: dead || inuse == 0 && waiting == 0 -> done[N] = 1
+	:: else ->
+		signal();
+		if
+		:: woken ->
+			draining = 1;
+			draw_number(N);
+			if :: elsewhere[N] = 1 :: skip fi
+		:: else -> done[N] = 1
+		fi
+	fi;
+	DROP;
+	done[N]
+}
+#endif
+
 #ifdef CONFIGURE
 inline configure(n) {
 	HOLD;
 	free = free + n - seats;
 	seats = n;
-	if :: SHUT -> wake() :: else fi;
+	reprice = waiting > 0;
+	pay_debt();
+	wake();
 	DROP
 }
 active proctype configurer() {
@@ -419,7 +844,7 @@ active proctype configurer() {
 /* Any other gate call, such as a try_enter: what is owed is paid by the next one. */
 active proctype passer_by() {
 end:	do
-	:: HOLD_ONCE(owed, skip); wake(); DROP
+	:: HOLD_ONCE(debt, skip); wake(); DROP
 	od
 }
 #endif
@@ -428,29 +853,34 @@ end:	do
 /* A context goes once its threads have left run(), so never while a step is under way; callers may be on other threads. Its
    services go newest first: ours before the scheduler, which then destroys what was posted, some of it perhaps just now. */
 active proctype context() {
-	byte x, k;
-	chan gone = [N] of { byte };
-	atomic { running == 0 -> stopped = 1 };
-	HOLD;
-	dead = 1;
-	do
-	:: queue?x -> gone!x
-	:: inbox?x -> gone!x
-	:: empty(queue) && empty(inbox) -> break
-	od;
-	waiting = 0;
-	owed = 0;
-	k = 0;
-	do
-	:: k < N -> waits[k] = 0; k++
-	:: else -> k = 0; break
-	od;
-	DROP;
-	do
-	:: atomic { gone?x -> assert(!done[x]); verdict[x] = DESTROYED; done[x] = 1 }
-	:: empty(gone) -> break
-	od;
-	atomic { swept = 1; posted = 0; fired = 0; pending = 0; work = 0 }
+	byte x;
+	chan gone = [N + 1] of { byte };
+	atomic { running == 0 && !letting_go -> stopped = 1 };
+	if
+	:: attached ->
+		HOLD;
+		closed = 1;
+		do
+		:: queue?x -> take_out(x); gone!x
+		:: leaving?x -> gone!x
+		:: draining -> draining = 0; gone!N
+		:: empty(queue) && empty(leaving) && !draining -> break
+		od;
+		x = 0;
+		debt = 0;
+		dead = 1;
+		DROP;
+#ifndef leave_context_while_posting    /* it may be to this one */
+		handing_over == 0;
+#endif
+		atomic { let_go() };
+		do
+		:: atomic { gone?x -> destroy(x); x = 0 }
+		:: empty(gone) -> break
+		od
+	:: else
+	fi;
+	atomic { swept = 1; posted = 0; fired = 0; stale = 0 }
 }
 #endif
 
@@ -458,12 +888,15 @@ active proctype context() {
 active proctype check() {
 	timeout;
 #ifdef ALONE
-	assert(!waits[1] && !waits[2] && (!waits[0] || owed))
+	assert(at[1] != WAITING && (N < 3 || at[2] != WAITING) && (at[0] != WAITING || debt))
 #else
-	assert(finished == N && waiting == 0 && len(inbox) + len(queue) == 0);
+	assert(finished == N && waiting == 0 && len(queue) + len(leaving) == 0 && !draining);
 	assert(free == seats && seats == SEATS && inuse == 0);
-	assert(posted == 0 && fired == 0 && running == 0 && !stepping && !rerun && !owed);
+	assert(posted + fired + stale == 0 && running == 0 && !busy && !again && !debt);
 	assert(!pending && !work)                       /* an idle limiter keeps no run() alive */
+#ifdef ABANDON
+	; assert(dead)
+#endif
 #endif
 }
 
@@ -474,9 +907,6 @@ init {
 		:: i < N -> run caller(i); i++
 		:: else -> break
 		od;
-		i = 0;
-#ifdef CANCEL
-		run canceller(1)
-#endif
+		i = 0
 	}
 }
