@@ -86,13 +86,13 @@ void two_contexts(benchmark::State& state, Make make, Work work) {
     }
 }
 
-auto const makes_nothing = [](auto const&) { return nothing(); };
-auto const makes_seats(benchmark::State& state) {
+auto makes_nothing = [](auto const&) { return nothing(); };
+auto makes_seats(benchmark::State& state) {
     return [&state]<class Executor>(Executor const& ex) {
         return weir::basic_seats<Executor>(ex, {.seats = state.range(0)});
     };
 }
-auto const makes_channel(benchmark::State& state) {
+auto makes_channel(benchmark::State& state) {
     return [&state]<class Executor>(Executor const& ex) {
         return channel<Executor>(ex, static_cast<std::size_t>(state.range(0)));
     };

@@ -15,7 +15,7 @@ class guest final : public operation {
 public:
     explicit guest(int n) : name(n) {}
 
-    void post() override {}
+    bool post() override { return true; }
     [[nodiscard]] bool runs_in_step() const noexcept override { return false; }
     void run() override {}
     void destroy() noexcept override {}

@@ -67,7 +67,7 @@ public:
     }
     ~operation() = default;
 
-    void post() override {
+    [[nodiscard]] bool post() override {
         use("a post");
         auto own = std::make_unique<arrival>(*this);
         auto& mine = *own;
@@ -78,6 +78,7 @@ public:
             mine.op = nullptr;
             throw;
         }
+        return true;
     }
 
     [[nodiscard]] bool runs_in_step() const noexcept override {

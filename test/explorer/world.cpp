@@ -210,8 +210,7 @@ private:
             return false;
         }
         try {
-            op->post();
-            return true;
+            return op->post();
         } catch (failure const&) {
             begun = false;
         }

@@ -10,8 +10,11 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -308,6 +311,53 @@ BOOST_FIXTURE_TEST_CASE(keeps_the_context_running_for_erased_handlers, two_conte
     BOOST_TEST(kept);
     settle(ctx, other);
     BOOST_TEST(erased.granted());
+}
+
+// Whoever is posted to a context may need it for longer than the limiter does, which must not be the
+// first to let go of it.
+BOOST_AUTO_TEST_CASE(is_waited_for_by_the_end_of_the_limiter) {
+    auto ctx = std::make_unique<asio::io_context>();
+    std::optional<seats> kitchen(std::in_place, *ctx, seats::options_type{.seats = 1});
+    auto seat = kitchen->try_enter();
+    std::function<void()> distraction;
+    visit guest;
+    kitchen->async_enter(
+        bind_executor(distracted_executor(ctx->get_executor(), distraction), guest.callback()));
+    settle(*ctx);
+    std::atomic<bool> posting = false;
+    distraction = [&] {
+        posting = true;
+        for (int i = 0; i != 10000; ++i)
+            std::this_thread::yield();
+    };
+    std::thread elsewhere([&] { seat.leave(); });
+    while (!posting)
+        std::this_thread::yield();
+    kitchen.reset();
+    ctx.reset();
+    elsewhere.join();
+    BOOST_TEST(!guest.over());
+}
+
+BOOST_AUTO_TEST_CASE(that_fails_after_the_end_of_the_limiter_is_destroyed) {
+    asio::io_context ctx;
+    asio::io_context other;
+    std::optional<seats> kitchen(std::in_place, ctx, seats::options_type{.seats = 1});
+    auto seat = kitchen->try_enter();
+    std::function<void()> distraction;
+    auto const alive = std::make_shared<int>();
+    kitchen->async_enter(
+        bind_executor(distracted_executor(other.get_executor(), distraction),
+                      [alive](error_code, permit const&) { BOOST_ERROR("called"); }));
+    settle(ctx);
+    distraction = [&] {
+        kitchen.reset();
+        throw fault();
+    };
+    kitchen->cancel();
+    settle(ctx, other);
+    BOOST_TEST(!kitchen);
+    BOOST_TEST(alive.use_count() == 1);
 }
 
 BOOST_FIXTURE_TEST_CASE(happens_without_a_trip_if_the_grant_is_immediate, two_contexts) {

@@ -40,31 +40,18 @@ public:
     void operator()() { std::exchange(op_, nullptr)->run(); }
 
     /// While this exists, the operation outlives a function that is destroyed without being called:
-    /// that is what becomes of a function whose post throws. It is also what a strand does, without
-    /// throwing, whose context is ending; then the operation has to go as well. What is destroyed may
-    /// bring on the next post, so it is the outermost of these that destroys them all, one by one.
+    /// that is what becomes of a function whose post throws, and of one, without an exception, that is
+    /// given to a strand whose context is ending.
     class posting {
     public:
         explicit posting(operation& op) noexcept
             : op_(&op), outer_(std::exchange(current(), this)) {}
         posting(posting const&) = delete;
         posting& operator=(posting const&) = delete;
-        ~posting() {
-            while (!outer_ && !doomed_.empty())
-                doomed_.pop_front().destroy();
-            current() = outer_;
-        }
+        ~posting() { current() = outer_; }
 
-        /// `execute` has returned.
-        void done() noexcept {
-            auto* const op = std::exchange(op_, nullptr);
-            if (!dropped_)
-                return;
-            posting* outermost = this;
-            while (outermost->outer_)
-                outermost = outermost->outer_;
-            outermost->doomed_.push_back(*op);
-        }
+        /// Whether the function has been destroyed. The operation may be gone if not.
+        [[nodiscard]] bool dropped() const noexcept { return dropped_; }
 
     private:
         friend arrival;
@@ -76,7 +63,6 @@ public:
         operation* op_;
         posting* outer_;
         bool dropped_ = false;
-        operation_line doomed_;
     };
 
 private:
@@ -183,7 +169,7 @@ public:
         }
     }
 
-    void post() override {
+    [[nodiscard]] bool post() override {
         arrival::posting guard(*this);
         if constexpr (takes_posts) {
             auto const ex = never_blocking(executor_.get());
@@ -206,7 +192,7 @@ public:
                 throw;
             }
         }
-        guard.done();
+        return !guard.dropped();
     }
 
     [[nodiscard]] bool runs_in_step() const noexcept override { return at_home_; }
@@ -229,8 +215,8 @@ public:
         if constexpr (requires {
                           typename immediate::asio_associated_immediate_executor_is_unspecialised;
                       }) {
-            op->post();
-            static_cast<void>(op.release());
+            if (op->post())
+                static_cast<void>(op.release());
         } else {
             auto const immediately = immediate::get(op->handler_, ex);
             boost::asio::dispatch(immediately, op.release()->take_apart());

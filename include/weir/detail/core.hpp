@@ -1,10 +1,11 @@
 #pragma once
 
 #include <weir/amount.hpp>
-#include <weir/detail/deadline_wheel.hpp>
 #include <weir/detail/fifo.hpp>
 #include <weir/detail/mortal.hpp>
 #include <weir/detail/operation.hpp>
+#include <weir/detail/tally.hpp>
+#include <weir/detail/waiting_line.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/policy.hpp>
@@ -20,7 +21,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -90,7 +90,7 @@ public:
     core(core const&) = delete;
     core& operator=(core const&) = delete;
 
-    ~core() { BOOST_ASSERT(live_ == 0 && waiting_ == 0); }
+    ~core() { BOOST_ASSERT(live_ == 0 && line_.empty()); }
 
     // The gate: from any thread.
 
@@ -105,13 +105,13 @@ public:
             return grant_at_once(n, now);
         }
         ec = asked.refused ? *asked.refused : errc::limited;
-        note(ec);
+        tally_.refuse(ec);
         return refused(asked.ready, now);
     }
 
     /// The same, but if waiting could help there is no error: then the permit is empty and `ec` clear.
     [[nodiscard]] permit enter_at_once(amount n, error_code& ec) noexcept {
-        if (waiting_hint_.load(std::memory_order_relaxed))
+        if (line_.hint())
             return {};  // no use asking twice; `enter` decides
         std::lock_guard lock(mutex_);
         pay_debt();
@@ -122,7 +122,7 @@ public:
             return grant_at_once(n, now);
         if (asked.refused) {
             ec = *asked.refused;
-            note(ec);
+            tally_.refuse(ec);
         }
         return {};
     }
@@ -135,7 +135,7 @@ public:
         auto const n = op.count;
         auto now = time_for_policy();
         auto const refuse = [&](error_code ec, time_point ready) {
-            note(ec);
+            tally_.refuse(ec);
             op.error = ec;
             op.granted = refused(ready, now);
             detach(op);
@@ -160,33 +160,28 @@ public:
             return refuse(errc::deadline_unreachable, asked.ready);
         if (length == duration::zero())
             return refuse(errc::timed_out, asked.ready);
-        if (n > std::numeric_limits<amount>::max() - waiting_for_)
+        if (!line_.can_ask(n))
             return refuse(errc::queue_full, unknown);
 
         operation* victim = nullptr;
-        if (waiting_ >= static_cast<std::uint64_t>(queueing_.limit)) {
+        if (line_.size() >= static_cast<std::uint64_t>(queueing_.limit)) {
             if (queueing_.full == when_full::evict_oldest)
-                victim = queue_.oldest();
+                victim = line_.oldest();
             if (!victim)
                 return refuse(errc::queue_full, asked.ready);
         }
 
-        if (deadline != never && !wheel_)
-            wheel_ = std::make_unique<wheel>(now, queueing_.tolerance);
+        if (deadline != never)
+            line_.prepare_deadlines(now, queueing_.tolerance);
         // The actor must know if its timer is armed too late for this one, or if its context would not
         // be kept running: this is the last that may throw.
-        if (victim || !held_ || deadline < armed_ || (waiting_ == 0 && asked.ready < armed_))
+        if (victim || !held_ || deadline < armed_ || (line_.empty() && asked.ready < armed_))
             signal();
         op.deadline = deadline;
         op.since = now;
         op.number = next_number_++;
         op.at = operation::place::queue;
-        queue_.push(op);
-        if (deadline != never)
-            wheel_->insert(op, deadline);
-        ++waiting_;
-        waiting_for_ += n;
-        waiting_hint_.store(true, std::memory_order_relaxed);
+        line_.push(op);
         if (victim)
             remove(*victim, errc::shed, now);
         return true;
@@ -236,7 +231,7 @@ public:
             auto const now = time();
             policy_.configure(wanted, now);
             ++configured_;
-            reprice_ = waiting_ != 0;
+            reprice_ = !line_.empty();
             pay_debt();
             wake();
             return;
@@ -306,12 +301,12 @@ public:
     [[nodiscard]] struct stats stats() const {
         std::lock_guard lock(mutex_);
         auto const now = time();
-        auto result = stats_;
-        result.waiting = waiting_;
-        result.waiting_for = waiting_for_;
+        auto result = tally_.done();
+        result.waiting = line_.size();
+        result.waiting_for = line_.asked();
         result.live = live_;
         result.remaining = policy_.remaining(now);
-        if (auto const* const first = queue_.oldest())
+        if (auto const* const first = line_.oldest())
             result.oldest_wait = now - first->since;
         return result;
     }
@@ -319,14 +314,14 @@ public:
     /// The limiter object has gone: closes, and lets go of the executor as soon as nobody needs it.
     void abandon() noexcept {
         relics gone;
-        std::lock_guard lock(mutex_);
+        std::unique_lock lock(mutex_);
         closed_ = true;
         abandoned_ = true;
         if (dead_)
             return;
         cancel_before_ = next_number_;
         if (!busy_ && nobody_is_here())
-            die(gone);
+            die(gone, lock);
         else
             wake();
     }
@@ -386,19 +381,13 @@ public:
         std::unique_lock lock(mutex_);
         if (!dead_)
             clear_out(gone);
-        // The context has to be there until those who were served have been posted to it.
-        while (handing_over_.load(std::memory_order_acquire) != 0) {
-            lock.unlock();
-            lock.lock();
-        }
+        die(gone, lock);
     }
 
     /// The executor, unless its context has ended.
     [[nodiscard]] Host const* host() const noexcept { return host_ ? &*host_ : nullptr; }
 
 private:
-    using wheel = deadline_wheel<operation>;
-
     // How many may be taken out of the line under one lock: by a step, and by a permit that comes home.
     static constexpr int removals_at_a_time = 256;
     static constexpr int handovers_at_a_time = 16;
@@ -407,7 +396,7 @@ private:
     struct relics {
         std::shared_ptr<core> self;
         std::optional<Host> host;
-        std::unique_ptr<wheel> deadlines;
+        std::unique_ptr<typename waiting_line<Queue>::wheel> deadlines;
         operation_line waiters;
     };
 
@@ -435,18 +424,17 @@ private:
             return {true, {}, now};
         if (n > policy_.capacity())
             return {false, errc::exceeds_capacity, unknown};
-        bool const barred = waiting_ != 0 && queue_.bars(n);
+        bool const barred = line_.bars(n);
         if (barred && reprice_)  // some of those ahead will have to go
             return {false, {}, unknown};
-        auto const ready = policy_.ready_at(n, barred ? waiting_for_ : 0, now);
+        auto const ready = policy_.ready_at(n, barred ? line_.asked() : 0, now);
         return {!barred && ready <= now, {}, ready};
     }
 
     [[nodiscard]] permit grant_at_once(amount n, time_point now) {
         auto const t = n == 0 ? 0 : take(n, now);
         ++live_;
-        ++stats_.granted;
-        ++stats_.granted_at_once;
+        tally_.grant_at_once();
         return permit_home::grant(*this, n, t, duration::zero());
     }
 
@@ -469,10 +457,11 @@ private:
     void come_home(std::uint64_t permits, GiveBack give_back) noexcept {
         std::shared_ptr<core> self;
         operation_line served;
+        operation_line dropped;
         std::unique_lock lock(mutex_);
         bool const room = give_back(time_for_policy());
         live_ -= permits;
-        if (room && waiting_ != 0)
+        if (room && !line_.empty())
             hand_over(served);
         if (debt_ || needs_step())
             wake();
@@ -483,8 +472,9 @@ private:
         auto const alive = this->shared_from_this();  // who is posted may be the last to need it
         handing_over_.fetch_add(1, std::memory_order_relaxed);
         lock.unlock();
-        post(served);
+        static_cast<void>(post(served, dropped));
         handing_over_.fetch_sub(1, std::memory_order_release);
+        destroy_one_by_one(dropped);
     }
 
     /// Whoever brings the room serves the head of the line, if the handler lives elsewhere: to let the
@@ -492,7 +482,7 @@ private:
     /// executor is called by a step, without being posted.
     void hand_over(operation_line& served) noexcept {
         bool const orderly = !closed_ && cancel_before_ == 0 && !reprice_;
-        auto const* const head = queue_.next(now_);
+        auto const* const head = line_.next(now_);
         if (!orderly || !head || head->runs_in_step())
             return wake();
         int budget = handovers_at_a_time;
@@ -505,9 +495,9 @@ private:
     [[nodiscard]] bool needs_step() const noexcept {
         bool const drains = !draining_.empty();
         bool needed = !leaving_.empty() || (live_ == 0 && drains) ||
-                      (waiting_ == 0 && (drains ? armed_ != never : held_));
+                      (line_.empty() && (drains ? armed_ != never : held_));
         if constexpr (watchful_policy<Policy>)  // nobody left to watch
-            needed = needed || (armed_ != never && live_ == 0 && waiting_ == 0);
+            needed = needed || (armed_ != never && live_ == 0 && line_.empty());
         return needed;
     }
 
@@ -534,38 +524,6 @@ private:
             wake();
     }
 
-    void note(error_code ec) noexcept {
-        if (ec == boost::asio::error::operation_aborted) {
-            ++stats_.cancelled;
-            return;
-        }
-        switch (static_cast<errc>(ec.value())) {
-            case errc::limited:
-                ++stats_.limited;
-                break;
-            case errc::timed_out:
-                ++stats_.timed_out;
-                break;
-            case errc::deadline_unreachable:
-                ++stats_.deadline_unreachable;
-                break;
-            case errc::queue_full:
-                ++stats_.queue_full;
-                break;
-            case errc::shed:
-                ++stats_.shed;
-                break;
-            case errc::exceeds_capacity:
-                ++stats_.exceeds_capacity;
-                break;
-            case errc::closed:
-                ++stats_.closed;
-                break;
-            case errc::unavailable:
-                break;
-        }
-    }
-
     static void detach(operation& op) noexcept {
         if (op.canceller)
             std::exchange(op.canceller, nullptr)->target = nullptr;
@@ -574,16 +532,10 @@ private:
     /// Takes `op` out of the line and puts it with those who are to be completed.
     void take_out(operation& op, operation_line& leaving) noexcept {
         if (op.at == operation::place::queue)
-            queue_.erase(op);
+            line_.erase(op);
         else
             static_cast<list_hook<in_line>&>(op).unlink();
-        wheel::erase(op);
         detach(op);
-        if (op.at != operation::place::draining) {
-            --waiting_;
-            waiting_for_ -= op.count;
-            waiting_hint_.store(waiting_ != 0, std::memory_order_relaxed);
-        }
         op.at = operation::place::nowhere;
         leaving.push_back(op);
     }
@@ -594,17 +546,17 @@ private:
         op.error = ec;
         if (!entering)
             return;
-        note(ec);
+        tally_.refuse(ec);
         bool const may_return =
             ec == errc::timed_out || ec == errc::shed || ec == errc::deadline_unreachable;
         op.granted =
-            refused(may_return ? policy_.ready_at(op.count, waiting_for_, now) : unknown, now);
+            refused(may_return ? policy_.ready_at(op.count, line_.asked(), now) : unknown, now);
     }
 
     /// Serves those whose turn it is, into `served`.
     void serve(time_point now, int& budget, operation_line& served) {
         for (; budget > 0; --budget) {
-            operation* const op = queue_.next(now);
+            operation* const op = line_.next(now);
             if (!op)
                 break;
             if (op->deadline < now)
@@ -622,16 +574,14 @@ private:
         // By the time that `served` are posted, nothing else may keep the limiter's context running.
         take_out(op, op.runs_in_step() ? leaving_ : served);
         ++live_;
-        ++stats_.granted;
-        stats_.waited_total += waited;
-        stats_.waited_max = std::max(stats_.waited_max, waited);
+        tally_.grant(waited);
         op.granted = permit_home::grant(*this, op.count, t, waited);
     }
 
-    [[nodiscard]] bool idle() const noexcept { return live_ == 0 && waiting_ == 0; }
+    [[nodiscard]] bool idle() const noexcept { return live_ == 0 && line_.empty(); }
 
     [[nodiscard]] bool nobody_is_here() const noexcept {
-        return waiting_ == 0 && draining_.empty() && leaving_.empty();
+        return line_.empty() && draining_.empty() && leaving_.empty();
     }
 
     void step(std::unique_lock<typename Host::mutex_type>& lock) {
@@ -644,6 +594,7 @@ private:
         debt_ = false;
         overdue_batch late;
         relics gone;
+        operation_line dropped;
         bool unfinished = false;
         do {
             unfinished = work(time(), late);
@@ -652,11 +603,12 @@ private:
         } while (see_to_host(lock, gone) || (unfinished && debt_ && !late.is_full()));
         report(late, lock);
         if (abandoned_ && !busy_ && !dead_ && nobody_is_here())
-            die(gone);
+            die(gone, lock);
         else
-            complete(lock);
+            complete(lock, dropped);
         if (lock.owns_lock())
             lock.unlock();  // before `gone` goes
+        destroy_one_by_one(dropped);
     }
 
     struct overdue_batch {
@@ -674,8 +626,7 @@ private:
             cancel_marked(budget, now);
         if (reprice_)
             reprice(budget, now);
-        if (wheel_)
-            wheel_->advance(now, budget, [&](operation& op) { remove(op, errc::timed_out, now); });
+        line_.expire(now, budget, [&](operation& op) { remove(op, errc::timed_out, now); });
         serve(now, budget, leaving_);
         if (idle()) {
             while (!draining_.empty())
@@ -687,7 +638,7 @@ private:
                 if (!found)
                     break;
                 late.reports[late.size++] = *found;
-                ++stats_.overdue;
+                tally_.overdue();
             }
         }
         return budget <= 0 || late.is_full();
@@ -695,7 +646,7 @@ private:
 
     template <class Predicate>
     void remove_if(int& budget, error_code ec, time_point now, Predicate doomed) {
-        queue_.for_each([&](operation& op) {
+        line_.for_each([&](operation& op) {
             if (budget <= 0)
                 return false;
             if (doomed(op)) {
@@ -719,7 +670,7 @@ private:
     /// After a change of options: those go whose turn can no longer come, or not in time.
     void reprice(int& budget, time_point now) {
         amount ahead = 0;
-        queue_.for_each([&](operation& op) {
+        line_.for_each([&](operation& op) {
             if (budget <= 0)
                 return false;
             auto const ready =
@@ -742,10 +693,9 @@ private:
     /// When there will be something to do, as far as that is known.
     [[nodiscard]] time_point next_event() noexcept {
         auto at = never;
-        if (auto const* const op = queue_.next(now_))
+        if (auto const* const op = line_.next(now_))
             at = policy_.ready_at(op->count, 0, now_);
-        if (wheel_)
-            at = std::min(at, wheel_->next());
+        at = std::min(at, line_.next_deadline());
         if constexpr (watchful_policy<Policy>) {
             if (!abandoned_)
                 at = std::min(at, policy_.next_overdue());
@@ -757,9 +707,9 @@ private:
     /// another step has come by meanwhile, and must be made up for.
     [[nodiscard]] bool see_to_host(std::unique_lock<typename Host::mutex_type>& lock,
                                    relics& gone) {
-        if (waiting_ == 0 && wheel_)
-            gone.deadlines = std::move(wheel_);
-        bool const hold = waiting_ != 0 || !draining_.empty();
+        if (line_.empty())
+            gone.deadlines = line_.take_deadlines();
+        bool const hold = !line_.empty() || !draining_.empty();
         // A timer that would fire too early is let be: it does no harm, and to move it costs.
         auto const at = next_event();
         bool const move_timer = at < armed_ || (at == never && armed_ != never);
@@ -803,34 +753,32 @@ private:
         }
     }
 
-    /// Takes out all who are here, to be destroyed, and lets go of the executor.
+    /// Takes out all who are here, to be destroyed.
     void clear_out(relics& gone) noexcept {
         closed_ = true;
         gone.waiters.append(leaving_);
-        gone.waiters.append(draining_);
-        queue_.for_each([&](operation& op) {
-            queue_.erase(op);
-            gone.waiters.push_back(op);
+        while (!draining_.empty())
+            take_out(draining_.front(), gone.waiters);
+        line_.for_each([&](operation& op) {
+            take_out(op, gone.waiters);
             return true;
         });
-        waiting_ = 0;
-        waiting_for_ = 0;
-        waiting_hint_.store(false, std::memory_order_relaxed);
-        for (operation* op = gone.waiters.empty() ? nullptr : &gone.waiters.front(); op;
-             op = gone.waiters.after(*op)) {
-            wheel::erase(*op);
-            detach(*op);
-        }
-        die(gone);
     }
 
-    /// Lets go of the executor for good.
-    void die(relics& gone) noexcept {
-        dead_ = true;
-        gone.host.swap(host_);
-        gone.deadlines = std::move(wheel_);
-        if (live_ == 0)
-            gone.self = std::move(self_);
+    /// Lets go of the executor for good, but not before those who were served have been posted: the
+    /// context may end as soon as it need not wait for this limiter.
+    void die(relics& gone, std::unique_lock<typename Host::mutex_type>& lock) noexcept {
+        if (!dead_) {
+            dead_ = true;
+            gone.host.swap(host_);
+            gone.deadlines = line_.take_deadlines();
+            if (live_ == 0)
+                gone.self = std::move(self_);
+        }
+        while (handing_over_.load(std::memory_order_acquire) != 0) {
+            lock.unlock();
+            lock.lock();
+        }
     }
 
     /// Completes those who have left the line, outside the lock. Handlers that live on the limiter's
@@ -838,57 +786,50 @@ private:
     /// need not wait for each other where several threads run the context, and so that no exception
     /// of one of them is the end of the others.
     /// Returns without the lock, perhaps.
-    void complete(std::unique_lock<typename Host::mutex_type>& lock) {
+    void complete(std::unique_lock<typename Host::mutex_type>& lock, operation_line& dropped) {
+        operation_line one;
         for (int i = 0; i != removals_at_a_time && !leaving_.empty(); ++i) {
             operation& op = leaving_.pop_front();
             bool const last = leaving_.empty();
             if (!last || abandoned_)
                 wake();
-            if (op.runs_in_step()) {
-                lock.unlock();
+            bool const here = op.runs_in_step();
+            lock.unlock();
+            if (here) {
                 op.run();
-                if (last)
+            } else {
+                one.push_back(op);
+                if (!post(one, dropped))
                     return;
-                lock.lock();
-            } else if (!post(op, lock)) {
-                leaving_.push_front(op);
-                wake();
-                return;
             }
+            if (last)
+                return;
+            lock.lock();
         }
     }
 
-    [[nodiscard]] static bool post(operation& op,
-                                   std::unique_lock<typename Host::mutex_type>& lock) noexcept {
-        lock.unlock();
-        bool posted = true;
-        try {
-            op.post();
-        } catch (...) {
-            posted = false;
-        }
-        lock.lock();
-        return posted;
-    }
-
-    /// Completes those who were served, and keep the core alive by that. Who cannot be posted is left to
-    /// the next step.
-    void post(operation_line& served) noexcept {
+    /// Completes those who were served, outside the lock. Whom their executors drop go to `dropped`.
+    /// If one cannot be posted, it and those behind it are left to the next step: then this is false.
+    [[nodiscard]] bool post(operation_line& served, operation_line& dropped) noexcept {
         while (!served.empty()) {
             operation& op = served.pop_front();
-            if (succeeds([&] { op.post(); }))
-                continue;
-            std::unique_lock lock(mutex_);
-            if (dead_) {  // there will be none
-                lock.unlock();
-                op.destroy();
-                continue;
+            try {
+                if (!op.post())
+                    dropped.push_back(op);
+            } catch (...) {
+                std::lock_guard lock(mutex_);
+                if (dead_) {  // there will be no step
+                    dropped.push_back(op);
+                    continue;
+                }
+                served.push_front(op);
+                served.append(leaving_);
+                leaving_.append(served);
+                wake();
+                return false;
             }
-            served.push_front(op);
-            served.append(leaving_);
-            leaving_.append(served);
-            wake();
         }
+        return true;
     }
 
     void report(overdue_batch const& late, std::unique_lock<typename Host::mutex_type>& lock) {
@@ -913,20 +854,16 @@ private:
     bool again_ = false;      // ... and another one is needed after it
     bool reprice_ = false;
     Policy policy_;
-    std::atomic<bool> waiting_hint_ = false;  // whether anybody waits, for those without the lock
-    std::atomic<int> handing_over_ = 0;       // threads that post those whom they have served
-    std::uint64_t waiting_ = 0;
-    amount waiting_for_ = 0;
+    std::atomic<int> handing_over_ = 0;  // threads that post those whom they have served
+    waiting_line<Queue> line_;
     std::uint64_t live_ = 0;
     mutable time_point now_{};
-    struct stats stats_;
+    tally tally_;
     time_point armed_ = never;
 
     std::shared_ptr<core> self_;  // until dead, and while permits are out
     queue_options queueing_;
     std::optional<Host> host_;
-    Queue queue_;
-    std::unique_ptr<wheel> wheel_;  // while somebody waits who has a deadline
     operation_line draining_;
     operation_line leaving_;  // out of the line, to be completed by the next step
     std::uint64_t next_number_ = 1;

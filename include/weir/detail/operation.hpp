@@ -45,8 +45,9 @@ public:
     permit granted;
 
     /// Arranges for the handler to be called, on its own executor and not from here; this object is
-    /// then gone. May throw, leaving everything as it was.
-    virtual void post() = 0;
+    /// then gone. False if that executor drops it, as its context is ending: then it still has to be
+    /// destroyed. May throw, leaving everything as it was.
+    [[nodiscard]] virtual bool post() = 0;
 
     /// Whether the handler may be called from a step of the core: its executor is the limiter's.
     [[nodiscard]] virtual bool runs_in_step() const noexcept = 0;
@@ -79,5 +80,19 @@ public:
             pop_front().destroy();
     }
 };
+
+/// Destroys the operations in `line`. That may bring on that more of them have to be destroyed, from
+/// in there; it is the outermost call that sees to those, so that the stack does not grow.
+inline void destroy_one_by_one(operation_line& line) noexcept {
+    static thread_local constinit operation_line* outermost = nullptr;
+    if (outermost) {
+        outermost->append(line);
+        return;
+    }
+    outermost = &line;
+    while (!line.empty())
+        line.pop_front().destroy();
+    outermost = nullptr;
+}
 
 }  // namespace weir::detail
