@@ -106,7 +106,8 @@ struct outcome_of<boost::asio::awaitable<T, CoroutineExecutor>, Executor> {
 /// may come home later. Destroying the execution context destroys waiting handlers uncalled; limiter
 /// and permits may outlive it, but for `get_executor` and the `async_` functions. A limiter that was
 /// moved from may be assigned to and destroyed, nothing else. As everywhere in Asio, a context must
-/// outlive the handlers that are bound to it.
+/// outlive the handlers that are bound to it, and is not destroyed by one thread while another destroys
+/// a limiter on it.
 ///
 /// Nobody waiting, a limiter has no timer running, keeps no `run()` from returning and holds no memory
 /// for waiters. A loop of grants at once never yields to others on its thread: `asio::post` does.

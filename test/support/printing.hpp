@@ -15,14 +15,14 @@ namespace boost::test_tools::tt_detail {
 template <class Rep, class Period>
 struct print_log_value<std::chrono::duration<Rep, Period>> {
     void operator()(std::ostream& out, std::chrono::duration<Rep, Period> d) const {
-        out << std::chrono::duration<double>(d).count() << " s";
+        out << std::chrono::nanoseconds(d).count() << " ns";
     }
 };
 
 template <class Clock, class Duration>
 struct print_log_value<std::chrono::time_point<Clock, Duration>> {
     void operator()(std::ostream& out, std::chrono::time_point<Clock, Duration> t) const {
-        out << "at " << std::chrono::duration<double>(t.time_since_epoch()).count() << " s";
+        out << "at " << std::chrono::nanoseconds(t.time_since_epoch()).count() << " ns";
     }
 };
 

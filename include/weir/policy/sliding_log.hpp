@@ -21,7 +21,8 @@ namespace policy {
 ///
 /// Guarantee: at most `limit` permits are granted in any half-open window of that length, wherever
 /// it starts; a permit granted at `g` is free again at `g + window` sharp. It cools from the grant,
-/// not from when it is used or comes home.
+/// not from when it is used or comes home. Permits that were merged, or settled upwards, are given back
+/// as long as the oldest of them has not cooled.
 /// Formula: permit number u may be granted once number u - limit has been cooling for `window`.
 /// Memory: 16 bytes for each grant that still cools, `limit` of them at most, set aside at once.
 /// Source: the sliding-window log; here it descends from an Erlang server that hands out tokens and
