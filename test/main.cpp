@@ -1,15 +1,60 @@
+#include "support/cut.hpp"
+
+#include <boost/test/tree/traverse.hpp>
+#include <boost/test/tree/visitor.hpp>
 #include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <vector>
 
 namespace {
 
-bool name_the_suite() {
-    boost::unit_test::framework::master_test_suite().p_name.value = "weir";
+namespace ut = boost::unit_test;
+
+constexpr int most_cuts = 300;
+
+void run_with_cuts(ut::test_case const& test) {
+    bool was_cut = !test.has_label("whole");
+    for (int n = 1; was_cut && n <= most_cuts; ++n) {
+        support::cuts::left = n;
+        try {
+            test.p_test_func.get()();
+            was_cut = false;
+        } catch (support::cut) {}
+    }
+    support::cuts::left = -1;
+}
+
+class collects_cases : public ut::test_tree_visitor {
+public:
+    std::vector<ut::test_case const*> cases;
+
+private:
+    void visit(ut::test_case const& found) override { cases.push_back(&found); }
+};
+
+// What BOOST_TEST_MODULE would do, and the suite `cut`.
+bool set_up() {
+    auto& all = ut::framework::master_test_suite();
+    all.p_name.value = "weir";
+    if (!support::cuts::wanted)
+        return true;
+    collects_cases found;
+    ut::traverse_test_tree(all, found, true);
+    auto* const cut = BOOST_TEST_SUITE("cut");
+    for (auto const* const test : found.cases) {
+        auto name = test->full_name();
+        std::ranges::replace(name, '/', '.');
+        cut->add(ut::make_test_case(
+            [test] { run_with_cuts(*test); }, name, test->p_file_name, test->p_line_num));
+    }
+    all.add(cut);
     return true;
 }
 
 }  // namespace
 
-// What BOOST_TEST_MODULE would write, for all tests and with their precompiled header.
+// With the precompiled header of all tests.
 int main(int argc, char* argv[]) {
-    return boost::unit_test::unit_test_main(name_the_suite, argc, argv);
+    return ut::unit_test_main(set_up, argc, argv);
 }

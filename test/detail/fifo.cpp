@@ -1,5 +1,7 @@
 #include <weir/detail/fifo.hpp>
 
+#include "support/stand_in.hpp"
+
 #include <boost/test/unit_test.hpp>
 
 #include <limits>
@@ -10,15 +12,9 @@ namespace {
 using weir::detail::fifo;
 using weir::detail::operation;
 
-// Somebody who waits, and is never served.
-class guest final : public operation {
+class guest final : public support::stand_in {
 public:
     explicit guest(int n) : name(n) {}
-
-    bool post() override { return true; }
-    [[nodiscard]] bool runs_in_step() const noexcept override { return false; }
-    void run() override {}
-    void destroy() noexcept override {}
 
     int name;
 };

@@ -112,7 +112,8 @@ BOOST_FIXTURE_TEST_CASE(a_signal_after_the_grant_changes_nothing, full_house) {
     BOOST_TEST(kitchen.stats().cancelled == 0U);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_signal_between_grant_and_delivery_changes_nothing, full_house) {
+BOOST_FIXTURE_TEST_CASE(a_signal_between_grant_and_delivery_changes_nothing, full_house,
+                        *boost::unit_test::label("whole")) {
     // Setup: the grant is made on one context and delivered on the other, which has not run yet.
     asio::io_context other;
     visit guest;

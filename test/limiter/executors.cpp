@@ -73,8 +73,8 @@ BOOST_AUTO_TEST_CASE(a_handler_without_an_executor_runs_on_the_limiters) {
 }
 
 BOOST_AUTO_TEST_CASE(a_handler_runs_on_the_executor_that_is_bound_to_it) {
-    asio::io_context ctx;
     asio::io_context other;
+    asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     int calls = 0;
     auto callback = [&](error_code, permit) {
@@ -227,8 +227,8 @@ BOOST_AUTO_TEST_CASE(a_coroutine_elsewhere_resumes_where_it_lives) {
 }
 
 BOOST_AUTO_TEST_CASE(both_contexts_are_kept_running_while_somebody_waits) {
-    asio::io_context ctx;
     asio::io_context other;
+    asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
 
@@ -247,8 +247,8 @@ BOOST_AUTO_TEST_CASE(both_contexts_are_kept_running_while_somebody_waits) {
 }
 
 BOOST_AUTO_TEST_CASE(both_contexts_are_kept_running_for_an_erased_handler) {
-    asio::io_context ctx;
     asio::io_context other;
+    asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
     int calls = 0;
@@ -321,7 +321,8 @@ BOOST_AUTO_TEST_CASE(an_executor_that_knows_no_posting_is_reached_through_the_li
     BOOST_TEST(calls == 2);
 }
 
-BOOST_AUTO_TEST_CASE(the_system_executor_runs_handlers_on_threads_of_its_own) {
+BOOST_AUTO_TEST_CASE(the_system_executor_runs_handlers_on_threads_of_its_own,
+                     *boost::unit_test::label("whole")) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
@@ -335,7 +336,7 @@ BOOST_AUTO_TEST_CASE(the_system_executor_runs_handlers_on_threads_of_its_own) {
     BOOST_TEST((ran.get_future().get() != std::this_thread::get_id()));
 }
 
-BOOST_AUTO_TEST_CASE(a_limiter_may_live_on_the_system_executor) {
+BOOST_AUTO_TEST_CASE(a_limiter_may_live_on_the_system_executor, *boost::unit_test::label("whole")) {
     weir::seats kitchen{asio::system_executor(), {.seats = 1}};
     auto seat = kitchen.try_enter();
     auto later = kitchen.async_enter(asio::use_future);

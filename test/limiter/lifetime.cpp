@@ -222,8 +222,8 @@ BOOST_AUTO_TEST_CASE(granted_but_undelivered_permits_come_home_when_the_context_
     visit at_home;
     visit elsewhere;
     {
-        asio::io_context ctx;
         asio::io_context other;
+        asio::io_context ctx;
         kitchen.emplace(ctx, weir::seats_options{.seats = 2});
         auto seat = kitchen->try_enter();
         kitchen->async_enter(at_home.callback());  // granted, posted
@@ -356,10 +356,10 @@ BOOST_AUTO_TEST_CASE(a_handler_dropped_while_waiting_may_use_the_limiter_in_its_
 }
 
 BOOST_AUTO_TEST_CASE(an_erased_handler_that_is_dropped_by_its_context_gives_the_permit_back) {
+    auto other = std::make_unique<asio::io_context>();
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
-    auto other = std::make_unique<asio::io_context>();
     visit guest;
     kitchen.async_enter(asio::bind_executor(*other, guest.callback()));
     settle(ctx);
@@ -373,10 +373,10 @@ BOOST_AUTO_TEST_CASE(an_erased_handler_that_is_dropped_by_its_context_gives_the_
 }
 
 BOOST_AUTO_TEST_CASE(a_grant_dropped_with_its_context_goes_to_the_next_one) {
+    auto other = std::make_unique<asio::io_context>();
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
-    auto other = std::make_unique<asio::io_context>();
     visit dropped;
     kitchen.async_enter(asio::bind_executor(*other, dropped.callback()));
     visit next{kitchen};

@@ -183,7 +183,8 @@ BOOST_FIXTURE_TEST_CASE(can_be_cancelled_while_waiting_and_while_running, one_se
 
 // With g++ 12, one that captures what must be destroyed has to be named: a temporary inside a co_await
 // expression is destroyed twice (compiler/coroutine_temporaries.cpp).
-BOOST_FIXTURE_TEST_CASE(takes_functions_by_reference_and_copies_none, one_seat) {
+BOOST_FIXTURE_TEST_CASE(takes_functions_by_reference_and_copies_none, one_seat,
+                        *boost::unit_test::label("whole")) {
     int live = 0;
     auto guest = [&](counted const what) -> asio::awaitable<void> {
         auto now = [what] { return what.live(); };

@@ -206,8 +206,8 @@ BOOST_AUTO_TEST_CASE(guests_on_strands_of_a_pool) {
 }
 
 BOOST_AUTO_TEST_CASE(two_contexts_share_a_limiter) {
-    asio::io_context ctx;
     asio::io_context other;
+    asio::io_context ctx;
     weir::seats kitchen{ctx, {.seats = 4}, {.limit = 1000}};
     meter in_use(4);
     tally results;
@@ -233,8 +233,8 @@ BOOST_AUTO_TEST_CASE(two_contexts_share_a_limiter) {
 
 BOOST_AUTO_TEST_CASE(each_context_is_kept_running_by_itself_for_as_long_as_it_is_needed) {
     for (int round = 0; round != 40 * scale; ++round) {
-        asio::io_context ctx;
         asio::io_context other;
+        asio::io_context ctx;
         weir::seats kitchen{ctx, {.seats = 1}};
         auto seat = kitchen.try_enter();
         int calls = 0;  // only ever touched by the thread of `other`

@@ -178,7 +178,8 @@ BOOST_FIXTURE_TEST_CASE(append_and_other_adapters, full_house) {
     BOOST_TEST(sum == 7);
 }
 
-BOOST_FIXTURE_TEST_CASE(one_that_waits_is_allocated_once_and_freed_before_the_upcall, full_house) {
+BOOST_FIXTURE_TEST_CASE(one_that_waits_is_allocated_once_and_freed_before_the_upcall, full_house,
+                        *boost::unit_test::label("whole")) {
     allocations counts;
     bool called = false;
     auto callback = [&](error_code ec, permit) {

@@ -4,6 +4,8 @@
 #include <weir/sliding_log.hpp>
 #include <weir/testing.hpp>
 
+#include "support/cut.hpp"
+
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -19,7 +21,6 @@ namespace asio = boost::asio;
 using namespace std::chrono_literals;
 
 using weir::testing::clock;
-using weir::testing::run_for;
 using seats = weir::testing::limiter<weir::seats>;
 using sliding_log = weir::testing::limiter<weir::sliding_log>;
 
@@ -32,6 +33,14 @@ struct rethrow_t {
     }
 };
 inline constexpr rethrow_t rethrow;
+
+inline bool const can_be_cut = cuts::wanted = true;
+
+/// As the function of that name in weir/testing.hpp, but that the test may be cut short.
+inline std::size_t run_for(asio::io_context& context, clock::duration d) {
+    cut_context counted(context);
+    return weir::testing::run_for(counted, d);
+}
 
 /// Runs what can be run now; no time passes. How many handlers were run.
 inline std::size_t settle(asio::io_context& context) {

@@ -1,0 +1,106 @@
+#include <weir/detail/waiting_line.hpp>
+
+#include "support/printing.hpp"
+#include "support/stand_in.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <limits>
+#include <vector>
+
+using namespace weir::detail;
+using weir::amount;
+using weir::time_point;
+using namespace std::chrono_literals;
+
+namespace {
+
+class waiter final : public support::stand_in {
+public:
+    explicit waiter(amount n, time_point until = weir::never) {
+        count = n;
+        deadline = until;
+    }
+};
+
+constexpr time_point start{1h};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(detail_waiting_line)
+
+BOOST_AUTO_TEST_CASE(counts_those_who_wait_and_what_they_ask_for) {
+    waiting_line<fifo> line;
+    BOOST_TEST(line.empty());
+    BOOST_TEST(!line.hint());
+    BOOST_TEST(!line.bars(1));
+    waiter first(2);
+    waiter second(3);
+    line.push(first);
+    line.push(second);
+    BOOST_TEST(line.size() == 2U);
+    BOOST_TEST(line.asked() == 5);
+    BOOST_TEST(line.hint());
+    BOOST_TEST(line.bars(1));
+    BOOST_TEST(line.next(start) == &first);
+    line.erase(first);
+    BOOST_TEST(line.next(start) == &second);
+    BOOST_TEST(line.oldest() == &second);
+    line.erase(second);
+    BOOST_TEST(line.empty());
+    BOOST_TEST(line.asked() == 0);
+    BOOST_TEST(!line.hint());
+    BOOST_TEST(!line.next(start));
+}
+
+BOOST_AUTO_TEST_CASE(knows_when_the_sum_would_overflow) {
+    constexpr auto most = std::numeric_limits<amount>::max();
+    waiting_line<fifo> line;
+    BOOST_TEST(line.can_ask(most));
+    waiter greedy(most - 1);
+    line.push(greedy);
+    BOOST_TEST(line.can_ask(1));
+    BOOST_TEST(!line.can_ask(2));
+    line.erase(greedy);
+}
+
+BOOST_AUTO_TEST_CASE(hands_over_those_whose_deadline_has_passed) {
+    waiting_line<fifo> line;
+    BOOST_TEST((line.next_deadline() == weir::never));
+    line.prepare_deadlines(start, 0ns);
+    waiter patient(1);
+    waiter late(1, start + 2s);
+    waiter early(1, start + 1s);
+    for (auto* const w : {&patient, &late, &early})
+        line.push(*w);
+
+    std::vector<operation*> expired;
+    auto const expire = [&](time_point now, int budget) {
+        line.expire(now, budget, [&](operation& op) {
+            line.erase(op);
+            expired.push_back(&op);
+        });
+    };
+    expire(start + 1s, 100);
+    BOOST_TEST(expired.empty());  // a deadline that is now is met
+    BOOST_TEST((line.next_deadline() > start));
+    expire(start + 1s + 1ns, 100);
+    BOOST_TEST((expired == std::vector<operation*>{&early}));
+    expire(start + 10s, 0);
+    BOOST_TEST(expired.size() == 1U);
+    expire(start + 10s, 100);
+    BOOST_TEST((expired == std::vector<operation*>{&early, &late}));
+    BOOST_TEST((line.next_deadline() == weir::never));
+    BOOST_TEST(line.size() == 1U);
+    line.erase(patient);
+}
+
+BOOST_AUTO_TEST_CASE(keeps_nothing_for_deadlines_once_they_are_taken) {
+    waiting_line<fifo> line;
+    line.prepare_deadlines(start, 1ms);
+    BOOST_TEST(bool(line.take_deadlines()));
+    BOOST_TEST(!line.take_deadlines());
+    BOOST_TEST((line.next_deadline() == weir::never));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <weir/detail/operation.hpp>
+
+namespace support {
+
+/// An operation that waits in a line and is never completed.
+class stand_in : public weir::detail::operation {
+public:
+    bool post() override { return true; }
+    [[nodiscard]] bool runs_in_step() const noexcept override { return false; }
+    void run() override {}
+    void destroy() noexcept override {}
+};
+
+}  // namespace support
