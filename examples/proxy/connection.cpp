@@ -1,0 +1,87 @@
+#include "connection.hpp"
+
+#include <boost/asio/write.hpp>
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace proxy {
+
+connection::connection(tcp_socket socket, watchdog& dog) : socket_(std::move(socket)), dog_(dog) {
+    dog_.add(*this);
+}
+
+task<error_code> connection::send(gather what) {
+    error_code ec;
+    auto sent = socket_.write_some(what, ec);
+    if (ec == asio::error::would_block)
+        ec = {};
+    auto rest = what.begin();
+    while (rest != what.end() && sent >= rest->size()) {
+        sent -= rest->size();
+        ++rest;
+    }
+    what.erase(what.begin(), rest);
+    if (!ec && !what.empty()) {
+        what.front() += sent;
+        auto const [error, n] = co_await asio::async_write(socket_, what, as_values);
+        ec = error;
+    }
+    co_return ec;
+}
+
+bool connection::gone() {
+    char byte;
+    auto const n = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+void connection::no_delay() {
+    error_code ignored;
+    socket_.set_option(tcp::no_delay(true), ignored);
+    socket_.non_blocking(true, ignored);
+}
+
+void connection::cancel() noexcept {
+    error_code ignored;
+    socket_.cancel(ignored);
+}
+
+void connection::close() noexcept {
+    error_code ignored;
+    socket_.close(ignored);
+}
+
+void connection::end_of_output() noexcept {
+    error_code ignored;
+    socket_.shutdown(tcp_socket::shutdown_send, ignored);
+}
+
+void connection::reset() noexcept {
+    error_code ignored;
+    socket_.set_option(asio::socket_base::linger(true, 0), ignored);
+    socket_.close(ignored);
+}
+
+void connection::look(clock::time_point now) {
+    for (auto const d : {direction::reading, direction::writing}) {
+        auto& deadline = deadline_[index(d)];
+        if (now >= deadline) {
+            deadline = clock::time_point::max();
+            expired_[index(d)] = true;
+            cancel();
+        }
+    }
+    if (aside_ && gone()) {
+        aside_ = false;
+        close();
+    }
+    if (depends_on_me_ && !hung_up_ && gone()) {
+        hung_up_ = true;
+        depends_on_me_->cancel();
+    }
+}
+
+}  // namespace proxy

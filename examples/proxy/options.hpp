@@ -1,0 +1,55 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/sliding_log.hpp>
+#include <weir/time.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+namespace proxy {
+
+struct options {
+    std::string listen = "127.0.0.1:8080";
+    std::string upstream;
+    bool demo = false;
+    bool help = false;
+
+    std::optional<weir::amount> seats;
+    std::optional<weir::sliding_log_options> rate;
+    std::int64_t queue = 1024;
+    weir::duration patience = std::chrono::seconds(1);
+
+    std::int64_t threads = 0;  // 0: one for each processor
+    weir::duration drain = std::chrono::seconds(10);
+    std::string access_log;  // a file, `-` for standard output; empty for none
+
+    weir::duration header_timeout = std::chrono::seconds(10);
+    weir::duration body_timeout = std::chrono::seconds(30);
+    weir::duration idle_timeout = std::chrono::seconds(75);
+    weir::duration upstream_timeout = std::chrono::seconds(60);
+};
+
+/// What is wrong with the command line, in one line.
+class usage_error : public std::runtime_error {
+    using runtime_error::runtime_error;
+};
+
+/// Throws `usage_error`.
+[[nodiscard]] options parse_options(int argc, char const* const* argv);
+
+/// What `--help` prints.
+[[nodiscard]] std::string help();
+
+struct host_and_port {
+    std::string host;
+    std::string port;
+};
+
+/// `127.0.0.1:80`, `[::1]:80`, `name:80`. Throws `usage_error` naming the option.
+[[nodiscard]] host_and_port split_address(std::string const& option, std::string const& text);
+
+}  // namespace proxy

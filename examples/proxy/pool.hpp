@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace proxy {
+
+/// Objects that are used again and again on one thread, a few of which are kept meanwhile.
+template <class T, std::size_t kept>
+class pool {
+public:
+    class give_back {
+    public:
+        explicit give_back(pool& p) noexcept : pool_(p) {}
+        void operator()(T* one) const noexcept {
+            std::unique_ptr<T> owned(one);
+            if (pool_.free_.size() < kept)
+                pool_.free_.push_back(
+                    std::move(owned));  // there is room for it: see the constructor
+        }
+
+    private:
+        pool& pool_;
+    };
+    using handle = std::unique_ptr<T, give_back>;
+
+    pool() { free_.reserve(kept); }
+
+    [[nodiscard]] handle take() {
+        if (free_.empty())
+            return handle(new T, give_back(*this));
+        auto one = std::move(free_.back());
+        free_.pop_back();
+        return handle(one.release(), give_back(*this));
+    }
+
+private:
+    std::vector<std::unique_ptr<T>> free_;
+};
+
+}  // namespace proxy

@@ -1,0 +1,198 @@
+#include "server.hpp"
+
+#include "session.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <numeric>
+
+namespace proxy {
+namespace {
+
+tcp::endpoint resolve(asio::io_context& context, std::string const& option,
+                      std::string const& text) {
+    auto const address = split_address(option, text);
+    error_code ec;
+    asio::ip::basic_resolver<tcp, executor> resolver(context);
+    auto const found = resolver.resolve(address.host, address.port, ec);
+    if (ec || found.empty())
+        throw std::runtime_error(
+            fmt::format("{} is `{}`, but that host is not known: {}", option, text, ec.message()));
+    return found.begin()->endpoint();
+}
+
+}  // namespace
+
+server::server(options const& o, upstream_address address)
+    : options_(o),
+      upstream_(std::move(address)),
+      acceptor_(context_),
+      signals_(context_),
+      pause_(context_),
+      bound_(context_) {
+    if (!options_.access_log.empty()) {
+        try {
+            log_.emplace(options_.access_log);
+        } catch (std::system_error const& e) {
+            throw std::runtime_error(
+                fmt::format("--access-log is `{}`, but that cannot be written: {}",
+                            options_.access_log, e.code().message()));
+        }
+    }
+    auto const endpoint = resolve(context_, "--listen", options_.listen);
+    error_code ec;
+    acceptor_.open(endpoint.protocol(), ec);
+    if (!ec)
+        acceptor_.set_option(tcp_acceptor::reuse_address(true), ec);
+    if (!ec)
+        acceptor_.bind(endpoint, ec);
+    if (!ec)
+        acceptor_.listen(4096, ec);
+    if (ec)
+        throw std::runtime_error(fmt::format(
+            "cannot listen at {}: {}", options_.listen,
+            ec == asio::error::address_in_use ? "another program already does" : ec.message()));
+    for (std::int64_t i = 0; i < options_.threads; ++i)
+        threads_.push_back(std::make_unique<thread>(options_, upstream_));
+    // The first thread is the last to end, so that everybody who waits can be served.
+    gate_.emplace(threads_.front()->work.context.get_executor(), options_);
+    for (auto& t : threads_) {
+        t->work.entrance = &*gate_;
+        t->work.log = log_ ? &*log_ : nullptr;
+    }
+}
+
+server::~server() = default;
+
+tcp::endpoint server::listens_at() const {
+    return acceptor_.local_endpoint();
+}
+
+void server::run() {
+    running_ = threads_.size();
+    for (auto& t : threads_)
+        t->runs = std::thread([this, &t = *t] {
+            t.work.context.run();
+            asio::post(context_, [this] { thread_ended(); });
+        });
+    listen_to_signals();
+    accept();
+    context_.run();
+    for (auto& t : threads_)
+        t->runs.join();
+    if (log_)
+        log_->flush();
+}
+
+void server::accept() {
+    auto& w = threads_[next_]->work;
+    acceptor_.async_accept(w.context, [this, &w](error_code ec, tcp_socket socket) {
+        if (!acceptor_.is_open())
+            return;
+        if (!ec) {
+            next_ = (next_ + 1) % threads_.size();
+            error_code gone;
+            auto const from = socket.remote_endpoint(gone);
+            if (!gone)
+                start_session(w, std::move(socket), from);
+        } else if (ec != asio::error::connection_aborted) {
+            // No file or memory is to be had for the moment.
+            pause_.expires_after(std::chrono::milliseconds(100));
+            pause_.async_wait([this](error_code stopped) {
+                if (!stopped)
+                    accept();
+            });
+            return;
+        }
+        accept();
+    });
+}
+
+void server::start_session(worker& w, tcp_socket socket, tcp::endpoint from) {
+    // A socket is of the thread that will serve it; so is the session.
+    asio::post(w.context, [&w, from, s = std::move(socket)]() mutable {
+        auto one = std::make_unique<session>(w, std::move(s), from.address().to_string());
+        asio::co_spawn(w.context, session::run(std::move(one)), asio::detached);
+    });
+}
+
+void server::listen_to_signals() {
+    error_code ignored;
+    for (int const s : {SIGINT, SIGTERM, SIGUSR1})
+        signals_.add(s, ignored);
+    signals_.async_wait([this](error_code ec, int which) {
+        if (ec)
+            return;
+        if (which == SIGUSR1) {
+            std::fputs(report().c_str(), stderr);
+            if (log_)
+                log_->flush();
+        } else if (!draining_) {
+            drain();
+        } else {
+            stop();
+            return;
+        }
+        listen_to_signals();
+    });
+}
+
+void server::drain() {
+    draining_ = true;
+    error_code ignored;
+    acceptor_.close(ignored);
+    pause_.cancel();
+    for (auto& t : threads_)
+        asio::post(t->work.context, [this, &t = *t] {
+            t.work.draining = true;
+            t.work.upstream.close();
+            t.work.dog.each([](watched& one) { one.stop_if_idle(); });
+            if (&t != threads_.front().get())
+                t.keeps_running.reset();
+        });
+    bound_.expires_after(options_.drain);
+    bound_.async_wait([this](error_code ec) {
+        if (!ec)
+            stop();
+    });
+    if (running_ == 1)
+        threads_.front()->keeps_running.reset();
+}
+
+void server::thread_ended() {
+    --running_;
+    if (running_ == 1)
+        threads_.front()->keeps_running.reset();
+    if (running_ == 0)
+        context_.stop();
+}
+
+void server::stop() {
+    for (auto& t : threads_)
+        t->work.context.stop();
+}
+
+std::string server::report() const {
+    auto const sum = [this](counter counters::* which) {
+        return std::accumulate(threads_.begin(), threads_.end(), std::uint64_t(0),
+                               [which](std::uint64_t n, auto const& t) {
+                                   return n + (t->work.counts.*which).value();
+                               });
+    };
+    return fmt::format(
+               "weir-proxy: {} connections ({} open), {} requests: {} answered, {} turned away, "
+               "{} hung up, {} failed; {} malformed\n",
+               sum(&counters::connections), sum(&counters::open), sum(&counters::requests),
+               sum(&counters::answered), sum(&counters::turned_away), sum(&counters::hung_up),
+               sum(&counters::failed), sum(&counters::malformed)) +
+           gate_->report();
+}
+
+}  // namespace proxy

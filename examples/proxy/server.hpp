@@ -1,0 +1,69 @@
+#pragma once
+
+#include "access_log.hpp"
+#include "asio.hpp"
+#include "gate.hpp"
+#include "options.hpp"
+#include "worker.hpp"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace proxy {
+
+/// The proxy: one acceptor, which hands connections to the threads in turn, and the end of it all.
+///
+/// The kernel's own way of sharing them out (SO_REUSEPORT) goes by a hash, and leaves threads idle.
+class server {
+public:
+    /// Listens. Throws `std::runtime_error` saying what cannot be had.
+    server(options const& o, upstream_address address);
+    ~server();
+
+    /// The port in truth, where 0 was asked for.
+    [[nodiscard]] tcp::endpoint listens_at() const;
+
+    /// Serves until SIGINT or SIGTERM, and until what is being served then has finished.
+    void run();
+
+    /// What was done, in a few lines.
+    [[nodiscard]] std::string report() const;
+
+private:
+    struct thread {
+        thread(options const& o, upstream_address const& a)
+            : work(o, a), keeps_running(work.context.get_executor()) {}
+        worker work;
+        asio::executor_work_guard<executor> keeps_running;
+        std::thread runs;
+    };
+
+    void accept();
+    void listen_to_signals();
+    void drain();
+    void start_session(worker& w, tcp_socket socket, tcp::endpoint from);
+    void thread_ended();
+    void stop();
+
+    options options_;
+    upstream_address upstream_;
+    asio::io_context context_{1};  // of the acceptor, on the caller's thread
+    std::vector<std::unique_ptr<thread>> threads_;
+    std::optional<gate> gate_;
+    std::optional<access_log> log_;
+    tcp_acceptor acceptor_;
+    asio::signal_set signals_;
+    timer pause_;
+    timer bound_;
+    std::size_t next_ = 0;
+    std::size_t running_ = 0;
+    bool draining_ = false;
+};
+
+}  // namespace proxy
