@@ -73,6 +73,7 @@ public:
         if (idle_)
             cancel();
     }
+    void abort() override { close(); }
 
 private:
     friend class time_limit;

@@ -209,8 +209,9 @@ fault explain(error_code ec, std::string_view text) noexcept {
         auto const line = text.substr(0, text.find('\r'));
         auto const version = line.substr(std::min(line.rfind(' ') + 1, line.size()));
         auto const digit = [](char c) { return c >= '0' && c <= '9'; };
-        if (version.size() == 8 && version.starts_with("HTTP/") && digit(version[5]) &&
-            version[6] == '.' && digit(version[7]))
+        if (std::count(line.begin(), line.end(), ' ') == 2 && version.size() == 8 &&
+            version.starts_with("HTTP/") && digit(version[5]) && version[6] == '.' &&
+            digit(version[7]))
             return {505, "only HTTP/1.1 and HTTP/1.0 are spoken here"};
         return {400, "the first line is no request"};
     }

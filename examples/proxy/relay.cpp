@@ -95,7 +95,6 @@ task<> relay::upload() {
         (void)co_await send_to_client(std::move(go_on));
     }
     while (!stopped_) {
-        // The upstream is not to blame for what the client takes long to send.
         upstream_->restart(direction::reading, settings.body_timeout + settings.upstream_timeout);
         error_code ec;
         std::size_t n = 0;
@@ -164,8 +163,10 @@ task<> relay::download() {
     x_.back.consume(x_.answer.size);
     for (;;) {
         auto const piece = body.take(x_.back.data(), x_.back.size());
-        if (body.bad())
+        if (body.bad()) {
+            wrong_ = {502, "the chunks of the upstream's answer are wrong"};
             break;
+        }
         gather out;
         if (!begun_)
             out.emplace_back(x_.out.data(), x_.out.size());
@@ -240,7 +241,10 @@ task<bool> relay::read_answer_head() {
 }
 
 task<error_code> relay::receive_answer() {
-    time_limit const limit(*upstream_, direction::reading, worker_.settings.upstream_timeout);
+    // An upstream is not to blame for what the client takes long to send.
+    auto const& settings = worker_.settings;
+    auto const longer = uploaded_ ? clock::duration::zero() : settings.body_timeout;
+    time_limit const limit(*upstream_, direction::reading, settings.upstream_timeout + longer);
     auto const [ec, n] = co_await upstream_->receive(x_.back.room());
     x_.back.commit(n);
     co_return ec;

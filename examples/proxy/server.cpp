@@ -46,6 +46,9 @@ server::server(options const& o, upstream_address address)
                             options_.access_log, e.code().message()));
         }
     }
+    // From now on they do not simply end the program.
+    for (int const s : {SIGINT, SIGTERM, SIGUSR1})
+        signals_.add(s);
     auto const endpoint = resolve(context_, "--listen", options_.listen);
     error_code ec;
     acceptor_.open(endpoint.protocol(), ec);
@@ -124,12 +127,10 @@ void server::start_session(worker& w, tcp_socket socket, tcp::endpoint from) {
 }
 
 void server::listen_to_signals() {
-    error_code ignored;
-    for (int const s : {SIGINT, SIGTERM, SIGUSR1})
-        signals_.add(s, ignored);
     signals_.async_wait([this](error_code ec, int which) {
         if (ec)
             return;
+        listen_to_signals();
         if (which == SIGUSR1) {
             std::fputs(report().c_str(), stderr);
             if (log_)
@@ -137,11 +138,15 @@ void server::listen_to_signals() {
         } else if (!draining_) {
             drain();
         } else {
-            stop();
-            return;
+            abort();
         }
-        listen_to_signals();
     });
+}
+
+template <class F>
+void server::on_each_thread(F f) {
+    for (auto& t : threads_)
+        asio::post(t->work.context, [f, &t = *t] { f(t); });
 }
 
 void server::drain() {
@@ -149,34 +154,39 @@ void server::drain() {
     error_code ignored;
     acceptor_.close(ignored);
     pause_.cancel();
-    for (auto& t : threads_)
-        asio::post(t->work.context, [this, &t = *t] {
-            t.work.draining = true;
-            t.work.upstream.close();
-            t.work.dog.each([](watched& one) { one.stop_if_idle(); });
-            if (&t != threads_.front().get())
-                t.keeps_running.reset();
-        });
-    bound_.expires_after(options_.drain);
-    bound_.async_wait([this](error_code ec) {
-        if (!ec)
-            stop();
+    on_each_thread([last = threads_.front().get()](thread& t) {
+        t.work.draining = true;
+        t.work.upstream.close();
+        t.work.dog.each([](watched& one) { one.stop_if_idle(); });
+        if (&t != last)
+            t.keeps_running.reset();
     });
     if (running_ == 1)
         threads_.front()->keeps_running.reset();
+    bound_.expires_after(options_.drain);
+    bound_.async_wait([this](error_code ec) {
+        if (!ec)
+            abort();
+    });
+}
+
+// Cuts off what is still being served, and a moment later whatever does not end by that.
+void server::abort() {
+    on_each_thread([](thread& t) { t.work.dog.each([](watched& one) { one.abort(); }); });
+    bound_.expires_after(std::chrono::seconds(1));
+    bound_.async_wait([this](error_code ec) {
+        if (!ec)
+            for (auto& t : threads_)
+                t->work.context.stop();
+    });
 }
 
 void server::thread_ended() {
     --running_;
-    if (running_ == 1)
+    if (running_ == 1 && draining_)
         threads_.front()->keeps_running.reset();
     if (running_ == 0)
         context_.stop();
-}
-
-void server::stop() {
-    for (auto& t : threads_)
-        t->work.context.stop();
 }
 
 std::string server::report() const {

@@ -49,7 +49,9 @@ private:
     void drain();
     void start_session(worker& w, tcp_socket socket, tcp::endpoint from);
     void thread_ended();
-    void stop();
+    void abort();
+    template <class F>
+    void on_each_thread(F f);
 
     options options_;
     upstream_address upstream_;

@@ -222,7 +222,7 @@ task<> session::close_gently() {
 
 void session::log(exchange const& x, clock::time_point begun) {
     worker_.log->write({.client = name_,
-                        .request = x.request_line,
+                        .request = x.request_line.empty() ? "-" : std::string_view(x.request_line),
                         .status = x.status,
                         .bytes = x.bytes,
                         .took = clock::now() - begun,

@@ -19,6 +19,9 @@ public:
     /// The proxy is about to end: whatever only waits for something to do is to stop.
     virtual void stop_if_idle() = 0;
 
+    /// The time for that is over.
+    virtual void abort() = 0;
+
 protected:
     watched() = default;
     watched(watched const&) = delete;

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""What is wrong with the command line is said in one line; and examples/run works as it says."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+
+from support import PATIENCE, PROXY, Client, Proxy, ProxyTest, main, numbers, wait_until
+
+RUN = os.environ.get("WEIR_EXAMPLES_RUN")
+UP = ["--upstream", "127.0.0.1:9"]
+
+# What is wrong, and what is said about it.
+WRONG = [
+    ([], "--upstream HOST:PORT or --demo"),
+    (["--demo", *UP], "--demo and --upstream exclude each other"),
+    (["--frobnicate"], "no option `--frobnicate`"),
+    (["frobnicate"], "no option `frobnicate`"),
+    (["--demo", "--seats"], "--seats is the last word, but must be followed by N"),
+    (["--demo=yes"], "--demo takes no value"),
+    (["--demo", "--seats", "0"], "--seats is `0`, but must be a number from 1 to 1000000000"),
+    (["--demo", "--seats=-1"], "--seats is `-1`, but must be a number from 1 to 1000000000"),
+    (["--demo", "--seats", "many"], "--seats is `many`, but must be a number"),
+    (["--demo", "--seats", "3x"], "--seats is `3x`, but must be a number"),
+    (["--demo", "--seats", ""], "--seats is ``, but must be a number"),
+    (["--demo", "--seats", "99999999999999999999"], "--seats is `99999999999999999999`, but"),
+    (["--demo", "--queue", "-1"], "--queue is `-1`, but must be a number from 0 to 1000000000"),
+    (["--demo", "--threads", "0"], "--threads is `0`, but must be a number from 1 to 256"),
+    (["--demo", "--rate", "100"], "--rate is `100`, but must be requests/time, like 100/1s"),
+    (["--demo", "--rate", "0/1s"], "--rate is `0/1s`, but"),
+    (["--demo", "--rate", "5/0s"], "--rate is `5/0s`, but"),
+    (["--demo", "--rate", "5/1"], "--rate is `5/1`, but"),
+    (["--demo", "--rate", "/1s"], "--rate is `/1s`, but"),
+    (["--demo", "--rate", "5/s"], "--rate is `5/s`, but"),
+    (["--demo", "--rate", "1.5/1s"], "--rate is `1.5/1s`, but"),
+    (["--demo", "--patience", "1"], "--patience is `1`, but must be a time from 0s to 24h"),
+    (["--demo", "--patience", "-1s"], "--patience is `-1s`, but must be a time from 0s to 24h"),
+    (["--demo", "--patience", "99999999999999999h"], "--patience is `99999999999999999h`, but"),
+    (["--demo", "--drain", "x"], "--drain is `x`, but must be a time"),
+    (["--demo", "--header-timeout", "0s"], "--header-timeout is `0s`, but must be a time from 1ms"),
+    (["--demo", "--listen", "8080"], "--listen is `8080`, but must be host:port"),
+    (["--demo", "--listen", ":8080"], "--listen is `:8080`, but must be host:port"),
+    (["--demo", "--listen", "::1:8080"], "--listen is `::1:8080`, but must be host:port"),
+    (["--demo", "--listen", "localhost:99999"], "--listen is `localhost:99999`, but"),
+    (["--upstream", "localhost"], "--upstream is `localhost`, but must be host:port"),
+]
+
+
+def run(*arguments):
+    return subprocess.run([PROXY, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=PATIENCE)
+
+
+class CommandLine(ProxyTest):
+    def test_help(self):
+        result = run("--help")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        for option in ("--upstream", "--seats", "--rate", "--queue", "--patience", "--drain"):
+            self.assertIn(option, result.stdout)
+        self.assertLess(max(map(len, result.stdout.splitlines())), 101)
+
+    def test_bad_options(self):
+        for arguments, text in WRONG:
+            with self.subTest(arguments):
+                result = run(*arguments)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertRegex(result.stderr, r"\Aweir-proxy: .*\n\Z")
+                self.assertIn(text, result.stderr)
+
+    def test_a_port_that_is_taken(self):
+        result = run("--demo", "--listen", f"127.0.0.1:{self.upstream.port}")
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stderr, f"weir-proxy: cannot listen at 127.0.0.1:{self.upstream.port}: "
+                                        "another program already does\n")
+
+    def test_what_cannot_be_had(self):
+        result = run("--upstream", "no.such.host.invalid:80")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"\Aweir-proxy: --upstream is `no.such.host.invalid:80`, but .*\n\Z")
+        result = run("--demo", "--listen", "127.0.0.1:0", "--access-log", "/no/such/folder/log")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"\Aweir-proxy: --access-log is `/no/such/folder/log`, but .*\n\Z")
+
+    def test_an_upstream_that_is_not_there_yet(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        proxy = Proxy("--upstream", f"127.0.0.1:{port}")
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/").status, 502)
+        report = proxy.stop()
+        self.assertIn(f"weir-proxy: warning: nobody answers at 127.0.0.1:{port} yet", report)
+
+    def test_ipv6(self):
+        try:
+            with socket.create_server(("::1", 0), family=socket.AF_INET6):
+                pass
+        except OSError:
+            self.skipTest("there is no IPv6 here")
+        with subprocess.Popen([PROXY, "--demo", "--listen", "[::1]:0"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True) as process:
+            port = int(re.search(r"http://\[::1\]:(\d+) ", process.stdout.readline())[1])
+            with socket.create_connection(("::1", port)):
+                pass
+            process.terminate()
+            self.assertEqual(process.wait(PATIENCE), 0)
+
+    def test_access_log(self):
+        with tempfile.TemporaryDirectory() as folder:
+            proxy = self.start("--access-log", f"{folder}/log", "--rate", "1/60s", "--patience", "0s")
+            with Client(proxy.port) as client:
+                client.ask("/bytes/5?a=b")
+                client.ask("/second")
+                client.send("nonsense\r\n\r\n")
+                client.ended()
+            proxy.stop()
+            with open(f"{folder}/log") as log:
+                lines = log.read().splitlines()
+            time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z 127\.0\.0\.1 "
+            seconds = r" \d+\.\d{3} 0\.000"
+            self.assertRegex(lines[0], rf'^{time}"GET /bytes/5\?a=b HTTP/1\.1" 200 5{seconds}$')
+            self.assertRegex(lines[1], rf'^{time}"GET /second HTTP/1\.1" 429 0{seconds}$')
+            self.assertRegex(lines[2], rf'^{time}"-" 400 0{seconds}$')
+            self.assertEqual(len(lines), 3)
+
+    def test_the_demo(self):
+        proxy = Proxy("--demo")
+        self.assertIn("at most 3 at a time", proxy.greeting)
+        clients = [Client(proxy.port) for _ in range(6)]
+        for client in clients:
+            client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n")
+        for client in clients:
+            body = client.answer().body.decode()
+            self.assertLessEqual(int(re.search(r"(\d+) were on the stove", body)[1]), 3)
+            client.close()
+        self.assertEqual(numbers(proxy.stop())["seats"]["granted"], 6)
+
+    @unittest.skipUnless(RUN, "WEIR_EXAMPLES_RUN is not set")
+    def test_examples_run(self):
+        with subprocess.Popen([RUN, "--upstream", f"127.0.0.1:{self.upstream.port}", "--seats", "2",
+                               "--listen", "127.0.0.1:0"], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            greeting = process.stdout.readline()
+            self.assertIn("at most 2 at a time", greeting)
+            with Client(int(re.search(r"http://127\.0\.0\.1:(\d+) ", greeting)[1])) as client:
+                self.assertEqual(client.ask("/").body, b"hello\n")
+            process.send_signal(signal.SIGINT)
+            _, report = process.communicate(timeout=PATIENCE)
+            self.assertEqual(process.returncode, 0)
+            self.assertIn("1 requests: 1 answered", report)
+
+    @unittest.skipUnless(RUN, "WEIR_EXAMPLES_RUN is not set")
+    def test_examples_run_without_options_is_the_demo(self):
+        with socket.socket() as s:
+            if s.connect_ex(("127.0.0.1", 8080)) == 0:
+                self.skipTest("port 8080 is taken")
+        with subprocess.Popen([RUN], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as process:
+            self.assertIn("http://127.0.0.1:8080 -> a demo kitchen", process.stdout.readline())
+            with Client(8080) as client:
+                self.assertIn(b"dish 1 is served", client.ask("/").body)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=PATIENCE)
+            self.assertEqual(process.returncode, 0)
+            self.assertIn("curl -i http://127.0.0.1:8080/", said)
+
+
+if __name__ == "__main__":
+    main()

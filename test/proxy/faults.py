@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""Slow clients, dead upstreams, and the end."""
+
+import signal
+import socket
+import threading
+import time
+
+from support import Client, ProxyTest, main, numbers, wait_until
+
+GET = "GET / HTTP/1.1\r\nHost: test\r\n\r\n"
+
+
+class Faults(ProxyTest):
+    def test_a_header_that_does_not_come_to_its_end(self):
+        proxy = self.start("--header-timeout", "300ms", "--idle-timeout", "60s")
+        with Client(proxy.port) as slow, Client(proxy.port) as silent:
+            begun = time.monotonic()
+            answered = threading.Event()
+
+            def drip():  # a byte now and then does not prolong it
+                for c in "GET / HTTP/1.1\r\nA: " + "b" * 1000:
+                    if answered.wait(0.05):
+                        return
+                    try:
+                        slow.send(c)
+                    except OSError:
+                        return
+
+            threading.Thread(target=drip, daemon=True).start()
+            answer = slow.answer()
+            answered.set()
+            self.assertEqual((answer.status, answer.get("connection")), (408, "close"))
+            self.assertGreaterEqual(time.monotonic() - begun, 0.29)
+            self.assertEqual(silent.ended(), b"")
+        self.assertEqual(self.upstream.targets(), [])
+
+    def test_a_body_that_does_not_come(self):
+        proxy = self.start("--body-timeout", "200ms", "--seats", 1)
+        with Client(proxy.port) as client:
+            client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\n12345")
+            answer = client.answer()
+            self.assertEqual((answer.status, answer.get("connection")), (408, "close"))
+            self.assertEqual(client.ended(), b"")
+        self.assertEqual(self.upstream.targets(), [])
+
+    def test_a_body_that_comes_slowly_is_waited_for(self):
+        proxy = self.start("--body-timeout", "1500ms", "--upstream-timeout", "200ms")
+        with Client(proxy.port) as client:
+            client.send("POST /digest HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\n")
+            for _ in range(4):
+                time.sleep(0.3)
+                client.send("x")
+            self.assertEqual(client.answer().status, 200)
+
+    def test_an_idle_connection_is_closed_in_time(self):
+        proxy = self.start("--idle-timeout", "200ms")
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/").status, 200)
+            begun = time.monotonic()
+            self.assertEqual(client.ended(), b"")
+            self.assertGreaterEqual(time.monotonic() - begun, 0.19)
+
+    def test_an_upstream_that_does_not_answer(self):
+        proxy = self.start("--upstream-timeout", "200ms", "--seats", 1)
+        with Client(proxy.port) as client:
+            answer = client.ask("/sleep/1000")
+            self.assertEqual(answer.status, 504)
+            self.assertEqual(client.ask("/").status, 200)  # the same connection goes on
+
+    def test_an_upstream_that_stops_in_the_middle(self):
+        def stall(sock, request, reader):
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345")
+            time.sleep(1)
+
+        proxy = self.start("--upstream-timeout", "200ms", "--seats", 1)
+        self.upstream.script["/stall"] = stall
+        with Client(proxy.port) as client:
+            client.send("GET /stall HTTP/1.1\r\nHost: test\r\n\r\n")
+            with self.assertRaises(EOFError):
+                client.answer()
+        self.assertEqual(numbers(proxy.stop())["proxy"]["failed"], 1)
+
+    def test_an_upstream_that_is_not_there(self):
+        self.upstream.close()
+        proxy = self.start("--seats", 1)
+        with Client(proxy.port) as client:
+            for _ in range(3):
+                self.assertEqual(client.ask("/").status, 502)
+            self.assertEqual(client.ask("/", "POST", "Content-Length: 1\r\n", b"x").status, 502)
+            self.assertEqual(client.ask("/", "HEAD").status, 502)
+            self.assertEqual(client.ask("/").status, 502)
+
+    def test_an_upstream_that_hangs_up_before_it_answers(self):
+        proxy = self.start("--threads", 1)
+        self.upstream.script["/bye"] = lambda sock, request, reader: False
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/bye").status, 502)
+            self.assertEqual(len(self.upstream.requests), 1)  # a new connection is not tried twice
+            self.assertEqual(client.ask("/").status, 200)
+
+    def test_an_upstream_that_hangs_up_in_the_middle(self):
+        def cut(head):
+            def answer(sock, request, reader):
+                sock.sendall(head + b"5\r\nhello")
+                return False
+
+            return answer
+
+        proxy = self.start()
+        self.upstream.script["/counted"] = cut(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n")
+        self.upstream.script["/chunked"] = cut(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for target in ("/counted", "/chunked"):
+            with self.subTest(target), Client(proxy.port) as client:
+                client.send(f"GET {target} HTTP/1.1\r\nHost: test\r\n\r\n")
+                with self.assertRaises(EOFError):
+                    client.answer()
+        # A client that cannot see it from the framing sees a reset, and no end.
+        with Client(proxy.port) as client:
+            client.send("GET /chunked HTTP/1.0\r\n\r\n")
+            with self.assertRaises(ConnectionResetError):
+                client.answer()
+
+    def test_a_connection_that_died_while_it_was_kept(self):
+        # The upstream closes as soon as the next request has come: too late to be seen before.
+        def close_next(sock, request, reader):
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            with self.assertRaises(EOFError):
+                reader.head()
+                raise EOFError
+            return False
+
+        proxy = self.start("--threads", 1)
+        self.upstream.script["/once"] = close_next
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/once").status, 200)
+            self.assertEqual(client.ask("/again").status, 200)
+            self.assertEqual(self.upstream.targets().count("/again"), 1)
+            # What may have had an effect is not sent twice.
+            self.assertEqual(client.ask("/once").status, 200)
+            self.assertEqual(client.ask("/post", "POST", "Content-Length: 1\r\n", b"x").status, 502)
+            self.assertEqual(self.upstream.targets().count("/post"), 0)
+
+    def test_a_kept_connection_that_was_closed_is_not_used(self):
+        def last(sock, request, reader):
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            return False
+
+        proxy = self.start("--threads", 1)
+        self.upstream.script["/last"] = last
+        with Client(proxy.port) as client:
+            for _ in range(20):
+                self.assertEqual(client.ask("/last").status, 200)
+                time.sleep(0.01)
+                answer = client.ask("/digest", "POST", "Content-Length: 1\r\n", b"x")
+                self.assertEqual(answer.status, 200)
+
+    def test_what_an_upstream_says_too_much_is_not_taken_for_the_next_answer(self):
+        def too_much(sock, request, reader):
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+                         b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+            return True
+
+        proxy = self.start("--threads", 1)
+        self.upstream.script["/much"] = too_much
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/much").body, b"ok")
+            self.assertEqual(client.ask("/").body, b"hello\n")
+
+    def test_drain_finishes_what_is_being_served(self):
+        for which in (signal.SIGTERM, signal.SIGINT):
+            proxy = self.start("--seats", 1, "--patience", "20s", "--threads", 2)
+            with Client(proxy.port) as idle, Client(proxy.port) as first, Client(proxy.port) as second:
+                self.assertEqual(idle.ask("/").status, 200)
+                first.send("GET /sleep/500 HTTP/1.1\r\nHost: test\r\n\r\n")
+                wait_until(lambda: proxy.numbers()["seats"]["in use"] == 1)
+                second.send("GET /sleep/10 HTTP/1.1\r\nHost: test\r\n\r\n")
+                wait_until(lambda: proxy.numbers()["seats"]["waiting"] == 1)
+                proxy.process.send_signal(which)
+                self.assertEqual(idle.ended(), b"")
+                wait_until(lambda: self.refuses(proxy.port), "the port to be closed")
+                for client in (first, second):
+                    answer = client.answer()
+                    self.assertEqual((answer.status, answer.get("connection")), (200, "close"))
+                    self.assertEqual(client.ended(), b"")
+                _, proxy.report = proxy.process.communicate(timeout=20)
+                self.assertEqual(proxy.process.returncode, 0)
+
+    def test_drain_ends_in_any_case(self):
+        proxy = self.start("--seats", 1, "--drain", "300ms")
+        let_go = threading.Event()
+        self.addCleanup(let_go.set)
+        self.upstream.script["/hang"] = lambda sock, request, reader: let_go.wait(30)
+        with Client(proxy.port) as client:
+            client.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
+            wait_until(lambda: "/hang" in self.upstream.targets())
+            begun = time.monotonic()
+            proxy.process.send_signal(signal.SIGTERM)
+            _, proxy.report = proxy.process.communicate(timeout=20)
+            self.assertEqual(proxy.process.returncode, 0)
+            self.assertGreaterEqual(time.monotonic() - begun, 0.29)
+            self.assertEqual(numbers(proxy.report)["seats"]["in use"], 0)
+
+    @staticmethod
+    def refuses(port):
+        with socket.socket() as s:
+            return s.connect_ex(("127.0.0.1", port)) != 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""The limits hold as the upstream sees them, and every permit comes home."""
+
+import random
+import threading
+import time
+
+from support import Client, ProxyTest, main, numbers, wait_until
+
+SLACK = 0.05  # between the grant and the moment at which the upstream notes the request
+
+
+class Limits(ProxyTest):
+    def in_parallel(self, clients, work):
+        """Runs work(i) on so many threads; raises what one of them has raised."""
+        failures = []
+
+        def run(i):
+            try:
+                work(i)
+            except BaseException as e:  # told by the thread that waits
+                failures.append(e)
+
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(clients)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        if failures:
+            raise failures[0]
+
+    def test_never_more_than_seats_at_the_upstream(self):
+        proxy = self.start("--seats", 3, "--patience", "20s", "--threads", 2)
+
+        def work(i):
+            with Client(proxy.port) as client:
+                for _ in range(20):
+                    self.assertEqual(client.ask("/sleep/5").status, 200)
+
+        self.in_parallel(24, work)
+        self.assertEqual(self.upstream.most, 3)
+        self.assertEqual(len(self.upstream.requests), 480)
+
+    def test_never_more_than_the_rate_in_any_window(self):
+        limit, window = 20, 0.4
+        proxy = self.start("--rate", f"{limit}/400ms", "--patience", "200ms", "--threads", 2)
+        statuses = []
+
+        def work(i):
+            end = time.monotonic() + 3.0
+            with Client(proxy.port) as client:
+                while time.monotonic() < end:
+                    answer = client.ask("/")
+                    statuses.append(answer.status)
+                    if answer.status == 429:
+                        self.assertEqual(answer.get("retry-after"), "1")
+                        time.sleep(0.02)
+
+        self.in_parallel(12, work)
+        came = sorted(r.came for r in self.upstream.requests)
+        for first, beyond in zip(came, came[limit:]):
+            self.assertGreater(beyond - first, window - SLACK)
+        # And hardly less than that: it is a limit, not a brake.
+        self.assertGreater(len(came), 0.8 * limit * 3.0 / window)
+        self.assertEqual(set(statuses), {200, 429})
+
+    def test_both_limits_together(self):
+        # Seats are what is short at first: the tokens must not pile up behind them.
+        limit, window = 10, 0.5
+        proxy = self.start("--seats", 2, "--rate", f"{limit}/500ms", "--patience", "20s")
+        slow = threading.Event()
+
+        def hold(sock, request, reader):
+            slow.wait(10)
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            return True
+
+        self.upstream.script["/hold"] = hold
+
+        def work(i):
+            with Client(proxy.port) as client:
+                self.assertEqual(client.ask("/hold" if i < 2 else "/").status, 200)
+
+        threading.Timer(0.8, slow.set).start()
+        self.in_parallel(40, work)
+        came = sorted(r.came for r in self.upstream.requests)
+        self.assertEqual(len(came), 40)
+        for first, beyond in zip(came, came[limit:]):
+            self.assertGreater(beyond - first, window - SLACK)
+
+    def test_who_is_turned_away_is_told_why_and_when_to_come_back(self):
+        proxy = self.start("--rate", "1/30s", "--patience", "0s")
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/").status, 200)
+            answer = client.ask("/")
+            self.assertEqual(answer.status, 429)
+            self.assertIn(int(answer.get("retry-after")), (29, 30))
+            self.assertEqual(answer.get("content-type"), "text/plain")
+            self.assertTrue(answer.body.endswith(b"\n"))
+            # No body for a HEAD, and the connection goes on after each.
+            self.assertEqual(client.ask("/", "HEAD").status, 429)
+            self.assertEqual(client.ask("/").status, 429)
+        self.assertEqual(len(self.upstream.requests), 1)
+
+    def test_patience_and_queue(self):
+        proxy = self.start("--seats", 1, "--queue", 1, "--patience", "300ms")
+        with Client(proxy.port) as holder, Client(proxy.port) as waiter, Client(proxy.port) as third:
+            holder.send("GET /sleep/1000 HTTP/1.1\r\nHost: test\r\n\r\n")
+            wait_until(lambda: proxy.numbers()["seats"]["in use"] == 1)
+            waiter.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n")
+            wait_until(lambda: proxy.numbers()["seats"]["waiting"] == 1)
+            answer = third.ask("/")
+            self.assertEqual((answer.status, answer.get("retry-after")), (503, "1"))
+            self.assertIn(b"queue", answer.body)
+            answer = waiter.answer()
+            self.assertEqual((answer.status, answer.get("retry-after")), (503, "1"))
+            self.assertIn(b"in time", answer.body)
+            self.assertEqual(holder.answer().status, 200)
+            self.assertEqual(waiter.ask("/").status, 200)
+            self.assertEqual(third.ask("/").status, 200)
+
+    def test_bodies_of_those_who_are_turned_away(self):
+        proxy = self.start("--rate", "1/30s", "--patience", "0s")
+        with Client(proxy.port) as client:
+            client.ask("/")
+            body = b"x" * 60_000
+            # A small one is read over, even if it comes later.
+            client.send(f"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: {len(body)}\r\n\r\n")
+            answer = client.answer()
+            self.assertEqual((answer.status, answer.get("connection")), (429, None))
+            client.send(body)
+            chunked = "Transfer-Encoding: chunked\r\n"
+            answer = client.ask("/", "POST", chunked, b"5\r\nhello\r\n0\r\n\r\n")
+            self.assertEqual((answer.status, answer.get("connection")), (429, None))
+            # A large one is not.
+            client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 1000000\r\n\r\nx")
+            answer = client.answer()
+            self.assertEqual((answer.status, answer.get("connection")), (429, "close"))
+            self.assertEqual(client.ended(), b"")
+        # Nor one that the client waits to be asked for.
+        with Client(proxy.port) as client:
+            answer = client.ask("/", "POST", "Content-Length: 5\r\nExpect: 100-continue\r\n")
+            self.assertEqual((answer.status, answer.interim), (429, []))
+            self.assertEqual(answer.get("connection"), "close")
+        self.assertEqual(len(self.upstream.requests), 1)
+
+    def test_who_hangs_up_in_the_queue_leaves_it_at_once(self):
+        for how in (Client.close, Client.abort):
+            for pipelined in ("", "GET /next HTTP/1.1\r\nHost: test\r\n\r\n"):
+                if pipelined and how == Client.close:
+                    continue  # an end behind unread bytes is seen by nobody
+                with self.subTest(how.__name__, pipelined=pipelined):
+                    proxy = self.start("--seats", 1, "--patience", "60s", "--threads", 2)
+                    with Client(proxy.port) as holder:
+                        holder.send("GET /sleep/1500 HTTP/1.1\r\nHost: test\r\n\r\n")
+                        wait_until(lambda: proxy.numbers()["seats"]["in use"] == 1)
+                        waiters = [Client(proxy.port) for _ in range(20)]
+                        for w in waiters:
+                            w.send("GET /never HTTP/1.1\r\nHost: test\r\n\r\n" + pipelined)
+                        wait_until(lambda: proxy.numbers()["seats"]["waiting"] == 20)
+                        for w in waiters:
+                            how(w)
+                        wait_until(lambda: proxy.numbers()["seats"]["waiting"] == 0)
+                        self.assertEqual(proxy.numbers()["seats"]["in use"], 1)
+                        self.assertEqual(holder.answer().status, 200)
+                    self.assertNotIn("/never", self.upstream.targets())
+
+    def test_who_hangs_up_while_the_upstream_works_frees_the_seat(self):
+        proxy = self.start("--seats", 1, "--patience", "20s")
+        let_go = threading.Event()
+        self.addCleanup(let_go.set)
+        self.upstream.script["/hang"] = lambda sock, request, reader: let_go.wait(30)
+        holder = Client(proxy.port)
+        holder.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
+        wait_until(lambda: "/hang" in self.upstream.targets())
+        holder.close()
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/").status, 200)
+        self.assertFalse(let_go.is_set())
+
+    def test_a_token_that_was_not_used_comes_back(self):
+        proxy = self.start("--rate", "1/60s", "--patience", "0s", "--seats", 5)
+        self.upstream.close()
+        with Client(proxy.port) as client:
+            for _ in range(3):
+                answer = client.ask("/")
+                self.assertEqual(answer.status, 502)  # and not 429
+
+    def test_permits_come_home_from_thousands_of_clients_that_abort_anywhere(self):
+        seed = random.randrange(1 << 30)
+        print("seed", seed)
+        proxy = self.start("--seats", 4, "--rate", "200/100ms", "--queue", 50, "--patience", "50ms",
+                           "--threads", 2)
+        text = (b"GET /sleep/2 HTTP/1.1\r\nHost: test\r\n\r\n"
+                b"POST /digest HTTP/1.1\r\nHost: test\r\nContent-Length: 40000\r\n\r\n" + b"x" * 40000 +
+                b"GET /bytes/300000 HTTP/1.1\r\nHost: test\r\n\r\n")
+
+        def work(i):
+            rng = random.Random(seed + i)
+            for _ in range(150):
+                client = Client(proxy.port)
+                try:
+                    client.send(text[: rng.choice((50, 200, len(text), rng.randrange(len(text))))])
+                    if rng.random() < 0.7:
+                        client.sock.settimeout(rng.random() * 0.01 + 0.0001)
+                        while client.reader.more():
+                            pass
+                except OSError:
+                    pass
+                (client.abort if rng.random() < 0.5 else client.close)()
+
+        self.in_parallel(20, work)
+        wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0)
+        found = numbers(proxy.stop())
+        self.assertGreater(found["proxy"]["connections"], 2000)  # not all live to be accepted
+        for part in ("seats", "rate"):
+            self.assertEqual((found[part]["in use"], found[part]["waiting"]), (0, 0))
+        self.assertGreater(found["proxy"]["hung up"], 100)
+
+
+if __name__ == "__main__":
+    main()

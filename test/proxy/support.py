@@ -1,0 +1,347 @@
+"""A weir-proxy, an upstream to stand behind it, and a client that sends any bytes at all.
+
+The proxy's program is named by the environment variable WEIR_PROXY."""
+
+import collections
+import contextlib
+import hashlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+PROXY = os.environ.get("WEIR_PROXY", "build/release/examples/proxy/weir-proxy")
+PATIENCE = 20.0  # seconds after which a test gives up; generous, for sanitizers on a busy machine
+
+Request = collections.namedtuple("Request", "method target version fields body came")
+
+
+def skip(why):
+    """Tells ctest that nothing could be tested."""
+    print("skipped:", why)
+    sys.exit(77)
+
+
+def main():
+    if not os.access(PROXY, os.X_OK):
+        skip(f"there is no {PROXY}")
+    unittest.main(verbosity=2)
+
+
+def wait_until(predicate, what="it"):
+    end = time.monotonic() + PATIENCE
+    while not predicate():
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {PATIENCE} s in vain for {what}")
+        time.sleep(0.005)
+
+
+class Reader:
+    """Reads HTTP from a socket; strict enough to notice what a proxy gets wrong."""
+
+    def __init__(self, sock):
+        self.sock = sock
+        self.data = b""
+
+    def more(self):
+        piece = self.sock.recv(65536)
+        self.data += piece
+        return bool(piece)
+
+    def until(self, end):
+        while end not in self.data:
+            if not self.more():
+                raise EOFError(f"the connection ended after {self.data[:200]!r}")
+        text, self.data = self.data.split(end, 1)
+        return text
+
+    def exactly(self, n):
+        pieces = []
+        while n > 0:
+            if not self.data and not self.more():
+                raise EOFError(f"{n} bytes are missing")
+            piece, self.data = self.data[:n], self.data[n:]
+            pieces.append(piece)
+            n -= len(piece)
+        return b"".join(pieces)
+
+    def rest(self):
+        while self.more():
+            pass
+        text, self.data = self.data, b""
+        return text
+
+    def head(self):
+        lines = self.until(b"\r\n\r\n").decode("latin-1").split("\r\n")
+        fields = []
+        for line in lines[1:]:
+            name, colon, value = line.partition(":")
+            assert colon, line
+            fields.append((name.lower(), value.strip()))
+        return lines[0], fields
+
+    def body(self, fields, until_close=False):
+        got = dict(fields)
+        assert not ("content-length" in got and "transfer-encoding" in got), fields
+        if got.get("transfer-encoding") == "chunked":
+            pieces = []
+            while size := int(self.until(b"\r\n"), 16):
+                pieces.append(self.exactly(size))
+                assert self.exactly(2) == b"\r\n"
+            assert self.until(b"\r\n") == b"", "there are trailers"
+            return b"".join(pieces)
+        if "content-length" in got:
+            return self.exactly(int(got["content-length"]))
+        return self.rest() if until_close else b""
+
+
+class Answer:
+    def __init__(self, reader, method="GET"):
+        self.interim = []
+        while True:
+            first, self.fields = reader.head()
+            self.status = int(first.split(" ")[1])
+            if self.status >= 200:
+                break
+            self.interim.append(self.status)
+        self.get = dict(self.fields).get
+        bodiless = method == "HEAD" or self.status in (204, 304)
+        self.body = b"" if bodiless else reader.body(self.fields, until_close=True)
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, port, receive_buffer=None):
+        self.sock = socket.socket()
+        if receive_buffer:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.sock.settimeout(PATIENCE)
+        self.sock.connect(("127.0.0.1", port))
+        self.reader = Reader(self.sock)
+
+    def send(self, text):
+        self.sock.sendall(text.encode("latin-1") if isinstance(text, str) else text)
+
+    def answer(self, method="GET"):
+        return Answer(self.reader, method)
+
+    def ask(self, target="/", method="GET", fields="", body=b"", version="1.1"):
+        self.send(f"{method} {target} HTTP/{version}\r\nHost: test\r\n{fields}\r\n".encode() + body)
+        return self.answer(method)
+
+    def ended(self):
+        """Waits for the other side to close; whatever comes before that is returned."""
+        try:
+            return self.reader.rest()
+        except ConnectionResetError:
+            return b""
+
+    def close(self):
+        self.sock.close()
+
+    def abort(self):
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        self.sock.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Upstream:
+    """Answers what the path asks for, and notes what has come.
+
+    A path that is in `script` is answered by the function there, which gets the socket, the request
+    and the reader, and returns true if the connection goes on."""
+
+    def __init__(self):
+        self.requests = []
+        self.script = {}
+        self.now = 0
+        self.most = 0
+        self.connections = 0
+        self.lock = threading.Lock()
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                sock, _ = self.listener.accept()
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                threading.Thread(target=self.serve, args=(sock,), daemon=True).start()
+
+    def serve(self, sock):
+        reader = Reader(sock)
+        used = False
+        with sock, contextlib.suppress(EOFError, OSError):
+            while True:
+                first, fields = reader.head()
+                method, target, version = first.split(" ")
+                came = time.monotonic()
+                if target.startswith("/stream-back"):
+                    request = Request(method, target, version, fields, b"", came)
+                else:
+                    request = Request(method, target, version, fields, reader.body(fields), came)
+                with self.lock:
+                    self.requests.append(request)
+                    self.connections += not used
+                used = True
+                if not self.handle(sock, request, reader):
+                    return
+
+    @contextlib.contextmanager
+    def at_work(self):
+        """Counted in `now`, and in `most`. Over before the answer goes out."""
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        yield
+        with self.lock:
+            self.now -= 1
+
+    def handle(self, sock, request, reader):
+        path = request.target.split("?")[0]
+        if path in self.script:
+            return self.script[path](sock, request, reader)
+        word, _, argument = path[1:].partition("/")
+        body = b"hello\n"
+        if word == "sleep":
+            with self.at_work():
+                time.sleep(int(argument) / 1000)
+        elif word == "bytes":
+            body = pattern(int(argument))
+        elif word == "chunked":
+            sock.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            body = pattern(int(argument))
+            for start in range(0, len(body), 9999):
+                piece = body[start : start + 9999]
+                sock.sendall(b"%x;ext=1\r\n%s\r\n" % (len(piece), piece))
+            sock.sendall(b"0\r\nTrailer-Field: x\r\n\r\n")
+            return True
+        elif word == "until-close":
+            sock.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + pattern(int(argument)))
+            return False
+        elif word == "digest":
+            body = hashlib.sha256(request.body).hexdigest().encode()
+        elif word == "stream-back":
+            return self.stream_back(sock, request, reader)
+        elif word == "status":
+            sock.sendall(f"HTTP/1.1 {argument} Some Reason\r\nETag: x\r\n\r\n".encode())
+            return True
+        size = b"Content-Length: %d\r\n" % len(body)
+        sock.sendall(b"HTTP/1.1 200 OK\r\n" + size + b"\r\n")
+        if request.method != "HEAD":
+            sock.sendall(body)
+        return True
+
+    @staticmethod
+    def stream_back(sock, request, reader):
+        """Sends each piece of the body back before it reads the next one."""
+        left = int(dict(request.fields)["content-length"])
+        sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % left)
+        while left > 0:
+            piece = reader.exactly(min(left, 65536))
+            sock.sendall(piece)
+            left -= len(piece)
+        return True
+
+    def targets(self):
+        with self.lock:
+            return [r.target for r in self.requests]
+
+    def close(self):
+        with contextlib.suppress(OSError):  # closed before
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+def pattern(n):
+    """n bytes in which every place looks different."""
+    block = b"".join(b"%015d\n" % i for i in range(4096))
+    return (block * (n // len(block) + 1))[:n]
+
+
+class Proxy:
+    """A weir-proxy on a free port."""
+
+    def __init__(self, *options):
+        self.process = subprocess.Popen(
+            [PROXY, "--listen", "127.0.0.1:0", *map(str, options)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.greeting = self.process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+) ", self.greeting)
+        if not found:
+            raise AssertionError(f"no greeting: {self.greeting!r} {self.process.communicate()}")
+        self.port = int(found[1])
+        self.report = None
+
+    def stop(self, which=signal.SIGTERM):
+        """Ends it, and returns what it reports."""
+        if self.report is None:
+            self.process.send_signal(which)
+            try:
+                _, self.report = self.process.communicate(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                raise AssertionError(f"the proxy did not end: {self.process.communicate()}")
+            if self.process.returncode != 0:
+                raise AssertionError(f"exit {self.process.returncode}: {self.report}")
+        return self.report
+
+    def numbers(self):
+        """What is reported at any time, as numbers by their names."""
+        self.process.send_signal(signal.SIGUSR1)
+        lines = [self.process.stderr.readline() for _ in range(self.report_lines())]
+        return numbers("".join(lines))
+
+    def report_lines(self):
+        arguments = self.process.args
+        return 1 + ("--seats" in arguments) + ("--rate" in arguments)
+
+
+def numbers(report):
+    """`{'seats': {'granted': 3, ...}, 'rate': ..., 'proxy': {'requests': 5, ...}}`"""
+    found = {}
+    for line in report.splitlines():
+        part = re.match(r"weir-proxy: (seats|rate): ", line)
+        pairs = re.findall(r"(\d+) ([a-z ]*[a-z])", line)
+        found[part[1] if part else "proxy"] = {name: int(n) for n, name in pairs}
+    return found
+
+
+class ProxyTest(unittest.TestCase):
+    """Each test has an upstream, and starts the proxy that it wants with `start`."""
+
+    def setUp(self):
+        self.upstream = Upstream()
+        self.addCleanup(self.upstream.close)
+
+    def start(self, *options):
+        proxy = Proxy("--upstream", f"127.0.0.1:{self.upstream.port}", *options)
+        self.addCleanup(self.finish, proxy)
+        return proxy
+
+    def finish(self, proxy):
+        report = proxy.stop()
+        for stream in (proxy.process.stdout, proxy.process.stderr):
+            stream.close()
+        found = numbers(report)
+        for part in ("seats", "rate"):
+            if part in found:
+                self.assertEqual(found[part]["in use"], 0, report)
+                self.assertEqual(found[part]["waiting"], 0, report)
+        self.assertEqual(found["proxy"]["open"], 0, report)
