@@ -1,9 +1,7 @@
 #pragma once
 
+#include <weir/policy/cooling_log.hpp>
 #include <weir/policy/policy.hpp>
-
-#include <cstddef>
-#include <vector>
 
 namespace weir {
 
@@ -38,40 +36,21 @@ public:
 
     [[nodiscard]] amount capacity() const noexcept { return options_.limit; }
     [[nodiscard]] bool timed() const noexcept { return true; }
-    [[nodiscard]] amount remaining(time_point now) const noexcept;
+    [[nodiscard]] amount remaining(time_point now) const noexcept { return log_.remaining(now); }
     /// With unequal requests ahead this may be too early: it counts permits, and does not know which
     /// of them must go together.
-    [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept;
+    [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
+        return log_.ready_at(n, ahead, now);
+    }
 
-    ticket take(amount n, time_point now);
+    ticket take(amount n, time_point now) { return log_.take(n, now); }
     bool leave(amount, ticket, time_point) noexcept { return false; }
-    bool refund(amount n, ticket t, time_point now) noexcept;
+    bool refund(amount n, ticket t, time_point now) noexcept { return log_.refund(n, t, now); }
     ticket merge(ticket a, ticket b, amount) noexcept { return a < b ? a : b; }
 
 private:
-    // Permits are numbered from 1 in the order of their grants; an entry stands for those up to
-    // `last` that came after the entry before it, all granted at the same time. The ticket of a
-    // grant is its time.
-    struct entry {
-        time_point at;
-        amount last;
-    };
-
-    [[nodiscard]] entry& nth(std::size_t i) noexcept;
-    [[nodiscard]] entry const& nth(std::size_t i) const noexcept;
-    template <class Predicate>
-    [[nodiscard]] std::size_t first_where(Predicate holds) const noexcept;
-    [[nodiscard]] bool cooled(entry const& e, time_point now) const noexcept;
-    [[nodiscard]] amount granted() const noexcept;
-    void forget_first() noexcept;
-    void reserve(std::size_t entries);
-
     options_type options_;
-    std::vector<entry> ring_;
-    std::size_t begin_ = 0;
-    std::size_t size_ = 0;
-    amount forgotten_ = 0;  // the number of the last permit whose entry has been dropped
-    time_point forgotten_until_ = time_point::min();  // and the time of its grant
+    cooling_log log_;
 };
 
 }  // namespace policy
