@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace weir::detail {
 
@@ -9,5 +10,13 @@ namespace weir::detail {
 /// `least <= value <= most`.
 void check_option(std::string_view where, std::string_view option, std::int64_t value,
                   std::int64_t least, std::int64_t most);
+
+/// The same for an enumeration that begins with 0.
+template <class Enum>
+    requires std::is_enum_v<Enum>
+void check_option(std::string_view where, std::string_view option, Enum value, Enum last) {
+    check_option(where, option, static_cast<std::int64_t>(value), 0,
+                 static_cast<std::int64_t>(last));
+}
 
 }  // namespace weir::detail

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <weir/error.hpp>
+#include <weir/fixed_window.hpp>
 #include <weir/limiter.hpp>
 #include <weir/permit.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/rate.hpp>
 #include <weir/seats.hpp>
 #include <weir/sliding_log.hpp>
+#include <weir/sliding_window.hpp>
 #include <weir/stats.hpp>
 #include <weir/time.hpp>

@@ -1,0 +1,323 @@
+#include <weir/policy/fixed_window.hpp>
+
+#include "support/compare_policy.hpp"
+#include "support/printing.hpp"
+#include "support/random.hpp"
+#include "support/says.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <stdexcept>
+#include <vector>
+
+using namespace std::chrono_literals;
+using support::expect;
+using support::fits;
+using support::random_source;
+using support::says;
+using support::tick;
+using weir::amount;
+using weir::duration;
+using weir::fixed_window_options;
+using weir::ticket;
+using weir::time_point;
+using weir::window_alignment;
+using weir::policy::fixed_window;
+
+namespace {
+
+constexpr time_point noon{12h};
+
+// By definition: windows one after another; each has room for `limit`, and what is beyond that goes
+// over to the next.
+class windows {
+public:
+    using policy_type = fixed_window;
+    static bool exact_behind_any() { return false; }
+
+    explicit windows(fixed_window_options const& options) : options_(options) {}
+
+    static fixed_window_options some_options(random_source& random) {
+        return {
+            .limit = random.one_in(8) ? 1 + random.of_any_size(weir::max_amount - 1)
+                                      : random.between(1, 8),
+            .window = random.one_in(3) ? duration(1 + random.of_any_size(weir::forever.count() - 1))
+                                       : random.one_of<duration>({1ns, 2ns, 7ns, 10ns, 1us, 1s,
+                                                                  24h * 365, weir::forever}),
+            .alignment = random.one_in(2) ? window_alignment::first_use : window_alignment::epoch};
+    }
+    static fixed_window_options some_options(random_source& random,
+                                             fixed_window_options const& before) {
+        auto options = some_options(random);
+        if (before.limit > 8 || options.limit > 8)  // or debt would last for too many windows
+            options.limit = before.limit / random.between(1, 4) + 1;
+        if (random.one_in(2))
+            options.window = before.window;
+        if (random.one_in(2))
+            options.alignment = before.alignment;
+        return options;
+    }
+    static duration scale(fixed_window_options const& options) { return options.window; }
+
+    void begin(time_point) {}
+
+    [[nodiscard]] amount used_up_at(time_point t) const {
+        auto future = *this;
+        future.move_on(t);
+        return future.used_;
+    }
+
+    void take(amount n, time_point now) {
+        move_on(now);
+        if (used_ == 0)
+            open(now);
+        used_ += n;
+        grants_.push_back({now, n, here_});
+    }
+
+    void refund(std::size_t i, amount n, time_point now) {
+        move_on(now);
+        auto const& g = grants_[i];
+        if (g.window == here_) {
+            used_ -= n;
+            return;
+        }
+        // Without it each of the windows since would have begun with so much less, if it was so much.
+        auto undone = n;
+        if (used_ == 0 || g.window < first_that_counts_)
+            return;
+        for (auto const& [window, debt] : carried_)
+            undone = std::min(undone, debt);
+        for (auto& [window, debt] : carried_)
+            debt -= undone;
+        used_ -= undone;
+    }
+
+    void configure(fixed_window_options const& options, time_point now) {
+        move_on(now);
+        options_ = options;
+        auto const began = began_;
+        if (used_ == 0)
+            return;
+        carried_[++here_] = used_;
+        open_at(now);
+        if (options.alignment == window_alignment::first_use && now - began < options.window)
+            began_ = began;
+    }
+
+    // At most `limit` from the beginning of each window to the next, and windows do not overlap.
+    [[nodiscard]] bool is_lawful() const {
+        std::map<std::size_t, amount> sums;
+        std::map<std::size_t, time_point> firsts;
+        for (auto const& g : grants_) {
+            sums[g.window] += g.units;
+            auto const first = firsts.try_emplace(g.window, g.at).first->second;
+            if (g.at - first >= options_.window || sums[g.window] > options_.limit)
+                return false;
+        }
+        return true;
+    }
+
+private:
+    struct grant {
+        time_point at;
+        amount units;
+        std::size_t window;
+    };
+
+    void open_at(time_point now) {
+        auto const since = now.time_since_epoch();
+        began_ = options_.alignment == window_alignment::first_use
+                     ? now
+                     : time_point(since / options_.window * options_.window);
+    }
+    void open(time_point now) {
+        first_that_counts_ = ++here_;
+        carried_.clear();
+        open_at(now);
+    }
+    void move_on(time_point now) {
+        while (used_ != 0 && now - began_ >= options_.window) {
+            used_ = std::max<amount>(used_ - options_.limit, 0);
+            began_ += options_.window;
+            carried_[++here_] = used_;
+        }
+    }
+
+    fixed_window_options options_;
+    time_point began_{};
+    amount used_ = 0;
+    std::size_t here_ = 0;                   // the number of the window
+    std::size_t first_that_counts_ = 0;      // since when there was always something left over
+    std::map<std::size_t, amount> carried_;  // into each window since then
+    std::vector<grant> grants_;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(the_fixed_window)
+
+BOOST_AUTO_TEST_CASE(grants_the_limit_in_each_window_which_begins_with_its_first_use) {
+    fixed_window window({.limit = 3, .window = 10s});
+    window.take(1, noon + 3s);
+    window.take(2, noon + 12s);
+    BOOST_TEST(!fits(window, 1, noon + 12s));
+    BOOST_TEST(window.ready_at(1, 0, noon + 12s) == noon + 13s);
+    BOOST_TEST(window.remaining(noon + 13s - tick) == 0);
+    BOOST_TEST(window.remaining(noon + 13s) == 3);
+    window.take(3, noon + 17s);
+    BOOST_TEST(window.ready_at(1, 0, noon + 17s) == noon + 27s);
+}
+
+BOOST_AUTO_TEST_CASE(can_be_aligned_to_the_clock) {
+    fixed_window window({.limit = 3, .window = 10s, .alignment = window_alignment::epoch});
+    window.take(3, noon + 9s);
+    BOOST_TEST(window.ready_at(1, 0, noon + 9s) == noon + 10s);
+    window.take(3, noon + 10s);
+    BOOST_TEST(window.ready_at(1, 0, noon + 10s) == noon + 20s);
+    BOOST_TEST(window.ready_at(3, 4, noon + 10s) == noon + 40s);
+}
+
+BOOST_AUTO_TEST_CASE(lets_up_to_twice_the_limit_through_at_a_boundary_as_it_says) {
+    fixed_window window({.limit = 3, .window = 10s});
+    window.take(1, noon);
+    window.take(2, noon + 10s - tick);
+    BOOST_TEST(fits(window, 3, noon + 10s));
+}
+
+BOOST_AUTO_TEST_CASE(pays_debt_from_the_windows_that_come) {
+    fixed_window window({.limit = 3, .window = 10s});
+    window.take(8, noon);
+    BOOST_TEST(window.ready_at(1, 0, noon) == noon + 20s);
+    BOOST_TEST(window.ready_at(2, 0, noon) == noon + 30s);
+    BOOST_TEST(window.remaining(noon + 20s) == 1);
+    BOOST_TEST(window.remaining(noon + 30s) == 3);
+    window.take(3, noon + 34s);
+    BOOST_TEST(window.ready_at(1, 0, noon + 34s) == noon + 44s);
+}
+
+BOOST_AUTO_TEST_CASE(undoes_what_still_counts_and_nothing_else) {
+    fixed_window window({.limit = 3, .window = 10s});
+    auto const early = window.take(3, noon);
+    BOOST_TEST(window.refund(1, early, noon + 9s));
+    BOOST_TEST(window.remaining(noon + 9s) == 1);
+    auto const late = window.take(3, noon + 10s);
+    BOOST_TEST(!window.refund(2, early, noon + 10s));
+    BOOST_TEST(window.remaining(noon + 10s) == 0);
+    BOOST_TEST(window.refund(3, late, noon + 10s));
+    BOOST_TEST(window.remaining(noon + 10s) == 3);
+}
+
+BOOST_AUTO_TEST_CASE(undoes_debt_that_was_carried_over) {
+    fixed_window window({.limit = 3, .window = 10s});
+    auto const estimate = window.take(30, noon);
+    BOOST_TEST(!fits(window, 1, noon + 20s));
+    BOOST_TEST(window.refund(28, estimate, noon + 20s));
+    BOOST_TEST(window.remaining(noon + 20s) == 3);
+}
+
+BOOST_AUTO_TEST_CASE(keeps_what_was_used_when_options_change) {
+    fixed_window window({.limit = 3, .window = 10s});
+    window.take(2, noon);
+    window.configure({.limit = 5, .window = 20s}, noon + 5s);
+    BOOST_TEST(window.remaining(noon + 5s) == 3);
+    BOOST_TEST(window.ready_at(5, 0, noon + 5s) == noon + 20s);
+    window.configure({.limit = 5, .window = 1s}, noon + 5s);
+    BOOST_TEST(window.remaining(noon + 5s) == 3);
+    BOOST_TEST(window.ready_at(5, 0, noon + 5s) == noon + 6s);
+    window.configure({.limit = 1, .window = 60s, .alignment = window_alignment::epoch}, noon + 5s);
+    BOOST_TEST(window.remaining(noon + 5s) == 0);
+    BOOST_TEST(window.ready_at(1, 0, noon + 5s) == noon + 120s);
+}
+
+// Of windows that are aligned to the clock it is known from the grants alone what each may still have:
+// no refund lets one too many through, whatever debt there was.
+BOOST_AUTO_TEST_CASE(never_lets_one_too_many_through) {
+    support::for_each_seed(20'000'000, 20'000, [](random_source& random) {
+        auto const limit = random.between(1, 5);
+        constexpr auto length = 4ns;
+        fixed_window window(
+            {.limit = limit, .window = length, .alignment = window_alignment::epoch});
+        struct permit {
+            ticket t;
+            std::vector<std::int64_t> used_in;  // for each, the number of its window
+        };
+        std::vector<permit> permits;
+        std::vector<amount> used(200);
+        auto now = time_point{};
+        auto const owed = [&] {
+            amount debt = 0;
+            auto const here = static_cast<std::size_t>(now.time_since_epoch() / length);
+            for (std::size_t i = 0; i != here; ++i)
+                debt = std::max<amount>(debt + used[i] - limit, 0);
+            return debt + used[here];
+        };
+        for (auto steps = random.between(5, 60); steps != 0; --steps) {
+            now += duration(random.one_in(3) ? random.between(0, 6) : random.between(0, 1));
+            auto const here = now.time_since_epoch() / length;
+            if (random.one_in(3) && !permits.empty()) {
+                auto& p = permits[random.index_in(permits)];
+                auto n = random.between(0, static_cast<std::int64_t>(p.used_in.size()));
+                if (n != 0)
+                    window.refund(n, p.t, now);
+                for (; n != 0; --n) {  // the oldest go first
+                    --used[static_cast<std::size_t>(p.used_in.front())];
+                    p.used_in.erase(p.used_in.begin());
+                }
+            } else if (random.one_in(6) && permits.size() >= 2) {
+                auto const from = permits.back();
+                permits.pop_back();
+                auto& into = permits[random.index_in(permits)];
+                into.t = window.merge(into.t, from.t, 1);
+                into.used_in.insert(into.used_in.end(), from.used_in.begin(), from.used_in.end());
+                std::ranges::sort(into.used_in);
+            } else {
+                auto const n = random.between(1, 2 * limit);
+                if (n <= limit && fits(window, n, now))
+                    expect(owed() + n <= limit, "one too many");
+                else if (!random.one_in(5))
+                    continue;
+                permits.push_back(
+                    {window.take(n, now), std::vector(static_cast<std::size_t>(n), here)});
+                used[static_cast<std::size_t>(here)] += n;
+            }
+            expect(window.remaining(now) <= std::max<amount>(limit - owed(), 0),
+                   "more than remains");
+        }
+    });
+    BOOST_TEST(true);  // none has failed
+}
+
+BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name) {
+    using nonsense = std::invalid_argument;
+    BOOST_CHECK_EXCEPTION(
+        fixed_window({.limit = 0}), nonsense,
+        says("weir::fixed_window: limit is 0, but must be from 1 to 1000000000000000"));
+    BOOST_CHECK_EXCEPTION(
+        fixed_window({.window = -1ns}), nonsense,
+        says("weir::fixed_window: window in nanoseconds is -1, but must be from 1 "
+             "to 9223372036854775807"));
+    BOOST_CHECK_EXCEPTION(fixed_window({.alignment = static_cast<window_alignment>(7)}), nonsense,
+                          says("weir::fixed_window: alignment is 7, but must be from 0 to 1"));
+}
+
+BOOST_AUTO_TEST_CASE(names_no_time_for_what_comes_after_the_end_of_time) {
+    fixed_window window({.limit = 1, .window = weir::forever});
+    window.take(1, noon);
+    BOOST_TEST(window.ready_at(1, 0, noon) == weir::unknown);
+    BOOST_TEST(window.ready_at(1, 1'000'000, noon) == weir::unknown);
+}
+
+BOOST_AUTO_TEST_CASE(does_what_the_definition_says) {
+    support::compare_in_every_way<windows>(10'000'000, 4'000);
+}
+
+BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_refused) {
+    support::compare_asked_with_left_alone<windows>(19'000'000, 1'000);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
