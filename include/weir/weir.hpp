@@ -2,6 +2,7 @@
 
 #include <weir/error.hpp>
 #include <weir/fixed_window.hpp>
+#include <weir/leaky_bucket.hpp>
 #include <weir/limiter.hpp>
 #include <weir/permit.hpp>
 #include <weir/queue_options.hpp>
@@ -11,3 +12,4 @@
 #include <weir/sliding_window.hpp>
 #include <weir/stats.hpp>
 #include <weir/time.hpp>
+#include <weir/token_bucket.hpp>

@@ -1,11 +1,16 @@
+#include <weir/policy/fixed_window.hpp>
+#include <weir/policy/leaky_bucket.hpp>
 #include <weir/policy/policy.hpp>
 #include <weir/policy/seats.hpp>
 #include <weir/policy/sliding_log.hpp>
+#include <weir/policy/sliding_window.hpp>
+#include <weir/policy/token_bucket.hpp>
 
 #include <boost/mp11/list.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <optional>
 #include <stdexcept>
 #include <type_traits>
@@ -108,21 +113,6 @@ static_assert(!limiting_policy<refunds_nothing>);
 static_assert(!limiting_policy<merges_with_a_throw>);
 static_assert(!limiting_policy<int>);
 
-static_assert(watchful_policy<weir::policy::seats>);
-static_assert(limiting_policy<weir::policy::sliding_log>);
-static_assert(!watchful_policy<weir::policy::sliding_log>);
-
-// Moved under the limiter's lock.
-static_assert(std::is_nothrow_move_constructible_v<weir::policy::seats>);
-static_assert(std::is_nothrow_move_constructible_v<weir::policy::sliding_log>);
-
-// Options can be written in place as the argument of what is awaited: g++ 12 destroys a temporary
-// there twice, which must do no harm.
-static_assert(std::is_trivially_destructible_v<weir::seats_options>);
-static_assert(std::is_trivially_destructible_v<weir::sliding_log_options>);
-static_assert(std::is_default_constructible_v<weir::seats_options>);
-static_assert(std::is_default_constructible_v<weir::sliding_log_options>);
-
 // Each policy with room for three.
 template <class Policy>
 struct of_three;
@@ -137,7 +127,50 @@ struct of_three<weir::policy::sliding_log> {
     static constexpr weir::sliding_log_options nonsense{.limit = 0};
 };
 
-using policies = boost::mp11::mp_list<weir::policy::seats, weir::policy::sliding_log>;
+template <>
+struct of_three<weir::policy::sliding_window> {
+    static constexpr weir::sliding_window_options options{.limit = 3, .window = 1h};
+    static constexpr weir::sliding_window_options nonsense{.limit = 0};
+};
+template <>
+struct of_three<weir::policy::fixed_window> {
+    static constexpr weir::fixed_window_options options{.limit = 3, .window = 1h};
+    static constexpr weir::fixed_window_options nonsense{.limit = 0};
+};
+template <>
+struct of_three<weir::policy::token_bucket> {
+    static inline weir::token_bucket_options const options{.rate = {3, 1h}, .burst = 3};
+    static inline weir::token_bucket_options const nonsense{.burst = 0};
+};
+template <>
+struct of_three<weir::policy::leaky_bucket> {
+    static inline weir::leaky_bucket_options const options{.rate = {3, 1h}, .capacity = 3};
+    static inline weir::leaky_bucket_options const nonsense{.capacity = 0};
+};
+
+using policies = boost::mp11::mp_list<weir::policy::seats, weir::policy::sliding_log,
+                                      weir::policy::sliding_window, weir::policy::fixed_window,
+                                      weir::policy::token_bucket, weir::policy::leaky_bucket>;
+static_assert(watchful_policy<weir::policy::seats>);
+
+template <class Policy>
+consteval bool is_proper() {
+    using options = typename Policy::options_type;
+    static_assert(limiting_policy<Policy>);
+    static_assert(watchful_policy<Policy> == std::same_as<Policy, weir::policy::seats>);
+    // Moved under the limiter's lock.
+    static_assert(std::is_nothrow_move_constructible_v<Policy>);
+    // Options can be written in place as the argument of what is awaited: g++ 12 destroys a temporary
+    // there twice, which must do no harm.
+    static_assert(std::is_trivially_destructible_v<options>);
+    static_assert(std::is_default_constructible_v<options>);
+    return true;
+}
+template <class... Policies>
+consteval bool are_proper(boost::mp11::mp_list<Policies...>) {
+    return (is_proper<Policies>() && ...);
+}
+static_assert(are_proper(policies()));
 
 constexpr time_point noon{12h};
 

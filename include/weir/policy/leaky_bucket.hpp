@@ -1,0 +1,77 @@
+#pragma once
+
+#include <weir/policy/bucket.hpp>
+#include <weir/policy/carry_over.hpp>
+#include <weir/policy/policy.hpp>
+#include <weir/rate.hpp>
+
+namespace weir {
+
+struct leaky_bucket_options {
+    /// How many permits leak out of the bucket, and in what time. With 0 permits it has no leak, and
+    /// once it is full nothing is granted until the rate is changed.
+    weir::rate rate{1, std::chrono::seconds(1)};
+
+    /// How many permits the bucket holds, 1 to `max_amount`. 1 spaces grants evenly; with more, as many
+    /// are granted at once while the bucket fills.
+    amount capacity = 1;
+
+    /// What becomes of the level when options change.
+    weir::carry_over carry_over = carry_over::as_is;
+};
+
+namespace policy {
+
+/// Even spacing: what is granted is poured into a bucket that leaks at `rate`, and nothing is granted
+/// that would make it overflow.
+///
+/// When the bucket is full, newcomers wait with `enter` (the tap is shut), in a line that
+/// `queue_options` bounds, and are refused with `try_enter` or a queue of 0 (it overflows).
+/// With the default capacity of 1, grants are 1/rate apart at least, to the nanosecond, whatever was
+/// idle before and however late a timer is; one for n at a time needs a capacity of n. A larger capacity
+/// is for what comes in bunches. It is the mirror image of `token_bucket`, whose tokens are this one's room; use
+/// that to save up for bursts, and this where a pace is wanted.
+/// Guarantee: at most `capacity` permits are granted at once, and in any stretch of time d at most
+/// `capacity + rate * (d + 1 ns)`, not counting as many as were given back unused in it; each is granted
+/// as soon as it fits. Who always waits gets the rate to the unit.
+/// Formula: `level = max(0, level - rate * elapsed)`; n is granted if `level + n <= capacity`. In whole
+/// numbers, never rounded. `remaining` is the room; the level, rounded up, is the capacity less that.
+/// Memory: constant.
+/// Source: the leaky bucket as a meter of Turner (1986), in the form of the generic cell rate algorithm
+/// of ITU-T I.371.
+class leaky_bucket {
+public:
+    using options_type = leaky_bucket_options;
+
+    explicit leaky_bucket(options_type const& options);
+
+    [[nodiscard]] options_type const& options() const noexcept { return options_; }
+    /// `as_is` keeps the level, even above a lower capacity: what is too much must leak out first.
+    void configure(options_type const& options, time_point now);
+
+    [[nodiscard]] amount capacity() const noexcept { return options_.capacity; }
+    [[nodiscard]] bool timed() const noexcept { return true; }
+    [[nodiscard]] amount remaining(time_point now) const noexcept { return bucket_.room(now); }
+    /// How full the bucket is, rounded up to whole permits; above the capacity where `charge` or
+    /// `settle` has filled it further.
+    [[nodiscard]] amount level(time_point now) const noexcept { return bucket_.level(now); }
+    /// Exact behind others as well, unless more leaks out in a nanosecond than is in the bucket.
+    [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
+        return bucket_.ready_at(n, ahead, now);
+    }
+
+    ticket take(amount n, time_point now) noexcept {
+        bucket_.take(n, now);
+        return 0;
+    }
+    bool leave(amount, ticket, time_point) noexcept { return false; }
+    bool refund(amount n, ticket, time_point now) noexcept { return bucket_.put_back(n, now); }
+    ticket merge(ticket a, ticket, amount) noexcept { return a; }
+
+private:
+    options_type options_;
+    bucket bucket_;
+};
+
+}  // namespace policy
+}  // namespace weir

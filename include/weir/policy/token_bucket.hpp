@@ -1,0 +1,96 @@
+#pragma once
+
+#include <weir/policy/bucket.hpp>
+#include <weir/policy/carry_over.hpp>
+#include <weir/policy/policy.hpp>
+#include <weir/rate.hpp>
+
+#include <cstdint>
+#include <optional>
+
+namespace weir {
+
+/// How permits come back into a bucket.
+enum class refill : std::uint8_t {
+    continuous,  ///< evenly: of 100 per second, one each 10 ms
+    interval,    ///< all at once at the end of each period: of 100 per second, 100 each second
+};
+
+struct token_bucket_options {
+    /// How many permits come back, and in what time. With 0 permits none do: what is in the bucket can
+    /// be taken, and then nothing until the rate is changed.
+    weir::rate rate{1, std::chrono::seconds(1)};
+
+    /// How many permits the bucket holds, and so how many can be granted at once after a pause: 1 to
+    /// `max_amount`.
+    amount burst = 1;
+
+    /// How many are in it at first, 0 to `burst`; unset, it is full.
+    std::optional<amount> initial = {};
+
+    weir::refill refill = refill::continuous;
+
+    /// What becomes of the permits in the bucket when options change.
+    weir::carry_over carry_over = carry_over::as_is;
+};
+
+namespace policy {
+
+/// An average rate that allows for bursts: permits come back at `rate` into a bucket that holds
+/// `burst`, and are granted from there.
+///
+/// Guarantee: at most `burst` permits are granted at once, and in any stretch of time d at most
+/// `burst + rate * (d + 1 ns)`, not counting as many as were given back unused in it; with
+/// `refill::interval`, at most `burst` and what the periods give that end in it. Who always waits gets
+/// the rate to the unit for as long as it lasts: 1/3 a second is a billion in three billion seconds. A
+/// late timer loses nothing that the bucket can hold.
+/// Formula: `tokens = min(burst, tokens + rate * elapsed)`, in whole numbers and never rounded.
+/// A bucket that is not full at first, or is refilled by intervals, begins to fill when it is first
+/// asked for anything. A refund goes back into the bucket as far as it fits. Debt, which only `charge`
+/// and `settle` can make, is paid from what comes back, before anybody else is served.
+/// Memory: constant.
+/// Source: the token bucket of Turner (1986), in the form of the generic cell rate algorithm of ITU-T
+/// I.371.
+class token_bucket {
+public:
+    using options_type = token_bucket_options;
+
+    explicit token_bucket(options_type const& options);
+
+    [[nodiscard]] options_type const& options() const noexcept { return options_; }
+    /// Debt stays, unless all is reset. An interval goes on if its length is the same, and begins anew
+    /// otherwise.
+    void configure(options_type const& options, time_point now);
+
+    [[nodiscard]] amount capacity() const noexcept { return options_.burst; }
+    [[nodiscard]] bool timed() const noexcept { return true; }
+    [[nodiscard]] amount remaining(time_point now) const noexcept { return begun(now).room(now); }
+    /// Exact behind others as well, unless more comes back at a time than the bucket has room for.
+    [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
+        return begun(now).ready_at(n, ahead, now);
+    }
+
+    ticket take(amount n, time_point now) noexcept {
+        begun(now).take(n, now);
+        return 0;
+    }
+    bool leave(amount, ticket, time_point) noexcept { return false; }
+    bool refund(amount n, ticket, time_point now) noexcept { return bucket_.put_back(n, now); }
+    ticket merge(ticket a, ticket, amount) noexcept { return a; }
+
+private:
+    [[nodiscard]] bucket& begun(time_point now) const noexcept {
+        if (!begun_) [[unlikely]]
+            begin(now);
+        return bucket_;
+    }
+    void begin(time_point now) const noexcept;
+
+    options_type options_;
+    // The first who asks sets the time from which the bucket fills, even if it is only a question.
+    mutable bucket bucket_;
+    mutable bool begun_ = false;
+};
+
+}  // namespace policy
+}  // namespace weir

@@ -1,0 +1,49 @@
+#include <weir/policy/token_bucket.hpp>
+
+#include "../check_option.hpp"
+
+namespace weir::policy {
+namespace {
+
+bucket::rule rule_of(token_bucket_options const& options) {
+    detail::check_option("token_bucket", "burst", options.burst, 1, max_amount);
+    detail::check_option("token_bucket", "initial", options.initial.value_or(options.burst), 0,
+                         options.burst);
+    detail::check_option("token_bucket", "refill", options.refill, refill::interval);
+    detail::check_option("token_bucket", "carry_over", options.carry_over, carry_over::reset);
+    return {.rate = options.rate,
+            .capacity = options.burst,
+            .drains = options.refill == refill::continuous ? bucket::drain::continuously
+                                                           : bucket::drain::by_periods};
+}
+
+bucket::drops initial_level(token_bucket_options const& options) {
+    auto const missing = options.burst - options.initial.value_or(options.burst);
+    return bucket::drops_of(rule_of(options), missing);
+}
+
+}  // namespace
+
+token_bucket::token_bucket(options_type const& options)
+    : options_(options), bucket_(rule_of(options)) {}
+
+void token_bucket::begin(time_point now) const noexcept {
+    bucket_.restart(rule_of(options_), initial_level(options_), now);
+    begun_ = true;
+}
+
+void token_bucket::configure(options_type const& options, time_point now) {
+    auto const next = rule_of(options);
+    if (options.carry_over == carry_over::reset) {
+        bucket_.restart(next, initial_level(options), now);
+    } else {
+        auto const& old = begun(now);
+        auto const full = bucket::drops_of(next, next.capacity);
+        auto const tokens = std::min(old.room_in(next, options.carry_over, now), full);
+        bucket_.restart(next, full - tokens, old.beat(next, now));
+    }
+    options_ = options;
+    begun_ = true;
+}
+
+}  // namespace weir::policy
