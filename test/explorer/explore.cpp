@@ -1,7 +1,7 @@
 // The schedule explorer: runs the real core of the limiters in a simulated world, in a great many
 // interleavings, and checks all that must never happen (oracle.hpp).
 //
-//     explore [--policy seats|sliding_log|all] [--schedules N] [--seed S] [--callers N]
+//     explore [--policy NAME|all] [--schedules N] [--seed S] [--callers N]
 //     explore --exhaustive
 //
 // Each schedule is a scenario and an interleaving, made of nothing but its seed. When one fails, its
@@ -22,6 +22,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
@@ -39,7 +40,7 @@ namespace {
 constexpr unsigned seconds_for_all = 24 * 3600;
 
 struct settings {
-    std::vector<policy> policies{policy::seats, policy::sliding_log};
+    std::vector<policy> policies{all_policies.begin(), all_policies.end()};
     std::optional<std::uint64_t> schedules;
     std::optional<std::uint64_t> seed;
     int callers = 64;
@@ -73,10 +74,9 @@ settings parse(int argc, char* argv[]) {
         };
         if (option == "--policy") {
             auto const name = value();
-            if (name == "seats")
-                s.policies = {policy::seats};
-            else if (name == "sliding_log")
-                s.policies = {policy::sliding_log};
+            auto const found = std::ranges::find(all_policies, name, name_of);
+            if (found != all_policies.end())
+                s.policies = {*found};
             else if (name != "all")
                 usage(fmt::format("no policy {}", name));
         } else if (option == "--schedules") {

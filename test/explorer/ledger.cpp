@@ -1,76 +1,296 @@
 #include "ledger.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <cstddef>
+#include <map>
 
 namespace explorer {
+namespace {
 
-amount ledger::remaining(time_point now) const {
-    auto used = in_use_;
-    if (policy_ == policy::sliding_log)
-        used = std::ranges::count_if(grants_, [&](time_point t) { return !cool(t, now); });
-    return std::max<amount>(rule_.limit - used, 0);
+class seat_ledger final : public ledger {
+public:
+    explicit seat_ledger(rule in_force) : ledger(in_force) {}
+
+    amount remaining(time_point) const override {
+        return std::max<amount>(rule_.limit - in_use_, 0);
+    }
+    std::optional<amount> in_use() const override { return in_use_; }
+    void took(amount n, ticket, time_point) override { in_use_ += n; }
+    void came_home(amount n) override { in_use_ -= n; }
+    void refunded(amount n, ticket, time_point) override { in_use_ -= n; }
+    void configured(rule next, time_point) override { rule_ = next; }
+
+private:
+    std::unique_ptr<ledger> copy() const override {
+        auto twin = std::make_unique<seat_ledger>(rule_);
+        twin->in_use_ = in_use_;
+        return twin;
+    }
+    time_point alone(amount n, time_point now) const override {
+        return fits(n, now) ? now : weir::unknown;
+    }
+
+    amount in_use_ = 0;
+};
+
+// Of a sliding log, or of a window in so many slices.
+class log_ledger final : public ledger {
+public:
+    log_ledger(rule in_force, std::optional<int> slices) : ledger(in_force), slices_(slices) {}
+
+    amount remaining(time_point now) const override {
+        amount used = 0;
+        for (auto const& s : log_)
+            used += cool(s, now) ? 0 : s.units;
+        return std::max<amount>(rule_.limit - used, 0);
+    }
+
+    void took(amount n, ticket, time_point now) override {
+        bool const goes_on = !log_.empty() && log_.back().units != 0 && !log_.back().settled &&
+                             now - log_.back().began < length();
+        if (!goes_on)
+            log_.push_back({.began = now});
+        log_.back().last = now;
+        log_.back().units += n;
+    }
+
+    void refunded(amount n, ticket t, time_point now) override {
+        auto const granted = time_point(duration(static_cast<duration::rep>(t)));
+        for (auto& s : log_) {
+            if (s.last < granted || s.units == 0)
+                continue;
+            if (cool(s, now))
+                return;
+            auto const here = std::min(n, s.units);
+            s.units -= here;
+            n -= here;
+        }
+    }
+
+    void unused(std::vector<time_point> const& grants) override {
+        for (auto const at : grants) {
+            auto const it = std::ranges::find_if(log_, [&](slice const& s) {
+                return s.began <= at && at <= s.last && s.units != 0;
+            });
+            if (it != log_.end())
+                --it->units;
+        }
+    }
+
+    void configured(rule next, time_point now) override {
+        for (auto& s : log_)
+            s.settled = cool(s, now);
+        rule_ = next;
+    }
+
+private:
+    struct slice {
+        time_point began{};
+        time_point last{};
+        amount units = 0;
+        bool settled = false;  // was cool at a change of options
+    };
+
+    [[nodiscard]] duration length() const {
+        return slices_ ? (rule_.time + duration(*slices_ - 1)) / *slices_ : duration(1);
+    }
+    [[nodiscard]] bool cool(slice const& s, time_point now) const {
+        return s.settled || weir::later(s.last, rule_.time) <= now;
+    }
+    std::unique_ptr<ledger> copy() const override {
+        auto twin = std::make_unique<log_ledger>(rule_, slices_);
+        twin->log_ = log_;
+        return twin;
+    }
+    time_point alone(amount n, time_point now) const override {
+        auto at = now;
+        for (auto const& s : log_) {
+            if (fits(n, at))
+                break;
+            at = std::max(at, weir::later(s.last, rule_.time));
+        }
+        return at;
+    }
+
+    std::optional<int> slices_;
+    std::vector<slice> log_;
+};
+
+// What was granted in a window that is over is not undone, but for what it left to be paid later.
+class window_ledger final : public ledger {
+public:
+    explicit window_ledger(rule in_force) : ledger(in_force) {}
+
+    amount remaining(time_point now) const override {
+        auto const then = at(now);
+        return std::max<amount>(rule_.limit - then.used_, 0);
+    }
+
+    void took(amount n, ticket t, time_point now) override {
+        move_on(now);
+        if (used_ == 0) {
+            began_ = now;
+            first_ = ++number_;
+            carried_.clear();
+        }
+        used_ += n;
+        number_of_.try_emplace(t, number_);
+    }
+
+    void refunded(amount n, ticket t, time_point now) override {
+        move_on(now);
+        auto const granted = number_of_.at(t);
+        if (used_ == 0 || granted < first_)
+            return;
+        if (granted != number_)
+            n = std::min(n, *std::ranges::min_element(carried_));
+        used_ -= n;
+        for (auto& debt : carried_)
+            debt -= granted == number_ ? 0 : n;
+    }
+
+    void configured(rule next, time_point now) override {
+        move_on(now);
+        rule_ = next;
+        if (now - began_ >= rule_.time)
+            began_ = now;
+        ++number_;
+        carried_.push_back(used_);
+    }
+
+private:
+    window_ledger(window_ledger const& other)
+        : ledger(other.rule_),
+          began_(other.began_),
+          used_(other.used_),
+          number_(other.number_),
+          first_(other.first_),
+          carried_(other.carried_),
+          number_of_(other.number_of_) {}
+
+    [[nodiscard]] window_ledger at(time_point now) const {
+        auto then = *this;
+        then.move_on(now);
+        return then;
+    }
+    void move_on(time_point now) {
+        while (used_ != 0 && now - began_ >= rule_.time) {
+            used_ = std::max<amount>(used_ - rule_.limit, 0);
+            began_ += rule_.time;
+            ++number_;
+            carried_.push_back(used_);
+        }
+    }
+    std::unique_ptr<ledger> copy() const override {
+        return std::unique_ptr<ledger>(new window_ledger(*this));
+    }
+    time_point alone(amount n, time_point now) const override {
+        if (fits(n, now))
+            return now;
+        auto then = at(now);
+        auto end = then.began_ + rule_.time;
+        while (!then.fits(n, end))
+            end += rule_.time;
+        return end;
+    }
+
+    time_point began_{};
+    amount used_ = 0;
+    int number_ = 0;               // of the window
+    int first_ = 0;                // since when there was always something to be paid
+    std::vector<amount> carried_;  // into each window since then
+    std::map<ticket, int> number_of_;
+};
+
+// In drops, one of which leaks in a nanosecond, so that a permit is `time` of them.
+class bucket_ledger final : public ledger {
+public:
+    bucket_ledger(rule in_force, bool keeps_room) : ledger(in_force), keeps_room_(keeps_room) {}
+
+    amount remaining(time_point now) const override {
+        return std::max<duration::rep>(full() - level(now), 0) / rule_.time.count();
+    }
+    void took(amount n, ticket, time_point now) override { set(level(now) + drops(n), now); }
+    void refunded(amount n, ticket, time_point now) override {
+        set(std::max<duration::rep>(level(now) - drops(n), 0), now);
+    }
+    void configured(rule next, time_point now) override {
+        auto const before = rule_;
+        auto const was = level(now);
+        rule_ = next;
+        auto const up = [&](duration::rep d) {  // rounded up, of what may be negative
+            auto const length = before.time.count();
+            auto const product = d * rule_.time.count();
+            return product / length + (product % length > 0 ? 1 : 0);
+        };
+        if (keeps_room_)
+            set(std::max<duration::rep>(full() + up(was - before.limit * before.time.count()), 0),
+                now);
+        else
+            set(up(was), now);
+    }
+
+private:
+    [[nodiscard]] duration::rep drops(amount n) const { return n * rule_.time.count(); }
+    [[nodiscard]] duration::rep full() const { return drops(rule_.limit); }
+    [[nodiscard]] duration::rep level(time_point now) const {
+        return std::max<duration::rep>(level_ - (now - since_).count(), 0);
+    }
+    void set(duration::rep level, time_point now) {
+        level_ = level;
+        since_ = now;
+    }
+    std::unique_ptr<ledger> copy() const override {
+        auto twin = std::make_unique<bucket_ledger>(rule_, keeps_room_);
+        twin->set(level_, since_);
+        return twin;
+    }
+    time_point alone(amount n, time_point now) const override {
+        auto const too_much = level(now) + drops(n) - full();
+        return now + duration(std::max<duration::rep>(too_much, 0));
+    }
+
+    bool keeps_room_;  // when options change; otherwise the level
+    duration::rep level_ = 0;
+    time_point since_{};
+};
+
+}  // namespace
+
+std::unique_ptr<ledger> ledger::of(policy which, rule in_force) {
+    switch (which) {
+        case policy::seats:
+            return std::make_unique<seat_ledger>(in_force);
+        case policy::sliding_log:
+            return std::make_unique<log_ledger>(in_force, std::nullopt);
+        case policy::sliding_window:
+            return std::make_unique<log_ledger>(in_force, slices_of_a_window);
+        case policy::fixed_window:
+            return std::make_unique<window_ledger>(in_force);
+        case policy::token_bucket:
+            return std::make_unique<bucket_ledger>(in_force, true);
+        case policy::leaky_bucket:
+            return std::make_unique<bucket_ledger>(in_force, false);
+    }
+    return nullptr;
+}
+
+std::unique_ptr<ledger> ledger::promise_of(policy which, rule in_force) {
+    if (which == policy::sliding_log || which == policy::sliding_window)
+        return std::make_unique<log_ledger>(in_force, std::nullopt);
+    return nullptr;
 }
 
 time_point ledger::earliest(amount n, std::vector<amount> const& ahead, time_point now) const {
-    if (policy_ == policy::seats)
-        return fits(std::accumulate(ahead.begin(), ahead.end(), n), now) ? now : weir::unknown;
-    auto grants = grants_;
-    auto at = now;
-    auto const grant = [&](amount wanted) {
-        if (wanted > rule_.limit)
-            return false;
-        auto const must_be_cool = static_cast<amount>(grants.size()) + wanted - rule_.limit;
-        if (must_be_cool > 0)
-            at = std::max(
-                at, weir::later(grants[static_cast<std::size_t>(must_be_cool - 1)], rule_.time));
-        grants.insert(grants.end(), static_cast<std::size_t>(wanted), at);
-        return true;
-    };
-    return std::ranges::all_of(ahead, grant) && grant(n) ? at : weir::unknown;
-}
-
-void ledger::took(amount n, time_point now) {
-    if (policy_ == policy::seats)
-        in_use_ += n;
-    else
-        grants_.insert(grants_.end(), static_cast<std::size_t>(n), now);
-}
-
-void ledger::came_home(amount n) {
-    if (policy_ == policy::seats)
-        in_use_ -= n;
-}
-
-void ledger::refunded(amount n, time_point granted, time_point now) {
-    if (policy_ == policy::seats) {
-        in_use_ -= n;
-        return;
+    auto const future = copy();
+    for (auto const wanted : ahead) {
+        auto const at = wanted > capacity() ? weir::unknown : future->alone(wanted, now);
+        if (at == weir::unknown)
+            return weir::unknown;
+        now = at;
+        future->took(wanted, 0, now);
     }
-    if (granted <= cool_until_ || cool(granted, now))
-        return;
-    auto const first = std::ranges::lower_bound(grants_, granted);
-    auto const there = static_cast<amount>(grants_.end() - first);
-    grants_.erase(first, first + std::min(n, there));
-}
-
-void ledger::unused(std::vector<time_point> const& grants) {
-    if (policy_ == policy::seats)
-        in_use_ -= static_cast<amount>(grants.size());
-    for (auto const at : grants) {
-        auto const it = std::ranges::lower_bound(grants_, at);
-        if (it != grants_.end() && *it == at)
-            grants_.erase(it);
-    }
-}
-
-void ledger::configured(rule next, time_point now) {
-    std::erase_if(grants_, [&](time_point t) {
-        if (cool(t, now))
-            cool_until_ = std::max(cool_until_, t);
-        return cool(t, now);
-    });
-    rule_ = next;
+    return n > capacity() ? weir::unknown : future->alone(n, now);
 }
 
 }  // namespace explorer

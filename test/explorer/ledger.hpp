@@ -1,50 +1,68 @@
 #pragma once
 
+#include <weir/policy/policy.hpp>
+
 #include "scenario.hpp"
 
+#include <memory>
+#include <optional>
 #include <vector>
 
 namespace explorer {
+
+using weir::ticket;
 
 /// A policy by its definition, with the whole history and no thought for speed.
 ///
 /// seats: at most `limit` permits are out at a time.
 /// sliding_log: at most `limit` permits are granted in any half-open window of `time`; those that are
 /// cool when the window is changed stay so.
+/// sliding_window: the same, but those granted in one of `slices` of the window cool together.
+/// fixed_window: at most `limit` in a window; what is beyond that goes over to the next.
+/// token_bucket, leaky_bucket: a level that sinks by one in each `time`, and never exceeds `limit`.
 class ledger {
 public:
-    ledger(policy which, rule in_force) : policy_(which), rule_(in_force) {}
+    ledger(ledger const&) = delete;
+    ledger& operator=(ledger const&) = delete;
+    virtual ~ledger() = default;
+
+    /// As the policy keeps it.
+    [[nodiscard]] static std::unique_ptr<ledger> of(policy which, rule in_force);
+    /// As it is promised, where that is less than what the policy keeps; otherwise none.
+    [[nodiscard]] static std::unique_ptr<ledger> promise_of(policy which, rule in_force);
 
     [[nodiscard]] rule const& in_force() const noexcept { return rule_; }
     [[nodiscard]] amount capacity() const noexcept { return rule_.limit; }
-    [[nodiscard]] amount remaining(time_point now) const;
     [[nodiscard]] bool fits(amount n, time_point now) const { return n <= remaining(now); }
     /// When `n` can be granted if those `ahead` are granted before, one by one, each as soon as it
     /// fits, and nothing else happens; `unknown` if that depends on others.
     [[nodiscard]] time_point earliest(amount n, std::vector<amount> const& ahead,
                                       time_point now) const;
-    /// Of seats: how many are taken.
-    [[nodiscard]] amount in_use() const noexcept { return in_use_; }
 
-    void took(amount n, time_point now);
-    void came_home(amount n);
-    /// As the policies say it: of a sliding log, permits granted at the ticket's time go first, then
-    /// later ones, perhaps those of others.
-    void refunded(amount n, time_point granted, time_point now);
+    [[nodiscard]] virtual amount remaining(time_point now) const = 0;
+    /// How many are taken, if they come home.
+    [[nodiscard]] virtual std::optional<amount> in_use() const { return {}; }
+
+    virtual void took(amount n, ticket t, time_point now) = 0;
+    virtual void came_home(amount) {}
+    /// As the policies say it: permits of the ticket go first, then perhaps those of others.
+    virtual void refunded(amount n, ticket t, time_point now) = 0;
     /// As it is in truth: just these have not been used.
-    void unused(std::vector<time_point> const& grants);
-    void configured(rule next, time_point now);
+    virtual void unused(std::vector<time_point> const&) {}
+    virtual void configured(rule next, time_point now) = 0;
+
+protected:
+    explicit ledger(rule in_force) : rule_(in_force) {}
+
+    rule rule_;
 
 private:
-    [[nodiscard]] bool cool(time_point granted, time_point now) const {
-        return weir::later(granted, rule_.time) <= now;
-    }
-
-    policy policy_;
-    rule rule_;
-    amount in_use_ = 0;
-    std::vector<time_point> grants_;             // one for each permit, in order
-    time_point cool_until_ = time_point::min();  // the last that was cool at a change of options
+    [[nodiscard]] virtual std::unique_ptr<ledger> copy() const = 0;
+    /// When `n` can be granted if nothing else happens.
+    [[nodiscard]] virtual time_point alone(amount n, time_point now) const = 0;
 };
+
+/// Into how many slices the explorer has a sliding_window divided.
+inline constexpr int slices_of_a_window = 3;
 
 }  // namespace explorer

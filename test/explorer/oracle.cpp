@@ -37,8 +37,8 @@ bool in_line(request const& r) {
 oracle::oracle(scenario const& s)
     : queueing_(s.queueing),
       policy_(s.which),
-      book_(s.which, s.at_first),
-      truth_(s.which, s.at_first) {}
+      book_(ledger::of(s.which, s.at_first)),
+      promise_(ledger::promise_of(s.which, s.at_first)) {}
 
 void oracle::locked(call& c) {
     c.target = nullptr;
@@ -102,7 +102,7 @@ void oracle::unlocked(call& c, time_point now) {
             closed_ = true;
             break;
         case configure:
-            if (c.configured && book_.in_force() != c.change)
+            if (c.configured && book_->in_force() != c.change)
                 violated(invariant::verdict, "other options are in force than were given");
             break;
         case shut_down:
@@ -117,10 +117,10 @@ void oracle::unlocked(call& c, time_point now) {
             break;
     }
     look_at_the_line(c, now);
-    if (policy_ == policy::seats && out_ != book_.in_use())
-        violated(invariant::conserved,
-                 fmt::format("{} permits are out, and the policy has been told of {}", out_,
-                             book_.in_use()));
+    if (auto const told = book_->in_use(); told && *told != out_)
+        violated(
+            invariant::conserved,
+            fmt::format("{} permits are out, and the policy has been told of {}", out_, *told));
     locked(c);
 }
 
@@ -159,7 +159,7 @@ void oracle::judge_enter(call& c, time_point now) {
 
     auto const length = r.patience ? *r.patience : queueing_.patience.length_or(weir::forever);
     auto const deadline = length == weir::forever ? weir::never : weir::later(now, length);
-    auto const earliest = book_.earliest(r.n, ahead_of(nullptr), now);
+    auto const earliest = book_->earliest(r.n, ahead_of(nullptr), now);
     bool const too_late = earliest != weir::unknown && earliest > deadline;
     bool const full = callers_waiting() >= static_cast<std::uint64_t>(queueing_.limit);
     bool const evicts = queueing_.full == weir::when_full::evict_oldest && !nobody_waits;
@@ -173,8 +173,8 @@ void oracle::judge_enter(call& c, time_point now) {
     ask(closed_, errc::closed);
     if (undecided && r.n == 0)
         violated(invariant::verdict, name(r) + " asks for nothing, and does not get it");
-    ask(r.n > book_.capacity(), errc::exceeds_capacity);
-    if (undecided && nobody_waits && book_.fits(r.n, now))
+    ask(r.n > book_->capacity(), errc::exceeds_capacity);
+    if (undecided && nobody_waits && book_->fits(r.n, now))
         violated(invariant::verdict,
                  fmt::format("{} for {} is not granted at once, though nobody waits and there is "
                              "room: {}",
@@ -206,7 +206,7 @@ void oracle::check_retry(request const& r, time_point now) const {
         return;
     auto const said = r.op->granted.retry_after();
     auto const ahead = ahead_of(nullptr);
-    auto const earliest = book_.earliest(r.n, ahead, now);
+    auto const earliest = book_->earliest(r.n, ahead, now);
     auto const wait = earliest == weir::unknown ? weir::forever : earliest - now;
     auto const told = said.value_or(weir::forever);
     // Behind others it may be too early, and unknown where it would be unknown but for the policy.
@@ -225,9 +225,9 @@ void oracle::judge_try(call& c, time_point now) {
         c.expected = errc::closed;
     else if (c.n == 0)
         c.expected = error_code();
-    else if (c.n > book_.capacity())
+    else if (c.n > book_->capacity())
         c.expected = errc::exceeds_capacity;
-    else if (!c.takes.empty() || (nobody_waits && book_.fits(c.n, now)))
+    else if (!c.takes.empty() || (nobody_waits && book_->fits(c.n, now)))
         c.expected = error_code();
     else
         c.expected = errc::limited;
@@ -358,9 +358,9 @@ void oracle::removed(request& r, call& c, time_point now) {
         must(queueing_.full == weir::when_full::evict_oldest && ahead_of(&r).empty() &&
              callers_waiting() > static_cast<std::uint64_t>(queueing_.limit));
     else if (ec == errc::exceeds_capacity)
-        must(r.n > book_.capacity());
+        must(r.n > book_->capacity());
     else if (ec == errc::deadline_unreachable)
-        must(book_.earliest(r.n, ahead_of(&r), now) > r.deadline);
+        must(book_->earliest(r.n, ahead_of(&r), now) > r.deadline);
     else
         must(false);
     if (r.drains) {
@@ -435,33 +435,37 @@ void oracle::took(call& c, amount n, ticket t, time_point now) {
     if (c.what != charge && c.what != overdraw) {
         if (closed_ && may_serve(c))
             violated(invariant::closed, "somebody who waits is granted a permit after close");
-        if (!book_.fits(n, now) || !truth_.fits(n, now))
-            violated(invariant::room, fmt::format("{} are granted, and there is room for {}", n,
-                                                  truth_.remaining(now)));
+        for (auto const* one : {book_.get(), promise_.get()}) {
+            if (one && !one->fits(n, now))
+                violated(invariant::room, fmt::format("{} are granted, and there is room for {}", n,
+                                                      one->remaining(now)));
+        }
     }
     c.takes.push_back(n);
-    book_.took(n, now);
-    truth_.took(n, now);
-    if (policy_ == policy::seats && book_.in_force().time != weir::forever)
+    book_->took(n, t, now);
+    if (promise_)
+        promise_->took(n, t, now);
+    if (policy_ == policy::seats && book_->in_force().time != weir::forever)
         watched_[t] = {.since = now};
 }
 
 void oracle::came_home(call& c, amount n) {
     c.home += n;
-    book_.came_home(n);
-    truth_.came_home(n);
+    book_->came_home(n);
 }
 
 void oracle::refunded(call& c, amount n, ticket t, time_point now) {
     c.refunded += n;
-    truth_.unused(c.unused);
-    book_.refunded(n, time_point(duration(static_cast<duration::rep>(t))), now);
+    if (promise_)
+        promise_->unused(c.unused);
+    book_->refunded(n, t, now);
 }
 
 void oracle::configured(call& c, rule next, time_point now) {
     c.configured = true;
-    book_.configured(next, now);
-    truth_.configured(next, now);
+    book_->configured(next, now);
+    if (promise_)
+        promise_->configured(next, now);
 }
 
 request& oracle::asks(int caller, bool drains, amount n, std::optional<duration> patience) {
@@ -504,13 +508,13 @@ void oracle::destroyed(request& r) {
 void oracle::overdue(ticket id, time_point now) {
     auto const it = watched_.find(id);
     if (it == watched_.end() || it->second.reported ||
-        weir::later(it->second.since, book_.in_force().time) > now)
+        weir::later(it->second.since, book_->in_force().time) > now)
         violated(invariant::verdict, "a permit is reported as overdue when it should not be");
     it->second.reported = true;
 }
 
 void oracle::holds(ticket id, amount n) {
-    if (n == 0 || policy_ != policy::seats || book_.in_force().time == weir::forever)
+    if (n == 0 || policy_ != policy::seats || book_->in_force().time == weir::forever)
         return;
     auto const it = watched_.find(id);
     if (it == watched_.end())
@@ -540,18 +544,18 @@ void oracle::quiet(quiet_view const& seen) {
         }
         if (closed_)
             is_asleep(*r, "the limiter is closed");
-        if (r->n > book_.capacity())
+        if (r->n > book_->capacity())
             is_asleep(*r, "it can never be granted");
         if (seen.now >= weir::later(r->deadline, slack) && r->deadline != weir::never)
             is_asleep(*r, "its deadline was " + text(r->deadline));
-        if (std::exchange(first, false) && book_.fits(r->n, seen.now))
+        if (std::exchange(first, false) && book_->fits(r->n, seen.now))
             is_asleep(*r, "it is the first and there is room");
     }
 
-    bool const watches = policy_ == policy::seats && book_.in_force().time != weir::forever;
+    bool const watches = policy_ == policy::seats && book_->in_force().time != weir::forever;
     for (auto& [id, w] : watched_) {
         if (std::exchange(w.held, false) && !w.reported && !seen.dead && !seen.abandoned &&
-            weir::later(w.since, book_.in_force().time) <= seen.now)
+            weir::later(w.since, book_->in_force().time) <= seen.now)
             violated(invariant::asleep, "a permit is overdue, and it was not reported");
     }
     if (seen.held != (!waiting_.empty() && !seen.dead))
@@ -579,7 +583,7 @@ void oracle::quiet(quiet_view const& seen) {
     same("cancelled", s.cancelled, counted_.cancelled);
     same("live", s.live, live_);
     same("waiting", s.waiting, callers_waiting());
-    same("remaining", s.remaining, book_.remaining(seen.now));
+    same("remaining", s.remaining, book_->remaining(seen.now));
     amount waiting_for = 0;
     for (auto const n : ahead_of(nullptr))
         waiting_for += n;
@@ -603,12 +607,12 @@ time_point oracle::next_event(time_point now) const {
         if (r->deadline != weir::never)
             consider(weir::later(r->deadline, slack));
         if (std::exchange(first, false))
-            consider(book_.earliest(r->n, {}, now));
+            consider(book_->earliest(r->n, {}, now));
     }
     if (policy_ == policy::seats) {
         for (auto const& [id, w] : watched_) {
             if (!w.reported)
-                consider(weir::later(w.since, book_.in_force().time));
+                consider(weir::later(w.since, book_->in_force().time));
         }
     }
     return next;

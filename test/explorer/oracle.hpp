@@ -21,7 +21,6 @@
 namespace explorer {
 
 using weir::error_code;
-using weir::ticket;
 
 /// What must never happen, by the name that `--expect` takes.
 namespace invariant {
@@ -174,8 +173,8 @@ private:
 
     weir::queue_options queueing_;
     policy policy_;
-    ledger book_;   // as the policy says it is kept
-    ledger truth_;  // by what was granted and not given back
+    std::unique_ptr<ledger> book_;     // as the policy says it is kept
+    std::unique_ptr<ledger> promise_;  // by what was granted and not given back, perhaps
     std::vector<std::unique_ptr<request>> all_;
     std::vector<request*> waiting_;  // in the order of arrival, with those who drain
     std::vector<request*> gave_up_;  // in this section

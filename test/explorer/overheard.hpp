@@ -1,8 +1,12 @@
 #pragma once
 
+#include <weir/policy/fixed_window.hpp>
+#include <weir/policy/leaky_bucket.hpp>
 #include <weir/policy/policy.hpp>
 #include <weir/policy/seats.hpp>
 #include <weir/policy/sliding_log.hpp>
+#include <weir/policy/sliding_window.hpp>
+#include <weir/policy/token_bucket.hpp>
 
 #include "simulation.hpp"
 
@@ -16,12 +20,44 @@ inline rule rule_of(weir::sliding_log_options const& o) {
     return {.limit = o.limit, .time = o.window};
 }
 
+inline rule rule_of(weir::sliding_window_options const& o) {
+    return {.limit = o.limit, .time = o.window};
+}
+
+inline rule rule_of(weir::fixed_window_options const& o) {
+    return {.limit = o.limit, .time = o.window};
+}
+
+inline rule rule_of(weir::token_bucket_options const& o) {
+    return {.limit = o.burst, .time = o.rate.period()};
+}
+
+inline rule rule_of(weir::leaky_bucket_options const& o) {
+    return {.limit = o.capacity, .time = o.rate.period()};
+}
+
 inline void follow(rule const& r, weir::seats_options& o) {
     o = {.seats = r.limit, .max_hold = r.time};
 }
 
 inline void follow(rule const& r, weir::sliding_log_options& o) {
     o = {.limit = r.limit, .window = r.time};
+}
+
+inline void follow(rule const& r, weir::sliding_window_options& o) {
+    o = {.limit = r.limit, .window = r.time, .slices = slices_of_a_window};
+}
+
+inline void follow(rule const& r, weir::fixed_window_options& o) {
+    o = {.limit = r.limit, .window = r.time};
+}
+
+inline void follow(rule const& r, weir::token_bucket_options& o) {
+    o = {.rate = {1, r.time}, .burst = r.limit};
+}
+
+inline void follow(rule const& r, weir::leaky_bucket_options& o) {
+    o = {.rate = {1, r.time}, .capacity = r.limit};
 }
 
 /// A policy that tells the oracle what it is told.
@@ -50,8 +86,11 @@ public:
         return Policy::leave(n, t, now);
     }
     bool refund(amount n, ticket t, time_point now) noexcept {
-        world().say("  gives back {} unused", n);
-        world().judge.refunded(world().calling(), n, t, checked(now));
+        {
+            simulation::unfailing const ours;
+            world().say("  gives back {} unused", n);
+            world().judge.refunded(world().calling(), n, t, checked(now));
+        }
         return Policy::refund(n, t, now);
     }
 

@@ -100,9 +100,9 @@ duration some_patience(dice& d) {
 
 rule some_rule(dice& d, policy which) {
     auto const limit = d.one_in(2) ? 1 : d.roll<amount>(1, 4);
-    if (which == policy::sliding_log)
-        return {.limit = limit, .time = duration(d.roll(1, 12))};
-    return {.limit = limit};
+    if (which == policy::seats)
+        return {.limit = limit};
+    return {.limit = limit, .time = duration(d.roll(1, 12))};
 }
 
 action some_action(dice& d, profile const& p, scenario const& s) {
@@ -150,7 +150,21 @@ std::string to_text(duration t) {
 }  // namespace
 
 std::string_view name_of(policy p) {
-    return p == policy::seats ? "seats" : "sliding_log";
+    switch (p) {
+        case policy::seats:
+            return "seats";
+        case policy::sliding_log:
+            return "sliding_log";
+        case policy::sliding_window:
+            return "sliding_window";
+        case policy::fixed_window:
+            return "fixed_window";
+        case policy::token_bucket:
+            return "token_bucket";
+        case policy::leaky_bucket:
+            return "leaky_bucket";
+    }
+    return {};
 }
 
 scenario make_scenario(policy which, std::uint64_t seed, int max_callers) {

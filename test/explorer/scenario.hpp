@@ -5,6 +5,7 @@
 
 #include "schedule.hpp"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,11 +15,22 @@ namespace explorer {
 
 using weir::amount;
 
-enum class policy : std::uint8_t { seats, sliding_log };
+enum class policy : std::uint8_t {
+    seats,
+    sliding_log,
+    sliding_window,
+    fixed_window,
+    token_bucket,
+    leaky_bucket,
+};
+inline constexpr std::array all_policies{
+    policy::seats,        policy::sliding_log,  policy::sliding_window,
+    policy::fixed_window, policy::token_bucket, policy::leaky_bucket};
 
 [[nodiscard]] std::string_view name_of(policy p);
 
-/// What a policy goes by: `limit` seats that may each be held for `time`, or `limit` in any `time`.
+/// What a policy goes by: `limit` seats that may each be held for `time`, or `limit` in any `time`, or
+/// one in each `time` into a bucket for `limit`.
 struct rule {
     amount limit = 1;
     duration time = weir::forever;

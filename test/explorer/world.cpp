@@ -1,8 +1,6 @@
 #include "world.hpp"
 
 #include <weir/detail/core.hpp>
-#include <weir/policy/seats.hpp>
-#include <weir/policy/sliding_log.hpp>
 
 #include "host.hpp"
 #include "operation.hpp"
@@ -13,6 +11,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -547,9 +546,24 @@ private:
 }  // namespace
 
 weir::stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud) {
-    if (s.which == policy::seats)
-        return world<weir::policy::seats>(s, choices, how_fine, aloud).play();
-    return world<weir::policy::sliding_log>(s, choices, how_fine, aloud).play();
+    auto const play = [&]<class Policy>(std::type_identity<Policy>) {
+        return world<Policy>(s, choices, how_fine, aloud).play();
+    };
+    switch (s.which) {
+        case policy::seats:
+            return play(std::type_identity<weir::policy::seats>());
+        case policy::sliding_log:
+            return play(std::type_identity<weir::policy::sliding_log>());
+        case policy::sliding_window:
+            return play(std::type_identity<weir::policy::sliding_window>());
+        case policy::fixed_window:
+            return play(std::type_identity<weir::policy::fixed_window>());
+        case policy::token_bucket:
+            return play(std::type_identity<weir::policy::token_bucket>());
+        case policy::leaky_bucket:
+            return play(std::type_identity<weir::policy::leaky_bucket>());
+    }
+    return {};
 }
 
 }  // namespace explorer
