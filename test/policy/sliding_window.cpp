@@ -244,6 +244,21 @@ BOOST_AUTO_TEST_CASE(takes_no_more_memory_than_for_its_slices) {
     BOOST_TEST(window.remaining(now) == weir::max_amount - 1'000 * amount{1'000'000});
 }
 
+BOOST_AUTO_TEST_CASE(has_room_for_old_slices_beside_new_ones) {
+    sliding_window window({.limit = 1'000, .window = 100s, .slices = 100});
+    auto now = noon;
+    for (int i = 0; i != 100; ++i, now += 1s)
+        window.take(1, now);
+    window.configure({.limit = 1'000, .window = 1'000s, .slices = 100}, now);
+    allocation_count const allocations;
+    for (int i = 0; i != 90; ++i, now += 10s)
+        window.take(1, now);
+    auto const allocated = allocations();
+    BOOST_TEST(allocated == 0U);
+    BOOST_TEST(window.remaining(now) == 1'000 - 189);  // the first had cooled at the change
+    BOOST_TEST(window.remaining(noon + 1'050s) == 1'000 - 49 - 90);
+}
+
 BOOST_AUTO_TEST_CASE(can_count_for_ever) {
     sliding_window window({.limit = weir::max_amount, .window = 1ns, .slices = 1});
     auto now = noon;

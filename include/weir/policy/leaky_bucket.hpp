@@ -29,8 +29,10 @@ namespace policy {
 /// `queue_options` bounds, and are refused with `try_enter` or a queue of 0 (it overflows).
 /// With the default capacity of 1, grants are 1/rate apart at least, to the nanosecond, whatever was
 /// idle before and however late a timer is; one for n at a time needs a capacity of n. A larger capacity
-/// is for what comes in bunches. It is the mirror image of `token_bucket`, whose tokens are this one's room; use
-/// that to save up for bursts, and this where a pace is wanted.
+/// is for what comes in bunches, and makes up for late timers: a pace of 100,000 a second takes a
+/// capacity of some hundreds, since no timer is as fine as ten microseconds.
+/// It is the mirror image of `token_bucket`, whose tokens are this one's room: use that to save up for
+/// bursts, and this where a pace is wanted.
 /// Guarantee: at most `capacity` permits are granted at once, and in any stretch of time d at most
 /// `capacity + rate * (d + 1 ns)`, not counting as many as were given back unused in it; each is granted
 /// as soon as it fits. Who always waits gets the rate to the unit.

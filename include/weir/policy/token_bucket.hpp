@@ -49,8 +49,8 @@ namespace policy {
 /// asked for anything. A refund goes back into the bucket as far as it fits. Debt, which only `charge`
 /// and `settle` can make, is paid from what comes back, before anybody else is served.
 /// Memory: constant.
-/// Source: the token bucket of Turner (1986), in the form of the generic cell rate algorithm of ITU-T
-/// I.371.
+/// Source: the token bucket, which is the leaky bucket of Turner (1986) seen from above, in the form of
+/// the generic cell rate algorithm of ITU-T I.371.
 class token_bucket {
 public:
     using options_type = token_bucket_options;

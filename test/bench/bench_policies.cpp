@@ -1,0 +1,153 @@
+// What a decision costs, without lock, queue and permit: the question whether one fits, and the grant;
+// and the question alone, if it does not. Once with a time that costs nothing, and once with the clock
+// read that every rate limit needs; the floor is that read.
+
+#include <weir/weir.hpp>
+
+#include "support.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using weir::time_point;
+namespace policy = weir::policy;
+
+// The policies, with room for a grant every ten nanoseconds; and full for an hour.
+template <class Policy>
+struct sizes;
+
+template <>
+struct sizes<policy::seats> {
+    static policy::seats roomy() { return policy::seats({.seats = weir::max_amount}); }
+    static policy::seats full() { return policy::seats({.seats = 1}); }
+};
+template <>
+struct sizes<policy::sliding_log> {
+    static auto roomy() { return policy::sliding_log({.limit = 100'000, .window = 1ms}); }
+    static auto full() { return policy::sliding_log({.limit = 1'000, .window = 1h}); }
+};
+template <>
+struct sizes<policy::sliding_window> {
+    static auto roomy() {
+        return policy::sliding_window({.limit = 110'000, .window = 1ms, .slices = 100});
+    }
+    static auto full() {
+        return policy::sliding_window({.limit = 1'000, .window = 1h, .slices = 100});
+    }
+};
+template <>
+struct sizes<policy::fixed_window> {
+    static auto roomy() { return policy::fixed_window({.limit = 100'000, .window = 1ms}); }
+    static auto full() { return policy::fixed_window({.limit = 1'000, .window = 1h}); }
+};
+template <>
+struct sizes<policy::token_bucket> {
+    static auto roomy() { return policy::token_bucket({.rate = {1, 1ns}, .burst = 1'000}); }
+    static auto full() { return policy::token_bucket({.rate = {1'000, 1h}, .burst = 1'000}); }
+};
+template <>
+struct sizes<policy::leaky_bucket> {
+    static auto roomy() { return policy::leaky_bucket({.rate = {1, 1ns}}); }
+    static auto full() { return policy::leaky_bucket({.rate = {1, 1h}}); }
+};
+
+// By intervals.
+struct interval_bucket : policy::token_bucket {
+    using token_bucket::token_bucket;
+};
+template <>
+struct sizes<interval_bucket> {
+    static auto roomy() {
+        return interval_bucket(
+            {.rate = {1'000, 1us}, .burst = 100'000, .refill = weir::refill::interval});
+    }
+    static auto full() {
+        return interval_bucket(
+            {.rate = {1'000, 1h}, .burst = 1'000, .refill = weir::refill::interval});
+    }
+};
+
+struct free_time {
+    time_point t{1h};
+    time_point now() { return t += 10ns; }
+};
+
+struct clock_time {
+    static time_point now() {
+        return time_point(std::chrono::steady_clock::now().time_since_epoch());
+    }
+};
+
+void floor_clock(benchmark::State& state) {
+    for (auto _ : state)
+        benchmark::DoNotOptimize(std::chrono::steady_clock::now());
+}
+
+template <class Policy, class Time>
+void grant(benchmark::State& state) {
+    auto p = sizes<Policy>::roomy();
+    Time time;
+    std::size_t refused = 0;
+    for (auto _ : state) {
+        auto const now = time.now();
+        if (p.ready_at(1, 0, now) <= now)
+            benchmark::DoNotOptimize(p.take(1, now));
+        else
+            ++refused;
+    }
+    if (refused != 0)
+        state.SkipWithError("not everything was granted");
+}
+
+template <class Policy, class Time>
+void refuse(benchmark::State& state) {
+    auto p = sizes<Policy>::full();
+    Time time;
+    auto const first = time.now();
+    for (auto n = p.capacity(); n != 0; --n)
+        p.take(1, first);
+    std::size_t granted = 0;
+    for (auto _ : state) {
+        auto const now = time.now();
+        auto const ready = p.ready_at(1, 0, now);
+        benchmark::DoNotOptimize(ready);
+        granted += ready <= now;
+    }
+    if (granted != 0)
+        state.SkipWithError("something was granted");
+}
+
+template <class Policy>
+void add(std::string const& name, std::vector<bench::comparison>& comparisons) {
+    auto const add_one = [&](std::string const& what, auto* run) {
+        benchmark::RegisterBenchmark((name + what).c_str(), run);
+    };
+    add_one("/grant", &grant<Policy, free_time>);
+    add_one("/refuse", &refuse<Policy, free_time>);
+    add_one("/grant_with_clock", &grant<Policy, clock_time>);
+    add_one("/refuse_with_clock", &refuse<Policy, clock_time>);
+    for (auto const* what : {"/grant", "/refuse"})
+        comparisons.push_back({name + what + ", with the clock, to the clock alone",
+                               name + what + "_with_clock", "floor_clock"});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    std::vector<bench::comparison> comparisons;
+    benchmark::RegisterBenchmark("floor_clock", &floor_clock);
+    add<policy::seats>("seats", comparisons);
+    add<policy::sliding_log>("sliding_log", comparisons);
+    add<policy::sliding_window>("sliding_window", comparisons);
+    add<policy::fixed_window>("fixed_window", comparisons);
+    add<policy::token_bucket>("token_bucket", comparisons);
+    add<interval_bucket>("token_bucket_by_intervals", comparisons);
+    add<policy::leaky_bucket>("leaky_bucket", comparisons);
+    return bench::run_all(argc, argv, std::move(comparisons));
+}
