@@ -5,13 +5,26 @@
 #include <stdexcept>
 
 namespace weir::detail {
+namespace {
 
-void check_option(std::string_view where, std::string_view option, std::int64_t value,
-                  std::int64_t least, std::int64_t most) {
+template <class T>
+void check(std::string_view where, std::string_view option, T value, T least, T most) {
     if (value >= least && value <= most)
         return;
     throw std::invalid_argument(fmt::format(
         "weir::{}: {} is {}, but must be from {} to {}", where, option, value, least, most));
+}
+
+}  // namespace
+
+void check_option(std::string_view where, std::string_view option, std::int64_t value,
+                  std::int64_t least, std::int64_t most) {
+    check(where, option, value, least, most);
+}
+
+void check_option(std::string_view where, std::string_view option, double value, double least,
+                  double most) {
+    check(where, option, value, least, most);
 }
 
 }  // namespace weir::detail

@@ -10,6 +10,8 @@ namespace weir::detail {
 /// `least <= value <= most`.
 void check_option(std::string_view where, std::string_view option, std::int64_t value,
                   std::int64_t least, std::int64_t most);
+void check_option(std::string_view where, std::string_view option, double value, double least,
+                  double most);
 
 /// The same for an enumeration that begins with 0.
 template <class Enum>

@@ -10,6 +10,8 @@
 #include <weir/seats.hpp>
 #include <weir/sliding_log.hpp>
 #include <weir/sliding_window.hpp>
+#include <weir/smooth_bursty.hpp>
+#include <weir/smooth_warming_up.hpp>
 #include <weir/stats.hpp>
 #include <weir/time.hpp>
 #include <weir/token_bucket.hpp>

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/rate.hpp>
+#include <weir/time.hpp>
+
+#include <cstdint>
+
+namespace weir::policy {
+
+/// A rate as whole numbers. Time and permits are counted in the same ticks, which are so short that
+/// a nanosecond is a whole number of them, and so is what a permit takes at this rate: nothing is
+/// rounded until an instant has to be named, so nothing drifts.
+///
+/// Precondition: the rate is not 0. All sums are held below `limit`, which is later than any time.
+class pacing {
+public:
+    __extension__ using ticks = __int128;
+    static constexpr ticks limit = ticks{1} << 124;
+
+    explicit pacing(rate const& r) noexcept;
+
+    [[nodiscard]] ticks nanosecond() const noexcept { return per_nanosecond_; }
+    [[nodiscard]] ticks until(time_point t) const noexcept {
+        return ticks{t.time_since_epoch().count()} * per_nanosecond_;
+    }
+    [[nodiscard]] ticks length(duration d) const noexcept {
+        return ticks{d.count()} * per_nanosecond_;
+    }
+    /// How long `n` permits take.
+    [[nodiscard]] ticks of(amount n) const noexcept { return ticks{n} * per_permit_; }
+    /// The same of a number with a fraction.
+    [[nodiscard]] ticks of(double permits) const noexcept { return nearest(per_permit_, permits); }
+    /// The product to the nearest tick, 0 to `limit`.
+    [[nodiscard]] static ticks nearest(ticks t, double factor) noexcept;
+
+    /// The first nanosecond that is not before `t`; `never` if that is past the end of time.
+    [[nodiscard]] time_point instant(ticks t) const noexcept;
+    /// How many permits take so long.
+    [[nodiscard]] double permits(ticks t) const noexcept {
+        return static_cast<double>(t) / static_cast<double>(per_permit_);
+    }
+    [[nodiscard]] ticks whole_permits(ticks t) const noexcept { return t / per_permit_; }
+
+    /// The same instant, a fraction of a tick later at most, and the same number of permits, a
+    /// fraction of a tick less at most, in the ticks of another rate.
+    [[nodiscard]] ticks instant_from(pacing const& other, ticks t) const noexcept;
+    [[nodiscard]] ticks permits_from(pacing const& other, ticks t) const noexcept;
+
+private:
+    std::int64_t per_nanosecond_;
+    std::int64_t per_permit_;
+};
+
+}  // namespace weir::policy

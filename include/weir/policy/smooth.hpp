@@ -1,0 +1,225 @@
+#pragma once
+
+#include <weir/policy/carry_over.hpp>
+#include <weir/policy/pacing.hpp>
+#include <weir/policy/policy.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <concepts>
+
+namespace weir::policy {
+
+/// What idleness is worth: how many permits are saved while nobody asks, and what it costs to be
+/// granted them afterwards. Plug a curve of your own into `smooth`.
+///
+/// Everything is relative to the steady rate, at which a permit costs 1. A curve below that line
+/// serves faster after idleness, one above it more slowly, as a cold cache wants it.
+///
+/// | expression          | what it is                                                             |
+/// |---------------------|------------------------------------------------------------------------|
+/// | `C::options_type`   | has at least the members `weir::rate rate` and                         |
+/// |                     | `weir::carry_over carry_over`                                          |
+/// | `C(options)`        | the curve, or throws `std::invalid_argument`; the rate must not be 0   |
+/// | `c.full_after()`    | after how much idleness nothing more is saved, 0 or more               |
+/// | `c.idle_at_start()` | for how long a new limiter is taken to have been idle, 0 or more       |
+/// | `c.saving()`        | how many permits are saved for each that the steady rate would have    |
+/// |                     | granted meanwhile, above 0                                             |
+/// | `c.cost(saved)`     | what it costs to be granted all of `saved` permits: the integral of    |
+/// |                     | the curve from 0. 0 at 0, and never decreasing                         |
+// clang-format off
+template <class C>
+concept smooth_curve =
+    std::copyable<C> && std::copyable<typename C::options_type> &&
+    std::constructible_from<C, typename C::options_type const&> &&
+    requires(C const& c, typename C::options_type const& options, double saved) {
+        { options.rate } -> std::convertible_to<weir::rate>;
+        { options.carry_over } -> std::convertible_to<weir::carry_over>;
+        { c.full_after() } noexcept -> std::same_as<duration>;
+        { c.idle_at_start() } noexcept -> std::same_as<duration>;
+        { c.saving() } noexcept -> std::same_as<double>;
+        { c.cost(saved) } noexcept -> std::same_as<double>;
+    };
+// clang-format on
+
+/// A steady rate that remembers idleness, by debt: a request is granted as soon as the one before it
+/// has been paid for, however large it is, and it is the next one that waits until this one is paid.
+/// Permits that were saved while nobody asked are used first, at the price that `Curve` sets; the
+/// others take what the rate says.
+///
+/// Guarantee: `acquire(3)` costs exactly what `acquire(1)` costs three times. A grant is made at the
+/// first nanosecond at which the debt is paid, and the next one counts from the exact time, so that
+/// whoever always waits gets exactly the rate, for ever. There is no upper bound to a request, hence
+/// no `errc::exceeds_capacity` up to `max_amount`.
+/// Formula: with `saved` permits at `free`, the time at which the last debt is paid, a request for n
+/// at a time t from `free` on first saves (t - free) * rate * saving permits, up to the maximum, and
+/// makes t the time that counts; then s = min(n, saved), and the debt is paid after
+/// (cost(saved) - cost(saved - s) + n - s) / rate.
+/// Options: a new rate does not change what has been granted: the debt ends when it was to end. Those
+/// who still wait are priced when they are granted, at the new rate. `carry_over` says what becomes of
+/// what was saved.
+/// Start: the time begins with the first request, or the first change of options.
+/// A permit that was not used is paid back, and what was saved is saved again.
+/// Memory: constant.
+/// Source: Guava's SmoothRateLimiter, in whole nanoseconds and fractions of them instead of
+/// microseconds.
+template <smooth_curve Curve>
+class smooth {
+public:
+    using options_type = typename Curve::options_type;
+    using curve_type = Curve;
+
+    explicit smooth(options_type const& options)
+        : curve_(options), options_(options), pace_(options.rate) {
+        now_.saved = saved_by(pace_.length(curve_.idle_at_start()));
+    }
+
+    [[nodiscard]] options_type const& options() const noexcept { return options_; }
+    void configure(options_type const& options, time_point now);
+
+    [[nodiscard]] amount capacity() const noexcept { return max_amount; }
+    [[nodiscard]] bool timed() const noexcept { return true; }
+
+    /// How many requests for one would be granted at once. One for more than that is granted, too,
+    /// if this is not 0.
+    [[nodiscard]] amount remaining(time_point now) const noexcept;
+
+    [[nodiscard]] time_point ready_at(amount, amount ahead, time_point now) const noexcept {
+        auto const due = after(ahead, settled(now)).free;
+        return due <= pace_.until(now) ? now : pace_.instant(due);
+    }
+
+    ticket take(amount n, time_point now) {
+        auto const before = settled(now);
+        now_ = after(n, before);
+        begun_ = true;
+        return noted(pace_.permits(pace_.of(n) - (before.saved - now_.saved)));
+    }
+    bool leave(amount, ticket, time_point) noexcept { return false; }
+    bool refund(amount n, ticket t, time_point now) noexcept;
+    ticket merge(ticket a, ticket b, amount) noexcept { return noted(not_saved(a) + not_saved(b)); }
+
+private:
+    using ticks = pacing::ticks;
+
+    struct state {
+        ticks free = 0;   // when the last debt is paid
+        ticks saved = 0;  // permits
+    };
+
+    // The ticket of a grant is how many of its permits had not been saved before.
+    [[nodiscard]] static ticket noted(double permits) noexcept {
+        return std::bit_cast<ticket>(permits);
+    }
+    [[nodiscard]] static double not_saved(ticket t) noexcept { return std::bit_cast<double>(t); }
+
+    [[nodiscard]] ticks saved_by(ticks idleness) const noexcept {
+        auto const full = pace_.length(curve_.full_after());
+        return scaled(std::min(idleness, full), curve_.saving());
+    }
+    [[nodiscard]] ticks cost(ticks saved) const noexcept {
+        return pace_.of(curve_.cost(pace_.permits(saved)));
+    }
+    [[nodiscard]] static ticks scaled(ticks t, double factor) noexcept {
+        return factor == 1 ? t : pacing::nearest(t, factor);
+    }
+
+    [[nodiscard]] state settled(time_point now) const noexcept;
+    [[nodiscard]] state idle_until(ticks t, state s) const noexcept;
+    [[nodiscard]] state after(amount n, state s) const noexcept;
+
+    Curve curve_;
+    options_type options_;
+    pacing pace_;
+    state now_;
+    bool begun_ = false;
+};
+
+// How things stand at `now` if nobody asks before.
+template <smooth_curve Curve>
+typename smooth<Curve>::state smooth<Curve>::settled(time_point now) const noexcept {
+    auto const t = pace_.until(now);
+    if (!begun_)
+        return {t, now_.saved};
+    if (t - now_.free < pace_.nanosecond())  // that is no idleness but how grants are rounded
+        return now_;
+    return idle_until(t, now_);
+}
+
+template <smooth_curve Curve>
+typename smooth<Curve>::state smooth<Curve>::idle_until(ticks t, state s) const noexcept {
+    if (t <= s.free)
+        return s;
+    return {t, std::min(s.saved + saved_by(t - s.free), saved_by(pacing::limit))};
+}
+
+// What `n` permits make of it.
+template <smooth_curve Curve>
+typename smooth<Curve>::state smooth<Curve>::after(amount n, state s) const noexcept {
+    auto const wanted = pace_.of(n);
+    auto const used = std::min(wanted, s.saved);
+    auto price = wanted - used;
+    if (used != 0)
+        price += std::max<ticks>(cost(s.saved) - cost(s.saved - used), 0);
+    return {std::min(s.free + price, pacing::limit), s.saved - used};
+}
+
+template <smooth_curve Curve>
+void smooth<Curve>::configure(options_type const& options, time_point now) {
+    smooth changed(options);
+    auto const before = idle_until(pace_.until(now), settled(now));
+    auto const full = saved_by(pacing::limit);
+    auto const new_full = changed.saved_by(pacing::limit);
+    if (begun_ && full != 0) {
+        auto& saved = changed.now_.saved;
+        switch (options.carry_over) {
+            case carry_over::as_is:
+                saved = std::min(changed.pace_.permits_from(pace_, before.saved), new_full);
+                break;
+            case carry_over::proportional:
+                saved =
+                    scaled(new_full, static_cast<double>(before.saved) / static_cast<double>(full));
+                break;
+            case carry_over::reset:
+                break;
+        }
+    }
+    changed.now_.free = changed.pace_.instant_from(pace_, before.free);
+    changed.begun_ = true;
+    *this = changed;
+}
+
+template <smooth_curve Curve>
+amount smooth<Curve>::remaining(time_point now) const noexcept {
+    auto const t = pace_.until(now);
+    auto const s = settled(now);
+    if (s.free > t)
+        return 0;
+    // The most that are paid for as they are granted; one more is granted all the same.
+    amount least = 0;
+    auto const payable = pace_.whole_permits(s.saved + (t - s.free));
+    auto most = static_cast<amount>(std::min<ticks>(payable, max_amount - 1));
+    while (least != most) {
+        auto const middle = most - (most - least) / 2;
+        if (after(middle, s).free <= t)
+            least = middle;
+        else
+            most = middle - 1;
+    }
+    return least + 1;
+}
+
+template <smooth_curve Curve>
+bool smooth<Curve>::refund(amount n, ticket t, time_point now) noexcept {
+    auto s = settled(now);
+    auto const unused = pace_.of(n);
+    auto const unsaved = std::min(unused, pace_.of(not_saved(t)));
+    auto const room = saved_by(pacing::limit) - s.saved;
+    auto const back = std::clamp<ticks>(unused - unsaved, 0, room);
+    s.free -= unsaved + std::max<ticks>(cost(s.saved + back) - cost(s.saved), 0);
+    s.saved += back;
+    now_ = s;
+    return true;
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,20 @@
+#include <weir/policy/smooth_bursty.hpp>
+
+#include "../check_option.hpp"
+
+namespace weir::policy {
+
+bursty_curve::bursty_curve(options_type const& options)
+    : max_burst_(options.max_burst), initial_(options.initial) {
+    using detail::check_option;
+    check_option("smooth_bursty", "permits of rate", options.rate.permits(), 1, max_amount);
+    check_option("smooth_bursty", "max_burst in nanoseconds", max_burst_.count(), 0,
+                 forever.count());
+    check_option("smooth_bursty", "initial in nanoseconds", initial_.count(), 0, forever.count());
+    check_option("smooth_bursty", "carry_over", static_cast<std::int64_t>(options.carry_over), 0,
+                 static_cast<std::int64_t>(carry_over::reset));
+}
+
+template class smooth<bursty_curve>;
+
+}  // namespace weir::policy

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/policy/carry_over.hpp>
+#include <weir/policy/smooth_bursty.hpp>
+#include <weir/policy/smooth_warming_up.hpp>
+#include <weir/rate.hpp>
+#include <weir/time.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+namespace support {
+
+using real = long double;
+
+[[nodiscard]] inline real to_real(weir::time_point t) {
+    return static_cast<real>(t.time_since_epoch().count());
+}
+[[nodiscard]] inline real to_real(weir::duration d) {
+    return static_cast<real>(d.count());
+}
+
+/// How long a permit takes at the rate, in nanoseconds.
+[[nodiscard]] inline real interval_of(weir::rate const& r) {
+    return to_real(r.period()) / static_cast<real>(r.permits());
+}
+
+/// The integral of `f` from `a` to `b`, by Simpson's rule, halving where it is not smooth.
+[[nodiscard]] inline real integral(std::function<real(real)> const& f, real a, real b, real error,
+                                   int depth = 40) {
+    auto const simpson = [&](real from, real to) {
+        return (to - from) / 6 * (f(from) + 4 * f((from + to) / 2) + f(to));
+    };
+    auto const middle = (a + b) / 2;
+    auto const whole = simpson(a, b);
+    auto const halves = simpson(a, middle) + simpson(middle, b);
+    if (depth == 0 || std::fabs(whole - halves) < error)
+        return halves;
+    return integral(f, a, middle, error / 2, depth - 1) +
+           integral(f, middle, b, error / 2, depth - 1);
+}
+
+/// What Guava's limiters are by definition, in real numbers of nanoseconds: how long each saved permit
+/// takes, as a function of how many there are, and how long it takes to save one.
+struct guava_curve {
+    real stable = 1;    // the interval between permits
+    real most = 0;      // saved permits
+    real cooling = 1;   // the time to save one
+    real at_start = 0;  // how many are saved then
+    std::function<real(real)> price = [](real) { return real{0}; };
+};
+
+[[nodiscard]] inline guava_curve curve_of(weir::smooth_bursty_options const& o) {
+    auto const stable = interval_of(o.rate);
+    return {.stable = stable,
+            .most = to_real(o.max_burst) / stable,
+            .cooling = stable,
+            .at_start = to_real(std::min(o.initial, o.max_burst)) / stable,
+            .price = [](real) { return real{0}; }};
+}
+
+[[nodiscard]] inline guava_curve curve_of(weir::smooth_warming_up_options const& o) {
+    auto const stable = interval_of(o.rate);
+    auto const warm_up = to_real(o.warm_up);
+    auto const cold = stable * o.cold_factor;
+    auto const threshold = warm_up / stable / 2;
+    auto const most = threshold + 2 * warm_up / (stable + cold);
+    auto const slope = most > threshold ? (cold - stable) / (most - threshold) : 0;
+    return {.stable = stable,
+            .most = most,
+            .cooling = most > 0 ? warm_up / most : stable,
+            .at_start = most,
+            .price = [=](real saved) {
+                return saved > threshold ? stable + (saved - threshold) * slope : stable;
+            }};
+}
+
+/// Guava's algorithm on such a curve. Time is counted from the first request, so that little is lost.
+/// It counts in whole nanoseconds where Guava does in microseconds: less than one is no idleness.
+class guava_limiter {
+public:
+    explicit guava_limiter(guava_curve curve) : curve_(std::move(curve)), saved_(curve_.at_start) {}
+
+    /// Nanoseconds from the first request on, as all times here.
+    [[nodiscard]] real free() const { return free_; }
+    [[nodiscard]] real saved() const { return saved_; }
+
+    void settle(real now, real least = 1 - 1e-3L) {
+        if (now - free_ < least)
+            return;
+        saved_ = std::min(curve_.most, saved_ + (now - free_) / curve_.cooling);
+        free_ = now;
+    }
+
+    void take(weir::amount n, real now, real error = 1e-3L) {
+        settle(now);
+        auto const used = std::min(static_cast<real>(n), saved_);
+        free_ += integral(curve_.price, saved_ - used, saved_, error) +
+                 (static_cast<real>(n) - used) * curve_.stable;
+        saved_ -= used;
+    }
+
+    void configure(guava_curve curve, weir::carry_over what, real now) {
+        settle(now, 0);
+        if (curve_.most == 0 || what == weir::carry_over::reset)
+            saved_ = curve.at_start;
+        else if (what == weir::carry_over::proportional)
+            saved_ *= curve.most / curve_.most;
+        else
+            saved_ = std::min(saved_, curve.most);
+        curve_ = std::move(curve);
+    }
+
+private:
+    guava_curve curve_;
+    real saved_;
+    real free_ = 0;
+};
+
+}  // namespace support
