@@ -1,9 +1,7 @@
 #include <weir/rate.hpp>
 
 #include "check_option.hpp"
-
-#include <array>
-#include <utility>
+#include "duration_text.hpp"
 
 namespace weir {
 
@@ -23,20 +21,7 @@ std::strong_ordering operator<=>(rate const& a, rate const& b) noexcept {
 }
 
 std::string to_string(rate const& r) {
-    constexpr std::array<std::pair<std::int64_t, char const*>, 6> units{{
-        {3'600'000'000'000, "h"},
-        {60'000'000'000, "min"},
-        {1'000'000'000, "s"},
-        {1'000'000, "ms"},
-        {1'000, "us"},
-        {1, "ns"},
-    }};
-    auto const period = r.period().count();
-    for (auto const& [length, name] : units) {
-        if (period % length == 0)
-            return std::to_string(r.permits()) + '/' + std::to_string(period / length) + name;
-    }
-    return {};  // every whole number of nanoseconds divides by one
+    return std::to_string(r.permits()) + '/' + detail::to_text(r.period());
 }
 
 }  // namespace weir

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/any_limiter.hpp>
 #include <weir/error.hpp>
 #include <weir/fixed_window.hpp>
 #include <weir/leaky_bucket.hpp>

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <weir/policy/limiter_config.hpp>
+#include <weir/policy/policy.hpp>
+
+#include <optional>
+#include <variant>
+
+namespace weir::policy {
+
+/// Whichever rule its options name.
+///
+/// Guarantee and memory: those of the rule, and 8 bytes. `configure` changes the options, but not the
+/// kind of limiter: permits that are out belong to the rule by which they were granted. Another kind
+/// throws `std::invalid_argument`, and needs a new limiter.
+class any {
+public:
+    using options_type = limiter_config;
+
+    explicit any(options_type const& options);
+
+    [[nodiscard]] options_type options() const {
+        return std::visit([](auto const& p) { return options_type(p.options()); }, policy_);
+    }
+    void configure(options_type const& options, time_point now);
+
+    [[nodiscard]] amount capacity() const noexcept {
+        return std::visit([](auto const& p) { return p.capacity(); }, policy_);
+    }
+    [[nodiscard]] bool timed() const noexcept {
+        return std::visit([](auto const& p) { return p.timed(); }, policy_);
+    }
+    [[nodiscard]] amount remaining(time_point now) const noexcept {
+        return std::visit([&](auto const& p) { return p.remaining(now); }, policy_);
+    }
+    [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
+        return std::visit([&](auto const& p) { return p.ready_at(n, ahead, now); }, policy_);
+    }
+    ticket take(amount n, time_point now) {
+        return std::visit([&](auto& p) { return p.take(n, now); }, policy_);
+    }
+    bool leave(amount n, ticket t, time_point now) noexcept {
+        return std::visit([&](auto& p) { return p.leave(n, t, now); }, policy_);
+    }
+    bool refund(amount n, ticket t, time_point now) noexcept {
+        return std::visit([&](auto& p) { return p.refund(n, t, now); }, policy_);
+    }
+    ticket merge(ticket a, ticket b, amount n) noexcept {
+        return std::visit([&](auto& p) { return p.merge(a, b, n); }, policy_);
+    }
+
+    [[nodiscard]] time_point next_overdue() const noexcept {
+        return std::visit(
+            []<class Policy>(Policy const& p) {
+                if constexpr (watchful_policy<Policy>)
+                    return p.next_overdue();
+                else
+                    return never;
+            },
+            policy_);
+    }
+    [[nodiscard]] std::optional<overdue> pop_overdue(time_point now) noexcept {
+        return std::visit(
+            [&]<class Policy>(Policy& p) -> std::optional<overdue> {
+                if constexpr (watchful_policy<Policy>)
+                    return p.pop_overdue(now);
+                else
+                    return std::nullopt;
+            },
+            policy_);
+    }
+
+private:
+    detail::chosen_at_run_time::policies policy_;
+};
+
+}  // namespace weir::policy

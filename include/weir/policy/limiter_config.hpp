@@ -1,0 +1,71 @@
+#pragma once
+
+#include <weir/policy/seats.hpp>
+#include <weir/policy/sliding_log.hpp>
+#include <weir/policy/smooth_bursty.hpp>
+#include <weir/policy/smooth_warming_up.hpp>
+
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace weir {
+namespace detail {
+
+template <class... Policies>
+struct policy_list {
+    using policies = std::variant<Policies...>;
+    using options = std::variant<typename Policies::options_type...>;
+};
+
+/// The policies that can be chosen at run time. How the options of each are written is in
+/// limiter_config.cpp.
+using chosen_at_run_time = policy_list<  //
+    policy::seats,                       //
+    policy::sliding_log,                 //
+    policy::smooth_bursty,               //
+    policy::smooth_warming_up>;
+
+}  // namespace detail
+
+/// Which limiter, with which options: what `any_limiter` is made of. It can be written as text, such as
+/// a line of a configuration file holds.
+///
+///     weir::limiter_config::parse("3 seats max_hold 30s")
+///
+/// | text                                     | limiter             | further options             |
+/// |------------------------------------------|---------------------|-----------------------------|
+/// | `3 seats`                                | `seats`             | `max_hold 30s`              |
+/// | `10/60s exact`                           | `sliding_log`       |                             |
+/// | `5/1s bursty`                            | `smooth_bursty`     | `max_burst 2s` `initial 1s` |
+/// |                                          |                     | `carry_over as_is`          |
+/// | `5/1s warming`                           | `smooth_warming_up` | `warm_up 4s`                |
+/// |                                          |                     | `cold_factor 3`             |
+/// |                                          |                     | `carry_over reset`          |
+///
+/// First how many permits, and if they are per time, in what time; then the kind of limiter; then any of
+/// its options, each once and in any order, under the name that it has in C++ and with the value after
+/// it. What is not named has its default. A time is a whole number and its unit, without a space: `h`,
+/// `min`, `s`, `ms`, `us` or `ns`; or `forever`.
+class limiter_config {
+public:
+    using options_type = detail::chosen_at_run_time::options;
+
+    limiter_config() = default;
+    template <class Options>
+        requires std::constructible_from<options_type, Options const&>
+    limiter_config(Options const& chosen) : options(chosen) {}
+
+    /// Throws `std::invalid_argument` that says at which column something else was expected, and what.
+    /// Whether the values make sense is for the limiter to say that is made of them.
+    [[nodiscard]] static limiter_config parse(std::string_view text);
+
+    options_type options;
+};
+
+/// The text from which `limiter_config::parse` makes the same: options that have their defaults are left
+/// out.
+[[nodiscard]] std::string to_string(limiter_config const& config);
+
+}  // namespace weir

@@ -1,0 +1,79 @@
+#include <weir/any_limiter.hpp>
+
+#include "support/virtual_limiters.hpp"
+#include "support/visit.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+using namespace support;
+using weir::errc;
+using weir::limiter_config;
+
+using any_limiter = weir::testing::limiter<weir::any_limiter>;
+
+BOOST_AUTO_TEST_SUITE(limiter_chosen_at_run_time)
+
+BOOST_AUTO_TEST_CASE(is_made_from_text_and_says_what_it_is) {
+    asio::io_context ctx;
+    for (std::string const text : {"3 seats", "10/1min exact", "5/1s bursty", "5/1s warming"}) {
+        any_limiter door{ctx, limiter_config::parse(text)};
+        BOOST_TEST(to_string(door.options()) == text);
+        auto const granted = door.try_enter();
+        BOOST_TEST(bool(granted));
+    }
+    BOOST_CHECK_THROW(any_limiter(ctx, limiter_config::parse("0 seats")), std::invalid_argument);
+}
+
+BOOST_AUTO_TEST_CASE(takes_the_options_of_any_kind) {
+    asio::io_context ctx;
+    any_limiter kitchen{ctx, weir::seats_options{.seats = 2}};
+    auto const both = kitchen.try_enter(2);
+    visit guest{kitchen, 1s};
+    run_for(ctx, 2s);
+    BOOST_TEST(guest.refused(errc::timed_out));
+
+    any_limiter printer{ctx, weir::sliding_log_options{.limit = 1, .window = 10s}};
+    auto const page = printer.try_enter();
+    visit next{printer};
+    run_for(ctx, 10s);
+    BOOST_TEST(next.granted());
+    BOOST_TEST(next.seat().waited() == 10s);
+}
+
+BOOST_AUTO_TEST_CASE(is_changed_while_in_use) {
+    asio::io_context ctx;
+    any_limiter kitchen{ctx, limiter_config::parse("1 seats")};
+    auto const seat = kitchen.try_enter();
+    visit guest{kitchen};
+    settle(ctx);
+    BOOST_TEST(guest.waiting());
+    BOOST_CHECK_THROW(kitchen.configure(limiter_config::parse("9/1s exact")),
+                      std::invalid_argument);
+    settle(ctx);
+    BOOST_TEST(guest.waiting());
+    kitchen.configure(limiter_config::parse("2 seats"));
+    settle(ctx);
+    BOOST_TEST(guest.granted());
+}
+
+BOOST_AUTO_TEST_CASE(reports_who_holds_a_seat_for_too_long) {
+    asio::io_context ctx;
+    any_limiter kitchen{ctx, limiter_config::parse("3 seats max_hold 30s")};
+    std::vector<weir::overdue> reports;
+    kitchen.on_overdue([&](weir::overdue const& late) { reports.push_back(late); });
+    auto const seat = kitchen.try_enter(2);
+    run_for(ctx, 29s);
+    BOOST_TEST(reports.empty());
+    run_for(ctx, 2s);
+    BOOST_TEST_REQUIRE(reports.size() == 1U);
+    BOOST_TEST(reports[0].id == seat.id());
+    BOOST_TEST(reports[0].count == 2);
+    BOOST_TEST(kitchen.stats().overdue == 1U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

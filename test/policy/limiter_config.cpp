@@ -1,0 +1,203 @@
+#include <weir/policy/limiter_config.hpp>
+
+#include "support/random.hpp"
+#include "support/says.hpp"
+
+#include <boost/pfr.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <ostream>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+using namespace std::chrono_literals;
+using support::random_source;
+using support::says;
+using weir::amount;
+using weir::carry_over;
+using weir::duration;
+using weir::limiter_config;
+using weir::max_amount;
+using weir::rate;
+
+namespace weir {
+
+// Field by field, whatever the options are.
+static bool operator==(limiter_config const& a, limiter_config const& b) {
+    return a.options.index() == b.options.index() &&
+           std::visit(
+               [&]<class Options>(Options const& o) {
+                   return boost::pfr::eq_fields(o, std::get<Options>(b.options));
+               },
+               a.options);
+}
+
+static std::ostream& operator<<(std::ostream& out, limiter_config const& config) {
+    return out << to_string(config);
+}
+
+}  // namespace weir
+
+namespace {
+
+amount some(random_source& random, amount const&) {
+    return random.one_in(4) ? random.one_of<amount>({0, 1, 2, max_amount})
+                            : random.of_any_size(max_amount);
+}
+duration some(random_source& random, duration const&) {
+    return random.one_in(4) ? random.one_of<duration>({1ns, 1500us, 1s, 1min, 36h, weir::forever})
+                            : duration(1 + random.of_any_size(weir::forever.count() - 1));
+}
+rate some(random_source& random, rate const&) {
+    return {some(random, amount()), some(random, duration())};
+}
+double some(random_source& random, double const&) {
+    return random.one_of<double>({1, 3, 1.5, 0.1, 1e6, 1e-300, 1.0 / 3, 2e300, -7}) *
+           static_cast<double>(random.between(1, 3));
+}
+template <class Enum>
+    requires std::is_enum_v<Enum>
+Enum some(random_source& random, Enum const&) {
+    auto value = static_cast<Enum>(random.between(0, 2));
+    return value;
+}
+template <class T>
+std::optional<T> some(random_source& random, std::optional<T> const&) {
+    return some(random, T());
+}
+
+template <std::size_t I = 0>
+limiter_config some_config(random_source& random, std::size_t kind) {
+    if constexpr (I + 1 < std::variant_size_v<limiter_config::options_type>) {
+        if (kind != I)
+            return some_config<I + 1>(random, kind);
+    }
+    std::variant_alternative_t<I, limiter_config::options_type> options;
+    boost::pfr::for_each_field(options, [&](auto& value) {
+        if (random.one_in(2))
+            value = some(random, value);
+    });
+    return options;
+}
+
+auto wrong(std::string const& text, std::string const& what) {
+    BOOST_CHECK_EXCEPTION((void)limiter_config::parse(text), std::invalid_argument,
+                          says("weir::limiter_config: `" + text + "`, " + what));
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(the_limiter_config)
+
+BOOST_AUTO_TEST_CASE(is_written_as_one_line) {
+    std::vector<std::pair<std::string, limiter_config>> const texts{
+        {"1 seats", {}},
+        {"3 seats", weir::seats_options{.seats = 3}},
+        {"3 seats max_hold 30s", weir::seats_options{.seats = 3, .max_hold = 30s}},
+        {"10/1min exact", weir::sliding_log_options{.limit = 10, .window = 60s}},
+        {"5/1s bursty", weir::smooth_bursty_options{.rate = {5, 1s}}},
+        {"5/1s bursty max_burst 2500ms initial forever carry_over as_is",
+         weir::smooth_bursty_options{.rate = {5, 1s},
+                                     .max_burst = 2500ms,
+                                     .initial = weir::forever,
+                                     .carry_over = carry_over::as_is}},
+        {"1/3s warming warm_up 0s cold_factor 1.5",
+         weir::smooth_warming_up_options{.rate = {1, 3s}, .warm_up = 0s, .cold_factor = 1.5}},
+    };
+    for (auto const& [text, config] : texts) {
+        BOOST_TEST(to_string(config) == text);
+        BOOST_TEST(limiter_config::parse(text) == config);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(may_be_written_in_other_ways) {
+    auto const same = [](std::string const& a, std::string const& b) {
+        BOOST_TEST(limiter_config::parse(a) == limiter_config::parse(b));
+    };
+    same("10/60s exact", "10/1min exact");
+    same("10/60000ms exact", "10/1min exact");
+    same("  10/60s \t exact  ", "10/1min exact");
+    same("5/1s bursty initial 1s max_burst 2s", "5/1s bursty max_burst 2s initial 1s");
+    same("5/1s bursty max_burst 1s initial 0s", "5/1s bursty");
+    same("3 seats max_hold forever", "3 seats");
+}
+
+BOOST_AUTO_TEST_CASE(says_where_a_text_is_wrong_and_what_was_expected) {
+    wrong("", "column 1: expected a whole number");
+    wrong("many seats", "column 1: expected a whole number");
+    wrong("-1 seats", "column 1: expected a number from 0 to 1000000000000000");
+    wrong("1000000000000001 seats", "column 1: expected a number from 0 to 1000000000000000");
+    wrong("99999999999999999999 seats", "column 1: expected a whole number");
+    wrong("3", "column 2: expected seats");
+    wrong("3 chairs", "column 3: expected seats");
+    wrong("3seats", "column 2: expected a space or a slash");
+    wrong("3 exact", "column 3: expected seats");
+    wrong("10/ exact", "column 4: expected a time, such as 500ms");
+    wrong("10/60 exact", "column 6: expected a unit of time: h, min, s, ms, us or ns");
+    wrong("10/60sec exact", "column 6: expected a unit of time: h, min, s, ms, us or ns");
+    wrong("10/0s exact", "column 4: expected a time above 0");
+    wrong("10/-1s exact", "column 4: expected a time above 0");
+    wrong("10/3000000h exact", "column 4: expected a time of at most 2562047h");
+    wrong("3 seats 4", "column 9: expected max_hold or the end");
+    wrong("3 seats max_hold", "column 17: expected a time, such as 500ms");
+    wrong("3 seats max_hold soon", "column 18: expected a time, such as 500ms");
+    wrong("3 seats max_hold 1s max_hold 1s", "column 21: expected the end");
+    wrong("10/60s exact hold 3s", "column 14: expected the end");
+    wrong("5/1s bursty burst 3", "column 13: expected max_burst, initial, carry_over or the end");
+    wrong("5/1s bursty carry_over some", "column 24: expected as_is, proportional or reset");
+    wrong("5/1s warming cold_factor hot", "column 26: expected a number");
+    wrong("5/1s warming cold_factor 3x", "column 27: expected the end of the number");
+}
+
+BOOST_AUTO_TEST_CASE(can_be_read_again_whatever_it_is) {
+    support::for_each_seed(1'000'000, 20'000, [](random_source& random) {
+        constexpr auto kinds = std::variant_size_v<limiter_config::options_type>;
+        auto const kind = static_cast<std::size_t>(random.between(0, kinds - 1));
+        auto const config = some_config(random, kind);
+        auto const again = limiter_config::parse(to_string(config));
+        if (!(again == config)) [[unlikely]]
+            BOOST_FAIL("`" << config << "` was read as `" << again << '`');
+    });
+    BOOST_TEST(true);  // none has failed
+}
+
+// Whatever is cut from a text, or put into it, is either read or refused with an explanation.
+BOOST_AUTO_TEST_CASE(survives_any_text) {
+    support::for_each_seed(2'000'000, 20'000, [](random_source& random) {
+        constexpr auto kinds = std::variant_size_v<limiter_config::options_type>;
+        auto text =
+            to_string(some_config(random, static_cast<std::size_t>(random.between(0, kinds - 1))));
+        for (auto changes = random.between(1, 3); changes != 0 && !text.empty(); --changes) {
+            auto const at = random.index_in(text);
+            switch (random.between(0, 2)) {
+                case 0:
+                    text.erase(at, static_cast<std::size_t>(random.between(1, 4)));
+                    break;
+                case 1:
+                    text[at] = static_cast<char>(random.between(0, 255));
+                    break;
+                default:
+                    text.insert(at, text.substr(random.index_in(text), 5));
+            }
+        }
+        try {
+            auto const config = limiter_config::parse(text);
+            if (!(limiter_config::parse(to_string(config)) == config)) [[unlikely]]
+                BOOST_FAIL("`" << text << "` was read as `" << config << '`');
+        } catch (std::invalid_argument const& e) {
+            if (std::string(e.what()).find(", column ") == std::string::npos) [[unlikely]]
+                BOOST_FAIL(e.what());
+        }
+    });
+    BOOST_TEST(true);  // none has failed
+}
+
+BOOST_AUTO_TEST_SUITE_END()
