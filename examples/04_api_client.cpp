@@ -1,0 +1,70 @@
+// A client of somebody else's interface, which allows 100 calls per minute and means any minute. The
+// job has 250 calls to make, as fast as is allowed, and four workers to make them; each call takes 200
+// milliseconds.
+//
+//   0.000 s  call   1             the first 100 as fast as they can
+//   4.800 s  call 100
+//  60.000 s  call 101             (to 104) a minute after the first; and then as they come free
+//  64.800 s  call 200
+// 120.000 s  call 201             (to 204)
+// 122.600 s  250 calls
+//
+// At 30 s somebody wants to make a call for a user who is waiting, and will not wait for more than 20
+// seconds: the answer comes at once, with the time at which to try again.
+
+#include "stage.hpp"
+
+#include <algorithm>
+#include <deque>
+
+using namespace std::chrono_literals;
+namespace asio = boost::asio;
+
+int main(int argc, char** argv) {
+    auto const story = [](auto& stage) {
+        using quota_type =
+            typename std::remove_reference_t<decltype(stage)>::template limiter<weir::sliding_log>;
+        using clock = typename quota_type::clock_type;
+        quota_type quota(stage.context, {.limit = 100, .window = 1min});
+
+        // The vendor, who counts as well.
+        std::deque<typename clock::time_point> last_minute;
+        int refused = 0;
+        auto const call_vendor = [&]() -> asio::awaitable<void> {
+            auto const now = clock::now();
+            while (!last_minute.empty() && last_minute.front() <= now - 1min)
+                last_minute.pop_front();
+            last_minute.push_back(now);
+            refused += last_minute.size() > 100;
+            co_await stage.sleep(200ms);
+        };
+
+        int made = 0;
+        auto const worker = [&]() -> asio::awaitable<void> {
+            while (made < 250) {
+                auto const number = ++made;
+                auto const token = co_await quota.enter();
+                if (number % 100 <= 1 || token.waited() > 10s)
+                    stage.say("call {:3}, after {} s in the queue", number, token.waited() / 1s);
+                co_await call_vendor();
+            }
+        };
+        auto const for_a_user = [&]() -> asio::awaitable<void> {
+            co_await stage.sleep(30s);
+            try {
+                auto const token = co_await quota.enter(20s);
+            } catch (weir::refusal const& refusal) {
+                stage.say("not now: {}; try again in {} s", refusal.code().message(),
+                          *refusal.retry_after() / 1s);
+            }
+        };
+
+        for (int i = 0; i != 4; ++i)
+            stage.start(worker());
+        stage.start(for_a_user());
+        stage.run();
+        stage.say("{} calls, {} of them refused by the vendor", made, refused);
+        return made == 250 && refused == 0;
+    };
+    return play(argc, argv, story);
+}
