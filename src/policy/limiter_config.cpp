@@ -72,12 +72,30 @@ constexpr std::tuple forms{
          field{"warm_up", &smooth_warming_up_options::warm_up},
          field{"cold_factor", &smooth_warming_up_options::cold_factor},
          field{"carry_over", &smooth_warming_up_options::carry_over}},
+    form{count_per_time{&sliding_window_options::limit, &sliding_window_options::window}, "sliding",
+         field{"slices", &sliding_window_options::slices}},
+    form{count_per_time{&fixed_window_options::limit, &fixed_window_options::window}, "fixed",
+         field{"alignment", &fixed_window_options::alignment}},
+    form{steady_rate{&leaky_bucket_options::rate}, "leaky",
+         field{"capacity", &leaky_bucket_options::capacity},
+         field{"carry_over", &leaky_bucket_options::carry_over}},
+    // The last, since it goes without a word.
+    form{steady_rate{&token_bucket_options::rate}, "", field{"burst", &token_bucket_options::burst},
+         field{"initial", &token_bucket_options::initial},
+         field{"refill", &token_bucket_options::refill},
+         field{"carry_over", &token_bucket_options::carry_over}},
 };
 static_assert(std::tuple_size_v<decltype(forms)> ==
               std::variant_size_v<limiter_config::options_type>);
 
 constexpr std::array<std::string_view, 3> names_of(carry_over) {
     return {"as_is", "proportional", "reset"};
+}
+constexpr std::array<std::string_view, 2> names_of(refill) {
+    return {"continuous", "interval"};
+}
+constexpr std::array<std::string_view, 2> names_of(window_alignment) {
+    return {"first_use", "epoch"};
 }
 
 // ---- Writing.
@@ -342,10 +360,19 @@ limiter_config limiter_config::parse(std::string_view text) {
     auto const try_form = [&](auto const& f) {
         if (result || f.head.per_time != first.period.has_value())
             return;
-        words.push_back(f.word);
-        if (in.peek() != f.word)
-            return;
-        in.skip_word();
+        if (!f.word.empty()) {
+            words.push_back(f.word);
+            if (in.peek() != f.word)
+                return;
+            in.skip_word();
+        } else if (!in.at_end()) {
+            auto const before = words.size();
+            std::apply([&](auto const&... option) { (words.push_back(option.name), ...); },
+                       f.fields);
+            if (std::ranges::find(words.begin() + static_cast<std::ptrdiff_t>(before), words.end(),
+                                  in.peek()) == words.end())
+                return;
+        }
         result = read_rest(in, f, first);
     };
     std::apply([&](auto const&... each) { (try_form(each), ...); }, forms);

@@ -11,8 +11,7 @@ bursty_curve::bursty_curve(options_type const& options)
     check_option("smooth_bursty", "max_burst in nanoseconds", max_burst_.count(), 0,
                  forever.count());
     check_option("smooth_bursty", "initial in nanoseconds", initial_.count(), 0, forever.count());
-    check_option("smooth_bursty", "carry_over", static_cast<std::int64_t>(options.carry_over), 0,
-                 static_cast<std::int64_t>(carry_over::reset));
+    check_option("smooth_bursty", "carry_over", options.carry_over, carry_over::reset);
 }
 
 template class smooth<bursty_curve>;

@@ -11,8 +11,7 @@ smooth_warming_up_options const& checked(smooth_warming_up_options const& option
     check_option("smooth_warming_up", "warm_up in nanoseconds", options.warm_up.count(), 0,
                  forever.count());
     check_option("smooth_warming_up", "cold_factor", options.cold_factor, 1., 1e6);
-    check_option("smooth_warming_up", "carry_over", static_cast<std::int64_t>(options.carry_over),
-                 0, static_cast<std::int64_t>(carry_over::reset));
+    check_option("smooth_warming_up", "carry_over", options.carry_over, carry_over::reset);
     return options;
 }
 

@@ -129,6 +129,10 @@ BOOST_AUTO_TEST_CASE(does_what_the_policy_does) {
         compare(weir::policy::seats({.seats = 7}), random);
         compare(weir::policy::seats({.seats = 7, .max_hold = 1s}), random);
         compare(weir::policy::sliding_log({.limit = 5, .window = 3s}), random);
+        compare(weir::policy::sliding_window({.limit = 5, .window = 3s, .slices = 6}), random);
+        compare(weir::policy::fixed_window({.limit = 5, .window = 3s}), random);
+        compare(weir::policy::token_bucket({.rate = {3, 1s}, .burst = 4}), random);
+        compare(weir::policy::leaky_bucket({.rate = {3, 1s}, .capacity = 4}), random);
         compare(weir::policy::smooth_bursty({.rate = {3, 1s}}), random);
         compare(weir::policy::smooth_warming_up({.rate = {3, 1s}}), random);
     });

@@ -66,8 +66,7 @@ double some(random_source& random, double const&) {
 template <class Enum>
     requires std::is_enum_v<Enum>
 Enum some(random_source& random, Enum const&) {
-    auto value = static_cast<Enum>(random.between(0, 2));
-    return value;
+    return static_cast<Enum>(random.between(0, std::is_same_v<Enum, carry_over> ? 2 : 1));
 }
 template <class T>
 std::optional<T> some(random_source& random, std::optional<T> const&) {
@@ -103,6 +102,20 @@ BOOST_AUTO_TEST_CASE(is_written_as_one_line) {
         {"3 seats", weir::seats_options{.seats = 3}},
         {"3 seats max_hold 30s", weir::seats_options{.seats = 3, .max_hold = 30s}},
         {"10/1min exact", weir::sliding_log_options{.limit = 10, .window = 60s}},
+        {"10/1min sliding slices 6",
+         weir::sliding_window_options{.limit = 10, .window = 60s, .slices = 6}},
+        {"10/1min fixed alignment epoch",
+         weir::fixed_window_options{
+             .limit = 10, .window = 60s, .alignment = weir::window_alignment::epoch}},
+        {"100/1s", weir::token_bucket_options{.rate = {100, 1s}}},
+        {"100/1s burst 20", weir::token_bucket_options{.rate = {100, 1s}, .burst = 20}},
+        {"100/1s burst 20 initial 0 refill interval carry_over reset",
+         weir::token_bucket_options{.rate = {100, 1s},
+                                    .burst = 20,
+                                    .initial = 0,
+                                    .refill = weir::refill::interval,
+                                    .carry_over = carry_over::reset}},
+        {"100/1s leaky capacity 7", weir::leaky_bucket_options{.rate = {100, 1s}, .capacity = 7}},
         {"5/1s bursty", weir::smooth_bursty_options{.rate = {5, 1s}}},
         {"5/1s bursty max_burst 2500ms initial forever carry_over as_is",
          weir::smooth_bursty_options{.rate = {5, 1s},
@@ -138,6 +151,11 @@ BOOST_AUTO_TEST_CASE(says_where_a_text_is_wrong_and_what_was_expected) {
     wrong("99999999999999999999 seats", "column 1: expected a whole number");
     wrong("3", "column 2: expected seats");
     wrong("3 chairs", "column 3: expected seats");
+    wrong(
+        "10/60s loosely",
+        "column 8: expected exact, bursty, warming, sliding, fixed, leaky, burst, initial, refill "
+        "or carry_over");
+    wrong("100/1s burst 20 brust 3", "column 17: expected initial, refill, carry_over or the end");
     wrong("3seats", "column 2: expected a space or a slash");
     wrong("3 exact", "column 3: expected seats");
     wrong("10/ exact", "column 4: expected a time, such as 500ms");

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <weir/policy/fixed_window.hpp>
+#include <weir/policy/leaky_bucket.hpp>
 #include <weir/policy/seats.hpp>
 #include <weir/policy/sliding_log.hpp>
+#include <weir/policy/sliding_window.hpp>
 #include <weir/policy/smooth_bursty.hpp>
 #include <weir/policy/smooth_warming_up.hpp>
+#include <weir/policy/token_bucket.hpp>
 
 #include <concepts>
 #include <string>
@@ -24,6 +28,10 @@ struct policy_list {
 using chosen_at_run_time = policy_list<  //
     policy::seats,                       //
     policy::sliding_log,                 //
+    policy::sliding_window,              //
+    policy::fixed_window,                //
+    policy::token_bucket,                //
+    policy::leaky_bucket,                //
     policy::smooth_bursty,               //
     policy::smooth_warming_up>;
 
@@ -34,18 +42,21 @@ using chosen_at_run_time = policy_list<  //
 ///
 ///     weir::limiter_config::parse("3 seats max_hold 30s")
 ///
-/// | text                                     | limiter             | further options             |
-/// |------------------------------------------|---------------------|-----------------------------|
-/// | `3 seats`                                | `seats`             | `max_hold 30s`              |
-/// | `10/60s exact`                           | `sliding_log`       |                             |
-/// | `5/1s bursty`                            | `smooth_bursty`     | `max_burst 2s` `initial 1s` |
-/// |                                          |                     | `carry_over as_is`          |
-/// | `5/1s warming`                           | `smooth_warming_up` | `warm_up 4s`                |
-/// |                                          |                     | `cold_factor 3`             |
-/// |                                          |                     | `carry_over reset`          |
+/// | text                | limiter             | further options                                |
+/// |---------------------|---------------------|------------------------------------------------|
+/// | `3 seats`           | `seats`             | `max_hold 30s`                                 |
+/// | `10/60s exact`      | `sliding_log`       |                                                |
+/// | `10/60s sliding`    | `sliding_window`    | `slices 6`                                     |
+/// | `10/60s fixed`      | `fixed_window`      | `alignment epoch`                              |
+/// | `100/1s burst 20`   | `token_bucket`      | `initial 0`, `refill interval`                 |
+/// | `100/1s leaky`      | `leaky_bucket`      | `capacity 20`                                  |
+/// | `100/1s bursty`     | `smooth_bursty`     | `max_burst 2s`, `initial forever`              |
+/// | `100/1s warming`    | `smooth_warming_up` | `warm_up 4s`, `cold_factor 3`                  |
 ///
-/// First how many permits, and if they are per time, in what time; then the kind of limiter; then any of
-/// its options, each once and in any order, under the name that it has in C++ and with the value after
+/// The last four also have `carry_over`: `as_is`, `proportional` or `reset`.
+///
+/// First how many permits, and if they are per time, in what time; then the kind of limiter, without
+/// which it is a token bucket; then any of its options, each once and in any order, under the name that it has in C++ and with the value after
 /// it. What is not named has its default. A time is a whole number and its unit, without a space: `h`,
 /// `min`, `s`, `ms`, `us` or `ns`; or `forever`.
 class limiter_config {
