@@ -47,7 +47,7 @@ concept smooth_curve =
 /// Permits that were saved while nobody asked are used first, at the price that `Curve` sets; the
 /// others take what the rate says.
 ///
-/// Guarantee: `acquire(3)` costs exactly what `acquire(1)` costs three times. A grant is made at the
+/// Guarantee: a request for three costs exactly what three requests for one cost. A grant is made at the
 /// first nanosecond at which the debt is paid, and the next one counts from the exact time, so that
 /// whoever always waits gets exactly the rate, for ever. There is no upper bound to a request, hence
 /// no `errc::exceeds_capacity` up to `max_amount`.
