@@ -32,10 +32,12 @@ task<error_code> connection::send(gather what) {
     co_return ec;
 }
 
-bool connection::gone() {
+connection::input connection::peek() {
     char byte;
     auto const n = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+    if (n > 0)
+        return input::some;
+    return n < 0 && (errno == EAGAIN || errno == EINTR) ? input::none : input::ended;
 }
 
 void connection::no_delay() {

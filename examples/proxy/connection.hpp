@@ -5,6 +5,8 @@
 #include "watchdog.hpp"
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 
 namespace proxy {
 
@@ -34,7 +36,9 @@ public:
     [[nodiscard]] task<error_code> send(gather what);
 
     /// Whether the other side has hung up, as far as can be seen without reading what it has sent.
-    [[nodiscard]] bool gone();
+    [[nodiscard]] bool gone() { return peek() == input::ended; }
+    /// Whether it has sent something that has not been read.
+    [[nodiscard]] bool has_input() { return peek() == input::some; }
 
     /// Whether a time limit was exceeded. What was going on has then been cancelled.
     [[nodiscard]] bool expired(direction d) const noexcept { return expired_[index(d)]; }
@@ -77,6 +81,9 @@ public:
 
 private:
     friend class time_limit;
+
+    enum class input : std::uint8_t { none, some, ended };
+    [[nodiscard]] input peek();
 
     static constexpr std::size_t index(direction d) noexcept { return static_cast<std::size_t>(d); }
 

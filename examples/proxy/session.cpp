@@ -35,7 +35,8 @@ task<> session::run(std::unique_ptr<session> self) {
     auto const& settings = me.worker_.settings;
     me.client_.no_delay();
     for (;;) {
-        if (me.worker_.draining)
+        // A request that has come before the end is answered.
+        if (me.worker_.draining && !me.client_.has_input())
             co_return;
         {
             time_limit const limit(me.client_, direction::reading,
@@ -43,7 +44,7 @@ task<> session::run(std::unique_ptr<session> self) {
             me.client_.set_idle(true);
             auto const [ec] = co_await me.client_.wait(tcp_socket::wait_read);
             me.client_.set_idle(false);
-            if (ec)
+            if (ec && !(me.worker_.draining && me.client_.has_input()))
                 co_return;
         }
         me.fresh_ = false;

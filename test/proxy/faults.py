@@ -174,7 +174,7 @@ class Faults(ProxyTest):
             with Client(proxy.port) as idle, Client(proxy.port) as first, Client(proxy.port) as second:
                 self.assertEqual(idle.ask("/").status, 200)
                 first.send("GET /sleep/500 HTTP/1.1\r\nHost: test\r\n\r\n")
-                wait_until(lambda: proxy.numbers()["seats"]["in use"] == 1)
+                wait_until(lambda: "/sleep/500" in self.upstream.targets())
                 second.send("GET /sleep/10 HTTP/1.1\r\nHost: test\r\n\r\n")
                 wait_until(lambda: proxy.numbers()["seats"]["waiting"] == 1)
                 proxy.process.send_signal(which)
