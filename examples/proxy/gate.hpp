@@ -1,8 +1,8 @@
 #pragma once
 
+#include <weir/any_limiter.hpp>
 #include <weir/permit.hpp>
 #include <weir/seats.hpp>
-#include <weir/sliding_log.hpp>
 
 #include "asio.hpp"
 #include "connection.hpp"
@@ -53,7 +53,7 @@ public:
 
 private:
     std::optional<weir::basic_seats<executor>> seats_;
-    std::optional<weir::basic_sliding_log<executor>> rate_;
+    std::optional<weir::basic_any_limiter<executor>> rate_;
     weir::duration patience_;
 };
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <variant>
 
 namespace proxy {
 namespace {
@@ -39,10 +40,10 @@ std::int64_t integer(std::string_view option, std::string_view value, std::int64
     return n;
 }
 
-// `10s`, `500ms`, `2m`, `1h`.
+// `10s`, `500ms`, `2min`, `1h`.
 weir::duration time_of(std::string_view text) {
     constexpr std::array<std::pair<std::string_view, weir::duration>, 6> units{
-        {{"ns", 1ns}, {"us", 1us}, {"ms", 1ms}, {"s", 1s}, {"m", 1min}, {"h", 1h}}};
+        {{"ns", 1ns}, {"us", 1us}, {"ms", 1ms}, {"s", 1s}, {"min", 1min}, {"h", 1h}}};
     for (auto const& [unit, length] : units)
         if (text.ends_with(unit))
             if (auto const n = number(text.substr(0, text.size() - unit.size())); n != nonsense)
@@ -54,21 +55,26 @@ weir::duration duration(std::string_view option, std::string_view value, weir::d
     auto const d = time_of(value);
     if (d < least || d > 24h)
         fail(option, value,
-             least > 0ns ? "a time from 1ms to 24h, like 500ms, 10s or 2m"
-                         : "a time from 0s to 24h, like 500ms, 10s or 2m");
+             least > 0ns ? "a time from 1ms to 24h, like 500ms, 10s or 2min"
+                         : "a time from 0s to 24h, like 500ms, 10s or 2min");
     return d;
 }
 
-// `100/1s`: the number of requests that any window of that length may see.
-weir::sliding_log_options rate(std::string_view option, std::string_view value) {
-    auto const slash = std::min(value.find('/'), value.size());
-    auto const n = number(value.substr(0, slash));
-    auto const window = time_of(value.substr(std::min(slash + 1, value.size())));
-    if (n < 1 || n > 67'108'864 || window < 1us || window > 24h)
-        fail(option, value,
-             "requests/time, like 100/1s, with requests from 1 to 67108864 and time from 1us to "
-             "24h");
-    return {.limit = n, .window = window};
+// `100/1s`: the number of requests that any window of that length may see. Or any other rule that the
+// library knows.
+weir::limiter_config rate(std::string_view option, std::string_view value) {
+    try {
+        auto text = std::string(value);
+        if (text.find(' ') == text.npos)
+            text += " exact";
+        auto const rule = weir::limiter_config::parse(text);
+        if (std::holds_alternative<weir::seats_options>(rule.options))
+            fail(option, value, "a rate, like 100/1s; for seats there is --seats");
+        (void)weir::policy::any(rule);  // checks the values
+        return rule;
+    } catch (std::invalid_argument const& wrong) {
+        fail(option, value, fmt::format("a rate, like 100/1s: {}", wrong.what()));
+    }
 }
 
 struct option {
@@ -168,22 +174,23 @@ options parse_options(int argc, char const* const* argv) {
 
 std::string help() {
     std::string text =
-        "weir-proxy: an HTTP/1.1 reverse proxy that limits what reaches the service behind it.\n"
-        "\n"
-        "  weir-proxy --upstream 127.0.0.1:9000 --seats 64 --rate 100/1s\n"
-        "\n"
-        "Requests above the limits wait in a queue, first come, first served. Who has lost "
-        "patience,\n"
-        "could not be served in time or finds the queue full is answered 429 (rate) or 503 "
-        "(seats)\n"
-        "with Retry-After; who hangs up leaves the queue. In brackets is what holds by default.\n"
-        "\n";
+        R"(weir-proxy: an HTTP/1.1 reverse proxy that limits what reaches the service behind it.
+
+  weir-proxy --upstream 127.0.0.1:9000 --seats 64 --rate 100/1s
+
+Requests above the limits wait in a queue, first come, first served. Who has lost patience,
+could not be served in time or finds the queue full is answered 429 (rate) or 503 (seats)
+with Retry-After; who hangs up leaves the queue. In brackets is what holds by default.
+
+)";
     for (auto const& o : all)
         text += fmt::format("  {:<28}{}\n", fmt::format("{} {}", o.name, o.argument), o.help);
-    text +=
-        "\n"
-        "A TIME is a whole number of ns, us, ms, s, m or h. SIGINT and SIGTERM let what is being\n"
-        "served finish, print what was done, and exit with 0; SIGUSR1 prints it and goes on.\n";
+    text += R"(
+--rate also takes any other rule that weir::limiter_config knows, such as "100/1s burst 20",
+"100/1s leaky" or "10/60s sliding".
+A TIME is a whole number of ns, us, ms, s, min or h. SIGINT and SIGTERM let what is being
+served finish, print what was done, and exit with 0; SIGUSR1 prints it and goes on.
+)";
     return text;
 }
 

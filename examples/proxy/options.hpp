@@ -1,7 +1,7 @@
 #pragma once
 
 #include <weir/amount.hpp>
-#include <weir/sliding_log.hpp>
+#include <weir/any_limiter.hpp>
 #include <weir/time.hpp>
 
 #include <chrono>
@@ -19,7 +19,7 @@ struct options {
     bool help = false;
 
     std::optional<weir::amount> seats;
-    std::optional<weir::sliding_log_options> rate;
+    std::optional<weir::limiter_config> rate;
     std::int64_t queue = 1024;
     weir::duration patience = std::chrono::seconds(1);
 

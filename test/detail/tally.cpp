@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_CASE(has_a_count_for_each_refusal) {
             counts.refuse(refusals[i].why);
     }
     for (std::size_t i = 0; i != refusals.size(); ++i)
-        BOOST_TEST(counts.done().*refusals[i].count == i + 1);
+        BOOST_TEST((counts.done().*refusals[i].count) == i + 1);
     BOOST_TEST(counts.done().granted == 0U);
 }
 
