@@ -2,6 +2,8 @@
 
 #include "../check_option.hpp"
 
+#include <algorithm>
+
 namespace weir::policy {
 namespace {
 

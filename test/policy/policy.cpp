@@ -151,7 +151,6 @@ struct of_three<weir::policy::leaky_bucket> {
 using policies = boost::mp11::mp_list<weir::policy::seats, weir::policy::sliding_log,
                                       weir::policy::sliding_window, weir::policy::fixed_window,
                                       weir::policy::token_bucket, weir::policy::leaky_bucket>;
-static_assert(watchful_policy<weir::policy::seats>);
 
 template <class Policy>
 consteval bool is_proper() {

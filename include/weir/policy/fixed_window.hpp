@@ -2,6 +2,7 @@
 
 #include <weir/policy/policy.hpp>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace weir {
