@@ -70,7 +70,10 @@ public:
     using curve_type = Curve;
 
     explicit smooth(options_type const& options)
-        : curve_(options), options_(options), pace_(options.rate) {
+        : curve_(options),
+          options_(options),
+          pace_(options.rate),
+          full_(scaled(pace_.length(curve_.full_after()), curve_.saving())) {
         now_.saved = saved_by(pace_.length(curve_.idle_at_start()));
     }
 
@@ -93,7 +96,8 @@ public:
         auto const before = settled(now);
         now_ = after(n, before);
         begun_ = true;
-        return noted(pace_.permits(pace_.of(n) - (before.saved - now_.saved)));
+        auto const unsaved = pace_.of(n) - (before.saved - now_.saved);
+        return noted(unsaved == 0 ? 0 : pace_.permits(unsaved));
     }
     bool leave(amount, ticket, time_point) noexcept { return false; }
     bool refund(amount n, ticket t, time_point now) noexcept;
@@ -114,8 +118,7 @@ private:
     [[nodiscard]] static double not_saved(ticket t) noexcept { return std::bit_cast<double>(t); }
 
     [[nodiscard]] ticks saved_by(ticks idleness) const noexcept {
-        auto const full = pace_.length(curve_.full_after());
-        return scaled(std::min(idleness, full), curve_.saving());
+        return std::min(scaled(idleness, curve_.saving()), full_);
     }
     [[nodiscard]] ticks cost(ticks saved) const noexcept {
         return pace_.of(curve_.cost(pace_.permits(saved)));
@@ -131,6 +134,7 @@ private:
     Curve curve_;
     options_type options_;
     pacing pace_;
+    ticks full_;  // the most that is saved
     state now_;
     bool begun_ = false;
 };
@@ -150,7 +154,7 @@ template <smooth_curve Curve>
 typename smooth<Curve>::state smooth<Curve>::idle_until(ticks t, state s) const noexcept {
     if (t <= s.free)
         return s;
-    return {t, std::min(s.saved + saved_by(t - s.free), saved_by(pacing::limit))};
+    return {t, std::min(s.saved + saved_by(t - s.free), full_)};
 }
 
 // What `n` permits make of it.
@@ -168,17 +172,15 @@ template <smooth_curve Curve>
 void smooth<Curve>::configure(options_type const& options, time_point now) {
     smooth changed(options);
     auto const before = idle_until(pace_.until(now), settled(now));
-    auto const full = saved_by(pacing::limit);
-    auto const new_full = changed.saved_by(pacing::limit);
-    if (begun_ && full != 0) {
+    if (begun_ && full_ != 0) {
         auto& saved = changed.now_.saved;
         switch (options.carry_over) {
             case carry_over::as_is:
-                saved = std::min(changed.pace_.permits_from(pace_, before.saved), new_full);
+                saved = std::min(changed.pace_.permits_from(pace_, before.saved), changed.full_);
                 break;
             case carry_over::proportional:
-                saved =
-                    scaled(new_full, static_cast<double>(before.saved) / static_cast<double>(full));
+                saved = scaled(changed.full_,
+                               static_cast<double>(before.saved) / static_cast<double>(full_));
                 break;
             case carry_over::reset:
                 break;
@@ -214,8 +216,7 @@ bool smooth<Curve>::refund(amount n, ticket t, time_point now) noexcept {
     auto s = settled(now);
     auto const unused = pace_.of(n);
     auto const unsaved = std::min(unused, pace_.of(not_saved(t)));
-    auto const room = saved_by(pacing::limit) - s.saved;
-    auto const back = std::clamp<ticks>(unused - unsaved, 0, room);
+    auto const back = std::clamp<ticks>(unused - unsaved, 0, full_ - s.saved);
     s.free -= unsaved + std::max<ticks>(cost(s.saved + back) - cost(s.saved), 0);
     s.saved += back;
     now_ = s;
