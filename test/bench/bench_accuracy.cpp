@@ -91,7 +91,7 @@ void measure(std::string_view name, amount rate, typename Policy::options_type c
     auto const excess = [&](duration window) {
         return std::max<amount>(worst(window) - promised(window), 0);
     };
-    fmt::print("{:<30} {:>7}/s {:>10.3f}% {:>14} {:>14} {:>8.1f}%\n", name, rate,
+    fmt::print("{:<36} {:>7}/s {:>10.3f}% {:>14} {:>14} {:>8.1f}%\n", name, rate,
                100 * static_cast<double>(grants.size()) / static_cast<double>(promised(took)),
                excess(10ms), excess(1s), 100 * cpu / elapsed.count());
 }
@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
             return 1;
         }
     }
-    fmt::print("{:<30} {:>9} {:>11} {:>14} {:>14} {:>9}\n", "", "target", "achieved",
+    fmt::print("{:<36} {:>9} {:>11} {:>14} {:>14} {:>9}\n", "", "target", "achieved",
                "excess, 10 ms", "excess, 1 s", "CPU");
     for (amount const rate : {1'000, 10'000, 100'000})
         measure_all(rate, length);
