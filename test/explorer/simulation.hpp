@@ -71,6 +71,9 @@ public:
 
     [[nodiscard]] call& calling() const;
 
+    /// Whether what is called now is no part of the schedule.
+    [[nodiscard]] bool is_quiet() const { return quiet_call_; }
+
     // For callers.
 
     /// Names what the running thread calls, for as long as it exists.

@@ -53,6 +53,15 @@ int served_of(int callers, smooth_bursty_options const& options) {
 
 BOOST_AUTO_TEST_SUITE(limiter_with_debt)
 
+BOOST_AUTO_TEST_CASE(saves_from_when_it_is_made) {
+    asio::io_context ctx;
+    smooth_bursty calls{ctx, {.rate = {10, 1s}, .max_burst = 2s}};
+    run_for(ctx, 1s);
+    for (int i = 0; i != 11; ++i)
+        BOOST_TEST(bool(calls.try_enter()));
+    BOOST_TEST(!calls.try_enter());
+}
+
 BOOST_AUTO_TEST_CASE(says_how_long_each_has_waited) {
     asio::io_context ctx;
     smooth_bursty calls{ctx, {.rate = {1, 1s}}};

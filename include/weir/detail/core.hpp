@@ -78,6 +78,7 @@ public:
         auto self = std::make_shared<core>(options, queueing);
         self->host_.emplace(std::forward<HostArgs>(host)...);
         self->host_->attach(std::weak_ptr<mortal>(self));
+        self->policy_.configure(options, self->time());
         self->self_ = self;
         return self;
     }

@@ -24,7 +24,9 @@ using ticket = std::uint64_t;
 /// | `P(options)`                       | check the options, or throw `std::invalid_argument`       |
 /// | `p.options()`                      | the options in force                                      |
 /// | `p.configure(options, now)`        | settle at the old options up to `now`, then go on at the  |
-/// |                                    | new ones; throws like the constructor, changing nothing   |
+/// |                                    | new ones; throws like the constructor, changing nothing.  |
+/// |                                    | Called once as the limiter is made, with the options that |
+/// |                                    | the policy has: that is when its time begins              |
 /// | `p.capacity()`                     | the most that one request can ever be granted             |
 /// | `p.timed()`                        | whether the policy needs the time. If not, `now` below    |
 /// |                                    | may be any time at all, and no clock is read for it       |

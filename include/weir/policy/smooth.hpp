@@ -58,7 +58,8 @@ concept smooth_curve =
 /// Options: a new rate does not change what has been granted: the debt ends when it was to end. Those
 /// who still wait are priced when they are granted, at the new rate. `carry_over` says what becomes of
 /// what was saved.
-/// Start: the time begins with the first request, or the first change of options.
+/// Start: the time begins when the limiter is made; of a policy by itself, with the first request or
+/// change of options.
 /// A permit that was not used is paid back, and what was saved is saved again.
 /// Memory: constant.
 /// Source: Guava's SmoothRateLimiter, in whole nanoseconds and fractions of them instead of
