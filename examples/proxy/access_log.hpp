@@ -29,7 +29,6 @@ public:
         clock::duration waited{};
     };
     void write(line const& l);
-    void flush();
 
 private:
     struct closes {

@@ -11,7 +11,7 @@
 #include <chrono>
 
 // The types of Asio with the executor that everything here runs on. It is not type-erased, which
-// makes a round trip through the scheduler about a third cheaper.
+// makes a trip through the scheduler cheaper.
 namespace proxy {
 
 namespace asio = boost::asio;

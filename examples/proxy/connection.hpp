@@ -13,7 +13,7 @@ namespace proxy {
 enum class direction : std::uint8_t { reading, writing };
 
 /// A socket with time limits, on the thread of its watchdog.
-class connection : public watched {
+class connection final : public watched {
 public:
     connection(tcp_socket socket, watchdog& dog);
 
@@ -42,6 +42,9 @@ public:
 
     /// Whether a time limit was exceeded. What was going on has then been cancelled.
     [[nodiscard]] bool expired(direction d) const noexcept { return expired_[index(d)]; }
+
+    /// The limit that was exceeded was none that counts.
+    void forgive(direction d) noexcept { expired_[index(d)] = false; }
 
     /// If a time limit is running in this direction, it starts again with another length.
     void restart(direction d, clock::duration limit) noexcept {

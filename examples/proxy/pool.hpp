@@ -15,6 +15,7 @@ public:
         explicit give_back(pool& p) noexcept : pool_(p) {}
         void operator()(T* one) const noexcept {
             std::unique_ptr<T> owned(one);
+            --pool_.in_use_;
             if (pool_.free_.size() < kept)
                 pool_.free_.push_back(
                     std::move(owned));  // there is room for it: see the constructor
@@ -27,7 +28,11 @@ public:
 
     pool() { free_.reserve(kept); }
 
+    /// Whether more are in use than would be kept.
+    [[nodiscard]] bool crowded() const noexcept { return in_use_ > kept; }
+
     [[nodiscard]] handle take() {
+        ++in_use_;
         if (free_.empty())
             return handle(new T, give_back(*this));
         auto one = std::move(free_.back());
@@ -37,6 +42,7 @@ public:
 
 private:
     std::vector<std::unique_ptr<T>> free_;
+    std::size_t in_use_ = 0;
 };
 
 }  // namespace proxy

@@ -212,14 +212,13 @@ task<bool> relay::read_answer_head() {
             wrong_ = too_long;
             co_return false;
         }
-        bool const nothing_yet = back.empty();
         if (auto const ec = co_await receive_answer()) {
             if (stopped_)  // the request is what went wrong
                 co_return false;
             bool const late =
                 upstream_->expired(direction::reading) || upstream_->expired(direction::writing);
             wrong_ = late ? too_slow : broke_off;
-            silent_ = nothing_yet && !late;
+            silent_ = !heard_ && !late;
             co_return false;
         }
     }
@@ -247,6 +246,7 @@ task<error_code> relay::receive_answer() {
     time_limit const limit(*upstream_, direction::reading, settings.upstream_timeout + longer);
     auto const [ec, n] = co_await upstream_->receive(x_.back.room());
     x_.back.commit(n);
+    heard_ = heard_ || n > 0;
     co_return ec;
 }
 

@@ -49,6 +49,7 @@ private:
 
     fault wrong_;
     bool went_on_ = false;
+    bool heard_ = false;   // something has come from the upstream
     bool silent_ = false;  // the connection ended before a byte of the answer had come
     bool uploaded_ = false;
     bool stopped_ = false;  // the answer is over, or there will be none

@@ -90,8 +90,6 @@ void server::run() {
     context_.run();
     for (auto& t : threads_)
         t->runs.join();
-    if (log_)
-        log_->flush();
 }
 
 void server::accept() {
@@ -131,15 +129,12 @@ void server::listen_to_signals() {
         if (ec)
             return;
         listen_to_signals();
-        if (which == SIGUSR1) {
+        if (which == SIGUSR1)
             std::fputs(report().c_str(), stderr);
-            if (log_)
-                log_->flush();
-        } else if (!draining_) {
+        else if (!draining_)
             drain();
-        } else {
+        else
             abort();
-        }
     });
 }
 

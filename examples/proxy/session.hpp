@@ -21,6 +21,7 @@ public:
 private:
     enum class next : bool { close, request };
 
+    task<bool> goes_on_soon(exchange& x);
     task<next> serve(exchange& x);
     task<fault> read_request(exchange& x);
     task<next> answer_in_turn(exchange& x);

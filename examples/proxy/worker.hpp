@@ -73,7 +73,7 @@ public:
     options const& settings;
     asio::io_context context{1};
     watchdog dog{context};
-    pool<exchange, 64> exchanges;
+    pool<exchange, 256> exchanges;
     upstream_pool upstream;
     counters counts;
     gate* entrance = nullptr;

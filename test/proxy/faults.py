@@ -142,6 +142,19 @@ class Faults(ProxyTest):
             self.assertEqual(client.ask("/post", "POST", "Content-Length: 1\r\n", b"x").status, 502)
             self.assertEqual(self.upstream.targets().count("/post"), 0)
 
+    def test_a_request_that_was_half_answered_is_not_sent_again(self):
+        def hint_and_close(sock, request, reader):
+            sock.sendall(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
+            return False
+
+        proxy = self.start("--threads", 1)
+        self.upstream.script["/hint"] = hint_and_close
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/").status, 200)  # so that there is a connection to reuse
+            answer = client.ask("/hint")
+            self.assertEqual((answer.interim, answer.status), ([103], 502))
+            self.assertEqual(self.upstream.targets().count("/hint"), 1)
+
     def test_a_kept_connection_that_was_closed_is_not_used(self):
         def last(sock, request, reader):
             sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
