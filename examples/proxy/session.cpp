@@ -49,10 +49,13 @@ task<> session::run(std::unique_ptr<session> self) {
         me.fresh_ = false;
         auto const x = me.worker_.exchanges.take();
         x->in.clear();
-        do {
+        // g++ 12 awaits the right side of a `||` in a loop's condition whatever the left side is.
+        for (bool more = true; more;) {
             if (co_await me.serve(*x) == next::close)
                 co_return;
-        } while (!x->in.empty() || co_await me.goes_on_soon(*x));
+            if (x->in.empty())
+                more = co_await me.goes_on_soon(*x);
+        }
     }
 }
 
@@ -177,8 +180,11 @@ task<session::next> session::turn_away(exchange& x, entry const& refused) {
     auto after = small && x.request.keep_alive ? next::request : next::close;
     own_answer const answer{refused.status, refused.why, refused.retry_after};
     after = co_await answer_myself(x, answer, after);
-    if (after == next::request && !x.body.done() && !co_await drop_body(x))
-        after = next::close;
+    if (after == next::request && !x.body.done()) {
+        bool const dropped = co_await drop_body(x);
+        if (!dropped)
+            after = next::close;
+    }
     co_return after;
 }
 
