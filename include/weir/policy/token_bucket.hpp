@@ -46,8 +46,9 @@ namespace policy {
 /// late timer loses nothing that the bucket can hold.
 /// Formula: `tokens = min(burst, tokens + rate * elapsed)`, in whole numbers and never rounded.
 /// A bucket that is not full at first, or is refilled by intervals, begins to fill when the limiter is
-/// made; without one, when it is first asked for anything. A refund goes back into the bucket as far as it fits. Debt, which only `charge`
-/// and `settle` can make, is paid from what comes back, before anybody else is served.
+/// made; without one, when it is first asked for anything.
+/// A refund goes back into the bucket as far as it fits. Debt, which only `charge` and `settle` can make,
+/// is paid from what comes back, before anybody else is served.
 /// Memory: constant.
 /// Source: the token bucket, which is the leaky bucket of Turner (1986) seen from above, in the form of
 /// the generic cell rate algorithm of ITU-T I.371.
