@@ -52,8 +52,7 @@ std::string limits(options const& o) {
     if (o.seats)
         text += fmt::format("at most {} at a time", *o.seats);
     if (o.rate)
-        text += fmt::format("{}at most {} in any {} ms", text.empty() ? "" : ", ", o.rate->limit,
-                            std::chrono::duration<double, std::milli>(o.rate->window).count());
+        text += fmt::format("{}a rate of {}", text.empty() ? "" : ", ", to_string(*o.rate));
     if (text.empty())
         return "no limit; --seats and --rate set one";
     return text + fmt::format("; up to {} wait for up to {} ms", o.queue,
