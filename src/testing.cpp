@@ -141,7 +141,11 @@ timer_base::timer_base(asio::any_io_executor ex, clock::time_point expires)
       id_(timers_->new_id()) {}
 
 timer_base::~timer_base() {
-    timers_->cancel(id_);
+    try {
+        timers_->cancel(id_);
+    } catch (...) {
+        // Handlers that cannot be posted are dropped, as when their context ends.
+    }
 }
 
 std::size_t timer_base::cancel() {

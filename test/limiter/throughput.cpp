@@ -19,6 +19,7 @@ namespace {
 // callers who always wait, for `n` at a time.
 template <class Limiter>
 amount granted_in_an_hour(typename Limiter::options_type const& options, amount n = 1) {
+    clock::advance_to(clock::time_point((clock::now().time_since_epoch() / 1h + 1) * 1h));
     asio::io_context ctx;
     weir::testing::limiter<Limiter> limiter{ctx, options};
     amount granted = 0;
@@ -31,7 +32,6 @@ amount granted_in_an_hour(typename Limiter::options_type const& options, amount 
     };
     for (int i = 0; i != 4; ++i)
         co_spawn(ctx, caller(), rethrow);
-    clock::advance_to(clock::time_point((clock::now().time_since_epoch() / 1h + 1) * 1h));
     run_for(ctx, 1h);
     return granted;
 }
@@ -90,6 +90,15 @@ std::vector<row> const table{
     {"leaky_bucket: a third of a second apart, up to four at once",
      [] { return granted_in_an_hour<weir::leaky_bucket>({.rate = {3, 1s}, .capacity = 4}); },
      3 * seconds + 4},
+    {"smooth_bursty: 7 a second, ten seconds of them at first",
+     [] {
+         return granted_in_an_hour<weir::smooth_bursty>(
+             {.rate = {7, 1s}, .max_burst = 10s, .initial = 10s});
+     },
+     7 * (seconds + 10) + 1},
+    {"smooth_warming_up: 2 a second, and the first four in four seconds",
+     [] { return granted_in_an_hour<weir::smooth_warming_up>({.rate = {2, 1s}, .warm_up = 4s}); },
+     4 + 2 * (seconds - 4) + 1},
 };
 
 }  // namespace
