@@ -78,7 +78,12 @@ amount bucket::room(time_point now) const noexcept {
 time_point bucket::when(drops gone, time_point now) const noexcept {
     if (by_step_ == 0)
         return unknown;
-    auto const count = drops(steps(now)) + steps_for(gone - drained(now), by_step_);
+    auto const more = steps_for(gone - drained(now), by_step_);
+    if (step_ == 1)
+        return more < static_cast<std::uint64_t>(forever.count())
+                   ? later(now, duration(static_cast<duration::rep>(more)))
+                   : never;
+    auto const count = drops(steps(now)) + more;
     auto const at = origin_.time_since_epoch().count() + count * step_;
     return at >= never.time_since_epoch().count()
                ? never

@@ -1,6 +1,6 @@
 #include <weir/policy/pacing.hpp>
 
-#include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace weir::policy {
@@ -13,7 +13,8 @@ constexpr std::int64_t ticks_wanted = 1024;
 
 // Towards minus infinity; `divisor` is positive.
 ticks floor_of(ticks t, std::int64_t divisor) noexcept {
-    return t / divisor - (t % divisor < 0 ? 1 : 0);
+    auto const quotient = t / divisor;  // takes as long as all the rest
+    return quotient - (quotient * divisor > t ? 1 : 0);
 }
 
 // `t` of a unit of which `from` are as many as `to` of the result's, rounded down.
@@ -38,18 +39,12 @@ pacing::pacing(rate const& r) noexcept {
     }
 }
 
-pacing::ticks pacing::nearest(ticks t, double factor) noexcept {
-    auto const exact = factor * static_cast<double>(t);
-    if (!(exact > 0))
-        return 0;
-    return exact < static_cast<double>(limit) ? static_cast<ticks>(std::nearbyint(exact)) : limit;
-}
-
-time_point pacing::instant(ticks t) const noexcept {
-    auto const ns = -floor_of(-t, per_nanosecond_);
-    return ns < never.time_since_epoch().count()
-               ? time_point(duration(static_cast<duration::rep>(ns)))
-               : never;
+time_point pacing::instant(ticks t, time_point now) const noexcept {
+    auto const wait = t - until(now);
+    if (wait <= std::numeric_limits<std::int64_t>::max())  // much the faster division
+        return later(now, duration((static_cast<std::int64_t>(wait) - 1) / per_nanosecond_ + 1));
+    auto const ns = (wait - 1) / per_nanosecond_ + 1;
+    return ns < forever.count() ? later(now, duration(static_cast<duration::rep>(ns))) : never;
 }
 
 pacing::ticks pacing::instant_from(pacing const& other, ticks t) const noexcept {

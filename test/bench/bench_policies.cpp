@@ -57,6 +57,25 @@ struct sizes<policy::leaky_bucket> {
     static auto full() { return policy::leaky_bucket({.rate = {1, 1h}}); }
 };
 
+template <>
+struct sizes<policy::smooth_bursty> {
+    static auto roomy() { return policy::smooth_bursty({.rate = {1, 1ns}}); }
+    static auto full() { return policy::smooth_bursty({.rate = {1, 1h}}); }
+};
+template <>
+struct sizes<policy::smooth_warming_up> {
+    static auto roomy() { return policy::smooth_warming_up({.rate = {1, 1ns}}); }
+    static auto full() { return policy::smooth_warming_up({.rate = {1, 1h}}); }
+};
+
+// What it adds to be chosen at run time.
+template <>
+struct sizes<policy::any> {
+    static policy::any any_of(weir::token_bucket_options const& o) { return policy::any(o); }
+    static auto roomy() { return any_of({.rate = {1, 1ns}, .burst = 1'000}); }
+    static auto full() { return any_of({.rate = {1'000, 1h}, .burst = 1'000}); }
+};
+
 // By intervals.
 struct interval_bucket : policy::token_bucket {
     using token_bucket::token_bucket;
@@ -110,7 +129,7 @@ void refuse(benchmark::State& state) {
     auto p = sizes<Policy>::full();
     Time time;
     auto const first = time.now();
-    for (auto n = p.capacity(); n != 0; --n)
+    while (p.ready_at(1, 0, first) <= first)
         p.take(1, first);
     std::size_t granted = 0;
     for (auto _ : state) {
@@ -149,5 +168,8 @@ int main(int argc, char** argv) {
     add<policy::token_bucket>("token_bucket", comparisons);
     add<interval_bucket>("token_bucket_by_intervals", comparisons);
     add<policy::leaky_bucket>("leaky_bucket", comparisons);
+    add<policy::smooth_bursty>("smooth_bursty", comparisons);
+    add<policy::smooth_warming_up>("smooth_warming_up", comparisons);
+    add<policy::any>("any", comparisons);
     return bench::run_all(argc, argv, std::move(comparisons));
 }

@@ -30,15 +30,28 @@ public:
     /// How long `n` permits take.
     [[nodiscard]] ticks of(amount n) const noexcept { return ticks{n} * per_permit_; }
     /// The same of a number with a fraction.
-    [[nodiscard]] ticks of(double permits) const noexcept { return nearest(per_permit_, permits); }
-    /// The product to the nearest tick, 0 to `limit`.
-    [[nodiscard]] static ticks nearest(ticks t, double factor) noexcept;
+    [[nodiscard]] ticks of(double permits) const noexcept {
+        return nearest(permits * static_cast<double>(per_permit_));
+    }
+    /// The nearest whole number, 0 to `limit`.
+    [[nodiscard]] static ticks nearest(double t) noexcept {
+        if (!(t > 0))
+            return 0;
+        if (t < 0x1p52)  // by far the fastest way
+            return static_cast<std::int64_t>(t + 0.5);
+        return t < static_cast<double>(limit) ? static_cast<ticks>(t) : limit;
+    }
+    [[nodiscard]] static double real(ticks t) noexcept {
+        auto const small = static_cast<std::int64_t>(t);
+        return small == t ? static_cast<double>(small) : static_cast<double>(t);
+    }
 
-    /// The first nanosecond that is not before `t`; `never` if that is past the end of time.
-    [[nodiscard]] time_point instant(ticks t) const noexcept;
+    /// The first nanosecond that is not before `t`, which is after `now`; `never` if that is past the
+    /// end of time.
+    [[nodiscard]] time_point instant(ticks t, time_point now) const noexcept;
     /// How many permits take so long.
     [[nodiscard]] double permits(ticks t) const noexcept {
-        return static_cast<double>(t) / static_cast<double>(per_permit_);
+        return real(t) / static_cast<double>(per_permit_);
     }
     [[nodiscard]] ticks whole_permits(ticks t) const noexcept { return t / per_permit_; }
 

@@ -90,14 +90,17 @@ public:
 
     [[nodiscard]] time_point ready_at(amount, amount ahead, time_point now) const noexcept {
         auto const due = after(ahead, settled(now)).free;
-        return due <= pace_.until(now) ? now : pace_.instant(due);
+        return due <= pace_.until(now) ? now : pace_.instant(due, now);
     }
 
     ticket take(amount n, time_point now) {
         auto const before = settled(now);
         now_ = after(n, before);
         begun_ = true;
-        auto const unsaved = pace_.of(n) - (before.saved - now_.saved);
+        auto const used = before.saved - now_.saved;
+        if (used == 0)
+            return noted(static_cast<double>(n));
+        auto const unsaved = pace_.of(n) - used;
         return noted(unsaved == 0 ? 0 : pace_.permits(unsaved));
     }
     bool leave(amount, ticket, time_point) noexcept { return false; }
@@ -125,7 +128,7 @@ private:
         return pace_.of(curve_.cost(pace_.permits(saved)));
     }
     [[nodiscard]] static ticks scaled(ticks t, double factor) noexcept {
-        return factor == 1 ? t : pacing::nearest(t, factor);
+        return factor == 1 ? t : pacing::nearest(pacing::real(t) * factor);
     }
 
     [[nodiscard]] state settled(time_point now) const noexcept;
@@ -142,7 +145,7 @@ private:
 
 // How things stand at `now` if nobody asks before.
 template <smooth_curve Curve>
-typename smooth<Curve>::state smooth<Curve>::settled(time_point now) const noexcept {
+inline typename smooth<Curve>::state smooth<Curve>::settled(time_point now) const noexcept {
     auto const t = pace_.until(now);
     if (!begun_)
         return {t, now_.saved};
@@ -152,7 +155,7 @@ typename smooth<Curve>::state smooth<Curve>::settled(time_point now) const noexc
 }
 
 template <smooth_curve Curve>
-typename smooth<Curve>::state smooth<Curve>::idle_until(ticks t, state s) const noexcept {
+inline typename smooth<Curve>::state smooth<Curve>::idle_until(ticks t, state s) const noexcept {
     if (t <= s.free)
         return s;
     return {t, std::min(s.saved + saved_by(t - s.free), full_)};
@@ -160,7 +163,7 @@ typename smooth<Curve>::state smooth<Curve>::idle_until(ticks t, state s) const 
 
 // What `n` permits make of it.
 template <smooth_curve Curve>
-typename smooth<Curve>::state smooth<Curve>::after(amount n, state s) const noexcept {
+inline typename smooth<Curve>::state smooth<Curve>::after(amount n, state s) const noexcept {
     auto const wanted = pace_.of(n);
     auto const used = std::min(wanted, s.saved);
     auto price = wanted - used;
