@@ -1,5 +1,7 @@
 #include "ledger.hpp"
 
+#include "debt_ledger.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -257,7 +259,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<ledger> ledger::of(policy which, rule in_force) {
+std::unique_ptr<ledger> ledger::of(policy which, rule in_force, time_point now) {
     switch (which) {
         case policy::seats:
             return std::make_unique<seat_ledger>(in_force);
@@ -271,6 +273,12 @@ std::unique_ptr<ledger> ledger::of(policy which, rule in_force) {
             return std::make_unique<bucket_ledger>(in_force, true);
         case policy::leaky_bucket:
             return std::make_unique<bucket_ledger>(in_force, false);
+        case policy::smooth_bursty:
+            return std::make_unique<debt_ledger>(in_force, false, now);
+        case policy::smooth_warming_up:
+            return std::make_unique<debt_ledger>(in_force, true, now);
+        case policy::any:
+            break;  // it is what is inside
     }
     return nullptr;
 }

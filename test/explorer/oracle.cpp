@@ -34,10 +34,10 @@ bool in_line(request const& r) {
 
 }  // namespace
 
-oracle::oracle(scenario const& s)
+oracle::oracle(scenario const& s, time_point now)
     : queueing_(s.queueing),
       policy_(s.which),
-      book_(ledger::of(s.which, s.at_first)),
+      book_(ledger::of(s.which, s.at_first, now)),
       promise_(ledger::promise_of(s.which, s.at_first)) {}
 
 void oracle::locked(call& c) {
@@ -459,6 +459,10 @@ void oracle::refunded(call& c, amount n, ticket t, time_point now) {
     if (promise_)
         promise_->unused(c.unused);
     book_->refunded(n, t, now);
+}
+
+void oracle::merged(ticket a, ticket b, ticket both) {
+    book_->merged(a, b, both);
 }
 
 void oracle::configured(call& c, rule next, time_point now) {

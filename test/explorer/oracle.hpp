@@ -6,6 +6,7 @@
 #include <weir/policy/policy.hpp>
 #include <weir/stats.hpp>
 
+#include "invariant.hpp"
 #include "ledger.hpp"
 #include "scenario.hpp"
 
@@ -14,34 +15,11 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <string>
-#include <string_view>
 #include <vector>
 
 namespace explorer {
 
 using weir::error_code;
-
-/// What must never happen, by the name that `--expect` takes.
-namespace invariant {
-inline constexpr std::string_view room = "room";            // granted what there was no room for
-inline constexpr std::string_view order = "order";          // overtaken by a later one
-inline constexpr std::string_view barging = "barging";      // granted at once while somebody waits
-inline constexpr std::string_view deadline = "deadline";    // granted past its deadline
-inline constexpr std::string_view asleep = "asleep";        // waits though it need not
-inline constexpr std::string_view verdict = "verdict";      // refused or removed without a reason
-inline constexpr std::string_view closed = "closed";        // granted after close
-inline constexpr std::string_view cancelled = "cancelled";  // granted after its cancellation
-inline constexpr std::string_view conserved = "conserved";  // permits lost or doubled
-inline constexpr std::string_view completion = "completion";  // not once, or inline
-inline constexpr std::string_view lock = "lock";              // somebody's code under the lock
-inline constexpr std::string_view host = "host";              // timer, work and messages
-inline constexpr std::string_view leak = "leak";              // something is left in the end
-inline constexpr std::string_view counts = "counts";          // the statistics are wrong
-inline constexpr std::string_view end = "end";                // there is none
-inline constexpr std::string_view assertion = "assertion";    // one of the core's own
-inline constexpr std::string_view crash = "crash";
-}  // namespace invariant
 
 /// An operation as the oracle knows it.
 struct request {
@@ -113,7 +91,7 @@ struct call {
 /// Sees what happens at the end of each critical section, keeps all of it, and knows the definitions.
 class oracle {
 public:
-    explicit oracle(scenario const& s);
+    oracle(scenario const& s, time_point now);
 
     // Under the lock.
     void locked(call& c);
@@ -123,6 +101,7 @@ public:
     void took(call& c, amount n, ticket t, time_point now);
     void came_home(call& c, amount n);
     void refunded(call& c, amount n, ticket t, time_point now);
+    void merged(ticket a, ticket b, ticket both);
     void configured(call& c, rule next, time_point now);
 
     // Outside.
@@ -193,8 +172,5 @@ private:
     };
     std::map<ticket, watched> watched_;
 };
-
-/// Ends this process: a run has failed.
-[[noreturn]] void violated(std::string_view invariant, std::string const& what);
 
 }  // namespace explorer

@@ -1,14 +1,19 @@
 #pragma once
 
+#include <weir/policy/any.hpp>
 #include <weir/policy/fixed_window.hpp>
 #include <weir/policy/leaky_bucket.hpp>
 #include <weir/policy/policy.hpp>
 #include <weir/policy/seats.hpp>
 #include <weir/policy/sliding_log.hpp>
 #include <weir/policy/sliding_window.hpp>
+#include <weir/policy/smooth_bursty.hpp>
+#include <weir/policy/smooth_warming_up.hpp>
 #include <weir/policy/token_bucket.hpp>
 
 #include "simulation.hpp"
+
+#include <variant>
 
 namespace explorer {
 
@@ -36,6 +41,18 @@ inline rule rule_of(weir::leaky_bucket_options const& o) {
     return {.limit = o.capacity, .time = o.rate.period()};
 }
 
+inline rule rule_of(weir::smooth_bursty_options const& o) {
+    return {.limit = o.max_burst / o.rate.period(), .time = o.rate.period()};
+}
+
+inline rule rule_of(weir::smooth_warming_up_options const& o) {
+    return {.limit = o.warm_up / o.rate.period(), .time = o.rate.period()};
+}
+
+inline rule rule_of(weir::limiter_config const& o) {
+    return std::visit([](auto const& chosen) { return rule_of(chosen); }, o.options);
+}
+
 inline void follow(rule const& r, weir::seats_options& o) {
     o = {.seats = r.limit, .max_hold = r.time};
 }
@@ -58,6 +75,18 @@ inline void follow(rule const& r, weir::token_bucket_options& o) {
 
 inline void follow(rule const& r, weir::leaky_bucket_options& o) {
     o = {.rate = {1, r.time}, .capacity = r.limit};
+}
+
+inline void follow(rule const& r, weir::smooth_bursty_options& o) {
+    o = {.rate = {1, r.time}, .max_burst = r.limit * r.time};
+}
+
+inline void follow(rule const& r, weir::smooth_warming_up_options& o) {
+    o = {.rate = {1, r.time}, .warm_up = r.limit * r.time, .cold_factor = cold_factor};
+}
+
+inline void follow(rule const& r, weir::limiter_config& o) {
+    std::visit([&](auto& chosen) { follow(r, chosen); }, o.options);
 }
 
 /// A policy that tells the oracle what it is told.
@@ -94,6 +123,12 @@ public:
             world().judge.refunded(world().calling(), n, t, checked(now));
         }
         return Policy::refund(n, t, now);
+    }
+    ticket merge(ticket a, ticket b, amount n) noexcept {
+        auto const both = Policy::merge(a, b, n);
+        simulation::unfailing const ours;
+        world().judge.merged(a, b, both);
+        return both;
     }
 
 private:

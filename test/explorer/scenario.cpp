@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <random>
 #include <utility>
@@ -98,10 +99,19 @@ duration some_patience(dice& d) {
     }
 }
 
+// What can be inside an `any`.
+policy some_policy(dice& d) {
+    static_assert(all_policies.back() == policy::any);
+    return all_policies[d.roll<std::size_t>(0, all_policies.size() - 2)];
+}
+
 rule some_rule(dice& d, policy which) {
     auto const limit = d.one_in(2) ? 1 : d.roll<amount>(1, 4);
     if (which == policy::seats)
         return {.limit = limit};
+    // So the floats of their curves are exact, and no rounding of theirs is left to argue about.
+    if (which == policy::smooth_bursty || which == policy::smooth_warming_up)
+        return {.limit = amount{1} << d.roll(0, 2), .time = duration(1 << d.roll(0, 3))};
     return {.limit = limit, .time = duration(d.roll(1, 12))};
 }
 
@@ -163,6 +173,12 @@ std::string_view name_of(policy p) {
             return "token_bucket";
         case policy::leaky_bucket:
             return "leaky_bucket";
+        case policy::smooth_bursty:
+            return "smooth_bursty";
+        case policy::smooth_warming_up:
+            return "smooth_warming_up";
+        case policy::any:
+            return "any";
     }
     return {};
 }
@@ -170,9 +186,10 @@ std::string_view name_of(policy p) {
 scenario make_scenario(policy which, std::uint64_t seed, int max_callers) {
     dice d(seed);
     scenario s;
-    s.which = which;
-    s.at_first = some_rule(d, which);
-    if (which == policy::seats && d.one_in(4))
+    s.in_any = which == policy::any;
+    s.which = s.in_any ? some_policy(d) : which;
+    s.at_first = some_rule(d, s.which);
+    if (s.which == policy::seats && d.one_in(4))
         s.at_first.time = duration(d.roll(1, 10));
     if (d.one_in(6))
         s.queueing.limit = d.roll(0, 3);
@@ -275,9 +292,10 @@ std::string to_string(action const& a) {
 
 std::string to_string(scenario const& s) {
     auto out = fmt::format(
-        "{}, limit {}, time {}; queue: limit {}, {}, tolerance {}, patience {};\n"
+        "{}{}, limit {}, time {}; queue: limit {}, {}, tolerance {}, patience {};\n"
         "{} thread(s) run the context, {}; {} of 256 posts throw\n",
-        name_of(s.which), s.at_first.limit, to_text(s.at_first.time), s.queueing.limit,
+        s.in_any ? "any, of it " : "", name_of(s.which), s.at_first.limit, to_text(s.at_first.time),
+        s.queueing.limit,
         s.queueing.full == weir::when_full::evict_oldest ? "evicts the oldest"
                                                          : "rejects the newest",
         to_text(s.queueing.tolerance), to_text(s.queueing.patience.length_or(weir::forever)),

@@ -22,15 +22,19 @@ enum class policy : std::uint8_t {
     fixed_window,
     token_bucket,
     leaky_bucket,
+    smooth_bursty,
+    smooth_warming_up,
+    any,
 };
 inline constexpr std::array all_policies{
-    policy::seats,        policy::sliding_log,  policy::sliding_window,
-    policy::fixed_window, policy::token_bucket, policy::leaky_bucket};
+    policy::seats,         policy::sliding_log,       policy::sliding_window,
+    policy::fixed_window,  policy::token_bucket,      policy::leaky_bucket,
+    policy::smooth_bursty, policy::smooth_warming_up, policy::any};
 
 [[nodiscard]] std::string_view name_of(policy p);
 
 /// What a policy goes by: `limit` seats that may each be held for `time`, or `limit` in any `time`, or
-/// one in each `time` into a bucket for `limit`.
+/// one in each `time`: into a bucket for `limit`, or with up to `limit` saved.
 struct rule {
     amount limit = 1;
     duration time = weir::forever;
@@ -85,6 +89,7 @@ struct action {
 /// What happens in a run, but for the order in which it does.
 struct scenario {
     policy which = policy::seats;
+    bool in_any = false;  // the limiter is an `any`, with `which` inside
     rule at_first;
     weir::queue_options queueing;
     int executors = 1;           // threads that run the context
@@ -94,7 +99,7 @@ struct scenario {
     std::vector<std::vector<action>> callers;
 };
 
-/// A scenario by chance, with so many callers at most.
+/// A scenario by chance, with so many callers at most. For `any` chance has chosen what is inside.
 [[nodiscard]] scenario make_scenario(policy which, std::uint64_t seed, int max_callers);
 
 [[nodiscard]] std::string to_string(action const& a);

@@ -12,7 +12,7 @@ simulation* the_world = nullptr;
 simulation::simulation(scenario const& s, chooser& choices, grain how_fine, bool aloud)
     : what(s),
       threads(*this, choices, how_fine),
-      judge(s),
+      judge(s, threads.now()),
       aloud_(aloud),
       failures_(s.post_failures) {
     the_world = this;

@@ -25,9 +25,10 @@ class world final : public simulation, addressee {
     using kind = call::kind;
 
 public:
-    world(scenario const& s, chooser& choices, grain how_fine, bool aloud)
+    // The options say what is inside an `any`.
+    world(typename core::options_type options, scenario const& s, chooser& choices, grain how_fine,
+          bool aloud)
         : simulation(s, choices, how_fine, aloud), callers_(s.callers.size()) {
-        typename core::options_type options;
         follow(s.at_first, options);
         quiet_call_ = true;
         handle_ = core::create(options, s.queueing, static_cast<simulation&>(*this));
@@ -547,7 +548,10 @@ private:
 
 weir::stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud) {
     auto const play = [&]<class Policy>(std::type_identity<Policy>) {
-        return world<Policy>(s, choices, how_fine, aloud).play();
+        typename Policy::options_type const options;
+        if (s.in_any)
+            return world<weir::policy::any>(options, s, choices, how_fine, aloud).play();
+        return world<Policy>(options, s, choices, how_fine, aloud).play();
     };
     switch (s.which) {
         case policy::seats:
@@ -562,6 +566,12 @@ weir::stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud)
             return play(std::type_identity<weir::policy::token_bucket>());
         case policy::leaky_bucket:
             return play(std::type_identity<weir::policy::leaky_bucket>());
+        case policy::smooth_bursty:
+            return play(std::type_identity<weir::policy::smooth_bursty>());
+        case policy::smooth_warming_up:
+            return play(std::type_identity<weir::policy::smooth_warming_up>());
+        case policy::any:
+            break;
     }
     return {};
 }
