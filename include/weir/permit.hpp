@@ -118,8 +118,8 @@ public:
 private:
     friend detail::permit_home;
 
-    permit(detail::permit_home* home, amount count, std::uint64_t ticket, duration time) noexcept
-        : home_(home), count_(count), ticket_(ticket), time_(time) {}
+    permit(detail::permit_home* home, amount count, std::uint64_t t, duration time) noexcept
+        : home_(home), count_(count), ticket_(t), time_(time) {}
 
     detail::permit_home* home_ = nullptr;
     amount count_ = 0;  // meaningless if empty
@@ -127,9 +127,9 @@ private:
     duration time_ = forever;  // of a refusal: when to come back; of a grant: -1 - how long it took
 };
 
-inline permit detail::permit_home::grant(permit_home& home, amount n, std::uint64_t ticket,
+inline permit detail::permit_home::grant(permit_home& home, amount n, std::uint64_t t,
                                          duration waited) noexcept {
-    return {&home, n, ticket, -waited - duration(1)};
+    return {&home, n, t, -waited - duration(1)};
 }
 
 inline permit detail::permit_home::refuse(duration retry_after) noexcept {
