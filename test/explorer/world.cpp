@@ -547,6 +547,9 @@ private:
 }  // namespace
 
 weir::stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud) {
+#ifdef WEIR_EXPLORE_ONLY
+    return world<weir::policy::WEIR_EXPLORE_ONLY>({}, s, choices, how_fine, aloud).play();
+#else
     auto const play = [&]<class Policy>(std::type_identity<Policy>) {
         typename Policy::options_type const options;
         if (s.in_any)
@@ -574,6 +577,7 @@ weir::stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud)
             break;
     }
     return {};
+#endif
 }
 
 }  // namespace explorer
