@@ -49,7 +49,7 @@ task<> session::run(std::unique_ptr<session> self) {
         me.fresh_ = false;
         auto const x = me.worker_.exchanges.take();
         x->in.clear();
-        // g++ 12 awaits the right side of a `||` in a loop's condition whatever the left side is.
+        // Not in the condition: g++ 12 awaits the right side of a `||` there whatever the left is.
         for (bool more = true; more;) {
             if (co_await me.serve(*x) == next::close)
                 co_return;

@@ -372,7 +372,8 @@ BOOST_FIXTURE_TEST_CASE(nor_does_one_who_does_not_want_to_be_told_by_exceptions,
     BOOST_TEST(kitchen.stats().granted == 1U);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_grant_beats_a_later_cancellation, full_house) {
+BOOST_FIXTURE_TEST_CASE(a_grant_beats_a_later_cancellation, full_house,
+                        *boost::unit_test::label("whole")) {
     // Setup: granted on one context, delivered on another, cancelled between the two.
     asio::io_context home;
     int seated = 0;

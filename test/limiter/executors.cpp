@@ -198,8 +198,8 @@ BOOST_AUTO_TEST_CASE(typed_coroutines_enter_limiters_of_any_executor) {
 }
 
 BOOST_AUTO_TEST_CASE(a_coroutine_elsewhere_resumes_where_it_lives) {
-    asio::io_context ctx;
     asio::io_context home;
+    asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
     int passed = 0;
