@@ -64,6 +64,12 @@ class Limits(ProxyTest):
         self.assertGreater(len(came), 0.8 * limit * 3.0 / window)
         self.assertEqual(set(statuses), {200, 429})
 
+    def test_another_rule_of_the_library(self):
+        proxy = self.start("--rate", "1/60s burst 3", "--patience", "0s")
+        with Client(proxy.port) as client:
+            statuses = [client.ask("/").status for _ in range(5)]
+        self.assertEqual(statuses, [200, 200, 200, 429, 429])
+
     def test_both_limits_together(self):
         # Seats are what is short at first: the tokens must not pile up behind them.
         limit, window = 10, 0.5
