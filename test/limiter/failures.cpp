@@ -340,10 +340,12 @@ BOOST_FIXTURE_TEST_CASE(memory_that_runs_out_while_queueing_harms_nobody, shaky_
 }
 
 BOOST_AUTO_TEST_CASE(memory_that_runs_out_for_the_second_allocation_gives_the_permit_back) {
+    allocations one{.until_failure = 1};
+    allocations two{.until_failure = 1};
+    asio::io_context other;
     asio::io_context ctx;
     using io_executor = asio::io_context::executor_type;
     seats::rebind_executor<io_executor>::other kitchen{ctx, {.seats = 1}};
-    allocations one{.until_failure = 1};
     visit guest;
     BOOST_CHECK_THROW(
         kitchen.async_enter(asio::bind_allocator(counting_allocator<>(one), guest.callback())),
@@ -353,8 +355,6 @@ BOOST_AUTO_TEST_CASE(memory_that_runs_out_for_the_second_allocation_gives_the_pe
     BOOST_TEST(kitchen.stats().remaining == 1);
 
     // A grant that cannot be posted to another executor is tried again.
-    asio::io_context other;
-    allocations two{.until_failure = 1};
     auto seat = kitchen.try_enter();
     kitchen.async_enter(asio::bind_executor(
         other, asio::bind_allocator(counting_allocator<>(two), guest.callback())));

@@ -199,11 +199,11 @@ BOOST_FIXTURE_TEST_CASE(one_that_waits_is_allocated_once_and_freed_before_the_up
 }
 
 BOOST_AUTO_TEST_CASE(what_is_posted_is_allocated_by_the_handler_too_and_freed_before_the_upcall) {
+    allocations counts;
+    int calls = 0;
     asio::io_context ctx;
     using concrete = decltype(ctx)::executor_type;
     seats::rebind_executor<concrete>::other kitchen{ctx.get_executor(), {.seats = 1}};
-    allocations counts;
-    int calls = 0;
     auto callback = [&](error_code, permit) {
         ++calls;
         BOOST_TEST(counts.live == 4 - 2 * calls);
@@ -267,7 +267,8 @@ BOOST_FIXTURE_TEST_CASE(an_immediate_upcall_may_enter_again_and_destroy_the_limi
     BOOST_TEST(second.granted());
 }
 
-BOOST_FIXTURE_TEST_CASE(memory_resources_are_allocators_too, full_house) {
+BOOST_FIXTURE_TEST_CASE(memory_resources_are_allocators_too, full_house,
+                        *boost::unit_test::label("whole")) {
     std::array<std::byte, 4096> bytes{};
     std::pmr::monotonic_buffer_resource memory(
         bytes.data(), bytes.size(), std::pmr::null_memory_resource());
