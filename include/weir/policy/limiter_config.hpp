@@ -55,10 +55,11 @@ using chosen_at_run_time = policy_list<  //
 ///
 /// The last four also have `carry_over`: `as_is`, `proportional` or `reset`.
 ///
-/// First how many permits, and if they are per time, in what time; then the kind of limiter, without
-/// which it is a token bucket; then any of its options, each once and in any order, under the name that it has in C++ and with the value after
-/// it. What is not named has its default. A time is a whole number and its unit, without a space: `h`,
-/// `min`, `s`, `ms`, `us` or `ns`; or `forever`.
+/// First how many permits, and if they are per time, in what time; then the kind of limiter,
+/// without which it is a token bucket; then any of its options, each once and in any order, under
+/// the name that it has in C++ and with the value after it. What is not named has its default. A
+/// time is a whole number and its unit, without a space: `h`, `min`, `s`, `ms`, `us` or `ns`; or
+/// `forever`.
 class limiter_config {
 public:
     using options_type = detail::chosen_at_run_time::options;
