@@ -77,7 +77,8 @@ class Limits(ProxyTest):
         slow = threading.Event()
 
         def hold(sock, request, reader):
-            slow.wait(10)
+            with self.upstream.at_work():
+                slow.wait(10)
             sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
             return True
 
@@ -85,10 +86,11 @@ class Limits(ProxyTest):
 
         def work(i):
             with Client(proxy.port) as client:
-                self.assertEqual(client.ask("/hold" if i < 2 else "/").status, 200)
+                self.assertEqual(client.ask("/hold" if i < 2 else "/sleep/5").status, 200)
 
         threading.Timer(0.8, slow.set).start()
         self.in_parallel(40, work)
+        self.assertEqual(self.upstream.most, 2)
         came = sorted(r.came for r in self.upstream.requests)
         self.assertEqual(len(came), 40)
         for first, beyond in zip(came, came[limit:]):

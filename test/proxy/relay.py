@@ -93,7 +93,7 @@ class Relay(ProxyTest):
             client.send(f"GET /bytes/{size} HTTP/1.1\r\nHost: test\r\n\r\n")
             wait_until(lambda: f"/bytes/{size}" in self.upstream.targets())
             time.sleep(0.2)
-            self.assertLess(resident() - before, 8 * 1024)
+            self.assertLess(resident() - before, 4 * 1024)
             self.assertTrue(client.answer().body == pattern(size))
 
     def test_answers_without_a_body(self):
