@@ -30,11 +30,13 @@ using time_point = timeline::time_point;
 /// Longer than any wait: the patience of a caller who waits for as long as it takes.
 inline constexpr duration forever = duration::max();
 
-/// The deadline of a caller who waits for ever.
-inline constexpr time_point never = time_point::max();
-
 /// What a policy answers when no time can be named: only somebody else's act can make room.
 inline constexpr time_point unknown = time_point::max();
+
+/// The end of time: the deadline of a caller who waits for ever, and what a policy answers when the turn
+/// of a request comes later than any time that can be named. It is before `unknown`, since such a turn is
+/// known to be too late for every other deadline.
+inline constexpr time_point never = unknown - duration(1);
 
 /// `t + d`, held at `never` instead of overflowing. `d` must not be negative.
 [[nodiscard]] constexpr time_point later(time_point t, duration d) noexcept {

@@ -22,15 +22,16 @@ policies make(limiter_config::options_type const& options) {
 
 any::any(options_type const& options) : policy_(make(options.options)) {}
 
-void any::configure(options_type const& wanted, time_point now) {
+void any::take_over(any& before, time_point now) {
     std::visit(
         [&]<class Policy>(Policy& p) {
-            auto const* const options = std::get_if<typename Policy::options_type>(&wanted.options);
-            if (!options)
-                throw std::invalid_argument("weir::any_limiter: it is `" + to_string(p.options()) +
-                                            "` and cannot become `" + to_string(wanted) +
-                                            "`, which is another kind of limiter");
-            p.configure(*options, now);
+            auto* const old = std::get_if<Policy>(&before.policy_);
+            if (!old)
+                throw std::invalid_argument(
+                    "weir::any_limiter: it is `" + to_string(before.options()) +
+                    "` and cannot become `" + to_string(options()) +
+                    "`, which is another kind of limiter");
+            p.take_over(*old, now);
         },
         policy_);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <utility>
 
 namespace weir::policy {
@@ -12,16 +13,31 @@ constexpr amount most = std::numeric_limits<amount>::max() / 4;
 
 }  // namespace
 
-cooling_log::cooling_log(rule const& r) : rule_(r) {
-    reserve(std::min(r.entries, static_cast<std::size_t>(r.limit)));
+cooling_log::cooling_log(rule const& r)
+    : rule_(r), places_(needed(0)), ring_(std::make_unique<entry[]>(places_)) {}
+
+void cooling_log::take_over(cooling_log& before, time_point now) {
+    // At the old window: what has cooled stays cool.
+    auto const cool = before.first_where([&](entry const& e) { return !before.cooled(e, now); });
+    auto const places = needed(before.size_ - cool);
+    auto larger = std::max(places_, before.places_) < places
+                      ? std::make_unique_for_overwrite<entry[]>(places)
+                      : nullptr;
+    if (cool != 0)
+        before.forget(cool);
+    if (larger) {
+        before.move_to(std::move(larger), places);
+    } else if (before.places_ < places) {
+        auto const mine = places_;
+        before.move_to(std::move(ring_), mine);
+    }
+    before.rule_ = rule_;
+    std::swap(*this, before);
 }
 
-void cooling_log::configure(rule const& r, time_point now) {
-    // Old slices may be shorter than new ones, and then go on taking places of their own.
-    reserve(std::min(size_ + r.entries, static_cast<std::size_t>(r.limit)));
-    while (size_ != 0 && cooled(nth(0), now))  // at the old window: what has cooled stays cool
-        forget_first();
-    rule_ = r;
+// Old slices may be shorter than new ones, and then go on taking places of their own.
+std::size_t cooling_log::needed(std::size_t old_entries) const noexcept {
+    return std::min(old_entries + rule_.entries, static_cast<std::size_t>(rule_.limit));
 }
 
 amount cooling_log::remaining(time_point now) const noexcept {
@@ -57,7 +73,7 @@ ticket cooling_log::take(amount n, time_point now) {
     // At most two at a time, so that no single grant pays for many; and always enough, since a
     // request that fits finds the first of a full ring cooled.
     for (int i = 0; i < 2 && size_ != 0 && cooled(nth(0), now); ++i)
-        forget_first();
+        forget(1);
 
     auto const taken = static_cast<number>(std::min(n, most - up_to(granted())));
     bool const goes_on =
@@ -67,8 +83,8 @@ ticket cooling_log::take(amount n, time_point now) {
         e.at = now;
         e.last += taken;
     } else {
-        if (size_ == ring_.size())  // only debt can need more entries than there are
-            reserve(2 * ring_.size());
+        if (size_ == places_)  // only debt can need more entries than there are
+            move_to(std::make_unique_for_overwrite<entry[]>(2 * places_), 2 * places_);
         auto const last = granted() + taken;
         nth(size_++) = {now, last};
         slice_began_ = now;
@@ -104,7 +120,7 @@ bool cooling_log::refund(amount n, ticket t, time_point now) noexcept {
 
 cooling_log::entry& cooling_log::nth(std::size_t i) noexcept {
     auto const at = begin_ + i;
-    return ring_[at < ring_.size() ? at : at - ring_.size()];
+    return ring_[at < places_ ? at : at - places_];
 }
 
 cooling_log::entry const& cooling_log::nth(std::size_t i) const noexcept {
@@ -138,20 +154,21 @@ cooling_log::number cooling_log::granted() const noexcept {
     return size_ == 0 ? forgotten_ : nth(size_ - 1).last;
 }
 
-void cooling_log::forget_first() noexcept {
-    forgotten_ = nth(0).last;
-    forgotten_until_ = nth(0).at;
-    begin_ = begin_ + 1 == ring_.size() ? 0 : begin_ + 1;
-    --size_;
+void cooling_log::forget(std::size_t entries) noexcept {
+    auto const& last = nth(entries - 1);
+    forgotten_ = last.last;
+    forgotten_until_ = last.at;
+    begin_ += entries;
+    if (begin_ >= places_)
+        begin_ -= places_;
+    size_ -= entries;
 }
 
-void cooling_log::reserve(std::size_t entries) {
-    if (entries <= ring_.size())
-        return;
-    std::vector<entry> larger(entries);
+void cooling_log::move_to(std::unique_ptr<entry[]> ring, std::size_t places) noexcept {
     for (std::size_t i = 0; i < size_; ++i)
-        larger[i] = nth(i);
-    ring_ = std::move(larger);
+        ring[i] = nth(i);
+    ring_ = std::move(ring);
+    places_ = places;
     begin_ = 0;
 }
 

@@ -17,14 +17,15 @@ fixed_window_options const& checked(fixed_window_options const& options) {
 
 fixed_window::fixed_window(options_type const& options) : options_(checked(options)) {}
 
-void fixed_window::configure(options_type const& options, time_point now) {
-    checked(options);
-    auto w = at(now);
-    options_ = options;
-    if (options.alignment == window_alignment::epoch)
+void fixed_window::take_over(fixed_window& before, time_point now) noexcept {
+    auto w = before.at(now);
+    if (options_.alignment == window_alignment::epoch)
         w.began = beginning(now);
-    else if (now >= later(w.began, options.window))
+    else if (now >= later(w.began, options_.window))
         w.began = now;
+    number_ = before.number_;
+    oldest_ = before.oldest_;
+    carried_ = before.carried_;
     enter(w);
 }
 

@@ -17,18 +17,17 @@ bucket::rule rule_of(leaky_bucket_options const& options) {
 leaky_bucket::leaky_bucket(options_type const& options)
     : options_(options), bucket_(rule_of(options)) {}
 
-void leaky_bucket::configure(options_type const& options, time_point now) {
-    auto const next = rule_of(options);
+void leaky_bucket::take_over(leaky_bucket& before, time_point now) noexcept {
+    auto const next = rule_of(options_);
     bucket::drops level = 0;
-    if (options.carry_over != carry_over::reset) {
-        auto const grown = options.carry_over == carry_over::as_is
-                               ? bucket::drops_of(next, options.capacity - options_.capacity)
+    if (options_.carry_over != carry_over::reset) {
+        auto const grown = options_.carry_over == carry_over::as_is
+                               ? bucket::drops_of(next, options_.capacity - before.capacity())
                                : 0;
         level = bucket::drops_of(next, next.capacity) -
-                (bucket_.room_in(next, options.carry_over, now) + grown);
+                (before.bucket_.room_in(next, options_.carry_over, now) + grown);
     }
     bucket_.restart(next, level, now);
-    options_ = options;
 }
 
 }  // namespace weir::policy

@@ -19,9 +19,4 @@ cooling_log::rule rule_of(sliding_log_options const& options) {
 
 sliding_log::sliding_log(options_type const& options) : options_(options), log_(rule_of(options)) {}
 
-void sliding_log::configure(options_type const& options, time_point now) {
-    log_.configure(rule_of(options), now);
-    options_ = options;
-}
-
 }  // namespace weir::policy

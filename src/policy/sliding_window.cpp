@@ -23,9 +23,4 @@ cooling_log::rule rule_of(sliding_window_options const& options) {
 sliding_window::sliding_window(options_type const& options)
     : options_(options), log_(rule_of(options)) {}
 
-void sliding_window::configure(options_type const& options, time_point now) {
-    log_.configure(rule_of(options), now);
-    options_ = options;
-}
-
 }  // namespace weir::policy

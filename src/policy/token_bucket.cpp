@@ -27,25 +27,24 @@ bucket::drops initial_level(token_bucket_options const& options) {
 }  // namespace
 
 token_bucket::token_bucket(options_type const& options)
-    : options_(options), bucket_(rule_of(options)) {}
-
-void token_bucket::begin(time_point now) const noexcept {
-    bucket_.restart(rule_of(options_), initial_level(options_), now);
-    begun_ = true;
+    : options_(options), bucket_(rule_of(options)) {
+    begin(time_point::min());
 }
 
-void token_bucket::configure(options_type const& options, time_point now) {
-    auto const next = rule_of(options);
-    if (options.carry_over == carry_over::reset) {
-        bucket_.restart(next, initial_level(options), now);
+void token_bucket::begin(time_point now) noexcept {
+    bucket_.restart(rule_of(options_), initial_level(options_), now);
+}
+
+void token_bucket::take_over(token_bucket& before, time_point now) noexcept {
+    if (options_.carry_over == carry_over::reset) {
+        begin(now);
     } else {
-        auto const& old = begun(now);
+        auto const next = rule_of(options_);
+        auto const& old = before.bucket_;
         auto const full = bucket::drops_of(next, next.capacity);
-        auto const tokens = std::min(old.room_in(next, options.carry_over, now), full);
+        auto const tokens = std::min(old.room_in(next, options_.carry_over, now), full);
         bucket_.restart(next, full - tokens, old.beat(next, now));
     }
-    options_ = options;
-    begun_ = true;
 }
 
 }  // namespace weir::policy

@@ -96,13 +96,12 @@ public:
     using options_type = typename Policy::options_type;
     using Policy::Policy;
 
-    void configure(options_type const& options, time_point now) {
-        Policy::configure(options, now);
-        if (world().is_quiet())  // the limiter is being made
-            return;
+    void take_over(overheard& before, time_point now) {
+        Policy::take_over(before, now);
         simulation::unfailing const ours;
-        world().say("  now: limit {}", rule_of(options).limit);
-        world().judge.configured(world().calling(), rule_of(options), checked(now));
+        auto const next = rule_of(this->options());
+        world().say("  now: limit {}", next.limit);
+        world().judge.configured(world().calling(), next, checked(now));
     }
     ticket take(amount n, time_point now) {
         auto const t = Policy::take(n, now);
@@ -111,10 +110,10 @@ public:
         world().judge.took(world().calling(), n, t, checked(now));
         return t;
     }
-    bool leave(amount n, ticket t, time_point now) noexcept {
+    bool leave(amount n, ticket t) noexcept {
         world().say("  gives back {}", n);
         world().judge.came_home(world().calling(), n);
-        return Policy::leave(n, t, now);
+        return Policy::leave(n, t);
     }
     bool refund(amount n, ticket t, time_point now) noexcept {
         {

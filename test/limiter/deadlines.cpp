@@ -95,6 +95,24 @@ BOOST_AUTO_TEST_CASE(endless_patience_is_endless) {
     settle(ctx);
 }
 
+BOOST_AUTO_TEST_CASE(a_turn_beyond_the_end_of_time_is_too_late_for_all_but_endless_patience) {
+    asio::io_context ctx;
+    sliding_log once{ctx, {.limit = 1, .window = weir::forever}};
+    BOOST_TEST(once.try_enter().count() == 1);
+    visit patient{once, weir::forever};
+    visit first{once, 1s};
+    visit second{once, 1s};
+    settle(ctx);
+    BOOST_TEST(patient.waiting());
+    for (auto* guest : {&first, &second}) {
+        BOOST_TEST(guest->refused(errc::deadline_unreachable));
+        BOOST_TEST(!guest->seat().retry_after());
+    }
+    BOOST_TEST(!once.try_enter().retry_after());
+    once.cancel();
+    settle(ctx);
+}
+
 BOOST_AUTO_TEST_CASE(the_default_patience_holds_for_those_who_do_not_say) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}, {.tolerance = 0ns, .patience = 2s}};

@@ -3,6 +3,7 @@
 #include "support/allocations.hpp"
 #include "support/printing.hpp"
 #include "support/random.hpp"
+#include "support/renew.hpp"
 #include "support/says.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -15,6 +16,7 @@
 using namespace std::chrono_literals;
 using support::allocation_count;
 using support::random_source;
+using support::renew;
 using support::says;
 using weir::amount;
 using weir::limiter_config;
@@ -46,14 +48,14 @@ BOOST_AUTO_TEST_CASE(is_what_its_options_name) {
     auto const t = seats.take(2, noon);
     BOOST_TEST(seats.remaining(noon) == 1);
     BOOST_TEST(seats.ready_at(2, 0, noon) == weir::unknown);
-    BOOST_TEST(seats.leave(2, t, noon));
+    BOOST_TEST(seats.leave(2, t));
     BOOST_TEST(seats.remaining(noon) == 3);
 
     any log(parsed("2/10s exact"));
     BOOST_TEST(log.timed());
     auto const first = log.take(1, noon);
     auto const second = log.take(1, noon + 1s);
-    BOOST_TEST(!log.leave(1, first, noon + 1s));
+    BOOST_TEST(!log.leave(1, first));
     BOOST_TEST(log.ready_at(1, 0, noon + 1s) == noon + 10s);
     BOOST_TEST(log.refund(2, log.merge(first, second, 1), noon + 1s));
     BOOST_TEST(log.remaining(noon + 1s) == 2);
@@ -78,16 +80,16 @@ BOOST_AUTO_TEST_CASE(watches_how_long_seats_are_held) {
 BOOST_AUTO_TEST_CASE(changes_its_options_but_not_its_kind) {
     any seats(parsed("3 seats"));
     auto const t = seats.take(3, noon);
-    seats.configure(parsed("5 seats"), noon);
+    renew(seats, parsed("5 seats"), noon);
     BOOST_TEST(seats.remaining(noon) == 2);
     BOOST_CHECK_EXCEPTION(
-        seats.configure(parsed("10/60s exact"), noon), std::invalid_argument,
+        renew(seats, parsed("10/60s exact"), noon), std::invalid_argument,
         says("weir::any_limiter: it is `5 seats` and cannot become `10/1min exact`, which is "
              "another kind of limiter"));
-    BOOST_CHECK_EXCEPTION(seats.configure(parsed("0 seats"), noon), std::invalid_argument,
+    BOOST_CHECK_EXCEPTION(renew(seats, parsed("0 seats"), noon), std::invalid_argument,
                           says("weir::seats: seats is 0, but must be from 1 to 1000000000000000"));
     BOOST_TEST(to_string(seats.options()) == "5 seats");
-    seats.leave(3, t, noon);
+    seats.leave(3, t);
     BOOST_TEST(seats.remaining(noon) == 5);
 }
 
@@ -119,7 +121,7 @@ BOOST_AUTO_TEST_CASE(does_what_the_policy_does) {
                 auto const [t, m] = held.back();
                 held.pop_back();
                 if (random.one_in(2))
-                    BOOST_TEST_REQUIRE(policy.leave(m, t, now) == plain.leave(m, t, now));
+                    BOOST_TEST_REQUIRE(policy.leave(m, t) == plain.leave(m, t));
                 else
                     BOOST_TEST_REQUIRE(policy.refund(m, t, now) == plain.refund(m, t, now));
             }

@@ -3,6 +3,7 @@
 #include "support/compare_policy.hpp"
 #include "support/printing.hpp"
 #include "support/random.hpp"
+#include "support/renew.hpp"
 #include "support/says.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -18,6 +19,7 @@ using namespace std::chrono_literals;
 using support::expect;
 using support::fits;
 using support::random_source;
+using support::renew;
 using support::says;
 using support::tick;
 using weir::amount;
@@ -38,6 +40,7 @@ class windows {
 public:
     using policy_type = fixed_window;
     static bool exact_behind_any() { return false; }
+    static bool stands_still() { return false; }
 
     explicit windows(fixed_window_options const& options) : options_(options) {}
 
@@ -223,13 +226,13 @@ BOOST_AUTO_TEST_CASE(undoes_debt_that_was_carried_over) {
 BOOST_AUTO_TEST_CASE(keeps_what_was_used_when_options_change) {
     fixed_window window({.limit = 3, .window = 10s});
     window.take(2, noon);
-    window.configure({.limit = 5, .window = 20s}, noon + 5s);
+    renew(window, {.limit = 5, .window = 20s}, noon + 5s);
     BOOST_TEST(window.remaining(noon + 5s) == 3);
     BOOST_TEST(window.ready_at(5, 0, noon + 5s) == noon + 20s);
-    window.configure({.limit = 5, .window = 1s}, noon + 5s);
+    renew(window, {.limit = 5, .window = 1s}, noon + 5s);
     BOOST_TEST(window.remaining(noon + 5s) == 3);
     BOOST_TEST(window.ready_at(5, 0, noon + 5s) == noon + 6s);
-    window.configure({.limit = 1, .window = 60s, .alignment = window_alignment::epoch}, noon + 5s);
+    renew(window, {.limit = 1, .window = 60s, .alignment = window_alignment::epoch}, noon + 5s);
     BOOST_TEST(window.remaining(noon + 5s) == 0);
     BOOST_TEST(window.ready_at(1, 0, noon + 5s) == noon + 120s);
 }
@@ -305,11 +308,11 @@ BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name) {
                           says("weir::fixed_window: alignment is 7, but must be from 0 to 1"));
 }
 
-BOOST_AUTO_TEST_CASE(names_no_time_for_what_comes_after_the_end_of_time) {
+BOOST_AUTO_TEST_CASE(says_never_of_what_comes_after_the_end_of_time) {
     fixed_window window({.limit = 1, .window = weir::forever});
     window.take(1, noon);
-    BOOST_TEST(window.ready_at(1, 0, noon) == weir::unknown);
-    BOOST_TEST(window.ready_at(1, 1'000'000, noon) == weir::unknown);
+    BOOST_TEST(window.ready_at(1, 0, noon) == weir::never);
+    BOOST_TEST(window.ready_at(1, 1'000'000, noon) == weir::never);
 }
 
 BOOST_AUTO_TEST_CASE(does_what_the_definition_says) {

@@ -4,6 +4,7 @@
 #include "support/compare_policy.hpp"
 #include "support/printing.hpp"
 #include "support/random.hpp"
+#include "support/renew.hpp"
 #include "support/says.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -17,6 +18,7 @@ using namespace std::chrono_literals;
 using support::bucket_history;
 using support::fits;
 using support::random_source;
+using support::renew;
 using support::says;
 using support::tick;
 using weir::amount;
@@ -54,6 +56,7 @@ public:
     static duration scale(leaky_bucket_options const& options) { return options.rate.period(); }
 
     [[nodiscard]] bool exact_behind_any() const { return water_.is_fine_grained(); }
+    [[nodiscard]] bool stands_still() const { return water_.stands_still(); }
     void begin(time_point now) { water_.begin(now, -water_.owed(), now); }
     [[nodiscard]] amount used_up_at(time_point t) const { return water_.permits_at(t); }
     void take(amount n, time_point now) { water_.add(n, now); }
@@ -141,7 +144,7 @@ BOOST_AUTO_TEST_CASE(keeps_its_level_when_options_change_as_it_is_told) {
     auto const changed = [](carry_over how, amount capacity) {
         leaky_bucket bucket({.rate = {1, 1s}, .capacity = 10});
         bucket.take(6, noon);
-        bucket.configure({.rate = {2, 3s}, .capacity = capacity, .carry_over = how}, noon);
+        renew(bucket, {.rate = {2, 3s}, .capacity = capacity, .carry_over = how}, noon);
         return bucket.level(noon);
     };
     BOOST_TEST(changed(carry_over::as_is, 20) == 6);

@@ -3,6 +3,7 @@
 #include "support/allocations.hpp"
 #include "support/printing.hpp"
 #include "support/random.hpp"
+#include "support/renew.hpp"
 #include "support/says.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -19,6 +20,7 @@
 using namespace std::chrono_literals;
 using support::allocation_count;
 using support::random_source;
+using support::renew;
 using support::says;
 using weir::amount;
 using weir::duration;
@@ -70,10 +72,10 @@ BOOST_AUTO_TEST_CASE(are_taken_and_come_home) {
     BOOST_TEST(room.remaining(whenever) == 0);
     BOOST_TEST(!fits(room, 1));
 
-    BOOST_TEST(room.leave(1, first, whenever));
+    BOOST_TEST(room.leave(1, first));
     BOOST_TEST(room.remaining(whenever) == 1);
     BOOST_TEST(fits(room, 1));
-    BOOST_TEST(room.leave(1, second, whenever));
+    BOOST_TEST(room.leave(1, second));
     BOOST_TEST(room.remaining(whenever) == 2);
 }
 
@@ -84,12 +86,12 @@ BOOST_AUTO_TEST_CASE(are_taken_several_at_a_time_and_come_home_in_parts) {
     BOOST_TEST(fits(room, 3));
     BOOST_TEST(!fits(room, 4));
 
-    room.leave(2, t, whenever);
+    room.leave(2, t);
     BOOST_TEST(fits(room, 5));
     room.refund(4, t, whenever);
     BOOST_TEST(fits(room, 9));
     BOOST_TEST(!fits(room, 10));
-    room.leave(1, t, whenever);
+    room.leave(1, t);
     BOOST_TEST(fits(room, 10));
 }
 
@@ -106,7 +108,7 @@ BOOST_AUTO_TEST_CASE(are_as_many_after_a_merge_as_before) {
     auto const b = room.take(3, whenever);
     auto const both = room.merge(a, b, 3);
     BOOST_TEST(room.remaining(whenever) == 0);
-    room.leave(5, both, whenever);
+    room.leave(5, both);
     BOOST_TEST(room.remaining(whenever) == 5);
 }
 
@@ -127,40 +129,40 @@ BOOST_AUTO_TEST_CASE(need_the_time_only_if_they_are_watched) {
     BOOST_TEST(!seats({.seats = 1}).timed());
     BOOST_TEST(seats({.seats = 1, .max_hold = 1h}).timed());
     seats room({.seats = 1});
-    room.configure({.seats = 1, .max_hold = 1h}, noon);
+    renew(room, {.seats = 1, .max_hold = 1h}, noon);
     BOOST_TEST(room.timed());
-    room.configure({.seats = 1}, noon);
+    renew(room, {.seats = 1}, noon);
     BOOST_TEST(!room.timed());
 }
 
 BOOST_AUTO_TEST_CASE(grant_nothing_below_a_lowered_number_until_it_fits) {
     seats room({.seats = 5});
     auto const t = room.take(5, whenever);
-    room.configure({.seats = 2}, whenever);
+    renew(room, {.seats = 2}, whenever);
     BOOST_TEST(room.capacity() == 2);
     BOOST_TEST(room.remaining(whenever) == 0);
     for (int i = 0; i != 3; ++i) {  // 5, 4 and 3 are in use
         BOOST_TEST(!fits(room, 1));
-        room.leave(1, t, whenever);
+        room.leave(1, t);
     }
     BOOST_TEST(!fits(room, 1));  // 2 are
-    room.leave(1, t, whenever);
+    room.leave(1, t);
     BOOST_TEST(fits(room, 1));
     BOOST_TEST(!fits(room, 2));
     BOOST_TEST(room.remaining(whenever) == 1);
-    room.leave(1, t, whenever);
+    room.leave(1, t);
     BOOST_TEST(fits(room, 2));
 }
 
 BOOST_AUTO_TEST_CASE(grant_more_at_once_when_their_number_is_raised) {
     seats room({.seats = 1});
     auto const t = room.take(1, whenever);
-    room.configure({.seats = 4}, whenever);
+    renew(room, {.seats = 4}, whenever);
     BOOST_TEST(room.capacity() == 4);
     BOOST_TEST(room.remaining(whenever) == 3);
-    room.configure({.seats = 1}, whenever);
+    renew(room, {.seats = 1}, whenever);
     BOOST_TEST(room.remaining(whenever) == 0);
-    room.leave(1, t, whenever);
+    room.leave(1, t);
     BOOST_TEST(room.remaining(whenever) == 1);
 }
 
@@ -169,9 +171,9 @@ BOOST_AUTO_TEST_CASE(go_into_debt_when_told_to) {
     auto const t = room.take(5, whenever);
     BOOST_TEST(room.remaining(whenever) == 0);
     BOOST_TEST(room.ready_at(1, 0, whenever) == unknown);
-    room.leave(3, t, whenever);
+    room.leave(3, t);
     BOOST_TEST(!fits(room, 1));
-    room.leave(1, t, whenever);
+    room.leave(1, t);
     BOOST_TEST(fits(room, 1));
 }
 
@@ -190,12 +192,12 @@ BOOST_AUTO_TEST_CASE(can_be_a_quadrillion) {
     BOOST_TEST(!fits(room, 1));
     BOOST_TEST(room.remaining(whenever) == 0);
     for (int i = 0; i != 9'000; ++i)
-        room.leave(max_amount, t, whenever);
+        room.leave(max_amount, t);
     BOOST_TEST(room.remaining(whenever) == 1);
 
-    room.configure({.seats = 1}, whenever);
+    renew(room, {.seats = 1}, whenever);
     BOOST_TEST(!fits(room, 1));
-    room.leave(max_amount - 1, t, whenever);
+    room.leave(max_amount - 1, t);
     BOOST_TEST(room.remaining(whenever) == 1);
 }
 
@@ -224,16 +226,15 @@ BOOST_AUTO_TEST_CASE(refuse_nonsense_by_name) {
 BOOST_AUTO_TEST_CASE(are_not_changed_by_nonsense) {
     seats room({.seats = 3, .max_hold = 5s});
     auto const t = room.take(2, noon);
-    BOOST_CHECK_THROW(room.configure({.seats = 0}, noon), std::invalid_argument);
-    BOOST_CHECK_THROW(room.configure({.seats = 9, .max_hold = -1s}, noon), std::invalid_argument);
-    BOOST_CHECK_THROW(room.configure({.seats = 1 << 25, .max_hold = 1s}, noon),
-                      std::invalid_argument);
+    BOOST_CHECK_THROW(renew(room, {.seats = 0}, noon), std::invalid_argument);
+    BOOST_CHECK_THROW(renew(room, {.seats = 9, .max_hold = -1s}, noon), std::invalid_argument);
+    BOOST_CHECK_THROW(renew(room, {.seats = 1 << 25, .max_hold = 1s}, noon), std::invalid_argument);
     BOOST_TEST(room.options().seats == 3);
     BOOST_TEST(room.options().max_hold == 5s);
     BOOST_TEST(room.capacity() == 3);
     BOOST_TEST(room.remaining(noon) == 1);
     BOOST_TEST(room.next_overdue() == noon + 5s);
-    room.leave(2, t, noon);
+    room.leave(2, t);
     BOOST_TEST(room.remaining(noon) == 3);
 }
 
@@ -258,7 +259,7 @@ BOOST_AUTO_TEST_CASE(are_reported_once_when_they_have_been_held_for_as_long_as_t
     BOOST_TEST(room.next_overdue() == never);
     BOOST_TEST(!room.pop_overdue(noon + 24h));
     BOOST_TEST(room.remaining(noon + 24h) == 1);  // nobody is evicted
-    room.leave(2, t, noon + 24h);
+    room.leave(2, t);
     BOOST_TEST(room.remaining(noon + 24h) == 3);
 }
 
@@ -274,7 +275,7 @@ BOOST_AUTO_TEST_CASE(are_not_reported_if_they_are_home_before) {
     seats room({.seats = 3, .max_hold = 10s});
     auto const first = room.take(1, noon);
     auto const second = room.take(1, noon + 1s);
-    room.leave(1, first, noon + 5s);
+    room.leave(1, first);
     BOOST_TEST(room.next_overdue() == noon + 11s);
     room.refund(1, second, noon + 5s);
     BOOST_TEST(room.next_overdue() == never);
@@ -302,7 +303,7 @@ BOOST_AUTO_TEST_CASE(can_leave_from_anywhere_in_the_order) {
             for (std::size_t i = 0; i != reported; ++i)
                 BOOST_TEST(room.pop_overdue(noon + 1h)->id == all[i]);
 
-            room.leave(1, all[who], noon + 1h);
+            room.leave(1, all[who]);
             tickets expected;
             for (auto i = reported; i != all.size(); ++i) {
                 if (i != who)
@@ -318,13 +319,13 @@ BOOST_AUTO_TEST_CASE(can_leave_from_anywhere_in_the_order) {
 BOOST_AUTO_TEST_CASE(keep_their_ticket_until_their_last_part_is_home) {
     seats room({.seats = 3, .max_hold = 10s});
     auto const t = room.take(3, noon);
-    room.leave(1, t, noon + 1s);
+    room.leave(1, t);
     BOOST_TEST(room.next_overdue() == noon + 10s);
     auto const found = room.pop_overdue(noon + 10s);
     BOOST_TEST_REQUIRE(found.has_value());
     BOOST_TEST(found->id == t);
     BOOST_TEST(found->count == 2);
-    room.leave(2, t, noon + 11s);
+    room.leave(2, t);
     BOOST_TEST(room.remaining(noon + 11s) == 3);
 }
 
@@ -339,7 +340,7 @@ BOOST_AUTO_TEST_CASE(go_over_to_the_ticket_they_are_merged_into) {
     BOOST_TEST(found[0].id == b);
     BOOST_TEST(found[0].count == 4);
     BOOST_TEST(found[0].since == noon + 1s);
-    room.leave(4, b, noon + 1h);
+    room.leave(4, b);
     BOOST_TEST(room.remaining(noon + 1h) == 4);
 }
 
@@ -376,8 +377,8 @@ BOOST_AUTO_TEST_CASE(have_a_ticket_that_nobody_else_has_had) {
         BOOST_TEST(b != 0U);
         BOOST_TEST(seen.insert(a).second);
         BOOST_TEST(seen.insert(b).second);
-        room.leave(1, i % 2 == 0 ? a : b, now);
-        room.leave(1, i % 2 == 0 ? b : a, now);
+        room.leave(1, i % 2 == 0 ? a : b);
+        room.leave(1, i % 2 == 0 ? b : a);
         now += tick;
     }
 }
@@ -390,18 +391,47 @@ BOOST_AUTO_TEST_CASE(allocate_nothing_once_they_are_set_up) {
         for (auto& t : all)
             t = room.take(1, noon);
         for (auto const t : all)
-            room.leave(1, t, noon);
+            room.leave(1, t);
     }
     auto const allocated = allocations();
     BOOST_TEST(allocated == 0U);
 
-    room.configure({.seats = 1, .max_hold = 10s}, noon);
-    room.configure({.seats = 100, .max_hold = 10s}, noon);
+    renew(room, {.seats = 1, .max_hold = 10s}, noon);
+    renew(room, {.seats = 100, .max_hold = 10s}, noon);
     allocation_count const later_allocations;
     for (auto& t : all)
         t = room.take(1, noon);
     auto const allocated_later = later_allocations();
     BOOST_TEST(allocated_later == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(can_become_a_great_many_without_allocating) {
+    seats room({.seats = 3, .max_hold = 10s});
+    auto const first = room.take(1, noon);
+    seats more({.seats = 4'000'000, .max_hold = 10s});
+    allocation_count const allocations;
+    more.take_over(room, noon + 1s);
+    std::swap(room, more);
+    auto const allocated = allocations();
+    BOOST_TEST(allocated == 0U);
+    BOOST_TEST(room.remaining(noon) == 3'999'999);
+    tickets all{first};
+    for (int i = 0; i != 1'000; ++i)
+        all.push_back(room.take(1, noon + 1s));
+    renew(room, {.seats = 3, .max_hold = 10s}, noon + 1s);
+    BOOST_TEST(overdue_ids(room, noon + 1h) == all);
+    for (auto const t : all)
+        room.leave(1, t);
+    BOOST_TEST(room.remaining(noon) == 3);
+}
+
+BOOST_AUTO_TEST_CASE(can_be_asked_about_in_absurd_debt) {
+    seats room({.seats = 1});
+    for (int i = 0; i != 9'223; ++i)
+        room.take(max_amount, whenever);
+    BOOST_TEST(room.ready_at(1, std::numeric_limits<amount>::max(), noon) == unknown);
+    BOOST_TEST(room.ready_at(1, max_amount, noon) == unknown);
+    BOOST_TEST(room.remaining(noon) == 0);
 }
 
 BOOST_AUTO_TEST_CASE(are_watched_beyond_their_number_if_there_is_debt) {
@@ -412,7 +442,7 @@ BOOST_AUTO_TEST_CASE(are_watched_beyond_their_number_if_there_is_debt) {
     BOOST_TEST(room.remaining(noon + 1s) == 0);
     BOOST_TEST(overdue_ids(room, noon + 1h) == all);
     for (auto const t : all)
-        room.leave(3, t, noon + 1h);
+        room.leave(3, t);
     BOOST_TEST(room.remaining(noon + 1h) == 2);
     BOOST_TEST(overdue_ids(room, noon + 2h) == tickets());
 }
@@ -421,13 +451,13 @@ BOOST_AUTO_TEST_CASE(are_watched_from_when_that_is_asked_for) {
     seats room({.seats = 3});
     auto const unwatched = room.take(1, noon);
     BOOST_TEST(unwatched == 0U);
-    room.configure({.seats = 3, .max_hold = 10s}, noon + 1s);
+    renew(room, {.seats = 3, .max_hold = 10s}, noon + 1s);
     BOOST_TEST(room.next_overdue() == never);
     auto const watched = room.take(1, noon + 2s);
     BOOST_TEST(room.next_overdue() == noon + 12s);
-    room.leave(1, unwatched, noon + 3s);
+    room.leave(1, unwatched);
     BOOST_TEST(overdue_ids(room, noon + 1h) == tickets{watched});
-    room.leave(1, watched, noon + 1h);
+    room.leave(1, watched);
     BOOST_TEST(room.remaining(noon + 1h) == 3);
 }
 
@@ -435,19 +465,19 @@ BOOST_AUTO_TEST_CASE(are_reported_no_more_when_that_is_no_longer_asked_for) {
     seats room({.seats = 3, .max_hold = 10s});
     auto const first = room.take(1, noon);
     auto const second = room.take(1, noon + 1s);
-    room.configure({.seats = 3}, noon + 5s);
+    renew(room, {.seats = 3}, noon + 5s);
     BOOST_TEST(room.next_overdue() == never);
     BOOST_TEST(overdue_ids(room, noon + 1h) == tickets());
     auto const unwatched = room.take(1, noon + 1h);
     BOOST_TEST(unwatched == 0U);
-    room.leave(1, first, noon + 1h);
+    room.leave(1, first);
 
     // Who has been watched all along still is.
-    room.configure({.seats = 3, .max_hold = 10s}, noon + 2h);
+    renew(room, {.seats = 3, .max_hold = 10s}, noon + 2h);
     BOOST_TEST(room.next_overdue() == noon + 11s);
     BOOST_TEST(overdue_ids(room, noon + 2h) == tickets{second});
-    room.leave(1, unwatched, noon + 2h);
-    room.leave(1, second, noon + 2h);
+    room.leave(1, unwatched);
+    room.leave(1, second);
     BOOST_TEST(room.remaining(noon + 2h) == 3);
 }
 
@@ -455,10 +485,10 @@ BOOST_AUTO_TEST_CASE(are_held_to_a_new_bound_at_once) {
     seats room({.seats = 3, .max_hold = 10s});
     auto const first = room.take(1, noon);
     auto const second = room.take(1, noon + 5s);
-    room.configure({.seats = 3, .max_hold = 3s}, noon + 6s);
+    renew(room, {.seats = 3, .max_hold = 3s}, noon + 6s);
     BOOST_TEST(room.next_overdue() == noon + 3s);
     BOOST_TEST(overdue_ids(room, noon + 6s) == tickets{first});
-    room.configure({.seats = 3, .max_hold = 1h}, noon + 6s);
+    renew(room, {.seats = 3, .max_hold = 1h}, noon + 6s);
     BOOST_TEST(room.next_overdue() == noon + 5s + 1h);
     BOOST_TEST(overdue_ids(room, noon + 2h) == tickets{second});  // and the first not again
 }
@@ -466,20 +496,24 @@ BOOST_AUTO_TEST_CASE(are_held_to_a_new_bound_at_once) {
 BOOST_AUTO_TEST_CASE(are_watched_no_more_if_they_are_merged_into_one_that_is_not) {
     seats room({.seats = 3});
     auto const unwatched = room.take(1, noon);
-    room.configure({.seats = 3, .max_hold = 10s}, noon);
+    renew(room, {.seats = 3, .max_hold = 10s}, noon);
     auto const watched = room.take(2, noon);
+    BOOST_TEST(room.merge(unwatched, watched, 2) == unwatched);
+    BOOST_TEST(overdue_ids(room, noon + 1h) == tickets());
+    room.leave(3, unwatched);
+    BOOST_TEST(room.remaining(noon + 1h) == 3);
+}
 
-    auto copy = room;
-    BOOST_TEST(copy.merge(unwatched, watched, 2) == unwatched);
-    BOOST_TEST(overdue_ids(copy, noon + 1h) == tickets());
-    copy.leave(3, unwatched, noon + 1h);
-    BOOST_TEST(copy.remaining(noon + 1h) == 3);
-
+BOOST_AUTO_TEST_CASE(are_watched_if_others_that_are_not_are_merged_into_them) {
+    seats room({.seats = 3});
+    auto const unwatched = room.take(1, noon);
+    renew(room, {.seats = 3, .max_hold = 10s}, noon);
+    auto const watched = room.take(2, noon);
     BOOST_TEST(room.merge(watched, unwatched, 1) == watched);
     auto const found = all_overdue(room, noon + 1h);
     BOOST_TEST_REQUIRE(found.size() == 1U);
     BOOST_TEST(found[0].count == 3);
-    room.leave(3, watched, noon + 1h);
+    room.leave(3, watched);
     BOOST_TEST(room.remaining(noon + 1h) == 3);
 }
 
@@ -574,8 +608,7 @@ private:
         auto const i = random_.index_in(out_);
         auto& p = out_[i];
         auto const n = random_.one_in(2) ? p.units : random_.between(1, p.units);
-        bool const room =
-            random_.one_in(2) ? room_.leave(n, p.id, now_) : room_.refund(n, p.id, now_);
+        bool const room = random_.one_in(2) ? room_.leave(n, p.id) : room_.refund(n, p.id, now_);
         expect(room, "there is more room");
         free_ += n;
         give_up(i, n);
@@ -606,7 +639,7 @@ private:
         auto const seats = random_.one_in(2) ? options_.seats : random_.between(1, 20);
         free_ += seats - options_.seats;
         options_ = {.seats = seats, .max_hold = some_bound()};
-        room_.configure(options_, now_);
+        renew(room_, options_, now_);
     }
 
     [[nodiscard]] held_permit* first_to_report() {

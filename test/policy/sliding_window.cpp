@@ -4,6 +4,7 @@
 #include "support/compare_policy.hpp"
 #include "support/printing.hpp"
 #include "support/random.hpp"
+#include "support/renew.hpp"
 #include "support/says.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -19,6 +20,7 @@ using support::allocation_count;
 using support::expect;
 using support::fits;
 using support::random_source;
+using support::renew;
 using support::says;
 using support::tick;
 using weir::amount;
@@ -41,6 +43,7 @@ class slices {
 public:
     using policy_type = sliding_window;
     static bool exact_behind_any() { return false; }
+    static bool stands_still() { return false; }
 
     explicit slices(sliding_window_options const& options) : options_(options) {}
 
@@ -224,11 +227,11 @@ BOOST_AUTO_TEST_CASE(keeps_what_was_used_when_options_change) {
     sliding_window window({.limit = 4, .window = 10s, .slices = 5});
     window.take(2, noon);
     window.take(2, noon + 9s);
-    window.configure({.limit = 3, .window = 20s, .slices = 2}, noon + 12s);
+    renew(window, {.limit = 3, .window = 20s, .slices = 2}, noon + 12s);
     BOOST_TEST(window.capacity() == 3);
     BOOST_TEST(window.remaining(noon + 12s) == 1);  // the first had cooled
     BOOST_TEST(window.ready_at(3, 0, noon + 12s) == noon + 29s);
-    window.configure({.limit = 1, .window = 20s}, noon + 12s);
+    renew(window, {.limit = 1, .window = 20s}, noon + 12s);
     BOOST_TEST(window.ready_at(1, 0, noon + 12s) == noon + 29s);
 }
 
@@ -249,7 +252,7 @@ BOOST_AUTO_TEST_CASE(has_room_for_old_slices_beside_new_ones) {
     auto now = noon;
     for (int i = 0; i != 100; ++i, now += 1s)
         window.take(1, now);
-    window.configure({.limit = 1'000, .window = 1'000s, .slices = 100}, now);
+    renew(window, {.limit = 1'000, .window = 1'000s, .slices = 100}, now);
     allocation_count const allocations;
     for (int i = 0; i != 90; ++i, now += 10s)
         window.take(1, now);
@@ -284,11 +287,11 @@ BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name) {
                           says("weir::sliding_window: slices is 0, but must be from 1 to 1048576"));
 }
 
-BOOST_AUTO_TEST_CASE(names_no_time_for_what_comes_after_the_end_of_time) {
+BOOST_AUTO_TEST_CASE(says_never_of_what_comes_after_the_end_of_time) {
     sliding_window window({.limit = 1, .window = weir::forever});
     window.take(1, noon);
-    BOOST_TEST(window.ready_at(1, 0, noon) == weir::unknown);
-    BOOST_TEST(window.ready_at(1, 1'000'000, noon) == weir::unknown);
+    BOOST_TEST(window.ready_at(1, 0, noon) == weir::never);
+    BOOST_TEST(window.ready_at(1, 1'000'000, noon) == weir::never);
 }
 
 BOOST_AUTO_TEST_CASE(does_what_the_definition_says) {

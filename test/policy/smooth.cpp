@@ -6,6 +6,7 @@
 #include "support/guava.hpp"
 #include "support/printing.hpp"
 #include "support/random.hpp"
+#include "support/renew.hpp"
 
 #include <boost/mp11/list.hpp>
 #include <boost/test/unit_test.hpp>
@@ -19,9 +20,11 @@
 
 using namespace std::chrono_literals;
 using support::allocation_count;
+using support::begun;
 using support::guava_curve;
 using support::random_source;
 using support::real;
+using support::renew;
 using support::to_real;
 using weir::amount;
 using weir::carry_over;
@@ -177,7 +180,7 @@ void compare(std::uint64_t first_seed, std::uint64_t count, bool changes) {
     support::for_each_seed(first_seed, count, [&](random_source& random) {
         auto options = some_options<options_type>(random);
         auto curve = curve_of(options);
-        Policy policy(options);
+        auto policy = begun<Policy>(options, noon);
         support::guava_limiter truth(curve);
         // How far the two may be apart, in nanoseconds: how a grant is rounded, and what floats lose.
         real slack = 1.01L;
@@ -203,7 +206,7 @@ void compare(std::uint64_t first_seed, std::uint64_t count, bool changes) {
                 auto const before = curve;
                 options = some_options<options_type>(random);
                 curve = curve_of(options);
-                policy.configure(options, now);
+                renew(policy, options, now);
                 truth.configure(curve, options.carry_over, t);
                 // So much is a nanosecond's worth of what is saved worth now.
                 slack *= std::max<real>(1, curve.stable / before.stable) *
@@ -241,7 +244,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(do_what_the_definition_says_with_new_options, Poli
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(three_at_a_time_cost_what_three_times_one_cost, Policy, policies) {
     support::for_each_seed(2'000'000, 3'000, [](random_source& random) {
-        Policy at_once(some_options<typename Policy::options_type>(random));
+        auto at_once = begun<Policy>(some_options<typename Policy::options_type>(random), noon);
         auto now = noon;
         for (auto steps = random.between(0, 4); steps != 0; --steps) {
             at_once.take(random.between(1, 5), now);
@@ -282,7 +285,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(three_at_a_time_cost_what_three_times_one_cost, Po
 BOOST_AUTO_TEST_CASE_TEMPLATE(say_exactly_when_each_in_line_is_served, Policy, policies) {
     support::for_each_seed(3'000'000, 2'000, [](random_source& random) {
         auto const options = some_options<typename Policy::options_type>(random);
-        Policy policy(options);
+        auto policy = begun<Policy>(options, noon);
         auto now = noon;
         for (auto steps = random.between(0, 6); steps != 0; --steps) {
             policy.take(some_amount(random, options.rate), now);
@@ -313,7 +316,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(say_exactly_when_each_in_line_is_served, Policy, p
 BOOST_AUTO_TEST_CASE_TEMPLATE(grant_what_remains_one_after_the_other, Policy, policies) {
     support::for_each_seed(4'000'000, 2'000, [](random_source& random) {
         auto const options = some_options<typename Policy::options_type>(random);
-        Policy policy(options);
+        auto policy = begun<Policy>(options, noon);
         auto now = noon;
         for (auto steps = random.between(0, 4); steps != 0; --steps) {
             policy.take(some_amount(random, options.rate), now);
@@ -332,7 +335,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(grant_what_remains_one_after_the_other, Policy, po
 BOOST_AUTO_TEST_CASE_TEMPLATE(take_back_what_was_not_used, Policy, policies) {
     support::for_each_seed(5'000'000, 2'000, [](random_source& random) {
         auto const options = some_options<typename Policy::options_type>(random);
-        Policy policy(options);
+        auto policy = begun<Policy>(options, noon);
         auto now = noon;
         policy.take(1, now);
         for (auto steps = random.between(0, 4); steps != 0; --steps) {
@@ -370,7 +373,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(do_not_drift, Policy, policies) {
                           rate(999, 1000ns), rate(1, 24h * 365)}) {
         typename Policy::options_type options;
         options.rate = r;
-        Policy policy(options);
+        auto policy = begun<Policy>(options, noon);
         auto now = noon;
         policy.take(1 + r.permits() * (20s / r.period()), now);  // until nothing is saved
         now = ready(policy, now);
@@ -397,7 +400,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(do_not_drift, Policy, policies) {
 BOOST_AUTO_TEST_CASE_TEMPLATE(grant_in_an_hour_what_the_rate_allows_to_the_unit, Policy, policies) {
     typename Policy::options_type options;
     options.rate = rate(7, 3s);
-    Policy policy(options);
+    auto policy = begun<Policy>(options, noon);
     auto now = noon;
     for (int i = 0; i != 50; ++i) {
         policy.take(21, now);
@@ -421,7 +424,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(are_sound_at_the_ends_of_their_ranges, Policy, pol
              {1, weir::forever},
              {max_amount, weir::forever},
              {max_amount - 1, weir::forever - tick}});
-        Policy policy(options);
+        auto policy = begun<Policy>(options, noon);
         auto now = random.one_of<time_point>({time_point{}, noon, never - 1h, never - tick});
         for (auto steps = random.between(1, 20); steps != 0; --steps) {
             auto const n = random.one_of<amount>({1, 2, max_amount - 1, max_amount});
@@ -436,7 +439,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(are_sound_at_the_ends_of_their_ranges, Policy, pol
                 policy.refund(n, t, now);
             }
             if (random.one_in(4))
-                policy.configure(options, now);
+                renew(policy, options, now);
             if (random.one_in(2))
                 now =
                     std::min(weir::later(now, duration(random.of_any_size(weir::forever.count()))),
@@ -449,14 +452,14 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(are_sound_at_the_ends_of_their_ranges, Policy, pol
 BOOST_AUTO_TEST_CASE_TEMPLATE(keep_what_has_been_priced_when_the_rate_changes, Policy, policies) {
     typename Policy::options_type options;
     options.rate = rate(2, 1s);
-    Policy policy(options);
+    auto policy = begun<Policy>(options, noon);
     policy.take(100, noon);
     auto const due = ready(policy, noon);
     for (auto const what : {carry_over::as_is, carry_over::proportional, carry_over::reset}) {
         options.carry_over = what;
         for (auto const& r : {rate(1, 1h), rate(1000, 1s), rate(3, 7s), rate(2, 1s)}) {
             options.rate = r;
-            policy.configure(options, noon + 1s);
+            renew(policy, options, noon + 1s);
             BOOST_TEST(ready(policy, noon + 1s) - due <= tick);
             BOOST_TEST(due - ready(policy, noon + 1s) <= tick);
         }
@@ -464,16 +467,16 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(keep_what_has_been_priced_when_the_rate_changes, P
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(need_the_time_and_have_no_bound, Policy, policies) {
-    Policy policy({});
+    auto policy = begun<Policy>({}, noon);
     BOOST_TEST(policy.timed());
     BOOST_TEST(policy.capacity() == max_amount);
     BOOST_TEST((policy.ready_at(max_amount, 0, noon) <= noon));
     auto const t = policy.take(1, noon);
-    BOOST_TEST(!policy.leave(1, t, noon + 1s));
+    BOOST_TEST(!policy.leave(1, t));
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(merge_permits_into_one, Policy, policies) {
-    Policy policy({});
+    auto policy = begun<Policy>({}, noon);
     policy.take(1, noon);
     auto untouched = policy;
     auto const both = policy.merge(policy.take(3, noon), policy.take(4, noon), 4);

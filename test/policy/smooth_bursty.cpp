@@ -2,6 +2,7 @@
 
 #include "support/printing.hpp"
 #include "support/random.hpp"
+#include "support/renew.hpp"
 #include "support/says.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -13,7 +14,9 @@
 #include <vector>
 
 using namespace std::chrono_literals;
+using support::begun;
 using support::random_source;
+using support::renew;
 using support::says;
 using weir::amount;
 using weir::carry_over;
@@ -85,7 +88,7 @@ private:
 BOOST_AUTO_TEST_SUITE(the_smooth_bursty_limit)
 
 BOOST_AUTO_TEST_CASE(grants_now_and_lets_the_next_one_pay) {
-    smooth_bursty bucket({.rate = {1, 1s}});
+    auto bucket = begun<smooth_bursty>({.rate = {1, 1s}}, noon);
     BOOST_TEST(bucket.ready_at(5, 0, noon) == noon);
     bucket.take(5, noon);
     BOOST_TEST(bucket.ready_at(1, 0, noon) == noon + 5s);
@@ -95,7 +98,7 @@ BOOST_AUTO_TEST_CASE(grants_now_and_lets_the_next_one_pay) {
 }
 
 BOOST_AUTO_TEST_CASE(saves_idle_time_up_to_the_maximum) {
-    smooth_bursty bucket({.rate = {10, 1s}, .max_burst = 2s});
+    auto bucket = begun<smooth_bursty>({.rate = {10, 1s}, .max_burst = 2s}, noon);
     bucket.take(1, noon);
     BOOST_TEST(bucket.remaining(noon + 100ms) == 1);
     BOOST_TEST(bucket.remaining(noon + 199ms) == 1);
@@ -109,7 +112,7 @@ BOOST_AUTO_TEST_CASE(saves_idle_time_up_to_the_maximum) {
 }
 
 BOOST_AUTO_TEST_CASE(without_a_burst_spaces_grants_evenly) {
-    smooth_bursty bucket({.rate = {10, 1s}, .max_burst = 0s});
+    auto bucket = begun<smooth_bursty>({.rate = {10, 1s}, .max_burst = 0s}, noon);
     auto now = noon;
     for (int i = 0; i != 10; ++i) {
         BOOST_TEST(bucket.remaining(now) == 1);
@@ -122,26 +125,28 @@ BOOST_AUTO_TEST_CASE(without_a_burst_spaces_grants_evenly) {
 // Twenty callers at 100 a second, each ready to wait for 100 ms: with nothing saved at the start only
 // those of the first 100 ms are served.
 BOOST_AUTO_TEST_CASE(turns_half_of_the_first_callers_away_if_it_starts_empty) {
-    BOOST_TEST(in_time(smooth_bursty({.rate = {100, 1s}}), 20, 100ms) == 11);
-    BOOST_TEST(in_time(smooth_bursty({.rate = {100, 1s}, .initial = 0s}), 20, 100ms) == 11);
+    BOOST_TEST(in_time(begun<smooth_bursty>({.rate = {100, 1s}}, noon), 20, 100ms) == 11);
+    BOOST_TEST(in_time(begun<smooth_bursty>({.rate = {100, 1s}, .initial = 0s}, noon), 20, 100ms) ==
+               11);
 }
 
 BOOST_AUTO_TEST_CASE(lets_them_in_if_it_starts_full) {
-    smooth_bursty full({.rate = {100, 1s}, .initial = weir::forever});
+    auto full = begun<smooth_bursty>({.rate = {100, 1s}, .initial = weir::forever}, noon);
     BOOST_TEST(full.remaining(noon) == 101);
     BOOST_TEST(in_time(full, 20, 100ms) == 20);
     BOOST_TEST(in_time(full, 20, 0ms) == 20);
     BOOST_TEST(in_time(full, 1000, 0ms) == 101);
-    BOOST_TEST(in_time(smooth_bursty({.rate = {100, 1s}, .initial = 100ms}), 20, 0ms) == 11);
+    BOOST_TEST(
+        in_time(begun<smooth_bursty>({.rate = {100, 1s}, .initial = 100ms}, noon), 20, 0ms) == 11);
 }
 
 BOOST_AUTO_TEST_CASE(carries_over_what_was_saved_as_it_is_told) {
-    smooth_bursty bucket({.rate = {10, 1s}, .initial = 500ms});
+    auto bucket = begun<smooth_bursty>({.rate = {10, 1s}, .initial = 500ms}, noon);
     bucket.take(1, noon);
     BOOST_TEST(bucket.remaining(noon) == 5);  // four are saved
     auto const saved_at = [&](smooth_bursty_options const& options) {
         auto copy = bucket;
-        copy.configure(options, noon);
+        renew(copy, options, noon);
         return copy.remaining(noon) - 1;
     };
     using enum carry_over;
@@ -156,10 +161,11 @@ BOOST_AUTO_TEST_CASE(carries_over_what_was_saved_as_it_is_told) {
 }
 
 BOOST_AUTO_TEST_CASE(settles_at_the_old_rate_before_it_goes_on_at_the_new_one) {
-    smooth_bursty bucket({.rate = {1, 1s}, .max_burst = 10s, .carry_over = carry_over::as_is});
+    auto bucket = begun<smooth_bursty>(
+        {.rate = {1, 1s}, .max_burst = 10s, .carry_over = carry_over::as_is}, noon);
     bucket.take(1, noon);
-    bucket.configure({.rate = {100, 1s}, .max_burst = 10s, .carry_over = carry_over::as_is},
-                     noon + 4s);
+    renew(bucket, {.rate = {100, 1s}, .max_burst = 10s, .carry_over = carry_over::as_is},
+          noon + 4s);
     BOOST_TEST(bucket.remaining(noon + 4s) == 4);
     BOOST_TEST(bucket.remaining(noon + 5s) == 104);
 }
@@ -180,9 +186,9 @@ BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name_and_is_not_changed_by_it) {
     BOOST_CHECK_EXCEPTION(smooth_bursty({.carry_over = static_cast<carry_over>(3)}), nonsense,
                           says("weir::smooth_bursty: carry_over is 3, but must be from 0 to 2"));
 
-    smooth_bursty bucket({.rate = {1, 1s}});
+    auto bucket = begun<smooth_bursty>({.rate = {1, 1s}}, noon);
     bucket.take(3, noon);
-    BOOST_CHECK_EXCEPTION(bucket.configure({.rate = {0, 1s}}, noon + 1s), nonsense, no_rate);
+    BOOST_CHECK_EXCEPTION(renew(bucket, {.rate = {0, 1s}}, noon + 1s), nonsense, no_rate);
     BOOST_TEST(bucket.options().rate.permits() == 1);
     BOOST_TEST(bucket.ready_at(1, 0, noon) == noon + 3s);
 }
@@ -196,7 +202,7 @@ BOOST_AUTO_TEST_CASE(keeps_its_guarantee_and_makes_nobody_wait_for_longer_than_t
             .rate = {permits, duration(1 + random.of_any_size(duration(10s).count()))},
             .max_burst = duration(random.of_any_size(duration(1h).count())),
             .initial = duration(random.of_any_size(duration(1h).count()))};
-        smooth_bursty bucket(options);
+        auto bucket = begun<smooth_bursty>(options, noon);
         history past(options);
         auto now = noon;
         for (auto steps = random.between(5, 40); steps != 0; --steps) {
@@ -221,7 +227,7 @@ BOOST_AUTO_TEST_CASE(keeps_its_guarantee_and_makes_nobody_wait_for_longer_than_t
 // A timer is always late; what it loses is saved, and so the rate is reached all the same.
 BOOST_AUTO_TEST_CASE(grants_in_an_hour_what_the_rate_allows_even_if_every_grant_is_late) {
     support::for_each_seed(2'000'000, 20, [](random_source& random) {
-        smooth_bursty bucket({.rate = {random.between(1, 100), 7s}});
+        auto bucket = begun<smooth_bursty>({.rate = {random.between(1, 100), 7s}}, noon);
         auto const r = bucket.options().rate;
         auto const start = noon;
         auto now = noon;

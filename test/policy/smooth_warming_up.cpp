@@ -1,6 +1,7 @@
 #include <weir/policy/smooth_warming_up.hpp>
 
 #include "support/printing.hpp"
+#include "support/renew.hpp"
 #include "support/says.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -12,6 +13,8 @@
 #include <vector>
 
 using namespace std::chrono_literals;
+using support::begun;
+using support::renew;
 using support::says;
 using weir::carry_over;
 using weir::duration;
@@ -43,7 +46,7 @@ waits wait_for(smooth_warming_up& limit, int callers, time_point& now) {
 BOOST_AUTO_TEST_SUITE(the_smooth_warming_up_limit)
 
 BOOST_AUTO_TEST_CASE(starts_cold_and_gets_warm) {
-    smooth_warming_up limit({.rate = {2, 1s}, .warm_up = 4s});
+    auto limit = begun<smooth_warming_up>({.rate = {2, 1s}, .warm_up = 4s}, noon);
     auto now = noon;
     waits const cold{0ms, 1375ms, 1125ms, 875ms, 625ms, 500ms, 500ms, 500ms};
     BOOST_TEST(wait_for(limit, 8, now) == cold, boost::test_tools::per_element());
@@ -56,7 +59,8 @@ BOOST_AUTO_TEST_CASE(starts_cold_and_gets_warm) {
 
 BOOST_AUTO_TEST_CASE(takes_the_warm_up_time_from_cold_to_warm) {
     for (double const factor : {1., 2., 3., 10., 1e6}) {
-        smooth_warming_up limit({.rate = {1000, 1s}, .warm_up = 10s, .cold_factor = factor});
+        auto limit = begun<smooth_warming_up>(
+            {.rate = {1000, 1s}, .warm_up = 10s, .cold_factor = factor}, noon);
         // All that is above the threshold.
         auto const sloped = 2 * 10'000 / (1 + factor);
         limit.take(static_cast<weir::amount>(sloped), noon);
@@ -73,7 +77,7 @@ BOOST_AUTO_TEST_CASE(is_a_plain_rate_with_no_warm_up_or_nothing_to_warm_up) {
              {.rate = {5, 1s}, .warm_up = 4s, .cold_factor = 1},
              {.rate = {5, 1s}, .warm_up = 1ns, .cold_factor = 1e6},
          }) {
-        smooth_warming_up limit(options);
+        auto limit = begun<smooth_warming_up>(options, noon);
         auto now = noon;
         for (auto const idle : {0ns, 1ns, duration(1min), duration(24h * 365)}) {
             now += idle;
@@ -81,14 +85,14 @@ BOOST_AUTO_TEST_CASE(is_a_plain_rate_with_no_warm_up_or_nothing_to_warm_up) {
             for (std::size_t i = 1; i != waited.size(); ++i)
                 BOOST_TEST(waited[i] - 200ms <= 1ns);
         }
-        limit.configure({.rate = {5, 1s}, .warm_up = 4s}, now);
-        limit.configure(options, now);
+        renew(limit, {.rate = {5, 1s}, .warm_up = 4s}, now);
+        renew(limit, options, now);
         BOOST_TEST(limit.ready_at(1, 0, now) == now + 200ms);
     }
 }
 
 BOOST_AUTO_TEST_CASE(has_no_bursts) {
-    smooth_warming_up limit({.rate = {5, 1s}});
+    auto limit = begun<smooth_warming_up>({.rate = {5, 1s}}, noon);
     limit.take(1, noon);
     BOOST_TEST(limit.remaining(noon + 24h) == 1);
     limit.take(1, noon + 24h);
@@ -96,13 +100,13 @@ BOOST_AUTO_TEST_CASE(has_no_bursts) {
 }
 
 BOOST_AUTO_TEST_CASE(carries_over_the_cold_as_it_is_told) {
-    smooth_warming_up limit({.rate = {2, 1s}, .warm_up = 4s});
+    auto limit = begun<smooth_warming_up>({.rate = {2, 1s}, .warm_up = 4s}, noon);
     auto now = noon;
     wait_for(limit, 8, now);
     now = limit.ready_at(1, 0, now);
     auto const next_interval = [&](smooth_warming_up_options const& options) {
         auto copy = limit;
-        copy.configure(options, now);
+        renew(copy, options, now);
         copy.take(1, now);
         return copy.ready_at(1, 0, now) - now;
     };
@@ -113,8 +117,8 @@ BOOST_AUTO_TEST_CASE(carries_over_the_cold_as_it_is_told) {
     BOOST_TEST(next_interval({.rate = {2, 1s}, .warm_up = 4s, .carry_over = reset}) == 1375ms);
 
     // It was always warm; now that it can be cold, it is.
-    smooth_warming_up plain({.rate = {2, 1s}, .warm_up = 0s});
-    plain.configure({.rate = {2, 1s}, .warm_up = 4s}, noon);
+    auto plain = begun<smooth_warming_up>({.rate = {2, 1s}, .warm_up = 0s}, noon);
+    renew(plain, {.rate = {2, 1s}, .warm_up = 4s}, noon);
     plain.take(1, noon);
     BOOST_TEST(plain.ready_at(1, 0, noon) == noon + 1375ms);
 }
@@ -139,9 +143,9 @@ BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name_and_is_not_changed_by_it) {
         smooth_warming_up({.cold_factor = infinite}), nonsense,
         says("weir::smooth_warming_up: cold_factor is inf, but must be from 1 to 1000000"));
 
-    smooth_warming_up limit({.rate = {2, 1s}, .warm_up = 4s});
+    auto limit = begun<smooth_warming_up>({.rate = {2, 1s}, .warm_up = 4s}, noon);
     limit.take(1, noon);
-    BOOST_CHECK_THROW(limit.configure({.cold_factor = 0}, noon + 1s), nonsense);
+    BOOST_CHECK_THROW(renew(limit, {.cold_factor = 0}, noon + 1s), nonsense);
     BOOST_TEST(limit.ready_at(1, 0, noon) == noon + 1375ms);
 }
 

@@ -4,6 +4,7 @@
 #include "support/compare_policy.hpp"
 #include "support/printing.hpp"
 #include "support/random.hpp"
+#include "support/renew.hpp"
 #include "support/says.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -14,10 +15,12 @@
 #include <stdexcept>
 
 using namespace std::chrono_literals;
+using support::begun;
 using support::bucket_history;
 using support::expect;
 using support::fits;
 using support::random_source;
+using support::renew;
 using support::says;
 using support::tick;
 using weir::amount;
@@ -65,6 +68,7 @@ public:
     static duration scale(token_bucket_options const& options) { return options.rate.period(); }
 
     [[nodiscard]] bool exact_behind_any() const { return missing_.is_fine_grained(); }
+    [[nodiscard]] bool stands_still() const { return missing_.stands_still(); }
     void begin(time_point now) { missing_.begin(now, initial(), now); }
     [[nodiscard]] amount used_up_at(time_point t) const { return missing_.permits_at(t); }
     void take(amount n, time_point now) { missing_.add(n, now); }
@@ -111,7 +115,7 @@ private:
 BOOST_AUTO_TEST_SUITE(the_token_bucket)
 
 BOOST_AUTO_TEST_CASE(grants_what_it_holds_at_once_and_then_at_the_rate) {
-    token_bucket bucket({.rate = {10, 1s}, .burst = 5});
+    auto bucket = begun<token_bucket>({.rate = {10, 1s}, .burst = 5}, noon);
     BOOST_TEST(bucket.remaining(noon) == 5);
     bucket.take(5, noon);
     BOOST_TEST(bucket.ready_at(1, 0, noon) == noon + 100ms);
@@ -125,7 +129,7 @@ BOOST_AUTO_TEST_CASE(grants_what_it_holds_at_once_and_then_at_the_rate) {
 BOOST_AUTO_TEST_CASE(does_not_drift_by_a_nanosecond_in_a_billion_grants) {
     // A third of a second is no whole number of nanoseconds; neither are 7 in 3 ns, in any other way.
     for (auto const& r : {rate{3, 1s}, rate{7, 3ns}, rate{1, 3s}, rate{999'999'937, 1h}}) {
-        token_bucket bucket({.rate = r, .burst = 1'000'000});
+        auto bucket = begun<token_bucket>({.rate = r, .burst = 1'000'000}, noon);
         bucket.take(1'000'000, noon);
         auto now = noon;
         for (int i = 0; i != 2'000; ++i) {
@@ -139,7 +143,7 @@ BOOST_AUTO_TEST_CASE(does_not_drift_by_a_nanosecond_in_a_billion_grants) {
         BOOST_TEST((now - noon).count() == static_cast<duration::rep>(nanoseconds));
     }
     // One by one.
-    token_bucket bucket({.rate = {3, 1us}, .burst = 1});
+    auto bucket = begun<token_bucket>({.rate = {3, 1us}, .burst = 1}, noon);
     auto now = noon;
     for (int i = 0; i != 30'000'000; ++i) {
         now = bucket.ready_at(1, 0, now);
@@ -149,7 +153,7 @@ BOOST_AUTO_TEST_CASE(does_not_drift_by_a_nanosecond_in_a_billion_grants) {
 }
 
 BOOST_AUTO_TEST_CASE(catches_up_after_a_late_timer_as_far_as_the_bucket_holds) {
-    token_bucket bucket({.rate = {1, 1ms}, .burst = 10});
+    auto bucket = begun<token_bucket>({.rate = {1, 1ms}, .burst = 10}, noon);
     bucket.take(10, noon);
     BOOST_TEST(bucket.remaining(noon + 7ms + tick) == 7);
     bucket.take(7, noon + 7ms + 900us);
@@ -158,18 +162,18 @@ BOOST_AUTO_TEST_CASE(catches_up_after_a_late_timer_as_far_as_the_bucket_holds) {
 }
 
 BOOST_AUTO_TEST_CASE(can_begin_with_less_than_it_holds) {
-    token_bucket bucket({.rate = {1, 1s}, .burst = 5, .initial = 2});
+    auto bucket = begun<token_bucket>({.rate = {1, 1s}, .burst = 5, .initial = 2}, noon);
     BOOST_TEST(bucket.remaining(noon) == 2);
     BOOST_TEST(bucket.ready_at(5, 0, noon) == noon + 3s);
-    BOOST_TEST(bucket.ready_at(5, 0, noon + 1s) ==
-               noon + 3s);  // it fills from the first question on
-    token_bucket empty({.rate = {1, 1s}, .burst = 5, .initial = 0});
+    BOOST_TEST(bucket.ready_at(5, 0, noon + 1s) == noon + 3s);  // it fills from the beginning on
+    auto empty = begun<token_bucket>({.rate = {1, 1s}, .burst = 5, .initial = 0}, noon);
     BOOST_TEST(empty.ready_at(1, 0, noon) == noon + 1s);
     BOOST_TEST(fits(empty, 1, noon + 1s));
 }
 
 BOOST_AUTO_TEST_CASE(can_be_refilled_at_the_end_of_each_interval) {
-    token_bucket bucket({.rate = {3, 10s}, .burst = 5, .refill = refill::interval});
+    auto bucket =
+        begun<token_bucket>({.rate = {3, 10s}, .burst = 5, .refill = refill::interval}, noon);
     BOOST_TEST(bucket.remaining(noon) == 5);
     bucket.take(5, noon + 4s);
     BOOST_TEST(bucket.ready_at(1, 0, noon + 4s) == noon + 10s);
@@ -183,7 +187,7 @@ BOOST_AUTO_TEST_CASE(can_be_refilled_at_the_end_of_each_interval) {
 }
 
 BOOST_AUTO_TEST_CASE(goes_into_debt_only_when_told_to_and_pays_it_first) {
-    token_bucket bucket({.rate = {1, 1s}, .burst = 5});
+    auto bucket = begun<token_bucket>({.rate = {1, 1s}, .burst = 5}, noon);
     bucket.take(12, noon);
     BOOST_TEST(bucket.remaining(noon) == 0);
     BOOST_TEST(bucket.ready_at(1, 0, noon) == noon + 8s);
@@ -192,7 +196,7 @@ BOOST_AUTO_TEST_CASE(goes_into_debt_only_when_told_to_and_pays_it_first) {
 }
 
 BOOST_AUTO_TEST_CASE(holds_no_more_than_its_burst_after_a_refund) {
-    token_bucket bucket({.rate = {1, 1s}, .burst = 5});
+    auto bucket = begun<token_bucket>({.rate = {1, 1s}, .burst = 5}, noon);
     auto const t = bucket.take(5, noon);
     BOOST_TEST(bucket.refund(4, t, noon + 3s));
     BOOST_TEST(bucket.remaining(noon + 3s) == 5);
@@ -203,20 +207,20 @@ BOOST_AUTO_TEST_CASE(holds_no_more_than_its_burst_after_a_refund) {
 
 BOOST_AUTO_TEST_CASE(grants_nothing_beyond_its_burst_at_a_rate_of_none) {
     for (auto const how : {refill::continuous, refill::interval}) {
-        token_bucket bucket({.rate = {0, 1s}, .burst = 2, .refill = how});
+        auto bucket = begun<token_bucket>({.rate = {0, 1s}, .burst = 2, .refill = how}, noon);
         bucket.take(2, noon);
         BOOST_TEST(bucket.ready_at(1, 0, noon) == weir::unknown);
         BOOST_TEST(!fits(bucket, 1, noon + 24h * 365 * 100));
-        bucket.configure({.rate = {1, 1s}, .burst = 2, .refill = how}, noon + 1min);
+        renew(bucket, {.rate = {1, 1s}, .burst = 2, .refill = how}, noon + 1min);
         BOOST_TEST(bucket.ready_at(1, 0, noon + 1min) == noon + 1min + 1s);
     }
 }
 
 BOOST_AUTO_TEST_CASE(carries_over_what_it_holds_as_it_is_told) {
     auto const changed = [](carry_over how, amount burst) {
-        token_bucket bucket({.rate = {1, 1s}, .burst = 10});
+        auto bucket = begun<token_bucket>({.rate = {1, 1s}, .burst = 10}, noon);
         bucket.take(4, noon);
-        bucket.configure({.rate = {2, 1s}, .burst = burst, .initial = 1, .carry_over = how}, noon);
+        renew(bucket, {.rate = {2, 1s}, .burst = burst, .initial = 1, .carry_over = how}, noon);
         return bucket.remaining(noon);
     };
     BOOST_TEST(changed(carry_over::as_is, 20) == 6);
@@ -227,50 +231,51 @@ BOOST_AUTO_TEST_CASE(carries_over_what_it_holds_as_it_is_told) {
 }
 
 BOOST_AUTO_TEST_CASE(keeps_the_fraction_that_has_come_back_when_the_rate_changes) {
-    token_bucket bucket({.rate = {1, 1s}, .burst = 10});
+    auto bucket = begun<token_bucket>({.rate = {1, 1s}, .burst = 10}, noon);
     bucket.take(10, noon);
-    bucket.configure({.rate = {1, 10s}, .burst = 10}, noon + 300ms);
+    renew(bucket, {.rate = {1, 10s}, .burst = 10}, noon + 300ms);
     BOOST_TEST(bucket.ready_at(1, 0, noon + 300ms) == noon + 300ms + 7s);
 }
 
 BOOST_AUTO_TEST_CASE(keeps_its_beat_when_the_interval_stays_the_same) {
-    token_bucket bucket({.rate = {3, 10s}, .burst = 9, .refill = refill::interval});
+    auto bucket =
+        begun<token_bucket>({.rate = {3, 10s}, .burst = 9, .refill = refill::interval}, noon);
     bucket.take(9, noon);
-    bucket.configure({.rate = {5, 10s}, .burst = 9, .refill = refill::interval}, noon + 14s);
+    renew(bucket, {.rate = {5, 10s}, .burst = 9, .refill = refill::interval}, noon + 14s);
     BOOST_TEST(bucket.remaining(noon + 14s) == 3);
     BOOST_TEST(bucket.ready_at(4, 0, noon + 14s) == noon + 20s);
-    bucket.configure({.rate = {5, 4s}, .burst = 9, .refill = refill::interval}, noon + 14s);
+    renew(bucket, {.rate = {5, 4s}, .burst = 9, .refill = refill::interval}, noon + 14s);
     BOOST_TEST(bucket.ready_at(4, 0, noon + 14s) == noon + 18s);
 }
 
 BOOST_AUTO_TEST_CASE(keeps_debt_when_options_change_unless_all_is_reset) {
     for (auto const how : {carry_over::as_is, carry_over::proportional, carry_over::reset}) {
-        token_bucket bucket({.rate = {1, 1s}, .burst = 2});
+        auto bucket = begun<token_bucket>({.rate = {1, 1s}, .burst = 2}, noon);
         bucket.take(10, noon);
-        bucket.configure({.rate = {1, 1s}, .burst = 100, .carry_over = how}, noon);
+        renew(bucket, {.rate = {1, 1s}, .burst = 100, .carry_over = how}, noon);
         BOOST_TEST((bucket.ready_at(1, 0, noon) - noon == (how == carry_over::reset ? 0s : 9s)));
     }
 }
 
 BOOST_AUTO_TEST_CASE(is_exact_at_the_ends_of_what_can_be_said) {
-    token_bucket once_in_a_year({.rate = {1, 24h * 365}, .burst = 1});
+    auto once_in_a_year = begun<token_bucket>({.rate = {1, 24h * 365}, .burst = 1}, noon);
     once_in_a_year.take(1, noon);
     BOOST_TEST(once_in_a_year.ready_at(1, 0, noon) == noon + 24h * 365);
     BOOST_TEST(once_in_a_year.ready_at(1, 99, noon) == noon + 24h * 365 * 100);
-    BOOST_TEST(once_in_a_year.ready_at(1, 1'000, noon) == weir::unknown);
+    BOOST_TEST(once_in_a_year.ready_at(1, 1'000, noon) == weir::never);
 
-    token_bucket all_at_once({.rate = {max_amount, 1ns}, .burst = max_amount});
+    auto all_at_once = begun<token_bucket>({.rate = {max_amount, 1ns}, .burst = max_amount}, noon);
     all_at_once.take(max_amount, noon);
     BOOST_TEST(!fits(all_at_once, 1, noon));
     BOOST_TEST(fits(all_at_once, max_amount, noon + tick));
 
-    token_bucket slowest({.rate = {1, weir::forever}, .burst = max_amount});
+    auto slowest = begun<token_bucket>({.rate = {1, weir::forever}, .burst = max_amount}, noon);
     for (int i = 0; i != 100'000; ++i)
         slowest.take(max_amount, noon);
     BOOST_TEST(slowest.remaining(noon) == 0);
     constexpr auto all = std::numeric_limits<amount>::max();
-    BOOST_TEST(slowest.ready_at(max_amount, all, noon) == weir::unknown);
-    slowest.configure({.rate = {max_amount, 1ns}, .burst = max_amount}, noon);
+    BOOST_TEST(slowest.ready_at(max_amount, all, noon) == weir::never);
+    renew(slowest, {.rate = {max_amount, 1ns}, .burst = max_amount}, noon);
     BOOST_TEST(!fits(slowest, 1, noon + 1us));
     BOOST_TEST(fits(slowest, 1, noon + 1ms));
 }

@@ -31,6 +31,7 @@ public:
     bucket_history(weir::rate const& rate, amount capacity, bool by_periods)
         : rate_(rate), capacity_(capacity), by_periods_(by_periods) {}
 
+    [[nodiscard]] bool stands_still() const { return rate_.permits() == 0; }
     [[nodiscard]] number permit() const {
         return by_periods_ ? number(1) : number(rate_.period().count());
     }

@@ -78,7 +78,7 @@ public:
         auto self = std::make_shared<core>(options, queueing);
         self->host_.emplace(std::forward<HostArgs>(host)...);
         self->host_->attach(std::weak_ptr<mortal>(self));
-        self->policy_.configure(options, self->time());
+        self->policy_.begin(self->time());
         self->self_ = self;
         return self;
     }
@@ -226,11 +226,12 @@ public:
             std::uint64_t seen = 0;
             auto wanted = options(&seen);
             change(wanted);
+            Policy next(wanted);  // checked and allocated, and what was before destroyed, unlocked
             std::lock_guard lock(mutex_);
             if (seen != configured_)
                 continue;
-            auto const now = time();
-            policy_.configure(wanted, now);
+            next.take_over(policy_, time());
+            std::ranges::swap(policy_, next);
             ++configured_;
             reprice_ = !line_.empty();
             pay_debt();
@@ -330,11 +331,18 @@ public:
     // Permits coming home: from any thread, at any time.
 
     void leave(amount n, std::uint64_t t) noexcept override {
-        come_home(1, [&](time_point now) { return n != 0 && policy_.leave(n, t, now); });
+        come_home(1, [&] {
+            if (n == 0)
+                return false;
+            if constexpr (requires(time_point now) { policy_.leave(n, t, now); })
+                return policy_.leave(n, t, time_for_policy());
+            else
+                return policy_.leave(n, t);
+        });
     }
 
     void refund(amount n, std::uint64_t t) noexcept override {
-        come_home(0, [&](time_point now) { return policy_.refund(n, t, now); });
+        come_home(0, [&] { return policy_.refund(n, t, time_for_policy()); });
     }
 
     std::uint64_t overdraw(amount n, amount held, std::uint64_t t) override {
@@ -450,7 +458,7 @@ private:
 
     [[nodiscard]] static permit refused(time_point ready, time_point now) noexcept {
         return permit_home::refuse(
-            ready == unknown ? forever : std::max(ready - now, duration::zero()));
+            ready >= never ? forever : std::max(ready - now, duration::zero()));
     }
 
     /// Takes back what `give_back` takes back, and sees to it that those who wait get it.
@@ -460,7 +468,7 @@ private:
         operation_line served;
         operation_line dropped;
         std::unique_lock lock(mutex_);
-        bool const room = give_back(time_for_policy());
+        bool const room = give_back();
         live_ -= permits;
         if (room && !line_.empty())
             hand_over(served);
@@ -695,7 +703,7 @@ private:
     [[nodiscard]] time_point next_event() noexcept {
         auto at = never;
         if (auto const* const op = line_.next(now_))
-            at = policy_.ready_at(op->count, 0, now_);
+            at = std::min(at, policy_.ready_at(op->count, 0, now_));
         at = std::min(at, line_.next_deadline());
         if constexpr (watchful_policy<Policy>) {
             if (!abandoned_)

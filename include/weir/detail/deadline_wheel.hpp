@@ -100,7 +100,7 @@ private:
     static constexpr int digit = 6;
     static constexpr std::size_t base = std::size_t{1} << digit;
     static constexpr std::size_t levels = 11;  // 66 bits
-    static constexpr std::uint64_t max_tick = static_cast<std::uint64_t>(duration::max().count());
+    static constexpr auto max_tick = static_cast<std::uint64_t>(never.time_since_epoch().count());
 
     [[nodiscard]] std::uint64_t tick(time_point t) const noexcept {
         auto const n = t.time_since_epoch().count();

@@ -10,9 +10,9 @@ namespace weir::policy {
 
 /// Whichever rule its options name.
 ///
-/// Guarantee and memory: those of the rule, and 8 bytes. `configure` changes the options, but not the
-/// kind of limiter: permits that are out belong to the rule by which they were granted. Another kind
-/// throws `std::invalid_argument`, and needs a new limiter.
+/// Guarantee and memory: those of the rule, and 8 bytes. Options can be changed, but not the kind of
+/// limiter: permits that are out belong to the rule by which they were granted. Another kind throws
+/// `std::invalid_argument`, and needs a new limiter.
 class any {
 public:
     using options_type = limiter_config;
@@ -22,13 +22,20 @@ public:
     [[nodiscard]] options_type options() const {
         return std::visit([](auto const& p) { return options_type(p.options()); }, policy_);
     }
-    void configure(options_type const& options, time_point now);
+    void begin(time_point now) noexcept {
+        std::visit([&](auto& p) { p.begin(now); }, policy_);
+    }
+    /// Throws `std::invalid_argument` if `before` is of another kind.
+    void take_over(any& before, time_point now);
 
     [[nodiscard]] amount capacity() const noexcept {
         return std::visit([](auto const& p) { return p.capacity(); }, policy_);
     }
     [[nodiscard]] bool timed() const noexcept {
         return std::visit([](auto const& p) { return p.timed(); }, policy_);
+    }
+    [[nodiscard]] bool catches_up() const noexcept {
+        return std::visit([](auto const& p) { return weir::catches_up(p); }, policy_);
     }
     [[nodiscard]] amount remaining(time_point now) const noexcept {
         return std::visit([&](auto const& p) { return p.remaining(now); }, policy_);
@@ -39,8 +46,8 @@ public:
     ticket take(amount n, time_point now) {
         return std::visit([&](auto& p) { return p.take(n, now); }, policy_);
     }
-    bool leave(amount n, ticket t, time_point now) noexcept {
-        return std::visit([&](auto& p) { return p.leave(n, t, now); }, policy_);
+    bool leave(amount n, ticket t) noexcept {
+        return std::visit([&](auto& p) { return p.leave(n, t); }, policy_);
     }
     bool refund(amount n, ticket t, time_point now) noexcept {
         return std::visit([&](auto& p) { return p.refund(n, t, now); }, policy_);

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 namespace weir::policy {
 
@@ -24,7 +24,10 @@ public:
 
     explicit cooling_log(rule const& r);
 
-    void configure(rule const& r, time_point now);
+    /// Goes on from what `before` has logged, in the larger of the two rings. Allocates, and so throws
+    /// `std::bad_alloc`, only if what still cools needs more entries than either has; then nothing has
+    /// changed.
+    void take_over(cooling_log& before, time_point now);
     [[nodiscard]] amount remaining(time_point now) const noexcept;
     /// With unequal requests ahead this may be too early: it counts permits, and does not know which
     /// of them must go together.
@@ -49,11 +52,13 @@ private:
     [[nodiscard]] bool cooled(entry const& e, time_point now) const noexcept;
     [[nodiscard]] amount up_to(number last) const noexcept;
     [[nodiscard]] number granted() const noexcept;
-    void forget_first() noexcept;
-    void reserve(std::size_t entries);
+    void forget(std::size_t entries) noexcept;
+    [[nodiscard]] std::size_t needed(std::size_t old_entries) const noexcept;
+    void move_to(std::unique_ptr<entry[]> ring, std::size_t places) noexcept;
 
     rule rule_;
-    std::vector<entry> ring_;
+    std::size_t places_;  // of the ring
+    std::unique_ptr<entry[]> ring_;
     std::size_t begin_ = 0;
     std::size_t size_ = 0;
     number forgotten_ = 0;  // the number of the last permit whose entry has been dropped

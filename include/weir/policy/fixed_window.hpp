@@ -45,7 +45,8 @@ public:
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
     /// What was used stays used: in the window of the new options in which the change falls, or in one
     /// that begins with the change.
-    void configure(options_type const& options, time_point now);
+    void take_over(fixed_window& before, time_point now) noexcept;
+    void begin(time_point) noexcept {}
 
     [[nodiscard]] amount capacity() const noexcept { return options_.limit; }
     [[nodiscard]] bool timed() const noexcept { return true; }
@@ -65,7 +66,7 @@ public:
         window_.used += std::min(n, most - window_.used);
         return number_;
     }
-    bool leave(amount, ticket, time_point) noexcept { return false; }
+    bool leave(amount, ticket) noexcept { return false; }
     bool refund(amount n, ticket t, time_point now) noexcept;
     ticket merge(ticket a, ticket b, amount) noexcept { return a < b ? a : b; }
 

@@ -49,10 +49,12 @@ public:
 
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
     /// `as_is` keeps the level, even above a lower capacity: what is too much must leak out first.
-    void configure(options_type const& options, time_point now);
+    void take_over(leaky_bucket& before, time_point now) noexcept;
+    void begin(time_point) noexcept {}
 
     [[nodiscard]] amount capacity() const noexcept { return options_.capacity; }
     [[nodiscard]] bool timed() const noexcept { return true; }
+    [[nodiscard]] bool catches_up() const noexcept { return true; }
     [[nodiscard]] amount remaining(time_point now) const noexcept { return bucket_.room(now); }
     /// How full the bucket is, rounded up to whole permits; above the capacity where `charge` or
     /// `settle` has filled it further.
@@ -66,7 +68,7 @@ public:
         bucket_.take(n, now);
         return 0;
     }
-    bool leave(amount, ticket, time_point) noexcept { return false; }
+    bool leave(amount, ticket) noexcept { return false; }
     bool refund(amount n, ticket, time_point now) noexcept { return bucket_.put_back(n, now); }
     ticket merge(ticket a, ticket, amount) noexcept { return a; }
 

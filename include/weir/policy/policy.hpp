@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 
 namespace weir {
 
@@ -16,55 +17,80 @@ using ticket = std::uint64_t;
 /// A rule of limiting: the callback module to the limiter's behaviour.
 ///
 /// A policy is a pure state machine. It knows no clock, no queue and no thread: it is told the time,
-/// which never goes back, and asked about amounts; the limiter calls it under its lock. Asking for
-/// `n` permits means 1 <= n <= capacity(). None of these may throw unless it says so.
+/// which never goes back, and asked about amounts; the limiter calls it under its lock, except for the
+/// constructor and the destructor. Asking for `n` permits means 1 <= n <= capacity(). None of these may
+/// throw unless it says so.
 ///
 /// | expression                         | what it must do                                           |
 /// |------------------------------------|-----------------------------------------------------------|
-/// | `P(options)`                       | check the options, or throw `std::invalid_argument`       |
+/// | `P(options)`                       | check the options, or throw `std::invalid_argument`; set  |
+/// |                                    | memory aside, or throw `std::bad_alloc`                   |
+/// | `p.begin(now)`                     | the time of the policy begins. Called once, before all    |
+/// |                                    | that follows, unless `take_over` is                       |
+/// | `p.take_over(before, now)`         | `p` has just been made of new options: settle `before` at |
+/// |                                    | the old ones up to `now`, and go on from its state.       |
+/// |                                    | Memory may be swapped with `before`, which is only        |
+/// |                                    | destroyed afterwards. May throw `std::bad_alloc` if what  |
+/// |                                    | is carried over needs more memory than the new options    |
+/// |                                    | do, and `std::invalid_argument` if `before` is of another |
+/// |                                    | kind; then `before` has not changed                       |
 /// | `p.options()`                      | the options in force                                      |
-/// | `p.configure(options, now)`        | settle at the old options up to `now`, then go on at the  |
-/// |                                    | new ones; throws like the constructor, changing nothing.  |
-/// |                                    | Called once as the limiter is made, with the options that |
-/// |                                    | the policy has: that is when its time begins              |
 /// | `p.capacity()`                     | the most that one request can ever be granted             |
 /// | `p.timed()`                        | whether the policy needs the time. If not, `now` below    |
 /// |                                    | may be any time at all, and no clock is read for it       |
 /// | `p.remaining(now)`                 | how many could be taken at once, at least 0               |
 /// | `p.ready_at(n, ahead, now)`        | when `n` will fit, once `ahead` permits have been taken   |
-/// |                                    | before: `now` or earlier if that is now, `unknown` if no  |
-/// |                                    | time can be named. Exact for ahead == 0; otherwise never  |
+/// |                                    | before: `now` or earlier if that is now, `unknown` if     |
+/// |                                    | time alone will not make room, `never` if it will later   |
+/// |                                    | than can be said. Exact for ahead == 0; otherwise never   |
 /// |                                    | later than the truth if nobody ahead gives up             |
 /// | `p.take(n, now)`                   | take `n` at `now` and return a ticket. Must not throw nor |
 /// |                                    | allocate if `ready_at(n, 0, now) <= now`. If it does not  |
 /// |                                    | fit, go into debt; that may throw, changing nothing       |
-/// | `p.leave(n, ticket, now)`          | `n` of the permits taken under `ticket` have been used    |
-/// |                                    | and come home; true if that may have made room            |
+/// | `p.leave(n, ticket)`               | `n` of the permits taken under `ticket` have been used    |
+/// |                                    | and come home; true if that may have made room. A policy  |
+/// |                                    | that needs the time has `p.leave(n, ticket, now)` instead |
 /// | `p.refund(n, ticket, now)`         | `n` of them have not been used: undo that much of `take`; |
 /// |                                    | true if that may have made room                           |
 /// | `p.merge(a, b, n)`                 | the `n` permits of ticket `b` go over to `a`; returns the |
 /// |                                    | ticket for all of them                                    |
-///
-/// Late timers need no extra care: a grant is stamped with the time at which it is made.
+/// | `p.catches_up()`                   | may be left out: whether grants that are made late are    |
+/// |                                    | made up for, as long as there is room to save. A bucket   |
+/// |                                    | does; a policy that only stamps a grant with its time,    |
+/// |                                    | loses what a late timer misses                            |
 // clang-format off
 template <class P>
 concept limiting_policy =
-    std::copyable<P> && std::copyable<typename P::options_type> &&
+    std::movable<P> && std::is_nothrow_move_constructible_v<P> && std::is_nothrow_swappable_v<P> &&
+    std::copyable<typename P::options_type> &&
     std::constructible_from<P, typename P::options_type const&> &&
-    requires(P p, P const& c, typename P::options_type const& options, amount n, ticket t,
-             time_point now) {
+    requires(P p, P const& c, amount n, ticket t, time_point now) {
+        { p.begin(now) } noexcept;
+        { p.take_over(p, now) };
         { c.options() } -> std::convertible_to<typename P::options_type>;
-        { p.configure(options, now) };
         { c.capacity() } noexcept -> std::same_as<amount>;
         { c.timed() } noexcept -> std::same_as<bool>;
         { c.remaining(now) } noexcept -> std::same_as<amount>;
         { c.ready_at(n, n, now) } noexcept -> std::same_as<time_point>;
         { p.take(n, now) } -> std::same_as<ticket>;
-        { p.leave(n, t, now) } noexcept -> std::same_as<bool>;
         { p.refund(n, t, now) } noexcept -> std::same_as<bool>;
         { p.merge(t, t, n) } noexcept -> std::same_as<ticket>;
-    };
+    } &&
+    (requires(P p, amount n, ticket t) {
+        { p.leave(n, t) } noexcept -> std::same_as<bool>;
+    } || requires(P p, amount n, ticket t, time_point now) {
+        { p.leave(n, t, now) } noexcept -> std::same_as<bool>;
+    });
 // clang-format on
+
+/// Whether `p` says that it makes up for late grants.
+template <class P>
+[[nodiscard]] constexpr bool catches_up(P const& p) noexcept {
+    if constexpr (requires { p.catches_up(); })
+        return p.catches_up();
+    else
+        return false;
+}
 
 /// A permit that has been held for longer than it should.
 struct overdue {

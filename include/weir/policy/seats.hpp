@@ -1,12 +1,10 @@
 #pragma once
 
+#include <weir/policy/hold_watch.hpp>
 #include <weir/policy/policy.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <vector>
 
 namespace weir {
 
@@ -25,7 +23,7 @@ namespace policy {
 ///
 /// Guarantee: while `seats` is not lowered, never more than `seats` are taken. When it is lowered
 /// below what is in use nothing is revoked, and nothing is granted until it fits.
-/// Memory: constant; with `max_hold`, 32 bytes for each seat, set aside at once.
+/// Memory: constant; with `max_hold`, that of `hold_watch` for so many permits as there are seats.
 /// Source: the seat server of many an Erlang and Elixir system; Dijkstra's general semaphore.
 class seats {
 public:
@@ -34,57 +32,43 @@ public:
     explicit seats(options_type const& options);
 
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
-    void configure(options_type const& options, time_point now);
+    void begin(time_point) noexcept {}
+    void take_over(seats& before, time_point now) noexcept;
 
     [[nodiscard]] amount capacity() const noexcept { return options_.seats; }
     [[nodiscard]] bool timed() const noexcept { return options_.max_hold != forever; }
     [[nodiscard]] amount remaining(time_point) const noexcept { return std::max<amount>(free_, 0); }
     [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
-        return n <= free_ - ahead ? now : unknown;
+        return free_ >= n && free_ - n >= ahead ? now : unknown;
     }
 
     ticket take(amount n, time_point now) {
-        ticket const t = timed() ? watch(n, now) : 0;
+        ticket const t = timed() ? watch_.take(n, now) : 0;
         free_ -= n;
         return t;
     }
-    bool leave(amount n, ticket t, time_point) noexcept {
+    bool leave(amount n, ticket t) noexcept {
         if (t != 0)
-            unwatch(n, t);
+            watch_.leave(n, t);
         free_ += n;
         return true;
     }
-    bool refund(amount n, ticket t, time_point now) noexcept { return leave(n, t, now); }
+    bool refund(amount n, ticket t, time_point) noexcept { return leave(n, t); }
     ticket merge(ticket a, ticket b, amount n) noexcept {
-        return a == b ? a : merge_watched(a, b, n);
+        return a == b ? a : watch_.merge(a, b, n);
     }
 
-    [[nodiscard]] time_point next_overdue() const noexcept;
-    [[nodiscard]] std::optional<overdue> pop_overdue(time_point now) noexcept;
+    [[nodiscard]] time_point next_overdue() const noexcept {
+        return timed() ? watch_.next_overdue(options_.max_hold) : never;
+    }
+    [[nodiscard]] std::optional<overdue> pop_overdue(time_point now) noexcept {
+        return next_overdue() <= now ? std::optional(watch_.pop_overdue(now)) : std::nullopt;
+    }
 
 private:
-    // A permit that is watched. The places form a table: those in use are a ring in the order of
-    // their grants, the others a chain. No permit is for less than one seat, so `seats` places are
-    // enough, and taking one allocates nothing. Place 0 anchors the ring, so that ticket 0 can mean
-    // "not watched".
-    struct place {
-        amount held = 0;
-        time_point since{};
-        std::uint32_t turn = 0;  // tells apart the permits that have used this place
-        std::uint32_t next = 0;
-        std::uint32_t previous = 0;
-    };
-
-    [[nodiscard]] ticket watch(amount n, time_point now);
-    void unwatch(amount n, ticket t) noexcept;
-    void grow_to(std::size_t places);
-    [[nodiscard]] ticket merge_watched(ticket a, ticket b, amount n) noexcept;
-
     options_type options_;
     amount free_;
-    std::vector<place> places_;
-    std::uint32_t unused_ = 0;      // the first of the chain, 0 if there is none
-    std::uint32_t unreported_ = 0;  // the first in the ring that has not been reported, or 0
+    hold_watch watch_;
 };
 
 }  // namespace policy

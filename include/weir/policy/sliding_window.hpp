@@ -41,7 +41,8 @@ public:
 
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
     /// What was used stays used; what has cooled stays cool.
-    void configure(options_type const& options, time_point now);
+    void take_over(sliding_window& before, time_point now) { log_.take_over(before.log_, now); }
+    void begin(time_point) noexcept {}
 
     [[nodiscard]] amount capacity() const noexcept { return options_.limit; }
     [[nodiscard]] bool timed() const noexcept { return true; }
@@ -53,7 +54,7 @@ public:
     }
 
     ticket take(amount n, time_point now) { return log_.take(n, now); }
-    bool leave(amount, ticket, time_point) noexcept { return false; }
+    bool leave(amount, ticket) noexcept { return false; }
     bool refund(amount n, ticket t, time_point now) noexcept { return log_.refund(n, t, now); }
     ticket merge(ticket a, ticket b, amount) noexcept { return a < b ? a : b; }
 

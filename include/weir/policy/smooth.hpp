@@ -58,8 +58,7 @@ concept smooth_curve =
 /// Options: a new rate does not change what has been granted: the debt ends when it was to end. Those
 /// who still wait are priced when they are granted, at the new rate. `carry_over` says what becomes of
 /// what was saved.
-/// Start: the time begins when the limiter is made; of a policy by itself, with the first request or
-/// change of options.
+/// Start: the time begins when the limiter is made.
 /// A permit that was not used is paid back, and what was saved is saved again.
 /// Memory: constant.
 /// Source: Guava's SmoothRateLimiter, in whole nanoseconds and fractions of them instead of
@@ -79,7 +78,8 @@ public:
     }
 
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
-    void configure(options_type const& options, time_point now);
+    void begin(time_point now) noexcept { now_.free = pace_.until(now); }
+    void take_over(smooth& before, time_point now) noexcept;
 
     [[nodiscard]] amount capacity() const noexcept { return max_amount; }
     [[nodiscard]] bool timed() const noexcept { return true; }
@@ -96,14 +96,13 @@ public:
     ticket take(amount n, time_point now) {
         auto const before = settled(now);
         now_ = after(n, before);
-        begun_ = true;
         auto const used = before.saved - now_.saved;
         if (used == 0)
             return noted(static_cast<double>(n));
         auto const unsaved = pace_.of(n) - used;
         return noted(unsaved == 0 ? 0 : pace_.permits(unsaved));
     }
-    bool leave(amount, ticket, time_point) noexcept { return false; }
+    bool leave(amount, ticket) noexcept { return false; }
     bool refund(amount n, ticket t, time_point now) noexcept;
     ticket merge(ticket a, ticket b, amount) noexcept { return noted(not_saved(a) + not_saved(b)); }
 
@@ -140,15 +139,12 @@ private:
     pacing pace_;
     ticks full_;  // the most that is saved
     state now_;
-    bool begun_ = false;
 };
 
 // How things stand at `now` if nobody asks before.
 template <smooth_curve Curve>
 inline typename smooth<Curve>::state smooth<Curve>::settled(time_point now) const noexcept {
     auto const t = pace_.until(now);
-    if (!begun_)
-        return {t, now_.saved};
     if (t - now_.free < pace_.nanosecond())  // that is no idleness but how grants are rounded
         return now_;
     return idle_until(t, now_);
@@ -173,26 +169,22 @@ inline typename smooth<Curve>::state smooth<Curve>::after(amount n, state s) con
 }
 
 template <smooth_curve Curve>
-void smooth<Curve>::configure(options_type const& options, time_point now) {
-    smooth changed(options);
-    auto const before = idle_until(pace_.until(now), settled(now));
-    if (begun_ && full_ != 0) {
-        auto& saved = changed.now_.saved;
-        switch (options.carry_over) {
+void smooth<Curve>::take_over(smooth& before, time_point now) noexcept {
+    auto const then = before.idle_until(before.pace_.until(now), before.settled(now));
+    if (before.full_ != 0) {
+        switch (options_.carry_over) {
             case carry_over::as_is:
-                saved = std::min(changed.pace_.permits_from(pace_, before.saved), changed.full_);
+                now_.saved = std::min(pace_.permits_from(before.pace_, then.saved), full_);
                 break;
             case carry_over::proportional:
-                saved = scaled(changed.full_,
-                               static_cast<double>(before.saved) / static_cast<double>(full_));
+                now_.saved = scaled(
+                    full_, static_cast<double>(then.saved) / static_cast<double>(before.full_));
                 break;
             case carry_over::reset:
                 break;
         }
     }
-    changed.now_.free = changed.pace_.instant_from(pace_, before.free);
-    changed.begun_ = true;
-    *this = changed;
+    now_.free = pace_.instant_from(before.pace_, then.free);
 }
 
 template <smooth_curve Curve>

@@ -46,7 +46,7 @@ namespace policy {
 /// late timer loses nothing that the bucket can hold.
 /// Formula: `tokens = min(burst, tokens + rate * elapsed)`, in whole numbers and never rounded.
 /// A bucket that is not full at first, or is refilled by intervals, begins to fill when the limiter is
-/// made; without one, when it is first asked for anything.
+/// made.
 /// A refund goes back into the bucket as far as it fits. Debt, which only `charge` and `settle` can make,
 /// is paid from what comes back, before anybody else is served.
 /// Memory: constant.
@@ -61,36 +61,29 @@ public:
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
     /// Debt stays, unless all is reset. An interval goes on if its length is the same, and begins anew
     /// otherwise.
-    void configure(options_type const& options, time_point now);
+    void take_over(token_bucket& before, time_point now) noexcept;
+    void begin(time_point now) noexcept;
 
     [[nodiscard]] amount capacity() const noexcept { return options_.burst; }
     [[nodiscard]] bool timed() const noexcept { return true; }
-    [[nodiscard]] amount remaining(time_point now) const noexcept { return begun(now).room(now); }
+    [[nodiscard]] bool catches_up() const noexcept { return true; }
+    [[nodiscard]] amount remaining(time_point now) const noexcept { return bucket_.room(now); }
     /// Exact behind others as well, unless more comes back at a time than the bucket has room for.
     [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
-        return begun(now).ready_at(n, ahead, now);
+        return bucket_.ready_at(n, ahead, now);
     }
 
     ticket take(amount n, time_point now) noexcept {
-        begun(now).take(n, now);
+        bucket_.take(n, now);
         return 0;
     }
-    bool leave(amount, ticket, time_point) noexcept { return false; }
+    bool leave(amount, ticket) noexcept { return false; }
     bool refund(amount n, ticket, time_point now) noexcept { return bucket_.put_back(n, now); }
     ticket merge(ticket a, ticket, amount) noexcept { return a; }
 
 private:
-    [[nodiscard]] bucket& begun(time_point now) const noexcept {
-        if (!begun_) [[unlikely]]
-            begin(now);
-        return bucket_;
-    }
-    void begin(time_point now) const noexcept;
-
     options_type options_;
-    // The first who asks sets the time from which the bucket fills, even if it is only a question.
-    mutable bucket bucket_;
-    mutable bool begun_ = false;
+    bucket bucket_;
 };
 
 }  // namespace policy
