@@ -18,38 +18,53 @@ fixed_window_options const& checked(fixed_window_options const& options) {
 fixed_window::fixed_window(options_type const& options) : options_(checked(options)) {}
 
 void fixed_window::take_over(fixed_window& before, time_point now) noexcept {
-    auto w = before.at(now);
+    window_ = before.at(now);
+    auto& w = window_;
+    auto const old = w.began;
     if (options_.alignment == window_alignment::epoch)
         w.began = beginning(now);
-    else if (now >= later(w.began, options_.window))
+    else if (now >= later(old, options_.window))
         w.began = now;
-    number_ = before.number_;
-    oldest_ = before.oldest_;
-    carried_ = before.carried_;
-    enter(w);
+    if (w.began > old)
+        w.carried = std::min(w.carried, w.used + w.owed);
+    else if (w.began < old)  // grants of windows before might seem to be of this one
+        w.since = std::max(w.since, old);
+    auto const paid = std::min(w.owed, room(w));
+    w.used += paid;
+    w.owed -= paid;
 }
 
 bool fixed_window::refund(amount n, ticket t, time_point now) noexcept {
-    move_on(now);
-    if (t < oldest_)
+    window_ = at(now);
+    auto& w = window_;
+    auto const granted = time_point(duration(static_cast<duration::rep>(t)));
+    if (granted < w.since)
         return false;
-    auto const undone = std::min(n, t == number_ ? window_.used : carried_);
-    if (t != number_)
-        carried_ -= undone;
-    window_.used -= undone;
+    bool const is_earlier = granted < w.began;
+    auto const undone = std::min(n, is_earlier ? w.carried : w.used + w.owed);
+    if (is_earlier)
+        w.carried -= undone;
+    auto const forgiven = std::min(undone, w.owed);
+    w.owed -= forgiven;
+    w.used -= undone - forgiven;
     return undone != 0;
 }
 
 // The window of this time, after those that debt has used up; one that nobody has used begins now.
 fixed_window::window fixed_window::next(time_point now) const noexcept {
-    auto const [began, used] = window_;
-    if (used != 0) {
-        auto const passed = (now - began) / options_.window;
-        if (passed <= (used - 1) / options_.limit)
-            return {.began = began + passed * options_.window,
-                    .used = used - passed * options_.limit};
+    auto w = window_;
+    if (w.owed != 0) {
+        auto const passed = (now - w.began) / options_.window;
+        if (passed <= (w.owed - 1) / options_.limit + 1) {
+            auto const left = w.owed - (passed - 1) * options_.limit;
+            w.began += passed * options_.window;
+            w.carried = std::min(w.carried, left);
+            w.used = std::min(left, options_.limit);
+            w.owed = left - w.used;
+            return w;
+        }
     }
-    return {.began = beginning(now), .used = 0};
+    return {.began = beginning(now), .since = now};
 }
 
 // Of the window that would begin if one were used now.
@@ -63,17 +78,6 @@ time_point fixed_window::beginning(time_point now) const noexcept {
 time_point fixed_window::when(window const& w, amount too_many) const noexcept {
     auto const windows = (too_many - 1) / options_.limit + 1;
     return later(w.began, times(options_.window, windows));
-}
-
-void fixed_window::enter(window const& w) noexcept {
-    window_ = w;
-    ++number_;
-    if (w.used == 0) {
-        oldest_ = number_;
-        carried_ = most;
-    } else {
-        carried_ = std::min(carried_, w.used);
-    }
 }
 
 }  // namespace weir::policy

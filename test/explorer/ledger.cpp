@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 
 namespace explorer {
 namespace {
@@ -118,7 +117,8 @@ private:
     std::vector<slice> log_;
 };
 
-// What was granted in a window that is over is not undone, but for what it left to be paid later.
+// What is taken beyond the limit is owed, and paid by the next windows before they grant anything. What
+// was granted in a window that is over is not undone, but for what it left to be paid later.
 class window_ledger final : public ledger {
 public:
     explicit window_ledger(rule in_force) : ledger(in_force) {}
@@ -128,36 +128,41 @@ public:
         return std::max<amount>(rule_.limit - then.used_, 0);
     }
 
-    void took(amount n, ticket t, time_point now) override {
+    void took(amount n, ticket, time_point now) override {
         move_on(now);
         if (used_ == 0) {
             began_ = now;
-            first_ = ++number_;
+            since_ = now;
             carried_.clear();
         }
-        used_ += n;
-        number_of_.try_emplace(t, number_);
+        auto const granted = std::min(n, room());
+        used_ += granted;
+        owed_ += n - granted;
     }
 
     void refunded(amount n, ticket t, time_point now) override {
         move_on(now);
-        auto const granted = number_of_.at(t);
-        if (used_ == 0 || granted < first_)
+        auto const granted = time_point(duration(static_cast<duration::rep>(t)));
+        if (used_ == 0 || granted < since_)
             return;
-        if (granted != number_)
+        if (granted < began_) {
             n = std::min(n, *std::ranges::min_element(carried_));
-        used_ -= n;
-        for (auto& debt : carried_)
-            debt -= granted == number_ ? 0 : n;
+            for (auto& debt : carried_)
+                debt -= n;
+        }
+        auto const forgiven = std::min(n, owed_);
+        owed_ -= forgiven;
+        used_ -= n - forgiven;
     }
 
     void configured(rule next, time_point now) override {
         move_on(now);
         rule_ = next;
-        if (now - began_ >= rule_.time)
+        if (used_ != 0 && now - began_ >= rule_.time) {
             began_ = now;
-        ++number_;
-        carried_.push_back(used_);
+            carried_.push_back(used_ + owed_);
+        }
+        pay();
     }
 
 private:
@@ -165,10 +170,9 @@ private:
         : ledger(other.rule_),
           began_(other.began_),
           used_(other.used_),
-          number_(other.number_),
-          first_(other.first_),
-          carried_(other.carried_),
-          number_of_(other.number_of_) {}
+          owed_(other.owed_),
+          since_(other.since_),
+          carried_(other.carried_) {}
 
     [[nodiscard]] window_ledger at(time_point now) const {
         auto then = *this;
@@ -177,11 +181,17 @@ private:
     }
     void move_on(time_point now) {
         while (used_ != 0 && now - began_ >= rule_.time) {
-            used_ = std::max<amount>(used_ - rule_.limit, 0);
             began_ += rule_.time;
-            ++number_;
-            carried_.push_back(used_);
+            carried_.push_back(owed_);
+            used_ = 0;
+            pay();
         }
+    }
+    [[nodiscard]] amount room() const { return std::max<amount>(rule_.limit - used_, 0); }
+    void pay() {
+        auto const paid = std::min(owed_, room());
+        used_ += paid;
+        owed_ -= paid;
     }
     std::unique_ptr<ledger> copy() const override {
         return std::unique_ptr<ledger>(new window_ledger(*this));
@@ -198,10 +208,9 @@ private:
 
     time_point began_{};
     amount used_ = 0;
-    int number_ = 0;               // of the window
-    int first_ = 0;                // since when there was always something to be paid
+    amount owed_ = 0;
+    time_point since_{};  // the first grant since which there was always something to be paid
     std::vector<amount> carried_;  // into each window since then
-    std::map<ticket, int> number_of_;
 };
 
 // In drops, one of which leaks in a nanosecond, so that a permit is `time` of them.

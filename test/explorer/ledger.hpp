@@ -18,7 +18,7 @@ using weir::ticket;
 /// sliding_log: at most `limit` permits are granted in any half-open window of `time`; those that are
 /// cool when the window is changed stay so.
 /// sliding_window: the same, but those granted in one of `slices` of the window cool together.
-/// fixed_window: at most `limit` in a window; what is beyond that goes over to the next.
+/// fixed_window: at most `limit` in a window; what is taken beyond that is owed by the next.
 /// token_bucket, leaky_bucket: a level that sinks by one in each `time`, and never exceeds `limit`.
 /// smooth_bursty, smooth_warming_up: a debt that sinks by one in each `time`; while there is none, as
 /// many are saved, up to `limit`. Whatever is asked for is granted as soon as nothing is owed.

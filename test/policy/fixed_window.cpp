@@ -34,8 +34,8 @@ namespace {
 
 constexpr time_point noon{12h};
 
-// By definition: windows one after another; each has room for `limit`, and what is beyond that goes
-// over to the next.
+// By definition: windows one after another. Each has room for `limit`. What is taken beyond that is owed,
+// and each of the next pays from its limit before it grants anything. All else ends with its window.
 class windows {
 public:
     using policy_type = fixed_window;
@@ -71,33 +71,35 @@ public:
     [[nodiscard]] amount used_up_at(time_point t) const {
         auto future = *this;
         future.move_on(t);
-        return future.used_;
+        return future.used_ + future.owed_;
     }
 
     void take(amount n, time_point now) {
         move_on(now);
         if (used_ == 0)
             open(now);
-        used_ += n;
+        auto const granted = std::min(n, room());
+        used_ += granted;
+        owed_ += n - granted;
         grants_.push_back({now, n, here_});
     }
 
     void refund(std::size_t i, amount n, time_point now) {
         move_on(now);
         auto const& g = grants_[i];
-        if (g.window == here_) {
-            used_ -= n;
+        if (used_ == 0 || g.at < since_)
             return;
-        }
-        // Without it each of the windows since would have begun with so much less, if it was so much.
         auto undone = n;
-        if (used_ == 0 || g.window < first_that_counts_)
-            return;
-        for (auto const& [window, debt] : carried_)
-            undone = std::min(undone, debt);
-        for (auto& [window, debt] : carried_)
-            debt -= undone;
-        used_ -= undone;
+        if (g.at < began_) {
+            // Without it each of the windows since would have begun with so much less, if it was so much.
+            for (auto const& [window, debt] : carried_)
+                undone = std::min(undone, debt);
+            for (auto& [window, debt] : carried_)
+                debt -= undone;
+        }
+        auto const forgiven = std::min(undone, owed_);  // what is owed first
+        owed_ -= forgiven;
+        used_ -= undone - forgiven;
     }
 
     void configure(fixed_window_options const& options, time_point now) {
@@ -106,10 +108,14 @@ public:
         auto const began = began_;
         if (used_ == 0)
             return;
-        carried_[++here_] = used_;
         open_at(now);
         if (options.alignment == window_alignment::first_use && now - began < options.window)
             began_ = began;
+        if (began_ > began)
+            carried_[++here_] = used_ + owed_;
+        else if (began_ < began)  // those before are not told from those of this window any more
+            since_ = std::max(since_, began);
+        pay();
     }
 
     // At most `limit` from the beginning of each window to the next, and windows do not overlap.
@@ -139,23 +145,32 @@ private:
                      : time_point(since / options_.window * options_.window);
     }
     void open(time_point now) {
-        first_that_counts_ = ++here_;
+        ++here_;
+        since_ = now;
         carried_.clear();
         open_at(now);
     }
+    [[nodiscard]] amount room() const { return std::max<amount>(options_.limit - used_, 0); }
+    void pay() {
+        auto const paid = std::min(owed_, room());
+        used_ += paid;
+        owed_ -= paid;
+    }
     void move_on(time_point now) {
         while (used_ != 0 && now - began_ >= options_.window) {
-            used_ = std::max<amount>(used_ - options_.limit, 0);
             began_ += options_.window;
-            carried_[++here_] = used_;
+            carried_[++here_] = owed_;
+            used_ = 0;
+            pay();
         }
     }
 
     fixed_window_options options_;
     time_point began_{};
     amount used_ = 0;
+    amount owed_ = 0;
     std::size_t here_ = 0;                   // the number of the window
-    std::size_t first_that_counts_ = 0;      // since when there was always something left over
+    time_point since_{};                     // since when there was always something left over
     std::map<std::size_t, amount> carried_;  // into each window since then
     std::vector<grant> grants_;
 };
@@ -234,7 +249,44 @@ BOOST_AUTO_TEST_CASE(keeps_what_was_used_when_options_change) {
     BOOST_TEST(window.ready_at(5, 0, noon + 5s) == noon + 6s);
     renew(window, {.limit = 1, .window = 60s, .alignment = window_alignment::epoch}, noon + 5s);
     BOOST_TEST(window.remaining(noon + 5s) == 0);
-    BOOST_TEST(window.ready_at(1, 0, noon + 5s) == noon + 120s);
+    BOOST_TEST(window.ready_at(1, 0, noon + 5s) == noon + 60s);
+}
+
+BOOST_AUTO_TEST_CASE(owes_nothing_for_what_was_granted_below_a_higher_limit) {
+    fixed_window window({.limit = 1'000, .window = 1h});
+    window.take(1'000, noon);
+    renew(window, {.limit = 10, .window = 1h}, noon + 1min);
+    BOOST_TEST(window.remaining(noon + 1min) == 0);
+    BOOST_TEST(window.ready_at(1, 0, noon + 1min) == noon + 1h);
+    BOOST_TEST(window.ready_at(1, 10, noon + 1min) == noon + 2h);
+
+    // Nor has it been forgotten, if the limit is restored in the same window.
+    renew(window, {.limit = 1'000, .window = 1h}, noon + 2min);
+    BOOST_TEST(window.remaining(noon + 2min) == 0);
+    renew(window, {.limit = 1'001, .window = 1h}, noon + 2min);
+    BOOST_TEST(window.remaining(noon + 2min) == 1);
+    renew(window, {.limit = 10, .window = 1h}, noon + 2min);
+    renew(window, {.limit = 1'000, .window = 1h}, noon + 2h);
+    BOOST_TEST(window.remaining(noon + 2h) == 1'000);
+}
+
+BOOST_AUTO_TEST_CASE(owes_just_what_was_not_paid_when_the_limit_is_lowered) {
+    fixed_window window({.limit = 10, .window = 10s});
+    window.take(10, noon);
+    window.take(15, noon);  // 10 of these are paid by the next window, and 5 by the one after it
+    renew(window, {.limit = 2, .window = 10s}, noon + 12s);
+    BOOST_TEST(window.ready_at(1, 0, noon + 12s) == noon + 40s);  // 5 in windows of 2
+    renew(window, {.limit = 3, .window = 10s}, noon + 22s);
+    BOOST_TEST(window.ready_at(1, 0, noon + 22s) == noon + 30s);
+    BOOST_TEST(window.remaining(noon + 30s) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(pays_at_once_when_the_limit_is_raised) {
+    fixed_window window({.limit = 5, .window = 10s});
+    window.take(8, noon);
+    renew(window, {.limit = 20, .window = 10s}, noon + 1s);
+    BOOST_TEST(window.remaining(noon + 1s) == 12);
+    BOOST_TEST(window.remaining(noon + 10s) == 20);
 }
 
 // Of windows that are aligned to the clock it is known from the grants alone what each may still have:

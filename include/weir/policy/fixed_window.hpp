@@ -30,10 +30,12 @@ namespace policy {
 /// Guarantee: at most `limit` permits are granted in each window. Across a boundary that allows up to
 /// 2 * limit in an instant: the last of one window and the first of the next; use `sliding_window`
 /// where that is too many.
-/// Formula: n is granted if what was used since the window began is at most `limit - n`. Debt, which
-/// only `charge` and `settle` can make, is carried over and uses up the windows that come.
-/// A refund makes room if what it undoes still counts, in its own window or as debt that was carried
-/// over.
+/// Formula: n is granted if what was used since the window began is at most `limit - n`.
+/// Debt: what `charge` and `settle` take beyond the limit is owed. Each window that comes pays from its
+/// limit before it grants anything, and what is left is owed by the next. All else that was granted in a
+/// window ends with it.
+/// A refund undoes what is owed first. It makes room if what it undoes still counts: in the window of
+/// the grant, or as debt that has been owed ever since.
 /// Memory: constant.
 /// Source: the counter that is reset each period, as in most gateways and web servers.
 class fixed_window {
@@ -42,29 +44,32 @@ public:
 
     explicit fixed_window(options_type const& options);
 
-    [[nodiscard]] options_type const& options() const noexcept { return options_; }
-    /// What was used stays used: in the window of the new options in which the change falls, or in one
-    /// that begins with the change.
-    void take_over(fixed_window& before, time_point now) noexcept;
     void begin(time_point) noexcept {}
+    /// What was granted and paid stays so: in the window of the new options in which the change falls, or
+    /// in one that begins with the change. If that is more than a lower limit, no more is granted in this
+    /// window, but nothing of it is owed by the next. A higher limit pays first what is owed.
+    void take_over(fixed_window& before, time_point now) noexcept;
 
+    [[nodiscard]] options_type const& options() const noexcept { return options_; }
     [[nodiscard]] amount capacity() const noexcept { return options_.limit; }
     [[nodiscard]] bool timed() const noexcept { return true; }
-    [[nodiscard]] amount remaining(time_point now) const noexcept {
-        return std::max<amount>(options_.limit - at(now).used, 0);
-    }
+    [[nodiscard]] amount remaining(time_point now) const noexcept { return room(at(now)); }
     /// With unequal requests ahead this may be too early: it counts permits, and does not know which
     /// of them must go together.
     [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
         auto const w = at(now);
-        auto const too_many = w.used + std::min(ahead, most) + n - options_.limit;
+        auto const too_many = w.owed + std::min(ahead, most) + n - room(w);
         return too_many <= 0 ? now : when(w, too_many);
     }
 
+    /// The ticket is the time.
     ticket take(amount n, time_point now) noexcept {
-        move_on(now);
-        window_.used += std::min(n, most - window_.used);
-        return number_;
+        if (!is_under_way(now))
+            window_ = next(now);
+        auto const granted = std::min(n, room(window_));
+        window_.used += granted;
+        window_.owed = std::min(window_.owed + n - granted, most);
+        return static_cast<ticket>(now.time_since_epoch().count());
     }
     bool leave(amount, ticket) noexcept { return false; }
     bool refund(amount n, ticket t, time_point now) noexcept;
@@ -76,9 +81,17 @@ private:
 
     struct window {
         time_point began = time_point::min();
-        amount used = 0;
+        amount used = 0;  // granted and paid: above the limit only after that was lowered
+        amount owed = 0;  // by the windows to come; 0 unless this one is used up
+        // Grants before `since` count no more. Of those since then, but before this window, the least
+        // that was owed at a boundary between still counts: a refund of them undoes so many at most.
+        time_point since = time_point::min();
+        amount carried = most;
     };
 
+    [[nodiscard]] amount room(window const& w) const noexcept {
+        return std::max<amount>(options_.limit - w.used, 0);
+    }
     [[nodiscard]] bool is_under_way(time_point now) const noexcept {
         return window_.used != 0 && now < later(window_.began, options_.window);
     }
@@ -88,21 +101,9 @@ private:
     [[nodiscard]] window next(time_point now) const noexcept;
     [[nodiscard]] time_point beginning(time_point now) const noexcept;
     [[nodiscard]] time_point when(window const& w, amount too_many) const noexcept;
-    void move_on(time_point now) noexcept {
-        if (!is_under_way(now))
-            enter(next(now));
-    }
-    void enter(window const& w) noexcept;
 
     options_type options_;
     window window_;
-
-    // Windows are numbered as they are used, and the ticket is the number. What was granted in windows
-    // before `oldest_` counts no more; of what was granted since then, but before this window, the
-    // number that is `carried_` was never paid off, so that a refund undoes that many.
-    ticket number_ = 0;
-    ticket oldest_ = 0;
-    amount carried_ = most;
 };
 
 }  // namespace policy
