@@ -160,6 +160,15 @@ BOOST_AUTO_TEST_CASE(carries_over_what_was_saved_as_it_is_told) {
     BOOST_TEST(saved_at({.rate = {10, 1s}, .max_burst = 0s, .carry_over = as_is}) == 0);
 }
 
+BOOST_AUTO_TEST_CASE(has_saved_nothing_where_nothing_could_be_saved) {
+    using enum carry_over;
+    for (auto const how : {as_is, proportional, reset}) {
+        auto bucket = begun<smooth_bursty>({.rate = {10, 1s}, .max_burst = 0s}, noon);
+        renew(bucket, {.rate = {10, 1s}, .initial = weir::forever, .carry_over = how}, noon + 1h);
+        BOOST_TEST(bucket.remaining(noon + 1h) == (how == reset ? 11 : 1));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(settles_at_the_old_rate_before_it_goes_on_at_the_new_one) {
     auto bucket = begun<smooth_bursty>(
         {.rate = {1, 1s}, .max_burst = 10s, .carry_over = carry_over::as_is}, noon);

@@ -116,11 +116,13 @@ BOOST_AUTO_TEST_CASE(carries_over_the_cold_as_it_is_told) {
                250ms);
     BOOST_TEST(next_interval({.rate = {2, 1s}, .warm_up = 4s, .carry_over = reset}) == 1375ms);
 
-    // It was always warm; now that it can be cold, it is.
-    auto plain = begun<smooth_warming_up>({.rate = {2, 1s}, .warm_up = 0s}, noon);
-    renew(plain, {.rate = {2, 1s}, .warm_up = 4s}, noon);
-    plain.take(1, noon);
-    BOOST_TEST(plain.ready_at(1, 0, noon) == noon + 1375ms);
+    // It was always warm, and stays so until it has been idle.
+    for (auto const how : {as_is, proportional, reset}) {
+        auto plain = begun<smooth_warming_up>({.rate = {2, 1s}, .warm_up = 0s}, noon);
+        renew(plain, {.rate = {2, 1s}, .warm_up = 4s, .carry_over = how}, noon);
+        plain.take(1, noon);
+        BOOST_TEST(plain.ready_at(1, 0, noon) == noon + (how == reset ? 1375ms : 500ms));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name_and_is_not_changed_by_it) {

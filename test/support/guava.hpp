@@ -104,8 +104,10 @@ public:
 
     void configure(guava_curve curve, weir::carry_over what, real now) {
         settle(now, 0);
-        if (curve_.most == 0 || what == weir::carry_over::reset)
+        if (what == weir::carry_over::reset)
             saved_ = curve.at_start;
+        else if (curve_.most == 0)  // where Guava begins anew
+            saved_ = 0;
         else if (what == weir::carry_over::proportional)
             saved_ *= curve.most / curve_.most;
         else

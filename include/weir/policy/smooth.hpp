@@ -57,7 +57,8 @@ concept smooth_curve =
 /// (cost(saved) - cost(saved - s) + n - s) / rate.
 /// Options: a new rate does not change what has been granted: the debt ends when it was to end. Those
 /// who still wait are priced when they are granted, at the new rate. `carry_over` says what becomes of
-/// what was saved.
+/// what was saved. Where nothing could be saved, nothing is carried over, in proportion as well: then
+/// `smooth_bursty` has no burst until it has been idle, and `smooth_warming_up` is warm.
 /// Start: the time begins when the limiter is made.
 /// A permit that was not used is paid back, and what was saved is saved again.
 /// Memory: constant.
@@ -171,18 +172,17 @@ inline typename smooth<Curve>::state smooth<Curve>::after(amount n, state s) con
 template <smooth_curve Curve>
 void smooth<Curve>::take_over(smooth& before, time_point now) noexcept {
     auto const then = before.idle_until(before.pace_.until(now), before.settled(now));
-    if (before.full_ != 0) {
-        switch (options_.carry_over) {
-            case carry_over::as_is:
-                now_.saved = std::min(pace_.permits_from(before.pace_, then.saved), full_);
-                break;
-            case carry_over::proportional:
-                now_.saved = scaled(
-                    full_, static_cast<double>(then.saved) / static_cast<double>(before.full_));
-                break;
-            case carry_over::reset:
-                break;
-        }
+    switch (options_.carry_over) {
+        case carry_over::as_is:
+            now_.saved = std::min(pace_.permits_from(before.pace_, then.saved), full_);
+            break;
+        case carry_over::proportional:
+            now_.saved = before.full_ == 0 ? 0
+                                           : scaled(full_, static_cast<double>(then.saved) /
+                                                               static_cast<double>(before.full_));
+            break;
+        case carry_over::reset:
+            break;
     }
     now_.free = pace_.instant_from(before.pace_, then.free);
 }
