@@ -7,20 +7,25 @@
 namespace weir::policy {
 namespace {
 
+amount burst_of(token_bucket_options const& options) {
+    return options.burst.value_or(std::max<amount>(options.rate.permits(), 1));
+}
+
 bucket::rule rule_of(token_bucket_options const& options) {
-    detail::check_option("token_bucket", "burst", options.burst, 1, max_amount);
-    detail::check_option("token_bucket", "initial", options.initial.value_or(options.burst), 0,
-                         options.burst);
+    auto const burst = burst_of(options);
+    detail::check_option("token_bucket", "burst", burst, 1, max_amount);
+    detail::check_option("token_bucket", "initial", options.initial.value_or(burst), 0, burst);
     detail::check_option("token_bucket", "refill", options.refill, refill::interval);
     detail::check_option("token_bucket", "carry_over", options.carry_over, carry_over::reset);
     return {.rate = options.rate,
-            .capacity = options.burst,
+            .capacity = burst,
             .drains = options.refill == refill::continuous ? bucket::drain::continuously
                                                            : bucket::drain::by_periods};
 }
 
 bucket::drops initial_level(token_bucket_options const& options) {
-    auto const missing = options.burst - options.initial.value_or(options.burst);
+    auto const burst = burst_of(options);
+    auto const missing = burst - options.initial.value_or(burst);
     return bucket::drops_of(rule_of(options), missing);
 }
 

@@ -34,7 +34,7 @@ inline rule rule_of(weir::fixed_window_options const& o) {
 }
 
 inline rule rule_of(weir::token_bucket_options const& o) {
-    return {.limit = o.burst, .time = o.rate.period()};
+    return {.limit = o.burst.value_or(1), .time = o.rate.period()};
 }
 
 inline rule rule_of(weir::leaky_bucket_options const& o) {

@@ -69,7 +69,7 @@ std::vector<row> const table{
      },
      10 * (seconds + 1)},
     {"token_bucket: 7 a second, which is no whole number of nanoseconds",
-     [] { return granted_in_an_hour<weir::token_bucket>({.rate = {7, 1s}}); }, 7 * seconds + 1},
+     [] { return granted_in_an_hour<weir::token_bucket>({.rate = {7, 1s}}); }, 7 * seconds + 7},
     {"token_bucket: one each three seconds, five at first",
      [] { return granted_in_an_hour<weir::token_bucket>({.rate = {1, 3s}, .burst = 5}); },
      seconds / 3 + 5},

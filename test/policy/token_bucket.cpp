@@ -47,11 +47,12 @@ public:
 
     static token_bucket_options some_options(random_source& random) {
         token_bucket_options o{.rate = support::some_rate(random),
-                               .burst = support::some_capacity(random),
                                .refill = random.one_in(2) ? refill::continuous : refill::interval,
                                .carry_over = support::some_carry_over(random)};
+        if (!random.one_in(6))
+            o.burst = support::some_capacity(random);
         if (random.one_in(2))
-            o.initial = random.one_in(3) ? 0 : random.between(0, o.burst);
+            o.initial = random.one_in(3) ? 0 : random.between(0, burst_of(o));
         return o;
     }
     static token_bucket_options some_options(random_source& random,
@@ -63,6 +64,8 @@ public:
             options.rate = before.rate;
         else if (random.one_in(2))
             options.rate = {options.rate.permits(), before.rate.period()};
+        if (options.initial)
+            options.initial = std::min(*options.initial, burst_of(options));
         return options;
     }
     static duration scale(token_bucket_options const& options) { return options.rate.period(); }
@@ -99,11 +102,16 @@ public:
     }
 
 private:
+    // Unset, it is what the rate grants in its period.
+    static amount burst_of(token_bucket_options const& o) {
+        return o.burst ? *o.burst : o.rate.permits() == 0 ? 1 : o.rate.permits();
+    }
     static bucket_history history(token_bucket_options const& o) {
-        return {o.rate, o.burst, o.refill == refill::interval};
+        return {o.rate, burst_of(o), o.refill == refill::interval};
     }
     [[nodiscard]] bucket_history::number initial() const {
-        return (options_.burst - options_.initial.value_or(options_.burst)) * missing_.permit();
+        auto const burst = burst_of(options_);
+        return (burst - options_.initial.value_or(burst)) * missing_.permit();
     }
 
     token_bucket_options options_;
@@ -124,6 +132,18 @@ BOOST_AUTO_TEST_CASE(grants_what_it_holds_at_once_and_then_at_the_rate) {
     BOOST_TEST(!fits(bucket, 1, noon + 100ms - tick));
     BOOST_TEST(fits(bucket, 1, noon + 100ms));
     BOOST_TEST(bucket.remaining(noon + 1h) == 5);
+}
+
+BOOST_AUTO_TEST_CASE(holds_what_its_rate_says_unless_it_is_told) {
+    BOOST_TEST(token_bucket({.rate = {100, 1s}}).capacity() == 100);
+    BOOST_TEST(token_bucket({.rate = {1, 3s}}).capacity() == 1);
+    BOOST_TEST(token_bucket({.rate = {0, 1s}}).capacity() == 1);
+    BOOST_TEST(token_bucket({.rate = {100, 1s}, .initial = 100}).remaining(noon) == 100);
+    auto bucket = begun<token_bucket>({.rate = {100, 1s}}, noon);
+    bucket.take(100, noon);
+    BOOST_TEST(bucket.remaining(noon + 500ms) == 50);
+    renew(bucket, {.rate = {200, 1s}}, noon + 1h);
+    BOOST_TEST(bucket.capacity() == 200);
 }
 
 BOOST_AUTO_TEST_CASE(does_not_drift_by_a_nanosecond_in_a_billion_grants) {

@@ -46,6 +46,7 @@ public:
         return drops(n) * (r.drains == drain::continuously ? r.rate.period().count() : 1);
     }
 
+    [[nodiscard]] amount capacity() const noexcept { return capacity_; }
     /// In whole permits, rounded up, and what room is left for.
     [[nodiscard]] amount level(time_point now) const noexcept;
     [[nodiscard]] amount room(time_point now) const noexcept;

