@@ -3,7 +3,7 @@
 //
 //   0.000 s  downloads: 2 seats max_hold 30s     two of four start
 //   1.000 s  downloads: 4 seats max_hold 30s     the other two start
-//   1.000 s  logins: 3/1min exact                three get in, the fourth is told when to come back
+//   1.000 s  logins: 3/1min                      three get in, the fourth is told when to come back
 //   1.000 s  wrong: ...                          three lines that are wrong
 
 #include "stage.hpp"
@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
         using weir::limiter_config;
         std::map<std::string, limiter_config> const configuration{
             {"downloads", limiter_config::parse("2 seats max_hold 30s")},
-            {"logins", limiter_config::parse("3/60s exact")},
+            {"logins", limiter_config::parse("3/60s")},
         };
         limiter_type downloads(stage.context, configuration.at("downloads"));
         limiter_type logins(stage.context, configuration.at("logins"));

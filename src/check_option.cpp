@@ -8,18 +8,20 @@ namespace weir::detail {
 namespace {
 
 template <class T>
-void check(std::string_view where, std::string_view option, T value, T least, T most) {
+void check(std::string_view where, std::string_view option, T value, T least, T most,
+           std::string_view above = "") {
     if (value >= least && value <= most)
         return;
-    throw std::invalid_argument(fmt::format(
-        "weir::{}: {} is {}, but must be from {} to {}", where, option, value, least, most));
+    throw std::invalid_argument(
+        fmt::format("weir::{}: {} is {}, but must be from {} to {}{}", where, option, value, least,
+                    most, value > most ? above : ""));
 }
 
 }  // namespace
 
 void check_option(std::string_view where, std::string_view option, std::int64_t value,
-                  std::int64_t least, std::int64_t most) {
-    check(where, option, value, least, most);
+                  std::int64_t least, std::int64_t most, std::string_view above) {
+    check(where, option, value, least, most, above);
 }
 
 void check_option(std::string_view where, std::string_view option, double value, double least,

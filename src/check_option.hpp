@@ -8,8 +8,9 @@ namespace weir::detail {
 
 /// Throws `std::invalid_argument`, naming limiter, option, value and bound, unless
 /// `least <= value <= most`.
+/// `above` is added to what is said of a value that is too large.
 void check_option(std::string_view where, std::string_view option, std::int64_t value,
-                  std::int64_t least, std::int64_t most);
+                  std::int64_t least, std::int64_t most, std::string_view above = "");
 void check_option(std::string_view where, std::string_view option, double value, double least,
                   double most);
 

@@ -23,7 +23,7 @@ inline constexpr std::array<time_unit, 6> time_units{{
     {"ns", 1},
 }};
 
-/// "3s", "1500ms", "0s": in the largest unit that is exact.
+/// "3s", "1500ms", "0s": in the largest unit that is exact; the longest of all is "forever".
 [[nodiscard]] std::string to_text(std::chrono::nanoseconds length);
 
 }  // namespace weir::detail

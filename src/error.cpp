@@ -25,8 +25,6 @@ public:
                 return "more was asked for than can ever be granted";
             case errc::closed:
                 return "the limiter is closed";
-            case errc::unavailable:
-                return "the shared limit cannot be reached";
         }
         return "unknown weir error " + std::to_string(code);
     }
@@ -46,8 +44,6 @@ public:
                 return generic::make_error_condition(generic::value_too_large);
             case errc::closed:
                 return generic::make_error_condition(generic::broken_pipe);
-            case errc::unavailable:
-                return generic::make_error_condition(generic::host_unreachable);
         }
         return {code, *this};
     }

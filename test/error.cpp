@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::array all{
     errc::limited, errc::timed_out, errc::deadline_unreachable, errc::queue_full,
-    errc::shed,    errc::closed,    errc::exceeds_capacity,     errc::unavailable,
+    errc::shed,    errc::closed,    errc::exceeds_capacity,
 };
 
 }  // namespace
@@ -82,7 +82,6 @@ BOOST_AUTO_TEST_CASE(equals_a_generic_condition) {
     BOOST_TEST((make_error_code(errc::queue_full) == generic::no_buffer_space));
     BOOST_TEST((make_error_code(errc::exceeds_capacity) == generic::value_too_large));
     BOOST_TEST((make_error_code(errc::closed) == generic::broken_pipe));
-    BOOST_TEST((make_error_code(errc::unavailable) == generic::host_unreachable));
 
     BOOST_TEST((make_error_code(errc::timed_out) != generic::broken_pipe));
     BOOST_TEST((make_error_code(errc::timed_out) != make_error_code(errc::deadline_unreachable)));
@@ -96,7 +95,6 @@ BOOST_AUTO_TEST_CASE(equals_the_condition_of_the_standard_as_well) {
     BOOST_TEST((standard(errc::queue_full) == std::errc::no_buffer_space));
     BOOST_TEST((standard(errc::exceeds_capacity) == std::errc::value_too_large));
     BOOST_TEST((standard(errc::closed) == std::errc::broken_pipe));
-    BOOST_TEST((standard(errc::unavailable) == std::errc::host_unreachable));
     BOOST_TEST((make_error_code(errc::timed_out) == std::errc::timed_out));
     BOOST_TEST(standard(errc::closed).message() == make_error_code(errc::closed).message());
 }

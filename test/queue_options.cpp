@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 
 using namespace std::chrono_literals;
@@ -25,7 +26,6 @@ BOOST_AUTO_TEST_SUITE(the_options_of_a_queue)
 BOOST_AUTO_TEST_CASE(have_sensible_defaults) {
     queue_options const defaults;
     BOOST_TEST(defaults.limit == 1024);
-    BOOST_TEST((defaults.order == weir::queue_order::fifo));
     BOOST_TEST((defaults.full == weir::when_full::reject_newest));
     BOOST_TEST(defaults.tolerance == 1ms);
     BOOST_TEST(defaults.patience.is_set());
@@ -71,14 +71,40 @@ BOOST_AUTO_TEST_CASE(that_are_nonsense_are_refused_by_name) {
 }
 
 BOOST_AUTO_TEST_CASE(that_name_no_enumerator_are_refused_by_name) {
-    constexpr auto past_orders = static_cast<int>(weir::queue_order::fifo) + 1;
     constexpr auto past_full = static_cast<int>(weir::when_full::evict_oldest) + 1;
-    BOOST_CHECK_EXCEPTION(
-        validate({.order = static_cast<weir::queue_order>(past_orders)}), std::invalid_argument,
-        says("weir::queue_options: order is 1, but must be from 0 to 0"));
     BOOST_CHECK_EXCEPTION(
         validate({.full = static_cast<weir::when_full>(past_full)}), std::invalid_argument,
         says("weir::queue_options: full is 2, but must be from 0 to 1"));
+}
+
+BOOST_AUTO_TEST_CASE(are_written_as_one_line) {
+    BOOST_TEST(to_string(queue_options{}) == "");
+    BOOST_TEST(to_string(queue_options{.patience = {}}) == "");  // which is for ever, too
+    std::string const text = "limit 100 full evict_oldest tolerance 10us patience 2s";
+    auto const options = queue_options::parse(text);
+    BOOST_TEST(options.limit == 100);
+    BOOST_TEST((options.full == weir::when_full::evict_oldest));
+    BOOST_TEST(options.tolerance == 10us);
+    BOOST_TEST(options.patience.length_or(0s) == 2s);
+    BOOST_TEST(to_string(options) == text);
+
+    BOOST_TEST(to_string(queue_options::parse("")) == "");
+    BOOST_TEST(to_string(queue_options::parse(" patience forever  limit 0 ")) == "limit 0");
+    BOOST_TEST(to_string(queue_options::parse("patience 0s")) == "patience 0s");
+    BOOST_TEST(to_string(queue_options::parse("limit -3")) == "limit -3");  // `validate` refuses it
+}
+
+BOOST_AUTO_TEST_CASE(say_where_a_text_is_wrong) {
+    auto const wrong = [](std::string const& text, std::string const& what) {
+        BOOST_CHECK_EXCEPTION((void)queue_options::parse(text), std::invalid_argument,
+                              says("weir::queue_options: `" + text + "`, " + what));
+    };
+    wrong("size 3", "column 1: expected limit, full, tolerance, patience or the end, found `size`");
+    wrong("limit", "column 6: expected a whole number, found the end");
+    wrong("limit 3 limit 3",
+          "column 9: expected full, tolerance, patience or the end, found `limit`");
+    wrong("full up", "column 6: expected reject_newest or evict_oldest, found `up`");
+    wrong("patience 2", "column 10: expected a time in h, min, s, ms, us or ns, found `2`");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

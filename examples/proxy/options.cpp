@@ -64,10 +64,7 @@ weir::duration duration(std::string_view option, std::string_view value, weir::d
 // library knows.
 weir::limiter_config rate(std::string_view option, std::string_view value) {
     try {
-        auto text = std::string(value);
-        if (text.find(' ') == text.npos)
-            text += " exact";
-        auto const rule = weir::limiter_config::parse(text);
+        auto const rule = weir::limiter_config::parse(value);
         if (std::holds_alternative<weir::seats_options>(rule.options))
             fail(option, value, "a rate, like 100/1s; for seats there is --seats");
         (void)weir::policy::any(rule);  // checks the values

@@ -7,7 +7,7 @@ namespace weir {
 
 /// A limiter whose kind is chosen at run time, by a configuration file for instance:
 ///
-///     weir::any_limiter door{ctx, weir::limiter_config::parse("10/60s exact")};
+///     weir::any_limiter door{ctx, weir::limiter_config::parse("10/60s")};
 ///
 /// See `basic_limiter` for what can be done with it, `limiter_config` for the texts, and `policy::any`
 /// for what it changes.

@@ -31,8 +31,6 @@ enum class errc {
     exceeds_capacity,
     /// The limiter was closed or destroyed.
     closed,
-    /// The engine that the limiter shares cannot be reached.
-    unavailable,
 };
 
 /// The category of `errc`. Each code also equals a generic condition: `timed_out` and

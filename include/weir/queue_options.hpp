@@ -3,6 +3,8 @@
 #include <weir/time.hpp>
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace weir {
 
@@ -14,18 +16,19 @@ enum class when_full : std::uint8_t {
     evict_oldest,
 };
 
-/// In what order those who wait are served.
-enum class queue_order : std::uint8_t {
-    /// First come, first served, strictly: a big request at the head is not overtaken by small ones.
-    fifo,
-};
-
-/// How a limiter keeps those who wait.
+/// How a limiter keeps those who wait. They are served first come, first served: a big request at the
+/// head is not overtaken by small ones.
+///
+/// Options can be written as text, each once and in any order, with those left out that have their
+/// defaults: `limit 100 full evict_oldest tolerance 1ms patience 2s`. A time is a whole number and its
+/// unit, without a space, as in `limiter_config`; or `forever`.
 struct queue_options {
+    /// Throws `std::invalid_argument` that quotes the text, and says at which column what was expected.
+    /// Whether the values make sense is for `validate` to say.
+    [[nodiscard]] static queue_options parse(std::string_view text);
+
     /// How many callers may wait at a time, 0 to 1,000,000,000; 0 means that nobody ever waits.
     std::int64_t limit = 1024;
-
-    queue_order order = queue_order::fifo;
 
     when_full full = when_full::reject_newest;
 
@@ -40,5 +43,8 @@ struct queue_options {
 
 /// Throws `std::invalid_argument`, naming the option, the value and the bound, if one is nonsense.
 void validate(queue_options const& options);
+
+/// The text from which `queue_options::parse` makes the same; empty if all have their defaults.
+[[nodiscard]] std::string to_string(queue_options const& options);
 
 }  // namespace weir

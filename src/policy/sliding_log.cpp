@@ -6,7 +6,8 @@ namespace weir::policy {
 namespace {
 
 cooling_log::rule rule_of(sliding_log_options const& options) {
-    detail::check_option("sliding_log", "limit", options.limit, 1, amount{1} << 26);
+    detail::check_option("sliding_log", "limit", options.limit, 1, amount{1} << 26,
+                         "; sliding_window and token_bucket have no such bound");
     detail::check_option("sliding_log", "window in nanoseconds", options.window.count(), 1,
                          forever.count());
     return {.limit = options.limit,

@@ -446,8 +446,6 @@ BOOST_AUTO_TEST_CASE(options_that_are_nonsense_are_named) {
     BOOST_CHECK_EXCEPTION(make({}, {.limit = 1'000'000'001}), invalid_argument,
                           says("limit", "1000000001"));
     BOOST_CHECK_EXCEPTION(make({}, {.tolerance = -1ns}), invalid_argument, says("tolerance", "-1"));
-    BOOST_CHECK_EXCEPTION(make({}, {.order = static_cast<weir::queue_order>(99)}), invalid_argument,
-                          says("order", "99"));
     BOOST_CHECK_EXCEPTION(make({}, {.full = static_cast<weir::when_full>(99)}), invalid_argument,
                           says("full", "99"));
     BOOST_CHECK_EXCEPTION(make_log({.limit = 0}), invalid_argument, says("limit", "0"));

@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(changes_its_options_but_not_its_kind) {
     BOOST_TEST(seats.remaining(noon) == 2);
     BOOST_CHECK_EXCEPTION(
         renew(seats, parsed("10/60s exact"), noon), std::invalid_argument,
-        says("weir::any_limiter: it is `5 seats` and cannot become `10/1min exact`, which is "
+        says("weir::any_limiter: it is `5 seats` and cannot become `10/1min`, which is "
              "another kind of limiter"));
     BOOST_CHECK_EXCEPTION(renew(seats, parsed("0 seats"), noon), std::invalid_argument,
                           says("weir::seats: seats is 0, but must be from 1 to 1000000000000000"));
@@ -96,6 +96,9 @@ BOOST_AUTO_TEST_CASE(changes_its_options_but_not_its_kind) {
 BOOST_AUTO_TEST_CASE(refuses_nonsense_as_the_policy_does) {
     BOOST_CHECK_EXCEPTION(any(parsed("0/1s exact")), std::invalid_argument,
                           says("weir::sliding_log: limit is 0, but must be from 1 to 67108864"));
+    BOOST_CHECK_EXCEPTION(any(parsed("99999999999/1s")), std::invalid_argument,
+                          says("weir::sliding_log: limit is 99999999999, but must be from 1 to "
+                               "67108864; sliding_window and token_bucket have no such bound"));
 }
 
 // Step by step the same answers as the policy itself.

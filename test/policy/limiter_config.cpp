@@ -101,13 +101,14 @@ BOOST_AUTO_TEST_CASE(is_written_as_one_line) {
         {"1 seats", {}},
         {"3 seats", weir::seats_options{.seats = 3}},
         {"3 seats max_hold 30s", weir::seats_options{.seats = 3, .max_hold = 30s}},
-        {"10/1min exact", weir::sliding_log_options{.limit = 10, .window = 60s}},
+        {"10/1min", weir::sliding_log_options{.limit = 10, .window = 60s}},
         {"10/1min sliding slices 6",
          weir::sliding_window_options{.limit = 10, .window = 60s, .slices = 6}},
         {"10/1min fixed alignment epoch",
          weir::fixed_window_options{
              .limit = 10, .window = 60s, .alignment = weir::window_alignment::epoch}},
-        {"100/1s", weir::token_bucket_options{.rate = {100, 1s}}},
+        {"100/1s bucket", weir::token_bucket_options{.rate = {100, 1s}}},
+        {"100/1s bucket initial 0", weir::token_bucket_options{.rate = {100, 1s}, .initial = 0}},
         {"100/1s burst 20", weir::token_bucket_options{.rate = {100, 1s}, .burst = 20}},
         {"100/1s burst 20 initial 0 refill interval carry_over reset",
          weir::token_bucket_options{.rate = {100, 1s},
@@ -135,7 +136,8 @@ BOOST_AUTO_TEST_CASE(may_be_written_in_other_ways) {
     auto const same = [](std::string const& a, std::string const& b) {
         BOOST_TEST(limiter_config::parse(a) == limiter_config::parse(b));
     };
-    same("10/60s exact", "10/1min exact");
+    same("10/60s exact", "10/1min");
+    same("10/60s bucket burst 3 refill interval", "10/1min burst 3 refill interval");
     same("10/60000ms exact", "10/1min exact");
     same("  10/60s \t exact  ", "10/1min exact");
     same("5/1s bursty initial 1s max_burst 2s", "5/1s bursty max_burst 2s initial 1s");
@@ -144,35 +146,45 @@ BOOST_AUTO_TEST_CASE(may_be_written_in_other_ways) {
 }
 
 BOOST_AUTO_TEST_CASE(says_where_a_text_is_wrong_and_what_was_expected) {
-    wrong("", "column 1: expected a whole number");
-    wrong("many seats", "column 1: expected a whole number");
-    wrong("-1 seats", "column 1: expected a number from 0 to 1000000000000000");
-    wrong("1000000000000001 seats", "column 1: expected a number from 0 to 1000000000000000");
-    wrong("99999999999999999999 seats", "column 1: expected a whole number");
-    wrong("3", "column 2: expected seats");
-    wrong("3 chairs", "column 3: expected seats");
-    wrong(
-        "10/60s loosely",
-        "column 8: expected exact, bursty, warming, sliding, fixed, leaky, burst, initial, refill "
-        "or carry_over");
-    wrong("100/1s burst 20 brust 3", "column 17: expected initial, refill, carry_over or the end");
-    wrong("3seats", "column 2: expected a space or a slash");
-    wrong("3 exact", "column 3: expected seats");
-    wrong("10/ exact", "column 4: expected a time, such as 500ms");
-    wrong("10/60 exact", "column 6: expected a unit of time: h, min, s, ms, us or ns");
-    wrong("10/60sec exact", "column 6: expected a unit of time: h, min, s, ms, us or ns");
-    wrong("10/0s exact", "column 4: expected a time above 0");
-    wrong("10/-1s exact", "column 4: expected a time above 0");
-    wrong("10/3000000h exact", "column 4: expected a time of at most 2562047h");
-    wrong("3 seats 4", "column 9: expected max_hold or the end");
-    wrong("3 seats max_hold", "column 17: expected a time, such as 500ms");
-    wrong("3 seats max_hold soon", "column 18: expected a time, such as 500ms");
-    wrong("3 seats max_hold 1s max_hold 1s", "column 21: expected the end");
-    wrong("10/60s exact hold 3s", "column 14: expected the end");
-    wrong("5/1s bursty burst 3", "column 13: expected max_burst, initial, carry_over or the end");
-    wrong("5/1s bursty carry_over some", "column 24: expected as_is, proportional or reset");
-    wrong("5/1s warming cold_factor hot", "column 26: expected a number");
-    wrong("5/1s warming cold_factor 3x", "column 27: expected the end of the number");
+    auto const range = std::string("a number from 0 to 1000000000000000");
+    wrong("", "column 1: expected a whole number, found the end");
+    wrong("many seats", "column 1: expected a whole number, found `many`");
+    wrong("-1 seats", "column 1: expected " + range + ", found `-1`");
+    wrong("1000000000000001 seats", "column 1: expected " + range + ", found `1000000000000001`");
+    wrong("99999999999999999999/1s",
+          "column 1: expected " + range + ", found `99999999999999999999/1s`");
+    wrong("100", "column 4: expected a time, as in 100/1s, or seats, found the end");
+    wrong("3 chairs", "column 3: expected seats, found `chairs`");
+    wrong("10/60s loosely",
+          "column 8: expected exact, sliding, fixed, bucket, burst, leaky, bursty, warming or "
+          "the end, found `loosely`");
+    wrong("100/1s burst 20 brust 3",
+          "column 17: expected initial, refill, carry_over or the end, found `brust`");
+    wrong("100/1s initial 3",
+          "column 8: expected exact, sliding, fixed, bucket, burst, leaky, bursty, warming or "
+          "the end, found `initial`");
+    wrong("3seats", "column 2: expected a space or a slash, found `seats`");
+    wrong("3 exact", "column 3: expected seats, found `exact`");
+    wrong("10/", "column 4: expected a time, such as 500ms, found the end");
+    wrong("10/ exact", "column 4: expected a time, such as 500ms, found ` `");
+    wrong("10/60 exact", "column 4: expected a time in h, min, s, ms, us or ns, found `60`");
+    wrong("10/60sec exact", "column 4: expected a time in h, min, s, ms, us or ns, found `60sec`");
+    wrong("10/1 s", "column 4: expected a time in h, min, s, ms, us or ns, found `1`");
+    wrong("10/0s exact", "column 4: expected a time above 0, found `0s`");
+    wrong("10/-1s exact", "column 4: expected a time above 0, found `-1s`");
+    wrong("10/3000000h exact", "column 4: expected a time of at most 2562047h, found `3000000h`");
+    wrong("1.5/1s", "column 2: expected a space or a slash, found `.5/1s`");
+    wrong("3 seats 4", "column 9: expected max_hold or the end, found `4`");
+    wrong("3 seats max_hold", "column 17: expected a time, such as 500ms, found the end");
+    wrong("3 seats max_hold soon", "column 18: expected a time, such as 500ms, found `soon`");
+    wrong("3 seats max_hold 1s max_hold 1s", "column 21: expected the end, found `max_hold`");
+    wrong("10/60s exact hold 3s", "column 14: expected the end, found `hold`");
+    wrong("5/1s bursty burst 3",
+          "column 13: expected max_burst, initial, carry_over or the end, found `burst`");
+    wrong("5/1s bursty carry_over some",
+          "column 24: expected as_is, proportional or reset, found `some`");
+    wrong("5/1s warming cold_factor hot", "column 26: expected a number, found `hot`");
+    wrong("5/1s warming cold_factor 3x", "column 27: expected the end of the number, found `x`");
 }
 
 BOOST_AUTO_TEST_CASE(can_be_read_again_whatever_it_is) {

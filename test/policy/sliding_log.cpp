@@ -489,7 +489,8 @@ BOOST_AUTO_TEST_CASE(goes_on_at_a_new_limit_with_what_was_granted) {
 BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name_and_is_not_changed_by_it) {
     auto const limit_zero = says("weir::sliding_log: limit is 0, but must be from 1 to 67108864");
     auto const limit_large =
-        says("weir::sliding_log: limit is 67108865, but must be from 1 to 67108864");
+        says("weir::sliding_log: limit is 67108865, but must be from 1 to 67108864; "
+             "sliding_window and token_bucket have no such bound");
     auto const window_zero =
         says("weir::sliding_log: window in nanoseconds is 0, but must be from 1 to "
              "9223372036854775807");

@@ -53,8 +53,6 @@ public:
             case errc::closed:
                 ++done_.closed;
                 break;
-            case errc::unavailable:
-                break;
         }
     }
 

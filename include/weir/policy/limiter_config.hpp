@@ -45,21 +45,22 @@ using chosen_at_run_time = policy_list<  //
 /// | text                | limiter             | further options                                |
 /// |---------------------|---------------------|------------------------------------------------|
 /// | `3 seats`           | `seats`             | `max_hold 30s`                                 |
-/// | `10/60s exact`      | `sliding_log`       |                                                |
+/// | `10/60s`            | `sliding_log`       |                                                |
 /// | `10/60s sliding`    | `sliding_window`    | `slices 6`                                     |
 /// | `10/60s fixed`      | `fixed_window`      | `alignment epoch`                              |
 /// | `100/1s burst 20`   | `token_bucket`      | `initial 0`, `refill interval`                 |
+/// | `100/1s bucket`     | `token_bucket`      | the same, and `burst 20` anywhere              |
 /// | `100/1s leaky`      | `leaky_bucket`      | `capacity 20`                                  |
 /// | `100/1s bursty`     | `smooth_bursty`     | `max_burst 2s`, `initial forever`              |
 /// | `100/1s warming`    | `smooth_warming_up` | `warm_up 4s`, `cold_factor 3`                  |
 ///
 /// The last four also have `carry_over`: `as_is`, `proportional` or `reset`.
 ///
-/// First how many permits, and if they are per time, in what time; then the kind of limiter,
-/// without which it is a token bucket; then any of its options, each once and in any order, under
-/// the name that it has in C++ and with the value after it. What is not named has its default. A
-/// time is a whole number and its unit, without a space: `h`, `min`, `s`, `ms`, `us` or `ns`; or
-/// `forever`.
+/// First how many permits, and if they are per time, in what time; then the kind of limiter; then any of
+/// its options, each once and in any order, under the name that it has in C++ and with the value after
+/// it. What is not named has its default. A rate alone means at most so many in any such time: it is a
+/// `sliding_log`, which may also be called `exact`. A time is a whole number and its unit, without a
+/// space: `h`, `min`, `s`, `ms`, `us` or `ns`; or `forever`.
 class limiter_config {
 public:
     using options_type = detail::chosen_at_run_time::options;
@@ -69,8 +70,8 @@ public:
         requires std::constructible_from<options_type, Options const&>
     limiter_config(Options const& chosen) : options(chosen) {}
 
-    /// Throws `std::invalid_argument` that says at which column something else was expected, and what.
-    /// Whether the values make sense is for the limiter to say that is made of them.
+    /// Throws `std::invalid_argument` that quotes the text, and says at which column what was expected and
+    /// what was found. Whether the values make sense is for the limiter to say that is made of them.
     [[nodiscard]] static limiter_config parse(std::string_view text);
 
     options_type options;

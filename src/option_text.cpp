@@ -1,0 +1,148 @@
+#include "option_text.hpp"
+
+#include <charconv>
+#include <limits>
+#include <stdexcept>
+#include <system_error>
+
+namespace weir::detail {
+namespace {
+
+constexpr char const* a_time = "a time, such as 500ms";
+
+[[nodiscard]] bool is_space(char c) noexcept {
+    return c == ' ' || c == '\t';
+}
+
+std::string printable(std::string_view text) {
+    std::string shown(text);
+    std::ranges::replace_if(shown, [](char c) { return c >= 0 && c < ' '; }, '?');
+    return shown;
+}
+
+}  // namespace
+
+std::string to_text(amount n) {
+    return std::to_string(n);
+}
+
+std::string to_text(double x) {
+    std::array<char, 32> digits{};
+    auto const end = std::to_chars(digits.data(), digits.data() + digits.size(), x).ptr;
+    return {digits.data(), end};
+}
+
+reader::reader(std::string_view what, std::string_view text, std::size_t begin, std::size_t end)
+    : what_(what), text_(text), at_(begin), end_(end) {
+    skip_spaces();
+}
+
+std::string_view reader::peek() const noexcept {
+    auto const rest = text_.substr(at_, end_ - at_);
+    return rest.substr(0, rest.find_first_of(" \t"));
+}
+
+void reader::skip_word() noexcept {
+    at_ += peek().size();
+    skip_spaces();
+}
+
+bool reader::skip(char c) noexcept {
+    if (at_end() || text_[at_] != c)
+        return false;
+    ++at_;
+    return true;
+}
+
+void reader::end_word(std::string const& otherwise_expected) {
+    if (!at_end() && !is_space(text_[at_]))
+        expected(otherwise_expected);
+    skip_spaces();
+}
+
+void reader::expected(std::string const& what) const {
+    auto const word = at_end() || peek().empty() ? text_.substr(at_, 1) : peek();
+    throw std::invalid_argument(std::string(what_) + ": `" + printable(text_) + "`, column " +
+                                std::to_string(at_ + 1) + ": expected " + what + ", found " +
+                                (word.empty() ? "the end" : "`" + printable(word) + "`"));
+}
+
+void reader::expected_one_of(std::vector<std::string_view> const& names) const {
+    std::string list;
+    for (std::size_t i = 0; i != names.size(); ++i)
+        list.append(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ").append(names[i]);
+    expected(list);
+}
+
+template <class Number>
+Number reader::number(std::string const& otherwise_expected, Number least, Number most) {
+    Number value{};
+    auto const* const begin = text_.data() + at_;
+    auto const [end, error] = std::from_chars(begin, text_.data() + end_, value);
+    if (error == std::errc::result_out_of_range ||
+        (error == std::errc() && (value < least || value > most)))
+        expected("a number from " + to_text(least) + " to " + to_text(most));
+    if (error != std::errc())
+        expected(otherwise_expected);
+    at_ += static_cast<std::size_t>(end - begin);
+    return value;
+}
+
+amount reader::read_amount(amount least, amount most) {
+    return number("a whole number", least, most);
+}
+
+duration reader::read_duration(duration least) {
+    if (peek() == "forever") {
+        at_ += peek().size();
+        return forever;
+    }
+    auto const start = at_;
+    auto const word = peek();
+    std::int64_t n = 0;
+    auto const [end, error] = std::from_chars(word.data(), word.data() + word.size(), n);
+    auto const unit = std::ranges::find(
+        time_units, word.substr(static_cast<std::size_t>(end - word.data())), &time_unit::name);
+    if (error == std::errc::invalid_argument)
+        expected(a_time);
+    if (unit == time_units.end())
+        expected("a time in h, min, s, ms, us or ns");
+    auto const most = forever.count() / unit->nanoseconds;
+    if (error != std::errc() || n > most || n < -most)
+        expected("a time of at most " + std::to_string(most) + std::string(unit->name));
+    auto const d = duration(n * unit->nanoseconds);
+    if (d < least)
+        expected("a time above 0");
+    at_ = start + word.size();
+    return d;
+}
+
+void reader::read(amount& value) {
+    using all = std::numeric_limits<amount>;
+    value = number("a whole number", all::min(), all::max());
+    end_word("the end of the number");
+}
+
+void reader::read(double& value) {
+    using all = std::numeric_limits<double>;
+    value = number("a number", all::lowest(), all::max());
+    end_word("the end of the number");
+}
+
+void reader::read(duration& value) {
+    value = read_duration(-forever);
+    skip_spaces();
+}
+
+void reader::read(patience& value) {
+    duration d{};
+    read(d);
+    value = d;
+}
+
+void reader::skip_spaces() noexcept {
+    while (!at_end() && is_space(text_[at_]))
+        ++at_;
+}
+
+}  // namespace weir::detail

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/time.hpp>
+
+#include "duration_text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+/// Options as text, `name value name value`: how they are written and read.
+namespace weir::detail {
+
+/// An option, and the name that it has in a text.
+template <class Options, class Value>
+struct field {
+    std::string_view name;
+    Value Options::* member;
+};
+template <class Options, class Value>
+field(char const*, Value Options::*) -> field<Options, Value>;
+
+/// How the enumerators of `Enum` are written, from the one that is 0 on: a `std::array`.
+template <class Enum>
+inline constexpr auto names_of = nullptr;
+
+[[nodiscard]] std::string to_text(amount n);
+[[nodiscard]] std::string to_text(double x);
+[[nodiscard]] inline std::string to_text(patience p) {
+    return to_text(p.length_or(forever));
+}
+template <class Enum>
+    requires std::is_enum_v<Enum>
+[[nodiscard]] std::string to_text(Enum value) {
+    auto const i = static_cast<std::size_t>(value);
+    return i < names_of<Enum>.size() ? std::string(names_of<Enum>[i]) : std::to_string(i);
+}
+template <class T>
+[[nodiscard]] std::string to_text(std::optional<T> const& value) {
+    return value ? to_text(*value) : std::string();
+}
+
+/// Reads a text from left to right. All that is wrong with it is thrown as a `std::invalid_argument`
+/// that quotes the text, and says at which column what was expected and what is there.
+class reader {
+public:
+    /// `what` is what the text describes, such as `weir::queue_options`. Reads the text from `begin` to
+    /// `end`; columns count from its real beginning.
+    reader(std::string_view what, std::string_view text, std::size_t begin, std::size_t end);
+    reader(std::string_view what, std::string_view text) : reader(what, text, 0, text.size()) {}
+
+    [[nodiscard]] bool at_end() const noexcept { return at_ == end_; }
+    /// What is there up to the next space.
+    [[nodiscard]] std::string_view peek() const noexcept;
+    void skip_word() noexcept;
+    [[nodiscard]] bool skip(char c) noexcept;
+    /// What was read must end here.
+    void end_word(std::string const& otherwise_expected);
+
+    [[noreturn]] void expected(std::string const& what) const;
+    /// "a, b or c"
+    [[noreturn]] void expected_one_of(std::vector<std::string_view> const& names) const;
+
+    [[nodiscard]] amount read_amount(amount least, amount most);
+    [[nodiscard]] duration read_duration(duration least);
+
+    /// Reads a value, up to the end of the word.
+    void read(amount& value);
+    void read(double& value);
+    void read(duration& value);
+    void read(patience& value);
+    template <class Enum>
+        requires std::is_enum_v<Enum>
+    void read(Enum& value) {
+        constexpr auto& names = names_of<Enum>;
+        auto const found = std::ranges::find(names, peek());
+        if (found == names.end())
+            expected_one_of({names.begin(), names.end()});
+        value = static_cast<Enum>(found - names.begin());
+        skip_word();
+    }
+    template <class T>
+    void read(std::optional<T>& value) {
+        read(value.emplace());
+    }
+
+private:
+    template <class Number>
+    [[nodiscard]] Number number(std::string const& otherwise_expected, Number least, Number most);
+    void skip_spaces() noexcept;
+
+    std::string_view what_;
+    std::string_view text_;
+    std::size_t at_;
+    std::size_t end_;
+};
+
+/// Appends the options that do not have their defaults.
+template <class Options, class... Values>
+void write_options(std::string& text, Options const& options,
+                   std::tuple<field<Options, Values>...> const& fields) {
+    auto const write = [&](auto const& f) {
+        auto value = to_text(options.*f.member);
+        if (value != to_text(Options{}.*f.member))
+            text.append(text.empty() ? "" : " ").append(f.name).append(" ").append(value);
+    };
+    std::apply([&](auto const&... f) { (write(f), ...); }, fields);
+}
+
+/// Reads options up to the end: each once at most, in any order.
+template <class Options, class... Values>
+void read_options(reader& in, Options& options,
+                  std::tuple<field<Options, Values>...> const& fields) {
+    std::vector<std::string_view> given;
+    while (!in.at_end()) {
+        auto const name = in.peek();
+        bool found = false;
+        std::vector<std::string_view> left;
+        auto const read = [&](auto const& f) {
+            if (std::ranges::count(given, f.name) != 0)
+                return;
+            left.push_back(f.name);
+            if (found || f.name != name)
+                return;
+            found = true;
+            given.push_back(f.name);
+            in.skip_word();
+            in.read(options.*f.member);
+        };
+        std::apply([&](auto const&... f) { (read(f), ...); }, fields);
+        if (!found) {
+            left.push_back("the end");
+            in.expected_one_of(left);
+        }
+    }
+}
+
+}  // namespace weir::detail
