@@ -1,11 +1,14 @@
 #pragma once
 
+// clang-format off
+#include <cstdint>  // first: the field.hpp of Boost 1.83 uses it without including it
+// clang-format on
+
 #include <boost/beast/http/field.hpp>
 #include <boost/beast/http/verb.hpp>
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string_view>
 

@@ -58,7 +58,7 @@ void violated(std::string_view invariant, std::string const& what) {
     ::_exit(exit_violated);
 }
 
-report const& attempt(std::function<void(report&)> const& body, unsigned seconds) {
+report const& attempt(std::function<void(report&)> body, unsigned seconds) {
     auto& r = shared();
     r.runs = r.choices = 0;
     r.requests = {};

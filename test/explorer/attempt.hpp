@@ -27,7 +27,7 @@ struct report {
 
 /// Runs `body` in a process of its own, for so many seconds at most, and reports what it has come to.
 /// The report is overwritten by the next attempt.
-report const& attempt(std::function<void(report&)> const& body, unsigned seconds);
+report const& attempt(std::function<void(report&)> body, unsigned seconds);
 [[nodiscard]] report const& last_report();
 
 }  // namespace explorer
