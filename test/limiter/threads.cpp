@@ -45,7 +45,10 @@ using weir::permit;
 
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
+#ifndef __has_feature
+#define __has_feature(x) 0  // clang's; g++ defines __SANITIZE_THREAD__
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
 constexpr int scale = 1;
 #else
 constexpr int scale = 5;
