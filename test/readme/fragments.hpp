@@ -1,0 +1,22 @@
+// What the fragments of README.md name and do not define.
+#pragma once
+
+#include <weir/testing.hpp>
+#include <weir/weir.hpp>
+
+#include <boost/asio.hpp>
+
+#include <cassert>
+#include <chrono>
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+extern asio::io_context ctx;
+
+asio::awaitable<void> dine();
+void cook();
+void retry_in(weir::duration);
+
+template <class Limiter>
+asio::awaitable<void> client(Limiter& limiter);
