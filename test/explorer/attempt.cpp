@@ -58,7 +58,7 @@ void violated(std::string_view invariant, std::string const& what) {
     ::_exit(exit_violated);
 }
 
-report const& attempt(std::function<void(report&)> body, unsigned seconds) {
+void attempt(std::function<void(report&)> const& body, unsigned seconds) {
     auto& r = shared();
     r.runs = r.choices = 0;
     r.requests = {};
@@ -89,7 +89,6 @@ report const& attempt(std::function<void(report&)> body, unsigned seconds) {
         copy(r.invariant, invariant::crash);
         copy(r.what, fmt::format("exit code {}", WEXITSTATUS(status)));
     }
-    return r;
 }
 
 }  // namespace explorer

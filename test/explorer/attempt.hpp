@@ -25,9 +25,9 @@ struct report {
 [[nodiscard]] std::string_view invariant_of(report const& r);
 [[nodiscard]] std::vector<std::uint8_t> choices_of(report const& r);
 
-/// Runs `body` in a process of its own, for so many seconds at most, and reports what it has come to.
-/// The report is overwritten by the next attempt.
-report const& attempt(std::function<void(report&)> body, unsigned seconds);
+/// Runs `body` in a process of its own, for so many seconds at most.
+void attempt(std::function<void(report&)> const& body, unsigned seconds);
+/// What the last attempt has come to.
 [[nodiscard]] report const& last_report();
 
 }  // namespace explorer
