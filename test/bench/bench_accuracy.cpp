@@ -2,11 +2,13 @@
 // thousand and a hundred thousand a second. Achieved is what was granted, of what the rate is worth;
 // excess is how many more than the limiter promises were granted in the worst window of 10 ms, and of a
 // second, by the time that its policy was told: 0, if it keeps its promise. CPU is that of the whole
-// process, of one core.
+// process, of one core. Floor: a coroutine that waits for a timer before each step.
 //
 //     bench_accuracy [--seconds=N]         5 seconds each by default
 
 #include <weir/weir.hpp>
+
+#include "support.hpp"
 
 #include <boost/asio.hpp>
 
@@ -96,6 +98,27 @@ void measure(std::string_view name, amount rate, typename Policy::options_type c
                excess(10ms), excess(1s), 100 * cpu / elapsed.count());
 }
 
+asio::awaitable<void> steps(amount rate, std::size_t& done) {
+    asio::steady_timer timer(co_await asio::this_coro::executor, clock::now());
+    for (;; ++done) {
+        timer.expires_at(timer.expiry() + duration(1s) / rate);
+        co_await timer.async_wait(asio::deferred);
+    }
+}
+
+void measure_floor(amount rate, std::chrono::duration<double> length) {
+    asio::io_context context{1};
+    std::size_t done = 0;
+    asio::co_spawn(context, steps(rate, done), asio::detached);
+    auto const began = clock::now();
+    auto const used = cpu_seconds();
+    context.run_for(std::chrono::duration_cast<clock::duration>(length));
+    std::chrono::duration<double> const elapsed = clock::now() - began;
+    fmt::print("{:<36} {:>7}/s {:>10.3f}% {:>14} {:>14} {:>8.1f}%\n", "floor: a timer", rate,
+               100 * static_cast<double>(done) / (elapsed.count() * static_cast<double>(rate)), "",
+               "", 100 * (cpu_seconds() - used) / elapsed.count());
+}
+
 void measure_all(amount rate, std::chrono::duration<double> length) {
     auto const some = rate / 100;
     auto const by_windows = [&](duration d) { return some * (d / tenth); };
@@ -105,6 +128,7 @@ void measure_all(amount rate, std::chrono::duration<double> length) {
     // A window that is aligned to nothing touches one more.
     auto const by_fixed_windows = [&](duration d) { return some * (d / tenth + 1); };
 
+    measure_floor(rate, length);
     using namespace weir::policy;
     measure<sliding_log>("sliding_log, 10 ms", rate, {.limit = some, .window = tenth}, length,
                          by_windows);
@@ -139,6 +163,7 @@ int main(int argc, char** argv) {
             return 1;
         }
     }
+    bench::idle_thread const other;
     fmt::print("{:<36} {:>9} {:>11} {:>14} {:>14} {:>9}\n", "", "target", "achieved",
                "excess, 10 ms", "excess, 1 s", "CPU");
     for (amount const rate : {1'000, 10'000, 100'000})

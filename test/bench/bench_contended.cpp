@@ -1,6 +1,6 @@
 // Two threads, each with an io_context of its own, on one limiter whose permits never run out: what it
 // costs to ask and to give back when another thread does the same. The time is that of one
-// `co_await enter()` and leave. Floor: two threads on one std::mutex, two lock/unlock pairs an
+// `try_enter()`, or `co_await enter()`, and leave. Floor: two threads on one std::mutex, two lock/unlock pairs an
 // operation. Beside it `concurrent_channel` used as a semaphore.
 
 #include <weir/weir.hpp>
@@ -69,6 +69,20 @@ void two_threads(benchmark::State& state, long operations, Make make, Work work)
 }
 
 template <class Executor>
+void seats_try_enter(benchmark::State& state) {
+    auto const make = [](Executor const& ex) {
+        return weir::basic_seats<Executor>(ex, {.seats = plenty});
+    };
+    auto const work = [](weir::basic_seats<Executor>& seats, Executor,
+                         long operations) -> asio::awaitable<void, Executor> {
+        for (; operations > 0; --operations)
+            benchmark::DoNotOptimize(seats.try_enter());
+        co_return;
+    };
+    two_threads<Executor>(state, 1'000'000, make, work);
+}
+
+template <class Executor>
 void seats_enter(benchmark::State& state) {
     auto const make = [](Executor const& ex) {
         return weir::basic_seats<Executor>(ex, {.seats = plenty});
@@ -97,6 +111,8 @@ void channel_send(benchmark::State& state) {
 }
 
 BENCHMARK(floor_two_locks)->Threads(2)->UseRealTime();
+BENCHMARK(seats_try_enter<any>)->UseManualTime()->Iterations(5);
+BENCHMARK(seats_try_enter<typed>)->UseManualTime()->Iterations(5);
 BENCHMARK(seats_enter<any>)->UseManualTime()->Iterations(5);
 BENCHMARK(seats_enter<typed>)->UseManualTime()->Iterations(5);
 BENCHMARK(channel_send<any>)->UseManualTime()->Iterations(5);
@@ -108,6 +124,8 @@ int main(int argc, char** argv) {
     return bench::run_all(
         argc, argv,
         {
+            {"try_enter + leave, any, to two locks", "seats_try_enter<any>", "floor_two_locks"},
+            {"try_enter + leave, typed, to two locks", "seats_try_enter<typed>", "floor_two_locks"},
             {"co_await enter() + leave, any, to two locks", "seats_enter<any>", "floor_two_locks"},
             {"co_await enter() + leave, typed, to two locks", "seats_enter<typed>",
              "floor_two_locks"},

@@ -68,6 +68,18 @@ void seats_enter(benchmark::State& state) {
 }
 
 template <class Executor>
+void seats_async_enter(benchmark::State& state) {
+    auto const body = [&](asio::io_context& context) -> asio::awaitable<void, Executor> {
+        weir::basic_seats<Executor> seats(Executor(context.get_executor()), {.seats = 4});
+        for (auto _ : state) {
+            auto const seat = co_await seats.async_enter(asio::deferred);
+            benchmark::DoNotOptimize(seat.count());
+        }
+    };
+    bench::run_coroutine<Executor>(body);
+}
+
+template <class Executor>
 void seats_enter_with_patience(benchmark::State& state) {
     auto const body = [&](asio::io_context& context) -> asio::awaitable<void, Executor> {
         weir::basic_seats<Executor> seats(Executor(context.get_executor()), {.seats = 4});
@@ -77,6 +89,14 @@ void seats_enter_with_patience(benchmark::State& state) {
         }
     };
     bench::run_coroutine<Executor>(body);
+}
+
+void token_bucket_try_enter(benchmark::State& state) {
+    bench::live_context context;
+    weir::token_bucket bucket(
+        context->get_executor(), {.rate = {1, std::chrono::nanoseconds(1)}, .burst = 1'000});
+    for (auto _ : state)
+        benchmark::DoNotOptimize(bucket.try_enter());
 }
 
 // A limit that is never reached within the run's memory, and one whose log is always full of entries.
@@ -121,8 +141,11 @@ BENCHMARK(seats_try_enter<any>);
 BENCHMARK(seats_try_enter<typed>);
 BENCHMARK(seats_enter<any>);
 BENCHMARK(seats_enter<typed>);
+BENCHMARK(seats_async_enter<any>);
+BENCHMARK(seats_async_enter<typed>);
 BENCHMARK(seats_enter_with_patience<any>);
 BENCHMARK(seats_enter_with_patience<typed>);
+BENCHMARK(token_bucket_try_enter);
 BENCHMARK(sliding_log_try_enter<any>);
 BENCHMARK(sliding_log_enter<any>);
 BENCHMARK(sliding_log_enter<typed>);
@@ -139,8 +162,14 @@ int main(int argc, char** argv) {
              "floor_child<any>"},
             {"seats: co_await enter() + leave, typed, to a child", "seats_enter<typed>",
              "floor_child<typed>"},
+            {"seats: co_await async_enter() + leave, any, to a child", "seats_async_enter<any>",
+             "floor_child<any>"},
+            {"seats: co_await async_enter() + leave, typed, to a child", "seats_async_enter<typed>",
+             "floor_child<typed>"},
             {"seats: co_await enter(1s) + leave, any, to a child", "seats_enter_with_patience<any>",
              "floor_child<any>"},
+            {"token_bucket: try_enter + leave, to a clock read", "token_bucket_try_enter",
+             "floor_clock"},
             {"sliding_log: try_enter, to a clock read", "sliding_log_try_enter<any>",
              "floor_clock"},
             {"sliding_log: co_await enter(), any, to a child", "sliding_log_enter<any>",

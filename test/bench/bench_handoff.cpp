@@ -1,6 +1,7 @@
 // How fast permits go from hand to hand: 1,000 coroutines that enter, yield and leave, on 1 and on 16
-// seats, so that nearly all of them wait. The time is that of one hand-off. Floor: the same coroutines
-// only yielding. Beside it `concurrent_channel` used as a semaphore, which knows no deadline, no order
+// seats, so that nearly all of them wait. The time is that of one hand-off. Floor: two posts, one to
+// hand over and one to yield, with as many coroutines as there are seats, for so many are runnable; the
+// fewer they are, the more often Asio looks for events. Beside it, the 1,000 only yielding, and `concurrent_channel` used as a semaphore, which knows no deadline, no order
 // by weight and no permit that comes home by itself.
 //
 // `two_contexts`: 32 coroutines on two io_contexts with a thread each, sharing one limiter, as in a
@@ -24,7 +25,7 @@ using typed = asio::io_context::executor_type;
 template <class Executor>
 using channel = asio::experimental::concurrent_channel<Executor, void(boost::system::error_code)>;
 
-constexpr int coroutines = 1'000;
+constexpr int many = 1'000;
 constexpr long handoffs = 200'000;
 
 struct nothing {};
@@ -32,19 +33,19 @@ struct nothing {};
 // Each iteration makes a limiter with `make(executor)` and lets every coroutine `work(limiter,
 // executor, left)` until that many hand-offs have been made.
 template <class Executor, class Make, class Work>
-void one_context(benchmark::State& state, Make make, Work work) {
+void one_context(benchmark::State& state, Make make, Work work, long coroutines = many) {
     for (auto _ : state) {
         bench::live_context context;
         Executor const ex(context->get_executor());
         auto limiter = make(ex);
         long left = handoffs;
-        int running = coroutines;
+        long running = coroutines;
         auto const whole = [&]() -> asio::awaitable<void, Executor> {
             co_await work(limiter, ex, left);
             if (--running == 0)
                 context.finish();
         };
-        for (int i = 0; i < coroutines; ++i)
+        for (long i = 0; i < coroutines; ++i)
             asio::co_spawn(ex, whole, asio::detached);
 
         auto const start = std::chrono::steady_clock::now();
@@ -106,6 +107,14 @@ asio::awaitable<void, Executor> yields(nothing&, Executor ex, Left& left) {
 }
 
 template <class Executor, class Left>
+asio::awaitable<void, Executor> yields_twice(nothing&, Executor ex, Left& left) {
+    while (--left > 0) {
+        co_await asio::post(ex, asio::deferred);
+        co_await asio::post(ex, asio::deferred);
+    }
+}
+
+template <class Executor, class Left>
 asio::awaitable<void, Executor> enters(weir::basic_seats<Executor>& seats, Executor ex,
                                        Left& left) {
     while (--left > 0) {
@@ -137,6 +146,10 @@ void floor_yield(benchmark::State& state) {
     one_context<Executor>(state, makes_nothing, yields<Executor, long>);
 }
 template <class Executor>
+void floor_two_posts(benchmark::State& state) {
+    one_context<Executor>(state, makes_nothing, yields_twice<Executor, long>, state.range(0));
+}
+template <class Executor>
 void seats_enter(benchmark::State& state) {
     one_context<Executor>(state, makes_seats(state), enters<Executor, long>);
 }
@@ -157,6 +170,8 @@ void two_contexts_channel(benchmark::State& state) {
 
 BENCHMARK(floor_yield<any>)->UseManualTime()->Iterations(5);
 BENCHMARK(floor_yield<typed>)->UseManualTime()->Iterations(5);
+BENCHMARK(floor_two_posts<any>)->Arg(1)->Arg(16)->UseManualTime()->Iterations(5);
+BENCHMARK(floor_two_posts<typed>)->Arg(1)->Arg(16)->UseManualTime()->Iterations(5);
 BENCHMARK(seats_enter<any>)->Arg(1)->Arg(16)->UseManualTime()->Iterations(5);
 BENCHMARK(seats_enter<typed>)->Arg(1)->Arg(16)->UseManualTime()->Iterations(5);
 BENCHMARK(seats_async_enter<any>)->Arg(1)->Arg(16)->UseManualTime()->Iterations(5);
@@ -173,10 +188,13 @@ int main(int argc, char** argv) {
     for (std::string const seats : {"/1", "/16"}) {
         for (std::string const ex : {"<any>", "<typed>"}) {
             auto const where = ex + ", seats" + seats;
+            comparisons.push_back({"co_await enter(), " + where + ", to two posts",
+                                   "seats_enter" + ex + seats, "floor_two_posts" + ex + seats});
+            comparisons.push_back(
+                {"co_await async_enter(), " + where + ", to two posts",
+                 "seats_async_enter" + ex + seats, "floor_two_posts" + ex + seats});
             comparisons.push_back({"co_await enter(), " + where + ", to a yield",
                                    "seats_enter" + ex + seats, "floor_yield" + ex});
-            comparisons.push_back({"co_await async_enter(), " + where + ", to a yield",
-                                   "seats_async_enter" + ex + seats, "floor_yield" + ex});
             comparisons.push_back({"co_await enter(), " + where + ", to channel",
                                    "seats_enter" + ex + seats, "channel_send" + ex + seats});
             comparisons.push_back({"co_await async_enter(), " + where + ", to channel",

@@ -2,8 +2,12 @@
 // let one expire and to cancel one, how much memory one takes, and how late a deadline is noticed.
 // The patience of the waiters is spread evenly over 50 ms to the given time.
 //
-// Times are for one waiter. Floors: to post a function of the same size and to have it run, and to
-// emit a signal that nobody listens to.
+// Then, without deadlines that come: what it costs to look at all of them again, after `configure()`,
+// and to turn them away, with `close()`; and for how long a `try_enter` on another thread has to wait
+// meanwhile, at most.
+//
+// Times are for one waiter. Floors: to post a function of the same size and to have it run, to emit a
+// signal that nobody listens to, and the longest `try_enter` when nothing else happens.
 
 #include <weir/weir.hpp>
 
@@ -12,8 +16,10 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <numeric>
 #include <random>
+#include <thread>
 
 namespace {
 
@@ -139,6 +145,82 @@ void cancel_at_random(benchmark::State& state) {
     }
 }
 
+// The longest `try_enter` of another thread, which does nothing else while this lives.
+template <class Limiter>
+class prober {
+public:
+    explicit prober(Limiter& limiter)
+        : thread_([this, &limiter](std::stop_token const& stop) {
+              for (auto before = steady::now(); !stop.stop_requested();) {
+                  benchmark::DoNotOptimize(limiter.try_enter());
+                  auto const after = steady::now();
+                  longest_ = std::max(longest_, after - before);
+                  before = after;
+                  started_ = true;
+              }
+          }) {
+        while (!started_)
+            std::this_thread::yield();
+    }
+
+    double longest_ms() {
+        thread_.request_stop();
+        thread_.join();
+        return std::chrono::duration<double, std::milli>(longest_).count();
+    }
+
+private:
+    std::atomic<bool> started_ = false;
+    steady::duration longest_{};
+    std::jthread thread_;
+};
+
+using token_bucket = weir::basic_token_bucket<asio::io_context::executor_type>;
+
+// So many wait for their turn at a thousand a second, half of them for up to an hour; nobody's deadline
+// comes. Then `change` is made to the limiter. Manual time: until all that comes of it has run.
+template <class Change>
+void change_all(benchmark::State& state, Change change) {
+    auto const count = state.range(0);
+    for (auto _ : state) {
+        asio::io_context context(1);
+        token_bucket limiter(
+            context.get_executor(), {.rate = {1'000, 1s}, .burst = 1, .initial = 0},
+            {.limit = 10'000'000});
+        for (long i = 0; i < count; ++i) {
+            auto const wait = i % 2 == 0 ? weir::patience() : weir::patience(1h);
+            limiter.async_enter(wait, [](weir::error_code, weir::permit const&) {});
+        }
+        context.poll();
+
+        prober idle(limiter);
+        std::this_thread::sleep_for(100ms);
+        state.counters["probe_idle_ms"] = idle.longest_ms();
+
+        prober busy(limiter);
+        auto const start = steady::now();
+        change(limiter);
+        std::chrono::duration<double, std::milli> const called = steady::now() - start;
+        context.poll();
+        std::chrono::duration<double> const took = steady::now() - start;
+        state.counters["probe_ms"] = busy.longest_ms();
+        state.counters["call_ms"] = called.count();
+        state.counters["all_ms"] = 1e3 * took.count();
+        state.SetIterationTime(took.count() / static_cast<double>(count));
+    }
+}
+
+// An hour becomes too short for any of them.
+void reprice(benchmark::State& state) {
+    change_all(state, [](token_bucket& limiter) {
+        limiter.configure([](weir::token_bucket_options& o) { o.rate = {1, 1h}; });
+    });
+}
+
+void close(benchmark::State& state) {
+    change_all(state, [](token_bucket& limiter) { limiter.close(); });
+}
+
 void floor_post(benchmark::State& state) {
     auto const count = state.range(0);
     for (auto _ : state) {
@@ -170,10 +252,12 @@ void sizes(benchmark::internal::Benchmark* b) {
     b->Args({1'000, 100})->Args({100'000, 10'000})->Args({1'000'000, 10'000});
 }
 
-BENCHMARK(floor_post)->Apply(sizes);
+BENCHMARK(floor_post)->Apply(sizes)->Args({200'000, 0})->Args({400'000, 0});
 BENCHMARK(floor_emit)->Apply(sizes);
 BENCHMARK(queue_and_expire)->Apply(sizes);
 BENCHMARK(cancel_at_random)->Apply(sizes);
+BENCHMARK(reprice)->Arg(1'000)->Arg(400'000)->Iterations(1)->UseManualTime();
+BENCHMARK(close)->Arg(1'000)->Arg(200'000)->Iterations(1)->UseManualTime();
 
 }  // namespace
 
@@ -185,5 +269,9 @@ int main(int argc, char** argv) {
         comparisons.push_back(
             {"cancel one" + size + ", to a post", "cancel_at_random" + size, "floor_post" + size});
     }
+    comparisons.push_back(
+        {"look at one again/400000, to a post", "reprice/400000", "floor_post/400000/0"});
+    comparisons.push_back(
+        {"turn one away/200000, to a post", "close/200000", "floor_post/200000/0"});
     return bench::run_all(argc, argv, std::move(comparisons));
 }

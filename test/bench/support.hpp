@@ -8,13 +8,28 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <map>
+#include <mutex>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace bench {
 
 namespace asio = boost::asio;
+
+/// A thread that does nothing. In a process with one thread glibc's mutex and libstdc++'s `shared_ptr`
+/// take short cuts that no server has.
+class idle_thread {
+private:
+    std::jthread thread_{[](std::stop_token stop) {
+        std::mutex mutex;
+        std::unique_lock lock(mutex);
+        std::condition_variable_any().wait(lock, stop, [] { return false; });
+    }};
+};
 
 /// An io_context as a server has it: with a timer and a socket waiting. A bare one skips its reactor,
 /// and flatters everything that is measured on it.
@@ -113,6 +128,7 @@ inline int run_all(int argc, char** argv, std::vector<comparison> comparisons) {
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv))
         return 1;
+    idle_thread const other;
     comparing_reporter reporter(std::move(comparisons));
     benchmark::RunSpecifiedBenchmarks(&reporter);
     return 0;
