@@ -15,11 +15,11 @@ fixed_window_options const& checked(fixed_window_options const& options) {
 
 }  // namespace
 
-fixed_window::fixed_window(options_type const& options) : options_(checked(options)) {}
+fixed_window_rule::fixed_window_rule(options_type const& options) : options_(checked(options)) {}
 
-void fixed_window::take_over(fixed_window& before, time_point now) noexcept {
-    window_ = before.at(now);
-    auto& w = window_;
+void fixed_window_rule::take_over(state_type& w, fixed_window_rule const& rule,
+                                  state_type const& before, time_point now) const noexcept {
+    w = rule.at(before, now);
     auto const old = w.began;
     if (options_.alignment == window_alignment::epoch)
         w.began = beginning(now);
@@ -34,9 +34,8 @@ void fixed_window::take_over(fixed_window& before, time_point now) noexcept {
     w.owed -= paid;
 }
 
-bool fixed_window::refund(amount n, ticket t, time_point now) noexcept {
-    window_ = at(now);
-    auto& w = window_;
+bool fixed_window_rule::refund(state_type& w, amount n, ticket t, time_point now) const noexcept {
+    w = at(w, now);
     auto const granted = time_point(duration(static_cast<duration::rep>(t)));
     if (granted < w.since)
         return false;
@@ -51,8 +50,9 @@ bool fixed_window::refund(amount n, ticket t, time_point now) noexcept {
 }
 
 // The window of this time, after those that debt has used up; one that nobody has used begins now.
-fixed_window::window fixed_window::next(time_point now) const noexcept {
-    auto w = window_;
+fixed_window_rule::state_type fixed_window_rule::next(state_type const& s,
+                                                      time_point now) const noexcept {
+    auto w = s;
     if (w.owed != 0) {
         auto const passed = (now - w.began) / options_.window;
         if (passed <= (w.owed - 1) / options_.limit + 1) {
@@ -68,14 +68,14 @@ fixed_window::window fixed_window::next(time_point now) const noexcept {
 }
 
 // Of the window that would begin if one were used now.
-time_point fixed_window::beginning(time_point now) const noexcept {
+time_point fixed_window_rule::beginning(time_point now) const noexcept {
     if (options_.alignment == window_alignment::first_use)
         return now;
     auto const into = now.time_since_epoch() % options_.window;
     return now - (into < duration::zero() ? into + options_.window : into);
 }
 
-time_point fixed_window::when(window const& w, amount too_many) const noexcept {
+time_point fixed_window_rule::when(state_type const& w, amount too_many) const noexcept {
     auto const windows = (too_many - 1) / options_.limit + 1;
     return later(w.began, times(options_.window, windows));
 }

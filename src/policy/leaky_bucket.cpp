@@ -5,29 +5,35 @@
 namespace weir::policy {
 namespace {
 
-bucket::rule rule_of(leaky_bucket_options const& options) {
+leaky_bucket_options const& checked(leaky_bucket_options const& options) {
     detail::check_option("leaky_bucket", "capacity", options.capacity, 1, max_amount);
     detail::check_option("leaky_bucket", "carry_over", options.carry_over, carry_over::reset);
-    return {
-        .rate = options.rate, .capacity = options.capacity, .drains = bucket::drain::continuously};
+    return options;
 }
 
 }  // namespace
 
-leaky_bucket::leaky_bucket(options_type const& options)
-    : options_(options), bucket_(rule_of(options)) {}
+leaky_bucket_rule::leaky_bucket_rule(options_type const& options)
+    : options_(checked(options)), bucket_(options.rate, options.capacity) {}
 
-void leaky_bucket::take_over(leaky_bucket& before, time_point now) noexcept {
-    auto const next = rule_of(options_);
-    bucket::drops level = 0;
-    if (options_.carry_over != carry_over::reset) {
-        auto const grown = options_.carry_over == carry_over::as_is
-                               ? bucket::drops_of(next, options_.capacity - before.capacity())
-                               : 0;
-        level = bucket::drops_of(next, next.capacity) -
-                (before.bucket_.room_in(next, options_.carry_over, now) + grown);
+void leaky_bucket_rule::take_over(state_type& s, leaky_bucket_rule const& old,
+                                  state_type const& before, time_point now) const noexcept {
+    auto const mine = bucket_.measure();
+    auto const theirs = old.bucket_.measure();
+    auto const level = old.bucket_.level(before, now);
+    switch (options_.carry_over) {
+        case carry_over::as_is:
+            s = bucket_.filled(-mine.carried(-level, theirs, carry_over::as_is), now);
+            break;
+        case carry_over::proportional:
+            s = bucket_.filled(
+                mine.full - mine.carried(theirs.full - level, theirs, carry_over::proportional),
+                now);
+            break;
+        case carry_over::reset:
+            s = begin(now);
+            break;
     }
-    bucket_.restart(next, level, now);
 }
 
 }  // namespace weir::policy

@@ -18,14 +18,10 @@ seats_options const& checked(seats_options const& options) {
 
 }  // namespace
 
-seats::seats(options_type const& options)
-    : options_(checked(options)),
-      free_(options.seats),
-      watch_(timed() ? hold_watch(static_cast<std::size_t>(options.seats)) : hold_watch()) {}
+seats_rule::seats_rule(options_type const& options) : options_(checked(options)) {}
 
-void seats::take_over(seats& before, time_point) noexcept {
-    free_ = before.free_ + (options_.seats - before.options_.seats);
-    watch_.take_over(before.watch_);
-}
+seats::seats(options_type const& options)
+    : ruled(options),
+      watch_(timed() ? hold_watch(static_cast<std::size_t>(options.seats)) : hold_watch()) {}
 
 }  // namespace weir::policy

@@ -5,22 +5,21 @@
 namespace weir::policy {
 namespace {
 
-cooling_log::rule rule_of(sliding_window_options const& options) {
+cooling_log log_of(sliding_window_options const& options) {
     detail::check_option("sliding_window", "limit", options.limit, 1, max_amount);
     detail::check_option("sliding_window", "window in nanoseconds", options.window.count(), 1,
                          forever.count());
     detail::check_option("sliding_window", "slices", options.slices, 1, amount{1} << 20);
     // Slices begin a slice apart at least, so that no more than these begin within a window and the
     // slice before it.
-    return {.limit = options.limit,
-            .window = options.window,
-            .slice = duration((options.window.count() - 1) / options.slices + 1),
-            .entries = static_cast<std::size_t>(options.slices) + 1};
+    return {options.limit, options.window,
+            duration((options.window.count() - 1) / options.slices + 1),
+            static_cast<std::size_t>(options.slices) + 1};
 }
 
 }  // namespace
 
-sliding_window::sliding_window(options_type const& options)
-    : options_(options), log_(rule_of(options)) {}
+sliding_window_rule::sliding_window_rule(options_type const& options)
+    : cooling_log(log_of(options)), options_(options) {}
 
 }  // namespace weir::policy

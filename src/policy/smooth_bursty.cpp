@@ -14,6 +14,6 @@ bursty_curve::bursty_curve(options_type const& options)
     check_option("smooth_bursty", "carry_over", options.carry_over, carry_over::reset);
 }
 
-template class smooth<bursty_curve>;
+template class smooth_rule<bursty_curve>;
 
 }  // namespace weir::policy

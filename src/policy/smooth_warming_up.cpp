@@ -29,6 +29,6 @@ warm_up_curve::warm_up_curve(options_type const& options)
     slope_ = sloped > 0 ? (options.cold_factor - 1) / sloped : 0;
 }
 
-template class smooth<warm_up_curve>;
+template class smooth_rule<warm_up_curve>;
 
 }  // namespace weir::policy

@@ -78,7 +78,7 @@ struct sizes<policy::any> {
 
 // By intervals.
 struct interval_bucket : policy::token_bucket {
-    using token_bucket::token_bucket;
+    using ruled::ruled;
 };
 template <>
 struct sizes<interval_bucket> {

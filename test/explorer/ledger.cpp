@@ -48,7 +48,7 @@ public:
 
     void took(amount n, ticket, time_point now) override {
         bool const goes_on = !log_.empty() && log_.back().units != 0 && !log_.back().settled &&
-                             now - log_.back().began < length();
+                             (now - log_.back().began < length() || log_.back().last == now);
         if (!goes_on)
             log_.push_back({.began = now});
         log_.back().last = now;

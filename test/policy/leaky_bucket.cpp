@@ -117,13 +117,13 @@ BOOST_AUTO_TEST_CASE(does_not_catch_up_after_a_late_timer) {
 
 BOOST_AUTO_TEST_CASE(takes_in_what_it_holds_and_then_only_what_leaks) {
     leaky_bucket bucket({.rate = {1, 1s}, .capacity = 3});
-    BOOST_TEST(bucket.level(noon) == 0);
+    BOOST_TEST(bucket.rule().level(bucket.state(), noon) == 0);
     bucket.take(3, noon);
-    BOOST_TEST(bucket.level(noon) == 3);
+    BOOST_TEST(bucket.rule().level(bucket.state(), noon) == 3);
     BOOST_TEST(bucket.remaining(noon) == 0);
     BOOST_TEST(!fits(bucket, 1, noon + 1s - tick));
-    BOOST_TEST(bucket.level(noon + 1s - tick) == 3);
-    BOOST_TEST(bucket.level(noon + 1s) == 2);
+    BOOST_TEST(bucket.rule().level(bucket.state(), noon + 1s - tick) == 3);
+    BOOST_TEST(bucket.rule().level(bucket.state(), noon + 1s) == 2);
     BOOST_TEST(fits(bucket, 1, noon + 1s));
     BOOST_TEST(bucket.ready_at(3, 0, noon + 1s) == noon + 3s);
 }
@@ -131,13 +131,13 @@ BOOST_AUTO_TEST_CASE(takes_in_what_it_holds_and_then_only_what_leaks) {
 BOOST_AUTO_TEST_CASE(is_fuller_than_full_only_when_told_to) {
     leaky_bucket bucket({.rate = {1, 1s}, .capacity = 3});
     bucket.take(7, noon);
-    BOOST_TEST(bucket.level(noon) == 7);
+    BOOST_TEST(bucket.rule().level(bucket.state(), noon) == 7);
     BOOST_TEST(bucket.remaining(noon) == 0);
     BOOST_TEST(bucket.ready_at(1, 0, noon) == noon + 5s);
     BOOST_TEST(bucket.refund(5, 0, noon));
-    BOOST_TEST(bucket.level(noon) == 2);
+    BOOST_TEST(bucket.rule().level(bucket.state(), noon) == 2);
     BOOST_TEST(!bucket.refund(1, 0, noon + 10s));
-    BOOST_TEST(bucket.level(noon + 10s) == 0);
+    BOOST_TEST(bucket.rule().level(bucket.state(), noon + 10s) == 0);
 }
 
 BOOST_AUTO_TEST_CASE(keeps_its_level_when_options_change_as_it_is_told) {
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(keeps_its_level_when_options_change_as_it_is_told) {
         leaky_bucket bucket({.rate = {1, 1s}, .capacity = 10});
         bucket.take(6, noon);
         renew(bucket, {.rate = {2, 3s}, .capacity = capacity, .carry_over = how}, noon);
-        return bucket.level(noon);
+        return bucket.rule().level(bucket.state(), noon);
     };
     BOOST_TEST(changed(carry_over::as_is, 20) == 6);
     BOOST_TEST(changed(carry_over::as_is, 4) == 6);
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(has_no_leak_at_a_rate_of_none) {
     leaky_bucket bucket({.rate = {0, 1s}, .capacity = 2});
     bucket.take(2, noon);
     BOOST_TEST(bucket.ready_at(1, 0, noon) == weir::unknown);
-    BOOST_TEST(bucket.level(noon + 24h * 365 * 100) == 2);
+    BOOST_TEST(bucket.rule().level(bucket.state(), noon + 24h * 365 * 100) == 2);
 }
 
 BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name) {

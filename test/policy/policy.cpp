@@ -325,6 +325,42 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(is_not_changed_by_nonsense, Policy, policies) {
     BOOST_CHECK_THROW((void)Policy(of_three<Policy>::nonsense), std::invalid_argument);
 }
 
+// A rule and its state, for themselves.
+static_assert(sizeof(weir::policy::seats_rule::state_type) == 8);
+static_assert(sizeof(weir::policy::token_bucket_rule::state_type) == 16);
+static_assert(sizeof(weir::policy::leaky_bucket_rule::state_type) == 16);
+static_assert(sizeof(weir::policy::smooth_bursty::state_type) == 32);
+static_assert(sizeof(weir::policy::fixed_window_rule::state_type) == 40);
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(can_forget_its_state_when_that_is_fresh, Policy, rules) {
+    using rule = typename Policy::rule_type;
+    static_assert(weir::limiting_rule<rule>);
+    rule const r(of_three<Policy>::options);
+    auto s = r.begin(noon);
+    BOOST_TEST(r.is_fresh(s, noon));
+    auto const t = r.take(s, 3, noon);
+    BOOST_TEST(!r.is_fresh(s, noon));
+    BOOST_TEST(!r.is_fresh(s, noon + 59min));
+    r.leave(s, 3, t);  // which makes room for some, and time for the others
+    BOOST_TEST(r.is_fresh(s, noon + 1h));
+    BOOST_TEST(r.remaining(s, noon + 1h) == 3);
+}
+
+// Copies of the state go each its own way, and one that is taken over goes on.
+BOOST_AUTO_TEST_CASE_TEMPLATE(shares_its_rule_among_many_states, Policy, rules) {
+    using rule = typename Policy::rule_type;
+    rule const r(of_three<Policy>::options);
+    rule const same(of_three<Policy>::options);
+    auto a = r.begin(noon);
+    auto b = r.begin(noon);
+    r.take(a, 3, noon);
+    BOOST_TEST(r.remaining(a, noon) == 0);
+    BOOST_TEST(r.remaining(b, noon) == 3);
+    auto next = same.begin(noon + 1min);
+    same.take_over(next, r, a, noon + 1min);
+    BOOST_TEST(same.remaining(next, noon + 1min) == 0);
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(merges_permits_into_one, Policy, policies) {
     auto policy = begun<Policy>(of_three<Policy>::options, noon);
     auto const a = policy.take(1, noon);

@@ -21,6 +21,7 @@
 
 using namespace std::chrono_literals;
 using support::allocation_count;
+using support::begun;
 using support::random_source;
 using support::renew;
 using support::says;
@@ -217,7 +218,9 @@ public:
           options_(some_options(random)),
           log_(options_),
           past_(options_.limit, options_.window),
-          now_(some_start(random, options_.window)) {}
+          now_(some_start(random, options_.window)) {
+        log_.begin(now_);
+    }
 
     void run() {
         auto const steps = random_.between(5, 60);
@@ -234,6 +237,11 @@ public:
             expect_equal(log_.remaining(now_), past_.remaining(now_), "what remains");
             if (random_.one_in(4))
                 ask_with_others_ahead();
+            // All can be forgotten as soon as all has cooled.
+            bool const fresh = log_.rule().is_fresh(log_.state(), now_);
+            expect_equal(fresh, past_.used(now_) == 0, "fresh iff nothing counts");
+            if (fresh && random_.one_in(2))
+                log_ = begun<sliding_log>(options_, now_);
         }
         if (!what_.changes && !what_.debts)
             expect(past_.is_lawful(), "no window has seen more than the limit");

@@ -80,7 +80,7 @@ public:
 
     void take(amount n, time_point now) {
         if (slices_.empty() || slices_.back().units == 0 || slices_.back().settled ||
-            now - slices_.back().began >= slice_of(options_))
+            (now - slices_.back().began >= slice_of(options_) && slices_.back().last != now))
             slices_.push_back({now, now, 0});
         slices_.back().last = now;
         slices_.back().units += n;
@@ -144,6 +144,28 @@ BOOST_AUTO_TEST_CASE(grants_the_limit_at_once_and_not_one_more_until_a_window_ha
     BOOST_TEST(!fits(window, 1, noon + 1s - tick));
     BOOST_TEST(window.remaining(noon + 1s) == 100);
     BOOST_TEST(fits(window, 100, noon + 1s));
+}
+
+BOOST_AUTO_TEST_CASE(does_not_go_on_with_a_slice_that_was_given_back) {
+    sliding_window window({.limit = 5, .window = 10s, .slices = 2});
+    window.take(1, noon);
+    renew(window, {.limit = 5, .window = 10s, .slices = 10}, noon + 4s);
+    auto const unused = window.take(1, noon + 4s);
+    window.refund(1, unused, noon + 4s);
+    renew(window, {.limit = 5, .window = 10s, .slices = 2}, noon + 4s);
+    window.take(1, noon + 5s);
+    BOOST_TEST(window.remaining(noon + 10s) == 4);
+}
+
+BOOST_AUTO_TEST_CASE(tells_grants_apart_that_were_made_before_and_after_a_change_of_options) {
+    sliding_window window({.limit = 5, .window = 10s, .slices = 2});
+    window.take(1, noon);
+    window.take(1, noon + 1s);
+    renew(window, {.limit = 5, .window = 10s, .slices = 100}, noon + 1s);
+    auto const unused = window.take(1, noon + 1s);
+    window.refund(1, unused, noon + 1s);
+    window.take(1, noon + 2s);
+    BOOST_TEST(window.remaining(noon + 11s) == 4);
 }
 
 BOOST_AUTO_TEST_CASE(is_no_shorter_for_being_divided_unevenly) {

@@ -19,7 +19,8 @@
 namespace support {
 
 /// A bucket that leaks, by definition: from when on it was never empty is not known, so any event may
-/// have been the first; the level is the largest that comes of that. All in numbers that cannot
+/// have been the first; the level is the largest that comes of that. One that begins empty has been
+/// empty for long. All in numbers that cannot
 /// overflow, of which a permit is `permit()`.
 class bucket_history {
 public:
@@ -51,7 +52,7 @@ public:
 
     void begin(time_point origin, number level, time_point now) {
         origin_ = origin;
-        events_ = {{now, std::move(level)}};
+        events_ = {{now, level == 0 ? -owed() : std::move(level)}};
     }
     void add(amount n, time_point now) {
         events_.push_back({now, n * permit()});

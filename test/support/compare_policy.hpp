@@ -96,6 +96,9 @@ public:
             compare_remaining();
             if (random_.one_in(8))
                 ask_with_others_ahead();
+            // It makes no difference, then, if all is forgotten; the oracle forgets nothing.
+            if (policy_.rule().is_fresh(policy_.state(), now_) && random_.one_in(2))
+                policy_ = begun<policy_type>(options_, now_);
         }
         if (!what_.changes && !what_.debts && !what_.refunds)
             expect(oracle_.is_lawful(), "the guarantee holds");

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <weir/policy/policy.hpp>
+#include <weir/policy/rule.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -36,50 +36,13 @@ namespace policy {
 /// window ends with it.
 /// A refund undoes what is owed first. It makes room if what it undoes still counts: in the window of
 /// the grant, or as debt that has been owed ever since.
-/// Memory: constant.
+/// Memory: constant; 40 bytes of state, of which 16 are for refunds of debt.
 /// Source: the counter that is reset each period, as in most gateways and web servers.
-class fixed_window {
+class fixed_window_rule {
 public:
     using options_type = fixed_window_options;
 
-    explicit fixed_window(options_type const& options);
-
-    void begin(time_point) noexcept {}
-    /// What was granted and paid stays so: in the window of the new options in which the change falls, or
-    /// in one that begins with the change. If that is more than a lower limit, no more is granted in this
-    /// window, but nothing of it is owed by the next. A higher limit pays first what is owed.
-    void take_over(fixed_window& before, time_point now) noexcept;
-
-    [[nodiscard]] options_type const& options() const noexcept { return options_; }
-    [[nodiscard]] amount capacity() const noexcept { return options_.limit; }
-    [[nodiscard]] bool timed() const noexcept { return true; }
-    [[nodiscard]] amount remaining(time_point now) const noexcept { return room(at(now)); }
-    /// With unequal requests ahead this may be too early: it counts permits, and does not know which
-    /// of them must go together.
-    [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
-        auto const w = at(now);
-        auto const too_many = w.owed + std::min(ahead, most) + n - room(w);
-        return too_many <= 0 ? now : when(w, too_many);
-    }
-
-    /// The ticket is the time.
-    ticket take(amount n, time_point now) noexcept {
-        if (!is_under_way(now))
-            window_ = next(now);
-        auto const granted = std::min(n, room(window_));
-        window_.used += granted;
-        window_.owed = std::min(window_.owed + n - granted, most);
-        return static_cast<ticket>(now.time_since_epoch().count());
-    }
-    bool leave(amount, ticket) noexcept { return false; }
-    bool refund(amount n, ticket t, time_point now) noexcept;
-    ticket merge(ticket a, ticket b, amount) noexcept { return a < b ? a : b; }
-
-private:
-    // Debt ends here, and no more than this waits as far as a forecast is concerned: sums still fit.
-    static constexpr amount most = max_amount * 2'000;
-
-    struct window {
+    struct state_type {
         time_point began = time_point::min();
         amount used = 0;  // granted and paid: above the limit only after that was lowered
         amount owed = 0;  // by the windows to come; 0 unless this one is used up
@@ -89,22 +52,71 @@ private:
         amount carried = most;
     };
 
-    [[nodiscard]] amount room(window const& w) const noexcept {
-        return std::max<amount>(options_.limit - w.used, 0);
+    explicit fixed_window_rule(options_type const& options);
+
+    [[nodiscard]] state_type begin(time_point) const noexcept { return {}; }
+    /// What was granted and paid stays so: in the window of the new options in which the change falls, or
+    /// in one that begins with the change. If that is more than a lower limit, no more is granted in this
+    /// window, but nothing of it is owed by the next. A higher limit pays first what is owed.
+    void take_over(state_type& s, fixed_window_rule const& old, state_type const& before,
+                   time_point now) const noexcept;
+    [[nodiscard]] bool is_fresh(state_type const& s, time_point now) const noexcept {
+        return at(s, now).used == 0;
     }
-    [[nodiscard]] bool is_under_way(time_point now) const noexcept {
-        return window_.used != 0 && now < later(window_.began, options_.window);
+
+    [[nodiscard]] options_type const& options() const noexcept { return options_; }
+    [[nodiscard]] amount capacity() const noexcept { return options_.limit; }
+    [[nodiscard]] bool timed() const noexcept { return true; }
+    [[nodiscard]] amount remaining(state_type const& s, time_point now) const noexcept {
+        return is_under_way(s, now) ? room(s) : room(next(s, now));
     }
-    [[nodiscard]] window at(time_point now) const noexcept {
-        return is_under_way(now) ? window_ : next(now);
+    /// With unequal requests ahead this may be too early: it counts permits, and does not know which
+    /// of them must go together.
+    [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
+                                      time_point now) const noexcept {
+        return is_under_way(s, now) ? ready_in(s, n, ahead, now)
+                                    : ready_in(next(s, now), n, ahead, now);
     }
-    [[nodiscard]] window next(time_point now) const noexcept;
+
+    /// The ticket is the time.
+    ticket take(state_type& s, amount n, time_point now) const noexcept {
+        if (!is_under_way(s, now))
+            s = next(s, now);
+        auto const granted = std::min(n, room(s));
+        s.used += granted;
+        s.owed = std::min(s.owed + n - granted, most);
+        return static_cast<ticket>(now.time_since_epoch().count());
+    }
+    bool leave(state_type&, amount, ticket) const noexcept { return false; }
+    bool refund(state_type& s, amount n, ticket t, time_point now) const noexcept;
+    ticket merge(state_type&, ticket a, ticket b, amount) const noexcept { return a < b ? a : b; }
+
+private:
+    // Debt ends here, and no more than this waits as far as a forecast is concerned: sums still fit.
+    static constexpr amount most = max_amount * 2'000;
+
+    [[nodiscard]] amount room(state_type const& s) const noexcept {
+        return std::max<amount>(options_.limit - s.used, 0);
+    }
+    [[nodiscard]] time_point ready_in(state_type const& w, amount n, amount ahead,
+                                      time_point now) const noexcept {
+        auto const too_many = w.owed + std::min(ahead, most) + n - room(w);
+        return too_many <= 0 ? now : when(w, too_many);
+    }
+    [[nodiscard]] bool is_under_way(state_type const& s, time_point now) const noexcept {
+        return s.used != 0 && now < later(s.began, options_.window);
+    }
+    [[nodiscard]] state_type at(state_type const& s, time_point now) const noexcept {
+        return is_under_way(s, now) ? s : next(s, now);
+    }
+    [[nodiscard]] state_type next(state_type const& s, time_point now) const noexcept;
     [[nodiscard]] time_point beginning(time_point now) const noexcept;
-    [[nodiscard]] time_point when(window const& w, amount too_many) const noexcept;
+    [[nodiscard]] time_point when(state_type const& s, amount too_many) const noexcept;
 
     options_type options_;
-    window window_;
 };
+
+using fixed_window = ruled<fixed_window_rule>;
 
 }  // namespace policy
 }  // namespace weir

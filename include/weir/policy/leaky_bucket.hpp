@@ -2,7 +2,7 @@
 
 #include <weir/policy/bucket.hpp>
 #include <weir/policy/carry_over.hpp>
-#include <weir/policy/policy.hpp>
+#include <weir/policy/rule.hpp>
 #include <weir/rate.hpp>
 
 namespace weir {
@@ -41,44 +41,59 @@ namespace policy {
 /// as soon as it fits. Who always waits gets the rate to the unit.
 /// Formula: `level = max(0, level - rate * elapsed)`; n is granted if `level + n <= capacity`. In whole
 /// numbers, never rounded. `remaining` is the room; the level, rounded up, is the capacity less that.
-/// Memory: constant.
+/// Memory: constant; 16 bytes of state.
 /// Source: the leaky bucket as a meter of Turner (1986), in the form of the generic cell rate algorithm
 /// of ITU-T I.371.
-class leaky_bucket {
+class leaky_bucket_rule {
 public:
     using options_type = leaky_bucket_options;
+    using state_type = bucket::state;
 
-    explicit leaky_bucket(options_type const& options);
+    explicit leaky_bucket_rule(options_type const& options);
+
+    [[nodiscard]] state_type begin(time_point now) const noexcept { return bucket_.filled(0, now); }
+    /// `as_is` keeps the level, even above a lower capacity: what is too much must leak out first.
+    void take_over(state_type& s, leaky_bucket_rule const& old, state_type const& before,
+                   time_point now) const noexcept;
+    [[nodiscard]] bool is_fresh(state_type const& s, time_point now) const noexcept {
+        return bucket_.are_equal(s, begin(now), now);
+    }
 
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
-    /// `as_is` keeps the level, even above a lower capacity: what is too much must leak out first.
-    void take_over(leaky_bucket& before, time_point now) noexcept;
-    void begin(time_point) noexcept {}
-
     [[nodiscard]] amount capacity() const noexcept { return options_.capacity; }
     [[nodiscard]] bool timed() const noexcept { return true; }
     [[nodiscard]] bool catches_up() const noexcept { return true; }
-    [[nodiscard]] amount remaining(time_point now) const noexcept { return bucket_.room(now); }
+    [[nodiscard]] amount remaining(state_type const& s, time_point now) const noexcept {
+        return bucket_.room(s, now);
+    }
     /// How full the bucket is, rounded up to whole permits; above the capacity where `charge` or
     /// `settle` has filled it further.
-    [[nodiscard]] amount level(time_point now) const noexcept { return bucket_.level(now); }
+    [[nodiscard]] amount level(state_type const& s, time_point now) const noexcept {
+        auto const permit = bucket_.measure().permit;
+        return static_cast<amount>((bucket_.level(s, now) + permit - 1) / permit);
+    }
     /// Exact behind others as well, unless more leaks out in a nanosecond than is in the bucket.
-    [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
-        return bucket_.ready_at(n, ahead, now);
+    [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
+                                      time_point now) const noexcept {
+        return bucket_.ready_at(s, n, ahead, now);
     }
 
-    ticket take(amount n, time_point now) noexcept {
-        bucket_.take(n, now);
+    ticket take(state_type& s, amount n, time_point now) const noexcept {
+        bucket_.take(s, n, now);
         return 0;
     }
-    bool leave(amount, ticket) noexcept { return false; }
-    bool refund(amount n, ticket, time_point now) noexcept { return bucket_.put_back(n, now); }
-    ticket merge(ticket a, ticket, amount) noexcept { return a; }
+    bool leave(state_type&, amount, ticket) const noexcept { return false; }
+    bool refund(state_type& s, amount n, ticket, time_point now) const noexcept {
+        return bucket_.put_back(s, n, now);
+    }
+    ticket merge(state_type&, ticket a, ticket, amount) const noexcept { return a; }
 
 private:
     options_type options_;
     bucket bucket_;
 };
+
+using leaky_bucket = ruled<leaky_bucket_rule>;
 
 }  // namespace policy
 }  // namespace weir

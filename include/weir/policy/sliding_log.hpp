@@ -1,7 +1,6 @@
 #pragma once
 
 #include <weir/policy/cooling_log.hpp>
-#include <weir/policy/policy.hpp>
 
 namespace weir {
 
@@ -25,34 +24,19 @@ namespace policy {
 /// Memory: 16 bytes for each grant that still cools, `limit` of them at most, set aside at once.
 /// Source: the sliding-window log; here it descends from an Erlang server that hands out tokens and
 /// lets each cool before it goes back into the bag.
-class sliding_log {
+class sliding_log_rule : public cooling_log {
 public:
     using options_type = sliding_log_options;
 
-    explicit sliding_log(options_type const& options);
+    explicit sliding_log_rule(options_type const& options);
 
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
-    void take_over(sliding_log& before, time_point now) { log_.take_over(before.log_, now); }
-    void begin(time_point) noexcept {}
-
-    [[nodiscard]] amount capacity() const noexcept { return options_.limit; }
-    [[nodiscard]] bool timed() const noexcept { return true; }
-    [[nodiscard]] amount remaining(time_point now) const noexcept { return log_.remaining(now); }
-    /// With unequal requests ahead this may be too early: it counts permits, and does not know which
-    /// of them must go together.
-    [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
-        return log_.ready_at(n, ahead, now);
-    }
-
-    ticket take(amount n, time_point now) { return log_.take(n, now); }
-    bool leave(amount, ticket) noexcept { return false; }
-    bool refund(amount n, ticket t, time_point now) noexcept { return log_.refund(n, t, now); }
-    ticket merge(ticket a, ticket b, amount) noexcept { return a < b ? a : b; }
 
 private:
     options_type options_;
-    cooling_log log_;
 };
+
+using sliding_log = ruled<sliding_log_rule>;
 
 }  // namespace policy
 }  // namespace weir

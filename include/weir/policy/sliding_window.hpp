@@ -1,7 +1,6 @@
 #pragma once
 
 #include <weir/policy/cooling_log.hpp>
-#include <weir/policy/policy.hpp>
 
 namespace weir {
 
@@ -33,35 +32,19 @@ namespace policy {
 /// Source: the counter of an Elixir server, "R per T in n slices". Where slices end with the clock,
 /// it takes n + 1 of them for a strict bound, and the n + 1st of the rate is lost; the sum of n lets
 /// through 2R in T at worst.
-class sliding_window {
+class sliding_window_rule : public cooling_log {
 public:
     using options_type = sliding_window_options;
 
-    explicit sliding_window(options_type const& options);
+    explicit sliding_window_rule(options_type const& options);
 
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
-    /// What was used stays used; what has cooled stays cool.
-    void take_over(sliding_window& before, time_point now) { log_.take_over(before.log_, now); }
-    void begin(time_point) noexcept {}
-
-    [[nodiscard]] amount capacity() const noexcept { return options_.limit; }
-    [[nodiscard]] bool timed() const noexcept { return true; }
-    [[nodiscard]] amount remaining(time_point now) const noexcept { return log_.remaining(now); }
-    /// With unequal requests ahead this may be too early: it counts permits, and does not know which
-    /// of them must go together.
-    [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
-        return log_.ready_at(n, ahead, now);
-    }
-
-    ticket take(amount n, time_point now) { return log_.take(n, now); }
-    bool leave(amount, ticket) noexcept { return false; }
-    bool refund(amount n, ticket t, time_point now) noexcept { return log_.refund(n, t, now); }
-    ticket merge(ticket a, ticket b, amount) noexcept { return a < b ? a : b; }
 
 private:
     options_type options_;
-    cooling_log log_;
 };
+
+using sliding_window = ruled<sliding_window_rule>;
 
 }  // namespace policy
 }  // namespace weir

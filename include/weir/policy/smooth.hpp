@@ -2,7 +2,7 @@
 
 #include <weir/policy/carry_over.hpp>
 #include <weir/policy/pacing.hpp>
-#include <weir/policy/policy.hpp>
+#include <weir/policy/rule.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -61,60 +61,67 @@ concept smooth_curve =
 /// `smooth_bursty` has no burst until it has been idle, and `smooth_warming_up` is warm.
 /// Start: the time begins when the limiter is made.
 /// A permit that was not used is paid back, and what was saved is saved again.
-/// Memory: constant.
+/// Memory: constant; 32 bytes of state.
 /// Source: Guava's SmoothRateLimiter, in whole nanoseconds and fractions of them instead of
 /// microseconds.
 template <smooth_curve Curve>
-class smooth {
+class smooth_rule {
 public:
     using options_type = typename Curve::options_type;
-    using curve_type = Curve;
+    using ticks = pacing::ticks;
+    struct state_type {
+        ticks free;   // when the last debt is paid
+        ticks saved;  // permits
+    };
 
-    explicit smooth(options_type const& options)
+    explicit smooth_rule(options_type const& options)
         : curve_(options),
           options_(options),
           pace_(options.rate),
-          full_(scaled(pace_.length(curve_.full_after()), curve_.saving())) {
-        now_.saved = saved_by(pace_.length(curve_.idle_at_start()));
+          full_(scaled(pace_.length(curve_.full_after()), curve_.saving())),
+          saved_at_start_(saved_by(pace_.length(curve_.idle_at_start()))) {}
+
+    [[nodiscard]] state_type begin(time_point now) const noexcept {
+        return {pace_.until(now), saved_at_start_};
+    }
+    void take_over(state_type& s, smooth_rule const& old, state_type const& before,
+                   time_point now) const noexcept;
+    /// What was saved must be what is saved at the start.
+    [[nodiscard]] bool is_fresh(state_type const& s, time_point now) const noexcept {
+        auto const is = settled(s, now);
+        return is.free == pace_.until(now) && is.saved == saved_at_start_;
     }
 
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
-    void begin(time_point now) noexcept { now_.free = pace_.until(now); }
-    void take_over(smooth& before, time_point now) noexcept;
-
     [[nodiscard]] amount capacity() const noexcept { return max_amount; }
     [[nodiscard]] bool timed() const noexcept { return true; }
 
     /// How many requests for one would be granted at once. One for more than that is granted, too,
     /// if this is not 0.
-    [[nodiscard]] amount remaining(time_point now) const noexcept;
+    [[nodiscard]] amount remaining(state_type const& s, time_point now) const noexcept;
 
-    [[nodiscard]] time_point ready_at(amount, amount ahead, time_point now) const noexcept {
-        auto const due = after(ahead, settled(now)).free;
+    [[nodiscard]] time_point ready_at(state_type const& s, amount, amount ahead,
+                                      time_point now) const noexcept {
+        auto const due = after(ahead, settled(s, now)).free;
         return due <= pace_.until(now) ? now : pace_.instant(due, now);
     }
 
-    ticket take(amount n, time_point now) {
-        auto const before = settled(now);
-        now_ = after(n, before);
-        auto const used = before.saved - now_.saved;
+    ticket take(state_type& s, amount n, time_point now) const noexcept {
+        auto const before = settled(s, now);
+        s = after(n, before);
+        auto const used = before.saved - s.saved;
         if (used == 0)
             return noted(static_cast<double>(n));
         auto const unsaved = pace_.of(n) - used;
         return noted(unsaved == 0 ? 0 : pace_.permits(unsaved));
     }
-    bool leave(amount, ticket) noexcept { return false; }
-    bool refund(amount n, ticket t, time_point now) noexcept;
-    ticket merge(ticket a, ticket b, amount) noexcept { return noted(not_saved(a) + not_saved(b)); }
+    bool leave(state_type&, amount, ticket) const noexcept { return false; }
+    bool refund(state_type& s, amount n, ticket t, time_point now) const noexcept;
+    ticket merge(state_type&, ticket a, ticket b, amount) const noexcept {
+        return noted(not_saved(a) + not_saved(b));
+    }
 
 private:
-    using ticks = pacing::ticks;
-
-    struct state {
-        ticks free = 0;   // when the last debt is paid
-        ticks saved = 0;  // permits
-    };
-
     // The ticket of a grant is how many of its permits had not been saved before.
     [[nodiscard]] static ticket noted(double permits) noexcept {
         return std::bit_cast<ticket>(permits);
@@ -131,28 +138,33 @@ private:
         return factor == 1 ? t : pacing::nearest(pacing::real(t) * factor);
     }
 
-    [[nodiscard]] state settled(time_point now) const noexcept;
-    [[nodiscard]] state idle_until(ticks t, state s) const noexcept;
-    [[nodiscard]] state after(amount n, state s) const noexcept;
+    [[nodiscard]] state_type settled(state_type const& s, time_point now) const noexcept;
+    [[nodiscard]] state_type idle_until(ticks t, state_type s) const noexcept;
+    [[nodiscard]] state_type after(amount n, state_type s) const noexcept;
 
     Curve curve_;
     options_type options_;
     pacing pace_;
     ticks full_;  // the most that is saved
-    state now_;
+    ticks saved_at_start_;
 };
+
+template <smooth_curve Curve>
+using smooth = ruled<smooth_rule<Curve>>;
 
 // How things stand at `now` if nobody asks before.
 template <smooth_curve Curve>
-inline typename smooth<Curve>::state smooth<Curve>::settled(time_point now) const noexcept {
+inline typename smooth_rule<Curve>::state_type smooth_rule<Curve>::settled(
+    state_type const& s, time_point now) const noexcept {
     auto const t = pace_.until(now);
-    if (t - now_.free < pace_.nanosecond())  // that is no idleness but how grants are rounded
-        return now_;
-    return idle_until(t, now_);
+    if (t - s.free < pace_.nanosecond())  // that is no idleness but how grants are rounded
+        return s;
+    return idle_until(t, s);
 }
 
 template <smooth_curve Curve>
-inline typename smooth<Curve>::state smooth<Curve>::idle_until(ticks t, state s) const noexcept {
+inline typename smooth_rule<Curve>::state_type smooth_rule<Curve>::idle_until(
+    ticks t, state_type s) const noexcept {
     if (t <= s.free)
         return s;
     return {t, std::min(s.saved + saved_by(t - s.free), full_)};
@@ -160,7 +172,8 @@ inline typename smooth<Curve>::state smooth<Curve>::idle_until(ticks t, state s)
 
 // What `n` permits make of it.
 template <smooth_curve Curve>
-inline typename smooth<Curve>::state smooth<Curve>::after(amount n, state s) const noexcept {
+inline typename smooth_rule<Curve>::state_type smooth_rule<Curve>::after(
+    amount n, state_type s) const noexcept {
     auto const wanted = pace_.of(n);
     auto const used = std::min(wanted, s.saved);
     auto price = wanted - used;
@@ -170,27 +183,29 @@ inline typename smooth<Curve>::state smooth<Curve>::after(amount n, state s) con
 }
 
 template <smooth_curve Curve>
-void smooth<Curve>::take_over(smooth& before, time_point now) noexcept {
-    auto const then = before.idle_until(before.pace_.until(now), before.settled(now));
+void smooth_rule<Curve>::take_over(state_type& s, smooth_rule const& old, state_type const& before,
+                                   time_point now) const noexcept {
+    auto const then = old.idle_until(old.pace_.until(now), old.settled(before, now));
     switch (options_.carry_over) {
         case carry_over::as_is:
-            now_.saved = std::min(pace_.permits_from(before.pace_, then.saved), full_);
+            s.saved = std::min(pace_.permits_from(old.pace_, then.saved), full_);
             break;
         case carry_over::proportional:
-            now_.saved = before.full_ == 0 ? 0
-                                           : scaled(full_, static_cast<double>(then.saved) /
-                                                               static_cast<double>(before.full_));
+            s.saved = old.full_ == 0 ? 0
+                                     : scaled(full_, static_cast<double>(then.saved) /
+                                                         static_cast<double>(old.full_));
             break;
         case carry_over::reset:
+            s.saved = saved_at_start_;
             break;
     }
-    now_.free = pace_.instant_from(before.pace_, then.free);
+    s.free = pace_.instant_from(old.pace_, then.free);
 }
 
 template <smooth_curve Curve>
-amount smooth<Curve>::remaining(time_point now) const noexcept {
+amount smooth_rule<Curve>::remaining(state_type const& before, time_point now) const noexcept {
     auto const t = pace_.until(now);
-    auto const s = settled(now);
+    auto const s = settled(before, now);
     if (s.free > t)
         return 0;
     // The most that are paid for as they are granted; one more is granted all the same.
@@ -208,14 +223,15 @@ amount smooth<Curve>::remaining(time_point now) const noexcept {
 }
 
 template <smooth_curve Curve>
-bool smooth<Curve>::refund(amount n, ticket t, time_point now) noexcept {
-    auto s = settled(now);
+bool smooth_rule<Curve>::refund(state_type& before, amount n, ticket t,
+                                time_point now) const noexcept {
+    auto s = settled(before, now);
     auto const unused = pace_.of(n);
     auto const unsaved = std::min(unused, pace_.of(not_saved(t)));
     auto const back = std::clamp<ticks>(unused - unsaved, 0, full_ - s.saved);
     s.free -= unsaved + std::max<ticks>(cost(s.saved + back) - cost(s.saved), 0);
     s.saved += back;
-    now_ = s;
+    before = s;
     return true;
 }
 

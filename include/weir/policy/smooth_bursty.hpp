@@ -47,7 +47,7 @@ private:
 /// allows for the time from the first to the last are granted, not counting those of the last.
 /// Otherwise as `smooth` says; nothing here is rounded but the time of a grant.
 /// Source: Guava's SmoothBursty; `max_burst` is its maxBurstSeconds.
-extern template class smooth<bursty_curve>;
+extern template class smooth_rule<bursty_curve>;
 using smooth_bursty = smooth<bursty_curve>;
 
 }  // namespace policy

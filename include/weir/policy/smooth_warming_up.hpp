@@ -53,7 +53,7 @@ private:
 /// there are no bursts.
 /// Otherwise as `smooth` says.
 /// Source: Guava's SmoothWarmingUp.
-extern template class smooth<warm_up_curve>;
+extern template class smooth_rule<warm_up_curve>;
 using smooth_warming_up = smooth<warm_up_curve>;
 
 }  // namespace policy

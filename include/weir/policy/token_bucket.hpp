@@ -2,9 +2,10 @@
 
 #include <weir/policy/bucket.hpp>
 #include <weir/policy/carry_over.hpp>
-#include <weir/policy/policy.hpp>
+#include <weir/policy/rule.hpp>
 #include <weir/rate.hpp>
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 
@@ -51,45 +52,89 @@ namespace policy {
 /// late timer loses nothing that the bucket can hold.
 /// Formula: `tokens = min(burst, tokens + rate * elapsed)`, in whole numbers and never rounded.
 /// A bucket that is not full at first, or is refilled by intervals, begins to fill when the limiter is
-/// made.
+/// made. One that is full at first has always been full.
 /// A refund goes back into the bucket as far as it fits. Debt, which only `charge` and `settle` can make,
 /// is paid from what comes back, before anybody else is served.
-/// Memory: constant.
+/// Memory: constant; 16 bytes of state.
 /// Source: the token bucket, which is the leaky bucket of Turner (1986) seen from above, in the form of
 /// the generic cell rate algorithm of ITU-T I.371.
-class token_bucket {
+class token_bucket_rule {
 public:
     using options_type = token_bucket_options;
+    using drops = policy::drops;
+    /// Of one of the two buckets.
+    struct state_type {
+        drops of_either;
+    };
 
-    explicit token_bucket(options_type const& options);
+    explicit token_bucket_rule(options_type const& options);
 
-    [[nodiscard]] options_type const& options() const noexcept { return options_; }
+    [[nodiscard]] state_type begin(time_point now) const noexcept;
     /// Debt stays, unless all is reset. An interval goes on if its length is the same, and begins anew
     /// otherwise.
-    void take_over(token_bucket& before, time_point now) noexcept;
-    void begin(time_point now) noexcept;
+    void take_over(state_type& s, token_bucket_rule const& old, state_type const& before,
+                   time_point now) const noexcept;
+    /// One that is refilled by intervals keeps its beat, and so hardly ever is.
+    [[nodiscard]] bool is_fresh(state_type const& s, time_point now) const noexcept;
 
-    [[nodiscard]] amount capacity() const noexcept { return bucket_.capacity(); }
+    [[nodiscard]] options_type const& options() const noexcept { return options_; }
+    [[nodiscard]] amount capacity() const noexcept { return even_.capacity(); }
     [[nodiscard]] bool timed() const noexcept { return true; }
     [[nodiscard]] bool catches_up() const noexcept { return true; }
-    [[nodiscard]] amount remaining(time_point now) const noexcept { return bucket_.room(now); }
+    [[nodiscard]] amount remaining(state_type const& s, time_point now) const noexcept {
+        return by_intervals_ ? beats_.room(beat_of(s), now) : even_.room({s.of_either}, now);
+    }
     /// Exact behind others as well, unless more comes back at a time than the bucket has room for.
-    [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
-        return bucket_.ready_at(n, ahead, now);
+    [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
+                                      time_point now) const noexcept {
+        return by_intervals_ ? beats_.ready_at(beat_of(s), n, ahead, now)
+                             : even_.ready_at({s.of_either}, n, ahead, now);
     }
 
-    ticket take(amount n, time_point now) noexcept {
-        bucket_.take(n, now);
+    ticket take(state_type& s, amount n, time_point now) const noexcept {
+        change(s, [&](auto const& bucket, auto& own) { bucket.take(own, n, now); });
         return 0;
     }
-    bool leave(amount, ticket) noexcept { return false; }
-    bool refund(amount n, ticket, time_point now) noexcept { return bucket_.put_back(n, now); }
-    ticket merge(ticket a, ticket, amount) noexcept { return a; }
+    bool leave(state_type&, amount, ticket) const noexcept { return false; }
+    bool refund(state_type& s, amount n, ticket, time_point now) const noexcept {
+        bool made_room = false;
+        change(s, [&](auto const& bucket, auto& own) { made_room = bucket.put_back(own, n, now); });
+        return made_room;
+    }
+    ticket merge(state_type&, ticket a, ticket, amount) const noexcept { return a; }
 
 private:
+    [[nodiscard]] static interval_bucket::state beat_of(state_type const& s) noexcept {
+        return std::bit_cast<interval_bucket::state>(s.of_either);
+    }
+    template <class Change>
+    void change(state_type& s, Change change) const noexcept {
+        if (by_intervals_) {
+            auto own = beat_of(s);
+            change(beats_, own);
+            s.of_either = std::bit_cast<drops>(own);
+        } else {
+            bucket::state own{s.of_either};
+            change(even_, own);
+            s.of_either = own.empty;
+        }
+    }
+    [[nodiscard]] bucket_measure measure() const noexcept {
+        return by_intervals_ ? beats_.measure() : even_.measure();
+    }
+    [[nodiscard]] drops level(state_type const& s, time_point now) const noexcept {
+        return by_intervals_ ? beats_.at(beat_of(s), now).level : even_.level({s.of_either}, now);
+    }
+    /// `beat` is when the period under way has begun, if there are any.
+    [[nodiscard]] state_type filled(drops level, time_point beat, time_point now) const noexcept;
+
     options_type options_;
-    bucket bucket_;
+    bucket even_;
+    interval_bucket beats_;
+    bool by_intervals_;
 };
+
+using token_bucket = ruled<token_bucket_rule>;
 
 }  // namespace policy
 }  // namespace weir
