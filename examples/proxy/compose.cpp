@@ -33,6 +33,11 @@ void add_connection(std::string& out, unsigned version, bool keep_alive) {
         add(out, "Connection", "keep-alive");
 }
 
+// By its name: some versions of Beast know it, and some do not.
+bool is_forwarded_for(field const& f) {
+    return boost::beast::iequals(f.name, "x-forwarded-for");
+}
+
 }  // namespace
 
 void compose(std::string& out, request_head const& request, std::string_view client,
@@ -44,7 +49,7 @@ void compose(std::string& out, request_head const& request, std::string_view cli
     for (auto const& f : request.fields()) {
         if (!f.goes_on)
             continue;
-        if (f.id == http::field::unknown && boost::beast::iequals(f.name, "x-forwarded-for"))
+        if (is_forwarded_for(f))
             forwarded = true;
         else
             add(out, f.name, f.value);
@@ -53,8 +58,7 @@ void compose(std::string& out, request_head const& request, std::string_view cli
     out.append("X-Forwarded-For: ");
     if (forwarded)
         for (auto const& f : request.fields())
-            if (f.goes_on && f.id == http::field::unknown &&
-                boost::beast::iequals(f.name, "x-forwarded-for"))
+            if (f.goes_on && is_forwarded_for(f))
                 out.append(f.value).append(", ");
     out.append(client).append("\r\n").append(via);
     add_framing(out, request.body, request.length);
