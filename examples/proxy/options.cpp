@@ -60,12 +60,18 @@ weir::duration duration(std::string_view option, std::string_view value, weir::d
     return d;
 }
 
+bool has_seats(weir::limiter_config const& rule) {
+    if (auto const* const all = std::get_if<weir::all_options>(&rule.options))
+        return std::ranges::any_of(all->parts, has_seats);
+    return std::holds_alternative<weir::seats_options>(rule.options);
+}
+
 // `100/1s`: the number of requests that any window of that length may see. Or any other rule that the
 // library knows.
 weir::limiter_config rate(std::string_view option, std::string_view value) {
     try {
         auto const rule = weir::limiter_config::parse(value);
-        if (std::holds_alternative<weir::seats_options>(rule.options))
+        if (has_seats(rule))
             fail(option, value, "a rate, like 100/1s; for seats there is --seats");
         (void)weir::policy::any(rule);  // checks the values
         return rule;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <new>
 #include <utility>
 
 namespace weir::policy {
@@ -55,6 +56,13 @@ void cooling_log::state_type::move_to(std::unique_ptr<entry[]> other,
     begin = 0;
 }
 
+void cooling_log::state_type::grow_to(std::size_t more) noexcept {
+    if (more > places) {
+        if (auto* const larger = new (std::nothrow) entry[more])
+            move_to(std::unique_ptr<entry[]>(larger), more);
+    }
+}
+
 cooling_log::state_type cooling_log::begin(time_point now) const {
     state_type s;
     s.places = needed(0);
@@ -70,19 +78,15 @@ void cooling_log::restart(state_type& s, time_point now) const noexcept {
 }
 
 void cooling_log::take_over(state_type& s, cooling_log const& old, state_type& before,
-                            time_point now) const {
+                            time_point now) const noexcept {
     // At the old window: what has cooled stays cool.
     auto const cool = before.first_where([&](entry const& e) { return !old.cooled(e, now); });
-    auto const places = needed(before.size - cool);
-    auto larger = std::max(s.places, before.places) < places
-                      ? std::make_unique_for_overwrite<entry[]>(places)
-                      : nullptr;
     if (cool != 0)
         before.forget(cool);
-    if (larger)
-        before.move_to(std::move(larger), places);
-    else if (before.places < places)
+    auto const places = needed(before.size);
+    if (before.places < places && before.places < s.places)
         before.move_to(std::move(s.ring), s.places);
+    before.grow_to(places);
     std::swap(s, before);
 }
 
@@ -139,9 +143,16 @@ ticket cooling_log::take(state_type& s, amount n, time_point now) const {
         e.at = now;
         e.last += taken;
     } else {
-        if (s.size == s.places)  // only debt can need more entries than there are
-            s.move_to(std::make_unique_for_overwrite<entry[]>(2 * s.places), 2 * s.places);
         auto const last = s.granted() + taken;
+        if (s.size == s.places)  // only debt can need more entries than there are
+            s.grow_to(2 * s.places);
+        if (s.size == s.places) {
+            if (s.up_to(last) > limit_)
+                throw std::bad_alloc();
+            // It is no debt, so memory has failed in `take_over`: the first go with the next.
+            s.begin = s.begin + 1 == s.places ? 0 : s.begin + 1;
+            --s.size;
+        }
         s.nth(s.size++) = {now, last};
         s.slice_began = now;
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 
 namespace weir::policy {
 namespace {
@@ -43,9 +44,14 @@ overdue hold_watch::pop_overdue(time_point now) noexcept {
     return found;
 }
 
-ticket hold_watch::take(amount n, time_point now) {
-    if (unused_ == 0 && untouched_ == places_in(chunks_.size()))  // only debt can need more
-        add_chunk();
+ticket hold_watch::take(amount n, time_point now) noexcept {
+    if (unused_ == 0 && untouched_ == places_in(chunks_.size())) {  // only debt can need more
+        try {
+            add_chunk();
+        } catch (std::bad_alloc const&) {
+            return 0;
+        }
+    }
     auto const index = unused_ != 0 ? unused_ : untouched_;
     auto& p = at(index);
     auto& ring = at(0);

@@ -2,6 +2,7 @@
 
 #include "../option_text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
@@ -112,7 +113,7 @@ constexpr std::tuple forms{
          field{"carry_over", &smooth_warming_up_options::carry_over}},
 };
 static_assert(std::tuple_size_v<decltype(forms)> ==
-              std::variant_size_v<limiter_config::options_type>);
+              std::variant_size_v<detail::chosen_at_run_time::options<>>);
 
 // ---- Writing.
 
@@ -127,6 +128,13 @@ std::string head_of(Options const& o, count_per_time<Options> head) {
 template <class Options>
 std::string head_of(Options const& o, steady_rate<Options> head) {
     return to_string(o.*head.rate);
+}
+
+std::string written(all_options const& options) {
+    std::string text;
+    for (auto const& part : options.parts)
+        text.append(text.empty() ? "" : " & ").append(to_string(part));
+    return text;
 }
 
 template <class Options>
@@ -214,7 +222,15 @@ limiter_config read_config(reader in) {
 }  // namespace
 
 limiter_config limiter_config::parse(std::string_view text) {
-    return read_config(reader("weir::limiter_config", text));
+    std::vector<limiter_config> parts;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        auto const end = std::min(text.find('&', begin), text.size());
+        parts.push_back(read_config(reader("weir::limiter_config", text, begin, end)));
+        begin = end + 1;
+    }
+    if (parts.size() == 1)
+        return parts.front();
+    return all_options(std::move(parts));
 }
 
 std::string to_string(limiter_config const& config) {

@@ -49,6 +49,10 @@ inline rule rule_of(weir::smooth_warming_up_options const& o) {
     return {.limit = o.warm_up / o.rate.period(), .time = o.rate.period()};
 }
 
+inline rule rule_of(weir::limiter_config const& o);
+inline rule rule_of(weir::all_options const& o) {
+    return rule_of(o.parts.front());
+}
 inline rule rule_of(weir::limiter_config const& o) {
     return std::visit([](auto const& chosen) { return rule_of(chosen); }, o.options);
 }
@@ -85,6 +89,11 @@ inline void follow(rule const& r, weir::smooth_warming_up_options& o) {
     o = {.rate = {1, r.time}, .warm_up = r.limit * r.time, .cold_factor = cold_factor};
 }
 
+inline void follow(rule const& r, weir::limiter_config& o);
+inline void follow(rule const& r, weir::all_options& o) {
+    for (auto& part : o.parts)
+        follow(r, part);
+}
 inline void follow(rule const& r, weir::limiter_config& o) {
     std::visit([&](auto& chosen) { follow(r, chosen); }, o.options);
 }

@@ -30,7 +30,6 @@ constexpr time_point noon{12h};
 
 static_assert(weir::watchful_policy<any>);
 static_assert(std::is_nothrow_move_constructible_v<any>);
-static_assert(std::is_trivially_destructible_v<limiter_config>);
 
 limiter_config parsed(char const* text) {
     return limiter_config::parse(text);

@@ -35,7 +35,11 @@ static bool operator==(limiter_config const& a, limiter_config const& b) {
     return a.options.index() == b.options.index() &&
            std::visit(
                [&]<class Options>(Options const& o) {
-                   return boost::pfr::eq_fields(o, std::get<Options>(b.options));
+                   auto const& other = std::get<Options>(b.options);
+                   if constexpr (std::is_same_v<Options, all_options>)
+                       return o.parts == other.parts;
+                   else
+                       return boost::pfr::eq_fields(o, other);
                },
                a.options);
 }
@@ -80,10 +84,16 @@ limiter_config some_config(random_source& random, std::size_t kind) {
             return some_config<I + 1>(random, kind);
     }
     std::variant_alternative_t<I, limiter_config::options_type> options;
-    boost::pfr::for_each_field(options, [&](auto& value) {
-        if (random.one_in(2))
-            value = some(random, value);
-    });
+    if constexpr (I + 1 == std::variant_size_v<limiter_config::options_type>) {
+        for (auto parts = random.between(2, 4); parts != 0; --parts)
+            options.parts.push_back(
+                some_config(random, static_cast<std::size_t>(random.between(0, I - 1))));
+    } else {
+        boost::pfr::for_each_field(options, [&](auto& value) {
+            if (random.one_in(2))
+                value = some(random, value);
+        });
+    }
     return options;
 }
 
@@ -125,6 +135,10 @@ BOOST_AUTO_TEST_CASE(is_written_as_one_line) {
                                      .carry_over = carry_over::as_is}},
         {"1/3s warming warm_up 0s cold_factor 1.5",
          weir::smooth_warming_up_options{.rate = {1, 3s}, .warm_up = 0s, .cold_factor = 1.5}},
+        {"10/1s & 100/1min & 3 seats",
+         weir::all_options({weir::sliding_log_options{.limit = 10, .window = 1s},
+                            weir::sliding_log_options{.limit = 100, .window = 60s},
+                            weir::seats_options{.seats = 3}})},
     };
     for (auto const& [text, config] : texts) {
         BOOST_TEST(to_string(config) == text);
@@ -143,6 +157,7 @@ BOOST_AUTO_TEST_CASE(may_be_written_in_other_ways) {
     same("5/1s bursty initial 1s max_burst 2s", "5/1s bursty max_burst 2s initial 1s");
     same("5/1s bursty max_burst 1s initial 0s", "5/1s bursty");
     same("3 seats max_hold forever", "3 seats");
+    same("10/1s&3 seats", "10/1s & 3 seats");
 }
 
 BOOST_AUTO_TEST_CASE(says_where_a_text_is_wrong_and_what_was_expected) {
@@ -184,6 +199,10 @@ BOOST_AUTO_TEST_CASE(says_where_a_text_is_wrong_and_what_was_expected) {
     wrong("5/1s bursty carry_over some",
           "column 24: expected as_is, proportional or reset, found `some`");
     wrong("5/1s warming cold_factor hot", "column 26: expected a number, found `hot`");
+    wrong("3 seats &", "column 10: expected a whole number, found the end");
+    wrong("& 3 seats", "column 1: expected a whole number, found `&`");
+    wrong("3 & 10/1s", "column 3: expected seats, found `&`");
+    wrong("10/1s & 3 chairs", "column 11: expected seats, found `chairs`");
     wrong("5/1s warming cold_factor 3x", "column 27: expected the end of the number, found `x`");
 }
 

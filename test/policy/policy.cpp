@@ -1,3 +1,4 @@
+#include <weir/policy/all.hpp>
 #include <weir/policy/any.hpp>
 #include <weir/policy/fixed_window.hpp>
 #include <weir/policy/leaky_bucket.hpp>
@@ -19,6 +20,7 @@
 #include <concepts>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -146,6 +148,8 @@ struct any_of : weir::policy::any {
     using any::any;
 };
 
+using two_rules = weir::policy::all<weir::policy::sliding_log, weir::policy::token_bucket>;
+
 // Each policy with room for three, one by one.
 template <class Policy>
 struct of_three;
@@ -189,6 +193,14 @@ struct of_three<weir::policy::smooth_bursty> {  // two are saved, and the third 
     static inline weir::smooth_bursty_options const nonsense{.rate = {0, 1h}};
 };
 
+template <>
+struct of_three<two_rules> {
+    static inline std::tuple<weir::sliding_log_options, weir::token_bucket_options> const options{
+        {.limit = 3, .window = 1h}, {.rate = {3, 1h}, .burst = 4}};
+    static inline std::tuple<weir::sliding_log_options, weir::token_bucket_options> const nonsense{
+        {.limit = 3, .window = 1h}, {.burst = 0}};
+};
+
 // The most that one request can be granted: three, unless the policy lends.
 template <class Policy>
 constexpr amount capacity_of = 3;
@@ -209,7 +221,8 @@ using rules = boost::mp11::mp_list<weir::policy::seats, weir::policy::sliding_lo
                                    weir::policy::sliding_window, weir::policy::fixed_window,
                                    weir::policy::token_bucket, weir::policy::leaky_bucket,
                                    weir::policy::smooth_bursty>;
-using policies = boost::mp11::mp_append<rules, boost::mp11::mp_transform<any_of, rules>>;
+using policies = boost::mp11::mp_append<rules, boost::mp11::mp_transform<any_of, rules>,
+                                        boost::mp11::mp_list<two_rules>>;
 
 template <class Policy>
 consteval bool is_proper() {
@@ -218,8 +231,8 @@ consteval bool is_proper() {
     static_assert(watchful_policy<Policy> == (std::same_as<Policy, weir::policy::seats> ||
                                               std::derived_from<Policy, weir::policy::any>));
     // Options can be written in place as the argument of what is awaited: g++ 12 destroys a temporary
-    // there twice, which must do no harm.
-    static_assert(std::is_trivially_destructible_v<options>);
+    // aggregate there twice, which must do no harm.
+    static_assert(std::is_trivially_destructible_v<options> || !std::is_aggregate_v<options>);
     static_assert(std::is_default_constructible_v<options>);
     return true;
 }

@@ -1,12 +1,35 @@
 #pragma once
 
+#include <weir/policy/all.hpp>
 #include <weir/policy/limiter_config.hpp>
 #include <weir/policy/policy.hpp>
 
 #include <optional>
 #include <variant>
+#include <vector>
 
 namespace weir::policy {
+
+class any;
+
+/// All of several rules, chosen at run time.
+class all_chosen : public joint<std::vector<any>> {
+public:
+    using options_type = all_options;
+
+    /// Throws `std::invalid_argument` if there is none.
+    explicit all_chosen(options_type const& options);
+
+    [[nodiscard]] bool is_like(all_chosen const& other) const noexcept;
+    /// Both must be alike.
+    void take_over(all_chosen& before, time_point now);
+    [[nodiscard]] options_type options() const;
+
+    [[nodiscard]] time_point next_overdue() const noexcept { return first_overdue(); }
+    [[nodiscard]] std::optional<overdue> pop_overdue(time_point now) noexcept {
+        return pop_first_overdue(now);
+    }
+};
 
 /// Whichever rule its options name.
 ///
@@ -28,11 +51,17 @@ public:
     /// Throws `std::invalid_argument` if `before` is of another kind.
     void take_over(any& before, time_point now);
 
+    /// Whether they are of the same kind, and so are their parts.
+    [[nodiscard]] bool is_like(any const& other) const noexcept;
+
     [[nodiscard]] amount capacity() const noexcept {
         return std::visit([](auto const& p) { return p.capacity(); }, policy_);
     }
     [[nodiscard]] bool timed() const noexcept {
         return std::visit([](auto const& p) { return p.timed(); }, policy_);
+    }
+    [[nodiscard]] weir::tickets tickets() const noexcept {
+        return std::visit([](auto const& p) { return tickets_of(p); }, policy_);
     }
     [[nodiscard]] bool catches_up() const noexcept {
         return std::visit([](auto const& p) { return weir::catches_up(p); }, policy_);
@@ -78,7 +107,7 @@ public:
     }
 
 private:
-    detail::chosen_at_run_time::policies policy_;
+    detail::chosen_at_run_time::policies<all_chosen> policy_;
 };
 
 }  // namespace weir::policy

@@ -44,6 +44,7 @@ public:
         [[nodiscard]] number granted() const noexcept;
         void forget(std::size_t entries) noexcept;
         void move_to(std::unique_ptr<entry[]> other, std::size_t its_places) noexcept;
+        void grow_to(std::size_t more) noexcept;
     };
 
     /// Up to `entries` slices can be cooling at a time. A slice of 1 ns keeps only those together that are
@@ -53,19 +54,21 @@ public:
 
     [[nodiscard]] state_type begin(time_point now) const;
     void restart(state_type& s, time_point now) const noexcept;
-    /// Goes on in the larger of the two rings. Allocates, and so throws `std::bad_alloc`, only if what
-    /// still cools needs more entries than either has; then nothing has changed.
-    void take_over(state_type& s, cooling_log const& old, state_type& before, time_point now) const;
+    /// Goes on in the larger of the two rings. Allocates only if what still cools needs more entries than
+    /// either has. If that memory fails, the oldest grants may later have to cool with younger ones.
+    void take_over(state_type& s, cooling_log const& old, state_type& before,
+                   time_point now) const noexcept;
     [[nodiscard]] bool is_fresh(state_type const& s, time_point now) const noexcept;
 
     [[nodiscard]] amount capacity() const noexcept { return limit_; }
     [[nodiscard]] bool timed() const noexcept { return true; }
+    [[nodiscard]] weir::tickets tickets() const noexcept { return tickets::time; }
     [[nodiscard]] amount remaining(state_type const& s, time_point now) const noexcept;
     /// With unequal requests ahead this may be too early: it counts permits, and does not know which
     /// of them must go together.
     [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
                                       time_point now) const noexcept;
-    /// The ticket is the time. Allocates only for debt.
+    /// The ticket is the time. Allocates only for debt, and throws `std::bad_alloc` only for that.
     ticket take(state_type& s, amount n, time_point now) const;
     bool leave(state_type&, amount, ticket) const noexcept { return false; }
     bool refund(state_type& s, amount n, ticket t, time_point now) const noexcept;

@@ -67,6 +67,7 @@ public:
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
     [[nodiscard]] amount capacity() const noexcept { return options_.limit; }
     [[nodiscard]] bool timed() const noexcept { return true; }
+    [[nodiscard]] weir::tickets tickets() const noexcept { return tickets::time; }
     [[nodiscard]] amount remaining(state_type const& s, time_point now) const noexcept {
         return is_under_way(s, now) ? room(s) : room(next(s, now));
     }

@@ -23,9 +23,9 @@ public:
     /// are out and however large the tables are.
     void take_over(hold_watch& before) noexcept;
 
-    /// Permits are taken in the order of their times. Allocates only beyond the room that there is.
-    /// The ticket is never 0, which stands for a permit that is not watched.
-    [[nodiscard]] ticket take(amount n, time_point now);
+    /// Permits are taken in the order of their times. Allocates only beyond the room that there is; if
+    /// memory fails, the ticket is 0, which stands for a permit that is not watched.
+    [[nodiscard]] ticket take(amount n, time_point now) noexcept;
     void leave(amount n, ticket t) noexcept;
     [[nodiscard]] ticket merge(ticket a, ticket b, amount n) noexcept;
 

@@ -62,6 +62,7 @@ public:
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
     [[nodiscard]] amount capacity() const noexcept { return options_.capacity; }
     [[nodiscard]] bool timed() const noexcept { return true; }
+    [[nodiscard]] weir::tickets tickets() const noexcept { return tickets::none; }
     [[nodiscard]] bool catches_up() const noexcept { return true; }
     [[nodiscard]] amount remaining(state_type const& s, time_point now) const noexcept {
         return bucket_.room(s, now);

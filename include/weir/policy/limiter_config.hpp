@@ -12,15 +12,19 @@
 #include <concepts>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
+#include <vector>
 
 namespace weir {
 namespace detail {
 
 template <class... Policies>
 struct policy_list {
-    using policies = std::variant<Policies...>;
-    using options = std::variant<typename Policies::options_type...>;
+    template <class... More>
+    using policies = std::variant<Policies..., More...>;
+    template <class... More>
+    using options = std::variant<typename Policies::options_type..., More...>;
 };
 
 /// The policies that can be chosen at run time. How the options of each are written is in
@@ -36,6 +40,18 @@ using chosen_at_run_time = policy_list<  //
     policy::smooth_warming_up>;
 
 }  // namespace detail
+
+class limiter_config;
+
+/// Several limits, all of which are kept.
+class all_options {
+public:
+    all_options() = default;
+    explicit all_options(std::vector<limiter_config> limits) : parts(std::move(limits)) {}
+
+    /// At least one.
+    std::vector<limiter_config> parts;
+};
 
 /// Which limiter, with which options: what `any_limiter` is made of. It can be written as text, such as
 /// a line of a configuration file holds.
@@ -53,8 +69,9 @@ using chosen_at_run_time = policy_list<  //
 /// | `100/1s leaky`      | `leaky_bucket`      | `capacity 20`                                  |
 /// | `100/1s bursty`     | `smooth_bursty`     | `max_burst 2s`, `initial forever`              |
 /// | `100/1s warming`    | `smooth_warming_up` | `warm_up 4s`, `cold_factor 3`                  |
+/// | `10/1s & 100/1min`  | all of these        |                                                |
 ///
-/// The last four also have `carry_over`: `as_is`, `proportional` or `reset`.
+/// Buckets and the two smooth limits also have `carry_over`: `as_is`, `proportional` or `reset`.
 ///
 /// First how many permits, and if they are per time, in what time; then the kind of limiter; then any of
 /// its options, each once and in any order, under the name that it has in C++ and with the value after
@@ -63,11 +80,12 @@ using chosen_at_run_time = policy_list<  //
 /// space: `h`, `min`, `s`, `ms`, `us` or `ns`; or `forever`.
 class limiter_config {
 public:
-    using options_type = detail::chosen_at_run_time::options;
+    using options_type = detail::chosen_at_run_time::options<all_options>;
 
     limiter_config() = default;
     template <class Options>
-        requires std::constructible_from<options_type, Options const&>
+        requires(!std::same_as<Options, limiter_config> &&
+                 std::constructible_from<options_type, Options const&>)
     limiter_config(Options const& chosen) : options(chosen) {}
 
     /// Throws `std::invalid_argument` that quotes the text, and says at which column what was expected and

@@ -58,6 +58,8 @@ using ticket = std::uint64_t;
 /// |                                    | made up for, as long as there is room to save. A bucket   |
 /// |                                    | does; a policy that only stamps a grant with its time,    |
 /// |                                    | loses what a late timer misses                            |
+/// | `p.tickets()`                      | may be left out: what its tickets are, one of `tickets`.  |
+/// |                                    | Never changes. Saves memory in `policy::all`              |
 // clang-format off
 template <class P>
 concept limiting_policy =
@@ -90,6 +92,22 @@ template <class P>
         return p.catches_up();
     else
         return false;
+}
+
+/// What the tickets of a policy are.
+enum class tickets : std::uint8_t {
+    none,  ///< 0, and whatever is handed back is ignored
+    time,  ///< the time of the grant, in nanoseconds since the epoch
+    own,   ///< anything else
+};
+
+/// What `p` says that its tickets are; `own` if it says nothing.
+template <class P>
+[[nodiscard]] constexpr tickets tickets_of(P const& p) noexcept {
+    if constexpr (requires { p.tickets(); })
+        return p.tickets();
+    else
+        return tickets::own;
 }
 
 /// A permit that has been held for longer than it should.

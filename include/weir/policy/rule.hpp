@@ -87,6 +87,7 @@ public:
     [[nodiscard]] amount capacity() const noexcept { return rule_.capacity(); }
     [[nodiscard]] bool timed() const noexcept { return rule_.timed(); }
     [[nodiscard]] bool catches_up() const noexcept { return weir::catches_up(rule_); }
+    [[nodiscard]] weir::tickets tickets() const noexcept { return tickets_of(rule_); }
     [[nodiscard]] amount remaining(time_point now) const noexcept {
         return rule_.remaining(state_, now);
     }

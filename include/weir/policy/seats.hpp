@@ -85,7 +85,7 @@ public:
     }
 
     [[nodiscard]] bool timed() const noexcept { return options().max_hold != forever; }
-    ticket take(amount n, time_point now) {
+    ticket take(amount n, time_point now) noexcept {
         ticket const t = timed() ? watch_.take(n, now) : 0;
         ruled::take(n, now);
         return t;

@@ -1,0 +1,239 @@
+#pragma once
+
+#include <weir/policy/policy.hpp>
+#include <weir/policy/ticket_table.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace weir::policy {
+
+/// Several policies as one: a request is granted when all of them grant it. `Parts` holds them: a tuple,
+/// or a vector.
+///
+/// Guarantee: that of each part. A request is ready when it is for the last of them, what remains is
+/// the least of what they have, and what comes home or is refunded does so in each.
+/// Memory: that of the parts. If their tickets differ, 8 bytes for each part and 16 more for each permit
+/// that is out. This is the one policy that may allocate for what fits, though it never throws for that:
+/// a permit whose tickets find no memory cannot be refunded, and is not watched.
+template <class Parts>
+class joint {
+public:
+    void begin(time_point now) noexcept {
+        each([&](auto& p) { p.begin(now); });
+    }
+
+    [[nodiscard]] amount capacity() const noexcept {
+        auto least = max_amount;
+        each([&](auto const& p) { least = std::min(least, p.capacity()); });
+        return least;
+    }
+    [[nodiscard]] bool timed() const noexcept {
+        bool any = false;
+        each([&](auto const& p) { any = any || p.timed(); });
+        return any;
+    }
+    [[nodiscard]] bool catches_up() const noexcept {
+        bool all = true;
+        each([&](auto const& p) { all = all && weir::catches_up(p); });
+        return all;
+    }
+    [[nodiscard]] amount remaining(time_point now) const noexcept {
+        auto least = max_amount;
+        each([&](auto const& p) { least = std::min(least, p.remaining(now)); });
+        return least;
+    }
+    [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
+        auto last = time_point::min();
+        each([&](auto const& p) { last = std::max(last, p.ready_at(n, ahead, now)); });
+        return last;
+    }
+
+    ticket take(amount n, time_point now) {
+        auto t = table_.is_needed() ? table_.add(n) : 0;
+        std::size_t taken = 0;
+        try {
+            each_ticket(t, [&](auto& p, ticket& own) {
+                own = p.take(n, now);
+                if (table_.is_needed() && t == ticket_table::lost)
+                    own = p.merge(0, own, n);
+                else if (!table_.is_needed() && tickets_of(p) != tickets::none)
+                    t = own;
+                ++taken;
+            });
+        } catch (...) {  // of debt
+            each_ticket(t, [&](auto& p, ticket own) {
+                if (taken != 0) {
+                    --taken;
+                    p.refund(n, own, now);
+                }
+            });
+            drop(t, n);
+            throw;
+        }
+        return t;
+    }
+    bool leave(amount n, ticket t) noexcept {
+        bool room = false;
+        each_ticket(t, [&](auto& p, ticket own) { room = p.leave(n, own) || room; });
+        drop(t, n);
+        return room;
+    }
+    bool refund(amount n, ticket t, time_point now) noexcept {
+        if (table_.is_needed() && t == ticket_table::lost)
+            return leave(n, t);
+        bool room = false;
+        each_ticket(t, [&](auto& p, ticket own) { room = p.refund(n, own, now) || room; });
+        drop(t, n);
+        return room;
+    }
+    ticket merge(ticket a, ticket b, amount n) noexcept {
+        if (table_.is_needed() && a == b)
+            return a;
+        auto result = a;
+        std::size_t i = 0;
+        each_ticket(a, [&](auto& p, ticket& own) {
+            own = p.merge(own, table_.is_needed() ? table_.at(b, i) : b, n);
+            if (!table_.is_needed() && tickets_of(p) != tickets::none)
+                result = own;
+            ++i;
+        });
+        if (table_.is_needed()) {
+            table_.keep(a, n);
+            drop(b, n);
+        }
+        return result;
+    }
+
+protected:
+    explicit joint(Parts parts) : parts_(std::move(parts)) {
+        std::size_t count = 0;
+        std::size_t own = 0;
+        bool time = false;
+        each([&](auto const& p) {
+            ++count;
+            own += tickets_of(p) == tickets::own;
+            time = time || tickets_of(p) == tickets::time;
+        });
+        // One ticket does for all if only one part has tickets of its own, or all say the time.
+        if (own > 1 || (own == 1 && time))
+            table_ = ticket_table(count);
+    }
+
+    [[nodiscard]] time_point first_overdue() const noexcept {
+        auto first = never;
+        each([&]<class Policy>(Policy const& p) {
+            if constexpr (watchful_policy<Policy>)
+                first = std::min(first, p.next_overdue());
+        });
+        return first;
+    }
+    [[nodiscard]] std::optional<overdue> pop_first_overdue(time_point now) noexcept {
+        std::optional<overdue> found;
+        std::size_t i = 0;
+        each([&]<class Policy>(Policy& p) {
+            if constexpr (watchful_policy<Policy>) {
+                if (!found && (found = p.pop_overdue(now)) && table_.is_needed())
+                    found->id = table_.find(found->id, i);
+            }
+            ++i;
+        });
+        return found;
+    }
+
+    /// The tickets of the permits that are out go with them.
+    void take_tickets(joint& before) noexcept { table_ = std::move(before.table_); }
+
+    template <class F>
+    void each(F f) {
+        visit(parts_, f);
+    }
+    template <class F>
+    void each(F f) const {
+        visit(parts_, f);
+    }
+    [[nodiscard]] Parts& parts() noexcept { return parts_; }
+    [[nodiscard]] Parts const& parts() const noexcept { return parts_; }
+
+private:
+    template <class Vector, class F>
+    static void visit(Vector& parts, F& f) {
+        if constexpr (requires { parts.begin(); })
+            for (auto& p : parts)
+                f(p);
+        else
+            std::apply([&](auto&... p) { (f(p), ...); }, parts);
+    }
+
+    // With the ticket of each part. Where one does for all, those that have none make nothing of it.
+    template <class F>
+    void each_ticket(ticket t, F f) {
+        std::size_t i = 0;
+        each([&](auto& p) {
+            ticket own = table_.is_needed() ? table_.at(t, i) : t;
+            f(p, own);
+            if (table_.is_needed())
+                table_.set(t, i, own);
+            ++i;
+        });
+    }
+    void drop(ticket t, amount n) noexcept {
+        if (table_.is_needed())
+            table_.drop(t, n);
+    }
+
+    Parts parts_;
+    ticket_table table_;
+};
+
+/// Several policies as one, known when it is compiled: at most 10 a second and 100 a minute is
+///
+///     weir::basic_limiter<weir::policy::all<weir::policy::sliding_log, weir::policy::sliding_log>>
+///         calls{ctx, {{.limit = 10, .window = 1s}, {.limit = 100, .window = 60s}}};
+///
+/// For what `all` does and guarantees, see `joint`. A change of options changes those of each part.
+template <limiting_policy... Policies>
+    requires(sizeof...(Policies) > 0)
+class all : public joint<std::tuple<Policies...>> {
+    using base = joint<std::tuple<Policies...>>;
+
+public:
+    using options_type = std::tuple<typename Policies::options_type...>;
+
+    explicit all(options_type const& options)
+        : base(std::apply([](auto const&... o) { return std::tuple<Policies...>(Policies(o)...); },
+                          options)) {}
+
+    void take_over(all& before, time_point now) {
+        take_over_each(before, now, std::index_sequence_for<Policies...>());
+        this->take_tickets(before);
+    }
+    [[nodiscard]] options_type options() const {
+        return std::apply([](auto const&... p) { return options_type(p.options()...); },
+                          this->parts());
+    }
+
+    [[nodiscard]] time_point next_overdue() const noexcept
+        requires(watchful_policy<Policies> || ...)
+    {
+        return this->first_overdue();
+    }
+    [[nodiscard]] std::optional<overdue> pop_overdue(time_point now) noexcept
+        requires(watchful_policy<Policies> || ...)
+    {
+        return this->pop_first_overdue(now);
+    }
+
+private:
+    template <std::size_t... I>
+    void take_over_each(all& before, time_point now, std::index_sequence<I...>) {
+        (std::get<I>(this->parts()).take_over(std::get<I>(before.parts()), now), ...);
+    }
+};
+
+}  // namespace weir::policy
