@@ -221,6 +221,9 @@ limiter_config read_config(reader in) {
 
 }  // namespace
 
+all_options::all_options() noexcept = default;
+all_options::all_options(std::vector<limiter_config> limits) noexcept : parts(std::move(limits)) {}
+
 limiter_config limiter_config::parse(std::string_view text) {
     std::vector<limiter_config> parts;
     for (std::size_t begin = 0; begin <= text.size();) {

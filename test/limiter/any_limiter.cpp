@@ -22,7 +22,7 @@ BOOST_AUTO_TEST_CASE(is_made_from_text_and_says_what_it_is) {
     asio::io_context ctx;
     for (std::string const text :
          {"3 seats", "10/1min", "10/1min sliding", "10/1min fixed", "100/1s burst 20",
-          "100/1s bucket", "100/1s leaky", "5/1s bursty", "5/1s warming"}) {
+          "100/1s bucket", "100/1s leaky", "5/1s bursty", "5/1s warming", "3 seats & 10/1s"}) {
         any_limiter door{ctx, limiter_config::parse(text)};
         BOOST_TEST(to_string(door.options()) == text);
         auto const granted = door.try_enter();
@@ -45,6 +45,22 @@ BOOST_AUTO_TEST_CASE(takes_the_options_of_any_kind) {
     run_for(ctx, 10s);
     BOOST_TEST(next.granted());
     BOOST_TEST(next.seat().waited() == 10s);
+}
+
+BOOST_AUTO_TEST_CASE(keeps_several_limits_at_once) {
+    asio::io_context ctx;
+    any_limiter calls{ctx, limiter_config::parse("2/1s & 3/10s")};
+    auto const start = clock::now();
+    std::vector<std::unique_ptr<visit>> guests;
+    for (int i = 0; i != 5; ++i)
+        guests.push_back(std::make_unique<visit>(calls));
+    run_for(ctx, 20s);
+    std::vector<weir::duration> const expected{0s, 0s, 1s, 10s, 10s};
+    for (std::size_t i = 0; i != guests.size(); ++i) {
+        BOOST_TEST(guests[i]->granted());
+        BOOST_TEST((guests[i]->seat().waited() == expected[i]));
+    }
+    BOOST_TEST((clock::now() - start) == 20s);
 }
 
 BOOST_AUTO_TEST_CASE(is_changed_while_in_use) {

@@ -12,7 +12,6 @@
 #include <concepts>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -46,8 +45,8 @@ class limiter_config;
 /// Several limits, all of which are kept.
 class all_options {
 public:
-    all_options() = default;
-    explicit all_options(std::vector<limiter_config> limits) : parts(std::move(limits)) {}
+    all_options() noexcept;
+    explicit all_options(std::vector<limiter_config> limits) noexcept;
 
     /// At least one.
     std::vector<limiter_config> parts;
