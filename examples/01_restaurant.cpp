@@ -29,13 +29,13 @@ int main(int argc, char** argv) {
             [&](int number, std::chrono::milliseconds patience) -> asio::awaitable<void> {
             try {
                 auto const seat = co_await kitchen.enter(patience);
-                stage.say("guest {} sits down, after {} ms in the queue", number,
-                          seat.waited() / 1ms);
+                stage.say("guest {} sits down, after {} in the queue", number,
+                          weir::readable(seat.waited()));
                 co_await stage.sleep(1s);
                 stage.say("guest {} pays and goes", number);
                 ++fed;
             } catch (weir::refusal const& refusal) {
-                stage.say("guest {} leaves hungry: {}", number, refusal.code().message());
+                stage.say("guest {} leaves hungry: {}", number, refusal);
                 ++hungry;
             }
         };
@@ -51,8 +51,7 @@ int main(int argc, char** argv) {
         stage.run();
 
         auto const stats = kitchen.stats();
-        stage.say("{} fed, {} hungry, {} seats taken in all, {} still taken", fed, hungry,
-                  stats.granted, stats.live);
+        stage.say("{} fed, {} hungry; {}", fed, hungry, stats);
         return fed == 5 && hungry == 3 && stats.granted == 5 && stats.live == 0;
     };
     return play(argc, argv, evening);

@@ -44,10 +44,10 @@ int main(int argc, char** argv) {
         auto const in_a_hurry = [&]() -> asio::awaitable<void> {
             co_await stage.sleep(19s);
             auto const refused = tokens.try_enter();
-            stage.say("not now; worth asking again in {} s", *refused.retry_after() / 1s);
+            stage.say("not now: {}", refused);
             auto const [error, none] =
                 co_await tokens.async_enter(5s, asio::as_tuple(asio::deferred));
-            stage.say("not within 5 s: {}", error.message());
+            stage.say("not within 5 s: {}, {}", error.message(), none);
         };
 
         for (int number = 1; number <= 25; ++number)
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
         stage.start(in_a_hurry());
         stage.run();
 
-        stage.say("no window of 60 s has seen more than {} calls", most);
+        stage.say("no window of 60 s has seen more than {} calls; {}", most, tokens.stats());
         return most == 10 && tokens.stats().granted == 25;
     };
     return play(argc, argv, story);

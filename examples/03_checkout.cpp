@@ -1,12 +1,13 @@
-// Seats that guard a resource: two connections to a database, shared by whoever needs one. Shows a
-// query with a time limit of its own (`||`), a caller who gives up, a callback, and a permit that is
-// kept and given back by hand.
+// Seats that guard a resource: two connections to a database, shared by all that need one. Shows a
+// query with a time limit of its own (`||`), a caller who gives up, a callback, a permit that is given
+// back by hand, and a report of one that is held for too long.
 //
 //   0.000 s  report: has a connection      (and the backup, so that both are out)
 //   0.200 s  impatient: gave up            its turn never came, and costs nobody anything
 //   0.300 s  page: no connection in time   cancelled by ||
 //   1.000 s  report: done
 //   1.000 s  callback: has a connection    it was next in line
+//   2.000 s  overdue: permit ...           the backup: nobody should hold a connection for longer
 //   3.000 s  backup: done
 
 #include "stage.hpp"
@@ -28,7 +29,7 @@ int main(int argc, char** argv) {
     auto const story = [](auto& stage) {
         using seats_type =
             typename std::remove_reference_t<decltype(stage)>::template limiter<weir::seats>;
-        seats_type seats(stage.context, {.seats = 2});
+        seats_type seats(stage.context, {.seats = 2, .max_hold = 2s});
         std::vector<connection> drawer{{1}, {2}};
         asio::cancellation_signal change_of_mind;
 
@@ -52,14 +53,20 @@ int main(int argc, char** argv) {
             stage.say("impatient: gave up, {}", error.message());
         };
         auto const callback = [&](boost::system::error_code error, weir::permit seat) {
-            stage.say("callback: {}, after {} ms", error ? error.message() : "has a connection",
-                      seat.waited() / 1ms);
+            stage.say("callback: {}, {}", error ? error.message() : "has a connection", seat);
+        };
+        int late = 0;
+        auto const watch = [&]() -> asio::awaitable<void> {
+            auto const overdue = co_await seats.async_wait_overdue(asio::use_awaitable);
+            stage.say("overdue: {}", overdue);  // each permit is told of once
+            late += static_cast<int>(overdue.count);
         };
         auto const changes_its_mind = [&]() -> asio::awaitable<void> {
             co_await stage.sleep(200ms);
             change_of_mind.emit(asio::cancellation_type::all);
         };
 
+        stage.start(watch());
         stage.start(worker("report", 1s));
         stage.start(worker("backup", 3s));
         stage.context.poll();  // both are out now
@@ -72,7 +79,8 @@ int main(int argc, char** argv) {
 
         stage.say("{} connections in the drawer, {} permits out", drawer.size(),
                   seats.stats().live);
-        return drawer.size() == 2 && seats.stats().live == 0 && seats.stats().cancelled == 2;
+        return drawer.size() == 2 && seats.stats().live == 0 && seats.stats().cancelled == 2 &&
+               late == 1;
     };
     return play(argc, argv, story);
 }

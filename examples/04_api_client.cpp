@@ -45,7 +45,8 @@ int main(int argc, char** argv) {
                 auto const number = ++made;
                 auto const token = co_await quota.enter();
                 if (number % 100 <= 1 || token.waited() > 10s)
-                    stage.say("call {:3}, after {} s in the queue", number, token.waited() / 1s);
+                    stage.say("call {:3}, after {} in the queue", number,
+                              weir::readable(token.waited()));
                 co_await call_vendor();
             }
         };
@@ -54,8 +55,7 @@ int main(int argc, char** argv) {
             try {
                 auto const token = co_await quota.enter(20s);
             } catch (weir::refusal const& refusal) {
-                stage.say("not now: {}; try again in {} s", refusal.code().message(),
-                          *refusal.retry_after() / 1s);
+                stage.say("not now: {}", refusal);
             }
         };
 

@@ -29,23 +29,23 @@ int main(int argc, char** argv) {
 
         auto const download = [&](int number) -> asio::awaitable<void> {
             auto const seat = co_await downloads.enter();
-            stage.say("downloads: {} starts, after {} s", number, seat.waited() / 1s);
+            stage.say("downloads: {} starts, after {}", number, weir::readable(seat.waited()));
             co_await stage.sleep(5s);
         };
         auto const operations = [&]() -> asio::awaitable<void> {
-            stage.say("downloads: {}", to_string(downloads.options()));
+            stage.say("downloads: {}", downloads.options());
             co_await stage.sleep(1s);
             downloads.configure(limiter_config::parse("4 seats max_hold 30s"));
-            stage.say("downloads: {}", to_string(downloads.options()));
+            stage.say("downloads: {}", downloads.options());
             co_await stage.sleep(0s);
 
-            stage.say("logins: {}", to_string(logins.options()));
+            stage.say("logins: {}", logins.options());
             for (int i = 1; i <= 4; ++i) {
                 auto const login = logins.try_enter();
                 if (login)
                     stage.say("logins: {} gets in", i);
                 else
-                    stage.say("logins: {} comes back in {} s", i, *login.retry_after() / 1s);
+                    stage.say("logins: {} is told: {}", i, login);
             }
 
             for (auto const* const line : {"2 seats hold 30s", "10/60 exact", "0 seats"}) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/format.hpp>
 #include <weir/testing.hpp>
 #include <weir/weir.hpp>
 

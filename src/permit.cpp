@@ -10,29 +10,29 @@
 namespace weir {
 namespace {
 
-// Of a permit that stands for nothing: the policy may have given the ticket that it had to another.
+// A permit of count 0 has no ticket any more: the policy may have reused it.
 constexpr std::uint64_t no_ticket = 0;
 
 }  // namespace
 
 void permit::settle(request actual) {
-    BOOST_ASSERT(home_);
+    BOOST_ASSERT(issuer_);
     auto const n = actual.count();
     detail::check_option("permit", "the settled amount", n, 0, max_amount);
     if (n < count_)
-        home_->refund(count_ - n, ticket_);
+        issuer_->refund(count_ - n, ticket_);
     else if (n > count_)
-        ticket_ = home_->overdraw(n - count_, count_, ticket_);
+        ticket_ = issuer_->overdraw(n - count_, count_, ticket_);
     count_ = n;
     if (count_ == 0)
         ticket_ = no_ticket;
 }
 
 permit permit::split(request n) {
-    BOOST_ASSERT(home_);
+    BOOST_ASSERT(issuer_);
     detail::check_option("permit", "the part to split off", n.count(), 0, count_);
-    home_->split();
-    permit part(home_, n.count(), n.count() == 0 ? no_ticket : ticket_, time_);
+    issuer_->split();
+    permit part(issuer_, n.count(), n.count() == 0 ? no_ticket : ticket_, time_);
     count_ -= n.count();
     if (count_ == 0)
         ticket_ = no_ticket;
@@ -46,12 +46,12 @@ void permit::merge(permit&& other) {
         *this = std::move(other);
         return;
     }
-    if (home_ != other.home_)
+    if (issuer_ != other.issuer_)
         throw std::invalid_argument("weir::permit: merge of permits from two limiters");
     auto const into = count_ == 0 ? other.ticket_ : ticket_;
-    ticket_ = home_->merge(into, other.ticket_, other.count_);
+    ticket_ = issuer_->merge(into, other.ticket_, other.count_);
     count_ += other.count_;
-    other.home_ = nullptr;
+    other.issuer_ = nullptr;
 }
 
 }  // namespace weir

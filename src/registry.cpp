@@ -1,4 +1,4 @@
-#include <weir/detail/mortal.hpp>
+#include <weir/detail/context_user.hpp>
 #include <weir/detail/registry.hpp>
 
 #include <utility>
@@ -26,7 +26,7 @@ private:
 
 }  // namespace
 
-registry::entry::entry(boost::asio::execution_context& context, std::weak_ptr<mortal> who)
+registry::entry::entry(boost::asio::execution_context& context, std::weak_ptr<context_user> who)
     : registry_(boost::asio::use_service<service>(context).entries()), who_(std::move(who)) {
     std::lock_guard lock(registry_->mutex_);
     registry_->entries_.push_back(*this);
@@ -40,7 +40,7 @@ registry::entry::~entry() {
 
 void registry::shutdown() noexcept {
     for (;;) {
-        std::shared_ptr<mortal> who;
+        std::shared_ptr<context_user> who;
         {
             std::lock_guard lock(mutex_);
             if (entries_.empty())
@@ -48,7 +48,7 @@ void registry::shutdown() noexcept {
             who = entries_.pop_front().who_.lock();
         }
         if (who)
-            who->shutdown();
+            who->context_ends();
     }
 }
 

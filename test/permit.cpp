@@ -3,6 +3,8 @@
 #include "support/printing.hpp"
 #include "support/says.hpp"
 #include "support/virtual_limiters.hpp"
+#include "support/visit.hpp"
+#include "support/watch.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -24,14 +26,14 @@ using namespace std::chrono_literals;
 using support::says;
 using weir::amount;
 using weir::permit;
-using weir::detail::permit_home;
+using weir::detail::permit_issuer;
 
 namespace {
 
 using calls = std::vector<std::string>;
 
 // A limiter that does nothing but note what it is told.
-class notebook : public permit_home {
+class notebook : public permit_issuer {
 public:
     calls told;
     amount free = 0;
@@ -39,6 +41,9 @@ public:
 
     void leave(amount n, std::uint64_t ticket) noexcept override {
         told.push_back(fmt::format("leave {} of {}", n, ticket));
+    }
+    void leave_unused(amount n, std::uint64_t ticket) noexcept override {
+        told.push_back(fmt::format("leave {} of {} unused", n, ticket));
     }
     void refund(amount n, std::uint64_t ticket) noexcept override {
         told.push_back(fmt::format("refund {} of {}", n, ticket));
@@ -57,7 +62,7 @@ public:
     [[nodiscard]] amount remaining() const noexcept override { return free; }
 
     [[nodiscard]] permit grant(amount n, std::uint64_t ticket, weir::duration waited = {}) {
-        return permit_home::grant(*this, n, ticket, waited);
+        return permit_issuer::grant(*this, n, ticket, waited);
     }
     [[nodiscard]] calls news() { return std::exchange(told, {}); }
 };
@@ -77,6 +82,7 @@ static_assert(std::is_nothrow_move_assignable_v<permit>);
 static_assert(std::is_nothrow_default_constructible_v<permit>);
 static_assert(std::is_nothrow_destructible_v<permit>);
 static_assert(noexcept(std::declval<permit&>().leave()));
+static_assert(noexcept(std::declval<permit&>().refund()));
 static_assert(!std::is_convertible_v<permit, bool>);
 
 BOOST_FIXTURE_TEST_SUITE(a_permit, notebook)
@@ -86,14 +92,15 @@ BOOST_AUTO_TEST_CASE(that_nobody_granted_is_empty) {
     check_is_empty(p);
     BOOST_TEST(!p.retry_after());
     p.leave();
+    p.refund();
     check_is_empty(p);
 }
 
 BOOST_AUTO_TEST_CASE(that_was_refused_is_empty_and_says_when_to_come_back) {
-    permit p = permit_home::refuse(3s);
+    permit p = permit_issuer::refuse(3s);
     check_is_empty(p);
     BOOST_TEST(p.retry_after() == 3s);
-    BOOST_TEST(permit_home::refuse(0s).retry_after() == 0s);
+    BOOST_TEST(permit_issuer::refuse(0s).retry_after() == 0s);
 
     // To leave is to do nothing.
     p.leave();
@@ -101,7 +108,7 @@ BOOST_AUTO_TEST_CASE(that_was_refused_is_empty_and_says_when_to_come_back) {
 }
 
 BOOST_AUTO_TEST_CASE(that_was_refused_may_not_know_when_to_come_back) {
-    permit const p = permit_home::refuse(weir::forever);
+    permit const p = permit_issuer::refuse(weir::forever);
     check_is_empty(p);
     BOOST_TEST(!p.retry_after());
 }
@@ -150,6 +157,35 @@ BOOST_AUTO_TEST_CASE(leaves_once_however_often_it_is_told) {
     BOOST_TEST(news() == calls());
 }
 
+BOOST_AUTO_TEST_CASE(that_is_refunded_goes_home_unused_and_only_once) {
+    free = 42;
+    {
+        auto p = grant(3, 7, 5s);
+        p.refund();
+        BOOST_TEST(news() == calls{"leave 3 of 7 unused"});
+        check_is_empty(p);
+        BOOST_TEST(!p.retry_after());
+        p.refund();
+        p.leave();
+    }
+    BOOST_TEST(news() == calls());
+
+    auto p = grant(0, 0);
+    p.refund();
+    BOOST_TEST(news() == calls{"leave 0 of 0 unused"});
+}
+
+BOOST_AUTO_TEST_CASE(that_is_refunded_may_stand_for_something_again) {
+    {
+        auto p = grant(3, 7);
+        p.refund();
+        p = grant(2, 8);
+        (void)news();
+        BOOST_TEST(p.count() == 2);
+    }
+    BOOST_TEST(news() == calls{"leave 2 of 8"});
+}
+
 BOOST_AUTO_TEST_CASE(moves_with_all_it_stands_for) {
     free = 42;
     {
@@ -168,12 +204,12 @@ BOOST_AUTO_TEST_CASE(moves_with_all_it_stands_for) {
 }
 
 BOOST_AUTO_TEST_CASE(moves_with_what_it_knows_of_a_refusal) {
-    auto p = permit_home::refuse(3s);
+    auto p = permit_issuer::refuse(3s);
     auto const q = std::move(p);
     BOOST_TEST(q.retry_after() == 3s);
 
     permit r;
-    r = permit_home::refuse(4s);
+    r = permit_issuer::refuse(4s);
     BOOST_TEST(r.retry_after() == 4s);
 }
 
@@ -208,7 +244,7 @@ BOOST_AUTO_TEST_CASE(stays_what_it_is_when_it_is_moved_onto_itself) {
     }
     BOOST_TEST(news() == calls{"leave 3 of 7"});
 
-    auto refused = permit_home::refuse(3s);
+    auto refused = permit_issuer::refuse(3s);
     auto& itself = refused;
     refused = std::move(itself);
     BOOST_TEST(refused.retry_after() == 3s);
@@ -216,7 +252,7 @@ BOOST_AUTO_TEST_CASE(stays_what_it_is_when_it_is_moved_onto_itself) {
 
 BOOST_AUTO_TEST_CASE(can_be_swapped) {
     auto p = grant(1, 1, 5s);
-    auto q = permit_home::refuse(3s);
+    auto q = permit_issuer::refuse(3s);
     p.swap(q);
     check_is_empty(p);
     BOOST_TEST(p.retry_after() == 3s);
@@ -345,7 +381,7 @@ BOOST_AUTO_TEST_CASE(merges_with_another_of_the_same_limiter) {
 BOOST_AUTO_TEST_CASE(merges_with_nothing_and_is_not_changed) {
     auto p = grant(3, 7);
     p.merge(permit());
-    p.merge(permit_home::refuse(3s));
+    p.merge(permit_issuer::refuse(3s));
     BOOST_TEST(news() == calls());
     BOOST_TEST(p.count() == 3);
     BOOST_TEST(!p.retry_after());
@@ -356,7 +392,7 @@ BOOST_AUTO_TEST_CASE(merges_with_nothing_and_is_not_changed) {
 }
 
 BOOST_AUTO_TEST_CASE(that_is_empty_becomes_what_is_merged_into_it) {
-    auto p = permit_home::refuse(3s);
+    auto p = permit_issuer::refuse(3s);
     auto q = grant(3, 7, 5s);
     p.merge(std::move(q));
     BOOST_TEST(news() == calls());
@@ -509,6 +545,66 @@ BOOST_AUTO_TEST_CASE(that_is_settled_gives_back_what_it_has_not_used) {
     BOOST_TEST(tokens.stats().remaining == 10);
 }
 
+BOOST_AUTO_TEST_CASE(that_is_refunded_was_never_used) {
+    asio::io_context ctx;
+    sliding_log tokens{ctx, {.limit = 10, .window = 10s}};
+    auto used = tokens.try_enter(2);
+    auto unused = tokens.try_enter(5);
+    BOOST_TEST(tokens.stats().in_use == 7);
+    used.leave();
+    unused.refund();
+    BOOST_TEST(!unused);
+    BOOST_TEST(tokens.stats().remaining == 8);
+    BOOST_TEST(tokens.stats().live == 0U);
+    BOOST_TEST(tokens.stats().in_use == 0);
+
+    // One that has cooled makes no further room.
+    auto old = tokens.try_enter(3);
+    run_for(ctx, 10s);
+    auto const young = tokens.try_enter(9);
+    BOOST_TEST(tokens.stats().remaining == 1);
+    old.refund();
+    BOOST_TEST(tokens.stats().remaining == 1);
+    BOOST_TEST(tokens.stats().live == 1U);
+
+    seats kitchen{ctx, {.seats = 2}};
+    auto seat = kitchen.try_enter(2);
+    seat.refund();
+    BOOST_TEST(kitchen.stats().remaining == 2);
+    BOOST_TEST(kitchen.stats().live == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(that_is_refunded_makes_room_at_once_for_a_caller_that_waits) {
+    asio::io_context ctx;
+    sliding_log tokens{ctx, {.limit = 2, .window = 10s}};
+    auto first = tokens.try_enter(2);
+    support::visit guest{tokens};
+    support::settle(ctx);
+    BOOST_TEST(guest.waiting());
+    first.refund();
+    support::settle(ctx);
+    BOOST_TEST(guest.granted());
+    BOOST_TEST(ctx.stopped());
+}
+
+BOOST_AUTO_TEST_CASE(that_is_refunded_after_limiter_and_context_have_gone_does_arithmetic) {
+    permit p;
+    permit q;
+    {
+        asio::io_context ctx;
+        {
+            seats kitchen{ctx, {.seats = 3}};
+            p = kitchen.try_enter(2);
+            q = p.split(1);
+        }
+        p.refund();
+        BOOST_TEST(q.remaining() == 2);
+    }
+    BOOST_TEST(q.remaining() == 2);
+    q.refund();
+    BOOST_TEST(!q);
+}
+
 BOOST_AUTO_TEST_CASE(may_come_home_after_the_limiter_was_closed) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 2}};
@@ -589,6 +685,7 @@ BOOST_AUTO_TEST_CASE(does_not_merge_with_one_of_another_limiter) {
 BOOST_AUTO_TEST_CASE(can_be_settled_for_nothing_and_then_for_something) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 4, .max_hold = 1h}};
+    support::watch const watched(kitchen);
     auto p = kitchen.try_enter(2);
     p.settle(0);
     p.settle(2);
@@ -600,19 +697,20 @@ BOOST_AUTO_TEST_CASE(can_be_settled_for_nothing_and_then_for_something) {
     other.leave();
     BOOST_TEST(kitchen.stats().remaining == 4);
     run_for(ctx, 2h);
-    BOOST_TEST(kitchen.stats().overdue == 0U);
+    BOOST_TEST(watched.reports().empty());
 
     std::vector<permit> all;
     while (auto one = kitchen.try_enter())
         all.push_back(std::move(one));
     BOOST_TEST(all.size() == 4U);
     run_for(ctx, 2h);
-    BOOST_TEST(kitchen.stats().overdue == 4U);
+    BOOST_TEST(watched.reports().size() == 4U);
 }
 
 BOOST_AUTO_TEST_CASE(can_be_split_into_nothing_and_outlive_the_rest) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 4, .max_hold = 1h}};
+    support::watch const watched(kitchen);
     auto p = kitchen.try_enter(2);
     auto nothing = p.split(0);
     p.leave();
@@ -626,7 +724,7 @@ BOOST_AUTO_TEST_CASE(can_be_split_into_nothing_and_outlive_the_rest) {
     BOOST_TEST(kitchen.stats().remaining == 4);
     BOOST_TEST(kitchen.stats().live == 0U);
     run_for(ctx, 2h);
-    BOOST_TEST(kitchen.stats().overdue == 0U);
+    BOOST_TEST(watched.reports().empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -78,12 +78,12 @@ std::chrono::seconds to_retry_after(weir::permit const& refusal) {
     return std::max(seconds(1), std::chrono::ceil<seconds>(wait));
 }
 
-void report_one(std::string& out, std::string_view name, weir::stats const& s) {
+void report_one(std::string& out, std::string_view name, weir::limiter_stats const& s) {
     fmt::format_to(std::back_inserter(out),
                    "weir-proxy: {}: {} granted ({} at once), refused: {} queue full, {} timed out, "
                    "{} too late, {} hung up; now {} in use, {} waiting\n",
                    name, s.granted, s.granted_at_once, s.queue_full, s.timed_out,
-                   s.deadline_unreachable, s.cancelled, s.live, s.waiting);
+                   s.deadline_unreachable, s.cancelled, s.in_use, s.waiting);
 }
 
 }  // namespace

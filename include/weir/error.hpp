@@ -16,16 +16,16 @@ using boost::system::error_code;
 
 /// Why a request was not granted. Cancellation is not here: it is `asio::error::operation_aborted`.
 enum class errc {
-    /// `try_enter` found no room, or somebody waiting.
+    /// `try_enter` found no room, or a request that waits.
     limited = 1,
-    /// The caller's patience ran out before it was its turn.
+    /// The patience ran out before the turn of the request came.
     timed_out,
-    /// It was clear at once, or became clear, that the turn would come after the patience had run
-    /// out.
+    /// It was clear at once, or became clear when options changed, that the turn would come after the
+    /// patience had run out.
     deadline_unreachable,
-    /// As many wait already as `queue_options::limit` allows.
+    /// As many requests wait already as `queue_options::limit` allows.
     queue_full,
-    /// Dropped from the queue to make room for another.
+    /// Dropped from the queue to make room for a new request.
     shed,
     /// More was asked for than the limiter can ever grant.
     exceeds_capacity,
@@ -44,7 +44,7 @@ class refusal : public boost::system::system_error {
 public:
     refusal(error_code ec, std::optional<duration> retry_after);
 
-    /// How long to stay away before it is worth asking again; absent if nobody can tell.
+    /// How long to stay away before it is worth asking again; absent if no time can be named.
     [[nodiscard]] std::optional<duration> retry_after() const noexcept { return retry_after_; }
 
 private:

@@ -4,7 +4,7 @@
 #include <weir/detail/asio_host.hpp>
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/core.hpp>
-#include <weir/detail/frame_memory.hpp>
+#include <weir/detail/enter_operation.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/policy.hpp>
@@ -17,16 +17,12 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
-#include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/deferred.hpp>
-#include <boost/asio/redirect_error.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/assert.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <concepts>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -68,7 +64,7 @@ struct outcome_of<boost::asio::awaitable<T, CoroutineExecutor>, Executor> {
 
 }  // namespace detail
 
-/// Decides who may go now, who waits and who is turned away, by the rule of `Policy`.
+/// Decides by the rule of `Policy` which requests are granted now, which wait and which are refused.
 ///
 ///     weir::seats kitchen{ex, {.seats = 3}};
 ///
@@ -77,46 +73,62 @@ struct outcome_of<boost::asio::awaitable<T, CoroutineExecutor>, Executor> {
 ///         co_await dine();
 ///     }                                             // the seat is free again
 ///
-/// Who is granted a permit may go; the permit leaves by itself when it is destroyed. Keep it:
-/// `co_await kitchen.enter();` as a whole statement drops the seat at once; `run` cannot be misused
-/// like that.
+/// A permit leaves by itself when it is destroyed. Keep it: `co_await kitchen.enter();` as a whole
+/// statement gives the seat back at once. `run` cannot be misused like that.
 ///
-/// Order: first come, first served. Nobody overtakes: while somebody waits, `try_enter` fails, and a
-/// big request at the head holds up the small ones behind it. Whenever somebody leaves the queue, for
-/// whatever reason, the next one is served at once if that can be.
+/// Order: requests are granted in the order in which they came. No request overtakes another: while one
+/// waits, `try_enter` fails, and a big request at the head holds up the small ones behind it. Whenever a
+/// request leaves the line, for whatever reason, the next one is granted at once if it fits.
 ///
-/// Checks, in this order: closed; `n == 0`, which is granted at once and takes nothing; more than the
-/// policy can ever grant (`errc::exceeds_capacity`); room, and nobody waiting: granted; the turn
-/// would come too late (`errc::deadline_unreachable`); no patience (`errc::timed_out`); queue full
-/// (`errc::queue_full`); else wait.
+/// Checks, in this order: cancelled before it began (`asio::error::operation_aborted`); closed
+/// (`errc::closed`); `n == 0`, which is granted at once and takes nothing; more than the policy can ever
+/// grant (`errc::exceeds_capacity`); room, and an empty line: granted; the turn would come too late
+/// (`errc::deadline_unreachable`); no patience (`errc::timed_out`); the queue is full
+/// (`errc::queue_full`). Otherwise the request waits.
 ///
-/// Threads: all members but the destructor, assignment and move may be called on any thread at any
-/// time. A grant at once costs a lock and no more; those who wait are served on the limiter's
-/// executor, and so they stall while nobody runs its context.
+/// Threads: all members but the destructor, the move constructor and the assignment may be called on any
+/// thread at any time. Each takes the limiter's lock; a grant at once is made under it, without a message
+/// to the limiter's executor. Requests that wait are served by steps: messages to that executor, of which
+/// never two run at a time. So a request waits for longer than it must while nobody runs that context.
+/// Only other calls help meanwhile: a request that comes and a permit that comes home serve up to 16
+/// requests whose time has come.
 ///
-/// Cancellation: each waiting operation supports `terminal`, `partial` and `total`, and completes with
+/// Cancellation: each operation that waits supports `terminal`, `partial` and `total`, and completes with
 /// `asio::error::operation_aborted` without having taken anything. As everywhere in Asio, the signal
-/// is to be emitted where the operation was started, one at a time. A grant beats a cancellation, and
-/// a deadline, that comes later.
+/// must be emitted where the operation was started, and by one thread at a time. A grant beats a
+/// cancellation or a deadline that comes later.
 ///
 /// Completion: on the handler's associated executor, or on the limiter's if it has none; never inside
-/// the initiating function, unless an immediate executor bound to the handler asks for it.
+/// the initiating function, unless an immediate executor bound to the handler asks for it; never under a
+/// lock. Each handler is posted by itself, so that the scheduler runs one handler in one turn. Grants
+/// have an order; calls of handlers need not have it: two threads may post what they have granted at the
+/// same time, and handlers may have different executors.
 ///
-/// Lifetime: destroying the limiter closes it: those who wait complete with `errc::closed`. Permits
-/// may come home later. Destroying the execution context destroys waiting handlers uncalled; limiter
-/// and permits may outlive it, but for `get_executor` and the `async_` functions. A limiter that was
-/// moved from may be assigned to and destroyed, nothing else. As everywhere in Asio, a context must
-/// outlive the handlers that are bound to it, and is not destroyed by one thread while another destroys
-/// a limiter on it.
+/// Lifetime: destroying the limiter completes all that waits with `errc::closed`. Permits may come home
+/// later. Destroying the execution context destroys the handlers that wait, uncalled; limiter and permits
+/// may outlive it, but then `get_executor` and the `async_` functions must not be called. The limiter may
+/// be destroyed on one thread while its context is destroyed on another. A limiter that was moved from
+/// may be assigned to and destroyed, nothing else. As everywhere in Asio, a context must outlive the
+/// handlers that are bound to it.
 ///
-/// Nobody waiting, a limiter has no timer running, keeps no `run()` from returning and holds no memory
-/// for waiters. A loop of grants at once never yields to others on its thread: `asio::post` does.
+/// Executors: the message for a step is posted under the limiter's lock, by whichever thread needs the
+/// step. So `execute` of the limiter's executor, with `blocking.never`, must not run the function inside,
+/// must not call the limiter nor one of its permits, and must not block on a lock that another thread
+/// holds while it destroys a function or uses a limiter. It either keeps the function or throws; if it
+/// throws, the next call tries again. The executors of handlers are called outside the lock, on whatever
+/// thread has granted, refused or cancelled the request. Asio's own executors do all that.
+///
+/// While nothing waits, a limiter has no timer running, keeps no `run()` from returning and holds no
+/// memory for operations. A loop of grants at once never yields to other coroutines on its thread;
+/// `asio::post` does.
 template <limiting_policy Policy, class Executor = boost::asio::any_io_executor,
-          class Timer = basic_steady_timer<Executor>>
+          class Timer = basic_steady_timer<Executor>, class Queue = detail::fifo>
 class basic_limiter {
-    using core_type = detail::core<Policy, detail::asio_host<Executor, Timer>>;
+    using core_type = detail::core<Policy, detail::asio_host<Executor, Timer>, Queue>;
+    using handle_type = detail::limiter_handle<core_type, Executor>;
     using enter_initiation = detail::initiation<core_type, Executor, detail::enter_signature>;
     using drain_initiation = detail::initiation<core_type, Executor, detail::drain_signature>;
+    using overdue_initiation = detail::initiation<core_type, Executor, detail::overdue_signature>;
 
 public:
     using executor_type = Executor;
@@ -125,21 +137,22 @@ public:
     using clock_type = typename Timer::clock_type;
     using options_type = typename Policy::options_type;
 
-    /// What `async_enter` and `async_drain` use if no token is given: the executor's own default, else
-    /// `asio::deferred`.
+    /// What `async_drain` and `async_wait_overdue` use if no token is given: the executor's own default,
+    /// otherwise `asio::deferred`.
     using default_token = detail::default_token_t<Executor>;
 
     template <class OtherExecutor>
     struct rebind_executor {
-        using other = basic_limiter<Policy, OtherExecutor,
-                                    typename Timer::template rebind_executor<OtherExecutor>::other>;
+        using other =
+            basic_limiter<Policy, OtherExecutor,
+                          typename Timer::template rebind_executor<OtherExecutor>::other, Queue>;
     };
 
-    /// A limiter whose waiters are served on `ex`. Throws `std::invalid_argument` naming the option,
-    /// its value and the bound, if an option is nonsense.
+    /// A limiter whose steps run on `ex`. Throws `std::invalid_argument` that names the option, its value
+    /// and the bound, if an option is nonsense.
     explicit basic_limiter(Executor const& ex, options_type const& options = {},
                            queue_options const& queueing = {})
-        : core_(core_type::create(options, queueing, ex)) {}
+        : handle_{core_type::create(options, queueing, ex), ex} {}
 
     template <class Context>
         requires std::convertible_to<Context&, boost::asio::execution_context&> &&
@@ -151,60 +164,43 @@ public:
     basic_limiter(basic_limiter&&) noexcept = default;
     basic_limiter& operator=(basic_limiter&& other) noexcept {
         basic_limiter moved(std::move(other));
-        core_.swap(moved.core_);
+        std::swap(handle_, moved.handle_);
         return *this;
     }
     ~basic_limiter() {
-        if (core_)
-            core_->abandon();
+        if (handle_.core)
+            handle_.core->abandon();
     }
 
-    /// The executor that was given. Precondition: its context exists.
-    [[nodiscard]] executor_type get_executor() const noexcept { return core().host()->executor(); }
+    /// The executor that was given.
+    [[nodiscard]] executor_type get_executor() const noexcept { return handle_.executor; }
 
-    /// Grants `n` permits now, or never: an empty permit says when to come back, if that is known. The
-    /// reason is in `ec`: `errc::limited`, `exceeds_capacity` or `closed`.
+    /// Grants `n` permits now or not at all. An empty permit says when to come back, if that is known; the
+    /// reason is in `ec`: `errc::limited`, `exceeds_capacity` or `closed`. It allocates nothing, but it
+    /// may post completion handlers of requests that wait and whose time has come.
     permit try_enter(request n, error_code& ec) noexcept { return core().try_enter(n.count(), ec); }
     permit try_enter(request n = {}) noexcept {
         error_code ignored;
         return core().try_enter(n.count(), ignored);
     }
 
-    /// Waits until `n` permits are granted, for as long as the patience lasts. If they can be granted
-    /// now, nothing is posted, and only the coroutine's frame is allocated, from Asio's cache.
+    /// Waits until `n` permits are granted, for as long as the patience lasts, in a coroutine on any
+    /// executor: `co_await limiter.enter()`. If they can be granted now, nothing is posted, and only the
+    /// frame of a coroutine is allocated, from Asio's cache.
     ///
-    /// Throws `refusal`, with the `error_code` that `async_enter` completes with; that of a
-    /// cancellation, too.
+    /// Throws `refusal` with the `error_code` that `async_enter` completes with, that of a cancellation,
+    /// too, and with `retry_after` if that is known.
     ///
-    /// For coroutines on an executor of another type than the limiter's, name it:
-    /// `co_await limiter.template enter<asio::io_context::executor_type>()`.
-    template <class CoroutineExecutor = Executor>
-    [[nodiscard]] boost::asio::awaitable<permit, CoroutineExecutor> enter(request n = {},
-                                                                          patience wait = {}) {
-        // A coroutine may have asked not to be told of a cancellation by an exception.
-        auto const state = co_await boost::asio::this_coro::cancellation_state;
-        if (state.cancelled() != boost::asio::cancellation_type::none)
-            throw refusal(boost::asio::error::operation_aborted, std::nullopt);
-
-        error_code ec;
-        auto granted = core().enter_at_once(n.count(), ec);
-        if (!granted) {
-            if (ec)
-                throw refusal(ec, std::nullopt);
-            detail::frame_memory memory;
-            granted = co_await async_enter(
-                n, wait,
-                boost::asio::bind_allocator(
-                    detail::frame_allocator<void>(memory),
-                    boost::asio::redirect_error(boost::asio::deferred, ec)));
-            if (ec)
-                throw refusal(ec, granted.retry_after());
-        }
-        co_return granted;
+    /// The limiter must exist until the awaitable is awaited. It may also be given to `co_spawn`, and to
+    /// the operators `||` and `&&` of `asio::experimental::awaitable_operators`.
+    [[nodiscard]] auto enter(request n = {}, patience wait = {}) {
+        return enter_within(n, {.length = wait});
     }
-    template <class CoroutineExecutor = Executor>
-    [[nodiscard]] boost::asio::awaitable<permit, CoroutineExecutor> enter(patience wait) {
-        return enter<CoroutineExecutor>(request(), wait);
+    [[nodiscard]] auto enter(patience wait) { return enter(request(), wait); }
+
+    /// The same until an instant of the limiter's clock, for callers that have a deadline.
+    [[nodiscard]] auto enter_until(typename clock_type::time_point deadline, request n = {}) {
+        return enter_within(n, until(deadline));
     }
 
     /// Waits until `n` permits are granted, for as long as the patience lasts.
@@ -212,28 +208,56 @@ public:
     /// Completion signature: `void(error_code, permit)`. On an error the permit is empty, and says when
     /// to come back, if that is known.
     /// Errors: an `errc`, or `asio::error::operation_aborted`.
-    /// Throws what the handler's allocator, its executor and `std::bad_alloc` throw; then nothing has
+    /// Throws what the handler's allocator and its executor throw, and `std::bad_alloc`; then nothing has
     /// been started.
-    template <boost::asio::completion_token_for<void(error_code, permit)> Token = default_token>
-    auto async_enter(request n, patience wait, Token&& token = default_token()) {
-        return boost::asio::async_initiate<Token, void(error_code, permit)>(
-            enter_initiation(core_), token, starts_to_enter(n, wait));
+    ///
+    /// Without a token it is an operation to be awaited, in a coroutine on any executor: it gives the
+    /// permit, or throws `refusal` like `enter`, of which it is the cheapest form. It may be awaited
+    /// after the limiter has gone, and then throws `errc::closed`. If the executor has a default token
+    /// of its own, that is used instead.
+    template <boost::asio::completion_token_for<void(error_code, permit)> Token>
+    auto async_enter(request n, patience wait, Token&& token) {
+        return initiate_enter(n, {.length = wait}, std::forward<Token>(token));
     }
-    template <boost::asio::completion_token_for<void(error_code, permit)> Token = default_token>
-    auto async_enter(request n, Token&& token = default_token()) {
+    template <boost::asio::completion_token_for<void(error_code, permit)> Token>
+    auto async_enter(request n, Token&& token) {
         return async_enter(n, patience(), std::forward<Token>(token));
     }
-    template <boost::asio::completion_token_for<void(error_code, permit)> Token = default_token>
-    auto async_enter(patience wait, Token&& token = default_token()) {
+    template <boost::asio::completion_token_for<void(error_code, permit)> Token>
+    auto async_enter(patience wait, Token&& token) {
         return async_enter(request(), wait, std::forward<Token>(token));
     }
-    template <boost::asio::completion_token_for<void(error_code, permit)> Token = default_token>
-    auto async_enter(Token&& token = default_token()) {
+    template <boost::asio::completion_token_for<void(error_code, permit)> Token>
+    auto async_enter(Token&& token) {
         return async_enter(request(), patience(), std::forward<Token>(token));
     }
+    [[nodiscard]] auto async_enter(request n = {}, patience wait = {}) {
+        return initiate_enter(n, {.length = wait});
+    }
+    [[nodiscard]] auto async_enter(patience wait) { return async_enter(request(), wait); }
 
-    /// Enters, calls `f()`, leaves, and returns what `f` has returned; if `f` returns an awaitable it
-    /// is awaited. Throws `refusal` if it was not let in, and what `f` throws.
+    /// The same until an instant of the limiter's clock, for callers that have a deadline.
+    template <boost::asio::completion_token_for<void(error_code, permit)> Token>
+    auto async_enter_until(request n, typename clock_type::time_point deadline, Token&& token) {
+        return initiate_enter(n, until(deadline), std::forward<Token>(token));
+    }
+    template <boost::asio::completion_token_for<void(error_code, permit)> Token>
+    auto async_enter_until(typename clock_type::time_point deadline, Token&& token) {
+        return async_enter_until(request(), deadline, std::forward<Token>(token));
+    }
+    [[nodiscard]] auto async_enter_until(request n, typename clock_type::time_point deadline) {
+        return initiate_enter(n, until(deadline));
+    }
+    [[nodiscard]] auto async_enter_until(typename clock_type::time_point deadline) {
+        return async_enter_until(request(), deadline);
+    }
+
+    /// Enters, calls `f()`, leaves, and returns what `f` has returned; if `f` returns an awaitable, that is
+    /// awaited. Throws `refusal` if the request was not granted, and what `f` throws.
+    ///
+    /// `f` runs on the executor of the coroutine that awaits this, also after a wait, and not on the
+    /// limiter's. If the context ends while the request waits, the coroutine is destroyed and `f` is never
+    /// called; if it ends while what `f` has returned is awaited, that is destroyed and the permit leaves.
     ///
     /// `f` is kept by reference: it must live until the call has been awaited, as it does in
     /// `co_await limiter.run(f)`.
@@ -248,70 +272,135 @@ public:
         return run_by_reference(f, request(), wait);
     }
 
-    /// Takes `n` permits whatever the state of the limiter, in debt if it must be: for what has been
-    /// used without asking. An empty permit if the limiter is closed. May throw `std::bad_alloc`, and
-    /// `std::invalid_argument` if `n` is above `max_amount`.
+    /// Takes `n` permits without asking for room, and without waiting, for what has been used already. What
+    /// did not fit is a debt, and nothing is granted until it is paid. After `shutdown()` or `close()` it
+    /// takes nothing, and the permit is empty.
+    ///
+    /// Throws `std::bad_alloc` if a debt cannot be noted, and `std::invalid_argument` if `n` is above
+    /// `max_amount`; then nothing was taken.
     permit charge(request n) { return core().charge(n.count()); }
 
+    /// A copy of the options in force. Takes the lock.
     [[nodiscard]] options_type options() const { return core().options(); }
 
-    /// Goes on with other options. What was used under the old ones stays used; those who wait are
-    /// looked at again: who can no longer be served, or not in time, is told at once. Lowering a limit
-    /// below what is in use revokes nothing, and grants nothing until it fits.
+    /// Goes on with other options. What was used under the old ones stays used. Each request that waits is
+    /// looked at again; one that can no longer be granted, or not in time, is refused at once. Lowering a
+    /// limit below what is in use revokes nothing, and nothing is granted until it fits.
     ///
-    /// Throws like the constructor, changing nothing.
+    /// The policy is made of the new options, with all its memory, before the lock is taken. Under the
+    /// lock it takes over the state of the old one, and so copies what still counts: for `sliding_log` the
+    /// grants that still cool, 16 bytes for each. Requests that wait are looked at in portions, between
+    /// which the lock is free.
+    ///
+    /// Throws like the constructor, and `std::bad_alloc`, changing nothing.
     void configure(options_type const& options) {
         core().configure([&](options_type& current) { current = options; });
     }
 
-    /// The same with `change(options_type&)`, so that what is not named stays as it is. `change` may
-    /// be called more than once, if two threads do this at a time.
+    /// The same with `change(options_type&)`, so that what is not named stays as it is. `change` is called
+    /// outside the lock, and again if another thread has changed the options meanwhile.
     template <std::invocable<options_type&> Change>
     void configure(Change change) {
         core().configure(std::move(change));
     }
 
-    /// Lets nobody in any more: those who wait, and all newcomers, get `errc::closed`. Permits that are
-    /// out stay good.
+    /// The options of the queue, and a change of them: `change(queue_options&)`. Requests that wait stay,
+    /// even if more of them wait than the new limit allows; their deadlines stay, too.
+    ///
+    /// Throws `std::invalid_argument` like the constructor, changing nothing.
+    [[nodiscard]] queue_options queueing() const { return core().queueing(); }
+    template <std::invocable<queue_options&> Change>
+    void configure_queue(Change change) {
+        core().configure_queue(std::move(change));
+    }
+
+    /// Refuses all new requests with `errc::closed` from now on; those that wait are served to the end.
+    /// Permits that are out stay good. It cannot be undone.
+    void shutdown() noexcept { core().shut_down(); }
+
+    /// Refuses all new requests, and all that wait, with `errc::closed`. Permits that are out stay good,
+    /// and `async_drain` tells when they have come home. It cannot be undone.
     void close() noexcept { core().close(); }
 
-    /// Cancels whatever is waiting now with `asio::error::operation_aborted`.
+    /// Cancels all that waits now with `asio::error::operation_aborted`: requests, `async_drain` and
+    /// `async_wait_overdue`.
     void cancel() noexcept { core().cancel(); }
 
-    /// Completes when no permit is out and nobody waits; does not keep anybody from coming in:
-    /// `close()` does.
+    /// Completes when no permit is out and no request waits. It keeps no new request from being granted:
+    /// `shutdown()` or `close()` does.
     ///
-    /// Completion signature: `void(error_code)`. Errors: `asio::error::operation_aborted`.
+    /// A permit of count 0 is out like any other, and so is a permit whose completion handler has not been
+    /// called yet. A drain completes after the requests that it has waited for, those that were cancelled
+    /// included, and drains complete in the order in which they were started; but their handlers may be
+    /// called in another order, as the class says.
+    ///
+    /// Completion signature: `void(error_code)`. Errors: `asio::error::operation_aborted`, and
+    /// `errc::closed` if the limiter is destroyed.
     template <boost::asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_drain(Token&& token = default_token()) {
         return boost::asio::async_initiate<Token, void(error_code)>(
-            drain_initiation(core_), token, starts_to_drain());
+            drain_initiation(handle_.core, handle_.executor), token, starts_to_drain());
     }
 
-    /// Has `handler(overdue const&)` called, on the limiter's executor, for each permit that is held
-    /// for too long; once for each, and perhaps for several at a time on several threads. An empty
-    /// function ends that.
-    void on_overdue(std::function<void(overdue const&)> handler)
+    /// Waits for a permit that is held for longer than the options of the policy allow, such as
+    /// `seats_options::max_hold`. It completes with one permit: wait again for the next.
+    ///
+    /// Each overdue permit is reported once: to the wait that was started first. If none waits when the
+    /// permit becomes overdue, the next wait completes with it at once, unless the permit has come home
+    /// by then. The permit that was granted first is reported first.
+    ///
+    /// While it waits it keeps the context running, like any operation; the timer runs only if a permit
+    /// that could become overdue is out. `close()` does not end it; `cancel()` does.
+    ///
+    /// Completion signature: `void(error_code, overdue)`. Errors: `asio::error::operation_aborted`, and
+    /// `errc::closed` if the limiter is destroyed.
+    template <boost::asio::completion_token_for<void(error_code, overdue)> Token = default_token>
+    auto async_wait_overdue(Token&& token = default_token())
         requires watchful_policy<Policy>
     {
-        core().on_overdue(std::move(handler));
+        return boost::asio::async_initiate<Token, void(error_code, overdue)>(
+            overdue_initiation(handle_.core, handle_.executor), token, starts_to_watch());
     }
 
-    [[nodiscard]] struct stats stats() const { return core().stats(); }
+    /// What the limiter has done since it was made, and what it is doing: all of one instant. Takes the
+    /// lock and reads the clock.
+    [[nodiscard]] limiter_stats stats() const { return core().stats(); }
 
 private:
-    class starts_to_enter {
-    public:
-        starts_to_enter(request n, patience wait) noexcept : n_(n.count()), wait_(wait) {}
-        bool operator()(core_type& core, detail::operation& op) const {
-            op.count = n_;
-            return core.enter(op, wait_);
-        }
+    // An executor's own default token, if it has one.
+    static constexpr bool has_default_token =
+        !std::is_void_v<boost::asio::default_completion_token_t<Executor>>;
 
-    private:
-        amount n_;
-        patience wait_;
-    };
+    [[nodiscard]] static detail::wait_limit until(typename clock_type::time_point deadline) {
+        auto const t = time_point(round_up(deadline.time_since_epoch()));
+        return {.length = forever, .until = std::min(t, never)};
+    }
+
+    [[nodiscard]] auto enter_within(request n, detail::wait_limit const& limit) {
+        detail::starts_to_enter const start(n, limit);
+        auto const* const handle = checked_handle();
+        return detail::enter_awaitable<handle_type const*, Executor>(
+            detail::enter_operation<handle_type const*>(handle, start), await_enter(handle, start));
+    }
+
+    static boost::asio::awaitable<permit, Executor> await_enter(handle_type const* handle,
+                                                                detail::starts_to_enter start) {
+        co_return co_await detail::enter_operation<handle_type const*>(handle, start);
+    }
+
+    template <class Token>
+    auto initiate_enter(request n, detail::wait_limit const& limit, Token&& token) {
+        return boost::asio::async_initiate<Token, void(error_code, permit)>(
+            enter_initiation(handle_.core, handle_.executor), token,
+            detail::starts_to_enter(n, limit));
+    }
+    [[nodiscard]] auto initiate_enter(request n, detail::wait_limit const& limit) {
+        if constexpr (has_default_token)
+            return initiate_enter(n, limit, default_token());
+        else
+            return detail::enter_operation<handle_type>(
+                *checked_handle(), detail::starts_to_enter(n, limit));
+    }
 
     class starts_to_drain {
     public:
@@ -319,22 +408,31 @@ private:
         bool operator()(core_type& core, detail::operation& op) const { return core.drain(op); }
     };
 
+    class starts_to_watch {
+    public:
+        starts_to_watch() noexcept {}
+        bool operator()(core_type& core, detail::overdue_operation& op) const {
+            return core.wait_overdue(op);
+        }
+    };
+
     template <class F, class Outcome = detail::outcome_of<std::invoke_result_t<F&>, Executor>>
     boost::asio::awaitable<typename Outcome::type, typename Outcome::executor> run_by_reference(
         F& f, request n, patience wait) {
-        auto const permit = co_await enter<typename Outcome::executor>(n, wait);
+        auto const permit = co_await enter(n, wait);
         if constexpr (Outcome::awaited)
             co_return co_await f();
         else
             co_return f();
     }
 
-    [[nodiscard]] core_type& core() const noexcept {
-        BOOST_ASSERT_MSG(core_, "this limiter has been moved from");
-        return *core_;
+    [[nodiscard]] handle_type const* checked_handle() const noexcept {
+        BOOST_ASSERT_MSG(handle_.core, "this limiter has been moved from");
+        return &handle_;
     }
+    [[nodiscard]] core_type& core() const noexcept { return *checked_handle()->core; }
 
-    std::shared_ptr<core_type> core_;
+    handle_type handle_;
 };
 
 }  // namespace weir

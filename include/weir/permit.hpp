@@ -13,31 +13,36 @@ class permit;
 
 namespace detail {
 
-/// Where a permit comes home to: the limiter's core, which lives for as long as a permit is out.
-class permit_home {
+/// What has issued a permit and takes it back: the core of a limiter, which lives for as long as a permit
+/// is out.
+class permit_issuer {
 public:
-    [[nodiscard]] static permit grant(permit_home& home, amount n, std::uint64_t ticket,
+    [[nodiscard]] static permit grant(permit_issuer& issuer, amount n, std::uint64_t ticket,
                                       duration waited) noexcept;
     [[nodiscard]] static permit refuse(duration retry_after) noexcept;
 
+    /// The permit object goes: its `n` have been used, or have not.
     virtual void leave(amount n, std::uint64_t ticket) noexcept = 0;
+    virtual void leave_unused(amount n, std::uint64_t ticket) noexcept = 0;
+    /// The object stays: `n` of it have not been used, or `n` more than it had.
     virtual void refund(amount n, std::uint64_t ticket) noexcept = 0;
     virtual std::uint64_t overdraw(amount n, amount held, std::uint64_t ticket) = 0;
+    /// There is one object more, or one less.
     virtual void split() noexcept = 0;
     virtual std::uint64_t merge(std::uint64_t into, std::uint64_t from, amount n) noexcept = 0;
     [[nodiscard]] virtual amount remaining() const noexcept = 0;
 
 protected:
-    ~permit_home() = default;
+    ~permit_issuer() = default;
 };
 
 }  // namespace detail
 
-/// The right to go, and the duty to come back: what a limiter grants.
+/// What a limiter grants: the right to go, which is given back when the permit is destroyed.
 ///
 /// A permit leaves by itself when it is destroyed, so none is ever lost. It may be moved to, used in
 /// and destroyed on any thread, after its limiter was closed, after the limiter object has gone and
-/// after its execution context has gone. One permit object is not for several threads at a time.
+/// after its execution context has gone. Two threads must not use one permit object at the same time.
 ///
 /// An empty permit is what a refusal comes with: it holds nothing, but may know when to come back.
 ///
@@ -49,7 +54,7 @@ class [[nodiscard]] permit {
 public:
     permit() noexcept = default;
     permit(permit&& other) noexcept
-        : home_(std::exchange(other.home_, nullptr)),
+        : issuer_(std::exchange(other.issuer_, nullptr)),
           count_(other.count_),
           ticket_(other.ticket_),
           time_(other.time_) {}
@@ -60,33 +65,47 @@ public:
     ~permit() { leave(); }
 
     void swap(permit& other) noexcept {
-        std::swap(home_, other.home_);
+        std::swap(issuer_, other.issuer_);
         std::swap(count_, other.count_);
         std::swap(ticket_, other.ticket_);
         std::swap(time_, other.time_);
     }
 
     /// Whether something was granted and has not been given back. True of a grant of 0 as well.
-    explicit operator bool() const noexcept { return home_ != nullptr; }
+    explicit operator bool() const noexcept { return issuer_ != nullptr; }
 
     /// How many permits this object stands for; 0 if empty.
-    [[nodiscard]] amount count() const noexcept { return home_ ? count_ : 0; }
+    [[nodiscard]] amount count() const noexcept { return issuer_ ? count_ : 0; }
 
-    /// Gives everything back, and makes this object empty. Does nothing to an empty one.
+    /// Comes home: what it stands for has been used. Seats are free again; of a rate it stays used, and
+    /// cools or is refilled as the rule says. The permit is empty afterwards; an empty one does
+    /// nothing. The destructor does the same.
+    ///
+    /// This may make room for requests that wait. Then it posts their completion handlers to their
+    /// executors from this thread, which may call the handlers' allocators; so does the destructor. It
+    /// takes the limiter's lock, and never waits for a handler or for another thread's work.
     void leave() noexcept {
-        if (home_)
-            std::exchange(home_, nullptr)->leave(count_, ticket_);
+        if (issuer_)
+            std::exchange(issuer_, nullptr)->leave(count_, ticket_);
     }
 
-    /// Corrects the price to what it was in truth. What was not used is given back at once, as if it
-    /// had never been taken; what was used beyond the grant is taken now, even if that puts the
-    /// limiter into debt, so that others wait for it. `count()` is `actual` afterwards.
+    /// Comes home unused: as if it had never been granted, as far as the rule can undo that. Of a rate it
+    /// makes room at once, unless it has cooled meanwhile and has made room already. For seats it is the
+    /// same as `leave`, and in all else it is like it.
+    void refund() noexcept {
+        if (issuer_)
+            std::exchange(issuer_, nullptr)->leave_unused(count_, ticket_);
+    }
+
+    /// Corrects the number of permits to what was used in truth. What was not used is given back at once,
+    /// as by `refund`; what was used beyond the grant is taken now, even if that puts the limiter into
+    /// debt, for which other requests have to wait. `count()` is `actual` afterwards.
     ///
     /// Precondition: not empty. Throws, changing nothing, `std::invalid_argument` if `actual` is above
     /// `max_amount`, and `std::bad_alloc` if a debt cannot be noted.
     void settle(request actual);
 
-    /// Takes `n` out of this permit into one of their own.
+    /// Takes `n` out of this permit, into another permit object.
     ///
     /// Precondition: not empty. Throws `std::invalid_argument` if `n > count()`.
     [[nodiscard]] permit split(request n);
@@ -99,40 +118,41 @@ public:
 
     /// How long the request has waited for its grant; 0 if it was granted at once.
     [[nodiscard]] duration waited() const noexcept {
-        return home_ ? -time_ - duration(1) : duration::zero();
+        return issuer_ ? -time_ - duration(1) : duration::zero();
     }
 
-    /// For a refusal: how long to stay away before it is worth asking again. Exact if nobody was
-    /// ahead, otherwise the time that holds if nobody ahead gives up. Absent if no time can be named,
+    /// For a refusal: how long to stay away before it is worth asking again. Exact if no request was
+    /// ahead; otherwise the time that holds if no request ahead gives up. Absent if no time can be named,
     /// as for seats, and for a permit that was granted.
     [[nodiscard]] std::optional<duration> retry_after() const noexcept {
         return time_ < duration::zero() || time_ == forever ? std::nullopt : std::optional(time_);
     }
 
-    /// How many more the limiter could grant right now if nobody waited; 0 if this is empty.
-    [[nodiscard]] amount remaining() const noexcept { return home_ ? home_->remaining() : 0; }
+    /// How many more the limiter could grant right now if no request waited; 0 if this is empty. Takes the
+    /// limiter's lock and, for a rate, reads the clock.
+    [[nodiscard]] amount remaining() const noexcept { return issuer_ ? issuer_->remaining() : 0; }
 
     /// What `overdue::id` calls this permit. Parts of a permit that was split share it.
     [[nodiscard]] std::uint64_t id() const noexcept { return ticket_; }
 
 private:
-    friend detail::permit_home;
+    friend detail::permit_issuer;
 
-    permit(detail::permit_home* home, amount count, std::uint64_t t, duration time) noexcept
-        : home_(home), count_(count), ticket_(t), time_(time) {}
+    permit(detail::permit_issuer* issuer, amount count, std::uint64_t t, duration time) noexcept
+        : issuer_(issuer), count_(count), ticket_(t), time_(time) {}
 
-    detail::permit_home* home_ = nullptr;
+    detail::permit_issuer* issuer_ = nullptr;
     amount count_ = 0;  // meaningless if empty
     std::uint64_t ticket_ = 0;
     duration time_ = forever;  // of a refusal: when to come back; of a grant: -1 - how long it took
 };
 
-inline permit detail::permit_home::grant(permit_home& home, amount n, std::uint64_t t,
-                                         duration waited) noexcept {
-    return {&home, n, t, -waited - duration(1)};
+inline permit detail::permit_issuer::grant(permit_issuer& issuer, amount n, std::uint64_t t,
+                                           duration waited) noexcept {
+    return {&issuer, n, t, -waited - duration(1)};
 }
 
-inline permit detail::permit_home::refuse(duration retry_after) noexcept {
+inline permit detail::permit_issuer::refuse(duration retry_after) noexcept {
     return {nullptr, 0, 0, retry_after};
 }
 

@@ -7,13 +7,15 @@
 
 namespace weir {
 
-/// What a limiter has done and is doing, taken at one instant.
-struct stats {
+/// What a limiter has done since it was made, and what it is doing: taken at one instant.
+struct limiter_stats {
     // Since the limiter was made.
 
-    /// Requests that were granted, and how many of these did not wait.
+    /// Requests that were granted, how many of them did not wait, and the permits that they were
+    /// granted together.
     std::uint64_t granted = 0;
     std::uint64_t granted_at_once = 0;
+    amount permits_granted = 0;
 
     /// Requests that were not granted, by reason: a field for each `errc`, and `cancelled`.
     std::uint64_t limited = 0;
@@ -25,25 +27,38 @@ struct stats {
     std::uint64_t closed = 0;
     std::uint64_t cancelled = 0;
 
-    /// How long those who were granted a permit have waited for it, all together and at most.
+    /// How long requests have waited that were granted in the end: all together, and the longest.
     duration waited_total{};
     duration waited_max{};
 
-    /// Permits that were reported as held for too long.
+    /// The same for requests that have waited in vain.
+    duration refused_waited_total{};
+    duration refused_waited_max{};
+
+    /// Permits that were reported to `async_wait_overdue`.
     std::uint64_t overdue = 0;
 
     // Now.
 
-    /// Callers who wait, how much they ask for together, and how long the one at the head has waited.
+    /// Requests that wait, how many permits they ask for together, and for how long the first of them has
+    /// waited.
     std::uint64_t waiting = 0;
     amount waiting_for = 0;
     duration oldest_wait{};
 
-    /// Permit objects that have not been given back.
+    /// Permit objects that have not come home, and how many permits they stand for.
     std::uint64_t live = 0;
+    amount in_use = 0;
 
-    /// What could be granted at once if nobody waited.
+    /// The most that one request can be granted.
+    amount capacity = 0;
+
+    /// How many permits could be granted at once if no request waited.
     amount remaining = 0;
+
+    /// How many permits are owed: they were taken beyond what was free, by `charge` or `settle`, by a
+    /// rule that lends, or before a limit was lowered. While any are owed nothing is granted.
+    amount debt = 0;
 };
 
 }  // namespace weir

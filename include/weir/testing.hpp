@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-/// Virtual time: what weir tests itself with. A day of limiting passes in a millisecond, and the same
+/// Virtual time: what weir tests itself with. A day of limiting passes in milliseconds, and the same
 /// way each time.
 ///
 ///     asio::io_context ctx;
@@ -26,7 +26,8 @@
 ///     weir::testing::run_for(ctx, 24h);
 namespace weir::testing {
 
-/// The virtual clock of this process. It stands still until it is told to move.
+/// The virtual clock. There is one in a process, which all its contexts and threads share. It stands
+/// still until it is told to move, and never goes back.
 class clock {
 public:
     using rep = std::int64_t;
@@ -103,7 +104,7 @@ public:
     [[nodiscard]] executor_type get_executor() const noexcept { return executor_; }
     [[nodiscard]] time_point expiry() const noexcept { return base_->expiry; }
 
-    /// Sets the expiry and cancels who waits; how many that were.
+    /// Sets the expiry and cancels the waits that are pending; how many they were.
     std::size_t expires_at(time_point t) {
         auto const cancelled = base_->cancel();
         base_->expiry = t;
@@ -150,8 +151,10 @@ using limiter = basic_limiter<typename Limiter::policy_type, typename Limiter::e
 [[nodiscard]] clock::time_point next_expiry(boost::asio::execution_context& context);
 void fire_due(boost::asio::execution_context& context);
 
-/// Runs everything in `context` that can be run up to `t`, moving the clock from one timer to the next,
-/// and at the end to `t`. How many handlers were run.
+/// Runs everything in `context` that can be run up to `t`. It moves the clock from one timer of `context`
+/// to the next, and at the end to `t`. That is the clock of the whole process: for timers of other contexts
+/// time passes, too, but they do not fire before their own context is run like this. Returns how many
+/// handlers were run.
 template <class Context>
 std::size_t run_until(Context& context, clock::time_point t) {
     std::size_t handlers = 0;
@@ -169,12 +172,13 @@ std::size_t run_until(Context& context, clock::time_point t) {
     return handlers;
 }
 
+/// The same for so long from now.
 template <class Context>
 std::size_t run_for(Context& context, clock::duration d) {
     return run_until(context, detail::from_now(d));
 }
 
-/// Runs `context` until nothing is left to run and no timer is pending.
+/// Runs `context` until nothing is left to run and no timer is pending, moving the clock likewise.
 template <class Context>
 std::size_t run(Context& context) {
     return run_until(context, clock::time_point::max());

@@ -27,13 +27,13 @@ struct timeline {
 /// An instant, in nanoseconds since the epoch of the limiter's clock.
 using time_point = timeline::time_point;
 
-/// Longer than any wait: the patience of a caller who waits for as long as it takes.
+/// Longer than any wait: the patience of a caller that waits for as long as it takes.
 inline constexpr duration forever = duration::max();
 
-/// What a policy answers when no time can be named: only somebody else's act can make room.
+/// What a policy answers when no time can be named: only a permit that comes home can make room.
 inline constexpr time_point unknown = time_point::max();
 
-/// The end of time: the deadline of a caller who waits for ever, and what a policy answers when the turn
+/// The end of time: the deadline of a caller that waits for ever, and what a policy answers when the turn
 /// of a request comes later than any time that can be named. It is before `unknown`, since such a turn is
 /// known to be too late for every other deadline.
 inline constexpr time_point never = unknown - duration(1);

@@ -47,19 +47,20 @@ void cooling_log::state_type::forget(std::size_t entries) noexcept {
     size -= entries;
 }
 
-void cooling_log::state_type::move_to(std::unique_ptr<entry[]> other,
-                                      std::size_t its_places) noexcept {
+// The memory goes the other way, so that the caller decides when it is freed.
+void cooling_log::state_type::exchange_rings(std::unique_ptr<entry[]>& other,
+                                             std::size_t& its_places) noexcept {
     for (std::size_t i = 0; i < size; ++i)
         other[i] = nth(i);
-    ring = std::move(other);
-    places = its_places;
+    std::swap(ring, other);
+    std::swap(places, its_places);
     begin = 0;
 }
 
 void cooling_log::state_type::grow_to(std::size_t more) noexcept {
     if (more > places) {
-        if (auto* const larger = new (std::nothrow) entry[more])
-            move_to(std::unique_ptr<entry[]>(larger), more);
+        if (std::unique_ptr<entry[]> larger(new (std::nothrow) entry[more]); larger)
+            exchange_rings(larger, more);
     }
 }
 
@@ -85,7 +86,7 @@ void cooling_log::take_over(state_type& s, cooling_log const& old, state_type& b
         before.forget(cool);
     auto const places = needed(before.size);
     if (before.places < places && before.places < s.places)
-        before.move_to(std::move(s.ring), s.places);
+        before.exchange_rings(s.ring, s.places);
     before.grow_to(places);
     std::swap(s, before);
 }
@@ -100,9 +101,16 @@ std::size_t cooling_log::needed(std::size_t old_entries) const noexcept {
 }
 
 amount cooling_log::remaining(state_type const& s, time_point now) const noexcept {
+    return std::max<amount>(limit_ - cooling(s, now), 0);
+}
+
+amount cooling_log::debt(state_type const& s, time_point now) const noexcept {
+    return std::max<amount>(cooling(s, now) - limit_, 0);
+}
+
+amount cooling_log::cooling(state_type const& s, time_point now) const noexcept {
     auto const i = s.first_where([&](entry const& e) { return !cooled(e, now); });
-    auto const cool = i == 0 ? 0 : s.up_to(s.nth(i - 1).last);
-    return std::max<amount>(limit_ - (s.up_to(s.granted()) - cool), 0);
+    return s.up_to(s.granted()) - (i == 0 ? 0 : s.up_to(s.nth(i - 1).last));
 }
 
 time_point cooling_log::ready_at(state_type const& s, amount n, amount ahead,

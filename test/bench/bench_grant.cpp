@@ -72,7 +72,7 @@ void seats_async_enter(benchmark::State& state) {
     auto const body = [&](asio::io_context& context) -> asio::awaitable<void, Executor> {
         weir::basic_seats<Executor> seats(Executor(context.get_executor()), {.seats = 4});
         for (auto _ : state) {
-            auto const seat = co_await seats.async_enter(asio::deferred);
+            auto const seat = co_await seats.async_enter();
             benchmark::DoNotOptimize(seat.count());
         }
     };

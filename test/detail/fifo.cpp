@@ -21,12 +21,10 @@ public:
 
 using names = std::vector<int>;
 
-names everybody(fifo& queue) {
+names everybody(fifo const& queue) {
     names all;
-    queue.for_each([&](operation& op) {
-        all.push_back(static_cast<guest&>(op).name);
-        return true;
-    });
+    for (operation* op = queue.first(); op; op = queue.after(*op))
+        all.push_back(static_cast<guest&>(*op).name);
     return all;
 }
 
@@ -54,7 +52,7 @@ BOOST_AUTO_TEST_CASE(serves_in_the_order_of_arrival_whatever_the_time) {
     BOOST_TEST(queue.oldest() == &one);
     BOOST_TEST(everybody(queue) == (names{1, 2, 3}));
 
-    fifo::erase(one);
+    queue.erase(one);
     BOOST_TEST(queue.next({}) == &two);
     BOOST_TEST(queue.oldest() == &two);
 }
@@ -62,53 +60,43 @@ BOOST_AUTO_TEST_CASE(serves_in_the_order_of_arrival_whatever_the_time) {
 BOOST_AUTO_TEST_CASE(lets_anybody_go_and_come_back_at_the_end) {
     for (guest* g : {&one, &two, &three, &four})
         queue.push(*g);
-    fifo::erase(three);
+    queue.erase(three);
     BOOST_TEST(everybody(queue) == (names{1, 2, 4}));
-    fifo::erase(four);
-    fifo::erase(one);
+    queue.erase(four);
+    queue.erase(one);
     BOOST_TEST(everybody(queue) == names{2});
     queue.push(one);
     BOOST_TEST(everybody(queue) == (names{2, 1}));
-    fifo::erase(one);
-    fifo::erase(two);
+    queue.erase(one);
+    queue.erase(two);
     BOOST_TEST(queue.oldest() == nullptr);
 }
 
 BOOST_AUTO_TEST_CASE(lets_no_newcomer_overtake_however_little_they_ask_for) {
-    BOOST_TEST(fifo::bars(1));
-    BOOST_TEST(fifo::bars(std::numeric_limits<weir::amount>::max()));
+    BOOST_TEST(queue.bars(1));
+    BOOST_TEST(queue.bars(std::numeric_limits<weir::amount>::max()));
 }
 
-BOOST_AUTO_TEST_CASE(is_visited_in_order_until_the_visitor_has_enough) {
-    for (guest* g : {&one, &two, &three, &four})
+BOOST_AUTO_TEST_CASE(knows_what_goes_before_a_newcomer) {
+    BOOST_TEST(queue.ahead_of_new(1) == 0);
+    for (guest* g : {&one, &two, &three}) {
+        g->count = g->name * 10;
         queue.push(*g);
-    names seen;
-    queue.for_each([&](operation& op) {
-        seen.push_back(static_cast<guest&>(op).name);
-        return seen.size() != 2;
-    });
-    BOOST_TEST(seen == (names{1, 2}));
+    }
+    BOOST_TEST(queue.ahead_of_new(1) == 60);
+    BOOST_TEST(queue.ahead_of_new(1'000'000) == 60);
+    queue.erase(two);
+    BOOST_TEST(queue.ahead_of_new(1) == 40);
+    queue.erase(one);
+    queue.erase(three);
+    BOOST_TEST(queue.ahead_of_new(1) == 0);
 }
 
-BOOST_AUTO_TEST_CASE(may_lose_whoever_is_being_visited) {
-    for (guest* g : {&one, &two, &three, &four})
-        queue.push(*g);
-    names seen;
-    queue.for_each([&](operation& op) {
-        auto const name = static_cast<guest&>(op).name;
-        seen.push_back(name);
-        if (name % 2 == 0)
-            fifo::erase(op);
-        return true;
-    });
-    BOOST_TEST(seen == (names{1, 2, 3, 4}));
-    BOOST_TEST(everybody(queue) == (names{1, 3}));
-
-    queue.for_each([](operation& op) {
-        fifo::erase(op);
-        return true;
-    });
-    BOOST_TEST(queue.oldest() == nullptr);
+BOOST_AUTO_TEST_CASE(gives_nobody_up_and_has_nothing_to_do_by_itself) {
+    queue.push(one);
+    BOOST_TEST(queue.shed(weir::never) == nullptr);
+    BOOST_TEST((queue.next_event({}) == weir::never));
+    queue.erase(one);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_SUITE(detail_waiting_line)
 BOOST_AUTO_TEST_CASE(counts_those_who_wait_and_what_they_ask_for) {
     waiting_line<fifo> line;
     BOOST_TEST(line.empty());
-    BOOST_TEST(!line.hint());
+    BOOST_TEST(!line.perhaps_waiting());
     BOOST_TEST(!line.bars(1));
     waiter first(2);
     waiter second(3);
@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_CASE(counts_those_who_wait_and_what_they_ask_for) {
     line.push(second);
     BOOST_TEST(line.size() == 2U);
     BOOST_TEST(line.asked() == 5);
-    BOOST_TEST(line.hint());
+    BOOST_TEST(line.perhaps_waiting());
     BOOST_TEST(line.bars(1));
     BOOST_TEST(line.next(start) == &first);
     line.erase(first);
@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(counts_those_who_wait_and_what_they_ask_for) {
     line.erase(second);
     BOOST_TEST(line.empty());
     BOOST_TEST(line.asked() == 0);
-    BOOST_TEST(!line.hint());
+    BOOST_TEST(!line.perhaps_waiting());
     BOOST_TEST(!line.next(start));
 }
 
@@ -93,6 +93,50 @@ BOOST_AUTO_TEST_CASE(hands_over_those_whose_deadline_has_passed) {
     BOOST_TEST((line.next_deadline() == weir::never));
     BOOST_TEST(line.size() == 1U);
     line.erase(patient);
+}
+
+BOOST_AUTO_TEST_CASE(is_swept_in_the_order_of_service_whoever_goes_and_comes_meanwhile) {
+    waiting_line<fifo> line;
+    BOOST_TEST(!line.step_sweep());
+    line.begin_sweep();
+    BOOST_TEST(!line.step_sweep());
+
+    waiter one(1), two(1), three(1), four(1), five(1), six(1);
+    for (auto* const w : {&one, &two, &three, &four, &five})
+        line.push(*w);
+    line.begin_sweep();
+    BOOST_TEST(line.step_sweep() == &one);
+    line.erase(one);  // the one that the sweep looks at
+    BOOST_TEST(line.step_sweep() == &two);
+    line.erase(three);  // the one that comes next
+    line.erase(two);    // one that it has passed
+    BOOST_TEST(line.step_sweep() == &four);
+    line.push(six);
+    line.erase(five);
+    BOOST_TEST(line.step_sweep() == &six);
+    BOOST_TEST(!line.step_sweep());
+    BOOST_TEST(!line.step_sweep());
+
+    line.begin_sweep();
+    line.begin_sweep();
+    BOOST_TEST(line.step_sweep() == &four);
+    line.begin_sweep();
+    line.erase(four);
+    BOOST_TEST(line.step_sweep() == &six);
+    line.erase(six);
+    BOOST_TEST(!line.step_sweep());
+}
+
+BOOST_AUTO_TEST_CASE(bars_newcomers_only_while_an_operation_waits) {
+    waiting_line<fifo> line;
+    waiter first(3);
+    BOOST_TEST(!line.bars(1));
+    line.push(first);
+    BOOST_TEST(line.bars(1));
+    BOOST_TEST(line.ahead_of_new(1) == 3);
+    line.erase(first);
+    BOOST_TEST(!line.bars(1));
+    BOOST_TEST(line.ahead_of_new(1) == 0);
 }
 
 BOOST_AUTO_TEST_CASE(keeps_nothing_for_deadlines_once_they_are_taken) {

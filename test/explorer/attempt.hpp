@@ -14,10 +14,10 @@ namespace explorer {
 
 /// What is known of the runs of another process, even if that crashes.
 struct report {
-    std::uint64_t runs;     // so many came to their end
-    std::uint64_t choices;  // in all of them
-    weir::stats requests;   // of all of them
-    char invariant[32];     // that was violated; empty if none
+    std::uint64_t runs;            // so many came to their end
+    std::uint64_t choices;         // in all of them
+    weir::limiter_stats requests;  // of all of them
+    char invariant[32];            // that was violated; empty if none
     char what[512];
     record log;  // the last run
 };

@@ -134,7 +134,7 @@ void print_violation(settings const& set, report const& r, failing_run failed,
     fmt::print("{}", verdict);
 }
 
-void add(weir::stats const& one, weir::stats& all) {
+void add(weir::limiter_stats const& one, weir::limiter_stats& all) {
     all.granted += one.granted;
     all.granted_at_once += one.granted_at_once;
     all.limited += one.limited;
@@ -168,7 +168,7 @@ bool explore(settings const& set, policy which) {
     auto const schedules = set.schedules.value_or(set.seed ? 1 : 10000);
     auto const began = std::chrono::steady_clock::now();
     std::uint64_t choices = 0;
-    weir::stats all;
+    weir::limiter_stats all;
     for (std::uint64_t done = 0; done != schedules;) {
         run_schedules(set, which, first + done, schedules - done);
         auto const& r = last_report();

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <weir/detail/mortal.hpp>
+#include <weir/detail/context_user.hpp>
 
 #include "simulation.hpp"
 
@@ -22,10 +22,27 @@ private:
     scheduler::thread* owner_ = nullptr;
 };
 
+/// Something that one thread waits for and another one does.
+class event {
+public:
+    void set() {
+        is_set_ = true;
+        simulation::current().threads.notify(this);
+    }
+    void wait() {
+        while (!is_set_)
+            simulation::current().threads.wait(this);
+    }
+
+private:
+    bool is_set_ = false;
+};
+
 /// What a core runs on: the simulation.
 class host {
 public:
     using mutex_type = mutex;
+    using event_type = event;
 
     explicit host(simulation& world) : world_(&world) { world.host_is_made(); }
     host(host&& other) noexcept : world_(std::exchange(other.world_, nullptr)) {}
@@ -40,11 +57,11 @@ public:
 
     [[nodiscard]] static time_point now() noexcept { return simulation::current().threads.now(); }
 
-    void attach(std::weak_ptr<weir::detail::mortal> who) { attached() = std::move(who); }
+    void attach(std::weak_ptr<weir::detail::context_user> who) { attached() = std::move(who); }
 
     /// Whom the end of the context ends.
-    [[nodiscard]] static std::weak_ptr<weir::detail::mortal>& attached() {
-        static std::weak_ptr<weir::detail::mortal> who;
+    [[nodiscard]] static std::weak_ptr<weir::detail::context_user>& attached() {
+        static std::weak_ptr<weir::detail::context_user> who;
         return who;
     }
 

@@ -58,31 +58,31 @@ protected:
 };
 
 /// A completion handler that waits: it checks when and where it is called, and passes the outcome on.
-class operation final : public weir::detail::operation {
+class operation final : public weir::detail::overdue_operation {
 public:
     operation(simulation& world, addressee& to, caller& who, action const& how, request& asked)
         : world_(world), to_(to), who_(who), how_(how), asked_(asked) {
-        count = asked.drains ? 0 : asked.n;
+        count = asked.wants == request::wish::permits ? asked.n : 0;
         asked.op = this;
     }
     ~operation() = default;
 
     [[nodiscard]] bool post() override {
         use("a post");
+        bool const at_home = how_.lives != action::abode::elsewhere;
+        if (at_home && asked_.number != 0 && world_.what.post_failures == 0 &&
+            !world_.is_kept_running())
+            violated(invariant::host, "a handler is posted to a context that may have returned");
         auto own = std::make_unique<arrival>(*this);
         auto& mine = *own;
         std::unique_ptr<message> m = std::move(own);
         try {
-            world_.post(how_.lives == action::abode::elsewhere ? world_.elsewhere : world_.home, m);
+            world_.post(at_home ? world_.home : world_.elsewhere, m);
         } catch (...) {
             mine.op = nullptr;
             throw;
         }
         return true;
-    }
-
-    [[nodiscard]] bool runs_in_step() const noexcept override {
-        return how_.lives == action::abode::home;
     }
 
     void run() override {
@@ -106,7 +106,7 @@ public:
 
     /// It was over at once, and who asked is told so.
     void complete() {
-        world_.judge.completed(asked_, error, granted);
+        world_.judge.completed(asked_, error, granted, found);
         pass_on(error, take_seat());
     }
 
@@ -140,11 +140,13 @@ private:
     }
 
     seat take_seat() {
+        simulation::unfailing const ours;
         auto const n = granted ? static_cast<std::size_t>(granted.count()) : 0;
         return {std::move(granted), std::vector<time_point>(n, asked_.decided_at)};
     }
 
     void pass_on(error_code ec, seat given) {
+        simulation::unfailing const ours;
         auto& to = to_;
         auto& who = who_;
         auto const& how = how_;

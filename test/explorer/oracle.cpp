@@ -15,17 +15,39 @@ using place = weir::detail::operation::place;
 auto const aborted = error_code(boost::asio::error::operation_aborted);
 
 std::string name(request const& r) {
-    return fmt::format("{} {} of caller {}", r.drains ? "drain" : "request", r.number, r.caller);
+    auto const what = r.wants == request::wish::permits    ? "request"
+                      : r.wants == request::wish::idleness ? "drain"
+                                                           : "watch";
+    return fmt::format("{} {} of caller {}", what, r.number, r.caller);
 }
 
 std::string text(time_point t) {
     return t == weir::never ? "never" : fmt::format("{} ns", t.time_since_epoch().count());
 }
 
-// Who may serve those who wait: the actor, and whoever brings the room.
+// Which calls may serve or remove those who wait: all that ask for permits, bring room, or concern all.
 bool may_serve(call const& c) {
-    return c.what == call::kind::step || c.what == call::kind::leave ||
-           c.what == call::kind::refund;
+    switch (c.what) {
+        case call::kind::enter:
+        case call::kind::try_enter:
+        case call::kind::enter_at_once:
+        case call::kind::leave:
+        case call::kind::leave_unused:
+        case call::kind::refund:
+        case call::kind::cancel:
+        case call::kind::cancel_all:
+        case call::kind::close:
+        case call::kind::configure:
+        case call::kind::abandon:
+        case call::kind::step:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool is_caller(request const& r) {
+    return r.wants == request::wish::permits;
 }
 
 bool in_line(request const& r) {
@@ -58,12 +80,14 @@ void oracle::unlocked(call& c, time_point now) {
     ++c.sections;
     c.at = now;
     gave_up_.clear();
+    used_takes_ = 0;
+    line_moved_ = false;
     using enum call::kind;
-    bool const may_take = c.what == enter || c.what == try_enter || c.what == enter_at_once ||
-                          c.what == charge || c.what == overdraw || may_serve(c);
-    if (!may_take && !c.takes.empty())
+    if (!c.takes.empty() && !may_serve(c) && c.what != charge && c.what != overdraw)
         violated(invariant::room, "a grant in a call that grants nothing");
 
+    judge_before(c);
+    look_at_the_line(c, now);
     switch (c.what) {
         case enter:
             judge_enter(c, now);
@@ -71,52 +95,26 @@ void oracle::unlocked(call& c, time_point now) {
         case try_enter:
         case enter_at_once:
         case charge:
-            judge_try(c, now);
+            if (c.sections == 1)
+                judge_try(c, now);
             break;
         case drain:
             judge_drain(c);
             break;
-        case leave:
-        case refund:
-        case split:
-        case merge:
-            if (c.sections == 1)
-                judge_return(c);
+        case watch:
+            judge_watch(c, now);
             break;
         case overdraw:
             for (auto const n : c.takes)
                 out_ += n;
+            used_takes_ = c.takes.size();
             break;
-        case cancel:
-            if (c.target)
-                c.target->cancelled = true;
-            break;
-        case abandon:
-            closed_ = true;
-            [[fallthrough]];
-        case cancel_all:
-            for (auto* r : waiting_)
-                r->marked = true;
-            break;
-        case close:
-            closed_ = true;
-            break;
-        case configure:
-            if (c.configured && book_->in_force() != c.change)
-                violated(invariant::verdict, "other options are in force than were given");
-            break;
-        case shut_down:
-            closed_ = dead_ = true;
-            for (auto* r : std::exchange(waiting_, {})) {
-                r->is = request::state::decided;
-                r->doomed = true;
-            }
-            break;
-        case step:
-        case other:
+        default:
             break;
     }
-    look_at_the_line(c, now);
+    judge_help(c, now);
+    if (used_takes_ != c.takes.size())
+        violated(invariant::conserved, "something was taken for nobody");
     if (auto const told = book_->in_use(); told && *told != out_)
         violated(
             invariant::conserved,
@@ -124,45 +122,116 @@ void oracle::unlocked(call& c, time_point now) {
     locked(c);
 }
 
-// How `enter` has to decide, in the order in which it has to ask.
+// What a call changes before anybody is looked at.
+void oracle::judge_before(call& c) {
+    using enum call::kind;
+    switch (c.what) {
+        case leave:
+        case leave_unused:
+        case refund:
+        case split:
+        case merge:
+            if (c.sections == 1)
+                judge_return(c);
+            break;
+        case cancel:
+            if (c.target)
+                c.target->cancelled = true;
+            break;
+        case cancel_all:
+            if (c.sections == 1) {
+                for (auto* r : waiting_)
+                    r->marked = true;
+            }
+            break;
+        case shut_down:
+            refuses_newcomers_ = true;
+            break;
+        case abandon:
+            refuses_newcomers_ = closed_ = gone_ = true;
+            break;
+        case close:
+            refuses_newcomers_ = closed_ = true;
+            break;
+        case configure:
+            if (c.configured && book_->in_force() != c.change)
+                violated(invariant::verdict, "other options are in force than were given");
+            break;
+        case context_ends:
+            refuses_newcomers_ = closed_ = gone_ = dead_ = true;
+            for (auto* r : std::exchange(waiting_, {})) {
+                r->is = request::state::decided;
+                r->doomed = true;
+            }
+            break;
+        default:
+            break;
+    }
+}
+
+// Whose time has come bars nobody, even while the limiter's own context is not run: a call at the gate
+// serves and removes them first.
+void oracle::judge_help(call const& c, time_point now) const {
+    bool const at_the_gate = c.what == call::kind::enter || c.what == call::kind::try_enter ||
+                             c.what == call::kind::enter_at_once;
+    bool const is_cancelled = c.who && c.who->cancelled;  // and so asks for nothing
+    if (!at_the_gate || is_cancelled || c.sections != 1 ||
+        4 * waited_before_ >= static_cast<std::uint64_t>(help_))
+        return;
+    auto const slack = std::max(queueing_.tolerance, duration(1));
+    bool first = true;
+    for (auto const* r : waiting_) {
+        if (!is_caller(*r) || r->op == nullptr || !in_line(*r))
+            continue;
+        if (r->deadline != weir::never && now >= weir::later(r->deadline, slack))
+            violated(invariant::asleep, name(*r) + " bars a newcomer after its deadline");
+        if (std::exchange(first, false) && book_->fits(r->n, now))
+            violated(invariant::asleep, name(*r) + " bars a newcomer, though there is room for it");
+    }
+}
+
+// How `enter` has to decide, in the order in which it has to ask. Those in the line were looked at before
+// it, and if somebody was evicted for it, afterwards again: then it may even be served by now.
 void oracle::judge_enter(call& c, time_point now) {
     auto& r = *c.who;
+    if (r.is != request::state::entering)
+        return;
     auto& op = *r.op;
+    bool const queued = op.number != 0;
+    auto const refusal = queued ? error_code() : op.error;
     bool const nobody_waits = callers_waiting() == 0;
     auto const expect = [&](bool reason, error_code ec, bool exactly) {
-        if (op.error == ec && !reason)
+        if (refusal == ec && !reason)
             violated(invariant::verdict, fmt::format("{} for {} is refused without that reason: {}",
                                                      name(r), r.n, ec.message()));
-        if (op.error != ec && reason && exactly)
+        if (refusal != ec && reason && exactly)
             violated(invariant::verdict, fmt::format("{} for {} should have been refused: {}",
                                                      name(r), r.n, ec.message()));
     };
 
-    if (op.granted) {
+    if (op.granted && !queued) {
         if (r.n != 0 && !nobody_waits)
             violated(invariant::barging, fmt::format("{} while somebody waits", name(r)));
-        if (closed_)
+        if (refuses_newcomers_)
             violated(invariant::closed, name(r) + " is granted at once");
         if (r.cancelled)
             violated(invariant::cancelled, name(r) + " is granted at once");
-        if (r.n != 0 && (c.takes.size() != 1 || c.takes[0] != r.n))
+        if (r.n != 0 && (c.takes.size() != used_takes_ + 1 || c.takes.back() != r.n))
             violated(invariant::conserved, "granted something other than was asked for");
+        used_takes_ = c.takes.size();
         grant(r, now);
         ++counted_.granted_at_once;
         return;
     }
-    if (!c.takes.empty())
-        violated(invariant::conserved, name(r) + " has taken something and does not get it");
-    bool const queued = op.at == place::queue;
-    if (!op.error && !queued)
+    if (!refusal && !queued)
         return;  // it throws, or has not decided yet
 
     auto const length = r.patience ? *r.patience : queueing_.patience.length_or(weir::forever);
     auto const deadline = length == weir::forever ? weir::never : weir::later(now, length);
-    auto const earliest = book_->earliest(r.n, ahead_of(nullptr), now);
-    bool const too_late = earliest != weir::unknown && earliest > deadline;
     bool const full = callers_waiting() >= static_cast<std::uint64_t>(queueing_.limit);
     bool const evicts = queueing_.full == weir::when_full::evict_oldest && !nobody_waits;
+    auto const earliest = book_->earliest(r.n, ahead_of_new(full && evicts), now);
+    bool const too_late = earliest != weir::unknown && earliest > deadline;
 
     bool undecided = true;
     auto const ask = [&](bool reason, error_code ec, bool exactly = true) {
@@ -170,47 +239,54 @@ void oracle::judge_enter(call& c, time_point now) {
         undecided = undecided && !reason;
     };
     ask(r.cancelled, aborted);
-    ask(closed_, errc::closed);
+    ask(refuses_newcomers_, errc::closed);
     if (undecided && r.n == 0)
         violated(invariant::verdict, name(r) + " asks for nothing, and does not get it");
     ask(r.n > book_->capacity(), errc::exceeds_capacity);
-    if (undecided && nobody_waits && book_->fits(r.n, now))
+    if (undecided && nobody_waits && !line_moved_ && book_->fits(r.n, now))
         violated(invariant::verdict,
                  fmt::format("{} for {} is not granted at once, though nobody waits and there is "
                              "room: {}",
                              name(r), r.n, queued ? "waits" : op.error.message()));
     // Behind others the policy may know less than there is to be known.
-    bool const said_so = op.error == errc::deadline_unreachable;
-    ask(too_late && (nobody_waits || said_so), errc::deadline_unreachable);
-    ask(length == duration::zero(), errc::timed_out);
+    bool const said_so = refusal == errc::deadline_unreachable;
+    ask(too_late && ((nobody_waits && !line_moved_) || said_so), errc::deadline_unreachable);
+    ask(deadline <= now, errc::timed_out);
     ask(full && !evicts, errc::queue_full);
 
     if (!queued) {
-        check_retry(r, now);
+        check_retry(r, full && evicts, now);
         refuse(r, op.error, now);
         return;
     }
     if (op.number <= last_number_)
         violated(invariant::order,
                  fmt::format("{} gets in line behind number {}", op.number, last_number_));
-    last_number_ = r.number = op.number;
-    r.since = now;
     r.deadline = deadline;
+    waits(r, now);
+    look_at_the_line(c, now);
+    if (callers_waiting() > static_cast<std::uint64_t>(queueing_.limit))
+        violated(invariant::verdict, "more wait than may");
+}
+
+void oracle::waits(request& r, time_point now) {
+    last_number_ = r.number = r.op->number;
+    r.since = now;
     r.is = request::state::waiting;
     waiting_.push_back(&r);
 }
 
-void oracle::check_retry(request const& r, time_point now) const {
+void oracle::check_retry(request const& r, bool evicts, time_point now) const {
     auto const ec = r.op->error;
     if (ec != errc::timed_out && ec != errc::deadline_unreachable && ec != errc::queue_full)
         return;
     auto const said = r.op->granted.retry_after();
-    auto const ahead = ahead_of(nullptr);
+    auto const ahead = ahead_of_new(evicts);
     auto const earliest = book_->earliest(r.n, ahead, now);
-    auto const wait = earliest == weir::unknown ? weir::forever : earliest - now;
+    auto const wait = earliest >= weir::never ? weir::forever : earliest - now;
     auto const told = said.value_or(weir::forever);
     // Behind others it may be too early, and unknown where it would be unknown but for the policy.
-    if (ahead.empty() ? told != wait : said && told > wait)
+    if (callers_waiting() == 0 ? told != wait : said && told > wait)
         violated(invariant::verdict,
                  fmt::format("{} is told to come back in {} ns, and it is {} ns", name(r),
                              told.count(), wait.count()));
@@ -219,29 +295,33 @@ void oracle::check_retry(request const& r, time_point now) const {
 void oracle::judge_try(call& c, time_point now) {
     using enum call::kind;
     bool const nobody_waits = callers_waiting() == 0;
+    bool const took = c.takes.size() > used_takes_;
     if (c.what == charge)
-        c.expected = closed_ ? error_code(errc::closed) : error_code();
-    else if (closed_)
+        c.expected = refuses_newcomers_ ? error_code(errc::closed) : error_code();
+    else if (refuses_newcomers_)
         c.expected = errc::closed;
     else if (c.n == 0)
         c.expected = error_code();
     else if (c.n > book_->capacity())
         c.expected = errc::exceeds_capacity;
-    else if (!c.takes.empty() || (nobody_waits && book_->fits(c.n, now)))
+    else if (took || (nobody_waits && book_->fits(c.n, now)))
         c.expected = error_code();
     else
         c.expected = errc::limited;
 
-    if (!c.takes.empty() && c.what != charge && !nobody_waits)
+    if (took && c.what != charge && !nobody_waits)
         violated(invariant::barging, "granted at once while somebody waits");
-    if (!c.takes.empty() && c.expected == errc::closed)
+    if (took && c.expected == errc::closed)
         violated(invariant::closed, "granted at once after close");
-    if (!*c.expected && (c.n == 0 || !c.takes.empty())) {
+    if (took)
+        ++used_takes_;
+    if (!*c.expected && (c.n == 0 || took)) {
         c.granted = true;
         out_ += c.n;
         ++live_;
         ++counted_.granted;
         ++counted_.granted_at_once;
+        counted_.permits_granted += c.n;
     } else if (*c.expected && c.what != charge &&
                (c.what == try_enter || *c.expected != errc::limited)) {
         count(*c.expected);
@@ -250,21 +330,42 @@ void oracle::judge_try(call& c, time_point now) {
 
 void oracle::judge_drain(call& c) {
     auto& r = *c.who;
+    if (r.is != request::state::entering)
+        return;
     if (r.op->at == place::draining) {
-        if (idle() || dead_ || r.cancelled)
+        if (idle() || gone_ || r.cancelled)
             violated(invariant::verdict, "a drain waits for nothing");
         if (r.op->number <= last_number_)
             violated(invariant::order, name(r) + " has no number of its own");
-        last_number_ = r.number = r.op->number;
-        r.is = request::state::waiting;
-        waiting_.push_back(&r);
+        waits(r, c.at);
     } else if (r.op->error) {
-        if (r.op->error != aborted || !(dead_ || r.cancelled))
-            violated(invariant::verdict, "a drain is aborted without a reason");
+        if (r.op->error != (r.cancelled ? aborted : error_code(errc::closed)) ||
+            !(gone_ || r.cancelled))
+            violated(invariant::verdict, "a drain is refused without a reason");
         r.is = request::state::decided;
         r.error = r.op->error;
-    } else if (idle() && !dead_ && !r.cancelled) {
+    } else if (idle() && !gone_ && !r.cancelled) {
         r.is = request::state::decided;
+    }  // else it throws
+}
+
+void oracle::judge_watch(call& c, time_point now) {
+    auto& r = *c.who;
+    if (r.is != request::state::entering)
+        return;
+    if (r.op->at == place::watching) {
+        if (gone_ || r.cancelled)
+            violated(invariant::verdict, "a watch waits for nothing");
+        waits(r, now);
+    } else if (r.op->error) {
+        if (r.op->error != (r.cancelled ? aborted : error_code(errc::closed)) ||
+            !(gone_ || r.cancelled))
+            violated(invariant::verdict, "a watch is refused without a reason");
+        r.is = request::state::decided;
+        r.error = r.op->error;
+    } else if (static_cast<weir::detail::overdue_operation&>(*r.op).found.count != 0) {
+        r.is = request::state::decided;
+        overdue(r, now);
     }  // else it throws
 }
 
@@ -272,7 +373,7 @@ void oracle::judge_return(call& c) {
     using enum call::kind;
     if (c.what == split)
         ++live_;
-    if (c.what == leave || c.what == merge)
+    if (c.what == leave || c.what == leave_unused || c.what == merge)
         --live_;
     if (c.what == leave) {
         if (c.home != c.n)
@@ -281,7 +382,7 @@ void oracle::judge_return(call& c) {
                 fmt::format("{} permits came home, and the policy was told of {}", c.n, c.home));
         out_ -= c.n;
     }
-    if (c.what == refund) {
+    if (c.what == refund || c.what == leave_unused) {
         if (c.refunded != c.n)
             violated(invariant::conserved,
                      fmt::format("{} permits were not used, and the policy was told of {}", c.n,
@@ -292,29 +393,26 @@ void oracle::judge_return(call& c) {
 
 // Who has left the line in this section, and why.
 void oracle::look_at_the_line(call& c, time_point now) {
-    std::size_t takes = 0;
+    waited_before_ = callers_waiting();
     request* passed = nullptr;
     for (auto* r : waiting_) {
         if (in_line(*r)) {
-            passed = passed || r->drains ? passed : r;
+            passed = passed || !is_caller(*r) ? passed : r;
         } else if (r->op->granted) {
             if (passed)
                 violated(invariant::order,
                          fmt::format("{} is served before {}", name(*r), name(*passed)));
-            granted_in_line(*r, c, takes++, now);
+            granted_in_line(*r, c, used_takes_++, now);
         } else if (r->op->error == errc::timed_out) {
             gave_up_.push_back(r);
         }
+        line_moved_ = line_moved_ || (is_caller(*r) && !in_line(*r));
     }
-    if (may_serve(c) && takes != c.takes.size())
-        violated(invariant::conserved, "a step has taken something for nobody");
     for (auto* r : waiting_) {
         if (!in_line(*r) && !r->granted)
             removed(*r, c, now);
     }
     std::erase_if(waiting_, [](request const* r) { return r->is != request::state::waiting; });
-    if (callers_waiting() > static_cast<std::uint64_t>(queueing_.limit))
-        violated(invariant::verdict, "more wait than may");
 }
 
 void oracle::granted_in_line(request& r, call& c, std::size_t take, time_point now) {
@@ -339,35 +437,39 @@ void oracle::removed(request& r, call& c, time_point now) {
             violated(invariant::verdict, fmt::format("{} leaves the line without that reason: {}",
                                                      name(r), ec ? ec.message() : "none"));
     };
-    must(c.what == step || (may_serve(c) && ec == errc::timed_out) ||
-         (c.what == cancel && c.target == &r && ec == aborted) ||
-         (c.what == enter && ec == errc::shed));
+    must(may_serve(c));
     must(!r.cancelled || ec == aborted);
-    must(!r.marked || ec == aborted || ec == errc::closed || ec == errc::shed || r.drains);
-    if (!ec)
-        must(r.drains && live_ == 0 && std::ranges::none_of(waiting_, [](request const* other) {
-                 return !other->drains && other->op && in_line(*other);
+    must(!r.marked || ec == aborted || ec == errc::closed || ec == errc::shed || !is_caller(r));
+    if (!ec && r.wants == request::wish::overdue)
+        overdue(r, now);
+    else if (!ec)
+        must(r.wants == request::wish::idleness && live_ == 0 &&
+             std::ranges::none_of(waiting_, [](request const* other) {
+                 return is_caller(*other) && other->op && in_line(*other);
              }));
     else if (ec == aborted)
         must(r.cancelled || r.marked);
     else if (ec == errc::closed)
-        must(closed_ && !r.drains);
+        must(closed_ && (is_caller(r) || gone_));
     else if (ec == errc::timed_out)
         must(now > r.deadline);
-    else if (ec == errc::shed)
-        must(queueing_.full == weir::when_full::evict_oldest && ahead_of(&r).empty() &&
-             callers_waiting() > static_cast<std::uint64_t>(queueing_.limit));
+    else if (ec == errc::shed)  // the newcomer is not in the line yet
+        must(c.what == enter && c.who->op->number != 0 &&
+             queueing_.full == weir::when_full::evict_oldest && ahead_of(&r).empty() &&
+             waited_before_ >= static_cast<std::uint64_t>(queueing_.limit));
     else if (ec == errc::exceeds_capacity)
         must(r.n > book_->capacity());
     else if (ec == errc::deadline_unreachable)
         must(book_->earliest(r.n, ahead_of(&r), now) > r.deadline);
     else
         must(false);
-    if (r.drains) {
+    if (is_caller(r)) {
+        counted_.refused_waited_total += now - r.since;
+        counted_.refused_waited_max = std::max(counted_.refused_waited_max, now - r.since);
+        refuse(r, ec, now);
+    } else {
         r.is = request::state::decided;
         r.error = ec;
-    } else {
-        refuse(r, ec, now);
     }
 }
 
@@ -378,6 +480,11 @@ void oracle::grant(request& r, time_point now) {
     out_ += r.n;
     ++live_;
     ++counted_.granted;
+    counted_.permits_granted += r.n;
+    if (r.number != 0) {
+        counted_.waited_total += now - r.since;
+        counted_.waited_max = std::max(counted_.waited_max, now - r.since);
+    }
 }
 
 void oracle::refuse(request& r, error_code ec, time_point now) {
@@ -414,15 +521,23 @@ std::vector<amount> oracle::ahead_of(request const* r) const {
         if (other == r)
             break;
         bool const waits = other->is == request::state::waiting && in_line(*other);
-        if (!other->drains && (waits || std::ranges::count(gave_up_, other) != 0))
+        if (is_caller(*other) && (waits || std::ranges::count(gave_up_, other) != 0))
             ahead.push_back(other->n);
     }
     return ahead;
 }
 
+// The same for a newcomer, for which the one that has waited longest may be evicted.
+std::vector<amount> oracle::ahead_of_new(bool evicts) const {
+    auto ahead = ahead_of(nullptr);
+    if (evicts && gave_up_.empty() && !ahead.empty())
+        ahead.erase(ahead.begin());
+    return ahead;
+}
+
 std::uint64_t oracle::callers_waiting() const {
     return static_cast<std::uint64_t>(std::ranges::count_if(waiting_, [](request const* r) {
-        return r->is == request::state::waiting && !r->drains;
+        return r->is == request::state::waiting && is_caller(*r);
     }));
 }
 
@@ -472,11 +587,11 @@ void oracle::configured(call& c, rule next, time_point now) {
         promise_->configured(next, now);
 }
 
-request& oracle::asks(int caller, bool drains, amount n, std::optional<duration> patience) {
+request& oracle::asks(int caller, request::wish wants, amount n, std::optional<duration> patience) {
     all_.push_back(std::make_unique<request>());
     auto& r = *all_.back();
     r.caller = caller;
-    r.drains = drains;
+    r.wants = wants;
     r.n = n;
     r.patience = patience;
     return r;
@@ -489,12 +604,15 @@ void oracle::throws(request& r) {
     r.op = nullptr;
 }
 
-void oracle::completed(request& r, error_code ec, weir::permit const& granted) {
+void oracle::completed(request& r, error_code ec, weir::permit const& granted,
+                       weir::overdue const& found) {
     if (r.is != request::state::decided || r.doomed)
         violated(invariant::completion, name(r) + " is completed when it should not be");
     if (ec != r.error || static_cast<bool>(granted) != r.granted ||
         granted.count() != (r.granted ? r.n : 0))
         violated(invariant::completion, name(r) + " is completed with something else");
+    if (r.wants == request::wish::overdue && !ec && found.id != r.found.id)
+        violated(invariant::completion, name(r) + " is told of another permit");
     auto const waited = r.number != 0 && r.granted ? r.decided_at - r.since : duration(0);
     if (granted.waited() != waited)
         violated(invariant::completion, name(r) + " is told of another wait than it had");
@@ -509,12 +627,14 @@ void oracle::destroyed(request& r) {
     r.op = nullptr;
 }
 
-void oracle::overdue(ticket id, time_point now) {
-    auto const it = watched_.find(id);
+void oracle::overdue(request& r, time_point now) {
+    r.found = static_cast<weir::detail::overdue_operation&>(*r.op).found;
+    auto const it = watched_.find(r.found.id);
     if (it == watched_.end() || it->second.reported ||
         weir::later(it->second.since, book_->in_force().time) > now)
         violated(invariant::verdict, "a permit is reported as overdue when it should not be");
     it->second.reported = true;
+    ++counted_.overdue;
 }
 
 void oracle::holds(ticket id, amount n) {
@@ -536,14 +656,18 @@ void oracle::quiet(quiet_view const& seen) {
     }
     auto const slack = std::max(queueing_.tolerance, duration(1));
     bool first = true;
+    bool watches = false;
     for (auto* r : waiting_) {
         if (seen.dead)
             is_asleep(*r, "the context has gone");
         if (r->cancelled || r->marked)
             is_asleep(*r, "it was cancelled");
-        if (r->drains) {
-            if (idle())
+        if (!is_caller(*r)) {
+            if (gone_)
+                is_asleep(*r, "the limiter has gone");
+            if (r->wants == request::wish::idleness && idle())
                 is_asleep(*r, "all is idle");
+            watches = watches || r->wants == request::wish::overdue;
             continue;
         }
         if (closed_)
@@ -552,20 +676,29 @@ void oracle::quiet(quiet_view const& seen) {
             is_asleep(*r, "it can never be granted");
         if (seen.now >= weir::later(r->deadline, slack) && r->deadline != weir::never)
             is_asleep(*r, "its deadline was " + text(r->deadline));
-        if (std::exchange(first, false) && book_->fits(r->n, seen.now))
+        if (!std::exchange(first, false))
+            continue;
+        if (!book_->fits(r->n, seen.now)) {
+            fits_ = nullptr;
+        } else if (std::exchange(fits_, r) != r) {
+            fits_since_ = seen.now;
+        }
+        if (fits_ && seen.now >= weir::later(fits_since_, lateness()))
             is_asleep(*r, "it is the first and there is room");
     }
 
-    bool const watches = policy_ == policy::seats && book_->in_force().time != weir::forever;
+    if (first)
+        fits_ = nullptr;
+
     for (auto& [id, w] : watched_) {
-        if (std::exchange(w.held, false) && !w.reported && !seen.dead && !seen.abandoned &&
+        if (std::exchange(w.held, false) && watches && !w.reported && !seen.dead &&
             weir::later(w.since, book_->in_force().time) <= seen.now)
             violated(invariant::asleep, "a permit is overdue, and it was not reported");
     }
     if (seen.held != (!waiting_.empty() && !seen.dead))
         violated(invariant::host, seen.held ? "the context is kept running for nobody"
                                             : "the context may return while somebody waits");
-    if (seen.timer && (seen.dead || (callers_waiting() == 0 && (!watches || live_ == 0))))
+    if (seen.timer && (seen.dead || (callers_waiting() == 0 && !(watches && live_ != 0))))
         violated(invariant::host, "a timer is armed for nobody");
 
     if (!seen.stats)
@@ -585,16 +718,32 @@ void oracle::quiet(quiet_view const& seen) {
     same("exceeds_capacity", s.exceeds_capacity, counted_.exceeds_capacity);
     same("closed", s.closed, counted_.closed);
     same("cancelled", s.cancelled, counted_.cancelled);
+    same("overdue", s.overdue, counted_.overdue);
+    same("permits_granted", s.permits_granted, counted_.permits_granted);
+    same("waited_total", s.waited_total.count(), counted_.waited_total.count());
+    same("waited_max", s.waited_max.count(), counted_.waited_max.count());
+    same("refused_waited_total", s.refused_waited_total.count(),
+         counted_.refused_waited_total.count());
+    same("refused_waited_max", s.refused_waited_max.count(), counted_.refused_waited_max.count());
     same("live", s.live, live_);
+    same("in_use", s.in_use, out_);
+    same("capacity", s.capacity, book_->capacity());
     same("waiting", s.waiting, callers_waiting());
     same("remaining", s.remaining, book_->remaining(seen.now));
     amount waiting_for = 0;
     for (auto const n : ahead_of(nullptr))
         waiting_for += n;
     same("waiting_for", s.waiting_for, waiting_for);
-    auto const oldest = std::ranges::find_if(waiting_, [](request const* r) { return !r->drains; });
+    auto const oldest =
+        std::ranges::find_if(waiting_, [](request const* r) { return is_caller(*r); });
     same("oldest_wait", s.oldest_wait.count(),
          oldest == waiting_.end() ? 0 : (seen.now - (*oldest)->since).count());
+}
+
+// By how much the first in the line may be served too late: a bucket makes up for it.
+duration oracle::lateness() const {
+    bool const catches_up = policy_ == policy::token_bucket || policy_ == policy::leaky_bucket;
+    return catches_up ? queueing_.tolerance : duration(0);
 }
 
 time_point oracle::next_event(time_point now) const {
@@ -605,15 +754,19 @@ time_point oracle::next_event(time_point now) const {
     };
     auto const slack = std::max(queueing_.tolerance, duration(1));
     bool first = true;
+    bool watches = false;
     for (auto const* r : waiting_) {
-        if (r->drains)
+        watches = watches || r->wants == request::wish::overdue;
+        if (!is_caller(*r))
             continue;
         if (r->deadline != weir::never)
             consider(weir::later(r->deadline, slack));
         if (std::exchange(first, false))
             consider(book_->earliest(r->n, {}, now));
     }
-    if (policy_ == policy::seats) {
+    if (fits_)
+        consider(weir::later(fits_since_, lateness()));
+    if (watches) {
         for (auto const& [id, w] : watched_) {
             if (!w.reported)
                 consider(weir::later(w.since, book_->in_force().time));

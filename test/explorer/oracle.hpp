@@ -25,8 +25,10 @@ using weir::error_code;
 struct request {
     enum class state : std::uint8_t { entering, waiting, decided, over };
 
+    enum class wish : std::uint8_t { permits, idleness, overdue };
+
     int caller = 0;
-    bool drains = false;
+    wish wants = wish::permits;
     amount n = 0;
     std::optional<duration> patience;       // as asked; otherwise the queue's
     weir::detail::operation* op = nullptr;  // while it exists and is not over
@@ -40,6 +42,7 @@ struct request {
     bool doomed = false;     // the context has gone: not to be completed
     bool granted = false;
     error_code error;
+    weir::overdue found;
     time_point decided_at{};
 };
 
@@ -51,17 +54,20 @@ struct call {
         enter_at_once,
         charge,
         drain,
+        watch,
         leave,
+        leave_unused,
         refund,
         overdraw,
         split,
         merge,
         cancel,
         cancel_all,
+        shut_down,
         close,
         configure,
         abandon,
-        shut_down,
+        context_ends,
         step,
         other,
     };
@@ -104,12 +110,16 @@ public:
     void merged(ticket a, ticket b, ticket both);
     void configured(call& c, rule next, time_point now);
 
+    /// How many a call at the gate touches, some of them more than once: if far fewer wait, none may be left
+    /// whose time has come.
+    void calls_help(int budget) noexcept { help_ = budget; }
+
     // Outside.
-    request& asks(int caller, bool drains, amount n, std::optional<duration> patience);
+    request& asks(int caller, request::wish wants, amount n, std::optional<duration> patience);
     void throws(request& r);  // the initiating function has
-    void completed(request& r, error_code ec, weir::permit const& granted);
+    void completed(request& r, error_code ec, weir::permit const& granted,
+                   weir::overdue const& found);
     void destroyed(request& r);
-    void overdue(ticket id, time_point now);
     void holds(ticket id, amount n);  // a permit that somebody has, at a quiet moment
 
     /// What is seen when nobody can go on and no message is on its way.
@@ -119,14 +129,14 @@ public:
         bool abandoned = false;  // the limiter object has gone
         bool held = false;       // the context is kept running
         bool timer = false;      // is armed
-        std::optional<weir::stats> stats;
+        std::optional<weir::limiter_stats> stats;
     };
     void quiet(quiet_view const& seen);
 
     /// The next instant at which something should happen by itself.
     [[nodiscard]] time_point next_event(time_point now) const;
 
-    [[nodiscard]] weir::stats const& counted() const noexcept { return counted_; }
+    [[nodiscard]] weir::limiter_stats const& counted() const noexcept { return counted_; }
 
     /// All is over: nothing may be left.
     void finished() const;
@@ -136,9 +146,14 @@ private:
 
     void judge_enter(call& c, time_point now);
     void judge_try(call& c, time_point now);
+    void judge_before(call& c);
+    void judge_help(call const& c, time_point now) const;
     void judge_drain(call& c);
+    void judge_watch(call& c, time_point now);
+    void waits(request& r, time_point now);
     void judge_return(call& c);
     void look_at_the_line(call& c, time_point now);
+    void overdue(request& r, time_point now);
     void granted_in_line(request& r, call& c, std::size_t take, time_point now);
     void removed(request& r, call& c, time_point now);
     void grant(request& r, time_point now);
@@ -146,11 +161,14 @@ private:
     void count(error_code ec);
 
     [[nodiscard]] std::vector<amount> ahead_of(request const* r) const;
+    [[nodiscard]] std::vector<amount> ahead_of_new(bool evicts) const;
+    [[nodiscard]] duration lateness() const;
     [[nodiscard]] std::uint64_t callers_waiting() const;
     [[nodiscard]] bool idle() const;
-    void check_retry(request const& r, time_point now) const;
+    void check_retry(request const& r, bool evicts, time_point now) const;
 
     weir::queue_options queueing_;
+    int help_ = 0;
     policy policy_;
     std::unique_ptr<ledger> book_;     // as the policy says it is kept
     std::unique_ptr<ledger> promise_;  // by what was granted and not given back, perhaps
@@ -159,11 +177,18 @@ private:
     std::vector<request*> gave_up_;  // in this section
     std::uint64_t last_number_ = 0;
     std::uint64_t last_served_ = 0;
+    bool refuses_newcomers_ = false;
     bool closed_ = false;
-    bool dead_ = false;  // the context has ended
-    amount out_ = 0;     // permits, by what callers were given
+    bool gone_ = false;                // the limiter object, or the context
+    bool dead_ = false;                // the context has ended
+    std::size_t used_takes_ = 0;       // in this section
+    std::uint64_t waited_before_ = 0;  // callers, when the line was looked at last
+    bool line_moved_ = false;          // in this section
+    request* fits_ = nullptr;          // the first in the line, if it was seen to fit
+    time_point fits_since_{};
+    amount out_ = 0;  // permits, by what callers were given
     std::uint64_t live_ = 0;
-    weir::stats counted_;
+    weir::limiter_stats counted_;
 
     struct watched {
         time_point since;

@@ -54,6 +54,7 @@ profile make_profile(dice& d, scenario const& s, int max_callers) {
              {kind::settle, 3},
              {kind::split, 1},
              {kind::merge, 1},
+             {kind::refund, 2},
              {kind::configure, 2},
              {kind::cancel_all, 1},
              {kind::drain, 1},
@@ -61,6 +62,8 @@ profile make_profile(dice& d, scenario const& s, int max_callers) {
              {kind::look, 1}});
         p.most = s.at_first.limit + 1;
     }
+    if (s.at_first.time != weir::forever && s.which == policy::seats)
+        p.weights.emplace_back(kind::watch, 3);
     if (common >= 8)
         p.weights.insert(p.weights.end(), {{kind::configure, 4}, {kind::settle, 4}});
     if (d.one_in(32)) {  // a crowd
@@ -217,7 +220,7 @@ scenario make_scenario(policy which, std::uint64_t seed, int max_callers) {
     }
 
     // What ends everything comes once, and late.
-    for (auto const what : {kind::close, kind::abandon, kind::end_context}) {
+    for (auto const what : {kind::shut_down, kind::close, kind::abandon, kind::end_context}) {
         if (!d.one_in(8))
             continue;
         auto& script = s.callers[static_cast<std::size_t>(d.roll(0, p.callers - 1))];
@@ -261,6 +264,8 @@ std::string to_string(action const& a) {
             return fmt::format("sleep {}", to_text(a.time));
         case kind::leave:
             return "leave";
+        case kind::refund:
+            return "refund";
         case kind::settle:
             return fmt::format("settle({}){}", a.n, failing);
         case kind::split:
@@ -273,10 +278,14 @@ std::string to_string(action const& a) {
             return "let go of the cancellation";
         case kind::cancel_all:
             return "cancel()";
+        case kind::shut_down:
+            return "shutdown()";
         case kind::close:
             return "close()";
         case kind::drain:
             return "drain()" + of_operation;
+        case kind::watch:
+            return "wait_overdue()" + of_operation;
         case kind::configure:
             return fmt::format("configure(limit {}, time {}){}", a.change.limit,
                                to_text(a.change.time), failing);

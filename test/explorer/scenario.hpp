@@ -49,14 +49,17 @@ struct action {
         charge,       // `n`
         hold,         // sleeps for `time`
         leave,        // with the permit that it has had longest
+        refund,       // the same, unused
         settle,       // the permit that it has had longest, at `n`
         split,        // the permit that it has had longest, in two
         merge,        // all its permits into one
         cancel,       // what caller `whom` waits for
         unlink,       // its own cancellation: it can no longer be cancelled
         cancel_all,   //
+        shut_down,    // refuses newcomers
         close,        //
         drain,        // goes on when it is completed
+        watch,        // for a permit that is overdue; goes on when it is completed
         configure,    // `change`
         look,         // at statistics and options
         abandon,      // destroys the limiter object
@@ -64,7 +67,7 @@ struct action {
     };
     /// Where the handler of an operation lives.
     enum class abode : std::uint8_t {
-        home,       // on the limiter's executor, so that a step may call it
+        home,       // on the limiter's executor
         beside,     // on another executor of the same context
         elsewhere,  // in another context
     };

@@ -77,7 +77,8 @@ simulation::calls::~calls() {
 
 bool simulation::initiating() const {
     for (auto const* c = static_cast<call const*>(threads.running()->call); c; c = c->outer) {
-        if (c->what == call::kind::enter || c->what == call::kind::drain)
+        if (c->what == call::kind::enter || c->what == call::kind::drain ||
+            c->what == call::kind::watch)
             return true;
     }
     return false;

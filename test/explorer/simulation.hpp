@@ -63,6 +63,10 @@ public:
     void step_begins() { step_on_its_way_ = false; }
     void set_timer(time_point at, std::function<std::unique_ptr<message>()> callback);
     void hold(bool keep);
+    /// Whether something keeps the limiter's context from returning.
+    [[nodiscard]] bool is_kept_running() const noexcept {
+        return held_ || home.running != 0 || !home.messages.empty() || home.stopped;
+    }
     void host_is_made() { host_ = true; }
     void host_goes();
 

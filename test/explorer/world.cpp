@@ -32,14 +32,10 @@ public:
         follow(s.at_first, options);
         quiet_call_ = true;
         handle_ = core::create(options, s.queueing, static_cast<simulation&>(*this));
-        if constexpr (weir::watchful_policy<Policy>) {
-            handle_->on_overdue([this](weir::overdue const& late) {
-                check_unlocked("a report");
-                judge.overdue(late.id, threads.now());
-            });
-        }
         quiet_call_ = false;
         core_ = handle_;
+        judge.calls_help(
+            weir::detail::waiting_room<overheard<Policy>, weir::detail::fifo>::help_budget);
 
         // The callers go first, so that without preemption they run in order.
         for (std::size_t i = 0; i != callers_.size(); ++i) {
@@ -51,7 +47,7 @@ public:
         threads.spawn_waiting("keeper", &order_, [this] { keep(); });
     }
 
-    weir::stats play() {
+    weir::limiter_stats play() {
         threads.run();
         for (auto const& op : graves_) {
             if (op->is_linked())
@@ -91,9 +87,11 @@ private:
         using enum action::kind;
         switch (a.what) {
             case enter:
-                return begin(me, a, false);
+                return begin(me, a, request::wish::permits);
             case drain:
-                return begin(me, a, true);
+                return begin(me, a, request::wish::idleness);
+            case watch:
+                return begin(me, a, request::wish::overdue);
             case try_enter:
                 return try_to_enter(me, a.n);
             case charge:
@@ -102,6 +100,8 @@ private:
                 return threads.sleep(a.time);
             case leave:
                 return leave_first(me);
+            case refund:
+                return refund_first(me);
             case settle:
                 return settle_first(me, a);
             case split:
@@ -114,6 +114,8 @@ private:
                 return clear_slot(callers_[static_cast<std::size_t>(a.whom)]);
             case cancel_all:
                 return with_limiter([](core& c) { c.cancel(); }, kind::cancel_all);
+            case shut_down:
+                return with_limiter([](core& c) { c.shut_down(); }, kind::shut_down);
             case close:
                 return with_limiter([](core& c) { c.close(); }, kind::close);
             case configure:
@@ -142,12 +144,12 @@ private:
 
     // Operations.
 
-    void begin(caller& me, action const& a, bool drains) {
+    void begin(caller& me, action const& a, request::wish wants) {
         if (!usable() || ending_)
             return;
         std::optional<use> here(*this);
         ++initiating_;
-        bool const waits = begin_here(me, a, drains);
+        bool const waits = begin_here(me, a, wants);
         --initiating_;
         threads.notify(&initiating_);
         here.reset();
@@ -156,11 +158,12 @@ private:
     }
 
     // Whether there will be an answer.
-    bool begin_here(caller& me, action const& a, bool drains) {
-        if (a.tries_first && !drains && try_first(me, a))
+    bool begin_here(caller& me, action const& a, request::wish wants) {
+        bool const enters = wants == request::wish::permits;
+        if (a.tries_first && enters && try_first(me, a))
             return false;
         auto const patience = a.time == action::unset ? std::nullopt : std::optional(a.time);
-        auto& asked = judge.asks(me.number, drains, drains ? 0 : a.n, patience);
+        auto& asked = judge.asks(me.number, wants, enters ? a.n : 0, patience);
         auto* const op = new operation(*this, *this, me, a, asked);
         me.answered = false;
         if (me.slot && me.slot->link.target)
@@ -178,13 +181,19 @@ private:
         bool waits = false;
         bool begun = true;
         try {
-            calls c(drains ? kind::drain : kind::enter);
+            calls c(enters                             ? kind::enter
+                    : wants == request::wish::idleness ? kind::drain
+                                                       : kind::watch);
             c.who = &asked;
             fail_allocation(a.allocation);
-            waits =
-                drains
-                    ? handle_->drain(*op)
-                    : handle_->enter(*op, patience ? weir::patience(*patience) : weir::patience());
+            if (enters)
+                waits = handle_->enter(
+                    *op, {.length = patience ? weir::patience(*patience) : weir::patience(),
+                          .until = weir::never});
+            else if (wants == request::wish::idleness)
+                waits = handle_->drain(*op);
+            else
+                waits = handle_->wait_overdue(*op);
         } catch (failure const&) {
             begun = false;
         } catch (std::bad_alloc const&) {
@@ -317,6 +326,20 @@ private:
         leave(s);
     }
 
+    void refund_first(caller& me) {
+        if (me.seats.empty())
+            return;
+        auto s = std::move(me.seats.front());
+        me.seats.pop_front();
+        say("leaves with {}, unused", s.held.count());
+        calls c(kind::leave_unused);
+        c.n = s.held.count();
+        c.unused = s.granted;
+        s.held.refund();
+        if (c.sections == 0)
+            violated(invariant::conserved, "a permit did not come home");
+    }
+
     void settle_first(caller& me, action const& a) {
         if (me.seats.empty())
             return;
@@ -426,26 +449,20 @@ private:
         threads.notify(&destroying_);
     }
 
-    // As a context ends: after its threads have left it, with nobody starting anything there, and not
-    // while the limiter is being destroyed.
+    // As a context ends: after its threads have left it, with nobody starting anything there.
     void end_home() {
         if (std::exchange(ending_, true))
             return;
         home.stopped = true;
         while (home.running != 0 || initiating_ != 0)
             threads.wait(home.running != 0 ? &home.running : &initiating_);
-        while (destroying_)
-            threads.wait(&destroying_);
-        destroying_ = true;
-        if (auto const mortal = host::attached().lock()) {
-            calls const c(kind::shut_down);
-            mortal->shutdown();
+        if (auto const user = host::attached().lock()) {
+            calls const c(kind::context_ends);
+            user->context_ends();
         }
         if (has_host())
             violated(invariant::host, "the host outlives its context");
         sweep_home();
-        destroying_ = false;
-        threads.notify(&destroying_);
     }
 
     // When nobody can go on.
@@ -546,7 +563,7 @@ private:
 
 }  // namespace
 
-weir::stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud) {
+weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud) {
 #ifdef WEIR_EXPLORE_ONLY
     return world<weir::policy::WEIR_EXPLORE_ONLY>({}, s, choices, how_fine, aloud).play();
 #else

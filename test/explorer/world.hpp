@@ -9,6 +9,6 @@ namespace explorer {
 
 /// Runs `s` with the real core; whatever is wrong ends the process through `violated`. `aloud` prints
 /// what happens. Returns what became of all requests.
-weir::stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud);
+weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud);
 
 }  // namespace explorer

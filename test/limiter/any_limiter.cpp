@@ -2,6 +2,7 @@
 
 #include "support/virtual_limiters.hpp"
 #include "support/visit.hpp"
+#include "support/watch.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -12,6 +13,7 @@
 
 using namespace support;
 using weir::errc;
+using weir::error_code;
 using weir::limiter_config;
 
 using any_limiter = weir::testing::limiter<weir::any_limiter>;
@@ -82,16 +84,29 @@ BOOST_AUTO_TEST_CASE(is_changed_while_in_use) {
 BOOST_AUTO_TEST_CASE(reports_who_holds_a_seat_for_too_long) {
     asio::io_context ctx;
     any_limiter kitchen{ctx, limiter_config::parse("3 seats max_hold 30s")};
-    std::vector<weir::overdue> reports;
-    kitchen.on_overdue([&](weir::overdue const& late) { reports.push_back(late); });
+    watch const watched(kitchen);
     auto const seat = kitchen.try_enter(2);
     run_for(ctx, 29s);
-    BOOST_TEST(reports.empty());
+    BOOST_TEST(watched.reports().empty());
     run_for(ctx, 2s);
-    BOOST_TEST_REQUIRE(reports.size() == 1U);
-    BOOST_TEST(reports[0].id == seat.id());
-    BOOST_TEST(reports[0].count == 2);
+    BOOST_TEST_REQUIRE(watched.reports().size() == 1U);
+    BOOST_TEST(watched.reports()[0].found.id == seat.id());
+    BOOST_TEST(watched.reports()[0].found.count == 2);
     BOOST_TEST(kitchen.stats().overdue == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(has_nothing_to_report_where_the_rule_watches_nobody) {
+    asio::io_context ctx;
+    any_limiter calls{ctx, limiter_config::parse("10/1min exact")};
+    watch const watched(calls);
+    auto const call = calls.try_enter(2);
+    run_for(ctx, 24h);
+    BOOST_TEST(watched.reports().empty());
+    BOOST_TEST(!watched.end());
+    BOOST_TEST((weir::testing::next_expiry(ctx) == clock::time_point::max()));
+    calls.cancel();
+    settle(ctx);
+    BOOST_TEST((watched.end() == error_code(asio::error::operation_aborted)));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

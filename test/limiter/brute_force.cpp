@@ -202,10 +202,21 @@ BOOST_AUTO_TEST_CASE(eviction_and_overdue_permits) {
     cut_after_every_step([](stage& s) {
         open(s, 2, {.limit = 2, .full = weir::when_full::evict_oldest, .patience = 10s});
         s.kitchen->configure([](weir::seats_options& o) { o.max_hold = 1s; });
-        s.kitchen->on_overdue([mark = s.mark_it(), &s](weir::overdue const&) {
-            if (s.kitchen && s.kitchen->stats().overdue == 3)
-                s.kitchen.reset();
-        });
+        auto watches = [](stage& here, stage::mark) -> asio::awaitable<void> {
+            while (here.kitchen) {
+                auto const [ec, found] =
+                    co_await here.kitchen->async_wait_overdue(asio::as_tuple(asio::deferred));
+                if (ec)
+                    co_return;
+                if (here.kitchen && here.kitchen->stats().overdue == 3)
+                    here.kitchen.reset();
+            }
+        };
+        co_spawn(*s.ctx, watches(s, s.mark_it()), rethrow);
+        co_spawn(*s.elsewhere, watches(s, s.mark_it()), rethrow);
+        s.kitchen->async_wait_overdue(asio::bind_executor(
+            *s.elsewhere, [mark = s.mark_it(),
+                           kept = s.kitchen->try_enter(0)](error_code, weir::overdue const&) {}));
         for (int i = 0; i != 3; ++i) {
             co_spawn(*s.ctx, visits(s, s.mark_it(), 2, 1, 2s), rethrow);
             co_spawn(*s.elsewhere, visits(s, s.mark_it(), 2, 2, 500ms), rethrow);

@@ -191,6 +191,48 @@ BOOST_AUTO_TEST_CASE(a_great_many_are_looked_at_again_in_bounded_steps) {
     settle(ctx);
 }
 
+// Callers that wait are looked at in portions, and newcomers may come at any point of that.
+BOOST_AUTO_TEST_CASE(a_newcomer_is_told_at_once_however_many_are_being_looked_at) {
+    for (bool const cancel : {false, true}) {
+        for (int n = 1; n != 70; ++n) {
+            asio::io_context ctx;
+            sliding_log printer{ctx, {.limit = 1, .window = 1h}};
+            auto const page = printer.try_enter();
+            for (int i = 0; i != n; ++i)
+                printer.async_enter([](error_code, permit) {});
+            settle(ctx);
+            if (cancel)
+                printer.cancel();
+            else
+                printer.configure({.limit = 1, .window = 2h});
+            visit newcomer{printer, 5s};
+            settle(ctx);
+            BOOST_TEST(newcomer.refused(errc::deadline_unreachable),
+                       n << " were waiting" << (cancel ? ", and are cancelled" : ""));
+            printer.cancel();
+            settle(ctx);
+        }
+    }
+}
+
+// As two threads do it at the same time.
+BOOST_AUTO_TEST_CASE(loses_no_change_that_is_made_while_another_is_being_made) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    int calls = 0;
+    kitchen.configure([&](seats_options& o) {
+        o.seats += 10;
+        if (++calls == 1)
+            kitchen.configure([](seats_options& meanwhile) {
+                meanwhile.seats += 100;
+                meanwhile.max_hold = 5s;
+            });
+    });
+    BOOST_TEST(calls == 2);
+    BOOST_TEST(kitchen.options().seats == 111);
+    BOOST_TEST(kitchen.options().max_hold == 5s);
+}
+
 BOOST_AUTO_TEST_CASE(with_nobody_waiting_needs_no_context) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};

@@ -1,8 +1,10 @@
 #include <weir/seats.hpp>
+#include <weir/token_bucket.hpp>
 
 #include "support/virtual_limiters.hpp"
 #include "support/visit.hpp"
 
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/test/unit_test.hpp>
 
@@ -229,6 +231,88 @@ BOOST_AUTO_TEST_CASE(a_late_timer_grants_nothing_more_and_nothing_earlier) {
     BOOST_TEST(second.waiting());
     run_for(ctx, 1s);
     BOOST_TEST(second.granted());
+}
+
+// The limiter's own context is busy for 300 ms. Those who wait cannot be told by it meanwhile, but they
+// stand in nobody's way: whoever comes does what has become due.
+BOOST_AUTO_TEST_CASE(who_has_waited_in_vain_bars_no_newcomer_while_the_context_is_busy) {
+    asio::io_context other;
+    asio::io_context home;
+    weir::testing::limiter<weir::token_bucket> b{home, {.rate = weir::rate{1000, 1s}, .burst = 10}};
+    while (auto const spent = b.try_enter()) {}
+    visit served;
+    visit late;
+    b.async_enter(1, 5ms, asio::bind_executor(other, served.callback()));
+    b.async_enter(5, 7ms, asio::bind_executor(other, late.callback()));
+    settle(home);
+    int granted = 0;
+    for (int i = 0; i != 300; ++i) {
+        clock::advance_to(clock::now() + 1ms);
+        granted += b.try_enter() ? 1 : 0;
+    }
+    // One millisecond's worth was for the first that waited, and five for the second.
+    BOOST_TEST(granted == 300 - 6);
+    settle(other);
+    BOOST_TEST(served.granted());
+    BOOST_TEST(late.granted());
+
+    // If nobody comes for so long that patience ends, the first that comes does not wait for them.
+    visit in_vain;
+    b.async_enter(10, 15ms, asio::bind_executor(other, in_vain.callback()));
+    settle(home);
+    clock::advance_to(clock::now() + 300ms);
+    BOOST_TEST(b.stats().remaining == 10);
+    granted = 0;
+    while (auto const one = b.try_enter())
+        ++granted;
+    BOOST_TEST(granted == 10);
+    settle(other);
+    BOOST_TEST(in_vain.refused(errc::timed_out));
+    settle(home);
+    BOOST_TEST(home.stopped());
+}
+
+BOOST_AUTO_TEST_CASE(a_request_and_a_permit_that_comes_home_help_those_whose_time_has_come) {
+    enum class call { try_enter, enter, async_enter, leave, refund };
+    for (auto const how :
+         {call::try_enter, call::enter, call::async_enter, call::leave, call::refund}) {
+        asio::io_context other;
+        asio::io_context home;
+        sliding_log printer{home, {.limit = 2, .window = 10s}};
+        auto pages = printer.try_enter(2);
+        visit in_vain;
+        visit next;
+        visit expires;
+        printer.async_enter(2, 12s, asio::bind_executor(other, in_vain.callback()));
+        printer.async_enter(1, asio::bind_executor(other, next.callback()));
+        settle(home);
+        clock::advance_to(clock::now() + 15s);  // 2 pages are free, but the head came too early
+        auto const enters = [&]() -> asio::awaitable<void> {
+            permit const page = co_await printer.enter();
+        };
+        switch (how) {
+            case call::try_enter:
+                BOOST_TEST(bool(printer.try_enter()));
+                break;
+            case call::enter:
+                co_spawn(other, enters(), rethrow);
+                break;
+            case call::async_enter:
+                printer.async_enter(asio::bind_executor(other, [](error_code ec, permit const&) {
+                    BOOST_TEST(!ec);
+                }));
+                break;
+            case call::leave:
+                pages.leave();
+                break;
+            case call::refund:
+                pages.refund();
+                break;
+        }
+        settle(other);
+        BOOST_TEST(in_vain.refused(errc::timed_out), "call number " << static_cast<int>(how));
+        BOOST_TEST(next.granted(), "call number " << static_cast<int>(how));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_shorter_deadline_behind_a_longer_one_moves_the_timer) {

@@ -29,6 +29,7 @@ struct drained {
     [[nodiscard]] bool waiting() const { return !result; }
     [[nodiscard]] bool ok() const { return result && !*result; }
     [[nodiscard]] bool aborted() const { return result == asio::error::operation_aborted; }
+    [[nodiscard]] bool closed() const { return result == errc::closed; }
 };
 
 }  // namespace
@@ -78,12 +79,12 @@ BOOST_AUTO_TEST_CASE(while_granting_grants_or_closes_but_not_both) {
     auto seat = kitchen.try_enter();
     visit before{kitchen};
     settle(ctx);
-    seat.leave();  // a step is on its way
+    seat.leave();  // and goes to the head at once
     kitchen.close();
     settle(ctx);
-    BOOST_TEST(before.over());
-    BOOST_TEST(before.refused(errc::closed));
-    BOOST_TEST(kitchen.stats().live == 0U);
+    BOOST_TEST(before.granted());
+    BOOST_TEST(kitchen.stats().live == 1U);
+    BOOST_TEST(kitchen.stats().closed == 0U);
 
     seats cafe{ctx, {.seats = 2}};
     auto both = cafe.try_enter(2);
@@ -98,6 +99,23 @@ BOOST_AUTO_TEST_CASE(while_granting_grants_or_closes_but_not_both) {
     settle(ctx);
     BOOST_TEST(granted_with_it.granted());
     BOOST_TEST(behind.refused(errc::closed));
+}
+
+BOOST_AUTO_TEST_CASE(stays_closed_after_a_shutdown_that_comes_later) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.limit = 100}};
+    auto seat = kitchen.try_enter();
+    std::vector<visit> guests;
+    for (int i = 0; i != 40; ++i)  // more than close() tells by itself
+        guests.emplace_back(kitchen);
+    settle(ctx);
+    kitchen.close();
+    kitchen.shutdown();
+    seat.leave();
+    settle(ctx);
+    for (auto const& guest : guests)
+        BOOST_TEST(guest.refused(errc::closed));
+    BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
 BOOST_AUTO_TEST_CASE(cancel_while_granting_grants_or_cancels_but_not_both) {
@@ -129,6 +147,87 @@ BOOST_AUTO_TEST_CASE(is_told_to_a_great_many) {
     settle(ctx);
     BOOST_TEST(std::ranges::all_of(guests, [](auto const& g) { return g.refused(errc::closed); }));
     BOOST_TEST(ctx.stopped());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(limiter_shutdown)
+
+BOOST_AUTO_TEST_CASE(refuses_newcomers_and_serves_the_queue_to_its_end) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto seat = kitchen.try_enter();
+    visit first{kitchen};
+    visit impatient{kitchen, 1s};
+    visit last{kitchen};
+    settle(ctx);
+    kitchen.shutdown();
+    kitchen.shutdown();
+    visit newcomer{kitchen};
+    visit for_nothing{kitchen, 0};
+    error_code ec;
+    BOOST_TEST(!kitchen.try_enter(1, ec));
+    BOOST_TEST(ec == errc::closed);
+    BOOST_TEST(!kitchen.charge(1));
+    bool refused = false;
+    auto const guest = [&]() -> asio::awaitable<void> {
+        try {
+            permit const none = co_await kitchen.enter();
+        } catch (weir::refusal const& why) {
+            refused = why.code() == errc::closed && !why.retry_after();
+        }
+    };
+    co_spawn(ctx, guest(), rethrow);
+    drained all;
+    kitchen.async_drain(all.callback());
+    run_for(ctx, 2s);
+    BOOST_TEST(newcomer.refused(errc::closed));
+    BOOST_TEST(for_nothing.refused(errc::closed));
+    BOOST_TEST(refused);
+    BOOST_TEST(impatient.refused(errc::timed_out));
+    BOOST_TEST(first.waiting());
+    BOOST_TEST(last.waiting());
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(first.granted());
+    BOOST_TEST(last.waiting());
+    first.leave();
+    settle(ctx);
+    BOOST_TEST(last.granted());
+    BOOST_TEST(all.waiting());
+    last.leave();
+    settle(ctx);
+    BOOST_TEST(all.ok());
+    BOOST_TEST(kitchen.stats().closed == 4U);
+    BOOST_TEST(ctx.stopped());
+}
+
+BOOST_AUTO_TEST_CASE(may_be_followed_by_a_close_that_refuses_the_queue) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto seat = kitchen.try_enter();
+    visit guest{kitchen};
+    settle(ctx);
+    kitchen.shutdown();
+    settle(ctx);
+    BOOST_TEST(guest.waiting());
+    kitchen.close();
+    settle(ctx);
+    BOOST_TEST(guest.refused(errc::closed));
+}
+
+BOOST_AUTO_TEST_CASE(lets_options_be_changed_and_permits_come_home) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto seat = kitchen.try_enter();
+    visit pair{kitchen, 1};
+    settle(ctx);
+    kitchen.shutdown();
+    kitchen.configure({.seats = 2});
+    settle(ctx);
+    BOOST_TEST(pair.granted());
+    seat.leave();
+    BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -214,7 +313,7 @@ BOOST_AUTO_TEST_CASE(after_close_is_the_way_to_end_it) {
     BOOST_TEST(ended);
 }
 
-BOOST_AUTO_TEST_CASE(is_aborted_by_cancel_and_by_the_end_of_the_limiter) {
+BOOST_AUTO_TEST_CASE(is_aborted_by_cancel_and_closed_by_the_end_of_the_limiter) {
     asio::io_context ctx;
     std::optional<seats> kitchen(std::in_place, ctx, weir::seats_options{.seats = 1});
     auto const seat = kitchen->try_enter();
@@ -228,7 +327,7 @@ BOOST_AUTO_TEST_CASE(is_aborted_by_cancel_and_by_the_end_of_the_limiter) {
     BOOST_TEST(destroyed.waiting());
     kitchen.reset();
     settle(ctx);
-    BOOST_TEST(destroyed.aborted());
+    BOOST_TEST(destroyed.closed());
     BOOST_TEST(ctx.stopped());
 }
 

@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(typed_coroutines_enter_limiters_of_any_executor) {
     auto seat = kitchen.try_enter();
     int passed = 0;
     auto guest = [&]() -> asio::awaitable<void, io_executor> {
-        permit const held = co_await kitchen.template enter<io_executor>(1s);
+        permit const held = co_await kitchen.enter(1s);
         BOOST_TEST(bool(held));
         ++passed;
     };

@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(destroying_the_limiter_closes_it_for_those_who_wait) {
     settle(ctx);
     BOOST_TEST(queued.refused(errc::closed));
     BOOST_TEST(arriving.refused(errc::closed));
-    BOOST_TEST(drained == asio::error::operation_aborted);
+    BOOST_TEST(drained == errc::closed);
     BOOST_TEST(ctx.stopped());
     BOOST_TEST((weir::testing::next_expiry(ctx) == clock::time_point::max()));
     BOOST_TEST(seat.remaining() == 0);
@@ -110,6 +110,66 @@ BOOST_AUTO_TEST_CASE(what_was_granted_but_not_delivered_is_delivered_after_the_l
     BOOST_TEST(waits.refused(errc::closed));
 }
 
+BOOST_AUTO_TEST_CASE(
+    operations_that_are_started_after_their_limiter_has_gone_are_told_that_it_is_closed) {
+    asio::io_context other;
+    asio::io_context ctx;
+    for (bool const in_use : {false, true}) {
+        std::optional<seats> kitchen(
+            std::in_place, ctx, weir::seats_options{.seats = 1, .max_hold = 1s});
+        auto seat = kitchen->try_enter();
+        visit waits;
+        if (in_use)  // so that the limiter still has something to do when it goes
+            kitchen->async_enter(waits.callback());
+        auto enter = kitchen->async_enter(asio::deferred);
+        auto enter_elsewhere = kitchen->async_enter(1, 1h, asio::deferred);
+        auto awaited = kitchen->async_enter();
+        auto drain = kitchen->async_drain(asio::deferred);
+        auto watch = kitchen->async_wait_overdue(asio::deferred);
+        kitchen.reset();
+        if (!in_use)
+            seat.leave();
+
+        std::vector<error_code> told;
+        auto const note = [&](error_code ec, auto const&...) { told.push_back(ec); };
+        visit guest;
+        visit guest_elsewhere;
+        std::move(enter)(guest.callback());
+        std::move(enter_elsewhere)(asio::bind_executor(other, guest_elsewhere.callback()));
+        std::move(drain)(note);
+        std::move(watch)(note);
+        bool refused = false;
+        auto const awaits = [&]() -> asio::awaitable<void> {
+            try {
+                permit const none = co_await std::move(awaited);
+            } catch (weir::refusal const& why) {
+                refused = why.code() == errc::closed;
+            }
+        };
+        co_spawn(ctx, awaits(), rethrow);
+        BOOST_TEST(guest.waiting());  // not from within
+        BOOST_TEST(told.empty());
+        settle(ctx, other);
+        BOOST_TEST(guest.refused(errc::closed));
+        BOOST_TEST(guest_elsewhere.refused(errc::closed));
+        BOOST_TEST((told == std::vector<error_code>{errc::closed, errc::closed}));
+        BOOST_TEST(refused);
+        BOOST_TEST(!waits.waiting());
+        BOOST_TEST(ctx.stopped());
+        BOOST_TEST(other.stopped());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(an_operation_that_is_never_started_keeps_nothing_alive_but_itself) {
+    asio::io_context ctx;
+    std::optional<seats> kitchen(std::in_place, ctx, weir::seats_options{.seats = 1});
+    auto const enter = kitchen->async_enter(asio::deferred);
+    auto const drain = kitchen->async_drain(asio::deferred);
+    kitchen.reset();
+    ctx.poll();
+    BOOST_TEST(ctx.stopped());
+}
+
 BOOST_AUTO_TEST_CASE(a_handler_may_destroy_the_limiter_that_calls_it) {
     asio::io_context ctx;
     auto kitchen = std::make_unique<seats>(ctx, weir::seats_options{.seats = 2});
@@ -140,7 +200,7 @@ BOOST_AUTO_TEST_CASE(a_handler_may_destroy_the_limiter_that_calls_it) {
 
     // And from the report of an overdue permit, and from a timeout.
     kitchen = std::make_unique<seats>(ctx, weir::seats_options{.seats = 1, .max_hold = 1s});
-    kitchen->on_overdue([&](weir::overdue const&) { kitchen.reset(); });
+    kitchen->async_wait_overdue([&](error_code, weir::overdue const&) { kitchen.reset(); });
     seat = kitchen->try_enter();
     visit waits{*kitchen};
     run_for(ctx, 2s);
@@ -497,8 +557,8 @@ BOOST_AUTO_TEST_CASE(many_limiters_come_and_go_on_one_context) {
     for (int round = 0; round != 3; ++round) {
         std::vector<visit> guests;
         {
-            std::vector<seats> many;
             std::vector<permit> held;
+            std::vector<seats> many;
             for (int i = 0; i != 300; ++i) {
                 many.emplace_back(ctx, weir::seats_options{.seats = 1});
                 held.push_back(many.back().try_enter());

@@ -1,9 +1,12 @@
+#include <weir/token_bucket.hpp>
+
 #include "support/virtual_limiters.hpp"
 #include "support/visit.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <stdexcept>
 #include <vector>
 
 using namespace support;
@@ -90,6 +93,35 @@ BOOST_AUTO_TEST_CASE(an_evicted_head_that_was_too_big_lets_the_next_ones_in) {
     BOOST_TEST(kitchen.stats().remaining == 0);
 }
 
+// The newcomer takes the place of the one that it evicts, and so does not have to wait for its turn.
+BOOST_AUTO_TEST_CASE(who_evicts_another_is_not_refused_for_its_sake) {
+    asio::io_context ctx;
+    weir::testing::limiter<weir::token_bucket> b{
+        ctx,
+        {.rate = weir::rate{1, 1s}, .burst = 10, .initial = 0},
+        {.limit = 1, .full = when_full::evict_oldest}};
+    visit big{b, 10};
+    visit small{b, 1, 2s};
+    settle(ctx);
+    BOOST_TEST(big.refused(errc::shed));
+    BOOST_TEST(small.waiting());
+    auto const now = clock::now();
+    run_for(ctx, 20s);
+    BOOST_TEST(small.granted());
+    BOOST_TEST(small.at() == now + 1s);
+
+    // Those that stay go before it as ever.
+    b.configure_queue([](weir::queue_options& o) { o.limit = 2; });
+    auto const all = b.charge(10);
+    visit first{b, 1};
+    visit second{b, 5};
+    visit third{b, 1, 2s};
+    settle(ctx);
+    BOOST_TEST(third.refused(errc::deadline_unreachable));
+    BOOST_TEST(first.waiting());
+    BOOST_TEST(second.waiting());
+}
+
 BOOST_AUTO_TEST_CASE(who_is_evicted_from_a_rate_limit_is_told_when_to_come_back) {
     asio::io_context ctx;
     sliding_log printer{
@@ -136,6 +168,78 @@ BOOST_AUTO_TEST_CASE(every_removal_makes_a_place_at_once) {
     settle(ctx);
     BOOST_TEST(guest.refused(asio::error::operation_aborted));
     BOOST_TEST(next.waiting());
+}
+
+BOOST_AUTO_TEST_CASE(may_be_changed_and_those_that_wait_stay) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.limit = 3}};
+    auto seat = kitchen.try_enter();
+    visit first{kitchen};
+    visit second{kitchen, 10s};
+    visit third{kitchen};
+    settle(ctx);
+    kitchen.configure_queue([](weir::queue_options& o) {
+        o.limit = 1;
+        o.patience = 2s;
+    });
+    BOOST_TEST(kitchen.queueing().limit == 1);
+    BOOST_TEST((kitchen.queueing().full == when_full::reject_newest));
+    visit fourth{kitchen};
+    run_for(ctx, 5s);
+    BOOST_TEST(fourth.refused(errc::queue_full));
+    for (auto const* const guest : {&first, &second, &third})
+        BOOST_TEST(guest->waiting());  // with their own patience, and that of then
+    run_for(ctx, 6s);
+    BOOST_TEST(second.refused(errc::timed_out));
+    seat.leave();
+    settle(ctx);
+    first.leave();
+    settle(ctx);
+    BOOST_TEST(third.granted());
+    visit fifth{kitchen};
+    run_for(ctx, 1s);
+    BOOST_TEST(fifth.waiting());
+    run_for(ctx, 2s);
+    BOOST_TEST(fifth.refused(errc::timed_out));
+
+    // From now on those that have waited longest make room.
+    kitchen.configure_queue([](weir::queue_options& o) { o.full = when_full::evict_oldest; });
+    visit old{kitchen};
+    visit young{kitchen};
+    settle(ctx);
+    BOOST_TEST(old.refused(errc::shed));
+    BOOST_TEST(young.waiting());
+}
+
+BOOST_AUTO_TEST_CASE(is_not_changed_by_nonsense_nor_by_a_change_that_fails) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.limit = 3}};
+    BOOST_CHECK_THROW(kitchen.configure_queue([](weir::queue_options& o) { o.limit = -1; }),
+                      std::invalid_argument);
+    auto const failing = [](weir::queue_options& o) {
+        o.limit = 7;
+        throw std::runtime_error("changed my mind");
+    };
+    BOOST_CHECK_THROW(kitchen.configure_queue(failing), std::runtime_error);
+    BOOST_TEST(kitchen.queueing().limit == 3);
+}
+
+// As two threads do it at the same time.
+BOOST_AUTO_TEST_CASE(loses_no_change_that_is_made_while_another_is_being_made) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.limit = 1}};
+    int calls = 0;
+    kitchen.configure_queue([&](weir::queue_options& o) {
+        o.limit += 10;
+        if (++calls == 1)
+            kitchen.configure_queue([](weir::queue_options& meanwhile) {
+                meanwhile.limit += 100;
+                meanwhile.full = when_full::evict_oldest;
+            });
+    });
+    BOOST_TEST(calls == 2);
+    BOOST_TEST(kitchen.queueing().limit == 111);
+    BOOST_TEST((kitchen.queueing().full == when_full::evict_oldest));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

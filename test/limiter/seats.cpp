@@ -1,11 +1,11 @@
 #include "support/virtual_limiters.hpp"
 #include "support/visit.hpp"
+#include "support/watch.hpp"
 
 #include <boost/test/unit_test.hpp>
 
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 using namespace support;
 using weir::errc;
@@ -115,12 +115,11 @@ BOOST_AUTO_TEST_CASE(of_nothing_can_be_settled_and_merged_like_any_other) {
     BOOST_TEST(printer.stats().remaining == 4);
 
     seats kitchen{ctx, {.seats = 2, .max_hold = 1s}};
-    int overdue = 0;
-    kitchen.on_overdue([&](weir::overdue const&) { ++overdue; });
+    watch const watched(kitchen);
     auto late = kitchen.try_enter(0);
     late.merge(kitchen.try_enter(2));
     run_for(ctx, 2s);
-    BOOST_TEST(overdue == 1);
+    BOOST_TEST(watched.reports().size() == 1U);
     late.leave();
     BOOST_TEST(kitchen.stats().remaining == 2);
 }
@@ -197,139 +196,6 @@ BOOST_AUTO_TEST_CASE(charged_to_a_rate_limit_makes_those_who_wait_wait_longer) {
     run_for(ctx, 1min);
     BOOST_TEST(guest.granted());
     BOOST_TEST(guest.at() == start + 14s);
-}
-
-BOOST_AUTO_TEST_SUITE_END()
-
-BOOST_AUTO_TEST_SUITE(limiter_overdue)
-
-BOOST_AUTO_TEST_CASE(is_reported_once_by_callback_and_by_stats) {
-    asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 3, .max_hold = 10s}};
-    std::vector<weir::overdue> reports;
-    std::vector<clock::time_point> when;
-    kitchen.on_overdue([&](weir::overdue const& o) {
-        BOOST_TEST(ctx.get_executor().running_in_this_thread());
-        reports.push_back(o);
-        when.push_back(clock::now());
-    });
-    auto const start = clock::now();
-    auto pair = kitchen.try_enter(2);
-    run_for(ctx, 4s);
-    auto in_time = kitchen.try_enter();
-    run_for(ctx, 5s);
-    BOOST_TEST(reports.empty());
-    run_for(ctx, 1s);
-    BOOST_TEST_REQUIRE(reports.size() == 1U);
-    BOOST_TEST(when.front() == start + 10s);
-    BOOST_TEST(reports.front().id == pair.id());
-    BOOST_TEST(reports.front().count == 2);
-    BOOST_TEST(reports.front().held == 10s);
-    in_time.leave();
-    run_for(ctx, 1min);
-    BOOST_TEST(reports.size() == 1U);
-    BOOST_TEST(kitchen.stats().overdue == 1U);
-    BOOST_TEST(bool(pair));  // nobody is evicted
-    BOOST_TEST(ctx.stopped());
-}
-
-BOOST_AUTO_TEST_CASE(is_counted_without_a_callback) {
-    asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 3, .max_hold = 10s}};
-    auto const one = kitchen.try_enter();
-    run_for(ctx, 11s);
-    BOOST_TEST(kitchen.stats().overdue == 1U);
-    int calls = 0;
-    kitchen.on_overdue([&](weir::overdue const&) { ++calls; });
-    auto const two = kitchen.try_enter();
-    run_for(ctx, 5s);
-    kitchen.on_overdue({});
-    run_for(ctx, 6s);
-    BOOST_TEST(calls == 0);
-    BOOST_TEST(kitchen.stats().overdue == 2U);
-}
-
-BOOST_AUTO_TEST_CASE(watches_those_who_had_to_wait_from_their_grant_on) {
-    asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 1, .max_hold = 10s}};
-    int calls = 0;
-    kitchen.on_overdue([&](weir::overdue const& o) {
-        ++calls;
-        BOOST_TEST(o.held == 10s);
-    });
-    auto seat = kitchen.try_enter();
-    visit guest{kitchen};
-    run_for(ctx, 9s);
-    seat.leave();
-    settle(ctx);
-    BOOST_TEST(guest.granted());
-    run_for(ctx, 9s);
-    BOOST_TEST(calls == 0);
-    run_for(ctx, 1s);
-    BOOST_TEST(calls == 1);
-}
-
-BOOST_AUTO_TEST_CASE(a_great_many_at_one_instant_are_all_reported) {
-    asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 1000, .max_hold = 10s}};
-    int calls = 0;
-    kitchen.on_overdue([&](weir::overdue const&) { ++calls; });
-    std::vector<permit> held;
-    for (int i = 0; i != 1000; ++i)
-        held.push_back(kitchen.try_enter());
-    visit guest{kitchen};
-    run_for(ctx, 10s);
-    BOOST_TEST(calls == 1000);
-    BOOST_TEST(kitchen.stats().overdue == 1000U);
-    held.clear();
-    settle(ctx);
-    BOOST_TEST(guest.granted());
-}
-
-BOOST_AUTO_TEST_CASE(nothing_out_means_nothing_to_watch) {
-    asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 3, .max_hold = 10s}};
-    auto seat = kitchen.try_enter();
-    settle(ctx);
-    seat.leave();
-    settle(ctx);
-    BOOST_TEST((weir::testing::next_expiry(ctx) == clock::time_point::max()));
-    BOOST_TEST(ctx.stopped());
-
-    // Nor is anything watched once the limiter has gone.
-    {
-        seats cafe{ctx, {.seats = 3, .max_hold = 10s}};
-        seat = cafe.try_enter();
-        settle(ctx);
-    }
-    settle(ctx);
-    BOOST_TEST((weir::testing::next_expiry(ctx) == clock::time_point::max()));
-}
-
-BOOST_AUTO_TEST_CASE(another_max_hold_holds_for_those_who_are_in) {
-    asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 3, .max_hold = 1h}};
-    auto const seat = kitchen.try_enter();
-    settle(ctx);
-    run_for(ctx, 2s);
-    kitchen.configure([](weir::seats_options& o) { o.max_hold = 10s; });
-    run_for(ctx, 7s);
-    BOOST_TEST(kitchen.stats().overdue == 0U);
-    run_for(ctx, 1s);
-    BOOST_TEST(kitchen.stats().overdue == 1U);
-}
-
-BOOST_AUTO_TEST_CASE(a_permit_from_before_the_watch_stays_unwatched_when_it_is_settled_upwards) {
-    asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 4}};
-    auto seat = kitchen.try_enter();
-    kitchen.configure({.seats = 4, .max_hold = 1h});
-    seat.settle(3);
-    BOOST_TEST(kitchen.stats().remaining == 1);
-    seat.leave();
-    BOOST_TEST(kitchen.stats().remaining == 4);
-    weir::testing::run_for(ctx, 2h);
-    BOOST_TEST(kitchen.stats().overdue == 0U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

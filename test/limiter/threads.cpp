@@ -127,6 +127,32 @@ private:
     std::vector<std::thread> threads_;
 };
 
+/// An executor that takes its time before it posts to a context.
+class slow_executor {
+public:
+    explicit slow_executor(asio::io_context& ctx) noexcept : inner_(ctx.get_executor()) {}
+    [[nodiscard]] asio::execution_context& query(asio::execution::context_t) const noexcept {
+        return inner_.context();
+    }
+    [[nodiscard]] static constexpr asio::execution::blocking_t query(
+        asio::execution::blocking_t) noexcept {
+        return asio::execution::blocking.never;
+    }
+    [[nodiscard]] slow_executor require(asio::execution::blocking_t::never_t) const noexcept {
+        return *this;
+    }
+    template <class F>
+    void execute(F&& f) const {
+        for (int i = 0; i != 20; ++i)
+            std::this_thread::yield();
+        asio::post(inner_, std::forward<F>(f));
+    }
+    [[nodiscard]] bool operator==(slow_executor const&) const noexcept = default;
+
+private:
+    asio::io_context::executor_type inner_;
+};
+
 /// Enters in all ways that there are, holds the permit in all ways that there are.
 template <class Limiter>
 asio::awaitable<void> guest(Limiter& limiter, meter& in_use, tally& results, int times,
@@ -528,11 +554,127 @@ BOOST_AUTO_TEST_CASE(a_rate_under_many_threads) {
     BOOST_TEST(printer.stats().waiting == 0U);
 }
 
+// Whoever posts needs the context until it has posted; the rest of those that wait goes with the context.
+BOOST_AUTO_TEST_CASE(permits_come_home_while_the_context_and_the_limiter_are_destroyed) {
+    auto const mark = std::make_shared<int>();
+    for (int i = 0; i != 100 * scale; ++i) {
+        std::atomic<int> called = 0;
+        asio::io_context other;
+        auto ctx = std::make_unique<asio::io_context>();
+        std::optional<weir::seats> kitchen(
+            std::in_place, *ctx, weir::seats_options{.seats = 6, .max_hold = 1h});
+        std::vector<permit> held;
+        for (int n = 0; n != 6; ++n)
+            held.push_back(kitchen->try_enter());
+        auto const note = [&, mark](error_code, auto const&...) { ++called; };
+        for (int n = 0; n != 4; ++n) {
+            kitchen->async_enter(asio::bind_executor(other, note));
+            kitchen->async_enter(1, 1h, asio::bind_executor(slow_executor(*ctx), note));
+        }
+        kitchen->async_drain(asio::bind_executor(other, note));
+        kitchen->async_wait_overdue(asio::bind_executor(other, note));
+        ctx->poll();
+
+        std::latch begin(4);
+        std::vector<std::thread> threads;
+        threads.emplace_back([&] {
+            begin.arrive_and_wait();
+            for (int n = 0; n != 3; ++n)
+                held[static_cast<std::size_t>(n)].leave();
+        });
+        threads.emplace_back([&] {
+            begin.arrive_and_wait();
+            for (int n = 3; n != 6; ++n)
+                held[static_cast<std::size_t>(n)].refund();
+        });
+        threads.emplace_back([&] {
+            begin.arrive_and_wait();
+            if (i % 3 == 0)
+                kitchen.reset();
+            else if (i % 3 == 1)
+                kitchen->cancel();
+        });
+        begin.arrive_and_wait();
+        ctx.reset();
+        for (auto& thread : threads)
+            thread.join();
+        other.poll();
+        BOOST_TEST(called <= 6);  // those elsewhere, at most
+        if (kitchen)
+            BOOST_TEST(kitchen->stats().remaining == 6);
+    }
+    BOOST_TEST(mark.use_count() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(each_wait_for_an_overdue_permit_ends_once_whatever_comes_at_the_same_time) {
+    asio::thread_pool pool(3);
+    std::uint64_t told = 0;
+    for (int i = 0; i != 100 * scale; ++i) {
+        std::atomic<int> ended = 0;
+        std::atomic<int> reports = 0;
+        std::optional<weir::seats> kitchen(
+            std::in_place, pool, weir::seats_options{.seats = 4, .max_hold = 1us});
+        std::vector<permit> held;
+        for (int n = 0; n != 2; ++n)
+            held.push_back(kitchen->try_enter());
+        std::latch begin(3);
+        std::thread waits([&] {
+            begin.arrive_and_wait();
+            for (int n = 0; n != 4; ++n) {
+                kitchen->async_wait_overdue([&](error_code ec, weir::overdue const&) {
+                    reports += ec ? 0 : 1;
+                    ++ended;
+                });
+            }
+        });
+        std::thread leaves([&] {
+            begin.arrive_and_wait();
+            held[0].leave();
+            held.push_back(kitchen->try_enter());
+        });
+        begin.arrive_and_wait();
+        kitchen->cancel();
+        waits.join();
+        leaves.join();
+        BOOST_TEST(kitchen->stats().overdue <= 3U);
+        told += kitchen->stats().overdue;
+        kitchen->cancel();
+        kitchen.reset();
+        while (ended != 4)
+            std::this_thread::yield();
+        BOOST_TEST(reports <= 3);
+    }
+    BOOST_TEST_MESSAGE(told << " permits were told");
+    pool.join();
+}
+
 BOOST_AUTO_TEST_CASE(overdue_permits_are_reported_once_each) {
     asio::thread_pool pool(4);
     weir::seats kitchen{pool, {.seats = 8, .max_hold = 1ms}};
     std::atomic<std::uint64_t> reports = 0;
-    kitchen.on_overdue([&](weir::overdue const&) { ++reports; });
+    std::atomic<int> dining = 8;
+    std::atomic<int> watching = 3;
+    auto watches = [&]() -> asio::awaitable<void> {
+        while (dining != 0) {
+            auto const [ec, found] =
+                co_await kitchen.async_wait_overdue(asio::as_tuple(asio::deferred));
+            reports += ec ? 0 : 1;
+        }
+        --watching;
+    };
+    auto dismisses = [&]() -> asio::awaitable<void> {
+        while (watching != 0) {
+            kitchen.cancel();
+            co_await asio::post(asio::deferred);
+        }
+    };
+    auto leaves = [&](std::exception_ptr failure) {
+        rethrow(failure);
+        if (--dining == 0)
+            co_spawn(asio::make_strand(pool), dismisses(), rethrow);
+    };
+    for (unsigned i = 0; i != 3; ++i)
+        co_spawn(asio::make_strand(pool), watches(), rethrow);
     tally results;
     meter in_use(8);
     auto late = [&]() -> asio::awaitable<void> {
@@ -544,9 +686,9 @@ BOOST_AUTO_TEST_CASE(overdue_permits_are_reported_once_each) {
         }
     };
     for (unsigned i = 0; i != 4; ++i) {
-        co_spawn(asio::make_strand(pool), late(), rethrow);
+        co_spawn(asio::make_strand(pool), late(), leaves);
         co_spawn(asio::make_strand(pool),
-                 guest(kitchen, in_use, results, 100 * scale, pool.get_executor(), i + 1), rethrow);
+                 guest(kitchen, in_use, results, 100 * scale, pool.get_executor(), i + 1), leaves);
     }
     pool.join();
     BOOST_TEST(results.complete());

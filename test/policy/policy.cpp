@@ -287,11 +287,16 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(undoes_a_grant_that_is_refunded, Policy, policies)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(goes_into_debt_when_told_to, Policy, policies) {
     auto policy = begun<Policy>(of_three<Policy>::options, noon);
+    BOOST_TEST(weir::debt_of(policy, noon) == 0);
     auto const t = policy.take(5, noon);
     BOOST_TEST(policy.remaining(noon) == 0);
+    // One that lends has saved two of the three, and would have lent the third.
+    BOOST_TEST(weir::debt_of(policy, noon) == (lends<Policy> ? 3 : 2));
     policy.refund(2, t, noon);
+    BOOST_TEST(weir::debt_of(policy, noon) == (lends<Policy> ? 1 : 0));
     BOOST_TEST(!fits(policy, 1, noon));
     policy.refund(1, t, noon);
+    BOOST_TEST(weir::debt_of(policy, noon) == 0);
     BOOST_TEST(fits(policy, 1, noon));
     BOOST_TEST(fits(policy, 2, noon) == lends<Policy>);
 }

@@ -1,6 +1,7 @@
 // What the fragments of README.md name and do not define.
 #pragma once
 
+#include <weir/format.hpp>
 #include <weir/testing.hpp>
 #include <weir/weir.hpp>
 

@@ -18,12 +18,13 @@ struct fault : std::runtime_error {
     fault() : std::runtime_error("a fault of the executor") {}
 };
 
-/// When faulty executors fail. Shared by all executors that are made of one.
+/// When faulty executors fail, and how: before they have kept the function, or after. Shared by all executors that are made of one.
 struct faults {
     std::atomic<int> skip = -1;    // calls of `execute` that go well before one fails; none if < 0
     std::atomic<int> failing = 1;  // how many then fail, for ever if negative
     std::atomic<int> failed = 0;
     std::atomic<bool> dropping = false;  // destroy what is to be executed, and say nothing
+    std::atomic<bool> keeping = false;   // throw only when the inner executor has the function
 
     void fail_next(int how_many = 1, int after = 0) {
         failing = how_many;
@@ -72,11 +73,15 @@ public:
 
     template <class F>
     void execute(F&& f) const {
-        plan_->maybe_throw();
+        bool const keeping = plan_->keeping;
+        if (!keeping)
+            plan_->maybe_throw();
         if (plan_->dropping) [[maybe_unused]]
             auto const gone = std::forward<F>(f);
         else
             inner_.execute(std::forward<F>(f));
+        if (keeping)
+            plan_->maybe_throw();
     }
 
     friend bool operator==(faulty_executor const& a, faulty_executor const& b) noexcept {

@@ -8,7 +8,6 @@ namespace support {
 class stand_in : public weir::detail::operation {
 public:
     bool post() override { return true; }
-    [[nodiscard]] bool runs_in_step() const noexcept override { return false; }
     void run() override {}
     void destroy() noexcept override {}
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/detail/registry.hpp>
+#include <weir/detail/word_lock.hpp>
 #include <weir/time.hpp>
 
 #include <boost/asio/error.hpp>
@@ -10,10 +11,10 @@
 #include <boost/asio/query.hpp>
 #include <boost/asio/require.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -35,9 +36,21 @@ template <class Executor>
 template <class Executor, class Timer>
 class asio_host {
 public:
-    using mutex_type = std::mutex;
+    using mutex_type = word_lock;
     using executor_type = Executor;
     using clock_type = typename Timer::clock_type;
+
+    class event_type {
+    public:
+        void set() noexcept {
+            is_set_.store(true, std::memory_order_release);
+            is_set_.notify_all();
+        }
+        void wait() const noexcept { is_set_.wait(false, std::memory_order_acquire); }
+
+    private:
+        std::atomic<bool> is_set_ = false;
+    };
 
     explicit asio_host(Executor const& ex)
         : executor_(ex), poster_(never_blocking(ex)), timer_(ex) {}
@@ -47,9 +60,7 @@ public:
             std::chrono::duration_cast<duration>(clock_type::now().time_since_epoch()));
     }
 
-    [[nodiscard]] Executor const& executor() const noexcept { return executor_; }
-
-    void attach(std::weak_ptr<mortal> who) {
+    void attach(std::weak_ptr<context_user> who) {
         auto& context = boost::asio::query(executor_, boost::asio::execution::context);
         entry_ = std::make_unique<registry::entry>(context, std::move(who));
     }
@@ -107,10 +118,11 @@ private:
         std::uint64_t epoch_;
     };
 
+    std::unique_ptr<registry::entry>
+        entry_;  // first: it goes when nothing is left to do in the context
     Executor executor_;
     decltype(never_blocking(std::declval<Executor const&>())) poster_;
     std::optional<decltype(tracked(std::declval<Executor const&>()))> work_;
-    std::unique_ptr<registry::entry> entry_;
     Timer timer_;
 };
 

@@ -25,23 +25,26 @@ namespace weir::detail {
 /// A function that has been posted for an operation, and owns it until it is called.
 class arrival {
 public:
-    explicit arrival(operation& op) noexcept : op_(&op) {}
+    explicit arrival(operation& op) noexcept : op_(&op) {
+        if (auto* const post = posting::current(); post && post->op_ == op_)
+            post->fate_ = posting::fate::kept;
+    }
     arrival(arrival&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
     arrival& operator=(arrival&&) = delete;
     ~arrival() {
         if (!op_)
             return;
         if (auto* const post = posting::current(); post && post->op_ == op_)
-            post->dropped_ = true;
+            post->fate_ = posting::fate::destroyed;
         else
             op_->destroy();
     }
 
     void operator()() { std::exchange(op_, nullptr)->run(); }
 
-    /// While this exists, the operation outlives a function that is destroyed without being called:
-    /// that is what becomes of a function whose post throws, and of one, without an exception, that is
-    /// given to a strand whose context is ending.
+    /// While this exists, the operation outlives a function that is destroyed on this thread without
+    /// being called. That is what becomes of a function whose post throws before the executor has kept
+    /// it, and of one, without an exception, that is given to a strand whose context is ending.
     class posting {
     public:
         explicit posting(operation& op) noexcept
@@ -50,11 +53,18 @@ public:
         posting& operator=(posting const&) = delete;
         ~posting() { current() = outer_; }
 
-        /// Whether the function has been destroyed. The operation may be gone if not.
-        [[nodiscard]] bool dropped() const noexcept { return dropped_; }
+        /// Whether the executor has kept the function: then that owns the operation, and may have called
+        /// it already. An executor may keep it and throw all the same, as a strand does whose inner
+        /// executor throws.
+        [[nodiscard]] bool kept() const noexcept { return fate_ == fate::kept; }
+
+        /// The same of the innermost one on this thread.
+        [[nodiscard]] static bool current_is_kept() noexcept { return current()->kept(); }
 
     private:
         friend arrival;
+        enum class fate : unsigned char { not_made, kept, destroyed };
+
         static posting*& current() noexcept {
             static thread_local constinit posting* innermost = nullptr;
             return innermost;
@@ -62,7 +72,7 @@ public:
 
         operation* op_;
         posting* outer_;
-        bool dropped_ = false;
+        fate fate_ = fate::not_made;
     };
 
 private:
@@ -111,39 +121,84 @@ private:
 template <class Signature, class Handler>
 class upcall {
 public:
-    upcall(Handler&& h, error_code ec, permit&& p) noexcept
-        : handler(std::move(h)), error(ec), granted(std::move(p)) {}
+    using outcome = typename Signature::outcome;
 
-    void operator()() { Signature::call(std::move(handler), error, std::move(granted)); }
+    upcall(Handler&& h, outcome&& result) noexcept
+        : handler(std::move(h)), result_(std::move(result)) {}
+
+    void operator()() { result_.give_to(std::move(handler)); }
 
     Handler handler;
-    error_code error;
-    permit granted;
+
+private:
+    outcome result_;
 };
 
 /// `void(error_code, permit)`: what a request for a permit is completed with.
 struct enter_signature {
-    template <class Handler>
-    static void call(Handler&& handler, error_code ec, permit&& granted) {
-        std::forward<Handler>(handler)(ec, std::move(granted));
-    }
+    using operation_type = operation;
+
+    class outcome {
+    public:
+        explicit outcome(operation& op) noexcept
+            : error_(op.error), granted_(std::move(op.granted)) {}
+
+        template <class Handler>
+        void give_to(Handler&& handler) {
+            std::forward<Handler>(handler)(error_, std::move(granted_));
+        }
+
+    private:
+        error_code error_;
+        permit granted_;
+    };
 };
 
 /// `void(error_code)`: what `async_drain` is completed with.
 struct drain_signature {
-    template <class Handler>
-    static void call(Handler&& handler, error_code ec, permit&&) {
-        std::forward<Handler>(handler)(ec);
-    }
+    using operation_type = operation;
+
+    class outcome {
+    public:
+        explicit outcome(operation const& op) noexcept : error_(op.error) {}
+
+        template <class Handler>
+        void give_to(Handler&& handler) {
+            std::forward<Handler>(handler)(error_);
+        }
+
+    private:
+        error_code error_;
+    };
+};
+
+/// `void(error_code, overdue)`: what `async_wait_overdue` is completed with.
+struct overdue_signature {
+    using operation_type = overdue_operation;
+
+    class outcome {
+    public:
+        explicit outcome(overdue_operation const& op) noexcept
+            : error_(op.error), found_(op.found) {}
+
+        template <class Handler>
+        void give_to(Handler&& handler) {
+            std::forward<Handler>(handler)(error_, found_);
+        }
+
+    private:
+        error_code error_;
+        overdue found_;
+    };
 };
 
 /// A completion handler that waits. One allocation, from the handler's associated allocator, which is
 /// given back before the handler is called.
 ///
-/// While it waits it keeps the context of its executor running, but for the limiter's own, which the
-/// limiter sees to.
+/// While it waits it keeps the context of its executor running; for the limiter's own executor the
+/// limiter does that.
 template <class Signature, class Handler, class Executor>
-class asio_operation final : public operation {
+class asio_operation final : public Signature::operation_type {
     using own_executor = boost::asio::associated_executor_t<Handler, Executor>;
     using own_allocator = boost::asio::associated_allocator_t<Handler>;
     using allocator =
@@ -170,32 +225,15 @@ public:
     }
 
     [[nodiscard]] bool post() override {
-        arrival::posting guard(*this);
-        if constexpr (takes_posts) {
-            auto const ex = never_blocking(executor_.get());
-            using ex_type = std::remove_const_t<decltype(ex)>;
-            using allocator_property = boost::asio::execution::allocator_t<own_allocator>;
-            if constexpr (boost::asio::can_require_v<ex_type, allocator_property>) {
-                boost::asio::require(ex, boost::asio::execution::allocator(
-                                             boost::asio::get_associated_allocator(handler_)))
-                    .execute(arrival(*this));
-            } else {
-                ex.execute(arrival(*this));
-            }
-        } else {
-            // In the handler's own context, this may outlive the limiter's.
-            auto home = std::move(executor_);
-            try {
-                boost::asio::post(home.get(), arrival_on<own_executor>(*this, onward_.get()));
-            } catch (...) {
-                executor_ = std::move(home);
+        arrival::posting const guard(*this);
+        try {
+            execute();
+        } catch (...) {
+            if (!guard.kept())
                 throw;
-            }
         }
-        return !guard.dropped();
+        return guard.kept();
     }
-
-    [[nodiscard]] bool runs_in_step() const noexcept override { return at_home_; }
 
     void run() override {
         auto call = take_apart();
@@ -225,10 +263,35 @@ public:
 
 private:
     asio_operation(Handler&& handler, own_or_home own, Executor const& home)
-        : at_home_(is_home(own, home)),
-          executor_(std::move(own), !at_home_),
+        : executor_(std::move(own), !is_home(own, home)),
           onward_(onward_of(handler, home)),
           handler_(std::move(handler)) {}
+
+    // This object may be gone afterwards.
+    void execute() {
+        if constexpr (takes_posts) {
+            auto const ex = never_blocking(executor_.get());
+            using ex_type = std::remove_const_t<decltype(ex)>;
+            using allocator_property = boost::asio::execution::allocator_t<own_allocator>;
+            if constexpr (boost::asio::can_require_v<ex_type, allocator_property>) {
+                boost::asio::require(ex, boost::asio::execution::allocator(
+                                             boost::asio::get_associated_allocator(handler_)))
+                    .execute(arrival(*this));
+            } else {
+                ex.execute(arrival(*this));
+            }
+        } else {
+            // In the handler's own context, this may outlive the limiter's.
+            auto home = std::move(executor_);
+            try {
+                boost::asio::post(home.get(), arrival_on<own_executor>(*this, onward_.get()));
+            } catch (...) {
+                if (!arrival::posting::current_is_kept())
+                    executor_ = std::move(home);
+                throw;
+            }
+        }
+    }
 
     static own_or_home executor_of(Handler const& handler, Executor const& home) {
         if constexpr (takes_posts)
@@ -253,14 +316,13 @@ private:
 
     // Destroys this object; what is left is the call to be made.
     upcall<Signature, Handler> take_apart() {
-        upcall<Signature, Handler> call(std::move(handler_), error, std::move(granted));
+        upcall<Signature, Handler> call(std::move(handler_), typename Signature::outcome(*this));
         allocator alloc(boost::asio::get_associated_allocator(call.handler));
         this->~asio_operation();
         std::allocator_traits<allocator>::deallocate(alloc, this, 1);
         return call;
     }
 
-    bool at_home_;
     destination<own_or_home> executor_;
     [[no_unique_address]] onward onward_;
     Handler handler_;
@@ -294,25 +356,25 @@ private:
     cancel_link link_;
 };
 
-/// Starts an operation of a limiter, once there is a handler for it.
+/// Starts an operation of a limiter, once there is a handler for it. A start after the limiter has gone is
+/// told that it is closed.
 template <class Core, class Executor, class Signature>
 class initiation {
 public:
     using executor_type = Executor;
 
-    explicit initiation(std::shared_ptr<Core> core) noexcept : core_(std::move(core)) {}
+    // With an executor of its own: it may be called after the limiter has gone, and its host with it.
+    initiation(std::shared_ptr<Core> core, Executor const& ex)
+        : core_(std::move(core)), executor_(ex) {}
 
-    [[nodiscard]] executor_type const& get_executor() const noexcept {
-        return core_->host()->executor();
-    }
+    [[nodiscard]] executor_type const& get_executor() const noexcept { return executor_; }
 
     /// `start(core, op)` hands the operation over: true if it waits, false if it is over already.
     template <class Handler, class Start>
     void operator()(Handler&& handler, Start start) const {
         using op_type = asio_operation<Signature, std::decay_t<Handler>, Executor>;
-        Executor const& ex = get_executor();
         auto slot = boost::asio::get_associated_cancellation_slot(handler);
-        auto op = op_type::make(std::decay_t<Handler>(std::forward<Handler>(handler)), ex);
+        auto op = op_type::make(std::decay_t<Handler>(std::forward<Handler>(handler)), executor_);
         bool const cancellable = slot.is_connected();
         bool waits = false;
         try {
@@ -326,11 +388,12 @@ public:
         if (waits)
             static_cast<void>(op.release());
         else
-            op_type::complete_at_once(std::move(op), ex);
+            op_type::complete_at_once(std::move(op), executor_);
     }
 
 private:
     std::shared_ptr<Core> core_;
+    Executor executor_;
 };
 
 }  // namespace weir::detail

@@ -24,9 +24,10 @@ struct wheel_hook : list_hook<in_wheel> {
 /// Time runs in ticks of a power of two nanoseconds, the longest that keeps within the tolerance. A
 /// deadline is noticed at the first tick that is wholly past it: never early, and late by a tick at
 /// most. Level k holds the deadlines whose tick first differs from the current one in digit k, to
-/// the base of 64; a slot of a level above the lowest is dealt out to lower levels when its time
+/// the base of 16; a slot of a level above the lowest is dealt out to lower levels when its time
 /// comes, so each deadline moves a few times in its life.
 ///
+/// Memory: 4 KiB, of which what no deadline needs is never touched.
 /// Source: Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (1987); the digits are those
 /// of a radix heap, so that nothing happens at ticks at which nothing is due.
 template <class T>
@@ -82,7 +83,7 @@ public:
             if (start > until)
                 break;
             now_ = start > now_ ? start : now_;
-            auto& here = slots_[level][static_cast<std::size_t>(slot)];
+            auto& here = slot_at(level, static_cast<std::size_t>(slot));
             dealing_ = level;
             for (; budget > 0 && !here.empty(); --budget) {
                 T& element = here.pop_front();
@@ -97,9 +98,10 @@ public:
     }
 
 private:
-    static constexpr int digit = 6;
+    static constexpr int digit = 4;
     static constexpr std::size_t base = std::size_t{1} << digit;
-    static constexpr std::size_t levels = 11;  // 66 bits
+    static constexpr std::size_t levels = 16;                             // 64 bits
+    static constexpr std::size_t slots = (levels - 1) * base + base / 2;  // the highest bit is 0
     static constexpr auto max_tick = static_cast<std::uint64_t>(never.time_since_epoch().count());
 
     [[nodiscard]] std::uint64_t tick(time_point t) const noexcept {
@@ -111,6 +113,10 @@ private:
         return static_cast<std::size_t>((tick >> (level * digit)) % base);
     }
 
+    [[nodiscard]] list<T, in_wheel>& slot_at(std::size_t level, std::size_t slot) noexcept {
+        return slots_[level * base + slot];
+    }
+
     void place(T& element) noexcept {
         wheel_hook& hook = element;
         auto const due = hook.due > now_ ? hook.due : now_;
@@ -118,12 +124,12 @@ private:
         auto const level =
             differs == 0 ? 0U : static_cast<unsigned>(std::bit_width(differs) - 1) / digit;
         auto const slot = digit_of(due, level);
-        auto const bit = std::uint64_t{1} << slot;
+        auto const bit = 1U << slot;
         if ((used_[level] & bit) == 0) {
-            used_[level] |= bit;
-            std::construct_at(&slots_[level][slot]);
+            used_[level] = static_cast<std::uint16_t>(used_[level] | bit);
+            std::construct_at(&slot_at(level, slot));
         }
-        slots_[level][slot].push_back(element);
+        slot_at(level, slot).push_back(element);
     }
 
     // The lowest level that holds anything, with its first used slot not empty; `levels` if none. But
@@ -131,16 +137,17 @@ private:
     // has gone to lower levels.
     [[nodiscard]] std::size_t lowest_level() noexcept {
         if (dealing_ != 0) {
-            if (!slots_[dealing_][digit_of(now_, dealing_)].empty())
+            if (!slot_at(dealing_, digit_of(now_, dealing_)).empty())
                 return dealing_;
             dealing_ = 0;
         }
         for (std::size_t level = 0; level != levels; ++level) {
             while (used_[level] != 0) {
                 auto const slot = static_cast<std::size_t>(std::countr_zero(used_[level]));
-                if (!slots_[level][slot].empty())
+                if (!slot_at(level, slot).empty())
                     return level;
-                used_[level] &= used_[level] - 1;  // emptied by removals
+                used_[level] = static_cast<std::uint16_t>(
+                    used_[level] & (used_[level] - 1U));  // emptied by removals
             }
         }
         return levels;
@@ -156,10 +163,10 @@ private:
     int shift_;
     std::uint64_t now_;
     std::size_t dealing_ = 0;  // the level of the slot that is being dealt out, if it is not 0
-    std::array<std::uint64_t, levels> used_{};
+    std::array<std::uint16_t, levels> used_{};
     // Slots are constructed when their bit is first set: most never are.
     union {
-        list<T, in_wheel> slots_[levels][base];
+        list<T, in_wheel> slots_[slots];
     };
 };
 

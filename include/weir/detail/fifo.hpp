@@ -9,36 +9,43 @@ namespace weir::detail {
 /// | expression          | what it must do                                                        |
 /// |---------------------|------------------------------------------------------------------------|
 /// | `q.push(op)`        | let `op` join                                                          |
-/// | `q.next(now)`       | who is to be served next, or null; nobody else is served before        |
-/// | `q.oldest()`        | who has waited longest, or null                                        |
 /// | `q.erase(op)`       | take `op` out, wherever it is                                          |
-/// | `q.bars(n)`         | whether those who wait go before a newcomer who asks for `n`           |
-/// | `q.for_each(f)`     | call `f(op)` for each in the order of service until it says false; `f` |
-/// |                     | may erase `op`                                                         |
+/// | `q.next(now)`       | the one to be served next, or null; no other one is served before it   |
+/// | `q.oldest()`        | the one that has waited longest, or null                               |
+/// | `q.bars(n)`         | whether those in the queue go before a newcomer that asks for `n`      |
+/// | `q.ahead_of_new(n)` | how many permits those ask for that would be served before a newcomer  |
+/// |                     | that asks for `n`                                                      |
+/// | `q.first()`         | the first in the order of service, or null                             |
+/// | `q.after(op)`       | the one behind `op` in the order of service, or null                   |
+/// | `q.shed(now)`       | one that the order has given up by now, or null; it is still in the    |
+/// |                     | queue                                                                  |
+/// | `q.next_event(now)` | when the order itself has something to do, `never` if not              |
 ///
-/// A queue owns nobody, allocates nothing and never throws.
+/// A queue owns no operation, allocates nothing and never throws.
 class fifo {
 public:
-    void push(operation& op) noexcept { line_.push_back(op); }
-    [[nodiscard]] operation* next(time_point) const noexcept { return oldest(); }
-    [[nodiscard]] operation* oldest() const noexcept {
+    void push(operation& op) noexcept {
+        line_.push_back(op);
+        asked_ += op.count;
+    }
+    void erase(operation& op) noexcept {
+        static_cast<list_hook<in_line>&>(op).unlink();
+        asked_ -= op.count;
+    }
+    [[nodiscard]] operation* next(time_point) const noexcept { return first(); }
+    [[nodiscard]] operation* oldest() const noexcept { return first(); }
+    [[nodiscard]] static bool bars(amount) noexcept { return true; }
+    [[nodiscard]] amount ahead_of_new(amount) const noexcept { return asked_; }
+    [[nodiscard]] operation* first() const noexcept {
         return line_.empty() ? nullptr : &line_.front();
     }
-    static void erase(operation& op) noexcept { static_cast<list_hook<in_line>&>(op).unlink(); }
-    [[nodiscard]] static bool bars(amount) noexcept { return true; }
-
-    template <class F>
-    void for_each(F f) {
-        for (operation* op = oldest(); op;) {
-            operation* const behind = line_.after(*op);
-            if (!f(*op))
-                return;
-            op = behind;
-        }
-    }
+    [[nodiscard]] operation* after(operation& op) const noexcept { return line_.after(op); }
+    [[nodiscard]] static operation* shed(time_point) noexcept { return nullptr; }
+    [[nodiscard]] static time_point next_event(time_point) noexcept { return never; }
 
 private:
     list<operation, in_line> line_;
+    amount asked_ = 0;
 };
 
 }  // namespace weir::detail

@@ -5,6 +5,7 @@
 #include <weir/detail/list.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
+#include <weir/policy/policy.hpp>
 #include <weir/time.hpp>
 
 #include <cstdint>
@@ -14,43 +15,47 @@ namespace weir::detail {
 
 class operation;
 
-/// The link between an operation and whoever may cancel it. Both ends are guarded by the lock of the
-/// core, so that either may go first.
+/// The link between an operation and its canceller. The lock of the core guards both ends, so that
+/// either may go first.
 struct cancel_link {
     operation* target = nullptr;
 };
 
 struct in_line;
 
-/// Somebody who waits: a completion handler that has been put aside, with what it waits for and, in
-/// the end, what it gets. The core owns it from the moment it is queued until it has been handed over
-/// for completion. Derived classes know the handler.
+/// A completion handler that has been put aside, with what it waits for and, in the end, what it gets.
+/// The core owns it from the moment it is queued until it has been posted. Derived classes know the
+/// handler.
 class operation : public list_hook<in_line>, public wheel_hook {
 public:
-    enum class place : std::uint8_t { nowhere, queue, draining };
+    enum class place : std::uint8_t {
+        nowhere,   // not yet, or no longer, in the waiting room
+        queue,     // for permits
+        draining,  // for all permits to come home
+        watching,  // for a permit that is overdue
+    };
 
     // What is asked for.
     amount count = 0;
     time_point deadline = never;
 
-    // Kept by the core, under its lock.
+    // Kept by the waiting room, under the lock.
     time_point since{};
     std::uint64_t number = 0;  // in the order of arrival
     cancel_link* canceller = nullptr;
-    bool cancelled = false;  // before it was queued
+    std::uint32_t seen_by_sweep = 0;  // the last sweep that has looked at it
+    bool cancelled = false;           // before it was queued
     place at = place::nowhere;
 
     // What the handler gets.
     error_code error;
     permit granted;
 
-    /// Arranges for the handler to be called, on its own executor and not from here; this object is
-    /// then gone. False if that executor drops it, as its context is ending: then it still has to be
-    /// destroyed. May throw, leaving everything as it was.
+    /// Has the handler called later, on its own executor and not from here; this object is then gone.
+    /// False if the executor has dropped it, because its context ends: then it still has to be
+    /// destroyed. Throws what the executor throws if the executor has not kept it: then nothing has
+    /// changed.
     [[nodiscard]] virtual bool post() = 0;
-
-    /// Whether the handler may be called from a step of the core: its executor is the limiter's.
-    [[nodiscard]] virtual bool runs_in_step() const noexcept = 0;
 
     /// Calls the handler, after this object and its memory have gone.
     virtual void run() = 0;
@@ -63,6 +68,16 @@ protected:
     ~operation() = default;
 };
 
+/// An operation that waits for a permit that is overdue.
+class overdue_operation : public operation {
+public:
+    overdue found;
+
+protected:
+    overdue_operation() = default;
+    ~overdue_operation() = default;
+};
+
 struct destroy_operation {
     void operator()(operation* op) const noexcept { op->destroy(); }
 };
@@ -70,29 +85,45 @@ struct destroy_operation {
 /// Owns an operation that is in no list.
 using operation_ptr = std::unique_ptr<operation, destroy_operation>;
 
-/// Operations in a line of which this is the owner.
-class operation_line : public list<operation, in_line> {
+/// A list of operations that owns them.
+class operation_list : public list<operation, in_line> {
 public:
-    operation_line() = default;
-    operation_line(operation_line&&) = default;
-    ~operation_line() {
+    operation_list() = default;
+    operation_list(operation_list&&) = default;
+    ~operation_list() {
         while (!empty())
             pop_front().destroy();
     }
 };
 
-/// Destroys the operations in `line`. That may bring on that more of them have to be destroyed, from
-/// in there; it is the outermost call that sees to those, so that the stack does not grow.
-inline void destroy_one_by_one(operation_line& line) noexcept {
-    static thread_local constinit operation_line* outermost = nullptr;
+/// Destroys the operations in `doomed`. Their destructors may bring further ones here: the outermost
+/// call destroys those, so that the stack does not grow.
+inline void destroy_one_by_one(operation_list& doomed) noexcept {
+    static thread_local constinit operation_list* outermost = nullptr;
     if (outermost) {
-        outermost->append(line);
+        outermost->append(doomed);
         return;
     }
-    outermost = &line;
-    while (!line.empty())
-        line.pop_front().destroy();
+    outermost = &doomed;
+    while (!doomed.empty())
+        doomed.pop_front().destroy();
     outermost = nullptr;
+}
+
+/// Posts the operations in `outgoing`, in order. Those that cannot be posted stay in it; those that
+/// their executors drop go to `dropped`.
+inline void post_each(operation_list& outgoing, operation_list& dropped) noexcept {
+    operation_list failed;
+    while (!outgoing.empty()) {
+        operation& op = outgoing.pop_front();
+        try {
+            if (!op.post())
+                dropped.push_back(op);
+        } catch (...) {
+            failed.push_back(op);
+        }
+    }
+    outgoing.append(failed);
 }
 
 }  // namespace weir::detail

@@ -9,17 +9,17 @@
 
 namespace weir::detail {
 
-class mortal;
+class context_user;
 struct in_registry;
 
-/// Tells limiters that their execution context is ending, so that those who wait are destroyed while
-/// their executors still exist.
+/// Tells limiters that their execution context is ending, so that the operations that wait are destroyed
+/// while their executors still exist.
 class registry {
 public:
     /// A limiter's place in the registry of its context.
     class entry : private list_hook<in_registry> {
     public:
-        entry(boost::asio::execution_context& context, std::weak_ptr<mortal> who);
+        entry(boost::asio::execution_context& context, std::weak_ptr<context_user> who);
         entry(entry const&) = delete;
         entry& operator=(entry const&) = delete;
         ~entry();
@@ -29,7 +29,7 @@ public:
         friend list<entry, in_registry>;
         // Shared, as a limiter may be destroyed by the last of its permits while the context ends.
         std::shared_ptr<registry> registry_;
-        std::weak_ptr<mortal> who_;
+        std::weak_ptr<context_user> who_;
     };
 
     void shutdown() noexcept;

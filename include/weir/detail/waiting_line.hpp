@@ -6,7 +6,6 @@
 #include <weir/detail/operation.hpp>
 #include <weir/time.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <limits>
@@ -15,7 +14,8 @@
 
 namespace weir::detail {
 
-/// Those who wait for permits: in the order of a queue, and by their deadlines. It owns nobody.
+/// The operations that wait for permits: in the order of a queue, and by their deadlines. It owns none
+/// of them.
 template <class Queue>
 class waiting_line {
 public:
@@ -30,10 +30,12 @@ public:
         return n <= std::numeric_limits<amount>::max() - asked_;
     }
 
-    /// Whether anybody waits, as seen by those who do not have the lock.
-    [[nodiscard]] bool hint() const noexcept { return hint_.load(std::memory_order_relaxed); }
+    /// Whether an operation waits, as seen without the lock: perhaps out of date.
+    [[nodiscard]] bool perhaps_waiting() const noexcept {
+        return perhaps_waiting_.load(std::memory_order_relaxed);
+    }
 
-    /// Must have been called before somebody joins who has a deadline. May throw.
+    /// Must have been called before an operation with a deadline joins. May throw.
     void prepare_deadlines(time_point now, duration tolerance) {
         if (!deadlines_)
             deadlines_ = std::make_unique<wheel>(now, tolerance);
@@ -45,49 +47,65 @@ public:
             deadlines_->insert(op, op.deadline);
         ++size_;
         asked_ += op.count;
-        hint_.store(true, std::memory_order_relaxed);
+        perhaps_waiting_.store(true, std::memory_order_relaxed);
     }
 
     void erase(operation& op) noexcept {
+        if (sweep_ == &op)
+            sweep_ = queue_.after(op);
         queue_.erase(op);
         wheel::erase(op);
         --size_;
         asked_ -= op.count;
-        hint_.store(size_ != 0, std::memory_order_relaxed);
+        perhaps_waiting_.store(size_ != 0, std::memory_order_relaxed);
     }
 
     [[nodiscard]] operation* next(time_point now) noexcept { return queue_.next(now); }
     [[nodiscard]] operation* oldest() const noexcept { return queue_.oldest(); }
+    [[nodiscard]] operation* shed(time_point now) noexcept { return queue_.shed(now); }
+    [[nodiscard]] time_point next_event(time_point now) const noexcept {
+        return queue_.next_event(now);
+    }
     [[nodiscard]] bool bars(amount n) const noexcept { return size_ != 0 && queue_.bars(n); }
+    [[nodiscard]] amount ahead_of_new(amount n) const noexcept { return queue_.ahead_of_new(n); }
 
-    /// Calls `f(op)` in the order of service until it says false; `f` may erase `op`.
-    template <class F>
-    void for_each(F f) {
-        queue_.for_each(f);
+    /// Has `step_sweep` begin with the first in the order of service.
+    void begin_sweep() noexcept { sweep_ = queue_.first(); }
+
+    /// The next operation of the sweep, or null at its end. It may be erased, and so may any other.
+    [[nodiscard]] operation* step_sweep() noexcept {
+        operation* const op = sweep_;
+        if (op)
+            sweep_ = queue_.after(*op);
+        return op;
     }
 
-    /// Hands those whose deadline has passed to `expire`, which erases them, until `budget` were
-    /// touched.
+    /// Whether it has come to its end: who joins from now on is not looked at.
+    [[nodiscard]] bool is_swept() const noexcept { return !sweep_; }
+
+    /// Hands the operations whose deadline has passed to `expire`, which erases them, until `budget`
+    /// operations were touched.
     template <class F>
     void expire(time_point now, int& budget, F expire) {
         if (deadlines_)
             deadlines_->advance(now, budget, expire);
     }
 
-    /// When to look for those who expire.
+    /// When to look for operations that expire.
     [[nodiscard]] time_point next_deadline() noexcept {
         return deadlines_ ? deadlines_->next() : never;
     }
 
-    /// What need not be kept while nobody waits.
+    /// What need not be kept while no operation waits.
     [[nodiscard]] std::unique_ptr<wheel> take_deadlines() noexcept { return std::move(deadlines_); }
 
 private:
     std::uint64_t size_ = 0;
     amount asked_ = 0;
-    std::atomic<bool> hint_ = false;
+    std::atomic<bool> perhaps_waiting_ = false;
     Queue queue_;
-    std::unique_ptr<wheel> deadlines_;  // while somebody waits who has a deadline
+    operation* sweep_ = nullptr;        // the one that the sweep looks at next
+    std::unique_ptr<wheel> deadlines_;  // while an operation waits that has a deadline
 };
 
 }  // namespace weir::detail

@@ -48,6 +48,11 @@ public:
         each([&](auto const& p) { least = std::min(least, p.remaining(now)); });
         return least;
     }
+    [[nodiscard]] amount debt(time_point now) const noexcept {
+        amount most = 0;
+        each([&](auto const& p) { most = std::max(most, debt_of(p, now)); });
+        return most;
+    }
     [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
         auto last = time_point::min();
         each([&](auto const& p) { last = std::max(last, p.ready_at(n, ahead, now)); });

@@ -69,6 +69,9 @@ public:
     [[nodiscard]] amount remaining(time_point now) const noexcept {
         return std::visit([&](auto const& p) { return p.remaining(now); }, policy_);
     }
+    [[nodiscard]] amount debt(time_point now) const noexcept {
+        return std::visit([&](auto const& p) { return debt_of(p, now); }, policy_);
+    }
     [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
         return std::visit([&](auto const& p) { return p.ready_at(n, ahead, now); }, policy_);
     }

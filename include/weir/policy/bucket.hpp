@@ -60,6 +60,11 @@ public:
     }
 
     /// In whole permits.
+    /// In permits, rounded up.
+    [[nodiscard]] amount debt(state s, time_point now) const noexcept {
+        auto const over = level(s, now) - drops(capacity_) * permit_;
+        return over <= 0 ? 0 : static_cast<amount>((over - 1) / permit_ + 1);
+    }
     [[nodiscard]] amount room(state s, time_point now) const noexcept {
         auto const free = drops(capacity_) * permit_ - level(s, now);
         return free <= 0 ? 0 : static_cast<amount>(free / permit_);
@@ -126,6 +131,9 @@ public:
                 static_cast<amount>(std::max<drops>(left, 0))};
     }
 
+    [[nodiscard]] amount debt(state s, time_point now) const noexcept {
+        return std::max<amount>(at(s, now).level - capacity_, 0);
+    }
     [[nodiscard]] amount room(state s, time_point now) const noexcept {
         return std::max<amount>(capacity_ - at(s, now).level, 0);
     }

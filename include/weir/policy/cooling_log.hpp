@@ -43,7 +43,7 @@ public:
         [[nodiscard]] amount up_to(number last) const noexcept;
         [[nodiscard]] number granted() const noexcept;
         void forget(std::size_t entries) noexcept;
-        void move_to(std::unique_ptr<entry[]> other, std::size_t its_places) noexcept;
+        void exchange_rings(std::unique_ptr<entry[]>& other, std::size_t& its_places) noexcept;
         void grow_to(std::size_t more) noexcept;
     };
 
@@ -64,6 +64,7 @@ public:
     [[nodiscard]] bool timed() const noexcept { return true; }
     [[nodiscard]] weir::tickets tickets() const noexcept { return tickets::time; }
     [[nodiscard]] amount remaining(state_type const& s, time_point now) const noexcept;
+    [[nodiscard]] amount debt(state_type const& s, time_point now) const noexcept;
     /// With unequal requests ahead this may be too early: it counts permits, and does not know which
     /// of them must go together.
     [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
@@ -75,6 +76,7 @@ public:
     ticket merge(state_type&, ticket a, ticket b, amount) const noexcept { return a < b ? a : b; }
 
 private:
+    [[nodiscard]] amount cooling(state_type const& s, time_point now) const noexcept;
     [[nodiscard]] bool cooled(entry const& e, time_point now) const noexcept {
         return later(e.at, window_) <= now;
     }

@@ -71,6 +71,9 @@ public:
     [[nodiscard]] amount remaining(state_type const& s, time_point now) const noexcept {
         return is_under_way(s, now) ? room(s) : room(next(s, now));
     }
+    [[nodiscard]] amount debt(state_type const& s, time_point now) const noexcept {
+        return at(s, now).owed;
+    }
     /// With unequal requests ahead this may be too early: it counts permits, and does not know which
     /// of them must go together.
     [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,

@@ -67,6 +67,9 @@ public:
     [[nodiscard]] amount remaining(state_type const& s, time_point now) const noexcept {
         return bucket_.room(s, now);
     }
+    [[nodiscard]] amount debt(state_type const& s, time_point now) const noexcept {
+        return bucket_.debt(s, now);
+    }
     /// How full the bucket is, rounded up to whole permits; above the capacity where `charge` or
     /// `settle` has filled it further.
     [[nodiscard]] amount level(state_type const& s, time_point now) const noexcept {

@@ -60,6 +60,9 @@ using ticket = std::uint64_t;
 /// |                                    | loses what a late timer misses                            |
 /// | `p.tickets()`                      | may be left out: what its tickets are, one of `tickets`.  |
 /// |                                    | Never changes. Saves memory in `policy::all`              |
+/// | `p.debt(now)`                      | may be left out where there is none: how many permits are |
+/// |                                    | owed because more was taken than there was, at least 0.   |
+/// |                                    | While any are owed nothing is granted                     |
 // clang-format off
 template <class P>
 concept limiting_policy =
@@ -108,6 +111,15 @@ template <class P>
         return p.tickets();
     else
         return tickets::own;
+}
+
+/// How many permits a policy is owed.
+template <limiting_policy P>
+[[nodiscard]] amount debt_of(P const& p, time_point now) noexcept {
+    if constexpr (requires { p.debt(now); })
+        return p.debt(now);
+    else
+        return 0;
 }
 
 /// A permit that has been held for longer than it should.

@@ -91,6 +91,12 @@ public:
     [[nodiscard]] amount remaining(time_point now) const noexcept {
         return rule_.remaining(state_, now);
     }
+    [[nodiscard]] amount debt(time_point now) const noexcept {
+        if constexpr (requires { rule_.debt(state_, now); })
+            return rule_.debt(state_, now);
+        else
+            return 0;
+    }
     [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
         return rule_.ready_at(state_, n, ahead, now);
     }

@@ -12,8 +12,9 @@ struct seats_options {
     /// How many seats there are, 1 to `max_amount`; at most 16,777,216 where `max_hold` is set.
     amount seats = 1;
 
-    /// For how long one permit should be held at most. One that is held for longer is reported,
-    /// once, to the limiter's `on_overdue` and in its statistics; nobody is evicted.
+    /// For how long one permit should be held at most. A permit that is held for longer is reported once,
+    /// by `async_wait_overdue`; nothing is taken away from its holder. The timer runs for this only while
+    /// somebody waits in `async_wait_overdue`.
     duration max_hold = forever;
 };
 
@@ -49,6 +50,9 @@ public:
     [[nodiscard]] bool timed() const noexcept { return false; }
     [[nodiscard]] amount remaining(state_type const& s, time_point) const noexcept {
         return std::max<amount>(s.free, 0);
+    }
+    [[nodiscard]] amount debt(state_type const& s, time_point) const noexcept {
+        return s.free < 0 ? -s.free : 0;
     }
     [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
                                       time_point now) const noexcept {

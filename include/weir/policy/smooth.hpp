@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <concepts>
+#include <limits>
 
 namespace weir::policy {
 
@@ -99,6 +100,8 @@ public:
     /// How many requests for one would be granted at once. One for more than that is granted, too,
     /// if this is not 0.
     [[nodiscard]] amount remaining(state_type const& s, time_point now) const noexcept;
+    /// What has been granted and is not paid for yet, rounded up.
+    [[nodiscard]] amount debt(state_type const& s, time_point now) const noexcept;
 
     [[nodiscard]] time_point ready_at(state_type const& s, amount, amount ahead,
                                       time_point now) const noexcept {
@@ -220,6 +223,16 @@ amount smooth_rule<Curve>::remaining(state_type const& before, time_point now) c
             most = middle - 1;
     }
     return least + 1;
+}
+
+template <smooth_curve Curve>
+amount smooth_rule<Curve>::debt(state_type const& before, time_point now) const noexcept {
+    auto const t = pace_.until(now);
+    auto const free = settled(before, now).free;
+    if (free <= t)
+        return 0;
+    return static_cast<amount>(
+        std::min<ticks>(pace_.whole_permits(free - t - 1) + 1, std::numeric_limits<amount>::max()));
 }
 
 template <smooth_curve Curve>

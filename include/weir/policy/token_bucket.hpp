@@ -85,6 +85,9 @@ public:
     [[nodiscard]] amount remaining(state_type const& s, time_point now) const noexcept {
         return by_intervals_ ? beats_.room(beat_of(s), now) : even_.room({s.of_either}, now);
     }
+    [[nodiscard]] amount debt(state_type const& s, time_point now) const noexcept {
+        return by_intervals_ ? beats_.debt(beat_of(s), now) : even_.debt({s.of_either}, now);
+    }
     /// Exact behind others as well, unless more comes back at a time than the bucket has room for.
     [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
                                       time_point now) const noexcept {

@@ -1,0 +1,270 @@
+#pragma once
+
+#include <weir/detail/asio_operation.hpp>
+#include <weir/detail/frame_memory.hpp>
+#include <weir/detail/waiting_room.hpp>
+#include <weir/error.hpp>
+#include <weir/permit.hpp>
+
+#include <boost/asio/associator.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_allocator.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/version.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace weir::detail {
+
+/// What the operations of a limiter need of it.
+template <class Core, class Executor>
+struct limiter_handle {
+    std::shared_ptr<Core> core;
+    Executor executor;
+};
+
+/// Begins to wait for `n` permits: what an initiation is told to start.
+class starts_to_enter {
+public:
+    starts_to_enter(request n, wait_limit const& limit) noexcept : n_(n.count()), limit_(limit) {}
+
+    template <class Core>
+    bool operator()(Core& core, operation& op) const {
+        op.count = n_;
+        return core.enter(op, limit_);
+    }
+    template <class Core>
+    [[nodiscard]] permit at_once(Core& core, error_code& ec) const {
+        return core.enter_at_once(n_, ec);
+    }
+
+private:
+    amount n_;
+    wait_limit limit_;
+};
+
+/// A handler of `void(error_code, permit)` that passes a refusal on as an exception.
+template <class Handler>
+class refusing_handler {
+public:
+    explicit refusing_handler(Handler&& h) noexcept : handler(std::move(h)) {}
+
+    void operator()(error_code ec, permit granted) {
+        auto const refused =
+            ec ? std::make_exception_ptr(refusal(ec, granted.retry_after())) : nullptr;
+        std::move(handler)(refused, std::move(granted));
+    }
+
+    Handler handler;
+};
+
+/// A handler of `void(error_code, permit)` that leaves the error behind.
+template <class Handler>
+class noting_handler {
+public:
+    noting_handler(Handler&& h, error_code& ec) noexcept : handler(std::move(h)), error_(&ec) {}
+
+    void operator()(error_code ec, permit granted) {
+        *error_ = ec;
+        std::move(handler)(std::move(granted));
+    }
+
+    Handler handler;
+
+private:
+    error_code* error_;
+};
+
+/// A request for permits that has not started yet: an asynchronous operation in Asio's sense, to be
+/// awaited in a coroutine on any executor.
+///
+/// Awaiting it gives the permit, or throws `refusal`. If the permit is granted at once, the coroutine is
+/// not suspended and nothing is allocated. `std::move(op)(handler)` starts it with a handler of
+/// `void(error_code, permit)`.
+///
+/// `Handle` is a `limiter_handle`, and then it may outlive the limiter, or a pointer to one.
+template <class Handle>
+class enter_operation {
+public:
+    enter_operation(Handle handle, starts_to_enter const& start) noexcept
+        : handle_(std::move(handle)), start_(start) {}
+
+    [[nodiscard]] auto const& get_executor() const noexcept { return handle().executor; }
+
+    template <class Token>
+        requires(std::invocable<std::decay_t<Token>, error_code, permit> ||
+                 boost::asio::completion_token_for<Token, void(std::exception_ptr, permit)>)
+    auto operator()(Token&& token) && {
+        if constexpr (std::invocable<std::decay_t<Token>, error_code, permit>) {
+            initiate(std::forward<Token>(token));
+        } else {
+            return boost::asio::async_initiate<Token, void(std::exception_ptr, permit)>(
+                starts(std::move(*this)), token);
+        }
+    }
+
+    /// Grants at once, or says why not; an empty permit without an error if waiting might help.
+    [[nodiscard]] permit at_once(error_code& ec) const {
+        return start_.at_once(*handle().core, ec);
+    }
+
+    template <class Handler>
+    void initiate(Handler&& handler) const {
+        auto const& [core, executor] = handle();
+        using core_type = typename std::decay_t<decltype(core)>::element_type;
+        using executor_type = std::decay_t<decltype(executor)>;
+        initiation<core_type, executor_type, enter_signature>(core, executor)(
+            std::forward<Handler>(handler), start_);
+    }
+
+private:
+    class starts {
+    public:
+        explicit starts(enter_operation&& op) noexcept : op_(std::move(op)) {}
+        using executor_type =
+            std::decay_t<decltype(std::declval<enter_operation&>().get_executor())>;
+        [[nodiscard]] executor_type get_executor() const noexcept { return op_.get_executor(); }
+
+        template <class Handler>
+        void operator()(Handler&& handler) {
+            op_.initiate(refusing_handler<std::decay_t<Handler>>(std::forward<Handler>(handler)));
+        }
+
+    private:
+        enter_operation op_;
+    };
+
+    [[nodiscard]] auto const& handle() const noexcept {
+        if constexpr (std::is_pointer_v<Handle>)
+            return *handle_;
+        else
+            return handle_;
+    }
+
+    Handle handle_;
+    starts_to_enter start_;
+};
+
+/// The same as an awaitable, which is what `co_spawn` and the operators `||` and `&&` take; they start the
+/// coroutine, whereas `co_await` starts the operation.
+template <class Handle, class Executor>
+class enter_awaitable : public enter_operation<Handle>,
+                        public boost::asio::awaitable<permit, Executor> {
+public:
+    enter_awaitable(enter_operation<Handle>&& op,
+                    boost::asio::awaitable<permit, Executor>&& coroutine) noexcept
+        : enter_operation<Handle>(std::move(op)),
+          boost::asio::awaitable<permit, Executor>(std::move(coroutine)) {}
+};
+
+template <class Handle>
+enter_operation<Handle> const& as_enter_operation(enter_operation<Handle> const& op) noexcept {
+    return op;
+}
+template <class Op>
+concept enters = requires(Op const& op) { detail::as_enter_operation(op); };
+
+}  // namespace weir::detail
+
+template <template <class, class> class Associator, class Handler, class Default>
+struct boost::asio::associator<Associator, weir::detail::refusing_handler<Handler>, Default>
+    : Associator<Handler, Default> {
+    static auto get(weir::detail::refusing_handler<Handler> const& h) noexcept {
+        return Associator<Handler, Default>::get(h.handler);
+    }
+    static auto get(weir::detail::refusing_handler<Handler> const& h,
+                    Default const& otherwise) noexcept {
+        return Associator<Handler, Default>::get(h.handler, otherwise);
+    }
+};
+
+template <template <class, class> class Associator, class Handler, class Default>
+struct boost::asio::associator<Associator, weir::detail::noting_handler<Handler>, Default>
+    : Associator<Handler, Default> {
+    static auto get(weir::detail::noting_handler<Handler> const& h) noexcept {
+        return Associator<Handler, Default>::get(h.handler);
+    }
+    static auto get(weir::detail::noting_handler<Handler> const& h,
+                    Default const& otherwise) noexcept {
+        return Associator<Handler, Default>::get(h.handler, otherwise);
+    }
+};
+
+// How Asio awaits an operation is no public interface of it: in versions that were not tried the operation
+// above is awaited like any other, which suspends the coroutine and costs a post even if the permit is
+// granted at once, and is otherwise the same. WEIR_AWAIT_PLAINLY asks for that.
+#if BOOST_VERSION >= 108300 && BOOST_VERSION <= 109000 && !defined(WEIR_AWAIT_PLAINLY) &&          \
+    !defined(BOOST_ASIO_ENABLE_HANDLER_TRACKING)
+
+/// The awaiter of such an operation: asks the limiter first, and suspends only if it must wait.
+template <weir::detail::enters Op, class Executor>
+class boost::asio::detail::awaitable_async_op<void(std::exception_ptr, weir::permit), Op,
+                                              Executor> {
+    // The rest of the operation, as Asio awaits any other.
+    class waiting {
+    public:
+        explicit waiting(awaitable_async_op& self) noexcept : self_(self) {}
+
+        template <class Handler>
+        void operator()(Handler&& handler) && {
+            using noting = weir::detail::noting_handler<std::decay_t<Handler>>;
+            self_.op_.initiate(boost::asio::bind_allocator(
+                weir::detail::frame_allocator<void>(self_.memory_),
+                noting(std::forward<Handler>(handler), self_.error_)));
+        }
+
+    private:
+        awaitable_async_op& self_;
+    };
+    using plain = awaitable_async_op<void(weir::permit), waiting, Executor>;
+    using operation =
+        std::decay_t<decltype(weir::detail::as_enter_operation(std::declval<Op const&>()))>;
+
+public:
+    template <class Given>
+    awaitable_async_op(Given&& op, awaitable_frame_base<Executor>* frame)
+        : op_(std::forward<Given>(op)), frame_(frame) {}
+
+    bool await_ready() {
+        // A coroutine may have asked not to be told of a cancellation by an exception.
+        auto const state = frame_->await_transform(this_coro::cancellation_state).await_resume();
+        if (state.cancelled() != cancellation_type::none) {
+            error_ = boost::asio::error::operation_aborted;
+            return true;
+        }
+        granted_ = op_.at_once(error_);
+        return granted_ || error_;
+    }
+
+    void await_suspend(coroutine_handle<void> here) {
+        plain_.emplace(std::move(waiting_), frame_);
+        plain_->await_suspend(here);
+    }
+
+    weir::permit await_resume() {
+        if (plain_)
+            granted_ = plain_->await_resume();
+        if (error_)
+            throw weir::refusal(error_, granted_.retry_after());
+        return std::move(granted_);
+    }
+
+private:
+    operation op_;
+    awaitable_frame_base<Executor>* frame_;
+    weir::permit granted_;
+    weir::error_code error_;
+    weir::detail::frame_memory memory_;
+    waiting waiting_{*this};  // Asio keeps a reference to it
+    std::optional<plain> plain_;
+};
+
+#endif

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/detail/counters.hpp>
+#include <weir/error.hpp>
+#include <weir/permit.hpp>
+#include <weir/policy/policy.hpp>
+#include <weir/time.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace weir::detail {
+
+/// The policy of a limiter, the permits that are out, and whether newcomers are admitted. It does not
+/// know that anybody waits.
+template <limiting_policy Policy>
+class gate {
+public:
+    enum class doors : std::uint8_t {
+        open,
+        no_newcomers,  // the queue is served to its end
+        shut,          // the queue is refused, too
+    };
+
+    struct answer {
+        bool granted = false;
+        std::optional<errc> refused = {};  // if neither, waiting may help
+        time_point ready = unknown;        // when it would be this request's turn
+    };
+
+    gate(permit_issuer& issuer, Policy&& policy) noexcept
+        : issuer_(issuer), policy_(std::move(policy)) {}
+
+    [[nodiscard]] Policy& policy() noexcept { return policy_; }
+    [[nodiscard]] Policy const& policy() const noexcept { return policy_; }
+
+    [[nodiscard]] bool is_open() const noexcept { return doors_ == doors::open; }
+    [[nodiscard]] bool is_shut() const noexcept { return doors_ == doors::shut; }
+    /// Doors never open again.
+    void close(doors d) noexcept { doors_ = std::max(doors_, d); }
+
+    /// Whether `n` may go now, given that permits for `ahead` go before it, and whether it must wait for
+    /// those all the same.
+    [[nodiscard]] answer ask(amount n, amount ahead, bool barred, time_point now) const noexcept {
+        if (!is_open()) [[unlikely]]
+            return {.refused = errc::closed};
+        if (n == 0)
+            return {.granted = true, .ready = now};
+        if (n > policy_.capacity()) [[unlikely]]
+            return {.refused = errc::exceeds_capacity};
+        auto const ready = policy_.ready_at(n, ahead, now);
+        return {.granted = !barred && ready <= now, .ready = ready};
+    }
+
+    [[nodiscard]] permit grant_at_once(amount n, time_point now) {
+        auto p = admit(n, now, duration::zero());
+        counters_.grant_at_once(n);
+        return p;
+    }
+    [[nodiscard]] permit grant(amount n, time_point now, duration waited) {
+        auto p = admit(n, now, waited);
+        counters_.grant(n, waited);
+        return p;
+    }
+    /// The permit of a refusal, which says when to come back. The request is counted by its caller.
+    [[nodiscard]] static permit refuse(time_point ready, time_point now) noexcept {
+        return permit_issuer::refuse(
+            ready >= never ? forever : std::max(ready - now, duration::zero()));
+    }
+
+    // Permits that come home: whether that may have made room.
+
+    [[nodiscard]] bool leave(amount n, ticket t, time_point now) noexcept {
+        --live_;
+        if (n == 0)
+            return false;
+        count_out(-n);
+        if constexpr (needs_time_to_leave)
+            return policy_.leave(n, t, now);
+        else
+            return policy_.leave(n, t);
+    }
+    [[nodiscard]] bool refund(amount n, ticket t, time_point now) noexcept {
+        if (n == 0)
+            return false;
+        count_out(-n);
+        return policy_.refund(n, t, now);
+    }
+    [[nodiscard]] bool leave_unused(amount n, ticket t, time_point now) noexcept {
+        --live_;
+        return refund(n, t, now);
+    }
+    [[nodiscard]] ticket overdraw(amount n, amount held, ticket t, time_point now) {
+        auto const extra = policy_.take(n, now);
+        count_out(n);
+        return held == 0 ? extra : policy_.merge(t, extra, n);
+    }
+    void split() noexcept { ++live_; }
+    [[nodiscard]] ticket merge(ticket into, ticket from, amount n) noexcept {
+        --live_;
+        return n == 0 ? into : policy_.merge(into, from, n);
+    }
+
+    /// Whether the policy must be told the time for that.
+    static constexpr bool needs_time_to_leave =
+        requires(Policy p, time_point now) { p.leave(amount(), ticket(), now); };
+
+    [[nodiscard]] std::uint64_t live() const noexcept { return live_; }
+    [[nodiscard]] detail::counters& counters() noexcept { return counters_; }
+
+    [[nodiscard]] limiter_stats stats(time_point now) const noexcept {
+        auto result = counters_.done();
+        result.live = live_;
+        result.in_use = static_cast<amount>(
+            std::min(out_, static_cast<std::uint64_t>(std::numeric_limits<amount>::max())));
+        result.capacity = policy_.capacity();
+        result.remaining = policy_.remaining(now);
+        result.debt = debt_of(policy_, now);
+        return result;
+    }
+
+private:
+    [[nodiscard]] permit admit(amount n, time_point now, duration waited) {
+        auto const t = n == 0 ? ticket() : policy_.take(n, now);
+        ++live_;
+        count_out(n);
+        return permit_issuer::grant(issuer_, n, t, waited);
+    }
+    // Without a sign, since absurd charges may add up to more than fits.
+    void count_out(amount n) noexcept { out_ += static_cast<std::uint64_t>(n); }
+
+    permit_issuer& issuer_;
+    doors doors_ = doors::open;
+    Policy policy_;
+    std::uint64_t live_ = 0;  // permit objects
+    std::uint64_t out_ = 0;   // permits that they stand for
+    detail::counters counters_;
+};
+
+}  // namespace weir::detail

@@ -1,0 +1,530 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/detail/gate.hpp>
+#include <weir/detail/operation.hpp>
+#include <weir/detail/waiting_line.hpp>
+#include <weir/detail/wakeup.hpp>
+#include <weir/error.hpp>
+#include <weir/permit.hpp>
+#include <weir/policy/policy.hpp>
+#include <weir/queue_options.hpp>
+#include <weir/time.hpp>
+
+#include <boost/asio/error.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace weir::detail {
+
+/// For how long a request may wait: for a length of time and until an instant, whichever ends first.
+struct wait_limit {
+    patience length = {};
+    time_point until = never;
+};
+
+/// The rules of a limiter: who may go, who waits and in what order, who is turned away and why. A pure
+/// state machine: it is told the time, and knows no lock, clock, executor or handler.
+///
+/// An operation that has left is in the outbox with its outcome, until it is taken from there and
+/// posted. `settle` is all that ever happens by itself: the sweep, deadlines, grants, drains, reports;
+/// anybody may call it at any time, and calls it often enough if `wants` says when.
+template <limiting_policy Policy, class Queue>
+class waiting_room {
+    using place = operation::place;
+    using gate_type = gate<Policy>;
+    using doors = typename gate_type::doors;
+
+public:
+    waiting_room(permit_issuer& issuer, Policy&& policy, queue_options const& queueing) noexcept
+        : gate_(issuer, std::move(policy)), queueing_(queueing) {}
+
+    [[nodiscard]] Policy& policy() noexcept { return gate_.policy(); }
+    [[nodiscard]] Policy const& policy() const noexcept { return gate_.policy(); }
+    [[nodiscard]] queue_options const& queueing() const noexcept { return queueing_; }
+
+    // What needs the time. Where it is not needed any time will do, and no clock is read.
+
+    [[nodiscard]] bool needs_time_to_ask() const noexcept {
+        return policy().timed() || !line_.empty();
+    }
+    [[nodiscard]] bool needs_time_to_leave() const noexcept {
+        return gate_type::needs_time_to_leave || !line_.empty();
+    }
+
+    // Requests.
+
+    /// Grants `n` at once, or says why not: `errc::limited` if waiting might help.
+    [[nodiscard]] permit try_enter(amount n, time_point now, error_code& ec) noexcept {
+        help(now);
+        auto const asked = ask(n, now);
+        if (asked.granted) [[likely]] {
+            ec = {};
+            return gate_.grant_at_once(n, now);
+        }
+        ec = asked.refused.value_or(errc::limited);
+        gate_.counters().refuse(ec);
+        return gate_type::refuse(asked.ready, now);
+    }
+
+    /// Grants `n` at once, or says why not; an empty permit without an error if waiting might help.
+    [[nodiscard]] permit enter_at_once(amount n, time_point now, error_code& ec) noexcept {
+        ec = {};
+        help(now);
+        auto const asked = ask(n, now);
+        if (asked.granted) [[likely]]
+            return gate_.grant_at_once(n, now);
+        if (asked.refused) {
+            ec = *asked.refused;
+            gate_.counters().refuse(ec);
+        }
+        return {};
+    }
+
+    /// The same for `op`: whether it is over, with the outcome in it.
+    [[nodiscard]] bool decide(operation& op, time_point now) {
+        if (op.cancelled)
+            return refuse(op, boost::asio::error::operation_aborted, unknown, now);
+        help(now);
+        auto const asked = ask(op.count, now);
+        if (asked.granted) {
+            op.granted = gate_.grant_at_once(op.count, now);
+            detach(op);
+            return true;
+        }
+        return asked.refused && refuse(op, *asked.refused, unknown, now);
+    }
+
+    /// After `decide` has not: whether `op` cannot wait, with the outcome in it. Otherwise it has its
+    /// deadline, and `join` must follow. May throw `std::bad_alloc`; then nothing has happened.
+    [[nodiscard]] bool cannot_wait(operation& op, wait_limit const& limit, time_point now) {
+        auto const length = limit.length.length_or(queueing_.patience.length_or(forever));
+        auto const deadline = std::min(length == forever ? never : later(now, length), limit.until);
+        bool const full = line_.size() >= static_cast<std::uint64_t>(queueing_.limit);
+        auto const* const victim = full ? eviction() : nullptr;
+        auto const ready = turn_of(op.count, victim, now);
+
+        if (ready != unknown && ready > deadline)
+            return refuse(op, errc::deadline_unreachable, ready, now);
+        if (deadline <= now)
+            return refuse(op, errc::timed_out, ready, now);
+        if (full && !victim)
+            return refuse(op, errc::queue_full, ready, now);
+        if (!line_.can_ask(op.count))
+            return refuse(op, errc::queue_full, unknown, now);
+        if (deadline != never)
+            line_.prepare_deadlines(now, queueing_.tolerance);
+        op.deadline = deadline;
+        return false;
+    }
+
+    void join(operation& op, time_point now) noexcept {
+        op.since = now;
+        op.number = next_number_++;
+        op.at = place::queue;
+        line_.push(op);
+        reprices_ = reprices_ || sweeping_;  // its turn is not known before the sweep comes to it
+    }
+
+    /// Undoes `join`.
+    void withdraw(operation& op) noexcept {
+        line_.erase(op);
+        op.number = 0;
+        op.at = place::nowhere;
+    }
+
+    /// After `join`: drops the one that has waited longest if more wait than may.
+    void evict(time_point now) noexcept {
+        if (line_.size() > static_cast<std::uint64_t>(queueing_.limit))
+            remove(*line_.oldest(), errc::shed, now);
+    }
+
+    /// Whether a wait for all permits to come home is over, with the outcome in `op`.
+    [[nodiscard]] bool decide_drain(operation& op) noexcept {
+        return is_over_at_once(op) || (is_idle() && end(op, {}));
+    }
+    void join_drain(operation& op) noexcept { join(op, draining_, place::draining); }
+
+    /// Whether a wait for a permit that is overdue is over, with the outcome in `op`.
+    [[nodiscard]] bool decide_overdue(overdue_operation& op, time_point now) noexcept {
+        return is_over_at_once(op) || (watching_.empty() && tell_overdue(op, now) && end(op, {}));
+    }
+    void join_overdue(overdue_operation& op) noexcept { join(op, watching_, place::watching); }
+
+    /// Undoes `join_drain` or `join_overdue`.
+    static void withdraw_other(operation& op) noexcept {
+        unlink(op);
+        op.number = 0;
+        op.at = place::nowhere;
+    }
+
+    /// Takes `n` whatever the state of the policy; an empty permit if the doors are not open.
+    [[nodiscard]] permit charge(amount n, time_point now) {
+        if (!gate_.is_open())
+            return gate_type::refuse(unknown, now);
+        return gate_.grant_at_once(n, now);
+    }
+
+    // Permits that come home: whether somebody here may have to be told.
+
+    [[nodiscard]] bool leave(amount n, ticket t, time_point now) noexcept {
+        static_cast<void>(gate_.leave(n, t, now));
+        return !line_.empty() || concerns_others();
+    }
+    [[nodiscard]] bool refund(amount n, ticket t, time_point now) noexcept {
+        return gate_.refund(n, t, now) && !line_.empty();
+    }
+    [[nodiscard]] bool leave_unused(amount n, ticket t, time_point now) noexcept {
+        static_cast<void>(gate_.leave_unused(n, t, now));
+        return !line_.empty() || concerns_others();
+    }
+    [[nodiscard]] ticket overdraw(amount n, amount held, ticket t, time_point now) {
+        return gate_.overdraw(n, held, t, now);
+    }
+    void split() noexcept { gate_.split(); }
+    [[nodiscard]] ticket merge(ticket into, ticket from, amount n) noexcept {
+        return gate_.merge(into, from, n);
+    }
+
+    // Events that concern all that wait: `settle` carries them out.
+
+    /// Newcomers are refused from now on.
+    void shut_down() noexcept { gate_.close(doors::no_newcomers); }
+
+    /// Newcomers and those in the line are refused.
+    void close() noexcept {
+        gate_.close(doors::shut);
+        begin_sweep();
+    }
+
+    /// All that wait now are cancelled.
+    void cancel_all() noexcept {
+        cancel_before_ = next_number_;
+        begin_sweep();
+    }
+
+    /// The limiter object has gone: all that wait are refused.
+    void abandon() noexcept {
+        gone_ = true;
+        close();
+    }
+
+    /// The policy has other options: all in the line are looked at again.
+    void reprice() noexcept {
+        if (line_.empty())
+            return;
+        reprices_ = true;
+        begin_sweep();
+    }
+
+    /// Goes on with other queue options; those that wait stay.
+    void set_queueing(queue_options const& next) noexcept { queueing_ = next; }
+
+    /// Cancels one operation, or notes that it is cancelled before it waits.
+    void cancel(operation& op, time_point now) noexcept {
+        if (op.at == place::nowhere)
+            op.cancelled = true;
+        else
+            remove(op, boost::asio::error::operation_aborted, now);
+    }
+
+    static void detach(operation& op) noexcept {
+        if (op.canceller)
+            std::exchange(op.canceller, nullptr)->target = nullptr;
+    }
+
+    // What happens by itself.
+
+    /// Does what there is to do, until `budget` operations were touched.
+    void settle(time_point now, int& budget) noexcept {
+        if (sweeping_)
+            sweep(now, budget);
+        line_.expire(now, budget, [&](operation& op) { remove(op, errc::timed_out, now); });
+        for (; budget > 0; --budget) {
+            operation* const op = line_.shed(now);
+            if (!op)
+                break;
+            remove(*op, errc::shed, now);
+        }
+        if (!sweeping_)
+            serve(now, budget);
+        for (; budget > 0 && !draining_.empty() && is_idle(); --budget)
+            take_out(draining_.front());
+        for (; budget > 0 && !watching_.empty(); --budget) {
+            if (!tell_overdue(static_cast<overdue_operation&>(watching_.front()), now))
+                break;
+            take_out(watching_.front());
+        }
+    }
+
+    /// What the actor is needed for. `last_alarm`: when it last came for the timer.
+    [[nodiscard]] needs wants(time_point now, time_point last_alarm) noexcept {
+        needs n;
+        n.waiting = !nobody_waits() || !outbox_.empty();
+        if (!n.waiting)
+            return n;
+        n.next = next_event(now, last_alarm);
+        n.due = sweeping_ || !outbox_.empty() || n.next <= now || (!draining_.empty() && is_idle());
+        return n;
+    }
+
+    [[nodiscard]] bool line_is_empty() const noexcept { return line_.empty(); }
+    [[nodiscard]] bool perhaps_waiting() const noexcept { return line_.perhaps_waiting(); }
+    [[nodiscard]] bool nobody_waits() const noexcept {
+        return line_.empty() && draining_.empty() && watching_.empty();
+    }
+    [[nodiscard]] bool is_empty() const noexcept { return nobody_waits() && outbox_.empty(); }
+    [[nodiscard]] std::uint64_t live() const noexcept { return gate_.live(); }
+
+    /// Operations that have left the room and are to be posted.
+    [[nodiscard]] operation_list& outbox() noexcept { return outbox_; }
+
+    /// Takes all operations out, with no outcome. From now on nobody enters.
+    void clear_out() noexcept {
+        gone_ = true;
+        gate_.close(doors::shut);
+        while (operation* const op = line_.oldest())
+            take_out(*op);
+        for (auto* const list : {&draining_, &watching_}) {
+            while (!list->empty())
+                take_out(list->front());
+        }
+        sweeping_ = false;
+    }
+
+    /// Memory that is needed only while somebody waits.
+    [[nodiscard]] auto take_spare_memory() noexcept {
+        return line_.empty() ? line_.take_deadlines() : nullptr;
+    }
+
+    [[nodiscard]] limiter_stats stats(time_point now) const noexcept {
+        auto result = gate_.stats(now);
+        result.waiting = line_.size();
+        result.waiting_for = line_.asked();
+        if (auto const* const first = line_.oldest())
+            result.oldest_wait = now - first->since;
+        return result;
+    }
+
+    /// How many operations a caller at the gate touches for others, before its own request.
+    static constexpr int help_budget = 16;
+
+private:
+    // Nobody is turned away on account of somebody whose time has come but whose actor has not.
+    void help(time_point now) noexcept {
+        if (line_.empty()) [[likely]]
+            return;
+        int budget = help_budget;
+        settle(now, budget);
+    }
+
+    [[nodiscard]] typename gate_type::answer ask(amount n, time_point now) const noexcept {
+        bool const barred = line_.bars(n);
+        if (!barred) [[likely]]
+            return gate_.ask(n, 0, false, now);
+        auto asked = gate_.ask(n, line_.ahead_of_new(n), true, now);
+        if (sweeping_)  // some of those ahead will have to go
+            asked.ready = unknown;
+        return asked;
+    }
+
+    // When it would be the turn of a newcomer for which `victim` is evicted.
+    [[nodiscard]] time_point turn_of(amount n, operation const* victim, time_point now) noexcept {
+        if (!line_.bars(n))
+            return policy().ready_at(n, 0, now);
+        if (sweeping_)
+            return unknown;
+        return policy().ready_at(n, line_.ahead_of_new(n) - (victim ? victim->count : 0), now);
+    }
+
+    [[nodiscard]] operation const* eviction() const noexcept {
+        return queueing_.full == when_full::evict_oldest ? line_.oldest() : nullptr;
+    }
+
+    // Both return true: it is over.
+    static bool end(operation& op, error_code ec) noexcept {
+        op.error = ec;
+        detach(op);
+        return true;
+    }
+    bool refuse(operation& op, error_code ec, time_point ready, time_point now) noexcept {
+        gate_.counters().refuse(ec);
+        op.granted = gate_type::refuse(ready, now);
+        return end(op, ec);
+    }
+
+    [[nodiscard]] bool is_over_at_once(operation& op) const noexcept {
+        if (op.cancelled)
+            return end(op, boost::asio::error::operation_aborted);
+        return gone_ && end(op, errc::closed);
+    }
+
+    void join(operation& op, operation_list& list, place at) noexcept {
+        op.number = next_number_++;
+        op.at = at;
+        list.push_back(op);
+    }
+
+    [[nodiscard]] bool is_idle() const noexcept { return gate_.live() == 0 && line_.empty(); }
+
+    [[nodiscard]] bool concerns_others() const noexcept {
+        return !watching_.empty() || (!draining_.empty() && is_idle());
+    }
+
+    static void unlink(operation& op) noexcept { static_cast<list_hook<in_line>&>(op).unlink(); }
+
+    // Into the outbox.
+    void take_out(operation& op) noexcept {
+        if (op.at == place::queue) {
+            if (sweeping_ && op.seen_by_sweep == sweep_number_)
+                swept_ -= op.count;
+            line_.erase(op);
+        } else {
+            unlink(op);
+        }
+        detach(op);
+        op.at = place::nowhere;
+        outbox_.push_back(op);
+    }
+
+    void remove(operation& op, error_code ec, time_point now) noexcept {
+        bool const entering = op.at == place::queue;
+        take_out(op);
+        op.error = ec;
+        if (!entering)
+            return;
+        gate_.counters().refuse(ec, std::max(now - op.since, duration::zero()));
+        bool const may_return =
+            ec == errc::timed_out || ec == errc::shed || ec == errc::deadline_unreachable;
+        auto const ready =
+            may_return ? policy().ready_at(op.count, line_.ahead_of_new(op.count), now) : unknown;
+        op.granted = gate_type::refuse(ready, now);
+    }
+
+    // Grants to those whose turn it is.
+    void serve(time_point now, int& budget) noexcept {
+        for (; budget > 0; --budget) {
+            operation* const op = line_.next(now);
+            if (!op)
+                break;
+            if (op->deadline < now) {
+                remove(*op, errc::timed_out, now);
+            } else if (policy().ready_at(op->count, 0, now) <= now) {
+                take_out(*op);
+                op->granted = gate_.grant(op->count, now, now - op->since);
+            } else {
+                break;
+            }
+        }
+    }
+
+    // After `close`, `cancel_all`, `reprice`: from the first in the line again.
+    void begin_sweep() noexcept {
+        sweeping_ = true;
+        ++sweep_number_;
+        swept_ = 0;
+        line_.begin_sweep();
+    }
+
+    void sweep(time_point now, int& budget) noexcept {
+        for (auto* const list : {&draining_, &watching_}) {
+            for (; budget > 0 && !list->empty(); --budget) {
+                operation& op = list->front();
+                if (gone_)
+                    remove(op, errc::closed, now);
+                else if (op.number < cancel_before_)
+                    remove(op, boost::asio::error::operation_aborted, now);
+                else
+                    break;
+            }
+        }
+        bool const others_are_done = budget > 0;
+        for (; budget > 0 && !line_.is_swept(); --budget) {
+            operation* const op = line_.step_sweep();
+            if (gate_.is_shut())
+                remove(*op, errc::closed, now);
+            else if (op->number < cancel_before_)
+                remove(*op, boost::asio::error::operation_aborted, now);
+            else if (reprices_)
+                look_again_at(*op, now);
+        }
+        if (others_are_done && line_.is_swept())  // with the last one, or newcomers were left out
+            sweeping_ = reprices_ = false;
+    }
+
+    // Whether its turn can still come, and in time.
+    void look_again_at(operation& op, time_point now) noexcept {
+        auto const ready =
+            op.count > policy().capacity() ? unknown : policy().ready_at(op.count, swept_, now);
+        if (op.count > policy().capacity()) {
+            remove(op, errc::exceeds_capacity, now);
+        } else if (ready != unknown && ready > op.deadline) {
+            remove(op, errc::deadline_unreachable, now);
+        } else {
+            op.seen_by_sweep = sweep_number_;
+            swept_ += op.count;
+        }
+    }
+
+    [[nodiscard]] bool tell_overdue(overdue_operation& op, time_point now) noexcept {
+        if constexpr (watchful_policy<Policy>) {
+            if (auto const found = policy().pop_overdue(now)) {
+                op.found = *found;
+                gate_.counters().overdue();
+                return true;
+            }
+        }
+        return false;
+    }
+
+    [[nodiscard]] time_point next_event(time_point now, time_point last_alarm) noexcept {
+        auto const expiry = line_.next_deadline();
+        auto at = std::min(expiry, line_.next_event(now));
+        if (auto const* const head = line_.next(now))
+            at = std::min(at, worth_a_wakeup(*head, expiry, now, last_alarm));
+        if constexpr (watchful_policy<Policy>) {
+            if (!watching_.empty())
+                at = std::min(at, policy().next_overdue());
+        }
+        return std::min(at, never);
+    }
+
+    // When to come for the head: as soon as it can go; but where the policy makes up for it, at most
+    // once in a tolerance. That is counted from the time for which the timer was armed, not from when
+    // it fired, so that lateness does not add up. Half of the time to a full bucket is left for a
+    // late timer, and a head that would expire meanwhile is not kept waiting.
+    [[nodiscard]] time_point worth_a_wakeup(operation const& head, time_point expiry,
+                                            time_point now, time_point last_alarm) noexcept {
+        auto const at = policy().ready_at(head.count, 0, now);
+        if constexpr (requires { policy().catches_up(); }) {
+            if (!policy().catches_up() || at <= now || at >= never)
+                return at;
+            auto const full = policy().ready_at(policy().capacity(), 0, now);
+            auto const spare = full >= never || full <= at ? duration::zero() : (full - at) / 2;
+            auto const until = std::min(
+                {later(last_alarm, queueing_.tolerance), at + spare, expiry - queueing_.tolerance});
+            return std::max(at, until);
+        }
+        return at;
+    }
+
+    gate_type gate_;
+    queue_options queueing_;
+    waiting_line<Queue> line_;
+    operation_list draining_;
+    operation_list watching_;
+    operation_list outbox_;
+    std::uint64_t next_number_ = 1;
+
+    std::uint64_t cancel_before_ = 0;
+    amount swept_ = 0;  // what those ask for that this sweep has left in the line
+    std::uint32_t sweep_number_ = 0;
+    bool sweeping_ = false;
+    bool reprices_ = false;
+    bool gone_ = false;  // the limiter object, or the execution context
+};
+
+}  // namespace weir::detail

@@ -1,0 +1,192 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/error.hpp>
+#include <weir/permit.hpp>
+#include <weir/policy/limiter_config.hpp>
+#include <weir/policy/policy.hpp>
+#include <weir/queue_options.hpp>
+#include <weir/rate.hpp>
+#include <weir/stats.hpp>
+#include <weir/time.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+/// The values of weir as text, for {fmt}. No other header includes this one.
+///
+///     fmt::print("{}\n", kitchen.stats());       // 12 granted, 12 at once; 0 refused; 0 waiting; ...
+///     fmt::print("{}\n", weir::rate(100, 1s));   // 100/1s
+///
+/// Options are written as they are parsed, with exact times. Everything else is meant to be read, and
+/// has its times as `readable` writes them. Width, fill and alignment are those of a string: `{:>20}`.
+namespace weir {
+
+/// A length of time to be read: "1.5s", "12.346ms", "250ns", "forever". The unit is the largest, up to
+/// seconds, that is not longer than `d`, with at most three decimals, rounded up.
+[[nodiscard]] inline std::string readable(duration d) {
+    using rep = duration::rep;
+    if (d < duration::zero())
+        return '-' + readable(d == duration::min() ? forever : -d);
+    if (d == forever)
+        return "forever";
+    if (d < std::chrono::microseconds(1))
+        return d.count() == 0 ? "0s" : fmt::format("{}ns", d.count());
+    auto const thousandths = [d](rep unit) {
+        auto const part = unit / 1000;
+        return d.count() / part + (d.count() % part != 0 ? 1 : 0);
+    };
+    auto text = [](rep n, char const* unit) {
+        return fmt::format("{}{}", static_cast<double>(n) / 1000, unit);
+    };
+    if (auto const n = thousandths(1'000); n < 1'000'000)
+        return text(n, "us");
+    if (auto const n = thousandths(1'000'000); n < 1'000'000)
+        return text(n, "ms");
+    return text(thousandths(1'000'000'000), "s");
+}
+
+namespace detail {
+
+[[nodiscard]] inline std::string count_text(amount n) {
+    return fmt::format("{} {}", n, n == 1 ? "permit" : "permits");
+}
+
+[[nodiscard]] inline std::string text_of(errc e) {
+    return make_error_code(e).message();
+}
+[[nodiscard]] inline std::string text_of(refusal const& r) {
+    auto text = r.code().message();
+    if (auto const wait = r.retry_after())
+        text += "; come back in " + readable(*wait);
+    return text;
+}
+[[nodiscard]] inline std::string text_of(permit const& p) {
+    if (p)
+        return count_text(p.count()) +
+               (p.waited() > duration::zero() ? " after " + readable(p.waited()) : "");
+    auto const wait = p.retry_after();
+    return wait ? "no permit; come back in " + readable(*wait) : "no permit";
+}
+[[nodiscard]] inline std::string text_of(request r) {
+    return count_text(r.count());
+}
+[[nodiscard]] inline std::string text_of(overdue const& o) {
+    return fmt::format("permit {} holds {} for {}", o.id, o.count, readable(o.held));
+}
+[[nodiscard]] inline std::string text_of(rate const& r) {
+    return to_string(r);
+}
+[[nodiscard]] inline std::string text_of(patience p) {
+    return p.is_set() ? readable(p.length_or(forever)) : "as the queue says";
+}
+
+[[nodiscard]] inline std::string text_of(limiter_config const& config) {
+    return to_string(config);
+}
+[[nodiscard]] inline std::string text_of(queue_options const& options) {
+    auto text = to_string(options);
+    return text.empty() ? fmt::format("limit {}", options.limit) : text;
+}
+
+[[nodiscard]] constexpr std::string_view text_of(when_full f) noexcept {
+    return f == when_full::reject_newest ? "reject_newest" : "evict_oldest";
+}
+[[nodiscard]] constexpr std::string_view text_of(refill r) noexcept {
+    return r == refill::continuous ? "continuous" : "interval";
+}
+[[nodiscard]] constexpr std::string_view text_of(window_alignment a) noexcept {
+    return a == window_alignment::first_use ? "first_use" : "epoch";
+}
+[[nodiscard]] constexpr std::string_view text_of(carry_over c) noexcept {
+    return c == carry_over::as_is          ? "as_is"
+           : c == carry_over::proportional ? "proportional"
+                                           : "reset";
+}
+
+[[nodiscard]] inline std::string text_of(limiter_stats const& s) {
+    std::string text;
+    auto const add = [&text]<class... Args>(fmt::format_string<Args...> what, Args&&... args) {
+        fmt::format_to(std::back_inserter(text), what, std::forward<Args>(args)...);
+    };
+    add("{} granted, {} at once", s.granted, s.granted_at_once);
+    if (s.waited_max > duration::zero())
+        add(", the others within {}", readable(s.waited_max));
+
+    add("; {} refused", s.limited + s.timed_out + s.deadline_unreachable + s.queue_full + s.shed +
+                            s.exceeds_capacity + s.closed + s.cancelled);
+    char const* comma = ": ";
+    auto const add_reason = [&](std::uint64_t n, char const* reason) {
+        if (n == 0)
+            return;
+        add("{}{} {}", comma, n, reason);
+        comma = ", ";
+    };
+    add_reason(s.limited, "limited");
+    add_reason(s.timed_out, "timed out");
+    add_reason(s.deadline_unreachable, "deadline unreachable");
+    add_reason(s.queue_full, "queue full");
+    add_reason(s.shed, "shed");
+    add_reason(s.exceeds_capacity, "exceed the capacity");
+    add_reason(s.closed, "closed");
+    add_reason(s.cancelled, "cancelled");
+
+    add("; {} waiting", s.waiting);
+    if (s.waiting != 0)
+        add(" for {}, the first for {}", count_text(s.waiting_for), readable(s.oldest_wait));
+    add("; {} out, {} remaining", count_text(s.in_use), s.remaining);
+    if (s.debt != 0)
+        add(", {} owed", s.debt);
+    if (s.overdue != 0)
+        add("; {} overdue", s.overdue);
+    return text;
+}
+
+template <class T, class Variant>
+inline constexpr bool is_alternative = false;
+template <class T, class... Alternatives>
+inline constexpr bool is_alternative<T, std::variant<Alternatives...>> =
+    (std::same_as<T, Alternatives> || ...);
+
+/// The options of a limiter that can be chosen at run time.
+template <class T>
+concept limiter_options = is_alternative<T, limiter_config::options_type>;
+
+template <class T>
+concept has_text =
+    limiter_options<T> ||
+    is_alternative<T, std::variant<errc, permit, request, overdue, rate, patience, limiter_config,
+                                   queue_options, when_full, refill, window_alignment, carry_over,
+                                   limiter_stats>>;
+
+template <class T>
+struct formatter : fmt::formatter<fmt::string_view> {
+    template <class Context>
+    auto format(T const& value, Context& context) const {
+        auto const text = [&] {
+            if constexpr (limiter_options<T>)
+                return text_of(limiter_config(value));
+            else
+                return text_of(value);
+        }();
+        return fmt::formatter<fmt::string_view>::format(fmt::string_view(text), context);
+    }
+};
+
+}  // namespace detail
+}  // namespace weir
+
+template <weir::detail::has_text T>
+struct fmt::formatter<T> : weir::detail::formatter<T> {};
+
+// By itself, since {fmt} has a formatter for all exceptions.
+template <>
+struct fmt::formatter<weir::refusal> : weir::detail::formatter<weir::refusal> {};

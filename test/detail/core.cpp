@@ -1,0 +1,322 @@
+#include <weir/detail/core.hpp>
+#include <weir/policy/sliding_log.hpp>
+#include <weir/policy/token_bucket.hpp>
+
+#include "support/noted_host.hpp"
+#include "support/printing.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <new>
+#include <vector>
+
+// How long the lock is held, by what is done under it, and what is never done under it.
+
+using support::noted_fifo;
+using support::noted_host;
+using support::sections;
+using weir::amount;
+using weir::duration;
+using weir::errc;
+using weir::error_code;
+using weir::patience;
+using weir::permit;
+using weir::time_point;
+using weir::detail::core;
+using weir::detail::operation;
+using namespace std::chrono_literals;
+
+namespace {
+
+// The largest pieces of memory that were taken and given back: under the lock, and at all.
+struct memory {
+    static inline std::size_t largest_under_lock = 0;
+    static inline std::size_t largest = 0;
+
+    static void note(void* piece) {
+        auto const size = malloc_usable_size(piece);
+        largest = std::max(largest, size);
+        if (sections::open)
+            largest_under_lock = std::max(largest_under_lock, size);
+    }
+    static void forget() { largest = largest_under_lock = 0; }
+};
+
+}  // namespace
+
+// Not inline, or g++ takes the malloc in one and the free in the other for a mismatch.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+    if (void* const piece = std::malloc(size == 0 ? 1 : size)) {
+        memory::note(piece);
+        return piece;
+    }
+    throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* piece) noexcept {
+    if (piece)
+        memory::note(piece);
+    std::free(piece);
+}
+[[gnu::noinline]] void operator delete(void* piece, std::size_t) noexcept {
+    operator delete(piece);
+}
+// A sanitizer has its own of these, which would not come here.
+[[gnu::noinline]] void* operator new[](std::size_t size) {
+    return operator new(size);
+}
+[[gnu::noinline]] void* operator new[](std::size_t size, std::nothrow_t const&) noexcept {
+    return operator new(size);
+}
+[[gnu::noinline]] void operator delete[](void* piece) noexcept {
+    operator delete(piece);
+}
+[[gnu::noinline]] void operator delete[](void* piece, std::size_t) noexcept {
+    operator delete(piece);
+}
+
+namespace {
+
+// A token bucket that counts how often it is asked.
+class asked_bucket : public weir::policy::token_bucket {
+    using rule = weir::policy::token_bucket;
+
+public:
+    using rule::rule;
+
+    static inline std::uint64_t asked = 0;
+    static inline std::uint64_t asked_in_section = 0;
+    static inline std::uint64_t most_asked_in_section = 0;
+    static inline std::uint64_t section = 0;
+
+    static void forget() { asked = asked_in_section = most_asked_in_section = 0; }
+
+    void take_over(asked_bucket& before, time_point now) { rule::take_over(before, now); }
+    [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
+        ++asked;
+        if (std::exchange(section, sections::number) != sections::number)
+            asked_in_section = 0;
+        most_asked_in_section = std::max(most_asked_in_section, ++asked_in_section);
+        return rule::ready_at(n, ahead, now);
+    }
+};
+
+// A handler, of which the core knows nothing but this.
+class note final : public operation {
+public:
+    int posted = 0;
+    int destroyed = 0;
+
+    bool post() override {
+        BOOST_TEST_REQUIRE(!sections::open);
+        ++posted;
+        result = error;
+        captured.leave();
+        return true;
+    }
+    void run() override {}
+    void destroy() noexcept override {
+        if (sections::open)
+            std::abort();
+        ++destroyed;
+    }
+
+    error_code result;
+    permit captured;  // by the handler
+};
+
+constexpr int many = 400'000;
+
+// How many operations a step may touch under one lock, and one more that a caller has on its own account.
+constexpr std::uint64_t portion = 256 + 2;
+// How often a rule is asked beside that, to see what is to be done next.
+constexpr std::uint64_t once_in_a_while = 16;
+
+// A rate of one in a millisecond of which nothing is left, and many that wait.
+struct crowd {
+    using core_type = core<asked_bucket, noted_host, noted_fifo>;
+
+    std::shared_ptr<core_type> bucket = core_type::create(
+        {.rate = weir::rate{1000, 1s}, .burst = 1, .initial = 0}, {.limit = 10'000'000});
+    std::deque<note> notes;
+
+    void join(int n, patience wait = weir::forever) {
+        for (int i = 0; i != n; ++i) {
+            auto& op = notes.emplace_back();
+            op.count = 1;
+            BOOST_TEST_REQUIRE(bucket->enter(op, {.length = wait}));
+        }
+    }
+
+    static void forget() {
+        sections::forget();
+        asked_bucket::forget();
+    }
+
+    // Steps until nothing is due any more.
+    static void work() { noted_host::run(); }
+
+    ~crowd() {
+        bucket->abandon();
+        work();
+    }
+};
+
+std::ptrdiff_t told(std::deque<note> const& notes, error_code ec) {
+    return std::ranges::count_if(notes, [&](note const& n) {
+        return n.posted == 1 && n.result == ec;
+    });
+}
+std::ptrdiff_t waiting(std::deque<note> const& notes) {
+    return std::ranges::count_if(notes, [](note const& n) { return n.posted == 0; });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(detail_core)
+
+BOOST_FIXTURE_TEST_CASE(looks_again_at_a_great_many_in_linear_time_and_short_sections, crowd) {
+    for (int i = 0; i != many / 2; ++i) {
+        join(1);
+        join(1, 3600s);
+    }
+    work();
+    forget();
+    bucket->configure([](weir::token_bucket_options& o) { o.rate = weir::rate{1, 3600s}; });
+    BOOST_TEST(sections::most_work <= 16U);  // the caller does not pay for all
+    work();
+    // All but the first have to wait for longer than an hour; so half of them are told so.
+    BOOST_TEST(told(notes, errc::deadline_unreachable) == many / 2);
+    BOOST_TEST(waiting(notes) == many / 2);
+    BOOST_TEST(sections::most_work <= portion);
+    BOOST_TEST(sections::all_work <= 2U * many);
+    // Once for each, once more for when those that are told may come back.
+    BOOST_TEST(asked_bucket::most_asked_in_section <= 2 * portion + once_in_a_while);
+    BOOST_TEST(asked_bucket::asked <= 3U * many);
+}
+
+BOOST_FIXTURE_TEST_CASE(looks_again_and_again_without_beginning_at_the_head_each_time, crowd) {
+    join(many);
+    work();
+    forget();
+    bucket->configure([](weir::token_bucket_options& o) { o.rate = weir::rate{1, 1s}; });
+    work();
+    BOOST_TEST(waiting(notes) == many);  // none has to go
+    BOOST_TEST(sections::most_work <= portion);
+    BOOST_TEST(sections::all_work <= 2U * many);
+    BOOST_TEST(asked_bucket::asked <= 2U * many);
+}
+
+BOOST_FIXTURE_TEST_CASE(cancels_one_before_a_great_many_newcomers_in_short_sections, crowd) {
+    join(1000);
+    work();
+    forget();
+    bucket->cancel();
+    join(many);
+    work();
+    BOOST_TEST(told(notes, boost::asio::error::operation_aborted) == 1000);
+    BOOST_TEST(waiting(notes) == many);
+    BOOST_TEST(sections::most_work <= portion);
+    BOOST_TEST(sections::all_work <= 2U * many);
+}
+
+BOOST_FIXTURE_TEST_CASE(cancels_and_closes_a_great_many_in_short_sections, crowd) {
+    for (bool const close : {false, true}) {
+        notes.clear();
+        join(many, 1h);
+        work();
+        forget();
+        close ? bucket->close() : bucket->cancel();
+        BOOST_TEST(sections::most_work <= 16U);
+        work();
+        BOOST_TEST(waiting(notes) == 0);
+        BOOST_TEST(sections::most_work <= portion);
+        BOOST_TEST(sections::all_work <= 2U * many);
+        BOOST_TEST(asked_bucket::asked <= 2U * many);
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(expires_a_great_many_in_short_sections, crowd) {
+    bucket->configure([](weir::token_bucket_options& o) { o.rate = weir::rate{100, 1s}; });
+    join(many, 2h);
+    work();
+    forget();
+    noted_host::time += 3h;  // nobody ran the context meanwhile
+    noted_host::run_to_timer();
+    BOOST_TEST(told(notes, errc::timed_out) == many);
+    BOOST_TEST(asked_bucket::most_asked_in_section <= 2 * portion + once_in_a_while);
+    BOOST_TEST(asked_bucket::asked <= 3U * many);
+}
+
+BOOST_FIXTURE_TEST_CASE(serves_a_great_many_in_short_sections, crowd) {
+    join(many);
+    work();
+    forget();
+    bucket->configure([](weir::token_bucket_options& o) {
+        o.rate = weir::rate{1'000'000'000, 1s};
+        o.burst = many;
+    });
+    for (int i = 0; waiting(notes) != 0; ++i) {
+        BOOST_TEST_REQUIRE(i < 100);
+        noted_host::run_to_timer();
+    }
+    BOOST_TEST(told(notes, {}) == many);
+    BOOST_TEST(asked_bucket::most_asked_in_section <= 2 * portion + once_in_a_while);
+    BOOST_TEST(asked_bucket::asked <= 4U * many);
+}
+
+BOOST_AUTO_TEST_CASE(takes_and_gives_back_the_memory_of_a_large_policy_outside_the_lock) {
+    using core_type = core<weir::policy::sliding_log, noted_host>;
+    constexpr std::size_t large = 16'000'000;
+    constexpr std::size_t small = 100'000;
+    auto const log = core_type::create({.limit = 10, .window = 1h}, {});
+    auto const kept = [&] {
+        error_code ec;
+        return log->try_enter(5, ec);
+    }();
+
+    for (amount const limit : {1'000'000, 10, 2'000'000, 4'000'000, 100}) {
+        memory::forget();
+        log->configure([&](weir::sliding_log_options& o) { o.limit = limit; });
+        BOOST_TEST(log->options().limit == limit);
+        if (limit >= 1'000'000)
+            BOOST_TEST(memory::largest >= large);
+        BOOST_TEST(memory::largest_under_lock < small);
+    }
+    BOOST_TEST(log->remaining() == 95);
+    memory::forget();
+    log->abandon();
+    noted_host::run();
+    BOOST_TEST(memory::largest_under_lock < small);
+}
+
+// The permit in a handler must not come home, nor the handler be destroyed, while the lock is held: here
+// to lock twice is an error, and so is to destroy under the lock.
+BOOST_AUTO_TEST_CASE(destroys_nothing_of_its_users_under_the_lock) {
+    for (bool const context_ends : {false, true}) {
+        crowd c;
+        c.join(300, 1h);
+        for (auto& n : c.notes)
+            n.captured = c.bucket->charge(1);
+        if (context_ends)
+            c.bucket->context_ends();
+        else
+            c.bucket->abandon();
+        crowd::work();
+        BOOST_TEST(c.bucket->stats().live == (context_ends ? 300U : 0U));
+        for (auto& n : c.notes) {
+            BOOST_TEST((context_ends ? n.destroyed : n.posted) == 1);
+            n.captured.leave();
+        }
+        BOOST_TEST(c.bucket->stats().live == 0U);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

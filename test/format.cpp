@@ -1,0 +1,182 @@
+#include <weir/format.hpp>
+#include <weir/testing.hpp>
+#include <weir/weir.hpp>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <fmt/chrono.h>
+#include <fmt/ranges.h>
+#include <fmt/std.h>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+using namespace std::chrono_literals;
+
+namespace {
+
+template <class T>
+void reads(T const& value, std::string_view text) {
+    BOOST_TEST(fmt::format("{}", value) == text);
+}
+
+// A permit that has waited, or the empty one of a refusal.
+struct permits {
+    boost::asio::io_context ctx;
+    weir::testing::limiter<weir::token_bucket> bucket{ctx, {.rate = weir::rate{2, 1s}}};
+
+    weir::permit wait(weir::amount n) {
+        weir::permit granted;
+        bucket.async_enter(n, [&](weir::error_code, weir::permit p) { granted = std::move(p); });
+        weir::testing::run(ctx);
+        return granted;
+    }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(formatted)
+
+BOOST_AUTO_TEST_CASE(a_length_of_time_has_a_unit_and_at_most_three_decimals) {
+    std::vector<std::pair<weir::duration, std::string_view>> const table{
+        {0s, "0s"},
+        {1ns, "1ns"},
+        {999ns, "999ns"},
+        {1us, "1us"},
+        {1'001ns, "1.001us"},
+        {1500us, "1.5ms"},
+        {12'345'678ns, "12.346ms"},
+        {999'999'000ns, "999.999ms"},
+        {999'999'001ns, "1s"},
+        {1s, "1s"},
+        {1'500'000'001ns, "1.501s"},
+        {60s, "60s"},
+        {24h, "86400s"},
+        {24h + 1ms, "86400.001s"},
+        {weir::forever - 1ns, "9223372036.855s"},
+        {weir::forever, "forever"},
+        {-1500ms, "-1.5s"},
+        {weir::duration::min(), "-forever"},
+    };
+    for (auto const& [length, text] : table)
+        BOOST_TEST(weir::readable(length) == text);
+}
+
+BOOST_AUTO_TEST_CASE(a_permit_says_what_it_holds_or_when_to_come_back) {
+    permits p;
+    reads(p.bucket.try_enter(2), "2 permits");
+    reads(p.bucket.try_enter(0), "0 permits");
+    reads(p.bucket.try_enter(1), "no permit; come back in 500ms");
+    reads(p.wait(1), "1 permit after 500ms");
+    reads(p.bucket.try_enter(3), "no permit");
+    reads(weir::permit(), "no permit");
+}
+
+BOOST_AUTO_TEST_CASE(a_refusal_says_why_and_when_to_come_back) {
+    using weir::errc;
+    reads(errc::limited, "no permit is free");
+    reads(errc::closed, "the limiter is closed");
+    reads(weir::refusal(errc::deadline_unreachable, 41s),
+          "the turn would come too late; come back in 41s");
+    reads(weir::refusal(errc::queue_full, {}), "too many are waiting");
+    reads(weir::refusal(boost::asio::error::operation_aborted, {}),
+          weir::error_code(boost::asio::error::operation_aborted).message());
+}
+
+BOOST_AUTO_TEST_CASE(requests_rates_and_patience) {
+    reads(weir::request(), "1 permit");
+    reads(weir::request(0), "0 permits");
+    reads(weir::request(12), "12 permits");
+    reads(weir::rate(100, 1s), "100/1s");
+    reads(weir::rate(5, 1500ms), "5/1500ms");
+    reads(weir::patience(), "as the queue says");
+    reads(weir::patience(0.0015s), "1.5ms");
+    reads(weir::patience(weir::forever), "forever");
+    reads(weir::overdue{.id = 7, .count = 2, .since = {}, .held = 31500ms},
+          "permit 7 holds 2 for 31.5s");
+}
+
+BOOST_AUTO_TEST_CASE(options_are_written_as_they_are_parsed) {
+    reads(weir::seats_options{.seats = 3, .max_hold = 30s}, "3 seats max_hold 30s");
+    reads(weir::sliding_log_options{.limit = 10, .window = 1500ms}, "10/1500ms");
+    reads(weir::sliding_window_options{.limit = 10, .window = 60s, .slices = 6},
+          "10/1min sliding slices 6");
+    reads(weir::fixed_window_options{.limit = 10, .window = 1s}, "10/1s fixed");
+    reads(weir::token_bucket_options{.rate = weir::rate{100, 1s}, .burst = 20}, "100/1s burst 20");
+    reads(weir::leaky_bucket_options{.rate = weir::rate{100, 1s}}, "100/1s leaky");
+    reads(weir::smooth_bursty_options{.rate = weir::rate{2, 1s}}, "2/1s bursty");
+    reads(weir::smooth_warming_up_options{.rate = weir::rate{2, 1s}, .warm_up = 4s},
+          "2/1s warming warm_up 4s");
+    reads(weir::limiter_config::parse("3 seats max_hold 30s"), "3 seats max_hold 30s");
+
+    reads(weir::queue_options{.limit = 100, .full = weir::when_full::evict_oldest},
+          "limit 100 full evict_oldest");
+    reads(weir::queue_options{.tolerance = 0s, .patience = 2s}, "tolerance 0s patience 2s");
+    reads(weir::queue_options{}, "limit 1024");
+}
+
+BOOST_AUTO_TEST_CASE(enumerators_are_written_as_in_options) {
+    using weir::carry_over;
+    using weir::limiter_config;
+    for (auto const f : {weir::when_full::reject_newest, weir::when_full::evict_oldest})
+        BOOST_TEST((weir::queue_options::parse(fmt::format("full {}", f)).full == f));
+
+    auto const bucket = [](std::string const& text) {
+        return std::get<weir::token_bucket_options>(
+            limiter_config::parse("1/1s bucket " + text).options);
+    };
+    for (auto const r : {weir::refill::continuous, weir::refill::interval})
+        BOOST_TEST((bucket(fmt::format("refill {}", r)).refill == r));
+    for (auto const c : {carry_over::as_is, carry_over::proportional, carry_over::reset})
+        BOOST_TEST((bucket(fmt::format("carry_over {}", c)).carry_over == c));
+
+    for (auto const a : {weir::window_alignment::first_use, weir::window_alignment::epoch}) {
+        auto const config = limiter_config::parse(fmt::format("1/1s fixed alignment {}", a));
+        BOOST_TEST((std::get<weir::fixed_window_options>(config.options).alignment == a));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(statistics_leave_out_what_is_not_there) {
+    reads(weir::limiter_stats{},
+          "0 granted, 0 at once; 0 refused; 0 waiting; 0 permits out, 0 remaining");
+    reads(
+        weir::limiter_stats{
+            .granted = 12,
+            .granted_at_once = 10,
+            .limited = 2,
+            .timed_out = 1,
+            .cancelled = 4,
+            .waited_max = 1500ms,
+            .waiting = 3,
+            .waiting_for = 6,
+            .oldest_wait = 300ms,
+            .in_use = 1,
+            .remaining = 5},
+        "12 granted, 10 at once, the others within 1.5s; "
+        "7 refused: 2 limited, 1 timed out, 4 cancelled; "
+        "3 waiting for 6 permits, the first for 300ms; 1 permit out, 5 remaining");
+    reads(weir::limiter_stats{.deadline_unreachable = 1,
+                              .queue_full = 2,
+                              .shed = 3,
+                              .exceeds_capacity = 4,
+                              .closed = 5,
+                              .overdue = 6,
+                              .debt = 7},
+          "0 granted, 0 at once; 15 refused: 1 deadline unreachable, 2 queue full, 3 shed, "
+          "4 exceed the capacity, 5 closed; 0 waiting; 0 permits out, 0 remaining, 7 owed; "
+          "6 overdue");
+}
+
+BOOST_AUTO_TEST_CASE(a_width_is_that_of_a_string) {
+    BOOST_TEST(fmt::format("{:>10}|{:<8}|{:*^8}", weir::rate(1, 3s), weir::request(1),
+                           weir::refill::interval) == "      1/3s|1 permit|interval");
+    std::vector<weir::rate> const both{weir::rate(1, 3s), weir::rate(2, 1s)};
+    BOOST_TEST(fmt::format("{}", fmt::join(both, " and ")) == "1/3s and 2/1s");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
