@@ -2,57 +2,60 @@
    ./check runs it.
 
    One limiter whose policy counts seats, N callers who each enter once and leave if they were let in, and two threads
-   that run the executor, so that two messages can be under way at once. Whether the handler of one who waits lives on
-   the limiter's executor or elsewhere is left open. All interleavings are searched. Switches add to that:
+   that run the executor, so that two messages can be under way at once. Each handler lives on the limiter's own context,
+   which only the limiter keeps running. All interleavings are searched. Switches add to that:
      CANCEL        caller 1's cancellation slot is fired: before its enter, while it waits, or too late
-     CANCEL_ALL    all who wait are cancelled
+     CANCEL_ALL    all that wait are cancelled
      CLOSE         the limiter is closed
+     SHUT_DOWN     newcomers are refused, and the line is served to its end
      ABANDON       the limiter object goes
-     EVICT         one may wait, and whoever waits makes place for a newcomer
-     DRAIN         somebody waits for the limiter to be idle
+     EVICT         one may wait, and the oldest makes place for a newcomer
+     DRAIN         an operation waits for the limiter to be idle
      TIMER         callers 1 and 2 have deadlines, 0 and 1; caller 0 has none, and may keep its seat until all others are done
-     RATE          instead of seats: one grant at an instant, and the next one an instant later; who leaves may undo its own
+     RATE          instead of seats: one grant at an instant, and the next one an instant later; a caller that leaves may undo its own
      CONFIGURE     two seats, caller 1 wants both at once; the seats are lowered to one and raised again
-     SHUTDOWN      the context goes: its threads have left run(), what it holds is destroyed and not run; callers go on
+     CONTEXT_ENDS  its threads have left run(), what it holds is destroyed and not run; callers and the owner go on meanwhile
      POST_THROWS   up to two posts throw: of a step, or of a handler
      HOST_THROWS   the work guard or the timer throws, once
-     RUN_THROWS    a handler throws out of the step that calls it
-     BATCH         one at a time is removed, handed a seat, completed: the bounds on how long L is held
-     ALONE         with POST_THROWS: no later gate call pays the debt. Then who has a deadline must still not oversleep it
+     BATCH         one operation is touched under one hold of the lock: step_budget and visit_budget
+     ALONE         with POST_THROWS: no later event tries again. Then an operation with a deadline must still not oversleep it,
+                   unless the host has thrown, too
      FINE          the search goes into critical sections too: see HOLD
 
    Asserted: seats in use never exceed their number at a grant; grants in the order of refusals, and none at the gate while
    somebody waits; each caller completed once, and with no seat if its cancellation came first, or its deadline is past; timer
-   and work guard touched by one at a time, there while they are needed and gone when idle; what `coherent` says; nothing
-   posted to a context that is gone. And when nothing more can happen nobody waits, every seat is back and no step is
-   missing (`check`, at the end).
+   and work guard touched by one thread at a time, there while they are needed and gone when idle; the context kept running while
+   a handler is posted to it; nothing touched of a context that is gone, and no handler destroyed after it; what `coherent`
+   says. And when nothing more can happen nobody waits, every seat is back, no step is missing, and host and core have gone
+   if they should (`check`).
 
-   It has not: other orders of the queue than fifo, watchful policies, what an executor does with a handler once it has it.
-   Two steps, or a step and one who leaves, may overlap in completing whom they removed: of that order nothing is said.
+   Not modelled: other orders of the queue than fifo; the wait for an overdue permit, which waits as a drain does; tolerance
+   and last_alarm, which only let the timer come later than it might; what the executor does with a handler once it has it.
+   Two threads may overlap in posting what they have taken out: of that order nothing is said.
 
    Here                      in C++
-   HOLD .. DROP              the lock L of the core, and what must be true whenever it is free
-   free, seats, inuse, next  the policy: its room, which is negative while it drains; its capacity; live; RATE's next instant
-   at                        operation::at; BEFORE and AFTER are both nowhere there, told apart by whether it is linked
-   woken, posted             a step message is on its way; how many the executor has
-   busy, again               a step is seeing to the host, with L released; another one is needed after it
-   armed, held               what the core goes by: as it will be once the one who is busy is through
-   pending, expiry, work     the steady_timer and the work guard themselves
-   fired, stale              the timer's callbacks that the executor has: of this epoch_, and of earlier ones
-   debt                      a post threw, and nobody is left to throw it at
-   done                      the handler was called, posted, or destroyed, with L released
+   HOLD .. DROP              the lock of the core, and what must be true whenever it is free
+   HOLD .. END_VISIT         a visit; to CARRY_OUT, a step
+   free, seats, inuse        the policy: its room, negative while seats are taken away; its capacity; the permits that are out
+   next_grant                RATE's next instant
+   at                        BEFORE and AFTER are both place::nowhere, told apart by whether the canceller is linked
+   line, outbox_, x_         the same of waiting_room, waiting_line, wakeup, lifetime, core
+   completions .. goes_on    the errand of a thread; hold and timer, and what to, are its arrangement
+   work, pending, expiry     the work guard and the steady_timer themselves; attached: the place in the registry
+   posted, fired, stale      messages that the executor has: steps; the timer's callbacks, of this epoch_, and of earlier ones
+   done                      the handler was called, posted, or destroyed, outside the lock
 
-   Mutants are plausible shortcuts that are not sound. Each says what it does where it departs; `check` wants all caught. */
+   Mutants are plausible mistakes. Each says what it does where it departs; `check` wants all caught. */
 
 #ifndef N
 #define N 3
 #endif
 #define NEVER 255
-#define NOBODY 255
+#define BIT(x) (1 << (x))
 #ifdef BATCH
-#define BOUND 1
+#define BUDGET 1
 #else
-#define BOUND (N + 1)
+#define BUDGET (N + 2)
 #endif
 
 #ifdef CONFIGURE
@@ -72,92 +75,122 @@
 #endif
 
 #ifdef RATE
-#define FITS(i) (next <= now)
-#define READY (next)                    /* known, and that of any who is first */
-#define UNREACHABLE(i) ((next > now -> next : now) + waiting > DEADLINE(i))
+#define FITS(i) (next_grant <= now)
+#define READY(i) next_grant             /* known, and that of any who is first */
+#define UNREACHABLE(i) (!sweeping_ && (FITS(i) -> now : next_grant) + len(line) > DEADLINE(i))
 #else
 #define FITS(i) (COST(i) <= free)
-#define READY NEVER
+#define READY(i) (FITS(i) -> now : NEVER)
 #define UNREACHABLE(i) false
 #endif
 
 #ifdef EVICT
-#define FULL (waiting > 0)
+#define LIMIT 1
 #else
-#define FULL false
+#define LIMIT N
 #endif
 
+/* operation::at */
 #define BEFORE 0
-#define REFUSED 1                       /* on the way into line: in two mutants only */
-#define WAITING 2
-#define AFTER 3
+#define WAITING 1
+#define AFTER 2
+#define REFUSED 3                       /* on the way into line: in one mutant only */
 
-/* guarded by L */
+/* doors_, phase_, nobody_works_ */
+#define OPEN 0
+#define NO_NEWCOMERS 1
+#define SHUT 2
+#define IN_USE 0
+#define ABANDONED 1
+#define DEAD 2
+#define NULL 0
+#define AWAITED 1
+#define SET 2
+
+/* All from here to `granted`: guarded by the lock. */
+
+/* waiting_room: the gate, */
 short free = SEATS, seats = SEATS, inuse;
-byte next;
-byte waiting, under_way;
-chan queue = [N] of { byte };
-chan leaving = [N + 1] of { byte };
-bool woken, busy, again, closed, abandoned, dead, debt, held, reprice, draining;
-byte armed = NEVER;
-byte at[N];
-bool elsewhere[N + 1];                  /* not operation::runs_in_step(); N is the one who drains */
-byte number = 1, number_of[N + 1], served;      /* no overtaking: served only grows */
-byte cancel_before;
+byte next_grant, doors_ = OPEN;
+/* the line, */
+chan line = [N] of { byte };
+byte at[N], number_of[N + 1], next_number_ = 1;
+byte served;                            /* no overtaking: it only grows */
+bool draining_;                         /* of N */
+byte outbox_;                           /* a set */
+/* and its sweep */
+bool sweeping_, reprices_, gone_;
+byte cancel_before_, seen_by_sweep;     /* a set */
+
+/* wakeup */
+bool step_posted_, step_missing_, arranging_, held_, stopped_;
+byte timer_at_ = NEVER;
+
+/* lifetime */
+byte phase_ = IN_USE, workers_;
+
+/* core */
+bool self_ = 1, host_ = 1;
+byte nobody_works_ = NULL;
+
 bool marked, cancelled;                 /* of caller 1: operation::cancelled; its cancellation came before it was out */
 bool granted[N];
 
 /* of the executor, the timer and the world */
 byte posted, fired, stale, running;
 bool pending, outdated;                 /* the timer is armed; ... and of an earlier epoch_ */
-bool work, attached = 1, touching, letting_go, stopped, swept;
+bool work, attached = 1, touching, left_run, swept;
 byte expiry, now;
 bool done[N + 1];
 byte finished;
-#ifdef SHUTDOWN
-byte handing_over;
-#endif
 #ifdef POST_THROWS
 byte throws = 2;
+#define THROWN (throws < 2)
+#else
+#define THROWN false
 #endif
 #ifdef HOST_THROWS
 bool faulty = 1;
+#define GIVEN_UP (step_missing_ && !faulty)
+#else
+#define GIVEN_UP false
 #endif
 
-/* The gate is shut iff somebody waits. */
-#if defined(post_after_unlock_open_on_empty_queue) || defined(count_in_flight)
-#define TWO_SECTIONS                    /* for refusal and place in line */
-#endif
-#if defined(post_after_unlock_open_on_empty_queue) || defined(reopen_gate_late)
-bool shut;                              /* until a step finds the queue empty */
-#define SHUT shut
-#elif defined(count_in_flight)
-#define SHUT (waiting + under_way > 0)
-#else
-#define SHUT (waiting > 0)
-#endif
+/* Of the thread that has the lock: scratch, `needs`, and what `wakeup` and `visit` have told it. */
+byte x, k, budget, next;
+bool due, waiting, wanted, threw, changes_nothing, again, was_arranging, host_failed, has_failed;
+byte y;                                 /* of anybody, within one step */
+
+#define NOBODY_WAITS (len(line) == 0 && !draining_)
+#define IS_EMPTY (NOBODY_WAITS && !outbox_)
+#define IS_IDLE (inuse == 0 && len(line) == 0)
+#define AT_REST (!held_ && !step_missing_ && timer_at_ == NEVER)
+#define MESSAGES (posted + fired + stale)
 
 /* Nothing is on its way. Then all must be seen to. */
-#ifdef no_busy    /* nobody knows */
+#ifdef arrange_two_at_once    /* nobody knows */
 #define QUIET false
 #else
-#define QUIET (posted + fired + stale == 0 && !busy && !dead && !debt)
+#define QUIET (MESSAGES == 0 && !arranging_ && phase_ != DEAD && !step_missing_)
 #endif
-#define HEAD_FITS (queue?[1] && FITS(1) || len(queue) > 0 && !queue?[1] && FITS(0))
+#define HEAD_FITS (line?[1] && FITS(1) || len(line) > 0 && !line?[1] && FITS(0))
 #define AWAKE_BY(t) (pending && expiry <= (t))
 #define IN_TIME(i) ((i) >= N || at[i] != WAITING || DEADLINE(i) == NEVER || AWAKE_BY(DEADLINE(i) + 1))
 inline coherent() {
 	assert(free + inuse == seats);
-	assert(waiting == len(queue));
+	assert(posted <= 1);
 	if
 	:: QUIET ->
-		assert(len(leaving) == 0);
-		assert(!draining || inuse + waiting > 0);
-		assert(work == (waiting > 0 || draining));      /* else run() returns while somebody waits, or never */
-		assert(waiting > 0 || !pending);
+		assert(!outbox_);
+		assert(!draining_ || inuse + len(line) > 0);
+		assert(!sweeping_ || NOBODY_WAITS);
+		assert(NOBODY_WAITS || work);                   /* else run() returns while somebody waits, */
+		assert(workers_ == 0 || work || running > 0);   /* or is about to be posted to; */
+		assert(!work || !NOBODY_WAITS || workers_ > 0); /* or never returns */
+		assert(!pending || len(line) > 0);
 		assert(IN_TIME(1) && IN_TIME(2) && IN_TIME(3));
 #ifdef RATE
-		assert(waiting == 0 || AWAKE_BY(next))
+		assert(len(line) == 0 || AWAKE_BY(next_grant))
 #else
 		assert(!HEAD_FITS)
 #endif
@@ -165,16 +198,19 @@ inline coherent() {
 	fi
 }
 
-/* A critical section; HOLD_ONCE waits for g and does s as it gets L. All that is written under L is read under L, save for
-   posts, and a message that is posted early can do nothing but wait for L: so a section may be one atomic step, which keeps
-   the search small. FINE spares nothing and has a real lock. For the same reason taking a message and L are one step. */
+/* A critical section; HOLD_ONCE waits for g and does s as it gets the lock. All that is written under the lock is read under
+   it, save for posts, and a message that is posted early can do nothing but wait for the lock: so a section may be one atomic
+   step, which keeps the search small. FINE spares nothing and has a real lock. For the same reason taking a message and the
+   lock are one step. */
+#define FORGET x = 0; k = 0; budget = 0; next = 0; due = 0; waiting = 0; wanted = 0; threw = 0; changes_nothing = 0; again = 0; \
+	was_arranging = 0; host_failed = 0; has_failed = 0
 #ifdef FINE
 bool lock;
 #define HOLD_ONCE(g, s) atomic { (g) && !lock -> s; lock = 1 }
-#define DROP atomic { coherent(); lock = 0 }
+#define DROP atomic { coherent(); FORGET; lock = 0 }
 #else
 #define HOLD_ONCE(g, s) atomic { (g) -> s
-#define DROP coherent() }
+#define DROP coherent(); FORGET }
 #endif
 #define HOLD HOLD_ONCE(true, skip)
 
@@ -185,214 +221,580 @@ bool lock;
 #define OR_THROW(s)
 #endif
 
-/* All below, up to the processes: under L. */
-
-/* Leaves woken clear only if it is dead or the post throws. */
-inline signal() {
-	if
-#ifdef post_when_dead    /* does not ask whether the context is there */
-	:: woken
+/* What a thread has to do outside the lock. */
+#define ERRAND \
+	byte completions, failed, dropped; \
+	bool hold, hold_to, hold_failed, timer, timer_failed, host, goes_on; \
+	byte timer_to
+#ifdef destroy_when_not_at_work         /* the context may have ended by then */
+#define DROPPED_IS_WORK false
 #else
-	:: woken || dead
+#define DROPPED_IS_WORK (dropped != 0)
 #endif
-	:: else ->
-		if
-		:: assert(!swept); woken = 1; posted++
-		OR_THROW(skip)
-		fi
-	fi
-}
+#define IS_WORK (completions || DROPPED_IS_WORK || hold || timer || host || goes_on)
 
-inline wake() {
-	signal();
-#ifndef forget_debt
-	debt = !woken && !dead
-#endif
-}
-
-inline pay_debt() {
-	if :: debt -> wake() :: else fi
-}
+/* All below, up to `carry_out`: under the lock. First the waiting room. */
 
 inline take(i) {
-	assert(!closed && !dead && !((i) == 1 && cancelled));
+	assert(doors_ != SHUT && phase_ != DEAD && !((i) == 1 && cancelled));
 	free = free - COST(i);
 	inuse = inuse + COST(i);
 #ifdef RATE
-	next = now + 1;
+	next_grant = now + 1;
 #else
-	assert(inuse <= seats);                         /* while it drains nothing is granted */
+	assert(inuse <= seats);                         /* while seats are taken away nothing is granted */
 #endif
 	granted[i] = 1
 }
 
-/* Who is no longer in the queue is out of the line. */
 inline take_out(i) {
 	assert(at[i] == WAITING);
 	at[i] = AFTER;
 	number_of[i] = 0;
-	waiting--
+	seen_by_sweep = seen_by_sweep & ~BIT(i);
+	outbox_ = outbox_ | BIT(i)
 }
 
-inline remove(i) {
-	take_out(i);
-	leaving!i
+inline take_out_drain() {
+	draining_ = 0;
+	number_of[N] = 0;
+	outbox_ = outbox_ | BIT(N)
 }
 
-inline grant(i) {
-	assert(number_of[i] > served);
-	assert(number_of[i] >= cancel_before);
-	served = number_of[i];
-	take(i);
-	take_out(i)
+inline begin_sweep() {
+	sweeping_ = 1;
+	seen_by_sweep = 0
 }
 
-/* Serves those whose turn it is, and keeps them by `keep`. */
-#define SERVE(keep) \
-	do \
-	:: left > 0 && len(queue) > 0 -> \
-		queue?<x>; \
-		if \
-		:: DEADLINE(x) < now -> queue?x; remove(x); left-- \
-		:: DEADLINE(x) >= now && FITS(x) -> queue?x; grant(x); keep; left-- \
-		:: else -> break \
-		fi \
-	:: else -> break \
-	od
-
-/* When there will be something to do: at the first deadline to be missed, since an instant equal to it still meets it. */
-inline next_event() {
-	want = (len(queue) > 0 -> READY : NEVER);
-	k = len(queue);
+inline sweep() {
+	if
+	:: draining_ && (gone_ || number_of[N] < cancel_before_) -> take_out_drain(); budget--
+	:: else
+	fi;
+	k = len(line);
 	do
 	:: k > 0 ->
 		k--;
-		queue?x;
-		queue!x;
+		line?x;
 		if
-		:: DEADLINE(x) != NEVER && DEADLINE(x) + 1 < want -> want = DEADLINE(x) + 1
-		:: else
+		:: budget > 0 && !(seen_by_sweep & BIT(x)) ->
+			budget--;
+			if
+			:: doors_ == SHUT || number_of[x] < cancel_before_ || reprices_ && COST(x) > seats -> take_out(x)
+			:: else -> seen_by_sweep = seen_by_sweep | BIT(x); line!x
+			fi
+		:: else -> line!x
+		fi
+	:: else -> break
+	od;
+	if
+	:: budget > 0 -> sweeping_ = 0; reprices_ = 0; cancel_before_ = 0; seen_by_sweep = 0
+	:: else
+	fi
+}
+
+inline expire() {
+#ifdef TIMER
+	k = len(line);
+	do
+	:: k > 0 ->
+		k--;
+		line?x;
+		if
+		:: budget > 0 && DEADLINE(x) < now -> take_out(x); budget--
+		:: else -> line!x
+		fi
+	:: else -> break
+	od
+#else
+	skip
+#endif
+}
+
+inline serve() {
+	do
+	:: budget > 0 && len(line) > 0 ->
+		line?<x>;
+		if
+		:: DEADLINE(x) < now -> line?x; take_out(x); budget--
+		:: DEADLINE(x) >= now && FITS(x) ->
+			line?x;
+			assert(number_of[x] > served);
+			assert(number_of[x] >= cancel_before_);
+			served = number_of[x];
+			take_out(x);
+			take(x);
+			budget--
+		:: else -> break
 		fi
 	:: else -> break
 	od
 }
 
-/* Of one who leaves; whom it serves it keeps in a set, but for those whose handlers a step calls. */
-inline hand_over() {
-	if
-#if defined(serve_after_close)    /* leaves out one of three */
-	:: cancel_before || reprice || len(queue) == 0 -> wake()
-#elif defined(serve_past_cancel)  /* the same */
-	:: closed || reprice || len(queue) == 0 -> wake()
+inline settle() {
+	budget = BUDGET;
+#ifdef leave_the_sweep_to_the_step      /* and serves past it */
+	if :: sweeping_ && running > 0 -> sweep() :: else fi;
+	expire();
+	serve();
 #else
-	:: closed || cancel_before || reprice || len(queue) == 0 -> wake()
+	if :: sweeping_ -> sweep() :: else fi;
+	expire();
+	if :: !sweeping_ -> serve() :: else fi;
 #endif
-	:: else ->
-		queue?<x>;
+	if :: budget > 0 && draining_ && IS_IDLE -> take_out_drain(); budget-- :: else fi
+}
+
+/* The first deadline to be missed is an instant earlier than this: an instant equal to it still meets it. */
+inline next_event() {
+	next = NEVER;
+	if :: len(line) > 0 -> line?<x>; next = READY(x) :: else fi;
+#ifdef TIMER
+	k = len(line);
+	do
+	:: k > 0 ->
+		k--;
+		line?x;
+		line!x;
 		if
-		:: !elsewhere[x] -> wake()
-		:: else ->
-			left = BOUND;
-			SERVE(if :: elsewhere[x] -> out = out | (1 << x) :: else -> leaving!x fi);
-			next_event();
-			if :: left == 0 || want < armed -> wake() :: else fi
+		:: DEADLINE(x) != NEVER && DEADLINE(x) + 1 < next -> next = DEADLINE(x) + 1
+		:: else
 		fi
-	fi;
-	x = 0; left = 0; want = 0
+	:: else -> break
+	od
+#endif
 }
 
-/* Whether there is something to do that the step may not know of. */
-#ifdef hand_over_keeps_leaving    /* leaves out one of four, as do the next two */
-#define NEEDS_STEP (inuse == 0 && draining || waiting == 0 && (draining -> armed != NEVER : held))
-#elif defined(hand_over_keeps_guard)
-#define NEEDS_STEP (len(leaving) > 0 || inuse == 0 && draining || waiting == 0 && draining && armed != NEVER)
-#elif defined(hand_over_keeps_timer)
-#define NEEDS_STEP (len(leaving) > 0 || inuse == 0 && draining || waiting == 0 && !draining && held)
-#else
-#define NEEDS_STEP (len(leaving) > 0 || inuse == 0 && draining || waiting == 0 && (draining -> armed != NEVER : held))
-#endif
-
-/* Of one who was refused, and has no choice but to wait. */
-#if defined(unsaid_eviction)      /* leaves out one of four, as do the next three */
-#define UNKNOWN_TO_STEP(i) (!held || DEADLINE(i) < armed || waiting == 0 && READY < armed)
-#elif defined(unsaid_wait)
-#define UNKNOWN_TO_STEP(i) (FULL || DEADLINE(i) < armed || waiting == 0 && READY < armed)
-#elif defined(unsaid_deadline)
-#define UNKNOWN_TO_STEP(i) (FULL || !held || waiting == 0 && READY < armed)
-#elif defined(unsaid_turn)
-#define UNKNOWN_TO_STEP(i) (FULL || !held || DEADLINE(i) < armed)
-#elif defined(TWO_SECTIONS)
-#define UNKNOWN_TO_STEP(i) true
-#else
-#define UNKNOWN_TO_STEP(i) (FULL || !held || DEADLINE(i) < armed || waiting == 0 && READY < armed)
-#endif
-inline get_in_line(i) {
-	needed = UNKNOWN_TO_STEP(i);
-	if :: needed -> signal() :: else fi;
+inline wants() {
+	waiting = !IS_EMPTY;
+	due = 0;
+	next = NEVER;
 	if
-	:: needed && !woken -> done[i] = 1              /* it threw */
-	:: else ->
-		if :: FULL -> queue?x; remove(x); x = 0 :: else fi;
-		if :: elsewhere[i] = 1 :: skip fi;
-		at[i] = WAITING;
-		waiting++;
-		queue!i
+	:: waiting ->
+		next_event();
+#if defined(want_no_sweep)              /* leaves out one of four, as do the next two */
+		due = outbox_ || next <= now || draining_ && IS_IDLE
+#elif defined(want_no_post)
+		due = sweeping_ || next <= now || draining_ && IS_IDLE
+#elif defined(want_no_grant)
+		due = sweeping_ || outbox_ || draining_ && IS_IDLE
+#else
+		due = sweeping_ || outbox_ || next <= now || draining_ && IS_IDLE
+#endif
+	:: else
 	fi;
-	needed = 0
+#ifndef release_the_guard_of_a_worker   /* it may be about to post to the context */
+	waiting = waiting || workers_ > 0
+#endif
 }
+
+/* wakeup */
+
+#define MUST_MOVE_TIMER (next < timer_at_ || next == NEVER && timer_at_ != NEVER)
+
+inline hear() {
+#if defined(hear_nothing_due)          /* leaves out one of four, as do the next three */
+	wanted = waiting != held_ || MUST_MOVE_TIMER;
+#elif defined(hear_no_guard)
+	wanted = due || MUST_MOVE_TIMER;
+#elif defined(hear_no_earlier_timer)
+	wanted = due || waiting != held_ || next == NEVER && timer_at_ != NEVER;
+#elif defined(hear_no_idle_timer)
+	wanted = due || waiting != held_ || next < timer_at_;
+#else
+	wanted = due || waiting != held_ || MUST_MOVE_TIMER;
+#endif
+	threw = 0;
+	if
+	:: !wanted || stopped_ || step_posted_ -> step_missing_ = 0
+	:: else ->
+		assert(!swept);
+		if
+		:: step_posted_ = 1; step_missing_ = 0; posted++
+#ifdef forget_missing_step
+		OR_THROW(step_missing_ = 0; threw = 1)
+#else
+		OR_THROW(step_missing_ = 1; threw = 1)
+#endif
+		fi
+	fi
+}
+
+/* What of the timer's callbacks is on its way, is of an earlier epoch_. */
+inline next_epoch() {
+	outdated = pending;
+	stale = stale + fired;
+	fired = 0
+}
+
+inline stop() {
+	stopped_ = 1;
+	step_missing_ = 0;
+	held_ = 0;
+	timer_at_ = NEVER;
+	next_epoch()
+}
+
+inline arrange() {
+	if
+	:: waiting != held_ -> hold = 1; hold_to = waiting; held_ = waiting
+	:: else
+	fi;
+	if
+#ifdef believe_the_timer_late           /* but it may fire meanwhile */
+	:: MUST_MOVE_TIMER -> timer = 1; timer_to = next; next_epoch()
+#else
+	:: MUST_MOVE_TIMER -> timer = 1; timer_to = next; timer_at_ = next; next_epoch()
+#endif
+	:: else
+	fi;
+#ifndef arrange_two_at_once
+	if :: hold || timer -> arranging_ = 1 :: else fi
+#endif
+}
+
+inline arranged() {
+	arranging_ = 0;
+#ifdef believe_the_timer_late
+	if :: timer -> timer_at_ = timer_to :: else fi;
+#endif
+	if :: hold_failed -> held_ = !hold_to :: else fi;
+	if :: timer_failed -> timer_at_ = NEVER :: else fi
+}
+
+/* The core. */
+
+inline try_to_send_for_step() {
+	wants();
+	hear()
+}
+
+inline die() {
+	phase_ = DEAD
+#ifndef post_when_dead                  /* and nobody asks later */
+	; stop()
+#endif
+}
+
+inline plan_end() {
+	if
+#ifdef die_while_at_work                /* of others, who post */
+	:: workers_ > 0 && phase_ != ABANDONED
+#else
+	:: workers_ > 0
+#endif
+	:: else ->
+		if
+		:: phase_ == ABANDONED && IS_EMPTY -> die(); host_ = 0; host = 1; workers_++
+#ifdef leave_the_end_waiting            /* the last worker just goes */
+		:: phase_ == DEAD && nobody_works_ != NULL
+#else
+		:: phase_ == DEAD && nobody_works_ != NULL -> nobody_works_ = SET
+#endif
+#ifdef forget_permits_that_are_out      /* which come home to the core */
+		:: phase_ == DEAD && nobody_works_ == NULL && !host_ -> self_ = 0
+#else
+		:: phase_ == DEAD && nobody_works_ == NULL && inuse == 0 && !host_ -> self_ = 0
+#endif
+		:: else
+		fi
+	fi
+}
+
+/* Plans what a visitor has to do: `visit` ends. */
+inline plan() {
+	if
+#ifdef change_nothing_when_abandoned    /* but it was the last permit */
+	:: phase_ == IN_USE && IS_EMPTY && AT_REST || changes_nothing && !step_missing_
+#else
+	:: phase_ == IN_USE && (IS_EMPTY && AT_REST || changes_nothing && !step_missing_)
+#endif
+	:: else ->
+		completions = outbox_;
+		outbox_ = 0;
+#ifndef count_no_visitor                /* as a worker */
+		if :: completions -> workers_++ :: else fi;
+#endif
+#ifdef post_when_dead
+		try_to_send_for_step();
+#else
+		if :: phase_ != DEAD -> try_to_send_for_step() :: else fi;
+#endif
+		if :: !completions -> plan_end() :: else fi
+	fi
+}
+
+inline plan_step() {
+	if
+	:: phase_ == DEAD || arranging_        /* the one that arranges hears the needs when it is back */
+	:: else ->
+		settle();
+		completions = outbox_;
+		outbox_ = 0;
+		wants();
+		arrange();
+		hear();
+		goes_on = budget == 0 && step_missing_;
+		if :: IS_WORK -> workers_++ :: else -> plan_end() fi
+	fi
+}
+
+inline end_errand() {
+#ifdef count_no_visitor
+	if :: workers_ > 0 -> workers_-- :: else fi;
+#else
+	workers_--;
+#endif
+	again = goes_on;
+	was_arranging = hold || timer;
+	host_failed = hold_failed || timer_failed;
+	if :: was_arranging -> arranged() :: else fi;
+	hold = 0; hold_to = 0; hold_failed = 0; timer = 0; timer_to = 0; timer_failed = 0;
+	has_failed = completions != 0;          /* that is left to a later step */
+	if
+#ifdef leave_late_posts_to_a_step       /* there will be none */
+	:: has_failed && phase_ == DEAD -> outbox_ = outbox_ | completions
+#else
+	:: has_failed && phase_ == DEAD -> dropped = completions
+#endif
+	:: has_failed && phase_ != DEAD -> outbox_ = outbox_ | completions
+	:: else
+	fi;
+	completions = 0
+}
+
+/* Whether there is anything to do for which no message could be posted. */
+inline ask_again() {
+#ifdef hear_before_work_ends            /* and still counts itself */
+	workers_++;
+#endif
+	if
+#if defined(put_back_and_send_for_nobody)      /* leaves out one of three, as do the next two */
+	:: was_arranging || NOBODY_WAITS && !has_failed -> try_to_send_for_step()
+#elif defined(ask_no_more)
+	:: has_failed || NOBODY_WAITS -> try_to_send_for_step()
+#elif defined(work_and_send_for_nobody)
+	:: has_failed || was_arranging -> try_to_send_for_step()
+#else
+	:: has_failed || was_arranging || NOBODY_WAITS -> try_to_send_for_step()
+#endif
+	:: else
+	fi;
+#ifdef hear_before_work_ends
+	workers_--;
+#endif
+#ifndef leave_missing_step_to_others    /* but nobody may come */
+	again = was_arranging && !host_failed && step_missing_
+#endif
+}
+
+#ifdef stay_when_abandoned              /* the last worker does not let go of the host */
+#define PLAN_END_ALIVE skip
+#else
+#define PLAN_END_ALIVE plan_end()
+#endif
+
+/* After an errand: plans the next one. Only a step has arranged or goes on. */
+#define WORK_IS_DONE(plan_again) \
+	end_errand(); \
+	if \
+	:: phase_ == DEAD && DROPPED_IS_WORK -> workers_++ \
+	:: phase_ == DEAD && !DROPPED_IS_WORK -> plan_end() \
+	:: else -> \
+		goes_on = 0; \
+		if :: again :: else -> ask_again() fi; \
+		if :: again -> plan_again :: else -> PLAN_END_ALIVE fi \
+	fi
+
+/* Outside the lock. */
+
+inline post_each() {
+	do
+	:: completions != 0 ->
+		atomic {
+			do              /* any of them */
+			:: completions & BIT(y) -> break
+			:: completions >> (y + 1) -> y++
+			od;
+			assert(!done[y] && !swept);
+			assert(work || pending || MESSAGES > 0 || running > 0 || left_run || THROWN);   /* the context is kept running */
+			completions = completions & ~BIT(y);
+			if
+			:: done[y] = 1
+			:: left_run -> dropped = dropped | BIT(y)       /* by its executor */
+			OR_THROW(failed = failed | BIT(y))
+			fi;
+			y = 0
+		}
+	:: else -> break
+	od;
+	atomic { completions = failed; failed = 0 }
+}
+
+#ifdef HOST_THROWS
+#define OR_FAIL(g, s) :: (g) && faulty -> faulty = 0; s
+#else
+#define OR_FAIL(g, s)
+#endif
+
+inline arrange_with_host() {
+	if
+	:: hold || timer ->
+		atomic { assert(!touching && !swept); touching = 1 };
+		atomic {
+			assert(attached && !swept);
+			if
+			:: hold ->
+				if
+				:: work = hold_to
+				OR_FAIL(hold_to, hold_failed = 1)
+				fi
+			:: else
+			fi;
+			if
+			:: timer ->
+				pending = 0; outdated = 0;      /* expires_at cancels */
+				if
+				:: timer_to != NEVER -> expiry = timer_to; pending = 1
+				:: timer_to == NEVER
+				OR_FAIL(timer_to != NEVER, timer_failed = 1)
+				fi
+			:: else
+			fi;
+			touching = 0
+		}
+	:: else
+	fi
+}
+
+/* The place in the registry goes last. */
+inline destroy_host() {
+	if
+	:: host ->
+		atomic { assert(attached && !touching && !arranging_ && !swept); pending = 0; outdated = 0; expiry = 0; work = 0 };
+		atomic { assert(!swept); attached = 0; host = 0 }
+	:: else
+	fi
+}
+
+/* What a handler holds may need the context. */
+inline destroy_one_by_one() {
+	do
+	:: dropped != 0 ->
+		atomic {
+			do
+			:: dropped & BIT(y) -> break
+			:: else -> y++
+			od;
+			assert(!done[y] && !swept);
+			dropped = dropped & ~BIT(y);
+			done[y] = 1;
+			y = 0
+		}
+	:: else -> break
+	od
+}
+
+inline work_outside() {
+	post_each();
+#ifndef destroy_when_not_at_work
+	destroy_one_by_one();
+#endif
+	arrange_with_host();
+	destroy_host()
+}
+
+inline when_all_is_done() {
+#ifdef destroy_when_not_at_work
+	destroy_one_by_one()
+#else
+	skip
+#endif
+}
+
+#define CARRY_OUT(plan_again) \
+	do \
+	:: IS_WORK -> work_outside(); HOLD; WORK_IS_DONE(plan_again); DROP \
+	:: else -> break \
+	od; \
+	when_all_is_done()
+
+#define END_VISIT plan(); DROP; CARRY_OUT(assert(false))
+
+/* Waits, unless the post throws. Refusal and place in line are one critical section. */
+inline get_in_line(i) {
+	at[i] = WAITING;
+	line!i;
+	try_to_send_for_step();
+	if
+	:: threw -> line??eval(i); at[i] = AFTER; number_of[i] = 0; done[i] = 1         /* withdraw */
+	:: else ->
+		if :: len(line) > LIMIT -> line?x; take_out(x) :: else fi;
+		settle()
+	fi
+}
+
+#ifdef two_sections                     /* those on the way into line bar it, too, but may overtake each other */
+byte under_way;
+#define BARRED (len(line) + under_way > 0)
+#else
+#define BARRED (len(line) > 0)
+#endif
 
 inline draw_number(i) {
-	number_of[i] = number;
-	number++
+	number_of[i] = next_number_;
+	next_number_++
 }
 
-inline destroy(i) {                     /* outside L; a permit it has goes home */
-	assert(!done[i]);
-	done[i] = 1;
-	elsewhere[i] = 0
-}
-
-proctype caller(byte i) {
-	byte x, k, left, want, out;
-	bool needed, threw;
-
-	HOLD;
-	pay_debt();
+inline enter(i) {
+	if :: len(line) > 0 -> settle() :: else fi;     /* help */
 	if
-	:: closed || i == 1 && marked || COST(i) > seats -> done[i] = 1
+	:: doors_ != OPEN || i == 1 && marked || COST(i) > seats -> at[i] = AFTER; done[i] = 1
 	:: else ->
 		if
-		:: !SHUT && FITS(i) ->
-			assert(waiting + under_way == 0);
-			take(i);
-			done[i] = 1
-		:: !(!SHUT && FITS(i)) && UNREACHABLE(i) -> done[i] = 1
+		:: !BARRED && FITS(i) -> take(i); at[i] = AFTER; done[i] = 1
+		:: !(!BARRED && FITS(i)) && UNREACHABLE(i) -> at[i] = AFTER; done[i] = 1
 		:: else ->
 			draw_number(i);
-#ifdef TWO_SECTIONS
+#ifdef two_sections
 			under_way++;
 			at[i] = REFUSED
 #else
 			get_in_line(i)
 #endif
-#if defined(post_after_unlock_open_on_empty_queue) || defined(reopen_gate_late)
-			; shut = 1
-#endif
 		fi
-	fi;
-	if :: done[i] -> at[i] = AFTER :: else fi;
-	DROP;
-#ifdef TWO_SECTIONS
+	fi
+}
+
+inline leave(i) {
+	assert(self_);
+	free = free + COST(i);
+	inuse = inuse - COST(i);
+	granted[i] = 0;
 	if
-	:: at[i] == REFUSED ->
-		HOLD;
-		under_way--;
-		get_in_line(i);
-		DROP
+#ifdef RATE
+	:: changes_nothing = 1                  /* leave: it has been used, and makes no room */
+	:: next_grant > 0 -> next_grant--; changes_nothing = len(line) == 0     /* refund */
+#else
+	:: changes_nothing = len(line) == 0
+#endif
+	fi;
+	changes_nothing = changes_nothing && !(draining_ && IS_IDLE);
+	if :: changes_nothing :: else -> settle() fi
+}
+
+proctype caller(byte i) {
+	ERRAND;
+
+	HOLD;
+	enter(i);
+	END_VISIT;
+#ifdef two_sections
+	if
+	:: at[i] == REFUSED -> HOLD; under_way--; get_in_line(i); END_VISIT
 	:: else
 	fi;
 #endif
-
 #ifdef TIMER
 	if                                              /* else nothing but the timer can help those who wait */
 	:: i == 0 -> done[i] && (!granted[i] || finished == N - 1)
@@ -402,334 +804,41 @@ proctype caller(byte i) {
 	if
 	:: atomic { done[i] && !granted[i] -> finished++ }
 	:: HOLD_ONCE(done[i] && granted[i], finished++);
-		free = free + COST(i);
-		inuse = inuse - COST(i);
-		granted[i] = 0;
-		if
-#ifdef RATE
-		:: true                                 /* leave: it has been used */
-		:: next > 0 -> next--;                  /* refund */
-#else
-		:: true ->
-#endif
-			if :: SHUT -> hand_over() :: else fi
-		fi;
-		if :: debt || NEEDS_STEP -> wake() :: else fi;
-#ifdef SHUTDOWN
-		needed = out != 0;
-		handing_over = handing_over + needed;
-#endif
-		DROP;
-		do
-		:: out != 0 ->
-			atomic {
-				do              /* any of them */
-				:: out & (1 << x) -> break
-				:: out >> (x + 1) -> x++
-				od;
-				if
-				:: assert(!done[x] && elsewhere[x]);
-					assert(!swept);         /* its executor may be of our context */
-					out = out & ~(1 << x);
-					done[x] = 1;
-					elsewhere[x] = 0
-				OR_THROW(threw = 1)
-				fi
-			};
-			if
-			:: threw ->
-				HOLD;
-				if
-#ifndef late_post_left_by_leaver    /* to a step */
-				:: dead         /* then there will be none */
-#endif
-				:: else ->
-					threw = 0;
-					x = 0;
-					do
-					:: x < N ->
-						if :: out & (1 << x) -> leaving!x :: else fi;
-						x++
-					:: else -> break
-					od;
-					out = 0;
-					wake()
-				fi;
-				DROP;
-				if
-				:: threw -> atomic { destroy(x); out = out & ~(1 << x); threw = 0 }
-				:: else
-				fi
-			:: else
-			fi;
-			x = 0
-		:: else -> break
-		od;
-#ifdef SHUTDOWN
-		if :: atomic { needed -> handing_over--; needed = 0 } :: else fi
-#endif
+		leave(i);
+		END_VISIT
 	fi
 }
-
-#define NOBODY_IS_HERE (waiting == 0 && !draining && len(leaving) == 0)
-
-/* Outside L, once it is dead: nobody else can be at the host. */
-inline let_go() {
-	assert(!touching && !busy);
-	pending = 0;
-	outdated = 0;
-	work = 0;
-	attached = 0
-}
-
-#if defined(SHUTDOWN) && !defined(die_while_posting)
-#define LET_GO atomic { handing_over == 0 -> let_go() }         /* or the context would not wait for those who post */
-#else
-#define LET_GO atomic { let_go() }
-#endif
-
-inline do_work() {
-	left = BOUND;
-	k = len(queue);
-	do
-	:: k > 0 ->
-		k--;
-		queue?x;
-		if                                      /* where several apply, any will do */
-		:: left > 0 && (closed || number_of[x] < cancel_before || COST(x) > seats || DEADLINE(x) < now) -> remove(x); left--
-		:: else -> queue!x
-		fi
-	:: else -> break
-	od;
-	if
-	:: left > 0 ->
-		if :: draining && number_of[N] < cancel_before -> draining = 0; leaving!N :: else fi;
-		cancel_before = 0;
-		reprice = 0
-	:: else
-	fi;
-	SERVE(leaving!x);
-	if :: draining && inuse == 0 && waiting == 0 -> draining = 0; leaving!N :: else fi;
-	unfinished = left == 0;
-	if :: unfinished -> wake() :: else fi
-}
-
-/* Sets rehold and rearm, if there is something to see to. */
-inline see_to_host() {
-	next_event();
-	hold = waiting > 0 || draining;
-	rehold = hold != held;
-	rearm = want < armed || want == NEVER && armed != NEVER;
-	arm = want;
-	busy = rehold || rearm;
-#ifndef believe_the_guard_late    /* others who come meanwhile go by what was */
-	held = hold;
-#endif
-#ifndef believe_the_timer_late    /* the same */
-	if :: rearm -> armed = want :: else fi;
-#endif
-	if :: rearm -> outdated = pending; stale = stale + fired; fired = 0 :: else fi
-#ifdef no_busy    /* so two may be at the timer */
-	; busy = 0
-#endif
-}
-
-inline pop() {
-	if
-	:: leaving?x ->
-		last = len(leaving) == 0;
-#ifndef no_further_step    /* leaves the others to the handler of this one */
-		if :: !last || abandoned -> wake() :: else fi
-#endif
-	:: empty(leaving) -> x = NOBODY
-	fi
-}
-
-/* What a step does under L, by one who is not kept out by `busy`, until it lets go of L. */
-inline section() {
-	do
-	:: do_work();
-		see_to_host();
-		if
-		:: !rehold && !rearm && unfinished && debt
-		:: else -> break
-		fi
-	od;
-#ifdef post_after_unlock_open_on_empty_queue
-	if :: len(queue) == 0 -> shut = 0 :: else fi;
-#endif
-#ifdef reopen_gate_late
-	reopen = len(queue) == 0;
-#endif
-	x = NOBODY; want = 0; left = 0;
-	if
-	:: rehold || rearm
-	:: else -> hold = 0; arm = 0; finish()
-	fi
-}
-
-inline finish() {
-	unfinished = 0;
-	if
-	:: abandoned && !dead && NOBODY_IS_HERE -> dead = 1; gone = 1
-	:: else -> pop()
-	fi
-}
-
-#ifdef HOST_THROWS
-#define OR_FAIL(g, s) :: (g) && faulty -> faulty = 0; s
-#else
-#define OR_FAIL(g, s)
-#endif
-
-/* Outside L. */
-inline housekeeping() {
-	atomic { assert(!touching); touching = 1 };
-	atomic {
-		if
-		:: rehold ->
-			if
-			:: work = hold
-			OR_FAIL(hold, failed = 1)
-			fi
-		:: else
-		fi;
-		if
-		:: rearm ->
-			pending = 0; outdated = 0;      /* expires_at cancels */
-			if
-			:: arm != NEVER -> expiry = arm; pending = 1
-			:: arm == NEVER
-			OR_FAIL(arm != NEVER, not_armed = 1)
-			fi
-		:: else
-		fi;
-		touching = 0
-	};
-	HOLD;
-	busy = 0;
-#ifdef believe_the_guard_late
-	held = hold;
-#endif
-#ifdef believe_the_timer_late
-	if :: rearm -> armed = arm :: else fi;
-#endif
-	if
-	:: failed || not_armed ->
-		if :: failed -> held = !hold :: else fi;
-		if :: not_armed -> armed = NEVER :: else fi;
-		failed = 0; not_armed = 0;
-		wake()
-	:: else
-	fi;
-	rehold = 0; rearm = 0; hold = 0; arm = 0;
-	if
-#ifdef rerun_by_message    /* which may throw */
-	:: again -> again = 0; wake(); finish()
-	:: !again && unfinished && debt -> section()
-#else
-	:: again || unfinished && debt -> again = 0; section()
-#endif
-	:: else -> finish()
-	fi;
-	DROP
-}
-
-/* Who runs is of interest to the end of the context only. */
-#ifdef SHUTDOWN
-#define START running++
-#define STOP running--
-#else
-#define START skip
-#define STOP skip
-#endif
 
 /* A thread that runs the executor. */
 active [2] proctype actor() {
-	byte x = NOBODY, k, left, want, arm;
-	bool hold, rehold, rearm, unfinished, last, gone, failed, not_armed;
-#ifdef reopen_gate_late
-	bool reopen;
-#endif
-end:	HOLD_ONCE((posted + fired + stale > 0) && !stopped, START);
+	ERRAND;
+end:	HOLD_ONCE(MESSAGES > 0 && !left_run, running++);
 	if
-	:: posted > 0 ->
-		posted--;
-#ifndef clear_wake_late    /* not yet */
-		woken = 0
-#endif
-	:: fired > 0 -> fired--; armed = NEVER
-	:: stale > 0 -> stale--;
-#ifdef stale_epoch    /* takes it that the timer is now idle, but it may be armed anew */
-		armed = NEVER
-#endif
-	fi;
-	if
-	:: dead
-#ifdef no_rerun    /* trusts the one who is busy to have seen everything */
-	:: !dead && busy
+#if defined(clear_step_posted_late)     /* not yet */
+	:: posted > 0 -> posted--
+#elif defined(lose_the_message_while_another_arranges)  /* it looks for that first */
+	:: posted > 0 -> posted--; step_posted_ = step_posted_ && arranging_
 #else
-	:: !dead && busy -> again = 1
+	:: posted > 0 -> posted--; step_posted_ = 0
 #endif
-	:: else -> debt = 0; section()
+#ifdef lose_the_timer_while_another_arranges    /* the same */
+	:: fired > 0 -> fired--; timer_at_ = (arranging_ -> timer_at_ : NEVER)
+#else
+	:: fired > 0 -> fired--; timer_at_ = NEVER
+#endif
+#ifdef stale_epoch                      /* takes it that the timer is now idle, but it may be armed anew */
+	:: stale > 0 -> stale--; timer_at_ = NEVER
+#else
+	:: stale > 0 -> stale--
+#endif
 	fi;
+	plan_step();
 	DROP;
-#ifdef clear_wake_late
-	HOLD; woken = 0; DROP;
+	CARRY_OUT(plan_step());
+#ifdef clear_step_posted_late
+	HOLD; step_posted_ = 0; DROP;
 #endif
-#ifdef reopen_gate_late
-	HOLD; if :: reopen -> shut = 0; reopen = 0 :: else fi; DROP;
-#endif
-	do :: rehold || rearm -> housekeeping() :: else -> break od;
-#ifdef ABANDON
-	if :: gone -> LET_GO; gone = 0 :: else fi;
-#endif
-	do
-	:: x != NOBODY ->
-		atomic {
-			assert(!done[x]);
-			if
-			:: !elsewhere[x] -> done[x] = 1;
-				if
-				:: last -> x = NOBODY   /* no need for L any more */
-				:: !last
-#ifdef RUN_THROWS
-				:: !last -> x = NOBODY
-#endif
-				fi
-			:: else ->
-				if
-				:: done[x] = 1; elsewhere[x] = 0
-				OR_THROW(failed = 1)
-				fi
-			fi;
-			last = 0
-		};
-		if
-		:: x == NOBODY -> break
-		:: x != NOBODY && failed ->
-			HOLD;
-			if
-#ifndef late_post_left_by_step    /* to a further one */
-			:: dead                 /* then there will be none */
-#endif
-			:: else -> failed = 0; leaving!x; wake()
-			fi;
-			DROP;
-			if
-			:: failed -> atomic { destroy(x); failed = 0 }
-			:: else
-			fi;
-			x = NOBODY
-#ifdef BATCH
-		:: x != NOBODY && !failed -> x = NOBODY
-#else
-		:: x != NOBODY && !failed -> HOLD; pop(); DROP
-#endif
-		fi
-	:: else -> break
-	od;
-	STOP;
+	running--;
 	goto end
 }
 
@@ -739,7 +848,7 @@ active proctype clock() {
 end:	do
 	:: now < HORIZON || pending && now < expiry -> now++
 	:: atomic {
-		pending && now >= expiry && !stopped -> pending = 0;
+		pending && now >= expiry && !left_run -> pending = 0;
 		if :: outdated -> outdated = 0; stale++ :: else -> fired++ fi
 	}
 	od
@@ -749,77 +858,78 @@ end:	do
 #ifdef CANCEL
 /* The slot's handler. */
 active proctype canceller() {
+	ERRAND;
 	HOLD;
 	if
-	:: at[1] == WAITING -> cancelled = 1; queue??eval(1); remove(1); wake()
+	:: at[1] == WAITING -> cancelled = 1; line??eval(1); take_out(1); settle()
 #ifdef cancel_searches_queue_only
-	:: at[1] < WAITING -> cancelled = 1
+	:: at[1] == BEFORE -> cancelled = 1
 #else
-	:: at[1] < WAITING -> cancelled = 1; marked = 1
+	:: at[1] == BEFORE -> cancelled = 1; marked = 1; settle()
 #endif
-	:: at[1] == AFTER
+	:: at[1] == AFTER -> changes_nothing = 1
 	fi;
-	DROP
+	END_VISIT
 }
 #endif
 
 #ifdef CANCEL_ALL
 active proctype canceller_of_all() {
+	ERRAND;
 	HOLD;
-	cancel_before = number;
-	wake();
-	DROP
+	cancel_before_ = next_number_;
+	begin_sweep();
+	settle();
+	END_VISIT
 }
 #endif
 
 #ifdef CLOSE
 active proctype closer() {
+	ERRAND;
 	HOLD;
-	closed = 1;
-	wake();
-	DROP
+	doors_ = SHUT;
+	begin_sweep();
+	settle();
+	END_VISIT
+}
+#endif
+
+#ifdef SHUT_DOWN
+active proctype shutter() {
+	ERRAND;
+	HOLD;
+	if :: doors_ == OPEN -> doors_ = NO_NEWCOMERS :: else fi;
+	END_VISIT
 }
 #endif
 
 #ifdef ABANDON
-/* Not while its context is being destroyed. */
 active proctype owner() {
-	bool gone;
-	HOLD_ONCE(!stopped || swept, letting_go = 1);
-	closed = 1;
-	abandoned = 1;
-	if
-	:: dead
-	:: else ->
-		cancel_before = number;
-		if
-		:: !busy && NOBODY_IS_HERE -> dead = 1; gone = 1
-		:: else -> wake()
-		fi
-	fi;
-	DROP;
-	if :: gone -> LET_GO :: else fi;
-	letting_go = 0
+	ERRAND;
+	HOLD;
+	if :: phase_ == IN_USE -> phase_ = ABANDONED :: else fi;
+	gone_ = 1;
+	doors_ = SHUT;
+	begin_sweep();
+	settle();
+	END_VISIT
 }
 #endif
 
 #ifdef DRAIN
 active proctype drainer() {
+	ERRAND;
 	HOLD;
-	pay_debt();
 	if
-	:: dead || inuse == 0 && waiting == 0 -> done[N] = 1
+	:: gone_ || IS_IDLE -> done[N] = 1
 	:: else ->
-		signal();
-		if
-		:: woken ->
-			draining = 1;
-			draw_number(N);
-			if :: elsewhere[N] = 1 :: skip fi
-		:: else -> done[N] = 1
-		fi
+		draining_ = 1;
+		draw_number(N);
+		try_to_send_for_step();
+		if :: threw -> draining_ = 0; number_of[N] = 0; done[N] = 1 :: else fi
 	fi;
-	DROP;
+	END_VISIT;
 	done[N]
 }
 #endif
@@ -829,55 +939,68 @@ inline configure(n) {
 	HOLD;
 	free = free + n - seats;
 	seats = n;
-	reprice = waiting > 0;
-	pay_debt();
-	wake();
-	DROP
+	if :: len(line) > 0 -> reprices_ = 1; begin_sweep() :: else fi;
+	settle();
+	END_VISIT
 }
 active proctype configurer() {
+	ERRAND;
 	configure(1);
 	configure(2)
 }
 #endif
 
 #if defined(POST_THROWS) && !defined(ALONE)
-/* Any other gate call, such as a try_enter: what is owed is paid by the next one. */
+/* Any other visit, such as a try_enter: what is missing is sent for by the next one. */
 active proctype passer_by() {
-end:	do
-	:: HOLD_ONCE(debt, skip); wake(); DROP
-	od
+	ERRAND;
+end:	HOLD_ONCE(step_missing_, skip);
+	END_VISIT;
+	goto end
 }
 #endif
 
-#ifdef SHUTDOWN
+#ifdef CONTEXT_ENDS
 /* A context goes once its threads have left run(), so never while a step is under way; callers may be on other threads. Its
    services go newest first: ours before the scheduler, which then destroys what was posted, some of it perhaps just now. */
 active proctype context() {
-	byte x;
-	chan gone = [N + 1] of { byte };
-	atomic { running == 0 && !letting_go -> stopped = 1 };
+	byte doomed;
+	bool host;
+	atomic { running == 0 -> left_run = 1 };
 	if
 	:: attached ->
 		HOLD;
-		closed = 1;
+		gone_ = 1;
+		doors_ = SHUT;
 		do
-		:: queue?x -> take_out(x); gone!x
-		:: leaving?x -> gone!x
-		:: draining -> draining = 0; gone!N
-		:: empty(queue) && empty(leaving) && !draining -> break
+		:: line?x -> take_out(x)
+		:: empty(line) -> break
 		od;
-		x = 0;
-		debt = 0;
-		dead = 1;
+		if :: draining_ -> take_out_drain() :: else fi;
+		sweeping_ = 0;
+		doomed = outbox_;
+		outbox_ = 0;
+		die();
+		if :: workers_ > 0 -> nobody_works_ = AWAITED :: else fi;
 		DROP;
-#ifndef leave_context_while_posting    /* it may be to this one */
-		handing_over == 0;
+#ifndef leave_context_at_once           /* though a worker may be about to post to it */
+		nobody_works_ != AWAITED;
 #endif
-		atomic { let_go() };
-		do
-		:: atomic { gone?x -> destroy(x); x = 0 }
-		:: empty(gone) -> break
-		od
+		HOLD;
+		nobody_works_ = NULL;
+		host = host_;
+		host_ = 0;
+		if :: inuse == 0 -> self_ = 0 :: else fi;
+		DROP;
+		destroy_host();
+		atomic {
+			do
+			:: doomed & BIT(y) -> assert(!done[y]); done[y] = 1; doomed = doomed & ~BIT(y)
+			:: !(doomed & BIT(y)) && doomed -> y++
+			:: else -> break
+			od;
+			y = 0
+		}
 	:: else
 	fi;
 	atomic { swept = 1; posted = 0; fired = 0; stale = 0 }
@@ -888,14 +1011,19 @@ active proctype context() {
 active proctype check() {
 	timeout;
 #ifdef ALONE
-	assert(at[1] != WAITING && (N < 3 || at[2] != WAITING) && (at[0] != WAITING || debt))
+	assert(at[0] != WAITING || step_missing_);
+	assert(GIVEN_UP || at[1] != WAITING && (N < 3 || at[2] != WAITING))
 #else
-	assert(finished == N && waiting == 0 && len(queue) + len(leaving) == 0 && !draining);
+	assert(finished == N && IS_EMPTY);
 	assert(free == seats && seats == SEATS && inuse == 0);
-	assert(posted + fired + stale == 0 && running == 0 && !busy && !again && !debt);
-	assert(!pending && !work)                       /* an idle limiter keeps no run() alive */
+	assert(MESSAGES == 0 && running == 0 && !arranging_ && !step_missing_ && workers_ == 0);
+	assert(!pending && !work);                      /* an idle limiter keeps no run() alive */
+	assert(self_ == (phase_ != DEAD) && host_ == self_ && attached == host_)
 #ifdef ABANDON
-	; assert(dead)
+	; assert(phase_ == DEAD)
+#endif
+#ifdef CONTEXT_ENDS
+	; assert(swept && phase_ == DEAD)
 #endif
 #endif
 }
