@@ -37,18 +37,18 @@ class wait {
     };
 
 public:
-    wait() = default;
-    template <class Limiter>
-    explicit wait(Limiter& limiter) {
-        limiter.async_wait_overdue(callback());
-    }
-
     [[nodiscard]] auto callback() const {
         return [what = record_](error_code ec, weir::overdue const& found) {
             ++what->calls;
             what->error = ec;
             what->found = found;
         };
+    }
+
+    wait() = default;
+    template <class Limiter>
+    explicit wait(Limiter& limiter) {
+        limiter.async_wait_overdue(callback());
     }
 
     [[nodiscard]] bool waiting() const { return record_->calls == 0 && record_.use_count() > 1; }
