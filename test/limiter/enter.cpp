@@ -7,11 +7,15 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 using namespace support;
 using weir::errc;
+using weir::error_code;
+using weir::permit;
 
 BOOST_AUTO_TEST_SUITE(limiter_enter)
 
@@ -105,6 +109,94 @@ BOOST_AUTO_TEST_CASE(throws_a_refusal_that_says_why_and_when_to_come_back) {
     run_for(ctx, 10s);
     BOOST_TEST(refused == 2);
     BOOST_TEST(printer.stats().granted == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(throws_the_same_refusal_in_whichever_way_it_is_awaited) {
+    asio::io_context ctx;
+    sliding_log printer{ctx, {.limit = 1, .window = 10s}};
+    std::vector<std::pair<error_code, std::optional<clock::duration>>> refusals;
+    auto const awaits = [&](auto ask) -> asio::awaitable<void> {
+        try {
+            permit const none = co_await ask();
+            BOOST_ERROR("granted");
+        } catch (weir::refusal const& why) {
+            refusals.emplace_back(why.code(), why.retry_after());
+        }
+    };
+    auto const enter = [&] { return printer.enter(3s); };
+    auto const async_enter = [&] { return printer.async_enter(3s); };
+    auto const enter_until = [&] { return printer.enter_until(clock::now() + 3s); };
+    auto const async_enter_until = [&] { return printer.async_enter_until(clock::now() + 3s); };
+    auto const all = [&]() -> asio::awaitable<void> {
+        co_await awaits(enter);
+        co_await awaits(async_enter);
+        co_await awaits(enter_until);
+        co_await awaits(async_enter_until);
+    };
+    auto const page = printer.try_enter();
+    run_for(ctx, 1s);
+    co_spawn(ctx, all(), rethrow);
+    settle(ctx);
+    BOOST_TEST(refusals.size() == 4U);
+    for (auto const& [why, when] : refusals) {
+        BOOST_TEST(why == errc::deadline_unreachable);
+        BOOST_TEST(when == 9s);
+    }
+
+    // After a wait, and when it is closed.
+    refusals.clear();
+    visit ahead{printer};
+    co_spawn(ctx, all(), rethrow);
+    settle(ctx);
+    BOOST_TEST(refusals.size() == 4U);
+    printer.close();
+    co_spawn(ctx, all(), rethrow);
+    settle(ctx);
+    BOOST_TEST(refusals.size() == 8U);
+    for (std::size_t i = 0; i != refusals.size(); ++i) {
+        BOOST_TEST(refusals[i].first == (i < 4 ? errc::deadline_unreachable : errc::closed));
+        BOOST_TEST(
+            (refusals[i].second == (i < 4 ? std::optional<clock::duration>(19s) : std::nullopt)));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(waits_until_a_deadline_as_well_as_for_a_length_of_time) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.tolerance = 0ns}};
+    auto seat = kitchen.try_enter();
+    auto const start = clock::now();
+    visit in_time;
+    visit late;
+    visit too_late;
+    visit past;
+    visit endless;
+    kitchen.async_enter_until(start + 2s, in_time.callback());
+    kitchen.async_enter_until(1, start + 1s, late.callback());
+    kitchen.async_enter_until(start, too_late.callback());
+    kitchen.async_enter_until(1, start - 1h, past.callback());
+    kitchen.async_enter_until(clock::time_point::max(), endless.callback());
+    settle(ctx);
+    BOOST_TEST(too_late.refused(errc::timed_out));
+    BOOST_TEST(past.refused(errc::timed_out));
+    run_for(ctx, 1s + 1ns);
+    BOOST_TEST(late.refused(errc::timed_out));
+    BOOST_TEST(late.at() == start + 1s + 1ns);
+    run_for(ctx, 1s - 1ns);
+    seat.leave();  // a deadline that is now is met
+    settle(ctx);
+    BOOST_TEST(in_time.granted());
+    run_for(ctx, 24h * 365);
+    BOOST_TEST(endless.waiting());
+    in_time.leave();
+    settle(ctx);
+    BOOST_TEST(endless.granted());
+
+    // What is free is granted, however late it is.
+    endless.leave();
+    visit first;
+    kitchen.async_enter_until(start, first.callback());
+    settle(ctx);
+    BOOST_TEST(first.granted());
 }
 
 BOOST_AUTO_TEST_CASE(gives_the_same_as_values_to_who_asks_for_them) {
