@@ -26,8 +26,8 @@ private:
 
 }  // namespace
 
-registry::entry::entry(boost::asio::execution_context& context, std::weak_ptr<context_user> who)
-    : registry_(boost::asio::use_service<service>(context).entries()), who_(std::move(who)) {
+registry::entry::entry(boost::asio::execution_context& context, std::weak_ptr<context_user> user)
+    : registry_(boost::asio::use_service<service>(context).entries()), user_(std::move(user)) {
     std::lock_guard lock(registry_->mutex_);
     registry_->entries_.push_back(*this);
 }
@@ -40,15 +40,15 @@ registry::entry::~entry() {
 
 void registry::shutdown() noexcept {
     for (;;) {
-        std::shared_ptr<context_user> who;
+        std::shared_ptr<context_user> user;
         {
             std::lock_guard lock(mutex_);
             if (entries_.empty())
                 return;
-            who = entries_.pop_front().who_.lock();
+            user = entries_.pop_front().user_.lock();
         }
-        if (who)
-            who->context_ends();
+        if (user)
+            user->context_ends();
     }
 }
 

@@ -60,9 +60,9 @@ public:
             std::chrono::duration_cast<duration>(clock_type::now().time_since_epoch()));
     }
 
-    void attach(std::weak_ptr<context_user> who) {
+    void attach(std::weak_ptr<context_user> user) {
         auto& context = boost::asio::query(executor_, boost::asio::execution::context);
-        entry_ = std::make_unique<registry::entry>(context, std::move(who));
+        entry_ = std::make_unique<registry::entry>(context, std::move(user));
     }
 
     template <class Core>

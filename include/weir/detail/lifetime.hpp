@@ -4,7 +4,7 @@
 
 namespace weir::detail {
 
-/// Who needs a core and its host: the limiter object, permits, and the threads that are at work for it
+/// What needs a core and its host: the limiter object, permits, and the threads that are at work for it
 /// outside its lock. All members are called under the lock.
 ///
 /// | phase       | begins when                          | the host  | what is left to come           |

@@ -19,7 +19,7 @@ public:
     /// A limiter's place in the registry of its context.
     class entry : private list_hook<in_registry> {
     public:
-        entry(boost::asio::execution_context& context, std::weak_ptr<context_user> who);
+        entry(boost::asio::execution_context& context, std::weak_ptr<context_user> user);
         entry(entry const&) = delete;
         entry& operator=(entry const&) = delete;
         ~entry();
@@ -29,7 +29,7 @@ public:
         friend list<entry, in_registry>;
         // Shared, as a limiter may be destroyed by the last of its permits while the context ends.
         std::shared_ptr<registry> registry_;
-        std::weak_ptr<context_user> who_;
+        std::weak_ptr<context_user> user_;
     };
 
     void shutdown() noexcept;

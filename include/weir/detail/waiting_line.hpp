@@ -80,7 +80,7 @@ public:
         return op;
     }
 
-    /// Whether it has come to its end: who joins from now on is not looked at.
+    /// Whether it has come to its end: what joins from now on is not looked at.
     [[nodiscard]] bool is_swept() const noexcept { return !sweep_; }
 
     /// Hands the operations whose deadline has passed to `expire`, which erases them, until `budget`

@@ -28,7 +28,7 @@ struct bucket_measure {
 /// All is counted in drops, so small that each nanosecond drains a whole number of them: of the rate
 /// p permits in T nanoseconds, a nanosecond drains p, and a permit is T. So nothing is ever rounded but
 /// the answer to "when": up, to a nanosecond. The part of a nanosecond that a grant comes too late by is
-/// kept for the next one, as long as it is worth less than a permit. So callers who always wait get the
+/// kept for the next one, as long as it is worth less than a permit. So callers that always wait get the
 /// rate to the unit.
 /// Source: the generic cell rate algorithm of ITU-T I.371.
 class bucket {

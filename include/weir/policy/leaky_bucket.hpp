@@ -38,7 +38,7 @@ namespace policy {
 /// bursts, and this where a pace is wanted.
 /// Guarantee: at most `capacity` permits are granted at once, and in any stretch of time d at most
 /// `capacity + rate * (d + 1 ns)`, not counting as many as were given back unused in it; each is granted
-/// as soon as it fits. Who always waits gets the rate to the unit.
+/// as soon as it fits. Callers that always wait get the rate to the unit.
 /// Formula: `level = max(0, level - rate * elapsed)`; n is granted if `level + n <= capacity`. In whole
 /// numbers, never rounded. `remaining` is the room; the level, rounded up, is the capacity less that.
 /// Memory: constant; 16 bytes of state.

@@ -26,7 +26,7 @@ namespace policy {
 /// the soonest; so whenever one is granted, all others of the window that ends there still count.
 /// The price of the slices is paid by the caller: a permit granted at `g` is free again between
 /// `g + window` and a slice later; at `g + window` sharp if it was the last of its slice, as when all
-/// are taken at once. Who always waits gets the whole rate, once slices follow each other like that.
+/// are taken at once. Callers that always wait get the whole rate, once slices follow each other so.
 /// Formula: the free room is `limit` less the sum of the slices that cool, at most `slices` + 1.
 /// Memory: 16 bytes for each of these, set aside at once; as many again after a change of options.
 /// Source: the counter of an Elixir server, "R per T in n slices". Where slices end with the clock,

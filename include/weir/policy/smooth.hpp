@@ -56,8 +56,8 @@ concept smooth_curve =
 /// at a time t from `free` on first saves (t - free) * rate * saving permits, up to the maximum, and
 /// makes t the time that counts; then s = min(n, saved), and the debt is paid after
 /// (cost(saved) - cost(saved - s) + n - s) / rate.
-/// Options: a new rate does not change what has been granted: the debt ends when it was to end. Those
-/// who still wait are priced when they are granted, at the new rate. `carry_over` says what becomes of
+/// Options: a new rate does not change what has been granted: the debt ends when it was to end. Requests
+/// that wait are priced when they are granted, at the new rate. `carry_over` says what becomes of
 /// what was saved. Where nothing could be saved, nothing is carried over, in proportion as well: then
 /// `smooth_bursty` has no burst until it has been idle, and `smooth_warming_up` is warm.
 /// Start: the time begins when the limiter is made.

@@ -8,7 +8,7 @@ struct smooth_warming_up_options {
     /// The steady rate, above 0: what is granted once it is warm.
     weir::rate rate = weir::rate(1, std::chrono::seconds(1));
 
-    /// How long it takes callers who keep it busy to warm it up from cold, and how long of idleness
+    /// How long it takes callers that keep it busy to warm it up from cold, and how long of idleness
     /// to cool it down again; 0 or more. With 0 it is always warm.
     duration warm_up = std::chrono::seconds(1);
 

@@ -47,8 +47,8 @@ namespace policy {
 ///
 /// Guarantee: at most `burst` permits are granted at once, and in any stretch of time d at most
 /// `burst + rate * (d + 1 ns)`, not counting as many as were given back unused in it; with
-/// `refill::interval`, at most `burst` and what the periods give that end in it. Who always waits gets
-/// the rate to the unit for as long as it lasts: 1/3 a second is a billion in three billion seconds. A
+/// `refill::interval`, at most `burst` and what the periods give that end in it. Callers that always wait
+/// get the rate to the unit for as long as it lasts: 1/3 a second is a billion in three billion seconds. A
 /// late timer loses nothing that the bucket can hold.
 /// Formula: `tokens = min(burst, tokens + rate * elapsed)`, in whole numbers and never rounded.
 /// A bucket that is not full at first, or is refilled by intervals, begins to fill when the limiter is
