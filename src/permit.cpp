@@ -20,22 +20,24 @@ void permit::settle(request actual) {
     auto const n = actual.count();
     detail::check_option("permit", "the settled amount", n, 0, max_amount);
     if (n < count_)
-        issuer_->refund(count_ - n, ticket_);
+        issuer_->refund(count_ - n, origin_);
     else if (n > count_)
-        ticket_ = issuer_->overdraw(n - count_, count_, ticket_);
+        origin_.ticket = issuer_->overdraw(n - count_, count_, origin_);
     count_ = n;
     if (count_ == 0)
-        ticket_ = no_ticket;
+        origin_.ticket = no_ticket;
 }
 
 permit permit::split(request n) {
     BOOST_ASSERT(issuer_);
     detail::check_option("permit", "the part to split off", n.count(), 0, count_);
-    issuer_->split();
-    permit part(issuer_, n.count(), n.count() == 0 ? no_ticket : ticket_, time_);
+    issuer_->split(origin_);
+    permit part(issuer_, n.count(), origin_, time_);
+    if (n.count() == 0)
+        part.origin_.ticket = no_ticket;
     count_ -= n.count();
     if (count_ == 0)
-        ticket_ = no_ticket;
+        origin_.ticket = no_ticket;
     return part;
 }
 
@@ -48,8 +50,10 @@ void permit::merge(permit&& other) {
     }
     if (issuer_ != other.issuer_)
         throw std::invalid_argument("weir::permit: merge of permits from two limiters");
-    auto const into = count_ == 0 ? other.ticket_ : ticket_;
-    ticket_ = issuer_->merge(into, other.ticket_, other.count_);
+    if (origin_.key != other.origin_.key)
+        throw std::invalid_argument("weir::permit: merge of permits of two keys");
+    auto const& into = count_ == 0 ? other.origin_ : origin_;
+    origin_.ticket = issuer_->merge(into, other.origin_, other.count_);
     count_ += other.count_;
     other.issuer_ = nullptr;
 }

@@ -27,6 +27,7 @@ using support::says;
 using weir::amount;
 using weir::permit;
 using weir::detail::permit_issuer;
+using weir::detail::permit_origin;
 
 namespace {
 
@@ -39,32 +40,45 @@ public:
     amount free = 0;
     bool has_memory = true;
 
-    void leave(amount n, std::uint64_t ticket) noexcept override {
-        told.push_back(fmt::format("leave {} of {}", n, ticket));
+    void leave(amount n, permit_origin from) noexcept override {
+        told.push_back(fmt::format("leave {} of {}", n, text(from)));
     }
-    void leave_unused(amount n, std::uint64_t ticket) noexcept override {
-        told.push_back(fmt::format("leave {} of {} unused", n, ticket));
+    void leave_unused(amount n, permit_origin from) noexcept override {
+        told.push_back(fmt::format("leave {} of {} unused", n, text(from)));
     }
-    void refund(amount n, std::uint64_t ticket) noexcept override {
-        told.push_back(fmt::format("refund {} of {}", n, ticket));
+    void refund(amount n, permit_origin from) noexcept override {
+        told.push_back(fmt::format("refund {} of {}", n, text(from)));
     }
-    std::uint64_t overdraw(amount n, amount, std::uint64_t ticket) override {
+    std::uint64_t overdraw(amount n, amount, permit_origin from) override {
         if (!has_memory)
             throw std::bad_alloc();
-        told.push_back(fmt::format("overdraw {} of {}", n, ticket));
-        return ticket + 1000;
+        told.push_back(fmt::format("overdraw {} of {}", n, text(from)));
+        return from.ticket + 1000;
     }
-    void split() noexcept override { told.emplace_back("split"); }
-    std::uint64_t merge(std::uint64_t into, std::uint64_t from, amount n) noexcept override {
-        told.push_back(fmt::format("merge {} of {} into {}", n, from, into));
-        return into == from ? into : into + 2000;
+    void split(permit_origin from) noexcept override {
+        told.push_back(from.key == 0 ? "split" : fmt::format("split key {}", from.key));
     }
-    [[nodiscard]] amount remaining() const noexcept override { return free; }
+    std::uint64_t merge(permit_origin into, permit_origin from, amount n) noexcept override {
+        told.push_back(fmt::format("merge {} of {} into {}", n, text(from), text(into)));
+        return into.ticket == from.ticket ? into.ticket : into.ticket + 2000;
+    }
+    [[nodiscard]] amount remaining(permit_origin from) const noexcept override {
+        return free + static_cast<amount>(from.key);
+    }
 
     [[nodiscard]] permit grant(amount n, std::uint64_t ticket, weir::duration waited = {}) {
-        return permit_issuer::grant(*this, n, ticket, waited);
+        return permit_issuer::grant(*this, n, {.ticket = ticket}, waited);
+    }
+    [[nodiscard]] permit grant_for(std::uint64_t key, amount n, std::uint64_t ticket) {
+        return permit_issuer::grant(*this, n, {.ticket = ticket, .key = key}, {});
     }
     [[nodiscard]] calls news() { return std::exchange(told, {}); }
+
+private:
+    static std::string text(permit_origin from) {
+        return from.key == 0 ? fmt::format("{}", from.ticket)
+                             : fmt::format("{} of key {}", from.ticket, from.key);
+    }
 };
 
 void check_is_empty(permit const& p) {
@@ -84,6 +98,9 @@ static_assert(std::is_nothrow_destructible_v<permit>);
 static_assert(noexcept(std::declval<permit&>().leave()));
 static_assert(noexcept(std::declval<permit&>().refund()));
 static_assert(!std::is_convertible_v<permit, bool>);
+
+// A part of the ABI.
+static_assert(sizeof(permit) == 40);
 
 BOOST_FIXTURE_TEST_SUITE(a_permit, notebook)
 
@@ -409,6 +426,36 @@ BOOST_AUTO_TEST_CASE(merges_with_itself_and_is_not_changed) {
     p.merge(std::move(itself));
     BOOST_TEST(news() == calls());
     BOOST_TEST(p.count() == 3);
+}
+
+BOOST_AUTO_TEST_CASE(brings_its_key_home_whatever_becomes_of_it) {
+    auto p = grant_for(5, 4, 7);
+    BOOST_TEST(p.remaining() == 5);
+    p.settle(3);
+    p.settle(6);
+    BOOST_TEST(p.id() == 1007U);
+    auto part = p.split(2);
+    p.merge(std::move(part));
+    auto moved = std::move(p);
+    auto nothing = moved.split(0);
+    moved.swap(nothing);
+    nothing.refund();
+    moved.leave();
+    grant_for(6, 1, 8).leave();
+    BOOST_TEST((news() == calls{"refund 1 of 7 of key 5", "overdraw 3 of 7 of key 5", "split key 5",
+                                "merge 2 of 1007 of key 5 into 1007 of key 5", "split key 5",
+                                "leave 6 of 1007 of key 5 unused", "leave 0 of 0 of key 5",
+                                "leave 1 of 8 of key 6"}));
+}
+
+BOOST_AUTO_TEST_CASE(does_not_merge_with_one_of_another_key) {
+    auto p = grant_for(5, 4, 7);
+    auto q = grant_for(6, 4, 8);
+    BOOST_CHECK_EXCEPTION(p.merge(std::move(q)), std::invalid_argument,
+                          says("weir::permit: merge of permits of two keys"));
+    BOOST_TEST(p.count() == 4);
+    BOOST_TEST(q.count() == 4);
+    BOOST_TEST(news().empty());
 }
 
 BOOST_AUTO_TEST_CASE(does_not_merge_with_one_of_another_limiter) {

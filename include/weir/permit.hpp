@@ -13,24 +13,33 @@ class permit;
 
 namespace detail {
 
+/// Where a permit comes from: what its issuer wants to be told when it comes home. An issuer that limits
+/// many clients finds the client's state by the key; one that limits all together has the key 0.
+struct permit_origin {
+    std::uint64_t ticket = 0;
+    std::uint64_t key = 0;
+};
+
 /// What has issued a permit and takes it back: the core of a limiter, which lives for as long as a permit
 /// is out.
 class permit_issuer {
 public:
-    [[nodiscard]] static permit grant(permit_issuer& issuer, amount n, std::uint64_t ticket,
+    [[nodiscard]] static permit grant(permit_issuer& issuer, amount n, permit_origin from,
                                       duration waited) noexcept;
     [[nodiscard]] static permit refuse(duration retry_after) noexcept;
 
     /// The permit object goes: its `n` have been used, or have not.
-    virtual void leave(amount n, std::uint64_t ticket) noexcept = 0;
-    virtual void leave_unused(amount n, std::uint64_t ticket) noexcept = 0;
+    virtual void leave(amount n, permit_origin from) noexcept = 0;
+    virtual void leave_unused(amount n, permit_origin from) noexcept = 0;
     /// The object stays: `n` of it have not been used, or `n` more than it had.
-    virtual void refund(amount n, std::uint64_t ticket) noexcept = 0;
-    virtual std::uint64_t overdraw(amount n, amount held, std::uint64_t ticket) = 0;
+    virtual void refund(amount n, permit_origin from) noexcept = 0;
+    /// The ticket of the whole.
+    virtual std::uint64_t overdraw(amount n, amount held, permit_origin from) = 0;
     /// There is one object more, or one less.
-    virtual void split() noexcept = 0;
-    virtual std::uint64_t merge(std::uint64_t into, std::uint64_t from, amount n) noexcept = 0;
-    [[nodiscard]] virtual amount remaining() const noexcept = 0;
+    virtual void split(permit_origin from) noexcept = 0;
+    /// The ticket of the whole. Both have the same key.
+    virtual std::uint64_t merge(permit_origin into, permit_origin from, amount n) noexcept = 0;
+    [[nodiscard]] virtual amount remaining(permit_origin from) const noexcept = 0;
 
 protected:
     ~permit_issuer() = default;
@@ -56,7 +65,7 @@ public:
     permit(permit&& other) noexcept
         : issuer_(std::exchange(other.issuer_, nullptr)),
           count_(other.count_),
-          ticket_(other.ticket_),
+          origin_(other.origin_),
           time_(other.time_) {}
     permit& operator=(permit&& other) noexcept {
         permit(std::move(other)).swap(*this);
@@ -67,7 +76,7 @@ public:
     void swap(permit& other) noexcept {
         std::swap(issuer_, other.issuer_);
         std::swap(count_, other.count_);
-        std::swap(ticket_, other.ticket_);
+        std::swap(origin_, other.origin_);
         std::swap(time_, other.time_);
     }
 
@@ -86,7 +95,7 @@ public:
     /// takes the limiter's lock, and never waits for a handler or for another thread's work.
     void leave() noexcept {
         if (issuer_)
-            std::exchange(issuer_, nullptr)->leave(count_, ticket_);
+            std::exchange(issuer_, nullptr)->leave(count_, origin_);
     }
 
     /// Comes home unused: as if it had never been granted, as far as the rule can undo that. Of a rate it
@@ -94,7 +103,7 @@ public:
     /// same as `leave`, and in all else it is like it.
     void refund() noexcept {
         if (issuer_)
-            std::exchange(issuer_, nullptr)->leave_unused(count_, ticket_);
+            std::exchange(issuer_, nullptr)->leave_unused(count_, origin_);
     }
 
     /// Corrects the number of permits to what was used in truth. What was not used is given back at once,
@@ -113,7 +122,7 @@ public:
     /// Takes over what `other` stands for; `other` is empty afterwards. Merging an empty permit does
     /// nothing, merging into an empty one moves.
     ///
-    /// Throws `std::invalid_argument` if the two are from different limiters.
+    /// Throws `std::invalid_argument` if the two are from different limiters, or from different keys of one.
     void merge(permit&& other);
 
     /// How long the request has waited for its grant; 0 if it was granted at once.
@@ -130,30 +139,33 @@ public:
 
     /// How many more the limiter could grant right now if no request waited; 0 if this is empty. Takes the
     /// limiter's lock and, for a rate, reads the clock.
-    [[nodiscard]] amount remaining() const noexcept { return issuer_ ? issuer_->remaining() : 0; }
+    [[nodiscard]] amount remaining() const noexcept {
+        return issuer_ ? issuer_->remaining(origin_) : 0;
+    }
 
     /// What `overdue::id` calls this permit. Parts of a permit that was split share it.
-    [[nodiscard]] std::uint64_t id() const noexcept { return ticket_; }
+    [[nodiscard]] std::uint64_t id() const noexcept { return origin_.ticket; }
 
 private:
     friend detail::permit_issuer;
 
-    permit(detail::permit_issuer* issuer, amount count, std::uint64_t t, duration time) noexcept
-        : issuer_(issuer), count_(count), ticket_(t), time_(time) {}
+    permit(detail::permit_issuer* issuer, amount count, detail::permit_origin from,
+           duration time) noexcept
+        : issuer_(issuer), count_(count), origin_(from), time_(time) {}
 
     detail::permit_issuer* issuer_ = nullptr;
     amount count_ = 0;  // meaningless if empty
-    std::uint64_t ticket_ = 0;
+    detail::permit_origin origin_;
     duration time_ = forever;  // of a refusal: when to come back; of a grant: -1 - how long it took
 };
 
-inline permit detail::permit_issuer::grant(permit_issuer& issuer, amount n, std::uint64_t t,
+inline permit detail::permit_issuer::grant(permit_issuer& issuer, amount n, permit_origin from,
                                            duration waited) noexcept {
-    return {&issuer, n, t, -waited - duration(1)};
+    return {&issuer, n, from, -waited - duration(1)};
 }
 
 inline permit detail::permit_issuer::refuse(duration retry_after) noexcept {
-    return {nullptr, 0, 0, retry_after};
+    return {nullptr, 0, {}, retry_after};
 }
 
 }  // namespace weir

@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(takes_and_gives_back_the_memory_of_a_large_policy_outside_t
             BOOST_TEST(memory::largest >= large);
         BOOST_TEST(memory::largest_under_lock < small);
     }
-    BOOST_TEST(log->remaining() == 95);
+    BOOST_TEST(log->remaining({}) == 95);
     memory::forget();
     log->abandon();
     noted_host::run();

@@ -827,19 +827,24 @@ private:
     }
 
     // As the core does it.
-    void leave(amount n, ticket t) noexcept override { concerned_ = room_.leave(n, t, now_); }
-    void leave_unused(amount n, ticket t) noexcept override {
-        concerned_ = room_.leave_unused(n, t, now_);
+    void leave(amount n, weir::detail::permit_origin from) noexcept override {
+        concerned_ = room_.leave(n, from.ticket, now_);
     }
-    void refund(amount n, ticket t) noexcept override { concerned_ = room_.refund(n, t, now_); }
-    ticket overdraw(amount n, amount held, ticket t) override {
-        return room_.overdraw(n, held, t, now_);
+    void leave_unused(amount n, weir::detail::permit_origin from) noexcept override {
+        concerned_ = room_.leave_unused(n, from.ticket, now_);
     }
-    void split() noexcept override { room_.split(); }
-    ticket merge(ticket into, ticket from, amount n) noexcept override {
-        return room_.merge(into, from, n);
+    void refund(amount n, weir::detail::permit_origin from) noexcept override {
+        concerned_ = room_.refund(n, from.ticket, now_);
     }
-    [[nodiscard]] amount remaining() const noexcept override {
+    ticket overdraw(amount n, amount held, weir::detail::permit_origin from) override {
+        return room_.overdraw(n, held, from.ticket, now_);
+    }
+    void split(weir::detail::permit_origin) noexcept override { room_.split(); }
+    ticket merge(weir::detail::permit_origin into, weir::detail::permit_origin from,
+                 amount n) noexcept override {
+        return room_.merge(into.ticket, from.ticket, n);
+    }
+    [[nodiscard]] amount remaining(weir::detail::permit_origin) const noexcept override {
         return room_.policy().remaining(now_);
     }
 

@@ -356,8 +356,32 @@ private:
     cancel_link link_;
 };
 
-/// Starts an operation of a limiter, once there is a handler for it. A start after the limiter has gone is
-/// told that it is closed.
+/// Starts an operation of a limiter that completes `handler`. `start(core, op)` hands it over: true if it
+/// waits, false if it is over already.
+template <class Signature, class Core, class Executor, class Handler, class Start>
+void start_operation(std::shared_ptr<Core> const& core, Executor const& ex, Handler&& handler,
+                     Start const& start) {
+    using op_type = asio_operation<Signature, std::decay_t<Handler>, Executor>;
+    auto slot = boost::asio::get_associated_cancellation_slot(handler);
+    auto op = op_type::make(std::decay_t<Handler>(std::forward<Handler>(handler)), ex);
+    bool const cancellable = slot.is_connected();
+    bool waits = false;
+    try {
+        if (cancellable)
+            slot.template emplace<canceller<Core>>(core, *op);
+        waits = start(*core, *op);
+    } catch (...) {
+        core->disconnect(*op);
+        throw;
+    }
+    if (waits)
+        static_cast<void>(op.release());
+    else
+        op_type::complete_at_once(std::move(op), ex);
+}
+
+/// Starts an operation once there is a handler for it. A start after the limiter has gone is told that it
+/// is closed.
 template <class Core, class Executor, class Signature>
 class initiation {
 public:
@@ -369,26 +393,9 @@ public:
 
     [[nodiscard]] executor_type const& get_executor() const noexcept { return executor_; }
 
-    /// `start(core, op)` hands the operation over: true if it waits, false if it is over already.
     template <class Handler, class Start>
     void operator()(Handler&& handler, Start start) const {
-        using op_type = asio_operation<Signature, std::decay_t<Handler>, Executor>;
-        auto slot = boost::asio::get_associated_cancellation_slot(handler);
-        auto op = op_type::make(std::decay_t<Handler>(std::forward<Handler>(handler)), executor_);
-        bool const cancellable = slot.is_connected();
-        bool waits = false;
-        try {
-            if (cancellable)
-                slot.template emplace<canceller<Core>>(core_, *op);
-            waits = start(*core_, *op);
-        } catch (...) {
-            core_->disconnect(*op);
-            throw;
-        }
-        if (waits)
-            static_cast<void>(op.release());
-        else
-            op_type::complete_at_once(std::move(op), executor_);
+        start_operation<Signature>(core_, executor_, std::forward<Handler>(handler), start);
     }
 
 private:

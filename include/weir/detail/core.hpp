@@ -2,6 +2,7 @@
 
 #include <weir/amount.hpp>
 #include <weir/detail/context_user.hpp>
+#include <weir/detail/errand.hpp>
 #include <weir/detail/fifo.hpp>
 #include <weir/detail/lifetime.hpp>
 #include <weir/detail/operation.hpp>
@@ -27,9 +28,10 @@
 
 namespace weir::detail {
 
-/// A limiter as an actor. It joins four parts, each of which knows nothing of the others, under one lock:
-/// the rules of who goes and who waits (`waiting_room`), when a step is needed (`wakeup`), who needs
-/// the core (`lifetime`), and the `Host`, which knows executors and timers.
+/// A limiter as an actor. It joins parts that know nothing of each other under one lock: which request goes
+/// and which one waits (`waiting_room`), when a step is needed (`wakeup`), what still needs the core
+/// (`lifetime`). What is to be done outside the lock is an `errand`, with the `Host`, which knows executors
+/// and timers.
 ///
 /// While nobody waits, a caller on any thread is granted under the lock, and that is all. Otherwise the
 /// caller gets in line. Whoever changes anything, on whatever thread, also does what has become due by
@@ -109,15 +111,16 @@ public:
     /// core's from then on. If this throws, nothing has happened to `op`.
     [[nodiscard]] bool enter(operation& op, wait_limit const& limit) {
         visit const here(*this);
-        if (room_.decide(op, time_if(room_.needs_time_to_ask())))
+        bool const timed = room_.needs_time_to_ask();
+        if (room_.decide(op, time_if(timed)))
             return false;
-        auto const now = time();
+        auto const now = time_if(!timed);
         if (room_.cannot_wait(op, limit, now))
             return false;
         room_.join(op, now);
         send_for_step_or([&] { room_.withdraw(op); });
-        room_.evict(now);
-        settle(now);
+        if (room_.evict(now))
+            settle(now);
         return true;
     }
 
@@ -269,46 +272,46 @@ public:
 
     // Permits: from any thread, at any time.
 
-    void leave(amount n, ticket t) noexcept override {
+    void leave(amount n, permit_origin from) noexcept override {
         visit here(*this);
-        if (room_.leave(n, t, time_if(room_.needs_time_to_leave())))
+        if (room_.leave(n, from.ticket, time_if(room_.needs_time_to_leave())))
             settle(now_);
         else
             here.changes_nothing();
     }
 
-    void leave_unused(amount n, ticket t) noexcept override {
+    void leave_unused(amount n, permit_origin from) noexcept override {
         visit here(*this);
-        if (room_.leave_unused(n, t, time_if(room_.needs_time_to_ask())))
+        if (room_.leave_unused(n, from.ticket, time_if(room_.needs_time_to_ask())))
             settle(now_);
         else
             here.changes_nothing();
     }
 
-    void refund(amount n, ticket t) noexcept override {
+    void refund(amount n, permit_origin from) noexcept override {
         visit here(*this);
-        if (room_.refund(n, t, time_if(room_.needs_time_to_ask())))
+        if (room_.refund(n, from.ticket, time_if(room_.needs_time_to_ask())))
             settle(now_);
         else
             here.changes_nothing();
     }
 
-    ticket overdraw(amount n, amount held, ticket t) override {
+    ticket overdraw(amount n, amount held, permit_origin from) override {
         visit const here(*this);
-        return room_.overdraw(n, held, t, time_if(room_.needs_time_to_ask()));
+        return room_.overdraw(n, held, from.ticket, time_if(room_.needs_time_to_ask()));
     }
 
-    void split() noexcept override {
+    void split(permit_origin) noexcept override {
         std::lock_guard lock(mutex_);
         room_.split();
     }
 
-    ticket merge(ticket into, ticket from, amount n) noexcept override {
+    ticket merge(permit_origin into, permit_origin from, amount n) noexcept override {
         std::lock_guard lock(mutex_);
-        return room_.merge(into, from, n);
+        return room_.merge(into.ticket, from.ticket, n);
     }
 
-    [[nodiscard]] amount remaining() const noexcept override {
+    [[nodiscard]] amount remaining(permit_origin) const noexcept override {
         std::lock_guard lock(mutex_);
         return room_.policy().remaining(time_if(room_.policy().timed()));
     }
@@ -357,31 +360,19 @@ public:
             std::lock_guard lock(mutex_);
             nobody_works_ = nullptr;
             last.host.swap(host_);
-            last.deadlines = room_.take_spare_memory();
+            last.memory = room_.take_spare_memory();
             if (room_.live() == 0)
                 last.self = std::move(self_);
         }
     }
 
 private:
+    using memory = decltype(std::declval<waiting_room<Policy, Queue>&>().take_spare_memory());
+    using errand = detail::errand<core, Host, memory>;
+
     // How many operations are touched under one lock: by the actor, and by anybody else.
     static constexpr int step_budget = 256;
     static constexpr int visit_budget = 16;
-
-    /// What a thread has to do outside the lock.
-    struct errand {
-        std::shared_ptr<core> self;  // first, so that it goes last
-        operation_list completions;
-        operation_list dropped;  // by their executors, or too late: to be destroyed
-        std::optional<wakeup::arrangement> arrangement;
-        std::unique_ptr<typename waiting_line<Queue>::wheel> deadlines;
-        std::optional<Host> host;
-        bool goes_on = false;  // there is more, and no message could be posted for it
-
-        [[nodiscard]] bool is_work() const noexcept {
-            return !completions.empty() || !dropped.empty() || arrangement || host || goes_on;
-        }
-    };
 
     /// A call that may change something: holds the lock, and in the end does what has come of it. Inline
     /// as far as it is on the way of a grant, since it would be put on the stack otherwise.
@@ -487,7 +478,7 @@ private:
         e.completions.append(room_.outbox());
         auto const n = wants();
         e.arrangement = wakeup_.arrange(n);
-        e.deadlines = room_.take_spare_memory();
+        e.memory = room_.take_spare_memory();
         try_to_send_for_step(n);
         e.goes_on = budget <= 0 && wakeup_.is_step_missing();
         if (e.is_work())
@@ -503,7 +494,7 @@ private:
         if (life_.is_abandoned() && room_.is_empty()) {
             die();
             e.host.swap(host_);
-            e.deadlines = room_.take_spare_memory();
+            e.memory = room_.take_spare_memory();
             life_.work_begins();
         } else if (life_.is_dead()) {
             if (nobody_works_)
@@ -521,47 +512,18 @@ private:
     /// Does what was planned, and what comes of that.
     void carry_out(errand& e) noexcept {
         while (e.is_work()) {
-            post_each(e.completions, e.dropped);
-            destroy_one_by_one(e.dropped);
-            bool held = true;
-            bool armed = true;
-            if (e.arrangement)
-                arrange(*e.arrangement, held, armed);
-            e.deadlines.reset();
-            e.host.reset();
+            e.run(*this, host_);
             std::lock_guard lock(mutex_);
-            work_is_done(e, held, armed);
-        }
-    }
-
-    void arrange(wakeup::arrangement const& a, bool& held, bool& armed) noexcept {
-        if (a.hold)
-            held = succeeds([&] { host_->hold(*a.hold); });
-        if (a.timer)
-            armed = succeeds([&] {
-                if (*a.timer == never)
-                    host_->disarm();
-                else
-                    host_->arm(this->weak_from_this(), *a.timer, a.epoch);
-            });
-    }
-
-    template <class F>
-    [[nodiscard]] static bool succeeds(F f) noexcept {
-        try {
-            f();
-            return true;
-        } catch (...) {
-            return false;
+            work_is_done(e);
         }
     }
 
     /// After an errand: plans the next one.
-    void work_is_done(errand& e, bool held, bool armed) noexcept {
+    void work_is_done(errand& e) noexcept {
         life_.work_ends();
         bool const arranged = e.arrangement.has_value();
         if (arranged)
-            wakeup_.arranged(*e.arrangement, held, armed);
+            wakeup_.arranged(*e.arrangement, e.held, e.armed);
         e.arrangement.reset();
         bool const failed = !e.completions.empty();
         if (failed) {  // what could not be posted is left to a later step
@@ -576,7 +538,7 @@ private:
             return plan_step(e);
         if (failed || arranged || room_.nobody_waits())
             try_to_send_for_step(wants());
-        if (arranged && held && armed && wakeup_.is_step_missing())
+        if (arranged && e.held && e.armed && wakeup_.is_step_missing())
             return plan_step(e);  // the needs have changed meanwhile
         plan_end(e);
     }

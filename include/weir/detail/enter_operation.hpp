@@ -119,10 +119,7 @@ public:
     template <class Handler>
     void initiate(Handler&& handler) const {
         auto const& [core, executor] = handle();
-        using core_type = typename std::decay_t<decltype(core)>::element_type;
-        using executor_type = std::decay_t<decltype(executor)>;
-        initiation<core_type, executor_type, enter_signature>(core, executor)(
-            std::forward<Handler>(handler), start_);
+        start_operation<enter_signature>(core, executor, std::forward<Handler>(handler), start_);
     }
 
 private:

@@ -128,7 +128,7 @@ private:
         auto const t = n == 0 ? ticket() : policy_.take(n, now);
         ++live_;
         count_out(n);
-        return permit_issuer::grant(issuer_, n, t, waited);
+        return permit_issuer::grant(issuer_, n, {.ticket = t}, waited);
     }
     // Without a sign, since absurd charges may add up to more than fits.
     void count_out(amount n) noexcept { out_ += static_cast<std::uint64_t>(n); }

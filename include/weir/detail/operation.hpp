@@ -96,34 +96,4 @@ public:
     }
 };
 
-/// Destroys the operations in `doomed`. Their destructors may bring further ones here: the outermost
-/// call destroys those, so that the stack does not grow.
-inline void destroy_one_by_one(operation_list& doomed) noexcept {
-    static thread_local constinit operation_list* outermost = nullptr;
-    if (outermost) {
-        outermost->append(doomed);
-        return;
-    }
-    outermost = &doomed;
-    while (!doomed.empty())
-        doomed.pop_front().destroy();
-    outermost = nullptr;
-}
-
-/// Posts the operations in `outgoing`, in order. Those that cannot be posted stay in it; those that
-/// their executors drop go to `dropped`.
-inline void post_each(operation_list& outgoing, operation_list& dropped) noexcept {
-    operation_list failed;
-    while (!outgoing.empty()) {
-        operation& op = outgoing.pop_front();
-        try {
-            if (!op.post())
-                dropped.push_back(op);
-        } catch (...) {
-            failed.push_back(op);
-        }
-    }
-    outgoing.append(failed);
-}
-
 }  // namespace weir::detail

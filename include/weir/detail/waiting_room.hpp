@@ -26,8 +26,8 @@ struct wait_limit {
     time_point until = never;
 };
 
-/// The rules of a limiter: who may go, who waits and in what order, who is turned away and why. A pure
-/// state machine: it is told the time, and knows no lock, clock, executor or handler.
+/// The rules of a limiter: which request is granted, which one waits and in what order, which one is
+/// refused and why. A pure state machine: it is told the time, and knows no lock, clock, executor or handler.
 ///
 /// An operation that has left is in the outbox with its outcome, until it is taken from there and
 /// posted. `settle` is all that ever happens by itself: the sweep, deadlines, grants, drains, reports;
@@ -136,10 +136,12 @@ public:
         op.at = place::nowhere;
     }
 
-    /// After `join`: drops the one that has waited longest if more wait than may.
-    void evict(time_point now) noexcept {
-        if (line_.size() > static_cast<std::uint64_t>(queueing_.limit))
+    /// After `join`: drops the one that has waited longest if more wait than may. Whether it has.
+    bool evict(time_point now) noexcept {
+        bool const too_many = line_.size() > static_cast<std::uint64_t>(queueing_.limit);
+        if (too_many)
             remove(*line_.oldest(), errc::shed, now);
+        return too_many;
     }
 
     /// Whether a wait for all permits to come home is over, with the outcome in `op`.

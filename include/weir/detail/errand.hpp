@@ -1,0 +1,94 @@
+#pragma once
+
+#include <weir/detail/operation.hpp>
+#include <weir/detail/wakeup.hpp>
+#include <weir/time.hpp>
+
+#include <memory>
+#include <optional>
+
+namespace weir::detail {
+
+/// Destroys the operations in `doomed`. Their destructors may bring further ones here: the outermost
+/// call destroys those, so that the stack does not grow.
+inline void destroy_one_by_one(operation_list& doomed) noexcept {
+    static thread_local constinit operation_list* outermost = nullptr;
+    if (outermost) {
+        outermost->append(doomed);
+        return;
+    }
+    outermost = &doomed;
+    while (!doomed.empty())
+        doomed.pop_front().destroy();
+    outermost = nullptr;
+}
+
+/// Posts the operations in `outgoing`, in order. Those that cannot be posted stay in it; those that
+/// their executors drop go to `dropped`.
+inline void post_each(operation_list& outgoing, operation_list& dropped) noexcept {
+    operation_list failed;
+    while (!outgoing.empty()) {
+        operation& op = outgoing.pop_front();
+        try {
+            if (!op.post())
+                dropped.push_back(op);
+        } catch (...) {
+            failed.push_back(op);
+        }
+    }
+    outgoing.append(failed);
+}
+
+/// What a thread has to do for a core outside its lock: it posts completions, arranges a step's wishes with
+/// the host, and destroys what has come to its end. `Memory` is a pointer to memory that is no longer
+/// needed.
+template <class Core, class Host, class Memory>
+struct errand {
+    std::shared_ptr<Core> self;  // first, so that it goes last
+    operation_list completions;  // those that cannot be posted stay here
+    operation_list dropped;      // by their executors, or too late: to be destroyed
+    std::optional<wakeup::arrangement> arrangement;
+    bool held = true;   // whether the guard could be arranged,
+    bool armed = true;  // and the timer
+    Memory memory{};
+    std::optional<Host> host;
+    bool goes_on = false;  // there is more, and no message could be posted for it
+
+    [[nodiscard]] bool is_work() const noexcept {
+        return !completions.empty() || !dropped.empty() || arrangement || host || goes_on;
+    }
+
+    /// Does it, with the host of `core`.
+    void run(Core& core, std::optional<Host>& home) noexcept {
+        post_each(completions, dropped);
+        destroy_one_by_one(dropped);
+        if (arrangement)
+            arrange(core, *home);
+        memory.reset();
+        host.reset();
+    }
+
+private:
+    void arrange(Core& core, Host& home) noexcept {
+        auto const& [hold, timer, epoch] = *arrangement;
+        held = !hold || succeeds([&] { home.hold(*hold); });
+        armed = !timer || succeeds([&] {
+            if (*timer == never)
+                home.disarm();
+            else
+                home.arm(core.weak_from_this(), *timer, epoch);
+        });
+    }
+
+    template <class F>
+    [[nodiscard]] static bool succeeds(F f) noexcept {
+        try {
+            f();
+            return true;
+        } catch (...) {
+            return false;
+        }
+    }
+};
+
+}  // namespace weir::detail
