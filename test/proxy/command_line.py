@@ -49,6 +49,7 @@ WRONG = [
     (["--demo", "--listen", ":8080"], "--listen is `:8080`, but must be host:port"),
     (["--demo", "--listen", "::1:8080"], "--listen is `::1:8080`, but must be host:port"),
     (["--demo", "--listen", "localhost:99999"], "--listen is `localhost:99999`, but"),
+    (["--demo", "--seats", "3", "--seats=3"], "--seats is given twice"),
     (["--upstream", "localhost"], "--upstream is `localhost`, but must be host:port"),
 ]
 

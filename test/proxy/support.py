@@ -15,7 +15,7 @@ import threading
 import time
 import unittest
 
-PROXY = os.environ.get("WEIR_PROXY", "build/release/examples/proxy/weir-proxy")
+PROXY = os.environ.get("WEIR_PROXY", "build/release/src/weir-proxy")
 PATIENCE = 20.0  # seconds after which a test gives up; generous, for sanitizers on a busy machine
 
 Request = collections.namedtuple("Request", "method target version fields body came")

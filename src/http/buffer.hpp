@@ -1,0 +1,54 @@
+#pragma once
+
+#include <boost/container/static_vector.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+namespace http {
+
+/// What goes out with one system call.
+using gather = boost::container::static_vector<std::string_view, 6>;
+
+/// What has come in and has not been used. The memory is left as it is found, so that no more of it
+/// becomes resident than is used.
+class buffer {
+public:
+    static constexpr std::size_t capacity = 16 * 1024;
+
+    buffer() noexcept {}  // not `= default`, which would let `buffer{}` clear it
+
+    [[nodiscard]] bool empty() const noexcept { return begin_ == end_; }
+    [[nodiscard]] bool full() const noexcept { return size() == capacity; }
+    [[nodiscard]] std::size_t size() const noexcept { return end_ - begin_; }
+    [[nodiscard]] char* data() noexcept { return bytes_.data() + begin_; }
+    [[nodiscard]] std::string_view text() const noexcept {
+        return {bytes_.data() + begin_, size()};
+    }
+
+    /// Room behind what is there, as much as there is; nothing is moved unless there is none.
+    [[nodiscard]] std::span<char> room() noexcept {
+        if (empty())
+            clear();
+        if (end_ == capacity && begin_ > 0) {
+            std::memmove(bytes_.data(), data(), size());
+            end_ -= begin_;
+            begin_ = 0;
+        }
+        return {bytes_.data() + end_, capacity - end_};
+    }
+
+    void commit(std::size_t n) noexcept { end_ += n; }
+    void consume(std::size_t n) noexcept { begin_ += n; }
+    void clear() noexcept { begin_ = end_ = 0; }
+
+private:
+    std::size_t begin_ = 0;
+    std::size_t end_ = 0;
+    std::array<char, capacity> bytes_;
+};
+
+}  // namespace http

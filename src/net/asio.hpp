@@ -1,0 +1,33 @@
+#pragma once
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/system/error_code.hpp>
+
+#include <chrono>
+
+// The types of Asio with the executor that everything here runs on. It is not type-erased, which
+// makes a trip through the scheduler cheaper.
+namespace net {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+using executor = asio::io_context::executor_type;
+using clock = std::chrono::steady_clock;
+using timer = asio::basic_waitable_timer<clock, asio::wait_traits<clock>, executor>;
+using tcp = asio::ip::tcp;
+using tcp_socket = asio::basic_stream_socket<tcp, executor>;
+using tcp_acceptor = asio::basic_socket_acceptor<tcp, executor>;
+
+template <class T = void>
+using task = asio::awaitable<T, executor>;
+
+/// Completes with a tuple that starts with the `error_code`: nothing here throws for the network.
+inline constexpr auto as_values = asio::as_tuple(asio::deferred);
+
+}  // namespace net

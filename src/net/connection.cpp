@@ -1,0 +1,93 @@
+#include "connection.hpp"
+
+#include <boost/asio/write.hpp>
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace net {
+
+connection::connection(tcp_socket socket, watchdog& dog) : socket_(std::move(socket)), dog_(dog) {
+    dog_.add(*this);
+}
+
+task<error_code> connection::send(http::gather const& what) {
+    boost::container::static_vector<asio::const_buffer, http::gather::static_capacity> left;
+    for (auto const& piece : what)
+        left.emplace_back(piece.data(), piece.size());
+
+    error_code ec;
+    auto sent = socket_.write_some(left, ec);
+    if (ec == asio::error::would_block)
+        ec = {};
+    auto rest = left.begin();
+    while (rest != left.end() && sent >= rest->size()) {
+        sent -= rest->size();
+        ++rest;
+    }
+    left.erase(left.begin(), rest);
+    if (!ec && !left.empty()) {
+        left.front() += sent;
+        auto const [error, n] = co_await asio::async_write(socket_, left, as_values);
+        ec = error;
+    }
+    co_return ec;
+}
+
+connection::input connection::peek() {
+    char byte;
+    auto const n = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n > 0)
+        return input::some;
+    return n < 0 && (errno == EAGAIN || errno == EINTR) ? input::none : input::ended;
+}
+
+void connection::no_delay() {
+    error_code ignored;
+    socket_.set_option(tcp::no_delay(true), ignored);
+    socket_.non_blocking(true, ignored);
+}
+
+void connection::cancel() noexcept {
+    error_code ignored;
+    socket_.cancel(ignored);
+}
+
+void connection::close() noexcept {
+    error_code ignored;
+    socket_.close(ignored);
+}
+
+void connection::end_of_output() noexcept {
+    error_code ignored;
+    socket_.shutdown(tcp_socket::shutdown_send, ignored);
+}
+
+void connection::reset() noexcept {
+    error_code ignored;
+    socket_.set_option(asio::socket_base::linger(true, 0), ignored);
+    socket_.close(ignored);
+}
+
+void connection::look(clock::time_point now) {
+    for (auto const d : {direction::reading, direction::writing}) {
+        auto& deadline = deadline_[index(d)];
+        if (now >= deadline) {
+            deadline = clock::time_point::max();
+            expired_[index(d)] = true;
+            cancel();
+        }
+    }
+    if (aside_ && gone()) {
+        aside_ = false;
+        close();
+    }
+    if (depends_on_me_ && !hung_up_ && gone()) {
+        hung_up_ = true;
+        depends_on_me_->cancel();
+    }
+}
+
+}  // namespace net

@@ -1,0 +1,118 @@
+#pragma once
+
+#include "asio.hpp"
+#include "http/buffer.hpp"
+#include "watchdog.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace net {
+
+enum class direction : std::uint8_t { reading, writing };
+
+/// A socket with time limits, on the thread of its watchdog.
+class connection final : public watched {
+public:
+    connection(tcp_socket socket, watchdog& dog);
+
+    /// Completes with `(error_code, std::size_t)`.
+    [[nodiscard]] auto receive(std::span<char> into) {
+        return socket_.async_receive(asio::buffer(into.data(), into.size()), as_values);
+    }
+
+    /// Completes with `(error_code)` as soon as there is something to read, or an error; holds no
+    /// buffer meanwhile.
+    [[nodiscard]] auto wait(tcp_socket::wait_type what) {
+        return socket_.async_wait(what, as_values);
+    }
+
+    [[nodiscard]] auto connect(tcp::endpoint const& to) {
+        return socket_.async_connect(to, as_values);
+    }
+
+    /// Sends all of it: at once if the socket takes it, without a trip through the scheduler.
+    [[nodiscard]] task<error_code> send(http::gather const& what);
+
+    /// Whether the other side has hung up, as far as can be seen without reading what it has sent.
+    [[nodiscard]] bool gone() { return peek() == input::ended; }
+    /// Whether it has sent something that has not been read.
+    [[nodiscard]] bool has_input() { return peek() == input::some; }
+
+    /// Whether a time limit was exceeded. What was going on has then been cancelled.
+    [[nodiscard]] bool expired(direction d) const noexcept { return expired_[index(d)]; }
+
+    /// The limit that was exceeded was none that counts.
+    void forgive(direction d) noexcept { expired_[index(d)] = false; }
+
+    /// If a time limit is running in this direction, it starts again with another length.
+    void restart(direction d, clock::duration limit) noexcept {
+        if (deadline_[index(d)] != clock::time_point::max())
+            deadline_[index(d)] = dog_.after(limit);
+    }
+
+    /// Until this is called with nullptr, `other` is cancelled when this connection's other side
+    /// hangs up.
+    void hang_up_cancels(connection* other) noexcept { depends_on_me_ = other; }
+    [[nodiscard]] bool hung_up() const noexcept { return hung_up_; }
+
+    /// Whether it waits for a request that has not begun; such a one may be closed at any time.
+    void set_idle(bool idle) noexcept { idle_ = idle; }
+
+    /// Nobody uses it for now: it is closed as soon as the other side is seen to have hung up.
+    void lay_aside() noexcept { aside_ = true; }
+    /// Whether it is still good.
+    [[nodiscard]] bool take_back() noexcept {
+        aside_ = false;
+        return socket_.is_open();
+    }
+
+    void no_delay();
+    void cancel() noexcept;
+    void close() noexcept;
+    void end_of_output() noexcept;
+    /// Closes so that the other side sees an error, instead of an end.
+    void reset() noexcept;
+
+    void look(clock::time_point now) override;
+    void stop_if_idle() override {
+        if (idle_)
+            cancel();
+    }
+    void abort() override { close(); }
+
+private:
+    friend class time_limit;
+
+    enum class input : std::uint8_t { none, some, ended };
+    [[nodiscard]] input peek();
+
+    static constexpr std::size_t index(direction d) noexcept { return static_cast<std::size_t>(d); }
+
+    tcp_socket socket_;
+    watchdog& dog_;
+    std::array<clock::time_point, 2> deadline_{clock::time_point::max(), clock::time_point::max()};
+    std::array<bool, 2> expired_{};
+    bool hung_up_ = false;
+    bool idle_ = false;
+    bool aside_ = false;
+    connection* depends_on_me_ = nullptr;
+};
+
+/// For as long as it lives, what goes on in one direction may take no longer than `limit`.
+class time_limit {
+public:
+    time_limit(connection& c, direction d, clock::duration limit) noexcept
+        : deadline_(c.deadline_[connection::index(d)]) {
+        deadline_ = c.dog_.after(limit);
+    }
+    time_limit(time_limit const&) = delete;
+    ~time_limit() { deadline_ = clock::time_point::max(); }
+
+private:
+    clock::time_point& deadline_;
+};
+
+}  // namespace net

@@ -1,0 +1,102 @@
+// weir-proxy: a reverse proxy that limits. `weir-proxy --help` says how to use it; gate.hpp is where
+// the library does the limiting, session.hpp what happens to one connection.
+
+#include "demo.hpp"
+#include "options.hpp"
+#include "server.hpp"
+#include "tool/command_line.hpp"
+#include "tool/text.hpp"
+
+#include <fmt/format.h>
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <optional>
+
+namespace {
+
+using namespace proxy;
+
+// As many connections as the system lets us have.
+void raise_file_limit() noexcept {
+    rlimit files{};
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
+upstream_address find_upstream(std::string const& text) {
+    auto const address = *tool::address_of(text);
+    asio::io_context context;
+    net::tcp::resolver resolver(context);
+    net::error_code ec;
+    auto const found = resolver.resolve(address.host, address.port, ec);
+    if (ec || found.empty())
+        throw std::runtime_error(
+            fmt::format("--upstream is `{}`, but that host is not known: {}", text, ec.message()));
+    auto const endpoint = found.begin()->endpoint();
+    asio::ip::tcp::socket probe(context);
+    probe.connect(endpoint, ec);
+    if (ec)
+        fmt::print(stderr,
+                   "weir-proxy: warning: nobody answers at {} yet ({}); until then "
+                   "requests are answered 502\n",
+                   text, ec.message());
+    return {endpoint, text};
+}
+
+std::string limits(options const& o) {
+    std::string text;
+    if (o.seats)
+        text += fmt::format("at most {} at a time", *o.seats);
+    if (o.rate)
+        text += fmt::format("{}a rate of {}", text.empty() ? "" : ", ", to_string(*o.rate));
+    if (text.empty())
+        return "no limit; --seats and --rate set one";
+    return text + fmt::format("; up to {} wait for up to {} ms", o.queue,
+                              std::chrono::duration<double, std::milli>(o.patience).count());
+}
+
+int run(options const& o) {
+    raise_file_limit();
+    std::optional<demo_kitchen> kitchen;
+    upstream_address upstream;
+    if (o.demo) {
+        kitchen.emplace();
+        upstream = {kitchen->listens_at(), "demo"};
+    } else {
+        upstream = find_upstream(o.upstream);
+    }
+    server proxy(o, upstream);
+    auto const at = proxy.listens_at();
+    fmt::print("weir-proxy: http://{}:{} -> {}: {}\n", o.listen.substr(0, o.listen.rfind(':')),
+               at.port(), o.demo ? "a demo kitchen that takes 300 ms a dish" : o.upstream,
+               limits(o));
+    std::fflush(stdout);
+    proxy.run();
+    std::fputs(proxy.report().c_str(), stderr);
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        auto const o = parse_options(argc, argv);
+        if (o.help) {
+            std::fputs(help().c_str(), stdout);
+            return 0;
+        }
+        return run(o);
+    } catch (tool::usage_error const& e) {
+        fmt::print(stderr, "weir-proxy: {}\n", e.what());
+        return 2;
+    } catch (std::exception const& e) {
+        fmt::print(stderr, "weir-proxy: {}\n", e.what());
+        return 1;
+    }
+}

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/any_limiter.hpp>
+#include <weir/time.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace proxy {
+
+struct options {
+    std::string listen = "127.0.0.1:8080";
+    std::string upstream;
+    bool demo = false;
+    bool help = false;
+
+    std::optional<weir::amount> seats;
+    std::optional<weir::limiter_config> rate;
+    std::int64_t queue = 1024;
+    weir::duration patience = std::chrono::seconds(1);
+
+    std::int64_t threads = 0;  // 0: one for each processor
+    weir::duration drain = std::chrono::seconds(10);
+    std::string access_log;  // a file, `-` for standard output; empty for none
+
+    weir::duration header_timeout = std::chrono::seconds(10);
+    weir::duration body_timeout = std::chrono::seconds(30);
+    weir::duration idle_timeout = std::chrono::seconds(75);
+    weir::duration upstream_timeout = std::chrono::seconds(60);
+};
+
+/// Throws `tool::usage_error`.
+[[nodiscard]] options parse_options(int argc, char const* const* argv);
+
+/// What `--help` prints.
+[[nodiscard]] std::string help();
+
+}  // namespace proxy

@@ -1,0 +1,256 @@
+#include "session.hpp"
+
+#include "relay.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace proxy {
+namespace {
+
+// So much of a body that nobody wants is read, so that the connection can go on.
+constexpr std::uint64_t small_body = 64 * 1024;
+
+// For how long, and for how many bytes, a client is listened to that is no longer wanted.
+constexpr std::chrono::seconds lingering{2};
+constexpr std::size_t most_lingering = 1024 * 1024;
+
+constexpr http::fault ended{0, "the connection has ended"};
+
+}  // namespace
+
+session::session(worker& w, net::tcp_socket socket, std::string client)
+    : worker_(w), client_(std::move(socket), w.dog), name_(std::move(client)) {
+    ++worker_.counts.connections;
+    ++worker_.counts.open;
+}
+
+session::~session() {
+    --worker_.counts.open;
+}
+
+net::task<> session::run(std::unique_ptr<session> self) {
+    auto& me = *self;
+    auto const& settings = me.worker_.settings;
+    me.client_.no_delay();
+    for (;;) {
+        // A request that has come before the end is answered.
+        if (me.worker_.draining && !me.client_.has_input())
+            co_return;
+        {
+            net::time_limit const limit(
+                me.client_, net::direction::reading,
+                me.fresh_ ? settings.header_timeout : settings.idle_timeout);
+            me.client_.set_idle(true);
+            auto const [ec] = co_await me.client_.wait(net::tcp_socket::wait_read);
+            me.client_.set_idle(false);
+            if (ec && !(me.worker_.draining && me.client_.has_input()))
+                co_return;
+        }
+        me.fresh_ = false;
+        auto const x = me.worker_.exchanges.take();
+        x->in.clear();
+        // Not in the condition: g++ 12 awaits the right side of a `||` there whatever the left is.
+        for (bool more = true; more;) {
+            if (co_await me.serve(*x) == next::close)
+                co_return;
+            if (x->in.empty())
+                more = co_await me.goes_on_soon(*x);
+        }
+    }
+}
+
+// Most clients that go on do so at once. For these the next request is read into the buffer that is
+// still here, which saves the system call that it costs to wait without one.
+net::task<bool> session::goes_on_soon(exchange& x) {
+    if (worker_.draining || worker_.exchanges.crowded())
+        co_return false;
+    net::time_limit const limit(client_, net::direction::reading, net::watchdog::round);
+    client_.set_idle(true);
+    auto const [ec, n] = co_await client_.receive(x.in.room());
+    client_.set_idle(false);
+    client_.forgive(net::direction::reading);
+    x.in.commit(n);
+    co_return !ec;
+}
+
+net::task<session::next> session::serve(exchange& x) {
+    auto const begun = worker_.log ? net::clock::now() : net::clock::time_point();
+    x.status = 0;
+    x.bytes = 0;
+    x.waited = {};
+    x.request_line.clear();
+
+    auto after = next::close;
+    if (auto const wrong = co_await read_request(x)) {
+        if (wrong.status == 0)
+            co_return next::close;
+        ++worker_.counts.malformed;
+        after = co_await refuse(x, wrong);
+    } else {
+        ++worker_.counts.requests;
+        after = co_await answer_in_turn(x);
+    }
+    if (worker_.log)
+        log(x, begun);
+    co_return after;
+}
+
+net::task<http::fault> session::read_request(exchange& x) {
+    http::head_scanner scanner;
+    auto& in = x.in;
+    bool blank_line = false;
+    {
+        net::time_limit const limit(
+            client_, net::direction::reading, worker_.settings.header_timeout);
+        for (;;) {
+            // One empty line is allowed before a request (RFC 9112, 2.2).
+            if (!blank_line && in.text().starts_with("\r\n")) {
+                in.consume(2);
+                blank_line = true;
+                scanner = {};
+            }
+            if (auto const wrong = scanner.look(in.text()))
+                co_return wrong;
+            if (scanner.size() > 0)
+                break;
+            if (in.full())
+                co_return scanner.in_first_line()
+                    ? http::fault{414, "the first line is too long"}
+                    : http::fault{431, "the header is too long"};
+            auto const [ec, n] = co_await client_.receive(in.room());
+            if (ec) {
+                if (client_.expired(net::direction::reading) && !in.empty())
+                    co_return http::fault{408, "the header did not come in time"};
+                co_return ended;
+            }
+            in.commit(n);
+        }
+    }
+    auto& request = x.request;
+    if (auto const wrong = http::parse(in.text().substr(0, scanner.size()), request))
+        co_return wrong;
+    x.body = http::body_reader(request.body, request.length);
+    x.first = x.body.take(in.data() + request.size, in.size() - request.size);
+    if (x.body.bad())
+        co_return http::fault{400, "the chunks of the body are wrong"};
+    if (worker_.log)
+        x.request_line.assign(in.text().substr(0, in.text().find('\r')));
+    co_return http::fault{};
+}
+
+net::task<session::next> session::answer_in_turn(exchange& x) {
+    auto entered = co_await worker_.entrance->enter(client_);
+    x.waited = std::max(entered.seat.waited(), {}) + std::max(entered.token.waited(), {});
+    if (entered.client_gone) {
+        ++worker_.counts.hung_up;
+        co_return next::close;
+    }
+    if (entered.status != 0)
+        co_return co_await turn_away(x, entered);
+
+    relay way(worker_, client_, x);
+    co_await way.run(name_);
+    if (!way.went_on())
+        entered.give_back();
+
+    if (way.complete()) {
+        ++worker_.counts.answered;
+        co_return way.keep_alive() && !worker_.draining ? next::request : next::close;
+    }
+    if (way.gone()) {
+        ++worker_.counts.hung_up;
+        co_return next::close;
+    }
+    ++worker_.counts.failed;
+    if (!way.begun()) {
+        http::own_answer const answer{way.wrong().status, way.wrong().why, {}};
+        auto const keeps = x.request.keep_alive && x.body.done();
+        co_return co_await answer_myself(x, answer, keeps ? next::request : next::close);
+    }
+    if (way.must_reset())
+        client_.reset();
+    co_return next::close;
+}
+
+net::task<session::next> session::turn_away(exchange& x, entry const& refused) {
+    ++worker_.counts.turned_away;
+    x.in.consume(x.request.size + x.first.used);
+    bool const small =
+        x.body.done() || (x.request.body == http::framing::length &&
+                          x.request.length <= small_body && !x.request.expects_continue);
+    auto after = small && x.request.keep_alive ? next::request : next::close;
+    http::own_answer const answer{refused.status, refused.why, refused.retry_after};
+    after = co_await answer_myself(x, answer, after);
+    if (after == next::request && !x.body.done()) {
+        bool const dropped = co_await drop_body(x);
+        if (!dropped)
+            after = next::close;
+    }
+    co_return after;
+}
+
+net::task<bool> session::drop_body(exchange& x) {
+    while (!x.body.done()) {
+        net::time_limit const limit(
+            client_, net::direction::reading, worker_.settings.body_timeout);
+        auto const [ec, n] = co_await client_.receive(x.in.room());
+        if (ec)
+            co_return false;
+        x.in.commit(n);
+        x.in.consume(x.body.take(x.in.data(), x.in.size()).used);
+    }
+    co_return true;
+}
+
+net::task<session::next> session::refuse(exchange& x, http::fault f) {
+    // Nothing of the head is to be relied on.
+    x.request.version = 11;
+    x.request.method = http::verb::unknown;
+    http::own_answer const answer{f.status, f.why, {}};
+    co_return co_await answer_myself(x, answer, next::close);
+}
+
+net::task<session::next> session::answer_myself(exchange& x, http::own_answer what, next after) {
+    if (worker_.draining)
+        after = next::close;
+    x.status = what.status;
+    http::compose(x.out, what, x.request.method == http::verb::head, x.request.version,
+                  after == next::request, worker_.date());
+    http::gather out{x.out};
+    net::error_code ec;
+    {
+        net::time_limit const limit(
+            client_, net::direction::writing, worker_.settings.body_timeout);
+        ec = co_await client_.send(out);
+    }
+    if (ec)
+        co_return next::close;
+    if (after == next::close)
+        co_await close_gently();
+    co_return after;
+}
+
+// To close a socket with unread input resets it, and the client might never see the answer.
+net::task<> session::close_gently() {
+    client_.end_of_output();
+    net::time_limit const limit(client_, net::direction::reading, lingering);
+    std::array<char, 4096> nowhere;
+    for (std::size_t total = 0; total < most_lingering;) {
+        auto const [ec, n] = co_await client_.receive(nowhere);
+        if (ec)
+            co_return;
+        total += n;
+    }
+}
+
+void session::log(exchange const& x, net::clock::time_point begun) {
+    worker_.log->write({.client = name_,
+                        .request = x.request_line.empty() ? "-" : std::string_view(x.request_line),
+                        .status = x.status,
+                        .bytes = x.bytes,
+                        .took = net::clock::now() - begun,
+                        .waited = x.waited});
+}
+
+}  // namespace proxy

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "http/compose.hpp"
+#include "net/connection.hpp"
+#include "worker.hpp"
+
+#include <memory>
+#include <string>
+
+namespace proxy {
+
+/// A client's connection: one request after the other, until one of the two sides closes.
+class session {
+public:
+    session(worker& w, net::tcp_socket socket, std::string client);
+    ~session();
+
+    /// Serves it until it ends.
+    static net::task<> run(std::unique_ptr<session> self);
+
+private:
+    enum class next : bool { close, request };
+
+    net::task<bool> goes_on_soon(exchange& x);
+    net::task<next> serve(exchange& x);
+    net::task<http::fault> read_request(exchange& x);
+    net::task<next> answer_in_turn(exchange& x);
+    net::task<next> turn_away(exchange& x, entry const& refused);
+    net::task<next> refuse(exchange& x, http::fault f);
+    net::task<next> answer_myself(exchange& x, http::own_answer what, next after);
+    net::task<bool> drop_body(exchange& x);
+    void log(exchange const& x, net::clock::time_point begun);
+    net::task<> close_gently();
+
+    worker& worker_;
+    net::connection client_;
+    std::string name_;   // of the client, for the upstream and the log
+    bool fresh_ = true;  // has not sent a request yet
+};
+
+}  // namespace proxy

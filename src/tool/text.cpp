@@ -1,0 +1,47 @@
+#include "text.hpp"
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace tool {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+std::optional<std::int64_t> number_of(std::string_view text) {
+    std::int64_t n = 0;
+    auto const* const last = text.data() + text.size();
+    auto const [end, ec] = std::from_chars(text.data(), last, n);
+    if (ec != std::errc() || end != last || n < 0)
+        return {};
+    return n;
+}
+
+std::optional<nanoseconds> time_of(std::string_view text) {
+    constexpr std::array<std::pair<std::string_view, nanoseconds>, 6> units{
+        {{"ns", 1ns}, {"us", 1us}, {"ms", 1ms}, {"s", 1s}, {"min", 1min}, {"h", 1h}}};
+    for (auto const& [unit, length] : units)
+        if (text.ends_with(unit))
+            if (auto const n = number_of(text.substr(0, text.size() - unit.size())))
+                return *n > nanoseconds::max() / length ? std::nullopt : std::optional(length * *n);
+    return {};
+}
+
+std::optional<host_and_port> address_of(std::string_view text) {
+    auto const colon = text.rfind(':');
+    if (colon == text.npos)
+        return {};
+    auto host = text.substr(0, colon);
+    auto const port = text.substr(colon + 1);
+    if (host.starts_with('[') && host.ends_with(']'))
+        host = host.substr(1, host.size() - 2);
+    else if (host.find(':') != host.npos)
+        return {};
+    auto const n = number_of(port);
+    if (host.empty() || !n || *n > 65535)
+        return {};
+    return host_and_port{std::string(host), std::string(port)};
+}
+
+}  // namespace tool

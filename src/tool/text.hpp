@@ -1,0 +1,26 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+// What stands on a command line or in a file, as values; nothing if it is something else.
+namespace tool {
+
+/// A whole number, not below 0: digits alone.
+[[nodiscard]] std::optional<std::int64_t> number_of(std::string_view text);
+
+/// `10s`, `500ms`, `2min`: a whole number and a unit, `ns`, `us`, `ms`, `s`, `min` or `h`.
+[[nodiscard]] std::optional<std::chrono::nanoseconds> time_of(std::string_view text);
+
+struct host_and_port {
+    std::string host;
+    std::string port;
+};
+
+/// `127.0.0.1:80`, `[::1]:80`, `name:80`. The port is a number, from 0 to 65535.
+[[nodiscard]] std::optional<host_and_port> address_of(std::string_view text);
+
+}  // namespace tool

@@ -1,0 +1,52 @@
+#include "tool/text.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <string_view>
+
+using namespace std::chrono_literals;
+
+BOOST_AUTO_TEST_SUITE(texts)
+
+BOOST_AUTO_TEST_CASE(of_numbers) {
+    BOOST_TEST((tool::number_of("0") == 0));
+    BOOST_TEST((tool::number_of("007") == 7));
+    BOOST_TEST((tool::number_of("9223372036854775807") == INT64_MAX));
+    for (std::string_view const text :
+         {"", "-1", "+1", " 1", "1 ", "1x", "0x1", "1.0", "9223372036854775808"})
+        BOOST_TEST(!tool::number_of(text), text);
+}
+
+BOOST_AUTO_TEST_CASE(of_times) {
+    BOOST_TEST((tool::time_of("0s") == 0ns));
+    BOOST_TEST((tool::time_of("5ns") == 5ns));
+    BOOST_TEST((tool::time_of("5us") == 5us));
+    BOOST_TEST((tool::time_of("500ms") == 500ms));
+    BOOST_TEST((tool::time_of("10s") == 10s));
+    BOOST_TEST((tool::time_of("2min") == 2min));
+    BOOST_TEST((tool::time_of("2562047h") == 2562047h));
+    for (std::string_view const text :
+         {"", "1", "s", "-1s", "1 s", "1.5s", "1m", "1d", "1S", "2562048h", "9223372036854775807s"})
+        BOOST_TEST(!tool::time_of(text), text);
+}
+
+BOOST_AUTO_TEST_CASE(of_addresses) {
+    struct row {
+        std::string_view text, host, port;
+    };
+    for (auto const& [text, host, port] :
+         {row{"127.0.0.1:80", "127.0.0.1", "80"},
+          {"name:0", "name", "0"},
+          {"[::1]:65535", "::1", "65535"}}) {
+        auto const found = tool::address_of(text);
+        BOOST_REQUIRE_MESSAGE(found, text);
+        BOOST_TEST(found->host == host);
+        BOOST_TEST(found->port == port);
+    }
+    for (std::string_view const text :
+         {"", ":", "name", "name:", ":80", "[]:80", "::1:80", "name:65536", "name:-1", "name:http"})
+        BOOST_TEST(!tool::address_of(text), text);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
