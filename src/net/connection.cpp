@@ -80,7 +80,7 @@ void connection::look(clock::time_point now) {
             cancel();
         }
     }
-    if (aside_ && gone()) {
+    if (aside_ && peek() != input::none) {
         aside_ = false;
         close();
     }

@@ -61,12 +61,13 @@ public:
     /// Whether it waits for a request that has not begun; such a one may be closed at any time.
     void set_idle(bool idle) noexcept { idle_ = idle; }
 
-    /// Nobody uses it for now: it is closed as soon as the other side is seen to have hung up.
+    /// Nobody uses it for now: it is closed as soon as anything is seen to have come from the other
+    /// side, be it its end.
     void lay_aside() noexcept { aside_ = true; }
-    /// Whether it is still good.
+    /// Whether it is still good: nothing has come meanwhile.
     [[nodiscard]] bool take_back() noexcept {
         aside_ = false;
-        return socket_.is_open();
+        return socket_.is_open() && peek() == input::none;
     }
 
     void no_delay();

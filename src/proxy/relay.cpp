@@ -40,10 +40,6 @@ net::task<> relay::run(std::string_view client_name) {
 
     bool const repeatable = may_repeat(x_.request);
     upstream_ = worker_.upstream.reuse();
-    // What may not be sent twice is not risked on a connection that has been closed.
-    while (upstream_ && !repeatable && upstream_->gone())
-        upstream_ = worker_.upstream.reuse();
-
     bool const reused = upstream_ != nullptr;
     if (reused)
         co_await attempt();

@@ -24,7 +24,8 @@ public:
                   net::clock::duration timeout)
         : context_(context), dog_(dog), address_(address), timeout_(timeout) {}
 
-    /// One that has been used before, the last that came back; null if there is none.
+    /// One that has been used before, the last that came back; null if there is none. What an
+    /// upstream has sent on it unasked would be taken for the answer: such a one is never used again.
     [[nodiscard]] std::unique_ptr<net::connection> reuse();
 
     /// A new one; null if the upstream cannot be reached, with the reason in `ec`.
