@@ -84,13 +84,13 @@ std::vector<tool::option> table(options& o) {
         {"--access-log", "FILE", "a line for each request; - is standard output (none)",
          [&o](auto, auto v) { o.access_log = v; }},
         {"--header-timeout", "TIME", "for a client to send the header of a request (10s)",
-         [&o](auto n, auto v) { o.header_timeout = duration(n, v, 1ms); }},
+         [&o](auto n, auto v) { o.limits.header = duration(n, v, 1ms); }},
         {"--body-timeout", "TIME", "for a client to send or to take the next piece of a body (30s)",
-         [&o](auto n, auto v) { o.body_timeout = duration(n, v, 1ms); }},
+         [&o](auto n, auto v) { o.limits.body = duration(n, v, 1ms); }},
         {"--idle-timeout", "TIME", "for a client to begin another request (75s)",
-         [&o](auto n, auto v) { o.idle_timeout = duration(n, v, 1ms); }},
+         [&o](auto n, auto v) { o.limits.idle = duration(n, v, 1ms); }},
         {"--upstream-timeout", "TIME", "for the upstream to connect, to answer or to go on (60s)",
-         [&o](auto n, auto v) { o.upstream_timeout = duration(n, v, 1ms); }},
+         [&o](auto n, auto v) { o.limits.upstream = duration(n, v, 1ms); }},
         {"--help", "", "this text", [&o](auto, auto) { o.help = true; }},
     };
 }

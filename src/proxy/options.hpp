@@ -11,6 +11,15 @@
 
 namespace proxy {
 
+/// How long each may take.
+struct timeouts {
+    weir::duration header = std::chrono::seconds(10);  // of a request, from its first byte
+    weir::duration body =
+        std::chrono::seconds(30);  // the next piece of a body, to or from a client
+    weir::duration idle = std::chrono::seconds(75);      // until a client begins another request
+    weir::duration upstream = std::chrono::seconds(60);  // to connect, to answer, to go on
+};
+
 struct options {
     std::string listen = "127.0.0.1:8080";
     std::string upstream;
@@ -26,10 +35,7 @@ struct options {
     weir::duration drain = std::chrono::seconds(10);
     std::string access_log;  // a file, `-` for standard output; empty for none
 
-    weir::duration header_timeout = std::chrono::seconds(10);
-    weir::duration body_timeout = std::chrono::seconds(30);
-    weir::duration idle_timeout = std::chrono::seconds(75);
-    weir::duration upstream_timeout = std::chrono::seconds(60);
+    timeouts limits;
 };
 
 /// Throws `tool::usage_error`.

@@ -4,9 +4,13 @@
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
+#include <tuple>
 #include <utility>
 
 namespace proxy {
+
+namespace asio = boost::asio;
+
 namespace {
 
 constexpr http::fault unreachable{502, "the upstream cannot be reached"};
@@ -32,83 +36,81 @@ bool may_repeat(http::request_head const& request) noexcept {
 }  // namespace
 
 relay::relay(worker& w, net::connection& client, exchange& x)
-    : worker_(w), client_(client), x_(x) {}
+    : worker_(w), limits_(w.settings().limits), client_(client), x_(x) {}
 
 net::task<> relay::run(std::string_view client_name) {
-    http::compose(x_.out, x_.request, client_name, worker_.upstream.name());
+    http::compose(x_.out, x_.request, client_name, worker_.upstreams().name());
     x_.in.consume(x_.request.size + x_.first.used);
 
-    bool const repeatable = may_repeat(x_.request);
-    upstream_ = worker_.upstream.reuse();
-    bool const reused = upstream_ != nullptr;
-    if (reused)
+    upstream_ = worker_.upstreams().reuse();
+    if (upstream_) {
         co_await attempt();
-    if (!reused || (silent_ && repeatable && !client_.hung_up())) {
-        net::error_code ec;
-        wrong_ = {};
-        silent_ = false;
-        upstream_ = co_await worker_.upstream.open(ec);
-        if (!upstream_) {
-            wrong_ = ec == asio::error::timed_out ? too_slow : unreachable;
+        bool const silent = stage_ == stage::asked && wrong_.why == broke_off.why;
+        if (!silent || !may_repeat(x_.request) || gone_)
             co_return;
-        }
-        co_await attempt();
+        wrong_ = {};
     }
-    gone_ = gone_ || client_.hung_up();
+    net::error_code ec;
+    upstream_ = co_await worker_.upstreams().open(ec);
+    if (upstream_)
+        co_await attempt();
+    else
+        wrong_ = ec == asio::error::timed_out ? too_slow : unreachable;
 }
 
 net::task<> relay::attempt() {
     using namespace asio::experimental::awaitable_operators;
 
     client_.hang_up_cancels(upstream_.get());
-    went_on_ = true;
-    uploaded_ = x_.body.done();
-    stopped_ = false;
+    stage_ = stage::asked;
+    upload_ = x_.body.done() ? upload_state::sent : upload_state::sending;
     {
         http::gather out{x_.out};
         http::body_writer writer(x_.request.body);
         auto const* const body = x_.in.data() - x_.first.used;
-        writer.put(out, body, x_.first.body, uploaded_);
-        net::time_limit const limit(
-            *upstream_, net::direction::writing, worker_.settings.upstream_timeout);
+        writer.put(out, body, x_.first.body, x_.body.done());
+        net::time_limit const limit(*upstream_, net::direction::writing, limits_.upstream);
         // If this fails the answer may still say why.
         (void)co_await upstream_->send(out);
     }
-    if (uploaded_)
+    if (upload_ == upload_state::sent)
         co_await download();
     else
         co_await (upload() && download());
     client_.hang_up_cancels(nullptr);
+    gone_ = gone_ || client_.hung_up();
 
-    if (complete_ && uploaded_ && x_.answer.keep_alive &&
-        x_.answer.body != http::framing::until_close && x_.back.empty())
-        worker_.upstream.keep(std::move(upstream_));
-    keep_alive_ = keep_alive_ && uploaded_;
+    keep_alive_ = keep_alive_ && x_.body.done();
+    if (may_be_kept())
+        worker_.upstreams().keep(std::move(upstream_));
+}
+
+bool relay::may_be_kept() const noexcept {
+    return stage_ == stage::complete && upload_ == upload_state::sent && x_.answer.keep_alive &&
+           x_.answer.body != http::framing::until_close && x_.back.empty();
 }
 
 net::task<> relay::upload() {
-    auto const& settings = worker_.settings;
     if (x_.request.expects_continue && x_.first.used == 0) {
-        http::gather go_on{"HTTP/1.1 100 Continue\r\n\r\n"};
+        http::gather const go_on{"HTTP/1.1 100 Continue\r\n\r\n"};
         (void)co_await send_to_client(go_on);
     }
-    while (!stopped_) {
-        upstream_->restart(net::direction::reading,
-                           settings.body_timeout + settings.upstream_timeout);
+    while (!over()) {
+        upstream_->restart(net::direction::reading, limits_.body + limits_.upstream);
         net::error_code ec;
         std::size_t n = 0;
         {
-            net::time_limit const limit(client_, net::direction::reading, settings.body_timeout);
+            net::time_limit const limit(client_, net::direction::reading, limits_.body);
             std::tie(ec, n) = co_await client_.receive(x_.in.room());
         }
-        if (stopped_)
+        x_.in.commit(n);
+        if (over())
             co_return;
         if (ec) {
             gone_ = !client_.expired(net::direction::reading);
             give_up({408, "the body did not come in time"});
             co_return;
         }
-        x_.in.commit(n);
         auto const piece = x_.body.take(x_.in.data(), x_.in.size());
         if (x_.body.bad()) {
             give_up({400, "the chunks of the body are wrong"});
@@ -117,18 +119,18 @@ net::task<> relay::upload() {
         http::gather out;
         http::body_writer writer(x_.request.body);
         writer.put(out, x_.in.data(), piece.body, x_.body.done());
-        if (!out.empty()) {
-            net::time_limit const limit(
-                *upstream_, net::direction::writing, settings.upstream_timeout);
-            ec = co_await upstream_->send(out);
+        // If the upstream reads no more, what it answers says why. Until then the client is read on,
+        // since it may not look for an answer before it has sent everything.
+        if (!out.empty() && upload_ == upload_state::sending) {
+            net::time_limit const limit(*upstream_, net::direction::writing, limits_.upstream);
+            if (co_await upstream_->send(out))
+                upload_ = upload_state::unwanted;
         }
         x_.in.consume(piece.used);
-        // The upstream reads no more; what it answers says why.
-        if (ec)
-            co_return;
         if (x_.body.done()) {
-            uploaded_ = true;
-            upstream_->restart(net::direction::reading, settings.upstream_timeout);
+            if (upload_ == upload_state::sending)
+                upload_ = upload_state::sent;
+            upstream_->restart(net::direction::reading, limits_.upstream);
             co_return;
         }
     }
@@ -137,64 +139,74 @@ net::task<> relay::upload() {
 // There will be no answer from the upstream, since the request cannot be sent to its end.
 void relay::give_up(http::fault f) noexcept {
     wrong_ = f;
-    stopped_ = true;
     upstream_->cancel();
+}
+
+// The answer is over, and nobody wants the rest of the request.
+void relay::end_upload() noexcept {
+    if (!x_.body.done()) {
+        client_.cancel();
+        upstream_->cancel();
+    }
 }
 
 net::task<> relay::download() {
     x_.back.clear();
     do {
         if (!co_await read_answer_head()) {
-            stopped_ = true;
-            client_.cancel();
+            end_upload();
             co_return;
         }
     } while (x_.answer.status < 200);
 
     auto const& request = x_.request;
-    auto const how = http::framing_for(request.version, x_.answer);
-    open_ended_ = how == http::framing::until_close;
-    keep_alive_ = request.keep_alive && !open_ended_ && !worker_.draining;
+    framing_ = http::framing_for(request.version, x_.answer);
+    // An upstream that refuses what it has not read, or wants no more, will not see the end of it.
+    bool const cut_short = upload_ != upload_state::sent && !x_.body.done() &&
+                           (x_.answer.status >= 400 || !x_.answer.keep_alive);
+    keep_alive_ = request.keep_alive && framing_ != http::framing::until_close &&
+                  !worker_.draining() && !cut_short;
     x_.status = x_.answer.status;
-    http::compose(x_.out, x_.answer, how, request.version, keep_alive_, worker_.date());
-
-    http::body_reader body(x_.answer.body, x_.answer.length);
-    http::body_writer writer(how);
+    http::compose(x_.out, x_.answer, framing_, request.version, keep_alive_, worker_.date());
     x_.back.consume(x_.answer.size);
+
+    bool const sent = co_await send_answer();
+    if (begun())
+        stage_ = sent ? stage::complete : stage::broken;
+    end_upload();
+}
+
+// The answer whose head has been composed.
+net::task<bool> relay::send_answer() {
+    http::body_reader body(x_.answer.body, x_.answer.length);
+    http::body_writer writer(framing_);
     for (;;) {
         auto const piece = body.take(x_.back.data(), x_.back.size());
         if (body.bad()) {
             wrong_ = {502, "the chunks of the upstream's answer are wrong"};
-            break;
+            co_return false;
         }
         http::gather out;
-        if (!begun_)
-            out.emplace_back(x_.out.data(), x_.out.size());
+        if (stage_ < stage::begun)
+            out.emplace_back(x_.out);
         writer.put(out, x_.back.data(), piece.body, body.done());
-        begun_ = true;
+        stage_ = stage::begun;
         if (!out.empty()) {
             if (co_await send_to_client(out)) {
                 gone_ = true;
-                break;
+                co_return false;
             }
         }
         x_.bytes += piece.body;
         x_.back.consume(piece.used);
-        if (body.done()) {
-            complete_ = true;
-            break;
-        }
+        if (body.done())
+            co_return true;
         if (auto const ec = co_await receive_answer()) {
             if (ec == asio::error::eof)
                 body.end_of_input();
             if (!body.done())
-                break;
+                co_return false;
         }
-    }
-    if (!uploaded_) {
-        stopped_ = true;
-        client_.cancel();
-        upstream_->cancel();
     }
 }
 
@@ -202,7 +214,7 @@ net::task<bool> relay::read_answer_head() {
     http::head_scanner scanner;
     auto& back = x_.back;
     for (;;) {
-        if (auto const wrong = scanner.look(back.text())) {
+        if (scanner.look(back.text())) {
             wrong_ = {502, "the upstream's answer is not HTTP"};
             co_return false;
         }
@@ -212,13 +224,12 @@ net::task<bool> relay::read_answer_head() {
             wrong_ = too_long;
             co_return false;
         }
-        if (auto const ec = co_await receive_answer()) {
-            if (stopped_)  // the request is what went wrong
+        if (co_await receive_answer()) {
+            if (over())  // the request is what went wrong
                 co_return false;
             bool const late = upstream_->expired(net::direction::reading) ||
                               upstream_->expired(net::direction::writing);
             wrong_ = late ? too_slow : broke_off;
-            silent_ = !heard_ && !late;
             co_return false;
         }
     }
@@ -232,7 +243,7 @@ net::task<bool> relay::read_answer_head() {
     // 100 has been said by the proxy itself, where it was asked for.
     if (x_.request.version >= 11 && answer.status != 100) {
         http::compose(x_.out, answer, http::framing::none, x_.request.version, true, {});
-        http::gather out{x_.out};
+        http::gather const out{x_.out};
         gone_ = bool(co_await send_to_client(out));
     }
     back.consume(answer.size);
@@ -241,18 +252,17 @@ net::task<bool> relay::read_answer_head() {
 
 net::task<net::error_code> relay::receive_answer() {
     // An upstream is not to blame for what the client takes long to send.
-    auto const& settings = worker_.settings;
-    auto const longer = uploaded_ ? net::clock::duration::zero() : settings.body_timeout;
-    net::time_limit const limit(
-        *upstream_, net::direction::reading, settings.upstream_timeout + longer);
+    auto const longer = x_.body.done() ? net::clock::duration::zero() : limits_.body;
+    net::time_limit const limit(*upstream_, net::direction::reading, limits_.upstream + longer);
     auto const [ec, n] = co_await upstream_->receive(x_.back.room());
     x_.back.commit(n);
-    heard_ = heard_ || n > 0;
+    if (n > 0 && stage_ < stage::heard)
+        stage_ = stage::heard;
     co_return ec;
 }
 
 net::task<net::error_code> relay::send_to_client(http::gather const& out) {
-    net::time_limit const limit(client_, net::direction::writing, worker_.settings.body_timeout);
+    net::time_limit const limit(client_, net::direction::writing, limits_.body);
     co_return co_await client_.send(out);
 }
 

@@ -1,9 +1,15 @@
 #pragma once
 
+#include "exchange.hpp"
 #include "http/body.hpp"
+#include "http/buffer.hpp"
+#include "http/head.hpp"
+#include "net/asio.hpp"
 #include "net/connection.hpp"
+#include "options.hpp"
 #include "worker.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
@@ -22,41 +28,55 @@ public:
     /// What to tell the client, if nothing of an answer has been sent.
     [[nodiscard]] http::fault wrong() const noexcept { return wrong_; }
     /// Something was sent to the upstream.
-    [[nodiscard]] bool went_on() const noexcept { return went_on_; }
+    [[nodiscard]] bool went_on() const noexcept { return stage_ >= stage::asked; }
     /// Something of the upstream's answer was sent to the client.
-    [[nodiscard]] bool begun() const noexcept { return begun_; }
-    [[nodiscard]] bool complete() const noexcept { return complete_; }
+    [[nodiscard]] bool begun() const noexcept { return stage_ >= stage::begun; }
+    [[nodiscard]] bool complete() const noexcept { return stage_ == stage::complete; }
     /// The connection to the client can go on.
-    [[nodiscard]] bool keep_alive() const noexcept { return complete_ && keep_alive_; }
+    [[nodiscard]] bool keep_alive() const noexcept { return complete() && keep_alive_; }
     /// The client has gone.
     [[nodiscard]] bool gone() const noexcept { return gone_; }
     /// The client cannot see from the framing that the answer is incomplete.
-    [[nodiscard]] bool must_reset() const noexcept { return begun_ && !complete_ && open_ended_; }
+    [[nodiscard]] bool must_reset() const noexcept {
+        return stage_ == stage::broken && framing_ == http::framing::until_close;
+    }
 
 private:
+    // How far it has come with the upstream. Later is more.
+    enum class stage : std::uint8_t {
+        idle,
+        asked,     // something was sent to it
+        heard,     // something has come from it
+        begun,     // something of its answer was sent to the client
+        broken,    // and the rest cannot be
+        complete,  // all of it was sent
+    };
+    // The body of the request.
+    enum class upload_state : std::uint8_t { sending, sent, unwanted };
+
     net::task<> attempt();
     net::task<> upload();
     net::task<> download();
     net::task<bool> read_answer_head();
+    net::task<bool> send_answer();
     net::task<net::error_code> receive_answer();
     net::task<net::error_code> send_to_client(http::gather const& out);
+    void end_upload() noexcept;
     void give_up(http::fault f) noexcept;
+    [[nodiscard]] bool over() const noexcept { return gone_ || wrong_ || stage_ >= stage::broken; }
+    [[nodiscard]] bool may_be_kept() const noexcept;
 
     worker& worker_;
+    timeouts const& limits_;
     net::connection& client_;
     exchange& x_;
     std::unique_ptr<net::connection> upstream_;
 
     http::fault wrong_;
-    bool went_on_ = false;
-    bool heard_ = false;   // something has come from the upstream
-    bool silent_ = false;  // the connection ended before a byte of the answer had come
-    bool uploaded_ = false;
-    bool stopped_ = false;  // the answer is over, or there will be none
-    bool begun_ = false;
-    bool complete_ = false;
+    stage stage_ = stage::idle;
+    upload_state upload_ = upload_state::sending;
+    http::framing framing_ = http::framing::none;  // of the answer, as the client gets it
     bool keep_alive_ = false;
-    bool open_ended_ = false;
     bool gone_ = false;
 };
 

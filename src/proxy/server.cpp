@@ -34,6 +34,7 @@ net::tcp::endpoint resolve(asio::io_context& context, std::string const& option,
 server::server(options const& o, upstream_address address)
     : options_(o),
       upstream_(std::move(address)),
+      gate_(context_.get_executor(), options_),
       acceptor_(context_),
       signals_(context_),
       pause_(context_),
@@ -64,13 +65,8 @@ server::server(options const& o, upstream_address address)
             "cannot listen at {}: {}", options_.listen,
             ec == asio::error::address_in_use ? "another program already does" : ec.message()));
     for (std::int64_t i = 0; i < options_.threads; ++i)
-        threads_.push_back(std::make_unique<thread>(options_, upstream_));
-    // The first thread is the last to end, so that everybody who waits can be served.
-    gate_.emplace(threads_.front()->work.context.get_executor(), options_);
-    for (auto& t : threads_) {
-        t->work.entrance = &*gate_;
-        t->work.log = log_ ? &*log_ : nullptr;
-    }
+        threads_.push_back(
+            std::make_unique<thread>(options_, upstream_, gate_, log_ ? &*log_ : nullptr));
 }
 
 server::~server() = default;
@@ -83,7 +79,7 @@ void server::run() {
     running_ = threads_.size();
     for (auto& t : threads_)
         t->runs = std::thread([this, &t = *t] {
-            t.work.context.run();
+            t.work.context().run();
             asio::post(context_, [this] { thread_ended(); });
         });
     listen_to_signals();
@@ -95,7 +91,7 @@ void server::run() {
 
 void server::accept() {
     auto& w = threads_[next_]->work;
-    acceptor_.async_accept(w.context, [this, &w](net::error_code ec, net::tcp_socket socket) {
+    acceptor_.async_accept(w.context(), [this, &w](net::error_code ec, net::tcp_socket socket) {
         if (!acceptor_.is_open())
             return;
         if (!ec) {
@@ -119,9 +115,9 @@ void server::accept() {
 
 void server::start_session(worker& w, net::tcp_socket socket, net::tcp::endpoint from) {
     // A socket is of the thread that will serve it; so is the session.
-    asio::post(w.context, [&w, from, s = std::move(socket)]() mutable {
+    asio::post(w.context(), [&w, from, s = std::move(socket)]() mutable {
         auto one = std::make_unique<session>(w, std::move(s), from.address().to_string());
-        asio::co_spawn(w.context, session::run(std::move(one)), asio::detached);
+        asio::co_spawn(w.context(), session::run(std::move(one)), asio::detached);
     });
 }
 
@@ -142,7 +138,7 @@ void server::listen_to_signals() {
 template <class F>
 void server::on_each_thread(F f) {
     for (auto& t : threads_)
-        asio::post(t->work.context, [f, &t = *t] { f(t); });
+        asio::post(t->work.context(), [f, &t = *t] { f(t); });
 }
 
 void server::drain() {
@@ -150,15 +146,10 @@ void server::drain() {
     net::error_code ignored;
     acceptor_.close(ignored);
     pause_.cancel();
-    on_each_thread([last = threads_.front().get()](thread& t) {
-        t.work.draining = true;
-        t.work.upstream.close();
-        t.work.dog.each([](net::watched& one) { one.stop_if_idle(); });
-        if (&t != last)
-            t.keeps_running.reset();
+    on_each_thread([](thread& t) {
+        t.work.drain();
+        t.keeps_running.reset();
     });
-    if (running_ == 1)
-        threads_.front()->keeps_running.reset();
     bound_.expires_after(options_.drain);
     bound_.async_wait([this](net::error_code ec) {
         if (!ec)
@@ -168,20 +159,17 @@ void server::drain() {
 
 // Cuts off what is still being served, and a moment later whatever does not end by that.
 void server::abort() {
-    on_each_thread([](thread& t) { t.work.dog.each([](net::watched& one) { one.abort(); }); });
+    on_each_thread([](thread& t) { t.work.abort(); });
     bound_.expires_after(std::chrono::seconds(1));
     bound_.async_wait([this](net::error_code ec) {
         if (!ec)
             for (auto& t : threads_)
-                t->work.context.stop();
+                t->work.context().stop();
     });
 }
 
 void server::thread_ended() {
-    --running_;
-    if (running_ == 1 && draining_)
-        threads_.front()->keeps_running.reset();
-    if (running_ == 0)
+    if (--running_ == 0)
         context_.stop();
 }
 
@@ -189,7 +177,7 @@ std::string server::report() const {
     auto const sum = [this](counter counters::* which) {
         return std::accumulate(threads_.begin(), threads_.end(), std::uint64_t(0),
                                [which](std::uint64_t n, auto const& t) {
-                                   return n + (t->work.counts.*which).value();
+                                   return n + (t->work.counts().*which).value();
                                });
     };
     return fmt::format(
@@ -198,7 +186,7 @@ std::string server::report() const {
                sum(&counters::connections), sum(&counters::open), sum(&counters::requests),
                sum(&counters::answered), sum(&counters::turned_away), sum(&counters::hung_up),
                sum(&counters::failed), sum(&counters::malformed)) +
-           gate_->report();
+           gate_.report();
 }
 
 }  // namespace proxy

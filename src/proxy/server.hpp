@@ -39,8 +39,8 @@ public:
 
 private:
     struct thread {
-        thread(options const& o, upstream_address const& a)
-            : work(o, a), keeps_running(work.context.get_executor()) {}
+        thread(options const& o, upstream_address const& a, gate& g, access_log* l)
+            : work(o, a, g, l), keeps_running(work.context().get_executor()) {}
         worker work;
         asio::executor_work_guard<net::executor> keeps_running;
         std::thread runs;
@@ -57,10 +57,10 @@ private:
 
     options options_;
     upstream_address upstream_;
-    asio::io_context context_{1};  // of the acceptor, on the caller's thread
-    std::vector<std::unique_ptr<thread>> threads_;
-    std::optional<gate> gate_;
+    asio::io_context context_{1};  // of the acceptor and the gate, on the caller's thread
     std::optional<access_log> log_;
+    std::vector<std::unique_ptr<thread>> threads_;
+    gate gate_;  // ends before the threads, on which its waiters are told
     net::tcp_acceptor acceptor_;
     asio::signal_set signals_;
     net::timer pause_;

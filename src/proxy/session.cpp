@@ -11,59 +11,72 @@ namespace {
 // So much of a body that nobody wants is read, so that the connection can go on.
 constexpr std::uint64_t small_body = 64 * 1024;
 
-// For how long, and for how many bytes, a client is listened to that is no longer wanted.
-constexpr std::chrono::seconds lingering{2};
-constexpr std::size_t most_lingering = 1024 * 1024;
+// For how long a client is listened to that is no longer wanted: until it is silent for so long, but no
+// longer in all than that.
+constexpr std::chrono::seconds lingering_silence{5};
+constexpr std::chrono::seconds lingering{30};
 
 constexpr http::fault ended{0, "the connection has ended"};
 
 }  // namespace
 
 session::session(worker& w, net::tcp_socket socket, std::string client)
-    : worker_(w), client_(std::move(socket), w.dog), name_(std::move(client)) {
-    ++worker_.counts.connections;
-    ++worker_.counts.open;
+    : worker_(w),
+      limits_(w.settings().limits),
+      client_(std::move(socket), w.dog()),
+      name_(std::move(client)) {
+    ++worker_.counts().connections;
+    ++worker_.counts().open;
 }
 
 session::~session() {
-    --worker_.counts.open;
+    --worker_.counts().open;
 }
 
 net::task<> session::run(std::unique_ptr<session> self) {
     auto& me = *self;
-    auto const& settings = me.worker_.settings;
     me.client_.no_delay();
-    for (;;) {
-        // A request that has come before the end is answered.
-        if (me.worker_.draining && !me.client_.has_input())
-            co_return;
-        {
-            net::time_limit const limit(
-                me.client_, net::direction::reading,
-                me.fresh_ ? settings.header_timeout : settings.idle_timeout);
-            me.client_.set_idle(true);
-            auto const [ec] = co_await me.client_.wait(net::tcp_socket::wait_read);
-            me.client_.set_idle(false);
-            if (ec && !(me.worker_.draining && me.client_.has_input()))
-                co_return;
-        }
-        me.fresh_ = false;
-        auto const x = me.worker_.exchanges.take();
-        x->in.clear();
-        // Not in the condition: g++ 12 awaits the right side of a `||` there whatever the left is.
-        for (bool more = true; more;) {
-            if (co_await me.serve(*x) == next::close)
-                co_return;
-            if (x->in.empty())
-                more = co_await me.goes_on_soon(*x);
-        }
+    auto after = next::request;
+    for (bool comes = true; comes && after == next::request;) {
+        comes = co_await me.next_request_comes();
+        if (comes)
+            after = co_await me.serve_all();
     }
+    if (after == next::close_gently)
+        co_await me.close_gently();
+}
+
+net::task<bool> session::next_request_comes() {
+    // A request that has come before the end is answered.
+    if (worker_.draining() && !client_.has_input())
+        co_return false;
+    net::time_limit const limit(
+        client_, net::direction::reading, fresh_ ? limits_.header : limits_.idle);
+    fresh_ = false;
+    client_.set_idle(true);
+    auto const [ec] = co_await client_.wait(net::tcp_socket::wait_read);
+    client_.set_idle(false);
+    co_return !ec || (worker_.draining() && client_.has_input());
+}
+
+// Until none comes any more, or not soon.
+net::task<session::next> session::serve_all() {
+    auto const x = worker_.exchanges().take();
+    x->in.clear();
+    for (bool more = true; more;) {
+        auto const after = co_await serve(*x);
+        if (after != next::request)
+            co_return after;
+        if (x->in.empty())
+            more = co_await goes_on_soon(*x);
+    }
+    co_return next::request;
 }
 
 // Most clients that go on do so at once. For these the next request is read into the buffer that is
 // still here, which saves the system call that it costs to wait without one.
 net::task<bool> session::goes_on_soon(exchange& x) {
-    if (worker_.draining || worker_.exchanges.crowded())
+    if (worker_.draining() || worker_.exchanges().crowded())
         co_return false;
     net::time_limit const limit(client_, net::direction::reading, net::watchdog::round);
     client_.set_idle(true);
@@ -75,7 +88,7 @@ net::task<bool> session::goes_on_soon(exchange& x) {
 }
 
 net::task<session::next> session::serve(exchange& x) {
-    auto const begun = worker_.log ? net::clock::now() : net::clock::time_point();
+    auto const begun = worker_.log() ? net::clock::now() : net::clock::time_point();
     x.status = 0;
     x.bytes = 0;
     x.waited = {};
@@ -85,13 +98,13 @@ net::task<session::next> session::serve(exchange& x) {
     if (auto const wrong = co_await read_request(x)) {
         if (wrong.status == 0)
             co_return next::close;
-        ++worker_.counts.malformed;
+        ++worker_.counts().malformed;
         after = co_await refuse(x, wrong);
     } else {
-        ++worker_.counts.requests;
+        ++worker_.counts().requests;
         after = co_await answer_in_turn(x);
     }
-    if (worker_.log)
+    if (worker_.log())
         log(x, begun);
     co_return after;
 }
@@ -101,8 +114,7 @@ net::task<http::fault> session::read_request(exchange& x) {
     auto& in = x.in;
     bool blank_line = false;
     {
-        net::time_limit const limit(
-            client_, net::direction::reading, worker_.settings.header_timeout);
+        net::time_limit const limit(client_, net::direction::reading, limits_.header);
         for (;;) {
             // One empty line is allowed before a request (RFC 9112, 2.2).
             if (!blank_line && in.text().starts_with("\r\n")) {
@@ -134,52 +146,63 @@ net::task<http::fault> session::read_request(exchange& x) {
     x.first = x.body.take(in.data() + request.size, in.size() - request.size);
     if (x.body.bad())
         co_return http::fault{400, "the chunks of the body are wrong"};
-    if (worker_.log)
+    if (worker_.log())
         x.request_line.assign(in.text().substr(0, in.text().find('\r')));
     co_return http::fault{};
 }
 
 net::task<session::next> session::answer_in_turn(exchange& x) {
-    auto entered = co_await worker_.entrance->enter(client_);
-    x.waited = std::max(entered.seat.waited(), {}) + std::max(entered.token.waited(), {});
-    if (entered.client_gone) {
-        ++worker_.counts.hung_up;
-        co_return next::close;
-    }
-    if (entered.status != 0)
-        co_return co_await turn_away(x, entered);
+    http::fault failed;
+    {
+        auto entered = co_await worker_.entrance().enter(client_);
+        x.waited = std::max(entered.seat.waited(), {}) + std::max(entered.token.waited(), {});
+        if (entered.client_gone) {
+            ++worker_.counts().hung_up;
+            co_return next::close;
+        }
+        if (entered.status != 0)
+            co_return co_await turn_away(x, entered);
 
-    relay way(worker_, client_, x);
-    co_await way.run(name_);
-    if (!way.went_on())
-        entered.give_back();
+        relay way(worker_, client_, x);
+        co_await way.run(name_);
+        if (!way.went_on())
+            entered.give_back();
 
-    if (way.complete()) {
-        ++worker_.counts.answered;
-        co_return way.keep_alive() && !worker_.draining ? next::request : next::close;
+        if (way.complete()) {
+            ++worker_.counts().answered;
+            co_return way.keep_alive() && !worker_.draining() ? next::request : closing(x);
+        }
+        if (way.gone()) {
+            ++worker_.counts().hung_up;
+            co_return next::close;
+        }
+        ++worker_.counts().failed;
+        if (way.begun()) {
+            if (way.must_reset())
+                client_.reset();
+            co_return next::close;
+        }
+        failed = way.wrong();
     }
-    if (way.gone()) {
-        ++worker_.counts.hung_up;
-        co_return next::close;
-    }
-    ++worker_.counts.failed;
-    if (!way.begun()) {
-        http::own_answer const answer{way.wrong().status, way.wrong().why, {}};
-        auto const keeps = x.request.keep_alive && x.body.done();
-        co_return co_await answer_myself(x, answer, keeps ? next::request : next::close);
-    }
-    if (way.must_reset())
-        client_.reset();
-    co_return next::close;
+    // What was held at the gate has come home: what follows is between the client and the proxy.
+    http::own_answer const answer{failed.status, failed.why, {}};
+    auto const keeps = x.request.keep_alive && x.body.done();
+    co_return co_await answer_myself(x, answer, keeps ? next::request : next::close_gently);
+}
+
+// A client that has sent more than was read would lose the answer if it was closed at once.
+session::next session::closing(exchange const& x) {
+    bool const unread = !x.body.done() || !x.in.empty() || client_.has_input();
+    return unread ? next::close_gently : next::close;
 }
 
 net::task<session::next> session::turn_away(exchange& x, entry const& refused) {
-    ++worker_.counts.turned_away;
+    ++worker_.counts().turned_away;
     x.in.consume(x.request.size + x.first.used);
     bool const small =
         x.body.done() || (x.request.body == http::framing::length &&
                           x.request.length <= small_body && !x.request.expects_continue);
-    auto after = small && x.request.keep_alive ? next::request : next::close;
+    auto after = small && x.request.keep_alive ? next::request : next::close_gently;
     http::own_answer const answer{refused.status, refused.why, refused.retry_after};
     after = co_await answer_myself(x, answer, after);
     if (after == next::request && !x.body.done()) {
@@ -192,8 +215,7 @@ net::task<session::next> session::turn_away(exchange& x, entry const& refused) {
 
 net::task<bool> session::drop_body(exchange& x) {
     while (!x.body.done()) {
-        net::time_limit const limit(
-            client_, net::direction::reading, worker_.settings.body_timeout);
+        net::time_limit const limit(client_, net::direction::reading, limits_.body);
         auto const [ec, n] = co_await client_.receive(x.in.room());
         if (ec)
             co_return false;
@@ -208,49 +230,41 @@ net::task<session::next> session::refuse(exchange& x, http::fault f) {
     x.request.version = 11;
     x.request.method = http::verb::unknown;
     http::own_answer const answer{f.status, f.why, {}};
-    co_return co_await answer_myself(x, answer, next::close);
+    co_return co_await answer_myself(x, answer, next::close_gently);
 }
 
 net::task<session::next> session::answer_myself(exchange& x, http::own_answer what, next after) {
-    if (worker_.draining)
-        after = next::close;
+    if (worker_.draining())
+        after = next::close_gently;
     x.status = what.status;
     http::compose(x.out, what, x.request.method == http::verb::head, x.request.version,
                   after == next::request, worker_.date());
-    http::gather out{x.out};
-    net::error_code ec;
-    {
-        net::time_limit const limit(
-            client_, net::direction::writing, worker_.settings.body_timeout);
-        ec = co_await client_.send(out);
-    }
-    if (ec)
-        co_return next::close;
-    if (after == next::close)
-        co_await close_gently();
-    co_return after;
+    http::gather const out{x.out};
+    net::time_limit const limit(client_, net::direction::writing, limits_.body);
+    auto const ec = co_await client_.send(out);
+    co_return ec ? next::close : after;
 }
 
 // To close a socket with unread input resets it, and the client might never see the answer.
 net::task<> session::close_gently() {
     client_.end_of_output();
-    net::time_limit const limit(client_, net::direction::reading, lingering);
-    std::array<char, 4096> nowhere;
-    for (std::size_t total = 0; total < most_lingering;) {
+    std::array<char, 16 * 1024> nowhere;
+    auto const end = net::clock::now() + lingering;
+    for (bool silent = false; !silent && net::clock::now() < end;) {
+        net::time_limit const limit(client_, net::direction::reading, lingering_silence);
         auto const [ec, n] = co_await client_.receive(nowhere);
-        if (ec)
-            co_return;
-        total += n;
+        silent = bool(ec);
     }
 }
 
 void session::log(exchange const& x, net::clock::time_point begun) {
-    worker_.log->write({.client = name_,
-                        .request = x.request_line.empty() ? "-" : std::string_view(x.request_line),
-                        .status = x.status,
-                        .bytes = x.bytes,
-                        .took = net::clock::now() - begun,
-                        .waited = x.waited});
+    worker_.log()->write(
+        {.client = name_,
+         .request = x.request_line.empty() ? "-" : std::string_view(x.request_line),
+         .status = x.status,
+         .bytes = x.bytes,
+         .took = net::clock::now() - begun,
+         .waited = x.waited});
 }
 
 }  // namespace proxy

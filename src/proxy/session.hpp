@@ -4,6 +4,7 @@
 #include "net/connection.hpp"
 #include "worker.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -19,8 +20,10 @@ public:
     static net::task<> run(std::unique_ptr<session> self);
 
 private:
-    enum class next : bool { close, request };
+    enum class next : std::uint8_t { request, close, close_gently };
 
+    net::task<bool> next_request_comes();
+    net::task<next> serve_all();
     net::task<bool> goes_on_soon(exchange& x);
     net::task<next> serve(exchange& x);
     net::task<http::fault> read_request(exchange& x);
@@ -30,9 +33,11 @@ private:
     net::task<next> answer_myself(exchange& x, http::own_answer what, next after);
     net::task<bool> drop_body(exchange& x);
     void log(exchange const& x, net::clock::time_point begun);
+    [[nodiscard]] next closing(exchange const& x);
     net::task<> close_gently();
 
     worker& worker_;
+    timeouts const& limits_;
     net::connection client_;
     std::string name_;   // of the client, for the upstream and the log
     bool fresh_ = true;  // has not sent a request yet

@@ -3,9 +3,23 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <ctime>
-
 namespace proxy {
+
+worker::worker(options const& o, upstream_address const& address, gate& entrance, access_log* log)
+    : settings_(o),
+      upstreams_(context_, dog_, address, o.limits.upstream),
+      entrance_(entrance),
+      log_(log) {}
+
+void worker::drain() {
+    draining_ = true;
+    upstreams_.close();
+    dog_.each([](net::watched& one) { one.stop_if_idle(); });
+}
+
+void worker::abort() {
+    dog_.each([](net::watched& one) { one.abort(); });
+}
 
 std::string_view worker::date() {
     auto const now = std::time(nullptr);

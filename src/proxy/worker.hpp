@@ -1,18 +1,16 @@
 #pragma once
 
 #include "access_log.hpp"
+#include "counters.hpp"
+#include "exchange.hpp"
 #include "gate.hpp"
-#include "http/body.hpp"
-#include "http/buffer.hpp"
-#include "http/head.hpp"
 #include "net/asio.hpp"
 #include "net/watchdog.hpp"
 #include "options.hpp"
 #include "pool.hpp"
 #include "upstream.hpp"
 
-#include <atomic>
-#include <cstdint>
+#include <ctime>
 #include <string>
 #include <string_view>
 
@@ -20,70 +18,43 @@ namespace proxy {
 
 namespace asio = boost::asio;
 
-/// What a request needs while it is being served. An idle connection has none of it.
-struct exchange {
-    http::buffer in;    // from the client
-    http::buffer back;  // from the upstream
-    std::string out;    // the head that is being sent
-    http::request_head request;
-    http::answer_head answer;
-
-    http::body_reader body{http::framing::none, 0};  // of the request
-    http::body_reader::piece first;  // what of it has come with the head, behind which it lies
-
-    // For the log.
-    std::string request_line;
-    unsigned status = 0;
-    std::uint64_t bytes = 0;
-    net::clock::duration waited{};
-};
-
-/// Counted by one thread, read by any.
-class counter {
-public:
-    void operator++() noexcept { add(1); }
-    void operator--() noexcept { add(~std::uint64_t(0)); }
-    [[nodiscard]] std::uint64_t value() const noexcept {
-        return value_.load(std::memory_order_relaxed);
-    }
-
-private:
-    void add(std::uint64_t n) noexcept { value_.store(value() + n, std::memory_order_relaxed); }
-    std::atomic<std::uint64_t> value_ = 0;
-};
-
-struct counters {
-    counter connections;
-    counter open;
-    counter requests;
-    counter answered;     // with what the upstream has said
-    counter malformed;    // 4xx and 5xx for what was no proper request
-    counter turned_away;  // 429 and 503
-    counter hung_up;      // by the client, before the answer was complete
-    counter failed;       // 502 and 504, and answers that broke off
-};
-
-/// One thread of the proxy, and what its connections share.
+/// One thread of the proxy: what its connections share.
 class worker {
 public:
-    worker(options const& o, upstream_address const& address)
-        : settings(o), upstream(context, dog, address, o.upstream_timeout) {}
+    /// All three, and `o`, must outlive it. `log` may be null.
+    worker(options const& o, upstream_address const& address, gate& entrance, access_log* log);
 
-    /// The time for a Date field.
+    [[nodiscard]] options const& settings() const noexcept { return settings_; }
+    [[nodiscard]] asio::io_context& context() noexcept { return context_; }
+    [[nodiscard]] net::watchdog& dog() noexcept { return dog_; }
+    [[nodiscard]] upstream_pool& upstreams() noexcept { return upstreams_; }
+    [[nodiscard]] pool<exchange, 256>& exchanges() noexcept { return exchanges_; }
+    [[nodiscard]] gate& entrance() noexcept { return entrance_; }
+    [[nodiscard]] access_log* log() noexcept { return log_; }
+    [[nodiscard]] counters& counts() noexcept { return counts_; }
+    [[nodiscard]] counters const& counts() const noexcept { return counts_; }
+
+    /// The time for a Date field; until the next call.
     [[nodiscard]] std::string_view date();
 
-    options const& settings;
-    asio::io_context context{1};
-    net::watchdog dog{context};
-    pool<exchange, 256> exchanges;
-    upstream_pool upstream;
-    counters counts;
-    gate* entrance = nullptr;
-    access_log* log = nullptr;
-    bool draining = false;
+    /// Whether what is being served is the last.
+    [[nodiscard]] bool draining() const noexcept { return draining_; }
+    void drain();
+
+    /// Cuts off what is still being served.
+    void abort();
 
 private:
-    std::int64_t date_of_ = 0;
+    options const& settings_;
+    asio::io_context context_{1};
+    net::watchdog dog_{context_};
+    pool<exchange, 256> exchanges_;
+    upstream_pool upstreams_;
+    gate& entrance_;
+    access_log* log_;
+    counters counts_;
+    bool draining_ = false;
+    std::time_t date_of_ = 0;
     std::string date_;
 };
 

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Answers that come while the client still sends: each arrives whole."""
+
+import http.client
+import socket
+import threading
+import time
+
+from support import PATIENCE, Client, ProxyTest, main, wait_until
+
+BIG = 30_000_000
+NO = b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno"
+
+
+def refuse(sock, request, reader):
+    sock.sendall(NO)
+    time.sleep(0.2)
+    return False
+
+
+def refuse_and_read_on(sock, request, reader):
+    sock.sendall(NO)
+    with_end = time.monotonic() + 5
+    while time.monotonic() < with_end and reader.more():
+        reader.data = b""
+    return False
+
+
+class Early(ProxyTest):
+    def post(self, proxy, target):
+        """Sends all of a large body, however long that takes, and only then looks for the answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=PATIENCE)
+        connection.request("POST", target, b"x" * BIG)
+        answer = connection.getresponse()
+        found = (answer.status, answer.read(), answer.getheader("connection"))
+        connection.close()
+        return found
+
+    def test_of_the_upstream(self):
+        proxy = self.start("--threads", 1)
+        self.upstream.script["/stream-back/closes"] = refuse
+        self.upstream.script["/stream-back/reads"] = refuse_and_read_on
+        for _ in range(4):
+            for how in ("closes", "reads"):
+                with self.subTest(how):
+                    self.assertEqual(self.post(proxy, f"/stream-back/{how}"), (413, b"no", "close"))
+
+    def test_of_the_proxy_itself(self):
+        for limit, status in ((("--rate", "1/60s"), 429), (("--seats", 1), 503)):
+            proxy = self.start(*limit, "--patience", "0s", "--threads", 1)
+            with Client(proxy.port) as holder:
+                holder.send("GET /sleep/3000 HTTP/1.1\r\nHost: test\r\n\r\n")
+                wait_until(lambda: "/sleep/3000" in self.upstream.targets())
+                for _ in range(4):
+                    with self.subTest(status):
+                        found = self.post(proxy, "/")
+                        self.assertEqual((found[0], found[2]), (status, "close"))
+                self.upstream.requests.clear()
+                holder.answer()
+
+    def test_a_body_that_goes_wrong(self):
+        proxy = self.start("--seats", 1)
+        with Client(proxy.port) as client:
+            client.send("POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+            client.send(b"x" * BIG)
+            self.assertEqual(client.answer().status, 400)
+
+    def test_a_client_that_is_only_listened_to_holds_no_seat(self):
+        proxy = self.start("--seats", 1, "--patience", "1s")
+        self.upstream.script["/stream-back/no"] = refuse
+        with Client(proxy.port) as client, Client(proxy.port) as other:
+            client.send("POST /stream-back/no HTTP/1.1\r\nHost: test\r\nContent-Length: 99\r\n\r\nx")
+            self.assertEqual(client.answer().status, 413)
+            self.assertEqual(other.ask("/").status, 200)
+
+
+if __name__ == "__main__":
+    main()
