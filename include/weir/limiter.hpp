@@ -5,6 +5,8 @@
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/core.hpp>
 #include <weir/detail/enter_operation.hpp>
+#include <weir/detail/fifo.hpp>
+#include <weir/detail/waiting_room.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/policy.hpp>
@@ -124,7 +126,8 @@ struct outcome_of<boost::asio::awaitable<T, CoroutineExecutor>, Executor> {
 template <limiting_policy Policy, class Executor = boost::asio::any_io_executor,
           class Timer = basic_steady_timer<Executor>, class Queue = detail::fifo>
 class basic_limiter {
-    using core_type = detail::core<Policy, detail::asio_host<Executor, Timer>, Queue>;
+    using core_type =
+        detail::core<detail::waiting_room<Policy, Queue>, detail::asio_host<Executor, Timer>>;
     using handle_type = detail::limiter_handle<core_type, Executor>;
     using enter_initiation = detail::initiation<core_type, Executor, detail::enter_signature>;
     using drain_initiation = detail::initiation<core_type, Executor, detail::drain_signature>;

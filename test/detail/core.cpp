@@ -32,6 +32,7 @@ using weir::permit;
 using weir::time_point;
 using weir::detail::core;
 using weir::detail::operation;
+using weir::detail::waiting_room;
 using namespace std::chrono_literals;
 
 namespace {
@@ -141,7 +142,7 @@ constexpr std::uint64_t once_in_a_while = 16;
 
 // A rate of one in a millisecond of which nothing is left, and many that wait.
 struct crowd {
-    using core_type = core<asked_bucket, noted_host, noted_fifo>;
+    using core_type = core<waiting_room<asked_bucket, noted_fifo>, noted_host>;
 
     std::shared_ptr<core_type> bucket = core_type::create(
         {.rate = weir::rate{1000, 1s}, .burst = 1, .initial = 0}, {.limit = 10'000'000});
@@ -273,7 +274,7 @@ BOOST_FIXTURE_TEST_CASE(serves_a_great_many_in_short_sections, crowd) {
 }
 
 BOOST_AUTO_TEST_CASE(takes_and_gives_back_the_memory_of_a_large_policy_outside_the_lock) {
-    using core_type = core<weir::policy::sliding_log, noted_host>;
+    using core_type = core<waiting_room<weir::policy::sliding_log>, noted_host>;
     constexpr std::size_t large = 16'000'000;
     constexpr std::size_t small = 100'000;
     auto const log = core_type::create({.limit = 10, .window = 1h}, {});

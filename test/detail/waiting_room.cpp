@@ -828,21 +828,21 @@ private:
 
     // As the core does it.
     void leave(amount n, weir::detail::permit_origin from) noexcept override {
-        concerned_ = room_.leave(n, from.ticket, now_);
+        concerned_ = room_.leave(n, from, now_);
     }
     void leave_unused(amount n, weir::detail::permit_origin from) noexcept override {
-        concerned_ = room_.leave_unused(n, from.ticket, now_);
+        concerned_ = room_.leave_unused(n, from, now_);
     }
     void refund(amount n, weir::detail::permit_origin from) noexcept override {
-        concerned_ = room_.refund(n, from.ticket, now_);
+        concerned_ = room_.refund(n, from, now_);
     }
     ticket overdraw(amount n, amount held, weir::detail::permit_origin from) override {
-        return room_.overdraw(n, held, from.ticket, now_);
+        return room_.overdraw(n, held, from, now_);
     }
-    void split(weir::detail::permit_origin) noexcept override { room_.split(); }
+    void split(weir::detail::permit_origin) noexcept override { room_.split({}); }
     ticket merge(weir::detail::permit_origin into, weir::detail::permit_origin from,
                  amount n) noexcept override {
-        return room_.merge(into.ticket, from.ticket, n);
+        return room_.merge(into, from, n);
     }
     [[nodiscard]] amount remaining(weir::detail::permit_origin) const noexcept override {
         return room_.policy().remaining(now_);

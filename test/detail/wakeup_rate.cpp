@@ -122,7 +122,7 @@ private:
     }
 
     void leave(amount n, permit_origin from) noexcept override {
-        static_cast<void>(room_.leave(n, from.ticket, now_));
+        static_cast<void>(room_.leave(n, from, now_));
     }
     void leave_unused(amount, permit_origin) noexcept override {}
     void refund(amount, permit_origin) noexcept override {}

@@ -21,7 +21,8 @@ namespace {
 /// Callers of one limiter.
 template <class Policy>
 class world final : public simulation, addressee {
-    using core = weir::detail::core<overheard<Policy>, host>;
+    using room = weir::detail::waiting_room<overheard<Policy>>;
+    using core = weir::detail::core<room, host>;
     using kind = call::kind;
 
 public:
@@ -34,8 +35,7 @@ public:
         handle_ = core::create(options, s.queueing, static_cast<simulation&>(*this));
         quiet_call_ = false;
         core_ = handle_;
-        judge.calls_help(
-            weir::detail::waiting_room<overheard<Policy>, weir::detail::fifo>::help_budget);
+        judge.calls_help(room::help_budget);
 
         // The callers go first, so that without preemption they run in order.
         for (std::size_t i = 0; i != callers_.size(); ++i) {

@@ -3,14 +3,12 @@
 #include <weir/amount.hpp>
 #include <weir/detail/context_user.hpp>
 #include <weir/detail/errand.hpp>
-#include <weir/detail/fifo.hpp>
 #include <weir/detail/lifetime.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/waiting_room.hpp>
 #include <weir/detail/wakeup.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
-#include <weir/policy/policy.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/stats.hpp>
 #include <weir/time.hpp>
@@ -64,12 +62,12 @@ namespace weir::detail {
 /// | `h.arm(weak, at, epoch)`  | have `timer_expired(epoch)` called at `at`, and forget any earlier |
 /// | `h.disarm()`              | forget it                                                          |
 /// | `h.hold(bool)`            | keep the executor's context running, or no longer                  |
-template <limiting_policy Policy, class Host, class Queue = fifo>
+template <class Room, class Host>
 class core final : public permit_issuer,
                    public context_user,
-                   public std::enable_shared_from_this<core<Policy, Host, Queue>> {
+                   public std::enable_shared_from_this<core<Room, Host>> {
 public:
-    using options_type = typename Policy::options_type;
+    using options_type = typename Room::options_type;
 
     template <class... HostArgs>
     [[nodiscard]] static std::shared_ptr<core> create(
@@ -78,13 +76,13 @@ public:
         auto self = std::make_shared<core>(options, queueing);
         self->host_.emplace(std::forward<HostArgs>(host)...);
         self->host_->attach(std::weak_ptr<context_user>(self));
-        self->room_.policy().begin(self->time());
+        self->room_.begin(self->time());
         self->self_ = self;
         return self;
     }
 
     core(options_type const& options, queue_options const& queueing)
-        : room_(*this, Policy(options), queueing) {}
+        : room_(*this, options, queueing) {}
 
     core(core const&) = delete;
     core& operator=(core const&) = delete;
@@ -93,26 +91,31 @@ public:
 
     // Requests: from any thread.
 
+    // `key` is what the room asks for to tell its clients apart; a room for all together asks for none.
+
     /// Grants `n` at once or says why not.
-    [[nodiscard]] permit try_enter(amount n, error_code& ec) noexcept {
+    template <class... Key>
+    [[nodiscard]] permit try_enter(amount n, error_code& ec, Key const&... key) noexcept {
         visit const here(*this);
-        return room_.try_enter(n, time_if(room_.needs_time_to_ask()), ec);
+        return room_.try_enter(n, time_if(room_.needs_time_to_ask()), ec, key...);
     }
 
     /// The same, but if waiting could help there is no error: then the permit is empty and `ec` clear.
-    [[nodiscard]] permit enter_at_once(amount n, error_code& ec) noexcept {
+    template <class... Key>
+    [[nodiscard]] permit enter_at_once(amount n, error_code& ec, Key const&... key) noexcept {
         if (room_.perhaps_waiting())
             return {};  // no use asking twice; `enter` decides
         visit const here(*this);
-        return room_.enter_at_once(n, time_if(room_.needs_time_to_ask()), ec);
+        return room_.enter_at_once(n, time_if(room_.needs_time_to_ask()), ec, key...);
     }
 
     /// Either decides at once, and leaves the outcome in `op`, or lets `op` wait: true, and it is the
     /// core's from then on. If this throws, nothing has happened to `op`.
-    [[nodiscard]] bool enter(operation& op, wait_limit const& limit) {
+    template <class... Key>
+    [[nodiscard]] bool enter(operation& op, wait_limit const& limit, Key const&... key) {
         visit const here(*this);
         bool const timed = room_.needs_time_to_ask();
-        if (room_.decide(op, time_if(timed)))
+        if (room_.decide(op, time_if(timed), key...))
             return false;
         auto const now = time_if(!timed);
         if (room_.cannot_wait(op, limit, now))
@@ -145,13 +148,14 @@ public:
     }
 
     /// Takes `n` whatever the state of the policy; an empty permit if the limiter is closed.
-    [[nodiscard]] permit charge(amount n) {
+    template <class... Key>
+    [[nodiscard]] permit charge(amount n, Key const&... key) {
         if (n > max_amount)
             throw std::invalid_argument(
                 "weir: a charge of " + std::to_string(n) + " permits; it must be at most " +
                 std::to_string(max_amount));
         visit const here(*this);
-        return room_.charge(n, time_if(room_.needs_time_to_ask()));
+        return room_.charge(n, time_if(room_.needs_time_to_ask()), key...);
     }
 
     // The limiter as a whole: from any thread.
@@ -164,7 +168,7 @@ public:
             std::uint64_t seen = 0;
             auto wanted = options(&seen);
             change(wanted);
-            Policy next(wanted);  // allocates, and afterwards takes the old memory along
+            typename Room::policy_type next(wanted);  // allocates, and takes the old memory along
             visit const here(*this);
             if (seen != configured_)
                 continue;
@@ -261,6 +265,15 @@ public:
         return room_.stats(time());
     }
 
+    /// Has `f(room, now)` change something.
+    template <class F>
+    void tell(F f) {
+        visit const here(*this);
+        auto const now = time();
+        f(room_, now);
+        settle(now);
+    }
+
     /// The limiter object has gone: all that wait are refused, and the core lets go of the host as soon
     /// as nothing is left to do.
     void abandon() noexcept {
@@ -274,7 +287,7 @@ public:
 
     void leave(amount n, permit_origin from) noexcept override {
         visit here(*this);
-        if (room_.leave(n, from.ticket, time_if(room_.needs_time_to_leave())))
+        if (room_.leave(n, from, time_if(room_.needs_time_to_leave())))
             settle(now_);
         else
             here.changes_nothing();
@@ -282,7 +295,7 @@ public:
 
     void leave_unused(amount n, permit_origin from) noexcept override {
         visit here(*this);
-        if (room_.leave_unused(n, from.ticket, time_if(room_.needs_time_to_ask())))
+        if (room_.leave_unused(n, from, time_if(room_.needs_time_to_ask())))
             settle(now_);
         else
             here.changes_nothing();
@@ -290,7 +303,7 @@ public:
 
     void refund(amount n, permit_origin from) noexcept override {
         visit here(*this);
-        if (room_.refund(n, from.ticket, time_if(room_.needs_time_to_ask())))
+        if (room_.refund(n, from, time_if(room_.needs_time_to_ask())))
             settle(now_);
         else
             here.changes_nothing();
@@ -298,22 +311,22 @@ public:
 
     ticket overdraw(amount n, amount held, permit_origin from) override {
         visit const here(*this);
-        return room_.overdraw(n, held, from.ticket, time_if(room_.needs_time_to_ask()));
+        return room_.overdraw(n, held, from, time_if(room_.needs_time_to_ask()));
     }
 
-    void split(permit_origin) noexcept override {
+    void split(permit_origin from) noexcept override {
         std::lock_guard lock(mutex_);
-        room_.split();
+        room_.split(from);
     }
 
     ticket merge(permit_origin into, permit_origin from, amount n) noexcept override {
         std::lock_guard lock(mutex_);
-        return room_.merge(into.ticket, from.ticket, n);
+        return room_.merge(into, from, n);
     }
 
-    [[nodiscard]] amount remaining(permit_origin) const noexcept override {
+    [[nodiscard]] amount remaining(permit_origin from) const noexcept override {
         std::lock_guard lock(mutex_);
-        return room_.policy().remaining(time_if(room_.policy().timed()));
+        return room_.remaining(from, time_if(room_.needs_time_to_tell()));
     }
 
     // The actor: on the limiter's executor.
@@ -367,7 +380,7 @@ public:
     }
 
 private:
-    using memory = decltype(std::declval<waiting_room<Policy, Queue>&>().take_spare_memory());
+    using memory = decltype(std::declval<Room&>().take_spare_memory());
     using errand = detail::errand<core, Host, memory>;
 
     // How many operations are touched under one lock: by the actor, and by anybody else.
@@ -547,7 +560,7 @@ private:
     lifetime life_;
     wakeup wakeup_;
     mutable time_point now_{};
-    waiting_room<Policy, Queue> room_;
+    Room room_;
 
     std::shared_ptr<core> self_;  // until dead, and while permits are out
     std::optional<Host> host_;

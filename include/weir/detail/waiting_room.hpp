@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/detail/fifo.hpp>
 #include <weir/detail/gate.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/waiting_line.hpp>
@@ -32,15 +33,22 @@ struct wait_limit {
 /// An operation that has left is in the outbox with its outcome, until it is taken from there and
 /// posted. `settle` is all that ever happens by itself: the sweep, deadlines, grants, drains, reports;
 /// anybody may call it at any time, and calls it often enough if `wants` says when.
-template <limiting_policy Policy, class Queue>
+template <limiting_policy Policy, class Queue = fifo>
 class waiting_room {
     using place = operation::place;
     using gate_type = gate<Policy>;
     using doors = typename gate_type::doors;
 
 public:
+    using policy_type = Policy;
+    using options_type = typename Policy::options_type;
+
     waiting_room(permit_issuer& issuer, Policy&& policy, queue_options const& queueing) noexcept
         : gate_(issuer, std::move(policy)), queueing_(queueing) {}
+    waiting_room(permit_issuer& issuer, options_type const& options, queue_options const& queueing)
+        : waiting_room(issuer, Policy(options), queueing) {}
+
+    void begin(time_point now) noexcept { policy().begin(now); }
 
     [[nodiscard]] Policy& policy() noexcept { return gate_.policy(); }
     [[nodiscard]] Policy const& policy() const noexcept { return gate_.policy(); }
@@ -51,6 +59,7 @@ public:
     [[nodiscard]] bool needs_time_to_ask() const noexcept {
         return policy().timed() || !line_.empty();
     }
+    [[nodiscard]] bool needs_time_to_tell() const noexcept { return policy().timed(); }
     [[nodiscard]] bool needs_time_to_leave() const noexcept {
         return gate_type::needs_time_to_leave || !line_.empty();
     }
@@ -172,23 +181,26 @@ public:
 
     // Permits that come home: whether somebody here may have to be told.
 
-    [[nodiscard]] bool leave(amount n, ticket t, time_point now) noexcept {
-        static_cast<void>(gate_.leave(n, t, now));
+    [[nodiscard]] bool leave(amount n, permit_origin from, time_point now) noexcept {
+        static_cast<void>(gate_.leave(n, from.ticket, now));
         return !line_.empty() || concerns_others();
     }
-    [[nodiscard]] bool refund(amount n, ticket t, time_point now) noexcept {
-        return gate_.refund(n, t, now) && !line_.empty();
+    [[nodiscard]] bool refund(amount n, permit_origin from, time_point now) noexcept {
+        return gate_.refund(n, from.ticket, now) && !line_.empty();
     }
-    [[nodiscard]] bool leave_unused(amount n, ticket t, time_point now) noexcept {
-        static_cast<void>(gate_.leave_unused(n, t, now));
+    [[nodiscard]] bool leave_unused(amount n, permit_origin from, time_point now) noexcept {
+        static_cast<void>(gate_.leave_unused(n, from.ticket, now));
         return !line_.empty() || concerns_others();
     }
-    [[nodiscard]] ticket overdraw(amount n, amount held, ticket t, time_point now) {
-        return gate_.overdraw(n, held, t, now);
+    [[nodiscard]] ticket overdraw(amount n, amount held, permit_origin from, time_point now) {
+        return gate_.overdraw(n, held, from.ticket, now);
     }
-    void split() noexcept { gate_.split(); }
-    [[nodiscard]] ticket merge(ticket into, ticket from, amount n) noexcept {
-        return gate_.merge(into, from, n);
+    void split(permit_origin) noexcept { gate_.split(); }
+    [[nodiscard]] ticket merge(permit_origin into, permit_origin from, amount n) noexcept {
+        return gate_.merge(into.ticket, from.ticket, n);
+    }
+    [[nodiscard]] amount remaining(permit_origin, time_point now) const noexcept {
+        return policy().remaining(now);
     }
 
     // Events that concern all that wait: `settle` carries them out.
