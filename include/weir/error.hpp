@@ -31,6 +31,9 @@ enum class errc {
     exceeds_capacity,
     /// The limiter was closed or destroyed.
     closed,
+    /// The limiter keeps as many keys as it may, and none of them can be forgotten; or there is no memory
+    /// for one more.
+    too_many_keys,
 };
 
 /// The category of `errc`. Each code also equals a generic condition: `timed_out` and

@@ -203,7 +203,7 @@ public:
 
     /// The same until an instant of the limiter's clock, for callers that have a deadline.
     [[nodiscard]] auto enter_until(typename clock_type::time_point deadline, request n = {}) {
-        return enter_within(n, until(deadline));
+        return enter_within(n, detail::wait_until(deadline));
     }
 
     /// Waits until `n` permits are granted, for as long as the patience lasts.
@@ -242,14 +242,14 @@ public:
     /// The same until an instant of the limiter's clock, for callers that have a deadline.
     template <boost::asio::completion_token_for<void(error_code, permit)> Token>
     auto async_enter_until(request n, typename clock_type::time_point deadline, Token&& token) {
-        return initiate_enter(n, until(deadline), std::forward<Token>(token));
+        return initiate_enter(n, detail::wait_until(deadline), std::forward<Token>(token));
     }
     template <boost::asio::completion_token_for<void(error_code, permit)> Token>
     auto async_enter_until(typename clock_type::time_point deadline, Token&& token) {
         return async_enter_until(request(), deadline, std::forward<Token>(token));
     }
     [[nodiscard]] auto async_enter_until(request n, typename clock_type::time_point deadline) {
-        return initiate_enter(n, until(deadline));
+        return initiate_enter(n, detail::wait_until(deadline));
     }
     [[nodiscard]] auto async_enter_until(typename clock_type::time_point deadline) {
         return async_enter_until(request(), deadline);
@@ -373,11 +373,6 @@ private:
     // An executor's own default token, if it has one.
     static constexpr bool has_default_token =
         !std::is_void_v<boost::asio::default_completion_token_t<Executor>>;
-
-    [[nodiscard]] static detail::wait_limit until(typename clock_type::time_point deadline) {
-        auto const t = time_point(round_up(deadline.time_since_epoch()));
-        return {.length = forever, .until = std::min(t, never)};
-    }
 
     [[nodiscard]] auto enter_within(request n, detail::wait_limit const& limit) {
         detail::starts_to_enter const start(n, limit);

@@ -25,6 +25,8 @@ public:
                 return "more was asked for than can ever be granted";
             case errc::closed:
                 return "the limiter is closed";
+            case errc::too_many_keys:
+                return "there is no place for one key more";
         }
         return "unknown weir error " + std::to_string(code);
     }
@@ -39,6 +41,7 @@ public:
             case errc::deadline_unreachable:
                 return generic::make_error_condition(generic::timed_out);
             case errc::queue_full:
+            case errc::too_many_keys:
                 return generic::make_error_condition(generic::no_buffer_space);
             case errc::exceeds_capacity:
                 return generic::make_error_condition(generic::value_too_large);

@@ -255,7 +255,7 @@ private:
         if (sweep_pending_)
             reprice(op.booked);
         line_.push_back(&op);
-        room_.evict(now_);
+        room_.evict(op, now_);
         must_shed_ = evicts ? line_.front() : nullptr;
         collect();
         expect(!must_shed_, "the oldest makes room");
@@ -760,7 +760,7 @@ private:
         expect(n.due || n.next > now_, "what is due is called so");
         expect(somebody || (n.next == never && !n.due), "nothing is wanted where nobody waits");
         expect(room_.nobody_waits() == !somebody, "it knows whether somebody waits");
-        expect(room_.line_is_empty() == line_.empty(), "and in the line");
+        expect((room_.waiting() == 0) == line_.empty(), "and in the line");
         expect(room_.perhaps_waiting() == !line_.empty(), "which can be seen without the lock");
 
         auto const s = room_.stats(now_);

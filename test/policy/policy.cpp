@@ -350,17 +350,19 @@ static_assert(sizeof(weir::policy::leaky_bucket_rule::state_type) == 16);
 static_assert(sizeof(weir::policy::smooth_bursty::state_type) == 32);
 static_assert(sizeof(weir::policy::fixed_window_rule::state_type) == 40);
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(can_forget_its_state_when_that_is_fresh, Policy, rules) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(can_forget_its_state_when_that_is_like_an_unused_one, Policy, rules) {
     using rule = typename Policy::rule_type;
     static_assert(weir::limiting_rule<rule>);
     rule const r(of_three<Policy>::options);
+    auto const unused = r.begin(noon);
     auto s = r.begin(noon);
-    BOOST_TEST(r.is_fresh(s, noon));
+    BOOST_TEST(r.are_alike(s, unused, noon));
     auto const t = r.take(s, 3, noon);
-    BOOST_TEST(!r.is_fresh(s, noon));
-    BOOST_TEST(!r.is_fresh(s, noon + 59min));
+    BOOST_TEST(!r.are_alike(s, unused, noon));
+    BOOST_TEST(!r.are_alike(s, unused, noon + 59min));
+    BOOST_TEST(!r.are_alike(unused, s, noon + 59min));
     r.leave(s, 3, t);  // which makes room for some, and time for the others
-    BOOST_TEST(r.is_fresh(s, noon + 1h));
+    BOOST_TEST(r.are_alike(s, unused, noon + 1h));
     BOOST_TEST(r.remaining(s, noon + 1h) == 3);
 }
 

@@ -238,7 +238,7 @@ public:
             if (random_.one_in(4))
                 ask_with_others_ahead();
             // All can be forgotten as soon as all has cooled.
-            bool const fresh = log_.rule().is_fresh(log_.state(), now_);
+            bool const fresh = log_.rule().are_alike(log_.state(), log_.rule().begin(now_), now_);
             expect_equal(fresh, past_.used(now_) == 0, "fresh iff nothing counts");
             if (fresh && random_.one_in(2))
                 log_ = begun<sliding_log>(options_, now_);

@@ -75,9 +75,11 @@ public:
           what_(what),
           options_(Oracle::some_options(random)),
           policy_(options_),
+          unused_(options_),
           oracle_(options_),
           now_(some_start()) {
         policy_.begin(now_);
+        unused_.begin(now_);
         oracle_.begin(now_);
         compare_remaining();
     }
@@ -97,8 +99,8 @@ public:
             if (random_.one_in(8))
                 ask_with_others_ahead();
             // It makes no difference, then, if all is forgotten; the oracle forgets nothing.
-            if (policy_.rule().is_fresh(policy_.state(), now_) && random_.one_in(2))
-                policy_ = begun<policy_type>(options_, now_);
+            if (policy_.is_alike(unused_, now_) && random_.one_in(2))
+                policy_ = unused_;
         }
         if (!what_.changes && !what_.debts && !what_.refunds)
             expect(oracle_.is_lawful(), "the guarantee holds");
@@ -212,6 +214,7 @@ private:
     void configure() {
         options_ = Oracle::some_options(random_, options_);
         renew(policy_, options_, now_);
+        renew(unused_, options_, now_);
         oracle_.configure(options_, now_);
     }
 
@@ -267,6 +270,7 @@ private:
     happenings what_;
     options_type options_;
     policy_type policy_;
+    policy_type unused_;  // which nobody has used
     Oracle oracle_;
     time_point now_;
     std::vector<std::pair<ticket, amount>> grants_;  // and what is not refunded of each

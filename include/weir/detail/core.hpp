@@ -122,7 +122,7 @@ public:
             return false;
         room_.join(op, now);
         send_for_step_or([&] { room_.withdraw(op); });
-        if (room_.evict(now))
+        if (room_.evict(op, now))
             settle(now);
         return true;
     }
@@ -265,13 +265,20 @@ public:
         return room_.stats(time());
     }
 
-    /// Has `f(room, now)` change something.
+    /// Has `f(room, now)` change something. The caller may have read the clock already.
     template <class F>
-    void tell(F f) {
+    void tell(F f, time_point at = Host::now()) {
         visit const here(*this);
-        auto const now = time();
-        f(room_, now);
-        settle(now);
+        now_ = std::max(now_, at);
+        f(room_, now_);
+        settle(now_);
+    }
+
+    /// What `f(room, now)` finds.
+    template <class F>
+    [[nodiscard]] auto ask(F f) const {
+        std::lock_guard lock(mutex_);
+        return f(room_, time());
     }
 
     /// The limiter object has gone: all that wait are refused, and the core lets go of the host as soon

@@ -42,6 +42,9 @@ public:
         done_.refused_waited_max = std::max(done_.refused_waited_max, waited);
     }
 
+    /// Adds what others have counted.
+    void add(limiter_stats const& done) noexcept;
+
     /// What has been done; the fields for the present are left to others.
     [[nodiscard]] limiter_stats const& done() const noexcept { return done_; }
 
@@ -64,11 +67,33 @@ private:
                 return &done_.exceeds_capacity;
             case errc::closed:
                 return &done_.closed;
+            case errc::too_many_keys:
+                return &done_.too_many_keys;
         }
         return nullptr;
     }
 
     limiter_stats done_;
 };
+
+inline void counters::add(limiter_stats const& done) noexcept {
+    done_.granted += done.granted;
+    done_.granted_at_once += done.granted_at_once;
+    done_.permits_granted += done.permits_granted;
+    done_.limited += done.limited;
+    done_.timed_out += done.timed_out;
+    done_.deadline_unreachable += done.deadline_unreachable;
+    done_.queue_full += done.queue_full;
+    done_.shed += done.shed;
+    done_.exceeds_capacity += done.exceeds_capacity;
+    done_.closed += done.closed;
+    done_.too_many_keys += done.too_many_keys;
+    done_.cancelled += done.cancelled;
+    done_.overdue += done.overdue;
+    done_.waited_total += done.waited_total;
+    done_.waited_max = std::max(done_.waited_max, done.waited_max);
+    done_.refused_waited_total += done.refused_waited_total;
+    done_.refused_waited_max = std::max(done_.refused_waited_max, done.refused_waited_max);
+}
 
 }  // namespace weir::detail

@@ -14,6 +14,8 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/version.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <concepts>
 #include <coroutine>
 #include <exception>
@@ -31,9 +33,18 @@ struct limiter_handle {
     Executor executor;
 };
 
+/// For callers that have a deadline.
+template <class Clock, class Duration>
+[[nodiscard]] wait_limit wait_until(std::chrono::time_point<Clock, Duration> deadline) {
+    auto const t = time_point(round_up(deadline.time_since_epoch()));
+    return {.length = forever, .until = std::min(t, never)};
+}
+
 /// Begins to wait for `n` permits: what an initiation is told to start.
 class starts_to_enter {
 public:
+    using signature = enter_signature;
+
     starts_to_enter(request n, wait_limit const& limit) noexcept : n_(n.count()), limit_(limit) {}
 
     template <class Core>
@@ -90,12 +101,13 @@ private:
 /// not suspended and nothing is allocated. `std::move(op)(handler)` starts it with a handler of
 /// `void(error_code, permit)`.
 ///
-/// `Handle` is a `limiter_handle`, and then it may outlive the limiter, or a pointer to one.
-template <class Handle>
+/// `Handle` is a `limiter_handle`, and then it may outlive the limiter, or a pointer to one. `Start` hands
+/// the operation to its core.
+template <class Handle, class Start = starts_to_enter>
 class enter_operation {
 public:
-    enter_operation(Handle handle, starts_to_enter const& start) noexcept
-        : handle_(std::move(handle)), start_(start) {}
+    enter_operation(Handle handle, Start start) noexcept
+        : handle_(std::move(handle)), start_(std::move(start)) {}
 
     [[nodiscard]] auto const& get_executor() const noexcept { return handle().executor; }
 
@@ -119,7 +131,8 @@ public:
     template <class Handler>
     void initiate(Handler&& handler) const {
         auto const& [core, executor] = handle();
-        start_operation<enter_signature>(core, executor, std::forward<Handler>(handler), start_);
+        start_operation<typename Start::signature>(
+            core, executor, std::forward<Handler>(handler), start_);
     }
 
 private:
@@ -147,23 +160,24 @@ private:
     }
 
     Handle handle_;
-    starts_to_enter start_;
+    Start start_;
 };
 
 /// The same as an awaitable, which is what `co_spawn` and the operators `||` and `&&` take; they start the
 /// coroutine, whereas `co_await` starts the operation.
-template <class Handle, class Executor>
-class enter_awaitable : public enter_operation<Handle>,
+template <class Handle, class Executor, class Start = starts_to_enter>
+class enter_awaitable : public enter_operation<Handle, Start>,
                         public boost::asio::awaitable<permit, Executor> {
 public:
-    enter_awaitable(enter_operation<Handle>&& op,
+    enter_awaitable(enter_operation<Handle, Start>&& op,
                     boost::asio::awaitable<permit, Executor>&& coroutine) noexcept
-        : enter_operation<Handle>(std::move(op)),
+        : enter_operation<Handle, Start>(std::move(op)),
           boost::asio::awaitable<permit, Executor>(std::move(coroutine)) {}
 };
 
-template <class Handle>
-enter_operation<Handle> const& as_enter_operation(enter_operation<Handle> const& op) noexcept {
+template <class Handle, class Start>
+enter_operation<Handle, Start> const& as_enter_operation(
+    enter_operation<Handle, Start> const& op) noexcept {
     return op;
 }
 template <class Op>

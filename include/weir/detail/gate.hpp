@@ -32,8 +32,9 @@ public:
         time_point ready = unknown;        // when it would be this request's turn
     };
 
-    gate(permit_issuer& issuer, Policy&& policy) noexcept
-        : issuer_(issuer), policy_(std::move(policy)) {}
+    /// Permits carry `key`.
+    gate(permit_issuer& issuer, Policy&& policy, std::uint64_t key = 0) noexcept
+        : issuer_(issuer), key_(key), policy_(std::move(policy)) {}
 
     [[nodiscard]] Policy& policy() noexcept { return policy_; }
     [[nodiscard]] Policy const& policy() const noexcept { return policy_; }
@@ -123,17 +124,29 @@ public:
         return result;
     }
 
+    /// What has happened since the last time, for books that are kept elsewhere.
+    struct books {
+        limiter_stats done;
+        std::uint64_t live = 0;
+        std::uint64_t out = 0;
+    };
+    [[nodiscard]] books take_books() noexcept {
+        return {std::exchange(counters_, {}).done(), std::exchange(live_, 0),
+                std::exchange(out_, 0)};
+    }
+
 private:
     [[nodiscard]] permit admit(amount n, time_point now, duration waited) {
         auto const t = n == 0 ? ticket() : policy_.take(n, now);
         ++live_;
         count_out(n);
-        return permit_issuer::grant(issuer_, n, {.ticket = t}, waited);
+        return permit_issuer::grant(issuer_, n, {.ticket = t, .key = key_}, waited);
     }
     // Without a sign, since absurd charges may add up to more than fits.
     void count_out(amount n) noexcept { out_ += static_cast<std::uint64_t>(n); }
 
     permit_issuer& issuer_;
+    std::uint64_t key_;
     doors doors_ = doors::open;
     Policy policy_;
     std::uint64_t live_ = 0;  // permit objects

@@ -43,8 +43,10 @@ public:
     using policy_type = Policy;
     using options_type = typename Policy::options_type;
 
-    waiting_room(permit_issuer& issuer, Policy&& policy, queue_options const& queueing) noexcept
-        : gate_(issuer, std::move(policy)), queueing_(queueing) {}
+    /// Permits carry `key`.
+    waiting_room(permit_issuer& issuer, Policy&& policy, queue_options const& queueing,
+                 std::uint64_t key = 0) noexcept
+        : gate_(issuer, std::move(policy), key), queueing_(queueing) {}
     waiting_room(permit_issuer& issuer, options_type const& options, queue_options const& queueing)
         : waiting_room(issuer, Policy(options), queueing) {}
 
@@ -146,7 +148,7 @@ public:
     }
 
     /// After `join`: drops the one that has waited longest if more wait than may. Whether it has.
-    bool evict(time_point now) noexcept {
+    bool evict(operation&, time_point now) noexcept {
         bool const too_many = line_.size() > static_cast<std::uint64_t>(queueing_.limit);
         if (too_many)
             remove(*line_.oldest(), errc::shed, now);
@@ -285,7 +287,9 @@ public:
         return n;
     }
 
-    [[nodiscard]] bool line_is_empty() const noexcept { return line_.empty(); }
+    [[nodiscard]] std::uint64_t waiting() const noexcept { return line_.size(); }
+    [[nodiscard]] amount waiting_for() const noexcept { return line_.asked(); }
+    [[nodiscard]] typename gate_type::books take_books() noexcept { return gate_.take_books(); }
     [[nodiscard]] bool perhaps_waiting() const noexcept { return line_.perhaps_waiting(); }
     [[nodiscard]] bool nobody_waits() const noexcept {
         return line_.empty() && draining_.empty() && watching_.empty();

@@ -59,6 +59,18 @@ public:
         return last;
     }
 
+    /// Whether the two decide alike from now on. While permits have tickets in a table of their own, they
+    /// do not.
+    [[nodiscard]] bool is_alike(joint const& other, time_point now) const noexcept {
+        if (!table_.empty() || !other.table_.empty())
+            return false;
+        if constexpr (requires { parts_.begin(); })
+            return std::equal(parts_.begin(), parts_.end(), other.parts_.begin(),
+                              [&](auto const& a, auto const& b) { return a.is_alike(b, now); });
+        else
+            return are_alike(other, now, std::make_index_sequence<std::tuple_size_v<Parts>>());
+    }
+
     ticket take(amount n, time_point now) {
         auto t = table_.is_needed() ? table_.add(n) : 0;
         std::size_t taken = 0;
@@ -173,6 +185,12 @@ private:
                 f(p);
         else
             std::apply([&](auto&... p) { (f(p), ...); }, parts);
+    }
+
+    template <std::size_t... I>
+    [[nodiscard]] bool are_alike(joint const& other, time_point now,
+                                 std::index_sequence<I...>) const noexcept {
+        return (std::get<I>(parts_).is_alike(std::get<I>(other.parts_), now) && ...);
     }
 
     // With the ticket of each part. Where one does for all, those that have none make nothing of it.

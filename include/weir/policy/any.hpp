@@ -54,6 +54,14 @@ public:
     /// Whether they are of the same kind, and so are their parts.
     [[nodiscard]] bool is_like(any const& other) const noexcept;
 
+    /// Whether the two, which are of the same kind, decide alike from now on.
+    [[nodiscard]] bool is_alike(any const& other, time_point now) const noexcept {
+        return std::visit(
+            [&]<class Policy>(Policy const& p) {
+                return p.is_alike(*std::get_if<Policy>(&other.policy_), now);
+            },
+            policy_);
+    }
     [[nodiscard]] amount capacity() const noexcept {
         return std::visit([](auto const& p) { return p.capacity(); }, policy_);
     }

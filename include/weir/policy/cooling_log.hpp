@@ -24,6 +24,15 @@ class cooling_log {
 
 public:
     class state_type {
+    public:
+        state_type() = default;
+        state_type(state_type&&) noexcept = default;
+        state_type& operator=(state_type&&) noexcept = default;
+        state_type(state_type const& other);
+        state_type& operator=(state_type const& other) { return *this = state_type(other); }
+        ~state_type() = default;
+
+    private:
         friend cooling_log;
 
         std::unique_ptr<entry[]> ring;
@@ -58,7 +67,10 @@ public:
     /// either has. If that memory fails, the oldest grants may later have to cool with younger ones.
     void take_over(state_type& s, cooling_log const& old, state_type& before,
                    time_point now) const noexcept;
-    [[nodiscard]] bool is_fresh(state_type const& s, time_point now) const noexcept;
+    [[nodiscard]] bool are_alike(state_type const& a, state_type const& b,
+                                 time_point now) const noexcept {
+        return has_cooled(a, now) && has_cooled(b, now);
+    }
 
     [[nodiscard]] amount capacity() const noexcept { return limit_; }
     [[nodiscard]] bool timed() const noexcept { return true; }
@@ -71,12 +83,14 @@ public:
                                       time_point now) const noexcept;
     /// The ticket is the time. Allocates only for debt, and throws `std::bad_alloc` only for that.
     ticket take(state_type& s, amount n, time_point now) const;
+    static constexpr bool ignores_leave = true;
     bool leave(state_type&, amount, ticket) const noexcept { return false; }
     bool refund(state_type& s, amount n, ticket t, time_point now) const noexcept;
     ticket merge(state_type&, ticket a, ticket b, amount) const noexcept { return a < b ? a : b; }
 
 private:
     [[nodiscard]] amount cooling(state_type const& s, time_point now) const noexcept;
+    [[nodiscard]] bool has_cooled(state_type const& s, time_point now) const noexcept;
     [[nodiscard]] bool cooled(entry const& e, time_point now) const noexcept {
         return later(e.at, window_) <= now;
     }

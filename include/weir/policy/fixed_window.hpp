@@ -60,8 +60,9 @@ public:
     /// window, but nothing of it is owed by the next. A higher limit pays first what is owed.
     void take_over(state_type& s, fixed_window_rule const& old, state_type const& before,
                    time_point now) const noexcept;
-    [[nodiscard]] bool is_fresh(state_type const& s, time_point now) const noexcept {
-        return at(s, now).used == 0;
+    [[nodiscard]] bool are_alike(state_type const& a, state_type const& b,
+                                 time_point now) const noexcept {
+        return at(a, now).used == 0 && at(b, now).used == 0;
     }
 
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
@@ -91,6 +92,7 @@ public:
         s.owed = std::min(s.owed + n - granted, most);
         return static_cast<ticket>(now.time_since_epoch().count());
     }
+    static constexpr bool ignores_leave = true;
     bool leave(state_type&, amount, ticket) const noexcept { return false; }
     bool refund(state_type& s, amount n, ticket t, time_point now) const noexcept;
     ticket merge(state_type&, ticket a, ticket b, amount) const noexcept { return a < b ? a : b; }

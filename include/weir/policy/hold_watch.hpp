@@ -19,6 +19,12 @@ public:
     /// With room for so many permits, so that none of these allocates.
     explicit hold_watch(std::size_t permits);
 
+    hold_watch(hold_watch&&) noexcept = default;
+    hold_watch& operator=(hold_watch&&) noexcept = default;
+    hold_watch(hold_watch const& other);
+    hold_watch& operator=(hold_watch const& other) { return *this = hold_watch(other); }
+    ~hold_watch() = default;
+
     /// Goes on from what `before` knows, with the room of both. Takes microseconds, however many permits
     /// are out and however large the tables are.
     void take_over(hold_watch& before) noexcept;

@@ -55,8 +55,9 @@ public:
     /// `as_is` keeps the level, even above a lower capacity: what is too much must leak out first.
     void take_over(state_type& s, leaky_bucket_rule const& old, state_type const& before,
                    time_point now) const noexcept;
-    [[nodiscard]] bool is_fresh(state_type const& s, time_point now) const noexcept {
-        return bucket_.are_equal(s, begin(now), now);
+    [[nodiscard]] bool are_alike(state_type const& a, state_type const& b,
+                                 time_point now) const noexcept {
+        return bucket_.are_equal(a, b, now);
     }
 
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
@@ -86,6 +87,7 @@ public:
         bucket_.take(s, n, now);
         return 0;
     }
+    static constexpr bool ignores_leave = true;
     bool leave(state_type&, amount, ticket) const noexcept { return false; }
     bool refund(state_type& s, amount n, ticket, time_point now) const noexcept {
         return bucket_.put_back(s, n, now);

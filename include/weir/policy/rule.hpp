@@ -3,6 +3,7 @@
 #include <weir/policy/policy.hpp>
 
 #include <concepts>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -25,14 +26,17 @@ namespace weir {
 /// | `r.take_over(s, old, before, now)` | `s` has just been begun: go on from `before`, which is a  |
 /// |                                    | state of the rule `old` and is only destroyed afterwards; |
 /// |                                    | throws as `take_over` of a policy does                    |
-/// | `r.is_fresh(s, now)`               | whether `s` decides from now on as a state would that     |
-/// |                                    | begins now. Such a state can be forgotten, and a new one  |
-/// |                                    | made when it is needed                                    |
+/// | `r.are_alike(a, b, now)`           | whether it makes no difference to any later decision if   |
+/// |                                    | a state is `a` or `b`. May be false where it is true for  |
+/// |                                    | a while, but not for ever. A state that is alike to one   |
+/// |                                    | that was never used can be forgotten                      |
+/// | `R::ignores_leave`                 | may be left out: a constant, true if `leave` never does   |
+/// |                                    | anything, and so need not be called                       |
 // clang-format off
 template <class R>
 concept limiting_rule =
     std::movable<R> && std::is_nothrow_move_constructible_v<R> &&
-    std::movable<typename R::state_type> &&
+    std::copyable<typename R::state_type> &&
     std::is_nothrow_move_constructible_v<typename R::state_type> &&
     std::constructible_from<R, typename R::options_type const&> &&
     requires(R const& r, typename R::state_type s, typename R::state_type const& cs, amount n,
@@ -42,7 +46,7 @@ concept limiting_rule =
         { r.timed() } noexcept -> std::same_as<bool>;
         { r.begin(now) } -> std::same_as<typename R::state_type>;
         { r.take_over(s, r, s, now) };
-        { r.is_fresh(cs, now) } noexcept -> std::same_as<bool>;
+        { r.are_alike(cs, cs, now) } noexcept -> std::same_as<bool>;
         { r.remaining(cs, now) } noexcept -> std::same_as<amount>;
         { r.ready_at(cs, n, n, now) } noexcept -> std::same_as<time_point>;
         { r.take(s, n, now) } -> std::same_as<ticket>;
@@ -56,10 +60,19 @@ concept limiting_rule =
      });
 // clang-format on
 
+/// Whether `leave` need not be called.
+template <limiting_rule R>
+[[nodiscard]] constexpr bool ignores_leave() noexcept {
+    if constexpr (requires { R::ignores_leave; })
+        return R::ignores_leave;
+    else
+        return false;
+}
+
 namespace policy {
 
-/// A rule with a state of its own.
-template <limiting_rule Rule>
+/// A rule with a state of its own. `Held` is the rule, or a pointer to one that others share.
+template <limiting_rule Rule, class Held = Rule>
 class ruled {
 public:
     using rule_type = Rule;
@@ -67,52 +80,139 @@ public:
     using options_type = typename Rule::options_type;
 
     explicit ruled(options_type const& options)
-        : rule_(options), state_(rule_.begin(time_point::min())) {}
+        : rule_(make(options)), state_(rule().begin(time_point::min())) {}
+    /// Goes on from `state`.
+    ruled(Held rule, state_type&& state) noexcept
+        : rule_(std::move(rule)), state_(std::move(state)) {}
 
     void begin(time_point now) noexcept {
         if constexpr (std::is_trivially_copyable_v<state_type>)
-            state_ = rule_.begin(now);
+            state_ = rule().begin(now);
         else
-            rule_.restart(state_, now);
+            rule().restart(state_, now);
     }
-    void take_over(ruled& before, time_point now) noexcept(
-        noexcept(rule_.take_over(state_, before.rule_, before.state_, now))) {
-        rule_.take_over(state_, before.rule_, before.state_, now);
+    void take_over(ruled& before, time_point now) noexcept(noexcept(
+        std::declval<Rule const&>().take_over(state_, before.rule(), before.state_, now))) {
+        rule().take_over(state_, before.rule(), before.state_, now);
     }
 
-    [[nodiscard]] rule_type const& rule() const noexcept { return rule_; }
+    [[nodiscard]] rule_type const& rule() const noexcept {
+        if constexpr (std::is_same_v<Held, Rule>)
+            return rule_;
+        else
+            return *rule_;
+    }
     [[nodiscard]] state_type const& state() const noexcept { return state_; }
+    /// Whether the two, which have the same rule, decide alike from now on.
+    [[nodiscard]] bool is_alike(ruled const& other, time_point now) const noexcept {
+        return rule().are_alike(state_, other.state_, now);
+    }
+    /// Leaves nothing behind.
+    [[nodiscard]] state_type take_state() noexcept { return std::move(state_); }
 
-    [[nodiscard]] options_type const& options() const noexcept { return rule_.options(); }
-    [[nodiscard]] amount capacity() const noexcept { return rule_.capacity(); }
-    [[nodiscard]] bool timed() const noexcept { return rule_.timed(); }
-    [[nodiscard]] bool catches_up() const noexcept { return weir::catches_up(rule_); }
-    [[nodiscard]] weir::tickets tickets() const noexcept { return tickets_of(rule_); }
+    [[nodiscard]] decltype(auto) options() const { return rule().options(); }
+    [[nodiscard]] amount capacity() const noexcept { return rule().capacity(); }
+    [[nodiscard]] bool timed() const noexcept { return rule().timed(); }
+    [[nodiscard]] bool catches_up() const noexcept { return weir::catches_up(rule()); }
+    [[nodiscard]] weir::tickets tickets() const noexcept { return tickets_of(rule()); }
     [[nodiscard]] amount remaining(time_point now) const noexcept {
-        return rule_.remaining(state_, now);
+        return rule().remaining(state_, now);
     }
     [[nodiscard]] amount debt(time_point now) const noexcept {
-        if constexpr (requires { rule_.debt(state_, now); })
-            return rule_.debt(state_, now);
+        if constexpr (requires { rule().debt(state_, now); })
+            return rule().debt(state_, now);
         else
             return 0;
     }
     [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
-        return rule_.ready_at(state_, n, ahead, now);
+        return rule().ready_at(state_, n, ahead, now);
     }
-    ticket take(amount n, time_point now) noexcept(noexcept(rule_.take(state_, n, now))) {
-        return rule_.take(state_, n, now);
+    ticket take(amount n, time_point now) noexcept(
+        noexcept(std::declval<Rule const&>().take(state_, n, now))) {
+        return rule().take(state_, n, now);
     }
-    bool leave(amount n, ticket t) noexcept { return rule_.leave(state_, n, t); }
+    bool leave(amount n, ticket t) noexcept { return rule().leave(state_, n, t); }
     bool refund(amount n, ticket t, time_point now) noexcept {
-        return rule_.refund(state_, n, t, now);
+        return rule().refund(state_, n, t, now);
     }
-    ticket merge(ticket a, ticket b, amount n) noexcept { return rule_.merge(state_, a, b, n); }
+    ticket merge(ticket a, ticket b, amount n) noexcept { return rule().merge(state_, a, b, n); }
 
 private:
-    Rule rule_;
+    static Held make(options_type const& options) {
+        if constexpr (std::is_same_v<Held, Rule>)
+            return Rule(options);
+        else
+            return std::make_shared<Rule const>(options);
+    }
+
+    Held rule_;
     state_type state_;
 };
+
+/// A policy that is not made of a rule and a state, as a rule whose state is the whole policy. It must say
+/// by `p.is_alike(q, now)` whether it decides like another one from now on.
+template <limiting_policy Policy>
+class whole_rule {
+public:
+    using options_type = typename Policy::options_type;
+    using state_type = Policy;
+
+    explicit whole_rule(options_type const& options) : model_(options) {}
+
+    [[nodiscard]] state_type begin(time_point now) const {
+        Policy fresh(options());
+        fresh.begin(now);
+        return fresh;
+    }
+    void restart(state_type& s, time_point now) const noexcept { s.begin(now); }
+    void take_over(state_type& s, whole_rule const&, state_type& before, time_point now) const {
+        s.take_over(before, now);
+    }
+    [[nodiscard]] bool are_alike(state_type const& a, state_type const& b,
+                                 time_point now) const noexcept {
+        return a.is_alike(b, now);
+    }
+
+    [[nodiscard]] options_type options() const { return model_.options(); }
+    [[nodiscard]] amount capacity() const noexcept { return model_.capacity(); }
+    [[nodiscard]] bool timed() const noexcept { return model_.timed(); }
+    [[nodiscard]] weir::tickets tickets() const noexcept { return tickets_of(model_); }
+    [[nodiscard]] bool catches_up() const noexcept { return weir::catches_up(model_); }
+    [[nodiscard]] amount remaining(state_type const& s, time_point now) const noexcept {
+        return s.remaining(now);
+    }
+    [[nodiscard]] amount debt(state_type const& s, time_point now) const noexcept {
+        return debt_of(s, now);
+    }
+    [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
+                                      time_point now) const noexcept {
+        return s.ready_at(n, ahead, now);
+    }
+    ticket take(state_type& s, amount n, time_point now) const { return s.take(n, now); }
+    bool leave(state_type& s, amount n, ticket t) const noexcept { return s.leave(n, t); }
+    bool refund(state_type& s, amount n, ticket t, time_point now) const noexcept {
+        return s.refund(n, t, now);
+    }
+    ticket merge(state_type& s, ticket a, ticket b, amount n) const noexcept {
+        return s.merge(a, b, n);
+    }
+
+private:
+    Policy model_;  // only its options count
+};
+
+/// The rule that a policy is made of.
+template <class Policy>
+struct rule_of {
+    using type = whole_rule<Policy>;
+};
+template <class Policy>
+    requires requires { typename Policy::rule_type; }
+struct rule_of<Policy> {
+    using type = typename Policy::rule_type;
+};
+template <class Policy>
+using rule_of_t = typename rule_of<Policy>::type;
 
 }  // namespace policy
 }  // namespace weir

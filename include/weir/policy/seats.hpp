@@ -41,8 +41,9 @@ public:
                    time_point) const noexcept {
         s.free = before.free + (options_.seats - old.options_.seats);
     }
-    [[nodiscard]] bool is_fresh(state_type const& s, time_point) const noexcept {
-        return s.free == options_.seats;
+    [[nodiscard]] bool are_alike(state_type const& a, state_type const& b,
+                                 time_point) const noexcept {
+        return a.free == b.free;
     }
 
     [[nodiscard]] options_type const& options() const noexcept { return options_; }

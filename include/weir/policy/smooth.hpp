@@ -87,10 +87,11 @@ public:
     }
     void take_over(state_type& s, smooth_rule const& old, state_type const& before,
                    time_point now) const noexcept;
-    /// What was saved must be what is saved at the start.
-    [[nodiscard]] bool is_fresh(state_type const& s, time_point now) const noexcept {
-        auto const is = settled(s, now);
-        return is.free == pace_.until(now) && is.saved == saved_at_start_;
+    [[nodiscard]] bool are_alike(state_type const& a, state_type const& b,
+                                 time_point now) const noexcept {
+        auto const one = settled(a, now);
+        auto const other = settled(b, now);
+        return one.free == other.free && one.saved == other.saved;
     }
 
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
@@ -118,6 +119,7 @@ public:
         auto const unsaved = pace_.of(n) - used;
         return noted(unsaved == 0 ? 0 : pace_.permits(unsaved));
     }
+    static constexpr bool ignores_leave = true;
     bool leave(state_type&, amount, ticket) const noexcept { return false; }
     bool refund(state_type& s, amount n, ticket t, time_point now) const noexcept;
     ticket merge(state_type&, ticket a, ticket b, amount) const noexcept {

@@ -19,6 +19,9 @@ public:
     explicit ticket_table(std::size_t parts) noexcept : parts_(parts) {}
     [[nodiscard]] bool is_needed() const noexcept { return parts_ != 0; }
 
+    /// Whether no permit has a row.
+    [[nodiscard]] bool empty() const noexcept { return used_ == 0; }
+
     /// A row for `n` permits, with tickets of 0; `lost` if memory fails. Never 0.
     [[nodiscard]] ticket add(amount n) noexcept;
     [[nodiscard]] ticket at(ticket t, std::size_t part) const noexcept {
@@ -57,6 +60,7 @@ private:
     std::vector<entry> rows_;
     std::vector<ticket> tickets_;
     std::uint32_t free_ = 0;
+    std::size_t used_ = 0;
 };
 
 }  // namespace weir::policy

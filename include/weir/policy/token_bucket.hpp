@@ -74,8 +74,8 @@ public:
     /// otherwise.
     void take_over(state_type& s, token_bucket_rule const& old, state_type const& before,
                    time_point now) const noexcept;
-    /// One that is refilled by intervals keeps its beat, and so hardly ever is.
-    [[nodiscard]] bool is_fresh(state_type const& s, time_point now) const noexcept;
+    [[nodiscard]] bool are_alike(state_type const& a, state_type const& b,
+                                 time_point now) const noexcept;
 
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
     [[nodiscard]] amount capacity() const noexcept { return even_.capacity(); }
@@ -99,6 +99,7 @@ public:
         change(s, [&](auto const& bucket, auto& own) { bucket.take(own, n, now); });
         return 0;
     }
+    static constexpr bool ignores_leave = true;
     bool leave(state_type&, amount, ticket) const noexcept { return false; }
     bool refund(state_type& s, amount n, ticket, time_point now) const noexcept {
         bool made_room = false;

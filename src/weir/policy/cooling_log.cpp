@@ -12,6 +12,10 @@ namespace {
 // Debt ends here, and no more than this waits as far as a forecast is concerned: sums still fit.
 constexpr amount most = std::numeric_limits<amount>::max() / 4;
 
+time_point just_before(time_point t) noexcept {
+    return t == time_point::min() ? t : t - duration(1);
+}
+
 }  // namespace
 
 template <class Predicate>
@@ -64,6 +68,17 @@ void cooling_log::state_type::grow_to(std::size_t more) noexcept {
     }
 }
 
+cooling_log::state_type::state_type(state_type const& other)
+    : ring(std::make_unique<entry[]>(other.places)),
+      places(other.places),
+      begin(other.begin),
+      size(other.size),
+      forgotten(other.forgotten),
+      forgotten_until(other.forgotten_until),
+      slice_began(other.slice_began) {
+    std::copy_n(other.ring.get(), places, ring.get());
+}
+
 cooling_log::state_type cooling_log::begin(time_point now) const {
     state_type s;
     s.places = needed(0);
@@ -75,7 +90,7 @@ cooling_log::state_type cooling_log::begin(time_point now) const {
 void cooling_log::restart(state_type& s, time_point now) const noexcept {
     s.size = 0;
     // A refund of what was granted before finds nothing.
-    s.forgotten_until = now == time_point::min() ? now : now - duration(1);
+    s.forgotten_until = just_before(now);
 }
 
 void cooling_log::take_over(state_type& s, cooling_log const& old, state_type& before,
@@ -91,7 +106,7 @@ void cooling_log::take_over(state_type& s, cooling_log const& old, state_type& b
     std::swap(s, before);
 }
 
-bool cooling_log::is_fresh(state_type const& s, time_point now) const noexcept {
+bool cooling_log::has_cooled(state_type const& s, time_point now) const noexcept {
     return s.size == 0 || cooled(s.nth(s.size - 1), now);
 }
 
@@ -141,6 +156,9 @@ ticket cooling_log::take(state_type& s, amount n, time_point now) const {
     // request that fits finds the first of a full ring cooled.
     for (int i = 0; i < 2 && s.size != 0 && cooled(s.nth(0), now); ++i)
         s.forget(1);
+    // Whatever was granted before is not in the log: it has cooled, perhaps in a state that was forgotten.
+    if (s.size == 0)
+        s.forgotten_until = std::max(s.forgotten_until, just_before(now));
 
     auto const taken = static_cast<number>(std::min(n, most - s.up_to(s.granted())));
     // What is granted at one time is one entry, whatever its slice, so that a ticket names one.

@@ -18,6 +18,14 @@ hold_watch::hold_watch(std::size_t permits) {
         add_chunk();
 }
 
+hold_watch::hold_watch(hold_watch const& other)
+    : untouched_(other.untouched_), unused_(other.unused_), unreported_(other.unreported_) {
+    while (chunks_.size() != other.chunks_.size())
+        add_chunk();
+    for (std::uint32_t i = 0; i != untouched_; ++i)
+        at(i) = other.at(i);
+}
+
 void hold_watch::take_over(hold_watch& before) noexcept {
     if (before.chunks_.empty())
         return;

@@ -22,6 +22,7 @@ ticket ticket_table::add(amount n) noexcept {
     auto const r = free_ - 1U;
     free_ = rows_[r].next;
     rows_[r].count = n;
+    ++used_;
     std::fill_n(tickets_.begin() + static_cast<std::ptrdiff_t>(r * parts_), parts_, ticket{0});
     return named(r);
 }
@@ -33,6 +34,7 @@ void ticket_table::drop(ticket t, amount n) noexcept {
     e.count -= n;
     if (e.count != 0)
         return;
+    --used_;
     e.turn = (e.turn + 1) % std::numeric_limits<std::uint32_t>::max();  // or it might be `lost`
     e.next = free_;
     free_ = static_cast<std::uint32_t>(row(t) + 1);

@@ -49,12 +49,13 @@ void token_bucket_rule::take_over(state_type& s, token_bucket_rule const& old,
     s = filled(mine.full - tokens, beat, now);
 }
 
-bool token_bucket_rule::is_fresh(state_type const& s, time_point now) const noexcept {
-    auto const fresh = begin(now);
+bool token_bucket_rule::are_alike(state_type const& a, state_type const& b,
+                                  time_point now) const noexcept {
     if (!by_intervals_)
-        return even_.are_equal({s.of_either}, {fresh.of_either}, now);
-    auto const is = beats_.at(beat_of(s), now);
-    return is.beat == now && is.level == beat_of(fresh).level;
+        return even_.are_equal({a.of_either}, {b.of_either}, now);
+    auto const one = beats_.at(beat_of(a), now);
+    auto const other = beats_.at(beat_of(b), now);
+    return one.beat == other.beat && one.level == other.level;
 }
 
 token_bucket_rule::state_type token_bucket_rule::filled(drops level, time_point beat,

@@ -1,0 +1,268 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace weir::detail {
+
+/// A hash table in pages, for many small entries that come and go.
+///
+/// A page has 64 places, in any order, and a byte of each hash beside them by which it is searched. A
+/// page that is full is split in two; two that are nearly empty become one again. A directory, in which
+/// each page is found by the first bits of the hash, doubles when a page needs one bit more. So no call
+/// moves more than 64 entries, and the directory, of 8 bytes for some 40 entries, is copied now and then.
+/// Memory: the entry and 1 byte, in pages that are 69 % full on average.
+///
+/// An entry has a mark besides, which the table only keeps. `Hash` gives the hash of an entry; equal
+/// entries are the business of the caller, as `find` asks for a predicate.
+///
+/// Source: Fagin, Nievergelt, Pippenger and Strong, "Extendible Hashing" (1979).
+template <class Entry, class Header>
+class paged_table {
+public:
+    static constexpr unsigned places = 64;
+
+    /// The places of a page that have something in common: bit i is place i.
+    using mask = std::uint64_t;
+
+    class page {
+    public:
+        page(unsigned depth, Header const& of_all) noexcept : header(of_all), depth_(depth) {}
+        page(page const&) = delete;
+        page& operator=(page const&) = delete;
+        ~page() {
+            for (auto rest = used(); rest != 0; rest &= rest - 1)
+                std::destroy_at(&at(first(rest)));
+        }
+
+        /// What the entries of this page have in common.
+        Header header;
+
+        [[nodiscard]] Entry& at(unsigned place) noexcept {
+            return *std::launder(reinterpret_cast<Entry*>(memory_ + place * sizeof(Entry)));
+        }
+        [[nodiscard]] mask used() const noexcept { return ~matches(no_tag); }
+        [[nodiscard]] unsigned size() const noexcept {
+            return static_cast<unsigned>(std::popcount(used()));
+        }
+
+        [[nodiscard]] bool is_marked(unsigned place) const noexcept {
+            return (marked_ >> place & 1) != 0;
+        }
+        void mark(unsigned place, bool yes) noexcept {
+            marked_ = (marked_ & ~(mask_type{1} << place)) | (mask_type{yes} << place);
+        }
+
+    private:
+        friend paged_table;
+        using mask_type = std::uint64_t;
+
+        // Eight bytes at a time: bit i is byte i.
+        [[nodiscard]] mask matches(std::uint8_t tag) const noexcept {
+            constexpr std::uint64_t low = 0x0101010101010101;
+            constexpr std::uint64_t rest = 0x7f7f7f7f7f7f7f7f;
+            mask found = 0;
+            for (unsigned i = 0; i != places / 8; ++i) {
+                std::uint64_t eight = 0;
+                std::memcpy(&eight, tags_.data() + 8 * i, 8);
+                if constexpr (std::endian::native == std::endian::big)
+                    eight = __builtin_bswap64(eight);
+                auto const differs = eight ^ (low * tag);
+                // The top bit of each byte that is 0, without a carry from one to the next.
+                auto const zero = ~(((differs & rest) + rest) | differs | rest);
+                found |= ((zero >> 7) * 0x0102040810204080 >> 56) << (8 * i);
+            }
+            return found;
+        }
+
+        void put(unsigned place, std::uint8_t tag, bool marked, Entry&& entry) noexcept {
+            std::construct_at(reinterpret_cast<Entry*>(memory_ + place * sizeof(Entry)),
+                              std::move(entry));
+            tags_[place] = tag;
+            mark(place, marked);
+        }
+        void clear(unsigned place) noexcept {
+            std::destroy_at(&at(place));
+            tags_[place] = no_tag;
+            mark(place, false);
+        }
+        void move_to(page& other, unsigned place) noexcept {
+            other.put(first(~other.used()), tags_[place], is_marked(place), std::move(at(place)));
+            clear(place);
+        }
+
+        alignas(64) std::array<std::uint8_t, places> tags_{};
+        mask_type marked_ = 0;
+        unsigned depth_;  // how many bits of the hash its entries share
+        alignas(Entry) std::byte memory_[places * sizeof(Entry)];
+    };
+
+    /// Where an entry is, until one is inserted or a page is tidied.
+    struct spot {
+        page* in = nullptr;
+        unsigned place = 0;
+
+        explicit operator bool() const noexcept { return in != nullptr; }
+        [[nodiscard]] Entry& entry() const noexcept { return in->at(place); }
+        [[nodiscard]] bool is_marked() const noexcept { return in->is_marked(place); }
+        void mark(bool yes) const noexcept { in->mark(place, yes); }
+    };
+
+    explicit paged_table(Header const& header) : directory_(1) {
+        directory_[0] = new page(0, header);
+    }
+    paged_table(paged_table const&) = delete;
+    paged_table& operator=(paged_table const&) = delete;
+    ~paged_table() {
+        for_each_page([](page& p) { delete &p; });
+    }
+
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] std::size_t pages() const noexcept { return pages_; }
+    [[nodiscard]] std::size_t bytes() const noexcept {
+        return pages_ * sizeof(page) + directory_.capacity() * sizeof(page*);
+    }
+
+    /// The entry with this hash of which `is_it` says so, if there is one.
+    template <class Predicate>
+    [[nodiscard]] spot find(std::uint64_t hash, Predicate is_it) const noexcept {
+        page& p = page_of(hash);
+        for (auto found = p.matches(tag_of(hash)); found != 0; found &= found - 1) {
+            if (is_it(std::as_const(p.at(first(found)))))
+                return {&p, first(found)};
+        }
+        return {};
+    }
+
+    /// Where a new entry with this hash goes: into a page that has room for it. Throws `std::bad_alloc`;
+    /// an empty spot if more entries have the same hash than a page can hold.
+    template <class Hash>
+    [[nodiscard]] spot make_room(std::uint64_t hash, Hash hash_of) {
+        for (;;) {
+            page& p = page_of(hash);
+            if (auto const free = ~p.used(); free != 0)
+                return {&p, first(free)};
+            if (p.depth_ == most_depth)
+                return {};
+            split(p, hash, hash_of);
+        }
+    }
+    /// Puts it there. The mark is off.
+    void insert(spot where, std::uint64_t hash, Entry&& entry) noexcept {
+        where.in->put(where.place, tag_of(hash), false, std::move(entry));
+        ++size_;
+    }
+    void erase(spot where) noexcept {
+        where.in->clear(where.place);
+        --size_;
+    }
+
+    /// Ask for the memory by which an entry is searched, and, when that has come, for the entry.
+    void prefetch(std::uint64_t hash) const noexcept {
+        __builtin_prefetch(page_of(hash).tags_.data());
+    }
+    void prefetch_entry(std::uint64_t hash) const noexcept {
+        page& p = page_of(hash);
+        for (auto found = p.matches(tag_of(hash)); found != 0; found &= found - 1)
+            __builtin_prefetch(&p.at(first(found)), 1);
+    }
+
+    /// Calls `f(page)` for each page.
+    template <class F>
+    void for_each_page(F f) const {
+        for (std::size_t i = 0; i < directory_.size();) {
+            page* const p = directory_[i];
+            i += span(*p);
+            f(*p);
+        }
+    }
+
+    /// A round trip through all pages, which may go on after others have been split or joined: it begins
+    /// at hash 0, and is at its end when it is there again.
+    [[nodiscard]] page& page_of(std::uint64_t hash) const noexcept {
+        return *directory_[index_of(hash)];
+    }
+    [[nodiscard]] std::uint64_t after(std::uint64_t hash) const noexcept {
+        auto const shared = page_of(hash).depth_;
+        return shared == 0 ? 0 : ((hash >> (64 - shared)) + 1) << (64 - shared);
+    }
+
+    /// Joins the page of this hash with its other half if both are nearly empty and `may_join(a, b)` allows
+    /// it.
+    template <class Predicate>
+    void tidy(std::uint64_t hash, Predicate may_join) noexcept {
+        page& p = page_of(hash);
+        if (p.depth_ == 0)
+            return;
+        page& other = page_of(hash ^ (std::uint64_t{1} << (64 - p.depth_)));
+        if (other.depth_ != p.depth_ || p.size() + other.size() > places / 2 || !may_join(p, other))
+            return;
+        for (auto rest = other.used(); rest != 0; rest &= rest - 1)
+            other.move_to(p, first(rest));
+        --p.depth_;
+        auto const begin = index_of(hash) & ~(span(p) - 1);
+        for (std::size_t i = 0; i != span(p); ++i)
+            directory_[begin + i] = &p;
+        --pages_;
+        delete &other;
+    }
+
+private:
+    static constexpr std::uint8_t no_tag = 0;
+    // With more bits than that in common, hashes are no hashes.
+    static constexpr unsigned most_depth = 28;
+
+    [[nodiscard]] static unsigned first(mask m) noexcept {
+        return static_cast<unsigned>(std::countr_zero(m));
+    }
+    [[nodiscard]] static std::uint8_t tag_of(std::uint64_t hash) noexcept {
+        auto const tag = static_cast<std::uint8_t>(hash);
+        return tag == no_tag ? 1 : tag;
+    }
+    [[nodiscard]] std::size_t index_of(std::uint64_t hash) const noexcept {
+        return depth_ == 0 ? 0 : static_cast<std::size_t>(hash >> (64 - depth_));
+    }
+    // How many places of the directory a page has.
+    [[nodiscard]] std::size_t span(page const& p) const noexcept {
+        return std::size_t{1} << (depth_ - p.depth_);
+    }
+
+    template <class Hash>
+    void split(page& p, std::uint64_t hash, Hash hash_of) {
+        auto other = std::make_unique<page>(p.depth_ + 1, p.header);
+        if (p.depth_ == depth_)
+            double_directory();
+        auto const half = span(p) / 2;
+        auto const begin = (index_of(hash) & ~(span(p) - 1)) + half;
+        ++p.depth_;
+        for (unsigned place = 0; place != places; ++place) {
+            if ((hash_of(std::as_const(p.at(place))) >> (64 - p.depth_) & 1) != 0)
+                p.move_to(*other, place);
+        }
+        for (std::size_t i = 0; i != half; ++i)
+            directory_[begin + i] = other.get();
+        ++pages_;
+        static_cast<void>(other.release());
+    }
+
+    void double_directory() {
+        std::vector<page*> twice(directory_.size() * 2);
+        for (std::size_t i = 0; i != twice.size(); ++i)
+            twice[i] = directory_[i / 2];
+        directory_.swap(twice);
+        ++depth_;
+    }
+
+    std::vector<page*> directory_;
+    unsigned depth_ = 0;  // how many bits of a hash it is found by
+    std::size_t size_ = 0;
+    std::size_t pages_ = 1;
+};
+
+}  // namespace weir::detail

@@ -1,0 +1,613 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/detail/asio_host.hpp>
+#include <weir/detail/asio_operation.hpp>
+#include <weir/detail/core.hpp>
+#include <weir/detail/enter_operation.hpp>
+#include <weir/detail/fifo.hpp>
+#include <weir/detail/keyed_room.hpp>
+#include <weir/error.hpp>
+#include <weir/key_hash.hpp>
+#include <weir/limiter.hpp>
+#include <weir/permit.hpp>
+#include <weir/policy/limiter_config.hpp>
+#include <weir/policy/policy.hpp>
+#include <weir/policy/rule.hpp>
+#include <weir/queue_options.hpp>
+#include <weir/stats.hpp>
+#include <weir/time.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/cancellation_state.hpp>
+#include <boost/asio/compose.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weir {
+
+/// What happens to a new key when a limiter keeps `max_keys` of them and can forget none.
+enum class when_no_place : std::uint8_t {
+    refuse,  ///< it is refused with `errc::too_many_keys`
+    share,   ///< all such keys share one state and one queue, of the same options
+};
+
+struct keyed_options {
+    /// How many keys are kept at most, 1 to 2^32. A key is kept only while its state differs from that of a
+    /// key that was never used, and a little longer.
+    std::uint64_t max_keys = 1'000'000;
+
+    when_no_place no_place = when_no_place::refuse;
+
+    /// Into how many parts the keys are divided, each with a lock and a timer of its own: 1 to 1,024, and
+    /// rounded up to a power of two. The more there are, the more seldom two threads meet.
+    std::uint32_t shards = 16;
+};
+
+/// What a keyed limiter has done and is doing.
+struct keyed_stats {
+    /// Of all keys together. What only one key has is 0: the capacity, what remains, the debt and the
+    /// oldest wait.
+    limiter_stats total;
+
+    /// How many keys are kept, and in how many bytes, not counting text and waiting rooms.
+    std::uint64_t keys = 0;
+    std::uint64_t bytes = 0;
+};
+
+namespace detail {
+
+/// The same, or throws `std::invalid_argument` that names the option, its value and the bound.
+keyed_options const& validated(keyed_options const& options);
+
+/// Throws `std::invalid_argument` if permits were to be watched.
+void check_not_watched(duration max_hold);
+void check_not_watched(limiter_config const& config);
+template <class Options>
+void check_not_watched(Options const& options) {
+    if constexpr (requires { options.max_hold; })
+        check_not_watched(options.max_hold);
+}
+template <class... Options>
+void check_not_watched(std::tuple<Options...> const& options) {
+    std::apply([](auto const&... o) { (check_not_watched(o), ...); }, options);
+}
+
+[[noreturn]] void throw_no_place();
+
+/// What an operation is that waits for permits of one key.
+struct keyed_enter_signature : enter_signature {
+    using operation_type = keyed_operation;
+};
+
+/// Begins to wait for permits of a key. `Like` is the key, a reference to it, or what it is looked up by.
+template <class Like>
+class starts_to_enter_key {
+public:
+    using signature = keyed_enter_signature;
+    using key_type = Like;
+
+    starts_to_enter_key(Like&& key, std::uint64_t hash, request n, wait_limit const& limit)
+        : key_(std::forward<Like>(key)), hash_(hash), n_(n.count()), limit_(limit) {}
+
+    template <class Core>
+    bool operator()(Core& core, operation& op) const {
+        op.count = n_;
+        return core.enter(op, limit_, who());
+    }
+    template <class Core>
+    [[nodiscard]] permit at_once(Core& core, error_code& ec) const {
+        return core.enter_at_once(n_, ec, who());
+    }
+
+private:
+    [[nodiscard]] auto who() const noexcept {
+        return keyed_lookup<std::remove_cvref_t<Like>>{key_, hash_};
+    }
+
+    Like key_;
+    std::uint64_t hash_;
+    amount n_;
+    wait_limit limit_;
+};
+
+}  // namespace detail
+
+/// One limiter for each of many keys, such as clients, in one object: each key has what a limiter of its own
+/// would grant it, and keys do not wait for each other.
+///
+///     weir::keyed<std::uint64_t, weir::policy::token_bucket> per_client{ctx, {.rate = {10, 1s}}};
+///
+///     asio::awaitable<void> serve(tcp::socket socket) {
+///         auto const key = weir::client_key(socket.remote_endpoint().address());
+///         auto turn = co_await per_client.enter(key, 1s);
+///         ...
+///
+/// What is said of `basic_limiter` holds for each key: order, checks, cancellation, completion, threads,
+/// lifetime and executors. The differences:
+///
+/// Keys: `Key` may be copied and compared with `==`, and `Hash` hashes it with a seed; see `key_hash`. Keys
+/// are looked up by any type that compares and hashes alike: no `std::string` is made of a
+/// `std::string_view`, unless the key is new. Comparing and hashing must not throw, nor use the limiter.
+///
+/// Memory: a key for which nobody waits costs its state and 8 bytes, or for text and large keys 8 bytes and
+/// a block on the heap, in a table that is 69 % full on average: a `token_bucket` of 64-bit keys 38 bytes. A
+/// waiting room, of some 500 bytes, exists only while a request waits for the key, or while the key has
+/// options of its own. There is no timer and no allocation for a key besides that of a page of the table.
+///
+/// Forgetting: each key has a limiter from the time at which this is made, so a key that was not used yet
+/// is like one that has not been used for long. A key that has become like that again is forgotten: that
+/// cannot change a later decision. Eight places of the table are looked at whenever a new key comes, so no
+/// call stops to clear the table; the memory is used again by other keys. If there is no place for a new
+/// key, or no memory, it is refused with `errc::too_many_keys`, or shares one state with others, as
+/// `keyed_options::no_place` says. No key is evicted.
+///
+/// Statistics are of all keys together.
+///
+/// `async_wait_overdue` does not exist: the permits of keys are not watched, and `max_hold` must be
+/// `forever`.
+template <class Key, class Policy, class Executor = boost::asio::any_io_executor,
+          class Timer = basic_steady_timer<Executor>, class Hash = key_hash,
+          class Queue = detail::fifo>
+class basic_keyed {
+    using rule = policy::rule_of_t<Policy>;
+    using room = detail::keyed_room<Key, Hash, rule, Queue>;
+    using core_type = detail::core<room, detail::asio_host<Executor, Timer>>;
+    using handle_type = detail::limiter_handle<core_type, Executor>;
+    using drain_initiation = detail::initiation<core_type, Executor, detail::drain_signature>;
+    using bounds_type = detail::keyed_bounds<Hash>;
+    template <class Like>
+    using lookup = detail::keyed_lookup<std::remove_cvref_t<Like>>;
+
+public:
+    using key_type = Key;
+    using executor_type = Executor;
+    using policy_type = Policy;
+    using timer_type = Timer;
+    using clock_type = typename Timer::clock_type;
+    using options_type = typename Policy::options_type;
+
+    /// Limiters whose steps run on `ex`, each with `options` and a queue of its own. Throws
+    /// `std::invalid_argument` that names the option, its value and the bound, if an option is nonsense.
+    explicit basic_keyed(Executor const& ex, options_type const& options = {},
+                         keyed_options const& keys = {}, queue_options const& queueing = {})
+        : all_(std::make_unique<everything>(make_rule(options), detail::validated(keys))) {
+        auto const count = std::bit_ceil(keys.shards);
+        all_->shards.reserve(count);
+        for (std::uint32_t i = 0; i != count; ++i)
+            all_->shards.push_back(make_shard(ex, queueing, false));
+        if (keys.no_place == when_no_place::share)
+            all_->shared = make_shard(ex, queueing, true);
+    }
+
+    template <class Context>
+        requires std::convertible_to<Context&, boost::asio::execution_context&> &&
+                 std::convertible_to<typename Context::executor_type, Executor>
+    explicit basic_keyed(Context& context, options_type const& options = {},
+                         keyed_options const& keys = {}, queue_options const& queueing = {})
+        : basic_keyed(Executor(context.get_executor()), options, keys, queueing) {}
+
+    basic_keyed(basic_keyed&&) noexcept = default;
+    basic_keyed& operator=(basic_keyed&& other) noexcept {
+        basic_keyed moved(std::move(other));
+        std::swap(all_, moved.all_);
+        return *this;
+    }
+    ~basic_keyed() {
+        each([](core_type& core) { core.abandon(); });
+    }
+
+    [[nodiscard]] executor_type get_executor() const noexcept {
+        return all_->shards.front().executor;
+    }
+
+    /// Grants `n` permits of `key` now or not at all, like `basic_limiter::try_enter`. For a key that is new
+    /// it may allocate.
+    template <class Like>
+    permit try_enter(Like const& key, request n, error_code& ec) noexcept {
+        auto const who = look_up(key);
+        return core_for(who).try_enter(n.count(), ec, who);
+    }
+    template <class Like>
+    permit try_enter(Like const& key, request n = {}) noexcept {
+        error_code ignored;
+        return try_enter(key, n, ignored);
+    }
+
+    /// The same for many keys at once, one permit each: the outcome for `keys[i]` is in `permits[i]`, as
+    /// long as there are both. The clock is read once, each lock is taken once for some hundred keys, and
+    /// what is in memory far away is asked for in advance. Of a key that comes several times the first is
+    /// served first.
+    template <class Like>
+    void try_enter_many(std::span<Like const> keys, std::span<permit> permits) noexcept {
+        auto const now = clock_now();
+        auto const count = std::min(keys.size(), permits.size());
+        for (std::size_t i = 0; i < count; i += batch_size) {
+            auto const n = std::min(batch_size, count - i);
+            try_enter_batch(keys.subspan(i, n), permits.subspan(i, n), now);
+        }
+    }
+
+    /// Waits until `n` permits of `key` are granted, for as long as the patience lasts, like
+    /// `basic_limiter::enter`. A key that is an lvalue is kept by reference until this has been awaited.
+    template <class Like>
+    [[nodiscard]] auto enter(Like&& key, request n = {}, patience wait = {}) {
+        return enter_within(std::forward<Like>(key), n, {.length = wait});
+    }
+    template <class Like>
+    [[nodiscard]] auto enter(Like&& key, patience wait) {
+        return enter(std::forward<Like>(key), request(), wait);
+    }
+    /// The same until an instant of the limiter's clock.
+    template <class Like>
+    [[nodiscard]] auto enter_until(Like&& key, typename clock_type::time_point deadline,
+                                   request n = {}) {
+        return enter_within(std::forward<Like>(key), n, detail::wait_until(deadline));
+    }
+
+    /// The same with a completion token, like `basic_limiter::async_enter`: `void(error_code, permit)`. A copy
+    /// of the key is kept.
+    template <class Like, boost::asio::completion_token_for<void(error_code, permit)> Token>
+    auto async_enter(Like&& key, request n, patience wait, Token&& token) {
+        auto const who = look_up(key);
+        auto const& handle = handle_for(who);
+        return boost::asio::async_initiate<Token, void(error_code, permit)>(
+            detail::initiation<core_type, Executor, detail::keyed_enter_signature>(
+                handle.core, handle.executor),
+            token,
+            detail::starts_to_enter_key<kept<Like>>(
+                static_cast<kept<Like>>(key), who.hash, n, {.length = wait}));
+    }
+    template <class Like, boost::asio::completion_token_for<void(error_code, permit)> Token>
+    auto async_enter(Like&& key, patience wait, Token&& token) {
+        return async_enter(std::forward<Like>(key), request(), wait, std::forward<Token>(token));
+    }
+    template <class Like, boost::asio::completion_token_for<void(error_code, permit)> Token>
+    auto async_enter(Like&& key, Token&& token) {
+        return async_enter(std::forward<Like>(key), request(), patience(),
+                           std::forward<Token>(token));
+    }
+
+    /// Without a token it is an operation to be awaited, in a coroutine on any executor.
+    template <class Like>
+    [[nodiscard]] auto async_enter(Like&& key, request n = {}, patience wait = {}) {
+        using start_type = detail::starts_to_enter_key<kept<Like>>;
+        auto const who = look_up(key);
+        return detail::enter_operation<handle_type, start_type>(
+            handle_for(who),
+            start_type(static_cast<kept<Like>>(key), who.hash, n, {.length = wait}));
+    }
+    template <class Like>
+    [[nodiscard]] auto async_enter(Like&& key, patience wait) {
+        return async_enter(std::forward<Like>(key), request(), wait);
+    }
+
+    /// Enters for `key`, calls `f()`, leaves, and returns what `f` has returned, like `basic_limiter::run`. Key
+    /// and `f` are kept by reference.
+    template <class Like, class F>
+        requires std::invocable<F&>
+    [[nodiscard]] auto run(Like const& key, F&& f, request n = {}, patience wait = {}) {
+        return run_by_reference(key, f, n, wait);
+    }
+    template <class Like, class F>
+        requires std::invocable<F&>
+    [[nodiscard]] auto run(Like const& key, F&& f, patience wait) {
+        return run_by_reference(key, f, request(), wait);
+    }
+
+    /// Takes `n` permits of `key` without asking for room and without waiting, like `basic_limiter::charge`.
+    /// The permit is also empty if there is no place for a key that is new.
+    template <class Like>
+    permit charge(Like const& key, request n) {
+        auto const who = look_up(key);
+        return core_for(who).charge(n.count(), who);
+    }
+
+    /// The options that keys have, unless they have their own; and those of one key.
+    [[nodiscard]] options_type options() const {
+        std::lock_guard lock(all_->configuring);
+        return all_->for_all->options();
+    }
+    template <class Like>
+    [[nodiscard]] options_type options(Like const& key) const {
+        auto const who = look_up(key);
+        return core_for(who).ask([&](room const& r, time_point) { return r.options(who); });
+    }
+
+    /// Goes on with other options for all keys that have none of their own. Keys are changed one page of the
+    /// table after the other; those that come meanwhile are told either. When this returns, all have
+    /// been. What was used under the old options stays used, as in `basic_limiter::configure`.
+    ///
+    /// Throws `std::invalid_argument`, changing nothing. If it throws `std::bad_alloc`, some keys have
+    /// changed and others have not, and it may be called again.
+    void configure(options_type const& options) {
+        auto next = make_rule(options);
+        std::lock_guard lock(all_->configuring);
+        each([&](core_type& core) {
+            std::uint64_t page = 0;
+            do {
+                core.tell([&](room& r, time_point now) { page = r.configure(next, page, now); });
+            } while (page != 0);
+        });
+        all_->for_all = std::move(next);
+    }
+
+    /// The same with `change(options_type&)`, so that what is not named stays as it is.
+    template <std::invocable<options_type&> Change>
+    void configure(Change change) {
+        auto wanted = options();
+        change(wanted);
+        configure(std::as_const(wanted));
+    }
+
+    /// Gives a key options of its own, whether it has come yet or not. The key is kept until `reset`.
+    /// Throws like the constructor, `std::bad_alloc`, and `std::length_error` if there is no place for the key.
+    template <class Like>
+    void configure(Like const& key, options_type const& options) {
+        change(key, make_rule(options));
+    }
+    /// Has a key go on with the options of all others.
+    template <class Like>
+    void reset(Like const& key) {
+        change(key, nullptr);
+    }
+
+    /// Refuses all new requests, of all keys, from now on; see `basic_limiter`.
+    void shutdown() noexcept {
+        each([](core_type& core) { core.shut_down(); });
+    }
+    /// Refuses all new requests and all that wait.
+    void close() noexcept {
+        each([](core_type& core) { core.close(); });
+    }
+    /// Cancels all that waits now; and all that waits for one key.
+    void cancel() noexcept {
+        each([](core_type& core) { core.cancel(); });
+    }
+    template <class Like>
+    void cancel(Like const& key) noexcept {
+        auto const who = look_up(key);
+        core_for(who).tell([&](room& r, time_point now) { r.cancel(who, now); });
+    }
+
+    /// Completes when no permit of any key is out and no request waits. The parts of the limiter are
+    /// looked at one after the other, so it says that of one instant only after `shutdown()` or `close()`.
+    ///
+    /// Completion signature: `void(error_code)`. Errors: `asio::error::operation_aborted`, and
+    /// `errc::closed` if the limiter is destroyed.
+    template <boost::asio::completion_token_for<void(error_code)> Token =
+                  detail::default_token_t<Executor>>
+    auto async_drain(Token&& token = detail::default_token_t<Executor>()) {
+        auto parts = all_->shards;
+        if (all_->shared)
+            parts.push_back(*all_->shared);
+        return boost::asio::async_compose<Token, void(error_code)>(
+            drains{std::move(parts)}, token, get_executor());
+    }
+
+    [[nodiscard]] keyed_stats stats() const {
+        keyed_stats result;
+        detail::counters done;
+        limiter_stats now;
+        each([&](core_type& core) {
+            auto const part = core.ask([](room const& r, time_point t) {
+                return keyed_stats{.total = r.stats(t), .keys = r.keys(), .bytes = r.bytes()};
+            });
+            done.add(part.total);
+            now.live += part.total.live;
+            now.in_use += part.total.in_use;
+            now.waiting += part.total.waiting;
+            now.waiting_for += part.total.waiting_for;
+            result.keys += part.keys;
+            result.bytes += part.bytes;
+        });
+        result.total = done.done();
+        result.total.live = now.live;
+        result.total.in_use = now.in_use;
+        result.total.waiting = now.waiting;
+        result.total.waiting_for = now.waiting_for;
+        return result;
+    }
+    /// Of one key as it is now: capacity, what remains, debt, and what waits. What was done is not known.
+    template <class Like>
+    [[nodiscard]] limiter_stats stats(Like const& key) const {
+        auto const who = look_up(key);
+        return core_for(who).ask([&](room const& r, time_point now) { return r.stats(who, now); });
+    }
+
+private:
+    static constexpr std::size_t batch_size = 256;
+
+    struct everything {
+        everything(std::shared_ptr<rule const> r, keyed_options const& keys)
+            : for_all(std::move(r)),
+              bounds(std::make_shared<bounds_type>(
+                  Hash(), hash_seed::random(), static_cast<std::size_t>(keys.max_keys))) {}
+
+        std::mutex configuring;
+        std::shared_ptr<rule const> for_all;
+        std::shared_ptr<bounds_type> bounds;
+        std::vector<handle_type> shards;
+        std::optional<handle_type> shared;  // for keys for which there is no place
+    };
+
+    struct drains {
+        std::vector<handle_type> parts;
+        std::size_t next = 0;
+
+        template <class Self>
+        void operator()(Self& self, error_code ec = {}) {
+            if (next == 0)
+                self.reset_cancellation_state(boost::asio::enable_total_cancellation());
+            if (ec || next == parts.size())
+                return self.complete(ec);
+            auto const part = parts[next++];
+            boost::asio::async_initiate<Self, void(error_code)>(
+                drain_initiation(part.core, part.executor), self, starts());
+        }
+        struct starts {
+            bool operator()(core_type& core, detail::operation& op) const { return core.drain(op); }
+        };
+    };
+
+    static std::shared_ptr<rule const> make_rule(options_type const& options) {
+        detail::check_not_watched(options);
+        return std::make_shared<rule const>(options);
+    }
+    handle_type make_shard(Executor const& ex, queue_options const& queueing, bool all_share_one) {
+        return {core_type::create({all_->for_all, all_->bounds, all_share_one}, queueing, ex), ex};
+    }
+
+    [[nodiscard]] static time_point clock_now() noexcept {
+        return detail::asio_host<Executor, Timer>::now();
+    }
+
+    // What a copy of a key is.
+    template <class Like>
+    using kept = std::conditional_t<std::integral<Key> && std::integral<std::remove_cvref_t<Like>>,
+                                    Key, std::decay_t<Like>>;
+    // Integers of another type become keys.
+    template <class Like>
+    static constexpr bool is_number =
+        std::integral<Key> && std::integral<std::remove_cvref_t<Like>>;
+    template <class Like>
+    [[nodiscard]] auto look_up(Like const& key) const noexcept {
+        if constexpr (is_number<Like>)
+            return lookup<Key>{static_cast<Key>(key), all_->bounds->hash(static_cast<Key>(key))};
+        else
+            return lookup<Like>{key, all_->bounds->hash(key)};
+    }
+    [[nodiscard]] std::size_t shard_of(std::uint64_t hash) const noexcept {
+        return static_cast<std::size_t>(hash >> 8) & (all_->shards.size() - 1);
+    }
+    template <class Like>
+    [[nodiscard]] handle_type const& handle_for(
+        detail::keyed_lookup<Like> const& who) const noexcept {
+        auto const& handle = all_->shards[shard_of(who.hash)];
+        if (all_->shared && all_->bounds->is_full() &&
+            !handle.core->ask([&](room const& r, time_point) { return r.knows(who); })) [[unlikely]]
+            return *all_->shared;
+        return handle;
+    }
+    template <class Like>
+    [[nodiscard]] core_type& core_for(detail::keyed_lookup<Like> const& who) const noexcept {
+        return *handle_for(who).core;
+    }
+
+    template <class F>
+    void each(F f) const {
+        if (!all_)
+            return;
+        for (auto const& handle : all_->shards)
+            f(*handle.core);
+        if (all_->shared)
+            f(*all_->shared->core);
+    }
+
+    template <class Like>
+    [[nodiscard]] auto enter_within(Like&& key, request n, detail::wait_limit const& limit) {
+        using start_type =
+            detail::starts_to_enter_key<std::conditional_t<is_number<Like>, Key, Like>>;
+        auto const who = look_up(key);
+        auto const* const handle = &handle_for(who);
+        start_type start(static_cast<typename start_type::key_type&&>(key), who.hash, n, limit);
+        return detail::enter_awaitable<handle_type const*, Executor, start_type>(
+            detail::enter_operation<handle_type const*, start_type>(handle, start),
+            await_enter(handle, start));
+    }
+    template <class Start>
+    static boost::asio::awaitable<permit, Executor> await_enter(handle_type const* handle,
+                                                                Start start) {
+        co_return co_await detail::enter_operation<handle_type const*, Start>(
+            handle, std::move(start));
+    }
+
+    template <class Like, class F,
+              class Outcome = detail::outcome_of<std::invoke_result_t<F&>, Executor>>
+    boost::asio::awaitable<typename Outcome::type, typename Outcome::executor> run_by_reference(
+        Like const& key, F& f, request n, patience wait) {
+        auto const permit = co_await enter(key, n, wait);
+        if constexpr (Outcome::awaited)
+            co_return co_await f();
+        else
+            co_return f();
+    }
+
+    // Part by part, in the order in which they come: first, in each, what is far away is asked for.
+    template <class Like>
+    void try_enter_batch(std::span<Like const> keys, std::span<permit> permits,
+                         time_point now) noexcept {
+        struct one {
+            std::uint64_t hash;
+            std::uint32_t shard;
+            std::uint32_t next;  // of the same shard, and 1 more; 0 at the end
+        };
+        std::array<one, batch_size> batch;
+        for (auto i = static_cast<std::uint32_t>(keys.size()); i-- != 0;) {
+            auto const hash = all_->bounds->hash(keys[i]);
+            batch[i] = {hash, static_cast<std::uint32_t>(shard_of(hash)), 0};
+        }
+        std::array<bool, batch_size> done{};
+        for (std::uint32_t first = 0; first != keys.size(); ++first) {
+            if (done[first])
+                continue;
+            auto last = first;
+            for (auto i = first; i != keys.size(); ++i) {
+                if (done[i] || batch[i].shard != batch[first].shard)
+                    continue;
+                done[i] = true;
+                if (i != first)
+                    batch[std::exchange(last, i)].next = i + 1;
+            }
+            auto const each_of_shard = [&](auto f) {
+                for (auto i = first + 1; i != 0; i = batch[i - 1].next)
+                    f(i - 1);
+            };
+            all_->shards[batch[first].shard].core->tell(
+                [&](room& r, time_point at) {
+                    each_of_shard([&](std::uint32_t i) { r.prefetch(batch[i].hash); });
+                    each_of_shard([&](std::uint32_t i) { r.prefetch_entry(batch[i].hash); });
+                    each_of_shard([&](std::uint32_t i) {
+                        error_code ignored;
+                        permits[i] =
+                            r.try_enter(1, at, ignored, lookup<Like>{keys[i], batch[i].hash});
+                    });
+                },
+                now);
+        }
+    }
+
+    template <class Like>
+    void change(Like const& key, std::shared_ptr<rule const> own) {
+        std::lock_guard lock(all_->configuring);
+        auto const who = look_up(key);
+        bool done = false;
+        all_->shards[shard_of(who.hash)].core->tell([&](room& r, time_point now) {
+            done = r.configure(who, std::move(own), now);
+        });
+        if (!done)
+            detail::throw_no_place();
+    }
+
+    std::unique_ptr<everything> all_;
+};
+
+template <class Key, class Policy>
+using keyed = basic_keyed<Key, Policy>;
+
+}  // namespace weir

@@ -1,0 +1,43 @@
+#include <weir/keyed.hpp>
+
+#include "check_option.hpp"
+
+#include <stdexcept>
+#include <variant>
+
+namespace weir::detail {
+
+weir::keyed_options const& validated(keyed_options const& options) {
+    auto const most = std::uint64_t{1} << 32;
+    check_option("keyed", "max_keys",
+                 static_cast<std::int64_t>(std::min(options.max_keys, most + 1)), 1,
+                 static_cast<std::int64_t>(most));
+    check_option("keyed", "no_place", options.no_place, when_no_place::share);
+    check_option("keyed", "shards", std::int64_t{options.shards}, std::int64_t{1},
+                 std::int64_t{1024});
+    return options;
+}
+
+void check_not_watched(duration max_hold) {
+    if (max_hold != forever)
+        throw std::invalid_argument(
+            "weir::keyed: max_hold must be forever: the permits of keys are not watched");
+}
+
+void check_not_watched(limiter_config const& config) {
+    std::visit(
+        [](auto const& options) {
+            if constexpr (requires { options.parts; })
+                for (auto const& part : options.parts)
+                    check_not_watched(part);
+            else
+                check_not_watched(options);
+        },
+        config.options);
+}
+
+void throw_no_place() {
+    throw std::length_error("weir::keyed: no place for one key more");
+}
+
+}  // namespace weir::detail
