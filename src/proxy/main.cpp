@@ -63,6 +63,9 @@ std::string limits(options const& o) {
 
 int run(options const& o) {
     raise_file_limit();
+    // A file that cannot be written is an error, and not the end.
+    for (int const s : {SIGPIPE, SIGXFSZ})
+        std::signal(s, SIG_IGN);
     std::optional<demo_kitchen> kitchen;
     upstream_address upstream;
     if (o.demo) {
@@ -78,7 +81,7 @@ int run(options const& o) {
                limits(o));
     std::fflush(stdout);
     proxy.run();
-    std::fputs(proxy.report().c_str(), stderr);
+    tool::complain(proxy.report());
     return 0;
 }
 

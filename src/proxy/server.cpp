@@ -49,7 +49,7 @@ server::server(options const& o, upstream_address address)
         }
     }
     // From now on they do not simply end the program.
-    for (int const s : {SIGINT, SIGTERM, SIGUSR1})
+    for (int const s : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
         signals_.add(s);
     auto const endpoint = resolve(context_, "--listen", options_.listen);
     net::error_code ec;
@@ -127,12 +127,19 @@ void server::listen_to_signals() {
             return;
         listen_to_signals();
         if (which == SIGUSR1)
-            std::fputs(report().c_str(), stderr);
+            tool::complain(report());
+        else if (which == SIGHUP)
+            reopen_log();
         else if (!draining_)
             drain();
         else
             abort();
     });
+}
+
+void server::reopen_log() {
+    if (log_)
+        log_->reopen();
 }
 
 template <class F>
@@ -182,10 +189,10 @@ std::string server::report() const {
     };
     return fmt::format(
                "weir-proxy: {} connections ({} open), {} requests: {} answered, {} turned away, "
-               "{} hung up, {} failed; {} malformed\n",
+               "{} hung up, {} failed; {} malformed; {} log lines dropped\n",
                sum(&counters::connections), sum(&counters::open), sum(&counters::requests),
                sum(&counters::answered), sum(&counters::turned_away), sum(&counters::hung_up),
-               sum(&counters::failed), sum(&counters::malformed)) +
+               sum(&counters::failed), sum(&counters::malformed), log_ ? log_->dropped() : 0) +
            gate_.report();
 }
 

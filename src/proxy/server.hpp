@@ -1,9 +1,9 @@
 #pragma once
 
-#include "access_log.hpp"
 #include "gate.hpp"
 #include "net/asio.hpp"
 #include "options.hpp"
+#include "tool/log_file.hpp"
 #include "worker.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -39,7 +39,7 @@ public:
 
 private:
     struct thread {
-        thread(options const& o, upstream_address const& a, gate& g, access_log* l)
+        thread(options const& o, upstream_address const& a, gate& g, tool::log_file* l)
             : work(o, a, g, l), keeps_running(work.context().get_executor()) {}
         worker work;
         asio::executor_work_guard<net::executor> keeps_running;
@@ -48,6 +48,7 @@ private:
 
     void accept();
     void listen_to_signals();
+    void reopen_log();
     void drain();
     void start_session(worker& w, net::tcp_socket socket, net::tcp::endpoint from);
     void thread_ended();
@@ -58,7 +59,7 @@ private:
     options options_;
     upstream_address upstream_;
     asio::io_context context_{1};  // of the acceptor and the gate, on the caller's thread
-    std::optional<access_log> log_;
+    std::optional<tool::log_file> log_;
     std::vector<std::unique_ptr<thread>> threads_;
     gate gate_;  // ends before the threads, on which its waiters are told
     net::tcp_acceptor acceptor_;

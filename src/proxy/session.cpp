@@ -1,5 +1,6 @@
 #include "session.hpp"
 
+#include "access_log.hpp"
 #include "relay.hpp"
 
 #include <algorithm>
@@ -258,13 +259,14 @@ net::task<> session::close_gently() {
 }
 
 void session::log(exchange const& x, net::clock::time_point begun) {
-    worker_.log()->write(
-        {.client = name_,
-         .request = x.request_line.empty() ? "-" : std::string_view(x.request_line),
-         .status = x.status,
-         .bytes = x.bytes,
-         .took = net::clock::now() - begun,
-         .waited = x.waited});
+    log_line const line{
+        .client = name_,
+        .request = x.request_line.empty() ? "-" : std::string_view(x.request_line),
+        .status = x.status,
+        .bytes = x.bytes,
+        .took = net::clock::now() - begun,
+        .waited = x.waited};
+    worker_.log()->write(text_of(line));
 }
 
 }  // namespace proxy

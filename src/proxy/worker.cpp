@@ -5,7 +5,8 @@
 
 namespace proxy {
 
-worker::worker(options const& o, upstream_address const& address, gate& entrance, access_log* log)
+worker::worker(options const& o, upstream_address const& address, gate& entrance,
+               tool::log_file* log)
     : settings_(o),
       upstreams_(context_, dog_, address, o.limits.upstream),
       entrance_(entrance),

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "access_log.hpp"
 #include "counters.hpp"
 #include "exchange.hpp"
 #include "gate.hpp"
@@ -8,6 +7,7 @@
 #include "net/watchdog.hpp"
 #include "options.hpp"
 #include "pool.hpp"
+#include "tool/log_file.hpp"
 #include "upstream.hpp"
 
 #include <ctime>
@@ -22,7 +22,7 @@ namespace asio = boost::asio;
 class worker {
 public:
     /// All three, and `o`, must outlive it. `log` may be null.
-    worker(options const& o, upstream_address const& address, gate& entrance, access_log* log);
+    worker(options const& o, upstream_address const& address, gate& entrance, tool::log_file* log);
 
     [[nodiscard]] options const& settings() const noexcept { return settings_; }
     [[nodiscard]] asio::io_context& context() noexcept { return context_; }
@@ -30,7 +30,7 @@ public:
     [[nodiscard]] upstream_pool& upstreams() noexcept { return upstreams_; }
     [[nodiscard]] pool<exchange, 256>& exchanges() noexcept { return exchanges_; }
     [[nodiscard]] gate& entrance() noexcept { return entrance_; }
-    [[nodiscard]] access_log* log() noexcept { return log_; }
+    [[nodiscard]] tool::log_file* log() noexcept { return log_; }
     [[nodiscard]] counters& counts() noexcept { return counts_; }
     [[nodiscard]] counters const& counts() const noexcept { return counts_; }
 
@@ -51,7 +51,7 @@ private:
     pool<exchange, 256> exchanges_;
     upstream_pool upstreams_;
     gate& entrance_;
-    access_log* log_;
+    tool::log_file* log_;
     counters counts_;
     bool draining_ = false;
     std::time_t date_of_ = 0;

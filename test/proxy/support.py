@@ -274,13 +274,14 @@ def pattern(n):
 class Proxy:
     """A weir-proxy on a free port."""
 
-    def __init__(self, *options):
+    def __init__(self, *options, preexec_fn=None):
         self.process = subprocess.Popen(
             [PROXY, "--listen", "127.0.0.1:0", *map(str, options)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=preexec_fn,
         )
         self.greeting = self.process.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+) ", self.greeting)
@@ -330,8 +331,8 @@ class ProxyTest(unittest.TestCase):
         self.upstream = Upstream()
         self.addCleanup(self.upstream.close)
 
-    def start(self, *options):
-        proxy = Proxy("--upstream", f"127.0.0.1:{self.upstream.port}", *options)
+    def start(self, *options, **how):
+        proxy = Proxy("--upstream", f"127.0.0.1:{self.upstream.port}", *options, **how)
         self.addCleanup(self.finish, proxy)
         return proxy
 
