@@ -9,6 +9,30 @@
 
 namespace net {
 
+namespace {
+
+enum class input : std::uint8_t { none, some, ended };
+
+input peek(tcp_socket& socket) {
+    char byte;
+    auto const n = ::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n > 0)
+        return input::some;
+    return n < 0 && (errno == EAGAIN || errno == EINTR) ? input::none : input::ended;
+}
+
+}  // namespace
+
+bool is_silent(tcp_socket& socket) {
+    return peek(socket) == input::none;
+}
+
+tcp_socket move_to(asio::io_context& context, tcp_socket socket) {
+    error_code ec;
+    auto const protocol = socket.local_endpoint(ec).protocol();
+    return tcp_socket(context, protocol, socket.release(ec));
+}
+
 connection::connection(tcp_socket socket, watchdog& dog) : socket_(std::move(socket)), dog_(dog) {
     dog_.add(*this);
 }
@@ -36,12 +60,12 @@ task<error_code> connection::send(http::gather const& what) {
     co_return ec;
 }
 
-connection::input connection::peek() {
-    char byte;
-    auto const n = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (n > 0)
-        return input::some;
-    return n < 0 && (errno == EAGAIN || errno == EINTR) ? input::none : input::ended;
+bool connection::gone() {
+    return peek(socket_) == input::ended;
+}
+
+bool connection::has_input() {
+    return peek(socket_) == input::some;
 }
 
 void connection::no_delay() {
@@ -79,10 +103,6 @@ void connection::look(clock::time_point now) {
             expired_[index(d)] = true;
             cancel();
         }
-    }
-    if (aside_ && peek() != input::none) {
-        aside_ = false;
-        close();
     }
     if (depends_on_me_ && !hung_up_ && gone()) {
         hung_up_ = true;

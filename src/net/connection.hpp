@@ -8,8 +8,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace net {
+
+/// Whether nothing has come from the other side that was not read, be it its end.
+[[nodiscard]] bool is_silent(tcp_socket& socket);
+
+/// The same connection, on another context.
+[[nodiscard]] tcp_socket move_to(asio::io_context& context, tcp_socket socket);
 
 enum class direction : std::uint8_t { reading, writing };
 
@@ -37,9 +44,9 @@ public:
     [[nodiscard]] task<error_code> send(http::gather const& what);
 
     /// Whether the other side has hung up, as far as can be seen without reading what it has sent.
-    [[nodiscard]] bool gone() { return peek() == input::ended; }
+    [[nodiscard]] bool gone();
     /// Whether it has sent something that has not been read.
-    [[nodiscard]] bool has_input() { return peek() == input::some; }
+    [[nodiscard]] bool has_input();
 
     /// Whether a time limit was exceeded. What was going on has then been cancelled.
     [[nodiscard]] bool expired(direction d) const noexcept { return expired_[index(d)]; }
@@ -61,14 +68,8 @@ public:
     /// Whether it waits for a request that has not begun; such a one may be closed at any time.
     void set_idle(bool idle) noexcept { idle_ = idle; }
 
-    /// Nobody uses it for now: it is closed as soon as anything is seen to have come from the other
-    /// side, be it its end.
-    void lay_aside() noexcept { aside_ = true; }
-    /// Whether it is still good: nothing has come meanwhile.
-    [[nodiscard]] bool take_back() noexcept {
-        aside_ = false;
-        return socket_.is_open() && peek() == input::none;
-    }
+    /// Afterwards it has none, and may only be destroyed.
+    [[nodiscard]] tcp_socket give_socket() noexcept { return std::move(socket_); }
 
     void no_delay();
     void cancel() noexcept;
@@ -87,9 +88,6 @@ public:
 private:
     friend class time_limit;
 
-    enum class input : std::uint8_t { none, some, ended };
-    [[nodiscard]] input peek();
-
     static constexpr std::size_t index(direction d) noexcept { return static_cast<std::size_t>(d); }
 
     tcp_socket socket_;
@@ -98,7 +96,6 @@ private:
     std::array<bool, 2> expired_{};
     bool hung_up_ = false;
     bool idle_ = false;
-    bool aside_ = false;
     connection* depends_on_me_ = nullptr;
 };
 

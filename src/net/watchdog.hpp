@@ -13,7 +13,7 @@ namespace net {
 class watched : public boost::intrusive::list_base_hook<
                     boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
 public:
-    /// May cancel what is going on, but destroys nothing.
+    /// May cancel what is going on, and unlink itself, but destroys nothing that is watched.
     virtual void look(clock::time_point now) = 0;
 
     /// The proxy is about to end: whatever only waits for something to do is to stop.
@@ -68,8 +68,8 @@ private:
 
     void go_round() {
         now_ = clock::now();
-        for (auto& one : all_)
-            one.look(now_);
+        for (auto i = all_.begin(); i != all_.end();)
+            (i++)->look(now_);
         // Nobody to look after: the thread sleeps, and may end.
         running_ = !all_.empty();
         if (running_)

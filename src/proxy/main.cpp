@@ -29,7 +29,7 @@ void raise_file_limit() noexcept {
     }
 }
 
-upstream_address find_upstream(std::string const& text) {
+net::tcp::endpoint find_upstream(std::string const& text) {
     auto const address = *tool::address_of(text);
     asio::io_context context;
     net::tcp::resolver resolver(context);
@@ -46,7 +46,7 @@ upstream_address find_upstream(std::string const& text) {
                    "weir-proxy: warning: nobody answers at {} yet ({}); until then "
                    "requests are answered 502\n",
                    text, ec.message());
-    return {endpoint, text};
+    return endpoint;
 }
 
 std::string limits(options const& o) {
@@ -67,14 +67,14 @@ int run(options const& o) {
     for (int const s : {SIGPIPE, SIGXFSZ})
         std::signal(s, SIG_IGN);
     std::optional<demo_kitchen> kitchen;
-    upstream_address upstream;
+    net::tcp::endpoint upstream;
     if (o.demo) {
         kitchen.emplace();
-        upstream = {kitchen->listens_at(), "demo"};
+        upstream = kitchen->listens_at();
     } else {
         upstream = find_upstream(o.upstream);
     }
-    server proxy(o, upstream);
+    server proxy(o, upstream, o.demo ? "demo" : o.upstream);
     auto const at = proxy.listens_at();
     fmt::print("weir-proxy: http://{}:{} -> {}: {}\n", o.listen.substr(0, o.listen.rfind(':')),
                at.port(), o.demo ? "a demo kitchen that takes 300 ms a dish" : o.upstream,

@@ -91,6 +91,8 @@ std::vector<tool::option> table(options& o) {
          [&o](auto n, auto v) { o.limits.idle = duration(n, v, 1ms); }},
         {"--upstream-timeout", "TIME", "for the upstream to connect, to answer or to go on (60s)",
          [&o](auto n, auto v) { o.limits.upstream = duration(n, v, 1ms); }},
+        {"--keep", "TIME", "how long a connection to the upstream is kept that is not used (5s)",
+         [&o](auto n, auto v) { o.limits.keep = duration(n, v, 1ms); }},
         {"--help", "", "this text", [&o](auto, auto) { o.help = true; }},
     };
 }

@@ -18,6 +18,7 @@ struct timeouts {
         std::chrono::seconds(30);  // the next piece of a body, to or from a client
     weir::duration idle = std::chrono::seconds(75);      // until a client begins another request
     weir::duration upstream = std::chrono::seconds(60);  // to connect, to answer, to go on
+    weir::duration keep = std::chrono::seconds(5);       // a connection to it that is not used
 };
 
 struct options {

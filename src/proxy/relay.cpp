@@ -49,6 +49,7 @@ net::task<> relay::run(std::string_view client_name) {
         if (!silent || !may_repeat(x_.request) || gone_)
             co_return;
         wrong_ = {};
+        upstream_.close();
     }
     net::error_code ec;
     upstream_ = co_await worker_.upstreams().open(ec);
@@ -61,7 +62,7 @@ net::task<> relay::run(std::string_view client_name) {
 net::task<> relay::attempt() {
     using namespace asio::experimental::awaitable_operators;
 
-    client_.hang_up_cancels(upstream_.get());
+    client_.hang_up_cancels(&*upstream_);
     stage_ = stage::asked;
     upload_ = x_.body.done() ? upload_state::sent : upload_state::sending;
     {

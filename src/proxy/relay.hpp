@@ -70,7 +70,7 @@ private:
     timeouts const& limits_;
     net::connection& client_;
     exchange& x_;
-    std::unique_ptr<net::connection> upstream_;
+    upstream_connection upstream_;
 
     http::fault wrong_;
     stage stage_ = stage::idle;

@@ -31,9 +31,9 @@ net::tcp::endpoint resolve(asio::io_context& context, std::string const& option,
 
 }  // namespace
 
-server::server(options const& o, upstream_address address)
+server::server(options const& o, net::tcp::endpoint const& at, std::string name)
     : options_(o),
-      upstream_(std::move(address)),
+      upstream_(at, std::move(name), options_),
       gate_(context_.get_executor(), options_),
       acceptor_(context_),
       signals_(context_),

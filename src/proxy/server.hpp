@@ -25,7 +25,7 @@ namespace asio = boost::asio;
 class server {
 public:
     /// Listens. Throws `std::runtime_error` saying what cannot be had.
-    server(options const& o, upstream_address address);
+    server(options const& o, net::tcp::endpoint const& at, std::string name);
     ~server();
 
     /// The port in truth, where 0 was asked for.
@@ -39,8 +39,8 @@ public:
 
 private:
     struct thread {
-        thread(options const& o, upstream_address const& a, gate& g, tool::log_file* l)
-            : work(o, a, g, l), keeps_running(work.context().get_executor()) {}
+        thread(options const& o, upstream& u, gate& g, tool::log_file* l)
+            : work(o, u, g, l), keeps_running(work.context().get_executor()) {}
         worker work;
         asio::executor_work_guard<net::executor> keeps_running;
         std::thread runs;
@@ -57,7 +57,7 @@ private:
     void on_each_thread(F f);
 
     options options_;
-    upstream_address upstream_;
+    upstream upstream_;
     asio::io_context context_{1};  // of the acceptor and the gate, on the caller's thread
     std::optional<tool::log_file> log_;
     std::vector<std::unique_ptr<thread>> threads_;

@@ -5,12 +5,8 @@
 
 namespace proxy {
 
-worker::worker(options const& o, upstream_address const& address, gate& entrance,
-               tool::log_file* log)
-    : settings_(o),
-      upstreams_(context_, dog_, address, o.limits.upstream),
-      entrance_(entrance),
-      log_(log) {}
+worker::worker(options const& o, upstream& u, gate& entrance, tool::log_file* log)
+    : settings_(o), upstreams_(context_, dog_, u), entrance_(entrance), log_(log) {}
 
 void worker::drain() {
     draining_ = true;

@@ -22,7 +22,7 @@ namespace asio = boost::asio;
 class worker {
 public:
     /// All three, and `o`, must outlive it. `log` may be null.
-    worker(options const& o, upstream_address const& address, gate& entrance, tool::log_file* log);
+    worker(options const& o, upstream& u, gate& entrance, tool::log_file* log);
 
     [[nodiscard]] options const& settings() const noexcept { return settings_; }
     [[nodiscard]] asio::io_context& context() noexcept { return context_; }

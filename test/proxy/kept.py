@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Connections to the upstream that are kept for the next request."""
 
+import contextlib
+import socket
 import threading
 import time
 
-from support import Client, ProxyTest, main, wait_until
+from support import Client, Proxy, ProxyTest, Reader, in_parallel, main
 
 EVIL = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -45,6 +47,62 @@ class Kept(ProxyTest):
                             self.assertEqual((answer.status, answer.body), (200, b"hello\n"))
                             answer = client.ask("/")
                             self.assertEqual((answer.status, answer.body), (200, b"hello\n"))
+
+
+    def test_an_upstream_with_one_worker_serves_all_threads(self):
+        # It looks after a connection until that ends, and only then accepts another.
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        served = []
+
+        def work():
+            with contextlib.suppress(OSError):
+                while True:
+                    sock, _ = listener.accept()
+                    reader = Reader(sock)
+                    with sock, contextlib.suppress(EOFError, OSError):
+                        while True:
+                            served.append(reader.head())
+                            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+        threading.Thread(target=work, daemon=True).start()
+        proxy = Proxy("--upstream", f"127.0.0.1:{listener.getsockname()[1]}", "--seats", 1,
+                      "--threads", 3, "--keep", "60s")
+        self.addCleanup(self.finish, proxy)
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(Client(proxy.port)) for _ in range(6)]
+            for _ in range(20):
+                for client in clients:
+                    self.assertEqual(client.ask("/").body, b"ok")
+        self.assertEqual(len(served), 120)
+        listener.shutdown(socket.SHUT_RDWR)
+
+    def test_no_more_connections_than_seats_over_all_threads(self):
+        proxy = self.start("--seats", 3, "--threads", 4, "--patience", "20s", "--keep", "60s")
+
+        def work(i):
+            with Client(proxy.port) as client:
+                for n in range(50):
+                    self.assertEqual(client.ask("/sleep/1" if n % 3 else "/").status, 200)
+
+        in_parallel(16, work)
+        self.assertLessEqual(self.upstream.connections, 3)
+
+    def test_is_closed_after_a_while(self):
+        proxy = self.start("--threads", 1, "--keep", "100ms")
+        closed = threading.Event()
+
+        def last(sock, request, reader):
+            sock.sendall(EMPTY)
+            if not reader.more():
+                closed.set()
+            return False
+
+        self.upstream.script["/last"] = last
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/last").status, 200)
+            self.assertTrue(closed.wait(20))
+            self.assertEqual(client.ask("/").status, 200)
 
 
 if __name__ == "__main__":

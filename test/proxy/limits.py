@@ -5,30 +5,12 @@ import random
 import threading
 import time
 
-from support import Client, ProxyTest, main, numbers, wait_until
+from support import Client, ProxyTest, in_parallel, main, numbers, wait_until
 
 SLACK = 0.05  # between the grant and the moment at which the upstream notes the request
 
 
 class Limits(ProxyTest):
-    def in_parallel(self, clients, work):
-        """Runs work(i) on so many threads; raises what one of them has raised."""
-        failures = []
-
-        def run(i):
-            try:
-                work(i)
-            except BaseException as e:  # told by the thread that waits
-                failures.append(e)
-
-        threads = [threading.Thread(target=run, args=(i,)) for i in range(clients)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-        if failures:
-            raise failures[0]
-
     def test_never_more_than_seats_at_the_upstream(self):
         proxy = self.start("--seats", 3, "--patience", "20s", "--threads", 2)
 
@@ -37,7 +19,7 @@ class Limits(ProxyTest):
                 for _ in range(20):
                     self.assertEqual(client.ask("/sleep/5").status, 200)
 
-        self.in_parallel(24, work)
+        in_parallel(24, work)
         self.assertEqual(self.upstream.most, 3)
         self.assertEqual(len(self.upstream.requests), 480)
 
@@ -56,7 +38,7 @@ class Limits(ProxyTest):
                         self.assertEqual(answer.get("retry-after"), "1")
                         time.sleep(0.02)
 
-        self.in_parallel(12, work)
+        in_parallel(12, work)
         came = sorted(r.came for r in self.upstream.requests)
         for first, beyond in zip(came, came[limit:]):
             self.assertGreater(beyond - first, window - SLACK)
@@ -89,7 +71,7 @@ class Limits(ProxyTest):
                 self.assertEqual(client.ask("/hold" if i < 2 else "/sleep/5").status, 200)
 
         threading.Timer(0.8, slow.set).start()
-        self.in_parallel(40, work)
+        in_parallel(40, work)
         self.assertEqual(self.upstream.most, 2)
         came = sorted(r.came for r in self.upstream.requests)
         self.assertEqual(len(came), 40)
@@ -217,7 +199,7 @@ class Limits(ProxyTest):
                     pass
                 (client.abort if rng.random() < 0.5 else client.close)()
 
-        self.in_parallel(20, work)
+        in_parallel(20, work)
         wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0)
         found = numbers(proxy.stop())
         self.assertGreater(found["proxy"]["connections"], 2000)  # not all live to be accepted

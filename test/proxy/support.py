@@ -41,6 +41,25 @@ def wait_until(predicate, what="it"):
         time.sleep(0.005)
 
 
+def in_parallel(clients, work):
+    """Runs work(i) on so many threads; raises what one of them has raised."""
+    failures = []
+
+    def run(i):
+        try:
+            work(i)
+        except BaseException as e:  # told by the thread that waits
+            failures.append(e)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(clients)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    if failures:
+        raise failures[0]
+
+
 class Reader:
     """Reads HTTP from a socket; strict enough to notice what a proxy gets wrong."""
 
