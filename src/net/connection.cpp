@@ -2,6 +2,7 @@
 
 #include <boost/asio/write.hpp>
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -60,8 +61,13 @@ task<error_code> connection::send(http::gather const& what) {
     co_return ec;
 }
 
-bool connection::gone() {
-    return peek(socket_) == input::ended;
+presence connection::other_side() {
+    if (!socket_.is_open())
+        return presence::gone;
+    pollfd what{socket_.native_handle(), POLLRDHUP, 0};
+    if (::poll(&what, 1, 0) <= 0)
+        return presence::here;
+    return what.revents & (POLLERR | POLLHUP | POLLNVAL) ? presence::gone : presence::ended;
 }
 
 bool connection::has_input() {
@@ -103,10 +109,6 @@ void connection::look(clock::time_point now) {
             expired_[index(d)] = true;
             cancel();
         }
-    }
-    if (depends_on_me_ && !hung_up_ && gone()) {
-        hung_up_ = true;
-        depends_on_me_->cancel();
     }
 }
 

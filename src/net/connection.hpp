@@ -18,6 +18,13 @@ namespace net {
 /// The same connection, on another context.
 [[nodiscard]] tcp_socket move_to(asio::io_context& context, tcp_socket socket);
 
+/// What is known of the other side of a connection.
+enum class presence : std::uint8_t {
+    here,
+    ended,  // it sends no more; whether it still reads cannot be known
+    gone,
+};
+
 enum class direction : std::uint8_t { reading, writing };
 
 /// A socket with time limits, on the thread of its watchdog.
@@ -43,8 +50,8 @@ public:
     /// Sends all of it: at once if the socket takes it, without a trip through the scheduler.
     [[nodiscard]] task<error_code> send(http::gather const& what);
 
-    /// Whether the other side has hung up, as far as can be seen without reading what it has sent.
-    [[nodiscard]] bool gone();
+    /// Whether the other side is still there, be it behind bytes that have not been read.
+    [[nodiscard]] presence other_side();
     /// Whether it has sent something that has not been read.
     [[nodiscard]] bool has_input();
 
@@ -59,11 +66,6 @@ public:
         if (deadline_[index(d)] != clock::time_point::max())
             deadline_[index(d)] = dog_.after(limit);
     }
-
-    /// Until this is called with nullptr, `other` is cancelled when this connection's other side
-    /// hangs up.
-    void hang_up_cancels(connection* other) noexcept { depends_on_me_ = other; }
-    [[nodiscard]] bool hung_up() const noexcept { return hung_up_; }
 
     /// Whether it waits for a request that has not begun; such a one may be closed at any time.
     void set_idle(bool idle) noexcept { idle_ = idle; }
@@ -94,9 +96,7 @@ private:
     watchdog& dog_;
     std::array<clock::time_point, 2> deadline_{clock::time_point::max(), clock::time_point::max()};
     std::array<bool, 2> expired_{};
-    bool hung_up_ = false;
     bool idle_ = false;
-    connection* depends_on_me_ = nullptr;
 };
 
 /// For as long as it lives, what goes on in one direction may take no longer than `limit`.

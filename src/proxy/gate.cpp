@@ -15,11 +15,14 @@ namespace proxy {
 namespace asio = boost::asio;
 namespace {
 
-// A request that waits, and the client that waits for it. It belongs to the limiter's handler: when
-// the client has gone first, the result comes to nobody, and the permit in it comes home.
+// A request that waits. It belongs to the limiter's handler: when the client has gone first, the result
+// comes to nobody, and the permit in it comes home.
 struct turn {
+    explicit turn(net::executor const& ex) : pause(ex) {}
+
     asio::cancellation_signal cancel;
     net::connection* client = nullptr;  // while its socket is being watched
+    net::timer pause;                   // between two looks at it
     bool came = false;
     net::error_code ec;
     weir::permit permit;
@@ -41,6 +44,7 @@ public:
         turn_->ec = ec;
         turn_->permit = std::move(permit);
         turn_->came = true;
+        turn_->pause.cancel();
         if (turn_->client)
             turn_->client->cancel();
     }
@@ -50,27 +54,39 @@ private:
     net::executor ex_;
 };
 
-// Waits until the limiter has decided, or the client has hung up; then this is null.
-template <class Limiter>
-net::task<std::shared_ptr<turn>> wait_turn(Limiter& limiter, net::connection& client,
-                                           weir::duration patience) {
-    auto mine = std::make_shared<turn>();
-    limiter.async_enter(patience, on_turn(mine, co_await asio::this_coro::executor));
+struct verdict {
+    net::presence client = net::presence::here;
+    net::error_code ec;
+    weir::permit permit;
+};
 
-    // Something to read is the end, or the next request of a client that does not wait for answers;
-    // behind that only an error can be seen.
-    auto sign = net::tcp_socket::wait_read;
+// Waits until the limiter has decided, or the client has hung up.
+template <class Limiter>
+net::task<verdict> wait_turn(Limiter& limiter, net::connection& client, weir::duration patience) {
+    auto const ex = co_await asio::this_coro::executor;
+    auto const mine = std::make_shared<turn>(ex);
+    limiter.async_enter(patience, on_turn(mine, ex));
+
+    bool has_sent = false;
     while (!mine->came) {
-        mine->client = &client;
-        co_await client.wait(sign);
-        mine->client = nullptr;
-        if (!mine->came && (sign == net::tcp_socket::wait_error || client.gone())) {
-            mine->cancel.emit(asio::cancellation_type::terminal);
-            co_return nullptr;
+        if (!has_sent) {
+            mine->client = &client;
+            co_await client.wait(net::tcp_socket::wait_read);
+            mine->client = nullptr;
+        } else {
+            // The next request of a client that does not wait for answers. Behind that an end is only
+            // seen by looking for it.
+            mine->pause.expires_after(net::watchdog::round);
+            co_await mine->pause.async_wait(net::as_values);
         }
-        sign = net::tcp_socket::wait_error;
+        has_sent = true;
+        auto const there = client.other_side();
+        if (!mine->came && there != net::presence::here) {
+            mine->cancel.emit(asio::cancellation_type::terminal);
+            co_return verdict{there, {}, {}};
+        }
     }
-    co_return mine;
+    co_return verdict{net::presence::here, mine->ec, std::move(mine->permit)};
 }
 
 // Rounded up, so that nobody comes back too early; 1 where nobody can tell.
@@ -78,6 +94,13 @@ std::chrono::seconds to_retry_after(weir::permit const& refusal) {
     using std::chrono::seconds;
     auto const wait = refusal.retry_after().value_or(seconds(1));
     return std::max(seconds(1), std::chrono::ceil<seconds>(wait));
+}
+
+void turn_away(entry& e, unsigned status, char const* why, weir::permit const& refusal) {
+    e.seat.leave();
+    e.status = status;
+    e.why = why;
+    e.retry_after = to_retry_after(refusal);
 }
 
 void report_one(std::string& out, std::string_view name, weir::limiter_stats const& s) {
@@ -103,36 +126,45 @@ net::task<entry> gate::enter(net::connection& client) {
     auto patience = patience_;
 
     if (seats_ && !(result.seat = seats_->try_enter())) {
-        auto const waited = co_await wait_turn(*seats_, client, patience);
-        result.client_gone = !waited;
-        if (!waited)
-            co_return result;
-        if (waited->ec) {
-            result.status = 503;
-            result.why = "all seats are taken, and so is the queue";
-            if (waited->ec == weir::errc::timed_out)
-                result.why = "no seat became free in time";
-            result.retry_after = to_retry_after(waited->permit);
+        auto waited = co_await wait_turn(*seats_, client, patience);
+        result.client = waited.client;
+        if (waited.client != net::presence::here) {
+            turn_away(result, 503, "the client has ended the connection", {});
             co_return result;
         }
-        result.seat = std::move(waited->permit);
+        if (waited.ec) {
+            bool const late = waited.ec == weir::errc::timed_out;
+            turn_away(
+                result, 503,
+                late ? "no seat became free in time" : "all seats are taken, and so is the queue",
+                waited.permit);
+            co_return result;
+        }
+        result.seat = std::move(waited.permit);
         patience = std::max(patience - result.seat.waited(), weir::duration::zero());
     }
 
     if (rate_ && !(result.token = rate_->try_enter())) {
-        auto const waited = co_await wait_turn(*rate_, client, patience);
-        result.client_gone = !waited;
-        if (!waited || waited->ec)
-            result.seat.leave();
-        if (waited && waited->ec) {
-            result.status = 429;
-            result.why = "too many requests";
-            result.retry_after = to_retry_after(waited->permit);
-        } else if (waited) {
-            result.token = std::move(waited->permit);
-        }
+        auto waited = co_await wait_turn(*rate_, client, patience);
+        result.client = waited.client;
+        if (waited.client != net::presence::here)
+            turn_away(result, 503, "the client has ended the connection", {});
+        else if (waited.ec)
+            turn_away(result, 429, "too many requests", waited.permit);
+        else
+            result.token = std::move(waited.permit);
     }
     co_return result;
+}
+
+bool gate::enter_again(entry& e) {
+    if (!rate_)
+        return true;
+    auto token = rate_->try_enter();
+    bool const granted = bool(token);
+    if (granted)
+        e.token = std::move(token);  // the first one stays used
+    return granted;
 }
 
 std::string gate::report() const {

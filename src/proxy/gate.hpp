@@ -23,7 +23,7 @@ struct entry {
     unsigned status = 0;  // 429 or 503 if it was turned away; 0 otherwise
     char const* why = nullptr;
     std::chrono::seconds retry_after{};
-    bool client_gone = false;  // it hung up while it waited
+    net::presence client = net::presence::here;  // otherwise it hung up while it waited
 
     /// The request has not gone on after all: as if it had never been let in.
     void give_back() {
@@ -45,8 +45,12 @@ public:
     /// Those who wait are served on `ex`, which must run for as long as anybody may wait.
     gate(net::executor const& ex, options const& o);
 
-    /// Lets one request in, in its turn. A client that hangs up while it waits leaves at once.
+    /// Lets one request in, in its turn. A client that hangs up while it waits leaves at once; if it
+    /// may still read, it is turned away.
     [[nodiscard]] net::task<entry> enter(net::connection& client);
+
+    /// Whether a request that was let in may be sent a second time, for which it needs another token.
+    [[nodiscard]] bool enter_again(entry& e);
 
     /// What the limiters have done, and who is in: a line for each.
     [[nodiscard]] std::string report() const;

@@ -32,6 +32,8 @@ struct options {
     std::int64_t queue = 1024;
     weir::duration patience = std::chrono::seconds(1);
 
+    bool abort_on_hang_up = false;
+
     std::int64_t threads = 0;  // 0: one for each processor
     weir::duration drain = std::chrono::seconds(10);
     std::string access_log;  // a file, `-` for standard output; empty for none

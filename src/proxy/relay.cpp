@@ -16,7 +16,11 @@ namespace {
 constexpr http::fault unreachable{502, "the upstream cannot be reached"};
 constexpr http::fault broke_off{502, "the upstream has closed the connection instead of answering"};
 constexpr http::fault too_slow{504, "the upstream did not answer in time"};
+constexpr http::fault hung_up{503, "the client has ended the connection"};
 constexpr http::fault too_long{502, "the header of the upstream's answer is too long"};
+
+// So many bytes of an answer are read that nobody wants.
+constexpr std::size_t most_dropped = 1024 * 1024;
 
 // May be sent again if the first time may have come to nothing (RFC 9110, 9.2.2).
 bool may_repeat(http::request_head const& request) noexcept {
@@ -35,34 +39,51 @@ bool may_repeat(http::request_head const& request) noexcept {
 
 }  // namespace
 
-relay::relay(worker& w, net::connection& client, exchange& x)
-    : worker_(w), limits_(w.settings().limits), client_(client), x_(x) {}
+relay::relay(worker& w, net::connection& client, exchange& x, entry& entered)
+    : worker_(w), limits_(w.settings().limits), client_(client), x_(x), entered_(entered) {}
 
 net::task<> relay::run(std::string_view client_name) {
     http::compose(x_.out, x_.request, client_name, worker_.upstreams().name());
     x_.in.consume(x_.request.size + x_.first.used);
+    worker_.dog().add(*this);
 
     upstream_ = worker_.upstreams().reuse();
     if (upstream_) {
         co_await attempt();
         bool const silent = stage_ == stage::asked && wrong_.why == broke_off.why;
-        if (!silent || !may_repeat(x_.request) || gone_)
+        if (!silent || !may_repeat(x_.request) || there_ != net::presence::here ||
+            !worker_.entrance().enter_again(entered_))
             co_return;
         wrong_ = {};
         upstream_.close();
     }
     net::error_code ec;
     upstream_ = co_await worker_.upstreams().open(ec);
-    if (upstream_)
-        co_await attempt();
-    else
+    if (!upstream_)
         wrong_ = ec == asio::error::timed_out ? too_slow : unreachable;
+    else if (!over())
+        co_await attempt();
+}
+
+// A client that has ended its half may still read. Whether it does shows when it is answered.
+void relay::look(net::clock::time_point) {
+    if (over())
+        return;
+    auto const there = client_.other_side();
+    bool const aborts = worker_.settings().abort_on_hang_up;
+    if (there == net::presence::here || (there == net::presence::ended && !aborts))
+        return;
+    there_ = there;
+    wrong_ = hung_up;
+    if (there == net::presence::gone)
+        client_.cancel();
+    if (upstream_)
+        upstream_->cancel();
 }
 
 net::task<> relay::attempt() {
     using namespace asio::experimental::awaitable_operators;
 
-    client_.hang_up_cancels(&*upstream_);
     stage_ = stage::asked;
     upload_ = x_.body.done() ? upload_state::sent : upload_state::sending;
     {
@@ -78,12 +99,33 @@ net::task<> relay::attempt() {
         co_await download();
     else
         co_await (upload() && download());
-    client_.hang_up_cancels(nullptr);
-    gone_ = gone_ || client_.hung_up();
 
     keep_alive_ = keep_alive_ && x_.body.done();
     if (may_be_kept())
         worker_.upstreams().keep(std::move(upstream_));
+    else if (is_clients_fault() && !worker_.settings().abort_on_hang_up)
+        co_await see_it_close();
+}
+
+bool relay::is_clients_fault() const noexcept {
+    return there_ != net::presence::here || (wrong_ && wrong_.status < 500);
+}
+
+// The request will not come to its end, or nobody wants the answer, but the upstream works on it. It is
+// told, and has the seat until it is seen to have closed the connection.
+net::task<> relay::see_it_close() {
+    upstream_->end_of_output();
+    auto const end = net::clock::now() + limits_.upstream;
+    std::size_t dropped = 0;
+    for (auto now = net::clock::now(); now < end && dropped < most_dropped;
+         now = net::clock::now()) {
+        x_.back.clear();
+        net::time_limit const limit(*upstream_, net::direction::reading, end - now);
+        auto const [ec, n] = co_await upstream_->receive(x_.back.room());
+        if (ec)
+            co_return;
+        dropped += n;
+    }
 }
 
 bool relay::may_be_kept() const noexcept {
@@ -108,8 +150,12 @@ net::task<> relay::upload() {
         if (over())
             co_return;
         if (ec) {
-            gone_ = !client_.expired(net::direction::reading);
-            give_up({408, "the body did not come in time"});
+            if (client_.expired(net::direction::reading))
+                give_up({408, "the body did not come in time"});
+            else if (ec == asio::error::eof)
+                give_up({400, "the body has ended too soon"});
+            else
+                client_has_gone();
             co_return;
         }
         auto const piece = x_.body.take(x_.in.data(), x_.in.size());
@@ -141,6 +187,11 @@ net::task<> relay::upload() {
 void relay::give_up(http::fault f) noexcept {
     wrong_ = f;
     upstream_->cancel();
+}
+
+void relay::client_has_gone() noexcept {
+    there_ = net::presence::gone;
+    give_up(hung_up);
 }
 
 // The answer is over, and nobody wants the rest of the request.
@@ -194,7 +245,7 @@ net::task<bool> relay::send_answer() {
         stage_ = stage::begun;
         if (!out.empty()) {
             if (co_await send_to_client(out)) {
-                gone_ = true;
+                client_has_gone();
                 co_return false;
             }
         }
@@ -245,10 +296,11 @@ net::task<bool> relay::read_answer_head() {
     if (x_.request.version >= 11 && answer.status != 100) {
         http::compose(x_.out, answer, http::framing::none, x_.request.version, true, {});
         http::gather const out{x_.out};
-        gone_ = bool(co_await send_to_client(out));
+        if (co_await send_to_client(out))
+            client_has_gone();
     }
     back.consume(answer.size);
-    co_return !gone_;
+    co_return !over();
 }
 
 net::task<net::error_code> relay::receive_answer() {

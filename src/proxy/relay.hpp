@@ -1,11 +1,13 @@
 #pragma once
 
 #include "exchange.hpp"
+#include "gate.hpp"
 #include "http/body.hpp"
 #include "http/buffer.hpp"
 #include "http/head.hpp"
 #include "net/asio.hpp"
 #include "net/connection.hpp"
+#include "net/watchdog.hpp"
 #include "options.hpp"
 #include "worker.hpp"
 
@@ -17,9 +19,9 @@ namespace proxy {
 
 /// One request on its way to the upstream, and the answer on its way back, both at the same time: an
 /// upstream may answer before it has read everything.
-class relay {
+class relay final : private net::watched {
 public:
-    relay(worker& w, net::connection& client, exchange& x);
+    relay(worker& w, net::connection& client, exchange& x, entry& entered);
 
     /// Ends when the answer has been sent or cannot be. The answer's framing is right or the client
     /// must be closed: see `begun` and `complete`.
@@ -34,8 +36,8 @@ public:
     [[nodiscard]] bool complete() const noexcept { return stage_ == stage::complete; }
     /// The connection to the client can go on.
     [[nodiscard]] bool keep_alive() const noexcept { return complete() && keep_alive_; }
-    /// The client has gone.
-    [[nodiscard]] bool gone() const noexcept { return gone_; }
+    /// Whether the client has hung up.
+    [[nodiscard]] net::presence client() const noexcept { return there_; }
     /// The client cannot see from the framing that the answer is incomplete.
     [[nodiscard]] bool must_reset() const noexcept {
         return stage_ == stage::broken && framing_ == http::framing::until_close;
@@ -54,6 +56,10 @@ private:
     // The body of the request.
     enum class upload_state : std::uint8_t { sending, sent, unwanted };
 
+    void look(net::clock::time_point now) override;
+    void stop_if_idle() override {}
+    void abort() override {}
+
     net::task<> attempt();
     net::task<> upload();
     net::task<> download();
@@ -61,15 +67,21 @@ private:
     net::task<bool> send_answer();
     net::task<net::error_code> receive_answer();
     net::task<net::error_code> send_to_client(http::gather const& out);
+    net::task<> see_it_close();
     void end_upload() noexcept;
+    [[nodiscard]] bool is_clients_fault() const noexcept;
     void give_up(http::fault f) noexcept;
-    [[nodiscard]] bool over() const noexcept { return gone_ || wrong_ || stage_ >= stage::broken; }
+    void client_has_gone() noexcept;
+    [[nodiscard]] bool over() const noexcept {
+        return there_ != net::presence::here || wrong_ || stage_ >= stage::broken;
+    }
     [[nodiscard]] bool may_be_kept() const noexcept;
 
     worker& worker_;
     timeouts const& limits_;
     net::connection& client_;
     exchange& x_;
+    entry& entered_;
     upstream_connection upstream_;
 
     http::fault wrong_;
@@ -77,7 +89,7 @@ private:
     upload_state upload_ = upload_state::sending;
     http::framing framing_ = http::framing::none;  // of the answer, as the client gets it
     bool keep_alive_ = false;
-    bool gone_ = false;
+    net::presence there_ = net::presence::here;  // the client
 };
 
 }  // namespace proxy

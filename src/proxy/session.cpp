@@ -157,14 +157,14 @@ net::task<session::next> session::answer_in_turn(exchange& x) {
     {
         auto entered = co_await worker_.entrance().enter(client_);
         x.waited = std::max(entered.seat.waited(), {}) + std::max(entered.token.waited(), {});
-        if (entered.client_gone) {
+        if (entered.client == net::presence::gone) {
             ++worker_.counts().hung_up;
             co_return next::close;
         }
         if (entered.status != 0)
             co_return co_await turn_away(x, entered);
 
-        relay way(worker_, client_, x);
+        relay way(worker_, client_, x, entered);
         co_await way.run(name_);
         if (!way.went_on())
             entered.give_back();
@@ -173,11 +173,10 @@ net::task<session::next> session::answer_in_turn(exchange& x) {
             ++worker_.counts().answered;
             co_return way.keep_alive() && !worker_.draining() ? next::request : closing(x);
         }
-        if (way.gone()) {
-            ++worker_.counts().hung_up;
+        ++(way.client() == net::presence::here ? worker_.counts().failed
+                                               : worker_.counts().hung_up);
+        if (way.client() == net::presence::gone)
             co_return next::close;
-        }
-        ++worker_.counts().failed;
         if (way.begun()) {
             if (way.must_reset())
                 client_.reset();
@@ -198,12 +197,13 @@ session::next session::closing(exchange const& x) {
 }
 
 net::task<session::next> session::turn_away(exchange& x, entry const& refused) {
-    ++worker_.counts().turned_away;
+    bool const here = refused.client == net::presence::here;
+    ++(here ? worker_.counts().turned_away : worker_.counts().hung_up);
     x.in.consume(x.request.size + x.first.used);
     bool const small =
         x.body.done() || (x.request.body == http::framing::length &&
                           x.request.length <= small_body && !x.request.expects_continue);
-    auto after = small && x.request.keep_alive ? next::request : next::close_gently;
+    auto after = small && here && x.request.keep_alive ? next::request : next::close_gently;
     http::own_answer const answer{refused.status, refused.why, refused.retry_after};
     after = co_await answer_myself(x, answer, after);
     if (after == next::request && !x.body.done()) {

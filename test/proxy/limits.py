@@ -137,8 +137,6 @@ class Limits(ProxyTest):
     def test_who_hangs_up_in_the_queue_leaves_it_at_once(self):
         for how in (Client.close, Client.abort):
             for pipelined in ("", "GET /next HTTP/1.1\r\nHost: test\r\n\r\n"):
-                if pipelined and how == Client.close:
-                    continue  # an end behind unread bytes is seen by nobody
                 with self.subTest(how.__name__, pipelined=pipelined):
                     proxy = self.start("--seats", 1, "--patience", "60s", "--threads", 2)
                     with Client(proxy.port) as holder:
@@ -146,27 +144,15 @@ class Limits(ProxyTest):
                         wait_until(lambda: proxy.numbers()["seats"]["in use"] == 1)
                         waiters = [Client(proxy.port) for _ in range(20)]
                         for w in waiters:
-                            w.send("GET /never HTTP/1.1\r\nHost: test\r\n\r\n" + pipelined)
+                            w.send("GET /never HTTP/1.1\r\nHost: test\r\n\r\n")
                         wait_until(lambda: proxy.numbers()["seats"]["waiting"] == 20)
                         for w in waiters:
+                            w.send(pipelined)
                             how(w)
                         wait_until(lambda: proxy.numbers()["seats"]["waiting"] == 0)
                         self.assertEqual(proxy.numbers()["seats"]["in use"], 1)
                         self.assertEqual(holder.answer().status, 200)
                     self.assertNotIn("/never", self.upstream.targets())
-
-    def test_who_hangs_up_while_the_upstream_works_frees_the_seat(self):
-        proxy = self.start("--seats", 1, "--patience", "20s")
-        let_go = threading.Event()
-        self.addCleanup(let_go.set)
-        self.upstream.script["/hang"] = lambda sock, request, reader: let_go.wait(30)
-        holder = Client(proxy.port)
-        holder.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
-        wait_until(lambda: "/hang" in self.upstream.targets())
-        holder.close()
-        with Client(proxy.port) as client:
-            self.assertEqual(client.ask("/").status, 200)
-        self.assertFalse(let_go.is_set())
 
     def test_a_token_that_was_not_used_comes_back(self):
         proxy = self.start("--rate", "1/60s", "--patience", "0s", "--seats", 5)

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Clients that hang up, and clients that only end their half of the connection."""
+
+import socket
+import threading
+import time
+
+from support import Client, ProxyTest, in_parallel, main, wait_until
+
+GET = "GET %s HTTP/1.1\r\nHost: test\r\n\r\n"
+
+
+class HangUp(ProxyTest):
+    def hang(self, sock, request, reader):
+        """Works until the test is over, whatever the client does."""
+        with self.upstream.at_work():
+            self.over.wait(30)
+        return False
+
+    def notice(self, sock, request, reader):
+        """Works until it sees the client's end."""
+        with self.upstream.at_work():
+            while reader.more():
+                pass
+        return False
+
+    def setUp(self):
+        super().setUp()
+        self.over = threading.Event()
+        self.addCleanup(self.over.set)
+        self.upstream.script["/hang"] = self.hang
+        self.upstream.script["/notice"] = self.notice
+
+    def asked(self, target, n=1):
+        wait_until(lambda: self.upstream.targets().count(target) == n, f"{n} x {target}")
+
+    def test_the_seat_is_held_while_the_upstream_works(self):
+        for how in (Client.close, Client.abort):
+            self.upstream.most = 0
+            proxy = self.start("--seats", 3, "--patience", "20s", "--threads", 2)
+
+            def work(i):
+                client = Client(proxy.port)
+                client.send(GET % "/sleep/500")
+                time.sleep(0.03 * i)
+                how(client)
+
+            in_parallel(30, work)
+            with Client(proxy.port) as client:
+                self.assertEqual(client.ask("/").status, 200)
+            wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0)
+            self.assertEqual(self.upstream.most, 3)
+            proxy.stop()
+
+    def test_the_seat_is_held_while_the_upstream_works_on_half_a_request(self):
+        proxy = self.start("--seats", 1, "--patience", "300ms")
+        self.upstream.script["/stream-back/hang"] = self.hang
+        holder = Client(proxy.port)
+        holder.send("POST /stream-back/hang HTTP/1.1\r\nHost: test\r\nContent-Length: 9\r\n\r\nx")
+        self.asked("/stream-back/hang")
+        holder.abort()
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/").status, 503)
+            self.over.set()
+            wait_until(lambda: client.ask("/").status == 200)
+
+    def test_the_seat_is_free_when_the_upstream_has_noticed(self):
+        proxy = self.start("--seats", 1, "--patience", "20s")
+        holder = Client(proxy.port)
+        holder.send(GET % "/notice")
+        self.asked("/notice")
+        holder.abort()
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/").status, 200)
+        self.assertEqual(self.upstream.now, 0)
+
+    def test_the_seat_is_free_at_once_where_that_is_wanted(self):
+        for behind in ("", "GET /next HTTP/1.1\r\nHost: test\r\n\r\n"):
+            for how in (Client.close, Client.abort):
+                proxy = self.start("--seats", 1, "--patience", "20s", "--abort-on-hang-up")
+                self.upstream.requests.clear()
+                holder = Client(proxy.port)
+                holder.send(GET % "/hang" + behind)
+                self.asked("/hang")
+                how(holder)
+                with self.subTest(how.__name__, behind=behind), Client(proxy.port) as client:
+                    self.assertEqual(client.ask("/").status, 200)
+                    self.assertFalse(self.over.is_set())
+
+    def half_close(self, proxy, text):
+        client = Client(proxy.port)
+        self.addCleanup(client.close)
+        client.send(text)
+        client.sock.shutdown(socket.SHUT_WR)
+        return client
+
+    def test_who_ends_only_one_half_is_answered(self):
+        proxy = self.start()
+        for target in ("/", "/sleep/300"):
+            answer = self.half_close(proxy, GET % target).answer()
+            self.assertEqual((answer.status, answer.body), (200, b"hello\n"))
+
+    def test_and_with_abort_on_hang_up_too(self):
+        proxy = self.start("--abort-on-hang-up")
+        self.assertEqual(self.half_close(proxy, GET % "/").answer().status, 200)
+        self.assertEqual(self.half_close(proxy, GET % "/hang").answer().status, 503)
+
+    def test_and_in_the_queue_too(self):
+        proxy = self.start("--seats", 1, "--patience", "20s")
+        with Client(proxy.port) as holder:
+            holder.send(GET % "/hang")
+            self.asked("/hang")
+            answer = self.half_close(proxy, GET % "/").answer()
+            self.assertEqual((answer.status, answer.get("connection")), (503, "close"))
+            self.assertEqual(proxy.numbers()["seats"]["waiting"], 0)
+            self.over.set()
+        self.assertNotIn("/", self.upstream.targets())
+
+    def test_and_in_the_middle_of_a_body_too(self):
+        proxy = self.start("--seats", 1)
+        text = "POST /digest HTTP/1.1\r\nHost: test\r\nContent-Length: 9\r\n\r\nx"
+        self.assertEqual(self.half_close(proxy, text).answer().status, 400)
+        self.assertEqual(self.upstream.targets(), [])
+
+    def test_a_request_that_is_sent_again_is_counted_twice(self):
+        def once(sock, request, reader):
+            if hasattr(reader, "used"):
+                return False
+            reader.used = True
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            return True
+
+        proxy = self.start("--rate", "10/60s", "--patience", "0s", "--threads", 1)
+        self.upstream.script["/once"] = once
+        with Client(proxy.port) as client:
+            statuses = [client.ask("/once").status for _ in range(12)]
+        self.assertEqual(statuses[:2], [200, 200])
+        self.assertEqual(set(statuses[-3:]), {429})
+        self.assertEqual(len(self.upstream.requests), 10)
+
+
+if __name__ == "__main__":
+    main()
