@@ -1,13 +1,32 @@
 #!/usr/bin/env python3
 """The limits hold as the upstream sees them, and every permit comes home."""
 
+import contextlib
+import ctypes
+import os
 import random
 import threading
 import time
+import unittest
 
 from support import Client, ProxyTest, in_parallel, main, numbers, wait_until
 
 SLACK = 0.05  # between the grant and the moment at which the upstream notes the request
+
+
+@contextlib.contextmanager
+def frozen(thread):
+    """Stops one thread of a process, as a debugger does."""
+    ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+    seize, interrupt, detach, wall = 0x4206, 0x4207, 17, 0x40000000
+    if ptrace(seize, thread, None, None) != 0:
+        raise unittest.SkipTest(f"no thread can be stopped: {os.strerror(ctypes.get_errno())}")
+    ptrace(interrupt, thread, None, None)
+    os.waitpid(thread, wall)
+    try:
+        yield
+    finally:
+        ptrace(detach, thread, None, None)
 
 
 class Limits(ProxyTest):
@@ -153,6 +172,26 @@ class Limits(ProxyTest):
                         self.assertEqual(proxy.numbers()["seats"]["in use"], 1)
                         self.assertEqual(holder.answer().status, 200)
                     self.assertNotIn("/never", self.upstream.targets())
+
+    def test_who_waits_depends_on_no_other_thread(self):
+        proxy = self.start("--seats", 1, "--patience", "300ms", "--threads", 2)
+        over = threading.Event()
+        self.addCleanup(over.set)
+        self.upstream.script["/hang"] = lambda sock, request, reader: over.wait(30) and False
+        # Connections go to the two threads in turn.
+        with Client(proxy.port) as first, Client(proxy.port) as second:
+            self.assertEqual((first.ask("/").status, second.ask("/").status), (200, 200))
+            with Client(proxy.port), Client(proxy.port) as holder:
+                holder.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
+                wait_until(lambda: "/hang" in self.upstream.targets())
+                with frozen(self.serving_threads(proxy)[0]):
+                    self.assertEqual(second.ask("/").status, 503)
+                over.set()
+
+    @staticmethod
+    def serving_threads(proxy):
+        """In the order in which they were started; the first of the process serves nobody."""
+        return sorted(map(int, os.listdir(f"/proc/{proxy.process.pid}/task")))[1:]
 
     def test_a_token_that_was_not_used_comes_back(self):
         proxy = self.start("--rate", "1/60s", "--patience", "0s", "--seats", 5)
