@@ -24,6 +24,7 @@ struct log_line {
 ///     2024-05-01T12:00:00.123Z 127.0.0.1 "GET /dish HTTP/1.1" 200 1024 0.305 0.104
 ///
 /// time, client, request, status, bytes of the answer's body, seconds in all, and of these in the queue.
+/// A byte of the request that is not printable ASCII, a quote or a backslash is written as `\x22`.
 [[nodiscard]] std::string text_of(log_line const& l);
 
 }  // namespace proxy

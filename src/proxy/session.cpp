@@ -237,9 +237,10 @@ net::task<session::next> session::refuse(exchange& x, http::fault f) {
 net::task<session::next> session::answer_myself(exchange& x, http::own_answer what, next after) {
     if (worker_.draining())
         after = next::close_gently;
+    bool const is_head = x.request.method == http::verb::head;
     x.status = what.status;
-    http::compose(x.out, what, x.request.method == http::verb::head, x.request.version,
-                  after == next::request, worker_.date());
+    x.bytes = is_head ? 0 : what.why.size() + 1;
+    http::compose(x.out, what, is_head, x.request.version, after == next::request, worker_.date());
     http::gather const out{x.out};
     net::time_limit const limit(client_, net::direction::writing, limits_.body);
     auto const ec = co_await client_.send(out);

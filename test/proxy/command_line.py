@@ -6,7 +6,6 @@ import re
 import signal
 import socket
 import subprocess
-import tempfile
 import unittest
 
 from support import PATIENCE, PROXY, Client, Proxy, ProxyTest, main, numbers, wait_until
@@ -112,24 +111,6 @@ class CommandLine(ProxyTest):
                 pass
             process.terminate()
             self.assertEqual(process.wait(PATIENCE), 0)
-
-    def test_access_log(self):
-        with tempfile.TemporaryDirectory() as folder:
-            proxy = self.start("--access-log", f"{folder}/log", "--rate", "1/60s", "--patience", "0s")
-            with Client(proxy.port) as client:
-                client.ask("/bytes/5?a=b")
-                client.ask("/second")
-                client.send("nonsense\r\n\r\n")
-                client.ended()
-            proxy.stop()
-            with open(f"{folder}/log") as log:
-                lines = log.read().splitlines()
-            time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z 127\.0\.0\.1 "
-            seconds = r" \d+\.\d{3} 0\.000"
-            self.assertRegex(lines[0], rf'^{time}"GET /bytes/5\?a=b HTTP/1\.1" 200 5{seconds}$')
-            self.assertRegex(lines[1], rf'^{time}"GET /second HTTP/1\.1" 429 0{seconds}$')
-            self.assertRegex(lines[2], rf'^{time}"-" 400 0{seconds}$')
-            self.assertEqual(len(lines), 3)
 
     def test_the_demo(self):
         proxy = Proxy("--demo")

@@ -35,6 +35,27 @@ class Log(ProxyTest):
         proxy.report = proxy.process.stderr.read()
         return numbers(proxy.report)["proxy"]
 
+    def test_says_what_was_asked_and_answered(self):
+        proxy = self.start("--access-log", self.log, "--rate", "2/60s", "--patience", "0s")
+        with Client(proxy.port) as client:
+            client.ask("/bytes/5?a=b")
+            client.ask('/"\\a\xe4')
+            turned_away = len(client.ask("/third").body)
+            client.ask("/fourth", "HEAD")
+            client.send("nonsense\r\n\r\n")
+            wrong = len(client.answer().body)
+        self.ends(proxy)
+        time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z 127\.0\.0\.1 "
+        seconds = r" \d+\.\d{3} 0\.000"
+        self.assertGreater(min(turned_away, wrong), 10)
+        for line, text in zip(self.lines(), (
+                r'"GET /bytes/5\?a=b HTTP/1\.1" 200 5',
+                r'"GET /\\x22\\x5Ca\\xE4 HTTP/1\.1" 200 6',
+                rf'"GET /third HTTP/1\.1" 429 {turned_away}',
+                r'"HEAD /fourth HTTP/1\.1" 429 0',
+                rf'"-" 400 {wrong}'), strict=True):
+            self.assertRegex(line, f"^{time}{text}{seconds}$")
+
     def test_that_nobody_reads(self):
         os.mkfifo(self.log)
         reader = os.open(self.log, os.O_RDONLY | os.O_NONBLOCK)

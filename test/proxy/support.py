@@ -151,7 +151,7 @@ class Client:
         return Answer(self.reader, method)
 
     def ask(self, target="/", method="GET", fields="", body=b"", version="1.1"):
-        self.send(f"{method} {target} HTTP/{version}\r\nHost: test\r\n{fields}\r\n".encode() + body)
+        self.send(f"{method} {target} HTTP/{version}\r\nHost: test\r\n{fields}\r\n".encode("latin-1") + body)
         return self.answer(method)
 
     def ended(self):
