@@ -2,6 +2,7 @@
 // the library does the limiting, session.hpp what happens to one connection.
 
 #include "demo.hpp"
+#include "net/resolve.hpp"
 #include "options.hpp"
 #include "server.hpp"
 #include "tool/command_line.hpp"
@@ -9,44 +10,24 @@
 
 #include <fmt/format.h>
 
-#include <sys/resource.h>
-
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <optional>
+#include <string_view>
 
 namespace {
 
 using namespace proxy;
 
-// As many connections as the system lets us have.
-void raise_file_limit() noexcept {
-    rlimit files{};
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &files);
-    }
-}
-
-net::tcp::endpoint find_upstream(std::string const& text) {
+net::tcp::endpoint resolve(std::string_view option, std::string const& text) {
     auto const address = *tool::address_of(text);
-    asio::io_context context;
-    net::tcp::resolver resolver(context);
     net::error_code ec;
-    auto const found = resolver.resolve(address.host, address.port, ec);
-    if (ec || found.empty())
-        throw std::runtime_error(
-            fmt::format("--upstream is `{}`, but that host is not known: {}", text, ec.message()));
-    auto const endpoint = found.begin()->endpoint();
-    asio::ip::tcp::socket probe(context);
-    probe.connect(endpoint, ec);
+    auto const found = net::resolve(address.host, address.port, ec);
     if (ec)
-        fmt::print(stderr,
-                   "weir-proxy: warning: nobody answers at {} yet ({}); until then "
-                   "requests are answered 502\n",
-                   text, ec.message());
-    return endpoint;
+        throw std::runtime_error(
+            fmt::format("{} is `{}`, but that host is not known: {}", option, text, ec.message()));
+    return found;
 }
 
 std::string limits(options const& o) {
@@ -62,19 +43,22 @@ std::string limits(options const& o) {
 }
 
 int run(options const& o) {
-    raise_file_limit();
     // A file that cannot be written is an error, and not the end.
     for (int const s : {SIGPIPE, SIGXFSZ})
         std::signal(s, SIG_IGN);
     std::optional<demo_kitchen> kitchen;
-    net::tcp::endpoint upstream;
+    endpoints where{.listen = resolve("--listen", o.listen), .upstream = {}};
     if (o.demo) {
         kitchen.emplace();
-        upstream = kitchen->listens_at();
+        where.upstream = kitchen->listens_at();
     } else {
-        upstream = find_upstream(o.upstream);
+        where.upstream = resolve("--upstream", o.upstream);
+        if (net::leads_back(where.upstream, where.listen))
+            throw std::runtime_error(
+                fmt::format("--upstream is `{}`, but that is where the proxy itself listens ({})",
+                            o.upstream, o.listen));
     }
-    server proxy(o, upstream, o.demo ? "demo" : o.upstream);
+    server proxy(o, where, o.demo ? "demo" : o.upstream);
     auto const at = proxy.listens_at();
     fmt::print("weir-proxy: http://{}:{} -> {}: {}\n", o.listen.substr(0, o.listen.rfind(':')),
                at.port(), o.demo ? "a demo kitchen that takes 300 ms a dish" : o.upstream,

@@ -33,9 +33,15 @@ weir::duration duration(std::string_view option, std::string_view value, weir::d
     return *d;
 }
 
-std::string address(std::string_view option, std::string_view value) {
-    if (!tool::address_of(value))
-        tool::reject(option, value, "host:port, like 127.0.0.1:8080 or [::1]:8080");
+// From which port on an address may name it: 0 is any that is free.
+std::string address(std::string_view option, std::string_view value, std::int64_t least_port) {
+    auto const found = tool::address_of(value);
+    if (!found || tool::number_of(found->port) < least_port)
+        tool::reject(
+            option, value,
+            fmt::format(
+                "host:port, with a port from {} to 65535, like 127.0.0.1:8080 or [::1]:8080",
+                least_port));
     return std::string(value);
 }
 
@@ -63,11 +69,11 @@ weir::limiter_config rate(std::string_view option, std::string_view value) {
 std::vector<tool::option> table(options& o) {
     return {
         {"--upstream", "HOST:PORT", "the service that stands behind the proxy",
-         [&o](auto n, auto v) { o.upstream = address(n, v); }},
+         [&o](auto n, auto v) { o.upstream = address(n, v, 1); }},
         {"--demo", "", "put a small kitchen of its own behind it, to play with",
          [&o](auto, auto) { o.demo = true; }},
         {"--listen", "HOST:PORT", "where clients come in (127.0.0.1:8080)",
-         [&o](auto n, auto v) { o.listen = address(n, v); }},
+         [&o](auto n, auto v) { o.listen = address(n, v, 0); }},
         {"--seats", "N", "at most N requests at the upstream at a time (no limit)",
          [&o](auto n, auto v) { o.seats = integer(n, v, 1, 1'000'000'000); }},
         {"--rate", "N/TIME",
@@ -77,9 +83,11 @@ std::vector<tool::option> table(options& o) {
          [&o](auto n, auto v) { o.queue = integer(n, v, 0, 1'000'000'000); }},
         {"--patience", "TIME", "how long a request waits for its turn, all in all (1s)",
          [&o](auto n, auto v) { o.patience = duration(n, v, 0s); }},
-        {"--abort-on-hang-up", "",
-         "a client that hangs up frees its seat while the upstream still works",
+        {"--abort-on-hang-up", "", "who hangs up frees the seat while the upstream still works",
          [&o](auto, auto) { o.abort_on_hang_up = true; }},
+        {"--connections", "N",
+         "at most N clients at a time; others wait (as many as there are files)",
+         [&o](auto n, auto v) { o.connections = integer(n, v, 1, 1'000'000'000); }},
         {"--threads", "N", "threads that serve (one for each processor)",
          [&o](auto n, auto v) { o.threads = integer(n, v, 1, 256); }},
         {"--drain", "TIME", "how long Ctrl-C waits for requests that are being served (10s)",

@@ -34,6 +34,7 @@ struct options {
 
     bool abort_on_hang_up = false;
 
+    std::optional<std::int64_t> connections;
     std::int64_t threads = 0;  // 0: one for each processor
     weir::duration drain = std::chrono::seconds(10);
     std::string access_log;  // a file, `-` for standard output; empty for none

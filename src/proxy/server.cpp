@@ -1,11 +1,9 @@
 #include "server.hpp"
 
 #include "session.hpp"
-#include "tool/text.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 
 #include <fmt/format.h>
@@ -17,27 +15,28 @@
 namespace proxy {
 namespace {
 
-net::tcp::endpoint resolve(asio::io_context& context, std::string const& option,
-                           std::string const& text) {
-    auto const address = *tool::address_of(text);
-    net::error_code ec;
-    asio::ip::basic_resolver<net::tcp, net::executor> resolver(context);
-    auto const found = resolver.resolve(address.host, address.port, ec);
-    if (ec || found.empty())
-        throw std::runtime_error(
-            fmt::format("{} is `{}`, but that host is not known: {}", option, text, ec.message()));
-    return found.begin()->endpoint();
+net::listener listen(asio::io_context& context, net::tcp::endpoint const& at,
+                     std::string const& text, std::int64_t most) {
+    try {
+        return net::listener(context, at, most);
+    } catch (boost::system::system_error const& e) {
+        throw std::runtime_error(fmt::format(
+            "cannot listen at {}: {}", text,
+            e.code() == asio::error::address_in_use ? "another program already does"
+                                                    : e.code().message()));
+    }
 }
 
 }  // namespace
 
-server::server(options const& o, net::tcp::endpoint const& at, std::string name)
+server::server(options const& o, endpoints const& at, std::string upstream_name)
     : options_(o),
-      upstream_(at, std::move(name), options_),
+      shares_(share_out_files(o)),
+      upstream_(at.upstream, std::move(upstream_name), options_.limits, shares_.upstream),
+      listener_(listen(context_, at.listen, o.listen, shares_.clients)),
       gate_(context_.get_executor(), options_),
-      acceptor_(context_),
+      probe_(context_),
       signals_(context_),
-      pause_(context_),
       bound_(context_) {
     if (!options_.access_log.empty()) {
         try {
@@ -51,29 +50,12 @@ server::server(options const& o, net::tcp::endpoint const& at, std::string name)
     // From now on they do not simply end the program.
     for (int const s : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
         signals_.add(s);
-    auto const endpoint = resolve(context_, "--listen", options_.listen);
-    net::error_code ec;
-    acceptor_.open(endpoint.protocol(), ec);
-    if (!ec)
-        acceptor_.set_option(net::tcp_acceptor::reuse_address(true), ec);
-    if (!ec)
-        acceptor_.bind(endpoint, ec);
-    if (!ec)
-        acceptor_.listen(4096, ec);
-    if (ec)
-        throw std::runtime_error(fmt::format(
-            "cannot listen at {}: {}", options_.listen,
-            ec == asio::error::address_in_use ? "another program already does" : ec.message()));
     for (std::int64_t i = 0; i < options_.threads; ++i)
         threads_.push_back(
             std::make_unique<thread>(options_, upstream_, gate_, log_ ? &*log_ : nullptr));
 }
 
 server::~server() = default;
-
-net::tcp::endpoint server::listens_at() const {
-    return acceptor_.local_endpoint();
-}
 
 void server::run() {
     running_ = threads_.size();
@@ -83,41 +65,48 @@ void server::run() {
             asio::post(context_, [this] { thread_ended(); });
         });
     listen_to_signals();
-    accept();
+    let_clients_in();
+    probe_upstream();
     context_.run();
     for (auto& t : threads_)
         t->runs.join();
 }
 
-void server::accept() {
+void server::let_clients_in() {
+    listener_.start(
+        {.next_context = [this]() -> asio::io_context& { return threads_[next_]->work.context(); },
+         .accepted =
+             [this](auto socket, auto const& from, auto admission) {
+                 start_session(std::move(socket), from, std::move(admission));
+             },
+         .trouble =
+             [](std::string const& what) {
+                 tool::complain(fmt::format("weir-proxy: {}\n", what));
+             }});
+}
+
+void server::start_session(net::tcp_socket socket, net::tcp::endpoint const& from,
+                           net::listener::admission a) {
     auto& w = threads_[next_]->work;
-    acceptor_.async_accept(w.context(), [this, &w](net::error_code ec, net::tcp_socket socket) {
-        if (!acceptor_.is_open())
-            return;
-        if (!ec) {
-            next_ = (next_ + 1) % threads_.size();
-            net::error_code gone;
-            auto const from = socket.remote_endpoint(gone);
-            if (!gone)
-                start_session(w, std::move(socket), from);
-        } else if (ec != asio::error::connection_aborted) {
-            // No file or memory is to be had for the moment.
-            pause_.expires_after(std::chrono::milliseconds(100));
-            pause_.async_wait([this](net::error_code stopped) {
-                if (!stopped)
-                    accept();
-            });
-            return;
-        }
-        accept();
+    next_ = (next_ + 1) % threads_.size();
+    // A socket is of the thread that will serve it; so is the session.
+    asio::post(w.context(), [&w, from, s = std::move(socket), a = std::move(a)]() mutable {
+        auto one =
+            std::make_unique<session>(w, std::move(s), from.address().to_string(), std::move(a));
+        asio::co_spawn(w.context(), session::run(std::move(one)), asio::detached);
     });
 }
 
-void server::start_session(worker& w, net::tcp_socket socket, net::tcp::endpoint from) {
-    // A socket is of the thread that will serve it; so is the session.
-    asio::post(w.context(), [&w, from, s = std::move(socket)]() mutable {
-        auto one = std::make_unique<session>(w, std::move(s), from.address().to_string());
-        asio::co_spawn(w.context(), session::run(std::move(one)), asio::detached);
+// So that a wrong address is noticed before the first request.
+void server::probe_upstream() {
+    probe_.async_connect(upstream_.endpoint(), [this](net::error_code ec) {
+        if (ec && ec != asio::error::operation_aborted)
+            tool::complain(fmt::format(
+                "weir-proxy: warning: nobody answers at {} yet ({}); until then "
+                "requests are answered 502\n",
+                upstream_.name(), ec.message()));
+        net::error_code ignored;
+        probe_.close(ignored);
     });
 }
 
@@ -150,9 +139,7 @@ void server::on_each_thread(F f) {
 
 void server::drain() {
     draining_ = true;
-    net::error_code ignored;
-    acceptor_.close(ignored);
-    pause_.cancel();
+    listener_.close();
     on_each_thread([](thread& t) {
         t.work.drain();
         t.keeps_running.reset();

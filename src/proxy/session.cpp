@@ -21,9 +21,10 @@ constexpr http::fault ended{0, "the connection has ended"};
 
 }  // namespace
 
-session::session(worker& w, net::tcp_socket socket, std::string client)
+session::session(worker& w, net::tcp_socket socket, std::string client, net::listener::admission a)
     : worker_(w),
       limits_(w.settings().limits),
+      admission_(std::move(a)),
       client_(std::move(socket), w.dog()),
       name_(std::move(client)) {
     ++worker_.counts().connections;

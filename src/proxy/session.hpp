@@ -2,6 +2,7 @@
 
 #include "http/compose.hpp"
 #include "net/connection.hpp"
+#include "net/listener.hpp"
 #include "worker.hpp"
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace proxy {
 /// A client's connection: one request after the other, until one of the two sides closes.
 class session {
 public:
-    session(worker& w, net::tcp_socket socket, std::string client);
+    session(worker& w, net::tcp_socket socket, std::string client, net::listener::admission a);
     ~session();
 
     /// Serves it until it ends.
@@ -38,6 +39,7 @@ private:
 
     worker& worker_;
     timeouts const& limits_;
+    net::listener::admission admission_;  // until the socket has been closed
     net::connection client_;
     std::string name_;   // of the client, for the upstream and the log
     bool fresh_ = true;  // has not sent a request yet

@@ -2,18 +2,18 @@
 
 #include <boost/asio/post.hpp>
 
-#include <limits>
 #include <tuple>
 #include <utility>
 
 namespace proxy {
 
-upstream::upstream(net::tcp::endpoint at, std::string name, options const& o)
+upstream::upstream(net::tcp::endpoint at, std::string name, timeouts const& limits,
+                   std::int64_t most)
     : endpoint_(std::move(at)),
       name_(std::move(name)),
-      timeout_(o.limits.upstream),
-      keep_(o.limits.keep),
-      most_(o.seats.value_or(std::numeric_limits<std::int64_t>::max())) {}
+      timeout_(limits.upstream),
+      keep_(limits.keep),
+      most_(most) {}
 
 place::place(upstream& u) noexcept {
     if (u.open_.fetch_add(1) < u.most_)
@@ -67,7 +67,7 @@ upstream_connection upstream_pool::take_from_another() {
 net::task<upstream_connection> upstream_pool::open(net::error_code& ec) {
     auto const end = net::clock::now() + upstream_.timeout_;
     place mine(upstream_);
-    // Who asks has a seat, so that there is a place, or somebody keeps a connection or closes one.
+    // There are as many places as seats, or as clients: some connection is kept, or about to be closed.
     while (!mine) {
         if (net::clock::now() >= end) {
             ec = asio::error::timed_out;

@@ -22,9 +22,10 @@ class upstream_pool;
 /// The upstream, as all threads see it.
 class upstream {
 public:
-    /// With seats, no more connections are open than there are seats, whether they are used or kept: an
-    /// upstream that has so many workers, each of which looks after one connection, serves all threads.
-    upstream(net::tcp::endpoint at, std::string name, options const& o);
+    /// No more than `most` connections are open, whether they are used or kept. With as many as there
+    /// are seats, an upstream that has so many workers, each of which looks after one connection, serves
+    /// all threads.
+    upstream(net::tcp::endpoint at, std::string name, timeouts const& limits, std::int64_t most);
 
     [[nodiscard]] net::tcp::endpoint const& endpoint() const noexcept { return endpoint_; }
     /// As it was given: the Host of requests that have none.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What is wrong with the command line is said in one line; and examples/run works as it says."""
 
+import contextlib
 import os
 import re
 import signal
@@ -49,6 +50,9 @@ WRONG = [
     (["--demo", "--listen", "::1:8080"], "--listen is `::1:8080`, but must be host:port"),
     (["--demo", "--listen", "localhost:99999"], "--listen is `localhost:99999`, but"),
     (["--demo", "--seats", "3", "--seats=3"], "--seats is given twice"),
+    (["--upstream", "127.0.0.1:99999"], "--upstream is `127.0.0.1:99999`, but must be host:port, with a "
+                                        "port from 1 to 65535"),
+    (["--upstream", "127.0.0.1:0"], "with a port from 1 to 65535"),
     (["--upstream", "localhost"], "--upstream is `localhost`, but must be host:port"),
 ]
 
@@ -87,6 +91,29 @@ class CommandLine(ProxyTest):
         result = run("--demo", "--listen", "127.0.0.1:0", "--access-log", "/no/such/folder/log")
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, r"\Aweir-proxy: --access-log is `/no/such/folder/log`, but .*\n\Z")
+
+    def test_an_upstream_that_is_the_proxy_itself(self):
+        for upstream, listen in (("127.0.0.1:18999", "127.0.0.1:18999"),
+                                 ("localhost:18999", "127.0.0.1:18999"),
+                                 ("127.0.0.1:18999", "0.0.0.0:18999")):
+            result = run("--upstream", upstream, "--listen", listen)
+            self.assertEqual(result.returncode, 1)
+            self.assertEqual(result.stderr, f"weir-proxy: --upstream is `{upstream}`, but that is where "
+                                            f"the proxy itself listens ({listen})\n")
+
+    def test_an_upstream_that_does_not_even_refuse(self):
+        # Its backlog is full, so that a connection is neither accepted nor refused.
+        with socket.socket() as silent, contextlib.ExitStack() as stack:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen(0)
+            for _ in range(3):
+                s = stack.enter_context(socket.socket())
+                s.setblocking(False)
+                s.connect_ex(silent.getsockname())
+            proxy = Proxy("--upstream", f"127.0.0.1:{silent.getsockname()[1]}", "--upstream-timeout", "200ms")
+            with Client(proxy.port) as client:
+                self.assertEqual(client.ask("/").status, 504)
+            self.assertNotIn("warning", proxy.stop())  # nobody knows yet
 
     def test_an_upstream_that_is_not_there_yet(self):
         with socket.socket() as s:
