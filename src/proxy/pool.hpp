@@ -1,12 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace proxy {
 
-/// Objects that are used again and again on one thread, a few of which are kept meanwhile.
+/// Objects that are used again and again on one thread, a few of which are kept meanwhile, for as long as
+/// they are needed.
 template <class T, std::size_t kept>
 class pool {
 public:
@@ -16,7 +19,9 @@ public:
         void operator()(T* one) const noexcept {
             std::unique_ptr<T> owned(one);
             --pool_.in_use_;
-            if (pool_.free_.size() < kept)
+            if (pool_.free_.size() == kept)
+                pool_.freed_ = true;
+            else
                 pool_.free_.push_back(
                     std::move(owned));  // there is room for it: see the constructor
         }
@@ -37,12 +42,26 @@ public:
             return handle(new T, give_back(*this));
         auto one = std::move(free_.back());
         free_.pop_back();
+        least_free_ = std::min(least_free_, free_.size());
         return handle(one.release(), give_back(*this));
     }
+
+    /// Frees what was not needed since this was called before. Whether anything has been freed since.
+    bool tidy() {
+        freed_ = freed_ || least_free_ > 0;
+        free_.resize(free_.size() - least_free_);
+        least_free_ = free_.size();
+        return std::exchange(freed_, false);
+    }
+
+    /// Whether none is in use or kept.
+    [[nodiscard]] bool empty() const noexcept { return in_use_ == 0 && free_.empty(); }
 
 private:
     std::vector<std::unique_ptr<T>> free_;
     std::size_t in_use_ = 0;
+    std::size_t least_free_ = 0;  // since `tidy`
+    bool freed_ = false;
 };
 
 }  // namespace proxy

@@ -63,7 +63,7 @@ net::task<bool> session::next_request_comes() {
 
 // Until none comes any more, or not soon.
 net::task<session::next> session::serve_all() {
-    auto const x = worker_.exchanges().take();
+    auto const x = worker_.take_exchange();
     x->in.clear();
     for (bool more = true; more;) {
         auto const after = co_await serve(*x);
@@ -78,7 +78,7 @@ net::task<session::next> session::serve_all() {
 // Most clients that go on do so at once. For these the next request is read into the buffer that is
 // still here, which saves the system call that it costs to wait without one.
 net::task<bool> session::goes_on_soon(exchange& x) {
-    if (worker_.draining() || worker_.exchanges().crowded())
+    if (worker_.draining() || worker_.crowded())
         co_return false;
     net::time_limit const limit(client_, net::direction::reading, net::watchdog::round);
     client_.set_idle(true);

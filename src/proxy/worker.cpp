@@ -3,6 +3,10 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <malloc.h>
+
+#include <chrono>
+
 namespace proxy {
 
 worker::worker(options const& o, upstream& u, gate& entrance, tool::log_file* log)
@@ -12,10 +16,36 @@ void worker::drain() {
     draining_ = true;
     upstreams_.close();
     dog_.each([](net::watched& one) { one.stop_if_idle(); });
+    tidy_.cancel();
 }
 
 void worker::abort() {
     dog_.each([](net::watched& one) { one.abort(); });
+}
+
+exchanges::handle worker::take_exchange() {
+    if (!tidies_ && !draining_)
+        tidy_soon();
+    return exchanges_.take();
+}
+
+void worker::tidy_soon() {
+    tidies_ = true;
+    tidy_.expires_after(std::chrono::seconds(1));
+    tidy_.async_wait([this](net::error_code ec) {
+        tidies_ = false;
+        if (ec || draining_)
+            return;
+#ifdef __GLIBC__
+        // What is freed stays with the process otherwise, unless it lies at the very end.
+        if (exchanges_.tidy())
+            malloc_trim(0);
+#else
+        exchanges_.tidy();
+#endif
+        if (!exchanges_.empty())
+            tidy_soon();
+    });
 }
 
 std::string_view worker::date() {

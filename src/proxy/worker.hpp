@@ -18,6 +18,8 @@ namespace proxy {
 
 namespace asio = boost::asio;
 
+using exchanges = pool<exchange, 256>;
+
 /// One thread of the proxy: what its connections share.
 class worker {
 public:
@@ -28,7 +30,10 @@ public:
     [[nodiscard]] asio::io_context& context() noexcept { return context_; }
     [[nodiscard]] net::watchdog& dog() noexcept { return dog_; }
     [[nodiscard]] upstream_pool& upstreams() noexcept { return upstreams_; }
-    [[nodiscard]] pool<exchange, 256>& exchanges() noexcept { return exchanges_; }
+    /// Memory that was not needed for a second goes back to the system.
+    [[nodiscard]] exchanges::handle take_exchange();
+    /// Whether so many are in use that those which are not needed for the moment are to come back.
+    [[nodiscard]] bool crowded() const noexcept { return exchanges_.crowded(); }
     [[nodiscard]] gate& entrance() noexcept { return entrance_; }
     [[nodiscard]] tool::log_file* log() noexcept { return log_; }
     [[nodiscard]] counters& counts() noexcept { return counts_; }
@@ -45,15 +50,19 @@ public:
     void abort();
 
 private:
+    void tidy_soon();
+
     options const& settings_;
     asio::io_context context_{1};
     net::watchdog dog_{context_};
-    pool<exchange, 256> exchanges_;
+    exchanges exchanges_;
     upstream_pool upstreams_;
     gate& entrance_;
     tool::log_file* log_;
     counters counts_;
     bool draining_ = false;
+    net::timer tidy_{context_};
+    bool tidies_ = false;
     std::time_t date_of_ = 0;
     std::string date_;
 };

@@ -3,6 +3,7 @@
 
 import contextlib
 import resource
+import threading
 
 from support import Client, ProxyTest, main, wait_until
 
@@ -37,6 +38,35 @@ class Crowd(ProxyTest):
             second.close()
             self.assertEqual(third.answer().status, 200)
             self.assertEqual(proxy.numbers()["proxy"]["open"], 2)
+
+    def test_memory_is_given_back(self):
+        # 2000 clients at once, each with a request that waits.
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        proxy = self.start("--seats", 1, "--queue", 5000, "--patience", "60s", "--threads", 2)
+        over = threading.Event()
+        self.addCleanup(over.set)
+        self.upstream.script["/hang"] = lambda sock, request, reader: over.wait(30) and False
+
+        def resident():
+            with open(f"/proc/{proxy.process.pid}/status") as status:
+                return int(status.read().split("VmRSS:")[1].split()[0])
+
+        with contextlib.ExitStack() as stack:
+            holder = stack.enter_context(Client(proxy.port))
+            holder.ask("/")
+            before = resident()
+            holder.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
+            wait_until(lambda: "/hang" in self.upstream.targets())
+            for _ in range(2000):
+                client = stack.enter_context(Client(proxy.port))
+                client.send("GET / HTTP/1.1\r\nHost: test\r\n" + "A: b\r\n" * 90 + "\r\n")
+            wait_until(lambda: proxy.numbers()["seats"]["waiting"] == 2000)
+            most = resident()
+        over.set()
+        wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0)
+        wait_until(lambda: resident() - before < (most - before) / 5, "the memory")
 
     def test_more_connections_than_there_can_be_are_refused(self):
         with self.assertRaisesRegex(AssertionError, "--connections is `100`, but must be at most 28"):
