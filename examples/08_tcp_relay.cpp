@@ -1,0 +1,99 @@
+// A relay for any protocol over TCP, with limits: at most two connections to the service behind it at a
+// time, and at most five new ones in any second. Whoever comes beyond that waits for up to half a second,
+// and is hung up on then. By default it listens on a free port, with an echo as its service, and is its
+// own three clients; with --real it stands at port 7777 in front of whatever is at port 9000.
+
+#include <weir/format.hpp>
+#include <weir/weir.hpp>
+
+#include <boost/asio.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+
+#include <array>
+#include <string>
+#include <string_view>
+
+using namespace std::chrono_literals;
+namespace asio = boost::asio;
+using asio::as_tuple;
+using asio::use_awaitable;
+using asio::ip::tcp;
+
+// Ends with the half of the connection that it reads from.
+asio::awaitable<void> carry(tcp::socket& from, tcp::socket& to) {
+    std::array<char, 16 * 1024> buffer;
+    for (;;) {
+        auto const [ended, n] =
+            co_await from.async_read_some(asio::buffer(buffer), as_tuple(use_awaitable));
+        if (ended)
+            break;
+        co_await asio::async_write(to, asio::buffer(buffer, n), use_awaitable);
+    }
+    boost::system::error_code ignored;
+    to.shutdown(tcp::socket::shutdown_send, ignored);
+}
+
+// All that limits is this: ask before the work begins, and keep the permit until it is done.
+asio::awaitable<void> serve(tcp::socket client, tcp::endpoint service, weir::any_limiter& door) {
+    using namespace asio::experimental::awaitable_operators;
+    auto const [refused, permit] = co_await door.async_enter(500ms, as_tuple(use_awaitable));
+    if (refused) {
+        fmt::print("turned away: {}, {}\n", refused.message(), permit);
+        co_return;
+    }
+    tcp::socket upstream(client.get_executor());
+    auto const [failed] = co_await upstream.async_connect(service, as_tuple(use_awaitable));
+    if (!failed)
+        co_await (carry(client, upstream) && carry(upstream, client));
+}
+
+template <class Serve>
+asio::awaitable<void> listen(tcp::acceptor& at, Serve serve_one) {
+    for (;;) {
+        auto [closed, client] = co_await at.async_accept(as_tuple(use_awaitable));
+        if (closed)
+            co_return;
+        co_spawn(at.get_executor(), serve_one(std::move(client)), asio::detached);
+    }
+}
+
+// A service that sends back what it gets.
+asio::awaitable<void> echo(tcp::socket client) {
+    co_await carry(client, client);
+}
+
+// Says something, takes its time, and hangs up. Whether what it said came back.
+asio::awaitable<bool> visit(tcp::endpoint where) {
+    tcp::socket relay(co_await asio::this_coro::executor);
+    co_await relay.async_connect(where, use_awaitable);
+    co_await asio::async_write(relay, asio::buffer("hello\n", 6), use_awaitable);
+    std::string answer;
+    co_await asio::async_read_until(
+        relay, asio::dynamic_buffer(answer), '\n', as_tuple(use_awaitable));
+    asio::steady_timer stay(relay.get_executor(), 1s);
+    co_await stay.async_wait(use_awaitable);
+    co_return answer == "hello\n";
+}
+
+int main(int argc, char** argv) {
+    asio::io_context context;
+    bool const real = argc > 1 && argv[1] == std::string_view("--real");
+    tcp::endpoint const any(asio::ip::address_v4::loopback(), 0);
+    tcp::acceptor service(context, any);
+    tcp::acceptor relay(context, real ? tcp::endpoint(any.address(), 7777) : any);
+    auto const to = real ? tcp::endpoint(any.address(), 9000) : service.local_endpoint();
+    weir::any_limiter door(context, weir::limiter_config::parse("2 seats & 5/1s"));
+    auto const relayed = [&](tcp::socket client) { return serve(std::move(client), to, door); };
+    co_spawn(context, listen(relay, relayed), asio::detached);
+    co_spawn(context, listen(service, echo), asio::detached);
+    int left = 3, served = 0;
+    for (int i = 0; !real && i != 3; ++i)
+        co_spawn(context, visit(relay.local_endpoint()), [&](std::exception_ptr, bool came_back) {
+            served += came_back;
+            if (--left == 0)
+                relay.close(), service.close();
+        });
+    context.run();
+    fmt::print("{}\n", door.stats());
+    return served == 2 && door.stats().in_use == 0 ? 0 : 1;
+}
