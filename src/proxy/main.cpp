@@ -5,7 +5,6 @@
 #include "net/resolve.hpp"
 #include "options.hpp"
 #include "server.hpp"
-#include "tool/command_line.hpp"
 #include "tool/text.hpp"
 
 #include <fmt/format.h>
@@ -74,12 +73,12 @@ int run(options const& o) {
 int main(int argc, char** argv) {
     try {
         auto const o = parse_options(argc, argv);
-        if (o.help) {
-            std::fputs(help().c_str(), stdout);
+        if (!o.help.empty()) {
+            std::fputs(o.help.c_str(), stdout);
             return 0;
         }
         return run(o);
-    } catch (tool::usage_error const& e) {
+    } catch (usage_error const& e) {
         fmt::print(stderr, "weir-proxy: {}\n", e.what());
         return 2;
     } catch (std::exception const& e) {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 namespace proxy {
@@ -25,7 +26,7 @@ struct options {
     std::string listen = "127.0.0.1:8080";
     std::string upstream;
     bool demo = false;
-    bool help = false;
+    std::string help;  // what --help prints; nothing else counts then
 
     std::optional<weir::amount> seats;
     std::optional<weir::limiter_config> rate;
@@ -42,10 +43,12 @@ struct options {
     timeouts limits;
 };
 
-/// Throws `tool::usage_error`.
-[[nodiscard]] options parse_options(int argc, char const* const* argv);
+/// What is wrong with the command line, in one line.
+class usage_error : public std::runtime_error {
+    using runtime_error::runtime_error;
+};
 
-/// What `--help` prints.
-[[nodiscard]] std::string help();
+/// Throws `usage_error`.
+[[nodiscard]] options parse_options(int argc, char const* const* argv);
 
 }  // namespace proxy

@@ -18,10 +18,13 @@ UP = ["--upstream", "127.0.0.1:9"]
 WRONG = [
     ([], "--upstream HOST:PORT or --demo"),
     (["--demo", *UP], "--demo and --upstream exclude each other"),
-    (["--frobnicate"], "no option `--frobnicate`"),
-    (["frobnicate"], "no option `frobnicate`"),
-    (["--demo", "--seats"], "--seats is the last word, but must be followed by N"),
-    (["--demo=yes"], "--demo takes no value"),
+    # In the words of CLI11, which change with its versions.
+    (["--frobnicate"], "--frobnicate"),
+    (["frobnicate"], "frobnicate"),
+    (["--demo", "--seats"], "--seats: "),
+    (["--demo=yes"], "demo "),
+    (["--demo", "--demo"], "--demo: "),
+    (["--demo", "--seats", "3", "--seats=3"], "--seats: "),
     (["--demo", "--seats", "0"], "--seats is `0`, but must be a number from 1 to 1000000000"),
     (["--demo", "--seats=-1"], "--seats is `-1`, but must be a number from 1 to 1000000000"),
     (["--demo", "--seats", "many"], "--seats is `many`, but must be a number"),
@@ -49,7 +52,6 @@ WRONG = [
     (["--demo", "--listen", ":8080"], "--listen is `:8080`, but must be host:port"),
     (["--demo", "--listen", "::1:8080"], "--listen is `::1:8080`, but must be host:port"),
     (["--demo", "--listen", "localhost:99999"], "--listen is `localhost:99999`, but"),
-    (["--demo", "--seats", "3", "--seats=3"], "--seats is given twice"),
     (["--upstream", "127.0.0.1:99999"], "--upstream is `127.0.0.1:99999`, but must be host:port, with a "
                                         "port from 1 to 65535"),
     (["--upstream", "127.0.0.1:0"], "with a port from 1 to 65535"),
