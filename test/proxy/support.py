@@ -16,6 +16,7 @@ import time
 import unittest
 
 PROXY = os.environ.get("WEIR_PROXY", "build/release/src/weir-proxy")
+KEEPS_MEMORY = bool(os.environ.get("WEIR_SANITIZED"))  # what is freed is not seen to be
 PATIENCE = 20.0  # seconds after which a test gives up; generous, for sanitizers on a busy machine
 
 Request = collections.namedtuple("Request", "method target version fields body came")
