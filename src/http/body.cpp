@@ -1,5 +1,7 @@
 #include "body.hpp"
 
+#include "characters.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -10,16 +12,10 @@ namespace {
 constexpr std::uint32_t max_overhead = 8 * 1024;
 
 int hex_value(char c) noexcept {
-    if (c >= '0' && c <= '9')
+    if (is_digit(c))
         return c - '0';
     c = static_cast<char>(c | 0x20);
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-// What may stand in an extension or a trailer.
-bool is_text(char c) noexcept {
-    auto const u = static_cast<unsigned char>(c);
-    return c == '\t' || (u >= 0x20 && u != 0x7f);
 }
 
 }  // namespace
@@ -81,7 +77,7 @@ body_reader::state body_reader::after(char c) noexcept {
             [[fallthrough]];
         case state::size:
             if (auto const digit = hex_value(c); digit >= 0) {
-                if (left_ >> 59 != 0)
+                if (left_ >> 59 != 0)  // there are readers that count with a sign
                     return state::bad;
                 left_ = left_ * 16 + static_cast<std::uint64_t>(digit);
                 return state::size;

@@ -16,9 +16,9 @@ public:
     body_reader(framing how, std::uint64_t length) noexcept;
 
     struct piece {
-        std::size_t body = 0;  // so much of the body is now at the front
+        std::size_t body = 0;  // so many bytes of the body are now at the front
         std::size_t used =
-            0;  // so much of the input has been understood; the rest is behind the end
+            0;  // so many bytes of the input were understood; the rest comes after the end
     };
 
     /// Moves what belongs to the body to the front of the `n` bytes at `bytes`.

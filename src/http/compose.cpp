@@ -1,27 +1,41 @@
 #include "compose.hpp"
 
+#include "characters.hpp"
+
 #include <boost/beast/http/status.hpp>
 
-#include <fmt/format.h>
-
-#include <iterator>
+#include <array>
+#include <charconv>
+#include <cstdint>
 
 namespace http {
 namespace {
 
 constexpr std::string_view via = "Via: 1.1 weir-proxy\r\n";
 
+class decimal {
+public:
+    explicit decimal(std::uint64_t n) noexcept
+        : end_(std::to_chars(digits_.data(), digits_.data() + digits_.size(), n).ptr) {}
+    decimal(decimal const&) = delete;
+    operator std::string_view() const noexcept { return {digits_.data(), end_}; }
+
+private:
+    std::array<char, 20> digits_;
+    char* end_;
+};
+
 void add(std::string& out, std::string_view name, std::string_view value) {
     out.append(name).append(": ").append(value).append("\r\n");
 }
 
-void add_number(std::string& out, std::string_view name, std::uint64_t value) {
-    add(out, name, fmt::format_int(value).c_str());
+void add_status(std::string& out, unsigned status, std::string_view reason) {
+    out.assign("HTTP/1.1 ").append(decimal(status)).append(" ").append(reason).append("\r\n");
 }
 
 void add_framing(std::string& out, framing body, std::uint64_t length) {
     if (body == framing::length)
-        add_number(out, "Content-Length", length);
+        add(out, "Content-Length", decimal(length));
     else if (body == framing::chunked)
         add(out, "Transfer-Encoding", "chunked");
 }
@@ -35,7 +49,7 @@ void add_connection(std::string& out, unsigned version, bool keep_alive) {
 
 // By its name: some versions of Beast know it, and some do not.
 bool is_forwarded_for(field const& f) {
-    return boost::beast::iequals(f.name, "x-forwarded-for");
+    return iequals(f.name, "x-forwarded-for");
 }
 
 }  // namespace
@@ -43,10 +57,9 @@ bool is_forwarded_for(field const& f) {
 void compose(std::string& out, request_head const& request, std::string_view client,
              std::string_view upstream) {
     out.assign(request.method_name).append(" ").append(request.target).append(" HTTP/1.1\r\n");
-    if (!request.has_host)
-        add(out, "Host", upstream);
+    add(out, "Host", request.host.empty() ? upstream : request.host);
     bool forwarded = false;
-    for (auto const& f : request.fields()) {
+    for (auto const& f : request.fields) {
         if (!f.goes_on)
             continue;
         if (is_forwarded_for(f))
@@ -57,7 +70,7 @@ void compose(std::string& out, request_head const& request, std::string_view cli
     // One line for all, since there are servers that look at one line only.
     out.append("X-Forwarded-For: ");
     if (forwarded)
-        for (auto const& f : request.fields())
+        for (auto const& f : request.fields)
             if (f.goes_on && is_forwarded_for(f))
                 out.append(f.value).append(", ");
     out.append(client).append("\r\n").append(via);
@@ -73,13 +86,9 @@ framing framing_for(unsigned version, answer_head const& answer) noexcept {
 
 void compose(std::string& out, answer_head const& answer, framing body, unsigned version,
              bool keep_alive, std::string_view date) {
-    out.assign("HTTP/1.1 ")
-        .append(fmt::format_int(answer.status).c_str())
-        .append(" ")
-        .append(answer.reason)
-        .append("\r\n");
+    add_status(out, answer.status, answer.reason);
     bool dated = false;
-    for (auto const& f : answer.fields()) {
+    for (auto const& f : answer.fields) {
         if (f.goes_on)
             add(out, f.name, f.value);
         dated |= f.id == beast::field::date;
@@ -96,16 +105,13 @@ void compose(std::string& out, answer_head const& answer, framing body, unsigned
 
 void compose(std::string& out, own_answer const& answer, bool is_head, unsigned version,
              bool keep_alive, std::string_view date) {
-    std::string_view const reason =
-        beast::obsolete_reason(static_cast<beast::status>(answer.status));
-    auto const length = answer.why.size() + 1;
-    out.clear();
-    fmt::format_to(std::back_inserter(out),
-                   "HTTP/1.1 {} {}\r\nDate: {}\r\nServer: weir-proxy\r\n"
-                   "Content-Type: text/plain\r\nContent-Length: {}\r\n",
-                   answer.status, reason, date, length);
+    add_status(out, answer.status,
+               beast::obsolete_reason(static_cast<beast::status>(answer.status)));
+    add(out, "Date", date);
+    out.append("Server: weir-proxy\r\nContent-Type: text/plain\r\n");
+    add_framing(out, framing::length, answer.why.size() + 1);
     if (answer.retry_after)
-        add_number(out, "Retry-After", static_cast<std::uint64_t>(answer.retry_after->count()));
+        add(out, "Retry-After", decimal(static_cast<std::uint64_t>(answer.retry_after->count())));
     add_connection(out, version, keep_alive);
     out.append("\r\n");
     if (!is_head)

@@ -6,10 +6,9 @@
 
 #include <boost/beast/http/field.hpp>
 #include <boost/beast/http/verb.hpp>
+#include <boost/container/static_vector.hpp>
 
-#include <array>
 #include <cstddef>
-#include <span>
 #include <string_view>
 
 namespace http {
@@ -32,7 +31,7 @@ enum class framing : std::uint8_t { none, length, chunked, until_close };
 
 struct field {
     beast::field id;
-    bool goes_on;  // not only for this hop
+    bool goes_on;  // not only for this hop, and not written anew
     std::string_view name;
     std::string_view value;
 };
@@ -41,26 +40,20 @@ struct field {
 struct head {
     static constexpr std::size_t max_fields = 100;
 
-    head() noexcept {}  // the fields are left as they are found
-
-    [[nodiscard]] std::span<field> fields() noexcept { return {fields_.data(), count}; }
-    [[nodiscard]] std::span<field const> fields() const noexcept { return {fields_.data(), count}; }
-
     std::size_t size = 0;  // in bytes, with the empty line
     unsigned version = 11;
     bool keep_alive = false;
     framing body = framing::none;
-    std::uint64_t length = 0;
-    std::size_t count = 0;
-    std::array<field, max_fields> fields_;
+    std::uint64_t length = 0;  // of the body, if its framing is `length`
+    boost::container::static_vector<field, max_fields> fields;
 };
 
 struct request_head : head {
-    verb method = beast::verb::unknown;
+    verb method = verb::unknown;
     std::string_view method_name;
     std::string_view target;  // in origin form, or `*`
+    std::string_view host;    // empty if none was named
     bool expects_continue = false;
-    bool has_host = false;
 };
 
 struct answer_head : head {
@@ -72,7 +65,8 @@ struct answer_head : head {
 /// reported at once, since a line that ends in a bare LF would otherwise never seem to end.
 class head_scanner {
 public:
-    /// `text` starts with what was given before.
+    /// `text` starts with what was given before. What is reported depends on the bytes alone, and not
+    /// on how many of them come at a time.
     [[nodiscard]] fault look(std::string_view text) noexcept;
 
     /// The size of the head; 0 while it has not ended.
@@ -84,11 +78,11 @@ private:
     std::size_t size_ = 0;
 };
 
-/// Parses a whole head with Beast's parser, and refuses what that lets pass though RFC 9110 and 9112
-/// do not, or though two servers might understand it differently. `text` is exactly the head.
-[[nodiscard]] fault parse(std::string_view text, request_head& out);
+/// Parses a whole head, and refuses what RFC 9110 and 9112 do not allow or what two servers might
+/// understand differently. `text` is exactly the head. After a fault, `out` holds nothing to rely on.
+[[nodiscard]] fault parse(std::string_view text, request_head& out) noexcept;
 
 /// The same for an answer to `method`; every fault is a 502.
-[[nodiscard]] fault parse(std::string_view text, verb method, answer_head& out);
+[[nodiscard]] fault parse(std::string_view text, verb method, answer_head& out) noexcept;
 
 }  // namespace http

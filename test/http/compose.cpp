@@ -1,0 +1,166 @@
+#include "http/compose.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// What is composed of heads that were read, from the words of RFC 9110 and RFC 9112.
+
+namespace {
+
+using http::framing;
+using http::verb;
+using namespace std::chrono_literals;
+using std::operator""s;
+
+constexpr std::string_view date = "Sun, 06 Nov 1994 08:49:37 GMT";
+
+std::string request(std::string_view text) {
+    http::request_head r;
+    BOOST_REQUIRE(!http::parse(text, r));
+    std::string out = "what was there before";
+    http::compose(out, r, "192.0.2.1", "upstream:9000");
+    return out;
+}
+
+std::string answer(std::string_view text, unsigned version = 11, bool keep_alive = true,
+                   verb method = verb::get) {
+    http::answer_head a;
+    BOOST_REQUIRE(!http::parse(text, method, a));
+    std::string out = "what was there before";
+    http::compose(out, a, http::framing_for(version, a), version, keep_alive, date);
+    return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(a_request)
+
+BOOST_AUTO_TEST_CASE(goes_on) {
+    BOOST_TEST(request("GET /a?b HTTP/1.1\r\nAccept: x\r\nHost: test:81\r\nCookie: a\r\n"
+                       "cookie:b\r\nConnection: close, x-mine\r\nX-Mine: 1\r\n\r\n") ==
+               "GET /a?b HTTP/1.1\r\nHost: test:81\r\nAccept: x\r\nCookie: a\r\ncookie: b\r\n"
+               "X-Forwarded-For: 192.0.2.1\r\nVia: 1.1 weir-proxy\r\n\r\n");
+}
+
+BOOST_AUTO_TEST_CASE(has_a_host) {
+    auto const tail = "X-Forwarded-For: 192.0.2.1\r\nVia: 1.1 weir-proxy\r\n\r\n"s;
+    BOOST_TEST(request("GET / HTTP/1.0\r\n\r\n") ==
+               "GET / HTTP/1.1\r\nHost: upstream:9000\r\n" + tail);
+    BOOST_TEST(request("GET / HTTP/1.0\r\nHost: test\r\n\r\n") ==
+               "GET / HTTP/1.1\r\nHost: test\r\n" + tail);
+    BOOST_TEST(request("GET http://test/a HTTP/1.1\r\nHost: test\r\n\r\n") ==
+               "GET /a HTTP/1.1\r\nHost: test\r\n" + tail);
+}
+
+// RFC 9112, 6: what was understood is what goes on, and nothing else.
+BOOST_AUTO_TEST_CASE(has_a_framing_written_anew) {
+    struct row {
+        std::string_view field, goes_on;
+    };
+    for (auto const& [field, goes_on] : std::vector<row>{
+             {"", ""},
+             {"Content-Length: 0\r\n", "Content-Length: 0\r\n"},
+             {"content-length:  0005 \r\n", "Content-Length: 5\r\n"},
+             {"Content-Length: 18446744073709551615\r\n",
+              "Content-Length: 18446744073709551615\r\n"},
+             {"transfer-encoding:CHUNKED\r\n", "Transfer-Encoding: chunked\r\n"},
+         })
+        BOOST_TEST(request("POST / HTTP/1.1\r\nHost: test\r\n"s.append(field).append("\r\n")) ==
+                   "POST / HTTP/1.1\r\nHost: test\r\nX-Forwarded-For: 192.0.2.1\r\n"
+                   "Via: 1.1 weir-proxy\r\n"s.append(goes_on)
+                       .append("\r\n"));
+}
+
+BOOST_AUTO_TEST_CASE(says_in_one_line_for_whom_it_is) {
+    BOOST_TEST(request("GET / HTTP/1.1\r\nHost: test\r\nX-Forwarded-For: 10.0.0.1, 10.0.0.2\r\n"
+                       "A: b\r\nx-forwarded-for: 10.0.0.3\r\n\r\n") ==
+               "GET / HTTP/1.1\r\nHost: test\r\nA: b\r\n"
+               "X-Forwarded-For: 10.0.0.1, 10.0.0.2, 10.0.0.3, 192.0.2.1\r\n"
+               "Via: 1.1 weir-proxy\r\n\r\n");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(an_answer)
+
+BOOST_AUTO_TEST_CASE(goes_back) {
+    BOOST_TEST(answer("HTTP/1.0 404 Not here\r\nServer: x\r\nKeep-Alive: a\r\ndate: today\r\n"
+                      "Content-Length: 05\r\n\r\n") ==
+               "HTTP/1.1 404 Not here\r\nServer: x\r\ndate: today\r\nVia: 1.1 weir-proxy\r\n"
+               "Content-Length: 5\r\n\r\n");
+}
+
+BOOST_AUTO_TEST_CASE(is_dated_if_it_is_not) {
+    BOOST_TEST(answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n") ==
+               "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nVia: 1.1 weir-proxy\r\n"
+               "Content-Length: 5\r\n\r\n");
+}
+
+// RFC 9112, 4: the blank behind the status stays.
+BOOST_AUTO_TEST_CASE(may_have_no_reason) {
+    BOOST_TEST(answer("HTTP/1.1 200 \r\nDate: a\r\nContent-Length: 5\r\n\r\n") ==
+               "HTTP/1.1 200 \r\nDate: a\r\nVia: 1.1 weir-proxy\r\nContent-Length: 5\r\n\r\n");
+}
+
+// A client of HTTP/1.0 knows no chunks, and says itself if the connection shall go on.
+BOOST_AUTO_TEST_CASE(has_the_framing_that_the_client_understands) {
+    auto const chunked = "HTTP/1.1 200 OK\r\nDate: a\r\nTransfer-Encoding: chunked\r\n\r\n"s;
+    auto const open = "HTTP/1.0 200 OK\r\nDate: a\r\n\r\n"s;
+    auto const counted = "HTTP/1.1 200 OK\r\nDate: a\r\nContent-Length: 5\r\n\r\n"s;
+    auto const start = "HTTP/1.1 200 OK\r\nDate: a\r\nVia: 1.1 weir-proxy\r\n"s;
+    BOOST_TEST(answer(chunked, 11) == start + "Transfer-Encoding: chunked\r\n\r\n");
+    BOOST_TEST(answer(open, 11) == start + "Transfer-Encoding: chunked\r\n\r\n");
+    BOOST_TEST(answer(open, 11, false) ==
+               start + "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
+    BOOST_TEST(answer(chunked, 10, false) == start + "Connection: close\r\n\r\n");
+    BOOST_TEST(answer(open, 10, false) == start + "Connection: close\r\n\r\n");
+    BOOST_TEST(answer(counted, 10) ==
+               start + "Content-Length: 5\r\nConnection: keep-alive\r\n\r\n");
+    BOOST_TEST(answer(counted, 10, false) ==
+               start + "Content-Length: 5\r\nConnection: close\r\n\r\n");
+}
+
+BOOST_AUTO_TEST_CASE(without_a_body_has_no_framing_of_its_own) {
+    auto const start = [](std::string_view status) {
+        return "HTTP/1.1 "s.append(status).append("\r\nDate: a\r\n");
+    };
+    auto const via = "Via: 1.1 weir-proxy\r\n\r\n"s;
+    BOOST_TEST(answer(start("204 None") + "Content-Length: 5\r\n\r\n") == start("204 None") + via);
+    BOOST_TEST(answer(start("304 Same") + "Content-Length: 5\r\n\r\n") ==
+               start("304 Same") + "Content-Length: 5\r\n" + via);
+    BOOST_TEST(answer(start("200 OK") + "Content-Length: 5\r\n\r\n", 11, true, verb::head) ==
+               start("200 OK") + "Content-Length: 5\r\n" + via);
+    BOOST_TEST(answer(start("200 OK") + "Transfer-Encoding: chunked\r\n\r\n", 11, true,
+                      verb::head) == start("200 OK") + via);
+}
+
+BOOST_AUTO_TEST_CASE(that_comes_before_the_answer_is_passed_as_it_is) {
+    BOOST_TEST(answer("HTTP/1.1 103 Early\r\nLink: a\r\nContent-Length: 5\r\n\r\n") ==
+               "HTTP/1.1 103 Early\r\nLink: a\r\n\r\n");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(an_answer_of_the_proxys_own)
+
+BOOST_AUTO_TEST_CASE(says_why) {
+    std::string out = "what was there before";
+    http::compose(out, {.status = 503, .why = "no seat", .retry_after = 2s}, false, 11, true, date);
+    auto const head =
+        "HTTP/1.1 503 Service Unavailable\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+        "Server: weir-proxy\r\nContent-Type: text/plain\r\nContent-Length: 8\r\n"
+        "Retry-After: 2\r\n"s;
+    BOOST_TEST(out == head + "\r\nno seat\n");
+    http::compose(out, {.status = 503, .why = "no seat", .retry_after = 2s}, true, 11, false, date);
+    BOOST_TEST(out == head + "Connection: close\r\n\r\n");
+    http::compose(out, {.status = 429, .why = "", .retry_after = {}}, false, 10, true, date);
+    BOOST_TEST(out == "HTTP/1.1 429 Too Many Requests\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+                      "Server: weir-proxy\r\nContent-Type: text/plain\r\nContent-Length: 1\r\n"
+                      "Connection: keep-alive\r\n\r\n\n");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
