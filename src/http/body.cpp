@@ -67,7 +67,7 @@ bool body_reader::too_much_overhead() noexcept {
     return ++overhead_ > max_overhead;
 }
 
-// The chunked coding of RFC 9112, 7.1, without the blanks that it allows nobody to send.
+// The chunked coding of RFC 9112, 7.1. Behind a size there may be blanks, as some servers write them.
 body_reader::state body_reader::after(char c) noexcept {
     switch (state_) {
         case state::size_first:
@@ -77,18 +77,23 @@ body_reader::state body_reader::after(char c) noexcept {
             [[fallthrough]];
         case state::size:
             if (auto const digit = hex_value(c); digit >= 0) {
-                if (left_ >> 59 != 0)  // there are readers that count with a sign
+                // There are readers that count with a sign.
+                if (left_ >> 59 != 0 || too_much_overhead())
                     return state::bad;
                 left_ = left_ * 16 + static_cast<std::uint64_t>(digit);
                 return state::size;
             }
             [[fallthrough]];
+        case state::blanks:
+            if (is_blank(c))
+                return too_much_overhead() ? state::bad : state::blanks;
+            if (c != '\r' && c != ';')
+                return state::bad;
+            [[fallthrough]];
         case state::extension:
             if (c == '\r')
                 return state::size_lf;
-            if ((state_ == state::size && c != ';') || !is_text(c) || too_much_overhead())
-                return state::bad;
-            return state::extension;
+            return is_text(c) && !too_much_overhead() ? state::extension : state::bad;
         case state::size_lf:
             if (c != '\n')
                 return state::bad;

@@ -36,6 +36,7 @@ private:
         to_the_end,
         size_first,
         size,
+        blanks,
         extension,
         size_lf,
         data,
@@ -53,7 +54,7 @@ private:
     [[nodiscard]] bool too_much_overhead() noexcept;
 
     state state_;
-    std::uint32_t overhead_ = 0;  // bytes of this chunk's extension, or of the trailers
+    std::uint32_t overhead_ = 0;  // bytes of this chunk's size and extension, or of the trailers
     std::uint64_t left_;
 };
 

@@ -13,11 +13,11 @@ namespace http {
 /// What goes out with one system call.
 using gather = boost::container::static_vector<std::string_view, 6>;
 
-/// What has come in and has not been used. The memory is left as it is found, so that no more of it
+/// What has come in and has not been used; no head may be longer than its capacity. The memory is left as it is found, so that no more of it
 /// becomes resident than is used.
 class buffer {
 public:
-    static constexpr std::size_t capacity = 16 * 1024;
+    static constexpr std::size_t capacity = 32 * 1024;
 
     buffer() noexcept {}  // not `= default`, which would let `buffer{}` clear it
 

@@ -49,13 +49,13 @@ fault read_first_line(std::string_view line, request_head& out) noexcept {
     return {};
 }
 
+// `HTTP/1.1 200 OK`, where the reason may be missing, and then the blank before it as well.
 bool read_first_line(std::string_view line, answer_head& out) noexcept {
-    // `HTTP/1.1 200 OK`, where the reason may be empty.
-    if (line.size() < 13 || line[8] != ' ' || line[12] != ' ')
+    if (line.size() < 12 || line[8] != ' ' || (line.size() > 12 && line[12] != ' '))
         return false;
     out.version = version_of(line.substr(0, 8));
     auto const status = line.substr(9, 3);
-    out.reason = line.substr(13);
+    out.reason = line.substr(std::min<std::size_t>(13, line.size()));
     std::from_chars(status.data(), status.data() + status.size(), out.status);
     return out.version != 0 && all(status, is_digit) && out.status >= 100 &&
            all(out.reason, is_text);
@@ -141,25 +141,31 @@ fault read_connection(head& h) noexcept {
     return {};
 }
 
-// Tells how the end of the body is known.
+// Tells how the end of the body is known. A length may be told again in the same words (RFC 9112, 6.3);
+// nothing else may.
 fault read_framing(head& h) noexcept {
     h.body = framing::none;
     h.length = 0;
+    std::string_view length;
     bool unknown_coding = false;
     for (auto const& f : h.fields) {
-        if (f.id != beast::field::content_length && f.id != beast::field::transfer_encoding)
+        bool const is_length = f.id == beast::field::content_length;
+        if (!is_length && f.id != beast::field::transfer_encoding)
+            continue;
+        if (is_length && h.body == framing::length && f.value == length)
             continue;
         if (h.body != framing::none)
             return {400, "more than one Content-Length or Transfer-Encoding"};
-        if (f.id == beast::field::transfer_encoding) {
-            h.body = framing::chunked;
-            unknown_coding = !iequals(f.value, "chunked");
-        } else {
+        if (is_length) {
             h.body = framing::length;
-            auto const* const last = f.value.data() + f.value.size();
-            auto const [end, ec] = std::from_chars(f.value.data(), last, h.length);
+            length = f.value;
+            auto const* const last = length.data() + length.size();
+            auto const [end, ec] = std::from_chars(length.data(), last, h.length);
             if (ec != std::errc() || end != last)
                 return {400, "Content-Length is no number"};
+        } else {
+            h.body = framing::chunked;
+            unknown_coding = !iequals(f.value, "chunked");
         }
     }
     if (h.body == framing::chunked && h.version < 11)
@@ -275,17 +281,20 @@ fault parse(std::string_view text, verb method, answer_head& out) noexcept {
     out.size = text.size();
     if (!read_first_line(take_line(text), out) || read_fields(text, out) || read_connection(out))
         return {502, "the upstream's answer is not HTTP"};
-    if (read_framing(out))
-        return {502, "the upstream's answer does not say clearly where it ends"};
     if (out.status == 101)
         return {502, "the upstream has switched protocols without having been asked"};
+    auto const unclear = read_framing(out);
     if (method == verb::head || out.status < 200 || out.status == 204 || out.status == 304) {
-        // Here the length is that of an answer which is not sent.
-        for (auto& f : out.fields)
-            if (f.id == beast::field::content_length)
-                f.goes_on = out.status >= 200 && out.status != 204;
+        // There is no body whatever the fields say. They speak of one that is not sent; what they do not
+        // say clearly goes no further, and nobody waits to see what such an upstream sends next.
+        if (unclear)
+            out.keep_alive = false;
+        else if (out.body == framing::length && out.status >= 200 && out.status != 204)
+            std::ranges::find(out.fields, beast::field::content_length, &field::id)->goes_on = true;
         out.body = framing::none;
         out.length = 0;
+    } else if (unclear) {
+        return {502, "the upstream's answer does not say clearly where it ends"};
     } else if (out.body == framing::none) {
         out.body = framing::until_close;
     }

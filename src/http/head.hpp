@@ -38,7 +38,7 @@ struct field {
 
 /// What requests and answers have in common. The texts lie in the buffer that was parsed.
 struct head {
-    static constexpr std::size_t max_fields = 100;
+    static constexpr std::size_t max_fields = 200;
 
     std::size_t size = 0;  // in bytes, with the empty line
     unsigned version = 11;

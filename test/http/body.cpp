@@ -136,6 +136,10 @@ BOOST_AUTO_TEST_CASE(in_chunks_is_taken_out_of_them) {
              {"a\r\n0123456789\r\n0\r\n\r\n", "0123456789"},
              {"1B\r\n0\r\n\r\n0\r\n\r\n0\r\n\r\n0\r\n\r\n0\r\n\r\n!!\r\n0\r\n\r\n",
               "0\r\n\r\n0\r\n\r\n0\r\n\r\n0\r\n\r\n0\r\n\r\n!!"},
+             // Blanks behind the size.
+             {"5 \r\nhello\r\n0\t\r\n\r\n", "hello"},
+             {"5  \t   \r\nhello\r\n0 \r\n\r\n", "hello"},
+             {"5 ;a\r\nhello\r\n0\t; b=c\r\n\r\n", "hello"},
              // Extensions.
              {"5;a\r\nhello\r\n0;b=c\r\n\r\n", "hello"},
              {"5;a=\"b;\\\"c\"; d\t=\xe4\r\nhello\r\n0\r\n\r\n", "hello"},
@@ -158,6 +162,8 @@ BOOST_AUTO_TEST_CASE(in_chunks_is_taken_out_of_them) {
 
 BOOST_AUTO_TEST_CASE(in_wrong_chunks_is_bad) {
     std::string const long_text(9000, 'x');
+    std::string const blanks(9000, ' ');
+    std::string const zeros(9000, '0');
     for (auto const& input : {
              "x\r\n"s,
              "\r\n"s,
@@ -171,6 +177,12 @@ BOOST_AUTO_TEST_CASE(in_wrong_chunks_is_bad) {
              "1,\r\na\r\n"s,
              "1g\r\na\r\n"s,
              "1\0\r\na\r\n"s,
+             "1 1\r\na\r\n"s,
+             "1 a\r\na\r\n"s,
+             "1 ,\r\na\r\n"s,
+             "1 \na\r\n0\r\n\r\n"s,
+             "1 \r\r\na\r\n"s,
+             "1\x0b\r\na\r\n"s,
              "1\na\r\n0\r\n\r\n"s,
              "1\r\r\na\r\n"s,
              "1\ra\r\n"s,
@@ -197,6 +209,9 @@ BOOST_AUTO_TEST_CASE(in_wrong_chunks_is_bad) {
              "0\r\n\ra"s,
              "0\n\r\n"s,
              // What is too long.
+             zeros + "1\r\na\r\n",
+             "1" + blanks + "\r\na\r\n",
+             "1" + blanks + ";\r\na\r\n",
              "1;" + long_text + "\r\na",
              "0;" + long_text + "\r\n\r\n",
              "0\r\nA: " + long_text + "\r\n\r\n",

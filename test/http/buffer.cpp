@@ -33,6 +33,11 @@ BOOST_AUTO_TEST_CASE(gives_back_what_was_put_in) {
     BOOST_TEST(b.room().size() == http::buffer::capacity);
 }
 
+BOOST_AUTO_TEST_CASE(holds_a_head_of_32_kilobytes) {
+    http::buffer b;
+    BOOST_TEST(b.room().size() == 32u * 1024);
+}
+
 BOOST_AUTO_TEST_CASE(has_room_again_for_what_was_used) {
     http::buffer b;
     std::size_t const part = http::buffer::capacity - 3;

@@ -65,6 +65,7 @@ BOOST_AUTO_TEST_CASE(has_a_framing_written_anew) {
              {"", ""},
              {"Content-Length: 0\r\n", "Content-Length: 0\r\n"},
              {"content-length:  0005 \r\n", "Content-Length: 5\r\n"},
+             {"Content-Length: 5\r\nContent-Length: 5\r\n", "Content-Length: 5\r\n"},
              {"Content-Length: 18446744073709551615\r\n",
               "Content-Length: 18446744073709551615\r\n"},
              {"transfer-encoding:CHUNKED\r\n", "Transfer-Encoding: chunked\r\n"},
@@ -102,8 +103,9 @@ BOOST_AUTO_TEST_CASE(is_dated_if_it_is_not) {
 
 // RFC 9112, 4: the blank behind the status stays.
 BOOST_AUTO_TEST_CASE(may_have_no_reason) {
-    BOOST_TEST(answer("HTTP/1.1 200 \r\nDate: a\r\nContent-Length: 5\r\n\r\n") ==
-               "HTTP/1.1 200 \r\nDate: a\r\nVia: 1.1 weir-proxy\r\nContent-Length: 5\r\n\r\n");
+    for (auto const* const status : {"200 ", "200"})
+        BOOST_TEST(answer("HTTP/1.1 "s + status + "\r\nDate: a\r\nContent-Length: 5\r\n\r\n") ==
+                   "HTTP/1.1 200 \r\nDate: a\r\nVia: 1.1 weir-proxy\r\nContent-Length: 5\r\n\r\n");
 }
 
 // A client of HTTP/1.0 knows no chunks, and says itself if the connection shall go on.
@@ -118,6 +120,9 @@ BOOST_AUTO_TEST_CASE(has_the_framing_that_the_client_understands) {
                start + "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
     BOOST_TEST(answer(chunked, 10, false) == start + "Connection: close\r\n\r\n");
     BOOST_TEST(answer(open, 10, false) == start + "Connection: close\r\n\r\n");
+    BOOST_TEST(
+        answer("HTTP/1.1 200 OK\r\nDate: a\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n") ==
+        start + "Content-Length: 5\r\n\r\n");
     BOOST_TEST(answer(counted, 10) ==
                start + "Content-Length: 5\r\nConnection: keep-alive\r\n\r\n");
     BOOST_TEST(answer(counted, 10, false) ==
@@ -134,6 +139,10 @@ BOOST_AUTO_TEST_CASE(without_a_body_has_no_framing_of_its_own) {
                start("304 Same") + "Content-Length: 5\r\n" + via);
     BOOST_TEST(answer(start("200 OK") + "Content-Length: 5\r\n\r\n", 11, true, verb::head) ==
                start("200 OK") + "Content-Length: 5\r\n" + via);
+    BOOST_TEST(answer(start("200 OK") + "Content-Length: 5\r\nContent-Length: 5\r\n\r\n", 11, true,
+                      verb::head) == start("200 OK") + "Content-Length: 5\r\n" + via);
+    BOOST_TEST(answer(start("200 OK") + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+                      11, true, verb::head) == start("200 OK") + via);
     BOOST_TEST(answer(start("200 OK") + "Transfer-Encoding: chunked\r\n\r\n", 11, true,
                       verb::head) == start("200 OK") + via);
 }

@@ -309,6 +309,7 @@ BOOST_AUTO_TEST_CASE(says_how_its_body_ends) {
              {"Content-Length: 5\r\n", framing::length, 5},
              {"content-length:0005\r\n", framing::length, 5},
              {"Content-Length: 18446744073709551615\r\n", framing::length, UINT64_MAX},
+             {"Content-Length: 5\r\ncontent-length:5 \r\n", framing::length, 5},
              {"Transfer-Encoding: chunked\r\n", framing::chunked, 0},
              {"TRANSFER-ENCODING:Chunked\t\r\n", framing::chunked, 0},
              {"Connection: content-length\r\nContent-Length: 5\r\n", framing::length, 5},
@@ -331,7 +332,11 @@ BOOST_AUTO_TEST_CASE(that_does_not_say_clearly_how_it_ends_is_refused) {
     auto const with = [](std::string fields) { return get(std::string(host) + fields); };
     check({
         {with("Content-Length: 5\r\nContent-Length: 6\r\n"), 400},
-        {with("Content-Length: 5\r\nContent-Length: 5\r\n"), 400},
+        {with("Content-Length: 5\r\nContent-Length: 05\r\n"), 400},
+        {with("Content-Length: 5\r\nContent-Length: 5\r\nContent-Length: 6\r\n"), 400},
+        {with("Content-Length: 5\r\nContent-Length: 5\r\n" + chunked), 400},
+        {with("Content-Length: x\r\nContent-Length: x\r\n"), 400},
+        {with("Content-Length:\r\nContent-Length:\r\n"), 400},
         {with("Content-Length: 5, 5\r\n"), 400},
         {with("Content-Length: 5,6\r\n"), 400},
         {with("Content-Length: +5\r\n"), 400},
@@ -432,10 +437,10 @@ BOOST_AUTO_TEST_CASE(is_refused_if_it_is_too_long) {
         return text;
     };
     http::request_head r;
-    BOOST_TEST(read(get(fields(http::head::max_fields)), r) == 0);
+    BOOST_TEST(read(get(fields(200)), r) == 0);
     BOOST_TEST(read(get(host, std::string(8000, '/')), r) == 0);
     check({
-        {get(fields(http::head::max_fields + 1)), 431},
+        {get(fields(201)), 431},
         {get(host, std::string(8001, '/')), 414},
     });
 }
@@ -455,11 +460,14 @@ BOOST_AUTO_TEST_CASE(is_read) {
     BOOST_TEST(a.length == 7);
     BOOST_TEST(!a.keep_alive);
     BOOST_TEST(going_on(a) == "Server ");
-    // RFC 9112, 4: a reason may be empty, and a status is any three digits.
-    BOOST_TEST(read("HTTP/1.1 599 \r\n\r\n", a, verb::get) == 0);
-    BOOST_TEST(a.status == 599);
-    BOOST_TEST(a.reason == "");
-    BOOST_TEST(a.keep_alive);
+    // RFC 9112, 4: a reason may be empty, and a status is any three digits. The blank behind it is not
+    // always there.
+    for (auto const* const text : {"HTTP/1.1 599 \r\n\r\n", "HTTP/1.1 599\r\n\r\n"}) {
+        BOOST_TEST(read(text, a, verb::get) == 0, text);
+        BOOST_TEST(a.status == 599);
+        BOOST_TEST(a.reason == "");
+        BOOST_TEST(a.keep_alive);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(that_is_no_http_is_refused) {
@@ -469,6 +477,11 @@ BOOST_AUTO_TEST_CASE(that_is_no_http_is_refused) {
              "HTTP/1.1\r\n\r\n"s,
              "HTTP/1.1 OK\r\n\r\n"s,
              "HTTP/1.1 20 OK\r\n\r\n"s,
+             "HTTP/1.1 20\r\n\r\n"s,
+             "HTTP/1.1 2000\r\n\r\n"s,
+             "HTTP/1.1 200OK\r\n\r\n"s,
+             "HTTP/1.1 \r\n\r\n"s,
+             "HTTP/1.1 200\t\r\n\r\n"s,
              "HTTP/1.1 2000 OK\r\n\r\n"s,
              "HTTP/1.1 099 OK\r\n\r\n"s,
              "HTTP/1.1 -20 OK\r\n\r\n"s,
@@ -506,6 +519,7 @@ BOOST_AUTO_TEST_CASE(says_how_its_body_ends) {
     for (auto const& [text, body, goes_on] : std::vector<row>{
              {ok(""), framing::until_close, ""},
              {ok(length), framing::length, ""},
+             {ok(length + length), framing::length, ""},
              {ok(chunked), framing::chunked, ""},
              {"HTTP/1.0 200 OK\r\n\r\n", framing::until_close, ""},
              {"HTTP/1.1 199 x\r\n" + length + "\r\n", framing::none, ""},
@@ -525,30 +539,46 @@ BOOST_AUTO_TEST_CASE(says_how_its_body_ends) {
     }
 }
 
+// RFC 9112, 6.3: regardless of the header fields. A length that another reader might take for another
+// one goes no further (RFC 9110, 8.6), and such an upstream is not asked again on the same connection.
 BOOST_AUTO_TEST_CASE(to_head_has_no_body) {
     struct row {
         std::string fields, goes_on;
+        bool keep_alive;
     };
-    for (auto const& [fields, goes_on] : std::vector<row>{
-             {"", ""},
-             {"Content-Length: 5\r\n", "Content-Length "},
-             {"Transfer-Encoding: chunked\r\n", ""},
+    for (auto const& [fields, goes_on, keep_alive] : std::vector<row>{
+             {"", "", true},
+             {"Content-Length: 5\r\n", "Content-Length ", true},
+             {"Content-Length: 5\r\nContent-Length: 5\r\n", "Content-Length ", true},
+             {"Transfer-Encoding: chunked\r\n", "", true},
+             {"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "", false},
+             {"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "", false},
+             {"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "", false},
+             {"Transfer-Encoding: gzip, chunked\r\n", "", false},
+             {"Content-Length: 5\r\nContent-Length: 6\r\n", "", false},
+             {"Content-Length: five\r\n", "", false},
          }) {
         BOOST_TEST_CONTEXT(fields) {
             http::answer_head a;
-            BOOST_TEST(read(ok(fields), a, verb::head) == 0);
+            auto const text = ok(fields);
+            BOOST_TEST(read(text, a, verb::head) == 0);
             BOOST_TEST(a.body == framing::none);
             BOOST_TEST(a.length == 0u);
-            BOOST_TEST(a.keep_alive);
+            BOOST_TEST(a.keep_alive == keep_alive);
             BOOST_TEST(going_on(a) == goes_on);
         }
     }
+    http::answer_head a;
+    BOOST_TEST(
+        read("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n", a,
+             verb::head) == 0);
+    BOOST_TEST(!a.keep_alive);
 }
 
 BOOST_AUTO_TEST_CASE(that_does_not_say_clearly_how_it_ends_is_refused) {
     for (std::string const fields : {
              "Content-Length: 1\r\nContent-Length: 2\r\n",
-             "Content-Length: 1\r\nContent-Length: 1\r\n",
+             "Content-Length: 1\r\nContent-Length: 01\r\n",
              "Content-Length: 1, 1\r\n",
              "Content-Length: -1\r\n",
              "Content-Length:\r\n",
@@ -568,7 +598,7 @@ BOOST_AUTO_TEST_CASE(that_does_not_say_clearly_how_it_ends_is_refused) {
 BOOST_AUTO_TEST_CASE(is_refused_if_it_is_too_long) {
     http::answer_head a;
     std::string fields;
-    for (std::size_t i = 0; i < http::head::max_fields; ++i)
+    for (std::size_t i = 0; i < 200; ++i)
         fields += "A: b\r\n";
     BOOST_TEST(read(ok(fields), a, verb::get) == 0);
     BOOST_TEST(read(ok(fields + "A: b\r\n"), a, verb::get) == 502);

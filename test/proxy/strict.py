@@ -7,7 +7,7 @@ import socket
 from support import Client, ProxyTest, main
 
 H = "Host: test\r\n"
-LONG = "x" * 20000
+LONG = "x" * 40000
 
 # What was sent, and the status of the answer.
 REQUESTS = [
@@ -88,7 +88,7 @@ REQUESTS = [
     ("GET / HTTP/1.1\r\n" + H + "\"A\": c\r\n\r\n", 400),
     # Content-Length.
     ("POST / HTTP/1.1\r\n" + H + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!", 400),
-    ("POST / HTTP/1.1\r\n" + H + "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello", 400),
+    ("POST / HTTP/1.1\r\n" + H + "Content-Length: 5\r\nContent-Length: 05\r\n\r\nhello", 400),
     ("POST / HTTP/1.1\r\n" + H + "Content-Length: 5, 5\r\n\r\nhello", 400),
     ("POST / HTTP/1.1\r\n" + H + "Content-Length: 5,6\r\n\r\nhello", 400),
     ("POST / HTTP/1.1\r\n" + H + "Content-Length: +5\r\n\r\nhello", 400),
@@ -125,7 +125,7 @@ REQUESTS = [
     ("POST / HTTP/1.1\r\n" + H + "Transfer-Encoding: chunked\r\n\r\n+1\r\na\r\n0\r\n\r\n", 400),
     ("POST / HTTP/1.1\r\n" + H + "Transfer-Encoding: chunked\r\n\r\n0x1\r\na\r\n0\r\n\r\n", 400),
     ("POST / HTTP/1.1\r\n" + H + "Transfer-Encoding: chunked\r\n\r\n 1\r\na\r\n0\r\n\r\n", 400),
-    ("POST / HTTP/1.1\r\n" + H + "Transfer-Encoding: chunked\r\n\r\n1 \r\na\r\n0\r\n\r\n", 400),
+    ("POST / HTTP/1.1\r\n" + H + "Transfer-Encoding: chunked\r\n\r\n1 1\r\na\r\n0\r\n\r\n", 400),
     ("POST / HTTP/1.1\r\n" + H + "Transfer-Encoding: chunked\r\n\r\n1\na\r\n0\r\n\r\n", 400),
     ("POST / HTTP/1.1\r\n" + H + "Transfer-Encoding: chunked\r\n\r\n1\r\na\n0\r\n\r\n", 400),
     ("POST / HTTP/1.1\r\n" + H + "Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n", 400),
@@ -142,8 +142,8 @@ REQUESTS = [
     (LONG, 414),
     ("GET / HTTP/1.1\r\n" + H + "A: " + LONG + "\r\n\r\n", 431),
     ("GET / HTTP/1.1\r\n" + H + LONG + ": a\r\n\r\n", 431),
-    ("GET / HTTP/1.1\r\n" + H + "A: b\r\n" * 4000 + "\r\n", 431),
-    ("GET / HTTP/1.1\r\n" + H + "A: b\r\n" * 101 + "\r\n", 431),
+    ("GET / HTTP/1.1\r\n" + H + "A: b\r\n" * 8000 + "\r\n", 431),
+    ("GET / HTTP/1.1\r\n" + H + "A: b\r\n" * 201 + "\r\n", 431),
     # What is not offered here.
     ("GET / HTTP/1.1\r\n" + H + "Upgrade: websocket\r\nConnection: upgrade\r\n\r\n", 501),
     ("GET / HTTP/1.1\r\n" + H + "Upgrade: h2c, websocket\r\nConnection: upgrade\r\n\r\n", 501),
@@ -160,7 +160,7 @@ ANSWERS = [
     b"HTTP/1.1 2000 OK\r\nContent-Length: 0\r\n\r\n",
     b"HTTP/1.1 OK\r\nContent-Length: 0\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-    b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 01\r\n\r\na",
     b"HTTP/1.1 200 OK\r\nContent-Length: 1, 1\r\n\r\na",
     b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -170,8 +170,8 @@ ANSWERS = [
     b"HTTP/1.1 200 OK\r\nContent-Length : 0\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nA: b\r\n c\r\nContent-Length: 0\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nA: b\0\r\nContent-Length: 0\r\n\r\n",
-    b"HTTP/1.1 200 OK\r\nA: " + b"x" * 20000 + b"\r\n\r\n",
-    b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 101 + b"\r\n",
+    b"HTTP/1.1 200 OK\r\nA: " + b"x" * 40000 + b"\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 201 + b"\r\n",
     b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
     b"",
@@ -251,7 +251,11 @@ class Strict(ProxyTest):
             "00A;x=\"y\"\r\n0123456789\r\n0\r\nA: b\r\n\r\n",
             "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 0005\r\n\r\nhello",
             "FROBNICATE / HTTP/1.1\r\nHost: test\r\n\r\n",
-            "GET / HTTP/1.1\r\n" + "A: b\r\n" * 99 + "Host: test\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+            "POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n"
+            "5 \r\nhello\r\n1 ;a=b\r\n!\r\n0\t\r\n\r\n",
+            "GET / HTTP/1.1\r\n" + "A: b\r\n" * 199 + "Host: test\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: test\r\nA: " + "x" * 30000 + "\r\n\r\n",
         ]
         for text in good:
             with self.subTest(text[:120]), Client(proxy.port) as client:
@@ -259,6 +263,45 @@ class Strict(ProxyTest):
                 self.assertEqual(client.answer().status, 200)
                 self.assertEqual(client.ask("/again").status, 200)
         self.assertEqual(set(self.upstream.targets()), {"/", "/again"})
+
+    def test_what_is_sent_twice_goes_on_once(self):
+        proxy = self.start()
+        with Client(proxy.port) as client:
+            client.ask("/", "POST", "Content-Length: 5\r\nContent-Length: 5\r\n", b"hello")
+        request = self.upstream.requests[0]
+        self.assertEqual([v for n, v in request.fields if n == "content-length"], ["5"])
+        self.assertEqual(request.body, b"hello")
+
+    def test_answers_that_are_unusual_but_good_go_back(self):
+        first = b"HTTP/1.1 200 OK\r\n"
+        date = b"Date: a\r\n"
+        via = b"Via: 1.1 weir-proxy\r\n"
+        counted = b"Content-Length: 2\r\n"
+        chunked = b"Transfer-Encoding: chunked\r\n"
+        good = [
+            ("GET", b"HTTP/1.1 200\r\n" + date + counted + b"\r\nhi",
+             b"HTTP/1.1 200 \r\n" + date + via + counted + b"\r\nhi"),
+            ("GET", first + date + counted + counted + b"\r\nhi",
+             first + date + via + counted + b"\r\nhi"),
+            ("GET", first + date + chunked + b"\r\n2 \r\nhi\r\n0 ;a\r\n\r\n",
+             first + date + via + chunked + b"\r\n2\r\nhi\r\n0\r\n\r\n"),
+            ("HEAD", first + date + counted + counted + b"\r\n",
+             first + date + counted + via + b"\r\n"),
+            ("HEAD", first + date + counted + chunked + b"\r\n", first + date + via + b"\r\n"),
+            ("HEAD", first + date + b"Transfer-Encoding: gzip\r\n\r\n", first + date + via + b"\r\n"),
+        ]
+        proxy = self.start()
+        for i, (method, text, goes_back) in enumerate(good):
+            def send(sock, request, reader, text=text):
+                sock.sendall(text)
+                return False
+
+            self.upstream.script[f"/{i}"] = send
+            with self.subTest(text), Client(proxy.port) as client:
+                # Nothing comes behind it, since the client says that it is the last request.
+                client.send(f"{method} /{i} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")
+                end = goes_back.index(b"\r\n\r\n") + 2
+                self.assertEqual(client.ended(), goes_back[:end] + b"Connection: close\r\n" + goes_back[end:])
 
     def test_bad_answers(self):
         proxy = self.start("--seats", 1)
