@@ -183,7 +183,7 @@ std::string_view without_port_80(std::string_view host) noexcept {
     return host;
 }
 
-// Makes an absolute target (`http://host/path`) an ordinary one.
+// Makes an absolute target (`http://host/path`) an ordinary one (RFC 9112, 3.2).
 fault make_origin_form(request_head& out) noexcept {
     constexpr std::string_view scheme = "http://";
     auto& target = out.target;
@@ -196,8 +196,9 @@ fault make_origin_form(request_head& out) noexcept {
     if (!some(authority, is_host) ||
         (!out.host.empty() && !iequals(without_port_80(authority), without_port_80(out.host))))
         return {400, "the target is at another host than Host"};
+    out.host = authority;
     if (path == target.size())
-        target = "/";
+        target = out.method == verb::options ? "*" : "/";
     else if (target[path] == '?')
         return {400, "the target has no path"};
     else
@@ -230,7 +231,7 @@ fault head_scanner::look(std::string_view text) noexcept {
     return {};
 }
 
-fault parse(std::string_view text, request_head& out) noexcept {
+fault parse(std::string_view text, request_head& out, underscores names) noexcept {
     out.size = text.size();
     if (auto const wrong = read_first_line(take_line(text), out))
         return wrong;
@@ -259,12 +260,9 @@ fault parse(std::string_view text, request_head& out) noexcept {
                 out.expects_continue = out.version >= 11;
                 f.goes_on = false;
                 break;
-            case beast::field::upgrade:
-                // Of those who ask for h2c, all go on without it.
-                if (!iequals(f.value, "h2c"))
-                    return {501, "no Upgrade is possible here"};
-                break;
             default:
+                if (names == underscores::drop && f.name.find('_') != f.name.npos)
+                    f.goes_on = false;
                 break;
         }
     }

@@ -78,9 +78,14 @@ private:
     std::size_t size_ = 0;
 };
 
+/// Whether a field goes on that has an underscore in its name. There are servers behind which a program
+/// cannot tell `X_Y` from `X-Y`, so that a client could pass the one for the other.
+enum class underscores : bool { drop, pass };
+
 /// Parses a whole head, and refuses what RFC 9110 and 9112 do not allow or what two servers might
 /// understand differently. `text` is exactly the head. After a fault, `out` holds nothing to rely on.
-[[nodiscard]] fault parse(std::string_view text, request_head& out) noexcept;
+[[nodiscard]] fault parse(std::string_view text, request_head& out,
+                          underscores names = underscores::drop) noexcept;
 
 /// The same for an answer to `method`; every fault is a 502.
 [[nodiscard]] fault parse(std::string_view text, verb method, answer_head& out) noexcept;

@@ -52,6 +52,10 @@ BOOST_AUTO_TEST_CASE(has_a_host) {
                "GET / HTTP/1.1\r\nHost: upstream:9000\r\n" + tail);
     BOOST_TEST(request("GET / HTTP/1.0\r\nHost: test\r\n\r\n") ==
                "GET / HTTP/1.1\r\nHost: test\r\n" + tail);
+    BOOST_TEST(request("GET http://test/a HTTP/1.0\r\n\r\n") ==
+               "GET /a HTTP/1.1\r\nHost: test\r\n" + tail);
+    BOOST_TEST(request("OPTIONS http://test HTTP/1.1\r\nHost: test\r\n\r\n") ==
+               "OPTIONS * HTTP/1.1\r\nHost: test\r\n" + tail);
     BOOST_TEST(request("GET http://test/a HTTP/1.1\r\nHost: test\r\n\r\n") ==
                "GET /a HTTP/1.1\r\nHost: test\r\n" + tail);
 }

@@ -192,9 +192,18 @@ BOOST_AUTO_TEST_CASE(may_ask_for_the_options_of_a_server) {
     http::request_head r;
     BOOST_TEST(read("OPTIONS * HTTP/1.1\r\nHost: test\r\n\r\n", r) == 0);
     BOOST_TEST(r.target == "*");
+    // RFC 9112, 3.2.4: the last proxy makes it so where the address has no path.
+    BOOST_TEST(read("OPTIONS http://test HTTP/1.1\r\nHost: test\r\n\r\n", r) == 0);
+    BOOST_TEST(r.target == "*");
     BOOST_TEST(read("OPTIONS http://test/ HTTP/1.1\r\nHost: test\r\n\r\n", r) == 0);
     BOOST_TEST(r.target == "/");
-    check({{"OPTIONS ** HTTP/1.1\r\nHost: test\r\n\r\n", 400}});
+    BOOST_TEST(read("OPTIONS / HTTP/1.1\r\nHost: test\r\n\r\n", r) == 0);
+    BOOST_TEST(r.target == "/");
+    check({
+        {"OPTIONS ** HTTP/1.1\r\nHost: test\r\n\r\n", 400},
+        {"OPTIONS http://test?a HTTP/1.1\r\nHost: test\r\n\r\n", 400},
+        {"OPTIONS http://other HTTP/1.1\r\nHost: test\r\n\r\n", 400},
+    });
 }
 
 BOOST_AUTO_TEST_CASE(to_connect_is_refused) {
@@ -241,6 +250,12 @@ BOOST_AUTO_TEST_CASE(names_one_host) {
         {get("Host: te\"st\r\n"), 400},
         {get("Host: t\xe4st\r\n"), 400},
     });
+    // RFC 9112, 3.2.2: that of an absolute target takes the place of Host.
+    for (std::string_view const fields : {"", "Host: test\r\n", "Host: TEST:80\r\n"}) {
+        auto const text = get(fields, "http://test/", "1.0");
+        BOOST_TEST(read(text, r) == 0);
+        BOOST_TEST(r.host == "test");
+    }
     // Its own Connection does not take it away.
     auto const text = get("Connection: host\r\nHost: test\r\n");
     BOOST_TEST(read(text, r) == 0);
@@ -412,6 +427,35 @@ BOOST_AUTO_TEST_CASE(leaves_behind_what_is_for_one_hop) {
                           "Proxy-Authorization: a\r\nHTTP2-Settings: a\r\nX-B: 4\r\nCookie: c\r\n");
     BOOST_TEST(read(text, r) == 0);
     BOOST_TEST(going_on(r) == "X-C Cookie ");
+}
+
+// RFC 9110, 7.8: a server may ignore it. What it offers is for this hop.
+BOOST_AUTO_TEST_CASE(cannot_upgrade) {
+    for (std::string_view const offer : {"h2c", "websocket", "TLS/1.2", "h2c, websocket", ""}) {
+        http::request_head r;
+        auto const text =
+            get("Host: test\r\nConnection: Upgrade\r\nA: b\r\nUpgrade: "s.append(offer) + "\r\n");
+        BOOST_TEST(read(text, r) == 0, offer);
+        BOOST_TEST(going_on(r) == "A ");
+        BOOST_TEST(r.keep_alive);
+    }
+}
+
+// A CGI script, or what has taken its conventions over, takes X_Y for X-Y.
+BOOST_AUTO_TEST_CASE(leaves_behind_names_with_an_underscore) {
+    auto const text = get("Host: test\r\nX_Forwarded_For: a\r\n_: a\r\nX-A: b\r\nx-b_: c_d\r\n"
+                          "Content_Length: 5\r\nTransfer_Encoding: chunked\r\n");
+    http::request_head r;
+    BOOST_TEST(read(text, r) == 0);
+    BOOST_TEST(going_on(r) == "X-A ");
+    BOOST_TEST(r.body == framing::none);
+    BOOST_TEST(!http::parse(text, r, http::underscores::pass));
+    BOOST_TEST(going_on(r) == "X_Forwarded_For _ X-A x-b_ Content_Length Transfer_Encoding ");
+    BOOST_TEST(r.body == framing::none);
+    // What is only for this hop stays here all the same.
+    auto const hop = get("Host: test\r\nConnection: x_a\r\nX_A: b\r\n");
+    BOOST_TEST(!http::parse(hop, r, http::underscores::pass));
+    BOOST_TEST(going_on(r) == "");
 }
 
 // RFC 9110, 10.1.1: an expectation of HTTP/1.0 is ignored.

@@ -145,8 +145,6 @@ REQUESTS = [
     ("GET / HTTP/1.1\r\n" + H + "A: b\r\n" * 8000 + "\r\n", 431),
     ("GET / HTTP/1.1\r\n" + H + "A: b\r\n" * 201 + "\r\n", 431),
     # What is not offered here.
-    ("GET / HTTP/1.1\r\n" + H + "Upgrade: websocket\r\nConnection: upgrade\r\n\r\n", 501),
-    ("GET / HTTP/1.1\r\n" + H + "Upgrade: h2c, websocket\r\nConnection: upgrade\r\n\r\n", 501),
     ("POST / HTTP/1.1\r\n" + H + "Expect: 200-ok\r\nContent-Length: 5\r\n\r\nhello", 417),
 ]
 
@@ -246,6 +244,8 @@ class Strict(ProxyTest):
             "GET / HTTP/1.1\r\nHost: [::1]:80\r\nA:\r\n\r\n",
             "GET / HTTP/1.1\r\nHost: test\r\nA: b\xe4c\r\n\r\n",
             "GET / HTTP/1.1\r\nHost: test\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: test\r\nUpgrade: TLS/1.2\r\nConnection: Upgrade\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: test\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
             "POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: Chunked\r\n\r\n0\r\n\r\n",
             "POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n"
             "00A;x=\"y\"\r\n0123456789\r\n0\r\nA: b\r\n\r\n",
