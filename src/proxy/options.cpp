@@ -141,6 +141,8 @@ command_line::command_line(options& o) {
         [&o](auto& n, auto& v) { o.drain = duration(n, v, 0s); });
     add("--access-log", "FILE", "a line for each request; - is standard output (none)",
         [&o](auto&, auto& v) { o.access_log = v; });
+    add_flag("--pass-underscores", o.pass_underscores,
+             "forward fields with an underscore in their names, too");
     add("--header-timeout", "TIME", "for a client to send the header of a request (10s)",
         [&o](auto& n, auto& v) { o.limits.header = duration(n, v, 1ms); });
     add("--body-timeout", "TIME", "for a client to send or to take the next piece of a body (30s)",

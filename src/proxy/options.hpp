@@ -40,6 +40,8 @@ struct options {
     weir::duration drain = std::chrono::seconds(10);
     std::string access_log;  // a file, `-` for standard output; empty for none
 
+    bool pass_underscores = false;
+
     timeouts limits;
 };
 

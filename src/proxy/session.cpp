@@ -142,7 +142,9 @@ net::task<http::fault> session::read_request(exchange& x) {
         }
     }
     auto& request = x.request;
-    if (auto const wrong = http::parse(in.text().substr(0, scanner.size()), request))
+    auto const names =
+        worker_.settings().pass_underscores ? http::underscores::pass : http::underscores::drop;
+    if (auto const wrong = http::parse(in.text().substr(0, scanner.size()), request, names))
         co_return wrong;
     x.body = http::body_reader(request.body, request.length);
     x.first = x.body.take(in.data() + request.size, in.size() - request.size);

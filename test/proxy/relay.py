@@ -194,6 +194,15 @@ class Relay(ProxyTest):
             ("via", "1.0 first"), ("x-forwarded-for", "1.2.3.4, 5.6.7.8, 9.9.9.9, 127.0.0.1"),
             ("via", "1.1 weir-proxy")])
 
+    def test_names_with_an_underscore_stay_behind_unless_they_are_wanted(self):
+        for options, goes_on in (((), []), (("--pass-underscores",), ["x_forwarded_for"])):
+            with self.subTest(options=options):
+                proxy = self.start(*options)
+                with Client(proxy.port) as client:
+                    self.assertEqual(client.ask("/", "GET", "X_Forwarded_For: a\r\n").status, 200)
+                names = [n for n, _ in self.upstream.requests[-1].fields if "_" in n]
+                self.assertEqual(names, goes_on)
+
     def test_a_client_cannot_take_host_or_framing_away(self):
         proxy = self.start()
         with Client(proxy.port) as client:
