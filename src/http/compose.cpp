@@ -89,8 +89,9 @@ void compose(std::string& out, answer_head const& answer, framing body, unsigned
     add_status(out, answer.status, answer.reason);
     bool dated = false;
     for (auto const& f : answer.fields) {
-        if (f.goes_on)
-            add(out, f.name, f.value);
+        if (!f.goes_on)
+            continue;
+        add(out, f.name, f.value);
         dated |= f.id == beast::field::date;
     }
     if (answer.status >= 200) {

@@ -105,6 +105,14 @@ BOOST_AUTO_TEST_CASE(is_dated_if_it_is_not) {
                "Content-Length: 5\r\n\r\n");
 }
 
+// By whoever sends it on, if the date was for one hop only.
+BOOST_AUTO_TEST_CASE(is_dated_again_if_its_date_stays_behind) {
+    BOOST_TEST(
+        answer("HTTP/1.1 200 OK\r\nConnection: date\r\nDate: a\r\nContent-Length: 5\r\n\r\n") ==
+        "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nVia: 1.1 weir-proxy\r\n"
+        "Content-Length: 5\r\n\r\n");
+}
+
 // RFC 9112, 4: the blank behind the status stays.
 BOOST_AUTO_TEST_CASE(may_have_no_reason) {
     for (auto const* const status : {"200 ", "200"})
