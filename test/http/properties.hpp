@@ -127,8 +127,9 @@ inline std::pair<std::string, fields> plain_head(std::string_view text) {
         auto const end = text.find("\r\n");
         lines.emplace_back(text.substr(0, end));
         text.remove_prefix(end + 2);
-        for (unsigned char const c : lines.back())
-            must((c >= 0x20 && c != 0x7f) || c == '\t', "a line has a control character");
+        for (char const c : lines.back())
+            must(static_cast<unsigned char>(c) >= 0x20 ? c != 0x7f : c == '\t',
+                 "a line has a control character");
         must(!lines.back().empty() && lines.back().front() != ' ' && lines.back().front() != '\t',
              "a line begins with nothing");
     }
