@@ -58,21 +58,14 @@ void compose(std::string& out, request_head const& request, std::string_view cli
              std::string_view upstream) {
     out.assign(request.method_name).append(" ").append(request.target).append(" HTTP/1.1\r\n");
     add(out, "Host", request.host.empty() ? upstream : request.host);
-    bool forwarded = false;
-    for (auto const& f : request.fields) {
-        if (!f.goes_on)
-            continue;
-        if (is_forwarded_for(f))
-            forwarded = true;
-        else
+    for (auto const& f : request.fields)
+        if (f.goes_on && !is_forwarded_for(f))
             add(out, f.name, f.value);
-    }
     // One line for all, since there are servers that look at one line only.
     out.append("X-Forwarded-For: ");
-    if (forwarded)
-        for (auto const& f : request.fields)
-            if (f.goes_on && is_forwarded_for(f))
-                out.append(f.value).append(", ");
+    for (auto const& f : request.fields)
+        if (f.goes_on && is_forwarded_for(f))
+            out.append(f.value).append(", ");
     out.append(client).append("\r\n").append(via);
     add_framing(out, request.body, request.length);
     out.append("\r\n");

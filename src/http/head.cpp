@@ -27,6 +27,14 @@ bool is_version(std::string_view text) noexcept {
            is_digit(text[7]);
 }
 
+// Whether all of `text` is a number that fits; digits only.
+template <class T>
+bool read_number(std::string_view text, T& out) noexcept {
+    auto const* const last = text.data() + text.size();
+    auto const [end, ec] = std::from_chars(text.data(), last, out);
+    return ec == std::errc() && end == last;
+}
+
 // 11 for `HTTP/1.1`, 10 for `HTTP/1.0`; 0 for what is not spoken here.
 unsigned version_of(std::string_view text) noexcept {
     return text == "HTTP/1.1" ? 11 : text == "HTTP/1.0" ? 10 : 0;
@@ -54,10 +62,8 @@ bool read_first_line(std::string_view line, answer_head& out) noexcept {
     if (line.size() < 12 || line[8] != ' ' || (line.size() > 12 && line[12] != ' '))
         return false;
     out.version = version_of(line.substr(0, 8));
-    auto const status = line.substr(9, 3);
     out.reason = line.substr(std::min<std::size_t>(13, line.size()));
-    std::from_chars(status.data(), status.data() + status.size(), out.status);
-    return out.version != 0 && all(status, is_digit) && out.status >= 100 &&
+    return out.version != 0 && read_number(line.substr(9, 3), out.status) && out.status >= 100 &&
            all(out.reason, is_text);
 }
 
@@ -159,9 +165,7 @@ fault read_framing(head& h) noexcept {
         if (is_length) {
             h.body = framing::length;
             length = f.value;
-            auto const* const last = length.data() + length.size();
-            auto const [end, ec] = std::from_chars(length.data(), last, h.length);
-            if (ec != std::errc() || end != last)
+            if (!read_number(length, h.length))
                 return {400, "Content-Length is no number"};
         } else {
             h.body = framing::chunked;
@@ -213,8 +217,8 @@ fault head_scanner::look(std::string_view text) noexcept {
         auto const end = text.find('\n', line_);
         auto const line = text.substr(line_, end == text.npos ? text.npos : end - line_);
         // The first byte that is wrong decides, so that it is all the same what has come behind it.
-        if (line_ > 0 && !line.empty() && is_blank(line.front()))
-            return {400, "a header field that goes on in the next line"};
+        if (!line.empty() && is_blank(line.front()))
+            return {400, "a line that begins with a blank"};
         auto const cr = line.find('\r');
         if (line.substr(0, cr).find('\0') != line.npos)
             return {400, "a NUL in the header"};

@@ -188,9 +188,11 @@ BOOST_AUTO_TEST_CASE(in_wrong_chunks_is_bad) {
              "1\ra\r\n"s,
              "1\r\na\n0\r\n\r\n"s,
              "1\r\nab\r\n0\r\n\r\n"s,
+             "1\r\nab\n0\r\n\r\n"s,
              "2\r\na\r\n0\r\n\r\n"s,
              "1\r\na0\r\n\r\n"s,
              "1\r\na\r0\r\n\r\n"s,
+             "1\r\na\rx0\r\n\r\n"s,
              "1\r\na\r\n\r\n0\r\n\r\n"s,
              // Extensions.
              "1;a\nb\r\na\r\n0\r\n\r\n"s,

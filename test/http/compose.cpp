@@ -86,6 +86,11 @@ BOOST_AUTO_TEST_CASE(says_in_one_line_for_whom_it_is) {
                "GET / HTTP/1.1\r\nHost: test\r\nA: b\r\n"
                "X-Forwarded-For: 10.0.0.1, 10.0.0.2, 10.0.0.3, 192.0.2.1\r\n"
                "Via: 1.1 weir-proxy\r\n\r\n");
+    // What the client has declared to be for one hop goes no further.
+    BOOST_TEST(request("GET / HTTP/1.1\r\nHost: test\r\nConnection: X-Forwarded-For\r\n"
+                       "X-Forwarded-For: 10.0.0.1\r\n\r\n") ==
+               "GET / HTTP/1.1\r\nHost: test\r\nX-Forwarded-For: 192.0.2.1\r\n"
+               "Via: 1.1 weir-proxy\r\n\r\n");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
