@@ -16,9 +16,8 @@ public:
     body_reader(framing how, std::uint64_t length) noexcept;
 
     struct piece {
-        std::size_t body = 0;  // so many bytes of the body are now at the front
-        std::size_t used =
-            0;  // so many bytes of the input were understood; the rest comes after the end
+        std::size_t body = 0;  // bytes of the body, now at the front
+        std::size_t used = 0;  // bytes of the input; what is behind them is behind the end
     };
 
     /// Moves what belongs to the body to the front of the `n` bytes at `bytes`.

@@ -119,6 +119,7 @@ bool only_for_this_hop(field const& f) noexcept {
 fault read_connection(head& h) noexcept {
     bool close = false;
     bool keep = false;
+    std::size_t names = 0;  // each of which is looked for among all fields
     for (auto& f : h.fields) {
         if (!only_for_this_hop(f))
             continue;
@@ -137,6 +138,8 @@ fault read_connection(head& h) noexcept {
                 close = true;
             else if (iequals(token, "keep-alive"))
                 keep = true;
+            else if (++names > head::max_fields)
+                return {431, "too many names in Connection"};
             else
                 for (auto& other : h.fields)
                     if (iequals(other.name, token))

@@ -60,12 +60,12 @@ std::string ok(std::string_view fields) {
 
 constexpr std::string_view host = "Host: test\r\n";
 
-struct refused {
+struct verdict {
     std::string text;
     unsigned status;
 };
 
-void check(std::vector<refused> const& table) {
+void check(std::vector<verdict> const& table) {
     for (auto const& [text, status] : table) {
         BOOST_TEST_CONTEXT(text.substr(0, 200)) {
             http::request_head request;
@@ -456,6 +456,23 @@ BOOST_AUTO_TEST_CASE(leaves_behind_names_with_an_underscore) {
     auto const hop = get("Host: test\r\nConnection: x_a\r\nX_A: b\r\n");
     BOOST_TEST(!http::parse(hop, r, http::underscores::pass));
     BOOST_TEST(going_on(r) == "");
+}
+
+// Each of them is looked for among all fields.
+BOOST_AUTO_TEST_CASE(names_no_more_fields_for_one_hop_than_it_may_have) {
+    auto const with = [](int names) {
+        std::string text = "Host: test\r\n";
+        for (; names > 0; --names)
+            text += names % 2 == 0 ? "Connection: a\r\n" : "Connection: close, a\r\n";
+        return get(text);
+    };
+    auto const at_once = [](int names) {
+        std::string text = "Host: test\r\nConnection: close";
+        for (; names > 0; --names)
+            text += ",a";
+        return get(text + "\r\n");
+    };
+    check({{with(199), 0}, {at_once(200), 0}, {at_once(201), 431}, {at_once(10'000), 431}});
 }
 
 // RFC 9110, 10.1.1: an expectation of HTTP/1.0 is ignored.
