@@ -97,18 +97,21 @@ std::chrono::seconds to_retry_after(weir::permit const& refusal) {
 }
 
 void turn_away(entry& e, unsigned status, char const* why, weir::permit const& refusal) {
-    e.seat.leave();
     e.status = status;
     e.why = why;
     e.retry_after = to_retry_after(refusal);
+    e.seat.leave();
 }
 
-void report_one(std::string& out, std::string_view name, weir::limiter_stats const& s) {
+void report_one(std::string& out, std::string_view name, weir::limiter_stats const& s, bool waits) {
+    // Who waits has been refused at once before.
+    auto const too_late = waits ? s.deadline_unreachable : s.limited;
+
     fmt::format_to(std::back_inserter(out),
                    "weir-proxy: {}: {} granted ({} at once), refused: {} queue full, {} timed out, "
                    "{} too late, {} hung up; now {} in use, {} waiting\n",
-                   name, s.granted, s.granted_at_once, s.queue_full, s.timed_out,
-                   s.deadline_unreachable, s.cancelled, s.in_use, s.waiting);
+                   name, s.granted, s.granted_at_once, s.queue_full, s.timed_out, too_late,
+                   s.cancelled, s.in_use, s.waiting);
 }
 
 }  // namespace
@@ -121,40 +124,51 @@ gate::gate(net::executor const& ex, options const& o) : patience_(o.patience) {
         rate_.emplace(ex, *o.rate, queue);
 }
 
-net::task<entry> gate::enter(net::connection& client) {
-    entry result;
-    auto patience = patience_;
+bool gate::enter_at_once(entry& e) {
+    bool const waits = patience_ > weir::duration::zero();
+    if (seats_ && !(e.seat = seats_->try_enter())) {
+        if (!waits)
+            turn_away(e, 503, "all seats are taken", e.seat);
+        return !waits;
+    }
+    if (rate_ && !(e.token = rate_->try_enter())) {
+        if (!waits)
+            turn_away(e, 429, "too many requests", e.token);
+        return !waits;
+    }
+    return true;
+}
 
-    if (seats_ && !(result.seat = seats_->try_enter())) {
+net::task<> gate::enter_in_turn(entry& e, net::connection& client) {
+    auto patience = patience_;
+    if (seats_ && !e.seat) {
         auto waited = co_await wait_turn(*seats_, client, patience);
-        result.client = waited.client;
+        e.client = waited.client;
         if (waited.client != net::presence::here) {
-            turn_away(result, 503, "the client has ended the connection", {});
-            co_return result;
+            turn_away(e, 503, "the client has ended the connection", {});
+            co_return;
         }
         if (waited.ec) {
             bool const late = waited.ec == weir::errc::timed_out;
             turn_away(
-                result, 503,
+                e, 503,
                 late ? "no seat became free in time" : "all seats are taken, and so is the queue",
                 waited.permit);
-            co_return result;
+            co_return;
         }
-        result.seat = std::move(waited.permit);
-        patience = std::max(patience - result.seat.waited(), weir::duration::zero());
+        e.seat = std::move(waited.permit);
+        patience = std::max(patience - e.seat.waited(), weir::duration::zero());
     }
-
-    if (rate_ && !(result.token = rate_->try_enter())) {
+    if (rate_) {
         auto waited = co_await wait_turn(*rate_, client, patience);
-        result.client = waited.client;
+        e.client = waited.client;
         if (waited.client != net::presence::here)
-            turn_away(result, 503, "the client has ended the connection", {});
+            turn_away(e, 503, "the client has ended the connection", {});
         else if (waited.ec)
-            turn_away(result, 429, "too many requests", waited.permit);
+            turn_away(e, 429, "too many requests", waited.permit);
         else
-            result.token = std::move(waited.permit);
+            e.token = std::move(waited.permit);
     }
-    co_return result;
 }
 
 bool gate::enter_again(entry& e) {
@@ -169,10 +183,11 @@ bool gate::enter_again(entry& e) {
 
 std::string gate::report() const {
     std::string out;
+    bool const waits = patience_ > weir::duration::zero();
     if (seats_)
-        report_one(out, "seats", seats_->stats());
+        report_one(out, "seats", seats_->stats(), waits);
     if (rate_)
-        report_one(out, "rate", rate_->stats());
+        report_one(out, "rate", rate_->stats(), waits);
     return out;
 }
 

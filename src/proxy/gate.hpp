@@ -45,9 +45,13 @@ public:
     /// Those who wait are served on `ex`, which must run for as long as anybody may wait.
     gate(net::executor const& ex, options const& o);
 
-    /// Lets one request in, in its turn. A client that hangs up while it waits leaves at once; if it
-    /// may still read, it is turned away.
-    [[nodiscard]] net::task<entry> enter(net::connection& client);
+    /// Lets a request in, or turns it away, if nobody has to wait for that. Otherwise false: it is to
+    /// wait for its turn.
+    [[nodiscard]] bool enter_at_once(entry& e);
+
+    /// Lets it in, in its turn. A client that hangs up while it waits leaves at once; if it may still
+    /// read, it is turned away.
+    [[nodiscard]] net::task<> enter_in_turn(entry& e, net::connection& client);
 
     /// Whether a request that was let in may be sent a second time, for which it needs another token.
     [[nodiscard]] bool enter_again(entry& e);

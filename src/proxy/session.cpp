@@ -158,7 +158,9 @@ net::task<http::fault> session::read_request(exchange& x) {
 net::task<session::next> session::answer_in_turn(exchange& x) {
     http::fault failed;
     {
-        auto entered = co_await worker_.entrance().enter(client_);
+        entry entered;
+        if (!worker_.entrance().enter_at_once(entered))
+            co_await worker_.entrance().enter_in_turn(entered, client_);
         x.waited = std::max(entered.seat.waited(), {}) + std::max(entered.token.waited(), {});
         if (entered.client == net::presence::gone) {
             ++worker_.counts().hung_up;
