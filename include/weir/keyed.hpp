@@ -232,7 +232,7 @@ public:
     /// The same for many keys at once, one permit each: the outcome for `keys[i]` is in `permits[i]`, as
     /// long as there are both. The clock is read once, each lock is taken once for some hundred keys, and
     /// what is in memory far away is asked for in advance. Of a key that comes several times the first is
-    /// served first.
+    /// served first. Permits that are there before leave first.
     template <class Like>
     void try_enter_many(std::span<Like const> keys, std::span<permit> permits) noexcept {
         auto const now = clock_now();
@@ -552,6 +552,8 @@ private:
     template <class Like>
     void try_enter_batch(std::span<Like const> keys, std::span<permit> permits,
                          time_point now) noexcept {
+        for (auto& p : permits)
+            p.leave();  // not under the lock
         struct one {
             std::uint64_t hash;
             std::uint32_t shard;

@@ -1,0 +1,196 @@
+// What a keyed limiter costs: `try_enter` for one of a million keys, and the permit coming home, with
+// uniform keys and with few that come often (Zipf, 1.0), on one thread and on two. Floor: the same
+// decision by the same rule, with a clock read, on the states in a bare `boost::unordered_flat_map`, by one
+// thread, without lock, permit or forgetting.
+//
+// At the end: what a key takes in memory, and the longest single call while a million keys come and go,
+// beside the longest clock read.
+
+#include <weir/keyed.hpp>
+#include <weir/policy/token_bucket.hpp>
+
+#include "support.hpp"
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using policy = weir::policy::token_bucket;
+using keyed = weir::keyed<std::uint64_t, policy>;
+using weir::permit;
+
+constexpr std::size_t keys = 1'000'000;
+constexpr std::size_t calls = 1 << 20;
+constexpr std::size_t batch = 256;
+// Nobody is refused, and no bucket is full again while the bench runs.
+weir::token_bucket_options const options{.rate = {1, 1h}, .burst = 1'000'000};
+
+// What is asked for in turn; keys look random.
+std::uint64_t name_of(std::uint64_t number) {
+    return number * 0x9e3779b97f4a7c15 + 1;
+}
+std::vector<std::uint64_t> uniform(unsigned seed) {
+    std::mt19937_64 random(seed);
+    std::vector<std::uint64_t> names(calls);
+    for (auto& name : names)
+        name = name_of(random() % keys);
+    return names;
+}
+// The one that comes n-th most often comes 1/n as often as the first.
+std::vector<std::uint64_t> zipf(unsigned seed) {
+    std::vector<double> up_to(keys);
+    double sum = 0;
+    for (std::size_t i = 0; i != keys; ++i)
+        up_to[i] = sum += 1.0 / static_cast<double>(i + 1);
+    std::mt19937_64 random(seed);
+    std::uniform_real_distribution<double> anywhere(0, sum);
+    std::vector<std::uint64_t> names(calls);
+    for (auto& name : names) {
+        auto const at = std::lower_bound(up_to.begin(), up_to.end(), anywhere(random));
+        name = name_of(static_cast<std::uint64_t>(at - up_to.begin()));
+    }
+    return names;
+}
+std::vector<std::uint64_t> const& names(int which, int thread) {
+    static std::vector<std::uint64_t> const all[2][2] = {
+        {uniform(1), uniform(2)}, {zipf(1), zipf(2)}};
+    return all[which][thread];
+}
+
+class limiter {
+public:
+    limiter() {
+        for (std::uint64_t i = 0; i != keys; ++i)
+            all_->try_enter(name_of(i)).leave();
+    }
+    keyed* operator->() { return all_.get(); }
+
+private:
+    boost::asio::io_context context_;
+    std::unique_ptr<keyed> all_ =
+        std::make_unique<keyed>(context_, options, weir::keyed_options{.max_keys = 2 * keys});
+};
+limiter& million() {
+    static limiter all;
+    return all;
+}
+
+void floor_bare_map(benchmark::State& state) {
+    weir::policy::token_bucket_rule const rule(options);
+    using clock = std::chrono::steady_clock;
+    auto const now = [] { return weir::time_point(clock::now().time_since_epoch()); };
+    boost::unordered_flat_map<std::uint64_t, weir::policy::token_bucket_rule::state_type> map;
+    for (std::uint64_t i = 0; i != keys; ++i)
+        map.emplace(name_of(i), rule.begin(now()));
+    auto const& asked = names(static_cast<int>(state.range(0)), 0);
+    std::size_t i = 0;
+    for (auto _ : state) {
+        auto const t = now();
+        auto& s = map.find(asked[i++ % calls])->second;
+        if (rule.ready_at(s, 1, 0, t) <= t)
+            benchmark::DoNotOptimize(rule.take(s, 1, t));
+    }
+}
+BENCHMARK(floor_bare_map)->Arg(0)->Arg(1);
+
+void keyed_try_enter(benchmark::State& state) {
+    auto const& asked = names(static_cast<int>(state.range(0)), 0);
+    auto& all = million();
+    std::size_t i = 0;
+    for (auto _ : state)
+        benchmark::DoNotOptimize(static_cast<bool>(all->try_enter(asked[i++ % calls])));
+}
+BENCHMARK(keyed_try_enter)->Arg(0)->Arg(1);
+
+void keyed_two_threads(benchmark::State& state) {
+    auto const& asked = names(static_cast<int>(state.range(0)), state.thread_index());
+    auto& all = million();
+    std::size_t i = 0;
+    for (auto _ : state)
+        benchmark::DoNotOptimize(static_cast<bool>(all->try_enter(asked[i++ % calls])));
+}
+BENCHMARK(keyed_two_threads)->Arg(0)->Arg(1)->Threads(2)->UseRealTime();
+
+// By the key: the time of a batch is divided by its size below.
+void keyed_try_enter_many(benchmark::State& state) {
+    auto const& asked = names(static_cast<int>(state.range(0)), 0);
+    auto& all = million();
+    std::vector<permit> permits(batch);
+    std::size_t i = 0;
+    std::chrono::steady_clock::duration spent{};
+    while (state.KeepRunningBatch(batch)) {
+        auto const start = std::chrono::steady_clock::now();
+        all->try_enter_many<std::uint64_t>(std::span(asked).subspan(i, batch), permits);
+        spent += std::chrono::steady_clock::now() - start;
+        i = (i + batch) % (calls - batch);
+    }
+    state.counters["ns_a_key_without_leave"] = benchmark::Counter(
+        static_cast<double>(spent.count()) / static_cast<double>(state.iterations()));
+}
+BENCHMARK(keyed_try_enter_many)->Arg(0)->Arg(1);
+
+// The longest of so many calls of `f`, and how many took longer than 50 us.
+template <class F>
+void tell_longest(char const* what, std::size_t count, F f) {
+    using clock = std::chrono::steady_clock;
+    std::chrono::duration<double, std::micro> longest{};
+    int above = 0;
+    auto before = clock::now();
+    for (std::size_t i = 0; i != count; ++i) {
+        f(i);
+        auto const after = clock::now();
+        longest = std::max(longest, std::chrono::duration<double, std::micro>(after - before));
+        above += after - before > 50us;
+        before = after;
+    }
+    fmt::print("{:<58} {:>9.1f} us, {} of {} above 50 us\n", what, longest.count(), above, count);
+}
+
+void tell_memory_and_longest_calls() {
+    boost::asio::io_context context;
+    keyed coming_and_going{
+        context, {.rate = {1, 1ms}, .burst = 1}, weir::keyed_options{.max_keys = 4 * keys}};
+    fmt::print("\n");
+    tell_longest("a clock read", 2 * keys, [](std::size_t) {});
+    tell_longest("try_enter and leave, while a million keys come and go", 2 * keys,
+                 [&](std::size_t i) { coming_and_going.try_enter(name_of(i)).leave(); });
+    keyed coming{context, options, weir::keyed_options{.max_keys = 4 * keys}};
+    tell_longest("the same, while a million keys come", keys,
+                 [&](std::size_t i) { coming.try_enter(name_of(i)).leave(); });
+    auto const stats = coming.stats();
+    fmt::print("{:<58} {:>9.1f} bytes\n", "a key of 64 bits with its token_bucket",
+               static_cast<double>(stats.bytes) / static_cast<double>(stats.keys));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    auto const failed = bench::run_all(
+        argc, argv,
+        {
+            {"try_enter + leave, uniform, to a bare map", "keyed_try_enter/0", "floor_bare_map/0"},
+            {"try_enter + leave, Zipf, to a bare map", "keyed_try_enter/1", "floor_bare_map/1"},
+            {"two threads, uniform, a call, to a bare map", "keyed_two_threads/0",
+             "floor_bare_map/0"},
+            {"two threads, Zipf, a call, to a bare map", "keyed_two_threads/1", "floor_bare_map/1"},
+            {"try_enter_many + leave, uniform, to try_enter", "keyed_try_enter_many/0",
+             "keyed_try_enter/0"},
+            {"try_enter_many + leave, Zipf, to try_enter", "keyed_try_enter_many/1",
+             "keyed_try_enter/1"},
+        });
+    if (failed == 0)
+        tell_memory_and_longest_calls();
+    return failed;
+}

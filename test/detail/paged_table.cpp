@@ -1,0 +1,162 @@
+#include <weir/detail/paged_table.hpp>
+
+#include "support/random.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+using support::random_source;
+
+namespace {
+
+// An entry that owns something, so that a sanitizer sees whether each is destroyed once.
+struct entry {
+    entry(std::uint64_t k, int v) : key(k), value(std::make_unique<int>(v)) {}
+    std::uint64_t key;
+    std::unique_ptr<int> value;
+};
+using table = weir::detail::paged_table<entry, int>;
+
+void expect(bool condition, std::string_view what) {
+    if (!condition) [[unlikely]]
+        BOOST_FAIL(what);
+}
+
+// Hashes of which many agree in their first bits, and in the byte by which a page is searched.
+std::uint64_t uneven(std::uint64_t key) {
+    return key % 4 == 0 ? key << 56 | key : key * 0x9e3779b97f4a7c15;
+}
+std::uint64_t hash_of(entry const& e) {
+    return uneven(e.key);
+}
+
+struct known {
+    int value = 0;
+    bool marked = false;
+};
+
+class comparison {
+public:
+    explicit comparison(random_source& random) : random_(random), table_(7) {}
+
+    void run() {
+        auto const keys = random_.one_of<std::int64_t>({20, 200, 5'000});
+        for (int i = 0; i != 5'000; ++i) {
+            auto const key = static_cast<std::uint64_t>(random_.between(0, keys - 1));
+            bool const grows = i < 3'000;
+            if (random_.one_in(grows ? 4 : 2))
+                erase(key);
+            else if (grows || random_.one_in(8))
+                insert(key, i);
+            else
+                find(key);
+            if (random_.one_in(4))
+                table_.tidy(random_.bits(), [](auto const&, auto const&) { return true; });
+        }
+        walk();
+        for (auto const& [key, k] : std::unordered_map(known_))
+            erase(key);
+        for (int i = 0; i != 20'000 && table_.pages() != 1; ++i)
+            table_.tidy(random_.bits(), [](auto const&, auto const&) { return true; });
+        expect(table_.size() == 0 && table_.pages() == 1, "an empty table has one page again");
+    }
+
+private:
+    table::spot at(std::uint64_t key) {
+        return table_.find(uneven(key), [&](entry const& e) { return e.key == key; });
+    }
+    void find(std::uint64_t key) {
+        auto const spot = at(key);
+        auto const k = known_.find(key);
+        expect(static_cast<bool>(spot) == (k != known_.end()), "found iff it is there");
+        if (!spot)
+            return;
+        expect(*spot.entry().value == k->second.value, "what was put in");
+        expect(spot.is_marked() == k->second.marked, "the mark stays");
+        if (random_.one_in(4))
+            spot.mark(k->second.marked = !k->second.marked);
+    }
+    void insert(std::uint64_t key, int value) {
+        find(key);
+        if (known_.contains(key))
+            return;
+        auto const spot = table_.make_room(uneven(key), hash_of);
+        expect(static_cast<bool>(spot), "there is room");
+        table_.insert(spot, uneven(key), entry(key, value));
+        known_[key] = {value, false};
+        expect(table_.size() == known_.size(), "the size");
+    }
+    void erase(std::uint64_t key) {
+        find(key);
+        if (auto const spot = at(key)) {
+            table_.erase(spot);
+            known_.erase(key);
+        }
+    }
+    // While pages are split and joined, too, nothing that stays is left out.
+    void walk() {
+        std::set<std::uint64_t> seen;
+        std::uint64_t hash = 0;
+        std::size_t pages = 0;
+        do {
+            auto& page = table_.page_of(hash);
+            expect(page.header == 7, "the header");
+            for (auto rest = page.used(); rest != 0; rest &= rest - 1)
+                seen.insert(page.at(static_cast<unsigned>(std::countr_zero(rest))).key);
+            hash = table_.after(hash);
+            ++pages;
+        } while (hash != 0);
+        expect(pages == table_.pages(), "each page once");
+        expect(seen.size() == known_.size(), "each entry");
+        std::size_t in_pages = 0;
+        table_.for_each_page([&](auto const& page) { in_pages += page.size(); });
+        expect(in_pages == known_.size(), "each entry once");
+    }
+
+    random_source& random_;
+    table table_;
+    std::unordered_map<std::uint64_t, known> known_;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(detail_paged_table)
+
+BOOST_AUTO_TEST_CASE(does_what_a_map_does) {
+    support::for_each_seed(1, 60, [](random_source& random) { comparison(random).run(); });
+}
+
+BOOST_AUTO_TEST_CASE(finds_no_room_for_more_equal_hashes_than_a_page_has_places) {
+    table same(0);
+    auto const hash_is_5 = [](entry const&) { return std::uint64_t{5}; };
+    for (std::uint64_t key = 0; key != table::places; ++key)
+        same.insert(same.make_room(5, hash_is_5), 5, entry(key, 0));
+    BOOST_TEST(!same.make_room(5, hash_is_5));
+    BOOST_TEST(same.size() == table::places);
+    for (std::uint64_t key = 0; key != table::places; ++key)
+        BOOST_TEST(static_cast<bool>(same.find(5, [&](entry const& e) { return e.key == key; })));
+}
+
+BOOST_AUTO_TEST_CASE(takes_a_byte_beside_each_entry_in_pages_that_are_69_percent_full) {
+    struct plain {
+        std::uint64_t words[3];
+    };
+    weir::detail::paged_table<plain, int> many(0);
+    random_source random(1);
+    auto const first_word = [](plain const& p) { return p.words[0]; };
+    for (int i = 0; i != 200'000; ++i) {
+        auto const hash = random.bits();
+        many.insert(many.make_room(hash, first_word), hash, {{hash, 0, 0}});
+    }
+    BOOST_TEST(static_cast<double>(many.bytes()) / 200'000 < 42);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,63 @@
+#include <weir/key_hash.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+using weir::hash_seed;
+using weir::key_hash;
+
+BOOST_AUTO_TEST_SUITE(hash_of_keys)
+
+// What CPython 3.11 makes of the same bytes with PYTHONHASHSEED=0, and the first row of the vectors of
+// SipHash-1-3 that Rust's standard library is tested with.
+BOOST_AUTO_TEST_CASE(of_text_is_siphash_1_3) {
+    hash_seed const zero;
+    key_hash const hash;
+    BOOST_TEST(hash(zero, "a") == 0x407448d2b89b1813U);
+    BOOST_TEST(hash(zero, "abcdefg") == 0x6db12aae9070f506U);
+    BOOST_TEST(hash(zero, "abcdefgh") == 0x3f7b849c0b8e35eaU);
+    BOOST_TEST(hash(zero, "abcdefghi") == 0xf89b34a3d11eb6e5U);
+    BOOST_TEST(hash(zero, "The quick brown fox jumps over the lazy dog") == 0x8df676d3d00c451eU);
+    BOOST_TEST(hash({0x0706050403020100, 0x0f0e0d0c0b0a0908}, "") == 0xabac0158050fc4dcU);
+}
+
+BOOST_AUTO_TEST_CASE(is_the_same_for_all_types_that_compare_equal) {
+    auto const seed = hash_seed::random();
+    key_hash const hash;
+    BOOST_TEST(hash(seed, "client") == hash(seed, std::string("client")));
+    BOOST_TEST(hash(seed, std::string_view("client")) == hash(seed, std::string("client")));
+    BOOST_TEST(hash(seed, 5) == hash(seed, std::uint64_t{5}));
+    BOOST_TEST(hash(seed, -5) == hash(seed, std::int64_t{-5}));
+}
+
+BOOST_AUTO_TEST_CASE(is_another_one_with_each_seed) {
+    auto const one = hash_seed::random();
+    auto const other = hash_seed::random();
+    key_hash const hash;
+    BOOST_TEST(hash(one, 5) != hash(other, 5));
+    BOOST_TEST(hash(one, "client") != hash(other, "client"));
+}
+
+// Multiples of a power of two, which are no hash's friends, spread over the bits that a table looks at.
+BOOST_AUTO_TEST_CASE(of_numbers_that_differ_in_few_bits_differs_in_many) {
+    auto const seed = hash_seed::random();
+    key_hash const hash;
+    for (int shift : {0, 8, 20, 32, 44}) {
+        std::set<std::uint64_t> first_bits;
+        std::set<std::uint64_t> last_bits;
+        for (std::uint64_t i = 0; i != 4'096; ++i) {
+            first_bits.insert(hash(seed, i << shift) >> 52);
+            last_bits.insert(hash(seed, i << shift) & 0xfff);
+        }
+        // Of as many places as there are balls, 63 % are hit by chance.
+        BOOST_TEST(first_bits.size() > 2'400U);
+        BOOST_TEST(last_bits.size() > 2'400U);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,469 @@
+#include <weir/keyed.hpp>
+#include <weir/policy/any.hpp>
+#include <weir/policy/seats.hpp>
+#include <weir/policy/sliding_log.hpp>
+#include <weir/policy/token_bucket.hpp>
+
+#include "support/allocations.hpp"
+#include "support/random.hpp"
+#include "support/says.hpp"
+#include "support/virtual_limiters.hpp"
+#include "support/visit.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+using namespace support;
+using weir::errc;
+using weir::error_code;
+using weir::permit;
+using weir::when_no_place;
+
+namespace {
+
+template <class Key, class Policy, class Hash = weir::key_hash>
+using keyed = weir::basic_keyed<Key, Policy, asio::any_io_executor, weir::testing::timer, Hash>;
+using seat_keys = keyed<int, weir::policy::seats>;
+using bucket_keys = keyed<std::uint64_t, weir::policy::token_bucket>;
+
+// A request for a key that is made with a callback.
+template <class Limiter, class Key, class... Args>
+void ask(visit& v, Limiter& limiter, Key const& key, Args... args) {
+    limiter.async_enter(key, args..., v.callback());
+}
+
+template <class Limiter, class Key>
+error_code refusal_of(Limiter& limiter, Key const& key, weir::request n = {}) {
+    error_code ec;
+    auto const p = limiter.try_enter(key, n, ec);
+    return ec;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(keyed_limiter)
+
+BOOST_AUTO_TEST_CASE(gives_each_key_what_a_limiter_of_its_own_would) {
+    asio::io_context ctx;
+    bucket_keys per_client{ctx, {.rate = {10, 1s}, .burst = 2}};
+    BOOST_TEST(static_cast<bool>(per_client.try_enter(1U)));
+    BOOST_TEST(static_cast<bool>(per_client.try_enter(1U)));
+    auto const refused = per_client.try_enter(1U);
+    BOOST_TEST(!refused);
+    BOOST_TEST((refused.retry_after() == 100ms));
+    BOOST_TEST(static_cast<bool>(per_client.try_enter(2U, 2)));
+    BOOST_TEST(refusal_of(per_client, 3U, 3) == errc::exceeds_capacity);
+}
+
+BOOST_AUTO_TEST_CASE(lets_no_key_wait_for_another) {
+    asio::io_context ctx;
+    seat_keys tables{ctx, {.seats = 1}};
+    auto seat = tables.try_enter(1);
+    visit first;
+    visit second;
+    visit elsewhere;
+    ask(first, tables, 1);
+    ask(second, tables, 1, 5s);
+    ask(elsewhere, tables, 2, 5s);
+    settle(ctx);
+    BOOST_TEST(elsewhere.granted());
+    BOOST_TEST(first.waiting());
+    BOOST_TEST(tables.stats(1).waiting == 2U);
+    BOOST_TEST(tables.stats().total.waiting == 2U);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(first.granted());
+    BOOST_TEST(second.waiting());
+    run_for(ctx, 6s);
+    BOOST_TEST(second.refused(errc::timed_out));
+    BOOST_TEST(tables.stats().total.timed_out == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(is_awaited_like_one_limiter) {
+    asio::io_context ctx;
+    keyed<std::string, weir::policy::token_bucket> calls{ctx, {.rate = {1, 1s}, .burst = 1}};
+    std::vector<std::string> said;
+    std::string const bob = "bob";
+    auto const caller = [&]() -> asio::awaitable<void> {
+        auto const first = co_await calls.enter("alice");
+        auto const second = co_await calls.enter(std::string("alice"), 2s);
+        said.push_back(second.waited() == 1s ? "waited" : "did not wait");
+        auto const third = co_await calls.enter(bob);
+        auto const fourth = co_await calls.async_enter(std::string_view("carol"), 1s);
+        said.push_back(third.waited() + fourth.waited() == 0s ? "did not wait" : "waited");
+        auto const says_hello = [&] { said.emplace_back("hello"); };
+        co_await calls.run("dave", says_hello);
+        try {
+            auto const none = co_await calls.enter(bob, 500ms);
+        } catch (weir::refusal const& why) {
+            said.push_back(why.code() == errc::deadline_unreachable && why.retry_after() == 1s
+                               ? "refused"
+                               : "oddly refused");
+        }
+    };
+    co_spawn(ctx, caller(), rethrow);
+    run_for(ctx, 10s);
+    BOOST_TEST((said == std::vector<std::string>{"waited", "did not wait", "hello", "refused"}));
+}
+
+BOOST_AUTO_TEST_CASE(forgets_a_key_when_that_makes_no_difference) {
+    asio::io_context ctx;
+    bucket_keys per_client{ctx, {.rate = {1, 1s}, .burst = 1}, {.shards = 1}};
+    for (std::uint64_t key = 0; key != 10'000; ++key)
+        per_client.try_enter(key).leave();
+    BOOST_TEST(per_client.stats().keys == 10'000U);
+    auto const bytes = per_client.stats().bytes;
+
+    // All of them are as good as new. Newcomers take their places.
+    run_for(ctx, 1s);
+    for (std::uint64_t key = 10'000; key != 20'000; ++key) {
+        BOOST_TEST_REQUIRE(static_cast<bool>(per_client.try_enter(key)));
+        if (key % 1'000 == 0)
+            BOOST_TEST(static_cast<bool>(per_client.try_enter(key - 10'000)));
+    }
+    BOOST_TEST(per_client.stats().keys <= 12'000U);
+    BOOST_TEST(per_client.stats().bytes <= 2 * bytes);
+
+    // And when few are left, memory is given back.
+    for (int minute = 0; minute != 200; ++minute) {
+        run_for(ctx, 1s);
+        for (std::uint64_t key = 0; key != 100; ++key)
+            per_client.try_enter(key + 1'000'000 + static_cast<std::uint64_t>(minute) * 100)
+                .leave();
+    }
+    BOOST_TEST(per_client.stats().keys < 400U);
+    BOOST_TEST(per_client.stats().bytes < bytes / 4);
+}
+
+BOOST_AUTO_TEST_CASE(does_not_forget_a_key_whose_permits_are_out) {
+    asio::io_context ctx;
+    seat_keys tables{ctx, {.seats = 1}, {.shards = 1}};
+    auto const seat = tables.try_enter(-1);
+    for (int key = 0; key != 5'000; ++key)
+        tables.try_enter(key).leave();
+    BOOST_TEST(!tables.try_enter(-1));
+    BOOST_TEST(tables.stats().keys < 200U);
+}
+
+BOOST_AUTO_TEST_CASE(refuses_new_keys_when_there_is_no_place) {
+    asio::io_context ctx;
+    bucket_keys per_client{ctx, {.rate = {1, 1s}, .burst = 3}, {.max_keys = 100}};
+    for (std::uint64_t key = 0; key != 100; ++key)
+        BOOST_TEST(static_cast<bool>(per_client.try_enter(key)));
+    BOOST_TEST(refusal_of(per_client, 100U) == errc::too_many_keys);
+    BOOST_TEST(static_cast<bool>(per_client.try_enter(7U)));  // those that are there go on
+    visit v;
+    ask(v, per_client, 200U, 10s);
+    settle(ctx);
+    BOOST_TEST(v.refused(errc::too_many_keys));
+    BOOST_TEST(!per_client.charge(300U, 1));
+    BOOST_CHECK_EXCEPTION(per_client.configure(400U, {.rate = {1, 1s}}), std::length_error,
+                          says("weir::keyed: no place for one key more"));
+    auto const stats = per_client.stats();
+    BOOST_TEST(stats.keys == 100U);
+    BOOST_TEST(stats.total.too_many_keys == 2U);
+
+    // A place is free as soon as a key can be forgotten.
+    run_for(ctx, 10s);
+    BOOST_TEST(static_cast<bool>(per_client.try_enter(100U)));
+    BOOST_TEST(per_client.stats().keys <= 100U);
+}
+
+BOOST_AUTO_TEST_CASE(lets_new_keys_share_one_state_when_there_is_no_place) {
+    asio::io_context ctx;
+    seat_keys tables{ctx, {.seats = 2}, {.max_keys = 3, .no_place = when_no_place::share}};
+    std::vector<permit> seats;
+    for (int key : {1, 2, 3})
+        seats.push_back(tables.try_enter(key));
+    auto ten = tables.try_enter(10);
+    auto eleven = tables.try_enter(11);
+    BOOST_TEST(static_cast<bool>(ten));
+    BOOST_TEST(static_cast<bool>(eleven));
+    BOOST_TEST(refusal_of(tables, 12) == errc::limited);  // both are taken
+    BOOST_TEST(static_cast<bool>(tables.try_enter(1)));   // which does not concern the others
+    visit twelve;
+    visit thirteen;
+    ask(twelve, tables, 12, 5s);
+    ask(thirteen, tables, 13, 5s);
+    settle(ctx);
+    BOOST_TEST(twelve.waiting());
+    BOOST_TEST(tables.stats().total.waiting == 2U);
+    eleven.leave();
+    settle(ctx);
+    BOOST_TEST(twelve.granted());
+    BOOST_TEST(thirteen.waiting());
+    tables.configure({.seats = 3});
+    settle(ctx);
+    BOOST_TEST(thirteen.granted());
+    tables.close();
+    BOOST_TEST(refusal_of(tables, 14) == errc::closed);
+}
+
+// However many come: memory stays as it is, and so do the decisions of others.
+BOOST_AUTO_TEST_CASE(withstands_a_flood_of_keys) {
+    asio::io_context ctx;
+    bucket_keys per_client{ctx, {.rate = {1, 1h}, .burst = 2}, {.max_keys = 1'000}};
+    BOOST_TEST(static_cast<bool>(per_client.try_enter(0U)));
+    random_source random(1);
+    std::uint64_t bytes = 0;
+    for (int i = 0; i != 300'000; ++i) {
+        static_cast<void>(per_client.try_enter(random.bits()));
+        if (i == 10'000)
+            bytes = per_client.stats().bytes;
+    }
+    BOOST_TEST(per_client.stats().bytes == bytes);
+    BOOST_TEST(per_client.stats().keys == 1'000U);
+    BOOST_TEST(static_cast<bool>(per_client.try_enter(0U)));
+    BOOST_TEST(refusal_of(per_client, 0U) == errc::limited);
+}
+
+BOOST_AUTO_TEST_CASE(looks_text_up_without_making_a_string) {
+    asio::io_context ctx;
+    keyed<std::string, weir::policy::sliding_log> calls{ctx, {.limit = 3, .window = 1min}};
+    std::string const name = "a name that is too long for the inside of a string";
+    BOOST_TEST(static_cast<bool>(calls.try_enter(name)));
+    allocation_count const allocations;
+    bool const by_view = static_cast<bool>(calls.try_enter(std::string_view(name)));
+    bool const by_pointer = static_cast<bool>(calls.try_enter(name.c_str()));
+    bool const too_many = static_cast<bool>(calls.try_enter(name));
+    BOOST_TEST(allocations() == 0U);
+    BOOST_TEST(by_view);
+    BOOST_TEST(by_pointer);
+    BOOST_TEST(!too_many);
+}
+
+// Keys that all have the same hash in a table that is not seeded.
+BOOST_AUTO_TEST_CASE(is_not_slowed_down_by_keys_that_collide_without_a_seed) {
+    auto const identity = [](std::uint64_t key) { return std::hash<std::uint64_t>()(key); };
+    std::vector<std::uint64_t> chosen;
+    for (std::uint64_t i = 0; i != 2'000; ++i)
+        chosen.push_back(i << 20);  // in any table of at most a million buckets
+    for (auto const key : chosen)
+        BOOST_TEST_REQUIRE(identity(key) % (1U << 20) == 0U);
+
+    asio::io_context ctx;
+    bucket_keys per_client{ctx, {.rate = {1, 1h}, .burst = 1}, {.shards = 1}};
+    for (auto const key : chosen)
+        BOOST_TEST_REQUIRE(static_cast<bool>(per_client.try_enter(key)));
+    BOOST_TEST(per_client.stats().keys == chosen.size());
+    BOOST_TEST(per_client.stats().bytes < 60U * chosen.size());  // which are spread over the pages
+}
+
+// A hash of one's own, of a type of one's own.
+struct point {
+    int x = 0;
+    int y = 0;
+    std::string name;
+    bool operator==(point const&) const = default;
+};
+struct hash_of_point {
+    std::uint64_t operator()(weir::hash_seed const& seed, point const& p) const noexcept {
+        weir::key_hash const hash;
+        return hash(seed, p.x) * 31 + hash(seed, p.y) + hash(seed, p.name);
+    }
+};
+BOOST_AUTO_TEST_CASE(takes_keys_of_any_type) {
+    asio::io_context ctx;
+    keyed<point, weir::policy::seats, hash_of_point> places{ctx, {.seats = 1}};
+    point const here{1, 2, "here"};
+    auto seat = places.try_enter(here);
+    BOOST_TEST(static_cast<bool>(seat));
+    BOOST_TEST(!places.try_enter(point{1, 2, "here"}));
+    BOOST_TEST(static_cast<bool>(places.try_enter(point{1, 2, "there"})));
+    visit v;
+    ask(v, places, here, 1s);
+    auto half = seat.split(0);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(v.granted());
+}
+
+BOOST_AUTO_TEST_CASE(has_options_for_all_and_for_one_key) {
+    asio::io_context ctx;
+    seat_keys tables{ctx, {.seats = 1}};
+    tables.configure(7, {.seats = 3});  // which has not come yet
+    tables.configure({.seats = 2});
+    BOOST_TEST(tables.options(7).seats == 3);
+    BOOST_TEST(tables.options(8).seats == 2);
+    BOOST_TEST(tables.stats(7).capacity == 3);
+    BOOST_TEST(tables.stats(8).remaining == 2);
+    auto const all_of_it = tables.try_enter(7, 3);
+    BOOST_TEST(static_cast<bool>(all_of_it));
+    tables.reset(7);
+    BOOST_TEST(tables.stats(7).debt == 1);
+    tables.configure([](weir::seats_options& o) { o.seats += 2; });
+    BOOST_TEST(tables.stats(7).remaining == 1);
+    BOOST_CHECK_THROW(tables.configure({.seats = 0}), std::invalid_argument);
+    BOOST_TEST(tables.options().seats == 4);
+}
+
+BOOST_AUTO_TEST_CASE(serves_or_refuses_those_that_wait_when_options_change) {
+    asio::io_context ctx;
+    seat_keys tables{ctx, {.seats = 1}};
+    auto const one = tables.try_enter(1);
+    auto const two = tables.try_enter(2);
+    visit first;
+    visit second;
+    ask(first, tables, 1);
+    ask(second, tables, 2);
+    tables.configure(1, {.seats = 2});
+    settle(ctx);
+    BOOST_TEST(first.granted());
+    BOOST_TEST(second.waiting());
+    tables.configure({.seats = 2});
+    settle(ctx);
+    BOOST_TEST(second.granted());
+}
+
+BOOST_AUTO_TEST_CASE(cancels_and_closes_and_drains) {
+    asio::io_context ctx;
+    seat_keys tables{ctx, {.seats = 1}};
+    std::vector<permit> seats;
+    std::vector<visit> waiting(20);
+    for (int key = 0; key != 20; ++key) {
+        seats.push_back(tables.try_enter(key));
+        ask(waiting[static_cast<std::size_t>(key)], tables, key);
+    }
+    visit slotted;
+    asio::cancellation_signal signal;
+    tables.async_enter(3, asio::bind_cancellation_slot(signal.slot(), slotted.callback()));
+    std::optional<error_code> drained;
+    tables.async_drain([&](error_code ec) { drained = ec; });
+    settle(ctx);
+    signal.emit(asio::cancellation_type::total);
+    tables.cancel(5);
+    settle(ctx);
+    BOOST_TEST(slotted.refused(asio::error::operation_aborted));
+    BOOST_TEST(waiting[5].refused(asio::error::operation_aborted));
+    BOOST_TEST(waiting[6].waiting());
+    tables.shutdown();
+    BOOST_TEST(refusal_of(tables, 99) == errc::closed);
+    seats[6].leave();
+    settle(ctx);
+    BOOST_TEST(waiting[6].granted());
+    tables.close();
+    settle(ctx);
+    for (std::size_t i = 7; i != 20; ++i)
+        BOOST_TEST(waiting[i].refused(errc::closed));
+    BOOST_TEST(!drained);
+    seats.clear();
+    waiting.clear();
+    settle(ctx);
+    BOOST_TEST((drained && !*drained));
+
+    // A drain is cancelled, too, and ends with the limiter.
+    std::optional<seat_keys> others(std::in_place, ctx, weir::seats_options{.seats = 1});
+    auto const seat = others->try_enter(1);
+    std::optional<error_code> cancelled;
+    others->async_drain(
+        asio::bind_cancellation_slot(signal.slot(), [&](error_code ec) { cancelled = ec; }));
+    settle(ctx);
+    signal.emit(asio::cancellation_type::total);
+    settle(ctx);
+    BOOST_TEST((cancelled == error_code(asio::error::operation_aborted)));
+    std::optional<error_code> closed;
+    others->async_drain([&](error_code ec) { closed = ec; });
+    settle(ctx);
+    others.reset();
+    settle(ctx);
+    BOOST_TEST((closed == make_error_code(errc::closed)));
+}
+
+BOOST_AUTO_TEST_CASE(cancels_only_those_that_wait_at_the_time) {
+    asio::io_context ctx;
+    seat_keys tables{ctx, {.seats = 1}, {.shards = 1}};
+    std::vector<permit> seats;
+    std::vector<visit> before(100);
+    std::vector<visit> after(100);
+    for (int key = 0; key != 100; ++key) {
+        seats.push_back(tables.try_enter(key));
+        ask(before[static_cast<std::size_t>(key)], tables, key);
+    }
+    tables.cancel();
+    for (int key = 0; key != 100; ++key)
+        ask(after[static_cast<std::size_t>(key)], tables, key);
+    settle(ctx);
+    for (std::size_t i = 0; i != 100; ++i) {
+        BOOST_TEST(before[i].refused(asio::error::operation_aborted));
+        BOOST_TEST(after[i].waiting());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(tries_many_keys_at_once) {
+    asio::io_context ctx;
+    bucket_keys per_client{ctx, {.rate = {1, 1h}, .burst = 2}};
+    std::vector<std::uint64_t> keys;
+    random_source random(1);
+    for (int i = 0; i != 1'000; ++i)
+        keys.push_back(static_cast<std::uint64_t>(random.between(0, 300)));
+    std::vector<permit> outcomes(keys.size());
+    per_client.try_enter_many<std::uint64_t>(keys, outcomes);
+    std::unordered_map<std::uint64_t, int> granted;
+    for (std::size_t i = 0; i != keys.size(); ++i) {
+        bool const fits = granted[keys[i]] < 2;
+        BOOST_TEST_REQUIRE(static_cast<bool>(outcomes[i]) == fits);
+        granted[keys[i]] += fits;
+    }
+    std::vector<permit> two(2);
+    per_client.try_enter_many<std::uint64_t>(keys, two);  // no more than there is room for
+    per_client.try_enter_many<std::uint64_t>({}, outcomes);
+
+    // What the permits stood for comes home before.
+    keyed<std::uint64_t, weir::policy::seats> tables{ctx, {.seats = 1}};
+    std::vector<std::uint64_t> const three{1, 2, 3};
+    std::vector<permit> seats(3);
+    for (int round = 0; round != 3; ++round) {
+        tables.try_enter_many<std::uint64_t>(three, seats);
+        for (auto const& seat : seats)
+            BOOST_TEST(static_cast<bool>(seat));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(permits_outlive_the_limiter_and_its_context) {
+    auto ctx = std::make_unique<asio::io_context>();
+    std::optional<keyed<std::string, weir::policy::seats>> tables(
+        std::in_place, *ctx, weir::seats_options{.seats = 2});
+    auto first = tables->try_enter("a name that is too long for the inside of a string", 2);
+    auto second = first.split(1);
+    auto nothing = tables->try_enter("nothing", 0);
+    bool destroyed = false;
+    auto const at_end = std::shared_ptr<void>(nullptr, [&](void*) { destroyed = true; });
+    tables->async_enter("a name that is too long for the inside of a string",
+                        [at_end](error_code, permit) { BOOST_ERROR("called"); });
+    const_cast<std::shared_ptr<void>&>(at_end).reset();
+    ctx.reset();
+    BOOST_TEST(destroyed);
+    first.leave();
+    BOOST_TEST(!tables->try_enter("x"));
+    tables.reset();
+    nothing.settle(0);
+    second.refund();
+}
+
+BOOST_AUTO_TEST_CASE(says_which_option_is_nonsense) {
+    asio::io_context ctx;
+    auto const make = [&](weir::keyed_options const& keys) {
+        seat_keys const none{ctx, {.seats = 1}, keys};
+    };
+    BOOST_CHECK_EXCEPTION(make({.max_keys = 0}), std::invalid_argument,
+                          says("weir::keyed: max_keys is 0, but must be from 1 to 4294967296"));
+    BOOST_CHECK_THROW(make({.max_keys = ~std::uint64_t{0}}), std::invalid_argument);
+    BOOST_CHECK_THROW(make({.shards = 0}), std::invalid_argument);
+    BOOST_CHECK_THROW(make({.shards = 1'025}), std::invalid_argument);
+    BOOST_CHECK_THROW((seat_keys{ctx, {.seats = 1, .max_hold = 1s}}), std::invalid_argument);
+    BOOST_CHECK_THROW((keyed<int, weir::policy::any>{
+                          ctx, weir::limiter_config::parse("3 seats max_hold 30s & 10/1s")}),
+                      std::invalid_argument);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

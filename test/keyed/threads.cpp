@@ -1,0 +1,112 @@
+#include <weir/keyed.hpp>
+#include <weir/policy/seats.hpp>
+#include <weir/policy/token_bucket.hpp>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_future.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+// Storms on real threads, in real time. What they find depends on the machine; what is asserted does not.
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+using weir::error_code;
+using weir::permit;
+
+BOOST_AUTO_TEST_SUITE(keyed_threads)
+
+// Seats of few keys, with waiters, and many keys that come and go: nobody is in a seat that is taken.
+BOOST_AUTO_TEST_CASE(never_grant_more_than_each_key_has) {
+    constexpr int hot = 4;
+    constexpr int seats_each = 2;
+    asio::thread_pool pool(3);
+    weir::keyed<std::string, weir::policy::seats> tables{
+        pool.get_executor(), {.seats = seats_each}, {.shards = 2}, {.limit = 5}};
+    std::array<std::atomic<int>, hot> inside{};
+    std::atomic<int> too_many = 0;
+    auto const guest = [&](unsigned seed) -> asio::awaitable<void> {
+        std::minstd_rand random(seed);
+        for (int i = 0; i != 400; ++i) {
+            auto const which = random() % hot;
+            auto const name = "table " + std::to_string(which);
+            auto [ec, seat] = co_await tables.async_enter(
+                name, std::chrono::microseconds(random() % 2'000), asio::as_tuple(asio::deferred));
+            if (!ec) {
+                too_many += ++inside[which] > seats_each;
+                if (random() % 2 == 0)
+                    co_await asio::post(asio::deferred);
+                --inside[which];
+                if (random() % 4 == 0)
+                    seat.refund();
+            }
+            auto const passing = tables.try_enter(std::to_string(random()));
+            if (random() % 64 == 0)
+                tables.cancel(name);
+        }
+    };
+    std::vector<std::future<void>> guests;
+    for (unsigned i = 0; i != 24; ++i)
+        guests.push_back(asio::co_spawn(pool, guest(i), asio::use_future));
+    for (int i = 0; i != 20; ++i) {
+        tables.configure({.seats = seats_each - i % 2});
+        static_cast<void>(tables.stats());
+        std::this_thread::yield();
+    }
+    tables.configure({.seats = seats_each});
+    for (auto& g : guests)
+        g.get();
+    BOOST_TEST(too_many == 0);
+    BOOST_TEST(tables.stats().total.live == 0U);
+    BOOST_TEST(tables.stats().total.waiting == 0U);
+    auto drained = tables.async_drain(asio::use_future);
+    drained.get();
+    pool.join();
+}
+
+// Batches and single requests of the same keys on three threads: all together get what there is.
+BOOST_AUTO_TEST_CASE(share_what_a_key_has) {
+    constexpr int keys = 500;
+    asio::io_context ctx;
+    weir::keyed<std::uint64_t, weir::policy::token_bucket> calls{
+        ctx, {.rate = {1, 24h}, .burst = 10}, {.max_keys = 10'000}};
+    std::atomic<int> granted = 0;
+    auto const caller = [&](unsigned seed) {
+        std::minstd_rand random(seed);
+        std::vector<std::uint64_t> batch(100);
+        std::vector<permit> outcomes(100);
+        for (int round = 0; round != 100; ++round) {
+            for (auto& key : batch)
+                key = random() % keys;
+            calls.try_enter_many<std::uint64_t>(batch, outcomes);
+            for (auto const& p : outcomes)
+                granted += static_cast<bool>(p);
+            for (int i = 0; i != 100; ++i)
+                granted += static_cast<bool>(calls.try_enter(random() % keys));
+        }
+    };
+    {
+        std::vector<std::jthread> threads;
+        for (unsigned i = 0; i != 3; ++i)
+            threads.emplace_back(caller, i + 1);
+    }
+    BOOST_TEST(granted <= keys * 10);
+    BOOST_TEST(calls.stats().total.granted == static_cast<std::uint64_t>(granted));
+    BOOST_TEST(granted >= keys * 9);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
