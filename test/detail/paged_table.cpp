@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(finds_no_room_for_more_equal_hashes_than_a_page_has_places)
         BOOST_TEST(static_cast<bool>(same.find(5, [&](entry const& e) { return e.key == key; })));
 }
 
-BOOST_AUTO_TEST_CASE(takes_a_byte_beside_each_entry_in_pages_that_are_69_percent_full) {
+BOOST_AUTO_TEST_CASE(takes_two_bytes_beside_each_entry_in_pages_that_are_69_percent_full) {
     struct plain {
         std::uint64_t words[3];
     };

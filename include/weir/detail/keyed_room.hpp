@@ -346,10 +346,13 @@ public:
     [[nodiscard]] bool refund(amount n, permit_origin from, time_point now) noexcept {
         if (n == 0)
             return false;
-        if (auto const at = find(from); at.room) {
+        auto at = find(from);
+        if (at.room) {
             in(*at.room, now, [&](auto& room) { return room.refund(n, from, now); });
         } else {
-            if (at.where)
+            // A key that was forgotten may still get something back.
+            auto const key = handle::from(from.key);
+            if (at.where || (at.where = insert(key.key(), hash_of(key), now)))
                 at.where.rule().refund(at.where.entry().own_state(), n, from.ticket, now);
             come_home(n, 0, from);
         }
@@ -675,7 +678,7 @@ private:
     }
     [[nodiscard]] bool claim_place(time_point now) noexcept {
         auto& keys = bounds_->keys;
-        for (int more = 64 / places_to_tidy;; --more) {
+        for (auto more = 2 * table_type::places / places_to_tidy;; --more) {
             if (keys.fetch_add(1, std::memory_order_relaxed) < bounds_->most_keys)
                 return true;
             keys.fetch_sub(1, std::memory_order_relaxed);

@@ -13,11 +13,12 @@ namespace weir::detail {
 
 /// A hash table in pages, for many small entries that come and go.
 ///
-/// A page has 64 places, in any order, and a byte of each hash beside them by which it is searched. A
+/// A page has 32 places, in any order. A byte of each hash, by which it is searched, and all else that is
+/// asked of a page are in its first cache line. A
 /// page that is full is split in two; two that are nearly empty become one again. A directory, in which
 /// each page is found by the first bits of the hash, doubles when a page needs one bit more. So no call
-/// moves more than 64 entries, and the directory, of 8 bytes for some 40 entries, is copied now and then.
-/// Memory: the entry and 1 byte, in pages that are 69 % full on average.
+/// moves more than 32 entries, and the directory, of 8 bytes for some 20 entries, is copied now and then.
+/// Memory: the entry and 2 bytes, in pages that are 69 % full on average.
 ///
 /// An entry has a mark besides, which the table only keeps. `Hash` gives the hash of an entry; equal
 /// entries are the business of the caller, as `find` asks for a predicate.
@@ -26,23 +27,20 @@ namespace weir::detail {
 template <class Entry, class Header>
 class paged_table {
 public:
-    static constexpr unsigned places = 64;
+    static constexpr unsigned places = 32;
 
     /// The places of a page that have something in common: bit i is place i.
-    using mask = std::uint64_t;
+    using mask = std::uint32_t;
 
     class page {
     public:
-        page(unsigned depth, Header const& of_all) noexcept : header(of_all), depth_(depth) {}
+        page(unsigned depth, Header const& of_all) noexcept : depth_(depth), header(of_all) {}
         page(page const&) = delete;
         page& operator=(page const&) = delete;
         ~page() {
             for (auto rest = used(); rest != 0; rest &= rest - 1)
                 std::destroy_at(&at(first(rest)));
         }
-
-        /// What the entries of this page have in common.
-        Header header;
 
         [[nodiscard]] Entry& at(unsigned place) noexcept {
             return *std::launder(reinterpret_cast<Entry*>(memory_ + place * sizeof(Entry)));
@@ -56,12 +54,11 @@ public:
             return (marked_ >> place & 1) != 0;
         }
         void mark(unsigned place, bool yes) noexcept {
-            marked_ = (marked_ & ~(mask_type{1} << place)) | (mask_type{yes} << place);
+            marked_ = (marked_ & ~(mask{1} << place)) | (mask{yes} << place);
         }
 
     private:
         friend paged_table;
-        using mask_type = std::uint64_t;
 
         // Eight bytes at a time: bit i is byte i.
         [[nodiscard]] mask matches(std::uint8_t tag) const noexcept {
@@ -76,7 +73,7 @@ public:
                 auto const differs = eight ^ (low * tag);
                 // The top bit of each byte that is 0, without a carry from one to the next.
                 auto const zero = ~(((differs & rest) + rest) | differs | rest);
-                found |= ((zero >> 7) * 0x0102040810204080 >> 56) << (8 * i);
+                found |= static_cast<mask>((zero >> 7) * 0x0102040810204080 >> 56) << (8 * i);
             }
             return found;
         }
@@ -98,8 +95,14 @@ public:
         }
 
         alignas(64) std::array<std::uint8_t, places> tags_{};
-        mask_type marked_ = 0;
+        mask marked_ = 0;
         unsigned depth_;  // how many bits of the hash its entries share
+
+    public:
+        /// What the entries of this page have in common.
+        Header header;
+
+    private:
         alignas(Entry) std::byte memory_[places * sizeof(Entry)];
     };
 
