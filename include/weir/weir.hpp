@@ -1,9 +1,11 @@
 #pragma once
 
 #include <weir/any_limiter.hpp>
+#include <weir/client_key.hpp>
 #include <weir/error.hpp>
 #include <weir/fixed_window.hpp>
 #include <weir/leaky_bucket.hpp>
+#include <weir/keyed.hpp>
 #include <weir/limiter.hpp>
 #include <weir/permit.hpp>
 #include <weir/queue_options.hpp>
