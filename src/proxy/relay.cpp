@@ -22,6 +22,22 @@ constexpr http::fault too_long{502, "the header of the upstream's answer is too 
 // So many bytes of an answer are read that nobody wants.
 constexpr std::size_t most_dropped = 1024 * 1024;
 
+// So much of a body is copied behind its head, which costs less than to send two pieces.
+constexpr std::size_t small_piece = 4096;
+
+// Makes one piece of a head and a small piece of body.
+void join(http::gather& pieces, std::string& head) {
+    std::size_t rest = 0;
+    for (auto const& piece : pieces)
+        rest += piece.size();
+    rest -= head.size();
+    if (pieces.size() == 1 || rest > small_piece)
+        return;
+    for (auto piece = pieces.begin() + 1; piece != pieces.end(); ++piece)
+        head.append(*piece);
+    pieces = {head};
+}
+
 // May be sent again if the first time may have come to nothing (RFC 9110, 9.2.2).
 bool may_repeat(http::request_head const& request) noexcept {
     switch (request.method) {
@@ -91,6 +107,7 @@ net::task<> relay::attempt() {
         http::body_writer writer(x_.request.body);
         auto const* const body = x_.in.data() - x_.first.used;
         writer.put(out, body, x_.first.body, x_.body.done());
+        join(out, x_.out);
         net::time_limit const limit(*upstream_, net::direction::writing, limits_.upstream);
         // If this fails the answer may still say why.
         (void)co_await upstream_->send(out);
@@ -242,6 +259,8 @@ net::task<bool> relay::send_answer() {
         if (stage_ < stage::begun)
             out.emplace_back(x_.out);
         writer.put(out, x_.back.data(), piece.body, body.done());
+        if (stage_ < stage::begun)
+            join(out, x_.out);
         stage_ = stage::begun;
         if (!out.empty()) {
             if (co_await send_to_client(out)) {
