@@ -3,6 +3,7 @@
 #include "http/compose.hpp"
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/post.hpp>
 
 #include <tuple>
 #include <utility>
@@ -112,10 +113,15 @@ net::task<> relay::attempt() {
         // If this fails the answer may still say why.
         (void)co_await upstream_->send(out);
     }
-    if (upload_ == upload_state::sent)
-        co_await download();
-    else
+    if (upload_ == upload_state::sent) {
+        // Other work comes first: to look for the answer at once would be a system call in vain. What
+        // is cancelled meanwhile is over.
+        co_await asio::post(worker_.context(), asio::deferred);
+        if (!over())
+            co_await download();
+    } else {
         co_await (upload() && download());
+    }
 
     keep_alive_ = keep_alive_ && x_.body.done();
     if (may_be_kept())

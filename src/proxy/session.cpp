@@ -3,6 +3,8 @@
 #include "access_log.hpp"
 #include "relay.hpp"
 
+#include <boost/asio/post.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -79,6 +81,10 @@ net::task<session::next> session::serve_all() {
 // still here, which saves the system call that it costs to wait without one.
 net::task<bool> session::goes_on_soon(exchange& x) {
     if (worker_.draining() || worker_.crowded())
+        co_return false;
+    // Other work comes first: to look for a request at once would be a system call in vain.
+    co_await boost::asio::post(worker_.context(), boost::asio::deferred);
+    if (worker_.draining())
         co_return false;
     net::time_limit const limit(client_, net::direction::reading, net::watchdog::round);
     client_.set_idle(true);
