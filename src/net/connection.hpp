@@ -43,6 +43,12 @@ public:
         return socket_.async_wait(what, as_values);
     }
 
+    /// Calls `f(error_code)` as soon as there is something to read, or an error.
+    template <class F>
+    void when_readable(F f) {
+        socket_.async_wait(tcp_socket::wait_read, std::move(f));
+    }
+
     [[nodiscard]] auto connect(tcp::endpoint const& to) {
         return socket_.async_connect(to, as_values);
     }

@@ -2,8 +2,6 @@
 
 #include "session.hpp"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 
 #include <fmt/format.h>
@@ -91,9 +89,8 @@ void server::start_session(net::tcp_socket socket, net::tcp::endpoint const& fro
     next_ = (next_ + 1) % threads_.size();
     // A socket is of the thread that will serve it; so is the session.
     asio::post(w.context(), [&w, from, s = std::move(socket), a = std::move(a)]() mutable {
-        auto one =
-            std::make_unique<session>(w, std::move(s), from.address().to_string(), std::move(a));
-        asio::co_spawn(w.context(), session::run(std::move(one)), asio::detached);
+        session::start(
+            std::make_unique<session>(w, std::move(s), from.address().to_string(), std::move(a)));
     });
 }
 

@@ -3,12 +3,17 @@
 #include "access_log.hpp"
 #include "relay.hpp"
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
 #include <utility>
 
 namespace proxy {
+
+namespace asio = boost::asio;
+
 namespace {
 
 // So much of a body that nobody wants is read, so that the connection can go on.
@@ -37,30 +42,38 @@ session::~session() {
     --worker_.counts().open;
 }
 
-net::task<> session::run(std::unique_ptr<session> self) {
-    auto& me = *self;
-    me.client_.no_delay();
-    auto after = next::request;
-    for (bool comes = true; comes && after == next::request;) {
-        comes = co_await me.next_request_comes();
-        if (comes)
-            after = co_await me.serve_all();
-    }
-    if (after == next::close_gently)
-        co_await me.close_gently();
+void session::start(std::unique_ptr<session> self) {
+    self->client_.no_delay();
+    sleep(std::move(self));
 }
 
-net::task<bool> session::next_request_comes() {
+// Until the next request begins. That is no coroutine, since most connections are asleep most of the
+// time, and this is all that they cost meanwhile.
+void session::sleep(std::unique_ptr<session> self) {
+    auto& me = *self;
     // A request that has come before the end is answered.
-    if (worker_.draining() && !client_.has_input())
-        co_return false;
-    net::time_limit const limit(
-        client_, net::direction::reading, fresh_ ? limits_.header : limits_.idle);
-    fresh_ = false;
-    client_.set_idle(true);
-    auto const [ec] = co_await client_.wait(net::tcp_socket::wait_read);
-    client_.set_idle(false);
-    co_return !ec || (worker_.draining() && client_.has_input());
+    if (me.worker_.draining() && !me.client_.has_input())
+        return;
+    auto const limit = me.fresh_ ? me.limits_.header : me.limits_.idle;
+    me.fresh_ = false;
+    me.asleep_.emplace(me.client_, net::direction::reading, limit);
+    me.client_.set_idle(true);
+    me.client_.when_readable([self = std::move(self)](net::error_code ec) mutable {
+        self->client_.set_idle(false);
+        self->asleep_.reset();
+        if (ec && !(self->worker_.draining() && self->client_.has_input()))
+            return;
+        auto& context = self->worker_.context();
+        asio::co_spawn(context, wake(std::move(self)), asio::detached);
+    });
+}
+
+net::task<> session::wake(std::unique_ptr<session> self) {
+    auto const after = co_await self->serve_all();
+    if (after == next::request)
+        sleep(std::move(self));
+    else if (after == next::close_gently)
+        co_await self->close_gently();
 }
 
 // Until none comes any more, or not soon.
@@ -83,7 +96,7 @@ net::task<bool> session::goes_on_soon(exchange& x) {
     if (worker_.draining() || worker_.crowded())
         co_return false;
     // Other work comes first: to look for a request at once would be a system call in vain.
-    co_await boost::asio::post(worker_.context(), boost::asio::deferred);
+    co_await asio::post(worker_.context(), asio::deferred);
     if (worker_.draining())
         co_return false;
     net::time_limit const limit(client_, net::direction::reading, net::watchdog::round);

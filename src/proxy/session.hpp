@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace proxy {
@@ -17,13 +18,14 @@ public:
     session(worker& w, net::tcp_socket socket, std::string client, net::listener::admission a);
     ~session();
 
-    /// Serves it until it ends.
-    static net::task<> run(std::unique_ptr<session> self);
+    /// Serves it until it ends; on its thread.
+    static void start(std::unique_ptr<session> self);
 
 private:
     enum class next : std::uint8_t { request, close, close_gently };
 
-    net::task<bool> next_request_comes();
+    static void sleep(std::unique_ptr<session> self);
+    static net::task<> wake(std::unique_ptr<session> self);
     net::task<next> serve_all();
     net::task<bool> goes_on_soon(exchange& x);
     net::task<next> serve(exchange& x);
@@ -41,6 +43,7 @@ private:
     timeouts const& limits_;
     net::listener::admission admission_;  // until the socket has been closed
     net::connection client_;
+    std::optional<net::time_limit> asleep_;
     std::string name_;   // of the client, for the upstream and the log
     bool fresh_ = true;  // has not sent a request yet
 };

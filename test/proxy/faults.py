@@ -200,6 +200,30 @@ class Faults(ProxyTest):
                 _, proxy.report = proxy.process.communicate(timeout=20)
                 self.assertEqual(proxy.process.returncode, 0)
 
+    def test_drain_ends_under_load(self):
+        for _ in range(5):
+            proxy = self.start("--drain", "60s", "--threads", 2)
+            asked = threading.Semaphore(0)
+
+            def work(i):
+                with Client(proxy.port) as client:
+                    try:
+                        while client.ask("/").get("connection") != "close":
+                            asked.release()
+                    except (EOFError, ConnectionResetError, BrokenPipeError):
+                        pass  # it was asleep
+
+            clients = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+            for client in clients:
+                client.start()
+            for _ in range(200):
+                self.assertTrue(asked.acquire(timeout=20))
+            proxy.process.send_signal(signal.SIGTERM)
+            for client in clients:
+                client.join()
+            _, proxy.report = proxy.process.communicate(timeout=20)
+            self.assertEqual(proxy.process.returncode, 0)
+
     def test_drain_ends_in_any_case(self):
         proxy = self.start("--seats", 1, "--drain", "300ms")
         let_go = threading.Event()
