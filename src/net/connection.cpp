@@ -22,6 +22,13 @@ input peek(tcp_socket& socket) {
     return n < 0 && (errno == EAGAIN || errno == EINTR) ? input::none : input::ended;
 }
 
+auto as_buffers(http::gather const& what) {
+    boost::container::static_vector<asio::const_buffer, http::gather::static_capacity> buffers;
+    for (auto const& piece : what)
+        buffers.emplace_back(piece.data(), piece.size());
+    return buffers;
+}
+
 }  // namespace
 
 bool is_silent(tcp_socket& socket) {
@@ -38,29 +45,30 @@ connection::connection(tcp_socket socket, watchdog& dog) : socket_(std::move(soc
     dog_.add(*this);
 }
 
-task<error_code> connection::send(http::gather const& what) {
-    boost::container::static_vector<asio::const_buffer, http::gather::static_capacity> left;
-    for (auto const& piece : what)
-        left.emplace_back(piece.data(), piece.size());
-
-    error_code ec;
+bool connection::send_now(http::gather& what, error_code& ec) {
     // One piece goes by a cheaper system call.
-    auto sent =
-        left.size() == 1 ? socket_.write_some(left.front(), ec) : socket_.write_some(left, ec);
+    auto sent = what.size() == 1
+                    ? socket_.write_some(asio::buffer(what.front().data(), what.front().size()), ec)
+                    : socket_.write_some(as_buffers(what), ec);
     if (ec == asio::error::would_block)
         ec = {};
-    auto rest = left.begin();
-    while (rest != left.end() && sent >= rest->size()) {
+    auto rest = what.begin();
+    while (rest != what.end() && sent >= rest->size()) {
         sent -= rest->size();
         ++rest;
     }
-    left.erase(left.begin(), rest);
-    if (!ec && !left.empty()) {
-        left.front() += sent;
-        auto const [error, n] = co_await asio::async_write(socket_, left, as_values);
-        ec = error;
-    }
-    co_return ec;
+    what.erase(what.begin(), rest);
+    if (!what.empty())
+        what.front().remove_prefix(sent);
+    return ec || what.empty();
+}
+
+task<error_code> connection::send(http::gather what) {
+    error_code ec;
+    if (send_now(what, ec))
+        co_return ec;
+    auto const [error, n] = co_await asio::async_write(socket_, as_buffers(what), as_values);
+    co_return error;
 }
 
 presence connection::other_side() {

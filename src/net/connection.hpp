@@ -53,8 +53,12 @@ public:
         return socket_.async_connect(to, as_values);
     }
 
-    /// Sends all of it: at once if the socket takes it, without a trip through the scheduler.
-    [[nodiscard]] task<error_code> send(http::gather const& what);
+    /// Sends what the socket takes, and leaves the rest in `what`. Whether that is over: all was sent, or
+    /// there is an error.
+    [[nodiscard]] bool send_now(http::gather& what, error_code& ec);
+
+    /// Sends all of it.
+    [[nodiscard]] task<error_code> send(http::gather what);
 
     /// Whether the other side is still there, be it behind bytes that have not been read.
     [[nodiscard]] presence other_side();

@@ -109,9 +109,12 @@ net::task<> relay::attempt() {
         auto const* const body = x_.in.data() - x_.first.used;
         writer.put(out, body, x_.first.body, x_.body.done());
         join(out, x_.out);
-        net::time_limit const limit(*upstream_, net::direction::writing, limits_.upstream);
         // If this fails the answer may still say why.
-        (void)co_await upstream_->send(out);
+        net::error_code ignored;
+        if (!upstream_->send_now(out, ignored)) {
+            net::time_limit const limit(*upstream_, net::direction::writing, limits_.upstream);
+            (void)co_await upstream_->send(out);
+        }
     }
     if (upload_ == upload_state::sent) {
         // Other work comes first: to look for the answer at once would be a system call in vain. What
@@ -268,17 +271,19 @@ net::task<bool> relay::send_answer() {
         if (stage_ < stage::begun)
             join(out, x_.out);
         stage_ = stage::begun;
-        if (!out.empty()) {
-            if (co_await send_to_client(out)) {
-                client_has_gone();
-                co_return false;
-            }
+        net::error_code ec;
+        if (!out.empty() && !client_.send_now(out, ec))
+            ec = co_await send_to_client(out);
+        if (ec) {
+            client_has_gone();
+            co_return false;
         }
         x_.bytes += piece.body;
         x_.back.consume(piece.used);
         if (body.done())
             co_return true;
-        if (auto const ec = co_await receive_answer()) {
+        ec = co_await receive_answer();
+        if (ec) {
             if (ec == asio::error::eof)
                 body.end_of_input();
             if (!body.done())

@@ -108,6 +108,30 @@ net::task<bool> session::goes_on_soon(exchange& x) {
     co_return !ec;
 }
 
+// The head of a request, from its first bytes to its end.
+struct session::head_search {
+    http::head_scanner scanner;
+    bool blank_line = false;
+
+    [[nodiscard]] bool found() const noexcept { return scanner.size() > 0; }
+    [[nodiscard]] http::fault look(http::buffer& in);
+};
+
+http::fault session::head_search::look(http::buffer& in) {
+    // One empty line is allowed before a request (RFC 9112, 2.2).
+    if (!blank_line && in.text().starts_with("\r\n")) {
+        in.consume(2);
+        blank_line = true;
+        scanner = {};
+    }
+    if (auto const wrong = scanner.look(in.text()))
+        return wrong;
+    if (found() || !in.full())
+        return {};
+    return scanner.in_first_line() ? http::fault{414, "the first line is too long"}
+                                   : http::fault{431, "the header is too long"};
+}
+
 net::task<session::next> session::serve(exchange& x) {
     auto const begun = worker_.log() ? net::clock::now() : net::clock::time_point();
     x.status = 0;
@@ -116,7 +140,13 @@ net::task<session::next> session::serve(exchange& x) {
     x.request_line.clear();
 
     auto after = next::close;
-    if (auto const wrong = co_await read_request(x)) {
+    head_search head;
+    auto wrong = head.look(x.in);
+    if (!wrong && !head.found())
+        wrong = co_await receive_head(x, head);
+    if (!wrong)
+        wrong = understand(x, head.scanner.size());
+    if (wrong) {
         if (wrong.status == 0)
             co_return next::close;
         ++worker_.counts().malformed;
@@ -130,52 +160,41 @@ net::task<session::next> session::serve(exchange& x) {
     co_return after;
 }
 
-net::task<http::fault> session::read_request(exchange& x) {
-    http::head_scanner scanner;
-    auto& in = x.in;
-    bool blank_line = false;
-    {
-        net::time_limit const limit(client_, net::direction::reading, limits_.header);
-        for (;;) {
-            // One empty line is allowed before a request (RFC 9112, 2.2).
-            if (!blank_line && in.text().starts_with("\r\n")) {
-                in.consume(2);
-                blank_line = true;
-                scanner = {};
-            }
-            if (auto const wrong = scanner.look(in.text()))
-                co_return wrong;
-            if (scanner.size() > 0)
-                break;
-            if (in.full())
-                co_return scanner.in_first_line()
-                    ? http::fault{414, "the first line is too long"}
-                    : http::fault{431, "the header is too long"};
-            auto const [ec, n] = co_await client_.receive(in.room());
-            if (ec) {
-                if (client_.expired(net::direction::reading) && !in.empty())
-                    co_return http::fault{408, "the header did not come in time"};
-                co_return ended;
-            }
-            in.commit(n);
+net::task<http::fault> session::receive_head(exchange& x, head_search& head) {
+    net::time_limit const limit(client_, net::direction::reading, limits_.header);
+    for (;;) {
+        auto const [ec, n] = co_await client_.receive(x.in.room());
+        if (ec) {
+            if (client_.expired(net::direction::reading) && !x.in.empty())
+                co_return http::fault{408, "the header did not come in time"};
+            co_return ended;
         }
+        x.in.commit(n);
+        auto const wrong = head.look(x.in);
+        if (wrong || head.found())
+            co_return wrong;
     }
+}
+
+http::fault session::understand(exchange& x, std::size_t head_size) {
+    auto& in = x.in;
     auto& request = x.request;
     auto const names =
         worker_.settings().pass_underscores ? http::underscores::pass : http::underscores::drop;
-    if (auto const wrong = http::parse(in.text().substr(0, scanner.size()), request, names))
-        co_return wrong;
+    if (auto const wrong = http::parse(in.text().substr(0, head_size), request, names))
+        return wrong;
     x.body = http::body_reader(request.body, request.length);
     x.first = x.body.take(in.data() + request.size, in.size() - request.size);
     if (x.body.bad())
-        co_return http::fault{400, "the chunks of the body are wrong"};
+        return {400, "the chunks of the body are wrong"};
     if (worker_.log())
         x.request_line.assign(in.text().substr(0, in.text().find('\r')));
-    co_return http::fault{};
+    return {};
 }
 
 net::task<session::next> session::answer_in_turn(exchange& x) {
-    http::fault failed;
+    http::own_answer mine;
+    auto after = next::close_gently;
     {
         entry entered;
         if (!worker_.entrance().enter_at_once(entered))
@@ -185,57 +204,58 @@ net::task<session::next> session::answer_in_turn(exchange& x) {
             ++worker_.counts().hung_up;
             co_return next::close;
         }
-        if (entered.status != 0)
-            co_return co_await turn_away(x, entered);
+        if (entered.status != 0) {
+            mine = {entered.status, entered.why, entered.retry_after};
+            after = turn_away(x, entered);
+        } else {
+            relay way(worker_, client_, x, entered);
+            co_await way.run(name_);
+            if (!way.went_on())
+                entered.give_back();
 
-        relay way(worker_, client_, x, entered);
-        co_await way.run(name_);
-        if (!way.went_on())
-            entered.give_back();
-
-        if (way.complete()) {
-            ++worker_.counts().answered;
-            co_return way.keep_alive() && !worker_.draining() ? next::request : closing(x);
+            if (way.complete()) {
+                ++worker_.counts().answered;
+                co_return way.keep_alive() && !worker_.draining() ? next::request : closing(x);
+            }
+            ++(way.client() == net::presence::here ? worker_.counts().failed
+                                                   : worker_.counts().hung_up);
+            if (way.client() == net::presence::gone)
+                co_return next::close;
+            if (way.begun()) {
+                if (way.must_reset())
+                    client_.reset();
+                co_return next::close;
+            }
+            mine = {way.wrong().status, way.wrong().why, {}};
+            if (x.request.keep_alive && x.body.done())
+                after = next::request;
         }
-        ++(way.client() == net::presence::here ? worker_.counts().failed
-                                               : worker_.counts().hung_up);
-        if (way.client() == net::presence::gone)
-            co_return next::close;
-        if (way.begun()) {
-            if (way.must_reset())
-                client_.reset();
-            co_return next::close;
-        }
-        failed = way.wrong();
     }
     // What was held at the gate has come home: what follows is between the client and the proxy.
-    http::own_answer const answer{failed.status, failed.why, {}};
-    auto const keeps = x.request.keep_alive && x.body.done();
-    co_return co_await answer_myself(x, answer, keeps ? next::request : next::close_gently);
-}
-
-// A client that has sent more than was read would lose the answer if it was closed at once.
-session::next session::closing(exchange const& x) {
-    bool const unread = !x.body.done() || !x.in.empty() || client_.has_input();
-    return unread ? next::close_gently : next::close;
-}
-
-net::task<session::next> session::turn_away(exchange& x, entry const& refused) {
-    bool const here = refused.client == net::presence::here;
-    ++(here ? worker_.counts().turned_away : worker_.counts().hung_up);
-    x.in.consume(x.request.size + x.first.used);
-    bool const small =
-        x.body.done() || (x.request.body == http::framing::length &&
-                          x.request.length <= small_body && !x.request.expects_continue);
-    auto after = small && here && x.request.keep_alive ? next::request : next::close_gently;
-    http::own_answer const answer{refused.status, refused.why, refused.retry_after};
-    after = co_await answer_myself(x, answer, after);
+    after = co_await answer_myself(x, mine, after);
     if (after == next::request && !x.body.done()) {
         bool const dropped = co_await drop_body(x);
         if (!dropped)
             after = next::close;
     }
     co_return after;
+}
+
+// What follows the answer: another request, if what is left of this one is little enough to be read over.
+session::next session::turn_away(exchange& x, entry const& refused) {
+    bool const here = refused.client == net::presence::here;
+    ++(here ? worker_.counts().turned_away : worker_.counts().hung_up);
+    x.in.consume(x.request.size + x.first.used);
+    bool const small =
+        x.body.done() || (x.request.body == http::framing::length &&
+                          x.request.length <= small_body && !x.request.expects_continue);
+    return small && here && x.request.keep_alive ? next::request : next::close_gently;
+}
+
+// A client that has sent more than was read would lose the answer if it was closed at once.
+session::next session::closing(exchange const& x) {
+    bool const unread = !x.body.done() || !x.in.empty() || client_.has_input();
+    return unread ? next::close_gently : next::close;
 }
 
 net::task<bool> session::drop_body(exchange& x) {
@@ -265,9 +285,12 @@ net::task<session::next> session::answer_myself(exchange& x, http::own_answer wh
     x.status = what.status;
     x.bytes = is_head ? 0 : what.why.size() + 1;
     http::compose(x.out, what, is_head, x.request.version, after == next::request, worker_.date());
-    http::gather const out{x.out};
-    net::time_limit const limit(client_, net::direction::writing, limits_.body);
-    auto const ec = co_await client_.send(out);
+    http::gather out{x.out};
+    net::error_code ec;
+    if (!client_.send_now(out, ec)) {
+        net::time_limit const limit(client_, net::direction::writing, limits_.body);
+        ec = co_await client_.send(out);
+    }
     co_return ec ? next::close : after;
 }
 

@@ -5,6 +5,7 @@
 #include "net/listener.hpp"
 #include "worker.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@ public:
     static void start(std::unique_ptr<session> self);
 
 private:
+    struct head_search;
     enum class next : std::uint8_t { request, close, close_gently };
 
     static void sleep(std::unique_ptr<session> self);
@@ -29,9 +31,10 @@ private:
     net::task<next> serve_all();
     net::task<bool> goes_on_soon(exchange& x);
     net::task<next> serve(exchange& x);
-    net::task<http::fault> read_request(exchange& x);
+    net::task<http::fault> receive_head(exchange& x, head_search& head);
+    [[nodiscard]] http::fault understand(exchange& x, std::size_t head_size);
     net::task<next> answer_in_turn(exchange& x);
-    net::task<next> turn_away(exchange& x, entry const& refused);
+    next turn_away(exchange& x, entry const& refused);
     net::task<next> refuse(exchange& x, http::fault f);
     net::task<next> answer_myself(exchange& x, http::own_answer what, next after);
     net::task<bool> drop_body(exchange& x);

@@ -94,7 +94,7 @@ net::task<upstream_connection> upstream_pool::open(net::error_code& ec) {
 }
 
 void upstream_pool::keep(upstream_connection one) {
-    auto const until = net::clock::now() + upstream_.keep_;
+    auto const until = dog_.after(upstream_.keep_);
     std::lock_guard const lock(mutex_);
     if (closed_ || kept_.size() == most)
         return;
