@@ -4,8 +4,8 @@
 #include <weir/client_key.hpp>
 #include <weir/error.hpp>
 #include <weir/fixed_window.hpp>
-#include <weir/leaky_bucket.hpp>
 #include <weir/keyed.hpp>
+#include <weir/leaky_bucket.hpp>
 #include <weir/limiter.hpp>
 #include <weir/permit.hpp>
 #include <weir/queue_options.hpp>

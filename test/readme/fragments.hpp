@@ -12,12 +12,14 @@
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
+using asio::ip::tcp;
 
 extern asio::io_context ctx;
 
 asio::awaitable<void> dine();
 void cook();
 void retry_in(weir::duration);
+asio::awaitable<void> answer(tcp::socket& client);
 
 template <class Limiter>
 asio::awaitable<void> client(Limiter& limiter);
