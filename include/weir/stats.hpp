@@ -62,4 +62,32 @@ struct limiter_stats {
     amount debt = 0;
 };
 
+/// What a pool has done since it was made, and what it is doing: taken at one instant.
+struct pool_stats {
+    /// The requests for objects; a permit is a lease.
+    limiter_stats requests;
+
+    // Objects now. Together they are never more than `pool_options::maximum`.
+
+    /// Objects that could be checked out, perhaps after a check.
+    amount idle = 0;
+    /// Objects that are out, those whose completion handler has not been called yet included.
+    amount in_use = 0;
+    /// Idle ones that are being checked, and new ones that are being made, or wait to be tried again.
+    amount being_checked = 0;
+    amount being_made = 0;
+
+    // Since the pool was made.
+
+    /// Objects that were made, and attempts to make one that have failed.
+    std::uint64_t made = 0;
+    std::uint64_t failed = 0;
+
+    /// Objects that are no more: discarded by their holders; found broken by the check; destroyed because
+    /// they were too old, idle for too long, or not needed by a pool that was closed.
+    std::uint64_t discarded = 0;
+    std::uint64_t unhealthy = 0;
+    std::uint64_t retired = 0;
+};
+
 }  // namespace weir

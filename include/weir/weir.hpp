@@ -6,8 +6,10 @@
 #include <weir/fixed_window.hpp>
 #include <weir/keyed.hpp>
 #include <weir/leaky_bucket.hpp>
+#include <weir/lease.hpp>
 #include <weir/limiter.hpp>
 #include <weir/permit.hpp>
+#include <weir/pool.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/rate.hpp>
 #include <weir/seats.hpp>

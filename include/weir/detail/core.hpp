@@ -241,6 +241,17 @@ public:
         settle(now);
     }
 
+    /// Tells the policy something. `change(policy)` is called under the lock; true if that may have made
+    /// room.
+    template <class Change>
+    void tell(Change change) noexcept {
+        visit here(*this);
+        if (change(room_.policy()))
+            settle(time());
+        else
+            here.changes_nothing();
+    }
+
     void connect(cancel_link& link, operation& op) noexcept {
         std::lock_guard lock(mutex_);
         link.target = &op;
@@ -261,7 +272,14 @@ public:
     }
 
     [[nodiscard]] limiter_stats stats() const {
+        return stats([](Policy const&) {});
+    }
+
+    /// The same, and at the same instant `look(policy)` is called, under the lock.
+    template <class Look>
+    [[nodiscard]] limiter_stats stats(Look look) const {
         std::lock_guard lock(mutex_);
+        look(room_.policy());
         return room_.stats(time());
     }
 

@@ -1,0 +1,503 @@
+#pragma once
+
+#include <weir/detail/asio_host.hpp>
+#include <weir/detail/context_user.hpp>
+#include <weir/detail/list.hpp>
+#include <weir/detail/pool/backoff.hpp>
+#include <weir/detail/pool/job.hpp>
+#include <weir/detail/registry.hpp>
+#include <weir/detail/word_lock.hpp>
+#include <weir/error.hpp>
+#include <weir/lease.hpp>
+#include <weir/policy/stock.hpp>
+#include <weir/time.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_state.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/execution.hpp>
+#include <boost/asio/query.hpp>
+#include <boost/asio/this_coro.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace weir::detail {
+
+/// What a refused checkout is told.
+class knows_failure {
+public:
+    /// What the last attempt to make an object has failed with; null if it has not.
+    [[nodiscard]] virtual std::exception_ptr failure() const noexcept = 0;
+    /// A request has left in vain.
+    virtual void caller_left() noexcept = 0;
+
+protected:
+    ~knows_failure() = default;
+};
+
+/// The actor of a pool beside its limiter: has objects made for requests that wait, checks those that were
+/// idle, and destroys those that are too old.
+///
+/// It is level-triggered. Whoever changes something calls `look()` afterwards, from any thread, and that
+/// posts a message to the executor unless one is on its way; then `work()` compares what waits with what is
+/// there. Callers wait in the limiter's line alone: a job, once begun, serves whoever is at its head when it
+/// is done.
+///
+/// What must hold:
+/// - Its lock is never held while the core is called, nor while anything of the user is called or destroyed.
+///   Only `execute` of the executor is called under it.
+/// - Whatever is bound to the context (strands, timers, signals) is in the frames of the jobs, or in messages,
+///   which die with the context.
+/// - A place of the stock that is out is owned by a lease or by a `workpiece`, whose destructor gives it back.
+template <class T, class Executor, class Timer, class Core>
+class supplier final
+    : public context_user,
+      public policy::stock_keeper,
+      public knows_failure,
+      public std::enable_shared_from_this<supplier<T, Executor, Timer, Core>> {
+    using stock = policy::stock;
+    using item_type = pool_item<T>;
+    using strand_executor = boost::asio::any_io_executor;
+    using timer_type = typename Timer::template rebind_executor<strand_executor>::other;
+    using job_type = job<Executor>;
+    using deadline = job_deadline<timer_type, Executor>;
+
+public:
+    using maker_type = std::function<boost::asio::awaitable<T>(Executor const&)>;
+    using checker_type = std::function<boost::asio::awaitable<bool>(T&)>;
+
+    supplier(std::shared_ptr<Core> core, Executor const& ex, pool_options const& options,
+             maker_type make, checker_type check)
+        : core_(std::move(core)),
+          options_(options),
+          make_(std::move(make)),
+          check_(std::move(check)),
+          executor_(ex),
+          backoff_(options) {}
+    supplier(supplier const&) = delete;
+    supplier& operator=(supplier const&) = delete;
+    ~supplier() = default;
+
+    /// The time, as everybody concerned reads it.
+    [[nodiscard]] static time_point now() noexcept {
+        return time_point(
+            std::chrono::duration_cast<duration>(Timer::clock_type::now().time_since_epoch()));
+    }
+
+    /// To be called once, before all else.
+    void begin() {
+        auto& context = boost::asio::query(*executor_, boost::asio::execution::context);
+        entry_.emplace(context, std::weak_ptr<context_user>(this->shared_from_this()));
+        std::weak_ptr<stock_keeper> const self = this->shared_from_this();
+        tell([&](stock& s) { s.kept_by(self); });
+        if (options_.minimum != 0)
+            look();
+    }
+
+    void look() noexcept override {
+        std::lock_guard lock(mutex_);
+        if (!executor_)
+            return;
+        if (actor_ != actor::idle) {
+            actor_ = actor_ == actor::working ? actor::working_again : actor_;
+            return;
+        }
+        actor_ = actor::called;
+        try {
+            never_blocking(*executor_).execute(message(this->shared_from_this()));
+        } catch (...) {
+            actor_ = actor::idle;  // the next call tries again
+        }
+    }
+
+    [[nodiscard]] std::exception_ptr failure() const noexcept override {
+        std::lock_guard lock(mutex_);
+        return failure_;
+    }
+
+    void caller_left() noexcept override {
+        if (backing_off_.load(std::memory_order_relaxed) != 0)
+            look();
+    }
+
+    /// Destroys what is too old or has been idle for too long.
+    void trim() noexcept {
+        auto const time = now();
+        destroy_each([time](stock& s) {
+            auto* const old = s.take_old(time);
+            if (!old)
+                s.plan_trim();
+            return old;
+        });
+    }
+
+    /// Keeps no more objects than somebody waits for.
+    void shut_down() noexcept {
+        std::lock_guard lock(mutex_);
+        shutting_down_ = true;
+    }
+
+    /// Makes nothing any more, and destroys what is idle.
+    void stop() noexcept {
+        tell([](stock& s) { s.close(); });
+        {
+            std::lock_guard lock(mutex_);
+            if (std::exchange(executor_, std::nullopt)) {
+                for (auto* j = first_job(); j; j = jobs_.after(*j))
+                    j->cancel();
+            }
+        }
+        destroy_idle();
+    }
+
+    void context_ends() noexcept override {
+        tell([](stock& s) { s.close(); });
+        {
+            std::lock_guard lock(mutex_);
+            executor_.reset();
+        }
+        destroy_idle();
+    }
+
+private:
+    enum class actor : std::uint8_t { idle, called, working, working_again };
+
+    class message {
+    public:
+        explicit message(std::shared_ptr<supplier> to) noexcept : to_(std::move(to)) {}
+        void operator()() {
+            auto const to = std::move(to_);
+            to->step();
+        }
+
+    private:
+        std::shared_ptr<supplier> to_;
+    };
+
+    /// A place of the stock that is out, with an object that is to be checked, or for one that is to be made.
+    class workpiece {
+    public:
+        workpiece(supplier& owner, stock::item* unchecked)
+            : owner_(&owner),
+              item_(unchecked ? std::unique_ptr<item_type>(static_cast<item_type*>(unchecked))
+                              : nullptr) {}
+        workpiece(workpiece&& other) noexcept
+            : owner_(std::exchange(other.owner_, nullptr)), item_(std::move(other.item_)) {}
+        workpiece& operator=(workpiece&&) = delete;
+        ~workpiece() {
+            if (!owner_)
+                return;
+            bool const unchecked = item_ != nullptr;
+            item_.reset();
+            owner_->tell([unchecked](stock& s) { unchecked ? s.drop_unchecked() : s.give_up(); });
+        }
+
+        [[nodiscard]] T* object() const noexcept { return item_ ? &*item_->object : nullptr; }
+
+        /// The check was not passed.
+        void is_broken() noexcept {
+            item_.reset();
+            owner_->tell([](stock& s) { s.fail_check(); });
+        }
+        void is_healthy() noexcept {
+            put_in([this](stock& s) { s.add_checked(*item_.release(), now()); });
+        }
+        void is_made(T&& object) {
+            auto made = std::make_unique<item_type>();
+            made->object.emplace(std::move(object));
+            put_in([&made](stock& s) { s.add_made(*made.release(), now()); });
+        }
+
+    private:
+        // Whoever is first in the line has it at once.
+        template <class Add>
+        void put_in(Add add) noexcept {
+            auto* const owner = std::exchange(owner_, nullptr);
+            owner->core_->tell([&](stock& s) {
+                add(s);
+                return true;
+            });
+            bool closed = false;
+            owner->tell([&](stock& s) {
+                s.forget_checks();
+                closed = s.is_closed();
+            });
+            if (closed)
+                owner->destroy_idle();
+        }
+
+        supplier* owner_;
+        std::unique_ptr<item_type> item_;
+    };
+
+    /// That a job is under way: in the frame of its coroutine.
+    class registration {
+    public:
+        registration(std::shared_ptr<supplier> owner, std::shared_ptr<job_type> j) noexcept
+            : owner_(std::move(owner)), job_(std::move(j)) {
+            std::lock_guard lock(owner_->mutex_);
+            owner_->jobs_.push_back(*job_);
+            ++owner_->job_count_;
+        }
+        registration(registration&&) noexcept = default;
+        registration& operator=(registration&&) = delete;
+        ~registration() {
+            if (!owner_)
+                return;
+            back_off(false);
+            {
+                std::lock_guard lock(owner_->mutex_);
+                job_->unlink();
+                --owner_->job_count_;
+            }
+            if (has_begun_)  // or it could not be started, and trying again at once is of no use
+                owner_->look();
+        }
+
+        supplier& begin() noexcept {
+            has_begun_ = true;
+            return *owner_;
+        }
+        [[nodiscard]] std::shared_ptr<job_type> const& job() const noexcept { return job_; }
+
+        void back_off(bool begins) noexcept {
+            std::lock_guard lock(owner_->mutex_);
+            owner_->backing_off_ +=
+                static_cast<int>(begins) - static_cast<int>(job_->is_backing_off);
+            job_->is_backing_off = begins;
+        }
+
+    private:
+        std::shared_ptr<supplier> owner_;
+        std::shared_ptr<job_type> job_;
+        bool has_begun_ = false;
+    };
+
+    template <class F>
+    void tell(F f) noexcept {
+        core_->tell([&](stock& s) {
+            f(s);
+            return false;
+        });
+    }
+
+    // Outside of all locks, and each counts until it has gone.
+    template <class Take>
+    void destroy_each(Take take) noexcept {
+        for (;;) {
+            std::unique_ptr<stock::item> old;
+            tell([&](stock& s) { old.reset(take(s)); });
+            if (!old)
+                return;
+            old.reset();
+            tell([](stock& s) { s.gone(); });
+        }
+    }
+    void destroy_idle() noexcept {
+        destroy_each([](stock& s) { return s.take_any(); });
+    }
+
+    void step() noexcept {
+        for (bool first = true;; first = false) {
+            {
+                std::lock_guard lock(mutex_);
+                if (first && actor_ >= actor::working) {
+                    actor_ = actor::working_again;
+                    return;
+                }
+                if (!first && actor_ == actor::working) {
+                    actor_ = actor::idle;
+                    return;
+                }
+                actor_ = actor::working;
+            }
+            trim();
+            while (begin_job()) {}
+            end_idle_retries();
+        }
+    }
+
+    struct demand {
+        std::uint64_t waiting = 0;
+        amount objects = 0;
+    };
+    [[nodiscard]] demand look_around() const noexcept {
+        demand d;
+        d.waiting = core_->stats([&d](stock const& s) { d.objects = s.count().objects(); }).waiting;
+        return d;
+    }
+
+    // Whether there was one to begin. While objects cannot be made, one job at a time tries.
+    [[nodiscard]] bool begin_job() noexcept {
+        auto const [waiting, objects] = look_around();
+        std::optional<Executor> ex;
+        bool wanted = false;
+        {
+            std::lock_guard lock(mutex_);
+            bool const failing = backoff_.failures() != 0;
+            if (!executor_ || (failing && job_count_ != 0))
+                return false;
+            wanted = waiting > job_count_;
+            bool const low = objects < options_.minimum && !shutting_down_;
+            if (!wanted && !(low && (!failing || backoff_.retry_at() <= now())))
+                return false;
+            ex = executor_;
+        }
+        stock::item* unchecked = nullptr;
+        bool room = false;
+        tell([&, time = now()](stock& s) {
+            unchecked = wanted ? s.take_unchecked(time) : nullptr;
+            room = unchecked || s.reserve();
+        });
+        if (!room)
+            return false;
+        try {
+            workpiece piece(*this, unchecked);
+            auto j = std::make_shared<job_type>(*ex);
+            registration entry(this->shared_from_this(), j);
+            auto token = boost::asio::bind_cancellation_slot(j->signal.slot(), job_end(j));
+            boost::asio::co_spawn(j->strand, supply(std::move(entry), std::move(piece), *ex),
+                                  std::move(token));
+            return true;
+        } catch (...) {
+            return false;  // no memory, or a fault of the executor: the next look tries again
+        }
+    }
+
+    // The coroutine of a job.
+    static boost::asio::awaitable<void> supply(registration entry, workpiece piece, Executor ex) {
+        auto& self = entry.begin();
+        strand_executor const here = co_await boost::asio::this_coro::executor;
+        if (T* const object = piece.object()) {
+            bool healthy = false;
+            {
+                deadline const limit(entry.job(), here, self.options_.check_within);
+                try {
+                    healthy = co_await self.check_(*object);
+                } catch (...) {}  // it says no
+                healthy = healthy && !limit.passed();
+            }
+            if (healthy) {
+                piece.is_healthy();
+                co_return;
+            }
+            if (self.is_stopped())
+                co_return;
+            piece.is_broken();
+            co_await boost::asio::this_coro::reset_cancellation_state(
+                boost::asio::enable_terminal_cancellation());
+        }
+
+        if (auto const at = self.retry_at(); at > now()) {
+            timer_type pause(here);
+            pause.expires_at(typename timer_type::time_point(
+                std::chrono::ceil<typename timer_type::duration>(at.time_since_epoch())));
+            entry.back_off(true);
+            auto const [cancelled] =
+                co_await pause.async_wait(boost::asio::as_tuple(boost::asio::deferred));
+            entry.back_off(false);
+            auto const state = co_await boost::asio::this_coro::cancellation_state;
+            if (cancelled || state.cancelled() != boost::asio::cancellation_type::none)
+                co_return;
+        }
+        if (!self.is_needed())
+            co_return;
+
+        auto const failures = self.failures();
+        std::exception_ptr failure;
+        {
+            deadline const limit(entry.job(), here, self.options_.make_within);
+            try {
+                T object = co_await self.make_(ex);
+                piece.is_made(std::move(object));
+                self.has_made();
+            } catch (...) {
+                failure = limit.passed() ? timeout() : std::current_exception();
+            }
+        }
+        if (failure && !self.is_stopped())
+            self.has_failed(std::move(failure), failures);
+    }
+
+    [[nodiscard]] static std::exception_ptr timeout() noexcept {
+        return std::make_exception_ptr(boost::system::system_error(
+            make_error_code(errc::timed_out), "weir::pool: make_within"));
+    }
+
+    [[nodiscard]] bool is_stopped() const noexcept {
+        std::lock_guard lock(mutex_);
+        return !executor_;
+    }
+    // Whether what a job is to make is still needed.
+    [[nodiscard]] bool is_needed() const noexcept {
+        auto const [waiting, objects] = look_around();
+        std::lock_guard lock(mutex_);
+        return executor_ && (waiting != 0 || (objects <= options_.minimum && !shutting_down_));
+    }
+    [[nodiscard]] std::uint32_t failures() const noexcept {
+        std::lock_guard lock(mutex_);
+        return backoff_.failures();
+    }
+    [[nodiscard]] time_point retry_at() const noexcept {
+        std::lock_guard lock(mutex_);
+        return backoff_.retry_at();
+    }
+    void has_made() noexcept {
+        std::exception_ptr old;
+        std::lock_guard lock(mutex_);
+        backoff_.succeeded();
+        old.swap(failure_);
+    }
+    void has_failed(std::exception_ptr failure, std::uint32_t seen) noexcept {
+        tell([](stock& s) { s.has_failed(); });
+        std::lock_guard lock(mutex_);
+        backoff_.failed(seen, now());
+        failure_.swap(failure);
+    }
+
+    // Nobody waits any more for what is to be tried again.
+    void end_idle_retries() noexcept {
+        if (backing_off_.load(std::memory_order_relaxed) == 0 || look_around().waiting != 0)
+            return;
+        std::lock_guard lock(mutex_);
+        for (auto* j = executor_ ? first_job() : nullptr; j; j = jobs_.after(*j)) {
+            if (j->is_backing_off)
+                j->cancel_backing_off();
+        }
+    }
+
+    [[nodiscard]] job_type* first_job() noexcept {
+        return jobs_.empty() ? nullptr : &jobs_.front();
+    }
+
+    std::shared_ptr<Core> const core_;
+    pool_options const options_;
+    maker_type make_;
+    checker_type check_;
+
+    word_lock mutable mutex_;
+    actor actor_ = actor::idle;
+    bool shutting_down_ = false;
+    std::optional<Executor> executor_;  // until it is stopped
+    list<job_type, in_supplier> jobs_;
+    std::uint64_t job_count_ = 0;
+    backoff backoff_;
+    std::exception_ptr failure_;
+    std::atomic<int> backing_off_ = 0;
+
+    std::optional<registry::entry> entry_;
+};
+
+}  // namespace weir::detail

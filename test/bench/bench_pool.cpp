@@ -1,0 +1,108 @@
+// What a checkout costs when an object is idle. Floor: a seat that is granted at once and leaves, of the
+// same kind and in the same run. At most 20 ns more is the aim.
+
+#include <weir/weir.hpp>
+
+#include "support.hpp"
+
+namespace {
+
+namespace asio = boost::asio;
+using any = asio::any_io_executor;
+using typed = asio::io_context::executor_type;
+
+asio::awaitable<int> make() {
+    co_return 1;
+}
+
+// A pool with so many idle objects.
+template <class Pool>
+void fill(Pool& pool, asio::io_context& context, int objects) {
+    std::vector<typename Pool::lease_type> leases;
+    for (int i = 0; i != objects; ++i)
+        pool.async_checkout([&](weir::error_code, auto lease) {
+            leases.push_back(std::move(lease));
+        });
+    while (leases.size() != static_cast<std::size_t>(objects))
+        context.run_one();
+}
+
+void seats_try_enter(benchmark::State& state) {
+    bench::live_context context;
+    weir::seats seats(*context, {.seats = 4});
+    for (auto _ : state)
+        benchmark::DoNotOptimize(seats.try_enter());
+}
+
+void try_checkout(benchmark::State& state, weir::pool_options const& options) {
+    bench::live_context context;
+    weir::pool<int> pool(*context, make, options);
+    fill(pool, *context, 4);
+    for (auto _ : state) {
+        auto const lease = pool.try_checkout();
+        benchmark::DoNotOptimize(*lease);
+    }
+}
+
+void pool_try_checkout(benchmark::State& state) {
+    try_checkout(state, {.maximum = 4});
+}
+void pool_try_checkout_least_recent(benchmark::State& state) {
+    try_checkout(state, {.maximum = 4, .order = weir::reuse::least_recent});
+}
+void pool_try_checkout_trimmed(benchmark::State& state) {
+    try_checkout(state, {.maximum = 4, .max_idle = std::chrono::minutes(1)});
+}
+
+template <class Executor>
+void seats_enter(benchmark::State& state) {
+    auto const body = [&](asio::io_context& context) -> asio::awaitable<void, Executor> {
+        weir::basic_seats<Executor> seats(Executor(context.get_executor()), {.seats = 4});
+        for (auto _ : state) {
+            auto const seat = co_await seats.enter();
+            benchmark::DoNotOptimize(seat.count());
+        }
+    };
+    bench::run_coroutine<Executor>(body);
+}
+
+template <class Executor>
+void pool_checkout(benchmark::State& state) {
+    auto const body = [&](asio::io_context& context) -> asio::awaitable<void, Executor> {
+        weir::basic_pool<int, Executor> pool(
+            Executor(context.get_executor()), make, weir::pool_options{.maximum = 4});
+        { auto const first = co_await pool.checkout(); }
+        for (auto _ : state) {
+            auto const lease = co_await pool.checkout();
+            benchmark::DoNotOptimize(*lease);
+        }
+    };
+    bench::run_coroutine<Executor>(body);
+}
+
+BENCHMARK(seats_try_enter);
+BENCHMARK(pool_try_checkout);
+BENCHMARK(pool_try_checkout_least_recent);
+BENCHMARK(pool_try_checkout_trimmed);
+BENCHMARK(seats_enter<any>);
+BENCHMARK(pool_checkout<any>);
+BENCHMARK(seats_enter<typed>);
+BENCHMARK(pool_checkout<typed>);
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return bench::run_all(
+        argc, argv,
+        {
+            {"try_checkout + checkin, to a seat", "pool_try_checkout", "seats_try_enter"},
+            {"the same, least recently used first", "pool_try_checkout_least_recent",
+             "seats_try_enter"},
+            {"the same, with max_idle: a clock read", "pool_try_checkout_trimmed",
+             "seats_try_enter"},
+            {"co_await checkout() + checkin, any executor, to a seat", "pool_checkout<any>",
+             "seats_enter<any>"},
+            {"co_await checkout() + checkin, typed, to a seat", "pool_checkout<typed>",
+             "seats_enter<typed>"},
+        });
+}
