@@ -41,11 +41,11 @@ struct checkout_signature {
 
     private:
         static std::exception_ptr failure_of(checkout_operation const& op) noexcept {
-            auto const supplier = op.error ? op.supplier.lock() : nullptr;
+            auto const supplier = op.supplier.lock();
             if (!supplier)
                 return nullptr;
             supplier->caller_left();
-            return supplier->failure();
+            return op.error ? supplier->failure() : nullptr;
         }
 
         error_code error_;

@@ -35,12 +35,12 @@
 
 namespace weir::detail {
 
-/// What a refused checkout is told.
+/// Whom a checkout concerns when it is over.
 class knows_failure {
 public:
     /// What the last attempt to make an object has failed with; null if it has not.
     [[nodiscard]] virtual std::exception_ptr failure() const noexcept = 0;
-    /// A request has left in vain.
+    /// A request waits no longer.
     virtual void caller_left() noexcept = 0;
 
 protected:
@@ -405,6 +405,8 @@ private:
             pause.expires_at(typename timer_type::time_point(
                 std::chrono::ceil<typename timer_type::duration>(at.time_since_epoch())));
             entry.back_off(true);
+            if (self.look_around().waiting == 0)
+                co_return;  // from now on, the last to leave cancels the pause
             auto const [cancelled] =
                 co_await pause.async_wait(boost::asio::as_tuple(boost::asio::deferred));
             entry.back_off(false);

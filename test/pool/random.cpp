@@ -1,0 +1,364 @@
+#include "support/random.hpp"
+
+#include "support/workshop.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+// Random schedules. The oracle is what the documentation says, and the history: it knows what each thing has
+// been through, who has asked when, and what the factory has done.
+
+using namespace support;
+using kind = workshop::kind;
+
+namespace {
+
+using deadline = clock::time_point;
+constexpr auto tolerance = 1ms;
+
+// What is known of a thing by its number.
+struct history {
+    deadline made;
+    deadline rested_since;  // the end of its making, or the last use
+    bool proven = true;     // made or checked, and not used since
+    bool out = false;
+};
+
+struct request {
+    std::uint64_t number = 0;
+    deadline asked;
+    deadline patience_ends;
+    bool cancelled = false;
+    bool over = false;
+    std::unique_ptr<asio::cancellation_signal> signal =
+        std::make_unique<asio::cancellation_signal>();
+};
+
+class schedule {
+public:
+    explicit schedule(random_source& random) : random_(random) {
+        options_.maximum = random_.between(1, 4);
+        options_.minimum = random_.one_in(2) ? 0 : random_.between(0, options_.maximum);
+        options_.order = random_.one_of({weir::reuse::most_recent, weir::reuse::least_recent});
+        options_.max_age = some_limit(20);
+        options_.max_idle = some_limit(10);
+        options_.max_hold = some_limit(5);
+        options_.check_after = random_.one_of<clock::duration>({0s, 1s, 5s});
+        options_.check_within = 2s;
+        options_.make_within = random_.one_of<clock::duration>({3s, weir::forever});
+        options_.retry_first = 500ms;
+        options_.retry_most = 3s;
+        checks_ = random_.one_in(2);
+        auto const make = [this] { return begin_making(); };
+        auto const check = [this](thing& one) { return this->check(one, shop_.checking); };
+        if (checks_)
+            pool_.emplace(ctx_, make, check, options_);
+        else
+            pool_.emplace(ctx_, make, options_);
+    }
+
+    void play() {
+        int const actions = static_cast<int>(random_.between(20, 120));
+        for (int i = 0; i != actions; ++i) {
+            act();
+            settle(ctx_);
+            look();
+        }
+        finish();
+    }
+
+private:
+    [[nodiscard]] clock::duration some_limit(std::int64_t seconds) {
+        return random_.one_in(2) ? weir::forever : 1s * random_.between(1, seconds);
+    }
+
+    // The factory and the check.
+
+    asio::awaitable<thing> begin_making() {
+        auto const b = shop_.making;
+        if (b.what == kind::throws_at_once) {
+            last_attempt_failed_ = true;
+            throw boost::system::system_error(workshop::failure);
+        }
+        return make(b);
+    }
+
+    asio::awaitable<thing> make(behaviour b) {
+        thing one(shop_.all);
+        ++making_;
+        std::exception_ptr failure;
+        try {
+            co_await workshop::act(b);
+        } catch (...) {
+            failure = std::current_exception();
+        }
+        --making_;
+        last_attempt_failed_ = failure != nullptr;
+        if (failure)
+            std::rethrow_exception(failure);
+        things_[one.number()] = {.made = clock::now(), .rested_since = clock::now()};
+        co_return one;
+    }
+
+    asio::awaitable<bool> check(thing& one, behaviour b) {
+        auto& past = things_.at(one.number());
+        BOOST_TEST_REQUIRE(!past.out);
+        BOOST_TEST_REQUIRE((clock::now() - past.rested_since >= options_.check_after));
+        past.out = true;
+        bool const passes = b.what != kind::fails;
+        if (b.what == kind::throws_at_once)
+            throw std::runtime_error("a check");
+        if (b.what == kind::fails)
+            b.what = kind::works;
+        co_await workshop::act(b);
+        past.out = false;
+        if (passes) {
+            past.proven = true;
+            past.rested_since = clock::now();
+        }
+        co_return passes;
+    }
+
+    // Actions.
+
+    void act() {
+        switch (random_.between(1, 12)) {
+            case 1:
+            case 2:
+            case 3:
+                return ask();
+            case 4:
+            case 5:
+            case 6:
+                return random_.one_in(4) ? give_back(true) : give_back(false);
+            case 7:
+            case 8:
+            case 9: {
+                auto const longest = random_.one_of<clock::duration>({100ms, 2s, 20s});
+                run_for(ctx_, clock::duration(random_.between(0, longest.count())));
+                return;
+            }
+            case 10:
+                shop_.making = some_behaviour();
+                shop_.checking = some_behaviour();
+                return;
+            case 11:
+                return cancel_one();
+            default:
+                if (random_.one_in(2))
+                    pool_->trim();
+                else if (random_.one_in(2))
+                    try_now();
+                else if (random_.one_in(4))
+                    cancel_all();
+        }
+    }
+
+    behaviour some_behaviour() {
+        return {.what = random_.one_of({kind::works, kind::works, kind::works, kind::fails,
+                                        kind::throws_at_once, kind::hangs}),
+                .takes = random_.one_of<clock::duration>({0s, 0s, 300ms, 2500ms})};
+    }
+
+    void ask() {
+        auto& r = requests_.emplace_back();
+        r.number = next_++;
+        r.asked = clock::now();
+        auto const patience = random_.one_of<clock::duration>({0s, 200ms, 2s, 30s, weir::forever});
+        r.patience_ends = patience == weir::forever ? deadline::max() : r.asked + patience;
+        pool_->async_checkout(
+            patience, asio::bind_cancellation_slot(
+                          r.signal->slot(), [this, &r](weir::error_code ec, thing_lease lease) {
+                              completed(r, ec, std::move(lease));
+                          }));
+    }
+
+    void completed(request& r, weir::error_code ec, thing_lease lease) {
+        BOOST_TEST_REQUIRE(!r.over);
+        r.over = true;
+        auto const now = clock::now();
+        if (!ec) {
+            // First come, first served.
+            for (auto const& other : requests_)
+                BOOST_TEST_REQUIRE((other.over || other.number > r.number || other.cancelled));
+            BOOST_TEST_REQUIRE((now <= r.patience_ends));
+            return given(std::move(lease));
+        }
+        BOOST_TEST_REQUIRE(!lease);
+        if (ec == weir::errc::timed_out) {
+            BOOST_TEST_REQUIRE((now >= r.patience_ends));
+            BOOST_TEST_REQUIRE((now <= r.patience_ends + tolerance));
+            // A patience of 0 is refused before there is anything to be told.
+            if (r.patience_ends != r.asked)
+                BOOST_TEST_REQUIRE(bool(lease.failure()) == last_attempt_failed_);
+        } else if (ec == asio::error::operation_aborted) {
+            BOOST_TEST_REQUIRE(r.cancelled);
+        } else {
+            BOOST_TEST_REQUIRE(ec == weir::errc::closed);
+            BOOST_TEST_REQUIRE(closed_);
+        }
+    }
+
+    void given(thing_lease lease) {
+        auto& past = things_.at(lease->number());
+        BOOST_TEST_REQUIRE(!past.out);
+        past.out = true;
+        lease->begin_use();
+        auto const now = clock::now();
+        if (options_.max_age != weir::forever)
+            BOOST_TEST_REQUIRE((now - past.made < options_.max_age));
+        if (checks_ && now - past.rested_since >= options_.check_after)
+            BOOST_TEST_REQUIRE((past.proven && now == past.rested_since));
+        leases_.push_back(std::move(lease));
+    }
+
+    void try_now() {
+        bool const waits = std::ranges::any_of(requests_, [](auto const& r) { return !r.over; });
+        weir::error_code ec;
+        auto lease = pool_->try_checkout(ec);
+        BOOST_TEST_REQUIRE(bool(lease) == !ec);
+        if (!lease)
+            return;
+        BOOST_TEST_REQUIRE(!waits);
+        given(std::move(lease));
+    }
+
+    void give_back(bool broken) {
+        if (leases_.empty())
+            return;
+        auto const i = random_.index_in(leases_);
+        auto lease = std::move(leases_[i]);
+        leases_.erase(leases_.begin() + static_cast<std::ptrdiff_t>(i));
+        auto& past = things_.at(lease->number());
+        past.out = past.proven = false;
+        past.rested_since = clock::now();
+        lease->end_use();
+        broken ? lease.discard() : lease.checkin();
+    }
+
+    void cancel_one() {
+        if (requests_.empty())
+            return;
+        auto& r = requests_[random_.index_in(requests_)];
+        r.cancelled = true;
+        r.signal->emit(asio::cancellation_type::terminal);
+    }
+
+    void cancel_all() {
+        for (auto& r : requests_)
+            r.cancelled = true;
+        pool_->cancel();
+    }
+
+    // What must hold when there is nothing to do at this moment.
+    void look() {
+        BOOST_TEST_REQUIRE(shop_.all->most <= options_.maximum);
+        auto const s = pool_->stats();
+        auto const objects = s.idle + s.in_use + s.being_checked;
+        BOOST_TEST_REQUIRE(s.in_use == static_cast<weir::amount>(leases_.size()));
+        BOOST_TEST_REQUIRE(objects + making_ == shop_.all->alive);
+        BOOST_TEST_REQUIRE(objects + s.being_made <= options_.maximum);
+        BOOST_TEST_REQUIRE(making_ <= s.being_made);
+        BOOST_TEST_REQUIRE(
+            s.made == static_cast<std::uint64_t>(objects) + s.discarded + s.unhealthy + s.retired);
+        auto const waiting =
+            std::ranges::count_if(requests_, [](auto const& r) { return !r.over; });
+        BOOST_TEST_REQUIRE(s.requests.waiting == static_cast<std::uint64_t>(waiting));
+        if (waiting != 0) {
+            // Nothing that could be had is kept from those who wait.
+            auto const under_way = s.being_made + s.being_checked;
+            auto const possible = options_.maximum - s.in_use;
+            if (last_attempt_failed_)
+                BOOST_TEST_REQUIRE(under_way >= std::min<weir::amount>(1, possible));
+            else
+                BOOST_TEST_REQUIRE(under_way >= std::min<weir::amount>(waiting, possible));
+            BOOST_TEST_REQUIRE(s.idle <= options_.maximum - s.in_use - under_way);
+            if (!checks_)
+                BOOST_TEST_REQUIRE(s.idle == 0);
+        } else if (making_ == 0 && s.being_checked == 0) {
+            // No timer runs, and nothing keeps the context running.
+            BOOST_TEST_REQUIRE(s.being_made == 0);
+            BOOST_TEST_REQUIRE(ctx_.stopped());
+            BOOST_TEST_REQUIRE((weir::testing::next_expiry(ctx_) == clock::time_point::max()));
+        }
+    }
+
+    void finish() {
+        shop_.making = shop_.checking = {};
+        bool drained = false;
+        switch (random_.between(1, 4)) {
+            case 1:  // those who wait are served
+                pool_->shutdown();
+                pool_->async_drain([&](weir::error_code ec) { drained = !ec; });
+                for (int i = 0; i != 1000 && !drained; ++i) {
+                    give_back(random_.one_in(3));
+                    run_for(ctx_, 10s);  // a making may hang for an hour
+                }
+                BOOST_TEST_REQUIRE(drained);
+                BOOST_TEST_REQUIRE(leases_.empty());
+                closed_ = true;
+                pool_->close();
+                break;
+            case 2:
+                closed_ = true;
+                pool_->close();
+                settle(ctx_);
+                while (!leases_.empty())
+                    give_back(false);
+                break;
+            case 3:
+                closed_ = true;
+                pool_.reset();
+                settle(ctx_);
+                while (!leases_.empty())
+                    give_back(random_.one_in(3));
+                break;
+            default:
+                closed_ = true;
+                while (!leases_.empty())
+                    give_back(false);
+                pool_.reset();
+        }
+        run_for(ctx_, 1min);
+        while (!leases_.empty())  // granted before the end
+            give_back(false);
+        for (auto const& r : requests_)
+            BOOST_TEST_REQUIRE(r.over);
+        BOOST_TEST_REQUIRE(shop_.all->alive == 0);
+        BOOST_TEST_REQUIRE(ctx_.stopped());
+    }
+
+    random_source& random_;
+    std::deque<request> requests_;  // their signals outlive the context
+    asio::io_context ctx_;
+    workshop shop_;
+    weir::pool_options options_;
+    bool checks_ = false;
+    bool closed_ = false;
+    bool last_attempt_failed_ = false;
+    int making_ = 0;  // coroutines of the factory that are under way
+    std::map<int, history> things_;
+    std::optional<thing_pool> pool_;
+    std::vector<thing_lease> leases_;
+    std::uint64_t next_ = 0;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(pool_random)
+
+BOOST_AUTO_TEST_CASE(schedules, *boost::unit_test::label("whole")) {
+    for_each_seed(1, 3000, [](random_source& random) { schedule(random).play(); });
+}
+
+BOOST_AUTO_TEST_SUITE_END()
