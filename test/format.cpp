@@ -77,6 +77,21 @@ BOOST_AUTO_TEST_CASE(a_permit_says_what_it_holds_or_when_to_come_back) {
     reads(weir::permit(), "no permit");
 }
 
+BOOST_AUTO_TEST_CASE(a_pool_says_what_became_of_its_objects) {
+    reads(weir::checkout_refusal(
+              weir::errc::timed_out, std::make_exception_ptr(std::runtime_error("no server"))),
+          "weir: patience ran out while waiting [weir:2]; no object could be made: no server");
+    reads(weir::checkout_refusal(weir::errc::closed, nullptr), "weir: the limiter is closed [weir:7]");
+    weir::pool_stats stats;
+    stats.idle = 2;
+    stats.in_use = 1;
+    stats.made = 4;
+    stats.discarded = 1;
+    reads(stats, "4 made, 0 failed; 1 discarded, 0 unhealthy, 0 retired; 2 idle, 1 in use, "
+                 "0 being checked, 0 being made; 0 granted, 0 at once; 0 refused; 0 waiting; "
+                 "0 permits out, 0 remaining");
+}
+
 BOOST_AUTO_TEST_CASE(a_refusal_says_why_and_when_to_come_back) {
     using weir::errc;
     reads(errc::limited, "no permit is free");

@@ -6,6 +6,8 @@
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 
+#include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -52,6 +54,22 @@ public:
 
 private:
     std::optional<duration> retry_after_;
+};
+
+/// What `pool::checkout` throws: a refusal that knows why no object was made.
+class checkout_refusal : public refusal {
+public:
+    checkout_refusal(error_code ec, std::exception_ptr failure);
+
+    /// What the last attempt to make an object has failed with, if it has failed; otherwise null.
+    [[nodiscard]] std::exception_ptr failure() const noexcept { return failure_; }
+
+    /// With the text of the failure.
+    [[nodiscard]] char const* what() const noexcept override { return what_->c_str(); }
+
+private:
+    std::exception_ptr failure_;
+    std::shared_ptr<std::string const> what_;
 };
 
 }  // namespace weir

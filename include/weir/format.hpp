@@ -69,6 +69,9 @@ namespace detail {
         text += "; come back in " + readable(*wait);
     return text;
 }
+[[nodiscard]] inline std::string text_of(checkout_refusal const& r) {
+    return r.what();
+}
 [[nodiscard]] inline std::string text_of(permit const& p) {
     if (p)
         return count_text(p.count()) +
@@ -150,6 +153,14 @@ namespace detail {
     return text;
 }
 
+[[nodiscard]] inline std::string text_of(pool_stats const& s) {
+    return fmt::format(
+        "{} made, {} failed; {} discarded, {} unhealthy, {} retired; {} idle, {} in use, "
+        "{} being checked, {} being made; {}",
+        s.made, s.failed, s.discarded, s.unhealthy, s.retired, s.idle, s.in_use, s.being_checked,
+        s.being_made, text_of(s.requests));
+}
+
 template <class T, class Variant>
 inline constexpr bool is_alternative = false;
 template <class T, class... Alternatives>
@@ -165,7 +176,7 @@ concept has_text =
     limiter_options<T> ||
     is_alternative<T, std::variant<errc, permit, request, overdue, rate, patience, limiter_config,
                                    queue_options, when_full, refill, window_alignment, carry_over,
-                                   limiter_stats>>;
+                                   limiter_stats, pool_stats>>;
 
 template <class T>
 struct formatter : fmt::formatter<fmt::string_view> {
@@ -190,3 +201,5 @@ struct fmt::formatter<T> : weir::detail::formatter<T> {};
 // By itself, since {fmt} has a formatter for all exceptions.
 template <>
 struct fmt::formatter<weir::refusal> : weir::detail::formatter<weir::refusal> {};
+template <>
+struct fmt::formatter<weir::checkout_refusal> : weir::detail::formatter<weir::checkout_refusal> {};

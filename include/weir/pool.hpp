@@ -29,26 +29,9 @@
 #include <concepts>
 #include <exception>
 #include <memory>
-#include <string>
 #include <utility>
 
 namespace weir {
-
-/// What `pool::checkout` throws: a refusal that knows why no object was made.
-class checkout_refusal : public refusal {
-public:
-    checkout_refusal(error_code ec, std::exception_ptr failure);
-
-    /// What the last attempt to make an object has failed with, if it has failed; otherwise null.
-    [[nodiscard]] std::exception_ptr failure() const noexcept { return failure_; }
-
-    /// With the text of the failure.
-    [[nodiscard]] char const* what() const noexcept override { return what_->c_str(); }
-
-private:
-    std::exception_ptr failure_;
-    std::shared_ptr<std::string const> what_;
-};
 
 /// Objects that are checked out and in, such as connections: `seats` with an object on each.
 ///

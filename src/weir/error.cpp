@@ -2,6 +2,8 @@
 
 #include <boost/system/errc.hpp>
 
+#include <utility>
+
 namespace weir {
 namespace {
 
@@ -52,6 +54,16 @@ public:
     }
 };
 
+std::string text_of(std::exception_ptr const& failure) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (std::exception const& e) {
+        return e.what();
+    } catch (...) {
+        return "an unknown exception";
+    }
+}
+
 }  // namespace
 
 boost::system::error_category const& error_category() noexcept {
@@ -65,5 +77,11 @@ error_code make_error_code(errc e) noexcept {
 
 refusal::refusal(error_code ec, std::optional<duration> retry_after)
     : system_error(ec, "weir"), retry_after_(retry_after) {}
+
+checkout_refusal::checkout_refusal(error_code ec, std::exception_ptr failure)
+    : refusal(ec, std::nullopt),
+      failure_(std::move(failure)),
+      what_(std::make_shared<std::string>(
+          refusal::what() + (failure_ ? "; no object could be made: " + text_of(failure_) : ""))) {}
 
 }  // namespace weir

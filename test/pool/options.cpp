@@ -83,6 +83,28 @@ BOOST_AUTO_TEST_CASE(minimum_is_tried_again_when_the_pool_is_used) {
     BOOST_TEST(pool.stats().idle == 2);
 }
 
+BOOST_AUTO_TEST_CASE(minimum_is_tried_again_when_an_object_comes_home) {
+    asio::io_context ctx;
+    workshop shop;
+    thing_pool pool(ctx, shop.maker(), {.minimum = 2, .retry_first = 1s, .retry_jitter = 0});
+    settle(ctx);
+    shop.making = {.what = kind::fails};
+    pool.try_checkout().discard();
+    settle(ctx);
+    BOOST_TEST(pool.stats().failed == 1U);
+    run_for(ctx, 999ms);
+    pool.try_checkout().checkin();
+    settle(ctx);
+    BOOST_TEST(pool.stats().failed == 1U);
+    run_for(ctx, 1ms);
+    shop.making = {};
+    pool.try_checkout().checkin();
+    settle(ctx);
+    BOOST_TEST(pool.stats().idle == 2);
+    pool.try_checkout().checkin();
+    BOOST_TEST(settle(ctx) == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(max_age_ends_an_object_when_it_comes_home_or_would_be_used) {
     asio::io_context ctx;
     workshop shop;

@@ -78,7 +78,8 @@ private:
 asio::awaitable<void> visits(real_pool& pool, chance& luck, int times, std::atomic<int>& served) {
     for (int i = 0; i != times; ++i) {
         try {
-            auto lease = luck.one_in(3) ? co_await pool.checkout(1ms) : co_await pool.checkout();
+            weir::patience const patience = luck.one_in(3) ? 1ms : weir::forever;
+            auto lease = co_await pool.checkout(patience);
             lease->begin_use();
             if (luck.one_in(3))
                 co_await asio::post(asio::deferred);
@@ -188,7 +189,7 @@ BOOST_AUTO_TEST_CASE(closed_and_destroyed_in_the_middle) {
             std::vector<weir::lease<thing>> kept;
             std::mutex mutex;
             for (int i = 0; i != 20; ++i)
-                pool->async_checkout(5ms, [&](weir::error_code ec, weir::lease<thing> lease) {
+                pool->async_checkout(5ms, [&, i](weir::error_code ec, weir::lease<thing> lease) {
                     std::lock_guard lock(mutex);
                     if (!ec && i % 2 == 0)
                         kept.push_back(std::move(lease));

@@ -16,6 +16,10 @@ using asio::ip::tcp;
 
 extern asio::io_context ctx;
 
+using asio::ip::tcp;
+extern tcp::endpoint const server;
+asio::awaitable<bool> talk(tcp::socket& connection);
+
 asio::awaitable<void> dine();
 void cook();
 void retry_in(weir::duration);

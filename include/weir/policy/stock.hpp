@@ -189,7 +189,8 @@ public:
 
     // For the keeper.
 
-    void kept_by(std::weak_ptr<stock_keeper> keeper) noexcept;
+    /// The shelf stays where it is for as long as the stock lives.
+    shelf const& kept_by(std::weak_ptr<stock_keeper> keeper) noexcept;
     [[nodiscard]] counts const& count() const noexcept;
 
     /// Takes out an idle object that is to be destroyed, because it is too old, or for too long idle and
@@ -203,6 +204,8 @@ public:
     [[nodiscard]] bool reserve() noexcept;
     /// When the next idle object will be too old or idle for too long.
     void plan_trim() noexcept;
+    /// Whether there are fewer than the minimum: then the keeper looks when an object comes home.
+    void note_shortage(bool shut_down) noexcept;
 
     // Of what was taken out.
 
@@ -243,7 +246,7 @@ private:
     hold_watch watch_;
 };
 
-/// What is shared with items that are out: it stays where it is.
+/// What is shared with items that are out. All but the atomic members under the limiter's lock.
 struct stock::shelf {
     explicit shelf(options_type const& options) noexcept;
     shelf(shelf const&) = delete;
@@ -253,8 +256,11 @@ struct stock::shelf {
     pool_options options;
     time_point (*clock)() noexcept;  // null if nobody needs the time
     bool checks_each_time;
+    bool grows_stale;  // what is idle may not be handed out as it is
     std::atomic<bool> needs_care;
     std::atomic<bool> closed = false;
+    std::atomic<bool> shortage = false;
+    std::atomic<amount> objects = 0;  // as they are counted below
     // No idle object has to be trimmed before.
     std::atomic<duration::rep> trim_at = never.time_since_epoch().count();
     std::weak_ptr<stock_keeper> keeper;
@@ -265,6 +271,14 @@ struct stock::shelf {
     counts count;
     amount proven = 0;  // how many of the idle ones
 
+    /// Whether the keeper has to look when a request waits: there is something to make, check or trim.
+    [[nodiscard]] bool concerns_keeper() const noexcept {
+        return grows_stale || objects.load(std::memory_order_relaxed) < options.maximum;
+    }
+    void decide_care() noexcept {
+        needs_care.store(clock || checks_each_time || closed.load() || shortage.load(),
+                         std::memory_order_relaxed);
+    }
     [[nodiscard]] time_point end_of(item const& i) const noexcept;
     void trim_no_later_than(time_point t) noexcept;
 };

@@ -46,6 +46,7 @@ stock::shelf::shelf(options_type const& o) noexcept
                 ? o.clock
                 : nullptr),
       checks_each_time(o.checks && o.pool.check_after == duration::zero()),
+      grows_stale(o.checks || o.pool.max_age != forever),
       needs_care(clock || checks_each_time) {}
 
 stock::shelf::~shelf() {
@@ -73,7 +74,7 @@ void stock::item::go(fate why) noexcept {
 
 std::shared_ptr<stock_keeper> stock::item::come_home() noexcept {
     auto& home = *shelf_;
-    bool look = home.checks_each_time;
+    bool look = home.checks_each_time || home.shortage.load(std::memory_order_relaxed);
     if (home.closed.load(std::memory_order_acquire)) {
         go(fate::retired);
     } else if (home.clock) {
@@ -131,6 +132,7 @@ bool stock::leave(amount, ticket t) noexcept {
         return true;
     }
     ++(i.fate_ == item::fate::discarded ? count.discarded : count.retired);
+    shelf_->objects.fetch_sub(1, std::memory_order_relaxed);
     delete &i;  // empty, and so nothing of a user's
     return false;
 }
@@ -144,8 +146,9 @@ std::optional<overdue> stock::pop_overdue(time_point now) noexcept {
     return next_overdue() <= now ? std::optional(watch_.pop_overdue(now)) : std::nullopt;
 }
 
-void stock::kept_by(std::weak_ptr<stock_keeper> keeper) noexcept {
+stock::shelf const& stock::kept_by(std::weak_ptr<stock_keeper> keeper) noexcept {
     shelf_->keeper = std::move(keeper);
+    return *shelf_;
 }
 
 stock::counts const& stock::count() const noexcept {
@@ -196,6 +199,7 @@ stock::item* stock::take_unchecked(time_point now) noexcept {
 bool stock::reserve() noexcept {
     bool const allowed = shelf_->count.objects() < options_.pool.maximum;
     shelf_->count.being_made += allowed;
+    shelf_->objects.fetch_add(allowed, std::memory_order_relaxed);
     return allowed;
 }
 
@@ -211,6 +215,14 @@ void stock::plan_trim() noexcept {
             break;
     }
     shelf_->trim_at.store(first.time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+void stock::note_shortage(bool shut_down) noexcept {
+    bool const is_short = shelf_->count.objects() < options_.pool.minimum && !shut_down;
+    if (is_short == shelf_->shortage.load(std::memory_order_relaxed))
+        return;
+    shelf_->shortage.store(is_short, std::memory_order_relaxed);
+    shelf_->decide_care();
 }
 
 void stock::add(item& i, time_point now) noexcept {
@@ -248,6 +260,7 @@ void stock::fail_check() noexcept {
 void stock::drop_unchecked() noexcept {
     --shelf_->count.being_checked;
     ++shelf_->count.retired;
+    shelf_->objects.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void stock::has_failed() noexcept {
@@ -256,16 +269,18 @@ void stock::has_failed() noexcept {
 
 void stock::give_up() noexcept {
     --shelf_->count.being_made;
+    shelf_->objects.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void stock::gone() noexcept {
     --shelf_->count.leaving;
     ++shelf_->count.retired;
+    shelf_->objects.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void stock::close() noexcept {
     shelf_->closed.store(true, std::memory_order_release);
-    shelf_->needs_care.store(true, std::memory_order_relaxed);
+    shelf_->decide_care();
 }
 
 bool stock::is_closed() const noexcept {

@@ -66,7 +66,7 @@ public:
         op.supplier = supplier_;
         bool const waits = core.enter(op, limit_);
         if (waits)
-            supplier_->look();
+            supplier_->caller_waits();
         return waits;
     }
 

@@ -101,7 +101,7 @@ public:
         auto& context = boost::asio::query(*executor_, boost::asio::execution::context);
         entry_.emplace(context, std::weak_ptr<context_user>(this->shared_from_this()));
         std::weak_ptr<stock_keeper> const self = this->shared_from_this();
-        tell([&](stock& s) { s.kept_by(self); });
+        tell([&](stock& s) { shelf_ = &s.kept_by(self); });
         if (options_.minimum != 0)
             look();
     }
@@ -125,6 +125,12 @@ public:
     [[nodiscard]] std::exception_ptr failure() const noexcept override {
         std::lock_guard lock(mutex_);
         return failure_;
+    }
+
+    /// A request waits from now on.
+    void caller_waits() noexcept {
+        if (shelf_->concerns_keeper())
+            look();
     }
 
     void caller_left() noexcept override {
@@ -248,7 +254,6 @@ private:
         registration(std::shared_ptr<supplier> owner, std::shared_ptr<job_type> j) noexcept
             : owner_(std::move(owner)), job_(std::move(j)) {
             std::lock_guard lock(owner_->mutex_);
-            owner_->jobs_.push_back(*job_);
             ++owner_->job_count_;
         }
         registration(registration&&) noexcept = default;
@@ -257,19 +262,26 @@ private:
             if (!owner_)
                 return;
             back_off(false);
+            bool const has_begun = job_->is_linked();
             {
                 std::lock_guard lock(owner_->mutex_);
-                job_->unlink();
                 --owner_->job_count_;
+                if (has_begun)
+                    job_->unlink();
             }
-            if (has_begun_)  // or it could not be started, and trying again at once is of no use
+            if (has_begun)  // or it could not be started, and trying again at once is of no use
                 owner_->look();
         }
 
-        supplier& begin() noexcept {
-            has_begun_ = true;
-            return *owner_;
+        /// On its strand, so that it is not cancelled while Asio is still starting it. Whether the pool is
+        /// still open.
+        [[nodiscard]] bool begin() noexcept {
+            std::lock_guard lock(owner_->mutex_);
+            owner_->jobs_.push_back(*job_);
+            return owner_->executor_.has_value();
         }
+
+        [[nodiscard]] supplier& owner() const noexcept { return *owner_; }
         [[nodiscard]] std::shared_ptr<job_type> const& job() const noexcept { return job_; }
 
         void back_off(bool begins) noexcept {
@@ -282,7 +294,18 @@ private:
     private:
         std::shared_ptr<supplier> owner_;
         std::shared_ptr<job_type> job_;
-        bool has_begun_ = false;
+    };
+
+    /// What the coroutine of a job has in its hands. In one object, since compilers do not agree on the order
+    /// in which the parameters of a coroutine are destroyed: first the place is given back, then there is a
+    /// look around.
+    class assignment {
+    public:
+        assignment(registration&& r, workpiece&& p) noexcept
+            : entry(std::move(r)), piece(std::move(p)) {}
+
+        registration entry;
+        workpiece piece;
     };
 
     template <class F>
@@ -325,6 +348,7 @@ private:
             }
             trim();
             while (begin_job()) {}
+            tell([shut = is_shut_down()](stock& s) { s.note_shortage(shut); });
             end_idle_retries();
         }
     }
@@ -368,8 +392,8 @@ private:
             auto j = std::make_shared<job_type>(*ex);
             registration entry(this->shared_from_this(), j);
             auto token = boost::asio::bind_cancellation_slot(j->signal.slot(), job_end(j));
-            boost::asio::co_spawn(j->strand, supply(std::move(entry), std::move(piece), *ex),
-                                  std::move(token));
+            assignment given(std::move(entry), std::move(piece));
+            boost::asio::co_spawn(j->strand, supply(std::move(given), *ex), std::move(token));
             return true;
         } catch (...) {
             return false;  // no memory, or a fault of the executor: the next look tries again
@@ -377,8 +401,11 @@ private:
     }
 
     // The coroutine of a job.
-    static boost::asio::awaitable<void> supply(registration entry, workpiece piece, Executor ex) {
-        auto& self = entry.begin();
+    static boost::asio::awaitable<void> supply(assignment given, Executor ex) {
+        auto& [entry, piece] = given;
+        if (!entry.begin())
+            co_return;
+        auto& self = entry.owner();
         strand_executor const here = co_await boost::asio::this_coro::executor;
         if (T* const object = piece.object()) {
             bool healthy = false;
@@ -438,6 +465,10 @@ private:
             make_error_code(errc::timed_out), "weir::pool: make_within"));
     }
 
+    [[nodiscard]] bool is_shut_down() const noexcept {
+        std::lock_guard lock(mutex_);
+        return shutting_down_;
+    }
     [[nodiscard]] bool is_stopped() const noexcept {
         std::lock_guard lock(mutex_);
         return !executor_;
@@ -486,6 +517,7 @@ private:
 
     std::shared_ptr<Core> const core_;
     pool_options const options_;
+    stock::shelf const* shelf_ = nullptr;  // of the core
     maker_type make_;
     checker_type check_;
 

@@ -1,0 +1,116 @@
+// A pool of TCP connections. The server, in this program, echoes lines, but it is no friend: it drops every
+// fifth connection instead of answering, and lets no more than three in. Twelve workers share three
+// connections. Each asks the pool for one, for up to two seconds, and one that finds its connection broken
+// discards it and asks again: the pool makes another. A connection that has been idle for a while is
+// checked before it is handed out.
+
+#include <weir/format.hpp>
+#include <weir/weir.hpp>
+
+#include <boost/asio.hpp>
+
+#include <string>
+
+using namespace std::chrono_literals;
+namespace asio = boost::asio;
+using asio::as_tuple;
+using asio::use_awaitable;
+using asio::ip::tcp;
+
+// The server.
+
+struct server {
+    int connections = 0;
+    int most = 0;
+    int lines = 0;
+};
+
+asio::awaitable<void> serve(tcp::socket client, server& all) {
+    all.most = std::max(all.most, ++all.connections);
+    for (std::string text;;) {
+        auto const [failed, length] = co_await asio::async_read_until(
+            client, asio::dynamic_buffer(text, 1000), '\n', as_tuple(use_awaitable));
+        if (failed || ++all.lines % 5 == 0)
+            break;
+        auto const answer = "echo: " + text.substr(0, length);
+        text.erase(0, length);
+        co_await asio::async_write(client, asio::buffer(answer), as_tuple(use_awaitable));
+    }
+    --all.connections;
+}
+
+asio::awaitable<void> listen(tcp::acceptor& door, server& all) {
+    for (;;) {
+        auto [closed, client] = co_await door.async_accept(as_tuple(use_awaitable));
+        if (closed)
+            co_return;
+        co_spawn(door.get_executor(), serve(std::move(client), all), asio::detached);
+    }
+}
+
+// The client.
+
+asio::awaitable<std::string> ask(tcp::socket& connection, std::string line) {
+    co_await asio::async_write(connection, asio::buffer(line), use_awaitable);
+    std::string answer;
+    co_await asio::async_read_until(connection, asio::dynamic_buffer(answer), '\n', use_awaitable);
+    co_return answer;
+}
+
+// How many connections it took.
+asio::awaitable<int> work(weir::pool<tcp::socket>& connections, int number) {
+    for (int tries = 1;; ++tries) {
+        auto connection = co_await connections.checkout(2s);
+        try {
+            auto const answer = co_await ask(*connection, fmt::format("hello from {}\n", number));
+            fmt::print("worker {:>2}, after {} tries: {}", number, tries, answer);
+            co_return tries;
+        } catch (boost::system::system_error const&) {
+            connection.discard();
+        }
+    }  // checked in
+}
+
+int main() {
+    asio::io_context context;
+    tcp::acceptor door(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+    server all;
+    co_spawn(context, listen(door, all), asio::detached);
+
+    auto const where = door.local_endpoint();
+    auto connect = [where](asio::any_io_executor executor) -> asio::awaitable<tcp::socket> {
+        tcp::socket connection(executor);
+        co_await connection.async_connect(where, use_awaitable);
+        co_return connection;
+    };
+    auto is_quiet = [](tcp::socket& connection) {  // one that was closed has an end to be read
+        char next = 0;
+        boost::system::error_code ec;
+        connection.non_blocking(true);
+        connection.receive(asio::buffer(&next, 1), tcp::socket::message_peek, ec);
+        return ec == asio::error::would_block;
+    };
+    weir::pool<tcp::socket> connections(
+        context, connect, is_quiet, {.maximum = 3, .check_after = 10s});
+
+    int served = 0;
+    int tries = 0;
+    for (int number = 1; number <= 12; ++number)
+        co_spawn(context, work(connections, number), [&](std::exception_ptr failure, int n) {
+            if (failure)
+                std::rethrow_exception(failure);
+            tries += n;
+            if (++served == 12) {
+                connections.close();
+                door.close();
+            }
+        });
+    context.run();
+
+    auto const stats = connections.stats();
+    fmt::print("{}\n", stats);
+    return served == 12 && all.most <= 3 && stats.discarded == static_cast<unsigned>(tries - 12) &&
+                   stats.discarded >= 2
+               ? 0
+               : 1;
+}
