@@ -81,7 +81,8 @@ BOOST_AUTO_TEST_CASE(a_pool_says_what_became_of_its_objects) {
     reads(weir::checkout_refusal(
               weir::errc::timed_out, std::make_exception_ptr(std::runtime_error("no server"))),
           "weir: patience ran out while waiting [weir:2]; no object could be made: no server");
-    reads(weir::checkout_refusal(weir::errc::closed, nullptr), "weir: the limiter is closed [weir:7]");
+    reads(weir::checkout_refusal(weir::errc::closed, nullptr),
+          "weir: the limiter is closed [weir:7]");
     weir::pool_stats stats;
     stats.idle = 2;
     stats.in_use = 1;

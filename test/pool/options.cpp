@@ -194,6 +194,28 @@ BOOST_AUTO_TEST_CASE(max_idle_is_trimmed_when_the_pool_is_used) {
     BOOST_TEST(settle(ctx) == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(max_idle_is_trimmed_again_when_the_next_is_due) {
+    asio::io_context ctx;
+    workshop shop;
+    thing_pool pool(ctx, shop.maker(), {.max_idle = 10s});
+    fill(pool, ctx, 3);
+    run_for(ctx, 5s);
+    {
+        auto const last = pool.try_checkout();
+        BOOST_TEST(next_number(pool) == 2);
+    }
+    run_for(ctx, 5s);
+    BOOST_TEST(next_number(pool) == 3);
+    settle(ctx);
+    BOOST_TEST(pool.stats().idle == 2);
+    run_for(ctx, 1s);
+    BOOST_TEST(next_number(pool) == 3);
+    run_for(ctx, 4s);
+    BOOST_TEST(next_number(pool) == 3);
+    settle(ctx);
+    BOOST_TEST(pool.stats().idle == 1);
+}
+
 BOOST_AUTO_TEST_CASE(a_check_is_made_after_some_time_of_rest) {
     asio::io_context ctx;
     workshop shop({}, {.takes = 1s});

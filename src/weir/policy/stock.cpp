@@ -188,7 +188,7 @@ stock::item* stock::take_unchecked(time_point now) noexcept {
         return nullptr;
     bool const newest_first = options_.pool.order == reuse::most_recent;
     auto* i = newest_first ? shelf_->newest : shelf_->oldest;
-    while (i && (is_fit(*i, now) || is_too_old(*i, now)))
+    while (i && is_fit(*i, now))
         i = newest_first ? i->older_ : i->newer_;
     if (!i)
         return nullptr;
