@@ -341,7 +341,8 @@ public:
         each([&](core_type& core) {
             std::uint64_t page = 0;
             do {
-                core.tell([&](room& r, time_point now) { page = r.configure(next, page, now); });
+                core.tell_at(clock_now(),
+                             [&](room& r, time_point now) { page = r.configure(next, page, now); });
             } while (page != 0);
         });
         all_->for_all = std::move(next);
@@ -382,7 +383,7 @@ public:
     template <class Like>
     void cancel(Like const& key) noexcept {
         auto const who = look_up(key);
-        core_for(who).tell([&](room& r, time_point now) { r.cancel(who, now); });
+        core_for(who).tell_at(clock_now(), [&](room& r, time_point now) { r.cancel(who, now); });
     }
 
     /// Completes when no permit of any key is out and no request waits. The parts of the limiter are
@@ -580,17 +581,14 @@ private:
                 for (auto i = first + 1; i != 0; i = batch[i - 1].next)
                     f(i - 1);
             };
-            all_->shards[batch[first].shard].core->tell(
-                [&](room& r, time_point at) {
-                    each_of_shard([&](std::uint32_t i) { r.prefetch(batch[i].hash); });
-                    each_of_shard([&](std::uint32_t i) { r.prefetch_entry(batch[i].hash); });
-                    each_of_shard([&](std::uint32_t i) {
-                        error_code ignored;
-                        permits[i] =
-                            r.try_enter(1, at, ignored, lookup<Like>{keys[i], batch[i].hash});
-                    });
-                },
-                now);
+            all_->shards[batch[first].shard].core->tell_at(now, [&](room& r, time_point at) {
+                each_of_shard([&](std::uint32_t i) { r.prefetch(batch[i].hash); });
+                each_of_shard([&](std::uint32_t i) { r.prefetch_entry(batch[i].hash); });
+                each_of_shard([&](std::uint32_t i) {
+                    error_code ignored;
+                    permits[i] = r.try_enter(1, at, ignored, lookup<Like>{keys[i], batch[i].hash});
+                });
+            });
         }
     }
 
@@ -599,7 +597,7 @@ private:
         std::lock_guard lock(all_->configuring);
         auto const who = look_up(key);
         bool done = false;
-        all_->shards[shard_of(who.hash)].core->tell([&](room& r, time_point now) {
+        all_->shards[shard_of(who.hash)].core->tell_at(clock_now(), [&](room& r, time_point now) {
             done = r.configure(who, std::move(own), now);
         });
         if (!done)

@@ -3,9 +3,11 @@
 #include <weir/detail/asio_host.hpp>
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/core.hpp>
+#include <weir/detail/enter_operation.hpp>
 #include <weir/detail/pool/callables.hpp>
 #include <weir/detail/pool/checkout.hpp>
 #include <weir/detail/pool/supplier.hpp>
+#include <weir/detail/waiting_room.hpp>
 #include <weir/error.hpp>
 #include <weir/lease.hpp>
 #include <weir/limiter.hpp>
@@ -88,7 +90,8 @@ namespace weir {
 template <class T, class Executor = boost::asio::any_io_executor,
           class Timer = basic_steady_timer<Executor>>
 class basic_pool {
-    using core_type = detail::core<policy::stock, detail::asio_host<Executor, Timer>>;
+    using core_type =
+        detail::core<detail::waiting_room<policy::stock>, detail::asio_host<Executor, Timer>>;
     using supplier_type = detail::supplier<T, Executor, Timer, core_type>;
     using starts = detail::starts_to_checkout<supplier_type>;
     using initiation = detail::initiation<core_type, Executor, detail::checkout_signature<T>>;
@@ -188,7 +191,7 @@ public:
     template <class CoroutineExecutor = Executor>
     [[nodiscard]] boost::asio::awaitable<lease_type, CoroutineExecutor> checkout_until(
         typename clock_type::time_point deadline) {
-        return await_checkout<CoroutineExecutor>(checked(), until(deadline));
+        return await_checkout<CoroutineExecutor>(checked(), detail::wait_until(deadline));
     }
 
     /// Waits for an object, for as long as the patience lasts.
@@ -208,7 +211,7 @@ public:
     template <boost::asio::completion_token_for<void(error_code, lease<T>)> Token = default_token>
     auto async_checkout_until(typename clock_type::time_point deadline,
                               Token&& token = default_token()) {
-        return initiate(checked(), until(deadline), std::forward<Token>(token));
+        return initiate(checked(), detail::wait_until(deadline), std::forward<Token>(token));
     }
 
     /// The options that were given.
@@ -267,8 +270,9 @@ public:
     /// What the pool has done since it was made, and what it is doing: all of one instant. Takes the lock
     /// and reads the clock.
     [[nodiscard]] pool_stats stats() const {
-        policy::stock::counts n;
-        auto requests = core().stats([&n](policy::stock const& s) { n = s.count(); });
+        auto const [requests, n] = core().ask([](auto const& room, time_point now) {
+            return std::pair(room.stats(now), room.policy().count());
+        });
         return {.requests = requests,
                 .idle = n.idle,
                 .in_use = n.in_use,
@@ -296,11 +300,6 @@ private:
             core_->abandon();
             throw;
         }
-    }
-
-    [[nodiscard]] static detail::wait_limit until(typename clock_type::time_point deadline) {
-        auto const t = time_point(round_up(deadline.time_since_epoch()));
-        return {.length = forever, .until = std::min(t, never)};
     }
 
     // Nothing of the pool is touched once it waits.

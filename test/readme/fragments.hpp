@@ -16,7 +16,6 @@ using asio::ip::tcp;
 
 extern asio::io_context ctx;
 
-using asio::ip::tcp;
 extern tcp::endpoint const server;
 asio::awaitable<bool> talk(tcp::socket& connection);
 

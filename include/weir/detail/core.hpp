@@ -241,15 +241,23 @@ public:
         settle(now);
     }
 
-    /// Tells the policy something. `change(policy)` is called under the lock; true if that may have made
-    /// room.
+    /// Has `change(room)` do something under the lock: true if that may have made room.
     template <class Change>
     void tell(Change change) noexcept {
         visit here(*this);
-        if (change(room_.policy()))
+        if (change(room_))
             settle(time());
         else
             here.changes_nothing();
+    }
+
+    /// The same at a time: `change(room, now)`, which may throw.
+    template <class Change>
+    void tell_at(time_point at, Change change) {
+        visit const here(*this);
+        now_ = std::max(now_, at);
+        change(room_, now_);
+        settle(now_);
     }
 
     void connect(cancel_link& link, operation& op) noexcept {
@@ -272,24 +280,8 @@ public:
     }
 
     [[nodiscard]] limiter_stats stats() const {
-        return stats([](Policy const&) {});
-    }
-
-    /// The same, and at the same instant `look(policy)` is called, under the lock.
-    template <class Look>
-    [[nodiscard]] limiter_stats stats(Look look) const {
         std::lock_guard lock(mutex_);
-        look(room_.policy());
         return room_.stats(time());
-    }
-
-    /// Has `f(room, now)` change something. The caller may have read the clock already.
-    template <class F>
-    void tell(F f, time_point at = Host::now()) {
-        visit const here(*this);
-        now_ = std::max(now_, at);
-        f(room_, now_);
-        settle(now_);
     }
 
     /// What `f(room, now)` finds.

@@ -231,8 +231,8 @@ private:
         template <class Add>
         void put_in(Add add) noexcept {
             auto* const owner = std::exchange(owner_, nullptr);
-            owner->core_->tell([&](stock& s) {
-                add(s);
+            owner->core_->tell([&](auto& room) {
+                add(room.policy());
                 return true;
             });
             bool closed = false;
@@ -310,8 +310,8 @@ private:
 
     template <class F>
     void tell(F f) noexcept {
-        core_->tell([&](stock& s) {
-            f(s);
+        core_->tell([&](auto& room) {
+            f(room.policy());
             return false;
         });
     }
@@ -358,9 +358,9 @@ private:
         amount objects = 0;
     };
     [[nodiscard]] demand look_around() const noexcept {
-        demand d;
-        d.waiting = core_->stats([&d](stock const& s) { d.objects = s.count().objects(); }).waiting;
-        return d;
+        return core_->ask([](auto const& room, time_point) {
+            return demand{room.waiting(), room.policy().count().objects()};
+        });
     }
 
     // Whether there was one to begin. While objects cannot be made, one job at a time tries.
