@@ -1,7 +1,6 @@
 #pragma once
 
 #include "net/asio.hpp"
-#include "tool/log_file.hpp"
 
 #include <cstdint>
 #include <string>
