@@ -66,7 +66,7 @@ void validate(pool_options const& options);
 
 namespace policy {
 
-/// Who sees to it that there is something in stock.
+/// Sees to it that something is in stock.
 class stock_keeper {
 public:
     /// Something has changed that may have to be seen to. From any thread; under no lock.
@@ -80,7 +80,7 @@ protected:
 /// ticket; there is room while an object is idle that may be handed out as it is.
 ///
 /// What happens to objects is told under the limiter's lock, but nothing of a user is called or destroyed
-/// there: an item is emptied by its owner, who is its permit, or whoever has taken it out.
+/// there: an item is emptied by its owner, which is its permit, or the caller that has taken it out.
 /// Guarantee: never more than `maximum` objects are idle, out, being checked, made or destroyed.
 /// Memory: one item for each object.
 class stock {
@@ -254,7 +254,7 @@ struct stock::shelf {
     ~shelf();
 
     pool_options options;
-    time_point (*clock)() noexcept;  // null if nobody needs the time
+    time_point (*clock)() noexcept;  // null if the time is not needed
     bool checks_each_time;
     bool grows_stale;  // what is idle may not be handed out as it is
     std::atomic<bool> needs_care;

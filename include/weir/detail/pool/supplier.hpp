@@ -20,6 +20,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/execution.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/query.hpp>
 #include <boost/asio/this_coro.hpp>
 
@@ -387,17 +388,38 @@ private:
         });
         if (!room)
             return false;
+        return start(workpiece(*this, unchecked), *ex);
+    }
+
+    // Starts a job on its strand: there Asio starts a coroutine without calling the executor, whose faults it
+    // does not stand. Those of this post are harmless, even if the executor has kept what it was given.
+    [[nodiscard]] bool start(workpiece piece, Executor const& ex) noexcept {
+        std::shared_ptr<std::optional<assignment>> given;
         try {
-            workpiece piece(*this, unchecked);
-            auto j = std::make_shared<job_type>(*ex);
-            registration entry(this->shared_from_this(), j);
-            auto token = boost::asio::bind_cancellation_slot(j->signal.slot(), job_end(j));
-            assignment given(std::move(entry), std::move(piece));
-            boost::asio::co_spawn(j->strand, supply(std::move(given), *ex), std::move(token));
+            given = std::make_shared<std::optional<assignment>>();
+            auto j = std::make_shared<job_type>(ex);
+            given->emplace(registration(this->shared_from_this(), j), std::move(piece));
+            boost::asio::post(j->strand, [self = this->shared_from_this(), j, given, ex] {
+                auto mine = self->take(*given);
+                if (!mine)
+                    return;
+                auto token = boost::asio::bind_cancellation_slot(j->signal.slot(), job_end(j));
+                boost::asio::co_spawn(j->strand, supply(std::move(*mine), ex), std::move(token));
+            });
             return true;
         } catch (...) {
-            return false;  // no memory, or a fault of the executor: the next look tries again
+            // No memory, or a fault of the executor: the next look tries again.
+            auto const back = given ? take(*given) : std::nullopt;
+            return false;
         }
+    }
+    [[nodiscard]] std::optional<assignment> take(std::optional<assignment>& given) noexcept {
+        std::lock_guard lock(mutex_);
+        if (!given)
+            return std::nullopt;
+        std::optional<assignment> taken(std::move(given));
+        given.reset();  // what is left owns nothing
+        return taken;
     }
 
     // The coroutine of a job.
