@@ -2,6 +2,9 @@
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/test/unit_test.hpp>
 
@@ -53,9 +56,10 @@ BOOST_AUTO_TEST_CASE(awaited_gives_a_lease_or_throws) {
             auto lease = co_await pool.checkout(5s);
             BOOST_TEST(lease->number() == 1);
             BOOST_TEST((*lease).number() == 1);
-            BOOST_CHECK_THROW((void)co_await pool.checkout(1s), weir::refusal);
-            BOOST_CHECK_THROW((void)co_await pool.checkout_until(clock::now() + 1s), weir::refusal);
-            BOOST_CHECK_THROW((void)co_await pool.checkout(0s), weir::refusal);
+            BOOST_CHECK_THROW(static_cast<void>(co_await pool.checkout(1s)), weir::refusal);
+            BOOST_CHECK_THROW(static_cast<void>(co_await pool.checkout_until(clock::now() + 1s)),
+                              weir::refusal);
+            BOOST_CHECK_THROW(static_cast<void>(co_await pool.checkout(0s)), weir::refusal);
         }
         auto again = co_await pool.checkout(0s);
         again.checkin();
@@ -227,7 +231,7 @@ BOOST_AUTO_TEST_CASE(tells_why_nothing_was_made) {
     auto asks = [&]() -> asio::awaitable<void> {
         std::string what;
         try {
-            (void)co_await pool.checkout(1s);
+            static_cast<void>(co_await pool.checkout(1s));
         } catch (weir::checkout_refusal const& refused) {
             BOOST_TEST(refused.code() == errc::timed_out);
             BOOST_TEST(bool(refused.failure()));

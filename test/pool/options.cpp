@@ -305,14 +305,15 @@ BOOST_AUTO_TEST_CASE(what_comes_back_during_a_check_is_used_at_once) {
 
 BOOST_AUTO_TEST_CASE(what_fails_its_check_is_replaced) {
     for (behaviour const bad : {behaviour{kind::fails, 1s}, behaviour{kind::fails, 0s},
-                                behaviour{kind::throws_at_once, 0s}, behaviour{kind::hangs, 0s}}) {
+                                behaviour{kind::throws_at_once, 0s}, behaviour{kind::hangs, 0s},
+                                behaviour{kind::hangs_deaf, 0s}}) {
         asio::io_context ctx;
         workshop shop({}, bad);
         thing_pool pool(ctx, shop.maker(), shop.checker(),
                         {.maximum = 1, .check_after = 0s, .check_within = 3s});
         fill(pool, ctx, 1);
         order one(pool);
-        run_for(ctx, 3s);
+        run_for(ctx, bad.what == kind::hangs_deaf ? 1h : 3s);
         BOOST_TEST(one.number() == 2);
         BOOST_TEST(shop.all->most == 1);
         BOOST_TEST(pool.stats().unhealthy == 1U);
@@ -334,6 +335,39 @@ BOOST_AUTO_TEST_CASE(what_fails_its_check_is_replaced_with_back_off) {
     shop.making = {};
     run_for(ctx, 1s);
     BOOST_TEST(one.number() == 3);
+}
+
+BOOST_AUTO_TEST_CASE(what_fails_its_check_for_somebody_who_has_left_is_not_replaced) {
+    asio::io_context ctx;
+    workshop shop({}, {.what = kind::fails, .takes = 2s});
+    thing_pool pool(ctx, shop.maker(), shop.checker(), {.check_after = 0s});
+    fill(pool, ctx, 1);
+    order one(pool, 1s);
+    run_for(ctx, 2s);
+    BOOST_TEST(one.refused(errc::timed_out));
+    BOOST_TEST(pool.stats().unhealthy == 1U);
+    BOOST_TEST(shop.all->begun == 1);
+    BOOST_TEST(ctx.stopped());
+}
+
+BOOST_AUTO_TEST_CASE(what_fails_its_check_when_nobody_waits_is_not_tried_again) {
+    asio::io_context ctx;
+    workshop shop({}, {.what = kind::fails, .takes = 2s});
+    thing_pool pool(ctx, shop.maker(), shop.checker(),
+                    {.maximum = 2, .check_after = 0s, .retry_first = 1h, .retry_most = 1h});
+    fill(pool, ctx, 1);
+    shop.making = {.what = kind::fails};
+    order one(pool, 1s);
+    order two(pool, 1s);
+    settle(ctx);
+    BOOST_TEST(pool.stats().being_checked == 1);
+    BOOST_TEST(pool.stats().failed == 1U);
+    run_for(ctx, 2s);
+    BOOST_TEST(two.refused(errc::timed_out));
+    BOOST_TEST(pool.stats().unhealthy == 1U);
+    BOOST_TEST(pool.stats().being_made == 0);
+    BOOST_TEST(ctx.stopped());
+    BOOST_TEST((weir::testing::next_expiry(ctx) == clock::time_point::max()));
 }
 
 BOOST_AUTO_TEST_CASE(max_hold_reports_a_lease) {
