@@ -37,9 +37,9 @@ namespace weir {
 
 /// Objects that are checked out and in, such as connections: `seats` with an object on each.
 ///
-///     asio::awaitable<tcp::socket> connect() {
-///         tcp::socket socket(co_await asio::this_coro::executor);
-///         co_await socket.async_connect(server);
+///     asio::awaitable<tcp::socket> connect(asio::any_io_executor ex) {
+///         tcp::socket socket(ex);
+///         co_await socket.async_connect(server, asio::use_awaitable);
 ///         co_return socket;
 ///     }
 ///     weir::pool<tcp::socket> connections{ctx, connect, {.maximum = 20}};
@@ -57,8 +57,8 @@ namespace weir {
 /// Making: `make` is called with the pool's executor if it takes one, otherwise with nothing. It returns an
 /// `asio::awaitable` of something of which a `T` can be made, or such an Asio operation. Its coroutine runs
 /// on the pool's executor, in a strand of its own, and is cancelled (`terminal`) after `make_within`, and
-/// when the pool is closed or destroyed. One that does not heed this goes on until it is done, and what it
-/// has made is then destroyed. When it fails, with an exception, requests wait on for as long as their
+/// when the pool is closed or destroyed. One that does not heed this goes on until it is done; what it has
+/// made is kept, or destroyed if the pool has been closed. When it fails, with an exception, requests wait on for as long as their
 /// patience lasts, and it is tried again, by one attempt at a time, with the back-off of the options.
 ///
 /// Checking: `check`, if there is one, is called with an object that is not handed out as it is: see
@@ -84,6 +84,8 @@ namespace weir {
 /// thread that checks in, discards, closes or destroys, or that runs the executor, under no lock; a
 /// destructor may call the pool. An object that comes home on one thread while the pool is closed on
 /// another may live on until the pool is destroyed. `make` and `check` are kept until the last job has gone.
+///
+/// On virtual time it is `basic_pool<T, asio::any_io_executor, testing::timer>`.
 ///
 /// Granted at once, a checkout takes one lock, that of the limiter, and so does a checkin. Only with
 /// `max_age`, `max_idle`, `max_hold`, or a check after some time, the clock is read as well.

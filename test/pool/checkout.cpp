@@ -224,6 +224,22 @@ BOOST_AUTO_TEST_CASE(tries_with_one_attempt_at_a_time_while_it_fails) {
         BOOST_TEST(one.number() != 0);
 }
 
+BOOST_AUTO_TEST_CASE(tries_again_while_another_making_hangs) {
+    asio::io_context ctx;
+    workshop shop({.what = kind::hangs});
+    thing_pool pool(ctx, shop.maker(),
+                    {.make_within = weir::forever, .retry_first = 1s, .retry_jitter = 0});
+    order one(pool);
+    settle(ctx);
+    shop.making = {.what = kind::fails};
+    order two(pool);
+    settle(ctx);
+    BOOST_TEST(pool.stats().failed == 1U);
+    shop.making = {};
+    run_for(ctx, 1s);
+    BOOST_TEST(one.number() == 3);
+}
+
 BOOST_AUTO_TEST_CASE(tells_why_nothing_was_made) {
     asio::io_context ctx;
     workshop shop({.what = kind::throws_at_once});

@@ -303,6 +303,30 @@ BOOST_AUTO_TEST_CASE(what_comes_back_during_a_check_is_used_at_once) {
     BOOST_TEST(pool.stats().idle == 1);
 }
 
+BOOST_AUTO_TEST_CASE(what_comes_back_is_checked_while_another_is_made) {
+    for (behaviour const making : {behaviour{kind::works, 10s}, behaviour{kind::fails, 0s}}) {
+        asio::io_context ctx;
+        workshop shop({}, {.takes = 1s});
+        thing_pool pool(ctx, shop.maker(), shop.checker(),
+                        {.maximum = 3, .check_after = 0s, .retry_first = 1min, .retry_most = 1min});
+        order held(pool);
+        order other(pool);
+        settle(ctx);
+        shop.making = making;
+        order one(pool);
+        order two(pool);
+        settle(ctx);
+        BOOST_TEST(pool.stats().being_made == 1);
+        held.given().checkin();
+        other.given().checkin();
+        settle(ctx);
+        BOOST_TEST(pool.stats().being_checked == 2);
+        run_for(ctx, 1s);
+        BOOST_TEST(one.number() != 0);
+        BOOST_TEST(two.number() != 0);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(what_fails_its_check_is_replaced) {
     for (behaviour const bad : {behaviour{kind::fails, 1s}, behaviour{kind::fails, 0s},
                                 behaviour{kind::throws_at_once, 0s}, behaviour{kind::hangs, 0s},

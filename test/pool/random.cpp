@@ -285,6 +285,8 @@ private:
             BOOST_TEST_REQUIRE(s.idle <= options_.maximum - s.in_use - under_way);
             if (!checks_)
                 BOOST_TEST_REQUIRE(s.idle == 0);
+            else if (s.idle != 0)
+                BOOST_TEST_REQUIRE(s.being_checked >= waiting);
         } else if (making_ == 0 && s.being_checked == 0) {
             // No timer runs, and nothing keeps the context running.
             BOOST_TEST_REQUIRE(s.being_made == 0);

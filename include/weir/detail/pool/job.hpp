@@ -42,6 +42,7 @@ public:
 
     boost::asio::strand<Executor> const strand;
     boost::asio::cancellation_signal signal;
+    bool is_retry = false;        // under the lock of the supplier
     bool is_backing_off = false;  // written on the strand and under the lock of the supplier
 
 private:

@@ -36,8 +36,8 @@
 
 namespace weir::detail {
 
-/// Whom a checkout concerns when it is over.
-class knows_failure {
+/// What a checkout speaks to when it is over.
+class hears_of_checkouts {
 public:
     /// What the last attempt to make an object has failed with; null if it has not.
     [[nodiscard]] virtual std::exception_ptr failure() const noexcept = 0;
@@ -45,16 +45,15 @@ public:
     virtual void caller_left() noexcept = 0;
 
 protected:
-    ~knows_failure() = default;
+    ~hears_of_checkouts() = default;
 };
 
 /// The actor of a pool beside its limiter: has objects made for requests that wait, checks those that were
 /// idle, and destroys those that are too old.
 ///
-/// It is level-triggered. Whoever changes something calls `look()` afterwards, from any thread, and that
-/// posts a message to the executor unless one is on its way; then `work()` compares what waits with what is
-/// there. Callers wait in the limiter's line alone: a job, once begun, serves whoever is at its head when it
-/// is done.
+/// It is level-triggered. Each change is followed by a call of `look()`, from any thread, which posts a message
+/// to the executor unless one is on its way; then a step compares what waits with what is there. Requests wait
+/// in the limiter's line alone: a job, once begun, serves the one that is at its head when it is done.
 ///
 /// What must hold:
 /// - Its lock is never held while the core is called, nor while anything of the user is called or destroyed.
@@ -66,7 +65,7 @@ template <class T, class Executor, class Timer, class Core>
 class supplier final
     : public context_user,
       public policy::stock_keeper,
-      public knows_failure,
+      public hears_of_checkouts,
       public std::enable_shared_from_this<supplier<T, Executor, Timer, Core>> {
     using stock = policy::stock;
     using item_type = pool_item<T>;
@@ -253,10 +252,7 @@ private:
     class registration {
     public:
         registration(std::shared_ptr<supplier> owner, std::shared_ptr<job_type> j) noexcept
-            : owner_(std::move(owner)), job_(std::move(j)) {
-            std::lock_guard lock(owner_->mutex_);
-            ++owner_->job_count_;
-        }
+            : owner_(std::move(owner)), job_(std::move(j)) {}
         registration(registration&&) noexcept = default;
         registration& operator=(registration&&) = delete;
         ~registration() {
@@ -266,7 +262,7 @@ private:
             bool const has_begun = job_->is_linked();
             {
                 std::lock_guard lock(owner_->mutex_);
-                --owner_->job_count_;
+                owner_->retrying_ -= job_->is_retry;
                 if (has_begun)
                     job_->unlink();
             }
@@ -280,6 +276,18 @@ private:
             std::lock_guard lock(owner_->mutex_);
             owner_->jobs_.push_back(*job_);
             return owner_->executor_.has_value();
+        }
+
+        /// Whether this job may try to make an object: while that fails, one does.
+        [[nodiscard]] bool claims_attempt() noexcept {
+            std::lock_guard lock(owner_->mutex_);
+            if (owner_->backoff_.failures() == 0 || job_->is_retry)
+                return true;
+            if (owner_->retrying_ != 0)
+                return false;
+            ++owner_->retrying_;
+            job_->is_retry = true;
+            return true;
         }
 
         [[nodiscard]] supplier& owner() const noexcept { return *owner_; }
@@ -364,31 +372,34 @@ private:
         });
     }
 
-    // Whether there was one to begin. While objects cannot be made, one job at a time tries.
+    // Whether there was one to begin. An object that only has to be checked is checked, even if another is being
+    // made meanwhile. While objects cannot be made, one job at a time tries.
     [[nodiscard]] bool begin_job() noexcept {
-        auto const [waiting, objects] = look_around();
+        auto const waiting = static_cast<amount>(look_around().waiting);
+        auto const time = now();
         std::optional<Executor> ex;
-        bool wanted = false;
+        bool may_make = false;
+        bool may_fill = false;
         {
             std::lock_guard lock(mutex_);
+            if (!executor_)
+                return false;
             bool const failing = backoff_.failures() != 0;
-            if (!executor_ || (failing && job_count_ != 0))
-                return false;
-            wanted = waiting > job_count_;
-            bool const low = objects < options_.minimum && !shutting_down_;
-            if (!wanted && !(low && (!failing || backoff_.retry_at() <= now())))
-                return false;
+            may_make = !failing || retrying_ == 0;
+            may_fill = !shutting_down_ && (!failing || backoff_.retry_at() <= time);
             ex = executor_;
         }
         stock::item* unchecked = nullptr;
         bool room = false;
-        tell([&, time = now()](stock& s) {
-            unchecked = wanted ? s.take_unchecked(time) : nullptr;
-            room = unchecked || s.reserve();
+        tell([&](stock& s) {
+            auto const& n = s.count();
+            if (waiting > n.being_checked)
+                unchecked = s.take_unchecked(time);
+            bool const wanted = waiting > n.being_checked + n.being_made;
+            bool const low = may_fill && n.objects() < options_.minimum;
+            room = unchecked || (may_make && (wanted || low) && s.reserve());
         });
-        if (!room)
-            return false;
-        return start(workpiece(*this, unchecked), *ex);
+        return room && start(workpiece(*this, unchecked), *ex);
     }
 
     // Starts a job on its strand: there Asio starts a coroutine without calling the executor, whose faults it
@@ -398,19 +409,28 @@ private:
         try {
             given = std::make_shared<std::optional<assignment>>();
             auto j = std::make_shared<job_type>(ex);
-            given->emplace(registration(this->shared_from_this(), j), std::move(piece));
+            registration entry(this->shared_from_this(), j);
+            if (!piece.object() && !entry.claims_attempt())
+                return false;
+            given->emplace(std::move(entry), std::move(piece));
             boost::asio::post(j->strand, [self = this->shared_from_this(), j, given, ex] {
-                auto mine = self->take(*given);
-                if (!mine)
-                    return;
-                auto token = boost::asio::bind_cancellation_slot(j->signal.slot(), job_end(j));
-                boost::asio::co_spawn(j->strand, supply(std::move(*mine), ex), std::move(token));
+                if (auto mine = self->take(*given))
+                    run(j, std::move(*mine), ex);
             });
             return true;
         } catch (...) {
             // No memory, or a fault of the executor: the next look tries again.
             auto const back = given ? take(*given) : std::nullopt;
             return false;
+        }
+    }
+    static void run(std::shared_ptr<job_type> const& j, assignment given,
+                    Executor const& ex) noexcept {
+        try {
+            auto token = boost::asio::bind_cancellation_slot(j->signal.slot(), job_end(j));
+            boost::asio::co_spawn(j->strand, supply(std::move(given), ex), std::move(token));
+        } catch (...) {
+            // No memory: likewise.
         }
     }
     [[nodiscard]] std::optional<assignment> take(std::optional<assignment>& given) noexcept {
@@ -445,8 +465,11 @@ private:
             if (self.is_stopped())
                 co_return;
             piece.is_broken();
+            self.look();  // another idle one may be healthy, and is checked sooner than this is made
             co_await boost::asio::this_coro::reset_cancellation_state(
                 boost::asio::enable_terminal_cancellation());
+            if (!entry.claims_attempt())
+                co_return;
         }
 
         if (auto const at = self.retry_at(); at > now()) {
@@ -548,7 +571,7 @@ private:
     bool shutting_down_ = false;
     std::optional<Executor> executor_;  // until it is stopped
     list<job_type, in_supplier> jobs_;
-    std::uint64_t job_count_ = 0;
+    int retrying_ = 0;  // jobs that try again
     backoff backoff_;
     std::exception_ptr failure_;
     std::atomic<int> backing_off_ = 0;
