@@ -17,12 +17,12 @@ using asio::ip::tcp;
 extern asio::io_context ctx;
 
 extern tcp::endpoint const server;
+extern tcp::socket connection;
 asio::awaitable<bool> talk(tcp::socket& connection);
 
 asio::awaitable<void> dine();
 void cook();
 void retry_in(weir::duration);
-asio::awaitable<void> answer(tcp::socket& client);
 
 template <class Limiter>
 asio::awaitable<void> client(Limiter& limiter);
