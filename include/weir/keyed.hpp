@@ -100,7 +100,6 @@ template <class Like>
 class starts_to_enter_key {
 public:
     using signature = keyed_enter_signature;
-    using key_type = Like;
 
     starts_to_enter_key(Like&& key, std::uint64_t hash, request n, wait_limit const& limit)
         : key_(std::forward<Like>(key)), hash_(hash), n_(n.count()), limit_(limit) {}
@@ -526,10 +525,17 @@ private:
             detail::starts_to_enter_key<std::conditional_t<is_number<Like>, Key, Like>>;
         auto const who = look_up(key);
         auto const* const handle = &handle_for(who);
-        start_type start(static_cast<typename start_type::key_type&&>(key), who.hash, n, limit);
+        start_type start(taken_along(std::forward<Like>(key)), who.hash, n, limit);
         return detail::enter_awaitable<handle_type const*, Executor, start_type>(
             detail::enter_operation<handle_type const*, start_type>(handle, start),
             await_enter(handle, start));
+    }
+    template <class Like>
+    [[nodiscard]] static decltype(auto) taken_along(Like&& key) noexcept {
+        if constexpr (is_number<Like>)
+            return static_cast<Key>(key);
+        else
+            return std::forward<Like>(key);
     }
     template <class Start>
     static boost::asio::awaitable<permit, Executor> await_enter(handle_type const* handle,

@@ -92,6 +92,7 @@ BOOST_AUTO_TEST_CASE(lets_no_key_wait_for_another) {
 BOOST_AUTO_TEST_CASE(is_awaited_like_one_limiter) {
     asio::io_context ctx;
     keyed<std::string, weir::policy::token_bucket> calls{ctx, {.rate = {1, 1s}, .burst = 1}};
+    keyed<std::uint64_t, weir::policy::sliding_log> numbers{ctx, {.limit = 1, .window = 1s}};
     std::vector<std::string> said;
     std::string const bob = "bob";
     auto const caller = [&]() -> asio::awaitable<void> {
@@ -110,10 +111,16 @@ BOOST_AUTO_TEST_CASE(is_awaited_like_one_limiter) {
                                ? "refused"
                                : "oddly refused");
         }
+        std::uint32_t const number = 7;
+        auto const fifth = co_await numbers.enter(number);
+        auto const sixth = co_await numbers.enter(8U, 1s);
+        auto const seventh = co_await numbers.async_enter(number, 1s);
+        said.push_back(sixth.waited() == 0s && seventh.waited() == 1s ? "counted" : "mistaken");
     };
     co_spawn(ctx, caller(), rethrow);
     run_for(ctx, 10s);
-    BOOST_TEST((said == std::vector<std::string>{"waited", "did not wait", "hello", "refused"}));
+    BOOST_TEST((said ==
+                std::vector<std::string>{"waited", "did not wait", "hello", "refused", "counted"}));
 }
 
 BOOST_AUTO_TEST_CASE(forgets_a_key_when_that_makes_no_difference) {
