@@ -41,7 +41,7 @@ class actor : private weir::detail::permit_issuer {
     using room_type = weir::detail::waiting_room<Policy, weir::detail::fifo>;
 
 public:
-    struct caller : support::stand_in {
+    struct caller final : support::stand_in {
         bool comes_again = false;
         int grants = 0;
         int refusals = 0;
