@@ -8,6 +8,29 @@
 #include <chrono>
 
 namespace proxy {
+namespace {
+
+// What is freed stays with the process otherwise, unless it lies at the very end. The allocator of a
+// sanitizer takes the place of glibc's, which must then not be asked: its arenas have never been made.
+void give_memory_back() noexcept {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    constexpr bool glibc_allocates = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+    constexpr bool glibc_allocates = false;
+#else
+    constexpr bool glibc_allocates = true;
+#endif
+#else
+    constexpr bool glibc_allocates = true;
+#endif
+#ifdef __GLIBC__
+    if constexpr (glibc_allocates)
+        malloc_trim(0);
+#endif
+}
+
+}  // namespace
 
 worker::worker(options const& o, upstream& u, gate& entrance, tool::log_file* log)
     : settings_(o), upstreams_(context_, dog_, u), entrance_(entrance), log_(log) {}
@@ -36,13 +59,8 @@ void worker::tidy_soon() {
         tidies_ = false;
         if (ec || draining_)
             return;
-#ifdef __GLIBC__
-        // What is freed stays with the process otherwise, unless it lies at the very end.
         if (exchanges_.tidy())
-            malloc_trim(0);
-#else
-        exchanges_.tidy();
-#endif
+            give_memory_back();
         if (!exchanges_.empty())
             tidy_soon();
     });
