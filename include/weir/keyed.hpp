@@ -458,11 +458,8 @@ private:
                 return self.complete(ec);
             auto const part = parts[next++];
             boost::asio::async_initiate<Self, void(error_code)>(
-                drain_initiation(part.core, part.executor), self, starts());
+                drain_initiation(part.core, part.executor), self, detail::starts_to_drain());
         }
-        struct starts {
-            bool operator()(core_type& core, detail::operation& op) const { return core.drain(op); }
-        };
     };
 
     static std::shared_ptr<rule const> make_rule(options_type const& options) {

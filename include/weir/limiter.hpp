@@ -342,7 +342,7 @@ public:
     template <boost::asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_drain(Token&& token = default_token()) {
         return boost::asio::async_initiate<Token, void(error_code)>(
-            drain_initiation(handle_.core, handle_.executor), token, starts_to_drain());
+            drain_initiation(handle_.core, handle_.executor), token, detail::starts_to_drain());
     }
 
     /// Waits for a permit that is held for longer than the options of the policy allow, such as
@@ -362,7 +362,7 @@ public:
         requires watchful_policy<Policy>
     {
         return boost::asio::async_initiate<Token, void(error_code, overdue)>(
-            overdue_initiation(handle_.core, handle_.executor), token, starts_to_watch());
+            overdue_initiation(handle_.core, handle_.executor), token, detail::starts_to_watch());
     }
 
     /// What the limiter has done since it was made, and what it is doing: all of one instant. Takes the
@@ -399,20 +399,6 @@ private:
             return detail::enter_operation<handle_type>(
                 *checked_handle(), detail::starts_to_enter(n, limit));
     }
-
-    class starts_to_drain {
-    public:
-        starts_to_drain() noexcept {}
-        bool operator()(core_type& core, detail::operation& op) const { return core.drain(op); }
-    };
-
-    class starts_to_watch {
-    public:
-        starts_to_watch() noexcept {}
-        bool operator()(core_type& core, detail::overdue_operation& op) const {
-            return core.wait_overdue(op);
-        }
-    };
 
     template <class F, class Outcome = detail::outcome_of<std::invoke_result_t<F&>, Executor>>
     boost::asio::awaitable<typename Outcome::type, typename Outcome::executor> run_by_reference(

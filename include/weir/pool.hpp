@@ -255,7 +255,7 @@ public:
     template <boost::asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_drain(Token&& token = default_token()) {
         return boost::asio::async_initiate<Token, void(error_code)>(
-            drain_initiation(checked()->core_, executor_), token, starts_to_drain());
+            drain_initiation(checked()->core_, executor_), token, detail::starts_to_drain());
     }
 
     /// Waits for a lease that is held for longer than `pool_options::max_hold`, as in `basic_limiter`: its
@@ -266,7 +266,7 @@ public:
     template <boost::asio::completion_token_for<void(error_code, overdue)> Token = default_token>
     auto async_wait_overdue(Token&& token = default_token()) {
         return boost::asio::async_initiate<Token, void(error_code, overdue)>(
-            overdue_initiation(checked()->core_, executor_), token, starts_to_watch());
+            overdue_initiation(checked()->core_, executor_), token, detail::starts_to_watch());
     }
 
     /// What the pool has done since it was made, and what it is doing: all of one instant. Takes the lock
@@ -329,20 +329,6 @@ private:
         return boost::asio::async_initiate<Token, void(error_code, lease<T>)>(
             initiation(pool->core_, pool->executor_), token, starts(pool->supplier_, limit));
     }
-
-    class starts_to_drain {
-    public:
-        starts_to_drain() noexcept {}
-        bool operator()(core_type& core, detail::operation& op) const { return core.drain(op); }
-    };
-
-    class starts_to_watch {
-    public:
-        starts_to_watch() noexcept {}
-        bool operator()(core_type& core, detail::overdue_operation& op) const {
-            return core.wait_overdue(op);
-        }
-    };
 
     [[nodiscard]] basic_pool const* checked() const noexcept {
         BOOST_ASSERT_MSG(core_, "this pool has been moved from");

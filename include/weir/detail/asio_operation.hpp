@@ -380,6 +380,22 @@ void start_operation(std::shared_ptr<Core> const& core, Executor const& ex, Hand
         op_type::complete_at_once(std::move(op), ex);
 }
 
+/// Begins to wait until no permit is out, and nobody waits.
+struct starts_to_drain {
+    template <class Core>
+    bool operator()(Core& core, operation& op) const {
+        return core.drain(op);
+    }
+};
+
+/// Begins to wait for a permit that is overdue.
+struct starts_to_watch {
+    template <class Core>
+    bool operator()(Core& core, overdue_operation& op) const {
+        return core.wait_overdue(op);
+    }
+};
+
 /// Starts an operation once there is a handler for it. A start after the limiter has gone is told that it
 /// is closed.
 template <class Core, class Executor, class Signature>

@@ -59,12 +59,12 @@ public:
         return from(a, gone) == from(b, gone);
     }
 
-    /// In whole permits.
     /// In permits, rounded up.
     [[nodiscard]] amount debt(state s, time_point now) const noexcept {
         auto const over = level(s, now) - drops(capacity_) * permit_;
         return over <= 0 ? 0 : static_cast<amount>((over - 1) / permit_ + 1);
     }
+    /// In whole permits.
     [[nodiscard]] amount room(state s, time_point now) const noexcept {
         auto const free = drops(capacity_) * permit_ - level(s, now);
         return free <= 0 ? 0 : static_cast<amount>(free / permit_);
