@@ -10,23 +10,16 @@
 namespace proxy {
 namespace {
 
+#ifndef __has_feature
+#define __has_feature(x) 0  // clang's; g++ defines __SANITIZE_...__
+#endif
+
 // What is freed stays with the process otherwise, unless it lies at the very end. The allocator of a
 // sanitizer takes the place of glibc's, which must then not be asked: its arenas have never been made.
 void give_memory_back() noexcept {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    constexpr bool glibc_allocates = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-    constexpr bool glibc_allocates = false;
-#else
-    constexpr bool glibc_allocates = true;
-#endif
-#else
-    constexpr bool glibc_allocates = true;
-#endif
-#ifdef __GLIBC__
-    if constexpr (glibc_allocates)
-        malloc_trim(0);
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&       \
+    !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
+    malloc_trim(0);
 #endif
 }
 
