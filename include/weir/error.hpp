@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/failure.hpp>
 #include <weir/time.hpp>
 
 #include <boost/system/error_category.hpp>
@@ -13,6 +14,10 @@
 #include <type_traits>
 
 namespace weir {
+
+namespace detail {
+struct lease_access;
+}
 
 using boost::system::error_code;
 
@@ -62,13 +67,18 @@ public:
     checkout_refusal(error_code ec, std::exception_ptr failure);
 
     /// What the last attempt to make an object has failed with, if it has failed; otherwise null.
-    [[nodiscard]] std::exception_ptr failure() const noexcept { return failure_; }
+    [[nodiscard]] std::exception_ptr failure() const noexcept {
+        return failure_ ? failure_->thrown() : nullptr;
+    }
 
     /// With the text of the failure.
     [[nodiscard]] char const* what() const noexcept override { return what_->c_str(); }
 
 private:
-    std::exception_ptr failure_;
+    friend detail::lease_access;
+    checkout_refusal(detail::shared_failure failure, error_code ec);
+
+    detail::shared_failure failure_;
     std::shared_ptr<std::string const> what_;
 };
 

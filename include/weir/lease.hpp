@@ -1,5 +1,7 @@
 #pragma once
 
+#include <weir/detail/failure.hpp>
+#include <weir/error.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/stock.hpp>
 #include <weir/time.hpp>
@@ -24,8 +26,6 @@ public:
 
     std::optional<T> object;
 };
-
-struct lease_access;
 
 }  // namespace detail
 
@@ -93,12 +93,14 @@ public:
 
     /// Of a refusal: what the last attempt to make an object has failed with, if it has failed; otherwise
     /// null. Then all objects were in use, or the pool was closed, or making one took too long.
-    [[nodiscard]] std::exception_ptr failure() const noexcept { return failure_; }
+    [[nodiscard]] std::exception_ptr failure() const noexcept {
+        return failure_ ? failure_->thrown() : nullptr;
+    }
 
 private:
     friend detail::lease_access;
 
-    lease(permit&& p, std::exception_ptr failure) noexcept
+    lease(permit&& p, detail::shared_failure failure) noexcept
         : permit_(std::move(p)), failure_(std::move(failure)) {}
 
     [[nodiscard]] detail::pool_item<T>& item() const noexcept {
@@ -112,14 +114,18 @@ private:
     }
 
     permit permit_;
-    std::exception_ptr failure_;
+    detail::shared_failure failure_;
 };
 
 struct detail::lease_access {
     /// The lease of what was granted, or of a refusal.
     template <class T>
-    [[nodiscard]] static lease<T> make(permit&& p, std::exception_ptr failure = nullptr) noexcept {
+    [[nodiscard]] static lease<T> make(permit&& p, shared_failure failure = nullptr) noexcept {
         return lease<T>(std::move(p), std::move(failure));
+    }
+    template <class T>
+    [[nodiscard]] static checkout_refusal refusal(error_code ec, lease<T> const& refused) {
+        return {refused.failure_, ec};
     }
 };
 

@@ -320,7 +320,7 @@ private:
         auto [error, given] =
             co_await initiate(pool, limit, boost::asio::as_tuple(boost::asio::deferred));
         if (error)
-            throw checkout_refusal(error, given.failure());
+            throw detail::lease_access::refusal(error, given);
         co_return std::move(given);
     }
 

@@ -1,12 +1,12 @@
 #pragma once
 
+#include <weir/detail/failure.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/pool/supplier.hpp>
 #include <weir/detail/waiting_room.hpp>
 #include <weir/error.hpp>
 #include <weir/lease.hpp>
 
-#include <exception>
 #include <memory>
 #include <utility>
 
@@ -40,7 +40,7 @@ struct checkout_signature {
         }
 
     private:
-        static std::exception_ptr failure_of(checkout_operation const& op) noexcept {
+        static shared_failure failure_of(checkout_operation const& op) noexcept {
             auto const supplier = op.supplier.lock();
             if (!supplier)
                 return nullptr;

@@ -2,6 +2,7 @@
 
 #include <weir/detail/asio_host.hpp>
 #include <weir/detail/context_user.hpp>
+#include <weir/detail/failure.hpp>
 #include <weir/detail/list.hpp>
 #include <weir/detail/pool/backoff.hpp>
 #include <weir/detail/pool/job.hpp>
@@ -40,7 +41,7 @@ namespace weir::detail {
 class hears_of_checkouts {
 public:
     /// What the last attempt to make an object has failed with; null if it has not.
-    [[nodiscard]] virtual std::exception_ptr failure() const noexcept = 0;
+    [[nodiscard]] virtual shared_failure failure() const noexcept = 0;
     /// A request waits no longer.
     virtual void caller_left() noexcept = 0;
 
@@ -122,7 +123,7 @@ public:
         }
     }
 
-    [[nodiscard]] std::exception_ptr failure() const noexcept override {
+    [[nodiscard]] shared_failure failure() const noexcept override {
         std::lock_guard lock(mutex_);
         return failure_;
     }
@@ -259,10 +260,11 @@ private:
             if (!owner_)
                 return;
             back_off(false);
-            bool const has_begun = job_->is_linked();
+            bool has_begun = false;
             {
                 std::lock_guard lock(owner_->mutex_);
                 owner_->retrying_ -= job_->is_retry;
+                has_begun = job_->is_linked();
                 if (has_begun)
                     job_->unlink();
             }
@@ -533,16 +535,26 @@ private:
         return backoff_.retry_at();
     }
     void has_made() noexcept {
-        std::exception_ptr old;
+        shared_failure old;
         std::lock_guard lock(mutex_);
         backoff_.succeeded();
         old.swap(failure_);
     }
-    void has_failed(std::exception_ptr failure, std::uint32_t seen) noexcept {
+    void has_failed(std::exception_ptr thrown, std::uint32_t seen) noexcept {
+        auto failure = described(std::move(thrown));
         tell([](stock& s) { s.has_failed(); });
         std::lock_guard lock(mutex_);
         backoff_.failed(seen, now());
         failure_.swap(failure);
+    }
+
+    // Without memory it is not known why.
+    [[nodiscard]] static shared_failure described(std::exception_ptr thrown) noexcept {
+        try {
+            return shared_failure(new detail::failure(std::move(thrown)));
+        } catch (...) {
+            return nullptr;
+        }
     }
 
     // Nobody waits any more for what is to be tried again.
@@ -573,7 +585,7 @@ private:
     list<job_type, in_supplier> jobs_;
     int retrying_ = 0;  // jobs that try again
     backoff backoff_;
-    std::exception_ptr failure_;
+    shared_failure failure_;
     std::atomic<int> backing_off_ = 0;
 
     std::optional<registry::entry> entry_;
