@@ -2,6 +2,7 @@
 #include <weir/sliding_log.hpp>
 
 #include "support/printing.hpp"
+#include "support/storm.hpp"
 
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/as_tuple.hpp>
@@ -39,20 +40,12 @@
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
+using support::scale;
 using weir::errc;
 using weir::error_code;
 using weir::permit;
 
 namespace {
-
-#ifndef __has_feature
-#define __has_feature(x) 0  // clang's; g++ defines __SANITIZE_THREAD__
-#endif
-#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
-constexpr int scale = 1;
-#else
-constexpr int scale = 5;
-#endif
 
 /// How much is in use, which must never be more than there is.
 class meter {

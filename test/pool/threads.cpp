@@ -1,5 +1,6 @@
 #include <weir/pool.hpp>
 
+#include "support/storm.hpp"
 #include "support/workshop.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -27,15 +28,6 @@
 using namespace support;
 
 namespace {
-
-#ifndef __has_feature
-#define __has_feature(x) 0  // clang's; g++ defines __SANITIZE_THREAD__
-#endif
-#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
-constexpr int scale = 1;
-#else
-constexpr int scale = 5;
-#endif
 
 using real_pool = weir::pool<thing>;
 
