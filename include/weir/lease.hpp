@@ -1,6 +1,5 @@
 #pragma once
 
-#include <weir/detail/failure.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/stock.hpp>

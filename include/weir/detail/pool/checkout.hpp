@@ -1,6 +1,5 @@
 #pragma once
 
-#include <weir/detail/failure.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/pool/supplier.hpp>
 #include <weir/detail/waiting_room.hpp>

@@ -2,7 +2,6 @@
 
 #include <weir/detail/asio_host.hpp>
 #include <weir/detail/context_user.hpp>
-#include <weir/detail/failure.hpp>
 #include <weir/detail/list.hpp>
 #include <weir/detail/pool/backoff.hpp>
 #include <weir/detail/pool/job.hpp>
