@@ -5,6 +5,7 @@
 
 #include <weir/weir.hpp>
 
+#include "seats.hpp"
 #include "support.hpp"
 
 #include <mutex>
@@ -12,8 +13,10 @@
 namespace {
 
 namespace asio = boost::asio;
-using any = asio::any_io_executor;
-using typed = asio::io_context::executor_type;
+using bench::any;
+using bench::seats_enter;
+using bench::seats_try_enter;
+using bench::typed;
 
 void floor_two_locks(benchmark::State& state) {
     std::mutex mutex;
@@ -43,26 +46,6 @@ void floor_child(benchmark::State& state) {
     auto const body = [&](asio::io_context&) -> asio::awaitable<void, Executor> {
         for (auto _ : state)
             benchmark::DoNotOptimize(co_await child<Executor>());
-    };
-    bench::run_coroutine<Executor>(body);
-}
-
-template <class Executor>
-void seats_try_enter(benchmark::State& state) {
-    bench::live_context context;
-    weir::basic_seats<Executor> seats(Executor(context->get_executor()), {.seats = 4});
-    for (auto _ : state)
-        benchmark::DoNotOptimize(seats.try_enter());
-}
-
-template <class Executor>
-void seats_enter(benchmark::State& state) {
-    auto const body = [&](asio::io_context& context) -> asio::awaitable<void, Executor> {
-        weir::basic_seats<Executor> seats(Executor(context.get_executor()), {.seats = 4});
-        for (auto _ : state) {
-            auto const seat = co_await seats.enter();
-            benchmark::DoNotOptimize(seat.count());
-        }
     };
     bench::run_coroutine<Executor>(body);
 }

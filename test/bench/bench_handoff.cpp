@@ -20,8 +20,8 @@
 namespace {
 
 namespace asio = boost::asio;
-using any = asio::any_io_executor;
-using typed = asio::io_context::executor_type;
+using bench::any;
+using bench::typed;
 template <class Executor>
 using channel = asio::experimental::concurrent_channel<Executor, void(boost::system::error_code)>;
 

@@ -3,13 +3,16 @@
 
 #include <weir/weir.hpp>
 
+#include "seats.hpp"
 #include "support.hpp"
 
 namespace {
 
 namespace asio = boost::asio;
-using any = asio::any_io_executor;
-using typed = asio::io_context::executor_type;
+using bench::any;
+using bench::seats_enter;
+using bench::seats_try_enter;
+using bench::typed;
 
 asio::awaitable<int> make() {
     co_return 1;
@@ -25,13 +28,6 @@ void fill(Pool& pool, asio::io_context& context, int objects) {
         });
     while (leases.size() != static_cast<std::size_t>(objects))
         context.run_one();
-}
-
-void seats_try_enter(benchmark::State& state) {
-    bench::live_context context;
-    weir::seats seats(*context, {.seats = 4});
-    for (auto _ : state)
-        benchmark::DoNotOptimize(seats.try_enter());
 }
 
 void try_checkout(benchmark::State& state, weir::pool_options const& options) {
@@ -55,18 +51,6 @@ void pool_try_checkout_trimmed(benchmark::State& state) {
 }
 
 template <class Executor>
-void seats_enter(benchmark::State& state) {
-    auto const body = [&](asio::io_context& context) -> asio::awaitable<void, Executor> {
-        weir::basic_seats<Executor> seats(Executor(context.get_executor()), {.seats = 4});
-        for (auto _ : state) {
-            auto const seat = co_await seats.enter();
-            benchmark::DoNotOptimize(seat.count());
-        }
-    };
-    bench::run_coroutine<Executor>(body);
-}
-
-template <class Executor>
 void pool_checkout(benchmark::State& state) {
     auto const body = [&](asio::io_context& context) -> asio::awaitable<void, Executor> {
         weir::basic_pool<int, Executor> pool(
@@ -80,7 +64,7 @@ void pool_checkout(benchmark::State& state) {
     bench::run_coroutine<Executor>(body);
 }
 
-BENCHMARK(seats_try_enter);
+BENCHMARK(seats_try_enter<any>);
 BENCHMARK(pool_try_checkout);
 BENCHMARK(pool_try_checkout_least_recent);
 BENCHMARK(pool_try_checkout_trimmed);
@@ -95,11 +79,11 @@ int main(int argc, char** argv) {
     return bench::run_all(
         argc, argv,
         {
-            {"try_checkout + checkin, to a seat", "pool_try_checkout", "seats_try_enter"},
+            {"try_checkout + checkin, to a seat", "pool_try_checkout", "seats_try_enter<any>"},
             {"the same, least recently used first", "pool_try_checkout_least_recent",
-             "seats_try_enter"},
+             "seats_try_enter<any>"},
             {"the same, with max_idle: a clock read", "pool_try_checkout_trimmed",
-             "seats_try_enter"},
+             "seats_try_enter<any>"},
             {"co_await checkout() + checkin, any executor, to a seat", "pool_checkout<any>",
              "seats_enter<any>"},
             {"co_await checkout() + checkin, typed, to a seat", "pool_checkout<typed>",

@@ -20,6 +20,10 @@ namespace bench {
 
 namespace asio = boost::asio;
 
+/// The executors that users have: any, and one whose type is known.
+using any = asio::any_io_executor;
+using typed = asio::io_context::executor_type;
+
 /// A thread that does nothing. In a process with one thread glibc's mutex and libstdc++'s `shared_ptr`
 /// take short cuts that no server has.
 class idle_thread {

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <weir/seats.hpp>
+
+#include "support.hpp"
+
+namespace bench {
+
+/// A seat that is free, taken and given back.
+template <class Executor>
+void seats_try_enter(benchmark::State& state) {
+    live_context context;
+    weir::basic_seats<Executor> seats(Executor(context->get_executor()), {.seats = 4});
+    for (auto _ : state)
+        benchmark::DoNotOptimize(seats.try_enter());
+}
+
+/// The same by a coroutine.
+template <class Executor>
+void seats_enter(benchmark::State& state) {
+    auto const body = [&](asio::io_context& context) -> asio::awaitable<void, Executor> {
+        weir::basic_seats<Executor> seats(Executor(context.get_executor()), {.seats = 4});
+        for (auto _ : state) {
+            auto const seat = co_await seats.enter();
+            benchmark::DoNotOptimize(seat.count());
+        }
+    };
+    run_coroutine<Executor>(body);
+}
+
+}  // namespace bench
