@@ -18,12 +18,39 @@
 #include <exception>
 #include <memory>
 #include <utility>
+#include <vector>
 
 using namespace support;
 using weir::error_code;
 using weir::permit;
 
 namespace {
+
+class scene final : public stage {
+public:
+    std::unique_ptr<seats> kitchen;
+    std::unique_ptr<sliding_log> printer;
+    std::vector<permit> permits;
+
+    void tell(order what) override {
+        auto const obey = [what](auto const& limiter) {
+            if (!limiter)
+                return;
+            what == order::close    ? limiter->close()
+            : what == order::cancel ? limiter->cancel()
+                                    : limiter->shutdown();
+        };
+        obey(kitchen);
+        obey(printer);
+    }
+
+private:
+    void destroy_actors() override {
+        kitchen.reset();
+        printer.reset();
+    }
+    void destroy_given() override { permits.clear(); }
+};
 
 // Keeps `seat` for a while; the permit is in the handler of a timer.
 void keep(asio::io_context& ctx, permit seat, clock::duration time, stage::mark mark) {
@@ -39,7 +66,7 @@ asio::awaitable<void> pause(clock::duration time) {
 }
 
 // Enters so many times and keeps the permit for so long each time.
-asio::awaitable<void> visits(stage& s, stage::mark, int times, int n, clock::duration time,
+asio::awaitable<void> visits(scene& s, stage::mark, int times, int n, clock::duration time,
                              weir::patience patience = {}) {
     for (int i = 0; i != times && s.kitchen; ++i) {
         try {
@@ -50,7 +77,7 @@ asio::awaitable<void> visits(stage& s, stage::mark, int times, int n, clock::dur
 }
 
 // A stage with seats, of which one is kept outside for 3 s.
-void open(stage& s, weir::amount places, weir::queue_options const& queueing = {}) {
+void open(scene& s, weir::amount places, weir::queue_options const& queueing = {}) {
     s.kitchen = std::make_unique<seats>(*s.ctx, weir::seats_options{.seats = places}, queueing);
     s.permits.push_back(s.kitchen->try_enter());
     auto leaves = std::make_unique<weir::testing::timer>(*s.ctx, 3s);
@@ -66,7 +93,7 @@ void open(stage& s, weir::amount places, weir::queue_options const& queueing = {
 BOOST_AUTO_TEST_SUITE(limiter_brute_force)
 
 BOOST_AUTO_TEST_CASE(callbacks_on_two_contexts) {
-    cut_after_every_step([](stage& s) {
+    cut_after_every_step<scene>([](scene& s) {
         open(s, 2);
         for (int i = 0; i != 6; ++i) {
             auto callback = [&s, mark = s.mark_it()](error_code ec, permit seat) {
@@ -83,7 +110,7 @@ BOOST_AUTO_TEST_CASE(callbacks_on_two_contexts) {
 }
 
 BOOST_AUTO_TEST_CASE(coroutines_at_home_and_elsewhere) {
-    cut_after_every_step([](stage& s) {
+    cut_after_every_step<scene>([](scene& s) {
         open(s, 2);
         for (int i = 0; i != 2; ++i) {
             co_spawn(*s.ctx, visits(s, s.mark_it(), 2, 1 + i, 1s), rethrow);
@@ -95,16 +122,16 @@ BOOST_AUTO_TEST_CASE(coroutines_at_home_and_elsewhere) {
 
 BOOST_AUTO_TEST_CASE(awaitable_operators) {
     using namespace asio::experimental::awaitable_operators;
-    cut_after_every_step(
-        [](stage& s) {
+    cut_after_every_step<scene>(
+        [](scene& s) {
             open(s, 1);
-            auto either = [](stage& here, stage::mark,
+            auto either = [](scene& here, stage::mark,
                              clock::duration time) -> asio::awaitable<void> {
                 auto const won = co_await (here.kitchen->enter() || pause(time));
                 if (won.index() == 0)
                     co_await pause(1s);
             };
-            auto both = [](stage& here, stage::mark) -> asio::awaitable<void> {
+            auto both = [](scene& here, stage::mark) -> asio::awaitable<void> {
                 try {
                     auto const two = co_await (here.kitchen->enter(2s) && here.kitchen->enter());
                 } catch (std::exception const&) {}
@@ -114,13 +141,13 @@ BOOST_AUTO_TEST_CASE(awaitable_operators) {
             co_spawn(*s.ctx, either(s, s.mark_it(), 9s), rethrow);
             co_spawn(*s.ctx, both(s, s.mark_it()), rethrow);
         },
-        {stage::part::permits});  // the limiter must exist until both sides have started
+        {stage::part::given});  // the limiter must exist until both sides have started
 }
 
 BOOST_AUTO_TEST_CASE(cancellation_by_signals) {
-    cut_after_every_step([](stage& s) {
+    cut_after_every_step<scene>([](scene& s) {
         open(s, 1);
-        auto emits = [](stage& here, stage::mark) -> asio::awaitable<void> {
+        auto emits = [](scene& here, stage::mark) -> asio::awaitable<void> {
             for (auto& signal : here.signals) {
                 co_await pause(700ms);
                 signal.emit(asio::cancellation_type::terminal);
@@ -141,11 +168,11 @@ BOOST_AUTO_TEST_CASE(cancellation_by_signals) {
 }
 
 BOOST_AUTO_TEST_CASE(a_rate_whose_options_change) {
-    cut_after_every_step([](stage& s) {
+    cut_after_every_step<scene>([](scene& s) {
         open(s, 1);
         s.printer = std::make_unique<sliding_log>(
             *s.ctx, weir::sliding_log_options{.limit = 2, .window = 10s});
-        auto prints = [](stage& here, stage::mark, int n,
+        auto prints = [](scene& here, stage::mark, int n,
                          weir::patience wait) -> asio::awaitable<void> {
             for (int i = 0; i != 2 && here.printer; ++i) {
                 try {
@@ -155,7 +182,7 @@ BOOST_AUTO_TEST_CASE(a_rate_whose_options_change) {
                 } catch (weir::refusal const&) {}
             }
         };
-        auto configures = [](stage& here, stage::mark) -> asio::awaitable<void> {
+        auto configures = [](scene& here, stage::mark) -> asio::awaitable<void> {
             for (auto const window : {5s, 20s, 1s}) {
                 co_await pause(4s);
                 if (here.printer)
@@ -174,9 +201,9 @@ BOOST_AUTO_TEST_CASE(a_rate_whose_options_change) {
 }
 
 BOOST_AUTO_TEST_CASE(closing_time) {
-    cut_after_every_step([](stage& s) {
+    cut_after_every_step<scene>([](scene& s) {
         open(s, 2);
-        auto closes = [](stage& here, stage::mark) -> asio::awaitable<void> {
+        auto closes = [](scene& here, stage::mark) -> asio::awaitable<void> {
             co_await pause(1s);
             if (!here.kitchen)
                 co_return;
@@ -199,10 +226,10 @@ BOOST_AUTO_TEST_CASE(closing_time) {
 }
 
 BOOST_AUTO_TEST_CASE(eviction_and_overdue_permits) {
-    cut_after_every_step([](stage& s) {
+    cut_after_every_step<scene>([](scene& s) {
         open(s, 2, {.limit = 2, .full = weir::when_full::evict_oldest, .patience = 10s});
         s.kitchen->configure([](weir::seats_options& o) { o.max_hold = 1s; });
-        auto watches = [](stage& here, stage::mark) -> asio::awaitable<void> {
+        auto watches = [](scene& here, stage::mark) -> asio::awaitable<void> {
             while (here.kitchen) {
                 auto const [ec, found] =
                     co_await here.kitchen->async_wait_overdue(asio::as_tuple(asio::deferred));
@@ -225,9 +252,9 @@ BOOST_AUTO_TEST_CASE(eviction_and_overdue_permits) {
 }
 
 BOOST_AUTO_TEST_CASE(functions_that_are_run) {
-    cut_after_every_step([](stage& s) {
+    cut_after_every_step<scene>([](scene& s) {
         open(s, 1);
-        auto dines = [](stage& here, stage::mark mark, int times) -> asio::awaitable<void> {
+        auto dines = [](scene& here, stage::mark mark, int times) -> asio::awaitable<void> {
             auto dine = [mark]() -> asio::awaitable<void> { co_await pause(1s); };
             auto nothing = [mark] {};
             for (int i = 0; i != times && here.kitchen; ++i) {
@@ -246,7 +273,7 @@ BOOST_AUTO_TEST_CASE(functions_that_are_run) {
 }
 
 BOOST_AUTO_TEST_CASE(erased_immediate_and_deferred_handlers) {
-    cut_after_every_step([](stage& s) {
+    cut_after_every_step<scene>([](scene& s) {
         open(s, 2);
         using erased = asio::any_completion_handler<void(error_code, permit)>;
         auto callback = [&s](clock::duration time) {
@@ -269,7 +296,7 @@ BOOST_AUTO_TEST_CASE(erased_immediate_and_deferred_handlers) {
 }
 
 BOOST_AUTO_TEST_CASE(those_who_wait_own_the_limiter) {
-    cut_after_every_step([](stage& s) {
+    cut_after_every_step<scene>([](scene& s) {
         open(s, 1);
         auto own = std::make_shared<seats>(*s.ctx, weir::seats_options{.seats = 1});
         auto guest = [](std::shared_ptr<seats> mine, stage::mark, int i) -> asio::awaitable<void> {

@@ -1,3 +1,5 @@
+#include "support/brute_force.hpp"
+
 #include "support/workshop.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -13,10 +15,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/test/unit_test.hpp>
 
-#include <algorithm>
-#include <array>
-#include <deque>
-#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -30,60 +28,22 @@ using kind = workshop::kind;
 
 namespace {
 
-struct parts {
+class scene final : public stage {
+public:
     workshop shop;
-    std::unique_ptr<asio::io_context> ctx = std::make_unique<asio::io_context>();
-    std::unique_ptr<asio::io_context> elsewhere = std::make_unique<asio::io_context>();
     std::unique_ptr<thing_pool> pool;
     std::vector<thing_lease> leases;
-    std::deque<asio::cancellation_signal> signals;
-    std::shared_ptr<int> left = std::make_shared<int>();
     int maximum = 0;
 
-    [[nodiscard]] std::shared_ptr<void const> mark() const { return left; }
-
-    bool step() {
-        std::array const contexts{ctx.get(), elsewhere.get()};
-        for (auto* const c : contexts) {
-            if (!c)
-                continue;
-            c->restart();
-            if (c->poll_one() != 0)
-                return true;
-        }
-        auto due = clock::time_point::max();
-        for (auto* const c : contexts)
-            due = c ? std::min(due, weir::testing::next_expiry(*c)) : due;
-        if (due == clock::time_point::max())
-            return false;
-        clock::advance_to(due);
-        for (auto* const c : contexts) {
-            if (c)
-                weir::testing::fire_due(*c);
-        }
-        return true;
+    void tell(order what) override {
+        if (!pool)
+            return;
+        what == order::close    ? pool->close()
+        : what == order::cancel ? pool->cancel()
+                                : pool->shutdown();
     }
 
-    enum class part { ctx, elsewhere, pool, leases };
-    void destroy(part p) {
-        switch (p) {
-            case part::ctx:
-                ctx.reset();
-                break;
-            case part::elsewhere:
-                elsewhere.reset();
-                break;
-            case part::pool:
-                pool.reset();
-                break;
-            case part::leases:
-                leases.clear();
-                break;
-        }
-    }
-
-    // What holds after each step.
-    void check() const {
+    void check() const override {
         BOOST_TEST_REQUIRE(shop.all->most <= maximum);
         if (!pool)
             return;
@@ -94,92 +54,13 @@ struct parts {
             s.made == static_cast<std::uint64_t>(s.idle + s.in_use + s.being_checked) +
                           s.discarded + s.unhealthy + s.retired);
     }
-};
-
-using story = std::function<void(parts&)>;
-
-class player {
-    using part = parts::part;
-
-public:
-    explicit player(story s) : story_(std::move(s)) {}
-
-    void play_all() {
-        for (; goes_on_; ++steps_) {
-            BOOST_TEST_REQUIRE(steps_ != 10'000, "the story does not end");
-            in_every_order();
-            without_a_part();
-            close_or_cancel();
-        }
-        BOOST_TEST_MESSAGE("cut after each of " << steps_ << " steps");
-        BOOST_TEST(steps_ > 10);
-    }
+    void check_closed() const override { BOOST_TEST_REQUIRE(shop.all->alive == 0); }
+    void check_destroyed() const override { BOOST_TEST_REQUIRE(shop.all->alive == 0); }
 
 private:
-    [[nodiscard]] std::unique_ptr<parts> play() {
-        auto p = std::make_unique<parts>();
-        story_(*p);
-        for (int i = 0; i != steps_; ++i) {
-            goes_on_ = p->step();
-            p->check();
-        }
-        return p;
-    }
-
-    void end(parts& p, std::array<part, 4> order, char const* what) {
-        for (auto const one : order)
-            p.destroy(one);
-        BOOST_TEST_REQUIRE(p.left.use_count() == 1, what << " after step " << steps_);
-        BOOST_TEST_REQUIRE(p.shop.all->alive == 0, what << " after step " << steps_);
-    }
-
-    void in_every_order() {
-        using enum parts::part;
-        std::array order{ctx, elsewhere, pool, leases};
-        std::ranges::sort(order);
-        do {
-            if (std::ranges::find(order, elsewhere) > std::ranges::find(order, ctx))
-                end(*play(), order, "cut");
-        } while (std::ranges::next_permutation(order).found);
-    }
-
-    void without_a_part() {
-        using enum parts::part;
-        for (part const missing : {ctx, pool, leases}) {
-            auto const p = play();
-            p->destroy(missing);
-            for (int i = 0; i != 10'000 && p->step(); ++i)
-                p->check();
-            if (missing == pool)
-                BOOST_TEST_REQUIRE(p->left.use_count() == 1);
-            end(*p, {leases, ctx, elsewhere, pool}, "a part destroyed");
-        }
-    }
-
-    void close_or_cancel() {
-        using enum parts::part;
-        for (int const how : {0, 1, 2}) {
-            auto const p = play();
-            if (p->pool)
-                how == 0 ? p->pool->close() : how == 1 ? p->pool->cancel() : p->pool->shutdown();
-            for (int i = 0; i != 10'000 && p->step(); ++i)
-                p->check();
-            if (p->pool && how == 0) {
-                p->leases.clear();
-                BOOST_TEST_REQUIRE(p->shop.all->alive == 0);
-            }
-            end(*p, {pool, leases, ctx, elsewhere}, "closed or cancelled");
-        }
-    }
-
-    story story_;
-    int steps_ = 0;
-    bool goes_on_ = true;
+    void destroy_actors() override { pool.reset(); }
+    void destroy_given() override { leases.clear(); }
 };
-
-void cut_after_every_step(story s) {
-    player(std::move(s)).play_all();
-}
 
 asio::awaitable<void> pause(clock::duration time) {
     weir::testing::timer timer(co_await asio::this_coro::executor, time);
@@ -187,7 +68,7 @@ asio::awaitable<void> pause(clock::duration time) {
 }
 
 // Checks out so many times, keeps the object for so long, and gives it back or discards it by turns.
-asio::awaitable<void> visits(parts& p, std::shared_ptr<void const>, int times, clock::duration time,
+asio::awaitable<void> visits(scene& p, stage::mark, int times, clock::duration time,
                              weir::patience patience = {}) {
     for (int i = 0; i != times && p.pool; ++i) {
         try {
@@ -201,23 +82,23 @@ asio::awaitable<void> visits(parts& p, std::shared_ptr<void const>, int times, c
     }
 }
 
-void open(parts& p, weir::pool_options const& options, bool checks = false) {
+void open(scene& p, weir::pool_options const& options, bool checks = false) {
     p.maximum = static_cast<int>(options.maximum);
     p.pool = checks
                  ? std::make_unique<thing_pool>(*p.ctx, p.shop.maker(), p.shop.checker(), options)
                  : std::make_unique<thing_pool>(*p.ctx, p.shop.maker(), options);
 }
 
-void spawn_visits(parts& p, clock::duration time, weir::patience patience = {}) {
+void spawn_visits(scene& p, clock::duration time, weir::patience patience = {}) {
     for (int i = 0; i != 2; ++i) {
-        co_spawn(*p.ctx, visits(p, p.mark(), 2, time), rethrow);
-        co_spawn(*p.elsewhere, visits(p, p.mark(), 2, time, patience), rethrow);
+        co_spawn(*p.ctx, visits(p, p.mark_it(), 2, time), rethrow);
+        co_spawn(*p.elsewhere, visits(p, p.mark_it(), 2, time, patience), rethrow);
     }
 }
 
 // Changes what the workshop does, at its time.
-asio::awaitable<void> changes(parts& p, std::shared_ptr<void const>, clock::duration at,
-                              behaviour making, behaviour checking) {
+asio::awaitable<void> changes(scene& p, stage::mark, clock::duration at, behaviour making,
+                              behaviour checking) {
     co_await pause(at);
     p.shop.making = making;
     p.shop.checking = checking;
@@ -228,12 +109,12 @@ asio::awaitable<void> changes(parts& p, std::shared_ptr<void const>, clock::dura
 BOOST_AUTO_TEST_SUITE(pool_brute_force)
 
 BOOST_AUTO_TEST_CASE(coroutines_and_callbacks_on_two_contexts) {
-    cut_after_every_step([](parts& p) {
+    cut_after_every_step<scene>([](scene& p) {
         p.shop.making.takes = 1s;
         open(p, {.maximum = 2});
         spawn_visits(p, 2s, 3s);
         for (int i = 0; i != 3; ++i) {
-            auto keep = [&p, mark = p.mark()](weir::error_code ec, thing_lease lease) {
+            auto keep = [&p, mark = p.mark_it()](weir::error_code ec, thing_lease lease) {
                 if (!ec && p.leases.size() < 1)
                     p.leases.push_back(std::move(lease));
             };
@@ -247,7 +128,7 @@ BOOST_AUTO_TEST_CASE(coroutines_and_callbacks_on_two_contexts) {
 
 BOOST_AUTO_TEST_CASE(a_factory_that_fails_and_recovers) {
     for (auto const what : {kind::fails, kind::throws_at_once, kind::hangs}) {
-        cut_after_every_step([what](parts& p) {
+        cut_after_every_step<scene>([what](scene& p) {
             p.shop.making = {.what = what, .takes = 500ms};
             open(p, {.minimum = 1,
                      .maximum = 2,
@@ -255,14 +136,14 @@ BOOST_AUTO_TEST_CASE(a_factory_that_fails_and_recovers) {
                      .retry_first = 1s,
                      .retry_jitter = 0});
             spawn_visits(p, 1s, 4s);
-            co_spawn(*p.ctx, changes(p, p.mark(), 5s, {.takes = 500ms}, {}), rethrow);
+            co_spawn(*p.ctx, changes(p, p.mark_it(), 5s, {.takes = 500ms}, {}), rethrow);
         });
     }
 }
 
 BOOST_AUTO_TEST_CASE(checks_that_pass_fail_hang_and_throw) {
     for (auto const what : {kind::works, kind::fails, kind::hangs, kind::throws_at_once}) {
-        cut_after_every_step([what](parts& p) {
+        cut_after_every_step<scene>([what](scene& p) {
             p.shop.checking = {.what = what, .takes = 300ms};
             open(p, {.maximum = 2, .check_after = 0s, .check_within = 1s}, true);
             spawn_visits(p, 1s, 4s);
@@ -271,17 +152,18 @@ BOOST_AUTO_TEST_CASE(checks_that_pass_fail_hang_and_throw) {
 }
 
 BOOST_AUTO_TEST_CASE(checks_after_which_nothing_can_be_made) {
-    cut_after_every_step([](parts& p) {
+    cut_after_every_step<scene>([](scene& p) {
         open(p, {.maximum = 2, .check_after = 500ms, .retry_first = 1s, .retry_jitter = 0}, true);
         spawn_visits(p, 1s, 4s);
-        co_spawn(*p.ctx, changes(p, p.mark(), 500ms, {.what = kind::fails}, {.what = kind::fails}),
+        co_spawn(*p.ctx,
+                 changes(p, p.mark_it(), 500ms, {.what = kind::fails}, {.what = kind::fails}),
                  rethrow);
-        co_spawn(*p.ctx, changes(p, p.mark(), 4s, {}, {}), rethrow);
+        co_spawn(*p.ctx, changes(p, p.mark_it(), 4s, {}, {}), rethrow);
     });
 }
 
 BOOST_AUTO_TEST_CASE(objects_that_grow_old) {
-    cut_after_every_step([](parts& p) {
+    cut_after_every_step<scene>([](scene& p) {
         p.shop.making.takes = 100ms;
         open(p, {.minimum = 1,
                  .maximum = 3,
@@ -290,23 +172,23 @@ BOOST_AUTO_TEST_CASE(objects_that_grow_old) {
                  .max_idle = 1s,
                  .max_hold = 1s});
         spawn_visits(p, 700ms, 2s);
-        p.pool->async_wait_overdue([mark = p.mark()](weir::error_code, weir::overdue const&) {});
-        p.pool->async_drain([mark = p.mark()](weir::error_code) {});
+        p.pool->async_wait_overdue([mark = p.mark_it()](weir::error_code, weir::overdue const&) {});
+        p.pool->async_drain([mark = p.mark_it()](weir::error_code) {});
     });
 }
 
 BOOST_AUTO_TEST_CASE(cancellation_by_signals_and_operators) {
     using namespace asio::experimental::awaitable_operators;
-    cut_after_every_step([](parts& p) {
+    cut_after_every_step<scene>([](scene& p) {
         p.shop.making = {.takes = 1s};
         open(p, {.maximum = 1, .retry_jitter = 0});
-        auto emits = [](parts& here, std::shared_ptr<void const>) -> asio::awaitable<void> {
+        auto emits = [](scene& here, stage::mark) -> asio::awaitable<void> {
             for (auto& signal : here.signals) {
                 co_await pause(300ms);
                 signal.emit(asio::cancellation_type::terminal);
             }
         };
-        auto either = [](parts& here, std::shared_ptr<void const>) -> asio::awaitable<void> {
+        auto either = [](scene& here, stage::mark) -> asio::awaitable<void> {
             if (!here.pool)
                 co_return;
             auto const won = co_await (here.pool->async_checkout(asio::use_awaitable) || pause(2s));
@@ -315,19 +197,19 @@ BOOST_AUTO_TEST_CASE(cancellation_by_signals_and_operators) {
         };
         for (int i = 0; i != 2; ++i) {
             auto& signal = p.signals.emplace_back();
-            co_spawn(*p.ctx, visits(p, p.mark(), 2, 1s),
+            co_spawn(*p.ctx, visits(p, p.mark_it(), 2, 1s),
                      asio::bind_cancellation_slot(signal.slot(), asio::detached));
             auto& other = p.signals.emplace_back();
             p.pool->async_checkout(asio::bind_cancellation_slot(
-                other.slot(), [mark = p.mark()](weir::error_code, thing_lease) {}));
+                other.slot(), [mark = p.mark_it()](weir::error_code, thing_lease) {}));
         }
-        co_spawn(*p.ctx, emits(p, p.mark()), rethrow);
-        co_spawn(asio::make_strand(*p.ctx), either(p, p.mark()), asio::detached);
+        co_spawn(*p.ctx, emits(p, p.mark_it()), rethrow);
+        co_spawn(asio::make_strand(*p.ctx), either(p, p.mark_it()), asio::detached);
     });
 }
 
 BOOST_AUTO_TEST_CASE(a_factory_that_is_deaf_to_cancellation) {
-    cut_after_every_step([](parts& p) {
+    cut_after_every_step<scene>([](scene& p) {
         p.shop.making = {.what = kind::hangs_deaf};
         open(p, {.maximum = 2, .make_within = 1s});
         spawn_visits(p, 1s, 4s);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "support/virtual_limiters.hpp"
+#include <weir/testing.hpp>
 
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/io_context.hpp>
@@ -8,24 +8,26 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <deque>
-#include <initializer_list>
 #include <memory>
 #include <utility>
 #include <vector>
 
 namespace support {
 
-/// What a story is played on: two contexts, of which the limiters have the first, and all that the
-/// story wants to have destroyed in every order. A story does nothing to a part that is null.
+/// What a story is played on: two contexts, actors that live on the first, and what those have given. Each
+/// can be destroyed by itself. A story does nothing to a part that is gone.
 class stage {
 public:
-    std::unique_ptr<asio::io_context> ctx = std::make_unique<asio::io_context>();
-    std::unique_ptr<asio::io_context> elsewhere = std::make_unique<asio::io_context>();
-    std::unique_ptr<seats> kitchen;
-    std::unique_ptr<sliding_log> printer;
-    std::vector<weir::permit> permits;
-    std::deque<asio::cancellation_signal> signals;  // outlive all, as Asio wants it
+    std::unique_ptr<boost::asio::io_context> ctx = std::make_unique<boost::asio::io_context>();
+    std::unique_ptr<boost::asio::io_context> elsewhere =
+        std::make_unique<boost::asio::io_context>();
+    std::deque<boost::asio::cancellation_signal> signals;  // outlive all, as Asio wants it
+
+    stage() = default;
+    stage(stage const&) = delete;
+    stage& operator=(stage const&) = delete;
 
     /// To be kept by whatever must have gone in the end: handlers, frames of coroutines.
     using mark = std::shared_ptr<void const>;
@@ -41,12 +43,12 @@ public:
             if (context->poll_one() != 0)
                 return true;
         }
-        auto due = clock::time_point::max();
+        auto due = weir::testing::clock::time_point::max();
         for (auto* const context : {ctx.get(), elsewhere.get()})
             due = context ? std::min(due, weir::testing::next_expiry(*context)) : due;
-        if (due == clock::time_point::max())
+        if (due == weir::testing::clock::time_point::max())
             return false;
-        clock::advance_to(due);
+        weir::testing::clock::advance_to(due);
         for (auto* const context : {ctx.get(), elsewhere.get()}) {
             if (context)
                 weir::testing::fire_due(*context);
@@ -54,35 +56,44 @@ public:
         return true;
     }
 
-    /// Everything that can be destroyed by itself. `elsewhere` goes after `ctx`, since handlers that
-    /// wait in the one are bound to the other.
-    enum class part { ctx, elsewhere, limiters, permits };
+    enum class part : std::uint8_t { ctx, elsewhere, actors, given };
     void destroy(part p) {
         switch (p) {
             case part::ctx:
-                ctx.reset();
-                break;
+                return ctx.reset();
             case part::elsewhere:
-                elsewhere.reset();
-                break;
-            case part::limiters:
-                kitchen.reset();
-                printer.reset();
-                break;
-            case part::permits:
-                permits.clear();
-                break;
+                return elsewhere.reset();
+            case part::actors:
+                return destroy_actors();
+            case part::given:
+                return destroy_given();
         }
     }
+
+    /// What the actors that are left are told.
+    enum class order : std::uint8_t { close, cancel, shut_down };
+    virtual void tell(order) = 0;
+
+    /// What must hold after each step; when the actors were closed and nothing that they gave is left; and
+    /// when all is destroyed.
+    virtual void check() const {}
+    virtual void check_closed() const {}
+    virtual void check_destroyed() const {}
+
+protected:
+    ~stage() = default;
+    virtual void destroy_actors() = 0;
+    virtual void destroy_given() = 0;
 
 private:
     mark left_ = std::make_shared<int>();
 };
 
 /// Plays a story again and again, cut after its first, second, third... step.
-template <class Story>
+template <class Scene, class Story>
 class cut_story {
     using part = stage::part;
+    using order = stage::order;
 
 public:
     cut_story(Story story, std::vector<part> dispensable)
@@ -93,7 +104,7 @@ public:
             BOOST_TEST_REQUIRE(steps_ != most_steps, "the story does not end");
             destroy_in_every_order();
             go_on_without_a_part();
-            close_or_cancel();
+            obey_orders();
         }
         BOOST_TEST_MESSAGE("cut after each of " << steps_ << " steps");
         BOOST_TEST(steps_ > 5);
@@ -102,56 +113,62 @@ public:
 private:
     static constexpr int most_steps = 10'000;
 
-    [[nodiscard]] std::unique_ptr<stage> play() {
-        auto s = std::make_unique<stage>();
+    [[nodiscard]] std::unique_ptr<Scene> play() {
+        auto s = std::make_unique<Scene>();
         story_(*s);
-        for (int i = 0; i != steps_; ++i)
+        for (int i = 0; i != steps_; ++i) {
             goes_on_ = s->step();
+            s->check();
+        }
         return s;
     }
+    static void go_on(Scene& s, int steps = most_steps) {
+        for (int i = 0; i != steps && s.step(); ++i)
+            s.check();
+    }
 
-    void destroy(stage& s, std::initializer_list<part> order, char const* what) {
-        for (part const p : order)
+    void destroy(Scene& s, std::array<part, 4> in_turn, char const* what) {
+        for (part const p : in_turn)
             s.destroy(p);
         BOOST_TEST_REQUIRE(s.left() == 0, what << " after step " << steps_);
+        s.check_destroyed();
     }
 
     void destroy_in_every_order() {
-        using enum stage::part;
-        std::array order{ctx, elsewhere, limiters, permits};
-        std::ranges::sort(order);
+        using enum part;
+        std::array in_turn{ctx, elsewhere, actors, given};
         do {
-            if (std::ranges::find(order, elsewhere) < std::ranges::find(order, ctx))
-                continue;
-            auto const s = play();
-            destroy(*s, {order[0], order[1], order[2], order[3]}, "cut");
-        } while (std::ranges::next_permutation(order).found);
+            // Handlers that wait in the one are bound to the other.
+            if (std::ranges::find(in_turn, elsewhere) > std::ranges::find(in_turn, ctx))
+                destroy(*play(), in_turn, "cut");
+        } while (std::ranges::next_permutation(in_turn).found);
     }
 
     void go_on_without_a_part() {
-        using enum stage::part;
+        using enum part;
         for (part const missing : dispensable_) {
             auto const s = play();
             s->destroy(missing);
-            for (int i = 0; i != most_steps && s->step(); ++i) {}
-            if (missing == limiters)
-                BOOST_TEST_REQUIRE(s->left() == 0, "no limiters after step " << steps_);
-            destroy(*s, {limiters, ctx, permits, elsewhere}, "a part destroyed");
+            go_on(*s);
+            if (missing == actors)
+                BOOST_TEST_REQUIRE(s->left() == 0, "no actors after step " << steps_);
+            destroy(*s, {actors, ctx, given, elsewhere}, "a part destroyed");
         }
     }
 
-    void close_or_cancel() {
-        using enum stage::part;
-        for (bool const close : {false, true}) {
-            auto const s = play();
-            auto const end = [&](auto const& limiter) {
-                if (limiter)
-                    close ? limiter->close() : limiter->cancel();
-            };
-            end(s->kitchen);
-            end(s->printer);
-            s->step();
-            destroy(*s, {permits, ctx, limiters, elsewhere}, "closed or cancelled");
+    void obey_orders() {
+        using enum part;
+        for (auto const what : {order::close, order::cancel, order::shut_down}) {
+            for (int const steps : {1, most_steps}) {
+                auto const s = play();
+                s->tell(what);
+                go_on(*s, steps);
+                if (what == order::close && steps != 1) {
+                    s->destroy(given);
+                    s->check_closed();
+                }
+                destroy(*s, {given, ctx, actors, elsewhere}, "an order obeyed");
+            }
         }
     }
 
@@ -161,14 +178,14 @@ private:
     bool goes_on_ = true;
 };
 
-/// Plays `story(stage&)`, cut after every step, and then destroys everything, in each order; lets it go
-/// on without each of the parts that are dispensable; and closes or cancels the limiters. Nothing may
-/// be left in the end. The model is BOOST_COBALT_BRUTE_FORCE.
-template <class Story>
+/// Plays `story(Scene&)`, cut after every step, and then destroys everything, in each order; lets it go on
+/// without each of the parts that are dispensable; and gives each of the orders. Nothing may be left in the
+/// end. The model is BOOST_COBALT_BRUTE_FORCE.
+template <class Scene, class Story>
 void cut_after_every_step(Story story,
                           std::vector<stage::part> dispensable = {
-                              stage::part::limiters, stage::part::permits, stage::part::ctx}) {
-    cut_story(std::move(story), std::move(dispensable)).play_all();
+                              stage::part::actors, stage::part::given, stage::part::ctx}) {
+    cut_story<Scene, Story>(std::move(story), std::move(dispensable)).play_all();
 }
 
 }  // namespace support
