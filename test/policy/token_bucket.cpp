@@ -168,11 +168,12 @@ BOOST_AUTO_TEST_CASE(does_not_drift_by_a_nanosecond_in_a_billion_grants) {
     // One by one.
     auto bucket = begun<token_bucket>({.rate = {3, 1us}, .burst = 1}, noon);
     auto now = noon;
-    for (int i = 0; i != 30'000'000; ++i) {
+    constexpr int seconds = support::sanitizer ? 1 : 10;
+    for (int i = 0; i != seconds * 3'000'000; ++i) {
         now = bucket.ready_at(1, 0, now);
         bucket.take(1, now);
     }
-    BOOST_TEST((bucket.ready_at(1, 0, now) - noon) == 10s);
+    BOOST_TEST((bucket.ready_at(1, 0, now) - noon) == 1s * seconds);
 }
 
 BOOST_AUTO_TEST_CASE(catches_up_after_a_late_timer_as_far_as_the_bucket_holds) {
