@@ -332,8 +332,8 @@ public:
     /// table after the other; those that come meanwhile are told either. When this returns, all have
     /// been. What was used under the old options stays used, as in `basic_limiter::configure`.
     ///
-    /// Throws `std::invalid_argument`, changing nothing. If it throws `std::bad_alloc`, some keys have
-    /// changed and others have not, and it may be called again.
+    /// Throws `std::invalid_argument`, changing nothing. If it throws `std::bad_alloc`, each key has changed
+    /// or is as it was, and it may be called again.
     void configure(options_type const& options) {
         auto next = make_rule(options);
         std::lock_guard lock(all_->configuring);

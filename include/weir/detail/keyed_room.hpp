@@ -102,7 +102,7 @@ class keyed_room {
 
     // The waiting room of one key, to which its state has moved.
     struct own_room : list_hook<in_rooms>, due_hook {
-        own_room(keyed_room& all, handle k, shared_rule rule, state&& s)
+        own_room(keyed_room& all, handle k, shared_rule rule, state&& s) noexcept
             : key(k),
               epoch(all.epoch_),
               cancels(all.cancels_),
@@ -130,7 +130,6 @@ class keyed_room {
         [[nodiscard]] state& own_state() noexcept { return what_.of_key; }
         [[nodiscard]] state const& own_state() const noexcept { return what_.of_key; }
         [[nodiscard]] own_room& waiting_room() const noexcept { return *what_.room; }
-        [[nodiscard]] state take_state() noexcept { return std::move(what_.of_key); }
         void put(state&& s) noexcept { what_.of_key = std::move(s); }
         void put(own_room& r) noexcept { what_.room = &r; }
 
@@ -173,8 +172,7 @@ public:
           unused_(rule_->begin(time_point::min())),
           table_(rule_) {
         if (options.all_share_one)
-            everyone_ = std::make_unique<own_room>(
-                *this, handle::from(0), rule_, rule_->begin(time_point::min()));
+            everyone_ = std::make_unique<own_room>(*this, handle::from(0), rule_, state(unused_));
     }
     keyed_room(keyed_room const&) = delete;
     keyed_room& operator=(keyed_room const&) = delete;
@@ -386,7 +384,7 @@ public:
         return result;
     }
     [[nodiscard]] amount remaining(permit_origin from, time_point now) const noexcept {
-        return look(find(from),
+        return look(find(from), hash_of(from),
                     [&](auto const& rule, auto const& s) { return rule.remaining(s, now); });
     }
 
@@ -433,7 +431,8 @@ public:
         }
         bool const has = own != nullptr;
         try {
-            change_rule(*at.room, has ? std::move(own) : rule_of(*at.room), now);
+            change_rule(*at.room, under(has ? std::move(own) : rule_of(*at.room),
+                                        at.room->room.policy(), now));
         } catch (...) {
             note(*at.room, now);
             throw;
@@ -446,48 +445,43 @@ public:
 
     /// Has all keys of the page at `hash` that have no options of their own go on with `rule`, and so those
     /// that come to it from now on. The next page, or 0 if that was the last. Throws `std::bad_alloc`; then
-    /// some keys have changed, and others have not.
+    /// pages before have changed, this one and those after have not.
     [[nodiscard]] std::uint64_t configure(shared_rule const& rule, std::uint64_t hash,
                                           time_point now) {
-        if (everyone_) {
-            change_rule(*everyone_, rule, now);
-            note(*everyone_, now);
-        }
-        timed_ = timed_ || rule->timed();
-        if (rule_ != rule) {
-            auto next_unused = rule->begin(now);
-            auto before = unused_;
-            rule->take_over(next_unused, *rule_, before, now);
-            earlier_.push_back({rule_, std::move(unused_)});
-            unused_ = std::move(next_unused);
-            rule_ = rule;
-        }
+        // What may throw comes first, and changes nothing.
         auto& page = table_.page_of(hash);
-        std::vector<state> next;
-        next.reserve(table_type::places);
-        for (auto rest = page.used(); rest != 0; rest &= rest - 1) {
-            auto const i = static_cast<unsigned>(std::countr_zero(rest));
-            if (page.is_marked(i))
-                continue;
-            auto& s = next.emplace_back(rule->begin(now));
-            rule->take_over(s, *page.header, page.at(i).own_state(), now);
+        std::vector<state> states;
+        std::vector<std::pair<own_room*, own_policy>> rooms;
+        if (rule_ != rule) {
+            states.push_back(under(*rule, *rule_, unused_, now));
+            earlier_.reserve(earlier_.size() + 1);
         }
-        auto from = next.begin();
-        auto const old = std::exchange(page.header, rule);
-        auto const after = table_.after(hash);
+        if (everyone_)
+            rooms.emplace_back(everyone_.get(), under(rule, everyone_->room.policy(), now));
         for (auto rest = page.used(); rest != 0; rest &= rest - 1) {
             auto const i = static_cast<unsigned>(std::countr_zero(rest));
             if (!page.is_marked(i))
-                page.at(i).put(std::move(*from++));
+                states.push_back(under(*rule, *page.header, page.at(i).own_state(), now));
+            else if (auto& r = page.at(i).waiting_room(); !r.has_own_options)
+                rooms.emplace_back(&r, under(rule, r.room.policy(), now));
         }
+
+        timed_ = timed_ || rule->timed();
+        auto next = states.begin();
+        if (rule_ != rule)
+            earlier_.push_back(
+                {std::exchange(rule_, rule), std::exchange(unused_, std::move(*next++))});
+        page.header = rule;
         for (auto rest = page.used(); rest != 0; rest &= rest - 1) {
             auto const i = static_cast<unsigned>(std::countr_zero(rest));
-            if (!page.is_marked(i) || page.at(i).waiting_room().has_own_options)
-                continue;
-            auto& r = page.at(i).waiting_room();
-            change_rule(r, rule, now);
-            note(r, now);
+            if (!page.is_marked(i))
+                page.at(i).put(std::move(*next++));
         }
+        for (auto& [r, policy] : rooms)
+            change_rule(*r, std::move(policy));
+        for (auto& [r, policy] : rooms)
+            note(*r, now);
+        auto const after = table_.after(hash);
         if (after == 0)
             earlier_.clear();
         return after;
@@ -583,7 +577,7 @@ public:
                                       time_point now) const noexcept {
         auto const at = find(who);
         auto result = at.room ? at.room->room.stats(now) : limiter_stats();
-        look(at, [&](auto const& rule, auto const& s) {
+        look(at, who.hash, [&](auto const& rule, auto const& s) {
             result.capacity = rule.capacity();
             result.remaining = rule.remaining(s, now);
             if constexpr (requires { rule.debt(s, now); })
@@ -594,8 +588,9 @@ public:
     }
     template <class Like>
     [[nodiscard]] typename Rule::options_type options(keyed_lookup<Like> const& who) const {
-        auto const at = find(who);
-        return at.room ? at.room->room.policy().options() : rule_->options();
+        return look(find(who), who.hash, [](auto const& rule, auto const&) {
+            return typename Rule::options_type(rule.options());
+        });
     }
     [[nodiscard]] std::size_t keys() const noexcept { return table_.size(); }
     [[nodiscard]] std::size_t bytes() const noexcept { return table_.bytes(); }
@@ -627,14 +622,15 @@ private:
     [[nodiscard]] std::uint64_t hash_of(handle key) const noexcept {
         return key.hash([&](auto const& k) { return bounds_->hash(k); });
     }
+    [[nodiscard]] std::uint64_t hash_of(permit_origin from) const noexcept {
+        return everyone_ ? 0 : hash_of(handle::from(from.key));
+    }
     template <class Like>
     [[nodiscard]] whereabouts find(keyed_lookup<Like> const& who) const noexcept {
         return find_if(who.hash, [&](entry const& e) { return e.key.key() == who.key; });
     }
     [[nodiscard]] whereabouts find(permit_origin from) const noexcept {
-        auto const key = handle::from(from.key);
-        return find_if(everyone_ ? 0 : hash_of(key),
-                       [&](entry const& e) { return e.key.word() == from.key; });
+        return find_if(hash_of(from), [&](entry const& e) { return e.key.word() == from.key; });
     }
     template <class Predicate>
     [[nodiscard]] whereabouts find_if(std::uint64_t hash, Predicate is_it) const noexcept {
@@ -647,12 +643,13 @@ private:
     }
     // What `f(rule, state)` returns for the key, or for one that was never used.
     template <class F>
-    auto look(whereabouts const& at, F f) const {
+    auto look(whereabouts const& at, std::uint64_t hash, F f) const {
         if (at.room)
             return f(at.room->room.policy().rule(), at.room->room.policy().state());
         if (at.where)
             return f(at.where.rule(), std::as_const(at.where.entry()).own_state());
-        return f(*rule_, unused_);
+        auto const& rule = table_.page_of(hash).header;
+        return f(*rule, unused(rule));
     }
 
     // A new key; nowhere if there is no place or no memory for it.
@@ -725,7 +722,8 @@ private:
                                                  permit& granted) noexcept {
         if (doors_ != doors::open) [[unlikely]]
             return {.refused = errc::closed};
-        if (n != 0 && n > (where ? where.rule() : *rule_).capacity()) [[unlikely]]
+        if (n != 0 && n > (where ? where.in : &table_.page_of(who.hash))->header->capacity())
+            [[unlikely]]
             return {.refused = errc::exceeds_capacity};
         if (!where && !(where = insert(who.key, who.hash, now))) [[unlikely]]
             return {.refused = errc::too_many_keys};
@@ -766,7 +764,9 @@ private:
     }
     [[nodiscard]] own_room& open_room(spot where) {
         entry& e = where.entry();
-        auto r = std::make_unique<own_room>(*this, e.key, where.in->header, e.take_state());
+        // The state is moved when there is memory for the room.
+        auto r =
+            std::make_unique<own_room>(*this, e.key, where.in->header, std::move(e.own_state()));
         tell_of_doors(*r);
         rooms_.push_back(*r);
         e.put(*r);
@@ -853,10 +853,20 @@ private:
     [[nodiscard]] shared_rule const& rule_of(own_room& r) const noexcept {
         return find({.key = r.key.word()}).where.in->header;
     }
-    void change_rule(own_room& r, shared_rule rule, time_point now) {
-        auto fresh = rule->begin(now);
-        own_policy next(std::move(rule), std::move(fresh));
-        next.take_over(r.room.policy(), now);
+    // What `before` becomes under another rule. It goes on from a copy, so that nothing has changed if
+    // memory fails, in this or in another state.
+    [[nodiscard]] static state under(Rule const& rule, Rule const& old, state before,
+                                     time_point now) {
+        auto next = rule.begin(now);
+        rule.take_over(next, old, before, now);
+        return next;
+    }
+    [[nodiscard]] static own_policy under(shared_rule rule, own_policy const& before,
+                                          time_point now) {
+        auto next = under(*rule, before.rule(), before.state(), now);
+        return {std::move(rule), std::move(next)};
+    }
+    static void change_rule(own_room& r, own_policy&& next) noexcept {
         std::ranges::swap(next, r.room.policy());
         r.room.reprice();
     }

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+// Allocations that fail when they are told to, by replacing the global operators: for one source file of a
+// program of one thread.
+
+namespace support {
+
+inline int allocations_until_failure = -1;  // so many are still made; none fails if it is negative
+
+/// Calls `f`, whose allocation number `k`, from 0, throws `std::bad_alloc`; only that one. Whether there
+/// was one.
+template <class F>
+bool with_failing_allocation(int k, F f) {
+    struct guard {
+        ~guard() { allocations_until_failure = -1; }
+    } const at_end;
+    allocations_until_failure = k;
+    f();
+    return allocations_until_failure < 0;
+}
+
+}  // namespace support
+
+// Not inline, or g++ takes the malloc in one and the free in the other for a mismatch.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+    auto& left = support::allocations_until_failure;
+    if (left >= 0 && left-- == 0)
+        throw std::bad_alloc();
+    if (void* const memory = std::malloc(size == 0 ? 1 : size))
+        return memory;
+    throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
