@@ -333,12 +333,12 @@ public:
                 at.where.rule().leave(at.where.entry().own_state(), n, from.ticket);
             }
         }
-        come_home(n, 1, from);
+        come_home(n, from);
         return concerns_others();
     }
     [[nodiscard]] bool leave_unused(amount n, permit_origin from, time_point now) noexcept {
         static_cast<void>(refund(n, from, now));
-        come_home(0, 1, from);
+        come_home(0, from);
         return concerns_others();
     }
     [[nodiscard]] bool refund(amount n, permit_origin from, time_point now) noexcept {
@@ -352,7 +352,7 @@ public:
             auto const key = handle::from(from.key);
             if (at.where || (at.where = insert(key.key(), hash_of(key), now)))
                 at.where.rule().refund(at.where.entry().own_state(), n, from.ticket, now);
-            come_home(n, 0, from);
+            out_ -= static_cast<std::uint64_t>(n);
         }
         return waiting_ != 0;
     }
@@ -369,10 +369,7 @@ public:
         out_ += static_cast<std::uint64_t>(n);
         return held == 0 ? extra : at.where.rule().merge(s, from.ticket, extra, n);
     }
-    void split(permit_origin from) noexcept {
-        ++live_;
-        hold(handle::from(from.key), 1);
-    }
+    void split(permit_origin from) noexcept { go_out(0, handle::from(from.key)); }
     [[nodiscard]] ticket merge(permit_origin into, permit_origin from, amount n) noexcept {
         auto result = into.ticket;
         if (auto const at = find(into); n != 0 && at.room)
@@ -380,7 +377,7 @@ public:
         else if (n != 0 && at.where)
             result =
                 at.where.rule().merge(at.where.entry().own_state(), into.ticket, from.ticket, n);
-        come_home(0, 1, from);
+        come_home(0, from);
         return result;
     }
     [[nodiscard]] amount remaining(permit_origin from, time_point now) const noexcept {
@@ -738,23 +735,22 @@ private:
     [[nodiscard]] permit take(spot where, amount n, time_point now) {
         entry& e = where.entry();
         auto const t = n == 0 ? ticket() : where.rule().take(e.own_state(), n, now);
-        come_home(-n, -1, {.key = e.key.word()});
+        go_out(n, e.key);
         return permit_issuer::grant(
             issuer_, n, {.ticket = t, .key = e.key.word()}, duration::zero());
     }
-    // `objects` permit objects, for `n` permits together.
-    void come_home(amount n, int objects, permit_origin from) noexcept {
-        live_ -= static_cast<std::uint64_t>(objects);
-        out_ -= static_cast<std::uint64_t>(n);
-        hold(handle::from(from.key), -objects);
-    }
-    void hold(handle key, std::int64_t more) noexcept {
-        if (everyone_)
-            return;
-        for (; more > 0; --more)
+    // A permit for `n` goes out, or comes home.
+    void go_out(amount n, handle key) noexcept {
+        ++live_;
+        out_ += static_cast<std::uint64_t>(n);
+        if (!everyone_)
             key.retain();
-        for (; more < 0; ++more)
-            key.release();
+    }
+    void come_home(amount n, permit_origin from) noexcept {
+        --live_;
+        out_ -= static_cast<std::uint64_t>(n);
+        if (!everyone_)
+            handle::from(from.key).release();
     }
 
     // Rooms.
@@ -832,13 +828,22 @@ private:
         counters_.add(news.done);
         live_ += news.live;
         out_ += news.out;
-        hold(r.key, static_cast<std::int64_t>(news.live));
+        count_handles(r.key, static_cast<std::int64_t>(news.live));
         waiting_ += r.room.waiting() - std::exchange(r.waiting, r.room.waiting());
         waiting_for_ += r.room.waiting_for() - std::exchange(r.waiting_for, r.room.waiting_for());
         if (r.room.nobody_waits() && !r.has_own_options && &r != everyone_.get())
             return close_room(r);
         auto const n = r.room.wants(now, last_alarm_);
         schedule(r, n.due ? now : n.next);
+    }
+    // As many permits more, or fewer, know the key.
+    void count_handles(handle key, std::int64_t more) noexcept {
+        if (everyone_)
+            return;
+        for (; more > 0; --more)
+            key.retain();
+        for (; more < 0; ++more)
+            key.release();
     }
     void schedule(own_room& r, time_point at) noexcept {
         if (r.is_scheduled && r.at == at)
