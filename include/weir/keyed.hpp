@@ -142,7 +142,9 @@ private:
 ///
 /// Keys: `Key` may be copied and compared with `==`, and `Hash` hashes it with a seed; see `key_hash`. Keys
 /// are looked up by any type that compares and hashes alike: no `std::string` is made of a
-/// `std::string_view`, unless the key is new. Comparing and hashing must not throw, nor use the limiter.
+/// `std::string_view`, unless the key is new. Keys are copied, compared, hashed and destroyed under the lock,
+/// on any thread, also by a permit that comes home after the limiter has gone. None of that may use the
+/// limiter or one of its permits, and only copying may throw: the key then counts as one without a place.
 ///
 /// Memory: a key for which nobody waits costs its state and 8 bytes, or for text and large keys 8 bytes and
 /// a block on the heap, in a table that is 69 % full on average: a `token_bucket` of 64-bit keys 38 bytes. A
@@ -335,24 +337,35 @@ public:
     /// Throws `std::invalid_argument`, changing nothing. If it throws `std::bad_alloc`, each key has changed
     /// or is as it was, and it may be called again.
     void configure(options_type const& options) {
-        auto next = make_rule(options);
-        std::lock_guard lock(all_->configuring);
-        each([&](core_type& core) {
-            std::uint64_t page = 0;
-            do {
-                core.tell_at(clock_now(),
-                             [&](room& r, time_point now) { page = r.configure(next, page, now); });
-            } while (page != 0);
-        });
-        all_->for_all = std::move(next);
+        configure([&](options_type& current) { current = options; });
     }
 
-    /// The same with `change(options_type&)`, so that what is not named stays as it is.
+    /// The same with `change(options_type&)`, so that what is not named stays as it is. `change` is called
+    /// outside all locks, and again if another thread has changed the options meanwhile.
     template <std::invocable<options_type&> Change>
     void configure(Change change) {
-        auto wanted = options();
-        change(wanted);
-        configure(std::as_const(wanted));
+        replace([&] { return all_->for_all->options(); }, std::move(change), &make_rule,
+                [&](std::shared_ptr<rule const>& next) {
+                    each([&](core_type& core) { change_page_by_page(core, next); });
+                    all_->for_all = std::move(next);
+                });
+    }
+
+    /// The options of the queues, and a change of them: `change(queue_options&)`, as in `basic_limiter`. They
+    /// are the same for all keys. Throws `std::invalid_argument`, changing nothing.
+    [[nodiscard]] queue_options queueing() const {
+        std::lock_guard lock(all_->configuring);
+        return all_->shards.front().core->queueing();
+    }
+    template <std::invocable<queue_options&> Change>
+    void configure_queue(Change change) {
+        replace([&] { return all_->shards.front().core->queueing(); }, std::move(change),
+                [](queue_options const& wanted) { return wanted; },
+                [&](queue_options const& next) {
+                    each([&](core_type& core) {
+                        core.configure_queue([&](queue_options& current) { current = next; });
+                    });
+                });
     }
 
     /// Gives a key options of its own, whether it has come yet or not. The key is kept until `reset`.
@@ -440,6 +453,7 @@ private:
                   Hash(), hash_seed::random(), static_cast<std::size_t>(keys.max_keys))) {}
 
         std::mutex configuring;
+        std::uint64_t configured = 0;  // how often
         std::shared_ptr<rule const> for_all;
         std::shared_ptr<bounds_type> bounds;
         std::vector<handle_type> shards;
@@ -593,6 +607,31 @@ private:
                 });
             });
         }
+    }
+
+    // Has `put(make(wanted))` change all to what `change` makes of what is in force, which `ask()` tells.
+    template <class Ask, class Change, class Make, class Put>
+    void replace(Ask ask, Change change, Make make, Put put) {
+        std::unique_lock lock(all_->configuring);
+        for (;;) {
+            auto const seen = all_->configured;
+            auto wanted = ask();
+            lock.unlock();
+            change(wanted);
+            auto next = make(std::as_const(wanted));
+            lock.lock();
+            if (seen != all_->configured)
+                continue;
+            ++all_->configured;
+            return put(next);
+        }
+    }
+    static void change_page_by_page(core_type& core, std::shared_ptr<rule const> const& next) {
+        std::uint64_t page = 0;
+        do {
+            core.tell_at(clock_now(),
+                         [&](room& r, time_point now) { page = r.configure(next, page, now); });
+        } while (page != 0);
     }
 
     template <class Like>

@@ -224,6 +224,8 @@ private:
             cancel();
         else if (what < 81 && random_.one_in(20))
             configure_all();
+        else if (what < 81 && random_.one_in(20))
+            configure_queue();
         else if (what < 84)
             configure_one();
         else
@@ -324,6 +326,19 @@ private:
             if (!own_.contains(key))
                 limiter->configure(options_);
         }
+    }
+
+    void configure_queue() {
+        auto const limit = random_.between(0, 4);
+        auto const full =
+            random_.one_of({weir::when_full::reject_newest, weir::when_full::evict_oldest});
+        auto const change = [&](weir::queue_options& queue) {
+            queue.limit = limit;
+            queue.full = full;
+        };
+        keyed_->configure_queue(change);
+        for (auto& [key, limiter] : plain_)
+            limiter->configure_queue(change);
     }
 
     void configure_one() {
