@@ -1,0 +1,146 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/detail/counters.hpp>
+#include <weir/detail/gate.hpp>
+#include <weir/detail/keyed/states.hpp>
+#include <weir/error.hpp>
+#include <weir/permit.hpp>
+#include <weir/policy/rule.hpp>
+#include <weir/stats.hpp>
+#include <weir/time.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+namespace weir::detail {
+
+/// Grants by the states of keys, for keys that have no room, and the books of all permits that are out.
+template <class Key, class Hash, limiting_rule Rule, class Room>
+class keyed_gate {
+    using room_gate = gate<policy::ruled<Rule, std::shared_ptr<Rule const>>>;
+
+public:
+    using states_type = keyed_states<Key, Hash, Rule, Room>;
+    using spot = typename states_type::spot;
+    using handle = typename states_type::handle;
+    using doors = typename room_gate::doors;
+    using answer = typename room_gate::answer;
+    using books = typename room_gate::books;
+
+    /// With `has_keys` false, permits carry no key.
+    keyed_gate(permit_issuer& issuer, std::shared_ptr<Rule const> rule,
+               std::shared_ptr<keyed_bounds<Hash>> bounds, bool has_keys)
+        : issuer_(issuer), has_keys_(has_keys), states_(std::move(rule), std::move(bounds)) {}
+
+    [[nodiscard]] states_type& states() noexcept { return states_; }
+    [[nodiscard]] states_type const& states() const noexcept { return states_; }
+
+    /// Puts the key into the table unless it is there; false if there is no place for it.
+    template <class Like>
+    [[nodiscard]] bool has_place(spot& where, Like const& key, std::uint64_t hash,
+                                 time_point now) noexcept {
+        return where || (where = states_.insert(key, hash, now));
+    }
+    /// The same for a permit that is out, whose key may have been forgotten.
+    [[nodiscard]] bool has_place(spot& where, permit_origin from, time_point now) noexcept {
+        auto const key = handle::from(from.key);
+        return where || (where = states_.insert(key.key(), states_.hash_of(key), now));
+    }
+
+    /// Grants `n` at once, or says why not.
+    template <class Like>
+    [[nodiscard]] answer ask(spot& where, keyed_lookup<Like> const& who, amount n, time_point now,
+                             permit& granted) noexcept {
+        if (n != 0 && n > (where ? where.rule() : states_.rule_at(who.hash)).capacity())
+            [[unlikely]]
+            return {.refused = errc::exceeds_capacity};
+        if (!has_place(where, who.key, who.hash, now)) [[unlikely]]
+            return {.refused = errc::too_many_keys};
+        auto const ready = n == 0 ? now : where.rule().ready_at(where.own_state(), n, 0, now);
+        if (ready > now)
+            return {.ready = ready};
+        granted = take(where, n, now);
+        return {.granted = true, .ready = ready};
+    }
+    /// Takes `n` whatever the state.
+    [[nodiscard]] permit take(spot where, amount n, time_point now) {
+        auto const t = n == 0 ? ticket() : where.rule().take(where.own_state(), n, now);
+        auto const key = where.key();
+        goes_out(n, key);
+        counters_.grant_at_once(n);
+        return permit_issuer::grant(issuer_, n, {.ticket = t, .key = key.word()}, duration::zero());
+    }
+
+    // Permits that come home. The key may not be in the table.
+
+    void leave(spot where, amount n, permit_origin from) noexcept {
+        if (n != 0 && where)
+            where.rule().leave(where.own_state(), n, from.ticket);
+        comes_home(n, from);
+    }
+    void refund(spot where, amount n, permit_origin from, time_point now) noexcept {
+        if (has_place(where, from, now))
+            where.rule().refund(where.own_state(), n, from.ticket, now);
+        out_ -= static_cast<std::uint64_t>(n);
+    }
+    /// Throws `std::length_error` if there is no place for the key any more.
+    [[nodiscard]] ticket overdraw(spot where, amount n, amount held, permit_origin from,
+                                  time_point now) {
+        if (!has_place(where, from, now))
+            throw std::length_error("weir::keyed: no place for one key more");
+        auto const extra = where.rule().take(where.own_state(), n, now);
+        out_ += static_cast<std::uint64_t>(n);
+        return held == 0 ? extra : where.rule().merge(where.own_state(), from.ticket, extra, n);
+    }
+
+    // The books.
+
+    /// A permit for `n` goes out, or comes home.
+    void goes_out(amount n, handle key) noexcept {
+        ++live_;
+        out_ += static_cast<std::uint64_t>(n);
+        if (has_keys_)
+            key.retain();
+    }
+    void comes_home(amount n, permit_origin from) noexcept {
+        --live_;
+        out_ -= static_cast<std::uint64_t>(n);
+        if (has_keys_)
+            handle::from(from.key).release();
+    }
+    /// What has happened in the room of a key.
+    void add(books const& news, handle key) noexcept {
+        counters_.add(news.done);
+        live_ += news.live;
+        out_ += news.out;
+        if (!has_keys_)
+            return;
+        auto more = static_cast<std::int64_t>(news.live);
+        for (; more > 0; --more)
+            key.retain();
+        for (; more < 0; ++more)
+            key.release();
+    }
+
+    [[nodiscard]] detail::counters& counters() noexcept { return counters_; }
+    [[nodiscard]] std::uint64_t live() const noexcept { return live_; }
+    [[nodiscard]] limiter_stats stats() const noexcept {
+        auto result = counters_.done();
+        result.live = live_;
+        result.in_use = static_cast<amount>(out_);
+        return result;
+    }
+
+private:
+    permit_issuer& issuer_;
+    bool has_keys_;
+    std::uint64_t live_ = 0;  // permit objects
+    std::uint64_t out_ = 0;   // permits that they stand for
+    detail::counters counters_;
+    states_type states_;
+};
+
+}  // namespace weir::detail

@@ -1,0 +1,190 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/detail/key_handle.hpp>
+#include <weir/detail/list.hpp>
+#include <weir/detail/operation.hpp>
+#include <weir/detail/waiting_room.hpp>
+#include <weir/permit.hpp>
+#include <weir/policy/rule.hpp>
+#include <weir/queue_options.hpp>
+#include <weir/time.hpp>
+
+#include <boost/intrusive/set.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace weir::detail {
+
+/// An operation that waits for permits of one key.
+class keyed_operation : public operation {
+public:
+    void* room = nullptr;  // that of the key
+
+protected:
+    keyed_operation() = default;
+    ~keyed_operation() = default;
+};
+
+/// The waiting rooms of those keys that need one. Each is told lazily of what concerns all keys, and scheduled
+/// for when there is something to do in it.
+template <class Key, limiting_rule Rule, class Queue>
+class keyed_rooms {
+    struct in_rooms;
+    using due_hook =
+        boost::intrusive::set_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>;
+
+public:
+    using shared_rule = std::shared_ptr<Rule const>;
+    using state = typename Rule::state_type;
+    using own_policy = policy::ruled<Rule, shared_rule>;
+    using doors = typename gate<own_policy>::doors;
+    using books = typename gate<own_policy>::books;
+
+    /// The waiting room of one key, to which its state has moved.
+    struct own_room : list_hook<in_rooms>, due_hook {
+        own_room(keyed_rooms const& all, permit_issuer& issuer, key_handle<Key> k, shared_rule rule,
+                 state&& s) noexcept
+            : key(k),
+              epoch(all.epoch_),
+              cancels(all.cancels_),
+              room(issuer, own_policy(std::move(rule), std::move(s)), all.queueing_, k.word()) {}
+
+        key_handle<Key> key;
+        bool stays = false;  // even if nobody waits
+        bool is_scheduled = false;
+        time_point at{};            // when there is something to do in it, if it is scheduled
+        std::uint64_t epoch;        // the last event for all keys that it has been told of
+        std::uint64_t cancels;      // and the last `cancel_all`
+        std::uint64_t waiting = 0;  // as the sums below say
+        amount waiting_for = 0;
+        waiting_room<own_policy, Queue> room;
+
+        friend bool operator<(own_room const& a, own_room const& b) noexcept { return a.at < b.at; }
+    };
+
+    explicit keyed_rooms(queue_options const& queueing) noexcept : queueing_(queueing) {}
+    keyed_rooms(keyed_rooms const&) = delete;
+    keyed_rooms& operator=(keyed_rooms const&) = delete;
+    ~keyed_rooms() {
+        while (!all_.empty())
+            delete &all_.pop_front();
+    }
+
+    /// A room in which nobody waits yet. Throws `std::bad_alloc`; then nothing has been moved from `s`.
+    [[nodiscard]] own_room& open(permit_issuer& issuer, key_handle<Key> key, shared_rule rule,
+                                 state&& s) {
+        auto r = std::make_unique<own_room>(*this, issuer, key, std::move(rule), std::move(s));
+        tell_of_doors(*r);
+        all_.push_back(*r);
+        return *r.release();
+    }
+    /// Gives its state back.
+    [[nodiscard]] state close(own_room& r) noexcept {
+        std::unique_ptr<own_room> const at_end(&r);
+        if (r.is_scheduled)
+            due_.erase(due_.iterator_to(r));
+        static_cast<list_hook<in_rooms>&>(r).unlink();
+        return r.room.policy().take_state();
+    }
+
+    [[nodiscard]] doors door() const noexcept { return doors_; }
+    [[nodiscard]] queue_options const& queueing() const noexcept { return queueing_; }
+    [[nodiscard]] std::uint64_t waiting() const noexcept { return waiting_; }
+    [[nodiscard]] amount waiting_for() const noexcept { return waiting_for_; }
+
+    // Events that concern all rooms, and those that are opened later.
+
+    void shut(doors d) noexcept {
+        doors_ = std::max(doors_, d);
+        ++epoch_;
+    }
+    void cancel_all() noexcept {
+        ++cancels_;
+        ++epoch_;
+    }
+    void set_queueing(queue_options const& next) noexcept {
+        queueing_ = next;
+        ++epoch_;
+    }
+
+    /// Tells it of the events for all that it has not been told of yet: before anything happens in it.
+    void tell(own_room& r) noexcept {
+        if (r.epoch == epoch_)
+            return;
+        r.epoch = epoch_;
+        r.room.set_queueing(queueing_);
+        tell_of_doors(r);
+        if (r.cancels != cancels_)
+            r.room.cancel_all();
+        r.cancels = cancels_;
+        static_cast<list_hook<in_rooms>&>(r).unlink();
+        all_.push_back(r);
+    }
+    /// One that has not been told yet, or null.
+    [[nodiscard]] own_room* untold() const noexcept {
+        return all_.empty() || all_.front().epoch == epoch_ ? nullptr : &all_.front();
+    }
+
+    /// After anything has happened in it: counts those that wait, and returns what else is to be counted.
+    /// Operations that have left go to `outbox`. Either `close` or `schedule` must follow.
+    [[nodiscard]] books take_books(own_room& r, operation_list& outbox) noexcept {
+        outbox.append(r.room.outbox());
+        waiting_ += r.room.waiting() - std::exchange(r.waiting, r.room.waiting());
+        waiting_for_ += r.room.waiting_for() - std::exchange(r.waiting_for, r.room.waiting_for());
+        return r.room.take_books();
+    }
+    void schedule(own_room& r, time_point now, time_point last_alarm) noexcept {
+        auto const n = r.room.wants(now, last_alarm);
+        schedule(r, n.due ? now : n.next);
+    }
+
+    /// The room in which there is something to do next, or null; and when.
+    [[nodiscard]] own_room* next() noexcept { return due_.empty() ? nullptr : &*due_.begin(); }
+    [[nodiscard]] time_point next_at() const noexcept {
+        return due_.empty() ? never : due_.begin()->at;
+    }
+
+    /// Takes all operations out of all rooms, with no outcome.
+    void clear_out(operation_list& outbox) noexcept {
+        doors_ = doors::shut;
+        for (auto* r = all_.empty() ? nullptr : &all_.front(); r; r = all_.after(*r)) {
+            r->room.clear_out();
+            static_cast<void>(take_books(*r, outbox));
+            schedule(*r, never);
+        }
+    }
+
+private:
+    void tell_of_doors(own_room& r) const noexcept {
+        if (doors_ == doors::shut)
+            r.room.close();
+        else if (doors_ == doors::no_newcomers)
+            r.room.shut_down();
+    }
+    void schedule(own_room& r, time_point at) noexcept {
+        if (r.is_scheduled && r.at == at)
+            return;
+        if (r.is_scheduled)
+            due_.erase(due_.iterator_to(r));
+        r.at = at;
+        r.is_scheduled = at != never;
+        if (r.is_scheduled)
+            due_.insert(r);
+    }
+
+    queue_options queueing_;
+    doors doors_ = doors::open;
+    std::uint64_t epoch_ = 0;    // grows with each event that concerns all rooms
+    std::uint64_t cancels_ = 0;  // and with each `cancel_all`
+    std::uint64_t waiting_ = 0;
+    amount waiting_for_ = 0;
+    list<own_room, in_rooms>
+        all_;  // those that have not been told of the last such event come first
+    boost::intrusive::multiset<own_room, boost::intrusive::base_hook<due_hook>> due_;
+};
+
+}  // namespace weir::detail

@@ -1,0 +1,304 @@
+#pragma once
+
+#include <weir/detail/key_handle.hpp>
+#include <weir/detail/paged_table.hpp>
+#include <weir/key_hash.hpp>
+#include <weir/policy/rule.hpp>
+#include <weir/time.hpp>
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weir::detail {
+
+/// A key to be looked up, of any type that compares with the keys, and its hash.
+template <class Like>
+struct keyed_lookup {
+    std::conditional_t<small_key<Like>, Like, Like const&> key;
+    std::uint64_t hash;
+};
+
+/// What the parts of one keyed limiter share.
+template <class Hash>
+struct keyed_bounds {
+    keyed_bounds(Hash h, hash_seed const& s, std::size_t most)
+        : hash_of(std::move(h)), seed(s), most_keys(most) {}
+
+    Hash hash_of;
+    hash_seed seed;
+    std::size_t most_keys;
+    std::atomic<std::size_t> keys = 0;
+
+    template <class Like>
+    [[nodiscard]] std::uint64_t hash(Like const& key) const noexcept {
+        return hash_of(seed, key);
+    }
+    [[nodiscard]] bool is_full() const noexcept {
+        return keys.load(std::memory_order_relaxed) >= most_keys;
+    }
+};
+
+/// What the state `before` of the rule `old` becomes under another rule. It goes on from a copy, so that
+/// nothing has changed if memory fails, in this or in another state.
+template <limiting_rule Rule>
+[[nodiscard]] typename Rule::state_type under(Rule const& rule, Rule const& old,
+                                              typename Rule::state_type before, time_point now) {
+    auto next = rule.begin(now);
+    rule.take_over(next, old, before, now);
+    return next;
+}
+
+/// A table of keys and their states. A key may have a `Room` instead, which keeps its state meanwhile.
+///
+/// A key that is not in the table has the state of one that was never used, which began with the limiter.
+/// A key can be forgotten when it has become like that again; a few are looked at whenever a new key comes.
+///
+/// The rule is that of a page: it is changed page by page.
+template <class Key, class Hash, limiting_rule Rule, class Room>
+class keyed_states {
+public:
+    using shared_rule = std::shared_ptr<Rule const>;
+    using state = typename Rule::state_type;
+    using handle = key_handle<Key>;
+
+private:
+    // The state of a key, or, if the entry is marked, its room.
+    class entry {
+    public:
+        entry(handle k, state&& s) noexcept : key(k), what_(std::move(s)) {}
+
+        [[nodiscard]] state& own_state() noexcept { return what_.of_key; }
+        [[nodiscard]] state const& own_state() const noexcept { return what_.of_key; }
+        [[nodiscard]] Room& room() const noexcept { return *what_.room; }
+        void put(state&& s) noexcept { what_.of_key = std::move(s); }
+        void put(Room& r) noexcept { what_.room = &r; }
+
+        handle key;
+
+    private:
+        union either {
+            explicit either(state&& s) noexcept : of_key(std::move(s)) {}
+            state of_key;
+            Room* room;
+        };
+        struct both {
+            explicit both(state&& s) noexcept : of_key(std::move(s)) {}
+            state of_key;
+            Room* room = nullptr;
+        };
+        std::conditional_t<std::is_trivially_copyable_v<state>, either, both> what_;
+    };
+
+    using table_type = paged_table<entry, shared_rule>;
+    using page = typename table_type::page;
+
+public:
+    /// Where a key is in the table, until the next one comes.
+    class spot : table_type::spot {
+        using base = typename table_type::spot;
+
+    public:
+        spot() = default;
+
+        using base::operator bool;
+        [[nodiscard]] handle key() const noexcept { return this->entry().key; }
+        [[nodiscard]] shared_rule const& shared() const noexcept { return this->in->header; }
+        [[nodiscard]] Rule const& rule() const noexcept { return *shared(); }
+        [[nodiscard]] state& own_state() const noexcept { return this->entry().own_state(); }
+
+        /// The room that the key has instead of a state, or null.
+        [[nodiscard]] Room* room() const noexcept {
+            return this->is_marked() ? &this->entry().room() : nullptr;
+        }
+        void put(Room& r) const noexcept {
+            this->entry().put(r);
+            this->mark(true);
+        }
+        /// A state again, after a room.
+        void put(state&& s) const noexcept {
+            this->entry().put(std::move(s));
+            this->mark(false);
+        }
+
+    private:
+        friend keyed_states;
+        explicit spot(base const& where) noexcept : base(where) {}
+    };
+
+    keyed_states(shared_rule rule, std::shared_ptr<keyed_bounds<Hash>> bounds)
+        : bounds_(std::move(bounds)),
+          rule_(std::move(rule)),
+          unused_(rule_->begin(time_point::min())),
+          table_(rule_) {}
+    keyed_states(keyed_states const&) = delete;
+    keyed_states& operator=(keyed_states const&) = delete;
+    ~keyed_states() {
+        table_.for_each_page([](page& p) {
+            each(p.used(), [&](unsigned place) { p.at(place).key.release(); });
+        });
+    }
+
+    void begin(time_point now) noexcept {
+        if constexpr (std::is_trivially_copyable_v<state>)
+            unused_ = rule_->begin(now);
+        else
+            rule_->restart(unused_, now);
+    }
+
+    [[nodiscard]] std::uint64_t hash_of(handle key) const noexcept {
+        return key.hash([&](auto const& k) { return bounds_->hash(k); });
+    }
+    template <class Like>
+    [[nodiscard]] spot find(keyed_lookup<Like> const& who) const noexcept {
+        return spot(table_.find(who.hash, [&](entry const& e) { return e.key.key() == who.key; }));
+    }
+    [[nodiscard]] spot find(handle key) const noexcept {
+        return spot(
+            table_.find(hash_of(key), [&](entry const& e) { return e.key.word() == key.word(); }));
+    }
+
+    /// Puts a key into the table that is not there; an empty spot if there is no place or no memory for it.
+    template <class Like>
+    [[nodiscard]] spot insert(Like const& key, std::uint64_t hash, time_point now) noexcept {
+        forget_some(now);
+        if (!claim_place(now))
+            return {};
+        std::optional<handle> made;
+        try {
+            made = handle::make(key, hash);
+            auto const where =
+                table_.make_room(hash, [&](entry const& e) { return hash_of(e.key); });
+            if (where) {
+                table_.insert(where, hash, entry(*made, state(unused(where.in->header))));
+                return spot(where);
+            }
+        } catch (...) {}
+        if (made)
+            made->release();
+        bounds_->keys.fetch_sub(1, std::memory_order_relaxed);
+        return {};
+    }
+
+    /// The rule that a key with this hash has or would have, and the state of one that is not in the table.
+    [[nodiscard]] Rule const& rule_at(std::uint64_t hash) const noexcept {
+        return *table_.page_of(hash).header;
+    }
+    [[nodiscard]] state const& unused_at(std::uint64_t hash) const noexcept {
+        return unused(table_.page_of(hash).header);
+    }
+
+    /// Has all keys of the page at `hash` that have a state here go on with `rule`, and so those that come to
+    /// it from now on. Calls `prepare(room)` before for each room of the page. The next page, or 0 if that
+    /// was the last. Throws `std::bad_alloc`, and what `prepare` throws; then nothing has changed.
+    template <class Prepare>
+    [[nodiscard]] std::uint64_t change_rule(shared_rule const& rule, std::uint64_t hash,
+                                            time_point now, Prepare prepare) {
+        // What may throw comes first, and changes nothing.
+        page& p = table_.page_of(hash);
+        std::vector<state> states;
+        states.reserve(table_type::places + 1);
+        bool const is_first = rule_ != rule;
+        if (is_first) {
+            states.push_back(under(*rule, *rule_, unused_, now));
+            earlier_.reserve(earlier_.size() + 1);
+        }
+        each(p.used(), [&](unsigned place) {
+            if (p.is_marked(place))
+                prepare(p.at(place).room());
+            else
+                states.push_back(under(*rule, *p.header, p.at(place).own_state(), now));
+        });
+
+        auto next = states.begin();
+        if (is_first)
+            earlier_.push_back(
+                {std::exchange(rule_, rule), std::exchange(unused_, std::move(*next++))});
+        p.header = rule;
+        each(p.used(), [&](unsigned place) {
+            if (!p.is_marked(place))
+                p.at(place).put(std::move(*next++));
+        });
+        auto const after = table_.after(hash);
+        if (after == 0)
+            earlier_.clear();
+        return after;
+    }
+
+    [[nodiscard]] std::size_t size() const noexcept { return table_.size(); }
+    [[nodiscard]] std::size_t bytes() const noexcept { return table_.bytes(); }
+
+    /// Ask for the memory of a key: first for what it is searched by, then for the entry.
+    void prefetch(std::uint64_t hash) const noexcept { table_.prefetch(hash); }
+    void prefetch_entry(std::uint64_t hash) const noexcept { table_.prefetch_entry(hash); }
+
+private:
+    // How many places are looked at for keys to be forgotten, when a new one comes.
+    static constexpr unsigned places_to_tidy = 8;
+
+    template <class F>
+    static void each(typename table_type::mask places, F f) {
+        for (; places != 0; places &= places - 1)
+            f(static_cast<unsigned>(std::countr_zero(places)));
+    }
+
+    [[nodiscard]] bool claim_place(time_point now) noexcept {
+        auto& keys = bounds_->keys;
+        for (auto more = 2 * table_type::places / places_to_tidy;; --more) {
+            if (keys.fetch_add(1, std::memory_order_relaxed) < bounds_->most_keys)
+                return true;
+            keys.fetch_sub(1, std::memory_order_relaxed);
+            if (more == 0 || table_.size() == 0)
+                return false;
+            forget_some(now);
+        }
+    }
+    void forget_some(time_point now) noexcept {
+        page& p = table_.page_of(hand_);
+        for (auto const end = hand_place_ + places_to_tidy; hand_place_ != end; ++hand_place_) {
+            bool const used = (p.used() >> hand_place_ & 1) != 0;
+            if (!used || p.is_marked(hand_place_))
+                continue;
+            entry& e = p.at(hand_place_);
+            if (!p.header->are_alike(std::as_const(e).own_state(), unused(p.header), now))
+                continue;
+            e.key.release();
+            table_.erase({&p, hand_place_});
+            bounds_->keys.fetch_sub(1, std::memory_order_relaxed);
+        }
+        if (hand_place_ < table_type::places)
+            return;
+        hand_place_ = 0;
+        table_.tidy(hand_, [](page const& a, page const& b) { return a.header == b.header; });
+        hand_ = table_.after(hand_);
+    }
+
+    // Of a key that is not in the table, on a page with this rule.
+    [[nodiscard]] state const& unused(shared_rule const& rule) const noexcept {
+        for (auto const& e : earlier_) {
+            if (e.rule == rule)
+                return e.unused;
+        }
+        return unused_;
+    }
+
+    std::shared_ptr<keyed_bounds<Hash>> bounds_;
+    shared_rule rule_;  // the newest
+    state unused_;
+    struct earlier {
+        shared_rule rule;
+        state unused;
+    };
+    std::vector<earlier> earlier_;  // while pages of the table have such a rule
+    std::uint64_t hand_ = 0;        // where keys are looked for that can be forgotten
+    unsigned hand_place_ = 0;
+    table_type table_;
+};
+
+}  // namespace weir::detail
