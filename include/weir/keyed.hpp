@@ -72,6 +72,8 @@ struct keyed_stats {
 
 namespace detail {
 
+inline constexpr std::uint32_t most_shards = 1024;
+
 /// The same, or throws `std::invalid_argument` that names the option, its value and the bound.
 keyed_options const& validated(keyed_options const& options);
 
@@ -497,11 +499,22 @@ private:
     static constexpr bool is_number =
         std::integral<Key> && std::integral<std::remove_cvref_t<Like>>;
     template <class Like>
-    [[nodiscard]] auto look_up(Like const& key) const noexcept {
+    [[nodiscard]] std::uint64_t hash_of(Like const& key) const noexcept {
         if constexpr (is_number<Like>)
-            return lookup<Key>{static_cast<Key>(key), all_->bounds->hash(static_cast<Key>(key))};
+            return all_->bounds->hash(static_cast<Key>(key));
         else
-            return lookup<Like>{key, all_->bounds->hash(key)};
+            return all_->bounds->hash(key);
+    }
+    template <class Like>
+    [[nodiscard]] static auto look_up(Like const& key, std::uint64_t hash) noexcept {
+        if constexpr (is_number<Like>)
+            return lookup<Key>{static_cast<Key>(key), hash};
+        else
+            return lookup<Like>{key, hash};
+    }
+    template <class Like>
+    [[nodiscard]] auto look_up(Like const& key) const noexcept {
+        return look_up(key, hash_of(key));
     }
     [[nodiscard]] std::size_t shard_of(std::uint64_t hash) const noexcept {
         return static_cast<std::size_t>(hash >> 8) & (all_->shards.size() - 1);
@@ -575,35 +588,29 @@ private:
         struct one {
             std::uint64_t hash;
             std::uint32_t shard;
-            std::uint32_t next;  // of the same shard, and 1 more; 0 at the end
+            std::uint16_t next;  // of the same shard, and 1 more; 0 at the end
         };
         std::array<one, batch_size> batch;
-        for (auto i = static_cast<std::uint32_t>(keys.size()); i-- != 0;) {
-            auto const hash = all_->bounds->hash(keys[i]);
-            batch[i] = {hash, static_cast<std::uint32_t>(shard_of(hash)), 0};
+        std::array<std::uint16_t, detail::most_shards> first{};
+        for (auto i = keys.size(); i-- != 0;) {
+            auto const hash = hash_of(keys[i]);
+            auto const shard = static_cast<std::uint32_t>(shard_of(hash));
+            batch[i] = {hash, shard,
+                        std::exchange(first[shard], static_cast<std::uint16_t>(i + 1))};
         }
-        std::array<bool, batch_size> done{};
-        for (std::uint32_t first = 0; first != keys.size(); ++first) {
-            if (done[first])
+        for (std::size_t i = 0; i != keys.size(); ++i) {
+            if (first[batch[i].shard] != i + 1)
                 continue;
-            auto last = first;
-            for (auto i = first; i != keys.size(); ++i) {
-                if (done[i] || batch[i].shard != batch[first].shard)
-                    continue;
-                done[i] = true;
-                if (i != first)
-                    batch[std::exchange(last, i)].next = i + 1;
-            }
             auto const each_of_shard = [&](auto f) {
-                for (auto i = first + 1; i != 0; i = batch[i - 1].next)
-                    f(i - 1);
+                for (auto at = i + 1; at != 0; at = batch[at - 1].next)
+                    f(look_up(keys[at - 1], batch[at - 1].hash), permits[at - 1]);
             };
-            all_->shards[batch[first].shard].core->tell_at(now, [&](room& r, time_point at) {
-                each_of_shard([&](std::uint32_t i) { r.prefetch(batch[i].hash); });
-                each_of_shard([&](std::uint32_t i) { r.prefetch_entry(batch[i].hash); });
-                each_of_shard([&](std::uint32_t i) {
+            all_->shards[batch[i].shard].core->tell_at(now, [&](room& r, time_point t) {
+                each_of_shard([&](auto const& who, permit&) { r.expect(who); });
+                each_of_shard([&](auto const& who, permit&) { r.expect_entry(who); });
+                each_of_shard([&](auto const& who, permit& p) {
                     error_code ignored;
-                    permits[i] = r.try_enter(1, at, ignored, lookup<Like>{keys[i], batch[i].hash});
+                    p = r.try_enter(1, t, ignored, who);
                 });
             });
         }

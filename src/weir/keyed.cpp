@@ -14,7 +14,7 @@ weir::keyed_options const& validated(keyed_options const& options) {
                  static_cast<std::int64_t>(most));
     check_option("keyed", "no_place", options.no_place, when_no_place::share);
     check_option("keyed", "shards", std::int64_t{options.shards}, std::int64_t{1},
-                 std::int64_t{1024});
+                 std::int64_t{most_shards});
     return options;
 }
 

@@ -1,10 +1,11 @@
 // What a keyed limiter costs: `try_enter` for one of a million keys, and the permit coming home, with
 // uniform keys and with few that come often (Zipf, 1.0), on one thread and on two. Floor: the same
 // decision by the same rule, with a clock read, on the states in a bare `boost::unordered_flat_map`, by one
-// thread, without lock, permit or forgetting.
+// thread, without lock, permit or forgetting. Floor of a batch: the same with one clock read for all, and
+// on states that need not be searched, in a bare array, asked for in advance.
 //
-// At the end: what a key takes in memory, and the longest single call while a million keys come and go,
-// beside the longest clock read.
+// At the end: what a key takes in memory, and how long single calls take while a million keys come and go,
+// beside a loop that only reads the clock: a call that is interrupted is long in both.
 
 #include <weir/keyed.hpp>
 #include <weir/policy/token_bucket.hpp>
@@ -87,23 +88,68 @@ limiter& million() {
     return all;
 }
 
+using rule_type = policy::rule_type;
+weir::time_point now() {
+    return weir::time_point(std::chrono::steady_clock::now().time_since_epoch());
+}
+void decide(rule_type const& rule, rule_type::state_type& s, weir::time_point t) {
+    if (rule.ready_at(s, 1, 0, t) <= t)
+        benchmark::DoNotOptimize(rule.take(s, 1, t));
+}
+struct bare_map {
+    rule_type rule{options};
+    boost::unordered_flat_map<std::uint64_t, rule_type::state_type> states;
+
+    bare_map() {
+        for (std::uint64_t i = 0; i != keys; ++i)
+            states.emplace(name_of(i), rule.begin(now()));
+    }
+};
+
 void floor_bare_map(benchmark::State& state) {
-    weir::policy::token_bucket_rule const rule(options);
-    using clock = std::chrono::steady_clock;
-    auto const now = [] { return weir::time_point(clock::now().time_since_epoch()); };
-    boost::unordered_flat_map<std::uint64_t, weir::policy::token_bucket_rule::state_type> map;
-    for (std::uint64_t i = 0; i != keys; ++i)
-        map.emplace(name_of(i), rule.begin(now()));
+    bare_map map;
     auto const& asked = names(static_cast<int>(state.range(0)), 0);
     std::size_t i = 0;
     for (auto _ : state) {
         auto const t = now();
-        auto& s = map.find(asked[i++ % calls])->second;
-        if (rule.ready_at(s, 1, 0, t) <= t)
-            benchmark::DoNotOptimize(rule.take(s, 1, t));
+        decide(map.rule, map.states.find(asked[i++ % calls])->second, t);
     }
 }
 BENCHMARK(floor_bare_map)->Arg(0)->Arg(1);
+
+void floor_bare_map_batch(benchmark::State& state) {
+    bare_map map;
+    auto const& asked = names(static_cast<int>(state.range(0)), 0);
+    std::size_t i = 0;
+    while (state.KeepRunningBatch(batch)) {
+        auto const t = now();
+        for (auto const name : std::span(asked).subspan(i, batch))
+            decide(map.rule, map.states.find(name)->second, t);
+        i = (i + batch) % (calls - batch);
+    }
+}
+BENCHMARK(floor_bare_map_batch)->Arg(0)->Arg(1);
+
+void floor_prefetched_array(benchmark::State& state) {
+    struct place {
+        std::uint64_t name;
+        rule_type::state_type of_name;
+    };
+    rule_type const rule(options);
+    std::vector<place> places(keys, {0, rule.begin(now())});
+    auto const& asked = names(static_cast<int>(state.range(0)), 0);
+    std::size_t i = 0;
+    while (state.KeepRunningBatch(batch)) {
+        auto const t = now();
+        auto const these = std::span(asked).subspan(i, batch);
+        for (auto const name : these)
+            __builtin_prefetch(&places[name % keys], 1);
+        for (auto const name : these)
+            decide(rule, places[name % keys].of_name, t);
+        i = (i + batch) % (calls - batch);
+    }
+}
+BENCHMARK(floor_prefetched_array)->Arg(0)->Arg(1);
 
 void keyed_try_enter(benchmark::State& state) {
     auto const& asked = names(static_cast<int>(state.range(0)), 0);
@@ -143,34 +189,45 @@ void keyed_try_enter_many(benchmark::State& state) {
 }
 BENCHMARK(keyed_try_enter_many)->Arg(0)->Arg(1);
 
-// The longest of so many calls of `f`, and how many took longer than 50 us.
+// How long so many calls of `f` take: the tail.
 template <class F>
-void tell_longest(char const* what, std::size_t count, F f) {
+void tell_tail(char const* what, std::size_t count, F f) {
     using clock = std::chrono::steady_clock;
-    std::chrono::duration<double, std::micro> longest{};
-    int above = 0;
-    auto before = clock::now();
+    std::vector<float> micros(count);
+    auto const start = clock::now();
+    auto before = start;
     for (std::size_t i = 0; i != count; ++i) {
         f(i);
         auto const after = clock::now();
-        longest = std::max(longest, std::chrono::duration<double, std::micro>(after - before));
-        above += after - before > 50us;
+        micros[i] = std::chrono::duration<float, std::micro>(after - before).count();
         before = after;
     }
-    fmt::print("{:<58} {:>9.1f} us, {} of {} above 50 us\n", what, longest.count(), above, count);
+    auto const seconds = std::chrono::duration<double>(before - start).count();
+    std::sort(micros.begin(), micros.end());
+    auto const quantile = [&](double q) {
+        return micros[static_cast<std::size_t>(q * static_cast<double>(count - 1))];
+    };
+    auto const above = micros.end() - std::upper_bound(micros.begin(), micros.end(), 50.0F);
+    fmt::print("{:<46} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.1f} {:>9.1f} {:>7} {:>9.1f}\n", what,
+               quantile(0.5), quantile(0.999), quantile(0.9999), quantile(0.99999), micros.back(),
+               above, static_cast<double>(above) / seconds);
 }
 
 void tell_memory_and_longest_calls() {
     boost::asio::io_context context;
     keyed coming_and_going{
         context, {.rate = {1, 1ms}, .burst = 1}, weir::keyed_options{.max_keys = 4 * keys}};
-    fmt::print("\n");
-    tell_longest("a clock read", 2 * keys, [](std::size_t) {});
-    tell_longest("try_enter and leave, while a million keys come and go", 2 * keys,
-                 [&](std::size_t i) { coming_and_going.try_enter(name_of(i)).leave(); });
+    fmt::print("\n{:<46} {:>8} {:>8} {:>8} {:>8} {:>9} {:>7} {:>9}\n",
+               "how long single calls take, in us", "median", "99.9 %", "99.99 %", "99.999 %",
+               "longest", "> 50 us", "a second");
+    auto const read_the_clock = [] { tell_tail("a clock read", 20 * keys, [](std::size_t) {}); };
+    read_the_clock();
+    tell_tail("try_enter and leave, while keys come and go", 4 * keys,
+              [&](std::size_t i) { coming_and_going.try_enter(name_of(i)).leave(); });
+    read_the_clock();
     keyed coming{context, options, weir::keyed_options{.max_keys = 4 * keys}};
-    tell_longest("the same, while a million keys come", keys,
-                 [&](std::size_t i) { coming.try_enter(name_of(i)).leave(); });
+    tell_tail("the same, while a million keys come", keys,
+              [&](std::size_t i) { coming.try_enter(name_of(i)).leave(); });
     auto const stats = coming.stats();
     fmt::print("{:<58} {:>9.1f} bytes\n", "a key of 64 bits with its token_bucket",
                static_cast<double>(stats.bytes) / static_cast<double>(stats.keys));
@@ -187,10 +244,18 @@ int main(int argc, char** argv) {
             {"two threads, uniform, a call, to a bare map", "keyed_two_threads/0",
              "floor_bare_map/0"},
             {"two threads, Zipf, a call, to a bare map", "keyed_two_threads/1", "floor_bare_map/1"},
-            {"try_enter_many + leave, uniform, to try_enter", "keyed_try_enter_many/0",
-             "keyed_try_enter/0"},
-            {"try_enter_many + leave, Zipf, to try_enter", "keyed_try_enter_many/1",
-             "keyed_try_enter/1"},
+            {"try_enter + leave, uniform, to try_enter_many", "keyed_try_enter/0",
+             "keyed_try_enter_many/0"},
+            {"try_enter + leave, Zipf, to try_enter_many", "keyed_try_enter/1",
+             "keyed_try_enter_many/1"},
+            {"try_enter_many, uniform, to a bare map, one clock read", "keyed_try_enter_many/0",
+             "floor_bare_map_batch/0"},
+            {"try_enter_many, Zipf, to a bare map, one clock read", "keyed_try_enter_many/1",
+             "floor_bare_map_batch/1"},
+            {"try_enter_many, uniform, to a prefetched array", "keyed_try_enter_many/0",
+             "floor_prefetched_array/0"},
+            {"try_enter_many, Zipf, to a prefetched array", "keyed_try_enter_many/1",
+             "floor_prefetched_array/1"},
         });
     if (failed == 0)
         tell_memory_and_longest_calls();

@@ -97,6 +97,7 @@ public:
     template <class... Key>
     [[nodiscard]] permit try_enter(amount n, error_code& ec, Key const&... key) noexcept {
         visit const here(*this);
+        expect(key...);
         return room_.try_enter(n, time_if(room_.needs_time_to_ask()), ec, key...);
     }
 
@@ -106,6 +107,7 @@ public:
         if (room_.perhaps_waiting())
             return {};  // no use asking twice; `enter` decides
         visit const here(*this);
+        expect(key...);
         return room_.enter_at_once(n, time_if(room_.needs_time_to_ask()), ec, key...);
     }
 
@@ -434,6 +436,13 @@ private:
     };
 
     // All below but `carry_out`: under the lock.
+
+    // What the room needs for `key` comes from memory while the clock is read.
+    template <class... Key>
+    void expect(Key const&... key) const noexcept {
+        if constexpr (requires { room_.expect(key...); })
+            room_.expect(key...);
+    }
 
     [[nodiscard]] time_point time() const noexcept {
         now_ = std::max(now_, Host::now());

@@ -418,9 +418,16 @@ public:
     [[nodiscard]] bool knows(keyed_lookup<Like> const& who) const noexcept {
         return static_cast<bool>(find(who).where);
     }
-    /// Ask for the memory of a key: first for what it is searched by, then for the entry.
-    void prefetch(std::uint64_t hash) const noexcept { states().prefetch(hash); }
-    void prefetch_entry(std::uint64_t hash) const noexcept { states().prefetch_entry(hash); }
+    /// A request will be made: asks for the memory of its key.
+    template <class Like>
+    void expect(keyed_lookup<Like> const& who) const noexcept {
+        states().prefetch(who.hash);
+    }
+    /// The same, when that has come, for many keys: for what has turned out to be elsewhere.
+    template <class Like>
+    void expect_entry(keyed_lookup<Like> const& who) const noexcept {
+        states().prefetch_entry(who.hash);
+    }
 
     /// How many operations a caller at the gate touches for others, before its own request.
     static constexpr int help_budget = 16;

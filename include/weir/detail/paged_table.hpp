@@ -13,9 +13,10 @@ namespace weir::detail {
 
 /// A hash table in pages, for many small entries that come and go.
 ///
-/// A page has 32 places, in any order. A byte of each hash, by which it is searched, and all else that is
-/// asked of a page are in its first cache line. A
-/// page that is full is split in two; two that are nearly empty become one again. A directory, in which
+/// A page has 32 places. A byte of each hash, by which it is searched, and all else that is asked of a page are
+/// in its first cache line. An entry can be at any place, and is at the one that its hash names, its home, or
+/// near to it, if that can be had: so both can be asked for at a time, before it is known where the entry is.
+/// A page that is full is split in two; two that are nearly empty become one again. A directory, in which
 /// each page is found by the first bits of the hash, doubles when a page needs one bit more. So no call
 /// moves more than 32 entries, and the directory, of 8 bytes for some 20 entries, is copied now and then.
 /// Memory: the entry and 2 bytes, in pages that are 69 % full on average.
@@ -89,9 +90,14 @@ public:
             tags_[place] = no_tag;
             mark(place, false);
         }
-        void move_to(page& other, unsigned place) noexcept {
-            other.put(first(~other.used()), tags_[place], is_marked(place), std::move(at(place)));
+        void move_to(page& other, unsigned its_place, unsigned place) noexcept {
+            other.put(its_place, tags_[place], is_marked(place), std::move(at(place)));
             clear(place);
+        }
+        // The first free one from there on, round and round: there must be one.
+        [[nodiscard]] unsigned free_from(unsigned place) const noexcept {
+            auto const free = std::rotr(~used(), static_cast<int>(place));
+            return (place + first(free)) % places;
         }
 
         alignas(64) std::array<std::uint8_t, places> tags_{};
@@ -149,8 +155,8 @@ public:
     [[nodiscard]] spot make_room(std::uint64_t hash, Hash hash_of) {
         for (;;) {
             page& p = page_of(hash);
-            if (auto const free = ~p.used(); free != 0)
-                return {&p, first(free)};
+            if (~p.used() != 0)
+                return {&p, p.free_from(home_of(hash))};
             if (p.depth_ == most_depth)
                 return {};
             split(p, hash, hash_of);
@@ -166,12 +172,19 @@ public:
         --size_;
     }
 
-    /// Ask for the memory by which an entry is searched, and, when that has come, for the entry.
+    /// Asks for the memory of an entry with this hash, if it is at home.
     void prefetch(std::uint64_t hash) const noexcept {
-        __builtin_prefetch(page_of(hash).tags_.data());
+        page& p = page_of(hash);
+        // A function that only asks for memory is taken for one that does nothing, and is left out.
+        asm volatile("" : : "r"(&p));
+        __builtin_prefetch(&p, 1);
+        __builtin_prefetch(&p.memory_[home_of(hash) * sizeof(Entry)], 1);
     }
+
+    /// The same, when that has come, wherever the entry is.
     void prefetch_entry(std::uint64_t hash) const noexcept {
         page& p = page_of(hash);
+        asm volatile("" : : "r"(&p));
         for (auto found = p.matches(tag_of(hash)); found != 0; found &= found - 1)
             __builtin_prefetch(&p.at(first(found)), 1);
     }
@@ -207,7 +220,7 @@ public:
         if (other.depth_ != p.depth_ || p.size() + other.size() > places / 2 || !may_join(p, other))
             return;
         for (auto rest = other.used(); rest != 0; rest &= rest - 1)
-            other.move_to(p, first(rest));
+            other.move_to(p, p.free_from(first(rest)), first(rest));
         --p.depth_;
         auto const begin = index_of(hash) & ~(span(p) - 1);
         for (std::size_t i = 0; i != span(p); ++i)
@@ -228,6 +241,10 @@ private:
         auto const tag = static_cast<std::uint8_t>(hash);
         return tag == no_tag ? 1 : tag;
     }
+    // Other bits than those of the page, of the tag, and of whatever has chosen the table.
+    [[nodiscard]] static unsigned home_of(std::uint64_t hash) noexcept {
+        return static_cast<unsigned>(hash >> 24) % places;
+    }
     [[nodiscard]] std::size_t index_of(std::uint64_t hash) const noexcept {
         return depth_ == 0 ? 0 : static_cast<std::size_t>(hash >> (64 - depth_));
     }
@@ -244,9 +261,17 @@ private:
         auto const half = span(p) / 2;
         auto const begin = (index_of(hash) & ~(span(p) - 1)) + half;
         ++p.depth_;
+        std::array<unsigned, places> home{};
         for (unsigned place = 0; place != places; ++place) {
-            if ((hash_of(std::as_const(p.at(place))) >> (64 - p.depth_) & 1) != 0)
-                p.move_to(*other, place);
+            auto const its_hash = hash_of(std::as_const(p.at(place)));
+            home[place] = home_of(its_hash);
+            if ((its_hash >> (64 - p.depth_) & 1) != 0)
+                p.move_to(*other, other->free_from(home[place]), place);
+        }
+        for (auto rest = p.used(); rest != 0; rest &= rest - 1) {
+            auto const place = first(rest);
+            if ((p.used() >> home[place] & 1) == 0)
+                p.move_to(p, home[place], place);
         }
         for (std::size_t i = 0; i != half; ++i)
             directory_[begin + i] = other.get();

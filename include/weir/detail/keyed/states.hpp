@@ -234,7 +234,7 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return table_.size(); }
     [[nodiscard]] std::size_t bytes() const noexcept { return table_.bytes(); }
 
-    /// Ask for the memory of a key: first for what it is searched by, then for the entry.
+    /// Asks for the memory of a key.
     void prefetch(std::uint64_t hash) const noexcept { table_.prefetch(hash); }
     void prefetch_entry(std::uint64_t hash) const noexcept { table_.prefetch_entry(hash); }
 
