@@ -6,6 +6,7 @@
 #include <weir/detail/core.hpp>
 #include <weir/detail/enter_operation.hpp>
 #include <weir/detail/fifo.hpp>
+#include <weir/detail/keyed/heaviest.hpp>
 #include <weir/detail/keyed_room.hpp>
 #include <weir/error.hpp>
 #include <weir/key_hash.hpp>
@@ -57,6 +58,10 @@ struct keyed_options {
     /// Into how many parts the keys are divided, each with a lock and a timer of its own: 1 to 1,024, and
     /// rounded up to a power of two. The more there are, the more seldom two threads meet.
     std::uint32_t shards = 16;
+
+    /// In how many counters each part notes which keys come most often, for `heaviest`: 0 to 65,536, of some
+    /// 60 bytes. With 0 none does.
+    std::uint32_t heavy_keys = 0;
 };
 
 /// What a keyed limiter has done and is doing.
@@ -160,7 +165,7 @@ private:
 /// key, or no memory, it is refused with `errc::too_many_keys`, or shares one state with others, as
 /// `keyed_options::no_place` says. No key is evicted.
 ///
-/// Statistics are of all keys together.
+/// Statistics are of all keys together, and `heaviest` names those that come most often.
 ///
 /// `async_wait_overdue` does not exist: the permits of keys are not watched, and `max_hold` must be
 /// `forever`.
@@ -192,10 +197,16 @@ public:
         : all_(std::make_unique<everything>(make_rule(options), detail::validated(keys))) {
         auto const count = std::bit_ceil(keys.shards);
         all_->shards.reserve(count);
+        auto const make_shard = [&](bool all_share_one) {
+            return handle_type{
+                core_type::create({all_->for_all, all_->bounds, all_share_one, keys.heavy_keys},
+                                  queueing, ex),
+                ex};
+        };
         for (std::uint32_t i = 0; i != count; ++i)
-            all_->shards.push_back(make_shard(ex, queueing, false));
+            all_->shards.push_back(make_shard(false));
         if (keys.no_place == when_no_place::share)
-            all_->shared = make_shard(ex, queueing, true);
+            all_->shared = make_shard(true);
     }
 
     template <class Context>
@@ -438,6 +449,27 @@ public:
         result.total.waiting_for = now.waiting_for;
         return result;
     }
+    /// The `n` keys that have come most often since the limiter was made, those with the greatest `asked`
+    /// first, if `keyed_options::heavy_keys` is not 0. A request of `charge` does not count.
+    ///
+    /// With c counters, no `error` is greater than the requests for keys of the same part divided by c, and a
+    /// key that has come more often than that is never left out of all that there are; keys are spread evenly
+    /// over the parts. Keys for which there was no place and that share a state are counted in two parts, and
+    /// their errors add up.
+    ///
+    /// The parts are looked at one after the other. Throws `std::bad_alloc`, and what copying a key throws.
+    /// Source: see `detail::heavy_keys`.
+    [[nodiscard]] std::vector<heavy_key<Key>> heaviest(std::size_t n) const {
+        std::vector<detail::heavy_part<Key>> parts;
+        each([&](core_type& core) {
+            parts.push_back(core.ask([](room const& r, time_point) {
+                return detail::heavy_part<Key>(r.heavy());
+            }));
+        });
+        auto const part_of = [&](std::uint64_t hash) { return shard_of(hash); };
+        return detail::heaviest(n, std::span(parts), all_->shared.has_value(), part_of);
+    }
+
     /// Of one key as it is now: capacity, what remains, debt, and what waits. What was done is not known.
     template <class Like>
     [[nodiscard]] limiter_stats stats(Like const& key) const {
@@ -482,10 +514,6 @@ private:
         detail::check_not_watched(options);
         return std::make_shared<rule const>(options);
     }
-    handle_type make_shard(Executor const& ex, queue_options const& queueing, bool all_share_one) {
-        return {core_type::create({all_->for_all, all_->bounds, all_share_one}, queueing, ex), ex};
-    }
-
     [[nodiscard]] static time_point clock_now() noexcept {
         return detail::asio_host<Executor, Timer>::now();
     }

@@ -90,4 +90,16 @@ struct pool_stats {
     std::uint64_t retired = 0;
 };
 
+/// A key that comes often, and how often it has come.
+template <class Key>
+struct heavy_key {
+    Key key;
+    /// Requests for it: in truth at most so many, and at least `asked - error`.
+    std::uint64_t asked = 0;
+    std::uint64_t error = 0;
+    /// How many of these were refused, for whatever reason but cancellation: at least so many, and in truth
+    /// at most `error` more.
+    std::uint64_t refused = 0;
+};
+
 }  // namespace weir

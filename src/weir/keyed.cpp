@@ -15,6 +15,8 @@ weir::keyed_options const& validated(keyed_options const& options) {
     check_option("keyed", "no_place", options.no_place, when_no_place::share);
     check_option("keyed", "shards", std::int64_t{options.shards}, std::int64_t{1},
                  std::int64_t{most_shards});
+    check_option("keyed", "heavy_keys", std::int64_t{options.heavy_keys}, std::int64_t{0},
+                 std::int64_t{65'536});
     return options;
 }
 

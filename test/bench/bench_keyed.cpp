@@ -19,7 +19,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <random>
 #include <span>
 #include <thread>
@@ -72,19 +71,20 @@ std::vector<std::uint64_t> const& names(int which, int thread) {
 
 class limiter {
 public:
-    limiter() {
+    explicit limiter(std::uint32_t heavy_keys)
+        : all_(context_, options,
+               weir::keyed_options{.max_keys = 2 * keys, .heavy_keys = heavy_keys}) {
         for (std::uint64_t i = 0; i != keys; ++i)
-            all_->try_enter(name_of(i)).leave();
+            all_.try_enter(name_of(i)).leave();
     }
-    keyed* operator->() { return all_.get(); }
+    keyed* operator->() { return &all_; }
 
 private:
     boost::asio::io_context context_;
-    std::unique_ptr<keyed> all_ =
-        std::make_unique<keyed>(context_, options, weir::keyed_options{.max_keys = 2 * keys});
+    keyed all_;
 };
 limiter& million() {
-    static limiter all;
+    static limiter all(0);
     return all;
 }
 
@@ -159,6 +159,16 @@ void keyed_try_enter(benchmark::State& state) {
         benchmark::DoNotOptimize(static_cast<bool>(all->try_enter(asked[i++ % calls])));
 }
 BENCHMARK(keyed_try_enter)->Arg(0)->Arg(1);
+
+// While the 64 heaviest keys of each part are counted.
+void keyed_try_enter_counting(benchmark::State& state) {
+    static limiter all(64);
+    auto const& asked = names(static_cast<int>(state.range(0)), 0);
+    std::size_t i = 0;
+    for (auto _ : state)
+        benchmark::DoNotOptimize(static_cast<bool>(all->try_enter(asked[i++ % calls])));
+}
+BENCHMARK(keyed_try_enter_counting)->Arg(0)->Arg(1);
 
 void keyed_two_threads(benchmark::State& state) {
     auto const& asked = names(static_cast<int>(state.range(0)), state.thread_index());
@@ -244,6 +254,10 @@ int main(int argc, char** argv) {
             {"two threads, uniform, a call, to a bare map", "keyed_two_threads/0",
              "floor_bare_map/0"},
             {"two threads, Zipf, a call, to a bare map", "keyed_two_threads/1", "floor_bare_map/1"},
+            {"with heavy keys counted, uniform, to without", "keyed_try_enter_counting/0",
+             "keyed_try_enter/0"},
+            {"with heavy keys counted, Zipf, to without", "keyed_try_enter_counting/1",
+             "keyed_try_enter/1"},
             {"try_enter + leave, uniform, to try_enter_many", "keyed_try_enter/0",
              "keyed_try_enter_many/0"},
             {"try_enter + leave, Zipf, to try_enter_many", "keyed_try_enter/1",

@@ -240,6 +240,7 @@ public:
 
     explicit counted_text(std::string_view text) : text_(text) { ++made; }
     explicit operator std::string_view() const noexcept { return text_; }
+    bool operator==(counted_text const&) const = default;
     friend bool operator==(counted_text const& a, std::string_view b) noexcept {
         return a.text_ == b;
     }

@@ -5,6 +5,7 @@
 #include <weir/detail/gate.hpp>
 #include <weir/detail/keyed/drains.hpp>
 #include <weir/detail/keyed/gate.hpp>
+#include <weir/detail/keyed/heavy_keys.hpp>
 #include <weir/detail/keyed/rooms.hpp>
 #include <weir/detail/keyed/states.hpp>
 #include <weir/detail/operation.hpp>
@@ -35,6 +36,7 @@ struct shard_options {
     std::shared_ptr<Rule const> rule;
     std::shared_ptr<keyed_bounds<Hash>> bounds;
     bool all_share_one = false;  // whoever comes, with whatever key
+    std::uint32_t heavy_keys = 0;
 };
 
 /// The rules of a limiter with a state for each of many keys. A pure state machine, to be driven like
@@ -43,6 +45,8 @@ struct shard_options {
 /// - `keyed_gate`, for a key that has only a state, which is in a table: `keyed_states`;
 /// - the waiting room of the key, if somebody waits for it, or if it has options of its own: `keyed_rooms`;
 /// - the operations that wait for all to come home: `keyed_drains`.
+///
+/// `heavy_keys` sees requests pass by.
 template <class Key, class Hash, limiting_rule Rule, class Queue = fifo>
 class keyed_room {
     using rooms_type = keyed_rooms<Key, Rule, Queue>;
@@ -71,7 +75,8 @@ public:
         : issuer_(issuer),
           timed_(options.rule->timed()),
           gate_(issuer, options.rule, options.bounds, !options.all_share_one),
-          rooms_(queueing) {
+          rooms_(queueing),
+          heavy_(options.heavy_keys) {
         if (options.all_share_one) {
             everyone_ = &rooms_.open(
                 issuer_, handle::from(0), options.rule, options.rule->begin(time_point::min()));
@@ -104,10 +109,13 @@ public:
                                    keyed_lookup<Like> const& who) noexcept {
         help(now);
         auto at = find(who);
-        if (at.room) [[unlikely]]
+        if (at.room) [[unlikely]] {
+            count(at.where, who);
             return in(*at.room, now, [&](auto& room) { return room.try_enter(n, now, ec); });
+        }
         permit granted;
         auto const asked = ask(at.where, who, n, now, granted);
+        count(at.where, who, !asked.granted);
         if (asked.granted) [[likely]] {
             ec = {};
             return granted;
@@ -123,10 +131,19 @@ public:
         ec = {};
         help(now);
         auto at = find(who);
-        if (at.room) [[unlikely]]
-            return in(*at.room, now, [&](auto& room) { return room.enter_at_once(n, now, ec); });
+        if (at.room) [[unlikely]] {
+            // What is not decided here comes to `decide`, and is counted there.
+            return in(*at.room, now, [&](auto& room) {
+                auto granted = room.enter_at_once(n, now, ec);
+                if (granted || ec)
+                    count(at.where, who);
+                return granted;
+            });
+        }
         permit granted;
         auto const asked = ask(at.where, who, n, now, granted);
+        if (asked.granted || asked.refused)
+            count(at.where, who, !asked.granted);
         if (asked.refused) {
             ec = *asked.refused;
             gate_.counters().refuse(ec);
@@ -142,6 +159,8 @@ public:
         auto at = find(who);
         if (!at.room) {
             auto const asked = ask(at.where, who, op.count, now, op.granted);
+            if (asked.granted || asked.refused)
+                count(at.where, who, !asked.granted);
             if (asked.granted) {
                 detach(op);
                 return true;
@@ -150,6 +169,7 @@ public:
                 return refuse(op, *asked.refused);
             at.room = &open_room(at.where);
         }
+        count(at.where, who);
         static_cast<keyed_operation&>(op).room = at.room;
         rooms_.tell(*at.room);
         bool const over = at.room->room.decide(op, now);
@@ -414,6 +434,8 @@ public:
     [[nodiscard]] std::size_t keys() const noexcept { return states().size(); }
     [[nodiscard]] std::size_t bytes() const noexcept { return states().bytes(); }
 
+    [[nodiscard]] heavy_keys<Key> const& heavy() const noexcept { return heavy_; }
+
     template <class Like>
     [[nodiscard]] bool knows(keyed_lookup<Like> const& who) const noexcept {
         return static_cast<bool>(find(who).where);
@@ -482,6 +504,24 @@ private:
         return gate_.ask(where, who, n, now, granted);
     }
 
+    // A request for the key, which has been refused, or not, or not yet: then it is its room that knows.
+    template <class Like>
+    void count(spot where, keyed_lookup<Like> const& who, bool refused = false) noexcept {
+        if (!heavy_.is_on()) [[likely]]
+            return;
+        heavy_.count(who.key, who.hash, refused, [&] {
+            if (!where)
+                return handle::make(who.key, who.hash);
+            where.key().retain();
+            return where.key();
+        });
+    }
+
+    [[nodiscard]] static std::uint64_t refusals(limiter_stats const& done) noexcept {
+        return done.limited + done.timed_out + done.deadline_unreachable + done.queue_full +
+               done.shed + done.exceeds_capacity + done.closed;
+    }
+
     // Rooms.
 
     [[nodiscard]] static own_room& room_of(operation& op) noexcept {
@@ -512,7 +552,10 @@ private:
     // After anything has happened in it: keeps the books, and closes it if nobody needs it.
     void note(own_room& r, time_point now) noexcept {
         now_ = now;
-        gate_.add(rooms_.take_books(r, outbox_), r.key);
+        auto const news = rooms_.take_books(r, outbox_);
+        gate_.add(news, r.key);
+        if (heavy_.is_on() && !everyone_)
+            heavy_.refuse(r.key, states().hash_of(r.key), refusals(news.done));
         if (r.stays || !r.room.nobody_waits())
             rooms_.schedule(r, now, last_alarm_);
         else
@@ -554,6 +597,7 @@ private:
     rooms_type rooms_;
     own_room* everyone_ = nullptr;  // the room of all, if they share one
     keyed_drains drains_;
+    heavy_keys<Key> heavy_;
     operation_list outbox_;
     time_point now_{};
     time_point last_alarm_ = time_point::min();
