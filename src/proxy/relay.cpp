@@ -84,7 +84,9 @@ net::task<> relay::run(std::string_view client_name) {
 
 // A client that has ended its half may still read. Whether it does shows when it is answered.
 void relay::look(net::clock::time_point) {
-    if (over())
+    // Most requests are over before the next round, and need no system call for this.
+    bool const lasts = std::exchange(seen_, true);
+    if (!lasts || over())
         return;
     auto const there = client_.other_side();
     bool const aborts = worker_.settings().abort_on_hang_up;

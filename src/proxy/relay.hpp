@@ -89,6 +89,7 @@ private:
     upload_state upload_ = upload_state::sending;
     http::framing framing_ = http::framing::none;  // of the answer, as the client gets it
     bool keep_alive_ = false;
+    bool seen_ = false;                          // by the watchdog
     net::presence there_ = net::presence::here;  // the client
 };
 
