@@ -1,40 +1,48 @@
 #pragma once
 
-#include <weir/any_limiter.hpp>
 #include <weir/permit.hpp>
-#include <weir/seats.hpp>
 
 #include "net/asio.hpp"
 #include "net/connection.hpp"
 #include "options.hpp"
+#include "rule.hpp"
 
+#include <array>
 #include <chrono>
-#include <optional>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace proxy {
 
 /// What a request got at the gate.
 struct entry {
-    // They leave in the reverse order.
-    weir::permit seat;
-    weir::permit token;
+    static constexpr std::size_t max_rules = 4;
 
-    unsigned status = 0;  // 429 or 503 if it was turned away; 0 otherwise
+    explicit entry(std::uint64_t key) noexcept : who(key) {}
+
+    std::uint64_t who;  // the `weir::client_key` of the client
+
+    // One of each rule that it has passed. They leave in the reverse order.
+    std::array<weir::permit, max_rules> permits;
+    std::size_t passed = 0;
+
+    unsigned status = 0;  // if it was turned away; 0 otherwise
     char const* why = nullptr;
     std::chrono::seconds retry_after{};
     net::presence client = net::presence::here;  // otherwise it hung up while it waited
 
+    /// How long it has waited, all in all.
+    [[nodiscard]] weir::duration waited() const noexcept;
+
     /// The request has not gone on after all: as if it had never been let in.
-    void give_back() {
-        if (token)
-            token.settle(0);
-        token.leave();
-        seat.leave();
-    }
+    void give_back() noexcept;
 };
 
-/// The limiters in front of the upstream, shared by all threads.
+/// The limiters in front of the upstream, shared by all threads: an ordered list of rules, which a request
+/// passes one after the other, holding what it got of those before while it waits for the next.
 ///
 /// First a seat, then the rate. The rate is about when a request reaches the upstream, so its token
 /// must be the last thing that a request waits for: tokens that were handed out to requests which
@@ -53,15 +61,14 @@ public:
     /// read, it is turned away.
     [[nodiscard]] net::task<> enter_in_turn(entry& e, net::connection& client);
 
-    /// Whether a request that was let in may be sent a second time, for which it needs another token.
+    /// Whether a request that was let in may be sent a second time, which the rates count again.
     [[nodiscard]] bool enter_again(entry& e);
 
     /// What the limiters have done, and who is in: a line for each.
     [[nodiscard]] std::string report() const;
 
 private:
-    std::optional<weir::basic_seats<net::executor>> seats_;
-    std::optional<weir::basic_any_limiter<net::executor>> rate_;
+    std::vector<std::unique_ptr<rule>> rules_;  // in their order
     weir::duration patience_;
 };
 

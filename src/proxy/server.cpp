@@ -89,8 +89,7 @@ void server::start_session(net::tcp_socket socket, net::tcp::endpoint const& fro
     next_ = (next_ + 1) % threads_.size();
     // A socket is of the thread that will serve it; so is the session.
     asio::post(w.context(), [&w, from, s = std::move(socket), a = std::move(a)]() mutable {
-        session::start(
-            std::make_unique<session>(w, std::move(s), from.address().to_string(), std::move(a)));
+        session::start(std::make_unique<session>(w, std::move(s), from, std::move(a)));
     });
 }
 

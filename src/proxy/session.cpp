@@ -1,5 +1,7 @@
 #include "session.hpp"
 
+#include <weir/client_key.hpp>
+
 #include "access_log.hpp"
 #include "relay.hpp"
 
@@ -7,7 +9,6 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 
-#include <algorithm>
 #include <utility>
 
 namespace proxy {
@@ -28,12 +29,14 @@ constexpr http::fault ended{0, "the connection has ended"};
 
 }  // namespace
 
-session::session(worker& w, net::tcp_socket socket, std::string client, net::listener::admission a)
+session::session(worker& w, net::tcp_socket socket, net::tcp::endpoint const& from,
+                 net::listener::admission a)
     : worker_(w),
       limits_(w.settings().limits),
       admission_(std::move(a)),
       client_(std::move(socket), w.dog()),
-      name_(std::move(client)) {
+      name_(from.address().to_string()),
+      who_(weir::client_key(from.address())) {
     ++worker_.counts().connections;
     ++worker_.counts().open;
 }
@@ -196,10 +199,10 @@ net::task<session::next> session::answer_in_turn(exchange& x) {
     http::own_answer mine;
     auto after = next::close_gently;
     {
-        entry entered;
+        entry entered(who_);
         if (!worker_.entrance().enter_at_once(entered))
             co_await worker_.entrance().enter_in_turn(entered, client_);
-        x.waited = std::max(entered.seat.waited(), {}) + std::max(entered.token.waited(), {});
+        x.waited = entered.waited();
         if (entered.client == net::presence::gone) {
             ++worker_.counts().hung_up;
             co_return next::close;

@@ -16,7 +16,8 @@ namespace proxy {
 /// A client's connection: one request after the other, until one of the two sides closes.
 class session {
 public:
-    session(worker& w, net::tcp_socket socket, std::string client, net::listener::admission a);
+    session(worker& w, net::tcp_socket socket, net::tcp::endpoint const& from,
+            net::listener::admission a);
     ~session();
 
     /// Serves it until it ends; on its thread.
@@ -48,6 +49,7 @@ private:
     net::connection client_;
     std::optional<net::time_limit> asleep_;
     std::string name_;   // of the client, for the upstream and the log
+    std::uint64_t who_;  // the client, for the limits
     bool fresh_ = true;  // has not sent a request yet
 };
 

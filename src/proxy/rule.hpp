@@ -1,0 +1,66 @@
+#pragma once
+
+#include <weir/permit.hpp>
+#include <weir/stats.hpp>
+#include <weir/time.hpp>
+
+#include "net/asio.hpp"
+#include "net/connection.hpp"
+#include "turn.hpp"
+
+#include <concepts>
+#include <cstdint>
+#include <utility>
+
+namespace proxy {
+
+/// What is told of a rule.
+struct rule_text {
+    char const* name;  // in the report
+
+    unsigned status;         // of the answer to a request that is turned away
+    char const* limited;     // why: at once,
+    char const* late;        // since its turn would come or has come too late,
+    char const* queue_full;  // or since too many wait
+
+    // Whether a request that is sent again needs another permit.
+    bool counts_repeats;
+};
+
+/// One of the rules at the gate. A client is known by its `weir::client_key`.
+class rule {
+public:
+    explicit rule(rule_text const& t) noexcept : text(t) {}
+    rule(rule const&) = delete;
+    virtual ~rule() = default;
+
+    [[nodiscard]] virtual weir::permit try_enter(std::uint64_t who) = 0;
+    [[nodiscard]] virtual net::task<verdict> enter(std::uint64_t who, net::connection& client,
+                                                   weir::duration patience) = 0;
+    [[nodiscard]] virtual weir::limiter_stats stats() const = 0;
+
+    rule_text const text;
+};
+
+/// A rule that holds for all clients together.
+template <class Limiter>
+class shared_rule final : public rule {
+public:
+    template <class... Arguments>
+    explicit shared_rule(rule_text const& t, Arguments const&... arguments)
+        : rule(t), limiter_(arguments...) {}
+
+    weir::permit try_enter(std::uint64_t) override { return limiter_.try_enter(); }
+    net::task<verdict> enter(std::uint64_t, net::connection& client,
+                             weir::duration patience) override {
+        return wait_turn(client, [this, patience](on_turn handler) {
+            limiter_.async_enter(patience, std::move(handler));
+        });
+    }
+    weir::limiter_stats stats() const override { return limiter_.stats(); }
+
+private:
+    Limiter limiter_;
+};
+
+}  // namespace proxy
