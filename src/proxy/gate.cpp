@@ -2,7 +2,9 @@
 
 #include <weir/any_limiter.hpp>
 #include <weir/error.hpp>
+#include <weir/keyed.hpp>
 #include <weir/seats.hpp>
+#include <weir/token_bucket.hpp>
 
 #include <fmt/format.h>
 
@@ -10,10 +12,27 @@
 #include <iterator>
 #include <ranges>
 #include <utility>
+#include <variant>
 
 namespace proxy {
 namespace {
 
+constexpr rule_text client_seats_text{
+    .name = "per-client seats",
+    .status = 429,
+    .limited = "too many requests at a time",
+    .late = "too many requests at a time",
+    .queue_full = "too many requests at a time",
+    .counts_repeats = false,
+};
+constexpr rule_text client_rate_text{
+    .name = "per-client rate",
+    .status = 429,
+    .limited = "too many requests of this client",
+    .late = "too many requests of this client",
+    .queue_full = "too many requests of this client",
+    .counts_repeats = true,
+};
 constexpr rule_text seats_text{
     .name = "seats",
     .status = 503,
@@ -59,9 +78,12 @@ void report_one(std::string& out, rule const& r, bool waits) {
 
     fmt::format_to(std::back_inserter(out),
                    "weir-proxy: {}: {} granted ({} at once), refused: {} queue full, {} timed out, "
-                   "{} too late, {} hung up; now {} in use, {} waiting\n",
+                   "{} too late, {} hung up; now {} in use, {} waiting",
                    r.text.name, s.granted, s.granted_at_once, s.queue_full, s.timed_out, too_late,
                    s.cancelled, s.in_use, s.waiting);
+    if (auto const clients = r.clients())
+        fmt::format_to(std::back_inserter(out), ", {} clients", *clients);
+    out += '\n';
 }
 
 }  // namespace
@@ -78,16 +100,34 @@ void entry::give_back() noexcept {
         permit.refund();
 }
 
+template <class Rule, class... Arguments>
+void gate::add(Arguments const&... arguments) {
+    rules_.push_back(std::make_unique<Rule>(arguments...));
+}
+
 gate::gate(net::executor const& ex, options const& o) : patience_(o.patience) {
+    using client_seats = client_rule<weir::policy::seats>;
+    using client_rate = client_rule<weir::policy::any>;
+    using client_bucket = client_rule<weir::policy::token_bucket>;
     using seats = shared_rule<weir::basic_seats<net::executor>>;
     using rate = shared_rule<weir::basic_any_limiter<net::executor>>;
 
     weir::queue_options const queue{.limit = o.queue};
-    if (o.seats)
-        rules_.push_back(
-            std::make_unique<seats>(seats_text, ex, weir::seats_options{*o.seats}, queue));
-    if (o.rate)
-        rules_.push_back(std::make_unique<rate>(rate_text, ex, *o.rate, queue));
+    weir::keyed_options const keys{.max_keys = static_cast<std::uint64_t>(o.max_clients),
+                                   .no_place = weir::when_no_place::share};
+    if (auto const n = o.per_client_seats)
+        add<client_seats>(client_seats_text, ex, weir::seats_options{*n}, keys, queue);
+    if (auto const& r = o.per_client_rate) {
+        // The kind that is meant for many clients takes a sixth of the memory by itself.
+        if (auto const* const bucket = std::get_if<weir::token_bucket_options>(&r->options))
+            add<client_bucket>(client_rate_text, ex, *bucket, keys, queue);
+        else
+            add<client_rate>(client_rate_text, ex, *r, keys, queue);
+    }
+    if (auto const n = o.seats)
+        add<seats>(seats_text, ex, weir::seats_options{*n}, queue);
+    if (auto const& r = o.rate)
+        add<rate>(rate_text, ex, *r, queue);
 }
 
 bool gate::enter_at_once(entry& e) {

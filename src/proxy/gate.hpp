@@ -44,7 +44,11 @@ struct entry {
 /// The limiters in front of the upstream, shared by all threads: an ordered list of rules, which a request
 /// passes one after the other, holding what it got of those before while it waits for the next.
 ///
-/// First a seat, then the rate. The rate is about when a request reaches the upstream, so its token
+/// First the limits of the client, then those of all clients together: a request that waits for its own
+/// client, or is refused for it, holds nothing that another client could use. Afterwards the limits of the
+/// client have been kept when the request goes into the shared queue, and not when it reaches the upstream.
+///
+/// Of both, first a seat, then the rate. The rate is about when a request reaches the upstream, so its token
 /// must be the last thing that a request waits for: tokens that were handed out to requests which
 /// then wait for a seat could all go on in the same moment. A seat that is held while its request
 /// waits for a token costs nothing, since nobody could go on without a token.
@@ -68,6 +72,9 @@ public:
     [[nodiscard]] std::string report() const;
 
 private:
+    template <class Rule, class... Arguments>
+    void add(Arguments const&... arguments);
+
     std::vector<std::unique_ptr<rule>> rules_;  // in their order
     weir::duration patience_;
 };

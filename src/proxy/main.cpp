@@ -13,7 +13,9 @@
 #include <cstdio>
 #include <exception>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace {
 
@@ -30,15 +32,19 @@ net::tcp::endpoint resolve(std::string_view option, std::string const& text) {
 }
 
 std::string limits(options const& o) {
-    std::string text;
-    if (o.seats)
-        text += fmt::format("at most {} at a time", *o.seats);
-    if (o.rate)
-        text += fmt::format("{}a rate of {}", text.empty() ? "" : ", ", to_string(*o.rate));
-    if (text.empty())
+    std::vector<std::string> each;
+    auto const add = [&each](std::string_view of, auto const& seats, auto const& rate) {
+        if (seats)
+            each.push_back(fmt::format("at most {} at a time{}", *seats, of));
+        if (rate)
+            each.push_back(fmt::format("a rate of {}{}", to_string(*rate), of));
+    };
+    add("", o.seats, o.rate);
+    add(" for each client", o.per_client_seats, o.per_client_rate);
+    if (each.empty())
         return "no limit; --seats and --rate set one";
-    return text + fmt::format("; up to {} wait for up to {} ms", o.queue,
-                              std::chrono::duration<double, std::milli>(o.patience).count());
+    return fmt::format("{}; up to {} wait for up to {} ms", fmt::join(each, ", "), o.queue,
+                       std::chrono::duration<double, std::milli>(o.patience).count());
 }
 
 int run(options const& o) {

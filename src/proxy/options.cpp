@@ -23,13 +23,13 @@ constexpr char const* about =
   weir-proxy --upstream 127.0.0.1:9000 --seats 64 --rate 100/1s
 
 Requests above the limits wait in a queue, first come, first served. A request that has waited in
-vain, cannot be served in time or finds the queue full is answered 429 (rate) or 503 (seats) with
-Retry-After. In brackets is what holds by default.)";
+vain, cannot be served in time or finds the queue full is answered 503 (seats), or 429 (rate, and
+both limits of a client), with Retry-After. In brackets is what holds by default.)";
 
 constexpr char const* footer =
     R"(
---rate also takes any other rule that weir::limiter_config knows, such as "100/1s burst 20",
-"100/1s leaky" or "10/60s sliding".
+--rate and --per-client-rate also take any other rule that weir::limiter_config knows, such as
+"100/1s burst 20", "100/1s leaky" or "10/60s sliding".
 A TIME is a whole number of ns, us, ms, s, min or h. SIGINT and SIGTERM let what is being
 served finish, print what was done, and exit with 0; SIGUSR1 prints it and goes on; SIGHUP
 opens the access log anew.)";
@@ -78,7 +78,9 @@ weir::limiter_config rate(std::string const& option, std::string_view value) {
     try {
         auto const rule = weir::limiter_config::parse(value);
         if (has_seats(rule))
-            reject(option, value, "a rate, like 100/1s; for seats there is --seats");
+            reject(option, value,
+                   fmt::format("a rate, like 100/1s; for seats there is {}",
+                               option == "--rate" ? "--seats" : "--per-client-seats"));
         (void)weir::policy::any(rule);  // checks the values
         return rule;
     } catch (std::invalid_argument const& wrong) {
@@ -126,7 +128,18 @@ command_line::command_line(options& o) {
     add("--rate", "N/TIME",
         "at most N requests to the upstream in any TIME, like 100/1s (no limit)",
         [&o](auto& n, auto& v) { o.rate = rate(n, v); });
-    add("--queue", "N", "how many may wait for each of the two limits (1024); 0: nobody waits",
+    add("--per-client-seats", "N", "at most N requests of each client at a time (no limit)",
+        [&o](auto& n, auto& v) { o.per_client_seats = integer(n, v, 1, 1'000'000'000); });
+    add("--per-client-rate", "N/TIME", "at most N requests of each client in any TIME (no limit)",
+        [&o](auto& n, auto& v) { o.per_client_rate = rate(n, v); });
+    add("--max-clients", "N", "so many have limits of their own; others share one (100000)",
+        [&o](auto& n, auto& v) { o.max_clients = integer(n, v, 1, 1'000'000'000); });
+    add("--client-prefix-v4", "BITS",
+        "IPv4 clients with so many bits of the address in common are one (32)",
+        [&o](auto& n, auto& v) { o.client_prefix.v4 = int(integer(n, v, 0, 32)); });
+    add("--client-prefix-v6", "BITS", "the same for IPv6 (64)",
+        [&o](auto& n, auto& v) { o.client_prefix.v6 = int(integer(n, v, 0, 64)); });
+    add("--queue", "N", "how many may wait for each limit (1024); 0: nobody waits",
         [&o](auto& n, auto& v) { o.queue = integer(n, v, 0, 1'000'000'000); });
     add("--patience", "TIME", "how long a request waits for its turn, all in all (1s)",
         [&o](auto& n, auto& v) { o.patience = duration(n, v, 0s); });

@@ -30,6 +30,13 @@ struct options {
 
     std::optional<weir::amount> seats;
     std::optional<weir::limiter_config> rate;
+    std::optional<weir::amount> per_client_seats;
+    std::optional<weir::limiter_config> per_client_rate;
+    std::int64_t max_clients = 100'000;  // with limits of their own
+    struct {
+        int v4 = 32;
+        int v6 = 64;
+    } client_prefix;  // clients with so many bits of the address in common are one
     std::int64_t queue = 1024;
     weir::duration patience = std::chrono::seconds(1);
 

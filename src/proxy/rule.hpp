@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/keyed.hpp>
 #include <weir/permit.hpp>
 #include <weir/stats.hpp>
 #include <weir/time.hpp>
@@ -8,8 +9,8 @@
 #include "net/connection.hpp"
 #include "turn.hpp"
 
-#include <concepts>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 namespace proxy {
@@ -38,6 +39,8 @@ public:
     [[nodiscard]] virtual net::task<verdict> enter(std::uint64_t who, net::connection& client,
                                                    weir::duration patience) = 0;
     [[nodiscard]] virtual weir::limiter_stats stats() const = 0;
+    /// How many clients it keeps apart for the moment, if it does that.
+    [[nodiscard]] virtual std::optional<std::uint64_t> clients() const { return {}; }
 
     rule_text const text;
 };
@@ -61,6 +64,28 @@ public:
 
 private:
     Limiter limiter_;
+};
+
+/// A rule that each client has for itself. Clients do not wait for each other.
+template <class Policy>
+class client_rule final : public rule {
+public:
+    template <class... Arguments>
+    explicit client_rule(rule_text const& t, Arguments const&... arguments)
+        : rule(t), limiter_(arguments...) {}
+
+    weir::permit try_enter(std::uint64_t who) override { return limiter_.try_enter(who); }
+    net::task<verdict> enter(std::uint64_t who, net::connection& client,
+                             weir::duration patience) override {
+        return wait_turn(client, [this, who, patience](on_turn handler) {
+            limiter_.async_enter(who, patience, std::move(handler));
+        });
+    }
+    weir::limiter_stats stats() const override { return limiter_.stats().total; }
+    std::optional<std::uint64_t> clients() const override { return limiter_.stats().keys; }
+
+private:
+    weir::basic_keyed<std::uint64_t, Policy, net::executor> limiter_;
 };
 
 }  // namespace proxy

@@ -36,7 +36,8 @@ session::session(worker& w, net::tcp_socket socket, net::tcp::endpoint const& fr
       admission_(std::move(a)),
       client_(std::move(socket), w.dog()),
       name_(from.address().to_string()),
-      who_(weir::client_key(from.address())) {
+      who_(weir::client_key(from.address(), w.settings().client_prefix.v4,
+                            w.settings().client_prefix.v6)) {
     ++worker_.counts().connections;
     ++worker_.counts().open;
 }

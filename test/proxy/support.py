@@ -137,12 +137,15 @@ class Answer:
 class Client:
     """One connection."""
 
-    def __init__(self, port, receive_buffer=None):
-        self.sock = socket.socket()
+    def __init__(self, port, receive_buffer=None, source="127.0.0.1"):
+        six = ":" in source
+        self.sock = socket.socket(socket.AF_INET6 if six else socket.AF_INET)
         if receive_buffer:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.sock.settimeout(PATIENCE)
-        self.sock.connect(("127.0.0.1", port))
+        if source != "127.0.0.1":
+            self.sock.bind((source, 0))
+        self.sock.connect(("::1" if six else "127.0.0.1", port))
         self.reader = Reader(self.sock)
 
     def send(self, text):
@@ -294,9 +297,9 @@ def pattern(n):
 class Proxy:
     """A weir-proxy on a free port."""
 
-    def __init__(self, *options, preexec_fn=None):
+    def __init__(self, *options, preexec_fn=None, listen="127.0.0.1"):
         self.process = subprocess.Popen(
-            [PROXY, "--listen", "127.0.0.1:0", *map(str, options)],
+            [PROXY, "--listen", f"{listen}:0", *map(str, options)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -304,7 +307,7 @@ class Proxy:
             preexec_fn=preexec_fn,
         )
         self.greeting = self.process.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+) ", self.greeting)
+        found = re.search(rf"http://{re.escape(listen)}:(\d+) ", self.greeting)
         if not found:
             raise AssertionError(f"no greeting: {self.greeting!r} {self.process.communicate()}")
         self.port = int(found[1])
@@ -331,14 +334,18 @@ class Proxy:
 
     def report_lines(self):
         arguments = self.process.args
-        return 1 + ("--seats" in arguments) + ("--rate" in arguments)
+        return 1 + sum("--" + part.replace(" ", "-") in arguments for part in RULES)
+
+
+# What the report has a line for, as the options are called.
+RULES = ("per-client seats", "per-client rate", "seats", "rate")
 
 
 def numbers(report):
     """`{'seats': {'granted': 3, ...}, 'rate': ..., 'proxy': {'requests': 5, ...}}`"""
     found = {}
     for line in report.splitlines():
-        part = re.match(r"weir-proxy: (seats|rate): ", line)
+        part = re.match(rf"weir-proxy: ({'|'.join(RULES)}): ", line)
         pairs = re.findall(r"(\d+) ([a-z ]*[a-z])", line)
         found[part[1] if part else "proxy"] = {name: int(n) for n, name in pairs}
     return found
@@ -361,7 +368,7 @@ class ProxyTest(unittest.TestCase):
         for stream in (proxy.process.stdout, proxy.process.stderr):
             stream.close()
         found = numbers(report)
-        for part in ("seats", "rate"):
+        for part in RULES:
             if part in found:
                 self.assertEqual(found[part]["in use"], 0, report)
                 self.assertEqual(found[part]["waiting"], 0, report)
