@@ -1,0 +1,258 @@
+#include "net/connection.hpp"
+
+#include "two_ends.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+namespace {
+
+namespace asio = net::asio;
+using net::direction;
+using net::presence;
+using namespace std::chrono_literals;
+
+struct connected : two_ends {
+    connected() { connection.no_delay(); }
+
+    void wait_until_here_is(presence what) {
+        run_until(context, [&] { return connection.other_side() == what; });
+    }
+    void wait_for_input() {
+        run_until(context, [&] { return connection.has_input(); });
+    }
+    // What one receive gets, and how it ends.
+    std::pair<net::error_code, std::string> receive() {
+        std::array<char, 100> room;
+        std::pair<net::error_code, std::string> result;
+        bool done = false;
+        start_to_receive(room, [&](net::error_code ec, std::size_t n) {
+            result = {ec, std::string(room.data(), n)};
+            done = true;
+        });
+        run_until(context, [&] { return done; });
+        return result;
+    }
+    template <class F>
+    void start_to_receive(std::span<char> room, F f) {
+        asio::co_spawn(
+            context,
+            [](net::connection& c, std::span<char> into, F then) -> net::task<> {
+                auto const [ec, n] = co_await c.receive(into);
+                then(ec, n);
+            }(connection, room, std::move(f)),
+            asio::detached);
+    }
+
+    net::watchdog dog{context};
+    net::connection connection{std::move(mine), dog};
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(connections)
+
+BOOST_FIXTURE_TEST_CASE(the_other_side_is_here, connected) {
+    BOOST_TEST((connection.other_side() == presence::here));
+    BOOST_TEST(!connection.has_input());
+    they_send("x");
+    wait_for_input();
+    BOOST_TEST((connection.other_side() == presence::here));
+}
+
+BOOST_FIXTURE_TEST_CASE(an_end_is_seen_behind_unread_bytes, connected) {
+    they_send("unread");
+    they_end_their_half();
+    wait_until_here_is(presence::ended);
+    BOOST_TEST(connection.has_input());
+    BOOST_TEST(receive().second == "unread");
+    BOOST_TEST(!connection.has_input());
+    BOOST_TEST((receive().first == asio::error::eof));
+    BOOST_TEST((connection.other_side() == presence::ended));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_reset_is_seen_behind_unread_bytes, connected) {
+    they_send("unread");
+    wait_for_input();
+    they_reset();
+    wait_until_here_is(presence::gone);
+}
+
+BOOST_FIXTURE_TEST_CASE(who_has_ended_its_half_still_reads, connected) {
+    they_end_their_half();
+    wait_until_here_is(presence::ended);
+    http::gather text{"ans", "wer"};
+    net::error_code ec;
+    BOOST_TEST(connection.send_now(text, ec));
+    BOOST_TEST(!ec);
+    connection.close();
+    BOOST_TEST(they_read(ec) == "answer");
+    BOOST_TEST((ec == asio::error::eof));
+}
+
+BOOST_FIXTURE_TEST_CASE(when_both_halves_have_ended_it_is_gone, connected) {
+    they_end_their_half();
+    wait_until_here_is(presence::ended);
+    connection.end_of_output();
+    wait_until_here_is(presence::gone);
+}
+
+BOOST_FIXTURE_TEST_CASE(the_end_of_its_output_leaves_its_input_open, connected) {
+    connection.end_of_output();
+    net::error_code ec;
+    BOOST_TEST(they_read(ec).empty());
+    BOOST_TEST((ec == asio::error::eof));
+    they_send("late");
+    BOOST_TEST(receive().second == "late");
+}
+
+BOOST_FIXTURE_TEST_CASE(closed_here_is_gone, connected) {
+    connection.close();
+    BOOST_TEST((connection.other_side() == presence::gone));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_reset_is_no_end, connected) {
+    connection.reset();
+    net::error_code ec;
+    they_read(ec);
+    BOOST_TEST((ec == asio::error::connection_reset));
+}
+
+BOOST_FIXTURE_TEST_CASE(what_the_socket_does_not_take_is_left, connected) {
+    // More than any buffer holds, in pieces that can be told apart.
+    std::vector<std::string> pieces;
+    for (char c = 'a'; c <= 'd'; ++c)
+        pieces.emplace_back(8'000'000, c);
+    http::gather rest(pieces.begin(), pieces.end());
+    net::error_code ec;
+    BOOST_REQUIRE(!connection.send_now(rest, ec));
+    BOOST_TEST(!ec);
+    BOOST_REQUIRE(!rest.empty());
+    std::size_t left = 0;
+    for (auto const& piece : rest)
+        left += piece.size();
+    BOOST_TEST(left < 32'000'000);
+    BOOST_TEST(rest.back().size() == 8'000'000);
+
+    // Of the whole, nothing is lost and nothing doubled.
+    std::string read;
+    std::thread reader([&] {
+        net::error_code end;
+        read = they_read(end);
+    });
+    bool sent = false;
+    asio::co_spawn(
+        context,
+        [](net::connection& c, http::gather what, bool& done) -> net::task<> {
+            BOOST_TEST(!co_await c.send(what));
+            done = true;
+        }(connection, rest, sent),
+        asio::detached);
+    run_until(context, [&] { return sent; });
+    connection.close();
+    reader.join();
+    BOOST_TEST((read == pieces[0] + pieces[1] + pieces[2] + pieces[3]));
+}
+
+BOOST_FIXTURE_TEST_CASE(to_send_to_somebody_who_has_gone_is_over_with_an_error, connected) {
+    they_reset();
+    wait_until_here_is(presence::gone);
+    http::gather text{"x"};
+    net::error_code ec;
+    BOOST_TEST(connection.send_now(text, ec));
+    BOOST_TEST(bool(ec));
+}
+
+BOOST_FIXTURE_TEST_CASE(silent_is_neither_bytes_nor_an_end, two_ends) {
+    BOOST_TEST(net::is_silent(mine));
+    they_send("x");
+    run_until(context, [&] { return !net::is_silent(mine); });
+    mine.non_blocking(true);
+    std::array<char, 10> room;
+    mine.read_some(asio::buffer(room));
+    BOOST_TEST(net::is_silent(mine));
+    they_end_their_half();
+    run_until(context, [&] { return !net::is_silent(mine); });
+}
+
+BOOST_FIXTURE_TEST_CASE(can_move_to_another_context, two_ends) {
+    asio::io_context another;
+    auto moved = net::move_to(another, std::move(mine));
+    BOOST_TEST((&moved.get_executor().context() == &another));
+    they_send("hello");
+    std::array<char, 10> room;
+    std::size_t got = 0;
+    moved.async_receive(asio::buffer(room), [&](net::error_code, std::size_t n) { got = n; });
+    run_until(another, [&] { return got == 5; });
+}
+
+BOOST_FIXTURE_TEST_CASE(what_takes_too_long_is_cancelled, connected) {
+    net::error_code outcome;
+    std::array<char, 10> room;
+    {
+        net::time_limit const limit(connection, direction::reading, 0s);
+        start_to_receive(room, [&](net::error_code ec, std::size_t) { outcome = ec; });
+        run_until(context, [&] { return bool(outcome); });
+    }
+    BOOST_TEST((outcome == asio::error::operation_aborted));
+    BOOST_TEST(connection.expired(direction::reading));
+    BOOST_TEST(!connection.expired(direction::writing));
+    connection.forgive(direction::reading);
+    BOOST_TEST(!connection.expired(direction::reading));
+    they_send("still open");
+    BOOST_TEST(receive().second == "still open");
+}
+
+// A second connection, whose limit is passed, tells that the watchdog has looked at all.
+struct with_another : connected {
+    two_ends more;
+    net::connection another{net::move_to(context, std::move(more.mine)), dog};
+
+    void rounds_pass() {
+        net::time_limit const limit(another, direction::reading, 0s);
+        run_until(context, [&] { return another.expired(direction::reading); });
+        another.forgive(direction::reading);
+    }
+};
+
+BOOST_FIXTURE_TEST_CASE(a_limit_ends_with_what_it_is_for, with_another) {
+    { net::time_limit const limit(connection, direction::writing, 0s); }
+    rounds_pass();
+    BOOST_TEST(!connection.expired(direction::writing));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_limit_that_starts_again_has_another_length, with_another) {
+    net::time_limit const limit(connection, direction::reading, 0s);
+    connection.restart(direction::reading, 1h);
+    connection.restart(direction::writing, 0s);  // there is none in this direction
+    rounds_pass();
+    BOOST_TEST(!connection.expired(direction::reading));
+    BOOST_TEST(!connection.expired(direction::writing));
+    connection.restart(direction::reading, 0s);
+    run_until(context, [&] { return connection.expired(direction::reading); });
+}
+
+BOOST_FIXTURE_TEST_CASE(only_an_idle_one_stops_when_it_may, connected) {
+    net::error_code outcome;
+    std::array<char, 10> room;
+    start_to_receive(room, [&](net::error_code ec, std::size_t) { outcome = ec; });
+    context.poll();
+    connection.stop_if_idle();
+    context.poll();
+    BOOST_TEST(!outcome);
+    connection.set_idle(true);
+    connection.stop_if_idle();
+    run_until(context, [&] { return bool(outcome); });
+    BOOST_TEST((outcome == asio::error::operation_aborted));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

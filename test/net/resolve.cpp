@@ -1,0 +1,33 @@
+#include "net/resolve.hpp"
+
+#include <boost/asio/ip/address.hpp>
+#include <boost/test/unit_test.hpp>
+
+BOOST_AUTO_TEST_SUITE(names)
+
+BOOST_AUTO_TEST_CASE(what_leads_back) {
+    struct row {
+        char const *to, *at;
+        unsigned short to_port = 80;
+        bool back = true;
+    };
+    for (auto const& [to, at, to_port, back] :
+         {row{"127.0.0.1", "127.0.0.1"}, row{"127.0.0.1", "0.0.0.0"}, row{"0.0.0.0", "127.0.0.1"},
+          row{"::1", "::"}, row{"::1", "::1"}, row{"127.0.0.1", "127.0.0.1", 81, false},
+          row{"127.0.0.2", "127.0.0.1", 80, false}, row{"10.0.0.1", "0.0.0.0", 80, false}}) {
+        net::tcp::endpoint const there(net::asio::ip::make_address(to), to_port);
+        net::tcp::endpoint const here(net::asio::ip::make_address(at), 80);
+        BOOST_TEST(net::leads_back(there, here) == back, to << ":" << to_port << " " << at);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(an_address_is_its_own_name) {
+    net::error_code ec;
+    auto const found = net::resolve("127.0.0.1", "80", ec);
+    BOOST_TEST(!ec);
+    BOOST_TEST((found == net::tcp::endpoint(net::asio::ip::address_v4::loopback(), 80)));
+    (void)net::resolve("127.0.0.1", "no such port", ec);
+    BOOST_TEST(bool(ec));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
