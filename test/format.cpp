@@ -142,6 +142,11 @@ BOOST_AUTO_TEST_CASE(enumerators_are_written_as_in_options) {
     for (auto const f : {weir::when_full::reject_newest, weir::when_full::evict_oldest})
         BOOST_TEST((weir::queue_options::parse(fmt::format("full {}", f)).full == f));
 
+    using weir::queue_order;
+    for (auto const o :
+         {queue_order::fifo, queue_order::lifo, queue_order::adaptive_lifo, queue_order::codel})
+        BOOST_TEST((weir::queue_options::parse(fmt::format("order {}", o)).order == o));
+
     auto const bucket = [](std::string const& text) {
         return std::get<weir::token_bucket_options>(
             limiter_config::parse("1/1s bucket " + text).options);

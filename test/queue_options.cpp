@@ -27,6 +27,11 @@ BOOST_AUTO_TEST_CASE(have_sensible_defaults) {
     queue_options const defaults;
     BOOST_TEST(defaults.limit == 1024);
     BOOST_TEST((defaults.full == weir::when_full::reject_newest));
+    BOOST_TEST(defaults.limit_permits == std::numeric_limits<weir::amount>::max());
+    BOOST_TEST(defaults.max_wait.length_or(0s) == weir::forever);
+    BOOST_TEST((defaults.order == weir::queue_order::fifo));
+    BOOST_TEST(defaults.target == 5ms);
+    BOOST_TEST(defaults.interval == 100ms);
     BOOST_TEST(defaults.tolerance == 1ms);
     BOOST_TEST(defaults.patience.is_set());
     BOOST_TEST(defaults.patience.length_or(0s) == weir::forever);
@@ -44,6 +49,11 @@ BOOST_AUTO_TEST_CASE(may_go_to_their_bounds) {
     BOOST_CHECK_NO_THROW(validate({.limit = 0}));
     BOOST_CHECK_NO_THROW(validate({.limit = 1'000'000'000}));
     BOOST_CHECK_NO_THROW(validate({.full = weir::when_full::evict_oldest}));
+    BOOST_CHECK_NO_THROW(validate({.limit_permits = 1}));
+    BOOST_CHECK_NO_THROW(validate({.max_wait = 0s}));
+    BOOST_CHECK_NO_THROW(validate({.order = weir::queue_order::codel}));
+    BOOST_CHECK_NO_THROW(validate({.target = 1ns, .interval = 1h}));
+    BOOST_CHECK_NO_THROW(validate({.target = 1h, .interval = 1ns}));
     BOOST_CHECK_NO_THROW(validate({.tolerance = 0s}));
     BOOST_CHECK_NO_THROW(validate({.tolerance = 1h}));
     BOOST_CHECK_NO_THROW(validate({.patience = {}}));
@@ -62,6 +72,16 @@ BOOST_AUTO_TEST_CASE(that_are_nonsense_are_refused_by_name) {
         validate({.limit = std::numeric_limits<std::int64_t>::min()}), std::invalid_argument,
         says("weir::queue_options: limit is -9223372036854775808, but must be "
              "from 0 to 1000000000"));
+    BOOST_CHECK_EXCEPTION(validate({.limit_permits = 0}), std::invalid_argument,
+                          says("weir::queue_options: limit_permits is 0, but must be from 1 to "
+                               "9223372036854775807"));
+    BOOST_CHECK_EXCEPTION(
+        validate({.target = 0s}), std::invalid_argument,
+        says("weir::queue_options: target in nanoseconds is 0, but must be from 1 "
+             "to 3600000000000"));
+    BOOST_CHECK_EXCEPTION(validate({.interval = 1h + 1ns}), std::invalid_argument,
+                          says("weir::queue_options: interval in nanoseconds is 3600000000001, but "
+                               "must be from 1 to 3600000000000"));
     BOOST_CHECK_EXCEPTION(validate({.tolerance = -1ns}), std::invalid_argument,
                           says("weir::queue_options: tolerance in nanoseconds is -1, but must be "
                                "from 0 to 3600000000000"));
@@ -75,15 +95,26 @@ BOOST_AUTO_TEST_CASE(that_name_no_enumerator_are_refused_by_name) {
     BOOST_CHECK_EXCEPTION(
         validate({.full = static_cast<weir::when_full>(past_full)}), std::invalid_argument,
         says("weir::queue_options: full is 2, but must be from 0 to 1"));
+    constexpr auto past_order = static_cast<int>(weir::queue_order::codel) + 1;
+    BOOST_CHECK_EXCEPTION(
+        validate({.order = static_cast<weir::queue_order>(past_order)}), std::invalid_argument,
+        says("weir::queue_options: order is 4, but must be from 0 to 3"));
 }
 
 BOOST_AUTO_TEST_CASE(are_written_as_one_line) {
     BOOST_TEST(to_string(queue_options{}) == "");
     BOOST_TEST(to_string(queue_options{.patience = {}}) == "");  // which is for ever, too
-    std::string const text = "limit 100 full evict_oldest tolerance 10us patience 2s";
+    std::string const text = "limit 100 full evict_oldest limit_permits 1000 max_wait 3s order "
+                             "codel target 7ms interval 50ms "
+                             "tolerance 10us patience 2s";
     auto const options = queue_options::parse(text);
     BOOST_TEST(options.limit == 100);
     BOOST_TEST((options.full == weir::when_full::evict_oldest));
+    BOOST_TEST(options.limit_permits == 1000);
+    BOOST_TEST(options.max_wait.length_or(0s) == 3s);
+    BOOST_TEST((options.order == weir::queue_order::codel));
+    BOOST_TEST(options.target == 7ms);
+    BOOST_TEST(options.interval == 50ms);
     BOOST_TEST(options.tolerance == 10us);
     BOOST_TEST(options.patience.length_or(0s) == 2s);
     BOOST_TEST(to_string(options) == text);
@@ -99,11 +130,15 @@ BOOST_AUTO_TEST_CASE(say_where_a_text_is_wrong) {
         BOOST_CHECK_EXCEPTION((void)queue_options::parse(text), std::invalid_argument,
                               says("weir::queue_options: `" + text + "`, " + what));
     };
-    wrong("size 3", "column 1: expected limit, full, tolerance, patience or the end, found `size`");
+    wrong("size 3",
+          "column 1: expected limit, full, limit_permits, max_wait, order, target, interval, "
+          "tolerance, patience or the end, found `size`");
     wrong("limit", "column 6: expected a whole number, found the end");
     wrong("limit 3 limit 3",
-          "column 9: expected full, tolerance, patience or the end, found `limit`");
+          "column 9: expected full, limit_permits, max_wait, order, target, interval, "
+          "tolerance, patience or the end, found `limit`");
     wrong("full up", "column 6: expected reject_newest or evict_oldest, found `up`");
+    wrong("order newest", "column 7: expected fifo, lifo, adaptive_lifo or codel, found `newest`");
     wrong("patience 2", "column 10: expected a time in h, min, s, ms, us or ns, found `2`");
 }
 

@@ -100,6 +100,19 @@ namespace detail {
     return text.empty() ? fmt::format("limit {}", options.limit) : text;
 }
 
+[[nodiscard]] constexpr std::string_view text_of(queue_order o) noexcept {
+    switch (o) {
+        case queue_order::fifo:
+            return "fifo";
+        case queue_order::lifo:
+            return "lifo";
+        case queue_order::adaptive_lifo:
+            return "adaptive_lifo";
+        case queue_order::codel:
+            return "codel";
+    }
+    return "an unknown order";
+}
 [[nodiscard]] constexpr std::string_view text_of(when_full f) noexcept {
     return f == when_full::reject_newest ? "reject_newest" : "evict_oldest";
 }
@@ -175,8 +188,8 @@ template <class T>
 concept has_text =
     limiter_options<T> ||
     is_alternative<T, std::variant<errc, permit, request, overdue, rate, patience, limiter_config,
-                                   queue_options, when_full, refill, window_alignment, carry_over,
-                                   limiter_stats, pool_stats>>;
+                                   queue_options, queue_order, when_full, refill, window_alignment,
+                                   carry_over, limiter_stats, pool_stats>>;
 
 template <class T>
 struct formatter : fmt::formatter<fmt::string_view> {

@@ -5,12 +5,12 @@
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/core.hpp>
 #include <weir/detail/enter_operation.hpp>
-#include <weir/detail/fifo.hpp>
 #include <weir/detail/keyed/heaviest.hpp>
 #include <weir/detail/keyed_room.hpp>
 #include <weir/error.hpp>
 #include <weir/key_hash.hpp>
 #include <weir/limiter.hpp>
+#include <weir/order.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/limiter_config.hpp>
 #include <weir/policy/policy.hpp>
@@ -171,7 +171,7 @@ private:
 /// `forever`.
 template <class Key, class Policy, class Executor = boost::asio::any_io_executor,
           class Timer = basic_steady_timer<Executor>, class Hash = key_hash,
-          class Queue = detail::fifo>
+          class Queue = order::any>
 class basic_keyed {
     using rule = policy::rule_of_t<Policy>;
     using room = detail::keyed_room<Key, Hash, rule, Queue>;

@@ -5,7 +5,7 @@
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/core.hpp>
 #include <weir/detail/enter_operation.hpp>
-#include <weir/detail/fifo.hpp>
+#include <weir/order.hpp>
 #include <weir/detail/waiting_room.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
@@ -81,12 +81,13 @@ struct outcome_of<boost::asio::awaitable<T, CoroutineExecutor>, Executor> {
 /// Order: requests are granted in the order in which they came. No request overtakes another: while one
 /// waits, `try_enter` fails, and a big request at the head holds up the small ones behind it. Whenever a
 /// request leaves the line, for whatever reason, the next one is granted at once if it fits.
+/// `queue_options::order` chooses another order, and so does `Queue`, one of `weir::order`, by type.
 ///
 /// Checks, in this order: cancelled before it began (`asio::error::operation_aborted`); closed
 /// (`errc::closed`); `n == 0`, which is granted at once and takes nothing; more than the policy can ever
 /// grant (`errc::exceeds_capacity`); room, and an empty line: granted; the turn would come too late
-/// (`errc::deadline_unreachable`); no patience (`errc::timed_out`); the queue is full
-/// (`errc::queue_full`). Otherwise the request waits.
+/// (`errc::deadline_unreachable`); no patience (`errc::timed_out`); the queue is full, or its `max_wait`
+/// is too short (`errc::queue_full`). Otherwise the request waits.
 ///
 /// Threads: all members but the destructor, the move constructor and the assignment may be called on any
 /// thread at any time. Each takes the limiter's lock; a grant at once is made under it, without a message
@@ -124,7 +125,7 @@ struct outcome_of<boost::asio::awaitable<T, CoroutineExecutor>, Executor> {
 /// memory for operations. A loop of grants at once never yields to other coroutines on its thread;
 /// `asio::post` does.
 template <limiting_policy Policy, class Executor = boost::asio::any_io_executor,
-          class Timer = basic_steady_timer<Executor>, class Queue = detail::fifo>
+          class Timer = basic_steady_timer<Executor>, class Queue = order::any>
 class basic_limiter {
     using core_type =
         detail::core<detail::waiting_room<Policy, Queue>, detail::asio_host<Executor, Timer>>;

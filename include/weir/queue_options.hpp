@@ -1,8 +1,10 @@
 #pragma once
 
+#include <weir/amount.hpp>
 #include <weir/time.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -12,12 +14,35 @@ namespace weir {
 enum class when_full : std::uint8_t {
     /// The new request is refused with `errc::queue_full`.
     reject_newest,
-    /// The request that has waited longest is dropped with `errc::shed`, and the new one waits.
+    /// The request that has waited longest is dropped with `errc::shed`, and the new one waits. For one that
+    /// asks for more permits, up to 16 are dropped; if that is not enough, the new one is refused.
     evict_oldest,
 };
 
-/// How a limiter keeps requests that wait. They are granted in the order in which they came: a big request
-/// at the head is not overtaken by small ones.
+/// Which of the requests that wait is granted next. The next one is not overtaken, however big it is: the
+/// others wait until it can be granted, or leaves.
+enum class queue_order : std::uint8_t {
+    /// The one that came first. `try_enter` fails while a request waits.
+    fifo,
+
+    /// The one that came last: under overload some are served at once, and not all of them too late. So a
+    /// request may overtake all that wait, and does so whenever it can be granted; `try_enter` may, too. A
+    /// request may wait for ever, unless it has a patience; when its turn comes cannot be told.
+    lifo,
+
+    /// As `fifo`, until for longer than `queue_options::interval` there was always one that waits: then as
+    /// `lifo`, until none waits. Maurer, "Fail at Scale", ACM Queue 13(8), 2015.
+    adaptive_lifo,
+
+    /// As `fifo`, but a queue that stands is cut short: if throughout a `queue_options::interval` there was
+    /// a request that waited, and none was granted that had waited for at most `queue_options::target`,
+    /// then in the next interval, or until none waits, each request that has waited for more than twice the
+    /// target is dropped with `errc::shed`. A request that can be granted is never dropped. Nichols and Jacobson, "Controlling
+    /// Queue Delay", ACM Queue 10(5), 2012, in the form of "Fail at Scale".
+    codel,
+};
+
+/// How a limiter keeps requests that wait.
 ///
 /// Options can be written as text, each once and in any order, with those left out that have their
 /// defaults: `limit 100 full evict_oldest tolerance 1ms patience 2s`. A time is a whole number and its
@@ -31,6 +56,24 @@ struct queue_options {
     std::int64_t limit = 1024;
 
     when_full full = when_full::reject_newest;
+
+    /// How many permits the requests that wait may ask for together, at least 1; `full` says what becomes
+    /// of a request that asks for too many.
+    amount limit_permits = std::numeric_limits<amount>::max();
+
+    /// A request is refused with `errc::queue_full`, and told when to come back, if its turn would come
+    /// later than after this time. Where it cannot be told when a turn comes, as for `seats`,
+    /// every request waits.
+    weir::patience max_wait = forever;
+
+    queue_order order = queue_order::fifo;
+
+    /// Of `queue_order::codel`: a wait that is short enough. 1 ns to an hour.
+    duration target = std::chrono::milliseconds(5);
+
+    /// Of `queue_order::adaptive_lifo` and `codel`: how long an overload must last before it counts as one.
+    /// 1 ns to an hour.
+    duration interval = std::chrono::milliseconds(100);
 
     /// How late a deadline may be noticed, 0 to an hour, so that many share one wake-up of the timer. It is
     /// never noticed early, and no request is granted past its deadline. 0 is exact, at the price of a
@@ -47,6 +90,12 @@ struct queue_options {
 
 /// Throws `std::invalid_argument`, naming the option, the value and the bound, if one is nonsense.
 void validate(queue_options const& options);
+
+namespace detail {
+/// Throws `std::invalid_argument` if `options` name another order than the one that a limiter has by its type.
+/// The default goes with every type.
+void check_order(queue_options const& options, queue_order of_type);
+}  // namespace detail
 
 /// The text from which `queue_options::parse` makes the same; empty if all have their defaults.
 [[nodiscard]] std::string to_string(queue_options const& options);

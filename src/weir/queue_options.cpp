@@ -4,6 +4,9 @@
 #include "option_text.hpp"
 
 #include <array>
+#include <limits>
+#include <stdexcept>
+#include <string>
 #include <tuple>
 
 namespace weir {
@@ -12,6 +15,10 @@ template <>
 inline constexpr std::array<std::string_view, 2> detail::names_of<when_full>{
     "reject_newest", "evict_oldest"};
 
+template <>
+inline constexpr std::array<std::string_view, 4> detail::names_of<queue_order>{
+    "fifo", "lifo", "adaptive_lifo", "codel"};
+
 namespace {
 
 using detail::field;
@@ -19,6 +26,11 @@ using detail::field;
 constexpr std::tuple fields{
     field{"limit", &queue_options::limit},
     field{"full", &queue_options::full},
+    field{"limit_permits", &queue_options::limit_permits},
+    field{"max_wait", &queue_options::max_wait},
+    field{"order", &queue_options::order},
+    field{"target", &queue_options::target},
+    field{"interval", &queue_options::interval},
     field{"tolerance", &queue_options::tolerance},
     field{"patience", &queue_options::patience},
 };
@@ -42,8 +54,19 @@ void validate(queue_options const& options) {
     using detail::check_option;
     check_option("queue_options", "limit", options.limit, 0, 1'000'000'000);
     check_option("queue_options", "full", options.full, when_full::evict_oldest);
-    check_option("queue_options", "tolerance in nanoseconds", options.tolerance.count(), 0,
-                 duration(std::chrono::hours(1)).count());
+    check_option("queue_options", "limit_permits", options.limit_permits, 1,
+                 std::numeric_limits<amount>::max());
+    check_option("queue_options", "order", options.order, queue_order::codel);
+    constexpr auto hour = duration(std::chrono::hours(1)).count();
+    check_option("queue_options", "target in nanoseconds", options.target.count(), 1, hour);
+    check_option("queue_options", "interval in nanoseconds", options.interval.count(), 1, hour);
+    check_option("queue_options", "tolerance in nanoseconds", options.tolerance.count(), 0, hour);
+}
+
+void detail::check_order(queue_options const& options, queue_order of_type) {
+    if (options.order != queue_order::fifo && options.order != of_type)
+        throw std::invalid_argument("weir::queue_options: order is " + to_text(options.order) +
+                                    ", but this limiter has " + to_text(of_type) + " by its type");
 }
 
 }  // namespace weir

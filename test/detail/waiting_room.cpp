@@ -1,4 +1,4 @@
-#include <weir/detail/fifo.hpp>
+#include <weir/detail/arrival_queue.hpp>
 #include <weir/detail/waiting_room.hpp>
 
 #include "support/printing.hpp"

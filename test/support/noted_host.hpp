@@ -1,7 +1,7 @@
 #pragma once
 
 #include <weir/detail/context_user.hpp>
-#include <weir/detail/fifo.hpp>
+#include <weir/detail/arrival_queue.hpp>
 #include <weir/time.hpp>
 
 #include <algorithm>
@@ -108,9 +108,11 @@ private:
 /// The order "first come, first served", which counts whom it is asked about as work.
 class noted_fifo : public weir::detail::fifo {
 public:
+    using arrival_queue::arrival_queue;
+
     [[nodiscard]] weir::detail::operation* after(weir::detail::operation& op) const noexcept {
         sections::count();
-        return fifo::after(op);
+        return arrival_queue::after(op);
     }
 };
 

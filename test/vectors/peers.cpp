@@ -42,9 +42,10 @@ std::map<std::string, runner> const by_algorithm{
     {"token_bucket.interval_refill", run_userver},
     {"token_bucket.folly", run_folly},
     {"token_bucket.folly.dynamic", run_folly},
-    {"token_bucket.dotnet", [](vector const& v) { run_dotnet(v); }},
+    {"concurrency.dotnet", run_dotnet},
+    {"token_bucket.dotnet", run_dotnet},
     {"token_bucket.dotnet.retry_after", run_dotnet_retry_after},
-    {"sliding_window.dotnet", [](vector const& v) { run_dotnet(v); }},
+    {"sliding_window.dotnet", run_dotnet},
     {"fixed_cycle.resilience4j", run_resilience4j},
     {"leaky_bucket.uber", run_uber_count},
     {"leaky_bucket.uber.chained", run_uber_chained},
@@ -60,8 +61,6 @@ std::map<std::string, runner> const by_id{
     {"lifo-timeout-grant-race", [](vector const& v) { netflix(v).grant_race(); }},
     {"governor-correct-wait-time", run_governor_wait_time},
     {"go-long-running-qps", run_go_for_long},
-    // Its queue has room for two permits, and so for one caller who wants two.
-    {"net-sw-queue-reusable", [](vector const& v) { run_dotnet(v, 1); }},
     {"net-tb-n-over-limit", dotnet_over_limit},
     {"net-tb-zero-permits",
      [](vector const&) { nothing_never_waits("1/1s burst 1 refill interval"); }},
@@ -83,7 +82,6 @@ std::map<std::string, runner> const by_id{
 };
 
 constexpr char const* adaptive = "about an adaptive limiter, of which there is none";
-constexpr char const* newest_first = "about a queue that serves the newest first";
 constexpr char const* partitions = "about shares of a limit, of which there are none";
 
 std::map<std::string, char const*> const not_applicable{
@@ -96,13 +94,6 @@ std::map<std::string, char const*> const not_applicable{
     {"partition-excess-capacity", partitions},
     {"partition-exceed-total-for-unused-bin", partitions},
     {"partition-set-limit", partitions},
-    {"net-conc-newest-barging", newest_first},
-    {"net-conc-larger-than-queue", newest_first},
-    {"net-tb-drops-multiple-oldest", newest_first},
-    {"net-tb-int-overflow", newest_first},
-    {"net-sw-acquire-async", newest_first},
-    {"net-sw-multiple-requests", newest_first},
-    {"net-sw-newest-order", newest_first},
     {"lb-numeric-limits", "asks for more than a quadrillion, which no limiter here can grant"},
 };
 

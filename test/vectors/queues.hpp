@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <vector>
 
@@ -186,30 +187,34 @@ inline void too_big_does_not_block_others(vector const& v) {
 
 // ---- .NET: a queue, and what comes back each period.
 
-inline void run_dotnet(vector const& v, std::int64_t callers) {
-    auto const& config = v.at("config").as_object();
-    auto const limit = whole(config, "permit_limit");
-    if (auto const segments = whole(config, "segments")) {
-        bench b(fmt::format("{}/{}s sliding slices {}", limit, segments, segments), callers);
-        run_queue(b, v);
-    } else {
-        bench b(fmt::format("{}/1s burst {} refill interval", whole(config, "tokens_per_period"),
-                            limit),
-                callers);
-        run_queue(b, v);
-    }
-}
-inline void run_dotnet(vector const& v) {
-    run_dotnet(v, whole(v.at("config").as_object(), "queue_limit"));
+// Its queue has room for so many permits.
+inline weir::queue_options dotnet_queue(json::object const& config) {
+    auto const room = whole(config, "queue_limit");
+    bool const newest = says(config, "order", "newest");
+    return {.limit = room == 0 ? 0 : 1024,
+            .full = newest ? weir::when_full::evict_oldest : weir::when_full::reject_newest,
+            .limit_permits = std::max<std::int64_t>(room, 1),
+            .order = newest ? weir::queue_order::lifo : weir::queue_order::fifo};
 }
 
-// Its queue has room for so many permits, and not callers: for one of one, and none of two.
+inline void run_dotnet(vector const& v) {
+    auto const& config = v.at("config").as_object();
+    auto const limit = whole(config, "permit_limit");
+    auto rule =
+        fmt::format("{}/1s burst {} refill interval", whole(config, "tokens_per_period"), limit);
+    if (auto const segments = whole(config, "segments"))
+        rule = fmt::format("{}/{}s sliding slices {}", limit, segments, segments);
+    else if (says(v, "algorithm", "concurrency.dotnet"))
+        rule = fmt::format("{} seats", limit);
+    bench b(rule, dotnet_queue(config));
+    run_queue(b, v);
+}
+
 inline void run_dotnet_retry_after(vector const& v) {
     auto const& config = v.at("config").as_object();
-    auto const callers = ops_of(v).size() == 2 ? 0 : 1;
     bench b(fmt::format("{}/{}s burst {} refill interval", whole(config, "tokens_per_period"),
                         whole(config, "period_s"), whole(config, "permit_limit")),
-            callers);
+            dotnet_queue(config));
     for (auto const& each : ops_of(v)) {
         auto const& op = each.as_object();
         auto const n = whole(op, "n");

@@ -72,7 +72,7 @@ public:
     template <class... HostArgs>
     [[nodiscard]] static std::shared_ptr<core> create(
         options_type const& options, queue_options const& queueing, HostArgs&&... host) {
-        validate(queueing);
+        Room::check(queueing);
         auto self = std::make_shared<core>(options, queueing);
         self->host_.emplace(std::forward<HostArgs>(host)...);
         self->host_->attach(std::weak_ptr<context_user>(self));
@@ -198,7 +198,7 @@ public:
             std::uint64_t seen = 0;
             auto wanted = queueing(&seen);
             change(wanted);
-            validate(wanted);
+            Room::check(wanted);
             visit const here(*this);
             if (seen != configured_)
                 continue;

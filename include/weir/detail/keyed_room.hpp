@@ -1,7 +1,7 @@
 #pragma once
 
 #include <weir/amount.hpp>
-#include <weir/detail/fifo.hpp>
+#include <weir/detail/arrival_queue.hpp>
 #include <weir/detail/gate.hpp>
 #include <weir/detail/keyed/drains.hpp>
 #include <weir/detail/keyed/gate.hpp>
@@ -47,7 +47,7 @@ struct shard_options {
 /// - the operations that wait for all to come home: `keyed_drains`.
 ///
 /// `heavy_keys` sees requests pass by.
-template <class Key, class Hash, limiting_rule Rule, class Queue = fifo>
+template <class Key, class Hash, limiting_rule Rule, class Queue = ordered_queue>
 class keyed_room {
     using rooms_type = keyed_rooms<Key, Rule, Queue>;
     using own_room = typename rooms_type::own_room;
@@ -85,6 +85,8 @@ public:
     }
     keyed_room(keyed_room const&) = delete;
     keyed_room& operator=(keyed_room const&) = delete;
+
+    static void check(queue_options const& queueing) { rooms_type::room_type::check(queueing); }
 
     void begin(time_point now) noexcept {
         states().begin(now);

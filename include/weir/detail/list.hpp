@@ -39,6 +39,8 @@ public:
     [[nodiscard]] bool empty() const noexcept { return anchor_.next == &anchor_; }
     [[nodiscard]] T& front() const noexcept { return static_cast<T&>(*anchor_.next); }
 
+    [[nodiscard]] T& back() const noexcept { return static_cast<T&>(*anchor_.previous); }
+
     void push_back(T& element) noexcept { insert_before(anchor_, element); }
     void push_front(T& element) noexcept { insert_before(*anchor_.next, element); }
 

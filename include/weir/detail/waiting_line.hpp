@@ -1,14 +1,14 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/detail/arrival_queue.hpp>
 #include <weir/detail/deadline_wheel.hpp>
-#include <weir/detail/fifo.hpp>
 #include <weir/detail/operation.hpp>
+#include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 
 #include <atomic>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <utility>
 
@@ -21,14 +21,13 @@ class waiting_line {
 public:
     using wheel = deadline_wheel<operation>;
 
+    explicit waiting_line(queue_options const& options = {}) noexcept : queue_(options) {}
+
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
     [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
 
     /// How many permits they ask for together.
     [[nodiscard]] amount asked() const noexcept { return asked_; }
-    [[nodiscard]] bool can_ask(amount n) const noexcept {
-        return n <= std::numeric_limits<amount>::max() - asked_;
-    }
 
     /// Whether an operation waits, as seen without the lock: perhaps out of date.
     [[nodiscard]] bool perhaps_waiting() const noexcept {
@@ -60,16 +59,23 @@ public:
         perhaps_waiting_.store(size_ != 0, std::memory_order_relaxed);
     }
 
+    void configure(queue_options const& options) noexcept { queue_.configure(options); }
+    void grant(operation const& op, time_point now) noexcept { queue_.grant(op, now); }
+
     [[nodiscard]] operation* next(time_point now) noexcept { return queue_.next(now); }
     [[nodiscard]] operation* oldest() const noexcept { return queue_.oldest(); }
+    [[nodiscard]] operation* younger(operation& op) const noexcept { return queue_.younger(op); }
     [[nodiscard]] operation* shed(time_point now) noexcept { return queue_.shed(now); }
     [[nodiscard]] time_point next_event(time_point now) const noexcept {
         return queue_.next_event(now);
     }
-    [[nodiscard]] bool bars(amount n) const noexcept { return size_ != 0 && queue_.bars(n); }
+    [[nodiscard]] bool bars(amount n, time_point now) const noexcept {
+        return size_ != 0 && queue_.bars(n, now);
+    }
+    [[nodiscard]] bool foresees() const noexcept { return queue_.foresees(); }
     [[nodiscard]] amount ahead_of_new(amount n) const noexcept { return queue_.ahead_of_new(n); }
 
-    /// Has `step_sweep` begin with the first in the order of service.
+    /// Has `step_sweep` begin with the first of all.
     void begin_sweep() noexcept { sweep_ = queue_.first(); }
 
     /// The next operation of the sweep, or null at its end. It may be erased, and so may any other.

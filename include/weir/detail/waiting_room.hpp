@@ -1,7 +1,7 @@
 #pragma once
 
 #include <weir/amount.hpp>
-#include <weir/detail/fifo.hpp>
+#include <weir/detail/arrival_queue.hpp>
 #include <weir/detail/gate.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/waiting_line.hpp>
@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace weir::detail {
@@ -33,7 +34,7 @@ struct wait_limit {
 /// An operation that has left is in the outbox with its outcome, until it is taken from there and
 /// posted. `settle` is all that ever happens by itself: the sweep, deadlines, grants, drains, reports;
 /// anybody may call it at any time, and calls it often enough if `wants` says when.
-template <limiting_policy Policy, class Queue = fifo>
+template <limiting_policy Policy, class Queue = ordered_queue>
 class waiting_room {
     using place = operation::place;
     using gate_type = gate<Policy>;
@@ -46,9 +47,15 @@ public:
     /// Permits carry `key`.
     waiting_room(permit_issuer& issuer, Policy&& policy, queue_options const& queueing,
                  std::uint64_t key = 0) noexcept
-        : gate_(issuer, std::move(policy), key), queueing_(queueing) {}
+        : gate_(issuer, std::move(policy), key), queueing_(queueing), line_(queueing) {}
     waiting_room(permit_issuer& issuer, options_type const& options, queue_options const& queueing)
         : waiting_room(issuer, Policy(options), queueing) {}
+
+    /// Throws `std::invalid_argument` that names the option, its value and the bound.
+    static void check(queue_options const& queueing) {
+        validate(queueing);
+        Queue::check(queueing);
+    }
 
     void begin(time_point now) noexcept { policy().begin(now); }
 
@@ -114,18 +121,18 @@ public:
     [[nodiscard]] bool cannot_wait(operation& op, wait_limit const& limit, time_point now) {
         auto const length = limit.length.length_or(queueing_.patience.length_or(forever));
         auto const deadline = std::min(length == forever ? never : later(now, length), limit.until);
-        bool const full = line_.size() >= static_cast<std::uint64_t>(queueing_.limit);
-        auto const* const victim = full ? eviction() : nullptr;
-        auto const ready = turn_of(op.count, victim, now);
+        auto const evicted =
+            make_room(op.count, line_.size(), line_.asked(), [](operation const&) {});
+        auto const ready = turn_of(op.count, evicted.value_or(0), now);
 
         if (ready != unknown && ready > deadline)
             return refuse(op, errc::deadline_unreachable, ready, now);
         if (deadline <= now)
             return refuse(op, errc::timed_out, ready, now);
-        if (full && !victim)
+        auto const longest = queueing_.max_wait.length_or(forever);
+        bool const too_long = ready != unknown && ready > later(now, longest);
+        if (!evicted || too_long)
             return refuse(op, errc::queue_full, ready, now);
-        if (!line_.can_ask(op.count))
-            return refuse(op, errc::queue_full, unknown, now);
         if (deadline != never)
             line_.prepare_deadlines(now, queueing_.tolerance);
         op.deadline = deadline;
@@ -147,12 +154,11 @@ public:
         op.at = place::nowhere;
     }
 
-    /// After `join`: drops the one that has waited longest if more wait than may. Whether it has.
-    bool evict(operation&, time_point now) noexcept {
-        bool const too_many = line_.size() > static_cast<std::uint64_t>(queueing_.limit);
-        if (too_many)
-            remove(*line_.oldest(), errc::shed, now);
-        return too_many;
+    /// After `join`: drops those for which `op` waits. Whether there were any.
+    bool evict(operation& op, time_point now) noexcept {
+        auto const evicted = make_room(op.count, line_.size() - 1, line_.asked() - op.count,
+                                       [&](operation& one) { remove(one, errc::shed, now); });
+        return evicted.value_or(0) != 0;
     }
 
     /// Whether a wait for all permits to come home is over, with the outcome in `op`.
@@ -237,7 +243,10 @@ public:
     }
 
     /// Goes on with other queue options; those that wait stay.
-    void set_queueing(queue_options const& next) noexcept { queueing_ = next; }
+    void set_queueing(queue_options const& next) noexcept {
+        queueing_ = next;
+        line_.configure(next);
+    }
 
     /// Cancels one operation, or notes that it is cancelled before it waits.
     void cancel(operation& op, time_point now) noexcept {
@@ -259,14 +268,11 @@ public:
         if (sweeping_)
             sweep(now, budget);
         line_.expire(now, budget, [&](operation& op) { remove(op, errc::timed_out, now); });
-        for (; budget > 0; --budget) {
-            operation* const op = line_.shed(now);
-            if (!op)
-                break;
-            remove(*op, errc::shed, now);
+        if (!sweeping_) {
+            do
+                serve(now, budget);
+            while (shed(now, budget));
         }
-        if (!sweeping_)
-            serve(now, budget);
         for (; budget > 0 && !draining_.empty() && is_idle(); --budget)
             take_out(draining_.front());
         for (; budget > 0 && !watching_.empty(); --budget) {
@@ -330,6 +336,9 @@ public:
     /// How many operations a caller at the gate touches for others, before its own request.
     static constexpr int help_budget = 16;
 
+    /// How many are dropped, at the most, for one newcomer.
+    static constexpr int most_evictions = 16;
+
 private:
     // Nobody is turned away on account of somebody whose time has come but whose actor has not.
     void help(time_point now) noexcept {
@@ -340,7 +349,7 @@ private:
     }
 
     [[nodiscard]] typename gate_type::answer ask(amount n, time_point now) const noexcept {
-        bool const barred = line_.bars(n);
+        bool const barred = line_.bars(n, now);
         if (!barred) [[likely]]
             return gate_.ask(n, 0, false, now);
         auto asked = gate_.ask(n, line_.ahead_of_new(n), true, now);
@@ -349,17 +358,37 @@ private:
         return asked;
     }
 
-    // When it would be the turn of a newcomer for which `victim` is evicted.
-    [[nodiscard]] time_point turn_of(amount n, operation const* victim, time_point now) noexcept {
-        if (!line_.bars(n))
+    // When it would be the turn of a newcomer for which those are evicted that ask for `evicted`.
+    [[nodiscard]] time_point turn_of(amount n, amount evicted, time_point now) noexcept {
+        if (!line_.bars(n, now))
             return policy().ready_at(n, 0, now);
         if (sweeping_)
             return unknown;
-        return policy().ready_at(n, line_.ahead_of_new(n) - (victim ? victim->count : 0), now);
+        auto const ahead = line_.ahead_of_new(n);
+        return policy().ready_at(n, std::max<amount>(ahead - evicted, 0), now);
     }
 
-    [[nodiscard]] operation const* eviction() const noexcept {
-        return queueing_.full == when_full::evict_oldest ? line_.oldest() : nullptr;
+    // Hands those to `drop` that a newcomer who asks for `n` takes the place of, while `size` others wait
+    // for `asked` permits. How many permits they ask for, or nothing if the newcomer may not wait.
+    template <class F>
+    [[nodiscard]] std::optional<amount> make_room(amount n, std::uint64_t size, amount asked,
+                                                  F drop) const {
+        auto places = size;
+        auto permits = asked;
+        auto* next = line_.oldest();
+        for (int more = most_evictions;; --more) {
+            bool const is_place =
+                places < static_cast<std::uint64_t>(queueing_.limit) || places < size;
+            bool const is_room = n <= queueing_.limit_permits - permits || n <= asked - permits;
+            if (is_place && is_room)
+                return asked - permits;
+            if (queueing_.full == when_full::reject_newest || places == 0 || more == 0)
+                return std::nullopt;
+            auto& one = *std::exchange(next, line_.younger(*next));
+            --places;
+            permits -= one.count;
+            drop(one);
+        }
     }
 
     // Both return true: it is over.
@@ -431,12 +460,23 @@ private:
             if (op->deadline < now) {
                 remove(*op, errc::timed_out, now);
             } else if (policy().ready_at(op->count, 0, now) <= now) {
+                line_.grant(*op, now);
                 take_out(*op);
                 op->granted = gate_.grant(op->count, now, now - op->since);
             } else {
                 break;
             }
         }
+    }
+
+    // After all that can be granted has been: whether the order has given up one more.
+    [[nodiscard]] bool shed(time_point now, int& budget) noexcept {
+        operation* const op = budget > 0 ? line_.shed(now) : nullptr;
+        if (!op)
+            return false;
+        --budget;
+        remove(*op, errc::shed, now);
+        return true;
     }
 
     // After `close`, `cancel_all`, `reprice`: from the first in the line again.
@@ -475,8 +515,9 @@ private:
 
     // Whether its turn can still come, and in time.
     void look_again_at(operation& op, time_point now) noexcept {
-        auto const ready =
-            op.count > policy().capacity() ? unknown : policy().ready_at(op.count, swept_, now);
+        auto const ready = op.count > policy().capacity()
+                               ? unknown
+                               : policy().ready_at(op.count, line_.foresees() ? swept_ : 0, now);
         if (op.count > policy().capacity()) {
             remove(op, errc::exceeds_capacity, now);
         } else if (ready != unknown && ready > op.deadline) {

@@ -41,6 +41,7 @@ public:
     using shared_rule = std::shared_ptr<Rule const>;
     using state = typename Rule::state_type;
     using own_policy = policy::ruled<Rule, shared_rule>;
+    using room_type = waiting_room<own_policy, Queue>;
     using doors = typename gate<own_policy>::doors;
     using books = typename gate<own_policy>::books;
 
@@ -61,7 +62,7 @@ public:
         std::uint64_t cancels;      // and the last `cancel_all`
         std::uint64_t waiting = 0;  // as the sums below say
         amount waiting_for = 0;
-        waiting_room<own_policy, Queue> room;
+        room_type room;
 
         friend bool operator<(own_room const& a, own_room const& b) noexcept { return a.at < b.at; }
     };

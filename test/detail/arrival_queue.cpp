@@ -1,4 +1,4 @@
-#include <weir/detail/fifo.hpp>
+#include <weir/detail/arrival_queue.hpp>
 
 #include "support/stand_in.hpp"
 
@@ -73,8 +73,8 @@ BOOST_AUTO_TEST_CASE(lets_anybody_go_and_come_back_at_the_end) {
 }
 
 BOOST_AUTO_TEST_CASE(lets_no_newcomer_overtake_however_little_they_ask_for) {
-    BOOST_TEST(queue.bars(1));
-    BOOST_TEST(queue.bars(std::numeric_limits<weir::amount>::max()));
+    BOOST_TEST(queue.bars(1, {}));
+    BOOST_TEST(queue.bars(std::numeric_limits<weir::amount>::max(), {}));
 }
 
 BOOST_AUTO_TEST_CASE(knows_what_goes_before_a_newcomer) {

@@ -1,0 +1,181 @@
+#pragma once
+
+#include <weir/queue_options.hpp>
+#include <weir/time.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <variant>
+
+/// The rules of the orders that `queue_order` names, and their contract. A rule sees times only: the queue
+/// keeps the requests, in the order in which they came.
+///
+/// | expression                | what it must do                                                             |
+/// |---------------------------|-----------------------------------------------------------------------------|
+/// | `r.foresees()`            | whether no request is ever granted before one that came earlier: then it    |
+/// |                           | can be told when the turn of each comes                                     |
+/// | `r.configure(o, oldest)`  | take over what `o` says; the oldest request came at `oldest`, `never` if    |
+/// |                           | none waits                                                                  |
+/// | `r.begin(now)`            | a request has come while none waited                                        |
+/// | `r.grant(waited, now)`    | a request that has `waited` is granted                                      |
+/// | `r.end()`                 | the last one has left                                                       |
+/// | `r.newest_first(now)`     | whether the newest request is the next, instead of the oldest               |
+/// | `r.gives_up(since, now)`  | whether the oldest request, which came at `since` and cannot be granted     |
+/// |                           | now, is dropped                                                             |
+/// | `r.next_event(since, now)`| when that can change by itself; `never` if it cannot                        |
+namespace weir::detail::order {
+
+class fifo {
+public:
+    static constexpr auto kind = queue_order::fifo;
+
+    [[nodiscard]] static bool foresees() noexcept { return true; }
+
+    static void configure(queue_options const&, time_point) noexcept {}
+    static void begin(time_point) noexcept {}
+    static void grant(duration, time_point) noexcept {}
+    static void end() noexcept {}
+    [[nodiscard]] static bool newest_first(time_point) noexcept { return false; }
+    [[nodiscard]] static bool gives_up(time_point, time_point) noexcept { return false; }
+    [[nodiscard]] static time_point next_event(time_point, time_point) noexcept { return never; }
+};
+
+class lifo : public fifo {
+public:
+    static constexpr auto kind = queue_order::lifo;
+
+    [[nodiscard]] static bool foresees() noexcept { return false; }
+
+    [[nodiscard]] static bool newest_first(time_point) noexcept { return true; }
+};
+
+/// Maurer, "Fail at Scale", ACM Queue 13(8), 2015: "adaptive LIFO".
+class adaptive_lifo : public fifo {
+public:
+    static constexpr auto kind = queue_order::adaptive_lifo;
+
+    [[nodiscard]] static bool foresees() noexcept { return false; }
+
+    void configure(queue_options const& options, time_point oldest) noexcept {
+        interval_ = options.interval;
+        busy_since_ = oldest;
+    }
+    void begin(time_point now) noexcept { busy_since_ = now; }
+    [[nodiscard]] bool newest_first(time_point now) const noexcept { return now >= turns_at(); }
+    [[nodiscard]] time_point next_event(time_point, time_point now) const noexcept {
+        return newest_first(now) ? never : turns_at();
+    }
+
+private:
+    [[nodiscard]] time_point turns_at() const noexcept {
+        return later(busy_since_, interval_ + duration(1));
+    }
+
+    duration interval_{};
+    time_point busy_since_ = never;
+};
+
+/// Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 10(5), 2012, in the form that request queues
+/// have made of it ("Fail at Scale": once the queue stands, whoever has waited for twice the target goes).
+class codel : public fifo {
+public:
+    static constexpr auto kind = queue_order::codel;
+
+    void configure(queue_options const& options, time_point oldest) noexcept {
+        target_ = options.target;
+        interval_ = options.interval;
+        stands_ = false;
+        shortest_ = nobody;
+        ends_ = oldest == never ? time_point::min() : later(oldest, interval_);
+    }
+    void begin(time_point now) noexcept { look(now, now); }
+    void grant(duration waited, time_point now) noexcept {
+        look(now - waited, now);
+        shortest_ = std::min(shortest_, waited);
+    }
+    void end() noexcept {
+        stands_ = false;
+        shortest_ = duration::zero();
+    }
+    [[nodiscard]] bool gives_up(time_point since, time_point now) noexcept {
+        look(since, now);
+        return stands_ && now >= gives_up_at(since);
+    }
+    [[nodiscard]] time_point next_event(time_point since, time_point) const noexcept {
+        return stands_ ? std::min(ends_, gives_up_at(since)) : ends_;
+    }
+
+private:
+    static constexpr auto nobody = duration::max();
+
+    // At the end of each interval.
+    void look(time_point oldest, time_point now) noexcept {
+        if (now < ends_)
+            return;
+        auto const shortest = shortest_ == nobody ? now - oldest : shortest_;
+        stands_ = shortest > target_;
+        shortest_ = nobody;
+        ends_ = later(now, interval_);
+    }
+    [[nodiscard]] time_point gives_up_at(time_point since) const noexcept {
+        return later(since, target_ + target_ + duration(1));
+    }
+
+    duration target_{};
+    duration interval_{};
+    bool stands_ = false;         // in the last interval nobody was granted within the target
+    duration shortest_ = nobody;  // of the waits of those that were granted in this interval
+    time_point ends_{};           // of this interval
+};
+
+/// The one that the options name.
+class any {
+public:
+    [[nodiscard]] bool foresees() const noexcept {
+        return std::visit([](auto const& rule) { return rule.foresees(); }, rule_);
+    }
+    void configure(queue_options const& options, time_point oldest) noexcept {
+        if (rule_.index() != static_cast<std::size_t>(options.order))
+            choose(options.order);
+        std::visit([&](auto& rule) { rule.configure(options, oldest); }, rule_);
+    }
+    void begin(time_point now) noexcept {
+        std::visit([&](auto& rule) { rule.begin(now); }, rule_);
+    }
+    void grant(duration waited, time_point now) noexcept {
+        std::visit([&](auto& rule) { rule.grant(waited, now); }, rule_);
+    }
+    void end() noexcept {
+        std::visit([](auto& rule) { rule.end(); }, rule_);
+    }
+    [[nodiscard]] bool newest_first(time_point now) const noexcept {
+        return std::visit([&](auto const& rule) { return rule.newest_first(now); }, rule_);
+    }
+    [[nodiscard]] bool gives_up(time_point since, time_point now) noexcept {
+        return std::visit([&](auto& rule) { return rule.gives_up(since, now); }, rule_);
+    }
+    [[nodiscard]] time_point next_event(time_point since, time_point now) const noexcept {
+        return std::visit([&](auto const& rule) { return rule.next_event(since, now); }, rule_);
+    }
+
+private:
+    void choose(queue_order what) noexcept {
+        switch (what) {
+            case queue_order::fifo:
+                rule_.emplace<fifo>();
+                break;
+            case queue_order::lifo:
+                rule_.emplace<lifo>();
+                break;
+            case queue_order::adaptive_lifo:
+                rule_.emplace<adaptive_lifo>();
+                break;
+            case queue_order::codel:
+                rule_.emplace<codel>();
+                break;
+        }
+    }
+    std::variant<fifo, lifo, adaptive_lifo, codel> rule_;  // as `queue_order` has them
+};
+
+}  // namespace weir::detail::order

@@ -1,0 +1,387 @@
+#include <weir/order.hpp>
+#include <weir/seats.hpp>
+#include <weir/testing.hpp>
+#include <weir/token_bucket.hpp>
+
+#include "support/says.hpp"
+#include "support/virtual_limiters.hpp"
+#include "support/visit.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <stdexcept>
+#include <vector>
+
+using namespace support;
+using weir::errc;
+using weir::permit;
+using weir::queue_options;
+using weir::queue_order;
+using weir::when_full;
+
+// Who is served when, by hand, for each order. The tolerance is 0: deadlines are exact.
+
+namespace {
+
+using token_bucket = weir::testing::limiter<weir::token_bucket>;
+
+template <class Queue>
+using seats_with = weir::basic_limiter<weir::policy::seats, asio::any_io_executor,
+                                       weir::testing::basic_timer<asio::any_io_executor>, Queue>;
+
+// One seat, and guests that come one after the other.
+struct kitchen_with {
+    explicit kitchen_with(queue_options options)
+        : kitchen(ctx, {.seats = 1}, exact(options)), seat(kitchen.try_enter()) {}
+
+    static queue_options exact(queue_options options) {
+        options.tolerance = 0s;
+        return options;
+    }
+
+    void come(int n, weir::patience wait = {}) {
+        for (int i = 0; i != n; ++i) {
+            guests.emplace_back(kitchen, wait);
+            settle(ctx);
+        }
+    }
+    // The seat is given to the next one, who has it.
+    void hand_over() {
+        seat.leave();
+        settle(ctx);
+        for (auto& guest : guests) {
+            if (guest.granted() && guest.seat())
+                seat = std::move(guest.seat());
+        }
+    }
+    // What has become of each: served, waiting, or dropped by the order.
+    [[nodiscard]] std::string states() const {
+        std::string all;
+        for (auto const& guest : guests)
+            all += guest.waiting()             ? 'w'
+                   : guest.granted()           ? 's'
+                   : guest.refused(errc::shed) ? 'd'
+                                               : 'x';
+        return all;
+    }
+
+    asio::io_context ctx;
+    seats kitchen;
+    permit seat;
+    std::vector<visit> guests;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(limiter_orders)
+
+BOOST_AUTO_TEST_CASE(fifo_serves_in_the_order_of_arrival) {
+    kitchen_with k({});
+    k.come(3);
+    k.hand_over();
+    BOOST_TEST(k.states() == "sww");
+    k.come(1);
+    k.hand_over();
+    BOOST_TEST(k.states() == "ssww");
+    k.hand_over();
+    BOOST_TEST(k.states() == "sssw");
+}
+
+BOOST_AUTO_TEST_CASE(lifo_serves_whoever_came_last) {
+    kitchen_with k({.order = queue_order::lifo});
+    k.come(3);
+    k.hand_over();
+    BOOST_TEST(k.states() == "wws");
+    k.come(1);
+    k.hand_over();
+    BOOST_TEST(k.states() == "wwss");
+    k.hand_over();
+    BOOST_TEST(k.states() == "wsss");
+    k.hand_over();
+    BOOST_TEST(k.states() == "ssss");
+}
+
+BOOST_AUTO_TEST_CASE(lifo_lets_a_newcomer_overtake_that_can_be_granted) {
+    asio::io_context ctx;
+    seats kitchen(ctx, {.seats = 3}, {.order = queue_order::lifo});
+    auto two = kitchen.try_enter(2);
+    visit big(kitchen, 3);
+    settle(ctx);
+    BOOST_TEST(big.waiting());
+    auto small = kitchen.try_enter();
+    BOOST_TEST(bool(small));
+    visit other(kitchen, 2);  // newer than the big one, and in its way
+    settle(ctx);
+    small.leave();
+    settle(ctx);
+    BOOST_TEST(other.waiting());
+    two.leave();
+    settle(ctx);
+    BOOST_TEST(other.granted());
+    BOOST_TEST(big.waiting());
+    other.seat().leave();
+    settle(ctx);
+    BOOST_TEST(big.granted());
+}
+
+BOOST_AUTO_TEST_CASE(lifo_lets_the_oldest_time_out_exactly) {
+    kitchen_with k({.order = queue_order::lifo});
+    k.come(1, 1s);
+    run_for(k.ctx, 500ms);
+    k.come(1, 1s);
+    auto const begun = clock::now();
+    run_for(k.ctx, 500ms + 1ns);
+    BOOST_TEST(k.guests[0].refused(errc::timed_out));
+    BOOST_TEST(k.guests[0].at() == begun + 500ms + 1ns);
+    k.hand_over();
+    BOOST_TEST(k.states() == "xs");
+}
+
+BOOST_AUTO_TEST_CASE(lifo_of_a_rate_tells_no_turn_that_may_come_earlier) {
+    asio::io_context ctx;
+    token_bucket bucket(ctx, {.rate = {1, 1s}, .burst = 1}, {.order = queue_order::lifo});
+    auto const now = bucket.try_enter();
+    std::vector<visit> guests;
+    for (int i = 0; i != 10; ++i)
+        guests.emplace_back(bucket);
+    // Behind ten others it would be too late, but it goes before them.
+    visit last(bucket, 1s);
+    settle(ctx);
+    BOOST_TEST(last.waiting());
+    run_for(ctx, 1s);
+    BOOST_TEST(last.granted());
+    visit too_late(bucket, 999ms);
+    settle(ctx);
+    BOOST_TEST(too_late.refused(errc::deadline_unreachable));
+}
+
+BOOST_AUTO_TEST_CASE(adaptive_lifo_turns_and_turns_back) {
+    kitchen_with k({.order = queue_order::adaptive_lifo, .interval = 100ms});
+    k.come(4);
+    BOOST_TEST(!k.kitchen.try_enter());
+    run_for(k.ctx, 100ms);
+    k.hand_over();
+    BOOST_TEST(k.states() == "swww");
+    run_for(k.ctx, 1ns);
+    k.hand_over();
+    BOOST_TEST(k.states() == "swws");
+    k.hand_over();
+    k.hand_over();
+    BOOST_TEST(k.states() == "ssss");
+
+    // Nobody waits: first come, first served again.
+    k.come(2);
+    run_for(k.ctx, 100ms);
+    k.hand_over();
+    BOOST_TEST(k.states() == "sssssw");
+}
+
+BOOST_AUTO_TEST_CASE(adaptive_lifo_serves_by_itself_when_it_turns) {
+    asio::io_context ctx;
+    seats kitchen(ctx, {.seats = 2},
+                  {.order = queue_order::adaptive_lifo, .interval = 100ms, .tolerance = 0s});
+    auto const seat = kitchen.try_enter();
+    visit big(kitchen, 2);
+    visit small(kitchen, 1);
+    settle(ctx);
+    run_for(ctx, 100ms);
+    BOOST_TEST(small.waiting());
+    run_for(ctx, 1ns);
+    BOOST_TEST(small.granted());
+    BOOST_TEST(big.waiting());
+}
+
+BOOST_AUTO_TEST_CASE(codel_drops_who_is_too_late_once_the_queue_stands) {
+    kitchen_with k({.order = queue_order::codel, .target = 5ms, .interval = 100ms});
+    k.come(3);
+    run_for(k.ctx, 100ms - 1ns);
+    BOOST_TEST(k.states() == "www");
+    run_for(k.ctx, 1ns);
+    BOOST_TEST(k.states() == "ddd");
+    BOOST_TEST(k.kitchen.stats().shed == 3U);
+
+    // None waits, so it does not stand, and this interval is a good one.
+    k.come(2);
+    run_for(k.ctx, 99ms);
+    BOOST_TEST(k.states() == "dddww");
+    k.hand_over();
+    BOOST_TEST(k.states() == "dddsw");
+    run_for(k.ctx, 1ms);
+    BOOST_TEST(k.states() == "dddsw");
+    run_for(k.ctx, 100ms - 1ns);
+    BOOST_TEST(k.states() == "dddsw");
+    run_for(k.ctx, 1ns);
+    BOOST_TEST(k.states() == "dddsd");
+}
+
+BOOST_AUTO_TEST_CASE(codel_keeps_a_standing_queue_within_twice_the_target) {
+    kitchen_with k({.order = queue_order::codel, .target = 5ms, .interval = 100ms});
+    k.come(1);
+    run_for(k.ctx, 95ms);
+    k.come(1);
+    run_for(k.ctx, 5ms);
+    BOOST_TEST(k.states() == "dw");
+    run_for(k.ctx, 5ms);
+    BOOST_TEST(k.states() == "dw");
+    run_for(k.ctx, 1ns);
+    BOOST_TEST(k.states() == "dd");
+}
+
+BOOST_AUTO_TEST_CASE(codel_never_drops_who_can_be_granted) {
+    kitchen_with k({.order = queue_order::codel, .target = 5ms, .interval = 100ms});
+    k.come(2);
+    // The seat comes free when both would be dropped, before the limiter's own timer.
+    clock::advance_to(clock::now() + 100ms);
+    k.seat.leave();
+    settle(k.ctx);
+    BOOST_TEST(k.guests[0].granted());
+    BOOST_TEST(k.guests[1].refused(errc::shed));
+}
+
+BOOST_AUTO_TEST_CASE(codel_that_is_served_in_time_drops_nobody) {
+    kitchen_with k({.order = queue_order::codel, .target = 5ms, .interval = 100ms});
+    k.come(1);
+    for (int i = 0; i != 1000; ++i) {
+        k.come(1);
+        run_for(k.ctx, 4ms);
+        k.hand_over();
+    }
+    BOOST_TEST(k.kitchen.stats().shed == 0U);
+    BOOST_TEST(k.kitchen.stats().waiting == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(the_order_can_be_changed_while_some_wait) {
+    kitchen_with k({});
+    k.come(3);
+    k.kitchen.configure_queue([](queue_options& o) { o.order = queue_order::lifo; });
+    k.hand_over();
+    BOOST_TEST(k.states() == "wws");
+    k.kitchen.configure_queue([](queue_options& o) { o.order = queue_order::fifo; });
+    k.hand_over();
+    BOOST_TEST(k.states() == "sws");
+    k.kitchen.configure_queue([](queue_options& o) {
+        o.order = queue_order::codel;
+        o.target = 1ms;
+        o.interval = 1ms;
+    });
+    run_for(k.ctx, 3ms);
+    BOOST_TEST(k.states() == "sds");
+}
+
+BOOST_AUTO_TEST_CASE(every_order_lets_all_go_who_are_cancelled_refused_or_priced_out) {
+    for (auto const order :
+         {queue_order::fifo, queue_order::lifo, queue_order::adaptive_lifo, queue_order::codel}) {
+        for (int const how : {0, 1}) {
+            kitchen_with k({.order = order, .target = 1h, .interval = 1ms});
+            k.come(100);
+            run_for(k.ctx, 2ms);  // longer than the interval
+            how == 0 ? k.kitchen.close() : k.kitchen.cancel();
+            settle(k.ctx);
+            BOOST_TEST(k.states() == std::string(100, 'x'));
+            BOOST_TEST(k.kitchen.stats().waiting == 0U);
+        }
+        asio::io_context ctx;
+        seats kitchen(ctx, {.seats = 2}, {.order = order, .target = 1h, .interval = 1ms});
+        auto const both = kitchen.try_enter(2);
+        std::vector<visit> guests;
+        for (int i = 0; i != 100; ++i)
+            guests.emplace_back(kitchen, i % 2 + 1);
+        run_for(ctx, 2ms);
+        kitchen.configure({.seats = 1});
+        settle(ctx);
+        for (std::size_t i = 0; i != guests.size(); ++i) {
+            if (i % 2 == 1)
+                BOOST_TEST(guests[i].refused(errc::exceeds_capacity));
+            else
+                BOOST_TEST(guests[i].waiting());
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_type_has_its_order_and_refuses_another) {
+    asio::io_context ctx;
+    seats_with<weir::order::lifo> kitchen(ctx, {.seats = 1});
+    auto seat = kitchen.try_enter();
+    visit one(kitchen);
+    visit two(kitchen);
+    settle(ctx);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(one.waiting());
+    BOOST_TEST(two.granted());
+
+    using fifo_seats = seats_with<weir::order::fifo>;
+    BOOST_CHECK_EXCEPTION(
+        fifo_seats(ctx, {.seats = 1}, {.order = queue_order::codel}), std::invalid_argument,
+        says("weir::queue_options: order is codel, but this limiter has fifo by its type"));
+    fifo_seats plain(ctx, {.seats = 1});
+    BOOST_CHECK_EXCEPTION(
+        plain.configure_queue([](queue_options& o) { o.order = queue_order::lifo; }),
+        std::invalid_argument,
+        says("weir::queue_options: order is lifo, but this limiter has fifo by its type"));
+    BOOST_TEST((plain.queueing().order == queue_order::fifo));
+}
+
+BOOST_AUTO_TEST_CASE(a_queue_may_be_bounded_in_permits) {
+    asio::io_context ctx;
+    seats kitchen(ctx, {.seats = 10}, {.limit_permits = 10});
+    auto const all = kitchen.try_enter(10);
+    visit four(kitchen, 4);
+    visit six(kitchen, 6);
+    visit one(kitchen, 1);
+    settle(ctx);
+    BOOST_TEST(four.waiting());
+    BOOST_TEST(six.waiting());
+    BOOST_TEST(one.refused(errc::queue_full));
+    kitchen.configure_queue([](queue_options& o) { o.full = when_full::evict_oldest; });
+    visit five(kitchen, 5);
+    settle(ctx);
+    BOOST_TEST(four.refused(errc::shed));
+    BOOST_TEST(six.refused(errc::shed));
+    BOOST_TEST(five.waiting());
+}
+
+BOOST_AUTO_TEST_CASE(more_than_sixteen_are_not_dropped_for_one) {
+    asio::io_context ctx;
+    seats kitchen(ctx, {.seats = 20}, {.full = when_full::evict_oldest, .limit_permits = 20});
+    auto const all = kitchen.try_enter(20);
+    std::vector<visit> guests;
+    for (int i = 0; i != 20; ++i)
+        guests.emplace_back(kitchen);
+    settle(ctx);
+    visit seventeen(kitchen, 17);
+    settle(ctx);
+    BOOST_TEST(seventeen.refused(errc::queue_full));
+    BOOST_TEST(kitchen.stats().waiting == 20U);
+    visit sixteen(kitchen, 16);
+    settle(ctx);
+    BOOST_TEST(sixteen.waiting());
+    BOOST_TEST(kitchen.stats().waiting == 5U);
+    BOOST_TEST(kitchen.stats().waiting_for == 20);
+    BOOST_TEST(guests[15].refused(errc::shed));
+    BOOST_TEST(guests[16].waiting());
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_that_would_be_too_long_is_not_begun) {
+    asio::io_context ctx;
+    token_bucket bucket(ctx, {.rate = {1, 1s}, .burst = 1}, {.max_wait = 2s});
+    auto const now = bucket.try_enter();
+    visit first(bucket);
+    visit second(bucket);
+    visit third(bucket);
+    settle(ctx);
+    BOOST_TEST(first.waiting());
+    BOOST_TEST(second.waiting());
+    BOOST_TEST(third.refused(errc::queue_full));
+    BOOST_TEST((third.seat().retry_after() == weir::duration(3s)));
+    run_for(ctx, 1ns);
+    visit fourth(bucket);  // 3 s, less a nanosecond
+    settle(ctx);
+    BOOST_TEST(fourth.refused(errc::queue_full));
+    run_for(ctx, 1s);
+    visit fifth(bucket);
+    settle(ctx);
+    BOOST_TEST(fifth.waiting());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
