@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(codel_gives_up_who_has_waited_for_twice_the_target_once_the
     BOOST_TEST(!order.gives_up(at(100ms), at(200ms)));
 }
 
-BOOST_AUTO_TEST_CASE(codel_in_whose_interval_nobody_is_granted_looks_at_the_oldest) {
+BOOST_AUTO_TEST_CASE(codel_in_whose_interval_nobody_is_granted_stands) {
     auto order = made<order::codel>({.target = 5ms, .interval = 100ms});
     order.begin(at(0s));
     BOOST_TEST(order.gives_up(at(0s), at(100ms)));
@@ -112,14 +112,27 @@ BOOST_AUTO_TEST_CASE(codel_in_whose_interval_nobody_is_granted_looks_at_the_olde
     BOOST_TEST(gentle.gives_up(at(0s), at(2s) + 1ns));
 }
 
+BOOST_AUTO_TEST_CASE(codel_that_is_asked_late_keeps_its_intervals) {
+    auto order = made<order::codel>({.target = 5ms, .interval = 100ms});
+    order.begin(at(0s));
+    BOOST_TEST(order.gives_up(at(0s), at(370ms)));
+    BOOST_TEST(order.next_event(at(369ms), at(370ms)) == at(379ms) + 1ns);
+    order.grant(1ms, at(375ms));
+    BOOST_TEST(order.gives_up(at(0s), at(399ms)));
+    BOOST_TEST(!order.gives_up(at(0s), at(400ms)));
+    // Two intervals have ended, and in the last one nobody was granted.
+    order.grant(1ms, at(450ms));
+    BOOST_TEST(order.gives_up(at(0s), at(600ms)));
+}
+
 BOOST_AUTO_TEST_CASE(codel_does_not_stand_once_nobody_waits) {
     auto order = made<order::codel>({.target = 5ms, .interval = 100ms});
     order.begin(at(0s));
     BOOST_TEST(order.gives_up(at(0s), at(100ms)));
     order.end();
     order.begin(at(110ms));
-    BOOST_TEST(!order.gives_up(at(110ms), at(199ms)));
-    BOOST_TEST(!order.gives_up(at(110ms), at(200ms)));  // that nobody waited counts as in time
+    BOOST_TEST(!order.gives_up(at(110ms), at(209ms)));
+    BOOST_TEST(order.gives_up(at(110ms), at(210ms)));
 
     // Long after.
     order.end();

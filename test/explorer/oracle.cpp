@@ -58,6 +58,7 @@ bool in_line(request const& r) {
 
 oracle::oracle(scenario const& s, time_point now)
     : queueing_(s.queueing),
+      order_(s.queueing),
       policy_(s.which),
       book_(ledger::of(s.which, s.at_first, now)),
       promise_(ledger::promise_of(s.which, s.at_first)) {}
@@ -81,7 +82,7 @@ void oracle::unlocked(call& c, time_point now) {
     c.at = now;
     gave_up_.clear();
     used_takes_ = 0;
-    line_moved_ = false;
+    line_moved_ = replaced_ = false;
     using enum call::kind;
     if (!c.takes.empty() && !may_serve(c) && c.what != charge && c.what != overdraw)
         violated(invariant::room, "a grant in a call that grants nothing");
@@ -179,15 +180,13 @@ void oracle::judge_help(call const& c, time_point now) const {
         4 * waited_before_ >= static_cast<std::uint64_t>(help_))
         return;
     auto const slack = std::max(queueing_.tolerance, duration(1));
-    bool first = true;
     for (auto const* r : waiting_) {
-        if (!is_caller(*r) || r->op == nullptr || !in_line(*r))
-            continue;
-        if (r->deadline != weir::never && now >= weir::later(r->deadline, slack))
+        if (is_caller(*r) && r->op && in_line(*r) && r->deadline != weir::never &&
+            now >= weir::later(r->deadline, slack))
             violated(invariant::asleep, name(*r) + " bars a newcomer after its deadline");
-        if (std::exchange(first, false) && book_->fits(r->n, now))
-            violated(invariant::asleep, name(*r) + " bars a newcomer, though there is room for it");
     }
+    if (auto const* const next = next_caller(now); next && book_->fits(next->n, now))
+        violated(invariant::asleep, name(*next) + " bars a newcomer, though there is room for it");
 }
 
 // How `enter` has to decide, in the order in which it has to ask. Those in the line were looked at before
@@ -210,7 +209,7 @@ void oracle::judge_enter(call& c, time_point now) {
     };
 
     if (op.granted && !queued) {
-        if (r.n != 0 && !nobody_waits)
+        if (r.n != 0 && !nobody_waits && !order_.newest_first(now))
             violated(invariant::barging, fmt::format("{} while somebody waits", name(r)));
         if (refuses_newcomers_)
             violated(invariant::closed, name(r) + " is granted at once");
@@ -243,10 +242,11 @@ void oracle::judge_enter(call& c, time_point now) {
     if (undecided && r.n == 0)
         violated(invariant::verdict, name(r) + " asks for nothing, and does not get it");
     ask(r.n > book_->capacity(), errc::exceeds_capacity);
-    if (undecided && nobody_waits && !line_moved_ && book_->fits(r.n, now))
+    bool const may_go = nobody_waits || order_.newest_first(now);
+    if (undecided && may_go && !line_moved_ && book_->fits(r.n, now))
         violated(invariant::verdict,
-                 fmt::format("{} for {} is not granted at once, though nobody waits and there is "
-                             "room: {}",
+                 fmt::format("{} for {} is not granted at once, though nobody is before it and "
+                             "there is room: {}",
                              name(r), r.n, queued ? "waits" : op.error.message()));
     // Behind others the policy may know less than there is to be known.
     bool const said_so = refusal == errc::deadline_unreachable;
@@ -272,6 +272,8 @@ void oracle::judge_enter(call& c, time_point now) {
 void oracle::waits(request& r, time_point now) {
     last_number_ = r.number = r.op->number;
     r.since = now;
+    if (is_caller(r) && callers_waiting() == 0 && !replaced_)
+        order_.begins(now);
     r.is = request::state::waiting;
     waiting_.push_back(&r);
 }
@@ -304,12 +306,12 @@ void oracle::judge_try(call& c, time_point now) {
         c.expected = error_code();
     else if (c.n > book_->capacity())
         c.expected = errc::exceeds_capacity;
-    else if (took || (nobody_waits && book_->fits(c.n, now)))
+    else if (took || ((nobody_waits || order_.newest_first(now)) && book_->fits(c.n, now)))
         c.expected = error_code();
     else
         c.expected = errc::limited;
 
-    if (took && c.what != charge && !nobody_waits)
+    if (took && c.what != charge && !nobody_waits && !order_.newest_first(now))
         violated(invariant::barging, "granted at once while somebody waits");
     if (took && c.expected == errc::closed)
         violated(invariant::closed, "granted at once after close");
@@ -395,7 +397,10 @@ void oracle::judge_return(call& c) {
 void oracle::look_at_the_line(call& c, time_point now) {
     waited_before_ = callers_waiting();
     request* passed = nullptr;
-    for (auto* r : waiting_) {
+    auto in_turn = waiting_;
+    if (waited_before_ != 0 && order_.newest_first(now))
+        std::ranges::reverse(in_turn);
+    for (auto* r : in_turn) {
         if (in_line(*r)) {
             passed = passed || !is_caller(*r) ? passed : r;
         } else if (r->op->granted) {
@@ -403,7 +408,8 @@ void oracle::look_at_the_line(call& c, time_point now) {
                 violated(invariant::order,
                          fmt::format("{} is served before {}", name(*r), name(*passed)));
             granted_in_line(*r, c, used_takes_++, now);
-        } else if (r->op->error == errc::timed_out) {
+        } else if (r->op->error == errc::timed_out ||
+                   (r->op->error == errc::shed && order_.may_drop(r->since, now))) {
             gave_up_.push_back(r);
         }
         line_moved_ = line_moved_ || (is_caller(*r) && !in_line(*r));
@@ -420,12 +426,13 @@ void oracle::granted_in_line(request& r, call& c, std::size_t take, time_point n
         violated(invariant::conserved, name(r) + " is granted something that was not taken");
     if (r.cancelled || r.marked)
         violated(invariant::cancelled, name(r) + " is granted after it was cancelled");
-    if (r.number <= last_served_)
+    if (order_.foresees() && r.number <= last_served_)
         violated(invariant::order, name(r) + " is served after a later one");
     if (now > r.deadline)
         violated(invariant::deadline, fmt::format("{} is granted at {}, its deadline was {}",
                                                   name(r), text(now), text(r.deadline)));
     last_served_ = r.number;
+    order_.granted(now - r.since, now);
     grant(r, now);
 }
 
@@ -453,14 +460,18 @@ void oracle::removed(request& r, call& c, time_point now) {
         must(closed_ && (is_caller(r) || gone_));
     else if (ec == errc::timed_out)
         must(now > r.deadline);
-    else if (ec == errc::shed)  // the newcomer is not in the line yet
+    else if (ec == errc::shed && order_.may_drop(r.since, now))
+        must(!book_->fits(r.n, now));
+    else if (ec == errc::shed) {  // the newcomer is not in the line yet
+        replaced_ = true;
         must(c.what == enter && c.who->op->number != 0 &&
              queueing_.full == weir::when_full::evict_oldest && ahead_of(&r).empty() &&
              waited_before_ >= static_cast<std::uint64_t>(queueing_.limit));
-    else if (ec == errc::exceeds_capacity)
+    } else if (ec == errc::exceeds_capacity)
         must(r.n > book_->capacity());
     else if (ec == errc::deadline_unreachable)
-        must(book_->earliest(r.n, ahead_of(&r), now) > r.deadline);
+        must(book_->earliest(r.n, order_.foresees() ? ahead_of(&r) : std::vector<amount>(), now) >
+             r.deadline);
     else
         must(false);
     if (is_caller(r)) {
@@ -529,6 +540,8 @@ std::vector<amount> oracle::ahead_of(request const* r) const {
 
 // The same for a newcomer, for which the one that has waited longest may be evicted.
 std::vector<amount> oracle::ahead_of_new(bool evicts) const {
+    if (!order_.foresees())
+        return {};
     auto ahead = ahead_of(nullptr);
     if (evicts && gave_up_.empty() && !ahead.empty())
         ahead.erase(ahead.begin());
@@ -539,6 +552,17 @@ std::uint64_t oracle::callers_waiting() const {
     return static_cast<std::uint64_t>(std::ranges::count_if(waiting_, [](request const* r) {
         return r->is == request::state::waiting && is_caller(*r);
     }));
+}
+
+// Who is to be granted next, in the order of the queue.
+request* oracle::next_caller(time_point now) const {
+    std::vector<request*> callers;
+    std::ranges::copy_if(waiting_, std::back_inserter(callers), [](request const* r) {
+        return r->is == request::state::waiting && is_caller(*r) && r->op && in_line(*r);
+    });
+    if (callers.empty())
+        return nullptr;
+    return order_.newest_first(now) ? callers.back() : callers.front();
 }
 
 bool oracle::idle() const {
@@ -655,7 +679,6 @@ void oracle::quiet(quiet_view const& seen) {
             violated(invariant::completion, name(*r) + " is decided, and never completed");
     }
     auto const slack = std::max(queueing_.tolerance, duration(1));
-    bool first = true;
     bool watches = false;
     for (auto* r : waiting_) {
         if (seen.dead)
@@ -676,19 +699,17 @@ void oracle::quiet(quiet_view const& seen) {
             is_asleep(*r, "it can never be granted");
         if (seen.now >= weir::later(r->deadline, slack) && r->deadline != weir::never)
             is_asleep(*r, "its deadline was " + text(r->deadline));
-        if (!std::exchange(first, false))
-            continue;
-        if (!book_->fits(r->n, seen.now)) {
-            fits_ = nullptr;
-        } else if (std::exchange(fits_, r) != r) {
-            fits_since_ = seen.now;
-        }
-        if (fits_ && seen.now >= weir::later(fits_since_, lateness()))
-            is_asleep(*r, "it is the first and there is room");
+        if (seen.now >= order_.must_drop(r->since))
+            is_asleep(*r, "it should have been dropped");
     }
 
-    if (first)
+    auto* const next = next_caller(seen.now);
+    if (!next || !book_->fits(next->n, seen.now))
         fits_ = nullptr;
+    else if (std::exchange(fits_, next) != next)
+        fits_since_ = seen.now;
+    if (fits_ && seen.now >= weir::later(fits_since_, lateness()))
+        is_asleep(*next, "it is the next and there is room");
 
     for (auto& [id, w] : watched_) {
         if (std::exchange(w.held, false) && watches && !w.reported && !seen.dead &&
@@ -753,7 +774,6 @@ time_point oracle::next_event(time_point now) const {
             next = std::min(next, t);
     };
     auto const slack = std::max(queueing_.tolerance, duration(1));
-    bool first = true;
     bool watches = false;
     for (auto const* r : waiting_) {
         watches = watches || r->wants == request::wish::overdue;
@@ -761,8 +781,11 @@ time_point oracle::next_event(time_point now) const {
             continue;
         if (r->deadline != weir::never)
             consider(weir::later(r->deadline, slack));
-        if (std::exchange(first, false))
-            consider(book_->earliest(r->n, {}, now));
+        consider(order_.must_drop(r->since));
+    }
+    if (auto const* const first = next_caller(now)) {
+        consider(book_->earliest(first->n, {}, now));
+        consider(order_.turns());
     }
     if (fits_)
         consider(weir::later(fits_since_, lateness()));

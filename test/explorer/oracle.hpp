@@ -8,6 +8,7 @@
 
 #include "invariant.hpp"
 #include "ledger.hpp"
+#include "order_book.hpp"
 #include "scenario.hpp"
 
 #include <cstdint>
@@ -164,17 +165,19 @@ private:
     [[nodiscard]] std::vector<amount> ahead_of_new(bool evicts) const;
     [[nodiscard]] duration lateness() const;
     [[nodiscard]] std::uint64_t callers_waiting() const;
+    [[nodiscard]] request* next_caller(time_point now) const;
     [[nodiscard]] bool idle() const;
     void check_retry(request const& r, bool evicts, time_point now) const;
 
     weir::queue_options queueing_;
+    order_book order_;
     int help_ = 0;
     policy policy_;
     std::unique_ptr<ledger> book_;     // as the policy says it is kept
     std::unique_ptr<ledger> promise_;  // by what was granted and not given back, perhaps
     std::vector<std::unique_ptr<request>> all_;
     std::vector<request*> waiting_;  // in the order of arrival, with those who drain
-    std::vector<request*> gave_up_;  // in this section
+    std::vector<request*> gave_up_;  // in this section, or were given up
     std::uint64_t last_number_ = 0;
     std::uint64_t last_served_ = 0;
     bool refuses_newcomers_ = false;
@@ -184,7 +187,8 @@ private:
     std::size_t used_takes_ = 0;       // in this section
     std::uint64_t waited_before_ = 0;  // callers, when the line was looked at last
     bool line_moved_ = false;          // in this section
-    request* fits_ = nullptr;          // the first in the line, if it was seen to fit
+    bool replaced_ = false;            // in this section one was evicted for a newcomer
+    request* fits_ = nullptr;          // the next in the line, if it was seen to fit
     time_point fits_since_{};
     amount out_ = 0;  // permits, by what callers were given
     std::uint64_t live_ = 0;

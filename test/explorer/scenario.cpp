@@ -229,6 +229,13 @@ scenario make_scenario(policy which, std::uint64_t seed, int max_callers) {
         a.what = what;
         script.insert(script.begin() + d.roll(size / 2, size), a);
     }
+
+    if (d.one_in(2)) {
+        s.queueing.order = static_cast<weir::queue_order>(d.roll(1, 3));
+        s.queueing.target = duration(d.roll(1, 6));
+        s.queueing.interval = duration(d.roll(1, 12));
+    }
+
     return s;
 }
 
@@ -299,16 +306,23 @@ std::string to_string(action const& a) {
     return {};
 }
 
+static std::string order_of(weir::queue_options const& o) {
+    auto const text = to_string(
+        weir::queue_options{.order = o.order, .target = o.target, .interval = o.interval});
+    return o.order == weir::queue_order::fifo ? "order fifo" : text;
+}
+
 std::string to_string(scenario const& s) {
     auto out = fmt::format(
-        "{}{}, limit {}, time {}; queue: limit {}, {}, tolerance {}, patience {};\n"
+        "{}{}, limit {}, time {}; queue: limit {}, {}, {}, tolerance {}, patience {};\n"
         "{} thread(s) run the context, {}; {} of 256 posts throw\n",
         s.in_any ? "any, of it " : "", name_of(s.which), s.at_first.limit, to_text(s.at_first.time),
         s.queueing.limit,
         s.queueing.full == weir::when_full::evict_oldest ? "evicts the oldest"
                                                          : "rejects the newest",
-        to_text(s.queueing.tolerance), to_text(s.queueing.patience.length_or(weir::forever)),
-        s.executors, s.in_order ? "in order" : "in any order", s.post_failures);
+        order_of(s.queueing), to_text(s.queueing.tolerance),
+        to_text(s.queueing.patience.length_or(weir::forever)), s.executors,
+        s.in_order ? "in order" : "in any order", s.post_failures);
     for (std::size_t i = 0; i < s.callers.size(); ++i) {
         std::string line;
         for (auto const& a : s.callers[i])

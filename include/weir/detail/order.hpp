@@ -84,21 +84,19 @@ public:
     void configure(queue_options const& options, time_point oldest) noexcept {
         target_ = options.target;
         interval_ = options.interval;
+        begin(oldest);
+    }
+    void begin(time_point now) noexcept {
         stands_ = false;
         shortest_ = nobody;
-        ends_ = oldest == never ? time_point::min() : later(oldest, interval_);
+        ends_ = later(now, interval_);
     }
-    void begin(time_point now) noexcept { look(now, now); }
     void grant(duration waited, time_point now) noexcept {
-        look(now - waited, now);
+        look(now);
         shortest_ = std::min(shortest_, waited);
     }
-    void end() noexcept {
-        stands_ = false;
-        shortest_ = duration::zero();
-    }
     [[nodiscard]] bool gives_up(time_point since, time_point now) noexcept {
-        look(since, now);
+        look(now);
         return stands_ && now >= gives_up_at(since);
     }
     [[nodiscard]] time_point next_event(time_point since, time_point) const noexcept {
@@ -109,13 +107,13 @@ private:
     static constexpr auto nobody = duration::max();
 
     // At the end of each interval.
-    void look(time_point oldest, time_point now) noexcept {
+    void look(time_point now) noexcept {
         if (now < ends_)
             return;
-        auto const shortest = shortest_ == nobody ? now - oldest : shortest_;
-        stands_ = shortest > target_;
+        auto const later_ones = (now - ends_) / interval_;  // in which nobody was granted
+        stands_ = later_ones != 0 || shortest_ > target_;
         shortest_ = nobody;
-        ends_ = later(now, interval_);
+        ends_ = later(ends_, interval_ * (later_ones + 1));
     }
     [[nodiscard]] time_point gives_up_at(time_point since) const noexcept {
         return later(since, target_ + target_ + duration(1));
