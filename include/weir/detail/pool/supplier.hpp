@@ -3,12 +3,12 @@
 #include <weir/detail/asio_host.hpp>
 #include <weir/detail/context_user.hpp>
 #include <weir/detail/list.hpp>
-#include <weir/detail/pool/backoff.hpp>
 #include <weir/detail/pool/job.hpp>
 #include <weir/detail/registry.hpp>
 #include <weir/detail/word_lock.hpp>
 #include <weir/error.hpp>
 #include <weir/lease.hpp>
+#include <weir/policy/backoff.hpp>
 #include <weir/policy/stock.hpp>
 #include <weir/time.hpp>
 
@@ -85,7 +85,7 @@ public:
           make_(std::move(make)),
           check_(std::move(check)),
           executor_(ex),
-          backoff_(options) {}
+          backoff_(options.retry_first, options.retry_most, options.retry_jitter) {}
     supplier(supplier const&) = delete;
     supplier& operator=(supplier const&) = delete;
     ~supplier() = default;
@@ -583,7 +583,7 @@ private:
     std::optional<Executor> executor_;  // until it is stopped
     list<job_type, in_supplier> jobs_;
     int retrying_ = 0;  // jobs that try again
-    backoff backoff_;
+    policy::backoff backoff_;
     shared_failure failure_;
     std::atomic<int> backing_off_ = 0;
 

@@ -1,17 +1,17 @@
 #pragma once
 
-#include <weir/policy/stock.hpp>
 #include <weir/time.hpp>
 
 #include <cstdint>
 
-namespace weir::detail {
+namespace weir::policy {
 
-/// When to try again after failures: from the options of a pool, with jitter.
+/// When to try again after failures: after `first`, and after twice as long each further time, up to `most`. To
+/// that is added a random part of up to `jitter` times as much.
 class backoff {
 public:
-    explicit backoff(pool_options const& options) noexcept
-        : first_(options.retry_first), most_(options.retry_most), jitter_(options.retry_jitter) {}
+    backoff(duration first, duration most, double jitter) noexcept
+        : first_(first), most_(most), jitter_(jitter) {}
 
     [[nodiscard]] std::uint32_t failures() const noexcept { return failures_; }
     [[nodiscard]] time_point retry_at() const noexcept { return retry_at_; }
@@ -32,4 +32,4 @@ private:
     time_point retry_at_ = time_point::min();
 };
 
-}  // namespace weir::detail
+}  // namespace weir::policy

@@ -1,10 +1,10 @@
-#include <weir/detail/pool/backoff.hpp>
+#include <weir/policy/backoff.hpp>
 
 #include <algorithm>
 #include <exception>
 #include <random>
 
-namespace weir::detail {
+namespace weir::policy {
 namespace {
 
 // From 0 to 1, and another in each process.
@@ -13,7 +13,7 @@ double chance() noexcept {
         std::random_device device;
         return std::uniform_real_distribution<double>(0, 1)(device);
     } catch (std::exception const&) {
-        return 0;  // no jitter is better than no pool
+        return 0;  // no jitter is better than no second attempt
     }
 }
 
@@ -31,4 +31,4 @@ void backoff::failed(std::uint32_t seen, time_point now) noexcept {
         later(later(now, delay), round_up(std::chrono::duration<double, std::nano>(jitter)));
 }
 
-}  // namespace weir::detail
+}  // namespace weir::policy
