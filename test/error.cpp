@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::array all{
     errc::limited, errc::timed_out, errc::deadline_unreachable, errc::queue_full,
-    errc::shed,    errc::closed,    errc::exceeds_capacity,
+    errc::shed,    errc::closed,    errc::exceeds_capacity,     errc::unavailable,
 };
 
 }  // namespace
@@ -82,6 +82,7 @@ BOOST_AUTO_TEST_CASE(equals_a_generic_condition) {
     BOOST_TEST((make_error_code(errc::queue_full) == generic::no_buffer_space));
     BOOST_TEST((make_error_code(errc::exceeds_capacity) == generic::value_too_large));
     BOOST_TEST((make_error_code(errc::closed) == generic::broken_pipe));
+    BOOST_TEST((make_error_code(errc::unavailable) == generic::not_connected));
 
     BOOST_TEST((make_error_code(errc::timed_out) != generic::broken_pipe));
     BOOST_TEST((make_error_code(errc::timed_out) != make_error_code(errc::deadline_unreachable)));

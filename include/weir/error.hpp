@@ -38,6 +38,8 @@ enum class errc {
     /// The limiter keeps as many keys as it may, and none of them can be forgotten; or there is no memory
     /// for one more.
     too_many_keys,
+    /// The engine that the limiter is fed by, such as a server, cannot be asked.
+    unavailable,
 };
 
 /// The category of `errc`. Each code also equals a generic condition: `timed_out` and

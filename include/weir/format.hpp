@@ -138,7 +138,7 @@ namespace detail {
         add(", the others within {}", readable(s.waited_max));
 
     add("; {} refused", s.limited + s.timed_out + s.deadline_unreachable + s.queue_full + s.shed +
-                            s.exceeds_capacity + s.closed + s.cancelled);
+                            s.exceeds_capacity + s.closed + s.unavailable + s.cancelled);
     char const* comma = ": ";
     auto const add_reason = [&](std::uint64_t n, char const* reason) {
         if (n == 0)
@@ -153,6 +153,7 @@ namespace detail {
     add_reason(s.shed, "shed");
     add_reason(s.exceeds_capacity, "exceed the capacity");
     add_reason(s.closed, "closed");
+    add_reason(s.unavailable, "unavailable");
     add_reason(s.cancelled, "cancelled");
 
     add("; {} waiting", s.waiting);

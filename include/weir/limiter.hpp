@@ -127,8 +127,11 @@ struct outcome_of<boost::asio::awaitable<T, CoroutineExecutor>, Executor> {
 template <limiting_policy Policy, class Executor = boost::asio::any_io_executor,
           class Timer = basic_steady_timer<Executor>, class Queue = order::any>
 class basic_limiter {
+protected:
     using core_type =
         detail::core<detail::waiting_room<Policy, Queue>, detail::asio_host<Executor, Timer>>;
+
+private:
     using handle_type = detail::limiter_handle<core_type, Executor>;
     using enter_initiation = detail::initiation<core_type, Executor, detail::enter_signature>;
     using drain_initiation = detail::initiation<core_type, Executor, detail::drain_signature>;
@@ -370,6 +373,9 @@ public:
     /// lock and reads the clock.
     [[nodiscard]] limiter_stats stats() const { return core().stats(); }
 
+protected:
+    [[nodiscard]] core_type& core() const noexcept { return *checked_handle()->core; }
+
 private:
     // An executor's own default token, if it has one.
     static constexpr bool has_default_token =
@@ -415,8 +421,6 @@ private:
         BOOST_ASSERT_MSG(handle_.core, "this limiter has been moved from");
         return &handle_;
     }
-    [[nodiscard]] core_type& core() const noexcept { return *checked_handle()->core; }
-
     handle_type handle_;
 };
 

@@ -26,6 +26,7 @@ struct limiter_stats {
     std::uint64_t exceeds_capacity = 0;
     std::uint64_t closed = 0;
     std::uint64_t too_many_keys = 0;
+    std::uint64_t unavailable = 0;
     std::uint64_t cancelled = 0;
 
     /// How long requests have waited that were granted in the end: all together, and the longest.

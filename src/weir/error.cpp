@@ -29,6 +29,8 @@ public:
                 return "the limiter is closed";
             case errc::too_many_keys:
                 return "there is no place for one key more";
+            case errc::unavailable:
+                return "the engine cannot be asked";
         }
         return "unknown weir error " + std::to_string(code);
     }
@@ -49,6 +51,8 @@ public:
                 return generic::make_error_condition(generic::value_too_large);
             case errc::closed:
                 return generic::make_error_condition(generic::broken_pipe);
+            case errc::unavailable:
+                return generic::make_error_condition(generic::not_connected);
         }
         return {code, *this};
     }

@@ -26,6 +26,18 @@
 
 namespace weir::detail {
 
+/// What is pending of the orders of a room's policy, and who carries them out: nothing, unless it is fed.
+template <class Room, bool is_fed>
+struct orders {
+    using pending = no_order;
+    struct runner_type {};
+};
+template <class Room>
+struct orders<Room, true> {
+    using pending = std::optional<typename Room::policy_type::order_type>;
+    using runner_type = std::shared_ptr<typename Room::policy_type::runner>;
+};
+
 /// A limiter as an actor. It joins parts that know nothing of each other under one lock: which request goes
 /// and which one waits (`waiting_room`), when a step is needed (`wakeup`), what still needs the core
 /// (`lifetime`). What is to be done outside the lock is an `errand`, with the `Host`, which knows executors
@@ -68,6 +80,9 @@ class core final : public permit_issuer,
                    public std::enable_shared_from_this<core<Room, Host>> {
 public:
     using options_type = typename Room::options_type;
+
+    /// Whether the policy has orders, which a runner carries out.
+    static constexpr bool is_fed = requires { requires Room::is_fed; };
 
     template <class... HostArgs>
     [[nodiscard]] static std::shared_ptr<core> create(
@@ -262,6 +277,21 @@ public:
         settle(now_);
     }
 
+    /// What carries out the orders of the policy from now on. To be called before all else.
+    template <class Runner>
+    void fed_by(std::shared_ptr<Runner> runner) noexcept
+        requires(is_fed)
+    {
+        runner_ = std::move(runner);
+    }
+
+    /// Outside of the lock.
+    template <class Order>
+    void carry_out_order(Order const& order) noexcept {
+        if (runner_)
+            runner_->carry_out(order);
+    }
+
     void connect(cancel_link& link, operation& op) noexcept {
         std::lock_guard lock(mutex_);
         link.target = &op;
@@ -400,7 +430,8 @@ public:
 
 private:
     using memory = decltype(std::declval<Room&>().take_spare_memory());
-    using errand = detail::errand<core, Host, memory>;
+    using orders = detail::orders<Room, is_fed>;
+    using errand = detail::errand<core, Host, memory, typename orders::pending>;
 
     // How many operations are touched under one lock: by the actor, and by anybody else.
     static constexpr int step_budget = 256;
@@ -414,7 +445,8 @@ private:
         visit(visit const&) = delete;
         visit& operator=(visit const&) = delete;
         [[gnu::always_inline]] ~visit() {
-            if (core_.is_quiet() || (changes_nothing_ && core_.can_wait())) [[likely]]
+            if ((core_.is_quiet() || (changes_nothing_ && core_.can_wait())) && !core_.has_order())
+                [[likely]]
                 core_.mutex_.unlock();
             else
                 end(core_);
@@ -462,6 +494,19 @@ private:
         return !wakeup_.is_step_missing() && life_.is_in_use();
     }
 
+    [[nodiscard]] bool has_order() noexcept {
+        if constexpr (is_fed)
+            return !life_.is_dead() && room_.has_order(time());
+        else
+            return false;
+    }
+    void take_order(errand& e) noexcept {
+        if constexpr (is_fed) {
+            if (!life_.is_dead())
+                e.order = room_.pop_order(time());
+        }
+    }
+
     [[nodiscard]] needs wants() noexcept {
         auto n = room_.wants(now_, wakeup_.last_alarm());
         n.waiting = n.waiting || life_.is_at_work();
@@ -500,6 +545,7 @@ private:
     /// Plans what a visitor has to do.
     void plan(errand& e) noexcept {
         e.completions.append(room_.outbox());
+        take_order(e);
         if (e.is_work())
             life_.work_begins();
         if (!life_.is_dead())
@@ -515,6 +561,7 @@ private:
         int budget = step_budget;
         room_.settle(time(), budget);
         e.completions.append(room_.outbox());
+        take_order(e);
         auto const n = wants();
         e.arrangement = wakeup_.arrange(n);
         e.memory = room_.take_spare_memory();
@@ -579,6 +626,11 @@ private:
             try_to_send_for_step(wants());
         if (arranged && e.held && e.armed && wakeup_.is_step_missing())
             return plan_step(e);  // the needs have changed meanwhile
+        if constexpr (is_fed) {   // there may be more than one order
+            take_order(e);
+            if (e.is_work())
+                return life_.work_begins();
+        }
         plan_end(e);
     }
 
@@ -592,6 +644,7 @@ private:
     std::optional<Host> host_;
     std::uint64_t configured_ = 0;
     typename Host::event_type* nobody_works_ = nullptr;  // the end of the context waits for it
+    [[no_unique_address]] typename orders::runner_type runner_{};
 };
 
 }  // namespace weir::detail

@@ -69,6 +69,8 @@ private:
                 return &done_.closed;
             case errc::too_many_keys:
                 return &done_.too_many_keys;
+            case errc::unavailable:
+                return &done_.unavailable;
         }
         return nullptr;
     }
@@ -88,6 +90,7 @@ inline void counters::add(limiter_stats const& done) noexcept {
     done_.exceeds_capacity += done.exceeds_capacity;
     done_.closed += done.closed;
     done_.too_many_keys += done.too_many_keys;
+    done_.unavailable += done.unavailable;
     done_.cancelled += done.cancelled;
     done_.overdue += done.overdue;
     done_.waited_total += done.waited_total;

@@ -6,6 +6,8 @@
 
 #include <memory>
 #include <optional>
+#include <type_traits>
+#include <utility>
 
 namespace weir::detail {
 
@@ -39,10 +41,15 @@ inline void post_each(operation_list& outgoing, operation_list& dropped) noexcep
     outgoing.append(failed);
 }
 
+/// The order of a policy that gives none.
+struct no_order {
+    explicit constexpr operator bool() const noexcept { return false; }
+};
+
 /// What a thread has to do for a core outside its lock: it posts completions, arranges a step's wishes with
-/// the host, and destroys what has come to its end. `Memory` is a pointer to memory that is no longer
-/// needed.
-template <class Core, class Host, class Memory>
+/// the host, has an order of the policy carried out, and destroys what has come to its end. `Memory` is a
+/// pointer to memory that is no longer needed; `Order` is `no_order` where there are none.
+template <class Core, class Host, class Memory, class Order>
 struct errand {
     std::shared_ptr<Core> self;  // first, so that it goes last
     operation_list completions;  // those that cannot be posted stay here
@@ -53,15 +60,20 @@ struct errand {
     Memory memory{};
     std::optional<Host> host;
     bool goes_on = false;  // there is more, and no message could be posted for it
+    [[no_unique_address]] Order order{};
 
     [[nodiscard]] bool is_work() const noexcept {
-        return !completions.empty() || !dropped.empty() || arrangement || host || goes_on;
+        return !completions.empty() || !dropped.empty() || arrangement || host || goes_on || order;
     }
 
     /// Does it, with the host of `core`.
     void run(Core& core, std::optional<Host>& home) noexcept {
         post_each(completions, dropped);
         destroy_one_by_one(dropped);
+        if constexpr (!std::is_same_v<Order, no_order>) {
+            if (order)
+                core.carry_out_order(*std::exchange(order, {}));
+        }
         if (arrangement)
             arrange(core, *home);
         memory.reset();

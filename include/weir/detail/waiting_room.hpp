@@ -98,6 +98,7 @@ public:
         if (asked.refused) {
             ec = *asked.refused;
             gate_.counters().refuse(ec);
+            return gate_type::refuse(asked.ready, now);
         }
         return {};
     }
@@ -113,7 +114,7 @@ public:
             detach(op);
             return true;
         }
-        return asked.refused && refuse(op, *asked.refused, unknown, now);
+        return asked.refused && refuse(op, *asked.refused, asked.ready, now);
     }
 
     /// After `decide` has not: whether `op` cannot wait, with the outcome in it. Otherwise it has its
@@ -261,10 +262,28 @@ public:
             std::exchange(op.canceller, nullptr)->target = nullptr;
     }
 
+    // Orders, where the policy is fed from elsewhere.
+
+    static constexpr bool is_fed = fed_policy<Policy>;
+
+    /// Whether nobody will ask any more.
+    [[nodiscard]] bool is_gone() const noexcept { return gone_; }
+
+    [[nodiscard]] bool has_order(time_point now) noexcept {
+        return policy().next_order(what_waits(now), now) <= now;
+    }
+    [[nodiscard]] auto pop_order(time_point now) noexcept {
+        return policy().pop_order(what_waits(now), now);
+    }
+
     // What happens by itself.
 
     /// Does what there is to do, until `budget` operations were touched.
     void settle(time_point now, int& budget) noexcept {
+        if constexpr (is_fed) {
+            if (policy().elapse(now))
+                reprice();
+        }
         if (sweeping_)
             sweep(now, budget);
         line_.expire(now, budget, [&](operation& op) { remove(op, errc::timed_out, now); });
@@ -289,6 +308,8 @@ public:
         if (!n.waiting)
             return n;
         n.next = next_event(now, last_alarm);
+        if constexpr (is_fed)
+            n.next = std::min(n.next, policy().next_order(what_waits(now), now));
         n.due = sweeping_ || !outbox_.empty() || n.next <= now || (!draining_.empty() && is_idle());
         return n;
     }
@@ -368,6 +389,11 @@ private:
         return policy().ready_at(n, std::max<amount>(ahead - evicted, 0), now);
     }
 
+    [[nodiscard]] demand what_waits(time_point now) noexcept {
+        auto const* const head = line_.next(now);
+        return head ? demand{head->count, line_.asked(), head->deadline} : demand();
+    }
+
     // Hands those to `drop` that a newcomer who asks for `n` takes the place of, while `size` others wait
     // for `asked` permits. How many permits they ask for, or nothing if the newcomer may not wait.
     template <class F>
@@ -444,6 +470,12 @@ private:
         if (!entering)
             return;
         gate_.counters().refuse(ec, std::max(now - op.since, duration::zero()));
+        if constexpr (is_fed) {
+            if (ec == errc::unavailable) {
+                op.granted = gate_type::refuse(policy().barred(now).value_or(unknown), now);
+                return;
+            }
+        }
         bool const may_return =
             ec == errc::timed_out || ec == errc::shed || ec == errc::deadline_unreachable;
         auto const ready =
@@ -515,6 +547,10 @@ private:
 
     // Whether its turn can still come, and in time.
     void look_again_at(operation& op, time_point now) noexcept {
+        if constexpr (is_fed) {
+            if (policy().barred(now))
+                return remove(op, errc::unavailable, now);
+        }
         auto const ready = op.count > policy().capacity()
                                ? unknown
                                : policy().ready_at(op.count, line_.foresees() ? swept_ : 0, now);

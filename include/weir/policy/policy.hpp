@@ -148,4 +148,37 @@ concept watchful_policy = limiting_policy<P> && requires(P p, P const& c, time_p
 };
 // clang-format on
 
+/// What those who wait ask for.
+struct demand {
+    amount head = 0;           ///< the first in line; 0 if nobody waits
+    amount all = 0;            ///< all together
+    time_point until = never;  ///< how long the first one waits
+};
+
+/// A policy whose permits come from elsewhere, such as from a server. What is to be asked there is an order: the
+/// limiter takes it from the policy, and has it carried out outside its lock. It asks for orders after
+/// whatever may have changed the answer, so the policy need not say when.
+///
+/// | expression                | what it must do                                                        |
+/// |---------------------------|------------------------------------------------------------------------|
+/// | `P::order_type`           | an order                                                               |
+/// | `p.next_order(d, now)`    | when there is one to be taken, or time alone changes something: `now`  |
+/// |                           | or earlier if that is now, `never` if nothing of the kind will be      |
+/// | `p.pop_order(d, now)`     | the next order, if there is one now                                    |
+/// | `p.elapse(now)`           | note what time alone has changed; true if requests that wait may have  |
+/// |                           | to be refused                                                          |
+/// | `p.barred(now)`           | until when every request is refused with `errc::unavailable`, if so    |
+///
+/// Of such a policy `ready_at` may be later than the truth where others give permits back.
+// clang-format off
+template <class P>
+concept fed_policy = limiting_policy<P> && requires(P p, P const& c, demand d, time_point now) {
+    typename P::order_type;
+    { c.next_order(d, now) } noexcept -> std::same_as<time_point>;
+    { p.pop_order(d, now) } noexcept -> std::same_as<std::optional<typename P::order_type>>;
+    { p.elapse(now) } noexcept -> std::same_as<bool>;
+    { c.barred(now) } noexcept -> std::same_as<std::optional<time_point>>;
+};
+// clang-format on
+
 }  // namespace weir
