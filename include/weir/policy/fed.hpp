@@ -1,0 +1,236 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/policy/backoff.hpp>
+#include <weir/policy/policy.hpp>
+#include <weir/rate.hpp>
+#include <weir/time.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+namespace weir {
+
+/// A rate that many processes share, and what becomes of requests while the engine cannot be asked.
+struct shared_options {
+    /// How many permits come back, and in what time: at least 1 in a time. All who share it must state the same.
+    weir::rate rate{1, std::chrono::seconds(1)};
+
+    /// How many can be granted at once after a pause, all processes together: 1 to 500,000,000. Unset, it is the
+    /// number of permits in `rate`.
+    std::optional<amount> burst = {};
+
+    /// How far ahead a grant may be booked, 0 to 60 s. While more is asked for than there is, the engine is not
+    /// polled: the first in line has a turn booked, and waits for it. Less than the shortest pause between two
+    /// grants makes distant processes starve.
+    duration reach = std::chrono::seconds(1);
+
+    /// How long an answer is waited for, 1 us to 60 s. Afterwards what was asked for counts as used, since nobody
+    /// knows whether it was granted; and it is asked for anew.
+    duration deadline = std::chrono::milliseconds(50);
+
+    /// While the engine cannot be asked, it is tried again after `retry_first`, at least 1 ns, and after twice as
+    /// long each further time, up to `retry_most`. To that is added a random part of up to `retry_jitter`, 0 to 1,
+    /// times as much.
+    duration retry_first = std::chrono::milliseconds(100);
+    duration retry_most = std::chrono::seconds(5);
+    double retry_jitter = 0.5;
+};
+
+/// Throws `std::invalid_argument`, naming the option, the value and the bound, if one is nonsense.
+void validate(shared_options const& options);
+
+/// What has come of the orders of a shared limiter since it was made.
+struct shared_stats {
+    /// Questions that were put to the engine, and permits that it has granted.
+    std::uint64_t questions = 0;
+    amount granted = 0;
+    /// Questions that were answered with a turn to come, and with a refusal.
+    std::uint64_t booked = 0;
+    std::uint64_t denied = 0;
+    /// Questions without an answer: nothing has happened, or nobody knows. In the second case what was asked
+    /// for may have been used up.
+    std::uint64_t failed = 0;
+    std::uint64_t unknown = 0;
+    /// Of those, answers that came in the end, but too late.
+    std::uint64_t late = 0;
+    /// Permits that were given back to the engine: not used by whom they were granted to, or granted too late.
+    amount returned = 0;
+    /// Permits that were granted and that nobody has used in time.
+    amount lapsed = 0;
+    /// Whether the engine cannot be asked now, and how often that has begun.
+    bool unavailable = false;
+    std::uint64_t outages = 0;
+    /// How long the last question took to be answered.
+    duration round_trip{};
+};
+
+namespace policy {
+
+/// A bucket as an engine keeps it. All is counted in drops, so small that each microsecond drains a whole
+/// number of them, as in `bucket`.
+struct shared_bucket {
+    std::int64_t drained = 1;  ///< drops that drain in a microsecond
+    std::int64_t permit = 1;   ///< drops of a permit
+    amount burst = 1;          ///< permits that it holds
+
+    /// Of the rate of `options`, which are valid.
+    [[nodiscard]] static shared_bucket of(shared_options const& options) noexcept;
+
+    [[nodiscard]] std::int64_t full() const noexcept { return burst * permit; }
+    /// The part of a microsecond that a grant comes too late by is kept for the next one, in drops.
+    [[nodiscard]] std::int64_t owed() const noexcept {
+        return (drained < permit ? drained : permit) - 1;
+    }
+    /// How long `n` permits take to drain, in microseconds, rounded down.
+    [[nodiscard]] std::int64_t time_of(amount n) const noexcept;
+};
+
+/// The rule of a limiter that is fed from elsewhere: of a rate that many processes share, and that an engine
+/// keeps. It holds the permits that the engine has granted, and knows when it is worth asking for more.
+///
+/// One question is under way at a time: for at least what the first in line asks for, and at most what all ask for
+/// together. So a crowd is one question. What is granted goes to whoever is first in line when the answer comes;
+/// what nobody wants by then is given back.
+///
+/// Guarantee, of all limiters that share the bucket together: in any stretch of time d, at most
+/// `burst + rate * (d + deadline)` permits are used, not counting as many as were given back unused in it. What the
+/// engine has granted in d is at most `burst + rate * (d + 1 us)`. Nothing is granted too much when answers are late or lost,
+/// when a process dies, or by the clock of a process: then less is granted. What the engine loses or grants too
+/// much when its own clock is set forward, it says itself.
+///
+/// Debt, which only `charge` and `settle` can make, is told to the engine, which grants nobody anything before it
+/// is paid. A refund is given back to the engine once, less what has drained since the grant. It is lost, and
+/// counts as used, if too many are under way, or if the permit was made by `charge`.
+///
+/// Memory: constant.
+class fed {
+public:
+    using options_type = shared_options;
+
+    /// Asks for at least `least` permits and at most `most`, which may be booked for `ahead` from now.
+    struct question {
+        shared_bucket bucket;
+        amount least = 1;
+        amount most = 1;
+        std::chrono::microseconds ahead{};
+        std::uint64_t number = 0;
+    };
+    /// Gives back permits that may be used since `since`, by the clock of the engine.
+    struct give_back {
+        shared_bucket bucket;
+        amount count = 0;
+        std::int64_t since = 0;
+    };
+    using order_type = std::variant<question, give_back>;
+
+    /// What an engine says to a question.
+    struct answer {
+        /// How many were granted, 0 if none.
+        amount granted = 0;
+        /// If there were any: from when on they may be used. Otherwise: how long to wait at least until it is worth
+        /// asking again.
+        std::chrono::microseconds wait{};
+        /// If there were any: the engine's own time at which they may be used, in microseconds; never 0.
+        std::int64_t since = 0;
+        /// With an error instead of an answer: whether permits may have been granted all the same.
+        bool lost = false;
+    };
+
+    /// Carries orders out.
+    class runner {
+    public:
+        /// From any thread, under no lock. What comes of a question is told once.
+        virtual void carry_out(order_type const& order) noexcept = 0;
+
+    protected:
+        ~runner() = default;
+    };
+
+    explicit fed(options_type const& options);
+
+    // As a policy.
+
+    static void begin(time_point) noexcept {}
+    void take_over(fed& before, time_point now);
+    [[nodiscard]] options_type const& options() const noexcept { return options_; }
+    [[nodiscard]] amount capacity() const noexcept { return bucket_.burst; }
+    [[nodiscard]] static bool timed() noexcept { return true; }
+    [[nodiscard]] amount remaining(time_point now) const noexcept;
+    [[nodiscard]] amount debt(time_point) const noexcept { return owed_; }
+    [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept;
+    ticket take(amount n, time_point now) noexcept;
+    static bool leave(amount, ticket) noexcept { return false; }
+    bool refund(amount n, ticket t, time_point now) noexcept;
+    static ticket merge(ticket a, ticket b, amount) noexcept { return a < b ? a : b; }
+
+    // As one that is fed.
+
+    [[nodiscard]] time_point next_order(demand const& d, time_point now) const noexcept;
+    [[nodiscard]] std::optional<order_type> pop_order(demand const& d, time_point now) noexcept;
+    bool elapse(time_point now) noexcept;
+    [[nodiscard]] std::optional<time_point> barred(time_point now) const noexcept;
+
+    // What has come of a question: true if requests that wait may have to be refused.
+
+    bool answered(std::uint64_t number, answer const& a, time_point now) noexcept;
+    /// Without an answer. `lost`: it may have been granted all the same.
+    bool failed(std::uint64_t number, bool lost, time_point now) noexcept;
+
+    [[nodiscard]] shared_stats const& fed_stats() const noexcept { return stats_; }
+
+private:
+    /// Permits that the engine has granted, and that can be used from `from` to `until`.
+    struct lot {
+        amount left = 0;
+        time_point from{};
+        time_point until{};
+        std::int64_t since = 0;
+    };
+    /// So many more than what is held will not be granted before.
+    struct refusal {
+        amount least = 0;
+        time_point at = time_point::min();
+    };
+    struct under_way {
+        std::uint64_t number = 0;  // 0 if there is none
+        amount least = 0;
+        amount most = 0;
+        time_point sent{};
+        bool pays_debt = false;
+    };
+
+    static constexpr std::uint32_t failures_of_outage = 5;
+    static constexpr duration silence_of_outage = std::chrono::seconds(1);
+
+    [[nodiscard]] amount held(time_point now) const noexcept;
+    [[nodiscard]] bool has_spare(demand const& d, time_point now) const noexcept;
+    [[nodiscard]] time_point next_question(demand const& d, time_point now) const noexcept;
+    [[nodiscard]] question make_question(demand const& d, time_point now) noexcept;
+    void keep(lot const& l) noexcept;
+    void tidy() noexcept;
+    void put_back(amount n, std::int64_t since) noexcept;
+
+    options_type options_;
+    shared_bucket bucket_;
+    std::array<lot, 4> lots_{};  // in the order of `from`
+    std::size_t lot_count_ = 0;
+    std::array<give_back, 8> returns_{};
+    std::size_t return_count_ = 0;
+    amount owed_ = 0;
+    refusal refused_;
+    under_way asked_;
+    std::uint64_t last_number_ = 0;
+    bool scarce_ = false;  // the last grant was booked, or less than was asked for
+    std::uint32_t failures_ = 0;
+    time_point failing_since_{};
+    backoff backoff_;
+    shared_stats stats_;
+};
+
+}  // namespace policy
+}  // namespace weir

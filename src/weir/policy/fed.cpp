@@ -1,0 +1,339 @@
+#include <weir/policy/fed.hpp>
+
+#include "../check_option.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace weir {
+namespace {
+
+__extension__ using wide = __int128;
+
+constexpr std::int64_t most_level = std::int64_t{1} << 61;
+
+// The rate as drops: in lowest terms, so that numbers stay small.
+struct drops_of_rate {
+    wide drained;
+    wide permit;
+};
+drops_of_rate in_drops(rate const& r) {
+    auto const drained = wide{r.permits()} * 1000;  // in a microsecond
+    auto const permit = wide{r.period().count()};
+    auto a = drained;
+    auto b = permit;
+    while (b != 0)
+        a = std::exchange(b, a % b);
+    return {drained / a, permit / a};
+}
+
+amount burst_of(shared_options const& o) {
+    return o.burst.value_or(o.rate.permits());
+}
+
+}  // namespace
+
+void validate(shared_options const& o) {
+    constexpr std::string_view where = "shared limiter";
+    auto const check_time =
+        [&](std::string_view option, duration value, duration least, duration most) {
+            detail::check_option(where, option, value.count(), least.count(), most.count());
+        };
+    using namespace std::chrono_literals;
+    detail::check_option(where, "permits of rate", o.rate.permits(), 1, max_amount);
+    detail::check_option(where, "burst", burst_of(o), 1, 500'000'000);
+    check_time("reach in nanoseconds", o.reach, 0s, 60s);
+    check_time("deadline in nanoseconds", o.deadline, 1us, 60s);
+    check_time("retry_first in nanoseconds", o.retry_first, 1ns, forever);
+    check_time("retry_most in nanoseconds", o.retry_most, o.retry_first, forever);
+    detail::check_option(where, "retry_jitter", o.retry_jitter, 0, 1);
+
+    check_time("period of rate in nanoseconds", o.rate.period(), 1ns, 24h * 3650);
+
+    // No product of an engine that counts in 64 bits may overflow.
+    auto const [drained, permit] = in_drops(o.rate);
+    auto const most = static_cast<std::int64_t>(most_level / permit);
+    detail::check_option(where, "burst, at this rate,", burst_of(o), 1, most);
+    constexpr std::int64_t longest_reach = 1'000'000 * 60;
+    detail::check_option(
+        where, "permits of rate", o.rate.permits(), 1,
+        static_cast<std::int64_t>(std::min<wide>(
+            max_amount, wide{most_level} / longest_reach * o.rate.permits() / drained)));
+}
+
+namespace policy {
+
+shared_bucket shared_bucket::of(shared_options const& o) noexcept {
+    auto const [drained, permit] = in_drops(o.rate);
+    return {static_cast<std::int64_t>(drained), static_cast<std::int64_t>(permit), burst_of(o)};
+}
+
+std::int64_t shared_bucket::time_of(amount n) const noexcept {
+    return static_cast<std::int64_t>(
+        std::min(wide{n} * permit / drained, wide{std::numeric_limits<std::int64_t>::max()}));
+}
+
+fed::fed(options_type const& options)
+    : options_((validate(options), options)),
+      bucket_(shared_bucket::of(options)),
+      backoff_(options.retry_first, options.retry_most, options.retry_jitter) {}
+
+void fed::take_over(fed& before, time_point) {
+    auto const options = options_;
+    auto const bucket = bucket_;
+    auto const retry = backoff_;
+    *this = before;
+    options_ = options;
+    bucket_ = bucket;
+    if (backoff_.failures() == 0)
+        backoff_ = retry;
+    refused_ = {};
+}
+
+amount fed::remaining(time_point now) const noexcept {
+    amount n = 0;
+    for (std::size_t i = 0; i != lot_count_; ++i) {
+        auto const& l = lots_[i];
+        n += l.from <= now && now <= l.until ? l.left : 0;
+    }
+    return owed_ == 0 ? n : 0;
+}
+
+// Those that are booked as well.
+amount fed::held(time_point now) const noexcept {
+    amount n = 0;
+    for (std::size_t i = 0; i != lot_count_; ++i)
+        n += now <= lots_[i].until ? lots_[i].left : 0;
+    return n;
+}
+
+time_point fed::ready_at(amount n, amount ahead, time_point now) const noexcept {
+    if (owed_ != 0)
+        return unknown;
+    auto missing = n + ahead;
+    for (std::size_t i = 0; i != lot_count_; ++i) {
+        auto const& l = lots_[i];
+        if (now <= l.until)
+            missing -= l.left;
+        if (missing <= 0)
+            return std::max(l.from, now);
+    }
+    if (refused_.at <= now || missing < refused_.least)
+        return unknown;
+    return later(refused_.at,
+                 times(std::chrono::microseconds(1), bucket_.time_of(missing - refused_.least)));
+}
+
+ticket fed::take(amount n, time_point now) noexcept {
+    auto since = std::numeric_limits<std::int64_t>::max();
+    auto missing = n;
+    for (std::size_t i = 0; i != lot_count_ && missing != 0; ++i) {
+        auto& l = lots_[i];
+        if (l.from > now || now > l.until || l.left == 0)
+            continue;
+        auto const taken = std::min(l.left, missing);
+        l.left -= taken;
+        missing -= taken;
+        since = std::min(since, l.since);
+    }
+    tidy();
+    if (missing == 0)
+        return static_cast<ticket>(since);
+    owed_ = std::min(owed_ + missing, max_amount);
+    return 0;
+}
+
+bool fed::refund(amount n, ticket t, time_point) noexcept {
+    if (t != 0) {
+        put_back(n, static_cast<std::int64_t>(t));
+        return false;
+    }
+    owed_ -= std::min(owed_, n);
+    return owed_ == 0;
+}
+
+// Whether there is something in hand that nobody waits for, or that nobody has used in time.
+bool fed::has_spare(demand const& d, time_point now) const noexcept {
+    for (std::size_t i = 0; i != lot_count_; ++i) {
+        auto const& l = lots_[i];
+        if (now > l.until || (d.all == 0 && l.from <= now))
+            return true;
+    }
+    return false;
+}
+
+time_point fed::next_order(demand const& d, time_point now) const noexcept {
+    if (return_count_ != 0 || has_spare(d, now))
+        return now;
+    if (asked_.number != 0)
+        return d.all == 0 ? never : later(asked_.sent, options_.deadline);
+    return next_question(d, now);
+}
+
+// While none is under way.
+time_point fed::next_question(demand const& d, time_point now) const noexcept {
+    bool const failing = backoff_.failures() != 0;
+    auto const earliest = failing ? backoff_.retry_at() : now;
+    if (owed_ != 0)
+        return std::max(earliest, refused_.at);
+    auto const missing = d.all - held(now);
+    if (missing <= 0)
+        return never;
+    auto const head_missing = d.head - held(now);
+    // Early enough for the answer to be here when the last of what is booked is due.
+    if (lot_count_ != 0 && lots_[lot_count_ - 1].from > now)
+        return std::max(earliest, lots_[lot_count_ - 1].from - stats_.round_trip);
+    if (refused_.at > now && head_missing >= refused_.least)
+        return std::max(earliest, refused_.at - options_.reach / 2);
+    return earliest;
+}
+
+std::optional<fed::order_type> fed::pop_order(demand const& d, time_point now) noexcept {
+    for (std::size_t i = 0; i != lot_count_; ++i) {
+        auto& l = lots_[i];
+        bool const late = now > l.until;
+        if (late)
+            stats_.lapsed += l.left;
+        if (late || (d.all == 0 && l.from <= now))
+            put_back(std::exchange(l.left, 0), l.since);
+    }
+    tidy();
+    if (return_count_ != 0) {
+        auto const& last = returns_[--return_count_];
+        stats_.returned += last.count;
+        refused_ = {};  // there may be room now
+        return last;
+    }
+    if (asked_.number != 0 || next_question(d, now) > now)
+        return std::nullopt;
+    return make_question(d, now);
+}
+
+fed::question fed::make_question(demand const& d, time_point now) noexcept {
+    using std::chrono::microseconds;
+    question q{.bucket = bucket_, .number = ++last_number_};
+    bool const pays_debt = owed_ != 0;
+    if (pays_debt) {
+        q.least = q.most = std::min(owed_, bucket_.burst);
+        q.ahead = microseconds(most_level / bucket_.drained);
+    } else {
+        auto const have = held(now);
+        auto const all = std::min(d.all - have, bucket_.burst);
+        auto const head = std::clamp<amount>(d.head - have, 1, all);
+        auto const in_a_millisecond =
+            static_cast<amount>(wide{bucket_.drained} * 1000 / bucket_.permit);
+        bool const is_probe = backoff_.failures() != 0;
+        q.least = scarce_ ? std::clamp(in_a_millisecond, head, all) : head;
+        q.most = is_probe ? head : all;
+        auto const patience = d.until == never ? forever : d.until - now;
+        q.ahead = std::chrono::floor<microseconds>(
+            std::clamp(patience, duration::zero(), options_.reach));
+    }
+    asked_ = {q.number, q.least, q.most, now, pays_debt};
+    ++stats_.questions;
+    return q;
+}
+
+bool fed::elapse(time_point now) noexcept {
+    if (asked_.number == 0 || now < later(asked_.sent, options_.deadline))
+        return false;
+    return failed(asked_.number, true, now);
+}
+
+std::optional<time_point> fed::barred(time_point now) const noexcept {
+    bool const is_barred = stats_.unavailable && asked_.number == 0 && now < backoff_.retry_at();
+    return is_barred ? std::optional(backoff_.retry_at()) : std::nullopt;
+}
+
+bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexcept {
+    if (number != asked_.number) {
+        ++stats_.late;
+        stats_.granted += a.granted;
+        put_back(a.granted, a.since);
+        return false;
+    }
+    auto const [_, least, most, sent, pays_debt] = std::exchange(asked_, {});
+    failures_ = 0;
+    backoff_.succeeded();
+    stats_.unavailable = false;
+    stats_.round_trip = now - sent;
+    stats_.granted += a.granted;
+
+    if (a.granted == 0) {
+        ++stats_.denied;
+        scarce_ = false;  // or it would be asked for too much again
+        refused_ = {least, later(sent, a.wait)};
+        return true;
+    }
+    bool const is_booked = a.wait.count() > 0;
+    stats_.booked += is_booked;
+    scarce_ = is_booked || a.granted < most;
+    refused_ = {};
+    if (is_booked)  // the bucket will be full then
+        refused_ = {1, later(sent, a.wait + std::chrono::microseconds(bucket_.time_of(1)))};
+    if (pays_debt)
+        owed_ -= std::min(owed_, a.granted);
+    else
+        keep({a.granted, is_booked ? later(now, a.wait) : now,
+              later(sent, a.wait + options_.deadline), a.since});
+    return false;
+}
+
+bool fed::failed(std::uint64_t number, bool lost, time_point now) noexcept {
+    if (number != asked_.number) {
+        stats_.late += !lost;
+        return false;
+    }
+    asked_ = {};
+    ++(lost ? stats_.unknown : stats_.failed);
+    if (failures_++ == 0)
+        failing_since_ = now;
+    if (failures_ < failures_of_outage && now - failing_since_ < silence_of_outage)
+        return false;
+    backoff_.failed(backoff_.failures(), now);
+    stats_.outages += !stats_.unavailable;
+    stats_.unavailable = true;
+    return true;
+}
+
+void fed::keep(lot const& l) noexcept {
+    tidy();
+    if (lot_count_ == lots_.size()) {  // what is left over of others: lose it
+        put_back(lots_[0].left, lots_[0].since);
+        std::move(lots_.begin() + 1, lots_.end(), lots_.begin());
+        --lot_count_;
+    }
+    auto const end = lots_.begin() + static_cast<std::ptrdiff_t>(lot_count_);
+    auto const place = std::upper_bound(lots_.begin(), end, l, [](lot const& a, lot const& b) {
+        return a.from < b.from;
+    });
+    std::move_backward(place, end, end + 1);
+    *place = l;
+    ++lot_count_;
+}
+
+void fed::tidy() noexcept {
+    auto const end =
+        std::remove_if(lots_.begin(), lots_.begin() + static_cast<std::ptrdiff_t>(lot_count_),
+                       [](lot const& l) { return l.left == 0; });
+    lot_count_ = static_cast<std::size_t>(end - lots_.begin());
+}
+
+// What finds no place counts as used.
+void fed::put_back(amount n, std::int64_t since) noexcept {
+    if (n == 0)
+        return;
+    auto const end = returns_.begin() + static_cast<std::ptrdiff_t>(return_count_);
+    auto const same =
+        std::find_if(returns_.begin(), end, [&](give_back const& r) { return r.since == since; });
+    if (same != end)
+        same->count += n;
+    else if (return_count_ != returns_.size())
+        returns_[return_count_++] = {bucket_, n, since};
+}
+
+}  // namespace policy
+}  // namespace weir

@@ -1,0 +1,410 @@
+#include <weir/policy/fed.hpp>
+
+#include "support/printing.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+#include <variant>
+
+namespace {
+
+using namespace std::chrono_literals;
+using weir::amount;
+using weir::time_point;
+using weir::policy::fed;
+using weir::policy::shared_bucket;
+
+static_assert(weir::fed_policy<fed>);
+
+constexpr time_point start{1h};
+constexpr std::int64_t engine_time = 1'000'000;
+
+// A policy, the time, and those who wait: each test is a table of what happens to them.
+struct story {
+    explicit story(weir::shared_options options = ten_a_second()) : p(options) { p.begin(now); }
+
+    // Of which five can be granted at once.
+    static weir::shared_options ten_a_second() {
+        return {.rate = {10, 1s}, .burst = 5, .retry_jitter = 0};
+    }
+
+    std::optional<fed::question> question() {
+        auto const order = p.pop_order(waiting, now);
+        if (!order)
+            return std::nullopt;
+        BOOST_TEST_REQUIRE(std::holds_alternative<fed::question>(*order));
+        return std::get<fed::question>(*order);
+    }
+    fed::give_back return_order() {
+        auto const order = p.pop_order(waiting, now);
+        BOOST_TEST_REQUIRE((order && std::holds_alternative<fed::give_back>(*order)));
+        return std::get<fed::give_back>(*order);
+    }
+    bool is_silent() const { return p.next_order(waiting, now) > now; }
+
+    bool grant(fed::question const& q, amount n, std::chrono::microseconds wait = 0us,
+               std::int64_t since = engine_time) {
+        return p.answered(q.number, {.granted = n, .wait = wait, .since = since}, now);
+    }
+    bool deny(fed::question const& q, std::chrono::microseconds wait) {
+        return p.answered(q.number, {.wait = wait}, now);
+    }
+    // The first in line is granted what it has asked for, and goes.
+    weir::ticket serve(amount n) {
+        BOOST_TEST_REQUIRE((p.ready_at(n, 0, now) <= now));
+        waiting = {};
+        return p.take(n, now);
+    }
+
+    fed p;
+    time_point now = start;
+    weir::demand waiting;
+};
+
+BOOST_AUTO_TEST_SUITE(policy_fed)
+
+BOOST_AUTO_TEST_CASE(rate_is_counted_in_drops_of_lowest_terms) {
+    auto const bucket = [](weir::rate const& r, amount burst) {
+        return shared_bucket::of({.rate = r, .burst = burst});
+    };
+    auto const hundred = bucket({100, 1s}, 20);
+    BOOST_TEST(hundred.drained == 1);
+    BOOST_TEST(hundred.permit == 10'000);
+    BOOST_TEST(hundred.full() == 200'000);
+    BOOST_TEST(hundred.owed() == 0);
+    BOOST_TEST(hundred.time_of(3) == 30'000);
+
+    auto const three = bucket({3, 1s}, 1);
+    BOOST_TEST(three.drained == 3);
+    BOOST_TEST(three.permit == 1'000'000);
+    BOOST_TEST(three.owed() == 2);
+    BOOST_TEST(three.time_of(1) == 333'333);
+
+    auto const fast = bucket({7'000'000, 1s}, 9);
+    BOOST_TEST(fast.drained == 7);
+    BOOST_TEST(fast.permit == 1);
+    BOOST_TEST(fast.owed() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(nobody_waits_nothing_is_asked) {
+    story s;
+    BOOST_TEST((s.p.next_order({}, s.now) == weir::never));
+    BOOST_TEST(!s.question());
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+    BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
+}
+
+BOOST_AUTO_TEST_CASE(crowd_is_one_question_for_at_least_the_head_and_at_most_all) {
+    story s;
+    s.waiting = {.head = 2, .all = 4, .until = s.now + 300ms};
+    auto const q = s.question();
+    BOOST_TEST_REQUIRE(q.has_value());
+    BOOST_TEST(q->least == 2);
+    BOOST_TEST(q->most == 4);
+    BOOST_TEST((q->ahead == 300ms));
+    s.waiting.all = 9;
+    BOOST_TEST(!s.question());  // while it is under way
+
+    s.grant(*q, 4);
+    BOOST_TEST(s.p.remaining(s.now) == 4);
+    s.p.take(2, s.now);
+    BOOST_TEST((s.p.ready_at(3, 0, s.now) == weir::unknown));
+    BOOST_TEST((s.p.ready_at(2, 0, s.now) == s.now));
+    s.p.take(2, s.now);
+    s.waiting = {.head = 3, .all = 5};
+    auto const next = s.question();
+    BOOST_TEST_REQUIRE(next.has_value());
+    BOOST_TEST(next->least == 3);
+    BOOST_TEST(next->most == 5);
+    BOOST_TEST((next->ahead == 1s));  // the reach
+}
+
+BOOST_AUTO_TEST_CASE(no_more_is_asked_for_than_the_bucket_holds) {
+    story s;
+    s.waiting = {.head = 1, .all = 100};
+    BOOST_TEST(s.question()->most == 5);
+    BOOST_TEST(s.p.capacity() == 5);
+}
+
+BOOST_AUTO_TEST_CASE(what_nobody_wants_any_more_is_given_back) {
+    story s;
+    s.waiting = {.head = 2, .all = 3};
+    auto const q = s.question();
+    s.waiting = {.head = 1, .all = 1};  // the first one has gone
+    s.grant(*q, 3);
+    BOOST_TEST((s.p.ready_at(1, 0, s.now) == s.now));
+    s.serve(1);
+    auto const back = s.return_order();
+    BOOST_TEST(back.count == 2);
+    BOOST_TEST(back.since == engine_time);
+    BOOST_TEST(s.is_silent());
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+    BOOST_TEST(s.p.fed_stats().returned == 2);
+}
+
+BOOST_AUTO_TEST_CASE(partial_stock_is_kept_for_a_big_head_and_the_rest_asked_for) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    auto const q = s.question();
+    s.waiting = {.head = 3, .all = 3};
+    s.grant(*q, 1);
+    auto const next = s.question();
+    BOOST_TEST_REQUIRE(next.has_value());
+    BOOST_TEST(next->least == 2);
+    s.grant(*next, 2, 0us, engine_time + 7);
+    // The ticket of what was granted at two times is the earlier one: of that, more has drained.
+    BOOST_TEST(s.serve(3) == std::uint64_t{engine_time});
+}
+
+BOOST_AUTO_TEST_CASE(refusal_says_when_and_is_not_asked_again_before) {
+    story s;
+    s.waiting = {.head = 1, .all = 2, .until = s.now + 10s};
+    auto const q = s.question();
+    s.now += 2ms;
+    BOOST_TEST(s.deny(*q, 3s));  // those who wait are to be looked at
+    // Counted from when the question was sent; each permit more takes 100 ms.
+    BOOST_TEST((s.p.ready_at(1, 0, s.now) == start + 3s));
+    BOOST_TEST((s.p.ready_at(1, 2, s.now) == start + 3s + 200ms));
+    BOOST_TEST((s.p.next_order(s.waiting, s.now) == start + 2500ms));  // half of the reach before
+    s.now = start + 2500ms;
+    BOOST_TEST(s.question().has_value());
+}
+
+BOOST_AUTO_TEST_CASE(refusal_of_many_says_nothing_about_one) {
+    story s;
+    s.waiting = {.head = 4, .all = 4, .until = s.now + 1ms};
+    s.deny(*s.question(), 3s);
+    BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
+    s.waiting = {.head = 1, .all = 1};
+    BOOST_TEST(s.question().has_value());
+}
+
+BOOST_AUTO_TEST_CASE(booked_turn_is_not_used_before_its_time) {
+    story s;
+    s.waiting = {.head = 1, .all = 3};
+    auto const q = s.question();
+    s.now += 2ms;
+    s.grant(*q, 1, 70ms);
+    // Not before it is due if the answer was all the time on its way; not after, if the question was.
+    auto const due = start + 2ms + 70ms;
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+    BOOST_TEST((s.p.ready_at(1, 0, s.now) == due));
+    // The bucket is full then, so that one more takes 100 ms more at least.
+    BOOST_TEST((s.p.ready_at(1, 1, s.now) == start + 70ms + 100ms));
+    // The next question goes out so early that its answer is there when this is due.
+    BOOST_TEST((s.p.next_order(s.waiting, s.now) == due - 2ms));
+    s.now = due;
+    BOOST_TEST(s.p.remaining(s.now) == 1);
+    s.serve(1);
+}
+
+BOOST_AUTO_TEST_CASE(stock_lapses_one_deadline_after_the_question_or_its_turn) {
+    for (auto const wait : {0ms, 200ms}) {
+        story s;
+        s.waiting = {.head = 1, .all = 1};
+        auto const q = s.question();
+        s.waiting = {.head = 5, .all = 5};
+        s.grant(*q, 1, wait);
+        s.now = start + wait + 50ms;
+        BOOST_TEST(s.p.remaining(s.now) == 1);
+        s.now += 1ns;
+        BOOST_TEST(s.p.remaining(s.now) == 0);
+        BOOST_TEST((s.p.ready_at(1, 0, s.now) == (wait == 0ms ? weir::unknown : start + 300ms)));
+        BOOST_TEST(s.return_order().count == 1);
+        BOOST_TEST(s.p.fed_stats().lapsed == 1);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(saturated_it_asks_for_what_drains_in_a_millisecond) {
+    story s{{.rate = {10'000, 1s}, .burst = 100}};
+    s.waiting = {.head = 1, .all = 50};
+    auto const first = s.question();
+    BOOST_TEST(first->least == 1);
+    s.grant(*first, 20);  // there were no more
+    s.p.take(20, s.now);
+    s.waiting.all = 30;
+    BOOST_TEST(s.question()->least == 10);
+
+    story few{{.rate = {10'000, 1s}, .burst = 100}};
+    few.waiting = {.head = 1, .all = 7};
+    few.grant(*few.question(), 1, 5us);
+    few.now += 5us;
+    few.p.take(1, few.now);
+    few.waiting.all = 6;
+    auto const q = few.question();
+    BOOST_TEST(q->least == 6);
+    few.deny(*q, 2s);  // more than the first could wait for: the next one asks for its own
+    few.now += 1ms;
+    BOOST_TEST(few.question()->least == 1);
+}
+
+BOOST_AUTO_TEST_CASE(refund_is_sent_to_the_engine_once) {
+    story s;
+    s.waiting = {.head = 3, .all = 3};
+    s.grant(*s.question(), 3);
+    auto const t = s.serve(3);
+    BOOST_TEST(!s.p.refund(2, t, s.now));  // nobody here can use it
+    auto const back = s.return_order();
+    BOOST_TEST(back.count == 2);
+    BOOST_TEST(back.since == engine_time);
+    BOOST_TEST(s.is_silent());
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(more_refunds_than_there_is_place_for_count_as_used) {
+    story s;
+    for (std::uint64_t t = 1; t <= 20; ++t)
+        s.p.refund(1, t, s.now);
+    s.p.refund(1, 1, s.now);  // the same grant needs no place of its own
+    amount all = 0;
+    while (!s.is_silent())
+        all += s.return_order().count;
+    BOOST_TEST(all == 9);
+}
+
+BOOST_AUTO_TEST_CASE(debt_is_told_to_the_engine_before_anybody_is_served) {
+    story s;
+    BOOST_TEST(s.p.take(7, s.now) == 0u);
+    BOOST_TEST(s.p.debt(s.now) == 7);
+    BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
+    auto const first = s.question();  // though nobody waits
+    BOOST_TEST_REQUIRE(first.has_value());
+    BOOST_TEST(first->least == 5);
+    BOOST_TEST(first->most == 5);
+    BOOST_TEST((first->ahead > 24h));
+    s.grant(*first, 5);
+    BOOST_TEST(s.p.debt(s.now) == 2);
+    s.waiting = {.head = 1, .all = 1};
+    auto const second = s.question();
+    BOOST_TEST(second->least == 2);
+    s.grant(*second, 2, 200ms);
+    BOOST_TEST(s.p.debt(s.now) == 0);
+    BOOST_TEST((s.p.ready_at(1, 0, s.now) == start + 300ms));
+    BOOST_TEST(s.p.remaining(s.now + 200ms) == 0);  // it was used already
+
+    story forgiven;
+    forgiven.p.take(2, forgiven.now);
+    BOOST_TEST(forgiven.p.refund(2, 0, forgiven.now));
+    BOOST_TEST(forgiven.p.debt(forgiven.now) == 0);
+    BOOST_TEST(forgiven.is_silent());
+}
+
+BOOST_AUTO_TEST_CASE(question_without_an_answer_counts_as_used_and_another_goes_out) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    auto const lost = s.question();
+    BOOST_TEST((s.p.next_order(s.waiting, s.now) == start + 50ms));
+    s.now += 50ms - 1ns;
+    BOOST_TEST(!s.p.elapse(s.now));
+    BOOST_TEST(!s.question());
+    s.now += 1ns;
+    BOOST_TEST(!s.p.elapse(s.now));
+    auto const again = s.question();
+    BOOST_TEST_REQUIRE(again.has_value());
+    BOOST_TEST(again->number != lost->number);
+    BOOST_TEST(s.p.fed_stats().unknown == 1);
+
+    // What comes of the first one now is not used, and given back.
+    s.grant(*lost, 1);
+    BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
+    BOOST_TEST(s.return_order().count == 1);
+    BOOST_TEST(s.p.fed_stats().late == 1);
+    s.grant(*again, 1);
+    s.serve(1);
+}
+
+BOOST_AUTO_TEST_CASE(five_failures_in_a_row_make_an_outage) {
+    story s;
+    s.waiting = {.head = 2, .all = 4};
+    for (int i = 1; i <= 5; ++i) {
+        BOOST_TEST(!s.p.barred(s.now));
+        auto const q = s.question();
+        BOOST_TEST_REQUIRE(q.has_value());
+        BOOST_TEST(s.p.failed(q->number, false, s.now) == (i == 5));
+    }
+    BOOST_TEST((s.p.barred(s.now) == start + 100ms));
+    BOOST_TEST(!s.question());
+    BOOST_TEST(s.p.fed_stats().unavailable);
+
+    s.now += 100ms;
+    BOOST_TEST(!s.p.barred(s.now));
+    auto const probe = s.question();
+    BOOST_TEST(probe->least == 2);
+    BOOST_TEST(probe->most == 2);    // and nothing for the others
+    BOOST_TEST(!s.p.barred(s.now));  // they may wait for what comes of it
+    BOOST_TEST(s.p.failed(probe->number, false, s.now));
+    BOOST_TEST((s.p.barred(s.now) == s.now + 200ms));
+
+    s.now += 200ms;
+    s.grant(*s.question(), 2);
+    BOOST_TEST(!s.p.fed_stats().unavailable);
+    BOOST_TEST(s.p.fed_stats().outages == 1);
+    s.p.take(2, s.now);
+    s.waiting = {.head = 1, .all = 3};
+    BOOST_TEST(s.question()->most == 3);
+}
+
+BOOST_AUTO_TEST_CASE(second_without_success_makes_an_outage) {
+    story s{{.deadline = 400ms, .retry_jitter = 0}};
+    s.waiting = {.head = 1, .all = 1};
+    int failures = 0;
+    for (bool over = false; !over; ++failures) {
+        BOOST_TEST_REQUIRE(s.question().has_value());
+        s.now += 400ms;
+        over = s.p.elapse(s.now);
+    }
+    BOOST_TEST(failures == 4);  // at 0.4 s, 0.8 s, 1.2 s and 1.6 s
+    BOOST_TEST((s.p.barred(s.now) == s.now + 100ms));
+}
+
+BOOST_AUTO_TEST_CASE(one_success_ends_the_row_of_failures) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    for (int i = 0; i != 4; ++i)
+        s.p.failed(s.question()->number, true, s.now);
+    s.deny(*s.question(), 0us);
+    for (int i = 0; i != 4; ++i)
+        BOOST_TEST(!s.p.failed(s.question()->number, true, s.now));
+}
+
+BOOST_AUTO_TEST_CASE(other_options_hold_from_the_next_question_on) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    auto const q = s.question();
+    fed next({.rate = {3, 1s}, .burst = 2});
+    next.take_over(s.p, s.now);
+    std::swap(s.p, next);
+    s.grant(*q, 1);
+    s.serve(1);
+    s.waiting = {.head = 1, .all = 9};
+    auto const other = s.question();
+    BOOST_TEST(other->bucket.drained == 3);
+    BOOST_TEST(other->most == 2);
+}
+
+BOOST_AUTO_TEST_CASE(wrong_options_are_named) {
+    auto const is_wrong = [](weir::shared_options const& o) {
+        BOOST_CHECK_THROW(fed{o}, std::invalid_argument);
+    };
+    is_wrong({.rate = {0, 1s}});
+    is_wrong({.burst = 0});
+    is_wrong({.burst = 500'000'001});
+    is_wrong({.reach = -1ns});
+    is_wrong({.reach = 61s});
+    is_wrong({.deadline = 0s});
+    is_wrong({.retry_first = 0ns});
+    is_wrong({.retry_first = 2s, .retry_most = 1s});
+    is_wrong({.retry_jitter = 1.5});
+    is_wrong({.rate = {1, 24h * 4000}});
+    is_wrong({.rate = {weir::max_amount, 1ns}, .burst = 1});
+    is_wrong({.rate = {1, 24h * 3650}, .burst = 10'000});  // more than 64 bits hold
+    BOOST_CHECK_NO_THROW((fed{{.rate = {1, 24h * 3650}}}));
+    BOOST_CHECK_NO_THROW((fed{{.rate = {999'999'937, 24h}, .burst = 20'000}}));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
