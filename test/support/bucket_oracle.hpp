@@ -50,6 +50,9 @@ public:
         return origin_ + (now - origin_) / rate_.period() * rate_.period();
     }
 
+    /// What leaks in a nanosecond.
+    [[nodiscard]] number level_lost_by_tick() const { return rate_.permits(); }
+
     void begin(time_point origin, number level, time_point now) {
         origin_ = origin;
         events_ = {{now, level == 0 ? -owed() : std::move(level)}};

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <weir/error.hpp>
+#include <weir/policy/fed.hpp>
+#include <weir/time.hpp>
+
+#include <boost/asio/any_completion_handler.hpp>
+
+#include <string>
+
+namespace weir {
+
+/// What keeps the state of limiters that many processes share, such as a database. It grants permits, all of them by
+/// one clock, and knows nothing of who waits for them: that is the business of the limiter in each process.
+///
+/// All members may be called from any thread. A handler is called once or never, not before the member has
+/// returned, under no lock and on any thread. A limiter that hears nothing for as long as
+/// `shared_options::deadline` goes on without.
+class engine {
+public:
+    using question = policy::fed::question;
+    using answer = policy::fed::answer;
+    using give_back = policy::fed::give_back;
+    using answer_handler = boost::asio::any_completion_handler<void(error_code, answer)>;
+
+    engine() = default;
+    engine(engine const&) = delete;
+    engine& operator=(engine const&) = delete;
+    virtual ~engine() = default;
+
+    /// Grants at least `q.least` permits of the bucket `name`, and as many more as there are up to `q.most`. If there
+    /// are fewer than `q.least` it books exactly those, if they can be used within `q.ahead`; otherwise it grants
+    /// nothing. A bucket of which nothing is known is full of permits.
+    ///
+    /// What cannot be granted within `deadline` must not be granted at all, as far as the engine can see to it.
+    virtual void async_take(std::string const& name, question const& q, duration deadline,
+                            answer_handler handler) = 0;
+
+    /// Takes back permits of the bucket `name` that were granted and not used, less what has drained since: never
+    /// more than leaves the bucket as full as if they had not been granted. Sent once; nobody waits for it.
+    virtual void async_give_back(std::string const& name, give_back const& what,
+                                 duration deadline) = 0;
+};
+
+}  // namespace weir

@@ -1,0 +1,169 @@
+#pragma once
+
+#include <weir/error.hpp>
+#include <weir/limiter.hpp>
+#include <weir/policy/fed.hpp>
+#include <weir/queue_options.hpp>
+#include <weir/shared/engine.hpp>
+#include <weir/time.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/execution_context.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace weir {
+
+namespace detail {
+
+/// Carries the orders of one limiter to its engine, and what comes of them back.
+template <class Core, class Clock>
+class shared_runner final : public policy::fed::runner,
+                            public std::enable_shared_from_this<shared_runner<Core, Clock>> {
+    using fed = policy::fed;
+
+public:
+    shared_runner(std::weak_ptr<Core> core, std::shared_ptr<engine> e, std::string name,
+                  duration deadline)
+        : core_(std::move(core)),
+          engine_(std::move(e)),
+          name_(std::move(name)),
+          deadline_(deadline) {}
+
+    void carry_out(fed::order_type const& order) noexcept override {
+        if (auto const* const q = std::get_if<fed::question>(&order))
+            ask(*q);
+        else
+            give_back(std::get<fed::give_back>(order));
+    }
+
+private:
+    void ask(fed::question const& q) noexcept {
+        try {
+            engine_->async_take(
+                name_, q, deadline_,
+                [self = this->shared_from_this(), bucket = q.bucket, number = q.number](
+                    error_code ec, fed::answer const& a) { self->hear(bucket, number, ec, a); });
+        } catch (...) {
+            hear(q.bucket, q.number, boost::asio::error::no_memory, {});
+        }
+    }
+
+    void give_back(fed::give_back const& what) noexcept {
+        try {
+            engine_->async_give_back(name_, what, deadline_);
+        } catch (...) {
+            // Then it counts as used.
+        }
+    }
+
+    void hear(policy::shared_bucket const& bucket, std::uint64_t number, error_code ec,
+              fed::answer const& a) noexcept {
+        bool is_told = false;
+        if (auto const core = core_.lock()) {
+            auto const now =
+                time_point(std::chrono::duration_cast<duration>(Clock::now().time_since_epoch()));
+            core->tell_at(now, [&](auto& room, time_point t) {
+                is_told = !room.is_gone();
+                auto& p = room.policy();
+                if (is_told && (ec ? p.failed(number, a.lost, t) : p.answered(number, a, t)))
+                    room.reprice();
+            });
+        }
+        if (!is_told && !ec && a.granted != 0)
+            give_back({bucket, a.granted, a.since});
+    }
+
+    std::weak_ptr<Core> core_;
+    std::shared_ptr<engine> engine_;
+    std::string name_;
+    duration deadline_;
+};
+
+}  // namespace detail
+
+/// A token bucket that many processes share: an average rate that allows for bursts, over all limiters of this name on
+/// one engine. Requests wait here, in line, as in any other limiter, and only as many as can be served ask the
+/// engine; see `basic_limiter` for what can be done with it, and `policy::fed` for what is guaranteed.
+///
+///     auto const engine = std::make_shared<weir::mysql::engine>(ctx, weir::mysql::options{.database = "shop"});
+///     weir::shared_token_bucket calls{ctx, engine, "calls", {.rate = {100, 1min}, .burst = 20}};
+///     auto const call = co_await calls.enter(1s);
+///
+/// Every permit costs a round trip to the engine, which many requests share if they wait together. So `try_enter`, and
+/// `enter` without patience, are always refused with `errc::limited` or `errc::timed_out`: the least patience that
+/// can be served is a round trip. No caller waits for longer than its patience, whatever the engine does.
+///
+/// While the engine cannot be asked, callers wait within their patience, and it is asked again. After five
+/// failures in a row, or a second of them, all requests are refused with `errc::unavailable`, which says when it
+/// is tried again: that is done for the first request that comes then.
+///
+/// Lifetime: the limiter keeps the engine. A permit that is refunded after the limiter has gone counts as used.
+/// A question that is under way keeps its engine's context running, for as long as the engine takes to answer.
+template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
+class basic_shared_token_bucket : public basic_limiter<policy::fed, Executor, Timer> {
+    using base = basic_limiter<policy::fed, Executor, Timer>;
+    using runner = detail::shared_runner<typename base::core_type, typename Timer::clock_type>;
+
+public:
+    template <class OtherExecutor>
+    struct rebind_executor {
+        using other = basic_shared_token_bucket<
+            OtherExecutor, typename Timer::template rebind_executor<OtherExecutor>::other>;
+    };
+
+    /// A limiter whose state `e` keeps under `name`, 1 to 255 bytes. Throws `std::invalid_argument` that names
+    /// the option, its value and the bound, if an option is nonsense.
+    basic_shared_token_bucket(Executor const& ex, std::shared_ptr<engine> e, std::string name,
+                              shared_options const& options = {},
+                              queue_options const& queueing = {})
+        : base(ex, options, queueing) {
+        if (!e || name.empty() || name.size() > 255)
+            throw std::invalid_argument(
+                "weir: a shared limiter must have an engine, and a name of 1 to 255 bytes");
+        auto& core = this->core();
+        core.fed_by(std::make_shared<runner>(
+            core.weak_from_this(), std::move(e), std::move(name), options.deadline));
+    }
+
+    template <class Context>
+        requires std::convertible_to<Context&, boost::asio::execution_context&> &&
+                 std::convertible_to<typename Context::executor_type, Executor>
+    basic_shared_token_bucket(Context& context, std::shared_ptr<engine> e, std::string name,
+                              shared_options const& options = {},
+                              queue_options const& queueing = {})
+        : basic_shared_token_bucket(
+              Executor(context.get_executor()), std::move(e), std::move(name), options, queueing) {}
+
+    /// What has come of the questions that this limiter has put to the engine.
+    [[nodiscard]] weir::shared_stats shared_stats() const {
+        return this->core().ask([](auto const& room, time_point) {
+            return room.policy().fed_stats();
+        });
+    }
+};
+
+using shared_token_bucket = basic_shared_token_bucket<>;
+
+/// At most one in any stretch of time so long, over all processes that share it: a token bucket with a burst of 1.
+template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
+class basic_shared_interval : public basic_shared_token_bucket<Executor, Timer> {
+public:
+    /// One per `every`, 1 us to ten years.
+    template <class Place>
+    basic_shared_interval(Place&& place, std::shared_ptr<engine> e, std::string name,
+                          duration every, queue_options const& queueing = {})
+        : basic_shared_token_bucket<Executor, Timer>(
+              place, std::move(e), std::move(name), {.rate = {1, every}, .burst = 1}, queueing) {}
+};
+
+using shared_interval = basic_shared_interval<>;
+
+}  // namespace weir

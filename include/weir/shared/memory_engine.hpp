@@ -1,0 +1,164 @@
+#pragma once
+
+#include <weir/error.hpp>
+#include <weir/limiter.hpp>
+#include <weir/shared/engine.hpp>
+#include <weir/time.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace weir {
+
+namespace detail {
+
+/// Buckets by name, and what an engine does with them at a time, in microseconds by its clock.
+class bucket_ledger {
+public:
+    engine::answer take(std::string const& name, engine::question const& q, std::int64_t now);
+    void give_back(std::string const& name, engine::give_back const& what, std::int64_t now);
+    void forget() { rows_.clear(); }
+
+private:
+    struct row {
+        std::int64_t at = 0;
+        std::int64_t level = 0;
+        std::int64_t permit = 1;  // the drops of a permit in which it is counted
+    };
+
+    std::map<std::string, row> rows_;
+};
+
+}  // namespace detail
+
+/// What becomes of the questions to a `memory_engine` from now on.
+struct engine_conduct {
+    /// How long a question is on its way, and how long its answer.
+    duration there{};
+    duration back{};
+    enum class fate : std::uint8_t {
+        answered,
+        /// The engine grants, and nobody is told.
+        answer_lost,
+        /// The engine cannot be reached: nothing is granted, and the limiter is told so.
+        refused,
+    };
+    fate what = fate::answered;
+};
+
+/// An engine in the memory of this process, for tests: with the arithmetic of the real ones, and with their faults.
+/// The limiters that share it must be in the same process. On virtual time it is
+/// `basic_memory_engine<testing::timer>`.
+///
+/// Make it with `std::make_shared`. What is under way keeps it alive.
+template <class Timer = basic_steady_timer<boost::asio::any_io_executor>>
+class basic_memory_engine final
+    : public engine,
+      public std::enable_shared_from_this<basic_memory_engine<Timer>> {
+    using self = std::shared_ptr<basic_memory_engine>;
+
+public:
+    explicit basic_memory_engine(boost::asio::any_io_executor ex) : executor_(std::move(ex)) {}
+    template <class Context>
+    explicit basic_memory_engine(Context& context)
+        : basic_memory_engine(boost::asio::any_io_executor(context.get_executor())) {}
+
+    void behave(engine_conduct const& how) {
+        std::lock_guard lock(mutex_);
+        conduct_ = how;
+    }
+    /// Its clock is set forward; or back, if `d` is negative.
+    void step_clock(std::chrono::microseconds d) {
+        std::lock_guard lock(mutex_);
+        offset_ += d;
+    }
+    /// It starts anew, and has forgotten everything.
+    void restart_empty() {
+        std::lock_guard lock(mutex_);
+        ledger_.forget();
+    }
+
+    void async_take(std::string const& name, question const& q, duration,
+                    answer_handler handler) override {
+        auto const how = conduct();
+        if (how.what == engine_conduct::fate::refused) {
+            boost::asio::post(executor_, [handler = std::move(handler)]() mutable {
+                std::move(handler)(boost::asio::error::connection_refused, answer());
+            });
+            return;
+        }
+        after(how.there, [me = this->shared_from_this(), name, q, how,
+                          handler = std::move(handler)]() mutable {
+            auto const a = me->in_ledger([&](auto& ledger, std::int64_t now) {
+                return ledger.take(name, q, now);
+            });
+            if (how.what == engine_conduct::fate::answer_lost)
+                return;
+            me->after(how.back, [a, handler = std::move(handler)]() mutable {
+                std::move(handler)(error_code(), a);
+            });
+        });
+    }
+
+    void async_give_back(std::string const& name, give_back const& what, duration) override {
+        auto const how = conduct();
+        if (how.what == engine_conduct::fate::refused)
+            return;
+        after(how.there, [me = this->shared_from_this(), name, what] {
+            me->in_ledger([&](auto& ledger, std::int64_t now) {
+                ledger.give_back(name, what, now);
+            });
+        });
+    }
+
+private:
+    [[nodiscard]] engine_conduct conduct() const {
+        std::lock_guard lock(mutex_);
+        return conduct_;
+    }
+
+    template <class F>
+    auto in_ledger(F f) {
+        std::lock_guard lock(mutex_);
+        auto const now = std::chrono::floor<std::chrono::microseconds>(
+            Timer::clock_type::now().time_since_epoch());
+        return f(ledger_, (epoch + now + offset_).count());
+    }
+
+    // Never before this returns.
+    template <class F>
+    void after(duration d, F f) {
+        if (d <= duration::zero()) {
+            boost::asio::post(executor_, std::move(f));
+            return;
+        }
+        auto timer = std::make_shared<Timer>(executor_);
+        timer->expires_after(std::chrono::ceil<typename Timer::duration>(d));
+        timer->async_wait([timer, f = std::move(f)](error_code ec) mutable {
+            if (!ec)
+                f();
+        });
+    }
+
+    // Far from 0, wherever the clock begins.
+    static constexpr std::chrono::microseconds epoch = std::chrono::hours(24 * 365 * 100);
+
+    boost::asio::any_io_executor executor_;
+    std::mutex mutable mutex_;
+    engine_conduct conduct_;
+    std::chrono::microseconds offset_{};
+    detail::bucket_ledger ledger_;
+};
+
+using memory_engine = basic_memory_engine<>;
+
+}  // namespace weir

@@ -1,0 +1,76 @@
+#include <weir/shared/memory_engine.hpp>
+
+#include <algorithm>
+#include <limits>
+
+namespace weir::detail {
+namespace {
+
+__extension__ using wide = __int128;
+
+std::int64_t narrow(wide n) {
+    constexpr wide most = std::numeric_limits<std::int64_t>::max();
+    return static_cast<std::int64_t>(std::clamp(n, -most, most));
+}
+
+// Rounded up; a and b are not negative.
+wide quotient(wide a, wide b) {
+    return (a + b - 1) / b;
+}
+
+// What is left of `level` by now.
+std::int64_t drained(policy::shared_bucket const& b, std::int64_t level, std::int64_t passed) {
+    return narrow(
+        std::max<wide>(level - wide{b.drained} * std::max<std::int64_t>(passed, 0), -b.owed()));
+}
+
+}  // namespace
+
+engine::answer bucket_ledger::take(std::string const& name, engine::question const& q,
+                                   std::int64_t now) {
+    using std::chrono::microseconds;
+    auto const& b = q.bucket;
+    auto& r = rows_.try_emplace(name, row{now, -b.owed(), b.permit}).first->second;
+    if (r.permit != b.permit) {
+        r.level = narrow(quotient(std::max<wide>(r.level, 0) * b.permit, r.permit));
+        r.permit = b.permit;
+    }
+    auto const level = drained(b, r.level, now - r.at);
+    auto const room = b.full() - level;
+    auto const fits = std::max<std::int64_t>(room, 0) / b.permit;
+    auto const granted = std::min(q.most, fits);
+    if (granted >= q.least) {
+        r.at = now;
+        r.level = level + granted * b.permit;
+        return {.granted = granted, .since = now};
+    }
+    auto const wait = narrow(quotient(wide{q.least} * b.permit - room, b.drained));
+    if (wait <= q.ahead.count()) {
+        r.at = now;
+        r.level = level + q.least * b.permit;
+        return {.granted = q.least, .wait = microseconds(wait), .since = now + wait};
+    }
+    if (r.at > now) {  // the clock was set back
+        r.at = now;
+        r.level = level;
+    }
+    return {.wait = microseconds(wait)};
+}
+
+void bucket_ledger::give_back(std::string const& name, engine::give_back const& what,
+                              std::int64_t now) {
+    auto const found = rows_.find(name);
+    auto const& b = what.bucket;
+    if (found == rows_.end() || found->second.permit != b.permit || found->second.at > now ||
+        what.since > now)
+        return;
+    auto& r = found->second;
+    r.level = drained(b, r.level, now - r.at);
+    r.at = now;
+    if (r.level > b.full())
+        return;  // others are booked behind it
+    auto const back = wide{what.count} * b.permit - wide{b.drained} * (now - what.since);
+    r.level = narrow(std::max<wide>(r.level - std::max<wide>(back, 0), -b.owed()));
+}
+
+}  // namespace weir::detail

@@ -1,0 +1,397 @@
+#include <weir/shared/limiter.hpp>
+#include <weir/shared/memory_engine.hpp>
+#include <weir/testing.hpp>
+
+#include "support/printing.hpp"
+#include "support/virtual_limiters.hpp"
+#include "support/visit.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using support::clock;
+using support::run_for;
+using support::settle;
+using support::visit;
+using weir::errc;
+namespace asio = boost::asio;
+
+using engine = weir::basic_memory_engine<weir::testing::timer>;
+using bucket = weir::basic_shared_token_bucket<asio::any_io_executor, weir::testing::timer>;
+using interval = weir::basic_shared_interval<asio::any_io_executor, weir::testing::timer>;
+using fate = weir::engine_conduct::fate;
+
+// Two processes at one engine, a millisecond away: ten a second, five at once.
+struct fixture {
+    asio::io_context ctx;
+    std::shared_ptr<engine> server = std::make_shared<engine>(ctx);
+    bucket here{ctx, server, "calls", options()};
+    bucket there{ctx, server, "calls", options()};
+
+    fixture() { is_as_far_as(1ms); }
+
+    static weir::shared_options options() {
+        return {.rate = {10, 1s}, .burst = 5, .retry_jitter = 0};
+    }
+    void is_as_far_as(weir::duration way, fate f = fate::answered) const {
+        server->behave({.there = way / 2, .back = way / 2, .what = f});
+    }
+    // As many as the bucket has.
+    void empty_bucket() {
+        visit const all(there, 5);
+        run_for(ctx, 1ms);
+        BOOST_TEST_REQUIRE(all.granted());
+    }
+};
+
+BOOST_FIXTURE_TEST_SUITE(shared_limiter, fixture)
+
+BOOST_AUTO_TEST_CASE(permit_comes_after_a_round_trip) {
+    visit const guest(here, 2, 1s);
+    run_for(ctx, 1ms - 1ns);
+    BOOST_TEST(guest.waiting());
+    run_for(ctx, 1ns);
+    BOOST_TEST(guest.granted());
+    BOOST_TEST(guest.seat().count() == 2);
+    BOOST_TEST(guest.seat().waited() == 1ms);
+    BOOST_TEST(here.shared_stats().granted == 2);
+    BOOST_TEST(here.shared_stats().round_trip == 1ms);
+}
+
+BOOST_AUTO_TEST_CASE(process_alone_without_a_stock_grants_nothing_at_once) {
+    BOOST_TEST(!here.try_enter());
+    visit const hasty(here, 1, 0s);
+    settle(ctx);
+    BOOST_TEST(hasty.refused(errc::timed_out));
+    visit const greedy(here, 6);
+    settle(ctx);
+    BOOST_TEST(greedy.refused(errc::exceeds_capacity));
+    BOOST_TEST(here.shared_stats().questions == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(crowd_is_served_in_order_by_two_questions) {
+    std::vector<visit> crowd;
+    for (int i = 0; i != 5; ++i)
+        crowd.emplace_back(here, 1);
+    run_for(ctx, 1ms);
+    BOOST_TEST(crowd[0].granted());  // the first question went out when nobody else waited
+    BOOST_TEST(crowd[1].waiting());
+    run_for(ctx, 1ms);
+    for (auto const& v : crowd)
+        BOOST_TEST(v.granted());
+    BOOST_TEST(here.shared_stats().questions == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(two_processes_share_one_bucket) {
+    visit const three(here, 3);
+    visit const two(there, 2);
+    visit const late(there, 1);
+    run_for(ctx, 2ms);
+    BOOST_TEST(three.granted());
+    BOOST_TEST(two.granted());
+    BOOST_TEST(late.waiting());
+    run_for(ctx, 200ms);
+    BOOST_TEST(late.granted());
+    // A permit was free 100 ms after the five that came at 0.5 ms. The answer says so at 2 ms, when it is half a
+    // millisecond old.
+    BOOST_TEST((late.at() - clock::time_point() >= 100ms));
+}
+
+BOOST_AUTO_TEST_CASE(other_names_are_other_buckets) {
+    bucket other(ctx, server, "mails", options());
+    visit const calls(here, 5);
+    visit const mails(other, 5);
+    run_for(ctx, 1ms);
+    BOOST_TEST(calls.granted());
+    BOOST_TEST(mails.granted());
+}
+
+BOOST_AUTO_TEST_CASE(turn_is_booked_and_comes_when_it_is_due) {
+    empty_bucket();
+    auto const emptied = clock::now() - 500us;
+    visit const first(here, 1, 1s);
+    visit const second(here, 1, 1s);
+    run_for(ctx, 99ms);
+    BOOST_TEST(first.waiting());
+    run_for(ctx, 2ms);
+    BOOST_TEST(first.granted());
+    BOOST_TEST((first.at() >= emptied + 100ms));
+    BOOST_TEST((first.at() <= emptied + 101ms));
+    run_for(ctx, 98ms);
+    BOOST_TEST(second.waiting());
+    run_for(ctx, 3ms);
+    BOOST_TEST(second.granted());
+    BOOST_TEST(here.shared_stats().questions == 2u);
+    BOOST_TEST(here.shared_stats().booked == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(saturated_processes_use_the_whole_rate_with_a_question_each) {
+    empty_bucket();
+    int granted = 0;
+    std::deque<visit> guests;
+    for (auto const until = clock::now() + 10s; clock::now() < until;) {
+        for (auto* const one : {&here, &there}) {
+            if (one->stats().waiting < 3)
+                guests.emplace_back(*one, 1);
+        }
+        run_for(ctx, 1ms);
+    }
+    for (auto const& g : guests)
+        granted += g.granted();
+    BOOST_TEST(granted >= 99);
+    BOOST_TEST(granted <= 101);
+    auto const questions = here.shared_stats().questions + there.shared_stats().questions;
+    BOOST_TEST(questions <= 110u);
+    auto const mine = here.shared_stats().granted;
+    BOOST_TEST(mine >= 45);
+    BOOST_TEST(mine <= 55);
+}
+
+BOOST_AUTO_TEST_CASE(nobody_waits_longer_than_its_patience) {
+    is_as_far_as(40ms);
+    visit const guest(here, 1, 10ms);
+    run_for(ctx, 12ms);
+    BOOST_TEST(guest.refused(errc::timed_out));
+    // What was granted after it had gone is given back.
+    run_for(ctx, 60ms);
+    BOOST_TEST(here.shared_stats().granted == 1);
+    BOOST_TEST(here.shared_stats().returned == 1);
+}
+
+BOOST_AUTO_TEST_CASE(answer_for_one_who_has_gone_serves_the_next) {
+    is_as_far_as(40ms);
+    visit const hasty(here, 1, 10ms);
+    run_for(ctx, 5ms);
+    visit const patient(here, 1);
+    run_for(ctx, 35ms);
+    BOOST_TEST(hasty.refused(errc::timed_out));
+    BOOST_TEST(patient.granted());
+    BOOST_TEST(here.shared_stats().questions == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(whoever_cannot_be_served_in_time_is_told_at_once) {
+    empty_bucket();
+    visit const guest(here, 1, 50ms);
+    run_for(ctx, 1ms);
+    BOOST_TEST(guest.refused(errc::deadline_unreachable));
+    auto const retry = guest.seat().retry_after();
+    BOOST_TEST_REQUIRE(retry.has_value());
+    BOOST_TEST((*retry > 97ms && *retry <= 100ms));
+
+    // And the next one is told so without a question.
+    visit const next(here, 1, 50ms);
+    settle(ctx);
+    BOOST_TEST(next.refused(errc::deadline_unreachable));
+    BOOST_TEST(here.shared_stats().questions == 1u);
+
+    // One with more patience is asked for.
+    visit const patient(here, 1, 1s);
+    run_for(ctx, 110ms);
+    BOOST_TEST(patient.granted());
+}
+
+BOOST_AUTO_TEST_CASE(cancelled_request_leaves_its_permit_to_the_others) {
+    asio::cancellation_signal signal;
+    visit const guest;
+    here.async_enter(asio::bind_cancellation_slot(signal.slot(), guest.callback()));
+    run_for(ctx, 500us);
+    signal.emit(asio::cancellation_type::total);
+    settle(ctx);
+    BOOST_TEST(guest.refused(asio::error::operation_aborted));
+    run_for(ctx, 2ms);
+    visit const all(there, 5);
+    run_for(ctx, 1ms);
+    BOOST_TEST(all.granted());
+}
+
+BOOST_AUTO_TEST_CASE(refund_makes_room_for_everybody) {
+    visit const five(here, 5);
+    run_for(ctx, 1ms);
+    five.seat().refund();
+    run_for(ctx, 1ms);
+    BOOST_TEST(here.shared_stats().returned == 5);
+    visit const others(there, 4);  // what has drained since the grant is not given back twice
+    run_for(ctx, 1ms);
+    BOOST_TEST(others.granted());
+}
+
+BOOST_AUTO_TEST_CASE(charge_is_told_to_the_engine) {
+    auto const used = here.charge(7);
+    BOOST_TEST(used.count() == 7);
+    run_for(ctx, 2ms);
+    BOOST_TEST(here.stats().debt == 0);
+    visit const guest(there, 1, 10s);
+    run_for(ctx, 290ms);
+    BOOST_TEST(guest.waiting());
+    run_for(ctx, 20ms);
+    BOOST_TEST(guest.granted());
+}
+
+BOOST_AUTO_TEST_CASE(lost_answer_is_asked_for_anew_after_the_deadline) {
+    is_as_far_as(1ms, fate::answer_lost);
+    visit const guest(here, 1);
+    run_for(ctx, 49ms);
+    is_as_far_as(1ms);
+    BOOST_TEST(guest.waiting());
+    run_for(ctx, 2ms);
+    BOOST_TEST(guest.granted());
+    BOOST_TEST(here.shared_stats().unknown == 1u);
+    visit const four(there, 4,
+                     60ms);  // there are but three and a half: the lost one counts as used
+    run_for(ctx, 1ms);
+    BOOST_TEST(four.waiting());
+    run_for(ctx, 60ms);
+    BOOST_TEST(four.granted());
+}
+
+BOOST_AUTO_TEST_CASE(late_answer_is_given_back) {
+    is_as_far_as(120ms);
+    visit const guest(here, 1, 20ms);
+    run_for(ctx, 21ms);
+    BOOST_TEST(guest.refused(errc::timed_out));
+    visit const next(here, 1, 80ms);  // past the deadline of the first question
+    run_for(ctx, 200ms);
+    BOOST_TEST(next.refused(errc::timed_out));
+    BOOST_TEST(here.shared_stats().late >= 1u);
+    BOOST_TEST(here.shared_stats().returned >= 1);
+}
+
+BOOST_AUTO_TEST_CASE(engine_that_cannot_be_reached_bars_everybody_until_the_next_attempt) {
+    is_as_far_as(1ms, fate::refused);
+    visit const guest(here, 1, 10s);
+    visit const other(here, 1, 10s);
+    settle(ctx);
+    BOOST_TEST(guest.refused(errc::unavailable));
+    BOOST_TEST(other.refused(errc::unavailable));
+    BOOST_TEST((guest.seat().retry_after() == 100ms));
+    BOOST_TEST(here.shared_stats().failed == 5u);
+
+    visit const early(here, 1, 10s);
+    settle(ctx);
+    BOOST_TEST(early.refused(errc::unavailable));
+    BOOST_TEST(here.stats().unavailable == 3u);
+    weir::error_code why;
+    BOOST_TEST(!here.try_enter(1, why));
+    BOOST_TEST((why == errc::unavailable));
+
+    // The first one that comes after that is the probe, and the engine is back.
+    is_as_far_as(1ms);
+    run_for(ctx, 100ms);
+    visit const probe(here, 1, 10s);
+    visit const behind(here, 1, 10s);
+    run_for(ctx, 2ms);
+    BOOST_TEST(probe.granted());
+    BOOST_TEST(behind.granted());
+    BOOST_TEST(!here.shared_stats().unavailable);
+}
+
+BOOST_AUTO_TEST_CASE(black_hole_is_seen_and_nobody_waits_for_it) {
+    is_as_far_as(1ms, fate::answer_lost);
+    visit const guest(here, 1, 10s);
+    visit const hasty(here, 1, 30ms);
+    run_for(ctx, 32ms);
+    BOOST_TEST(hasty.refused(errc::timed_out));
+    run_for(ctx, 220ms);
+    BOOST_TEST(guest.refused(errc::unavailable));
+    BOOST_TEST(here.shared_stats().unknown == 5u);
+}
+
+BOOST_AUTO_TEST_CASE(limiter_destroyed_while_the_answer_is_on_its_way_gives_it_back) {
+    for (bool const with_permit_out : {false, true}) {
+        run_for(ctx, 1s);
+        auto gone = std::make_unique<bucket>(ctx, server, "calls", options());
+        std::optional<visit> before;
+        if (with_permit_out) {
+            before.emplace(*gone, 1);
+            run_for(ctx, 1ms);
+        }
+        visit const guest(*gone, with_permit_out ? 4 : 5);
+        run_for(ctx, 500us);
+        gone.reset();
+        settle(ctx);
+        BOOST_TEST(guest.refused(errc::closed));
+        run_for(ctx, 1ms);
+        visit const next(there, 4);
+        run_for(ctx, 1ms);
+        BOOST_TEST(next.granted());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(closed_limiter_gives_back_what_comes) {
+    visit const guest(here, 5);
+    run_for(ctx, 500us);
+    here.close();
+    run_for(ctx, 2ms);
+    BOOST_TEST(guest.refused(errc::closed));
+    BOOST_TEST(here.shared_stats().returned == 5);
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_left_to_run_when_nobody_waits) {
+    visit const guest(here, 1);
+    run_for(ctx, 1ms);
+    BOOST_TEST(guest.granted());
+    guest.leave();
+    settle(ctx);
+    BOOST_TEST((weir::testing::next_expiry(ctx) == clock::time_point::max()));
+    ctx.restart();
+    BOOST_TEST(ctx.poll() == 0u);
+    BOOST_TEST(ctx.stopped());
+}
+
+BOOST_AUTO_TEST_CASE(context_may_end_at_any_time) {
+    for (auto const when : {0us, 400us, 700us, 999us}) {
+        auto own = std::make_unique<asio::io_context>();
+        auto const far = std::make_shared<engine>(ctx);
+        far->behave({.there = 500us, .back = 500us});
+        bucket limiter(*own, far, "calls", options());
+        visit const guest(limiter, 3);
+        run_for(ctx, when);
+        own.reset();
+        run_for(ctx, 5ms);
+        BOOST_TEST(guest.dropped());
+
+        // What nobody was told of was given back.
+        bucket other(ctx, far, "calls", options());
+        visit const all(other, 5);
+        run_for(ctx, 1ms);
+        BOOST_TEST(all.granted());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(engine_set_back_neither_grants_early_nor_freezes) {
+    interval tick(ctx, server, "tick", 3s);
+    visit const first(tick);
+    run_for(ctx, 1ms);
+    BOOST_TEST(first.granted());
+    server->step_clock(-1h);
+    visit const second(tick);
+    run_for(ctx, 2990ms);
+    BOOST_TEST(second.waiting());
+    run_for(ctx, 3s);
+    BOOST_TEST(second.granted());
+}
+
+BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused) {
+    BOOST_CHECK_THROW(bucket(ctx, nullptr, "calls"), std::invalid_argument);
+    BOOST_CHECK_THROW(bucket(ctx, server, ""), std::invalid_argument);
+    BOOST_CHECK_THROW(bucket(ctx, server, std::string(256, 'x')), std::invalid_argument);
+    BOOST_CHECK_THROW(interval(ctx, server, "tick", 0s), std::invalid_argument);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace

@@ -1,0 +1,96 @@
+#include <weir/shared/memory_engine.hpp>
+
+#include "support/shared_bucket_oracle.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace {
+
+using namespace std::chrono_literals;
+using weir::detail::bucket_ledger;
+using question = weir::engine::question;
+using weir::policy::shared_bucket;
+
+struct fixture {
+    bucket_ledger ledger;
+    std::int64_t now = 1'000'000'000;
+    int names = 0;
+
+    support::told_engine const engine{
+        [this](question const& q, std::int64_t at) { return ledger.take(name(), q, at); },
+        [this](weir::engine::give_back const& what, std::int64_t at) {
+            ledger.give_back(name(), what, at);
+        },
+        [this] { ++names; }};
+
+    std::string name() const { return std::to_string(names); }
+
+    // Ten a second, five at once: a permit is 100,000 us.
+    question ask(weir::amount least, weir::amount most, std::chrono::microseconds ahead = 0us) {
+        return {shared_bucket::of({.rate = {10, 1s}, .burst = 5}), least, most, ahead};
+    }
+};
+
+BOOST_FIXTURE_TEST_SUITE(shared_memory_engine, fixture)
+
+BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition) {
+    support::for_each_seed(1, 20, [&](auto& random) {
+        support::compare_with_definition(engine, 500, random, now);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_given_back_keeps_to_the_rate) {
+    support::for_each_seed(1, 20, [&](auto& random) {
+        support::check_lawfulness(engine, 500, random, now);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(clock_set_back_grants_nothing_early_and_freezes_nothing) {
+    ledger.take("k", ask(5, 5), now);
+    now -= 3'600'000'000;
+    auto const denied = ledger.take("k", ask(1, 1), now);
+    BOOST_TEST(denied.granted == 0);
+    BOOST_TEST(denied.wait.count() == 100'000);
+    BOOST_TEST(ledger.take("k", ask(1, 1), now + 99'999).granted == 0);
+    BOOST_TEST(ledger.take("k", ask(1, 1), now + 100'000).granted == 1);
+}
+
+BOOST_AUTO_TEST_CASE(clock_set_forward_grants_one_burst_more) {
+    ledger.take("k", ask(5, 5), now);
+    now += 3'600'000'000;
+    BOOST_TEST(ledger.take("k", ask(1, 9), now).granted == 5);
+    BOOST_TEST(ledger.take("k", ask(1, 9), now).granted == 0);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_given_back_is_less_what_has_drained) {
+    ledger.take("k", ask(5, 5), now);
+    ledger.give_back("k", {ask(1, 1).bucket, 5, now}, now);
+    BOOST_TEST(ledger.take("k", ask(1, 9), now).granted == 5);
+
+    // Two and a half of them have drained since, and are there already.
+    ledger.give_back("k", {ask(1, 1).bucket, 5, now}, now + 250'000);
+    BOOST_TEST(ledger.take("k", ask(1, 9), now + 250'000).granted == 5);
+
+    // Nothing, where others are booked behind it, or the clock was set back meanwhile.
+    auto const later = now + 250'000;
+    BOOST_TEST(ledger.take("k", ask(2, 2, 1s), later).wait.count() == 200'000);
+    ledger.give_back("k", {ask(1, 1).bucket, 5, later}, later);
+    BOOST_TEST(ledger.take("k", ask(1, 1), later).wait.count() == 300'000);
+    ledger.give_back("other", {ask(1, 1).bucket, 5, later}, later);
+}
+
+BOOST_AUTO_TEST_CASE(another_rate_goes_on_from_the_same_level) {
+    ledger.take("k", ask(4, 4), now);
+    question const q{shared_bucket::of({.rate = {3, 1s}, .burst = 5}), 1, 9};
+    BOOST_TEST(q.bucket.permit != ask(1, 1).bucket.permit);
+    BOOST_TEST(ledger.take("k", q, now).granted == 1);
+    BOOST_TEST(ledger.take("k", q, now).wait.count() == 333'334);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
