@@ -164,12 +164,27 @@ BOOST_AUTO_TEST_CASE(refusal_says_when_and_is_not_asked_again_before) {
     s.waiting = {.head = 1, .all = 2, .until = s.now + 10s};
     auto const q = s.question();
     s.now += 2ms;
-    BOOST_TEST(s.deny(*q, 3s));  // those who wait are to be looked at
+    BOOST_TEST(s.deny(*q, 1200ms));  // those who wait are to be looked at
     // Counted from when the question was sent; each permit more takes 100 ms.
-    BOOST_TEST((s.p.ready_at(1, 0, s.now) == start + 3s));
-    BOOST_TEST((s.p.ready_at(1, 2, s.now) == start + 3s + 200ms));
-    BOOST_TEST((s.p.next_order(s.waiting, s.now) == start + 2500ms));  // half of the reach before
-    s.now = start + 2500ms;
+    BOOST_TEST((s.p.ready_at(1, 0, s.now) == start + 1200ms));
+    BOOST_TEST((s.p.ready_at(1, 2, s.now) == start + 1200ms + 200ms));
+    BOOST_TEST((s.p.next_order(s.waiting, s.now) == start + 700ms));  // half of the reach before
+    s.now = start + 700ms;
+    BOOST_TEST(s.question().has_value());
+}
+
+BOOST_AUTO_TEST_CASE(refusal_is_believed_for_a_second_since_others_may_give_back) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    auto const q = s.question();
+    s.now += 2ms;
+    s.deny(*q, 24h);
+    BOOST_TEST((s.p.next_order(s.waiting, s.now) == s.now + 1s));
+    s.now += 1s - 1ns;
+    BOOST_TEST((s.p.ready_at(1, 0, s.now) == start + 24h));
+    BOOST_TEST(!s.question());
+    s.now += 1ns;
+    BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
     BOOST_TEST(s.question().has_value());
 }
 

@@ -95,7 +95,8 @@ struct shared_bucket {
 ///
 /// One question is under way at a time: for at least what the first in line asks for, and at most what all ask for
 /// together. So a crowd is one question. What is granted goes to whoever is first in line when the answer comes;
-/// what nobody wants by then is given back.
+/// what nobody wants by then is given back. A refusal is believed, and those who come are refused without a question,
+/// until the time that it names, or for a second: others may give permits back.
 ///
 /// Guarantee, of all limiters that share the bucket together: in any stretch of time d, at most
 /// `burst + rate * (d + deadline)` permits are used, not counting as many as were given back unused in it. What the
@@ -191,11 +192,14 @@ private:
         time_point until{};
         std::int64_t since = 0;
     };
-    /// So many more than what is held will not be granted before.
+    /// So many more than what is held will not be granted before, unless others give permits back. That is believed
+    /// for a while.
     struct refusal {
         amount least = 0;
         time_point at = time_point::min();
+        time_point believed_until = time_point::min();
     };
+    static constexpr duration belief = std::chrono::seconds(1);
     struct under_way {
         std::uint64_t number = 0;  // 0 if there is none
         amount least = 0;
@@ -211,6 +215,7 @@ private:
     [[nodiscard]] bool has_spare(demand const& d, time_point now) const noexcept;
     [[nodiscard]] time_point next_question(demand const& d, time_point now) const noexcept;
     [[nodiscard]] question make_question(demand const& d, time_point now) noexcept;
+    void refuse_before(time_point at, amount least, time_point now) noexcept;
     void keep(lot const& l) noexcept;
     void tidy() noexcept;
     void put_back(amount n, std::int64_t since) noexcept;

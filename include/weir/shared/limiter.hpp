@@ -14,6 +14,7 @@
 #include <chrono>
 #include <concepts>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -44,6 +45,12 @@ public:
             give_back(std::get<fed::give_back>(order));
     }
 
+    /// What the last question has failed with, if it has.
+    [[nodiscard]] error_code last_failure() const {
+        std::lock_guard lock(mutex_);
+        return last_failure_;
+    }
+
 private:
     void ask(fed::question const& q) noexcept {
         try {
@@ -66,6 +73,10 @@ private:
 
     void hear(policy::shared_bucket const& bucket, std::uint64_t number, error_code ec,
               fed::answer const& a) noexcept {
+        {
+            std::lock_guard lock(mutex_);
+            last_failure_ = ec;
+        }
         bool is_told = false;
         if (auto const core = core_.lock()) {
             auto const now =
@@ -85,6 +96,8 @@ private:
     std::shared_ptr<engine> engine_;
     std::string name_;
     duration deadline_;
+    std::mutex mutable mutex_;
+    error_code last_failure_;
 };
 
 }  // namespace detail
@@ -129,8 +142,9 @@ public:
             throw std::invalid_argument(
                 "weir: a shared limiter must have an engine, and a name of 1 to 255 bytes");
         auto& core = this->core();
-        core.fed_by(std::make_shared<runner>(
-            core.weak_from_this(), std::move(e), std::move(name), options.deadline));
+        runner_ = std::make_shared<runner>(
+            core.weak_from_this(), std::move(e), std::move(name), options.deadline);
+        core.fed_by(runner_);
     }
 
     template <class Context>
@@ -148,6 +162,12 @@ public:
             return room.policy().fed_stats();
         });
     }
+
+    /// What the last question has failed with, in the words of the engine; none if it was answered.
+    [[nodiscard]] error_code last_failure() const { return runner_->last_failure(); }
+
+private:
+    std::shared_ptr<runner> runner_;
 };
 
 using shared_token_bucket = basic_shared_token_bucket<>;

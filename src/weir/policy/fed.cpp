@@ -121,7 +121,7 @@ time_point fed::ready_at(amount n, amount ahead, time_point now) const noexcept 
         if (missing <= 0)
             return std::max(l.from, now);
     }
-    if (refused_.at <= now || missing < refused_.least)
+    if (now >= refused_.believed_until || missing < refused_.least)
         return unknown;
     return later(refused_.at,
                  times(std::chrono::microseconds(1), bucket_.time_of(missing - refused_.least)));
@@ -178,7 +178,7 @@ time_point fed::next_question(demand const& d, time_point now) const noexcept {
     bool const failing = backoff_.failures() != 0;
     auto const earliest = failing ? backoff_.retry_at() : now;
     if (owed_ != 0)
-        return std::max(earliest, refused_.at);
+        return std::max(earliest, refused_.believed_until);
     auto const missing = d.all - held(now);
     if (missing <= 0)
         return never;
@@ -186,8 +186,9 @@ time_point fed::next_question(demand const& d, time_point now) const noexcept {
     // Early enough for the answer to be here when the last of what is booked is due.
     if (lot_count_ != 0 && lots_[lot_count_ - 1].from > now)
         return std::max(earliest, lots_[lot_count_ - 1].from - stats_.round_trip);
-    if (refused_.at > now && head_missing >= refused_.least)
-        return std::max(earliest, refused_.at - options_.reach / 2);
+    if (now < refused_.believed_until && head_missing >= refused_.least)
+        return std::max(earliest,
+                        std::min(refused_.at - options_.reach / 2, refused_.believed_until));
     return earliest;
 }
 
@@ -265,7 +266,7 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
     if (a.granted == 0) {
         ++stats_.denied;
         scarce_ = false;  // or it would be asked for too much again
-        refused_ = {least, later(sent, a.wait)};
+        refuse_before(later(sent, a.wait), least, now);
         return true;
     }
     bool const is_booked = a.wait.count() > 0;
@@ -273,13 +274,18 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
     scarce_ = is_booked || a.granted < most;
     refused_ = {};
     if (is_booked)  // the bucket will be full then
-        refused_ = {1, later(sent, a.wait + std::chrono::microseconds(bucket_.time_of(1)))};
+        refuse_before(later(later(sent, a.wait), std::chrono::microseconds(bucket_.time_of(1))), 1,
+                      now);
     if (pays_debt)
         owed_ -= std::min(owed_, a.granted);
     else
         keep({a.granted, is_booked ? later(now, a.wait) : now,
               later(sent, a.wait + options_.deadline), a.since});
     return false;
+}
+
+void fed::refuse_before(time_point at, amount least, time_point now) noexcept {
+    refused_ = {least, at, std::min(at, later(now, belief))};
 }
 
 bool fed::failed(std::uint64_t number, bool lost, time_point now) noexcept {
