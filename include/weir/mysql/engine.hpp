@@ -1,0 +1,102 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/shared/engine.hpp>
+#include <weir/shared/limiter.hpp>
+#include <weir/time.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/execution_context.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+/// Limiters that processes share by a MySQL or MariaDB server: MariaDB from 10.5 on, MySQL from 8.0 on. It is a library
+/// of its own, `weir::mysql`, and needs OpenSSL.
+namespace weir::mysql {
+
+namespace detail {
+class database;
+}
+
+enum class tls : std::uint8_t {
+    never,
+    if_offered,  ///< if the server offers it; what it is certified by is not looked at
+    required,
+};
+
+/// Where the server is, and who asks.
+struct options {
+    std::string host = "127.0.0.1";
+    std::uint16_t port = 3306;
+    /// The path of a local socket, instead of host and port.
+    std::string socket = {};
+
+    std::string user = {};
+    std::string password = {};
+    std::string database = {};
+
+    mysql::tls tls = tls::if_offered;
+    /// If it is given, the certificate of the server must be of one of the authorities in this file, and for `host`.
+    std::string authorities = {};
+
+    /// The most connections at a time, 1 to 10,000. A limiter uses one at a time.
+    amount connections = 8;
+    /// How long it may take to make one, at least 1 ns.
+    duration connect_within = std::chrono::seconds(5);
+};
+
+/// An engine on a table of a database. A question is one statement, which is one transaction, and one round trip, with
+/// any isolation level; the time is that of the server, to the microsecond. Statements are
+/// prepared, and connections are made when they are needed.
+///
+/// The table is `weir_bucket`, with a row for each limiter, which is made when it is first asked for: `install()`
+/// makes it, or whoever may:
+///
+///     create table weir_bucket(k varbinary(255) primary key, at bigint not null, level bigint not null,
+///                              permit bigint not null) engine=innodb
+///
+/// The user of the database needs to select, insert and update there. A row that is older than the bucket takes to
+/// drain may be deleted at any time: `at` is in microseconds since 1970.
+///
+/// What the server cannot grant within the deadline of the limiter is not granted at all: MariaDB ends the
+/// statement then, and the wait for a row lock. MySQL does not; there what is granted later counts as used.
+///
+/// A clock of the server that is set back grants nothing early, and delays nobody by more than the time of a permit.
+/// One that is set forward by d cannot be told from time that has passed: it grants what comes back in d, at most a
+/// burst. A server that runs with `--sysdate-is-now` is refused, since it knows only when a statement began.
+///
+/// Binary logs must be of rows, or mixed. What an asynchronous replica has not received is granted again if it becomes
+/// the master.
+///
+/// Make it with `std::make_shared`. It may be destroyed before its limiters. Threads: as `weir::engine`.
+class engine final : public weir::engine {
+public:
+    explicit engine(boost::asio::any_io_executor ex, options const& options = {});
+    template <class Context>
+        requires std::convertible_to<Context&, boost::asio::execution_context&>
+    explicit engine(Context& context, mysql::options const& options = {})
+        : engine(boost::asio::any_io_executor(context.get_executor()), options) {}
+    ~engine() override;
+
+    void async_take(std::string const& name, question const& q, duration deadline,
+                    answer_handler handler) override;
+    void async_give_back(std::string const& name, give_back const& what,
+                         duration deadline) override;
+
+    /// Makes the table if there is none. Throws `boost::system::system_error`, with what the server says.
+    [[nodiscard]] boost::asio::awaitable<void> install();
+
+private:
+    std::shared_ptr<detail::database> database_;
+};
+
+/// At most one in any stretch of time so long, and a rate with bursts, over all processes that use the name.
+using interval = shared_interval;
+using token_bucket = shared_token_bucket;
+
+}  // namespace weir::mysql

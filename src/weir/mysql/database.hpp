@@ -1,0 +1,59 @@
+#pragma once
+
+#include <weir/mysql/engine.hpp>
+#include <weir/pool.hpp>
+
+#include "session.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+namespace weir::mysql::detail {
+
+/// The connections of an engine, and what it says on them. Coroutines that use it keep it alive.
+class database : public std::enable_shared_from_this<database> {
+public:
+    using clock = std::chrono::steady_clock;
+    using connection = weir::lease<std::unique_ptr<session>>;
+
+    database(boost::asio::any_io_executor ex, options const& o);
+
+    [[nodiscard]] boost::asio::any_io_executor const& executor() const noexcept {
+        return executor_;
+    }
+
+    void take(std::string name, weir::engine::question const& q, duration deadline,
+              weir::engine::answer_handler handler);
+    void give_back(std::string name, weir::engine::give_back const& what, duration deadline);
+
+    /// On a strand.
+    [[nodiscard]] boost::asio::awaitable<void> install();
+
+    /// A connection, on which a statement may take so long. Throws `boost::system::system_error`.
+    [[nodiscard]] boost::asio::awaitable<connection> checkout(clock::time_point until,
+                                                              duration statement);
+
+private:
+    struct reply {
+        error_code error;
+        weir::engine::answer said;
+    };
+
+    static boost::asio::awaitable<reply> ask(std::shared_ptr<database> self, std::string name,
+                                             weir::engine::question q, duration deadline);
+    static boost::asio::awaitable<void> return_to(std::shared_ptr<database> self, std::string name,
+                                                  weir::engine::give_back what, duration deadline);
+
+    boost::asio::any_io_executor executor_;
+    std::shared_ptr<settings> settings_;
+    weir::pool<std::unique_ptr<session>> connections_;
+};
+
+/// Whether the statement was rolled back for the sake of another one, and may be said again.
+[[nodiscard]] bool is_deadlock(error_code const& ec) noexcept;
+
+}  // namespace weir::mysql::detail

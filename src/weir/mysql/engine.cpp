@@ -1,0 +1,35 @@
+#include <weir/mysql/engine.hpp>
+
+#include "database.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/strand.hpp>
+
+#include <utility>
+
+namespace weir::mysql {
+
+namespace asio = boost::asio;
+
+engine::engine(asio::any_io_executor ex, options const& o)
+    : database_(std::make_shared<detail::database>(std::move(ex), o)) {}
+
+engine::~engine() = default;
+
+void engine::async_take(std::string const& name, question const& q, duration deadline,
+                        answer_handler handler) {
+    database_->take(name, q, deadline, std::move(handler));
+}
+
+void engine::async_give_back(std::string const& name, give_back const& what, duration deadline) {
+    database_->give_back(name, what, deadline);
+}
+
+asio::awaitable<void> engine::install() {
+    auto const database = database_;
+    auto const strand = asio::make_strand(database->executor());
+    co_await asio::co_spawn(strand, database->install(), asio::deferred);
+}
+
+}  // namespace weir::mysql

@@ -1,0 +1,192 @@
+#include "session.hpp"
+
+#include "time_limit.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/ssl/host_name_verification.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/mysql/common_server_errc.hpp>
+#include <boost/mysql/error_categories.hpp>
+#include <boost/mysql/handshake_params.hpp>
+#include <boost/mysql/mariadb_server_errc.hpp>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace weir::mysql::detail {
+namespace {
+
+namespace asio = boost::asio;
+namespace my = boost::mysql;
+
+// The server has answered, with this. Every other error is of the connection, or of what came over it.
+bool is_of_server(error_code const& ec) {
+    return ec.category() == my::get_common_server_category() ||
+           ec.category() == my::get_mysql_server_category() ||
+           ec.category() == my::get_mariadb_server_category();
+}
+
+my::ssl_mode mode_of(options const& o) {
+    if (!o.socket.empty() || o.tls == tls::never)
+        return my::ssl_mode::disable;
+    return o.tls == tls::required || !o.authorities.empty()
+               ? my::ssl_mode::require
+               : my::ssl_mode::enable;
+}
+
+}  // namespace
+
+settings::settings(options o) : given(std::move(o)), tls(asio::ssl::context::tls_client) {
+    if (given.authorities.empty())
+        return;
+    tls.load_verify_file(given.authorities);
+    tls.set_verify_mode(asio::ssl::verify_peer);
+    tls.set_verify_callback(asio::ssl::host_name_verification(given.host));
+}
+
+session::session(asio::any_io_executor const& ex, std::shared_ptr<settings> s)
+    : settings_(std::move(s)), connection_(ex, settings_->tls) {}
+
+asio::awaitable<void> session::open() {
+    auto const& o = settings_->given;
+    auto& socket = connection_.stream().lowest_layer();
+    if (!o.socket.empty()) {
+        asio::local::stream_protocol::endpoint const path(o.socket);
+        asio::generic::stream_protocol::endpoint const to(path);
+        co_await socket.async_connect(to, asio::deferred);
+        co_return;
+    }
+    using asio::ip::tcp;
+    tcp::resolver resolver(co_await asio::this_coro::executor);
+    auto const found =
+        co_await resolver.async_resolve(o.host, std::to_string(o.port), asio::deferred);
+    error_code failure = asio::error::host_not_found;
+    for (auto const& entry : found) {
+        socket.close();
+        asio::generic::stream_protocol::endpoint const to(entry.endpoint());
+        auto const [ec] = co_await socket.async_connect(to, asio::as_tuple(asio::deferred));
+        failure = ec;
+        if (!ec)
+            break;
+    }
+    if (failure)
+        throw boost::system::system_error(failure, "weir::mysql: connect");
+    socket.set_option(tcp::no_delay(true));
+}
+
+asio::awaitable<void> session::connect() {
+    auto const& o = settings_->given;
+    co_await open();
+    my::handshake_params const params(
+        o.user, o.password, o.database, my::handshake_params::default_collation, mode_of(o));
+    auto const [ec] =
+        co_await connection_.async_handshake(params, diagnostics_, asio::as_tuple(asio::deferred));
+    if (ec)
+        throw boost::system::system_error(ec, "weir::mysql: " + text_of_error());
+
+    co_await must_execute("set time_zone = '+00:00', autocommit = 1");
+    auto const text = fmt::format("select version(), {0}, sleep(0.002) + {0}", now_text);
+    co_await must_execute(text);
+    auto const row = result_.rows().at(0);
+    is_mariadb_ = row.at(0).as_string().find("MariaDB") != std::string_view::npos;
+    note_time(row.at(1).as_int64());
+    if (row.at(1).as_int64() == row.at(2).as_int64())
+        throw boost::system::system_error(asio::error::operation_not_supported,
+                                          "weir::mysql: the server runs with --sysdate-is-now, and "
+                                          "knows only when a statement began");
+}
+
+asio::awaitable<void> session::must_execute(std::string_view text) {
+    auto const [ec] = co_await connection_.async_execute(
+        text, result_, diagnostics_, asio::as_tuple(asio::deferred));
+    if (ec)
+        throw boost::system::system_error(ec, "weir::mysql: " + text_of_error());
+}
+
+asio::awaitable<bool> session::is_alive() {
+    auto const [ec] = co_await connection_.async_ping(diagnostics_, asio::as_tuple(asio::deferred));
+    co_return !ec;
+}
+
+asio::awaitable<outcome> session::execute(std::string_view text, clock::time_point until) {
+    time_limit const limit(co_await asio::this_coro::executor, until);
+    auto const [ec] = co_await connection_.async_execute(
+        text, result_, diagnostics_, limit.bound(asio::as_tuple(asio::deferred)));
+    broken_ = broken_ || (ec && !is_of_server(ec));
+    co_return outcome{ec, broken_};
+}
+
+asio::awaitable<outcome> session::execute(statement_text const& text,
+                                          std::vector<my::field_view> const& values,
+                                          clock::time_point until) {
+    auto found = prepared_.find(&text);
+    if (found == prepared_.end()) {
+        time_limit const limit(co_await asio::this_coro::executor, until);
+        auto const [ec, made] = co_await connection_.async_prepare_statement(
+            text.text(), diagnostics_, limit.bound(asio::as_tuple(asio::deferred)));
+        broken_ = broken_ || (ec && !is_of_server(ec));
+        if (ec)
+            co_return outcome{ec};
+        found = prepared_.emplace(&text, made).first;
+    }
+    time_limit const limit(co_await asio::this_coro::executor, until);
+    auto const bound = found->second.bind(values.begin(), values.end());
+    auto const [ec] = co_await connection_.async_execute(
+        bound, result_, diagnostics_, limit.bound(asio::as_tuple(asio::deferred)));
+    broken_ = broken_ || (ec && !is_of_server(ec));
+    co_return outcome{ec, broken_};
+}
+
+asio::awaitable<outcome> session::execute_once(
+    std::string_view text, std::vector<my::field_view> const& values, clock::time_point until) {
+    if (values.empty())
+        co_return co_await execute(text, until);
+    time_limit const limit(co_await asio::this_coro::executor, until);
+    auto const [failed, made] = co_await connection_.async_prepare_statement(
+        text, diagnostics_, limit.bound(asio::as_tuple(asio::deferred)));
+    broken_ = broken_ || (failed && !is_of_server(failed));
+    if (failed)
+        co_return outcome{failed};
+    auto const bound = made.bind(values.begin(), values.end());
+    auto const [ec] = co_await connection_.async_execute(
+        bound, result_, diagnostics_, limit.bound(asio::as_tuple(asio::deferred)));
+    broken_ = broken_ || (ec && !is_of_server(ec));
+    if (!broken_) {
+        my::diagnostics ignored;
+        auto const [unclosed] = co_await connection_.async_close_statement(
+            made, ignored, limit.bound(asio::as_tuple(asio::deferred)));
+        broken_ = static_cast<bool>(unclosed);
+    }
+    co_return outcome{ec, ec && !is_of_server(ec)};
+}
+
+asio::awaitable<outcome> session::limit_statements(duration length, clock::time_point until) {
+    if (!is_mariadb_ || length == limit_)
+        co_return outcome{};
+    auto const text = fmt::format(
+        "set max_statement_time = {:.6f}", std::chrono::duration<double>(length).count());
+    auto const done = co_await execute(std::string_view(text), until);
+    if (!done.error)
+        limit_ = length;
+    co_return outcome{done.error};
+}
+
+std::string session::text_of_error() const {
+    return std::string(diagnostics_.server_message());
+}
+
+std::int64_t session::about() const noexcept {
+    auto const passed = clock::now() - time_read_;
+    return time_ + std::chrono::duration_cast<std::chrono::microseconds>(passed).count();
+}
+
+void session::note_time(std::int64_t now) noexcept {
+    time_ = now;
+    time_read_ = clock::now();
+}
+
+}  // namespace weir::mysql::detail

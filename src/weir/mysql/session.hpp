@@ -1,0 +1,97 @@
+#pragma once
+
+#include <weir/error.hpp>
+#include <weir/mysql/engine.hpp>
+#include <weir/time.hpp>
+
+#include "statements.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/mysql/connection.hpp>
+#include <boost/mysql/results.hpp>
+#include <boost/mysql/statement.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::mysql::detail {
+
+/// What sessions are made with.
+struct settings {
+    explicit settings(options o);
+
+    options given;
+    boost::asio::ssl::context tls;
+};
+
+/// What has come of a statement.
+struct outcome {
+    error_code error = {};
+    /// Whether it may have had an effect in spite of the error.
+    bool lost = false;
+};
+
+/// A connection to the server, and what is known of it. One coroutine uses it at a time, on one strand.
+class session {
+    using stream = boost::asio::ssl::stream<boost::asio::generic::stream_protocol::socket>;
+    using clock = std::chrono::steady_clock;
+
+public:
+    session(boost::asio::any_io_executor const& ex, std::shared_ptr<settings> s);
+    session(session const&) = delete;
+    session& operator=(session const&) = delete;
+
+    /// Throws `boost::system::system_error`, with what the server says.
+    boost::asio::awaitable<void> connect();
+    boost::asio::awaitable<bool> is_alive();
+
+    /// Says it, within the time that is left; what it changes is in `result()`. After an error that is the
+    /// connection's, or with an outcome that is lost, the session must not be used any more.
+    boost::asio::awaitable<outcome> execute(std::string_view text, clock::time_point until);
+    boost::asio::awaitable<outcome> execute(statement_text const& text,
+                                            std::vector<boost::mysql::field_view> const& values,
+                                            clock::time_point until);
+    /// The same of a statement with question marks that is used once.
+    boost::asio::awaitable<outcome> execute_once(
+        std::string_view text, std::vector<boost::mysql::field_view> const& values,
+        clock::time_point until);
+
+    /// From now on the server gives a statement up that takes longer.
+    boost::asio::awaitable<outcome> limit_statements(duration length, clock::time_point until);
+
+    [[nodiscard]] boost::mysql::results const& result() const noexcept { return result_; }
+    /// What the server has said about the last error.
+    [[nodiscard]] std::string text_of_error() const;
+    [[nodiscard]] bool is_broken() const noexcept { return broken_; }
+
+    /// What the time of the server is about, and what it was in truth.
+    [[nodiscard]] std::int64_t about() const noexcept;
+    void note_time(std::int64_t now) noexcept;
+
+private:
+    boost::asio::awaitable<void> open();
+    boost::asio::awaitable<void> must_execute(std::string_view text);
+
+    std::shared_ptr<settings> settings_;
+    boost::mysql::connection<stream> connection_;
+    boost::mysql::results result_;
+    boost::mysql::diagnostics diagnostics_;
+    std::map<statement_text const*, boost::mysql::statement> prepared_;
+    duration limit_ = duration::zero();  // of a statement; 0 if there is none
+    bool is_mariadb_ = false;
+    bool broken_ = false;
+    std::int64_t time_ = 0;
+    clock::time_point time_read_{};
+};
+
+}  // namespace weir::mysql::detail

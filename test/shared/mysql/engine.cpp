@@ -1,0 +1,454 @@
+#include <weir/mysql/engine.hpp>
+#include <weir/shared/limiter.hpp>
+
+#include "shared/mysql/server.hpp"
+#include "shared/mysql/sql.hpp"
+#include "shared/mysql/workers.hpp"
+#include "support/printing.hpp"
+#include "support/visit.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/test/tree/decorator.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace asio = boost::asio;
+namespace ut = boost::unit_test;
+using namespace std::chrono_literals;
+using support::sql_session;
+using support::visit;
+using support::worker;
+using weir::errc;
+
+void rethrow(std::exception_ptr failure) {
+    if (failure)
+        std::rethrow_exception(failure);
+}
+
+// One server for all of them, since a start takes seconds. Each test has names of its own.
+support::mariadb_server& server() {
+    static support::mariadb_server one({"--max-connections=40"});
+    return one;
+}
+
+weir::mysql::options login() {
+    return {.socket = server().socket(), .user = "root", .database = "weir"};
+}
+
+struct fixture {
+    asio::io_context ctx;
+    sql_session session{server().socket()};
+    std::shared_ptr<weir::mysql::engine> engine =
+        std::make_shared<weir::mysql::engine>(ctx, login());
+    // So much that a loaded machine is not taken for a server that does not answer.
+    weir::shared_options patient{.rate = {10, 1s}, .burst = 5, .deadline = 10s};
+
+    fixture() {
+        asio::co_spawn(ctx, engine->install(), rethrow);
+        run();
+    }
+
+    void run() {
+        ctx.restart();
+        ctx.run();
+    }
+    // Until it is over.
+    void run(visit const& v) {
+        ctx.restart();
+        while (v.waiting() && ctx.run_one() != 0) {}
+        BOOST_TEST_REQUIRE(v.over());
+    }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(mysql_engine, fixture, *ut::precondition(support::if_mariadb_is_here))
+
+BOOST_AUTO_TEST_CASE(table_is_made_once) {
+    asio::co_spawn(ctx, engine->install(), rethrow);
+    run();
+    BOOST_TEST(session.number("select count(*) from information_schema.tables where "
+                              "table_schema = 'weir' and table_name = 'weir_bucket'") == 1);
+}
+
+BOOST_AUTO_TEST_CASE(permits_are_granted_by_the_server_and_its_row_makes_itself) {
+    weir::mysql::token_bucket calls(ctx, engine, "first", patient);
+    visit const guest(calls, 2);
+    run(guest);
+    BOOST_TEST(guest.granted());
+    auto const now =
+        session.number("select timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))");
+    auto const rows = session.query("select at, level, permit from weir_bucket where k = 'first'");
+    BOOST_TEST_REQUIRE(rows.size() == 1u);
+    BOOST_TEST(rows[0][0] == std::to_string(guest.seat().id()));  // the time of the grant
+    BOOST_TEST(rows[0][1] == "200000");
+    BOOST_TEST(rows[0][2] == "100000");
+    BOOST_TEST(static_cast<std::int64_t>(guest.seat().id()) <= now);
+}
+
+BOOST_AUTO_TEST_CASE(two_limiters_share_a_bucket_and_are_told_when_to_come_back) {
+    weir::shared_options const slow{.rate = {1, 24h}, .burst = 5, .deadline = 10s};
+    weir::mysql::token_bucket here(ctx, engine, "both", slow);
+    auto const elsewhere = std::make_shared<weir::mysql::engine>(ctx, login());
+    weir::mysql::token_bucket there(ctx, elsewhere, "both", slow);
+    visit const three(here, 3);
+    run(three);
+    visit const two(there, 2);
+    run(two);
+    visit const one(there, 1, 60s);
+    run(one);
+    BOOST_TEST(three.granted());
+    BOOST_TEST(two.granted());
+    BOOST_TEST(one.refused(errc::deadline_unreachable));
+    auto const retry = one.seat().retry_after();
+    BOOST_TEST_REQUIRE(retry.has_value());
+    BOOST_TEST(*retry > 23h);
+    BOOST_TEST(*retry <= 24h);
+
+    // What was not used is there for everybody, but for what has drained since.
+    three.seat().refund();
+    run();
+    visit const again(there, 2);
+    run(again);
+    BOOST_TEST(again.granted());
+    BOOST_TEST(there.shared_stats().denied == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(requests_are_served_in_order) {
+    weir::mysql::token_bucket calls(ctx, engine, "order", patient);
+    std::vector<int> served;
+    for (int i = 0; i != 9; ++i)
+        calls.async_enter(1 + i % 2, [&served, i](weir::error_code ec, weir::permit) {
+            if (!ec)
+                served.push_back(i);
+        });
+    run();
+    BOOST_TEST((served == std::vector{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
+BOOST_AUTO_TEST_CASE(request_is_cancelled_while_the_server_is_asked) {
+    weir::mysql::token_bucket calls(ctx, engine, "cancelled", patient);
+    asio::cancellation_signal signal;
+    visit const guest;
+    calls.async_enter(asio::bind_cancellation_slot(signal.slot(), guest.callback()));
+    signal.emit(asio::cancellation_type::terminal);
+    run();
+    BOOST_TEST(guest.refused(asio::error::operation_aborted));
+    BOOST_TEST(calls.shared_stats().granted == 1);
+    BOOST_TEST(calls.shared_stats().returned == 1);
+    BOOST_TEST(session.number("select level < permit from weir_bucket where k = 'cancelled'") == 1);
+}
+
+BOOST_AUTO_TEST_CASE(names_are_bytes) {
+    std::string const odd("a\0'\xff\\%", 6);
+    weir::mysql::token_bucket calls(ctx, engine, odd, patient);
+    visit const guest(calls, 1);
+    run(guest);
+    BOOST_TEST(guest.granted());
+    BOOST_TEST(session.number("select count(*) from weir_bucket where k = x'610027ff5c25'") == 1);
+}
+
+BOOST_AUTO_TEST_CASE(nobody_is_granted_anything_after_the_deadline_of_a_lock_wait) {
+    weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .deadline = 50ms};
+    weir::mysql::token_bucket calls(ctx, engine, "locked", options);
+    visit const first(calls, 1, 30s);
+    run(first);
+    auto const before = session.value_of("select at from weir_bucket where k = 'locked'");
+    session.query("start transaction");
+    session.query("select * from weir_bucket where k = 'locked' for update");
+    visit const hasty(calls, 1, 20ms);
+    run(hasty);
+    BOOST_TEST(hasty.refused(errc::timed_out));
+    run();  // until the question has come to its end
+    sql_session other(server().socket());
+    BOOST_TEST(other.number("select count(*) from information_schema.innodb_trx "
+                            "where trx_state = 'LOCK WAIT'") == 0);
+    session.query("rollback");
+    BOOST_TEST(session.value_of("select at from weir_bucket where k = 'locked'") == before);
+    visit const next(calls, 1, 30s);
+    run(next);
+    BOOST_TEST(next.granted());
+}
+
+BOOST_AUTO_TEST_CASE(connection_that_was_killed_is_replaced) {
+    weir::mysql::token_bucket calls(ctx, engine, "killed", patient);
+    visit const first(calls, 1, 30s);
+    run(first);
+    auto const own = session.value_of("select connection_id()");
+    for (auto const& row : session.query("select id from information_schema.processlist"))
+        if (row[0] != own)
+            session.query("kill connection " + row[0]);
+    visit const next(calls, 1, 30s);
+    run(next);
+    BOOST_TEST(next.granted());
+    // It is not known of the question on the dead connection whether the server has heard it.
+    BOOST_TEST(calls.shared_stats().unknown + calls.shared_stats().failed == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(server_without_the_table_is_unavailable_and_the_error_says_why) {
+    session.query("create database if not exists empty");
+    auto other = login();
+    other.database = "empty";
+    auto const bare = std::make_shared<weir::mysql::engine>(ctx, other);
+    weir::mysql::token_bucket calls(ctx, bare, "x", patient);
+    visit const guest(calls, 1);
+    run(guest);
+    BOOST_TEST(guest.refused(errc::unavailable));
+    BOOST_TEST(calls.shared_stats().failed == 5u);  // for sure, nothing was granted
+    BOOST_TEST(calls.last_failure().message() == "er_no_such_table");
+}
+
+BOOST_AUTO_TEST_CASE(server_that_only_reads_is_unavailable_until_it_writes_again) {
+    auto other = login();
+    session.query("create user if not exists reader@localhost");
+    session.query("grant select, insert, update on weir.* to reader@localhost");
+    other.user = "reader";
+    auto const mortal = std::make_shared<weir::mysql::engine>(ctx, other);
+    weir::mysql::token_bucket calls(ctx, mortal, "read_only", patient);
+    session.query("set global read_only = 1");
+    visit const guest(calls, 1);
+    run(guest);
+    BOOST_TEST(guest.refused(errc::unavailable));
+    session.query("set global read_only = 0");
+    asio::steady_timer pause(ctx, guest.seat().retry_after().value());
+    pause.async_wait([](auto) {});
+    run();
+    visit const next(calls, 1);
+    run(next);
+    BOOST_TEST(next.granted());
+}
+
+BOOST_AUTO_TEST_CASE(server_over_tcp_with_a_password) {
+    session.query("create user if not exists somebody@'127.0.0.1' identified by 'secret'");
+    session.query("grant select, insert, update on weir.* to somebody@'127.0.0.1'");
+    for (bool const is_right : {true, false}) {
+        weir::mysql::options const there{
+            .port = server().port(),
+            .user = "somebody",
+            .password = is_right ? "secret" : "wrong",
+            .database = "weir"};
+        auto const remote = std::make_shared<weir::mysql::engine>(ctx, there);
+        weir::mysql::token_bucket calls(ctx, remote, "tcp", patient);
+        visit const guest(calls, 1, 3s);
+        run(guest);
+        BOOST_TEST(guest.granted() == is_right);
+        if (!is_right)
+            BOOST_TEST(guest.refused(errc::timed_out));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(more_limiters_than_connections_wait_for_one) {
+    auto few = login();
+    few.connections = 2;
+    auto const narrow = std::make_shared<weir::mysql::engine>(ctx, few);
+    std::vector<std::unique_ptr<weir::mysql::token_bucket>> limiters;
+    std::vector<visit> guests;
+    for (int i = 0; i != 20; ++i) {
+        limiters.push_back(std::make_unique<weir::mysql::token_bucket>(
+            ctx, narrow, "narrow" + std::to_string(i), patient));
+        guests.emplace_back(*limiters.back(), 1);
+    }
+    run();
+    for (auto const& g : guests)
+        BOOST_TEST(g.granted());
+}
+
+BOOST_AUTO_TEST_CASE(engine_may_go_before_its_limiter_and_the_context_before_both) {
+    auto own = std::make_unique<asio::io_context>();
+    auto brief = std::make_shared<weir::mysql::engine>(*own, login());
+    weir::mysql::token_bucket calls(*own, brief, "brief", patient);
+    brief.reset();
+    visit const guest(calls, 1);
+    while (guest.waiting() && own->run_one() != 0) {}
+    BOOST_TEST(guest.granted());
+    visit const dropped(calls, 1);
+    own->poll();
+    own.reset();
+    BOOST_TEST(dropped.dropped());
+    guest.seat().refund();
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- Several processes
+
+BOOST_AUTO_TEST_SUITE(mysql_worker, *ut::disabled())
+
+// Takes permits of a limiter, one after the other in each of some coroutines, and tells of each when it was granted by
+// the clock of the server.
+BOOST_AUTO_TEST_CASE(takes_permits) {
+    asio::io_context ctx;
+    weir::mysql::options const where{
+        .socket = worker::told("WEIR_SOCKET"), .user = "root", .database = "weir"};
+    auto const engine = std::make_shared<weir::mysql::engine>(ctx, where);
+    weir::shared_options const options{.rate = {std::stoll(worker::told("WEIR_PERMITS")), 1s},
+                                       .burst = std::stoll(worker::told("WEIR_BURST"))};
+    weir::mysql::token_bucket calls(ctx, engine, worker::told("WEIR_NAME"), options);
+    auto const until = std::chrono::steady_clock::now() + 3s;
+    auto const take = [&]() -> asio::awaitable<void> {
+        while (std::chrono::steady_clock::now() < until) {
+            auto const call = co_await calls.async_enter(10s);
+            worker::tell(static_cast<std::int64_t>(call.id()));
+        }
+    };
+    for (int i = 0; i != 4; ++i)
+        asio::co_spawn(ctx, take(), rethrow);
+    ctx.run();
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_FIXTURE_TEST_SUITE(mysql_processes, fixture, *ut::precondition(support::if_mariadb_is_here))
+
+namespace {
+
+struct crowd {
+    std::vector<std::int64_t> granted;  // in the order of time
+    std::size_t least = 0;              // of one process
+};
+
+crowd let_loose(int processes, int permits, int burst, std::string const& name) {
+    std::vector<worker> workers;
+    for (int i = 0; i != processes; ++i)
+        workers.emplace_back("mysql_worker/takes_permits",
+                             worker::variables{{"WEIR_SOCKET", server().socket()},
+                                               {"WEIR_NAME", name},
+                                               {"WEIR_PERMITS", std::to_string(permits)},
+                                               {"WEIR_BURST", std::to_string(burst)}});
+    crowd all;
+    all.least = std::size_t(-1);
+    for (auto& w : workers) {
+        auto const mine = w.numbers();
+        all.least = std::min(all.least, mine.size());
+        all.granted.insert(all.granted.end(), mine.begin(), mine.end());
+    }
+    std::ranges::sort(all.granted);
+    return all;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(interval_is_kept_by_all_together) {
+    auto const deadlocks = [this] {
+        return session.query("show global status like 'Innodb_deadlocks'").at(0).at(1);
+    };
+    auto const before = deadlocks();
+    auto const [granted, least] = let_loose(4, 50, 1, "one per 20 ms");
+    for (std::size_t i = 1; i < granted.size(); ++i)
+        BOOST_TEST_REQUIRE(granted[i] - granted[i - 1] >= 20'000);
+    BOOST_TEST(granted.size() >= 50u);  // of 150 in three seconds
+    BOOST_TEST(least >= granted.size() / 16);
+    BOOST_TEST(deadlocks() == before);
+}
+
+BOOST_AUTO_TEST_CASE(bucket_is_kept_by_all_together_in_every_window) {
+    constexpr int permits = 200;
+    constexpr int burst = 20;
+    auto const [granted, least] = let_loose(3, permits, burst, "bucket");
+    for (std::size_t first = 0; first < granted.size(); ++first) {
+        for (std::size_t last = first; last < granted.size(); ++last) {
+            auto const window = granted[last] - granted[first];
+            auto const most = burst + permits * (window + 1) / 1'000'000;
+            BOOST_TEST_REQUIRE(static_cast<std::int64_t>(last - first + 1) <= most);
+        }
+    }
+    BOOST_TEST(granted.size() >= 200u);
+    BOOST_TEST(least >= granted.size() / 12);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(mysql_faults, *ut::precondition(support::if_mariadb_is_here))
+
+BOOST_AUTO_TEST_CASE(server_that_was_killed_is_found_again_and_has_forgotten_nothing) {
+    support::mariadb_server mortal;
+    asio::io_context ctx;
+    weir::mysql::options const where{.socket = mortal.socket(), .user = "root", .database = "weir"};
+    auto const engine = std::make_shared<weir::mysql::engine>(ctx, where);
+    asio::co_spawn(ctx, engine->install(), rethrow);
+    ctx.run();
+    weir::shared_options const slow{.rate = {1, 24h}, .burst = 2, .deadline = 1s};
+    weir::mysql::token_bucket calls(ctx, engine, "calls", slow);
+    auto const ask = [&](weir::duration patience) {
+        visit guest(calls, 1, patience);
+        ctx.restart();
+        while (guest.waiting() && ctx.run_one() != 0) {}
+        return guest;
+    };
+    BOOST_TEST(ask(30s).granted());
+    mortal.send(SIGKILL);
+    BOOST_TEST(ask(30s).refused(errc::unavailable));
+    mortal.restart();
+
+    // The one that was granted before is not granted again; what was lost on the way, perhaps.
+    int granted = 0;
+    for (;;) {
+        auto const guest = ask(30s);
+        if (guest.granted())
+            ++granted;
+        else if (guest.refused(errc::deadline_unreachable))
+            break;
+    }
+    BOOST_TEST(granted <= 1);
+    BOOST_TEST(calls.shared_stats().outages >= 1u);
+}
+
+BOOST_AUTO_TEST_CASE(nobody_waits_for_a_server_that_is_stopped) {
+    support::mariadb_server stopped;
+    asio::io_context ctx;
+    weir::mysql::options const where{
+        .socket = stopped.socket(), .user = "root", .database = "weir"};
+    auto const engine = std::make_shared<weir::mysql::engine>(ctx, where);
+    asio::co_spawn(ctx, engine->install(), rethrow);
+    ctx.run();
+    weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .deadline = 2s};
+    weir::mysql::token_bucket calls(ctx, engine, "calls", options);
+    stopped.send(SIGSTOP);
+    visit const guest(calls, 1, 20ms);
+    ctx.restart();
+    ctx.run();
+    BOOST_TEST(guest.refused(errc::timed_out));
+    BOOST_TEST(calls.shared_stats().granted == 0);
+    stopped.send(SIGCONT);
+    visit const next(calls, 1, 30s);
+    ctx.restart();
+    ctx.run();
+    BOOST_TEST(next.granted());
+}
+
+BOOST_AUTO_TEST_CASE(server_that_knows_only_when_a_statement_began_is_refused) {
+    support::mariadb_server wrong({"--sysdate-is-now"});
+    asio::io_context ctx;
+    weir::mysql::options const where{.socket = wrong.socket(), .user = "root", .database = "weir"};
+    auto const engine = std::make_shared<weir::mysql::engine>(ctx, where);
+    std::string what;
+    asio::co_spawn(ctx, engine->install(), [&](std::exception_ptr failure) {
+        try {
+            rethrow(failure);
+        } catch (std::exception const& e) {
+            what = e.what();
+        }
+    });
+    ctx.run();
+    BOOST_TEST(what.find("sysdate-is-now") != what.npos);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

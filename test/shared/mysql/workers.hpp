@@ -1,0 +1,41 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace support {
+
+/// A process that runs one test case of this program, which is disabled otherwise. It is told what to do by variables of
+/// the environment, and writes numbers to a file.
+class worker {
+public:
+    using variables = std::vector<std::pair<std::string, std::string>>;
+
+    worker(std::string const& test_case, variables const& environment);
+    worker(worker&& other) noexcept
+        : pid_(std::exchange(other.pid_, 0)), file_(std::move(other.file_)) {}
+    worker& operator=(worker&&) = delete;
+    ~worker();
+
+    void send(int signal) const;
+    /// Waits for its end, which must be a good one, unless it was killed. What it has written.
+    std::vector<std::int64_t> numbers(bool killed = false);
+
+    // In the process itself.
+
+    /// A variable of the environment.
+    static std::string told(char const* name);
+    /// Writes a number, at once.
+    static void tell(std::int64_t number);
+
+private:
+    pid_t pid_ = 0;
+    std::filesystem::path file_;
+};
+
+}  // namespace support
