@@ -22,6 +22,7 @@ namespace weir::mysql {
 namespace detail {
 class database;
 }
+class strict_interval;
 
 enum class tls : std::uint8_t {
     never,
@@ -92,6 +93,8 @@ public:
     [[nodiscard]] boost::asio::awaitable<void> install();
 
 private:
+    friend class strict_interval;
+
     std::shared_ptr<detail::database> database_;
 };
 

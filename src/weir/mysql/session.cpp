@@ -98,6 +98,8 @@ asio::awaitable<void> session::connect() {
         throw boost::system::system_error(asio::error::operation_not_supported,
                                           "weir::mysql: the server runs with --sysdate-is-now, and "
                                           "knows only when a statement began");
+    if (is_mariadb_)  // a client that is stopped in the middle of a transaction
+        co_await must_execute("set idle_transaction_timeout = 5");
 }
 
 asio::awaitable<void> session::must_execute(std::string_view text) {

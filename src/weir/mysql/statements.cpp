@@ -18,6 +18,7 @@ constexpr std::array names{
     std::pair{"burst"sv, parameter::burst},     std::pair{"permit"sv, parameter::permit},
     std::pair{"drained"sv, parameter::drained}, std::pair{"full"sv, parameter::full},
     std::pair{"owed"sv, parameter::owed},       std::pair{"gap"sv, parameter::gap},
+    std::pair{"every"sv, parameter::every},
 };
 
 std::string replaced(std::string text, std::string_view what, std::string_view with) {
@@ -152,6 +153,23 @@ statement_text const& take() {
 
 statement_text const& give_back() {
     static auto const text = with_macros(give_back_text);
+    return text;
+}
+
+statement_text const& lock_interval() {
+    static auto const text =
+        with_macros("select at - NOW from weir_bucket where k = :key for update");
+    return text;
+}
+
+statement_text const& make_interval() {
+    static statement_text const text(
+        "insert ignore into weir_bucket(k, at, level, permit) values(:key, 0, 0, 1)");
+    return text;
+}
+
+statement_text const& stamp_interval() {
+    static auto const text = with_macros("update weir_bucket set at = NOW + :every where k = :key");
     return text;
 }
 

@@ -29,6 +29,7 @@ public:
         full,
         owed,
         gap,
+        every,
     };
 
     explicit statement_text(std::string_view named);
@@ -49,6 +50,12 @@ private:
 [[nodiscard]] std::string_view create_table() noexcept;
 [[nodiscard]] statement_text const& take();
 [[nodiscard]] statement_text const& give_back();
+
+/// Of a strict interval, whose row has the time of the next one in `at`: locks the row and says how far that is ahead;
+/// makes the row; stamps it.
+[[nodiscard]] statement_text const& lock_interval();
+[[nodiscard]] statement_text const& make_interval();
+[[nodiscard]] statement_text const& stamp_interval();
 
 /// What the identifier says that the server answers `take` with: see statements.cpp. `about` is what the time of
 /// the server is about: within half an hour.

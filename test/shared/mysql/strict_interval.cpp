@@ -1,0 +1,260 @@
+#include <weir/mysql/strict_interval.hpp>
+
+#include "shared/mysql/server.hpp"
+#include "shared/mysql/sql.hpp"
+#include "shared/mysql/workers.hpp"
+#include "support/printing.hpp"
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/test/tree/decorator.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <signal.h>
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+namespace asio = boost::asio;
+namespace ut = boost::unit_test;
+using namespace std::chrono_literals;
+using support::sql_session;
+using support::worker;
+using weir::errc;
+
+// The time of a row is what the server says, by a default or by the statement; and the statement may take its time.
+constexpr auto insert_default = "insert into events(name, what) values(?, ?)";
+constexpr auto insert_slowly =
+    "insert into events(name, what, at) select ?, ?, sysdate(6) from (select sleep(0.03)) late";
+
+void rethrow(std::exception_ptr failure) {
+    if (failure)
+        std::rethrow_exception(failure);
+}
+
+support::mariadb_server& server() {
+    static support::mariadb_server one;
+    return one;
+}
+
+weir::mysql::options login() {
+    return {.socket = server().socket(), .user = "root", .database = "weir"};
+}
+
+struct fixture {
+    asio::io_context ctx;
+    sql_session session{server().socket()};
+    std::shared_ptr<weir::mysql::engine> engine =
+        std::make_shared<weir::mysql::engine>(ctx, login());
+
+    fixture() {
+        asio::co_spawn(ctx, engine->install(), rethrow);
+        run();
+        session.query("create table if not exists events(id bigint auto_increment primary key, "
+                      "name varchar(30), what varchar(30) unique, "
+                      "at datetime(6) not null default current_timestamp(6)) engine=innodb");
+    }
+    void run() {
+        ctx.restart();
+        ctx.run();
+    }
+    // What comes of it.
+    std::exception_ptr outcome(asio::awaitable<void> work) {
+        std::exception_ptr result;
+        asio::co_spawn(ctx, std::move(work), [&](std::exception_ptr e) { result = std::move(e); });
+        run();
+        return result;
+    }
+    static weir::error_code code_of(std::exception_ptr const& e) {
+        try {
+            rethrow(e);
+        } catch (boost::system::system_error const& failure) {
+            return failure.code();
+        }
+        return {};
+    }
+    std::int64_t rows_of(std::string const& name) {
+        return session.number("select count(*) from events where name = '" + name + "'");
+    }
+    // The least time between two of them, in microseconds.
+    std::int64_t least_gap(std::string const& name) {
+        return session.number(
+            "select min(gap) from (select timestampdiff(microsecond, lag(at) over (order by at), "
+            "at) gap from events where name = '" +
+            name + "') gaps");
+    }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(mysql_strict_worker, *ut::disabled())
+
+BOOST_AUTO_TEST_CASE(inserts) {
+    asio::io_context ctx;
+    weir::mysql::options const where{
+        .socket = worker::told("WEIR_SOCKET"), .user = "root", .database = "weir"};
+    auto const engine = std::make_shared<weir::mysql::engine>(ctx, where);
+    auto const name = worker::told("WEIR_NAME");
+    weir::mysql::strict_interval rows(ctx, engine, name, 50ms);
+    auto const until = std::chrono::steady_clock::now() + 3s;
+    auto const work = [&](std::string sql) -> asio::awaitable<void> {
+        while (std::chrono::steady_clock::now() < until) {
+            std::vector<weir::mysql::value> values{name, nullptr};
+            co_await rows.insert_at_most(sql, std::move(values));
+            worker::tell(1);
+        }
+    };
+    asio::co_spawn(ctx, work(insert_default), rethrow);
+    asio::co_spawn(ctx, work(insert_slowly), rethrow);
+    ctx.run();
+}
+
+// Is killed in the middle of it.
+BOOST_AUTO_TEST_CASE(takes_too_long) {
+    asio::io_context ctx;
+    weir::mysql::options const where{
+        .socket = worker::told("WEIR_SOCKET"), .user = "root", .database = "weir"};
+    auto const engine = std::make_shared<weir::mysql::engine>(ctx, where);
+    weir::mysql::strict_interval rows(ctx, engine, "killed", 1h);
+    asio::co_spawn(ctx,
+                   rows.insert_at_most(
+                       "insert into events(name) select 'killed' from (select sleep(60)) late"),
+                   rethrow);
+    ctx.run();
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_FIXTURE_TEST_SUITE(mysql_strict_interval, fixture,
+                         *ut::precondition(support::if_mariadb_is_here))
+
+BOOST_AUTO_TEST_CASE(rows_of_several_processes_are_so_far_apart_in_the_table) {
+    std::vector<worker> workers;
+    for (int i = 0; i != 3; ++i)
+        workers.emplace_back(
+            "mysql_strict_worker/inserts",
+            worker::variables{{"WEIR_SOCKET", server().socket()}, {"WEIR_NAME", "many"}});
+    std::size_t told = 0;
+    for (auto& w : workers) {
+        auto const mine = w.numbers().size();
+        BOOST_TEST(mine > 0u);
+        told += mine;
+    }
+    BOOST_TEST(rows_of("many") == static_cast<std::int64_t>(told));
+    BOOST_TEST(told >= 10u);
+    BOOST_TEST(least_gap("many") >= 50'000);
+}
+
+BOOST_AUTO_TEST_CASE(process_that_is_killed_leaves_nothing_and_nobody_waits_for_it) {
+    worker victim("mysql_strict_worker/takes_too_long",
+                  worker::variables{{"WEIR_SOCKET", server().socket()}});
+    while (session.number("select count(*) from information_schema.processlist where "
+                          "state = 'User sleep'") == 0) {}
+    victim.send(SIGKILL);
+    BOOST_TEST(victim.numbers(true).empty());
+    for (auto const& row : session.query("select id from information_schema.processlist where "
+                                         "state = 'User sleep'"))
+        session.query("kill query " + row[0]);  // the server does not see at once that it is gone
+    weir::mysql::strict_interval rows(ctx, engine, "killed", 1h);
+    BOOST_TEST((outcome(rows.insert_at_most("insert into events(name) values('killed')", 30s)) ==
+                nullptr));
+    BOOST_TEST(rows_of("killed") == 1);
+}
+
+BOOST_AUTO_TEST_CASE(one_that_comes_too_early_is_told_when_to_come_back) {
+    weir::mysql::strict_interval rows(ctx, engine, "early", 1h);
+    BOOST_TEST(
+        (outcome(rows.insert_at_most("insert into events(name) values('early')")) == nullptr));
+    auto const second =
+        outcome(rows.insert_at_most("insert into events(name) values('early')", 10s));
+    BOOST_TEST((code_of(second) == errc::deadline_unreachable));
+    try {
+        rethrow(second);
+    } catch (weir::refusal const& refusal) {
+        BOOST_TEST_REQUIRE(refusal.retry_after().has_value());
+        BOOST_TEST(*refusal.retry_after() > 50min);
+        BOOST_TEST(*refusal.retry_after() <= 1h);
+    }
+    BOOST_TEST(rows_of("early") == 1);
+}
+
+BOOST_AUTO_TEST_CASE(statement_that_fails_takes_nothing) {
+    weir::mysql::strict_interval rows(ctx, engine, "failed", 1h);
+    session.query("insert into events(name, what) values('before', 'twice')");
+    std::vector<weir::mysql::value> values{"failed", "twice"};
+    auto const failed = outcome(rows.insert_at_most(insert_default, values, 10s));
+    BOOST_TEST(code_of(failed).message() == "er_dup_entry");
+    BOOST_TEST(code_of(outcome(rows.insert_at_most("nonsense", 10s))).message() ==
+               "er_parse_error");
+    values[1] = "once";
+    BOOST_TEST((outcome(rows.insert_at_most(insert_default, values, 10s)) == nullptr));
+    BOOST_TEST(rows_of("failed") == 1);
+}
+
+BOOST_AUTO_TEST_CASE(values_are_bound) {
+    session.query("create table if not exists kinds(a bigint, b double, c varchar(30), d bigint)");
+    weir::mysql::strict_interval rows(ctx, engine, "values", 1h);
+    std::vector<weir::mysql::value> values{std::int64_t{-7}, 0.5, "it's", nullptr};
+    BOOST_TEST(
+        (outcome(rows.insert_at_most("insert into kinds values(?, ?, ?, ?)", values)) == nullptr));
+    auto const row = session.query("select * from kinds").at(0);
+    BOOST_TEST(row[0] == "-7");
+    BOOST_TEST(row[1] == "0.5");
+    BOOST_TEST(row[2] == "it's");
+    BOOST_TEST(row[3] == "NULL");
+}
+
+BOOST_AUTO_TEST_CASE(requests_of_a_process_are_served_in_order) {
+    weir::mysql::strict_interval rows(ctx, engine, "order", 10ms);
+    std::vector<int> served;
+    for (int i = 0; i != 5; ++i)
+        asio::co_spawn(ctx, rows.insert_at_most("insert into events(name) values('order')"),
+                       [&served, i](std::exception_ptr e) {
+                           rethrow(e);
+                           served.push_back(i);
+                       });
+    run();
+    BOOST_TEST((served == std::vector{0, 1, 2, 3, 4}));
+    BOOST_TEST(least_gap("order") >= 10'000);
+}
+
+BOOST_AUTO_TEST_CASE(request_that_is_cancelled_in_the_middle_leaves_nothing) {
+    weir::mysql::strict_interval rows(ctx, engine, "cancelled", 1h);
+    asio::cancellation_signal signal;
+    std::exception_ptr result;
+    auto const finished = [&](std::exception_ptr e) { result = std::move(e); };
+    asio::co_spawn(ctx,
+                   rows.insert_at_most(
+                       "insert into events(name) select 'cancelled' from (select sleep(0.2)) late"),
+                   asio::bind_cancellation_slot(signal.slot(), finished));
+    ctx.restart();
+    while (session.number("select count(*) from information_schema.processlist where "
+                          "state = 'User sleep'") == 0)
+        ctx.poll_one();
+    signal.emit(asio::cancellation_type::terminal);
+    run();
+    BOOST_TEST((code_of(result) == asio::error::operation_aborted));
+    BOOST_TEST((outcome(rows.insert_at_most("insert into events(name) values('cancelled')", 30s)) ==
+                nullptr));
+    BOOST_TEST(rows_of("cancelled") == 1);
+}
+
+BOOST_AUTO_TEST_CASE(clock_that_was_set_back_delays_nobody_for_longer) {
+    session.query("replace into weir_bucket values('back', 4000000000000000, 0, 1)");
+    weir::mysql::strict_interval rows(ctx, engine, "back", 100ms);
+    BOOST_TEST(
+        (outcome(rows.insert_at_most("insert into events(name) values('back')", 30s)) == nullptr));
+    BOOST_TEST(rows_of("back") == 1);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
