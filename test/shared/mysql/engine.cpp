@@ -178,9 +178,7 @@ BOOST_AUTO_TEST_CASE(nobody_is_granted_anything_after_the_deadline_of_a_lock_wai
     run(hasty);
     BOOST_TEST(hasty.refused(errc::timed_out));
     run();  // until the question has come to its end
-    sql_session other(server().socket());
-    BOOST_TEST(other.number("select count(*) from information_schema.innodb_trx "
-                            "where trx_state = 'LOCK WAIT'") == 0);
+    BOOST_TEST(support::lock_waits(session) == 0);
     session.query("rollback");
     BOOST_TEST(session.value_of("select at from weir_bucket where k = 'locked'") == before);
     visit const next(calls, 1, 30s);

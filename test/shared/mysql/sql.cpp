@@ -95,10 +95,13 @@ std::uint64_t sql_session::insert(std::string const& text, std::vector<value> co
     });
 }
 
+int lock_waits(sql_session& s) {
+    auto const found = s.query("show global status like 'Innodb_row_lock_current_waits'");
+    return std::stoi(found.at(0).at(1));
+}
+
 void wait_for_lock_waits(sql_session& s, int how_many) {
-    constexpr std::string_view waiting =
-        "select count(*) from information_schema.innodb_trx where trx_state = 'LOCK WAIT'";
-    while (s.number(waiting) != how_many) {}
+    while (lock_waits(s) != how_many) {}
 }
 
 }  // namespace support

@@ -49,7 +49,8 @@ private:
     std::unique_ptr<body> body_;
 };
 
-/// Waits until so many transactions wait for a lock, as seen by `s`.
+/// How many transactions wait for a lock, as seen by `s`; and until it is so many.
+int lock_waits(sql_session& s);
 void wait_for_lock_waits(sql_session& s, int how_many);
 
 }  // namespace support
