@@ -385,6 +385,97 @@ BOOST_AUTO_TEST_CASE(one_success_ends_the_row_of_failures) {
         BOOST_TEST(!s.p.failed(s.question()->number, true, s.now));
 }
 
+BOOST_AUTO_TEST_CASE(fail_open_grants_everything_from_the_first_failure_to_the_first_answer) {
+    story s{{.rate = {1, 1h}, .on_failure = weir::fail_open(), .retry_jitter = 0}};
+    s.waiting = {.head = 1, .all = 1};
+    auto const q = s.question();
+    BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
+    BOOST_TEST(s.p.failed(q->number, true, s.now));
+    for (int i = 0; i != 100; ++i) {
+        BOOST_TEST((s.p.ready_at(1, 0, s.now) == s.now));
+        s.p.take(1, s.now);
+    }
+    BOOST_TEST(!s.p.barred(s.now));
+    BOOST_TEST(s.p.fed_stats().granted_without == 100);
+
+    // It is asked again, though nobody waits, and for one.
+    s.waiting = {};
+    auto const probe = s.question();
+    BOOST_TEST_REQUIRE(probe.has_value());
+    BOOST_TEST(probe->most == 1);
+    BOOST_TEST(!s.question());
+    s.grant(*probe, 1);
+    BOOST_TEST((s.p.ready_at(2, 0, s.now) == weir::unknown));
+    BOOST_TEST(s.return_order().count == 1);
+    BOOST_TEST(s.is_silent());
+}
+
+BOOST_AUTO_TEST_CASE(probe_that_is_lost_is_followed_by_another_though_nobody_waits) {
+    story s{{.rate = {1, 1h}, .on_failure = weir::fail_open(), .retry_jitter = 0}};
+    s.waiting = {.head = 1, .all = 1};
+    s.p.failed(s.question()->number, true, s.now);
+    s.waiting = {};
+    s.p.take(1, s.now);
+    BOOST_TEST(s.question().has_value());
+    s.p.take(1, s.now);
+    s.now += 50ms;
+    BOOST_TEST(s.question().has_value());
+    BOOST_TEST(s.p.fed_stats().unknown == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(engine_is_left_alone_in_an_outage_though_permits_are_granted) {
+    story s{{.rate = {1, 1h}, .on_failure = weir::fail_open(), .retry_jitter = 0}};
+    for (int i = 0; i != 5; ++i) {
+        s.waiting = {.head = 1, .all = 1};
+        s.p.failed(s.question()->number, false, s.now);
+    }
+    s.waiting = {};
+    s.p.take(1, s.now);
+    BOOST_TEST(!s.question());
+    s.now += 100ms;
+    BOOST_TEST(s.question().has_value());
+}
+
+BOOST_AUTO_TEST_CASE(fail_local_grants_a_share_in_which_all_counts_that_was_granted) {
+    story s{{.rate = {10, 1s}, .burst = 8, .on_failure = weir::fail_local{0.5}, .retry_jitter = 0}};
+    s.waiting = {.head = 3, .all = 3};
+    s.grant(*s.question(), 3);
+    s.serve(3);
+    s.waiting = {.head = 1, .all = 1};
+    s.p.failed(s.question()->number, false, s.now);
+    BOOST_TEST(s.p.remaining(s.now) == 1);  // half of the burst, less the three
+    s.p.take(1, s.now);
+    BOOST_TEST((s.p.ready_at(1, 0, s.now) == s.now + 200ms));  // half of the rate
+    BOOST_TEST((s.p.ready_at(5, 0, s.now) == weir::unknown));  // more than the share ever is
+
+    auto const t = [&] {
+        s.now += 200ms;
+        return s.p.take(1, s.now);
+    }();
+    BOOST_TEST(s.p.refund(1, t, s.now));  // here, and not to the engine
+    BOOST_TEST((s.p.ready_at(1, 0, s.now) == s.now));
+}
+
+BOOST_AUTO_TEST_CASE(share_is_as_large_as_the_docs_say_after_a_long_outage) {
+    story s{{.rate = {10, 1s}, .burst = 8, .on_failure = weir::fail_local{0.5}, .retry_jitter = 0}};
+    s.waiting = {.head = 1, .all = 1};
+    s.p.failed(s.question()->number, false, s.now);
+    amount granted = 0;
+    for (auto const end = s.now + 10s; s.now <= end; s.now += 1ms)
+        for (; s.p.ready_at(1, 0, s.now) <= s.now; ++granted)
+            s.p.take(1, s.now);
+    BOOST_TEST(granted == 4 + 50);
+}
+
+BOOST_AUTO_TEST_CASE(permits_of_several_sources_are_given_back_to_none_too_many) {
+    constexpr weir::ticket local = weir::ticket{1} << 63;
+    BOOST_TEST(fed::merge(7, 9, 1) == 7u);
+    BOOST_TEST(fed::merge(9, local, 1) == local);
+    BOOST_TEST(fed::merge(local, 9, 1) == local);
+    BOOST_TEST(fed::merge(local, 0, 1) == 0u);
+    BOOST_TEST(fed::merge(0, 9, 1) == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(other_options_hold_from_the_next_question_on) {
     story s;
     s.waiting = {.head = 1, .all = 1};
@@ -413,6 +504,8 @@ BOOST_AUTO_TEST_CASE(wrong_options_are_named) {
     is_wrong({.retry_first = 0ns});
     is_wrong({.retry_first = 2s, .retry_most = 1s});
     is_wrong({.retry_jitter = 1.5});
+    is_wrong({.on_failure = weir::fail_local{0}});
+    is_wrong({.on_failure = weir::fail_local{1.5}});
     is_wrong({.rate = {1, 24h * 4000}});
     is_wrong({.rate = {weir::max_amount, 1ns}, .burst = 1});
     is_wrong({.rate = {1, 24h * 3650}, .burst = 10'000});  // more than 64 bits hold

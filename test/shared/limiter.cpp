@@ -13,11 +13,13 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -308,6 +310,43 @@ BOOST_AUTO_TEST_CASE(black_hole_is_seen_and_nobody_waits_for_it) {
     run_for(ctx, 220ms);
     BOOST_TEST(guest.refused(errc::unavailable));
     BOOST_TEST(here.shared_stats().unknown == 5u);
+}
+
+BOOST_AUTO_TEST_CASE(without_an_engine_the_first_decision_comes_after_one_deadline) {
+    for (auto const& [mode, at_once] :
+         {std::pair<decltype(weir::shared_options::on_failure), int>{weir::fail_open(), 50},
+          {weir::fail_local{0.4}, 2}}) {
+        auto local = options();
+        local.on_failure = mode;
+        bucket alone(ctx, server, "alone", local);
+        is_as_far_as(1ms, fate::answer_lost);
+        std::deque<visit> guests;
+        for (int i = 0; i != 50; ++i)
+            guests.emplace_back(alone, 1, 10s);
+        run_for(ctx, 50ms - 1ns);
+        for (auto const& g : guests)
+            BOOST_TEST(g.waiting());
+        run_for(ctx, 1ns);
+        BOOST_TEST(std::ranges::count_if(guests, &visit::granted) == at_once);
+        BOOST_TEST(alone.shared_stats().granted_without == at_once);
+
+        // It returns to the engine by itself.
+        is_as_far_as(1ms);
+        alone.cancel();
+        run_for(ctx, 10s);
+        visit const last(alone, 1, 10s);  // granted here: the last question was lost
+        run_for(ctx, 100ms);
+        BOOST_TEST(last.granted());
+        BOOST_TEST(last.seat().waited() == 0ms);
+        visit const probe(alone, 1, 10s);  // the engine is asked again
+        run_for(ctx, 10ms);
+        BOOST_TEST(probe.granted());
+        visit const next(alone, 1, 10s);
+        run_for(ctx, 10ms);
+        BOOST_TEST(next.granted());
+        BOOST_TEST(next.seat().waited() == 1ms);
+        BOOST_TEST(!alone.shared_stats().unavailable);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(limiter_destroyed_while_the_answer_is_on_its_way_gives_it_back) {

@@ -24,7 +24,8 @@ using value = std::variant<std::nullptr_t, std::int64_t, double, std::string>;
 /// shows it, whatever is delayed, lost or killed.
 ///
 ///     weir::mysql::strict_interval rows{ctx, engine, "events", 3s};
-///     co_await rows.insert_at_most("insert into events(at, what) values(sysdate(6), ?)", {"hello"}, 1s);
+///     std::vector<weir::mysql::value> const what{"hello"};
+///     co_await rows.insert_at_most("insert into events(at, what) values(sysdate(6), ?)", what, 1s);
 ///
 /// A permit of an `interval` may be used late, so that two rows that were inserted under permits can be closer to each
 /// other than the permits were. Here the row and the grant are one transaction: the row of the limiter is locked, the

@@ -3,6 +3,7 @@
 #include <weir/amount.hpp>
 #include <weir/policy/backoff.hpp>
 #include <weir/policy/policy.hpp>
+#include <weir/policy/token_bucket.hpp>
 #include <weir/rate.hpp>
 #include <weir/time.hpp>
 
@@ -14,6 +15,19 @@
 #include <variant>
 
 namespace weir {
+
+/// While the engine does not answer, requests wait; in an outage they are refused with `errc::unavailable`. An outage
+/// begins with the fifth question in a row that has failed, or when none was answered for a second.
+struct fail_closed {};
+/// From the first question that fails until one is answered, everything is granted: no limit holds.
+struct fail_open {};
+/// From the first question that fails until one is answered, this process grants by itself: so much of the rate and of
+/// the burst, from a millionth to 1, and a burst of 1 at least. N processes together grant at most
+/// `N * share * (burst + rate * outage)` besides what the engine has granted; with a share of 1/N, that is the
+/// limit itself. What the process was granted before counts.
+struct fail_local {
+    double share = 1;
+};
 
 /// A rate that many processes share, and what becomes of requests while the engine cannot be asked.
 struct shared_options {
@@ -32,6 +46,9 @@ struct shared_options {
     /// How long an answer is waited for, 1 us to 60 s. Afterwards what was asked for counts as used, since nobody
     /// knows whether it was granted; and it is asked for anew.
     duration deadline = std::chrono::milliseconds(50);
+
+    /// What becomes of requests when questions fail. The engine is asked again all the same.
+    std::variant<fail_closed, fail_open, fail_local> on_failure = {};
 
     /// While the engine cannot be asked, it is tried again after `retry_first`, at least 1 ns, and after twice as
     /// long each further time, up to `retry_most`. To that is added a random part of up to `retry_jitter`, 0 to 1,
@@ -62,6 +79,8 @@ struct shared_stats {
     amount returned = 0;
     /// Permits that were granted and that nobody has used in time.
     amount lapsed = 0;
+    /// Permits that were granted without the engine, as `fail_open` and `fail_local` do.
+    amount granted_without = 0;
     /// Whether the engine cannot be asked now, and how often that has begun.
     bool unavailable = false;
     std::uint64_t outages = 0;
@@ -105,7 +124,7 @@ struct shared_bucket {
 /// much when its own clock is set forward, it says itself.
 ///
 /// Debt, which only `charge` and `settle` can make, is told to the engine, which grants nobody anything before it
-/// is paid. A refund is given back to the engine once, less what has drained since the grant. It is lost, and
+/// is paid; but what is granted without the engine does not wait for that. A refund is given back to the engine once, less what has drained since the grant. It is lost, and
 /// counts as used, if too many are under way, or if the permit was made by `charge`.
 ///
 /// Memory: constant.
@@ -156,7 +175,7 @@ public:
 
     // As a policy.
 
-    static void begin(time_point) noexcept {}
+    void begin(time_point now) noexcept;
     void take_over(fed& before, time_point now);
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
     [[nodiscard]] amount capacity() const noexcept { return bucket_.burst; }
@@ -167,7 +186,7 @@ public:
     ticket take(amount n, time_point now) noexcept;
     static bool leave(amount, ticket) noexcept { return false; }
     bool refund(amount n, ticket t, time_point now) noexcept;
-    static ticket merge(ticket a, ticket b, amount) noexcept { return a < b ? a : b; }
+    static ticket merge(ticket a, ticket b, amount n) noexcept;
 
     // As one that is fed.
 
@@ -211,6 +230,9 @@ private:
     static constexpr std::uint32_t failures_of_outage = 5;
     static constexpr duration silence_of_outage = std::chrono::seconds(1);
 
+    [[nodiscard]] bool decides_itself() const noexcept {
+        return failures_ != 0 && !std::holds_alternative<fail_closed>(options_.on_failure);
+    }
     [[nodiscard]] amount held(time_point now) const noexcept;
     [[nodiscard]] bool has_spare(demand const& d, time_point now) const noexcept;
     [[nodiscard]] time_point next_question(demand const& d, time_point now) const noexcept;
@@ -230,8 +252,10 @@ private:
     refusal refused_;
     under_way asked_;
     std::uint64_t last_number_ = 0;
-    bool scarce_ = false;  // the last grant was booked, or less than was asked for
-    std::uint32_t failures_ = 0;
+    bool scarce_ = false;                // the last grant was booked, or less than was asked for
+    std::optional<token_bucket> local_;  // with `fail_local`: all that was granted counts in it
+    bool probes_ = false;  // something was granted without the engine since it was last asked
+    std::uint32_t failures_ = 0;  // in a row
     time_point failing_since_{};
     backoff backoff_;
     shared_stats stats_;

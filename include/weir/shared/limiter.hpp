@@ -114,9 +114,10 @@ private:
 /// `enter` without patience, are always refused with `errc::limited` or `errc::timed_out`: the least patience that
 /// can be served is a round trip. No caller waits for longer than its patience, whatever the engine does.
 ///
-/// While the engine cannot be asked, callers wait within their patience, and it is asked again. After five
-/// failures in a row, or a second of them, all requests are refused with `errc::unavailable`, which says when it
-/// is tried again: that is done for the first request that comes then.
+/// While the engine does not answer, `shared_options::on_failure` holds: requests wait, and are refused with
+/// `errc::unavailable` in an outage; or all are granted; or this process grants its share by itself. A refusal says when
+/// the engine is asked again, which the first request that comes then causes. Nothing has to be done for the limiter to
+/// return to the engine.
 ///
 /// Lifetime: the limiter keeps the engine. A permit that is refunded after the limiter has gone counts as used.
 /// A question that is under way keeps its engine's context running, for as long as the engine takes to answer.

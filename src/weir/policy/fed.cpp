@@ -34,6 +34,21 @@ amount burst_of(shared_options const& o) {
     return o.burst.value_or(o.rate.permits());
 }
 
+// What a process grants by itself.
+std::optional<token_bucket_options> share_of(shared_options const& o) {
+    auto const* const local = std::get_if<fail_local>(&o.on_failure);
+    if (!local)
+        return std::nullopt;
+    auto const period = std::chrono::duration<double, std::nano>(o.rate.period()) / local->share;
+    auto const burst = static_cast<double>(burst_of(o)) * local->share;
+    return token_bucket_options{.rate = {o.rate.permits(), period},
+                                .burst = std::max<amount>(static_cast<amount>(burst), 1)};
+}
+
+// Of what was granted without the engine, and of a debt. The times of an engine are neither.
+constexpr ticket without_engine = ticket{1} << 63;
+constexpr ticket in_debt = 0;
+
 }  // namespace
 
 void validate(shared_options const& o) {
@@ -50,6 +65,8 @@ void validate(shared_options const& o) {
     check_time("retry_first in nanoseconds", o.retry_first, 1ns, forever);
     check_time("retry_most in nanoseconds", o.retry_most, o.retry_first, forever);
     detail::check_option(where, "retry_jitter", o.retry_jitter, 0, 1);
+    if (auto const* const local = std::get_if<fail_local>(&o.on_failure))
+        detail::check_option(where, "share of fail_local", local->share, 1e-6, 1);
 
     check_time("period of rate in nanoseconds", o.rate.period(), 1ns, 24h * 3650);
 
@@ -79,21 +96,37 @@ std::int64_t shared_bucket::time_of(amount n) const noexcept {
 fed::fed(options_type const& options)
     : options_((validate(options), options)),
       bucket_(shared_bucket::of(options)),
-      backoff_(options.retry_first, options.retry_most, options.retry_jitter) {}
+      backoff_(options.retry_first, options.retry_most, options.retry_jitter) {
+    if (auto const share = share_of(options))
+        local_.emplace(*share);
+}
 
-void fed::take_over(fed& before, time_point) {
+void fed::begin(time_point now) noexcept {
+    if (local_)
+        local_->begin(now);
+}
+
+void fed::take_over(fed& before, time_point now) {
+    auto local = std::move(local_);
+    if (local && before.local_)
+        local->take_over(*before.local_, now);
+    else if (local)
+        local->begin(now);
     auto const options = options_;
     auto const bucket = bucket_;
     auto const retry = backoff_;
     *this = before;
     options_ = options;
     bucket_ = bucket;
+    local_ = std::move(local);
     if (backoff_.failures() == 0)
         backoff_ = retry;
     refused_ = {};
 }
 
 amount fed::remaining(time_point now) const noexcept {
+    if (decides_itself())
+        return local_ ? local_->remaining(now) : capacity();
     amount n = 0;
     for (std::size_t i = 0; i != lot_count_; ++i) {
         auto const& l = lots_[i];
@@ -111,6 +144,11 @@ amount fed::held(time_point now) const noexcept {
 }
 
 time_point fed::ready_at(amount n, amount ahead, time_point now) const noexcept {
+    if (decides_itself()) {
+        if (!local_)
+            return now;
+        return n <= local_->capacity() ? local_->ready_at(n, ahead, now) : unknown;
+    }
     if (owed_ != 0)
         return unknown;
     auto missing = n + ahead;
@@ -128,6 +166,14 @@ time_point fed::ready_at(amount n, amount ahead, time_point now) const noexcept 
 }
 
 ticket fed::take(amount n, time_point now) noexcept {
+    bool const is_debt = ready_at(n, 0, now) > now;
+    if (local_)
+        local_->take(std::min(n, local_->remaining(now)), now);
+    if (decides_itself() && !is_debt) {
+        stats_.granted_without += n;
+        probes_ = true;
+        return without_engine;
+    }
     auto since = std::numeric_limits<std::int64_t>::max();
     auto missing = n;
     for (std::size_t i = 0; i != lot_count_ && missing != 0; ++i) {
@@ -143,11 +189,18 @@ ticket fed::take(amount n, time_point now) noexcept {
     if (missing == 0)
         return static_cast<ticket>(since);
     owed_ = std::min(owed_ + missing, max_amount);
-    return 0;
+    return in_debt;
 }
 
-bool fed::refund(amount n, ticket t, time_point) noexcept {
-    if (t != 0) {
+ticket fed::merge(ticket a, ticket b, amount) noexcept {
+    auto const [least, most] = std::minmax(a, b);
+    return most == without_engine && least != in_debt ? without_engine : least;
+}
+
+bool fed::refund(amount n, ticket t, time_point now) noexcept {
+    if (t == without_engine)
+        return local_ && local_->refund(n, 0, now);
+    if (t != in_debt) {
         put_back(n, static_cast<std::int64_t>(t));
         return false;
     }
@@ -169,7 +222,7 @@ time_point fed::next_order(demand const& d, time_point now) const noexcept {
     if (return_count_ != 0 || has_spare(d, now))
         return now;
     if (asked_.number != 0)
-        return d.all == 0 ? never : later(asked_.sent, options_.deadline);
+        return later(asked_.sent, options_.deadline);
     return next_question(d, now);
 }
 
@@ -180,6 +233,8 @@ time_point fed::next_question(demand const& d, time_point now) const noexcept {
     if (owed_ != 0)
         return std::max(earliest, refused_.believed_until);
     auto const missing = d.all - held(now);
+    if (decides_itself() && (probes_ || missing > 0))
+        return earliest;
     if (missing <= 0)
         return never;
     auto const head_missing = d.head - held(now);
@@ -193,6 +248,8 @@ time_point fed::next_question(demand const& d, time_point now) const noexcept {
 }
 
 std::optional<fed::order_type> fed::pop_order(demand const& d, time_point now) noexcept {
+    if (d.all == 0)
+        elapse(now);  // nobody waits who would have to be refused
     for (std::size_t i = 0; i != lot_count_; ++i) {
         auto& l = lots_[i];
         bool const late = now > l.until;
@@ -220,6 +277,8 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
     if (pays_debt) {
         q.least = q.most = std::min(owed_, bucket_.burst);
         q.ahead = microseconds(most_level / bucket_.drained);
+    } else if (decides_itself()) {
+        probes_ = false;  // the engine is asked for one, which is given back if nobody waits
     } else {
         auto const have = held(now);
         auto const all = std::min(d.all - have, bucket_.burst);
@@ -245,7 +304,8 @@ bool fed::elapse(time_point now) noexcept {
 }
 
 std::optional<time_point> fed::barred(time_point now) const noexcept {
-    bool const is_barred = stats_.unavailable && asked_.number == 0 && now < backoff_.retry_at();
+    bool const is_barred =
+        stats_.unavailable && !decides_itself() && asked_.number == 0 && now < backoff_.retry_at();
     return is_barred ? std::optional(backoff_.retry_at()) : std::nullopt;
 }
 
@@ -298,7 +358,7 @@ bool fed::failed(std::uint64_t number, bool lost, time_point now) noexcept {
     if (failures_++ == 0)
         failing_since_ = now;
     if (failures_ < failures_of_outage && now - failing_since_ < silence_of_outage)
-        return false;
+        return decides_itself();
     backoff_.failed(backoff_.failures(), now);
     stats_.outages += !stats_.unavailable;
     stats_.unavailable = true;
