@@ -104,9 +104,10 @@ BOOST_AUTO_TEST_CASE(that_name_no_enumerator_are_refused_by_name) {
 BOOST_AUTO_TEST_CASE(are_written_as_one_line) {
     BOOST_TEST(to_string(queue_options{}) == "");
     BOOST_TEST(to_string(queue_options{.patience = {}}) == "");  // which is for ever, too
-    std::string const text = "limit 100 full evict_oldest limit_permits 1000 max_wait 3s order "
-                             "codel target 7ms interval 50ms "
-                             "tolerance 10us patience 2s";
+    std::string const text =
+        "limit 100 full evict_oldest limit_permits 1000 max_wait 3s order "
+        "codel target 7ms interval 50ms "
+        "tolerance 10us patience 2s";
     auto const options = queue_options::parse(text);
     BOOST_TEST(options.limit == 100);
     BOOST_TEST((options.full == weir::when_full::evict_oldest));

@@ -5,9 +5,9 @@
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/core.hpp>
 #include <weir/detail/enter_operation.hpp>
-#include <weir/order.hpp>
 #include <weir/detail/waiting_room.hpp>
 #include <weir/error.hpp>
+#include <weir/order.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/policy.hpp>
 #include <weir/queue_options.hpp>
