@@ -1,7 +1,7 @@
 #pragma once
 
-#include <weir/detail/context_user.hpp>
 #include <weir/detail/arrival_queue.hpp>
+#include <weir/detail/context_user.hpp>
 #include <weir/time.hpp>
 
 #include <algorithm>
