@@ -195,6 +195,37 @@ BOOST_AUTO_TEST_CASE(statistics_leave_out_what_is_not_there) {
           "6 overdue");
 }
 
+BOOST_AUTO_TEST_CASE(statistics_of_all_keys_leave_out_what_only_one_has) {
+    reads(weir::keyed_stats{.total = {.granted = 12,
+                                      .granted_at_once = 10,
+                                      .limited = 2,
+                                      .waiting = 3,
+                                      .waiting_for = 6,
+                                      .in_use = 1},
+                            .keys = 5,
+                            .bytes = 4096},
+          "12 granted, 10 at once; 2 refused: 2 limited; 3 waiting for 6 permits; 1 permit out; "
+          "5 keys in 4096 bytes");
+
+    boost::asio::io_context ctx;
+    weir::keyed<int, weir::policy::seats> tables{ctx, {.seats = 1}, {.shards = 1}};
+    auto const seat = tables.try_enter(7);
+    auto const stats = tables.stats();
+    reads(stats, fmt::format("1 granted, 1 at once; 0 refused; 0 waiting; 1 permit out; "
+                             "1 key in {} bytes",
+                             stats.bytes));
+}
+
+BOOST_AUTO_TEST_CASE(a_heavy_key_says_within_which_bounds_it_has_come) {
+    reads(weir::heavy_key<std::string>{.key = "alice", .asked = 10, .refused = 3},
+          "alice: 10 asked, 3 refused");
+    reads(weir::heavy_key<int>{.key = 7, .asked = 10, .error = 2, .refused = 3},
+          "7: 8 to 10 asked, 3 to 5 refused");
+
+    struct nameless {};
+    static_assert(!fmt::is_formattable<weir::heavy_key<nameless>>::value);
+}
+
 BOOST_AUTO_TEST_CASE(a_width_is_that_of_a_string) {
     BOOST_TEST(fmt::format("{:>10}|{:<8}|{:*^8}", weir::rate(1, 3s), weir::request(1),
                            weir::refill::interval) == "      1/3s|1 permit|interval");

@@ -128,7 +128,8 @@ namespace detail {
                                            : "reset";
 }
 
-[[nodiscard]] inline std::string text_of(limiter_stats const& s) {
+// Of all keys together, without what only one key has, or of one.
+[[nodiscard]] inline std::string text_of(limiter_stats const& s, bool all_keys) {
     std::string text;
     auto const add = [&text]<class... Args>(fmt::format_string<Args...> what, Args&&... args) {
         fmt::format_to(std::back_inserter(text), what, std::forward<Args>(args)...);
@@ -158,13 +159,33 @@ namespace detail {
 
     add("; {} waiting", s.waiting);
     if (s.waiting != 0)
-        add(" for {}, the first for {}", count_text(s.waiting_for), readable(s.oldest_wait));
-    add("; {} out, {} remaining", count_text(s.in_use), s.remaining);
+        add(" for {}", count_text(s.waiting_for));
+    if (s.waiting != 0 && !all_keys)
+        add(", the first for {}", readable(s.oldest_wait));
+    add("; {} out", count_text(s.in_use));
+    if (!all_keys)
+        add(", {} remaining", s.remaining);
     if (s.debt != 0)
         add(", {} owed", s.debt);
     if (s.overdue != 0)
         add("; {} overdue", s.overdue);
     return text;
+}
+
+[[nodiscard]] inline std::string text_of(limiter_stats const& s) {
+    return text_of(s, false);
+}
+[[nodiscard]] inline std::string text_of(keyed_stats const& s) {
+    return fmt::format("{}; {} {} in {} bytes", text_of(s.total, true), s.keys,
+                       s.keys == 1 ? "key" : "keys", s.bytes);
+}
+
+template <class Key>
+[[nodiscard]] std::string text_of(heavy_key<Key> const& h) {
+    if (h.error == 0)
+        return fmt::format("{}: {} asked, {} refused", h.key, h.asked, h.refused);
+    return fmt::format("{}: {} to {} asked, {} to {} refused", h.key, h.asked - h.error, h.asked,
+                       h.refused, h.refused + h.error);
 }
 
 [[nodiscard]] inline std::string text_of(pool_stats const& s) {
@@ -190,7 +211,7 @@ concept has_text =
     limiter_options<T> ||
     is_alternative<T, std::variant<errc, permit, request, overdue, rate, patience, limiter_config,
                                    queue_options, queue_order, when_full, refill, window_alignment,
-                                   carry_over, limiter_stats, pool_stats>>;
+                                   carry_over, limiter_stats, keyed_stats, pool_stats>>;
 
 template <class T>
 struct formatter : fmt::formatter<fmt::string_view> {
@@ -211,6 +232,11 @@ struct formatter : fmt::formatter<fmt::string_view> {
 
 template <weir::detail::has_text T>
 struct fmt::formatter<T> : weir::detail::formatter<T> {};
+
+/// Of a key that {fmt} can write.
+template <class Key>
+    requires fmt::is_formattable<Key>::value
+struct fmt::formatter<weir::heavy_key<Key>> : weir::detail::formatter<weir::heavy_key<Key>> {};
 
 // By itself, since {fmt} has a formatter for all exceptions.
 template <>

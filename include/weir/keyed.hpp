@@ -64,17 +64,6 @@ struct keyed_options {
     std::uint32_t heavy_keys = 0;
 };
 
-/// What a keyed limiter has done and is doing.
-struct keyed_stats {
-    /// Of all keys together. What only one key has is 0: the capacity, what remains, the debt and the
-    /// oldest wait.
-    limiter_stats total;
-
-    /// How many keys are kept, and in how many bytes, not counting text and waiting rooms.
-    std::uint64_t keys = 0;
-    std::uint64_t bytes = 0;
-};
-
 namespace detail {
 
 inline constexpr std::uint32_t most_shards = 1024;

@@ -91,6 +91,17 @@ struct pool_stats {
     std::uint64_t retired = 0;
 };
 
+/// What a keyed limiter has done and is doing.
+struct keyed_stats {
+    /// Of all keys together. What only one key has is 0: the capacity, what remains, the debt and the
+    /// oldest wait.
+    limiter_stats total;
+
+    /// How many keys are kept, and in how many bytes, not counting text and waiting rooms.
+    std::uint64_t keys = 0;
+    std::uint64_t bytes = 0;
+};
+
 /// A key that comes often, and how often it has come.
 template <class Key>
 struct heavy_key {
