@@ -145,6 +145,46 @@ BOOST_AUTO_TEST_CASE(finds_no_room_for_more_equal_hashes_than_a_page_has_places)
         BOOST_TEST(static_cast<bool>(same.find(5, [&](entry const& e) { return e.key == key; })));
 }
 
+// A prefetch asks for the memory at home before it is known where the entry is.
+BOOST_AUTO_TEST_CASE(an_entry_lies_at_home_if_that_is_free_and_goes_home_when_it_becomes_free) {
+    constexpr auto top = std::uint64_t{1} << 63;
+    auto const with_home = [](std::uint64_t place) { return place << 24 | (place + 1); };
+    auto const hash_is_key = [](entry const& e) { return e.key; };
+    for (auto const first_half : {std::uint64_t{0}, top}) {
+        table homes(0);
+        auto const place_of = [&](std::uint64_t hash) {
+            return homes.find(hash, [&](entry const& e) { return e.key == hash; }).place;
+        };
+        auto const insert = [&](std::uint64_t hash) {
+            homes.insert(homes.make_room(hash, hash_is_key), hash, entry(hash, 0));
+        };
+        // Two for each even place, which the split parts: nobody else is at home at an odd one.
+        for (std::uint64_t place = 0; place != table::places; place += 2)
+            insert(with_home(place) | first_half);
+        for (std::uint64_t place = 0; place != table::places; place += 2) {
+            insert(with_home(place) | (first_half ^ top));
+            BOOST_TEST(place_of(with_home(place) | first_half) == place);
+            BOOST_TEST(place_of(with_home(place) | (first_half ^ top)) == place + 1);
+        }
+        static_cast<void>(homes.make_room(with_home(1), hash_is_key));
+        BOOST_TEST_REQUIRE(homes.pages() == 2u);
+        for (std::uint64_t place = 0; place != table::places; place += 2) {
+            BOOST_TEST(place_of(with_home(place)) == place);
+            BOOST_TEST(place_of(with_home(place) | top) == place);
+        }
+
+        // Eight stay in one page, and eight others in the other one.
+        for (std::uint64_t place = 0; place != table::places; place += 2) {
+            auto const goes = with_home(place) | (place % 4 == 0 ? 0 : top);
+            homes.erase(homes.find(goes, [&](entry const& e) { return e.key == goes; }));
+        }
+        homes.tidy(first_half, [](auto const&, auto const&) { return true; });
+        BOOST_TEST_REQUIRE(homes.pages() == 1u);
+        for (std::uint64_t place = 0; place != table::places; place += 2)
+            BOOST_TEST(place_of(with_home(place) | (place % 4 == 0 ? top : 0)) == place);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(takes_two_bytes_beside_each_entry_in_pages_that_are_69_percent_full) {
     struct plain {
         std::uint64_t words[3];
