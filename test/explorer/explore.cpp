@@ -4,6 +4,9 @@
 //     explore [--policy NAME|all] [--schedules N] [--seed S] [--callers N]
 //     explore --exhaustive
 //
+// `explore_keyed` is the same for a limiter with three keys in two cores, of seats, sliding_log or
+// token_bucket: each key must be what a plain limiter is.
+//
 // Each schedule is a scenario and an interleaving, made of nothing but its seed. When one fails, its
 // seed, the invariant and the shortest trace that was found are printed; `--policy P --seed S` runs
 // that one again. A million schedules: --schedules 1000000.
@@ -103,7 +106,8 @@ settings parse(int argc, char* argv[]) {
 }
 
 scenario scenario_of(settings const& set, policy which, std::uint64_t seed) {
-    return make_scenario(which, mix(seed, 1), set.callers);
+    auto s = make_scenario(which, mix(seed, 1), set.callers);
+    return keys_of_limiter == 1 ? s : with_keys(std::move(s), keys_of_limiter);
 }
 
 double seconds_since(std::chrono::steady_clock::time_point began) {

@@ -44,83 +44,85 @@ public:
     using mutex_type = mutex;
     using event_type = event;
 
-    explicit host(simulation& world) : world_(&world) { world.host_is_made(); }
-    host(host&& other) noexcept : world_(std::exchange(other.world_, nullptr)) {}
+    host(simulation& world, station& at) : world_(&world), at_(&at) {
+        simulation::host_is_made(at);
+    }
+    host(host&& other) noexcept : world_(std::exchange(other.world_, nullptr)), at_(other.at_) {}
     host& operator=(host&& other) noexcept {
         std::swap(world_, other.world_);
+        std::swap(at_, other.at_);
         return *this;
     }
     ~host() {
         if (world_)
-            world_->host_goes();
+            world_->host_goes(*at_);
     }
 
     [[nodiscard]] static time_point now() noexcept { return simulation::current().threads.now(); }
 
-    void attach(std::weak_ptr<weir::detail::context_user> who) { attached() = std::move(who); }
-
-    /// Whom the end of the context ends.
-    [[nodiscard]] static std::weak_ptr<weir::detail::context_user>& attached() {
-        static std::weak_ptr<weir::detail::context_user> who;
-        return who;
-    }
+    void attach(std::weak_ptr<weir::detail::context_user> who) { at_->attached = std::move(who); }
 
     template <class Core>
     void post(std::shared_ptr<Core> core) {
         simulation::unfailing const ours;
-        world_->post_step(std::make_unique<step<Core>>(std::move(core)));
+        world_->post_step(*at_, std::make_unique<step<Core>>(*at_, std::move(core)));
     }
 
     template <class Core>
     void arm(std::weak_ptr<Core> core, time_point at, std::uint64_t epoch) {
         simulation::unfailing const ours;
-        world_->set_timer(at, [=] { return std::make_unique<timer_callback<Core>>(core, epoch); });
+        world_->set_timer(*at_, at, [core, epoch, where = at_] {
+            return std::make_unique<timer_callback<Core>>(*where, core, epoch);
+        });
     }
 
-    void disarm() { world_->set_timer(weir::never, nullptr); }
+    void disarm() { world_->set_timer(*at_, weir::never, nullptr); }
 
-    void hold(bool keep) { world_->hold(keep); }
+    void hold(bool keep) { world_->hold(*at_, keep); }
 
 private:
     template <class Core>
     class step final : public message {
     public:
-        explicit step(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+        step(station& at, std::shared_ptr<Core> core) : at_(at), core_(std::move(core)) {}
         ~step() override {
-            simulation::calls const c(call::kind::other);
+            simulation::calls const c(call::kind::other, at_.number);
             core_.reset();
         }
         void run() override {
             auto const core = std::move(core_);
-            simulation::current().step_begins();
+            simulation::step_begins(at_);
             simulation::current().say("step");
-            simulation::calls const c(call::kind::step);
+            simulation::calls const c(call::kind::step, at_.number);
             core->step();
         }
 
     private:
+        station& at_;
         std::shared_ptr<Core> core_;
     };
 
     template <class Core>
     class timer_callback final : public message {
     public:
-        timer_callback(std::weak_ptr<Core> core, std::uint64_t epoch)
-            : core_(std::move(core)), epoch_(epoch) {}
+        timer_callback(station& at, std::weak_ptr<Core> core, std::uint64_t epoch)
+            : at_(at), core_(std::move(core)), epoch_(epoch) {}
         void run() override {
             if (auto const core = core_.lock()) {
                 simulation::current().say("step, for the timer");
-                simulation::calls const c(call::kind::step);
+                simulation::calls const c(call::kind::step, at_.number);
                 core->timer_expired(epoch_);
             }
         }
 
     private:
+        station& at_;
         std::weak_ptr<Core> core_;
         std::uint64_t epoch_;
     };
 
     simulation* world_;
+    station* at_;
 };
 
 }  // namespace explorer

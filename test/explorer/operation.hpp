@@ -29,12 +29,15 @@ inline constexpr bool frees_at_once = false;
 struct seat {
     permit held;
     std::vector<time_point> granted;
+    int key = 0;
 };
 
 /// What a cancellation slot has in it.
 struct canceller {
     weir::detail::cancel_link link;
     int users = 0;
+    int core = 0;
+    int key = 0;
 };
 
 struct caller {
@@ -42,30 +45,39 @@ struct caller {
     std::unique_ptr<canceller> slot;
     std::deque<seat> seats;
     bool answered = true;
+    error_code told;
 };
 
-class operation;
+/// What has had its end.
+class mortal {
+public:
+    virtual ~mortal() = default;
+    [[nodiscard]] virtual bool is_linked() const noexcept = 0;
+};
 
 /// Where the outcome of an operation goes.
 class addressee {
 public:
     virtual void answer(caller& who, action const& how, error_code ec, seat given) = 0;
     virtual void leave(seat& s) = 0;
-    virtual void bury(operation* op) = 0;
+    virtual void bury(mortal* op) = 0;
 
 protected:
     ~addressee() = default;
 };
 
 /// A completion handler that waits: it checks when and where it is called, and passes the outcome on.
-class operation final : public weir::detail::overdue_operation {
+///
+/// `Base` is what the core knows of it.
+template <class Base>
+class operation final : public Base, public mortal {
 public:
     operation(simulation& world, addressee& to, caller& who, action const& how, request& asked)
         : world_(world), to_(to), who_(who), how_(how), asked_(asked) {
-        count = asked.wants == request::wish::permits ? asked.n : 0;
+        this->count = asked.wants == request::wish::permits ? asked.n : 0;
         asked.op = this;
     }
-    ~operation() = default;
+    ~operation() override = default;
 
     [[nodiscard]] bool post() override {
         use("a post");
@@ -98,25 +110,28 @@ public:
     void destroy() noexcept override {
         use("the end of a handler");
         world_.say("the handler of caller {} is destroyed", who_.number);
-        world_.judge.destroyed(asked_);
+        world_.judge_of(asked_).destroyed(asked_);
         auto given = take_seat();
         to_.leave(given);
-        pass_on(error, {});
+        pass_on(this->error, {});
     }
 
     /// It was over at once, and who asked is told so.
     void complete() {
-        world_.judge.completed(asked_, error, granted, found);
-        pass_on(error, take_seat());
+        weir::overdue late;
+        if constexpr (requires { Base::found; })
+            late = this->found;
+        world_.judge_of(asked_).completed(asked_, this->error, this->granted, late);
+        pass_on(this->error, take_seat());
     }
 
     /// It never began.
     void discard() {
-        world_.judge.throws(asked_);
+        world_.judge_of(asked_).throws(asked_);
         to_.bury(this);
     }
 
-    [[nodiscard]] bool is_linked() const noexcept {
+    [[nodiscard]] bool is_linked() const noexcept override {
         return static_cast<weir::detail::list_hook<weir::detail::in_line> const&>(*this)
                    .is_linked() ||
                static_cast<weir::detail::wheel_hook const&>(*this).is_linked();
@@ -141,8 +156,9 @@ private:
 
     seat take_seat() {
         simulation::unfailing const ours;
-        auto const n = granted ? static_cast<std::size_t>(granted.count()) : 0;
-        return {std::move(granted), std::vector<time_point>(n, asked_.decided_at)};
+        auto& mine = this->granted;
+        auto const n = mine ? static_cast<std::size_t>(mine.count()) : 0;
+        return {std::move(mine), std::vector<time_point>(n, asked_.decided_at), asked_.key};
     }
 
     void pass_on(error_code ec, seat given) {

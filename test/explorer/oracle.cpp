@@ -70,11 +70,14 @@ void oracle::locked(call& c) {
     c.configured = false;
     if (c.what != call::kind::cancel || !c.link->target)
         return;
-    auto const it =
-        std::ranges::find_if(all_, [&](auto const& r) { return r->op == c.link->target; });
-    if (it == all_.end() || (*it)->is == request::state::decided)
+    c.target = find(c.link->target);
+    if (!c.target || c.target->is == request::state::decided)
         violated(invariant::verdict, "a cancellation finds somebody who has left the line");
-    c.target = it->get();
+}
+
+request* oracle::find(weir::detail::operation const* op) const {
+    auto const it = std::ranges::find_if(all_, [&](auto const& r) { return r->op == op; });
+    return it == all_.end() ? nullptr : it->get();
 }
 
 void oracle::unlocked(call& c, time_point now) {
@@ -259,6 +262,8 @@ void oracle::judge_enter(call& c, time_point now) {
         refuse(r, op.error, now);
         return;
     }
+    if (begins_anew_ && callers_waiting() == 0)
+        last_number_ = last_served_ = 0;
     if (op.number <= last_number_)
         violated(invariant::order,
                  fmt::format("{} gets in line behind number {}", op.number, last_number_));

@@ -29,6 +29,7 @@ struct request {
     enum class wish : std::uint8_t { permits, idleness, overdue };
 
     int caller = 0;
+    int key = 0;
     wish wants = wish::permits;
     amount n = 0;
     std::optional<duration> patience;       // as asked; otherwise the queue's
@@ -73,13 +74,22 @@ struct call {
         other,
     };
 
+    static constexpr int every_key = -1;
+
     kind what = kind::other;
+    int core = 0;
+    int key = every_key;
     amount n = 0;
     request* who = nullptr;
     weir::detail::cancel_link* link = nullptr;
     rule change;
     std::vector<time_point> unused;  // of a refund
+    bool resets = false;             // a key goes on with the options of all
+    std::optional<time_point> told;  // when it happens, for a core that was told the time
     call* outer = nullptr;
+
+    // What it is to each key, if there are several.
+    std::vector<call> parts;
 
     // Kept by the oracle, for the section that is under way.
     request* target = nullptr;
@@ -114,6 +124,19 @@ public:
     /// How many a call at the gate touches, some of them more than once: if far fewer wait, none may be left
     /// whose time has come.
     void calls_help(int budget) noexcept { help_ = budget; }
+
+    /// Those who wait are numbered anew, perhaps, after nobody has waited.
+    void numbers_begin_anew() noexcept { begins_anew_ = true; }
+
+    /// The request that waits, or begins to, with this operation; null if there is none.
+    [[nodiscard]] request* find(weir::detail::operation const* op) const;
+
+    // What is so now, with that of other keys of the same limiter.
+    [[nodiscard]] bool idle() const;
+    [[nodiscard]] std::uint64_t callers_waiting() const;
+    [[nodiscard]] std::uint64_t live() const noexcept { return live_; }
+    [[nodiscard]] amount out() const noexcept { return out_; }
+    [[nodiscard]] rule const& in_force() const noexcept { return book_->in_force(); }
 
     // Outside.
     request& asks(int caller, request::wish wants, amount n, std::optional<duration> patience);
@@ -164,14 +187,13 @@ private:
     [[nodiscard]] std::vector<amount> ahead_of(request const* r) const;
     [[nodiscard]] std::vector<amount> ahead_of_new(bool evicts) const;
     [[nodiscard]] duration lateness() const;
-    [[nodiscard]] std::uint64_t callers_waiting() const;
     [[nodiscard]] request* next_caller(time_point now) const;
-    [[nodiscard]] bool idle() const;
     void check_retry(request const& r, bool evicts, time_point now) const;
 
     weir::queue_options queueing_;
     order_book order_;
     int help_ = 0;
+    bool begins_anew_ = false;
     policy policy_;
     std::unique_ptr<ledger> book_;     // as the policy says it is kept
     std::unique_ptr<ledger> promise_;  // by what was granted and not given back, perhaps

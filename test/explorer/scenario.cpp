@@ -239,7 +239,44 @@ scenario make_scenario(policy which, std::uint64_t seed, int max_callers) {
     return s;
 }
 
-std::string to_string(action const& a) {
+scenario with_keys(scenario s, int keys) {
+    dice d(mix(s.failure_seed, 3));
+    s.keys = keys;
+    if (s.which == policy::seats)
+        s.at_first.time = weir::forever;
+    auto const busy = d.roll(0, keys - 1);  // most want that one
+    for (auto& script : s.callers) {
+        for (auto& a : script) {
+            a.key = d.one_in(2) ? busy : d.roll(0, keys - 1);
+            a.of_all = d.one_in(3);
+            a.resets = !a.of_all && d.one_in(3);
+            a.allocation = 0;
+            if (s.which == policy::seats)
+                a.change.time = weir::forever;
+            if (a.what == kind::watch)
+                a.what = kind::drain;
+        }
+    }
+    return s;
+}
+
+static std::string key_of(action const& a) {
+    switch (a.what) {
+        case kind::enter:
+        case kind::try_enter:
+        case kind::charge:
+            return fmt::format(" for key {}", a.key);
+        case kind::cancel_all:
+        case kind::configure:
+            return a.of_all   ? " for all keys"
+                   : a.resets ? fmt::format(" key {} as all others", a.key)
+                              : fmt::format(" for key {}", a.key);
+        default:
+            return "";
+    }
+}
+
+static std::string without_key(action const& a) {
     std::string failing;
     if (a.allocation != 0)
         failing = fmt::format(", allocation {} fails", a.allocation);
@@ -306,6 +343,10 @@ std::string to_string(action const& a) {
     return {};
 }
 
+std::string to_string(action const& a, scenario const& s) {
+    return without_key(a) + (s.keys == 1 ? "" : key_of(a));
+}
+
 static std::string order_of(weir::queue_options const& o) {
     auto const text = to_string(
         weir::queue_options{.order = o.order, .target = o.target, .interval = o.interval});
@@ -326,7 +367,7 @@ std::string to_string(scenario const& s) {
     for (std::size_t i = 0; i < s.callers.size(); ++i) {
         std::string line;
         for (auto const& a : s.callers[i])
-            line += (line.empty() ? "" : "; ") + to_string(a);
+            line += (line.empty() ? "" : "; ") + to_string(a, s);
         if (!line.empty())
             fmt::format_to(std::back_inserter(out), "  caller {}: {}\n", i, line);
     }

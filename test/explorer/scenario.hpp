@@ -79,6 +79,11 @@ struct action {
     int whom = 0;
     rule change;
 
+    // If there are keys.
+    int key = 0;
+    bool of_all = true;   // a cancel_all or configure that is not of one key
+    bool resets = false;  // a key gets the options of all again
+
     // Of an operation.
     bool cancellable = true;   // there is a cancellation slot
     bool tries_first = false;  // as a coroutine does
@@ -100,12 +105,18 @@ struct scenario {
     unsigned post_failures = 0;  // of 256: how often a post throws, or an arming of the timer
     std::uint64_t failure_seed = 0;
     std::vector<std::vector<action>> callers;
+    int keys = 1;
 };
 
 /// A scenario by chance, with so many callers at most. For `any` chance has chosen what is inside.
 [[nodiscard]] scenario make_scenario(policy which, std::uint64_t seed, int max_callers);
 
-[[nodiscard]] std::string to_string(action const& a);
+/// The same for a limiter with so many keys, and without what keys do not have: permits that are watched,
+/// and the outcome of an allocation that fails, which differs.
+[[nodiscard]] scenario with_keys(scenario s, int keys);
+
+/// An action of the scenario.
+[[nodiscard]] std::string to_string(action const& a, scenario const& s);
 [[nodiscard]] std::string to_string(scenario const& s);
 
 }  // namespace explorer

@@ -9,13 +9,16 @@ simulation* the_world = nullptr;
 
 }  // namespace
 
-simulation::simulation(scenario const& s, chooser& choices, grain how_fine, bool aloud)
+simulation::simulation(scenario const& s, chooser& choices, grain how_fine, bool aloud, int cores)
     : what(s),
       threads(*this, choices, how_fine),
       judge(s, threads.now()),
+      stations(static_cast<std::size_t>(cores)),
       aloud_(aloud),
       failures_(s.post_failures) {
     the_world = this;
+    for (auto& at : stations)
+        at.number = static_cast<int>(&at - stations.data());
 }
 
 simulation::~simulation() {
@@ -38,16 +41,17 @@ void simulation::lock(scheduler::thread*& owner) {
         threads.wait(&owner);
     threads.seen();
     owner = self;
-    holder_ = self;
-    judge.locked(calling());
+    holders_.push_back(self);
+    section_begins(calling());
 }
 
 void simulation::unlock(scheduler::thread*& owner) {
     if (quiet_call_)
         return;
     unfailing const ours;
-    judge.unlocked(calling(), threads.now());
-    owner = holder_ = nullptr;
+    section_ends(calling());
+    std::erase(holders_, owner);
+    owner = nullptr;
     threads.notify(&owner);
     threads.pause();  // the lock may be gone after this
 }
@@ -60,13 +64,15 @@ call& simulation::calling() const {
 }
 
 void simulation::check_unlocked(char const* what_happens) const {
-    if (holder_ && threads.running() == holder_)
+    if (std::ranges::count(holders_, threads.running()) != 0)
         violated(invariant::lock, fmt::format("{} under the lock", what_happens));
 }
 
-simulation::calls::calls(kind k) {
+simulation::calls::calls(kind k, int of_core, int of_key) {
     auto* const self = current().threads.running();
     what = k;
+    core = of_core;
+    key = of_key;
     outer = static_cast<call*>(self->call);
     self->call = this;
 }
@@ -120,58 +126,60 @@ void simulation::put(context& where, std::unique_ptr<message>& m) {
     threads.pause();
 }
 
-void simulation::post_step(std::unique_ptr<message> m) {
+void simulation::post_step(station& at, std::unique_ptr<message> m) {
     unfailing const ours;
     threads.pause();
     threads.seen();
-    if (step_on_its_way_)
+    if (at.step_on_its_way)
         violated(invariant::host, "a second step is sent for");
     say("  sends for a step");
     may_fail();
-    step_on_its_way_ = true;  // as soon as it is there, it may begin
+    at.step_on_its_way = true;  // as soon as it is there, it may begin
     put(home, m);
 }
 
 // Timer and work are not made for several threads.
-void simulation::touch_host() {
-    if (!host_)
+void simulation::touch_host(station& at) {
+    if (!at.has_host)
         violated(invariant::host, "the host is used after it has gone");
     check_unlocked("a touch of the host");
-    if (touched_)
+    if (at.touched)
         violated(invariant::host, "two threads are at timer or work at a time");
-    touched_ = true;
+    at.touched = true;
     threads.pause();
-    touched_ = false;
+    at.touched = false;
 }
 
-void simulation::set_timer(time_point at, std::function<std::unique_ptr<message>()> callback) {
+void simulation::set_timer(station& at, time_point when,
+                           std::function<std::unique_ptr<message>()> callback) {
     say("  timer: {}",
-        at == weir::never ? "off" : fmt::format("{} ns", at.time_since_epoch().count()));
-    alarm_ = {};  // whatever comes
-    touch_host();
+        when == weir::never ? "off" : fmt::format("{} ns", when.time_since_epoch().count()));
+    at.timer = {};  // whatever comes
+    touch_host(at);
     if (!callback)
         return;
     may_fail();
-    alarm_ = {at, std::move(callback)};
+    at.timer = {when, std::move(callback)};
 }
 
-void simulation::hold(bool keep) {
-    touch_host();
+void simulation::hold(station& at, bool keep) {
+    touch_host(at);
     if (keep)
         may_fail();
-    held_ = keep;
+    at.held = keep;
 }
 
-void simulation::host_goes() {
+void simulation::host_goes(station& at) {
     check_unlocked("the end of the host");
-    host_ = held_ = false;
-    alarm_ = {};
+    at.has_host = at.held = false;
+    at.timer = {};
 }
 
 void simulation::fire_timer() {
     say("  the timer fires");
-    home.messages.push_back(alarm_.callback());
-    alarm_ = {};
+    auto& first = std::ranges::min_element(stations, {}, fires_at)->timer;
+    home.messages.push_back(first.callback());
+    first = {};
     threads.notify(&home);
 }
 

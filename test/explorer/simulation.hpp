@@ -1,11 +1,14 @@
 #pragma once
 
+#include <weir/detail/context_user.hpp>
+
 #include "oracle.hpp"
 #include "scenario.hpp"
 #include "schedule.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -13,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace explorer {
 
@@ -40,12 +44,23 @@ struct alarm {
     std::function<std::unique_ptr<message>()> callback;
 };
 
-/// The world of one run: threads, time, two execution contexts, a timer and the oracle.
+/// What a core has of the world: a host with a timer, and at most one message that sends for a step.
+struct station {
+    int number = 0;
+    bool has_host = false;
+    bool held = false;
+    bool touched = false;  // timer and work: by one at a time
+    bool step_on_its_way = false;
+    alarm timer;
+    std::weak_ptr<weir::detail::context_user> attached;  // whom the end of the context ends
+};
+
+/// The world of one run: threads, time, two execution contexts, a station for each core and the oracle.
 ///
 /// The limiter lives in the context `home`; `elsewhere` is another, which outlives it.
 class simulation : public surroundings {
 public:
-    simulation(scenario const& s, chooser& choices, grain how_fine, bool aloud);
+    simulation(scenario const& s, chooser& choices, grain how_fine, bool aloud, int cores = 1);
     virtual ~simulation();
     simulation(simulation const&) = delete;
     simulation& operator=(simulation const&) = delete;
@@ -59,16 +74,17 @@ public:
     /// Takes the message over, or throws and leaves it.
     void post(context& where, std::unique_ptr<message>& m);
     /// The message that sends for a step: one at a time.
-    void post_step(std::unique_ptr<message> m);
-    void step_begins() { step_on_its_way_ = false; }
-    void set_timer(time_point at, std::function<std::unique_ptr<message>()> callback);
-    void hold(bool keep);
+    void post_step(station& at, std::unique_ptr<message> m);
+    static void step_begins(station& at) { at.step_on_its_way = false; }
+    void set_timer(station& at, time_point when,
+                   std::function<std::unique_ptr<message>()> callback);
+    void hold(station& at, bool keep);
     /// Whether something keeps the limiter's context from returning.
     [[nodiscard]] bool is_kept_running() const noexcept {
-        return held_ || home.running != 0 || !home.messages.empty() || home.stopped;
+        return is_held() || home.running != 0 || !home.messages.empty() || home.stopped;
     }
-    void host_is_made() { host_ = true; }
-    void host_goes();
+    static void host_is_made(station& at) { at.has_host = true; }
+    void host_goes(station& at);
 
     /// Fails if this thread holds the lock: it is about to run or destroy what is not the core's.
     void check_unlocked(char const* what) const;
@@ -83,7 +99,7 @@ public:
     /// Names what the running thread calls, for as long as it exists.
     class calls : public call {
     public:
-        explicit calls(kind k);
+        explicit calls(kind k, int of_core = 0, int of_key = every_key);
         calls(calls const&) = delete;
         calls& operator=(calls const&) = delete;
         ~calls();
@@ -119,6 +135,12 @@ public:
     context elsewhere;
     scheduler threads;
     oracle judge;
+    std::vector<station> stations;
+
+    // What happens in critical sections, and in the end.
+    virtual void section_begins(call& c) = 0;
+    virtual void section_ends(call& c) = 0;
+    [[nodiscard]] virtual oracle& judge_of(request const& r) = 0;
 
 protected:
     /// The threads that run contexts. They end when the world does.
@@ -132,37 +154,36 @@ protected:
     [[nodiscard]] bool has_failed() noexcept { return std::exchange(failed_, false); }
     void let_posts_fail(bool may) noexcept { failures_ = may ? what.post_failures : 0; }
 
-    [[nodiscard]] time_point timer_at() const noexcept { return alarm_.at; }
-    [[nodiscard]] bool is_held() const noexcept { return held_; }
-    [[nodiscard]] bool has_host() const noexcept { return host_; }
+    [[nodiscard]] time_point timer_at() const noexcept {
+        return std::ranges::min_element(stations, {}, fires_at)->timer.at;
+    }
+    [[nodiscard]] bool is_held() const noexcept {
+        return std::ranges::any_of(stations, &station::held);
+    }
 
     // A call from between the threads: the lock is free.
     bool quiet_call_ = false;
 
 private:
-    [[nodiscard]] bool timer_is_due() const final { return alarm_.at <= threads.now(); }
+    static time_point fires_at(station const& s) noexcept { return s.timer.at; }
+    [[nodiscard]] bool timer_is_due() const final { return timer_at() <= threads.now(); }
     void fire_timer() final;
-    [[nodiscard]] bool time_may_pass() const final { return !holder_; }
+    [[nodiscard]] bool time_may_pass() const final { return holders_.empty(); }
     void passed(time_point now) final;
     [[noreturn]] void runs_away() final;
 
     void serve(context& where);
     void put(context& where, std::unique_ptr<message>& m);
     void may_fail();
-    void touch_host();
+    void touch_host(station& at);
     void print(std::string const& line) const;
 
     bool aloud_;
-    scheduler::thread* holder_ = nullptr;  // of the lock
+    std::vector<scheduler::thread*> holders_;  // of locks
     bool over_ = false;
-    bool host_ = false;
-    bool held_ = false;
-    bool touched_ = false;  // timer and work: by one at a time
     bool failed_ = false;
-    bool step_on_its_way_ = false;
     unsigned failures_;
     std::uint64_t posts_ = 0;
-    alarm alarm_;
 };
 
 }  // namespace explorer
