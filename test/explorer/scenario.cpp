@@ -244,13 +244,17 @@ scenario with_keys(scenario s, int keys) {
     s.keys = keys;
     if (s.which == policy::seats)
         s.at_first.time = weir::forever;
-    auto const busy = d.roll(0, keys - 1);  // most want that one
+    if (d.one_in(2))  // so that somebody waits, although callers are spread over keys
+        s.at_first.limit = 1;
+    auto const busy = d.roll(0, keys - 1);  // most want that one, or the next
     for (auto& script : s.callers) {
         for (auto& a : script) {
-            a.key = d.one_in(2) ? busy : d.roll(0, keys - 1);
+            a.key = d.one_in(4) ? d.roll(0, keys - 1) : (busy + d.roll(0, 1)) % keys;
             a.of_all = d.one_in(3);
             a.resets = !a.of_all && d.one_in(3);
             a.allocation = 0;
+            if (a.what == kind::hold && d.one_in(12))
+                a.what = kind::cancel_all;
             if (s.which == policy::seats)
                 a.change.time = weir::forever;
             if (a.what == kind::watch)
