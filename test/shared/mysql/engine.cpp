@@ -190,10 +190,7 @@ BOOST_AUTO_TEST_CASE(connection_that_was_killed_is_replaced) {
     weir::mysql::token_bucket calls(ctx, engine, "killed", patient);
     visit const first(calls, 1, 30s);
     run(first);
-    auto const own = session.value_of("select connection_id()");
-    for (auto const& row : session.query("select id from information_schema.processlist"))
-        if (row[0] != own)
-            session.query("kill connection " + row[0]);
+    support::kill_others(session, "connection");
     visit const next(calls, 1, 30s);
     run(next);
     BOOST_TEST(next.granted());

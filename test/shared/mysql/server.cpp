@@ -99,6 +99,8 @@ mariadb_server::mariadb_server(std::vector<std::string> options) : options_(std:
         throw std::system_error(errno, std::generic_category(), "mkdtemp");
     folder_ = name;
     fs::create_directory(folder_ / "data");
+    fs::create_directory(
+        folder_ / "tmp");  // a server that starts tidies up what it takes for its own
     write_bootstrap(folder_ / "bootstrap.sql");
 
     std::vector<std::string> const arguments{
@@ -108,6 +110,7 @@ mariadb_server::mariadb_server(std::vector<std::string> options) : options_(std:
         "--user=root",
         "--skip-name-resolve",
         "--datadir=" + (folder_ / "data").string(),
+        "--tmpdir=" + (folder_ / "tmp").string(),
         "--innodb-log-file-size=8M"};
     int const in = ::open((folder_ / "bootstrap.sql").c_str(), O_RDONLY | O_CLOEXEC);
     int const log =
@@ -155,6 +158,7 @@ void mariadb_server::start() {
         "--innodb-log-file-size=8M",
         "--innodb-flush-log-at-trx-commit=2",
         "--datadir=" + (folder_ / "data").string(),
+        "--tmpdir=" + (folder_ / "tmp").string(),
         "--socket=" + socket(),
         "--port=" + std::to_string(port_)};
     arguments.insert(arguments.end(), options_.begin(), options_.end());

@@ -95,6 +95,20 @@ std::uint64_t sql_session::insert(std::string const& text, std::vector<value> co
     });
 }
 
+void kill_others(sql_session& s, std::string const& what, std::string const& condition) {
+    constexpr int no_such_thread = 1094;
+    for (auto const& row : s.query("select id from information_schema.processlist where "
+                                   "id <> connection_id() and " +
+                                   condition)) {
+        try {
+            s.query("kill " + what + " " + row[0]);
+        } catch (sql_error const& e) {
+            if (e.code() != no_such_thread)
+                throw;
+        }
+    }
+}
+
 int lock_waits(sql_session& s) {
     auto const found = s.query("show global status like 'Innodb_row_lock_current_waits'");
     return std::stoi(found.at(0).at(1));

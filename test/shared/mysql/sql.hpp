@@ -49,6 +49,10 @@ private:
     std::unique_ptr<body> body_;
 };
 
+/// Says `kill query` or `kill connection` of all other sessions whose row in the list of processes is like that, as far
+/// as they are still there.
+void kill_others(sql_session& s, std::string const& what, std::string const& condition = "true");
+
 /// How many transactions wait for a lock, as seen by `s`; and until it is so many.
 int lock_waits(sql_session& s);
 void wait_for_lock_waits(sql_session& s, int how_many);

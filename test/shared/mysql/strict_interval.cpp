@@ -162,9 +162,8 @@ BOOST_AUTO_TEST_CASE(process_that_is_killed_leaves_nothing_and_nobody_waits_for_
                           "state = 'User sleep'") == 0) {}
     victim.send(SIGKILL);
     BOOST_TEST(victim.numbers(true).empty());
-    for (auto const& row : session.query("select id from information_schema.processlist where "
-                                         "state = 'User sleep'"))
-        session.query("kill query " + row[0]);  // the server does not see at once that it is gone
+    // The server does not see at once that it is gone.
+    support::kill_others(session, "query", "state = 'User sleep'");
     weir::mysql::strict_interval rows(ctx, engine, "killed", 1h);
     BOOST_TEST((outcome(rows.insert_at_most("insert into events(name) values('killed')", 30s)) ==
                 nullptr));
