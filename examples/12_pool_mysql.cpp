@@ -1,0 +1,138 @@
+// A pool of connections to a MariaDB or MySQL server, with Boost.MySQL. Twelve workers add to one row, with four
+// connections among them. The server ends some of these, as it does with those that are idle for too long: a worker
+// who finds such a one discards it and checks out another, and the pool makes it. A connection that has been idle is
+// pinged before it is handed out.
+//
+//     example_12_pool_mysql --socket /run/mysqld/mysqld.sock --user me --database test
+
+#include <weir/format.hpp>
+#include <weir/weir.hpp>
+
+#include <boost/asio.hpp>
+#include <boost/mysql.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <exception>
+#include <string>
+#include <string_view>
+
+namespace asio = boost::asio;
+namespace mysql = boost::mysql;
+using namespace std::chrono_literals;
+using asio::use_awaitable;
+
+namespace {
+
+struct place {
+    std::string socket = "/run/mysqld/mysqld.sock";
+    std::string user;
+    std::string password;
+    std::string database;
+};
+
+using connection = mysql::unix_connection;
+using connection_pool = weir::pool<connection>;
+
+asio::awaitable<connection> connect(asio::any_io_executor ex, place const& where) {
+    connection made(ex);
+    asio::local::stream_protocol::endpoint const socket(where.socket);
+    mysql::handshake_params const who(where.user, where.password, where.database);
+    co_await made.async_connect(socket, who, use_awaitable);
+    co_return made;
+}
+
+asio::awaitable<bool> answers(connection& one) {
+    co_await one.async_ping(use_awaitable);
+    co_return true;
+}
+
+asio::awaitable<void> prepare(connection_pool& connections) {
+    auto one = co_await connections.checkout(5s);
+    for (std::string_view const text :
+         {"create table if not exists weir_example(n int)", "delete from weir_example",
+          "insert into weir_example values(0)"}) {
+        mysql::results ignored;
+        co_await one->async_execute(text, ignored, use_awaitable);
+    }
+}
+
+// How often it had to be tried.
+asio::awaitable<int> add_one(connection_pool& connections, int number) {
+    for (int tries = 1;; ++tries) {
+        auto one = co_await connections.checkout(5s);
+        try {
+            mysql::results done;
+            co_await one->async_execute("update weir_example set n = n + 1", done, use_awaitable);
+            if (number % 3 == 0)  // from now on the connection is of no use, and nobody knows
+                co_await one->async_execute(
+                    "kill connection_id()", done, asio::as_tuple(use_awaitable));
+            co_return tries;
+        } catch (boost::system::system_error const& e) {
+            fmt::print("worker {}: {}\n", number, e.what());
+            one.discard();
+        }
+    }  // checked in
+}
+
+asio::awaitable<int> sum(connection_pool& connections) {
+    for (;;) {
+        auto one = co_await connections.checkout(5s);
+        try {
+            mysql::results found;
+            co_await one->async_execute("select n from weir_example", found, use_awaitable);
+            co_return static_cast<int>(found.rows().at(0).at(0).as_int64());
+        } catch (boost::system::system_error const&) {
+            one.discard();
+        }
+    }
+}
+
+asio::awaitable<int> work(connection_pool& connections, int workers) {
+    co_await prepare(connections);
+    auto const ex = co_await asio::this_coro::executor;
+    weir::seats at_work(ex, {.seats = workers});
+    for (int number = 1; number <= workers; ++number) {
+        auto task = [](connection_pool& c, int n, weir::permit) -> asio::awaitable<void> {
+            co_await add_one(c, n);
+        };
+        co_spawn(ex, task(connections, number, at_work.try_enter()), asio::detached);
+    }
+    co_await at_work.async_drain(use_awaitable);
+    co_return co_await sum(connections);
+}
+
+}  // namespace
+
+int main(int argc, char* argv[]) {
+    place where;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        std::string_view const option = argv[i];
+        (option == "--user"       ? where.user
+         : option == "--password" ? where.password
+         : option == "--database" ? where.database
+                                  : where.socket) = argv[i + 1];
+    }
+
+    constexpr int workers = 12;
+    asio::io_context context;
+    auto make = [&where](asio::any_io_executor ex) { return connect(ex, where); };
+    connection_pool connections(context, make, answers, {.maximum = 4, .check_after = 10s});
+    int counted = 0;
+    auto done = [&](std::exception_ptr failure, int n) {
+        connections.close();
+        counted = n;
+        if (failure)
+            std::rethrow_exception(failure);
+    };
+    try {
+        co_spawn(context, work(connections, workers), done);
+        context.run();
+    } catch (std::exception const& e) {
+        fmt::print(stderr, "{}\n", e.what());
+        return 1;
+    }
+    fmt::print("{} workers, and the row says {}; {}\n", workers, counted, connections.stats());
+    return counted == workers ? 0 : 1;
+}
