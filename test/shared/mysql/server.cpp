@@ -94,10 +94,6 @@ bool mariadb_server::is_here() {
 }
 
 mariadb_server::mariadb_server(std::vector<std::string> options) : options_(std::move(options)) {
-    std::string name = fs::temp_directory_path() / "weir-mariadb-XXXXXX";
-    if (!::mkdtemp(name.data()))
-        throw std::system_error(errno, std::generic_category(), "mkdtemp");
-    folder_ = name;
     fs::create_directory(folder_ / "data");
     fs::create_directory(
         folder_ / "tmp");  // a server that starts tidies up what it takes for its own
@@ -126,8 +122,6 @@ mariadb_server::mariadb_server(std::vector<std::string> options) : options_(std:
 mariadb_server::~mariadb_server() {
     ::kill(pid_, SIGKILL);
     wait_for_end();
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
 }
 
 void mariadb_server::send(int signal) const {

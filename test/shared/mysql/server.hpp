@@ -1,5 +1,7 @@
 #pragma once
 
+#include "support/temporary_folder.hpp"
+
 #include <boost/test/tree/decorator.hpp>
 #include <boost/test/tree/test_unit.hpp>
 #include <boost/test/unit_test_suite.hpp>
@@ -36,7 +38,7 @@ private:
     void start();
     void wait_for_end();
 
-    std::filesystem::path folder_;
+    temporary_folder folder_{"weir-mariadb-"};
     std::vector<std::string> options_;
     std::uint16_t port_ = 0;
     pid_t pid_ = 0;

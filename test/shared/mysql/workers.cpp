@@ -21,17 +21,10 @@ constexpr auto file_variable = "WEIR_WORKER_FILE";
 }  // namespace
 
 worker::worker(std::string const& test_case, variables const& environment) {
-    std::string name = std::filesystem::temp_directory_path() / "weir-worker-XXXXXX";
-    int const file = ::mkstemp(name.data());
-    if (file == -1)
-        throw std::system_error(errno, std::generic_category(), "mkstemp");
-    ::close(file);
-    file_ = name;
-
     std::vector<std::string> texts;
     for (auto** e = environ; *e; ++e)
         texts.emplace_back(*e);
-    texts.push_back(std::string(file_variable) + "=" + name);
+    texts.push_back(std::string(file_variable) + "=" + file().string());
     for (auto const& [key, value] : environment)
         texts.push_back(key + "=" + value);
     std::vector<char*> env;
@@ -51,8 +44,6 @@ worker::~worker() {
         return;
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
-    std::error_code ignored;
-    std::filesystem::remove(file_, ignored);
 }
 
 void worker::send(int signal) const {
@@ -65,12 +56,9 @@ std::vector<std::int64_t> worker::numbers(bool killed) {
     pid_ = 0;
     BOOST_TEST((killed || (WIFEXITED(status) && WEXITSTATUS(status) == 0)));
     std::vector<std::int64_t> all;
-    {
-        std::ifstream in(file_);
-        for (std::int64_t n = 0; in >> n;)
-            all.push_back(n);
-    }
-    std::filesystem::remove(file_);
+    std::ifstream in(file());
+    for (std::int64_t n = 0; in >> n;)
+        all.push_back(n);
     return all;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "support/temporary_folder.hpp"
+
 #include <sys/types.h>
 
 #include <cstdint>
@@ -18,7 +20,7 @@ public:
 
     worker(std::string const& test_case, variables const& environment);
     worker(worker&& other) noexcept
-        : pid_(std::exchange(other.pid_, 0)), file_(std::move(other.file_)) {}
+        : pid_(std::exchange(other.pid_, 0)), folder_(std::move(other.folder_)) {}
     worker& operator=(worker&&) = delete;
     ~worker();
 
@@ -34,8 +36,10 @@ public:
     static void tell(std::int64_t number);
 
 private:
+    [[nodiscard]] std::filesystem::path file() const { return folder_ / "numbers"; }
+
     pid_t pid_ = 0;
-    std::filesystem::path file_;
+    temporary_folder folder_{"weir-worker-"};
 };
 
 }  // namespace support
