@@ -5,6 +5,7 @@
 #include <weir/testing.hpp>
 
 #include "support/cut.hpp"
+#include "support/rethrow.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -23,16 +24,6 @@ using namespace std::chrono_literals;
 using weir::testing::clock;
 using seats = weir::testing::limiter<weir::seats>;
 using sliding_log = weir::testing::limiter<weir::sliding_log>;
-
-/// As a completion token of `co_spawn`: what the coroutine throws comes out of `run()`.
-struct rethrow_t {
-    template <class... Results>
-    void operator()(std::exception_ptr failure, Results&&...) const {
-        if (failure)
-            std::rethrow_exception(failure);
-    }
-};
-inline constexpr rethrow_t rethrow;
 
 inline bool const can_be_cut = cuts::wanted = true;
 

@@ -1,6 +1,7 @@
 #include <weir/mysql/engine.hpp>
 #include <weir/shared/limiter.hpp>
 
+#include "shared/mysql/engine_fixture.hpp"
 #include "shared/mysql/server.hpp"
 #include "shared/mysql/sql.hpp"
 #include "shared/mysql/workers.hpp"
@@ -33,43 +34,20 @@ namespace {
 namespace asio = boost::asio;
 namespace ut = boost::unit_test;
 using namespace std::chrono_literals;
+using support::login;
+using support::rethrow;
+using support::server;
 using support::sql_session;
 using support::visit;
 using support::worker;
 using weir::errc;
 
-void rethrow(std::exception_ptr failure) {
-    if (failure)
-        std::rethrow_exception(failure);
-}
+struct fixture : support::engine_fixture {
+    using engine_fixture::run;
 
-// One server for all of them, since a start takes seconds. Each test has names of its own.
-support::mariadb_server& server() {
-    static support::mariadb_server one({"--max-connections=40", "--innodb-lock-wait-timeout=1000"});
-    return one;
-}
-
-weir::mysql::options login() {
-    return {.socket = server().socket(), .user = "root", .database = "weir"};
-}
-
-struct fixture {
-    asio::io_context ctx;
-    sql_session session{server().socket()};
-    std::shared_ptr<weir::mysql::engine> engine =
-        std::make_shared<weir::mysql::engine>(ctx, login());
     // So much that a loaded machine is not taken for a server that does not answer.
     weir::shared_options patient{.rate = {10, 1s}, .burst = 5, .deadline = 10s};
 
-    fixture() {
-        asio::co_spawn(ctx, engine->install(), rethrow);
-        run();
-    }
-
-    void run() {
-        ctx.restart();
-        ctx.run();
-    }
     // Until it is over.
     void run(visit const& v) {
         ctx.restart();

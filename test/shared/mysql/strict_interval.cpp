@@ -1,5 +1,6 @@
 #include <weir/mysql/strict_interval.hpp>
 
+#include "shared/mysql/engine_fixture.hpp"
 #include "shared/mysql/server.hpp"
 #include "shared/mysql/sql.hpp"
 #include "shared/mysql/workers.hpp"
@@ -28,6 +29,9 @@ namespace {
 namespace asio = boost::asio;
 namespace ut = boost::unit_test;
 using namespace std::chrono_literals;
+using support::login;
+using support::rethrow;
+using support::server;
 using support::sql_session;
 using support::worker;
 using weir::errc;
@@ -37,36 +41,11 @@ constexpr auto insert_default = "insert into events(name, what) values(?, ?)";
 constexpr auto insert_slowly =
     "insert into events(name, what, at) select ?, ?, sysdate(6) from (select sleep(0.03)) late";
 
-void rethrow(std::exception_ptr failure) {
-    if (failure)
-        std::rethrow_exception(failure);
-}
-
-support::mariadb_server& server() {
-    static support::mariadb_server one;
-    return one;
-}
-
-weir::mysql::options login() {
-    return {.socket = server().socket(), .user = "root", .database = "weir"};
-}
-
-struct fixture {
-    asio::io_context ctx;
-    sql_session session{server().socket()};
-    std::shared_ptr<weir::mysql::engine> engine =
-        std::make_shared<weir::mysql::engine>(ctx, login());
-
+struct fixture : support::engine_fixture {
     fixture() {
-        asio::co_spawn(ctx, engine->install(), rethrow);
-        run();
         session.query("create table if not exists events(id bigint auto_increment primary key, "
                       "name varchar(30), what varchar(30) unique, "
                       "at datetime(6) not null default current_timestamp(6)) engine=innodb");
-    }
-    void run() {
-        ctx.restart();
-        ctx.run();
     }
     // What comes of it.
     std::exception_ptr outcome(asio::awaitable<void> work) {

@@ -1,3 +1,4 @@
+#include "shared/mysql/engine_fixture.hpp"
 #include "shared/mysql/server.hpp"
 #include "shared/mysql/sql.hpp"
 #include "weir/mysql/statements.hpp"
@@ -23,6 +24,7 @@ namespace {
 
 namespace ut = boost::unit_test;
 namespace text = weir::mysql::detail;
+using support::server;
 using support::sql_error;
 using support::sql_session;
 using support::wait_for_lock_waits;
@@ -30,11 +32,6 @@ using parameter = text::statement_text::parameter;
 
 constexpr int duplicate = 1062;
 constexpr int deadlock = 1213;
-
-support::mariadb_server& server() {
-    static support::mariadb_server one;
-    return one;
-}
 
 struct fixture {
     sql_session a{server().socket()};
