@@ -28,6 +28,8 @@ namespace {
 
 class scene final : public stage {
 public:
+    static constexpr int least_steps = 5;
+
     std::unique_ptr<seats> kitchen;
     std::unique_ptr<sliding_log> printer;
     std::vector<permit> permits;

@@ -30,6 +30,8 @@ namespace {
 
 class scene final : public stage {
 public:
+    static constexpr int least_steps = 10;
+
     workshop shop;
     std::unique_ptr<thing_pool> pool;
     std::vector<thing_lease> leases;
