@@ -4,7 +4,7 @@
 #include <weir/policy/sliding_log.hpp>
 #include <weir/policy/token_bucket.hpp>
 
-#include "support/failing_allocation.hpp"
+#include "support/allocations.hpp"
 #include "support/virtual_limiters.hpp"
 #include "support/visit.hpp"
 

@@ -5,11 +5,13 @@
 #include <cstdlib>
 #include <new>
 
-// Counts allocations, by replacing the global operators: for one source file of a program.
+// Counts allocations, and lets one fail that is told to, by replacing the global operators: for one source file of a
+// program.
 
 namespace support {
 
 inline std::atomic<std::size_t> allocations_so_far = 0;
+inline int allocations_until_failure = -1;  // so many are still made; none fails if it is negative
 
 /// How many allocations there have been since this was made.
 class allocation_count {
@@ -20,11 +22,26 @@ private:
     std::size_t before_ = allocations_so_far;
 };
 
+/// Calls `f`, whose allocation number `k`, from 0, throws `std::bad_alloc`; only that one. Whether there
+/// was one. In a program of one thread.
+template <class F>
+bool with_failing_allocation(int k, F f) {
+    struct guard {
+        ~guard() { allocations_until_failure = -1; }
+    } const at_end;
+    allocations_until_failure = k;
+    f();
+    return allocations_until_failure < 0;
+}
+
 }  // namespace support
 
 // Not inline, or g++ takes the malloc in one and the free in the other for a mismatch.
 [[gnu::noinline]] void* operator new(std::size_t size) {
     support::allocations_so_far.fetch_add(1, std::memory_order_relaxed);
+    auto& left = support::allocations_until_failure;
+    if (left >= 0 && left-- == 0)
+        throw std::bad_alloc();
     if (void* const memory = std::malloc(size == 0 ? 1 : size))
         return memory;
     throw std::bad_alloc();
@@ -33,5 +50,26 @@ private:
     std::free(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+
+// Those that call the above anyway: a sanitizer has its own.
+[[gnu::noinline]] void* operator new(std::size_t size, std::nothrow_t const&) noexcept {
+    try {
+        return operator new(size);
+    } catch (std::bad_alloc const&) {
+        return nullptr;
+    }
+}
+[[gnu::noinline]] void* operator new[](std::size_t size) {
+    return operator new(size);
+}
+[[gnu::noinline]] void* operator new[](std::size_t size, std::nothrow_t const& tag) noexcept {
+    return operator new(size, tag);
+}
+[[gnu::noinline]] void operator delete[](void* memory) noexcept {
+    std::free(memory);
+}
+[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept {
     std::free(memory);
 }
