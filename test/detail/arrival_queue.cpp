@@ -23,7 +23,7 @@ using names = std::vector<int>;
 
 names everybody(fifo const& queue) {
     names all;
-    for (operation* op = queue.first(); op; op = queue.after(*op))
+    for (operation* op = queue.oldest(); op; op = queue.after(*op))
         all.push_back(static_cast<guest&>(*op).name);
     return all;
 }

@@ -19,14 +19,12 @@ namespace weir::detail {
 /// | `q.grant(op, now)`    | `op`, which is `next`, is granted, and erased after that                   |
 /// | `q.next(now)`         | the one to be served next, or null; no other one is served before it       |
 /// | `q.oldest()`          | the one that has waited longest, or null                                   |
-/// | `q.younger(op)`       | the one that came next after `op`, or null                                 |
 /// | `q.bars(n, now)`      | whether those in the queue, which is not empty, go before a newcomer that  |
 /// |                       | asks for `n`                                                               |
-/// | `q.foresees()`        | whether those that `first` and `after` name first are always served first  |
+/// | `q.foresees()`        | whether those that came first are always served first                      |
 /// | `q.ahead_of_new(n)`   | how many permits those ask for that will be served before a newcomer that  |
 /// |                       | asks for `n`, as far as that is sure                                       |
-/// | `q.first()`           | the first of all, or null                                                  |
-/// | `q.after(op)`         | the one behind `op`, or null: those that come later are behind             |
+/// | `q.after(op)`         | the one that came next after `op`, or null                                 |
 /// | `q.shed(now)`         | one that the order gives up, if it cannot be granted now, or null; it is   |
 /// |                       | still in the queue                                                         |
 /// | `q.next_event(now)`   | when the order itself has something to do, `never` if not                  |
@@ -64,8 +62,10 @@ public:
             return nullptr;
         return order_.newest_first(now) ? &line_.back() : &line_.front();
     }
-    [[nodiscard]] operation* oldest() const noexcept { return first(); }
-    [[nodiscard]] operation* younger(operation& op) const noexcept { return after(op); }
+    [[nodiscard]] operation* oldest() const noexcept {
+        return line_.empty() ? nullptr : &line_.front();
+    }
+    [[nodiscard]] operation* after(operation& op) const noexcept { return line_.after(op); }
     [[nodiscard]] bool bars(amount, time_point now) const noexcept {
         return !order_.newest_first(now);
     }
@@ -73,10 +73,6 @@ public:
     [[nodiscard]] amount ahead_of_new(amount) const noexcept {
         return order_.foresees() ? asked_ : 0;
     }
-    [[nodiscard]] operation* first() const noexcept {
-        return line_.empty() ? nullptr : &line_.front();
-    }
-    [[nodiscard]] operation* after(operation& op) const noexcept { return line_.after(op); }
     [[nodiscard]] operation* shed(time_point now) noexcept {
         return !line_.empty() && order_.gives_up(line_.front().since, now)
                    ? &line_.front()

@@ -64,7 +64,7 @@ public:
 
     [[nodiscard]] operation* next(time_point now) noexcept { return queue_.next(now); }
     [[nodiscard]] operation* oldest() const noexcept { return queue_.oldest(); }
-    [[nodiscard]] operation* younger(operation& op) const noexcept { return queue_.younger(op); }
+    [[nodiscard]] operation* after(operation& op) const noexcept { return queue_.after(op); }
     [[nodiscard]] operation* shed(time_point now) noexcept { return queue_.shed(now); }
     [[nodiscard]] time_point next_event(time_point now) const noexcept {
         return queue_.next_event(now);
@@ -75,8 +75,8 @@ public:
     [[nodiscard]] bool foresees() const noexcept { return queue_.foresees(); }
     [[nodiscard]] amount ahead_of_new(amount n) const noexcept { return queue_.ahead_of_new(n); }
 
-    /// Has `step_sweep` begin with the first of all.
-    void begin_sweep() noexcept { sweep_ = queue_.first(); }
+    /// Has `step_sweep` begin with the oldest.
+    void begin_sweep() noexcept { sweep_ = queue_.oldest(); }
 
     /// The next operation of the sweep, or null at its end. It may be erased, and so may any other.
     [[nodiscard]] operation* step_sweep() noexcept {

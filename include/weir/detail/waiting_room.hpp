@@ -410,7 +410,7 @@ private:
                 return asked - permits;
             if (queueing_.full == when_full::reject_newest || places == 0 || more == 0)
                 return std::nullopt;
-            auto& one = *std::exchange(next, line_.younger(*next));
+            auto& one = *std::exchange(next, line_.after(*next));
             --places;
             permits -= one.count;
             drop(one);
