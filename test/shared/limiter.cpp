@@ -11,14 +11,17 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -299,6 +302,38 @@ BOOST_AUTO_TEST_CASE(engine_that_cannot_be_reached_bars_everybody_until_the_next
     BOOST_TEST(probe.granted());
     BOOST_TEST(behind.granted());
     BOOST_TEST(!here.shared_stats().unavailable);
+}
+
+BOOST_AUTO_TEST_CASE(new_deadline_holds_for_the_next_question) {
+    struct noting_engine final : weir::engine {
+        std::vector<weir::duration> deadlines;
+        void async_take(std::string const&, question const& q, answer_handler handler) override {
+            deadlines.push_back(q.deadline);
+            asio::post(ctx, [handler = std::move(handler), now = ++microseconds]() mutable {
+                std::move(handler)(weir::error_code(),
+                                   answer{.granted = 1, .wait = 0us, .since = now});
+            });
+        }
+        void async_give_back(std::string const&, give_back const& what) override {
+            deadlines.push_back(what.deadline);
+        }
+        explicit noting_engine(asio::io_context& c) : ctx(c) {}
+        asio::io_context& ctx;
+        std::int64_t microseconds = 0;
+    };
+    auto const noting = std::make_shared<noting_engine>(ctx);
+    bucket b{ctx, noting, "noted", options()};
+    visit first(b, 1);
+    settle(ctx);
+    auto changed = options();
+    changed.deadline = 7ms;
+    b.configure(changed);
+    visit const second(b, 1);
+    settle(ctx);
+    first.seat().refund();
+    settle(ctx);
+    std::vector<weir::duration> const expected{50ms, 7ms, 7ms};
+    BOOST_TEST(noting->deadlines == expected);
 }
 
 BOOST_AUTO_TEST_CASE(black_hole_is_seen_and_nobody_waits_for_it) {

@@ -84,10 +84,8 @@ public:
         : engine(boost::asio::any_io_executor(context.get_executor()), options) {}
     ~engine() override;
 
-    void async_take(std::string const& name, question const& q, duration deadline,
-                    answer_handler handler) override;
-    void async_give_back(std::string const& name, give_back const& what,
-                         duration deadline) override;
+    void async_take(std::string const& name, question const& q, answer_handler handler) override;
+    void async_give_back(std::string const& name, give_back const& what) override;
 
     /// Makes the table if there is none. Throws `boost::system::system_error`, with what the server says.
     [[nodiscard]] boost::asio::awaitable<void> install();

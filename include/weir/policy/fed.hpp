@@ -117,15 +117,16 @@ struct shared_bucket {
 /// what nobody wants by then is given back. A refusal is believed, and those who come are refused without a question,
 /// until the time that it names, or for a second: others may give permits back.
 ///
-/// Guarantee, of all limiters that share the bucket together: in any stretch of time d, at most
-/// `burst + rate * (d + deadline)` permits are used, not counting as many as were given back unused in it. What the
-/// engine has granted in d is at most `burst + rate * (d + 1 us)`. Nothing is granted too much when answers are late or lost,
-/// when a process dies, or by the clock of a process: then less is granted. What the engine loses or grants too
-/// much when its own clock is set forward, it says itself.
+/// Guarantee, of all limiters that share the bucket together: in any stretch of time d, at most `burst + rate * (d
+/// + deadline)` permits are used, not counting as many as were given back unused in it. What the engine has granted
+/// in d is at most `burst + rate * (d + 1 us)`. Nothing is granted too much when answers are late or lost, when a
+/// process dies, or by the clock of a process: then less is granted. What the engine loses or grants too much when
+/// its own clock is set forward, it says itself.
 ///
 /// Debt, which only `charge` and `settle` can make, is told to the engine, which grants nobody anything before it
-/// is paid; but what is granted without the engine does not wait for that. A refund is given back to the engine once, less what has drained since the grant. It is lost, and
-/// counts as used, if too many are under way, or if the permit was made by `charge`.
+/// is paid; but what is granted without the engine does not wait for that. A refund is given back to the engine
+/// once, less what has drained since the grant. It is lost, and counts as used, if too many are under way, or if
+/// the permit was made by `charge`.
 ///
 /// Memory: constant.
 class fed {
@@ -139,12 +140,14 @@ public:
         amount most = 1;
         std::chrono::microseconds ahead{};
         std::uint64_t number = 0;
+        duration deadline{};  ///< how long the answer is waited for
     };
     /// Gives back permits that may be used since `since`, by the clock of the engine.
     struct give_back {
         shared_bucket bucket;
         amount count = 0;
         std::int64_t since = 0;
+        duration deadline{};  ///< how long it is tried
     };
     using order_type = std::variant<question, give_back>;
 

@@ -32,14 +32,12 @@ public:
     /// are fewer than `q.least` it books exactly those, if they can be used within `q.ahead`; otherwise it grants
     /// nothing. A bucket of which nothing is known is full of permits.
     ///
-    /// What cannot be granted within `deadline` must not be granted at all, as far as the engine can see to it.
-    virtual void async_take(std::string const& name, question const& q, duration deadline,
-                            answer_handler handler) = 0;
+    /// What cannot be granted within `q.deadline` must not be granted at all, as far as the engine can see to it.
+    virtual void async_take(std::string const& name, question const& q, answer_handler handler) = 0;
 
     /// Takes back permits of the bucket `name` that were granted and not used, less what has drained since: never
     /// more than leaves the bucket as full as if they had not been granted. Sent once; nobody waits for it.
-    virtual void async_give_back(std::string const& name, give_back const& what,
-                                 duration deadline) = 0;
+    virtual void async_give_back(std::string const& name, give_back const& what) = 0;
 };
 
 }  // namespace weir

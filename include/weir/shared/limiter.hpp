@@ -31,12 +31,8 @@ class shared_runner final : public policy::fed::runner,
     using fed = policy::fed;
 
 public:
-    shared_runner(std::weak_ptr<Core> core, std::shared_ptr<engine> e, std::string name,
-                  duration deadline)
-        : core_(std::move(core)),
-          engine_(std::move(e)),
-          name_(std::move(name)),
-          deadline_(deadline) {}
+    shared_runner(std::weak_ptr<Core> core, std::shared_ptr<engine> e, std::string name)
+        : core_(std::move(core)), engine_(std::move(e)), name_(std::move(name)) {}
 
     void carry_out(fed::order_type const& order) noexcept override {
         if (auto const* const q = std::get_if<fed::question>(&order))
@@ -54,25 +50,23 @@ public:
 private:
     void ask(fed::question const& q) noexcept {
         try {
-            engine_->async_take(
-                name_, q, deadline_,
-                [self = this->shared_from_this(), bucket = q.bucket, number = q.number](
-                    error_code ec, fed::answer const& a) { self->hear(bucket, number, ec, a); });
+            engine_->async_take(name_, q,
+                                [self = this->shared_from_this(),
+                                 q](error_code ec, fed::answer const& a) { self->hear(q, ec, a); });
         } catch (...) {
-            hear(q.bucket, q.number, boost::asio::error::no_memory, {});
+            hear(q, boost::asio::error::no_memory, {});
         }
     }
 
     void give_back(fed::give_back const& what) noexcept {
         try {
-            engine_->async_give_back(name_, what, deadline_);
+            engine_->async_give_back(name_, what);
         } catch (...) {
             // Then it counts as used.
         }
     }
 
-    void hear(policy::shared_bucket const& bucket, std::uint64_t number, error_code ec,
-              fed::answer const& a) noexcept {
+    void hear(fed::question const& q, error_code ec, fed::answer const& a) noexcept {
         {
             std::lock_guard lock(mutex_);
             last_failure_ = ec;
@@ -84,18 +78,17 @@ private:
             core->tell_at(now, [&](auto& room, time_point t) {
                 is_told = !room.is_gone();
                 auto& p = room.policy();
-                if (is_told && (ec ? p.failed(number, a.lost, t) : p.answered(number, a, t)))
+                if (is_told && (ec ? p.failed(q.number, a.lost, t) : p.answered(q.number, a, t)))
                     room.reprice();
             });
         }
         if (!is_told && !ec && a.granted != 0)
-            give_back({bucket, a.granted, a.since});
+            give_back({q.bucket, a.granted, a.since, q.deadline});
     }
 
     std::weak_ptr<Core> core_;
     std::shared_ptr<engine> engine_;
     std::string name_;
-    duration deadline_;
     std::mutex mutable mutex_;
     error_code last_failure_;
 };
@@ -143,8 +136,7 @@ public:
             throw std::invalid_argument(
                 "weir: a shared limiter must have an engine, and a name of 1 to 255 bytes");
         auto& core = this->core();
-        runner_ = std::make_shared<runner>(
-            core.weak_from_this(), std::move(e), std::move(name), options.deadline);
+        runner_ = std::make_shared<runner>(core.weak_from_this(), std::move(e), std::move(name));
         core.fed_by(runner_);
     }
 

@@ -87,8 +87,7 @@ public:
         ledger_.forget();
     }
 
-    void async_take(std::string const& name, question const& q, duration,
-                    answer_handler handler) override {
+    void async_take(std::string const& name, question const& q, answer_handler handler) override {
         auto const how = conduct();
         if (how.what == engine_conduct::fate::refused) {
             boost::asio::post(executor_, [handler = std::move(handler)]() mutable {
@@ -109,7 +108,7 @@ public:
         });
     }
 
-    void async_give_back(std::string const& name, give_back const& what, duration) override {
+    void async_give_back(std::string const& name, give_back const& what) override {
         auto const how = conduct();
         if (how.what == engine_conduct::fate::refused)
             return;

@@ -85,12 +85,12 @@ asio::awaitable<database::connection> database::checkout(clock::time_point until
 }
 
 asio::awaitable<database::reply> database::ask(std::shared_ptr<database> self, std::string name,
-                                               weir::engine::question q, duration deadline) {
+                                               weir::engine::question q) {
     co_await asio::post(asio::deferred);  // never inside of whoever asks
-    auto const until = clock::now() + deadline;
+    auto const until = clock::now() + q.deadline;
     connection given;
     try {
-        given = co_await self->checkout(until, deadline);
+        given = co_await self->checkout(until, q.deadline);
     } catch (boost::system::system_error const& e) {
         co_return reply{e.code(), {}};
     }
@@ -111,10 +111,10 @@ asio::awaitable<database::reply> database::ask(std::shared_ptr<database> self, s
     co_return reply{error_code(), answer_of(id, q, about)};
 }
 
-void database::take(std::string name, weir::engine::question const& q, duration deadline,
+void database::take(std::string name, weir::engine::question const& q,
                     weir::engine::answer_handler handler) {
     asio::co_spawn(
-        asio::make_strand(executor_), ask(shared_from_this(), std::move(name), q, deadline),
+        asio::make_strand(executor_), ask(shared_from_this(), std::move(name), q),
         [handler = std::move(handler)](std::exception_ptr const& failure, reply const& r) mutable {
             if (failure)  // no memory
                 std::move(handler)(asio::error::no_memory, weir::engine::answer{.lost = true});
@@ -124,10 +124,10 @@ void database::take(std::string name, weir::engine::question const& q, duration 
 }
 
 asio::awaitable<void> database::return_to(std::shared_ptr<database> self, std::string name,
-                                          weir::engine::give_back what, duration deadline) {
+                                          weir::engine::give_back what) {
     co_await asio::post(asio::deferred);
-    auto const until = clock::now() + deadline;
-    auto given = co_await self->checkout(until, deadline);
+    auto const until = clock::now() + what.deadline;
+    auto given = co_await self->checkout(until, what.deadline);
     auto& one = **given;
     auto const& text = detail::give_back();
     auto const values = bound(text, name, what);
@@ -136,9 +136,9 @@ asio::awaitable<void> database::return_to(std::shared_ptr<database> self, std::s
         given.discard();
 }
 
-void database::give_back(std::string name, weir::engine::give_back const& what, duration deadline) {
+void database::give_back(std::string name, weir::engine::give_back const& what) {
     asio::co_spawn(asio::make_strand(executor_),
-                   return_to(shared_from_this(), std::move(name), what, deadline),
+                   return_to(shared_from_this(), std::move(name), what),
                    [](std::exception_ptr const&) {});  // then it counts as used
 }
 

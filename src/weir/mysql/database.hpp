@@ -26,9 +26,9 @@ public:
         return executor_;
     }
 
-    void take(std::string name, weir::engine::question const& q, duration deadline,
+    void take(std::string name, weir::engine::question const& q,
               weir::engine::answer_handler handler);
-    void give_back(std::string name, weir::engine::give_back const& what, duration deadline);
+    void give_back(std::string name, weir::engine::give_back const& what);
 
     /// On a strand.
     [[nodiscard]] boost::asio::awaitable<void> install();
@@ -44,9 +44,9 @@ private:
     };
 
     static boost::asio::awaitable<reply> ask(std::shared_ptr<database> self, std::string name,
-                                             weir::engine::question q, duration deadline);
+                                             weir::engine::question q);
     static boost::asio::awaitable<void> return_to(std::shared_ptr<database> self, std::string name,
-                                                  weir::engine::give_back what, duration deadline);
+                                                  weir::engine::give_back what);
 
     boost::asio::any_io_executor executor_;
     std::shared_ptr<settings> settings_;

@@ -17,13 +17,12 @@ engine::engine(asio::any_io_executor ex, options const& o)
 
 engine::~engine() = default;
 
-void engine::async_take(std::string const& name, question const& q, duration deadline,
-                        answer_handler handler) {
-    database_->take(name, q, deadline, std::move(handler));
+void engine::async_take(std::string const& name, question const& q, answer_handler handler) {
+    database_->take(name, q, std::move(handler));
 }
 
-void engine::async_give_back(std::string const& name, give_back const& what, duration deadline) {
-    database_->give_back(name, what, deadline);
+void engine::async_give_back(std::string const& name, give_back const& what) {
+    database_->give_back(name, what);
 }
 
 asio::awaitable<void> engine::install() {

@@ -272,7 +272,7 @@ std::optional<fed::order_type> fed::pop_order(demand const& d, time_point now) n
 
 fed::question fed::make_question(demand const& d, time_point now) noexcept {
     using std::chrono::microseconds;
-    question q{.bucket = bucket_, .number = ++last_number_};
+    question q{.bucket = bucket_, .number = ++last_number_, .deadline = options_.deadline};
     bool const pays_debt = owed_ != 0;
     if (pays_debt) {
         q.least = q.most = std::min(owed_, bucket_.burst);
@@ -398,7 +398,7 @@ void fed::put_back(amount n, std::int64_t since) noexcept {
     if (same != end)
         same->count += n;
     else if (return_count_ != returns_.size())
-        returns_[return_count_++] = {bucket_, n, since};
+        returns_[return_count_++] = {bucket_, n, since, options_.deadline};
 }
 
 }  // namespace policy
