@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -157,7 +158,7 @@ public:
             page& p = page_of(hash);
             if (~p.used() != 0)
                 return {&p, p.free_from(home_of(hash))};
-            if (p.depth_ == most_depth)
+            if (p.depth_ >= most_depth())
                 return {};
             split(p, hash, hash_of);
         }
@@ -231,8 +232,11 @@ public:
 
 private:
     static constexpr std::uint8_t no_tag = 0;
-    // With more bits than that in common, hashes are no hashes.
-    static constexpr unsigned most_depth = 28;
+    // A page of hashes that have more bits in common than that, for so few pages, has met hashes that are none: a
+    // directory that parts them would only take memory.
+    [[nodiscard]] unsigned most_depth() const noexcept {
+        return std::min(28U, static_cast<unsigned>(std::bit_width(pages_)) + 6);
+    }
 
     [[nodiscard]] static unsigned first(mask m) noexcept {
         return static_cast<unsigned>(std::countr_zero(m));
