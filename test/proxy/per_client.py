@@ -165,14 +165,6 @@ class PerClient(ProxyTest):
         self.assertNotIn("/never", self.upstream.targets())
 
     def test_a_request_that_is_sent_again_counts_twice(self):
-        def once(sock, request, reader):
-            if hasattr(reader, "used"):
-                return False
-            reader.used = True
-            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-            return True
-
-        self.upstream.script["/once"] = once
         proxy = self.start("--per-client-rate", "10/60s", "--patience", "0s", "--threads", 1)
         client = self.client(proxy, "127.0.0.2")
         statuses = [client.ask("/once").status for _ in range(12)]
@@ -184,14 +176,6 @@ class PerClient(ProxyTest):
     def test_and_is_not_sent_again_where_all_together_may_not(self):
         # The second request is dropped with the connection. There is a token of the client for a third
         # sending, but none of all clients: so neither is used, and later that of the client is there.
-        def once(sock, request, reader):
-            if hasattr(reader, "used"):
-                return False
-            reader.used = True
-            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-            return True
-
-        self.upstream.script["/once"] = once
         proxy = self.start("--per-client-rate", "3/60s", "--rate", "2/3s", "--patience", "0s", "--threads", 1)
         client = self.client(proxy, "127.0.0.2")
         self.assertEqual([client.ask("/once").status for _ in range(3)], [200, 502, 429])

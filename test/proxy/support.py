@@ -258,6 +258,10 @@ class Upstream:
             body = hashlib.sha256(request.body).hexdigest().encode()
         elif word == "stream-back":
             return self.stream_back(sock, request, reader)
+        elif word == "once":  # each connection answers one, and is closed by the second
+            if hasattr(reader, "used"):
+                return False
+            reader.used = True
         elif word == "status":
             sock.sendall(f"HTTP/1.1 {argument} Some Reason\r\nETag: x\r\n\r\n".encode())
             return True
