@@ -1,15 +1,13 @@
 #pragma once
 
+#include "shared/server_process.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <boost/test/tree/decorator.hpp>
 #include <boost/test/tree/test_unit.hpp>
 #include <boost/test/unit_test_suite.hpp>
 
-#include <sys/types.h>
-
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -20,9 +18,6 @@ namespace support {
 class mariadb_server {
 public:
     explicit mariadb_server(std::vector<std::string> options = {});
-    mariadb_server(mariadb_server const&) = delete;
-    mariadb_server& operator=(mariadb_server const&) = delete;
-    ~mariadb_server();
 
     [[nodiscard]] static bool is_here();
 
@@ -30,19 +25,17 @@ public:
     [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
 
     /// Sends a signal: SIGKILL, SIGSTOP, SIGCONT.
-    void send(int signal) const;
+    void send(int signal) const { process_.send(signal); }
     /// After SIGKILL or SIGTERM: waits for its end, and starts it again with the data that it had.
     void restart();
 
 private:
     void start();
-    void wait_for_end();
 
     temporary_folder folder_{"weir-mariadb-"};
     std::vector<std::string> options_;
     std::uint16_t port_ = 0;
-    pid_t pid_ = 0;
-    int log_ = -1;
+    server_process process_;
 };
 
 /// For a test that needs it.

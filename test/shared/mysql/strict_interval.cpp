@@ -3,7 +3,7 @@
 #include "shared/mysql/engine_fixture.hpp"
 #include "shared/mysql/server.hpp"
 #include "shared/mysql/sql.hpp"
-#include "shared/mysql/workers.hpp"
+#include "shared/workers.hpp"
 #include "support/printing.hpp"
 
 #include <boost/asio/awaitable.hpp>

@@ -1,4 +1,4 @@
-#include "shared/mysql/workers.hpp"
+#include "shared/workers.hpp"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,0 +1,112 @@
+#include "shared/server_process.hpp"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace support {
+namespace {
+
+namespace fs = std::filesystem;
+
+void check(int result, char const* what) {
+    if (result != 0)
+        throw std::system_error(result == -1 ? errno : result, std::generic_category(), what);
+}
+
+pid_t spawn(std::vector<std::string> const& arguments, int in, int out) {
+    std::vector<char*> argv;
+    for (auto const& a : arguments)
+        argv.push_back(const_cast<char*>(a.c_str()));
+    argv.push_back(nullptr);
+    auto const pid = ::fork();
+    if (pid == -1)
+        throw std::system_error(errno, std::generic_category(), "fork");
+    if (pid == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        ::dup2(in, 0);
+        ::dup2(out, 1);
+        ::dup2(out, 2);
+        ::execv(argv[0], argv.data());
+        ::_exit(127);
+    }
+    return pid;
+}
+
+int end_of(pid_t pid) {
+    int status = 0;
+    while (::waitpid(pid, &status, 0) == -1 && errno == EINTR) {}
+    return status;
+}
+
+}  // namespace
+
+std::uint16_t free_port() {
+    int const s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    check(::bind(s, reinterpret_cast<sockaddr*>(&any), sizeof any), "bind");
+    socklen_t size = sizeof any;
+    check(::getsockname(s, reinterpret_cast<sockaddr*>(&any), &size), "getsockname");
+    ::close(s);
+    return ntohs(any.sin_port);
+}
+
+server_process::~server_process() {
+    if (pid_ == 0)
+        return;
+    ::kill(pid_, SIGKILL);
+    wait_for_end();
+}
+
+void server_process::send(int signal) const {
+    check(::kill(pid_, signal), "kill");
+}
+
+void server_process::wait_for_end() {
+    end_of(std::exchange(pid_, 0));
+    ::close(std::exchange(log_, -1));
+}
+
+void server_process::start(std::vector<std::string> const& arguments, std::string_view ready) {
+    std::array<int, 2> pipe{};
+    check(::pipe2(pipe.data(), O_CLOEXEC), "pipe2");
+    int const in = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    pid_ = spawn(arguments, in, pipe[1]);
+    ::close(in);
+    ::close(pipe[1]);
+    log_ = pipe[0];
+
+    std::string said;
+    for (std::array<char, 4096> part{}; said.find(ready) == said.npos;) {
+        auto const n = ::read(log_, part.data(), part.size());
+        if (n <= 0)
+            throw std::runtime_error(arguments.front() + " did not start:\n" + said);
+        said.append(part.data(), static_cast<std::size_t>(n));
+    }
+    // What it says from now on is of no interest, and must not hold it up.
+    ::fcntl(log_, F_SETPIPE_SZ, 1 << 20);
+}
+
+int server_process::run(std::vector<std::string> const& arguments, fs::path const& in,
+                        fs::path const& out) {
+    int const from = ::open(in.c_str(), O_RDONLY | O_CLOEXEC);
+    int const to = ::open(out.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    auto const pid = spawn(arguments, from, to);
+    ::close(from);
+    ::close(to);
+    return end_of(pid);
+}
+
+}  // namespace support

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace support {
+
+/// A port of 127.0.0.1 on which nobody listens.
+[[nodiscard]] std::uint16_t free_port();
+
+/// A server program, which dies with this one.
+class server_process {
+public:
+    server_process() = default;
+    server_process(server_process const&) = delete;
+    server_process& operator=(server_process const&) = delete;
+    ~server_process();
+
+    /// Starts it, and returns when it has said that it is ready.
+    void start(std::vector<std::string> const& arguments, std::string_view ready);
+    /// Sends a signal: SIGKILL, SIGSTOP, SIGCONT.
+    void send(int signal) const;
+    /// After SIGKILL or SIGTERM.
+    void wait_for_end();
+
+    /// Starts a program, with these files as its input and all of its output, and returns how it has ended.
+    static int run(std::vector<std::string> const& arguments, std::filesystem::path const& in,
+                   std::filesystem::path const& out);
+
+private:
+    pid_t pid_ = 0;
+    int log_ = -1;
+};
+
+}  // namespace support
