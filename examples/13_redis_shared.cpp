@@ -1,0 +1,58 @@
+// Two processes share "100 calls per minute" by a Redis server: start this program twice, with the same argument. Each makes
+// 10 calls; a hundred and one are never made in a minute, whoever makes them.
+//
+//     example_13_redis_shared redis://127.0.0.1:6379
+//
+// 11_mysql_shared does the same by a database, and without one on virtual time.
+
+#include <weir/format.hpp>
+#include <weir/redis/engine.hpp>
+
+#include <boost/asio.hpp>
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <exception>
+#include <memory>
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+namespace {
+
+// A hundred per minute, ten of them at once. If the server does not answer, each of the two takes half of that.
+weir::shared_options const hundred_per_minute{
+    .rate = {100, 1min}, .burst = 10, .on_failure = weir::fail_local{0.5}};
+
+asio::awaitable<void> make_calls(weir::redis::engine& engine, weir::redis::token_bucket& calls) {
+    co_await engine.check();  // throws if the server is not there
+    for (int number = 1; number <= 10; ++number) {
+        auto const call = co_await calls.async_enter(1min);
+        fmt::print("process {} makes call {:>2}: {}\n", ::getpid(), number, call);
+    }
+}
+
+void rethrow(std::exception_ptr failure) {
+    if (failure)
+        std::rethrow_exception(failure);
+}
+
+}  // namespace
+
+int main(int argc, char* argv[]) {
+    try {
+        asio::io_context ctx;
+        weir::redis::options const where{.url = argc > 1 ? argv[1] : "redis://127.0.0.1"};
+        auto const engine = std::make_shared<weir::redis::engine>(ctx, where);
+        weir::redis::token_bucket calls{ctx, engine, "calls", hundred_per_minute};
+        co_spawn(ctx, make_calls(*engine, calls), rethrow);
+        ctx.run();
+        fmt::print("{}\n", calls.stats());
+    } catch (std::exception const& e) {
+        fmt::print(stderr, "{}\n", e.what());
+        return 1;
+    }
+}

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <weir/redis/error.hpp>
+#include <weir/shared/engine.hpp>
+#include <weir/shared/limiter.hpp>
+#include <weir/time.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/execution_context.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <memory>
+#include <string>
+
+/// Limiters that processes share by a Redis server: Redis from 7.0 on. It is a library of its own, `weir::redis`, and
+/// needs hiredis.
+namespace weir::redis {
+
+namespace detail {
+class client;
+}
+
+/// Where the server is, and how long it is waited for.
+struct options {
+    /// `redis://user:password@host:port/database`, of which all but the host may be left out; or a local socket:
+    /// `unix:/path`, or `unix://user:password@/path?db=database`. The port is 6379 and the database 0. What is special in
+    /// a URL is written with %, such as %40 for @.
+    std::string url = "redis://127.0.0.1";
+
+    /// How long it may take to connect and to log in, at least 1 ns.
+    duration connect_within = std::chrono::seconds(1);
+    /// A server that owes an answer for so long is given up, and connected to anew; at least 1 ns. Long before, as soon
+    /// as the deadline of a question has passed, no more questions are sent to it.
+    duration silent_for = std::chrono::seconds(3);
+
+    /// A failed attempt to connect is followed by another one after `retry_first`, at least 1 ns, and after twice as long
+    /// each further time, up to `retry_most`. To that is added a random part of up to `retry_jitter`, 0 to 1, times as
+    /// much. Nothing is tried while nobody asks.
+    duration retry_first = std::chrono::milliseconds(10);
+    duration retry_most = std::chrono::seconds(1);
+    double retry_jitter = 0.5;
+};
+
+/// An engine on a Redis server. A question is one script and one round trip; the time is that of the server, to the
+/// microsecond. All questions share one connection, which is made when it is needed, and those that come together leave
+/// in one write. Scripts are loaded as it is made, and sent again to a server that has forgotten them.
+///
+/// A limiter `name` is one key, `{weir:name}`, which expires when it can no longer matter. So it is in one slot.
+///
+/// What is sent may be granted after its deadline, by a server that was stopped: then it is given back, if its answer
+/// comes before the server is given up. What had not been sent by its deadline is not sent any more.
+///
+/// Numbers of a script are exact up to 2^52. With the rate in lowest terms as p permits in P microseconds, `burst * P` must
+/// not be more than half of that; otherwise every question fails with `errc::too_large`. A million per second, or a
+/// thousand per day with a burst of 20,000, is far below.
+///
+/// A clock of the server that is set back grants nothing early, and delays nobody by more than the time of a permit.
+/// One that is set forward by d cannot be told from time that has passed: it grants what comes back in d, at most a
+/// burst. What the server loses is granted again: when it is restarted without its data, evicts keys (so let
+/// `maxmemory-policy` be `noeviction`), or is replaced by a replica that had not received everything.
+///
+/// A server of a cluster answers for its own keys; for others it says `errc::moved`.
+///
+/// Make it with `std::make_shared`. It may be destroyed before its limiters; what is under way is finished. Threads: as
+/// `weir::engine`.
+class engine final : public weir::engine {
+public:
+    /// Throws `std::invalid_argument` if the URL, or another option, is nonsense.
+    explicit engine(boost::asio::any_io_executor ex, options const& options = {});
+    template <class Context>
+        requires std::convertible_to<Context&, boost::asio::execution_context&>
+    explicit engine(Context& context, redis::options const& options = {})
+        : engine(boost::asio::any_io_executor(context.get_executor()), options) {}
+    ~engine() override;
+
+    void async_take(std::string const& name, question const& q, answer_handler handler) override;
+    void async_give_back(std::string const& name, give_back const& what) override;
+
+    /// Connects, unless it is connected. Throws `boost::system::system_error`, with what the server says, if it cannot be
+    /// asked. Nothing depends on it: it is there for a program that wants to know when it starts.
+    [[nodiscard]] boost::asio::awaitable<void> check();
+
+private:
+    std::shared_ptr<detail::client> client_;
+};
+
+/// At most one in any stretch of time so long, and a rate with bursts, over all processes that use the name.
+using interval = shared_interval;
+using token_bucket = shared_token_bucket;
+
+}  // namespace weir::redis

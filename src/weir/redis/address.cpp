@@ -1,0 +1,132 @@
+#include "address.hpp"
+
+#include <charconv>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+namespace weir::redis::detail {
+namespace {
+
+[[noreturn]] void refuse(std::string_view why) {
+    throw std::invalid_argument("weir::redis: the URL " + std::string(why));
+}
+
+// Without what is before the first `mark`; nothing before it if there is none.
+std::string_view cut_front(std::string_view& text, char mark) {
+    auto const at = text.find(mark);
+    if (at == text.npos)
+        return {};
+    auto const front = text.substr(0, at);
+    text.remove_prefix(at + 1);
+    return front;
+}
+
+std::string decoded(std::string_view text) {
+    std::string plain;
+    for (std::size_t i = 0; i != text.size(); ++i) {
+        if (text[i] != '%') {
+            plain += text[i];
+            continue;
+        }
+        unsigned char byte = 0;
+        auto const digits = text.substr(i + 1, 2);
+        auto const* const end = digits.data() + digits.size();
+        if (digits.size() != 2 || std::from_chars(digits.data(), end, byte, 16).ptr != end)
+            refuse("has a % that is not followed by two hexadecimal digits");
+        plain += static_cast<char>(byte);
+        i += 2;
+    }
+    return plain;
+}
+
+template <class Number>
+Number number_of(std::string_view text, Number least, char const* why) {
+    Number n = 0;
+    auto const* const end = text.data() + text.size();
+    auto const [stop, failed] = std::from_chars(text.data(), end, n);
+    if (failed != std::errc() || stop != end || n < least)
+        refuse(why);
+    return n;
+}
+
+std::uint32_t database_of(std::string_view text) {
+    return number_of<std::uint32_t>(text, 0, "has a database that is not a number");
+}
+
+// `user:password@`, in front of the rest.
+void cut_login(std::string_view& rest, address& a) {
+    auto const at = rest.substr(0, rest.find('/')).rfind('@');
+    if (at == rest.npos)
+        return;
+    auto login = rest.substr(0, at);
+    rest.remove_prefix(at + 1);
+    if (login.find(':') == login.npos)
+        refuse("has a user without a password");
+    a.user = decoded(cut_front(login, ':'));
+    a.password = decoded(login);
+    if (a.password.empty())
+        refuse("has an empty password");
+}
+
+address parse_local(std::string_view rest) {
+    address a;
+    if (rest.starts_with("//")) {
+        rest.remove_prefix(2);
+        cut_login(rest, a);
+    }
+    if (auto const options = rest.find('?'); options != rest.npos) {
+        auto const said = rest.substr(options + 1);
+        if (!said.starts_with("db="))
+            refuse("has an option other than db");
+        a.database = database_of(said.substr(3));
+        rest = rest.substr(0, options);
+    }
+    a.path = decoded(rest);
+    if (!a.path.starts_with('/'))
+        refuse("has no absolute path to a socket");
+    return a;
+}
+
+address parse_remote(std::string_view rest) {
+    address a;
+    cut_login(rest, a);
+    auto const slash = rest.find('/');
+    if (slash != rest.npos && slash + 1 != rest.size())
+        a.database = database_of(rest.substr(slash + 1));
+    auto place = rest.substr(0, slash);
+
+    std::string_view host = place;
+    if (place.starts_with('[')) {
+        place.remove_prefix(1);
+        host = cut_front(place, ']');
+        if (!place.empty() && !place.starts_with(':'))
+            refuse("has something behind the address in brackets");
+    } else {
+        host = place.substr(0, place.find(':'));
+        place.remove_prefix(host.size());
+    }
+    a.host = decoded(host);
+    if (a.host.empty())
+        refuse("has no host");
+    if (!place.empty())
+        a.port = number_of<std::uint16_t>(
+            place.substr(1), 1, "has a port that is not a number from 1 to 65535");
+    return a;
+}
+
+}  // namespace
+
+address address::parse(std::string_view url) {
+    constexpr std::string_view remote = "redis://";
+    constexpr std::string_view local = "unix:";
+    if (url.find('\0') != url.npos)
+        refuse("has a zero in it");
+    if (url.starts_with(remote))
+        return parse_remote(url.substr(remote.size()));
+    if (url.starts_with(local))
+        return parse_local(url.substr(local.size()));
+    refuse("begins with neither redis:// nor unix:");
+}
+
+}  // namespace weir::redis::detail

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <weir/detail/context_user.hpp>
+#include <weir/detail/registry.hpp>
+#include <weir/policy/backoff.hpp>
+#include <weir/redis/engine.hpp>
+#include <weir/time.hpp>
+
+#include "address.hpp"
+#include "connection.hpp"
+#include "replies.hpp"
+#include "scripts.hpp"
+
+#include <boost/asio/any_completion_handler.hpp>
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weir::redis::detail {
+
+/// What an engine has to say to its server, and the connection on which it says it.
+///
+/// Orders are noted by any thread, and a message is posted to the executor unless one is on its way. Whatever happens
+/// then, `advance` decides what follows: which orders are too late, whether to connect, what to send, when to look
+/// again. So all orders that are noted before the message arrives leave in one write.
+///
+/// What must hold:
+/// - All is guarded by one lock, under which hiredis and Asio are called, but no handler, and none is destroyed.
+/// - Nothing is sent after its deadline, nor while the server owes an answer beyond the deadline of that: a
+///   server that was stopped finds no pile of questions that nobody waits for.
+/// - What has been sent is waited for as long as the connection lives: a late answer can be given back.
+/// - An order is sent again only if the server has said that it was not carried out.
+class client final
+    : public weir::detail::context_user,
+      public connection_owner,
+      public std::enable_shared_from_this<client> {
+public:
+    using handler = boost::asio::any_completion_handler<void(reply)>;
+
+    client(boost::asio::any_io_executor ex, options const& o);
+    /// To be called once, before all else.
+    void begin();
+
+    /// Sends a script, within `deadline`. The handler is called once or never, on the executor, under no lock.
+    void run(script what, std::string const& name, std::vector<std::string> arguments,
+             duration deadline, handler h);
+    /// Asks whether the server is there, within the time that it may take to connect.
+    void ping(handler h);
+    /// Says so, from the executor.
+    void refuse(error_code why, handler h);
+
+    void context_ends() noexcept override;
+    void serve(std::function<void()> const& event) noexcept override;
+
+private:
+    struct order final : command {
+        std::optional<script> what;  // none: a ping
+        bool in_full = false;        // the server has forgotten the script
+        std::string key;
+        std::vector<std::string> arguments;
+        time_point until{};
+        handler whom;
+    };
+    /// What is said first on a connection.
+    struct greeting final : command {
+        std::optional<script> loads;
+    };
+    /// What a handler is told, outside of the lock.
+    struct due {
+        std::unique_ptr<order> what;
+        reply said;
+    };
+    /// An answer that the server owes: since when, and to be of use until when.
+    struct debt {
+        time_point since{};
+        time_point until{};
+    };
+
+    enum class stage : std::uint8_t { connecting, greeting, ready };
+
+    void note(std::unique_ptr<order> what);
+    void advance(time_point now);
+    void hear();
+    void hear_greeting(greeting const& what, reply const& said);
+    void look_at_connection(time_point now);
+    void greet();
+    void attempt_failed(time_point now);
+    void drop_late(time_point now);
+    void serve_waiting(time_point now);
+    void connect(time_point now);
+    void send(std::unique_ptr<order> what, time_point now);
+    template <class Predicate>
+    void tell_waiting(Predicate which, reply const& said);
+    void tell(std::unique_ptr<order> what, reply said);
+    [[nodiscard]] time_point patience_ends() const noexcept;
+    [[nodiscard]] time_point next_look() const noexcept;
+    void arm(time_point at);
+
+    options options_;
+    address address_;
+
+    std::mutex mutex_;
+    std::optional<boost::asio::any_io_executor> executor_;  // none: the context has ended
+    std::optional<weir::detail::registry::entry> entry_;
+    std::optional<boost::asio::steady_timer> timer_;
+    time_point armed_ = never;
+    bool called_ = false;  // a message is on its way
+
+    std::deque<std::unique_ptr<order>> waiting_;  // to be sent
+    std::vector<due> due_;
+
+    std::shared_ptr<connection> connection_;
+    stage stage_ = stage::connecting;
+    time_point connect_until_{};
+    std::size_t greetings_ = 0;  // that have no answer yet
+    bool retired_ = false;       // nothing more is sent on it
+    std::deque<debt> debts_;     // of what was sent, in the order in which it will be answered
+    std::array<std::string, scripts_in_use> loaded_;  // the digests; empty: it may not be loaded
+
+    policy::backoff backoff_;
+    reply failure_;  // of the last attempt to connect
+};
+
+}  // namespace weir::redis::detail

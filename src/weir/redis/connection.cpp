@@ -1,0 +1,334 @@
+#include "connection.hpp"
+
+#include <weir/redis/error.hpp>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/ip/address.hpp>
+
+#include <hiredis/async.h>
+#include <hiredis/hiredis.h>
+#include <hiredis/sds.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <new>
+#include <utility>
+
+namespace weir::redis::detail {
+namespace {
+
+namespace asio = boost::asio;
+
+/// hiredis writes to sockets that may have been closed by their server. Meanwhile this thread gets no SIGPIPE for it.
+class without_sigpipe {
+public:
+    without_sigpipe() {
+        ::sigemptyset(&pipe_);
+        ::sigaddset(&pipe_, SIGPIPE);
+        ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    }
+    without_sigpipe(without_sigpipe const&) = delete;
+    without_sigpipe& operator=(without_sigpipe const&) = delete;
+    ~without_sigpipe() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+    /// Takes the signal back that was sent meanwhile, unless the program had blocked it itself.
+    void forget() const {
+        if (::sigismember(&before_, SIGPIPE) == 1)
+            return;
+        timespec const at_once{};
+        while (::sigtimedwait(&pipe_, nullptr, &at_once) == -1 && errno == EINTR) {}
+    }
+
+private:
+    sigset_t pipe_;
+    sigset_t before_;
+};
+
+reply reply_of(redisReply const& r) {
+    reply said;
+    switch (r.type) {
+        case REDIS_REPLY_ERROR:
+            said.text.assign(r.str, r.len);
+            said.error = error_of(said.text);
+            break;
+        case REDIS_REPLY_STRING:
+        case REDIS_REPLY_STATUS:
+            said.text.assign(r.str, r.len);
+            break;
+        case REDIS_REPLY_INTEGER:
+            said.numbers.push_back(r.integer);
+            break;
+        case REDIS_REPLY_ARRAY:
+            for (std::size_t i = 0; i != r.elements; ++i) {
+                if (r.element[i]->type == REDIS_REPLY_INTEGER)
+                    said.numbers.push_back(r.element[i]->integer);
+            }
+            break;
+        default:
+            break;
+    }
+    return said;
+}
+
+}  // namespace
+
+connection::connection(asio::any_io_executor ex, std::weak_ptr<connection_owner> owner)
+    : executor_(std::move(ex)), owner_(std::move(owner)) {}
+
+connection::~connection() {
+    abandon();
+}
+
+// What waits keeps the connection and its owner alive.
+template <class F>
+auto connection::bound(F f) {
+    return [self = shared_from_this(), owner = owner_.lock(),
+            f = std::move(f)](error_code const& ec, auto const&... more) {
+        auto event = [&] {
+            if (self->phase_ != phase::closed)
+                f(*self, ec, more...);
+        };
+        if (owner)
+            owner->serve(std::ref(event));
+    };
+}
+
+void connection::open(address const& to) {
+    if (!to.path.empty()) {
+        redisAsyncContext* made = nullptr;
+        call_hiredis([&] { made = redisAsyncConnectUnix(to.path.c_str()); });
+        if (!attach(made))
+            end(error_);
+        return;
+    }
+    error_code not_numeric;
+    auto const numeric = asio::ip::make_address(to.host, not_numeric);
+    if (!not_numeric) {
+        endpoints_.emplace_back(numeric, to.port);
+        connect_next();
+        return;
+    }
+    resolver_.emplace(executor_);
+    resolver_->async_resolve(
+        to.host, std::to_string(to.port),
+        bound([](connection& c, error_code const& ec, asio::ip::tcp::resolver::results_type found) {
+            for (auto const& entry : found)
+                c.endpoints_.push_back(entry.endpoint());
+            c.error_ = ec;
+            c.connect_next();
+        }));
+}
+
+void connection::connect_next() {
+    while (!endpoints_.empty()) {
+        auto const to = endpoints_.front();
+        endpoints_.pop_front();
+        redisAsyncContext* made = nullptr;
+        call_hiredis([&] {
+            made = redisAsyncConnect(to.address().to_string().c_str(), to.port());
+        });
+        if (attach(made))
+            return;
+    }
+    end(error_);
+}
+
+// Takes over what hiredis has begun to connect, unless that has failed already.
+bool connection::attach(redisAsyncContext* made) {
+    if (!made) {
+        error_ = asio::error::no_memory;
+        return false;
+    }
+    if (made->err != 0) {
+        note_failure(*made);
+        redisAsyncFree(made);
+        return false;
+    }
+    made->data = this;
+    made->ev.data = this;
+    made->ev.addRead = [](void*) {};
+    made->ev.delRead = [](void*) {};
+    made->ev.addWrite = [](void* me) { of(me).wants_to_write_ = true; };
+    made->ev.delWrite = [](void* me) { of(me).wants_to_write_ = false; };
+    made->ev.cleanup = [](void* me) { of(me).note_end(); };
+    hiredis_ = made;
+    socket_.emplace(executor_, made->c.fd);
+    redisAsyncSetConnectCallback(made, [](redisAsyncContext const* ac, int status) {
+        auto& c = of(ac->data);
+        if (status == REDIS_OK)
+            c.phase_ = phase::open;
+        else if (c.errno_ == 0)
+            c.errno_ = errno;
+    });
+    wait();
+    return true;
+}
+
+template <class F>
+void connection::call_hiredis(F f) {
+    without_sigpipe const guard;
+    bool const was_there = hiredis_ != nullptr;
+    errno = 0;
+    errno_ = 0;
+    f();
+    if (errno_ == 0)
+        errno_ = errno;
+    if (was_there && !hiredis_)
+        guard.forget();
+}
+
+// Why hiredis has given up.
+void connection::note_failure(redisAsyncContext const& ac) noexcept {
+    if (errno_ == 0)
+        errno_ = errno;
+    switch (ac.c.err) {
+        case 0:
+            return;  // it was closed here
+        case REDIS_ERR_IO:
+            error_ = errno_ != 0 ? error_code(errno_, boost::system::system_category())
+                                 : error_code(asio::error::connection_reset);
+            break;
+        case REDIS_ERR_EOF:
+            error_ = asio::error::eof;
+            break;
+        case REDIS_ERR_OOM:
+            error_ = asio::error::no_memory;
+            break;
+        case REDIS_ERR_PROTOCOL:
+            error_ = errc::protocol;
+            break;
+        default:  // what the server has said before it closed the connection
+            error_ = error_of(ac.c.errstr);
+            break;
+    }
+    try {
+        text_ = ac.c.errstr;
+    } catch (std::bad_alloc const&) {
+        text_.clear();
+    }
+}
+
+// hiredis is about to close the socket and to free itself.
+void connection::note_end() noexcept {
+    note_failure(*hiredis_);
+    socket_->release();
+    socket_.reset();
+    hiredis_ = nullptr;
+    wants_to_write_ = false;
+    waits_to_write_ = false;
+    waits_to_read_ = false;
+    if (phase_ == phase::open)
+        phase_ = phase::closed;
+}
+
+void connection::end(error_code ec) noexcept {
+    error_ = ec ? ec : error_code(asio::error::connection_aborted);
+    phase_ = phase::closed;
+}
+
+// An answer; or none, since the connection has ended.
+void connection::heard(redisAsyncContext* ac, void* answer, void* data) noexcept {
+    auto& c = of(data);
+    if (c.sent_.empty())
+        return;
+    auto [what, end] = std::move(c.sent_.front());
+    c.sent_.pop_front();
+    reply said;
+    if (answer) {
+        said = reply_of(*static_cast<redisReply const*>(answer));
+    } else {
+        c.note_failure(*ac);
+        auto const written = c.appended_ - sdslen(ac->c.obuf);
+        said = {.error = c.error_, .lost = end <= written, .text = c.text_};
+    }
+    c.outcomes_.push_back({std::move(what), std::move(said)});
+}
+
+void connection::append(std::vector<std::string_view> const& words, std::unique_ptr<command> what) {
+    std::vector<char const*> starts;
+    std::vector<std::size_t> sizes;
+    for (auto const& w : words) {
+        starts.push_back(w.data());
+        sizes.push_back(w.size());
+    }
+    auto const before = sdslen(hiredis_->c.obuf);
+    auto const failed =
+        redisAsyncCommandArgv(hiredis_, &connection::heard, this, static_cast<int>(words.size()),
+                              starts.data(), sizes.data()) != REDIS_OK;
+    if (failed) {
+        outcomes_.push_back({std::move(what), {.error = asio::error::no_memory}});
+        return;
+    }
+    appended_ += sdslen(hiredis_->c.obuf) - before;
+    sent_.push_back({std::move(what), appended_});
+}
+
+void connection::flush() {
+    if (phase_ == phase::open && wants_to_write_ && !waits_to_write_)
+        writable();
+}
+
+void connection::writable() {
+    call_hiredis([this] { redisAsyncHandleWrite(hiredis_); });
+    if (!hiredis_ && phase_ == phase::opening)
+        connect_next();
+    else
+        wait();
+}
+
+void connection::readable() {
+    call_hiredis([this] { redisAsyncHandleRead(hiredis_); });
+    wait();
+}
+
+void connection::wait() {
+    if (!hiredis_)
+        return;
+    using asio::posix::stream_descriptor;
+    if (wants_to_write_ && !waits_to_write_) {
+        waits_to_write_ = true;
+        socket_->async_wait(
+            stream_descriptor::wait_write, bound([](connection& c, error_code const& ec) {
+                if (ec || !c.waits_to_write_)
+                    return;
+                c.waits_to_write_ = false;
+                c.writable();
+            }));
+    }
+    if (is_busy() && !waits_to_read_) {
+        waits_to_read_ = true;
+        socket_->async_wait(
+            stream_descriptor::wait_read, bound([](connection& c, error_code const& ec) {
+                if (ec || !c.waits_to_read_)
+                    return;
+                c.waits_to_read_ = false;
+                c.readable();
+            }));
+    }
+}
+
+bool connection::is_stale() const noexcept {
+    char byte = 0;
+    auto const n = ::recv(hiredis_->c.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n != -1 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+void connection::close(error_code ec, std::string text) {
+    end(ec);
+    text_ = std::move(text);
+    endpoints_.clear();
+    if (resolver_)
+        resolver_->cancel();
+    if (hiredis_)
+        call_hiredis([this] { redisAsyncFree(hiredis_); });
+}
+
+void connection::abandon() noexcept {
+    close(asio::error::operation_aborted);
+    resolver_.reset();
+    executor_ = {};
+}
+
+}  // namespace weir::redis::detail

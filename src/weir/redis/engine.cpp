@@ -1,0 +1,55 @@
+#include <weir/redis/engine.hpp>
+
+#include "client.hpp"
+#include "scripts.hpp"
+
+#include <boost/asio/append.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <utility>
+
+namespace weir::redis {
+
+namespace asio = boost::asio;
+
+engine::engine(asio::any_io_executor ex, options const& o)
+    : client_(std::make_shared<detail::client>(std::move(ex), o)) {
+    client_->begin();
+}
+
+engine::~engine() = default;
+
+void engine::async_take(std::string const& name, question const& q, answer_handler handler) {
+    auto hear = [q, handler = std::move(handler)](detail::reply said) mutable {
+        auto const a = detail::answer_of(said, q);
+        std::move(handler)(said.error, a);
+    };
+    if (detail::can_count(q.bucket))
+        client_->run(detail::script::take, name, detail::arguments_of(q), q.deadline,
+                     std::move(hear));
+    else
+        client_->refuse(errc::too_large, std::move(hear));
+}
+
+void engine::async_give_back(std::string const& name, give_back const& what) {
+    if (detail::can_count(what.bucket))
+        client_->run(detail::script::give_back, name, detail::arguments_of(what), what.deadline,
+                     {});
+}
+
+asio::awaitable<void> engine::check() {
+    auto start = [client = client_](auto handler) {
+        client->ping([handler = std::move(handler)](detail::reply said) mutable {
+            asio::dispatch(asio::append(std::move(handler), std::move(said)));
+        });
+    };
+    auto const said = co_await asio::async_initiate<asio::deferred_t const, void(detail::reply)>(
+        start, asio::deferred);
+    if (said.error)
+        throw boost::system::system_error(said.error, "weir::redis: " + said.text);
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,93 @@
+#include <weir/redis/error.hpp>
+
+#include "replies.hpp"
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace weir::redis {
+namespace {
+
+class category final : public boost::system::error_category {
+public:
+    char const* name() const noexcept override { return "weir.redis"; }
+
+    std::string message(int code) const override {
+        switch (static_cast<errc>(code)) {
+            case errc::rejected:
+                return "the server has answered with an error";
+            case errc::loading:
+                return "the server is loading its data";
+            case errc::read_only:
+                return "the server is a replica, which only reads";
+            case errc::out_of_memory:
+                return "the server has used up its maxmemory";
+            case errc::moved:
+                return "another server of the cluster has the key";
+            case errc::cluster_down:
+                return "the cluster is not whole";
+            case errc::no_replicas:
+                return "the server has not as many replicas as it wants";
+            case errc::not_saved:
+                return "the server cannot save its data";
+            case errc::busy:
+                return "the server is busy with a script";
+            case errc::wrong_password:
+                return "the server wants a password, or another one";
+            case errc::forbidden:
+                return "the user may not do that";
+            case errc::wrong_kind:
+                return "there is something else under the name";
+            case errc::protocol:
+                return "what came is no answer";
+            case errc::too_large:
+                return "the numbers of the limiter are too large for a script";
+        }
+        return "unknown weir.redis error " + std::to_string(code);
+    }
+};
+
+using namespace std::string_view_literals;
+
+// By the first word of what the server says.
+constexpr std::array words{
+    std::pair{"LOADING"sv, errc::loading},
+    std::pair{"READONLY"sv, errc::read_only},
+    std::pair{"MASTERDOWN"sv, errc::read_only},
+    std::pair{"OOM"sv, errc::out_of_memory},
+    std::pair{"MOVED"sv, errc::moved},
+    std::pair{"ASK"sv, errc::moved},
+    std::pair{"CLUSTERDOWN"sv, errc::cluster_down},
+    std::pair{"TRYAGAIN"sv, errc::cluster_down},
+    std::pair{"NOREPLICAS"sv, errc::no_replicas},
+    std::pair{"MISCONF"sv, errc::not_saved},
+    std::pair{"BUSY"sv, errc::busy},
+    std::pair{"NOAUTH"sv, errc::wrong_password},
+    std::pair{"WRONGPASS"sv, errc::wrong_password},
+    std::pair{"NOPERM"sv, errc::forbidden},
+    std::pair{"WRONGTYPE"sv, errc::wrong_kind},
+};
+
+}  // namespace
+
+boost::system::error_category const& error_category() noexcept {
+    static category const instance;
+    return instance;
+}
+
+error_code make_error_code(errc e) noexcept {
+    return {static_cast<int>(e), error_category()};
+}
+
+error_code detail::error_of(std::string_view text) noexcept {
+    auto const first = text.substr(0, text.find(' '));
+    for (auto const& [word, error] : words) {
+        if (first == word)
+            return error;
+    }
+    return errc::rejected;
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <weir/error.hpp>
+#include <weir/policy/fed.hpp>
+
+#include "replies.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// What is said to the server. All times are microseconds since 1970, all numbers are whole and below 2^53: a script
+// counts in doubles.
+
+namespace weir::redis::detail {
+
+/// The scripts. A key that expires has been as good as none for a while.
+///
+/// | script          | keys        | arguments                                 | answer                 |
+/// |-----------------|-------------|-------------------------------------------|------------------------|
+/// | `take`          | bucket      | drained permit full owed least most ahead | granted wait now       |
+/// | `give_back`     | bucket      | drained permit full owed count since      | whether it was done    |
+/// | `log_take`      | log         | limit window least most                   | granted wait now       |
+/// | `log_give_back` | log         | count since                               | how many               |
+/// | `seats_take`    | seats times | seats lease holder least most             | granted wait now fence |
+/// | `seats_keep`    | seats times | lease, and of each: holder count          | of each: 1, or 0: lost |
+///
+/// `wait` is, of what was granted, how long until it may be used; otherwise how long until it is worth asking again, or 0
+/// if nobody knows. To take seats for a holder that has some is to be told the same again; to keep 0 is to leave.
+enum class script : std::uint8_t {
+    take,
+    give_back,
+    log_take,
+    log_give_back,
+    seats_take,
+    seats_keep,
+};
+inline constexpr std::size_t script_count = 6;
+/// Those that the engine uses come first.
+inline constexpr std::size_t scripts_in_use = 2;
+
+/// The script without its head, which says what `now` is, and what `expire(key, us)` does.
+[[nodiscard]] std::string body_of(script which);
+/// The script with its head: the time is that of the server.
+[[nodiscard]] std::string const& text_of(script which);
+
+/// The key of a limiter. What is in braces decides on which server of a cluster it is.
+[[nodiscard]] std::string key_of(std::string_view name);
+
+/// Whether a script can count this bucket exactly.
+[[nodiscard]] bool can_count(policy::shared_bucket const& b) noexcept;
+
+[[nodiscard]] std::vector<std::string> arguments_of(policy::fed::question const& q);
+[[nodiscard]] std::vector<std::string> arguments_of(policy::fed::give_back const& what);
+
+/// What `take` has answered; sets the error if that is no answer.
+[[nodiscard]] policy::fed::answer answer_of(reply& said, policy::fed::question const& q) noexcept;
+
+}  // namespace weir::redis::detail

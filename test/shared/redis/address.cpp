@@ -1,0 +1,85 @@
+#include "weir/redis/address.hpp"
+
+#include "support/says.hpp"
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+using weir::redis::detail::address;
+
+BOOST_AUTO_TEST_SUITE(redis_address)
+
+BOOST_AUTO_TEST_CASE(all_but_the_host_may_be_left_out) {
+    auto const a = address::parse("redis://cache");
+    BOOST_TEST(a.host == "cache");
+    BOOST_TEST(a.port == 6379);
+    BOOST_TEST(a.user.empty());
+    BOOST_TEST(a.password.empty());
+    BOOST_TEST(a.database == 0u);
+    BOOST_TEST(a.path.empty());
+}
+
+BOOST_AUTO_TEST_CASE(all_may_be_said) {
+    auto const a = address::parse("redis://me:se%40cret%2f@10.0.0.5:6380/12");
+    BOOST_TEST(a.host == "10.0.0.5");
+    BOOST_TEST(a.port == 6380);
+    BOOST_TEST(a.user == "me");
+    BOOST_TEST(a.password == "se@cret/");
+    BOOST_TEST(a.database == 12u);
+}
+
+BOOST_AUTO_TEST_CASE(password_may_be_without_a_user) {
+    auto const a = address::parse("redis://:pass@[::1]:6380/");
+    BOOST_TEST(a.host == "::1");
+    BOOST_TEST(a.port == 6380);
+    BOOST_TEST(a.user.empty());
+    BOOST_TEST(a.password == "pass");
+    BOOST_TEST(a.database == 0u);
+    BOOST_TEST(address::parse("redis://[fe80::1]").host == "fe80::1");
+    BOOST_TEST(address::parse("redis://a:b:c@d@host").password == "b:c@d");
+}
+
+BOOST_AUTO_TEST_CASE(local_socket) {
+    BOOST_TEST(address::parse("unix:/run/redis.sock").path == "/run/redis.sock");
+    auto const a = address::parse("unix://me:pass@/run/a%20b?db=3");
+    BOOST_TEST(a.path == "/run/a b");
+    BOOST_TEST(a.user == "me");
+    BOOST_TEST(a.password == "pass");
+    BOOST_TEST(a.database == 3u);
+}
+
+BOOST_DATA_TEST_CASE(
+    nonsense_is_refused_and_not_repeated,
+    boost::unit_test::data::make({
+        "",
+        "localhost",
+        "rediss://host",
+        "redis://",
+        "redis://secret@host",
+        "redis://secret:@host",
+        "redis://host:0",
+        "redis://host:65536",
+        "redis://host:secret",
+        "redis://host/secret",
+        "redis://host/-1",
+        "redis://:secret%4@host",
+        "redis://:secret%zz@host",
+        "redis://[::1]secret",
+        "unix:secret",
+        "unix:",
+        "unix:/secret?database=1",
+        "unix:/secret?db=x",
+    }),
+    url) {
+    BOOST_CHECK_EXCEPTION(address::parse(url), std::invalid_argument, [](auto const& e) {
+        std::string_view const what = e.what();
+        return what.starts_with("weir::redis: the URL ") && what.find("secret") == what.npos;
+    });
+}
+
+BOOST_AUTO_TEST_SUITE_END()

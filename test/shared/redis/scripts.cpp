@@ -1,0 +1,412 @@
+#include "weir/redis/scripts.hpp"
+
+#include "shared/redis/server.hpp"
+#include "support/random.hpp"
+#include "support/shared_bucket_oracle.hpp"
+
+#include <boost/test/tree/decorator.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+// The scripts of weir::redis on a real server, in virtual time: they are given another head, to which the time is told,
+// and by which keys expire in that time.
+
+namespace {
+
+namespace ut = boost::unit_test;
+using namespace std::chrono_literals;
+using weir::policy::fed;
+using weir::policy::shared_bucket;
+using weir::redis::detail::script;
+namespace detail = weir::redis::detail;
+using numbers = std::vector<std::int64_t>;
+using words = std::vector<std::string>;
+
+constexpr auto virtual_head = R"(
+local now = tonumber(table.remove(ARGV))
+for _, key in ipairs(KEYS) do
+    local dies = redis.call('GET', key .. ':dies')
+    if dies and tonumber(dies) <= now then redis.call('DEL', key, key .. ':dies') end
+end
+local function expire(key, us)
+    redis.call('SET', key .. ':dies', string.format('%.0f', now + math.floor(us / 1000) * 1000 + 2000))
+end
+)";
+
+constexpr std::int64_t noon = 1'700'000'000'000'000;
+
+struct fixture {
+    support::redis_server server;
+    support::redis_session session{server};
+    std::array<std::string, detail::script_count> loaded;
+    std::int64_t now = noon;
+    int names = 0;
+
+    support::told_engine const engine{
+        [this](fed::question const& q, std::int64_t at) {
+            detail::reply said{.numbers = run(script::take, 1, detail::arguments_of(q), at)};
+            auto const a = detail::answer_of(said, q);
+            BOOST_TEST_REQUIRE(!said.error);
+            return a;
+        },
+        [this](fed::give_back const& what, std::int64_t at) {
+            run(script::give_back, 1, detail::arguments_of(what), at);
+        },
+        [this] { ++names; }};
+
+    fixture() {
+        for (std::size_t i = 0; i != loaded.size(); ++i)
+            loaded[i] = session.say(
+                {"SCRIPT", "LOAD", virtual_head + detail::body_of(static_cast<script>(i))});
+    }
+
+    numbers run(script which, int keys, words const& arguments, std::int64_t at) {
+        words all{"EVALSHA", loaded[static_cast<std::size_t>(which)], std::to_string(keys)};
+        auto const key = detail::key_of(std::to_string(names));
+        all.push_back(key);
+        if (keys == 2)
+            all.push_back(key + ":times");
+        all.insert(all.end(), arguments.begin(), arguments.end());
+        all.push_back(std::to_string(at));
+        return session.numbers(all);
+    }
+    template <class... N>
+    numbers run(script which, int keys, std::int64_t at, N... arguments) {
+        return run(which, keys, words{std::to_string(arguments)...}, at);
+    }
+
+    // Ten a second, five at once: a permit is 100,000 us.
+    fed::answer take(weir::amount least, weir::amount most, std::int64_t at,
+                     weir::shared_options const& o = {.rate = {10, 1s}, .burst = 5}) {
+        return engine.take({shared_bucket::of(o), least, most}, at);
+    }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(redis_bucket, fixture, *ut::precondition(support::if_redis_is_here))
+
+BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition) {
+    support::for_each_seed(1, 8, [&](auto& random) {
+        support::compare_with_definition(engine, 1000, random, now);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_given_back_keeps_to_the_rate) {
+    support::for_each_seed(1, 4, [&](auto& random) {
+        support::check_lawfulness(engine, 1000, random, now);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(clock_set_back_grants_nothing_early_and_freezes_nothing) {
+    take(5, 5, now);
+    now -= 3'600'000'000;
+    BOOST_TEST(take(1, 1, now).wait.count() == 100'000);
+    BOOST_TEST(take(1, 1, now + 99'999).granted == 0);
+    BOOST_TEST(take(1, 1, now + 100'000).granted == 1);
+}
+
+BOOST_AUTO_TEST_CASE(another_rate_goes_on_from_the_same_level) {
+    weir::shared_options const three{.rate = {3, 1s}, .burst = 5};
+    take(4, 4, now);
+    BOOST_TEST(take(1, 9, now, three).granted == 1);
+    BOOST_TEST(take(1, 9, now, three).wait.count() == 333'334);
+    // The first rate again, and a refusal converts as well.
+    BOOST_TEST(take(1, 1, now).wait.count() == 100'000);
+    BOOST_TEST(take(1, 9, now, three).wait.count() == 333'334);
+}
+
+// Permits of 86,400,000,000 drops into permits of 1,000,003 of them, and back: the product has 70 bits.
+BOOST_AUTO_TEST_CASE(rate_with_large_numbers_is_converted_exactly) {
+    weir::shared_options const fine{.rate = {999'999'937, 24h}, .burst = 1000};
+    weir::shared_options const other{.rate = {1000, 1'000'003us}, .burst = 1000};
+    take(1000, 1000, now, fine);
+    session.say({"GET", "{weir:0}"});
+    BOOST_TEST(take(1, 1, now, other).granted == 0);
+    // The level is 1000 permits less what is owed, rounded up: ceil((1000 * P - (P - 1)) * Q / P) of Q drops each.
+    auto const of_fine = shared_bucket::of(fine);
+    auto const of_other = shared_bucket::of(other);
+    using support::bucket_history;
+    auto const level = bucket_history::number(of_fine.full()) - of_fine.owed();
+    auto const converted =
+        (level * of_other.permit + of_fine.permit - 1) / bucket_history::number(of_fine.permit);
+    BOOST_TEST(session.numbers({"GET", "{weir:0}"})[1] == static_cast<std::int64_t>(converted));
+}
+
+BOOST_AUTO_TEST_CASE(long_pauses_and_large_numbers_overflow_nothing) {
+    for (auto const& options : {weir::shared_options{.rate = {1, 24h * 365}, .burst = 7},
+                                weir::shared_options{.rate = {999'999'937, 24h}, .burst = 26},
+                                weir::shared_options{.rate = {38'000'000'000, 1us}, .burst = 9}}) {
+        ++names;
+        auto const bucket = shared_bucket::of(options);
+        BOOST_TEST_REQUIRE(detail::can_count(bucket));
+        fed::question const all{bucket, bucket.burst, bucket.burst};
+        BOOST_TEST(engine.take(all, now).granted == bucket.burst);
+        fed::question const debt{bucket, bucket.burst, bucket.burst, 24h * 365};
+        for (int i = 0; i != 9; ++i)
+            engine.take(debt, now);
+        BOOST_TEST(engine.take(all, now + 1'100'000'000'000'000).granted == bucket.burst);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(bucket_that_cannot_be_counted_exactly_is_known) {
+    BOOST_TEST(
+        !detail::can_count(shared_bucket::of({.rate = {999'999'937, 24h}, .burst = 30'000})));
+    BOOST_TEST(detail::can_count(shared_bucket::of({.rate = {999'999'937, 24h}, .burst = 26'000})));
+}
+
+BOOST_AUTO_TEST_CASE(key_lives_until_the_bucket_is_empty) {
+    auto const take_now = [this](weir::shared_options const& o, weir::amount n) {
+        auto arguments = detail::arguments_of(fed::question{shared_bucket::of(o), n, n});
+        arguments.insert(arguments.begin(),
+                         {"EVAL", detail::text_of(script::take), "1", detail::key_of("real")});
+        return session.numbers(arguments);
+    };
+    auto const said = take_now({.rate = {1, 24h}, .burst = 5}, 2);
+    BOOST_TEST(said[0] == 2);
+    auto const lives = std::stoll(session.say({"PTTL", "{weir:real}"}));
+    constexpr std::int64_t two_days = 2 * 86'400'000;
+    BOOST_TEST(lives <= two_days + 2);
+    BOOST_TEST(lives > two_days - 60'000);
+    auto const clock = session.numbers({"TIME"});
+    auto const server_time = clock[0] * 1'000'000 + clock[1];
+    BOOST_TEST(said[2] <= server_time);
+    BOOST_TEST(said[2] > server_time - 60'000'000);
+}
+
+BOOST_AUTO_TEST_CASE(something_else_under_the_name_is_an_error) {
+    session.say({"SET", "{weir:0}", "something"});
+    BOOST_CHECK_EXCEPTION(take(1, 1, now), support::redis_error, [](auto const& e) {
+        return std::string_view(e.what()).starts_with("WRONGTYPE");
+    });
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- A log, by definition: so many in any window, half open.
+
+namespace {
+
+class log_oracle {
+public:
+    log_oracle(std::int64_t limit, std::int64_t window) : limit_(limit), window_(window) {}
+
+    numbers take(std::int64_t least, std::int64_t most, std::int64_t now) {
+        auto const in_window = [&](std::int64_t time) {
+            return std::ranges::count_if(times_, [&](std::int64_t t) {
+                return time - window_ < t && t <= time;
+            });
+        };
+        auto const free = limit_ - in_window(now);
+        if (free >= least) {
+            auto const n = std::min(free, most);
+            times_.insert(times_.end(), static_cast<std::size_t>(n), now);
+            return {n, 0, now};
+        }
+        // The first time at which there is room: one at which a grant leaves the window.
+        std::int64_t at = now + window_;
+        for (auto const t : times_) {
+            if (t + window_ > now && limit_ - in_window(t + window_) >= least)
+                at = std::min(at, t + window_);
+        }
+        return {0, at - now, now};
+    }
+    void give_back(std::int64_t n, std::int64_t since) {
+        for (; n > 0; --n)
+            times_.erase(std::ranges::find(times_, since));
+    }
+
+private:
+    std::int64_t limit_;
+    std::int64_t window_;
+    std::vector<std::int64_t> times_;
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(redis_log, fixture, *ut::precondition(support::if_redis_is_here))
+
+BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition) {
+    support::for_each_seed(1, 40, [&](auto& random) {
+        ++names;
+        auto const limit = random.template one_of<std::int64_t>({1, 2, 3, 10, 40});
+        auto const window = random.template one_of<std::int64_t>({1, 1000, 60'000'000});
+        log_oracle oracle(limit, window);
+        numbers given{0, 0, 0};
+        for (int i = 0; i != 150; ++i) {
+            now += random.one_in(3) ? 0 : random.between(0, 2 * window / limit + 1);
+            if (given[0] > 0 && random.one_in(5)) {
+                auto const n = random.between(1, given[0]);
+                if (given[2] > now - window) {
+                    BOOST_TEST_REQUIRE(
+                        (run(script::log_give_back, 1, now, n, given[2]) == numbers{n}));
+                    oracle.give_back(n, given[2]);
+                }
+                given[0] = 0;
+                continue;
+            }
+            auto const least = random.one_in(2) ? 1 : random.between(1, limit);
+            auto const most = random.between(least, limit + 3);
+            auto const said = run(script::log_take, 1, now, limit, window, least, most);
+            auto const expected = oracle.take(least, most, now);
+            BOOST_TEST_REQUIRE(said == expected, boost::test_tools::per_element());
+            if (said[0] > 0)
+                given = said;
+        }
+    });
+}
+
+BOOST_AUTO_TEST_CASE(clock_set_back_grants_nothing_early_and_freezes_nothing) {
+    constexpr std::int64_t second = 1'000'000;
+    auto const take = [this](std::int64_t at) {
+        return run(script::log_take, 1, at, 2, second, 1, 1);
+    };
+    take(now);
+    take(now + 300'000);
+    now -= 3600 * second;
+    // The newest is now, and the other one 0.3 s before it.
+    BOOST_TEST(take(now) == (numbers{0, 700'000, now}), boost::test_tools::per_element());
+    BOOST_TEST(take(now + 699'999)[0] == 0);
+    BOOST_TEST(take(now + 700'000)[0] == 1);
+    BOOST_TEST(take(now + 999'999)[0] == 0);
+    BOOST_TEST(take(now + 1'000'000)[0] == 1);
+}
+
+BOOST_AUTO_TEST_CASE(key_lives_for_a_window) {
+    session.numbers({"EVAL", detail::text_of(script::log_take), "1", "{weir:real}", "10",
+                     "60000000", "1", "1"});
+    auto const lives = std::stoll(session.say({"PTTL", "{weir:real}"}));
+    BOOST_TEST(lives <= 60'002);
+    BOOST_TEST(lives > 30'000);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// ---- Seats, by definition: each holder has some until its lease ends.
+
+namespace {
+
+struct seats_oracle {
+    struct holding {
+        std::int64_t count;
+        std::int64_t until;
+    };
+    std::int64_t seats;
+    std::int64_t lease;
+    std::map<std::int64_t, holding> held = {};
+
+    void lapse(std::int64_t now) {
+        std::erase_if(held, [&](auto const& h) { return h.second.until <= now; });
+        for (auto& [_, h] : held)
+            h.until = std::min(h.until, now + lease);
+    }
+    [[nodiscard]] std::int64_t used() const {
+        std::int64_t sum = 0;
+        for (auto const& [_, h] : held)
+            sum += h.count;
+        return sum;
+    }
+    /// Granted, and how long to wait.
+    numbers take(std::int64_t holder, std::int64_t least, std::int64_t most, std::int64_t now) {
+        lapse(now);
+        if (auto const found = held.find(holder); found != held.end()) {
+            found->second.until = now + lease;
+            return {found->second.count, 0};
+        }
+        auto const free = seats - used();
+        if (free < least) {
+            auto const first =
+                std::ranges::min_element(held, {}, [](auto const& h) { return h.second.until; });
+            return {0, first->second.until - now};
+        }
+        auto const n = std::min(free, most);
+        held[holder] = {n, now + lease};
+        return {n, 0};
+    }
+    std::int64_t keep(std::int64_t holder, std::int64_t count, std::int64_t now) {
+        lapse(now);
+        auto const found = held.find(holder);
+        if (found == held.end())
+            return 0;
+        if (count == 0)
+            held.erase(found);
+        else
+            found->second = {std::min(count, found->second.count), now + lease};
+        return 1;
+    }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(redis_seats, fixture, *ut::precondition(support::if_redis_is_here))
+
+BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition_and_fences_grow) {
+    support::for_each_seed(1, 40, [&](auto& random) {
+        ++names;
+        auto const seats = random.template one_of<std::int64_t>({1, 2, 5, 20});
+        constexpr std::int64_t lease = 3'000'000;
+        seats_oracle oracle{seats, lease};
+        std::int64_t fence = 0;
+        std::map<std::int64_t, std::int64_t> fences;
+        for (int i = 0; i != 150; ++i) {
+            now += random.one_in(3) ? 0 : random.between(0, lease / 2);
+            if (random.one_in(40))
+                now -= random.between(0, 2 * lease);  // the clock is set back
+            auto const holder = random.between(1, 8);
+            if (random.one_in(2)) {
+                auto const other = holder % 8 + 1;
+                auto const count = random.between(0, 3);
+                auto const said = run(script::seats_keep, 2, now, lease, holder, count, other, 2);
+                numbers const expected{oracle.keep(holder, count, now), oracle.keep(other, 2, now)};
+                BOOST_TEST_REQUIRE(said == expected, boost::test_tools::per_element());
+                continue;
+            }
+            auto const least = random.one_in(2) ? 1 : random.between(1, seats);
+            auto const most = random.between(least, seats + 2);
+            bool const had_it = (oracle.lapse(now), oracle.held.contains(holder));
+            auto const said = run(script::seats_take, 2, now, seats, lease, holder, least, most);
+            auto const expected = oracle.take(holder, least, most, now);
+            BOOST_TEST_REQUIRE(said.size() == 4u);
+            BOOST_TEST_REQUIRE(said[0] == expected[0]);
+            BOOST_TEST_REQUIRE(said[1] == expected[1]);
+            BOOST_TEST_REQUIRE(said[2] == now);
+            BOOST_TEST_REQUIRE(oracle.used() <= seats);
+            if (said[0] == 0)
+                continue;
+            if (had_it) {
+                BOOST_TEST_REQUIRE(said[3] == fences[holder]);
+            } else {
+                BOOST_TEST_REQUIRE(said[3] > fence);
+                fence = fences[holder] = said[3];
+            }
+        }
+    });
+}
+
+BOOST_AUTO_TEST_CASE(fence_grows_when_all_is_forgotten) {
+    auto const take = [this](std::int64_t at) {
+        return run(script::seats_take, 2, at, 1, 3'000'000, 7, 1, 1);
+    };
+    auto const before = take(now)[3];
+    session.say({"FLUSHALL", "SYNC"});
+    BOOST_TEST(take(now + 1)[3] > before);
+}
+
+BOOST_AUTO_TEST_CASE(keys_live_for_two_leases) {
+    session.numbers({"EVAL", detail::text_of(script::seats_take), "2", "{weir:real}",
+                     "{weir:real}:times", "3", "30000000", "somebody", "1", "1"});
+    for (auto const* const key : {"{weir:real}", "{weir:real}:times"}) {
+        auto const lives = std::stoll(session.say({"PTTL", key}));
+        BOOST_TEST(lives <= 60'002);
+        BOOST_TEST(lives > 30'000);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
