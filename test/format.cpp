@@ -143,8 +143,8 @@ BOOST_AUTO_TEST_CASE(enumerators_are_written_as_in_options) {
         BOOST_TEST((weir::queue_options::parse(fmt::format("full {}", f)).full == f));
 
     using weir::queue_order;
-    for (auto const o :
-         {queue_order::fifo, queue_order::lifo, queue_order::adaptive_lifo, queue_order::codel})
+    for (auto const o : {queue_order::fifo, queue_order::lifo, queue_order::adaptive_lifo,
+                         queue_order::codel, queue_order::priority, queue_order::fair})
         BOOST_TEST((weir::queue_options::parse(fmt::format("order {}", o)).order == o));
 
     auto const bucket = [](std::string const& text) {

@@ -32,6 +32,7 @@ BOOST_AUTO_TEST_CASE(have_sensible_defaults) {
     BOOST_TEST((defaults.order == weir::queue_order::fifo));
     BOOST_TEST(defaults.target == 5ms);
     BOOST_TEST(defaults.interval == 100ms);
+    BOOST_TEST(defaults.ageing == 1s);
     BOOST_TEST(defaults.tolerance == 1ms);
     BOOST_TEST(defaults.patience.is_set());
     BOOST_TEST(defaults.patience.length_or(0s) == weir::forever);
@@ -52,6 +53,9 @@ BOOST_AUTO_TEST_CASE(may_go_to_their_bounds) {
     BOOST_CHECK_NO_THROW(validate({.limit_permits = 1}));
     BOOST_CHECK_NO_THROW(validate({.max_wait = 0s}));
     BOOST_CHECK_NO_THROW(validate({.order = weir::queue_order::codel}));
+    BOOST_CHECK_NO_THROW(validate({.order = weir::queue_order::fair}));
+    BOOST_CHECK_NO_THROW(validate({.ageing = 1ns}));
+    BOOST_CHECK_NO_THROW(validate({.ageing = 1h}));
     BOOST_CHECK_NO_THROW(validate({.target = 1ns, .interval = 1h}));
     BOOST_CHECK_NO_THROW(validate({.target = 1h, .interval = 1ns}));
     BOOST_CHECK_NO_THROW(validate({.tolerance = 0s}));
@@ -82,6 +86,9 @@ BOOST_AUTO_TEST_CASE(that_are_nonsense_are_refused_by_name) {
     BOOST_CHECK_EXCEPTION(validate({.interval = 1h + 1ns}), std::invalid_argument,
                           says("weir::queue_options: interval in nanoseconds is 3600000000001, but "
                                "must be from 1 to 3600000000000"));
+    BOOST_CHECK_EXCEPTION(validate({.ageing = 0s}), std::invalid_argument,
+                          says("weir::queue_options: ageing in nanoseconds is 0, but must be "
+                               "from 1 to 3600000000000"));
     BOOST_CHECK_EXCEPTION(validate({.tolerance = -1ns}), std::invalid_argument,
                           says("weir::queue_options: tolerance in nanoseconds is -1, but must be "
                                "from 0 to 3600000000000"));
@@ -95,10 +102,10 @@ BOOST_AUTO_TEST_CASE(that_name_no_enumerator_are_refused_by_name) {
     BOOST_CHECK_EXCEPTION(
         validate({.full = static_cast<weir::when_full>(past_full)}), std::invalid_argument,
         says("weir::queue_options: full is 2, but must be from 0 to 1"));
-    constexpr auto past_order = static_cast<int>(weir::queue_order::codel) + 1;
+    constexpr auto past_order = static_cast<int>(weir::queue_order::fair) + 1;
     BOOST_CHECK_EXCEPTION(
         validate({.order = static_cast<weir::queue_order>(past_order)}), std::invalid_argument,
-        says("weir::queue_options: order is 4, but must be from 0 to 3"));
+        says("weir::queue_options: order is 6, but must be from 0 to 5"));
 }
 
 BOOST_AUTO_TEST_CASE(are_written_as_one_line) {
@@ -121,6 +128,12 @@ BOOST_AUTO_TEST_CASE(are_written_as_one_line) {
     BOOST_TEST(to_string(options) == text);
 
     BOOST_TEST(to_string(queue_options::parse("")) == "");
+    auto const classes = queue_options::parse("order priority ageing 250ms");
+    BOOST_TEST((classes.order == weir::queue_order::priority));
+    BOOST_TEST(classes.ageing == 250ms);
+    BOOST_TEST(to_string(classes) == "order priority ageing 250ms");
+    BOOST_TEST((queue_options::parse("order fair").order == weir::queue_order::fair));
+    BOOST_TEST(to_string(queue_options::parse("order fair")) == "order fair");
     BOOST_TEST(to_string(queue_options::parse(" patience forever  limit 0 ")) == "limit 0");
     BOOST_TEST(to_string(queue_options::parse("patience 0s")) == "patience 0s");
     BOOST_TEST(to_string(queue_options::parse("limit -3")) == "limit -3");  // `validate` refuses it
@@ -133,13 +146,14 @@ BOOST_AUTO_TEST_CASE(say_where_a_text_is_wrong) {
     };
     wrong("size 3",
           "column 1: expected limit, full, limit_permits, max_wait, order, target, interval, "
-          "tolerance, patience or the end, found `size`");
+          "ageing, tolerance, patience or the end, found `size`");
     wrong("limit", "column 6: expected a whole number, found the end");
     wrong("limit 3 limit 3",
           "column 9: expected full, limit_permits, max_wait, order, target, interval, "
-          "tolerance, patience or the end, found `limit`");
+          "ageing, tolerance, patience or the end, found `limit`");
     wrong("full up", "column 6: expected reject_newest or evict_oldest, found `up`");
-    wrong("order newest", "column 7: expected fifo, lifo, adaptive_lifo or codel, found `newest`");
+    wrong("order newest", "column 7: expected fifo, lifo, adaptive_lifo, codel, priority or "
+                          "fair, found `newest`");
     wrong("patience 2", "column 10: expected a time in h, min, s, ms, us or ns, found `2`");
 }
 

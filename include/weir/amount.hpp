@@ -17,10 +17,29 @@ using amount = std::int64_t;
 /// that size still fit.
 inline constexpr amount max_amount = 1'000'000'000'000'000;
 
-/// How many permits a request asks for: any integral type but `bool`.
+/// How a request stands in a queue whose order asks for more than when it came.
+struct standing {
+    /// For `queue_order::priority`: the class, 0 to 7. Lower ones go first, as the urgency in RFC 9218, which
+    /// has 3 for what does not say, too.
+    int priority = 3;
+
+    /// For `queue_order::fair`: whom the request is for, such as a number or a hash of a tenant. Two that have
+    /// the same key share one turn.
+    std::uint64_t key = 0;
+};
+
+/// The last class of `standing::priority`.
+inline constexpr int last_priority = 7;
+
+/// How many permits a request asks for: any integral type but `bool`; and how it stands in the queue:
 ///
-/// Zero asks for nothing and is granted at once. A negative number throws `std::invalid_argument`;
-/// one that no limiter could grant is kept, and refused as `errc::exceeds_capacity`.
+///     co_await calls.enter(2, 1s);
+///     co_await calls.enter({2, {.priority = 1}}, 1s);
+///     co_await calls.enter({1, {.key = tenant}}, 1s);
+///
+/// Zero asks for nothing and is granted at once. A negative number throws `std::invalid_argument`, and so does
+/// a class that there is not; a number that no limiter could grant is kept, and refused as
+/// `errc::exceeds_capacity`.
 class request {
 public:
     constexpr request() noexcept = default;
@@ -29,7 +48,14 @@ public:
         requires(!std::same_as<std::remove_cv_t<T>, bool>)
     constexpr request(T n) : n_(checked(n)) {}
 
+    template <std::integral T>
+        requires(!std::same_as<std::remove_cv_t<T>, bool>)
+    constexpr request(T n, standing const& how)
+        : key_(how.key), priority_(checked_class(how.priority)), n_(checked(n)) {}
+
     [[nodiscard]] constexpr amount count() const noexcept { return n_; }
+    [[nodiscard]] constexpr std::uint64_t key() const noexcept { return key_; }
+    [[nodiscard]] constexpr int priority() const noexcept { return static_cast<int>(priority_); }
 
 private:
     template <class T>
@@ -44,6 +70,15 @@ private:
         return std::cmp_greater(+n, most) ? most : static_cast<amount>(n);
     }
 
+    static constexpr int checked_class(int priority) {
+        if (priority < 0 || priority > last_priority)
+            throw std::invalid_argument("weir: a request of priority " + std::to_string(priority) +
+                                        "; it must be from 0 to " + std::to_string(last_priority));
+        return priority;
+    }
+
+    std::uint64_t key_ = 0;
+    std::int64_t priority_ = standing().priority;
     amount n_ = 1;
 };
 

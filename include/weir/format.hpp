@@ -110,6 +110,10 @@ namespace detail {
             return "adaptive_lifo";
         case queue_order::codel:
             return "codel";
+        case queue_order::priority:
+            return "priority";
+        case queue_order::fair:
+            return "fair";
     }
     return "an unknown order";
 }

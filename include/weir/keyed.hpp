@@ -98,16 +98,16 @@ public:
     using signature = keyed_enter_signature;
 
     starts_to_enter_key(Like&& key, std::uint64_t hash, request n, wait_limit const& limit)
-        : key_(std::forward<Like>(key)), hash_(hash), n_(n.count()), limit_(limit) {}
+        : key_(std::forward<Like>(key)), hash_(hash), r_(n), limit_(limit) {}
 
     template <class Core>
     bool operator()(Core& core, operation& op) const {
-        op.count = n_;
+        op.ask_for(r_);
         return core.enter(op, limit_, who());
     }
     template <class Core>
     [[nodiscard]] permit at_once(Core& core, error_code& ec) const {
-        return core.enter_at_once(n_, ec, who());
+        return core.enter_at_once(r_, ec, who());
     }
 
 private:
@@ -117,7 +117,7 @@ private:
 
     Like key_;
     std::uint64_t hash_;
-    amount n_;
+    request r_;
     wait_limit limit_;
 };
 
@@ -224,7 +224,7 @@ public:
     template <class Like>
     permit try_enter(Like const& key, request n, error_code& ec) noexcept {
         auto const who = look_up(key);
-        return core_for(who).try_enter(n.count(), ec, who);
+        return core_for(who).try_enter(n, ec, who);
     }
     template <class Like>
     permit try_enter(Like const& key, request n = {}) noexcept {
@@ -567,9 +567,10 @@ private:
         auto const who = look_up(key);
         auto const* const handle = &handle_for(who);
         start_type start(taken_along(std::forward<Like>(key)), who.hash, n, limit);
+        detail::enter_operation<handle_type const*, start_type> operation(handle, std::move(start));
+        auto coroutine = await_enter(operation);
         return detail::enter_awaitable<handle_type const*, Executor, start_type>(
-            detail::enter_operation<handle_type const*, start_type>(handle, start),
-            await_enter(handle, start));
+            std::move(operation), std::move(coroutine));
     }
     template <class Like>
     [[nodiscard]] static decltype(auto) taken_along(Like&& key) noexcept {
@@ -579,10 +580,9 @@ private:
             return std::forward<Like>(key);
     }
     template <class Start>
-    static boost::asio::awaitable<permit, Executor> await_enter(handle_type const* handle,
-                                                                Start start) {
-        co_return co_await detail::enter_operation<handle_type const*, Start>(
-            handle, std::move(start));
+    static boost::asio::awaitable<permit, Executor> await_enter(
+        detail::enter_operation<handle_type const*, Start> operation) {
+        co_return co_await std::move(operation);
     }
 
     template <class Like, class F,

@@ -185,10 +185,10 @@ public:
     /// Grants `n` permits now or not at all. An empty permit says when to come back, if that is known; the
     /// reason is in `ec`: `errc::limited`, `exceeds_capacity` or `closed`. It allocates nothing, but it
     /// may post completion handlers of requests that wait and whose time has come.
-    permit try_enter(request n, error_code& ec) noexcept { return core().try_enter(n.count(), ec); }
+    permit try_enter(request n, error_code& ec) noexcept { return core().try_enter(n, ec); }
     permit try_enter(request n = {}) noexcept {
         error_code ignored;
-        return core().try_enter(n.count(), ignored);
+        return core().try_enter(n, ignored);
     }
 
     /// Waits until `n` permits are granted, for as long as the patience lasts, in a coroutine on any
@@ -382,15 +382,16 @@ private:
         !std::is_void_v<boost::asio::default_completion_token_t<Executor>>;
 
     [[nodiscard]] auto enter_within(request n, detail::wait_limit const& limit) {
-        detail::starts_to_enter const start(n, limit);
-        auto const* const handle = checked_handle();
+        detail::enter_operation<handle_type const*> operation(
+            checked_handle(), detail::starts_to_enter(n, limit));
+        auto coroutine = await_enter(operation);
         return detail::enter_awaitable<handle_type const*, Executor>(
-            detail::enter_operation<handle_type const*>(handle, start), await_enter(handle, start));
+            std::move(operation), std::move(coroutine));
     }
 
-    static boost::asio::awaitable<permit, Executor> await_enter(handle_type const* handle,
-                                                                detail::starts_to_enter start) {
-        co_return co_await detail::enter_operation<handle_type const*>(handle, start);
+    static boost::asio::awaitable<permit, Executor> await_enter(
+        detail::enter_operation<handle_type const*> operation) {
+        co_return co_await std::move(operation);
     }
 
     template <class Token>

@@ -15,12 +15,13 @@ enum class when_full : std::uint8_t {
     /// The new request is refused with `errc::queue_full`.
     reject_newest,
     /// The request that has waited longest is dropped with `errc::shed`, and the new one waits. For one that
-    /// asks for more permits, up to 16 are dropped; if that is not enough, the new one is refused.
+    /// asks for more permits, up to 16 are dropped; if that is not enough, the new one is refused. The orders
+    /// `priority` and `fair` say of which class or key it is.
     evict_oldest,
 };
 
-/// Which of the requests that wait is granted next. The next one is not overtaken, however big it is: the
-/// others wait until it can be granted, or leaves.
+/// Which of the requests that wait is granted next. The next one is not overtaken by those that wait, however
+/// big it is: they wait until it can be granted, or leaves. Each order says what a newcomer may do.
 enum class queue_order : std::uint8_t {
     /// The one that came first. `try_enter` fails while a request waits.
     fifo,
@@ -40,6 +41,34 @@ enum class queue_order : std::uint8_t {
     /// target is dropped with `errc::shed`. A request that can be granted is never dropped. Nichols and Jacobson, "Controlling
     /// Queue Delay", ACM Queue 10(5), 2012, in the form of "Fail at Scale".
     codel,
+
+    /// By class, `standing::priority`, and in a class the one that came first; but each `queue_options::ageing`
+    /// that a request has waited counts as much as a class. So a request of class 5 goes before one of class 2
+    /// that has come more than three times `ageing` later, or just so much, and none waits for ever: after
+    /// 7 times `ageing`, no newcomer goes before it.
+    ///
+    /// A newcomer, and so `try_enter`, may overtake those of higher classes that have not aged so far, the
+    /// next one included, and does so at once if it can be granted.
+    /// `evict_oldest` drops the oldest of the highest class that waits, then the one after it, and then goes on
+    /// with the class before; but none of a lower class than the newcomer has: then that is refused.
+    /// `max_wait` counts what requests of the same and lower classes ask for, so that a turn may come later
+    /// than was foreseen.
+    priority,
+
+    /// Each key in turn, `standing::key`, in the order in which they began to wait; of a key, the one that came
+    /// first. Permits count, not requests: a key whose requests ask for more has fewer of them granted. Over
+    /// any time throughout which two keys have a request that waits, the permits that they are granted differ
+    /// by at most four times the largest request; by eight times, where requests leave that were not granted.
+    /// Shreedhar and Varghese, "Efficient Fair Queueing using Deficit Round Robin", SIGCOMM 1995.
+    ///
+    /// A key has a turn only while it waits, and takes some 150 bytes then; one that has come to an end begins
+    /// anew. A newcomer overtakes none of its own key, but those of other keys that have more than one turn to
+    /// wait. `try_enter` fails while a request waits.
+    /// `evict_oldest` drops the oldest of a key that asks for the most permits, to within a factor of 2, so that
+    /// no key can fill the queue for the others; if that is not enough, more of the same key.
+    /// `max_wait` counts what the requests of the same key ask for, or, if none of them waits, the first one
+    /// of each other key, so that a turn may come later than was foreseen.
+    fair,
 };
 
 /// How a limiter keeps requests that wait.
@@ -66,6 +95,7 @@ struct queue_options {
     /// every request waits.
     weir::patience max_wait = forever;
 
+    /// A change from or to `priority` or `fair` takes effect when no request waits; any other at once.
     queue_order order = queue_order::fifo;
 
     /// Of `queue_order::codel`: a wait that is short enough. 1 ns to an hour.
@@ -74,6 +104,10 @@ struct queue_options {
     /// Of `queue_order::adaptive_lifo` and `codel`: how long an overload must last before it counts as one.
     /// 1 ns to an hour.
     duration interval = std::chrono::milliseconds(100);
+
+    /// Of `queue_order::priority`: how long a request waits until it counts as one of the class before. 1 ns to
+    /// an hour.
+    duration ageing = std::chrono::seconds(1);
 
     /// How late a deadline may be noticed, 0 to an hour, so that many share one wake-up of the timer. It is
     /// never noticed early, and no request is granted past its deadline. 0 is exact, at the price of a

@@ -16,8 +16,8 @@ inline constexpr std::array<std::string_view, 2> detail::names_of<when_full>{
     "reject_newest", "evict_oldest"};
 
 template <>
-inline constexpr std::array<std::string_view, 4> detail::names_of<queue_order>{
-    "fifo", "lifo", "adaptive_lifo", "codel"};
+inline constexpr std::array<std::string_view, 6> detail::names_of<queue_order>{
+    "fifo", "lifo", "adaptive_lifo", "codel", "priority", "fair"};
 
 namespace {
 
@@ -31,6 +31,7 @@ constexpr std::tuple fields{
     field{"order", &queue_options::order},
     field{"target", &queue_options::target},
     field{"interval", &queue_options::interval},
+    field{"ageing", &queue_options::ageing},
     field{"tolerance", &queue_options::tolerance},
     field{"patience", &queue_options::patience},
 };
@@ -56,10 +57,11 @@ void validate(queue_options const& options) {
     check_option("queue_options", "full", options.full, when_full::evict_oldest);
     check_option("queue_options", "limit_permits", options.limit_permits, 1,
                  std::numeric_limits<amount>::max());
-    check_option("queue_options", "order", options.order, queue_order::codel);
+    check_option("queue_options", "order", options.order, queue_order::fair);
     constexpr auto hour = duration(std::chrono::hours(1)).count();
     check_option("queue_options", "target in nanoseconds", options.target.count(), 1, hour);
     check_option("queue_options", "interval in nanoseconds", options.interval.count(), 1, hour);
+    check_option("queue_options", "ageing in nanoseconds", options.ageing.count(), 1, hour);
     check_option("queue_options", "tolerance in nanoseconds", options.tolerance.count(), 0, hour);
 }
 

@@ -9,6 +9,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <stdexcept>
 #include <vector>
 
@@ -44,6 +46,10 @@ struct kitchen_with {
             guests.emplace_back(kitchen, wait);
             settle(ctx);
         }
+    }
+    void come(weir::request const& r) {
+        guests.emplace_back(kitchen, r);
+        settle(ctx);
     }
     // The seat is given to the next one, who has it.
     void hand_over() {
@@ -246,6 +252,202 @@ BOOST_AUTO_TEST_CASE(codel_that_is_served_in_time_drops_nobody) {
     BOOST_TEST(k.kitchen.stats().waiting == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(priority_serves_a_lower_class_first) {
+    kitchen_with k({.order = queue_order::priority});
+    k.come(1);  // of class 3
+    k.come({1, {.priority = 7}});
+    k.come({1, {.priority = 2}});
+    k.come({1, {.priority = 3}});
+    k.hand_over();
+    BOOST_TEST(k.states() == "wwsw");
+    k.come({1, {.priority = 0}});
+    k.hand_over();
+    BOOST_TEST(k.states() == "wwsws");
+    k.hand_over();
+    BOOST_TEST(k.states() == "swsws");
+    k.hand_over();
+    BOOST_TEST(k.states() == "swsss");
+    k.hand_over();
+    BOOST_TEST(k.states() == "sssss");
+}
+
+// With an ageing of 100 ms, one of class 7 goes as if it had come 700 ms later. Every 10 ms one of class 0 comes, and
+// one is served; five wait from the beginning. Before it go those five and the 69 that come at 10 ms to 690 ms;
+// so it is served the 75th, at 750 ms.
+BOOST_AUTO_TEST_CASE(
+    priority_lets_none_wait_for_longer_than_its_ageing_and_what_is_before_it_then) {
+    kitchen_with k({.order = queue_order::priority, .ageing = 100ms});
+    auto const begun = clock::now();
+    for (int i = 0; i != 5; ++i)
+        k.come({1, {.priority = 0}});
+    visit low(k.kitchen, weir::request(1, {.priority = 7}));
+    settle(k.ctx);
+    while (low.waiting()) {
+        run_for(k.ctx, 10ms);
+        k.come({1, {.priority = 0}});
+        k.hand_over();
+    }
+    BOOST_TEST(low.granted());
+    BOOST_TEST(low.at() == begun + 750ms);
+}
+
+BOOST_AUTO_TEST_CASE(priority_lets_a_newcomer_overtake_that_goes_first_and_can_be_granted) {
+    asio::io_context ctx;
+    seats kitchen(ctx, {.seats = 3}, {.order = queue_order::priority, .ageing = 1s});
+    auto const two = kitchen.try_enter(2);
+    visit big(kitchen, 3);
+    settle(ctx);
+    BOOST_TEST(big.waiting());
+    BOOST_TEST(!kitchen.try_enter());
+    BOOST_TEST(!kitchen.try_enter({1, {.priority = 4}}));
+    BOOST_TEST(bool(kitchen.try_enter({1, {.priority = 2}})));
+    visit urgent(kitchen, weir::request(1, {.priority = 0}));
+    settle(ctx);
+    BOOST_TEST(urgent.granted());
+    urgent.leave();
+    run_for(ctx, 1s);  // by now it goes before one of class 2, but not of class 1
+    BOOST_TEST(!kitchen.try_enter({1, {.priority = 2}}));
+    BOOST_TEST(bool(kitchen.try_enter({1, {.priority = 1}})));
+}
+
+BOOST_AUTO_TEST_CASE(priority_evicts_the_oldest_of_the_highest_class) {
+    kitchen_with k({.limit = 3, .full = when_full::evict_oldest, .order = queue_order::priority});
+    k.come({1, {.priority = 5}});
+    k.come({1, {.priority = 4}});
+    k.come({1, {.priority = 5}});
+    k.come({1, {.priority = 5}});  // of the same class
+    BOOST_TEST(k.states() == "dwww");
+    k.come({1, {.priority = 0}});
+    BOOST_TEST(k.states() == "dwdww");
+    k.come({1, {.priority = 4}});
+    BOOST_TEST(k.states() == "dwddww");
+    k.come({1, {.priority = 5}});  // all others are of lower classes
+    BOOST_TEST(k.states() == "dwddwwx");
+    BOOST_TEST(k.guests.back().refused(errc::queue_full));
+}
+
+BOOST_AUTO_TEST_CASE(priority_foresees_what_lower_classes_ask_for) {
+    asio::io_context ctx;
+    token_bucket bucket(ctx, {.rate = {1, 1s}, .burst = 1},
+                        {.max_wait = 5s, .order = queue_order::priority});
+    auto const now = bucket.try_enter();
+    std::vector<visit> guests;
+    for (int i = 0; i != 4; ++i)
+        guests.emplace_back(bucket, weir::request(1, {.priority = i}));
+    visit last(bucket, weir::request(1, {.priority = 3}));  // at 5 s
+    visit too_late(bucket, weir::request(1, {.priority = 3}));
+    visit urgent(bucket, weir::request(1, {.priority = 0}), 2s);
+    visit hopeless(bucket, weir::request(1, {.priority = 1}), 3s);  // it would be at 4 s
+    settle(ctx);
+    BOOST_TEST(last.waiting());
+    BOOST_TEST(too_late.refused(errc::queue_full));
+    BOOST_TEST((too_late.seat().retry_after() == weir::duration(6s)));
+    BOOST_TEST(urgent.waiting());
+    BOOST_TEST(hopeless.refused(errc::deadline_unreachable));
+    run_for(ctx, 2s);
+    BOOST_TEST(urgent.granted());
+}
+
+BOOST_AUTO_TEST_CASE(fair_goes_round_the_keys) {
+    kitchen_with k({.order = queue_order::fair});
+    for (std::uint64_t const key : {1U, 1U, 1U, 2U, 2U, 3U})
+        k.come({1, {.key = key}});
+    k.hand_over();
+    BOOST_TEST(k.states() == "swwwww");
+    k.hand_over();
+    BOOST_TEST(k.states() == "swwsww");
+    k.come({1, {.key = 4}});
+    BOOST_TEST(!k.kitchen.try_enter({1, {.key = 5}}));
+    k.hand_over();
+    BOOST_TEST(k.states() == "swwswsw");
+    k.hand_over();
+    BOOST_TEST(k.states() == "sswswsw");
+    k.hand_over();
+    BOOST_TEST(k.states() == "sswsssw");
+    k.hand_over();
+    BOOST_TEST(k.states() == "sswssss");
+}
+
+// By hand: 12 permits in 6 s, two at a time. The one who asks for 2 has one request for two of the other.
+BOOST_AUTO_TEST_CASE(fair_shares_permits_and_not_requests) {
+    asio::io_context ctx;
+    token_bucket bucket(ctx, {.rate = {2, 1s}, .burst = 2},
+                        {.order = queue_order::fair, .tolerance = 0s});
+    auto const now = bucket.try_enter(2);
+    std::vector<visit> big, small;
+    for (int i = 0; i != 10; ++i)
+        big.emplace_back(bucket, weir::request(2, {.key = 1}));
+    for (int i = 0; i != 10; ++i)
+        small.emplace_back(bucket, weir::request(1, {.key = 2}));
+    run_for(ctx, 6s);
+    auto const granted = [](auto const& guests) {
+        return std::ranges::count_if(guests, [](auto const& g) { return g.granted(); });
+    };
+    BOOST_TEST(granted(big) == 3);
+    BOOST_TEST(granted(small) == 6);
+}
+
+BOOST_AUTO_TEST_CASE(fair_evicts_of_the_key_that_asks_for_the_most) {
+    kitchen_with k({.limit = 4, .full = when_full::evict_oldest, .order = queue_order::fair});
+    k.come({1, {.key = 2}});
+    for (int i = 0; i != 3; ++i)
+        k.come({1, {.key = 1}});
+    k.come({1, {.key = 3}});
+    BOOST_TEST(k.states() == "wdwww");
+    for (int i = 0; i != 10; ++i)
+        k.come({1, {.key = 1}});  // in place of its own
+    BOOST_TEST(k.states() == "wdddwddddddddww");
+}
+
+BOOST_AUTO_TEST_CASE(fair_foresees_what_the_same_key_asks_for_or_one_of_each_other) {
+    asio::io_context ctx;
+    token_bucket bucket(ctx, {.rate = {1, 1s}, .burst = 1},
+                        {.max_wait = 3s, .order = queue_order::fair});
+    auto const now = bucket.try_enter();
+    std::vector<visit> guests;
+    for (int i = 0; i != 3; ++i)
+        guests.emplace_back(bucket, weir::request(1, {.key = 1}));
+    visit too_late(bucket, weir::request(1, {.key = 1}));
+    visit other(bucket, weir::request(1, {.key = 2}));
+    visit third(bucket, weir::request(1, {.key = 3}));
+    visit too_many(bucket, weir::request(1, {.key = 4}));
+    settle(ctx);
+    BOOST_TEST(guests.back().waiting());
+    BOOST_TEST(too_late.refused(errc::queue_full));
+    BOOST_TEST((too_late.seat().retry_after() == weir::duration(4s)));
+    BOOST_TEST(other.waiting());
+    BOOST_TEST(third.waiting());
+    BOOST_TEST(too_many.refused(errc::queue_full));
+}
+
+BOOST_AUTO_TEST_CASE(a_change_to_priority_or_fair_waits_until_nobody_does) {
+    kitchen_with k({});
+    k.come(2);
+    k.kitchen.configure_queue([](queue_options& o) { o.order = queue_order::priority; });
+    k.come({1, {.priority = 0}});
+    k.hand_over();
+    BOOST_TEST(k.states() == "sww");
+    k.hand_over();
+    k.hand_over();
+    BOOST_TEST(k.states() == "sss");
+    k.come(1);
+    k.come({1, {.priority = 0}});
+    k.kitchen.configure_queue([](queue_options& o) { o.order = queue_order::fair; });
+    k.hand_over();
+    BOOST_TEST(k.states() == "sssws");
+    k.hand_over();
+    for (std::uint64_t const key : {1U, 1U, 2U})
+        k.come({1, {.key = key}});
+    k.kitchen.configure_queue([](queue_options& o) { o.order = queue_order::lifo; });
+    k.hand_over();
+    k.hand_over();
+    BOOST_TEST(k.states() == "ssssssws");
+    k.hand_over();
+    k.come(2);
+    k.hand_over();
+    BOOST_TEST(k.states() == "ssssssssws");
+}
+
 BOOST_AUTO_TEST_CASE(the_order_can_be_changed_while_some_wait) {
     kitchen_with k({});
     k.come(3);
@@ -265,8 +467,8 @@ BOOST_AUTO_TEST_CASE(the_order_can_be_changed_while_some_wait) {
 }
 
 BOOST_AUTO_TEST_CASE(every_order_lets_all_go_who_are_cancelled_refused_or_priced_out) {
-    for (auto const order :
-         {queue_order::fifo, queue_order::lifo, queue_order::adaptive_lifo, queue_order::codel}) {
+    for (auto const order : {queue_order::fifo, queue_order::lifo, queue_order::adaptive_lifo,
+                             queue_order::codel, queue_order::priority, queue_order::fair}) {
         for (int const how : {0, 1}) {
             kitchen_with k({.order = order, .target = 1h, .interval = 1ms});
             k.come(100);
@@ -281,7 +483,9 @@ BOOST_AUTO_TEST_CASE(every_order_lets_all_go_who_are_cancelled_refused_or_priced
         auto const both = kitchen.try_enter(2);
         std::vector<visit> guests;
         for (int i = 0; i != 100; ++i)
-            guests.emplace_back(kitchen, i % 2 + 1);
+            guests.emplace_back(
+                kitchen, weir::request(i % 2 + 1, {.priority = i % 8,
+                                                   .key = static_cast<std::uint64_t>(i % 7)}));
         run_for(ctx, 2ms);
         kitchen.configure({.seats = 1});
         settle(ctx);
@@ -305,6 +509,24 @@ BOOST_AUTO_TEST_CASE(a_type_has_its_order_and_refuses_another) {
     settle(ctx);
     BOOST_TEST(one.waiting());
     BOOST_TEST(two.granted());
+
+    seats_with<weir::order::priority> classes(ctx, {.seats = 1});
+    seats_with<weir::order::fair> turns(ctx, {.seats = 1});
+    auto const served_second =
+        [&](auto& limiter, weir::request const& first, weir::request const& second) {
+            auto taken = limiter.try_enter();
+            visit a(limiter, first);
+            visit b(limiter, first);
+            visit c(limiter, second);
+            settle(ctx);
+            taken.leave();
+            settle(ctx);
+            a.granted() ? a.leave() : c.leave();
+            settle(ctx);
+            return !b.granted();
+        };
+    BOOST_TEST(served_second(classes, 1, {1, {.priority = 0}}));
+    BOOST_TEST(served_second(turns, {1, {.key = 1}}, {1, {.key = 2}}));
 
     using fifo_seats = seats_with<weir::order::fifo>;
     BOOST_CHECK_EXCEPTION(

@@ -14,22 +14,25 @@ namespace weir::detail {
 /// |-----------------------|----------------------------------------------------------------------------|
 /// | `Q::check(o)`         | throw `std::invalid_argument` if it cannot do what the options ask for     |
 /// | `q.configure(o)`      | take over what the options say; those in the queue stay                    |
-/// | `q.push(op)`          | let `op` join                                                              |
+/// | `q.prepare(op)`       | set aside what `op` needs to join next. May throw; then nothing has changed |
+/// | `q.push(op)`          | let `op` join, after that                                                  |
 /// | `q.erase(op)`         | take `op` out, wherever it is                                              |
 /// | `q.grant(op, now)`    | `op`, which is `next`, is granted, and erased after that                   |
 /// | `q.next(now)`         | the one to be served next, or null; no other one is served before it       |
 /// | `q.oldest()`          | the one that has waited longest, or null                                   |
-/// | `q.bars(n, now)`      | whether those in the queue, which is not empty, go before a newcomer that  |
-/// |                       | asks for `n`                                                               |
-/// | `q.foresees()`        | whether those that came first are always served first                      |
-/// | `q.ahead_of_new(n)`   | how many permits those ask for that will be served before a newcomer that  |
-/// |                       | asks for `n`, as far as that is sure                                       |
 /// | `q.after(op)`         | the one that came next after `op`, or null                                 |
+/// | `q.bars(r, now)`      | whether one in the queue, which is not empty, goes before a newcomer that  |
+/// |                       | asks for `r`                                                               |
+/// | `q.foresees()`        | whether those that came first are always served first                      |
+/// | `q.ahead_of_new(r)`   | how many permits those ask for that will be served before a newcomer that  |
+/// |                       | asks for `r`, as far as that is sure                                       |
+/// | `q.makes_way(r, op)`  | the one that is dropped first for a newcomer that asks for `r`, or, if `op` |
+/// |                       | is not null, the next one after `op`; or null                              |
 /// | `q.shed(now)`         | one that the order gives up, if it cannot be granted now, or null; it is   |
 /// |                       | still in the queue                                                         |
 /// | `q.next_event(now)`   | when the order itself has something to do, `never` if not                  |
 ///
-/// A queue owns no operation, allocates nothing and never throws.
+/// A queue owns no operation. Nothing but `prepare` allocates or throws.
 template <class Order>
 class arrival_queue {
 public:
@@ -43,6 +46,7 @@ public:
     void configure(queue_options const& options) noexcept {
         order_.configure(options, line_.empty() ? never : line_.front().since);
     }
+    static void prepare(operation const&) noexcept {}
     void push(operation& op) noexcept {
         if (line_.empty())
             order_.begin(op.since);
@@ -57,6 +61,7 @@ public:
     }
     void grant(operation const& op, time_point now) noexcept { order_.grant(now - op.since, now); }
 
+    [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
     [[nodiscard]] operation* next(time_point now) const noexcept {
         if (line_.empty())
             return nullptr;
@@ -66,12 +71,15 @@ public:
         return line_.empty() ? nullptr : &line_.front();
     }
     [[nodiscard]] operation* after(operation& op) const noexcept { return line_.after(op); }
-    [[nodiscard]] bool bars(amount, time_point now) const noexcept {
+    [[nodiscard]] bool bars(request const&, time_point now) const noexcept {
         return !order_.newest_first(now);
     }
     [[nodiscard]] bool foresees() const noexcept { return order_.foresees(); }
-    [[nodiscard]] amount ahead_of_new(amount) const noexcept {
+    [[nodiscard]] amount ahead_of_new(request const&) const noexcept {
         return order_.foresees() ? asked_ : 0;
+    }
+    [[nodiscard]] operation* makes_way(request const&, operation* previous) const noexcept {
+        return previous ? after(*previous) : oldest();
     }
     [[nodiscard]] operation* shed(time_point now) noexcept {
         return !line_.empty() && order_.gives_up(line_.front().since, now)
@@ -89,6 +97,5 @@ private:
 };
 
 using fifo = arrival_queue<order::fifo>;
-using ordered_queue = arrival_queue<order::any>;
 
 }  // namespace weir::detail

@@ -108,22 +108,23 @@ public:
 
     // `key` is what the room asks for to tell its clients apart; a room for all together asks for none.
 
-    /// Grants `n` at once or says why not.
+    /// Grants at once what `r` asks for, or says why not.
     template <class... Key>
-    [[nodiscard]] permit try_enter(amount n, error_code& ec, Key const&... key) noexcept {
+    [[nodiscard]] permit try_enter(request const& r, error_code& ec, Key const&... key) noexcept {
         visit const here(*this);
         expect(key...);
-        return room_.try_enter(n, time_if(room_.needs_time_to_ask()), ec, key...);
+        return room_.try_enter(r, time_if(room_.needs_time_to_ask()), ec, key...);
     }
 
     /// The same, but if waiting could help there is no error: then the permit is empty and `ec` clear.
     template <class... Key>
-    [[nodiscard]] permit enter_at_once(amount n, error_code& ec, Key const&... key) noexcept {
+    [[nodiscard]] permit enter_at_once(request const& r, error_code& ec,
+                                       Key const&... key) noexcept {
         if (room_.perhaps_waiting())
             return {};  // no use asking twice; `enter` decides
         visit const here(*this);
         expect(key...);
-        return room_.enter_at_once(n, time_if(room_.needs_time_to_ask()), ec, key...);
+        return room_.enter_at_once(r, time_if(room_.needs_time_to_ask()), ec, key...);
     }
 
     /// Either decides at once, and leaves the outcome in `op`, or lets `op` wait: true, and it is the

@@ -15,7 +15,7 @@ struct in_wheel;
 
 /// What an element of a `deadline_wheel` derives from.
 struct wheel_hook : list_hook<in_wheel> {
-    std::uint64_t due = 0;  // the tick at which the deadline is noticed
+    time_point deadline = never;
 };
 
 /// Deadlines in a hierarchy of wheels: to insert, to remove and to expire one takes constant time,
@@ -48,7 +48,7 @@ public:
     /// `element` is due when `deadline` has passed.
     void insert(T& element, time_point deadline) noexcept {
         wheel_hook& hook = element;
-        hook.due = tick(deadline) + 1;
+        hook.deadline = deadline;
         place(element);
     }
 
@@ -119,7 +119,8 @@ private:
 
     void place(T& element) noexcept {
         wheel_hook& hook = element;
-        auto const due = hook.due > now_ ? hook.due : now_;
+        auto const noticed = tick(hook.deadline) + 1;
+        auto const due = noticed > now_ ? noticed : now_;
         auto const differs = due ^ now_;
         auto const level =
             differs == 0 ? 0U : static_cast<unsigned>(std::bit_width(differs) - 1) / digit;

@@ -40,25 +40,25 @@ template <class Clock, class Duration>
     return {.length = forever, .until = std::min(t, never)};
 }
 
-/// Begins to wait for `n` permits: what an initiation is told to start.
+/// Begins to wait for permits: what an initiation is told to start.
 class starts_to_enter {
 public:
     using signature = enter_signature;
 
-    starts_to_enter(request n, wait_limit const& limit) noexcept : n_(n.count()), limit_(limit) {}
+    starts_to_enter(request const& r, wait_limit const& limit) noexcept : r_(r), limit_(limit) {}
 
     template <class Core>
     bool operator()(Core& core, operation& op) const {
-        op.count = n_;
+        op.ask_for(r_);
         return core.enter(op, limit_);
     }
     template <class Core>
     [[nodiscard]] permit at_once(Core& core, error_code& ec) const {
-        return core.enter_at_once(n_, ec);
+        return core.enter_at_once(r_, ec);
     }
 
 private:
-    amount n_;
+    request r_;
     wait_limit limit_;
 };
 

@@ -47,7 +47,7 @@ struct shard_options {
 /// - the operations that wait for all to come home: `keyed_drains`.
 ///
 /// `heavy_keys` sees requests pass by.
-template <class Key, class Hash, limiting_rule Rule, class Queue = ordered_queue>
+template <class Key, class Hash, limiting_rule Rule, class Queue = any_queue>
 class keyed_room {
     using rooms_type = keyed_rooms<Key, Rule, Queue>;
     using own_room = typename rooms_type::own_room;
@@ -107,16 +107,16 @@ public:
     // Requests.
 
     template <class Like>
-    [[nodiscard]] permit try_enter(amount n, time_point now, error_code& ec,
+    [[nodiscard]] permit try_enter(request const& r, time_point now, error_code& ec,
                                    keyed_lookup<Like> const& who) noexcept {
         help(now);
         auto at = find(who);
         if (at.room) [[unlikely]] {
             count(at.where, who);
-            return in(*at.room, now, [&](auto& room) { return room.try_enter(n, now, ec); });
+            return in(*at.room, now, [&](auto& room) { return room.try_enter(r, now, ec); });
         }
         permit granted;
-        auto const asked = ask(at.where, who, n, now, granted);
+        auto const asked = ask(at.where, who, r.count(), now, granted);
         count(at.where, who, !asked.granted);
         if (asked.granted) [[likely]] {
             ec = {};
@@ -128,7 +128,7 @@ public:
     }
 
     template <class Like>
-    [[nodiscard]] permit enter_at_once(amount n, time_point now, error_code& ec,
+    [[nodiscard]] permit enter_at_once(request const& r, time_point now, error_code& ec,
                                        keyed_lookup<Like> const& who) noexcept {
         ec = {};
         help(now);
@@ -136,14 +136,14 @@ public:
         if (at.room) [[unlikely]] {
             // What is not decided here comes to `decide`, and is counted there.
             return in(*at.room, now, [&](auto& room) {
-                auto granted = room.enter_at_once(n, now, ec);
+                auto granted = room.enter_at_once(r, now, ec);
                 if (granted || ec)
                     count(at.where, who);
                 return granted;
             });
         }
         permit granted;
-        auto const asked = ask(at.where, who, n, now, granted);
+        auto const asked = ask(at.where, who, r.count(), now, granted);
         if (asked.granted || asked.refused)
             count(at.where, who, !asked.granted);
         if (asked.refused) {

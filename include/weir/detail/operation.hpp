@@ -22,11 +22,13 @@ struct cancel_link {
 };
 
 struct in_line;
+struct in_group;
+struct fair_group;
 
 /// A completion handler that has been put aside, with what it waits for and, in the end, what it gets.
 /// The core owns it from the moment it is queued until it has been posted. Derived classes know the
 /// handler.
-class operation : public list_hook<in_line>, public wheel_hook {
+class operation : public list_hook<in_line>, public list_hook<in_group>, public wheel_hook {
 public:
     enum class place : std::uint8_t {
         nowhere,   // not yet, or no longer, in the waiting room
@@ -37,7 +39,10 @@ public:
 
     // What is asked for.
     amount count = 0;
-    time_point deadline = never;
+    union {
+        std::uint64_t key = 0;
+        fair_group* group;  // instead, while a `fair_queue` has it
+    };
 
     // Kept by the waiting room, under the lock.
     time_point since{};
@@ -46,10 +51,21 @@ public:
     std::uint32_t seen_by_sweep = 0;  // the last sweep that has looked at it
     bool cancelled = false;           // before it was queued
     place at = place::nowhere;
+    std::uint8_t priority = 0;
 
     // What the handler gets.
     error_code error;
     permit granted;
+
+    void ask_for(request const& r) noexcept {
+        count = r.count();
+        key = r.key();
+        priority = static_cast<std::uint8_t>(r.priority());
+    }
+    /// Not while it is in a queue.
+    [[nodiscard]] request asked_for() const noexcept {
+        return {count, {.priority = priority, .key = key}};
+    }
 
     /// Has the handler called later, on its own executor and not from here; this object is then gone.
     /// False if the executor has dropped it, because its context ends: then it still has to be

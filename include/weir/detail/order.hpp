@@ -126,7 +126,7 @@ private:
     time_point ends_{};           // of this interval
 };
 
-/// The one that the options name.
+/// The one that the options name, of those above.
 class any {
 public:
     [[nodiscard]] bool foresees() const noexcept {
@@ -170,6 +170,9 @@ private:
                 break;
             case queue_order::codel:
                 rule_.emplace<codel>();
+                break;
+            case queue_order::priority:  // not by times alone
+            case queue_order::fair:
                 break;
         }
     }

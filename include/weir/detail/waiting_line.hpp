@@ -40,6 +40,9 @@ public:
             deadlines_ = std::make_unique<wheel>(now, tolerance);
     }
 
+    /// The same before any operation joins. May throw.
+    void prepare(operation const& op) { queue_.prepare(op); }
+
     void push(operation& op) noexcept {
         queue_.push(op);
         if (op.deadline != never)
@@ -60,7 +63,7 @@ public:
     }
 
     void configure(queue_options const& options) noexcept { queue_.configure(options); }
-    void grant(operation const& op, time_point now) noexcept { queue_.grant(op, now); }
+    void grant(operation& op, time_point now) noexcept { queue_.grant(op, now); }
 
     [[nodiscard]] operation* next(time_point now) noexcept { return queue_.next(now); }
     [[nodiscard]] operation* oldest() const noexcept { return queue_.oldest(); }
@@ -69,11 +72,16 @@ public:
     [[nodiscard]] time_point next_event(time_point now) const noexcept {
         return queue_.next_event(now);
     }
-    [[nodiscard]] bool bars(amount n, time_point now) const noexcept {
-        return size_ != 0 && queue_.bars(n, now);
+    [[nodiscard]] bool bars(request const& r, time_point now) const noexcept {
+        return size_ != 0 && queue_.bars(r, now);
     }
     [[nodiscard]] bool foresees() const noexcept { return queue_.foresees(); }
-    [[nodiscard]] amount ahead_of_new(amount n) const noexcept { return queue_.ahead_of_new(n); }
+    [[nodiscard]] amount ahead_of_new(request const& r) const noexcept {
+        return queue_.ahead_of_new(r);
+    }
+    [[nodiscard]] operation* makes_way(request const& r, operation* previous) const noexcept {
+        return queue_.makes_way(r, previous);
+    }
 
     /// Has `step_sweep` begin with the oldest.
     void begin_sweep() noexcept { sweep_ = queue_.oldest(); }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <weir/amount.hpp>
-#include <weir/detail/arrival_queue.hpp>
+#include <weir/detail/any_queue.hpp>
 #include <weir/detail/gate.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/waiting_line.hpp>
@@ -34,7 +34,7 @@ struct wait_limit {
 /// An operation that has left is in the outbox with its outcome, until it is taken from there and
 /// posted. `settle` is all that ever happens by itself: the sweep, deadlines, grants, drains, reports;
 /// anybody may call it at any time, and calls it often enough if `wants` says when.
-template <limiting_policy Policy, class Queue = ordered_queue>
+template <limiting_policy Policy, class Queue = any_queue>
 class waiting_room {
     using place = operation::place;
     using gate_type = gate<Policy>;
@@ -75,26 +75,26 @@ public:
 
     // Requests.
 
-    /// Grants `n` at once, or says why not: `errc::limited` if waiting might help.
-    [[nodiscard]] permit try_enter(amount n, time_point now, error_code& ec) noexcept {
+    /// Grants at once what `r` asks for, or says why not: `errc::limited` if waiting might help.
+    [[nodiscard]] permit try_enter(request const& r, time_point now, error_code& ec) noexcept {
         help(now);
-        auto const asked = ask(n, now);
+        auto const asked = ask(r, now);
         if (asked.granted) [[likely]] {
             ec = {};
-            return gate_.grant_at_once(n, now);
+            return gate_.grant_at_once(r.count(), now);
         }
         ec = asked.refused.value_or(errc::limited);
         gate_.counters().refuse(ec);
         return gate_type::refuse(asked.ready, now);
     }
 
-    /// Grants `n` at once, or says why not; an empty permit without an error if waiting might help.
-    [[nodiscard]] permit enter_at_once(amount n, time_point now, error_code& ec) noexcept {
+    /// The same, but an empty permit without an error if waiting might help.
+    [[nodiscard]] permit enter_at_once(request const& r, time_point now, error_code& ec) noexcept {
         ec = {};
         help(now);
-        auto const asked = ask(n, now);
+        auto const asked = ask(r, now);
         if (asked.granted) [[likely]]
-            return gate_.grant_at_once(n, now);
+            return gate_.grant_at_once(r.count(), now);
         if (asked.refused) {
             ec = *asked.refused;
             gate_.counters().refuse(ec);
@@ -108,7 +108,7 @@ public:
         if (op.cancelled)
             return refuse(op, boost::asio::error::operation_aborted, unknown, now);
         help(now);
-        auto const asked = ask(op.count, now);
+        auto const asked = ask(op.asked_for(), now);
         if (asked.granted) {
             op.granted = gate_.grant_at_once(op.count, now);
             detach(op);
@@ -122,9 +122,11 @@ public:
     [[nodiscard]] bool cannot_wait(operation& op, wait_limit const& limit, time_point now) {
         auto const length = limit.length.length_or(queueing_.patience.length_or(forever));
         auto const deadline = std::min(length == forever ? never : later(now, length), limit.until);
-        auto const evicted =
-            make_room(op.count, line_.size(), line_.asked(), [](operation const&) {});
-        auto const ready = turn_of(op.count, evicted.value_or(0), now);
+        auto const r = op.asked_for();
+        first_to_go_ =
+            queueing_.full == when_full::evict_oldest ? line_.makes_way(r, nullptr) : nullptr;
+        auto const evicted = make_room(r, line_.size(), line_.asked(), [](operation const&) {});
+        auto const ready = turn_of(r, evicted.value_or(0), now);
 
         if (ready != unknown && ready > deadline)
             return refuse(op, errc::deadline_unreachable, ready, now);
@@ -134,6 +136,7 @@ public:
         bool const too_long = ready != unknown && ready > later(now, longest);
         if (!evicted || too_long)
             return refuse(op, errc::queue_full, ready, now);
+        line_.prepare(op);
         if (deadline != never)
             line_.prepare_deadlines(now, queueing_.tolerance);
         op.deadline = deadline;
@@ -157,7 +160,8 @@ public:
 
     /// After `join`: drops those for which `op` waits. Whether there were any.
     bool evict(operation& op, time_point now) noexcept {
-        auto const evicted = make_room(op.count, line_.size() - 1, line_.asked() - op.count,
+        request const r(op.count, {.priority = op.priority});
+        auto const evicted = make_room(r, line_.size() - 1, line_.asked() - op.count,
                                        [&](operation& one) { remove(one, errc::shed, now); });
         return evicted.value_or(0) != 0;
     }
@@ -369,24 +373,24 @@ private:
         settle(now, budget);
     }
 
-    [[nodiscard]] typename gate_type::answer ask(amount n, time_point now) const noexcept {
-        bool const barred = line_.bars(n, now);
+    [[nodiscard]] typename gate_type::answer ask(request const& r, time_point now) const noexcept {
+        bool const barred = line_.bars(r, now);
         if (!barred) [[likely]]
-            return gate_.ask(n, 0, false, now);
-        auto asked = gate_.ask(n, line_.ahead_of_new(n), true, now);
+            return gate_.ask(r.count(), 0, false, now);
+        auto asked = gate_.ask(r.count(), line_.ahead_of_new(r), true, now);
         if (sweeping_)  // some of those ahead will have to go
             asked.ready = unknown;
         return asked;
     }
 
     // When it would be the turn of a newcomer for which those are evicted that ask for `evicted`.
-    [[nodiscard]] time_point turn_of(amount n, amount evicted, time_point now) noexcept {
-        if (!line_.bars(n, now))
-            return policy().ready_at(n, 0, now);
+    [[nodiscard]] time_point turn_of(request const& r, amount evicted, time_point now) noexcept {
+        if (!line_.bars(r, now))
+            return policy().ready_at(r.count(), 0, now);
         if (sweeping_)
             return unknown;
-        auto const ahead = line_.ahead_of_new(n);
-        return policy().ready_at(n, std::max<amount>(ahead - evicted, 0), now);
+        auto const ahead = line_.ahead_of_new(r);
+        return policy().ready_at(r.count(), std::max<amount>(ahead - evicted, 0), now);
     }
 
     [[nodiscard]] demand what_waits(time_point now) noexcept {
@@ -394,23 +398,25 @@ private:
         return head ? demand{head->count, line_.asked(), head->deadline} : demand();
     }
 
-    // Hands those to `drop` that a newcomer who asks for `n` takes the place of, while `size` others wait
-    // for `asked` permits. How many permits they ask for, or nothing if the newcomer may not wait.
+    // Hands those to `drop`, from `first_to_go_` on, that a newcomer who asks for `r` takes the place of, while
+    // `size` others wait for `asked` permits. How many permits they ask for, or nothing if the newcomer may
+    // not wait.
     template <class F>
-    [[nodiscard]] std::optional<amount> make_room(amount n, std::uint64_t size, amount asked,
-                                                  F drop) const {
+    [[nodiscard]] std::optional<amount> make_room(request const& r, std::uint64_t size,
+                                                  amount asked, F drop) const {
+        auto const n = r.count();
         auto places = size;
         auto permits = asked;
-        auto* next = line_.oldest();
+        auto* next = first_to_go_;
         for (int more = most_evictions;; --more) {
             bool const is_place =
                 places < static_cast<std::uint64_t>(queueing_.limit) || places < size;
             bool const is_room = n <= queueing_.limit_permits - permits || n <= asked - permits;
             if (is_place && is_room)
                 return asked - permits;
-            if (queueing_.full == when_full::reject_newest || places == 0 || more == 0)
+            if (queueing_.full == when_full::reject_newest || !next || more == 0)
                 return std::nullopt;
-            auto& one = *std::exchange(next, line_.after(*next));
+            auto& one = *std::exchange(next, line_.makes_way(r, next));
             --places;
             permits -= one.count;
             drop(one);
@@ -479,7 +485,8 @@ private:
         bool const may_return =
             ec == errc::timed_out || ec == errc::shed || ec == errc::deadline_unreachable;
         auto const ready =
-            may_return ? policy().ready_at(op.count, line_.ahead_of_new(op.count), now) : unknown;
+            may_return ? policy().ready_at(op.count, line_.ahead_of_new(op.asked_for()), now)
+                       : unknown;
         op.granted = gate_type::refuse(ready, now);
     }
 
@@ -612,6 +619,7 @@ private:
     operation_list draining_;
     operation_list watching_;
     operation_list outbox_;
+    operation* first_to_go_ = nullptr;  // for the newcomer of this call
     std::uint64_t next_number_ = 1;
 
     std::uint64_t cancel_before_ = 0;

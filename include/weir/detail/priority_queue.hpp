@@ -1,0 +1,108 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/detail/list.hpp>
+#include <weir/detail/operation.hpp>
+#include <weir/queue_options.hpp>
+#include <weir/time.hpp>
+
+#include <array>
+#include <cstddef>
+
+namespace weir::detail {
+
+/// The queue of `queue_order::priority`; `arrival_queue` has its contract.
+///
+/// A request of class c goes as if it had come c times `ageing` later than it has. So which of two goes first
+/// never changes, and the next one is the first of one of the classes.
+/// Source: Jackson, "Some problems in queueing with dynamic priorities", Naval Research Logistics Quarterly
+/// 7(3), 1960.
+class priority_queue {
+public:
+    explicit priority_queue(queue_options const& options = {}) noexcept { configure(options); }
+
+    static void check(queue_options const& options) { check_order(options, queue_order::priority); }
+
+    void configure(queue_options const& options) noexcept { ageing_ = options.ageing; }
+    static void prepare(operation const&) noexcept {}
+    void push(operation& op) noexcept {
+        line_.push_back(op);
+        auto& own = classes_[op.priority];
+        own.line.push_back(op);
+        own.asked += op.count;
+    }
+    void erase(operation& op) noexcept {
+        static_cast<list_hook<in_line>&>(op).unlink();
+        static_cast<list_hook<in_group>&>(op).unlink();
+        classes_[op.priority].asked -= op.count;
+    }
+    static void grant(operation&, time_point) noexcept {}
+
+    [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
+    [[nodiscard]] operation* next(time_point) const noexcept {
+        operation* next = nullptr;
+        for (auto const& one : classes_) {
+            if (!one.line.empty() && (!next || goes_before(one.line.front(), *next)))
+                next = &one.line.front();
+        }
+        return next;
+    }
+    [[nodiscard]] operation* oldest() const noexcept {
+        return line_.empty() ? nullptr : &line_.front();
+    }
+    [[nodiscard]] operation* after(operation& op) const noexcept { return line_.after(op); }
+
+    [[nodiscard]] bool bars(request const& r, time_point now) const noexcept {
+        return turn(*next(now)) <= turn(now, r.priority());
+    }
+    [[nodiscard]] static bool foresees() noexcept { return false; }
+    // Those of higher classes that have aged are not counted.
+    [[nodiscard]] amount ahead_of_new(request const& r) const noexcept {
+        amount ahead = 0;
+        for (int c = 0; c <= r.priority(); ++c)
+            ahead += at(c).asked;
+        return ahead;
+    }
+    [[nodiscard]] operation* makes_way(request const& r, operation* previous) const noexcept {
+        int c = last_priority;
+        if (previous) {
+            c = previous->priority;
+            if (auto* const op = at(c--).line.after(*previous))
+                return op;
+        }
+        for (; c >= r.priority(); --c) {
+            if (!at(c).line.empty())
+                return &at(c).line.front();
+        }
+        return nullptr;
+    }
+    [[nodiscard]] static operation* shed(time_point) noexcept { return nullptr; }
+    [[nodiscard]] static time_point next_event(time_point) noexcept { return never; }
+
+private:
+    struct one_class {
+        list<operation, in_group> line;
+        amount asked = 0;
+    };
+
+    [[nodiscard]] one_class const& at(int c) const noexcept {
+        return classes_[static_cast<std::size_t>(c)];
+    }
+    [[nodiscard]] time_point turn(time_point since, int priority) const noexcept {
+        return later(since, priority * ageing_);
+    }
+    [[nodiscard]] time_point turn(operation const& op) const noexcept {
+        return turn(op.since, op.priority);
+    }
+    [[nodiscard]] bool goes_before(operation const& a, operation const& b) const noexcept {
+        auto const one = turn(a);
+        auto const other = turn(b);
+        return one != other ? one < other : a.number < b.number;
+    }
+
+    list<operation, in_line> line_;
+    std::array<one_class, last_priority + 1> classes_;
+    duration ageing_{};
+};
+
+}  // namespace weir::detail
