@@ -65,12 +65,24 @@ action configure(amount limit) {
     return a;
 }
 
+action as(int priority, std::uint64_t key) {
+    auto a = enter;
+    a.how = {.priority = priority, .key = key};
+    return a;
+}
+
 scenario seats(amount limit, std::vector<script> callers, int executors = 1) {
     scenario s;
     s.at_first = {.limit = limit};
     s.queueing.tolerance = duration(0);
     s.executors = executors;
     s.callers = std::move(callers);
+    return s;
+}
+
+scenario in_order(weir::queue_order order, scenario s) {
+    s.queueing.order = order;
+    s.queueing.ageing = duration(2);
     return s;
 }
 
@@ -104,6 +116,15 @@ std::vector<small_scenario> small_scenarios() {
         {"two seats, lowered and raised",
          seats(2, {once, {enter_with(2), leave}, {configure(1), configure(2)}})},
         {"one seat, drained and closed", seats(1, {once, once, {just(kind::drain), close_it}})},
+        {"one seat, by classes",
+         in_order(
+             weir::queue_order::priority,
+             seats(1,
+                   {{as(1, 0), sleep(1), leave}, {as(1, 0), leave}, {sleep(1), as(0, 0), leave}}))},
+        {"one seat, in turns",
+         in_order(
+             weir::queue_order::fair,
+             seats(1, {{as(0, 1), leave, as(0, 1), leave}, {as(0, 2), leave}, {as(0, 2), leave}}))},
         {"one seat, the limiter is destroyed", seats(1, {twice, once, {just(kind::abandon)}})},
         {"one seat, the context is destroyed",
          seats(1, {{elsewhere, leave}, {elsewhere, leave}, {just(kind::end_context)}})},

@@ -53,6 +53,7 @@ class mortal {
 public:
     virtual ~mortal() = default;
     [[nodiscard]] virtual bool is_linked() const noexcept = 0;
+    [[nodiscard]] virtual request& asked() const noexcept = 0;
 };
 
 /// Where the outcome of an operation goes.
@@ -74,7 +75,7 @@ class operation final : public Base, public mortal {
 public:
     operation(simulation& world, addressee& to, caller& who, action const& how, request& asked)
         : world_(world), to_(to), who_(who), how_(how), asked_(asked) {
-        this->count = asked.wants == request::wish::permits ? asked.n : 0;
+        this->ask_for({asked.wants == request::wish::permits ? asked.n : 0, how.how});
         asked.op = this;
     }
     ~operation() override = default;
@@ -136,6 +137,8 @@ public:
                    .is_linked() ||
                static_cast<weir::detail::wheel_hook const&>(*this).is_linked();
     }
+
+    [[nodiscard]] request& asked() const noexcept override { return asked_; }
 
 private:
     struct arrival final : message {

@@ -212,7 +212,7 @@ void oracle::judge_enter(call& c, time_point now) {
     };
 
     if (op.granted && !queued) {
-        if (r.n != 0 && !nobody_waits && !order_.newest_first(now))
+        if (r.n != 0 && !nobody_waits && !may_pass(r.asks_for(), now))
             violated(invariant::barging, fmt::format("{} while somebody waits", name(r)));
         if (refuses_newcomers_)
             violated(invariant::closed, name(r) + " is granted at once");
@@ -231,8 +231,9 @@ void oracle::judge_enter(call& c, time_point now) {
     auto const length = r.patience ? *r.patience : queueing_.patience.length_or(weir::forever);
     auto const deadline = length == weir::forever ? weir::never : weir::later(now, length);
     bool const full = callers_waiting() >= static_cast<std::uint64_t>(queueing_.limit);
-    bool const evicts = queueing_.full == weir::when_full::evict_oldest && !nobody_waits;
-    auto const earliest = book_->earliest(r.n, ahead_of_new(full && evicts), now);
+    bool const evicts = queueing_.full == weir::when_full::evict_oldest && !nobody_waits &&
+                        (!order_.groups() || order_.somebody_makes_way(r.asks_for()));
+    auto const earliest = book_->earliest(r.n, ahead_of_new(r, full && evicts, now), now);
     bool const too_late = earliest != weir::unknown && earliest > deadline;
 
     bool undecided = true;
@@ -245,7 +246,7 @@ void oracle::judge_enter(call& c, time_point now) {
     if (undecided && r.n == 0)
         violated(invariant::verdict, name(r) + " asks for nothing, and does not get it");
     ask(r.n > book_->capacity(), errc::exceeds_capacity);
-    bool const may_go = nobody_waits || order_.newest_first(now);
+    bool const may_go = nobody_waits || may_pass(r.asks_for(), now);
     if (undecided && may_go && !line_moved_ && book_->fits(r.n, now))
         violated(invariant::verdict,
                  fmt::format("{} for {} is not granted at once, though nobody is before it and "
@@ -288,7 +289,7 @@ void oracle::check_retry(request const& r, bool evicts, time_point now) const {
     if (ec != errc::timed_out && ec != errc::deadline_unreachable && ec != errc::queue_full)
         return;
     auto const said = r.op->granted.retry_after();
-    auto const ahead = ahead_of_new(evicts);
+    auto const ahead = ahead_of_new(r, evicts, now);
     auto const earliest = book_->earliest(r.n, ahead, now);
     auto const wait = earliest >= weir::never ? weir::forever : earliest - now;
     auto const told = said.value_or(weir::forever);
@@ -311,12 +312,12 @@ void oracle::judge_try(call& c, time_point now) {
         c.expected = error_code();
     else if (c.n > book_->capacity())
         c.expected = errc::exceeds_capacity;
-    else if (took || ((nobody_waits || order_.newest_first(now)) && book_->fits(c.n, now)))
+    else if (took || ((nobody_waits || may_pass({c.n, c.how}, now)) && book_->fits(c.n, now)))
         c.expected = error_code();
     else
         c.expected = errc::limited;
 
-    if (took && c.what != charge && !nobody_waits && !order_.newest_first(now))
+    if (took && c.what != charge && !nobody_waits && !may_pass({c.n, c.how}, now))
         violated(invariant::barging, "granted at once while somebody waits");
     if (took && c.expected == errc::closed)
         violated(invariant::closed, "granted at once after close");
@@ -409,10 +410,11 @@ void oracle::look_at_the_line(call& c, time_point now) {
         if (in_line(*r)) {
             passed = passed || !is_caller(*r) ? passed : r;
         } else if (r->op->granted) {
-            if (passed)
+            if (passed && !order_.groups())
                 violated(invariant::order,
                          fmt::format("{} is served before {}", name(*r), name(*passed)));
-            granted_in_line(*r, c, used_takes_++, now);
+            granted_in_line(*r, c, order_.groups() ? r->take : used_takes_, now);
+            ++used_takes_;
         } else if (r->op->error == errc::timed_out ||
                    (r->op->error == errc::shed && order_.may_drop(r->since, now))) {
             gave_up_.push_back(r);
@@ -470,7 +472,8 @@ void oracle::removed(request& r, call& c, time_point now) {
     else if (ec == errc::shed) {  // the newcomer is not in the line yet
         replaced_ = true;
         must(c.what == enter && c.who->op->number != 0 &&
-             queueing_.full == weir::when_full::evict_oldest && ahead_of(&r).empty() &&
+             queueing_.full == weir::when_full::evict_oldest &&
+             (order_.groups() ? r.may_make_way : ahead_of(&r).empty()) &&
              waited_before_ >= static_cast<std::uint64_t>(queueing_.limit));
     } else if (ec == errc::exceeds_capacity)
         must(r.n > book_->capacity());
@@ -544,7 +547,30 @@ std::vector<amount> oracle::ahead_of(request const* r) const {
 }
 
 // The same for a newcomer, for which the one that has waited longest may be evicted.
-std::vector<amount> oracle::ahead_of_new(bool evicts) const {
+std::vector<amount> oracle::ahead_of_new(request const& newcomer, bool evicts,
+                                         time_point now) const {
+    if (order_.groups()) {  // at most: who gives up or makes way may count
+        std::vector<amount> own;
+        std::map<std::uint64_t, amount> others;
+        for (auto const* other : waiting_) {
+            bool const waits = other->is == request::state::waiting && in_line(*other);
+            if (!is_caller(*other) || (!waits && std::ranges::count(gave_up_, other) == 0))
+                continue;
+            bool const before =
+                order_.by_key()
+                    ? other->how.key == newcomer.how.key
+                    : order_.goes_before(other->asks_for(), other->since, newcomer.asks_for(), now);
+            if (before)
+                own.push_back(other->n);
+            else if (order_.by_key())
+                others[other->how.key] = std::max(others[other->how.key], other->n);
+        }
+        if (own.empty() || !gave_up_.empty()) {
+            for (auto const& [key, n] : others)
+                own.push_back(n);
+        }
+        return own;
+    }
     if (!order_.foresees())
         return {};
     auto ahead = ahead_of(nullptr);
@@ -567,11 +593,48 @@ request* oracle::next_caller(time_point now) const {
     });
     if (callers.empty())
         return nullptr;
+    if (order_.groups()) {
+        auto const next = order_.next();
+        auto const it = std::ranges::find(callers, next, &request::number);
+        return it == callers.end() ? nullptr : *it;
+    }
     return order_.newest_first(now) ? callers.back() : callers.front();
 }
 
 bool oracle::idle() const {
     return live_ == 0 && callers_waiting() == 0;
+}
+
+// Whether a newcomer may be granted while others wait.
+bool oracle::may_pass(weir::request const& newcomer, time_point now) const {
+    return order_.groups() ? order_.lets_pass(newcomer, now) : order_.newest_first(now);
+}
+
+void oracle::joined(request& r) {
+    if (!order_.groups())
+        return;
+    order_.joined(r.op->number, r.op->since, r.asks_for());
+    r.in_queue = true;
+}
+
+void oracle::left(request& r, call const& c) {
+    if (!std::exchange(r.in_queue, false))
+        return;
+    auto const newcomer = c.what == call::kind::enter ? c.who->op->number : 0;
+    r.may_make_way =
+        newcomer != 0 && newcomer != r.op->number && order_.may_make_way(r.op->number, newcomer);
+    order_.left(r.op->number);
+}
+
+void oracle::served(request& r, call const& c) {
+    if (!order_.groups())
+        return;
+    if (order_.next() != r.op->number)
+        violated(invariant::order,
+                 fmt::format("number {} is served before number {}", r.op->number, order_.next()));
+    order_.served(r.op->number);
+    r.in_queue = false;
+    r.take = c.takes.size();
 }
 
 void oracle::took(call& c, amount n, ticket t, time_point now) {

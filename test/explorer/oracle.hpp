@@ -32,6 +32,7 @@ struct request {
     int key = 0;
     wish wants = wish::permits;
     amount n = 0;
+    weir::standing how;
     std::optional<duration> patience;       // as asked; otherwise the queue's
     weir::detail::operation* op = nullptr;  // while it exists and is not over
 
@@ -46,6 +47,13 @@ struct request {
     error_code error;
     weir::overdue found;
     time_point decided_at{};
+
+    // In an order that groups.
+    bool in_queue = false;
+    bool may_make_way = false;  // when it left
+    std::size_t take = 0;       // which one of its section
+
+    [[nodiscard]] weir::request asks_for() const { return {n, how}; }
 };
 
 /// What a thread is calling, and what the policy was told meanwhile.
@@ -80,6 +88,7 @@ struct call {
     int core = 0;
     int key = every_key;
     amount n = 0;
+    weir::standing how;  // of a try_enter
     request* who = nullptr;
     weir::detail::cancel_link* link = nullptr;
     rule change;
@@ -120,6 +129,11 @@ public:
     void refunded(call& c, amount n, ticket t, time_point now);
     void merged(ticket a, ticket b, ticket both);
     void configured(call& c, rule next, time_point now);
+
+    // What the queue is told, under the lock.
+    void joined(request& r);
+    void left(request& r, call const& c);
+    void served(request& r, call const& c);
 
     /// How many a call at the gate touches, some of them more than once: if far fewer wait, none may be left
     /// whose time has come.
@@ -185,7 +199,9 @@ private:
     void count(error_code ec);
 
     [[nodiscard]] std::vector<amount> ahead_of(request const* r) const;
-    [[nodiscard]] std::vector<amount> ahead_of_new(bool evicts) const;
+    [[nodiscard]] std::vector<amount> ahead_of_new(request const& newcomer, bool evicts,
+                                                   time_point now) const;
+    [[nodiscard]] bool may_pass(weir::request const& newcomer, time_point now) const;
     [[nodiscard]] duration lateness() const;
     [[nodiscard]] request* next_caller(time_point now) const;
     void check_retry(request const& r, bool evicts, time_point now) const;

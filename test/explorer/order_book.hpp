@@ -1,9 +1,14 @@
 #pragma once
 
+#include <weir/amount.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 
+#include "../support/order_oracle.hpp"
+
 #include <algorithm>
+#include <cstdint>
+#include <vector>
 
 namespace explorer {
 
@@ -14,7 +19,7 @@ using weir::time_point;
 class order_book {
 public:
     explicit order_book(weir::queue_options const& o)
-        : order_(o.order), target_(o.target), interval_(o.interval) {}
+        : order_(o.order), target_(o.target), interval_(o.interval), ageing_(o.ageing) {}
 
     /// Somebody waits, and nobody did before.
     void begins(time_point now) noexcept {
@@ -27,6 +32,76 @@ public:
         has_stood_ = has_stood_ || now - good_at_ >= interval_;
         good_at_ = now;
     }
+
+    /// Whether it is one of the orders that ask for more than when somebody came. These are told of each who
+    /// joins and leaves.
+    [[nodiscard]] bool groups() const noexcept {
+        return order_ == weir::queue_order::priority || order_ == weir::queue_order::fair;
+    }
+    void joined(std::uint64_t number, time_point since, weir::request const& r) {
+        line_.push_back({number, since, r.priority()});
+        fair_.join(static_cast<int>(number), r.key(), r.count());
+    }
+    void served(std::uint64_t number) {
+        if (order_ == weir::queue_order::fair)
+            fair_.grant();
+        else
+            fair_.leave(static_cast<int>(number));
+        forget(number);
+    }
+    void left(std::uint64_t number) {
+        fair_.leave(static_cast<int>(number));
+        forget(number);
+    }
+    /// 0 if nobody waits.
+    [[nodiscard]] std::uint64_t next() const {
+        if (line_.empty())
+            return 0;
+        if (order_ == weir::queue_order::fair)
+            return static_cast<std::uint64_t>(fair_.next());
+        auto const* next = &line_.front();
+        for (auto const& one : line_) {
+            if (!goes_first(*next, one.priority, one.since))
+                next = &one;
+        }
+        return next->number;
+    }
+    /// Whether a newcomer goes before all that wait.
+    [[nodiscard]] bool lets_pass(weir::request const& r, time_point now) const {
+        return order_ == weir::queue_order::priority &&
+               std::ranges::none_of(line_, [&](place const& one) {
+                   return goes_first(one, r.priority(), now);
+               });
+    }
+    /// Whether one may be dropped for a newcomer, who has joined already.
+    [[nodiscard]] bool may_make_way(std::uint64_t number, std::uint64_t newcomer) const {
+        if (order_ == weir::queue_order::fair) {
+            auto without = fair_;
+            without.leave(static_cast<int>(newcomer));
+            return without.may_make_way(static_cast<int>(number));
+        }
+        auto const& one = *std::ranges::find(line_, number, &place::number);
+        auto const& other = *std::ranges::find(line_, newcomer, &place::number);
+        return one.priority >= other.priority &&
+               std::ranges::none_of(line_, [&](place const& third) {
+                   return third.number != newcomer &&
+                          (third.priority > one.priority ||
+                           (third.priority == one.priority && third.number < one.number));
+               });
+    }
+    /// Whether one may be dropped for such a newcomer.
+    [[nodiscard]] bool somebody_makes_way(weir::request const& r) const {
+        return order_ != weir::queue_order::priority ||
+               std::ranges::any_of(line_, [&](place const& one) {
+                   return one.priority >= r.priority();
+               });
+    }
+    /// Whether somebody who has come at `since` goes before a newcomer.
+    [[nodiscard]] bool goes_before(weir::request const& one, time_point since,
+                                   weir::request const& newcomer, time_point now) const {
+        return support::older_goes_first(one.priority(), since, newcomer.priority(), now, ageing_);
+    }
+    [[nodiscard]] bool by_key() const noexcept { return order_ == weir::queue_order::fair; }
 
     /// Whether nobody is ever granted before an older one.
     [[nodiscard]] bool foresees() const noexcept {
@@ -58,9 +133,25 @@ public:
     }
 
 private:
+    struct place {
+        std::uint64_t number;
+        time_point since;
+        int priority;
+    };
+
+    [[nodiscard]] bool goes_first(place const& older, int priority, time_point since) const {
+        return support::older_goes_first(older.priority, older.since, priority, since, ageing_);
+    }
+    void forget(std::uint64_t number) {
+        std::erase_if(line_, [&](place const& one) { return one.number == number; });
+    }
+
     weir::queue_order order_;
     duration target_;
     duration interval_;
+    duration ageing_;
+    std::vector<place> line_;  // in the order of arrival
+    support::fair_oracle fair_;
     time_point busy_since_{};
     time_point good_at_{};  // somebody was granted who had waited for no longer than the target
     bool has_stood_ = false;

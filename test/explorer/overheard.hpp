@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/any_queue.hpp>
 #include <weir/policy/any.hpp>
 #include <weir/policy/fixed_window.hpp>
 #include <weir/policy/leaky_bucket.hpp>
@@ -11,6 +12,7 @@
 #include <weir/policy/smooth_warming_up.hpp>
 #include <weir/policy/token_bucket.hpp>
 
+#include "operation.hpp"
 #include "simulation.hpp"
 
 #include <variant>
@@ -147,6 +149,38 @@ private:
             violated(invariant::verdict, "the policy is told another time than it is");
         return world().threads.now();
     }
+};
+
+/// A queue that tells the oracle what it is told.
+class overheard_queue : public weir::detail::any_queue {
+    using op = weir::detail::operation;
+
+public:
+    using any_queue::any_queue;
+
+    void push(op& one) noexcept {
+        any_queue::push(one);
+        simulation::unfailing const ours;
+        judge().joined(asked(one));
+    }
+    void erase(op& one) noexcept {
+        {
+            simulation::unfailing const ours;
+            judge().left(asked(one), simulation::current().calling());
+        }
+        any_queue::erase(one);
+    }
+    void grant(op& one, time_point now) noexcept {
+        {
+            simulation::unfailing const ours;
+            judge().served(asked(one), simulation::current().calling());
+        }
+        any_queue::grant(one, now);
+    }
+
+private:
+    static oracle& judge() { return simulation::current().judge; }
+    static request& asked(op& one) { return dynamic_cast<mortal&>(one).asked(); }
 };
 
 }  // namespace explorer

@@ -156,6 +156,12 @@ action some_action(dice& d, profile const& p, scenario const& s) {
     return a;
 }
 
+// Whether the order asks how a request stands.
+bool groups(scenario const& s) {
+    return s.queueing.order == weir::queue_order::priority ||
+           s.queueing.order == weir::queue_order::fair;
+}
+
 std::string to_text(duration t) {
     return t == weir::forever ? "ever" : fmt::format("{} ns", t.count());
 }
@@ -231,9 +237,16 @@ scenario make_scenario(policy which, std::uint64_t seed, int max_callers) {
     }
 
     if (d.one_in(2)) {
-        s.queueing.order = static_cast<weir::queue_order>(d.roll(1, 3));
+        s.queueing.order = static_cast<weir::queue_order>(d.roll(1, 5));
         s.queueing.target = duration(d.roll(1, 6));
         s.queueing.interval = duration(d.roll(1, 12));
+        s.queueing.ageing = duration(d.roll(1, 12));
+    }
+    if (groups(s)) {
+        for (auto& script : s.callers) {
+            for (auto& a : script)
+                a.how = {.priority = d.roll(0, 3), .key = d.roll<std::uint64_t>(0, 2)};
+        }
     }
 
     return s;
@@ -242,6 +255,8 @@ scenario make_scenario(policy which, std::uint64_t seed, int max_callers) {
 scenario with_keys(scenario s, int keys) {
     dice d(mix(s.failure_seed, 3));
     s.keys = keys;
+    if (groups(s))  // to be tried in limiters without keys
+        s.queueing.order = weir::queue_order::codel;
     if (s.which == policy::seats)
         s.at_first.time = weir::forever;
     if (d.one_in(2))  // so that somebody waits, although callers are spread over keys
@@ -348,12 +363,16 @@ static std::string without_key(action const& a) {
 }
 
 std::string to_string(action const& a, scenario const& s) {
-    return without_key(a) + (s.keys == 1 ? "" : key_of(a));
+    bool const stands =
+        groups(s) && (a.what == action::kind::enter || a.what == action::kind::try_enter);
+    auto const how =
+        stands ? fmt::format(", class {}, for {}", a.how.priority, a.how.key) : std::string();
+    return without_key(a) + how + (s.keys == 1 ? "" : key_of(a));
 }
 
 static std::string order_of(weir::queue_options const& o) {
-    auto const text = to_string(
-        weir::queue_options{.order = o.order, .target = o.target, .interval = o.interval});
+    auto const text = to_string(weir::queue_options{
+        .order = o.order, .target = o.target, .interval = o.interval, .ageing = o.ageing});
     return o.order == weir::queue_order::fifo ? "order fifo" : text;
 }
 

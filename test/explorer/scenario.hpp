@@ -75,6 +75,7 @@ struct action {
 
     kind what = kind::hold;
     amount n = 1;
+    weir::standing how;  // of an enter or try_enter
     duration time = unset;
     int whom = 0;
     rule change;

@@ -16,7 +16,7 @@ namespace {
 template <class Policy>
 class plain {
 public:
-    using room = weir::detail::waiting_room<overheard<Policy>>;
+    using room = weir::detail::waiting_room<overheard<Policy>, overheard_queue>;
     using operation_type = weir::detail::overdue_operation;
     using options_type = typename Policy::options_type;
     using core = weir::detail::core<room, host>;

@@ -116,7 +116,7 @@ private:
             case watch:
                 return begin(me, a, request::wish::overdue, 0);
             case try_enter:
-                return try_to_enter(me, a.key, a.n);
+                return try_to_enter(me, a.key, {a.n, a.how});
             case charge:
                 return charge_for(me, a);
             case hold:
@@ -214,6 +214,7 @@ private:
         auto& asked =
             limiter_.judge_of(wants, key).asks(me.number, wants, enters ? a.n : 0, patience);
         asked.key = key;
+        asked.how = a.how;
         auto& here = core_at(number);
         auto* const op = new operation(*this, *this, me, a, asked);
         me.answered = false;
@@ -295,9 +296,10 @@ private:
         error_code ec;
         calls c(kind::enter_at_once, Limiter::core_of(a.key), a.key);
         c.n = a.n;
+        c.how = a.how;
         seat s{with_key(a.key,
                         [&](auto const&... who) {
-                            return core_of(a.key).enter_at_once(a.n, ec, who...);
+                            return core_of(a.key).enter_at_once({a.n, a.how}, ec, who...);
                         }),
                {},
                a.key};
@@ -310,15 +312,16 @@ private:
         return over;
     }
 
-    void try_to_enter(caller& me, int key, amount n) {
+    void try_to_enter(caller& me, int key, weir::request const& r) {
         if (!usable())
             return;
         use const here(*this);
         error_code ec;
         calls c(kind::try_enter, Limiter::core_of(key), key);
-        c.n = n;
+        c.n = r.count();
+        c.how = {.priority = r.priority(), .key = r.key()};
         seat s{with_key(key,
-                        [&](auto const&... who) { return core_of(key).try_enter(n, ec, who...); }),
+                        [&](auto const&... who) { return core_of(key).try_enter(r, ec, who...); }),
                {},
                key};
         check_at_once(c, s.held, ec, *c.expected);
