@@ -9,6 +9,7 @@
 
 #include <cassert>
 #include <chrono>
+#include <cstdint>
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
@@ -23,6 +24,7 @@ asio::awaitable<bool> talk(tcp::socket& connection);
 asio::awaitable<void> dine();
 void cook();
 void retry_in(weir::duration);
+extern std::uint64_t const tenant;
 
 template <class Limiter>
 asio::awaitable<void> client(Limiter& limiter);
