@@ -191,6 +191,17 @@ public:
         return core().try_enter(n, ignored);
     }
 
+    /// Grants as many permits as there are now, from 1 up to `most`, or none at all; `count()` of the permit
+    /// tells how many. Above what the limiter can ever grant it grants what there is. An empty permit says when
+    /// to come back for one. In all else it is like `try_enter`.
+    permit try_enter_up_to(request most, error_code& ec) noexcept {
+        return core().try_enter_up_to(most, ec);
+    }
+    permit try_enter_up_to(request most) noexcept {
+        error_code ignored;
+        return core().try_enter_up_to(most, ignored);
+    }
+
     /// Waits until `n` permits are granted, for as long as the patience lasts, in a coroutine on any
     /// executor: `co_await limiter.enter()`. If they can be granted now, nothing is posted, and only the
     /// frame of a coroutine is allocated, from Asio's cache.

@@ -116,7 +116,13 @@ public:
         return room_.try_enter(r, time_if(room_.needs_time_to_ask()), ec, key...);
     }
 
-    /// The same, but if waiting could help there is no error: then the permit is empty and `ec` clear.
+    /// The same for as many as there are, from 1 up to what `r` asks for.
+    [[nodiscard]] permit try_enter_up_to(request const& r, error_code& ec) noexcept {
+        visit const here(*this);
+        return room_.try_enter_up_to(r, time_if(room_.needs_time_to_ask()), ec);
+    }
+
+    /// As `try_enter`, but if waiting could help there is no error: then the permit is empty and `ec` clear.
     template <class... Key>
     [[nodiscard]] permit enter_at_once(request const& r, error_code& ec,
                                        Key const&... key) noexcept {

@@ -88,7 +88,16 @@ public:
         return gate_type::refuse(asked.ready, now);
     }
 
-    /// The same, but an empty permit without an error if waiting might help.
+    /// Grants at once as many as there are, from 1 up to what `r` asks for, or says why not.
+    [[nodiscard]] permit try_enter_up_to(request const& r, time_point now,
+                                         error_code& ec) noexcept {
+        help(now);
+        auto const there = std::max<amount>(policy().remaining(now), 1);
+        return try_enter({std::min(r.count(), there), {.priority = r.priority(), .key = r.key()}},
+                         now, ec);
+    }
+
+    /// As `try_enter`, but an empty permit without an error if waiting might help.
     [[nodiscard]] permit enter_at_once(request const& r, time_point now, error_code& ec) noexcept {
         ec = {};
         help(now);
