@@ -34,6 +34,7 @@ BOOST_AUTO_TEST_CASE(have_sensible_defaults) {
     BOOST_TEST(defaults.interval == 100ms);
     BOOST_TEST(defaults.ageing == 1s);
     BOOST_TEST(defaults.tolerance == 1ms);
+    BOOST_TEST(defaults.jitter == 0s);
     BOOST_TEST(defaults.patience.is_set());
     BOOST_TEST(defaults.patience.length_or(0s) == weir::forever);
     BOOST_CHECK_NO_THROW(validate(defaults));
@@ -89,6 +90,10 @@ BOOST_AUTO_TEST_CASE(that_are_nonsense_are_refused_by_name) {
     BOOST_CHECK_EXCEPTION(validate({.ageing = 0s}), std::invalid_argument,
                           says("weir::queue_options: ageing in nanoseconds is 0, but must be "
                                "from 1 to 3600000000000"));
+    BOOST_CHECK_NO_THROW(validate({.jitter = 1h}));
+    BOOST_CHECK_EXCEPTION(validate({.jitter = -1ns}), std::invalid_argument,
+                          says("weir::queue_options: jitter in nanoseconds is -1, but must be "
+                               "from 0 to 3600000000000"));
     BOOST_CHECK_EXCEPTION(validate({.tolerance = -1ns}), std::invalid_argument,
                           says("weir::queue_options: tolerance in nanoseconds is -1, but must be "
                                "from 0 to 3600000000000"));
@@ -114,7 +119,7 @@ BOOST_AUTO_TEST_CASE(are_written_as_one_line) {
     std::string const text =
         "limit 100 full evict_oldest limit_permits 1000 max_wait 3s order "
         "codel target 7ms interval 50ms "
-        "tolerance 10us patience 2s";
+        "tolerance 10us jitter 4s patience 2s";
     auto const options = queue_options::parse(text);
     BOOST_TEST(options.limit == 100);
     BOOST_TEST((options.full == weir::when_full::evict_oldest));
@@ -124,6 +129,7 @@ BOOST_AUTO_TEST_CASE(are_written_as_one_line) {
     BOOST_TEST(options.target == 7ms);
     BOOST_TEST(options.interval == 50ms);
     BOOST_TEST(options.tolerance == 10us);
+    BOOST_TEST(options.jitter == 4s);
     BOOST_TEST(options.patience.length_or(0s) == 2s);
     BOOST_TEST(to_string(options) == text);
 
@@ -146,11 +152,11 @@ BOOST_AUTO_TEST_CASE(say_where_a_text_is_wrong) {
     };
     wrong("size 3",
           "column 1: expected limit, full, limit_permits, max_wait, order, target, interval, "
-          "ageing, tolerance, patience or the end, found `size`");
+          "ageing, tolerance, jitter, patience or the end, found `size`");
     wrong("limit", "column 6: expected a whole number, found the end");
     wrong("limit 3 limit 3",
           "column 9: expected full, limit_permits, max_wait, order, target, interval, "
-          "ageing, tolerance, patience or the end, found `limit`");
+          "ageing, tolerance, jitter, patience or the end, found `limit`");
     wrong("full up", "column 6: expected reject_newest or evict_oldest, found `up`");
     wrong("order newest", "column 7: expected fifo, lifo, adaptive_lifo, codel, priority or "
                           "fair, found `newest`");

@@ -118,6 +118,11 @@ struct queue_options {
     /// kept, since what comes back meanwhile still fits.
     duration tolerance = std::chrono::milliseconds(1);
 
+    /// `retry_after` is later by up to this much, evenly by chance, 0 to an hour: never earlier than it would be
+    /// without. Callers that are refused together do not come back together then, of which but a few could be
+    /// granted. The time that it takes to grant them all is a good choice: for 300 callers of `10/1s`, 30 s.
+    duration jitter{};
+
     /// How long a request waits that names no patience of its own.
     weir::patience patience = forever;
 };

@@ -33,6 +33,7 @@ constexpr std::tuple fields{
     field{"interval", &queue_options::interval},
     field{"ageing", &queue_options::ageing},
     field{"tolerance", &queue_options::tolerance},
+    field{"jitter", &queue_options::jitter},
     field{"patience", &queue_options::patience},
 };
 
@@ -63,6 +64,7 @@ void validate(queue_options const& options) {
     check_option("queue_options", "interval in nanoseconds", options.interval.count(), 1, hour);
     check_option("queue_options", "ageing in nanoseconds", options.ageing.count(), 1, hour);
     check_option("queue_options", "tolerance in nanoseconds", options.tolerance.count(), 0, hour);
+    check_option("queue_options", "jitter in nanoseconds", options.jitter.count(), 0, hour);
 }
 
 void detail::check_order(queue_options const& options, queue_order of_type) {

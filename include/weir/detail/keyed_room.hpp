@@ -1,8 +1,9 @@
 #pragma once
 
 #include <weir/amount.hpp>
-#include <weir/detail/arrival_queue.hpp>
+#include <weir/detail/any_queue.hpp>
 #include <weir/detail/gate.hpp>
+#include <weir/detail/jitter.hpp>
 #include <weir/detail/keyed/drains.hpp>
 #include <weir/detail/keyed/gate.hpp>
 #include <weir/detail/keyed/heavy_keys.hpp>
@@ -124,7 +125,7 @@ public:
         }
         ec = asked.refused.value_or(errc::limited);
         gate_.counters().refuse(ec);
-        return gate_type::refuse(asked.ready, now);
+        return gate_type::refuse(jitter_.after(asked.ready, queueing().jitter, now), now);
     }
 
     template <class Like>
@@ -601,6 +602,7 @@ private:
     keyed_drains drains_;
     heavy_keys<Key> heavy_;
     operation_list outbox_;
+    jitter jitter_;
     time_point now_{};
     time_point last_alarm_ = time_point::min();
 };

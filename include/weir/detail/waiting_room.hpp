@@ -3,6 +3,7 @@
 #include <weir/amount.hpp>
 #include <weir/detail/any_queue.hpp>
 #include <weir/detail/gate.hpp>
+#include <weir/detail/jitter.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/waiting_line.hpp>
 #include <weir/detail/wakeup.hpp>
@@ -85,7 +86,7 @@ public:
         }
         ec = asked.refused.value_or(errc::limited);
         gate_.counters().refuse(ec);
-        return gate_type::refuse(asked.ready, now);
+        return refusal(asked.ready, now);
     }
 
     /// Grants at once as many as there are, from 1 up to what `r` asks for, or says why not.
@@ -107,7 +108,7 @@ public:
         if (asked.refused) {
             ec = *asked.refused;
             gate_.counters().refuse(ec);
-            return gate_type::refuse(asked.ready, now);
+            return refusal(asked.ready, now);
         }
         return {};
     }
@@ -432,6 +433,11 @@ private:
         }
     }
 
+    // The permit of a refusal, which says when to come back.
+    [[nodiscard]] permit refusal(time_point ready, time_point now) noexcept {
+        return gate_type::refuse(jitter_.after(ready, queueing_.jitter, now), now);
+    }
+
     // Both return true: it is over.
     static bool end(operation& op, error_code ec) noexcept {
         op.error = ec;
@@ -440,7 +446,7 @@ private:
     }
     bool refuse(operation& op, error_code ec, time_point ready, time_point now) noexcept {
         gate_.counters().refuse(ec);
-        op.granted = gate_type::refuse(ready, now);
+        op.granted = refusal(ready, now);
         return end(op, ec);
     }
 
@@ -487,7 +493,7 @@ private:
         gate_.counters().refuse(ec, std::max(now - op.since, duration::zero()));
         if constexpr (is_fed) {
             if (ec == errc::unavailable) {
-                op.granted = gate_type::refuse(policy().barred(now).value_or(unknown), now);
+                op.granted = refusal(policy().barred(now).value_or(unknown), now);
                 return;
             }
         }
@@ -496,7 +502,7 @@ private:
         auto const ready =
             may_return ? policy().ready_at(op.count, line_.ahead_of_new(op.asked_for()), now)
                        : unknown;
-        op.granted = gate_type::refuse(ready, now);
+        op.granted = refusal(ready, now);
     }
 
     // Grants to those whose turn it is.
@@ -624,6 +630,7 @@ private:
 
     gate_type gate_;
     queue_options queueing_;
+    jitter jitter_;
     waiting_line<Queue> line_;
     operation_list draining_;
     operation_list watching_;

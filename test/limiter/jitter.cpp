@@ -1,0 +1,90 @@
+#include <weir/fixed_window.hpp>
+#include <weir/keyed.hpp>
+#include <weir/testing.hpp>
+
+#include "support/virtual_limiters.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+using namespace support;
+
+namespace {
+
+using fixed_window = weir::testing::limiter<weir::fixed_window>;
+
+// Tries until it is granted, and comes back when it is told to.
+asio::awaitable<void> call(fixed_window& calls) {
+    for (;;) {
+        auto const permit = calls.try_enter();
+        if (permit)
+            co_return;
+        weir::testing::timer pause(co_await asio::this_coro::executor);
+        pause.expires_after(*permit.retry_after());
+        co_await pause.async_wait(asio::use_awaitable);
+    }
+}
+
+// How many refusals it costs to make 311 calls, of which 10 are allowed per second.
+std::uint64_t refusals(weir::duration jitter) {
+    asio::io_context ctx;
+    fixed_window calls(ctx, {.limit = 10, .window = 1s}, {.jitter = jitter});
+    for (int i = 0; i != 311; ++i)
+        co_spawn(ctx, call(calls), rethrow);
+    run_for(ctx, 10min);
+    BOOST_TEST(calls.stats().granted == 311U);
+    return calls.stats().limited;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(what_jitter_does)
+
+// By hand: 10 are granted in each second and all others refused; 301 in the first, 291 in the next one, and 1 in
+// the 31st: 31 * (301 + 1) / 2.
+BOOST_AUTO_TEST_CASE(without_it_all_come_back_together) {
+    BOOST_TEST(refusals(0s) == 4681U);
+}
+
+// 301 in the first second, as before; of those that come back by chance, over the time that it takes to grant
+// them all, most find a place.
+BOOST_AUTO_TEST_CASE(with_it_most_are_refused_once) {
+    BOOST_TEST(refusals(30s) < 650U);
+}
+
+BOOST_AUTO_TEST_CASE(goes_upward_only_and_no_further_than_it_may) {
+    asio::io_context ctx;
+    fixed_window calls(ctx, {.limit = 1, .window = 1s}, {.jitter = 100ms});
+    auto const used = calls.try_enter();
+    std::vector<weir::duration> told;
+    for (int i = 0; i != 1000; ++i)
+        told.push_back(*calls.try_enter().retry_after());
+    auto const [least, most] = std::ranges::minmax(told);
+    BOOST_TEST((least >= 1s && most <= 1100ms));
+    BOOST_TEST((most - least > 90ms));
+}
+
+BOOST_AUTO_TEST_CASE(is_that_of_keys_too) {
+    asio::io_context ctx;
+    weir::basic_keyed<int, weir::policy::fixed_window, asio::any_io_executor, weir::testing::timer>
+        calls(ctx, {.limit = 1, .window = 1s}, {}, {.jitter = 100ms});
+    auto const used = calls.try_enter(7);
+    std::vector<weir::duration> told;
+    for (int i = 0; i != 1000; ++i)
+        told.push_back(*calls.try_enter(7).retry_after());
+    auto const [least, most] = std::ranges::minmax(told);
+    BOOST_TEST((least >= 1s && most <= 1100ms));
+    BOOST_TEST((most - least > 90ms));
+}
+
+BOOST_AUTO_TEST_CASE(is_not_added_where_it_is_not_known_when_to_come_back) {
+    asio::io_context ctx;
+    seats kitchen(ctx, {.seats = 1}, {.jitter = 100ms});
+    auto const seat = kitchen.try_enter();
+    BOOST_TEST(!kitchen.try_enter().retry_after());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
