@@ -135,7 +135,8 @@ private:
     using handle_type = detail::limiter_handle<core_type, Executor>;
     using enter_initiation = detail::initiation<core_type, Executor, detail::enter_signature>;
     using drain_initiation = detail::initiation<core_type, Executor, detail::drain_signature>;
-    using overdue_initiation = detail::initiation<core_type, Executor, detail::overdue_signature>;
+    using overdue_initiation =
+        detail::initiation<core_type, Executor, detail::watch_signature<overdue>>;
 
 public:
     using executor_type = Executor;

@@ -98,7 +98,8 @@ class basic_pool {
     using starts = detail::starts_to_checkout<supplier_type>;
     using initiation = detail::initiation<core_type, Executor, detail::checkout_signature<T>>;
     using drain_initiation = detail::initiation<core_type, Executor, detail::drain_signature>;
-    using overdue_initiation = detail::initiation<core_type, Executor, detail::overdue_signature>;
+    using overdue_initiation =
+        detail::initiation<core_type, Executor, detail::watch_signature<overdue>>;
 
     template <class Context>
     static constexpr bool is_context = requires(Context& c) {

@@ -425,14 +425,14 @@ private:
 
     void wait_overdue() {
         auto& op = *watching_.emplace_back(std::make_unique<watcher>());
-        bool const over = room_.decide_overdue(op, now_);
+        bool const over = room_.decide_watch(op, now_);
         if (over) {
             expect(!op.error && watchers_.empty(), "told at once");
             told(op);
             return;
         }
         expect(!watchers_.empty() || !anything_overdue(), "nothing to be told");
-        room_.join_overdue(op);
+        room_.join_watch(op);
         if (random_.one_in(20))
             return room_.withdraw_other(op);
         watchers_.push_back(&op);

@@ -252,7 +252,7 @@ private:
             else if (wants == request::wish::idleness)
                 waits = here.drain(*op);
             else if constexpr (std::derived_from<operation, weir::detail::overdue_operation>)
-                waits = here.wait_overdue(*op);
+                waits = here.watch(*op);
         } catch (failure const&) {
             begun = false;
         } catch (std::bad_alloc const&) {

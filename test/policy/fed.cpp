@@ -7,6 +7,8 @@
 #include <chrono>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
+#include <utility>
 #include <variant>
 
 namespace {
@@ -18,6 +20,7 @@ using weir::policy::fed;
 using weir::policy::shared_bucket;
 
 static_assert(weir::fed_policy<fed>);
+static_assert(weir::eventful_policy<fed>);
 
 constexpr time_point start{1h};
 constexpr std::int64_t engine_time = 1'000'000;
@@ -474,6 +477,107 @@ BOOST_AUTO_TEST_CASE(permits_of_several_sources_are_given_back_to_none_too_many)
     BOOST_TEST(fed::merge(local, 9, 1) == local);
     BOOST_TEST(fed::merge(local, 0, 1) == 0u);
     BOOST_TEST(fed::merge(0, 9, 1) == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(each_change_of_what_decides_is_told_once) {
+    using mode = weir::shared_mode;
+    for (auto const& [on_failure, failures, without] :
+         {std::tuple<decltype(weir::shared_options::on_failure), int, mode>{
+              weir::fail_closed(), 5, mode::refusing},
+          {weir::fail_open(), 1, mode::open},
+          {weir::fail_local{0.5}, 1, mode::local}}) {
+        story s{{.rate = {10, 1s}, .burst = 5, .on_failure = on_failure, .retry_jitter = 0}};
+        BOOST_TEST((s.p.fed_stats().mode == mode::engine));
+        BOOST_TEST((s.p.fed_stats().mode_since == start));
+        BOOST_TEST(!s.p.pop_event());
+        s.waiting = {.head = 1, .all = 1};
+        s.now += 1ms;
+        for (int i = 1; i <= failures; ++i) {
+            BOOST_TEST(!s.p.has_event());
+            s.p.failed(s.question()->number, false, s.now);
+        }
+        BOOST_TEST((s.p.fed_stats().mode == without));
+        BOOST_TEST((s.p.fed_stats().mode_since == start + 1ms));
+        BOOST_TEST_REQUIRE(s.p.has_event());
+        auto const away = s.p.pop_event().value();
+        BOOST_TEST((away.before == mode::engine));
+        BOOST_TEST((away.after == without));
+        BOOST_TEST((away.at == start + 1ms));
+        BOOST_TEST(away.number == 1u);
+        BOOST_TEST(!s.p.has_event());
+
+        s.now += 1s;
+        s.waiting = {.head = 9, .all = 9};  // more than the share has
+        s.p.take(without == mode::refusing ? 0 : 1, s.now);
+        s.grant(*s.question(), 1);
+        auto const back = s.p.pop_event().value();
+        BOOST_TEST((back.before == without));
+        BOOST_TEST((back.after == mode::engine));
+        BOOST_TEST(back.number == 2u);
+        BOOST_TEST(s.p.fed_stats().mode_changes == 2u);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(changes_that_nobody_waits_for_are_kept_up_to_the_last_eight) {
+    story s{{.rate = {10, 1s}, .burst = 5, .on_failure = weir::fail_open(), .retry_jitter = 0}};
+    for (int i = 0; i != 6; ++i) {
+        s.now += 1s;
+        s.waiting = {.head = 1, .all = 1};
+        s.p.failed(s.question()->number, false, s.now);
+        s.deny(*s.question(), 0us);
+    }
+    BOOST_TEST(s.p.fed_stats().mode_changes == 12u);
+    for (auto number = 5u; number <= 12; ++number) {
+        auto const e = s.p.pop_event().value();
+        BOOST_TEST(e.number == number);
+        BOOST_TEST(
+            (e.after == (number % 2 == 1 ? weir::shared_mode::open : weir::shared_mode::engine)));
+    }
+    BOOST_TEST(!s.p.has_event());
+}
+
+BOOST_AUTO_TEST_CASE(other_options_may_change_what_decides) {
+    story s{{.rate = {10, 1s}, .burst = 5, .on_failure = weir::fail_open(), .retry_jitter = 0}};
+    s.waiting = {.head = 1, .all = 1};
+    s.p.failed(s.question()->number, false, s.now);
+    fed next({.rate = {10, 1s}, .burst = 5, .on_failure = weir::fail_local{1}});
+    next.take_over(s.p, s.now);
+    BOOST_TEST((next.fed_stats().mode == weir::shared_mode::local));
+    BOOST_TEST(next.fed_stats().mode_changes == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(steps_of_the_clock_of_the_engine_are_counted) {
+    story s;
+    auto const ask = [&](weir::duration there_and_back, std::int64_t engine_says) {
+        s.waiting = {.head = 1, .all = 1};
+        auto const q = s.question();
+        s.now += there_and_back;
+        s.grant(*q, 1, 30ms, engine_says + 30'000);
+        s.now += 30ms;
+        s.serve(1);
+    };
+    auto const steps = [&] {
+        return std::pair(s.p.fed_stats().steps_forward, s.p.fed_stats().steps_back);
+    };
+    using pair = std::pair<std::uint64_t, std::uint64_t>;
+    ask(1ms, engine_time);
+    s.now += 200ms;
+    // 231 ms have passed between the answers, of which the ways may have taken two.
+    ask(1ms, engine_time + 232'000 + 100'000);
+    BOOST_TEST((steps() == pair(0, 0)));
+    s.now += 200ms;
+    ask(1ms, engine_time + 332'000 + 232'001 + 100'000);
+    BOOST_TEST((steps() == pair(1, 0)));
+    s.now += 200ms;
+    ask(1ms, engine_time + 664'001 + 230'000 - 100'000);
+    BOOST_TEST((steps() == pair(1, 0)));
+    s.now += 200ms;
+    ask(1ms, engine_time + 794'001 + 229'999 - 100'000);
+    BOOST_TEST((steps() == pair(1, 1)));
+    // After an hour 3.6 s may be drift.
+    s.now += 1h;
+    ask(0ms, engine_time + 924'000 + 3'600'000'000 + 3'500'000);
+    BOOST_TEST((steps() == pair(1, 1)));
 }
 
 BOOST_AUTO_TEST_CASE(other_options_hold_from_the_next_question_on) {

@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -334,6 +335,95 @@ BOOST_AUTO_TEST_CASE(new_deadline_holds_for_the_next_question) {
     settle(ctx);
     std::vector<weir::duration> const expected{50ms, 7ms, 7ms};
     BOOST_TEST(noting->deadlines == expected);
+}
+
+BOOST_AUTO_TEST_CASE(change_of_mode_completes_a_wait_outside_of_the_lock) {
+    std::vector<weir::mode_change> told;
+    std::optional<weir::error_code> end;
+    std::function<void()> const wait = [&] {
+        here.async_wait_mode_change([&](weir::error_code ec, weir::mode_change const& change) {
+            if (ec) {
+                end = ec;
+                return;
+            }
+            told.push_back(change);
+            BOOST_TEST((here.shared_stats().mode == change.after));  // takes the lock
+            wait();
+        });
+    };
+    wait();
+    is_as_far_as(1ms, fate::answer_lost);
+    visit const guest(here, 1, 10s);
+    run_for(ctx, 250ms - 1ns);
+    BOOST_TEST(told.empty());
+    run_for(ctx, 1ns);
+    BOOST_TEST_REQUIRE(told.size() == 1u);
+    BOOST_TEST((told[0].after == weir::shared_mode::refusing));
+    BOOST_TEST((told[0].at.time_since_epoch() == clock::now().time_since_epoch()));
+
+    is_as_far_as(1ms);
+    run_for(ctx, 100ms);
+    visit const probe(here, 1, 10s);
+    run_for(ctx, 1ms);
+    BOOST_TEST_REQUIRE(told.size() == 2u);
+    BOOST_TEST((told[1].after == weir::shared_mode::engine));
+    here.cancel();
+    settle(ctx);
+    BOOST_TEST((end == asio::error::operation_aborted));
+}
+
+BOOST_AUTO_TEST_CASE(change_of_mode_is_seen_though_nobody_waits_for_a_permit) {
+    std::optional<weir::mode_change> told;
+    here.async_wait_mode_change([&](weir::error_code ec, weir::mode_change const& change) {
+        if (!ec)
+            told = change;
+    });
+    here.configure([](auto& o) { o.on_failure = weir::fail_open(); });
+    is_as_far_as(1ms, fate::answer_lost);
+    visit const hasty(here, 1, 10ms);
+    run_for(ctx, 50ms);
+    BOOST_TEST(hasty.refused(errc::timed_out));
+    BOOST_TEST_REQUIRE(told.has_value());
+    BOOST_TEST((told->after == weir::shared_mode::open));
+}
+
+BOOST_AUTO_TEST_CASE(wait_for_a_change_of_mode_ends_with_the_limiter_and_with_the_context) {
+    std::optional<weir::error_code> end;
+    auto const note = [&](weir::error_code ec, weir::mode_change const&) { end = ec; };
+    auto gone = std::make_unique<bucket>(ctx, server, "calls", options());
+    gone->async_wait_mode_change(note);
+    gone.reset();
+    settle(ctx);
+    BOOST_TEST((end == errc::closed));
+
+    end.reset();
+    auto own = std::make_unique<asio::io_context>();
+    bucket limiter(*own, server, "calls", options());
+    limiter.async_wait_mode_change(note);
+    own.reset();
+    settle(ctx);
+    BOOST_TEST(!end);
+}
+
+BOOST_AUTO_TEST_CASE(step_forward_of_the_engine_grants_one_burst_once_and_is_counted) {
+    empty_bucket();
+    visit const patient(here, 1, 10s);
+    run_for(ctx, 101ms);
+    BOOST_TEST(patient.granted());
+    server->step_clock(1h);
+    visit const five(here, 5, 10s);
+    run_for(ctx, 2ms);
+    BOOST_TEST(five.granted());
+    visit const more(here, 1, 10s);
+    run_for(ctx, 90ms);
+    BOOST_TEST(more.waiting());
+    run_for(ctx, 20ms);
+    BOOST_TEST(here.shared_stats().steps_forward == 1u);
+    server->step_clock(-1h);
+    visit const last(here, 1, 10s);
+    run_for(ctx, 210ms);  // the time of a permit, and of the one that was booked
+    BOOST_TEST(last.granted());
+    BOOST_TEST(here.shared_stats().steps_back == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(black_hole_is_seen_and_nobody_waits_for_it) {

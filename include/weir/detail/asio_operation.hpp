@@ -172,14 +172,14 @@ struct drain_signature {
     };
 };
 
-/// `void(error_code, overdue)`: what `async_wait_overdue` is completed with.
-struct overdue_signature {
-    using operation_type = overdue_operation;
+/// `void(error_code, Found)`: what a wait for something that the policy tells of is completed with.
+template <class Found>
+struct watch_signature {
+    using operation_type = watch_operation<Found>;
 
     class outcome {
     public:
-        explicit outcome(overdue_operation const& op) noexcept
-            : error_(op.error), found_(op.found) {}
+        explicit outcome(operation_type const& op) noexcept : error_(op.error), found_(op.found) {}
 
         template <class Handler>
         void give_to(Handler&& handler) {
@@ -188,7 +188,7 @@ struct overdue_signature {
 
     private:
         error_code error_;
-        overdue found_;
+        Found found_;
     };
 };
 
@@ -388,11 +388,11 @@ struct starts_to_drain {
     }
 };
 
-/// Begins to wait for a permit that is overdue.
+/// Begins to wait for something that the policy tells of.
 struct starts_to_watch {
-    template <class Core>
-    bool operator()(Core& core, overdue_operation& op) const {
-        return core.wait_overdue(op);
+    template <class Core, class Found>
+    bool operator()(Core& core, watch_operation<Found>& op) const {
+        return core.watch(op);
     }
 };
 

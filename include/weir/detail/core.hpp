@@ -161,12 +161,13 @@ public:
         return true;
     }
 
-    /// Completes `op` when a permit is overdue: true if that is later.
-    [[nodiscard]] bool wait_overdue(overdue_operation& op) {
+    /// Completes `op` when the policy has something to tell: true if that is later.
+    template <class Found>
+    [[nodiscard]] bool watch(watch_operation<Found>& op) {
         visit const here(*this);
-        if (room_.decide_overdue(op, time()))
+        if (room_.decide_watch(op, time()))
             return false;
-        room_.join_overdue(op);
+        room_.join_watch(op);
         send_for_step_or([&] { room_.withdraw_other(op); });
         return true;
     }

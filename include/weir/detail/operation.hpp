@@ -34,7 +34,7 @@ public:
         nowhere,   // not yet, or no longer, in the waiting room
         queue,     // for permits
         draining,  // for all permits to come home
-        watching,  // for a permit that is overdue
+        watching,  // for what the policy tells of
     };
 
     // What is asked for.
@@ -84,15 +84,17 @@ protected:
     ~operation() = default;
 };
 
-/// An operation that waits for a permit that is overdue.
-class overdue_operation : public operation {
+/// An operation that waits for something that the policy tells of.
+template <class Found>
+class watch_operation : public operation {
 public:
-    overdue found;
+    Found found{};
 
 protected:
-    overdue_operation() = default;
-    ~overdue_operation() = default;
+    watch_operation() = default;
+    ~watch_operation() = default;
 };
+using overdue_operation = watch_operation<overdue>;
 
 struct destroy_operation {
     void operator()(operation* op) const noexcept { op->destroy(); }

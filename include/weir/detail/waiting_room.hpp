@@ -29,6 +29,16 @@ struct wait_limit {
     time_point until = never;
 };
 
+/// What a policy tells those of who watch it.
+template <class Policy>
+struct told_by {
+    using type = overdue;
+};
+template <eventful_policy Policy>
+struct told_by<Policy> {
+    using type = typename Policy::event_type;
+};
+
 /// The rules of a limiter: which request is granted, which one waits and in what order, which one is
 /// refused and why. A pure state machine: it is told the time, and knows no lock, clock, executor or handler.
 ///
@@ -40,6 +50,7 @@ class waiting_room {
     using place = operation::place;
     using gate_type = gate<Policy>;
     using doors = typename gate_type::doors;
+    using watching_operation = watch_operation<typename told_by<Policy>::type>;
 
 public:
     using policy_type = Policy;
@@ -182,13 +193,17 @@ public:
     }
     void join_drain(operation& op) noexcept { join(op, draining_, place::draining); }
 
-    /// Whether a wait for a permit that is overdue is over, with the outcome in `op`.
-    [[nodiscard]] bool decide_overdue(overdue_operation& op, time_point now) noexcept {
-        return is_over_at_once(op) || (watching_.empty() && tell_overdue(op, now) && end(op, {}));
+    /// Whether a wait for what the policy tells of is over, with the outcome in `op`.
+    template <class Found>
+    [[nodiscard]] bool decide_watch(watch_operation<Found>& op, time_point now) noexcept {
+        return is_over_at_once(op) || (watching_.empty() && tell(op, now) && end(op, {}));
     }
-    void join_overdue(overdue_operation& op) noexcept { join(op, watching_, place::watching); }
+    template <class Found>
+    void join_watch(watch_operation<Found>& op) noexcept {
+        join(op, watching_, place::watching);
+    }
 
-    /// Undoes `join_drain` or `join_overdue`.
+    /// Undoes `join_drain` or `join_watch`.
     static void withdraw_other(operation& op) noexcept {
         unlink(op);
         op.number = 0;
@@ -309,7 +324,7 @@ public:
         for (; budget > 0 && !draining_.empty() && is_idle(); --budget)
             take_out(draining_.front());
         for (; budget > 0 && !watching_.empty(); --budget) {
-            if (!tell_overdue(static_cast<overdue_operation&>(watching_.front()), now))
+            if (!tell(static_cast<watching_operation&>(watching_.front()), now))
                 break;
             take_out(watching_.front());
         }
@@ -324,7 +339,8 @@ public:
         n.next = next_event(now, last_alarm);
         if constexpr (is_fed)
             n.next = std::min(n.next, policy().next_order(what_waits(now), now));
-        n.due = sweeping_ || !outbox_.empty() || n.next <= now || (!draining_.empty() && is_idle());
+        n.due = sweeping_ || !outbox_.empty() || n.next <= now || has_event() ||
+                (!draining_.empty() && is_idle());
         return n;
     }
 
@@ -586,7 +602,7 @@ private:
         }
     }
 
-    [[nodiscard]] bool tell_overdue(overdue_operation& op, time_point now) noexcept {
+    [[nodiscard]] bool tell(overdue_operation& op, time_point now) noexcept {
         if constexpr (watchful_policy<Policy>) {
             if (auto const found = policy().pop_overdue(now)) {
                 op.found = *found;
@@ -595,6 +611,20 @@ private:
             }
         }
         return false;
+    }
+    [[nodiscard]] bool tell(watching_operation& op, time_point) noexcept
+        requires eventful_policy<Policy>
+    {
+        auto const found = policy().pop_event();
+        if (found)
+            op.found = *found;
+        return found.has_value();
+    }
+    [[nodiscard]] bool has_event() const noexcept {
+        if constexpr (eventful_policy<Policy>)
+            return !watching_.empty() && policy().has_event();
+        else
+            return false;
     }
 
     [[nodiscard]] time_point next_event(time_point now, time_point last_alarm) noexcept {

@@ -61,6 +61,24 @@ struct shared_options {
 /// Throws `std::invalid_argument`, naming the option, the value and the bound, if one is nonsense.
 void validate(shared_options const& options);
 
+/// What decides about the requests of a shared limiter.
+enum class shared_mode : std::uint8_t {
+    engine,    ///< the engine does
+    refusing,  ///< in an outage, `fail_closed` refuses all
+    open,      ///< `fail_open` grants all
+    local,     ///< `fail_local`: this process does, by its share
+};
+
+/// Another mode than before.
+struct mode_change {
+    shared_mode before = shared_mode::engine;
+    shared_mode after = shared_mode::engine;
+    /// By the clock of the limiter.
+    time_point at{};
+    /// Which change it is, from 1 on. A number that is left out is of a change that nobody was told of.
+    std::uint64_t number = 0;
+};
+
 /// What has come of the orders of a shared limiter since it was made.
 struct shared_stats {
     /// Questions that were put to the engine, and permits that it has granted.
@@ -84,6 +102,15 @@ struct shared_stats {
     /// Whether the engine cannot be asked now, and how often that has begun.
     bool unavailable = false;
     std::uint64_t outages = 0;
+    /// What decides now, since when, and how often that has changed.
+    shared_mode mode = shared_mode::engine;
+    time_point mode_since{};
+    std::uint64_t mode_changes = 0;
+    /// How often the clock of the engine was set, as far as its grants show: it has gone on by 100 ms more or less
+    /// than the clock of this process, or by a thousandth of the time between two grants, if that is more. A step
+    /// forward grants what comes back in it, at most a burst; a step back grants nothing.
+    std::uint64_t steps_forward = 0;
+    std::uint64_t steps_back = 0;
     /// How long the last question took to be answered.
     duration round_trip{};
 };
@@ -198,6 +225,12 @@ public:
     bool elapse(time_point now) noexcept;
     [[nodiscard]] std::optional<time_point> barred(time_point now) const noexcept;
 
+    // As one to which something happens: the last 8 changes of the mode of which nobody was told.
+
+    using event_type = mode_change;
+    [[nodiscard]] bool has_event() const noexcept { return told_ != stats_.mode_changes; }
+    [[nodiscard]] std::optional<mode_change> pop_event() noexcept;
+
     // What has come of a question: true if requests that wait may have to be refused.
 
     bool answered(std::uint64_t number, answer const& a, time_point now) noexcept;
@@ -230,6 +263,14 @@ private:
         bool pays_debt = false;
     };
 
+    /// When the clock of the engine was read last, and what it said.
+    struct reading {
+        time_point sent{};
+        time_point received{};
+        std::int64_t said = 0;  // 0 if it never was
+    };
+    static constexpr duration step_least = std::chrono::milliseconds(100);
+
     static constexpr std::uint32_t failures_of_outage = 5;
     static constexpr duration silence_of_outage = std::chrono::seconds(1);
 
@@ -240,6 +281,8 @@ private:
     [[nodiscard]] bool has_spare(demand const& d, time_point now) const noexcept;
     [[nodiscard]] time_point next_question(demand const& d, time_point now) const noexcept;
     [[nodiscard]] question make_question(demand const& d, time_point now) noexcept;
+    void note_mode(time_point now) noexcept;
+    void read_clock(std::int64_t said, time_point sent, time_point now) noexcept;
     void refuse_before(time_point at, amount least, time_point now) noexcept;
     void keep(lot const& l) noexcept;
     void tidy() noexcept;
@@ -261,6 +304,9 @@ private:
     std::uint32_t failures_ = 0;  // in a row
     time_point failing_since_{};
     backoff backoff_;
+    std::array<mode_change, 8> changes_{};  // each where its number says
+    std::uint64_t told_ = 0;                // the number of the last one that was told, or left out
+    reading clock_;
     shared_stats stats_;
 };
 

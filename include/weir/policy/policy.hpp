@@ -148,6 +148,23 @@ concept watchful_policy = limiting_policy<P> && requires(P p, P const& c, time_p
 };
 // clang-format on
 
+/// A policy to which something happens that its user wants to be told of: one event after the other, each
+/// once.
+///
+/// | expression      | what it must do                                                   |
+/// |-----------------|-------------------------------------------------------------------|
+/// | `P::event_type` | what has happened                                                 |
+/// | `p.has_event()` | whether there is one of which nobody has been told                |
+/// | `p.pop_event()` | the first of them, if there is one                                |
+// clang-format off
+template <class P>
+concept eventful_policy = limiting_policy<P> && requires(P p, P const& c) {
+    typename P::event_type;
+    { c.has_event() } noexcept -> std::same_as<bool>;
+    { p.pop_event() } noexcept -> std::same_as<std::optional<typename P::event_type>>;
+};
+// clang-format on
+
 /// What those who wait ask for.
 struct demand {
     amount head = 0;           ///< the first in line; 0 if nobody waits

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/asio_operation.hpp>
 #include <weir/error.hpp>
 #include <weir/limiter.hpp>
 #include <weir/policy/fed.hpp>
@@ -8,6 +9,7 @@
 #include <weir/time.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/async_result.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution_context.hpp>
 
@@ -154,6 +156,30 @@ public:
         return this->core().ask([](auto const& room, time_point) {
             return room.policy().fed_stats();
         });
+    }
+
+    /// Waits until something else decides than before: the engine, or what `shared_options::on_failure` says. It
+    /// completes with one change: wait again for the next.
+    ///
+    /// Each change is told once, to the wait that was started first, in the order in which they happened. If none
+    /// waits when the mode changes, the next wait completes with it at once; of more than 8 that nobody was told
+    /// of, the last 8 are. While nobody waits for anything, an answer that does not come is noticed by the next
+    /// request.
+    ///
+    /// It is an operation, and no function that the limiter calls, so that the handler runs on its own
+    /// executor, never under a lock, and goes with the context. While it waits it keeps the context running.
+    /// `close()` does not end it; `cancel()` does.
+    ///
+    /// Completion signature: `void(error_code, mode_change)`. Errors: `asio::error::operation_aborted`, and
+    /// `errc::closed` if the limiter is destroyed.
+    template <boost::asio::completion_token_for<void(error_code, mode_change)> Token =
+                  typename base::default_token>
+    auto async_wait_mode_change(Token&& token = typename base::default_token()) {
+        using initiation = detail::initiation<typename base::core_type, Executor,
+                                              detail::watch_signature<mode_change>>;
+        return boost::asio::async_initiate<Token, void(error_code, mode_change)>(
+            initiation(this->core().shared_from_this(), this->get_executor()), token,
+            detail::starts_to_watch());
     }
 
     /// What the last question has failed with, in the words of the engine; none if it was answered.

@@ -102,6 +102,7 @@ fed::fed(options_type const& options)
 }
 
 void fed::begin(time_point now) noexcept {
+    stats_.mode_since = now;
     if (local_)
         local_->begin(now);
 }
@@ -122,6 +123,38 @@ void fed::take_over(fed& before, time_point now) {
     if (backoff_.failures() == 0)
         backoff_ = retry;
     refused_ = {};
+    note_mode(now);
+}
+
+void fed::note_mode(time_point now) noexcept {
+    auto mode = stats_.unavailable ? shared_mode::refusing : shared_mode::engine;
+    if (decides_itself())
+        mode = local_ ? shared_mode::local : shared_mode::open;
+    if (mode == stats_.mode)
+        return;
+    auto const number = ++stats_.mode_changes;
+    changes_[number % changes_.size()] = {stats_.mode, mode, now, number};
+    if (number - told_ > changes_.size())
+        told_ = number - changes_.size();
+    stats_.mode = mode;
+    stats_.mode_since = now;
+}
+
+std::optional<mode_change> fed::pop_event() noexcept {
+    if (!has_event())
+        return std::nullopt;
+    return changes_[++told_ % changes_.size()];
+}
+
+// The engine has read its clock between the question and the answer.
+void fed::read_clock(std::int64_t said, time_point sent, time_point now) noexcept {
+    auto const before = std::exchange(clock_, {sent, now, said});
+    if (before.said == 0)
+        return;
+    duration const passed = std::chrono::microseconds(said - before.said);
+    auto const slack = std::max(step_least, (now - before.sent) / 1000);
+    stats_.steps_forward += passed > now - before.sent + slack;
+    stats_.steps_back += passed < sent - before.received - slack;
 }
 
 amount fed::remaining(time_point now) const noexcept {
@@ -320,8 +353,11 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
     failures_ = 0;
     backoff_.succeeded();
     stats_.unavailable = false;
+    note_mode(now);
     stats_.round_trip = now - sent;
     stats_.granted += a.granted;
+    if (a.granted != 0)
+        read_clock(a.since - a.wait.count(), sent, now);
 
     if (a.granted == 0) {
         ++stats_.denied;
@@ -357,11 +393,14 @@ bool fed::failed(std::uint64_t number, bool lost, time_point now) noexcept {
     ++(lost ? stats_.unknown : stats_.failed);
     if (failures_++ == 0)
         failing_since_ = now;
-    if (failures_ < failures_of_outage && now - failing_since_ < silence_of_outage)
+    if (failures_ < failures_of_outage && now - failing_since_ < silence_of_outage) {
+        note_mode(now);
         return decides_itself();
+    }
     backoff_.failed(backoff_.failures(), now);
     stats_.outages += !stats_.unavailable;
     stats_.unavailable = true;
+    note_mode(now);
     return true;
 }
 
