@@ -479,6 +479,136 @@ BOOST_AUTO_TEST_CASE(permits_of_several_sources_are_given_back_to_none_too_many)
     BOOST_TEST(fed::merge(0, 9, 1) == 0u);
 }
 
+// With a lease of up to 100 permits for 100 ms, of 10,000 a second.
+struct leased_story : story {
+    leased_story() : story({.rate = {10'000, 1s}, .burst = 1000, .lease = 100}) {}
+
+    // One comes, and is granted what the answer brings.
+    void come(std::chrono::microseconds wait = 0us) {
+        waiting = {.head = 1, .all = 1, .until = now + 1s};
+        auto const q = question();
+        BOOST_TEST_REQUIRE(q.has_value());
+        grant(*q, wait == 0us ? q->most : q->least, wait, ++since);
+        now += wait;
+        serve(1);
+    }
+    void use(amount n) {
+        for (; n != 0; --n)
+            p.take(1, now);
+    }
+    // As much as a process asks for that uses all at once.
+    void grow() {
+        for (int i = 0; i != 12; ++i) {
+            use(p.remaining(now));
+            come();
+        }
+    }
+    amount lease() const { return p.fed_stats().lease; }
+
+    std::int64_t since = engine_time;
+};
+
+BOOST_AUTO_TEST_CASE(lease_grows_while_permits_are_used_up_within_a_tenth_of_its_time) {
+    leased_story s;
+    for (auto const expected : {0, 1, 2, 4, 8, 16, 32, 64, 100, 100}) {
+        s.come();
+        BOOST_TEST(s.lease() == expected);
+        BOOST_TEST(s.p.remaining(s.now) == expected);
+        s.use(s.p.remaining(s.now));
+        s.now += 10ms;
+    }
+    s.now += 1ns;  // it was not used so soon
+    s.come();
+    BOOST_TEST(s.lease() == 100);
+    BOOST_TEST(s.p.remaining(s.now) == 100);
+
+    story strict{{.rate = {10'000, 1s}, .burst = 1000}};
+    story single{{.rate = {10'000, 1s}, .burst = 1, .lease = 100}};
+    for (auto* const one : {&strict, &single}) {
+        for (int i = 0; i != 5; ++i) {
+            one->waiting = {.head = 1, .all = 1};
+            auto const q = one->question();
+            BOOST_TEST(q->most == 1);
+            one->grant(*q, 1);
+            one->serve(1);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(lease_is_at_most_half_of_the_burst) {
+    leased_story s;
+    fed next({.rate = {10'000, 1s}, .burst = 50, .lease = 100});
+    s.grow();
+    BOOST_TEST(s.lease() == 100);
+    next.take_over(s.p, s.now);
+    BOOST_TEST(next.fed_stats().lease == 25);
+}
+
+BOOST_AUTO_TEST_CASE(permits_taken_ahead_are_granted_without_a_question_until_a_quarter_is_left) {
+    leased_story s;
+    s.grow();
+    s.use(75);
+    BOOST_TEST(s.is_silent());
+    s.use(1);
+    auto const q = s.question();  // though nobody waits
+    BOOST_TEST_REQUIRE(q.has_value());
+    BOOST_TEST(q->least == 1);
+    BOOST_TEST(q->most == 101);
+    BOOST_TEST(q->ahead.count() == 0);
+    s.use(24);  // meanwhile
+    s.grant(*q, 101, 0us, ++s.since);
+    BOOST_TEST(s.p.remaining(s.now) == 101);
+
+    // Not if they were not needed so soon.
+    s.now += 10ms + 1ns;
+    s.use(100);
+    BOOST_TEST(s.is_silent());
+}
+
+BOOST_AUTO_TEST_CASE(permits_taken_ahead_lapse_one_deadline_and_a_lease_after_the_question) {
+    leased_story s;
+    s.grow();
+    s.now += 150ms;
+    BOOST_TEST(s.p.remaining(s.now) == 100);
+    BOOST_TEST(s.is_silent());
+    s.now += 1ns;
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+    BOOST_TEST(s.return_order().count == 100);
+    BOOST_TEST(s.p.fed_stats().lapsed == 100);
+    BOOST_TEST(s.lease() == 50);
+    BOOST_TEST(s.is_silent());
+}
+
+BOOST_AUTO_TEST_CASE(lease_shrinks_where_a_turn_has_to_be_booked) {
+    leased_story s;
+    s.grow();
+    s.use(100);
+    s.come(30ms);
+    BOOST_TEST(s.lease() == 50);
+}
+
+BOOST_AUTO_TEST_CASE(refund_of_a_leased_permit_is_granted_again_here_while_it_is_good) {
+    leased_story s;
+    s.grow();
+    auto const t = s.p.take(1, s.now);
+    BOOST_TEST(s.p.refund(1, t, s.now));
+    BOOST_TEST(s.p.remaining(s.now) == 100);
+    auto const late = s.p.take(1, s.now);
+    s.now += 151ms;
+    BOOST_TEST(!s.p.refund(1, late, s.now));
+    BOOST_TEST(s.return_order().count == 100);
+}
+
+BOOST_AUTO_TEST_CASE(lease_time_is_that_of_four_permits_if_that_is_longer) {
+    story s{{.rate = {10, 1s}, .burst = 4, .lease = 2}};
+    s.waiting = {.head = 1, .all = 1};
+    s.grant(*s.question(), 1);
+    s.now = start + 450ms;
+    BOOST_TEST(s.p.remaining(s.now) == 1);
+    s.now += 1ns;
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+}
+
 BOOST_AUTO_TEST_CASE(each_change_of_what_decides_is_told_once) {
     using mode = weir::shared_mode;
     for (auto const& [on_failure, failures, without] :
@@ -608,6 +738,10 @@ BOOST_AUTO_TEST_CASE(wrong_options_are_named) {
     is_wrong({.retry_first = 0ns});
     is_wrong({.retry_first = 2s, .retry_most = 1s});
     is_wrong({.retry_jitter = 1.5});
+    is_wrong({.lease = -1});
+    is_wrong({.lease = 500'000'001});
+    is_wrong({.lease_time = 999us});
+    is_wrong({.lease_time = 61s});
     is_wrong({.on_failure = weir::fail_local{0}});
     is_wrong({.on_failure = weir::fail_local{1.5}});
     is_wrong({.rate = {1, 24h * 4000}});

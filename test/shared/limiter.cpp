@@ -167,6 +167,27 @@ BOOST_AUTO_TEST_CASE(saturated_processes_use_the_whole_rate_with_a_question_each
     BOOST_TEST(mine <= 55);
 }
 
+BOOST_AUTO_TEST_CASE(leased_processes_grant_locally_and_keep_to_the_rate_together) {
+    weir::shared_options const leased{.rate = {20'000, 1s}, .burst = 2'000, .lease = 1'000};
+    bucket one(ctx, server, "leased", leased);
+    bucket two(ctx, server, "leased", leased);
+    std::int64_t granted = 0;
+    auto const begin = clock::now();
+    for (auto const until = begin + 5s; clock::now() < until; run_for(ctx, 1ms)) {
+        for (auto* const limiter : {&one, &two}) {
+            for (int i = 0; i != 9; ++i)  // nine of ten that there are
+                limiter->async_enter([&](weir::error_code ec, weir::permit) { granted += !ec; });
+        }
+    }
+    run_for(ctx, 1s);
+    BOOST_TEST(granted == 5'000 * 18);
+    auto const trips = one.shared_stats().questions + two.shared_stats().questions +
+                       static_cast<std::uint64_t>(one.shared_stats().returned);
+    BOOST_TEST(trips * 64 <= static_cast<std::uint64_t>(granted));
+    auto const lapsed = one.shared_stats().lapsed + two.shared_stats().lapsed;
+    BOOST_TEST(lapsed <= 2'000);
+}
+
 BOOST_AUTO_TEST_CASE(nobody_waits_longer_than_its_patience) {
     is_as_far_as(40ms);
     visit const guest(here, 1, 10ms);

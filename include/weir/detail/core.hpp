@@ -504,7 +504,7 @@ private:
 
     [[nodiscard]] bool has_order() noexcept {
         if constexpr (is_fed)
-            return !life_.is_dead() && room_.has_order(time());
+            return !life_.is_dead() && room_.has_order(now_);
         else
             return false;
     }

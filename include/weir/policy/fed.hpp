@@ -47,6 +47,16 @@ struct shared_options {
     /// knows whether it was granted; and it is asked for anew.
     duration deadline = std::chrono::milliseconds(50);
 
+    /// Up to how many permits are taken ahead of requests, to be granted here without a question: 0 to 500,000,000.
+    /// With 0 each grant is the answer to a question. Otherwise it is adapted to demand: from none on, twice as many
+    /// each time when permits were used up within a tenth of `lease_time`; half as many when some lapse,
+    /// or when there are not enough for all who share the limit. It is never more than half of the burst.
+    amount lease = 0;
+
+    /// How long permits that were taken ahead can be used, 1 ms to 60 s. Then those that are left lapse: they count as
+    /// used. Unset, it is 100 ms, or the time of four permits if that is longer. Without a lease it is of no account.
+    std::optional<duration> lease_time = {};
+
     /// What becomes of requests when questions fail. The engine is asked again all the same.
     std::variant<fail_closed, fail_open, fail_local> on_failure = {};
 
@@ -97,6 +107,8 @@ struct shared_stats {
     amount returned = 0;
     /// Permits that were granted and that nobody has used in time.
     amount lapsed = 0;
+    /// How many permits are taken ahead now.
+    amount lease = 0;
     /// Permits that were granted without the engine, as `fail_open` and `fail_local` do.
     amount granted_without = 0;
     /// Whether the engine cannot be asked now, and how often that has begun.
@@ -144,11 +156,18 @@ struct shared_bucket {
 /// what nobody wants by then is given back. A refusal is believed, and those who come are refused without a question,
 /// until the time that it names, or for a second: others may give permits back.
 ///
-/// Guarantee, of all limiters that share the bucket together: in any stretch of time d, at most `burst + rate * (d
-/// + deadline)` permits are used, not counting as many as were given back unused in it. What the engine has granted
-/// in d is at most `burst + rate * (d + 1 us)`. Nothing is granted too much when answers are late or lost, when a
-/// process dies, or by the clock of a process: then less is granted. What the engine loses or grants too much when
-/// its own clock is set forward, it says itself.
+/// With a lease, more is asked for than is waited for: while permits are in stock, requests are granted without a
+/// question, and the next one goes out when less than a quarter is left. It is `lease_time` before they lapse.
+///
+/// Guarantee, of all limiters that share the bucket together: in any stretch of time d, at most
+/// `burst + rate * (d + deadline)` permits are used, not counting as many as were given back unused in it; with a
+/// lease, `burst + rate * (d + deadline + lease_time)`. What the engine has granted in d is at most
+/// `burst + rate * (d + 1 us)`. Nothing is granted too much when answers are late or lost, when a process dies, or by
+/// the clock of a process: then less is granted. What the engine loses or grants too much when its own clock is set
+/// forward, it says itself.
+///
+/// Under-use: of each answer that is lost, what it grants; and with a lease, at most `lease` permits of each process in
+/// a `lease_time` in which it asks for few, or dies.
 ///
 /// Debt, which only `charge` and `settle` can make, is told to the engine, which grants nobody anything before it
 /// is paid; but what is granted without the engine does not wait for that. A refund is given back to the engine
@@ -277,6 +296,10 @@ private:
     [[nodiscard]] bool decides_itself() const noexcept {
         return failures_ != 0 && !std::holds_alternative<fail_closed>(options_.on_failure);
     }
+    [[nodiscard]] bool is_leased() const noexcept { return lease_time_ != duration::zero(); }
+    [[nodiscard]] amount most_ahead() const noexcept;
+    [[nodiscard]] bool is_brisk(time_point now) const noexcept;
+    [[nodiscard]] bool is_running_out(time_point now) const noexcept;
     [[nodiscard]] amount held(time_point now) const noexcept;
     [[nodiscard]] bool has_spare(demand const& d, time_point now) const noexcept;
     [[nodiscard]] time_point next_question(demand const& d, time_point now) const noexcept;
@@ -298,8 +321,10 @@ private:
     refusal refused_;
     under_way asked_;
     std::uint64_t last_number_ = 0;
-    bool scarce_ = false;                // the last grant was booked, or less than was asked for
-    std::optional<token_bucket> local_;  // with `fail_local`: all that was granted counts in it
+    bool scarce_ = false;                  // the last grant was booked, or less than was asked for
+    duration lease_time_{};                // 0 without a lease
+    std::optional<time_point> deposited_;  // when permits last came that can be used at once
+    std::optional<token_bucket> local_;    // with `fail_local`: all that was granted counts in it
     bool probes_ = false;  // something was granted without the engine since it was last asked
     std::uint32_t failures_ = 0;  // in a row
     time_point failing_since_{};

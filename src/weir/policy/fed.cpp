@@ -34,6 +34,13 @@ amount burst_of(shared_options const& o) {
     return o.burst.value_or(o.rate.permits());
 }
 
+duration lease_time_of(shared_options const& o, policy::shared_bucket const& b) {
+    if (std::min(o.lease, b.burst / 2) == 0)
+        return {};
+    duration const four = times(std::chrono::microseconds(1), b.time_of(4));
+    return o.lease_time.value_or(std::max<duration>(std::chrono::milliseconds(100), four));
+}
+
 // What a process grants by itself.
 std::optional<token_bucket_options> share_of(shared_options const& o) {
     auto const* const local = std::get_if<fail_local>(&o.on_failure);
@@ -62,6 +69,9 @@ void validate(shared_options const& o) {
     detail::check_option(where, "burst", burst_of(o), 1, 500'000'000);
     check_time("reach in nanoseconds", o.reach, 0s, 60s);
     check_time("deadline in nanoseconds", o.deadline, 1us, 60s);
+    detail::check_option(where, "lease", o.lease, 0, 500'000'000);
+    if (o.lease_time)
+        check_time("lease_time in nanoseconds", *o.lease_time, 1ms, 60s);
     check_time("retry_first in nanoseconds", o.retry_first, 1ns, forever);
     check_time("retry_most in nanoseconds", o.retry_most, o.retry_first, forever);
     detail::check_option(where, "retry_jitter", o.retry_jitter, 0, 1);
@@ -96,6 +106,7 @@ std::int64_t shared_bucket::time_of(amount n) const noexcept {
 fed::fed(options_type const& options)
     : options_((validate(options), options)),
       bucket_(shared_bucket::of(options)),
+      lease_time_(lease_time_of(options, bucket_)),
       backoff_(options.retry_first, options.retry_most, options.retry_jitter) {
     if (auto const share = share_of(options))
         local_.emplace(*share);
@@ -116,10 +127,13 @@ void fed::take_over(fed& before, time_point now) {
     auto const options = options_;
     auto const bucket = bucket_;
     auto const retry = backoff_;
+    auto const length = lease_time_;
     *this = before;
     options_ = options;
     bucket_ = bucket;
     local_ = std::move(local);
+    lease_time_ = length;
+    stats_.lease = std::min(stats_.lease, most_ahead());
     if (backoff_.failures() == 0)
         backoff_ = retry;
     refused_ = {};
@@ -234,8 +248,17 @@ bool fed::refund(amount n, ticket t, time_point now) noexcept {
     if (t == without_engine)
         return local_ && local_->refund(n, 0, now);
     if (t != in_debt) {
-        put_back(n, static_cast<std::int64_t>(t));
-        return false;
+        auto const since = static_cast<std::int64_t>(t);
+        auto const end = lots_.begin() + static_cast<std::ptrdiff_t>(lot_count_);
+        auto const found = std::find_if(lots_.begin(), end, [&](auto const& l) {
+            return l.since == since && l.from <= now && now <= l.until;
+        });
+        if (!is_leased() || found == end) {
+            put_back(n, since);
+            return false;
+        }
+        found->left += n;
+        return true;
     }
     owed_ -= std::min(owed_, n);
     return owed_ == 0;
@@ -243,12 +266,25 @@ bool fed::refund(amount n, ticket t, time_point now) noexcept {
 
 // Whether there is something in hand that nobody waits for, or that nobody has used in time.
 bool fed::has_spare(demand const& d, time_point now) const noexcept {
+    bool const is_kept = d.all != 0 || is_leased();
     for (std::size_t i = 0; i != lot_count_; ++i) {
         auto const& l = lots_[i];
-        if (now > l.until || (d.all == 0 && l.from <= now))
+        if (now > l.until || (!is_kept && l.from <= now))
             return true;
     }
     return false;
+}
+
+amount fed::most_ahead() const noexcept {
+    return std::min(options_.lease, bucket_.burst / 2);
+}
+
+// Whether so few are left so soon that there will be requests for more.
+bool fed::is_brisk(time_point now) const noexcept {
+    return deposited_ && now - *deposited_ <= lease_time_ / 10;
+}
+bool fed::is_running_out(time_point now) const noexcept {
+    return stats_.lease != 0 && is_brisk(now) && held(now) < (stats_.lease + 3) / 4;
 }
 
 time_point fed::next_order(demand const& d, time_point now) const noexcept {
@@ -268,6 +304,8 @@ time_point fed::next_question(demand const& d, time_point now) const noexcept {
     auto const missing = d.all - held(now);
     if (decides_itself() && (probes_ || missing > 0))
         return earliest;
+    if (missing <= 0 && is_running_out(now))
+        return std::max(earliest, refused_.believed_until);
     if (missing <= 0)
         return never;
     auto const head_missing = d.head - held(now);
@@ -286,9 +324,12 @@ std::optional<fed::order_type> fed::pop_order(demand const& d, time_point now) n
     for (std::size_t i = 0; i != lot_count_; ++i) {
         auto& l = lots_[i];
         bool const late = now > l.until;
-        if (late)
+        bool const is_spare = late || (d.all == 0 && !is_leased() && l.from <= now);
+        if (late) {
             stats_.lapsed += l.left;
-        if (late || (d.all == 0 && l.from <= now))
+            stats_.lease /= 2;
+        }
+        if (is_spare)
             put_back(std::exchange(l.left, 0), l.since);
     }
     tidy();
@@ -313,15 +354,19 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
     } else if (decides_itself()) {
         probes_ = false;  // the engine is asked for one, which is given back if nobody waits
     } else {
+        if (is_brisk(now))
+            stats_.lease = std::min(std::max<amount>(2 * stats_.lease, 1), most_ahead());
         auto const have = held(now);
-        auto const all = std::min(d.all - have, bucket_.burst);
+        auto const all = std::clamp<amount>(d.all - have, 1, bucket_.burst);
         auto const head = std::clamp<amount>(d.head - have, 1, all);
         auto const in_a_millisecond =
             static_cast<amount>(wide{bucket_.drained} * 1000 / bucket_.permit);
         bool const is_probe = backoff_.failures() != 0;
         q.least = scarce_ ? std::clamp(in_a_millisecond, head, all) : head;
-        q.most = is_probe ? head : all;
-        auto const patience = d.until == never ? forever : d.until - now;
+        q.most = is_probe ? head : std::min(all + stats_.lease, bucket_.burst);
+        auto const patience = d.all <= have      ? duration::zero()  // nobody would wait for a turn
+                              : d.until == never ? forever
+                                                 : d.until - now;
         q.ahead = std::chrono::floor<microseconds>(
             std::clamp(patience, duration::zero(), options_.reach));
     }
@@ -369,6 +414,10 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
     stats_.booked += is_booked;
     scarce_ = is_booked || a.granted < most;
     refused_ = {};
+    if (is_booked)
+        stats_.lease /= 2;
+    else
+        deposited_ = now;
     if (is_booked)  // the bucket will be full then
         refuse_before(later(later(sent, a.wait), std::chrono::microseconds(bucket_.time_of(1))), 1,
                       now);
@@ -376,7 +425,7 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
         owed_ -= std::min(owed_, a.granted);
     else
         keep({a.granted, is_booked ? later(now, a.wait) : now,
-              later(sent, a.wait + options_.deadline), a.since});
+              later(sent, a.wait + options_.deadline + lease_time_), a.since});
     return false;
 }
 
