@@ -609,6 +609,29 @@ BOOST_AUTO_TEST_CASE(lease_time_is_that_of_four_permits_if_that_is_longer) {
     BOOST_TEST(s.p.remaining(s.now) == 0);
 }
 
+BOOST_AUTO_TEST_CASE(log_is_asked_for_as_many_as_there_are_in_its_window) {
+    weir::policy::fed_log p({.rate = {3, 10s}});
+    BOOST_TEST(p.capacity() == 3);
+    weir::demand const nine{.head = 1, .all = 9, .until = start + 5s};
+    auto const q = std::get<fed::question>(p.pop_order(nine, start).value());
+    BOOST_TEST(q.bucket.window == 10'000'000);
+    BOOST_TEST(q.bucket.burst == 3);
+    BOOST_TEST(q.most == 3);
+    BOOST_TEST((q.ahead == 1s));
+    p.answered(q.number, {.wait = 4s}, start);
+    // The next one may be free as soon as the first.
+    BOOST_TEST((p.ready_at(1, 0, start) == start + 4s));
+    BOOST_TEST((p.ready_at(1, 1, start) == start + 4s));
+}
+
+BOOST_AUTO_TEST_CASE(wrong_options_of_a_log_are_named) {
+    using weir::policy::fed_log;
+    BOOST_CHECK_THROW((fed_log{{.rate = {4097, 1s}}}), std::invalid_argument);
+    BOOST_CHECK_THROW((fed_log{{.rate = {10, 1s}, .burst = 5}}), std::invalid_argument);
+    BOOST_CHECK_THROW((fed_log{{.deadline = 0s}}), std::invalid_argument);
+    BOOST_CHECK_NO_THROW((fed_log{{.rate = {4096, 1s}}}));
+}
+
 BOOST_AUTO_TEST_CASE(each_change_of_what_decides_is_told_once) {
     using mode = weir::shared_mode;
     for (auto const& [on_failure, failures, without] :

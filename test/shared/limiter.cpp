@@ -188,6 +188,40 @@ BOOST_AUTO_TEST_CASE(leased_processes_grant_locally_and_keep_to_the_rate_togethe
     BOOST_TEST(lapsed <= 2'000);
 }
 
+BOOST_AUTO_TEST_CASE(log_is_kept_by_two_processes_in_every_window) {
+    using sliding_log = weir::basic_shared_sliding_log<asio::any_io_executor, weir::testing::timer>;
+    sliding_log one(ctx, server, "log", {.rate = {7, 1s}});
+    sliding_log two(ctx, server, "log", {.rate = {7, 1s}});
+    std::vector<clock::time_point> granted;
+    std::deque<visit> guests;
+    for (auto const until = clock::now() + 20s; clock::now() < until; run_for(ctx, 1ms)) {
+        for (auto* const limiter : {&one, &two}) {
+            if (limiter->stats().waiting < 3)
+                guests.emplace_back(*limiter, 1);
+        }
+    }
+    for (auto const& g : guests) {
+        if (g.granted())
+            granted.push_back(g.at());
+    }
+    std::ranges::sort(granted);
+    for (std::size_t i = 7; i < granted.size(); ++i)
+        BOOST_TEST_REQUIRE((granted[i] - granted[i - 7] >= 1s - 50ms));
+    BOOST_TEST(granted.size() >= 139u);
+    BOOST_TEST(granted.size() <= 7u * 21);
+    auto const questions = one.shared_stats().questions + two.shared_stats().questions;
+    BOOST_TEST(questions <= granted.size() + 10);
+}
+
+BOOST_AUTO_TEST_CASE(engine_without_logs_has_no_sliding_log) {
+    struct plain final : weir::engine {
+        void async_take(std::string const&, question const&, answer_handler) override {}
+        void async_give_back(std::string const&, give_back const&) override {}
+    };
+    BOOST_CHECK_THROW(weir::shared_sliding_log(ctx, std::make_shared<plain>(), "log"),
+                      std::invalid_argument);
+}
+
 BOOST_AUTO_TEST_CASE(nobody_waits_longer_than_its_patience) {
     is_as_far_as(40ms);
     visit const guest(here, 1, 10ms);
@@ -575,6 +609,12 @@ BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused) {
     BOOST_CHECK_THROW(bucket(ctx, server, ""), std::invalid_argument);
     BOOST_CHECK_THROW(bucket(ctx, server, std::string(256, 'x')), std::invalid_argument);
     BOOST_CHECK_THROW(interval(ctx, server, "tick", 0s), std::invalid_argument);
+    BOOST_CHECK_EXCEPTION(bucket(ctx, server, std::string(256, 'x')), std::invalid_argument,
+                          [](std::invalid_argument const& e) {
+                              return std::string(e.what()) ==
+                                     "weir::shared limiter: length of name in bytes is 256, but "
+                                     "must be from 1 to 255";
+                          });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

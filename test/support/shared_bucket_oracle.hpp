@@ -165,4 +165,125 @@ inline void check_lawfulness(told_engine const& engine, int questions, random_so
     }
 }
 
+// ---- Sliding logs
+
+/// Of at most 8 permits in up to a second.
+[[nodiscard]] inline weir::policy::shared_bucket some_log(random_source& random) {
+    using namespace std::chrono_literals;
+    return weir::policy::shared_bucket::log_of(
+        {.rate = {random.between(1, 8), random.one_of<weir::duration>({1us, 10us, 1ms, 1s})}});
+}
+
+[[nodiscard]] inline fed::question some_question(random_source& random,
+                                                 weir::policy::shared_bucket const& log) {
+    auto const least = random.between(1, log.burst);
+    auto const most = random.between(least, log.burst);
+    auto const ahead = random.one_in(2) ? 0 : random.between(0, 3 * log.window);
+    return {.bucket = log, .least = least, .most = most, .ahead = std::chrono::microseconds(ahead)};
+}
+
+/// What a sliding log says by definition: a turn is not before one that was given already, and with it no stretch of
+/// time of the length of the window, open at one end, sees more than the limit.
+class log_oracle {
+public:
+    explicit log_oracle(weir::policy::shared_bucket const& log) : log_(log) {}
+
+    /// The first turn for `n` at `now` or later.
+    [[nodiscard]] std::int64_t turn(weir::amount n, std::int64_t now) const {
+        auto at = std::max(now, granted_.empty() ? now : granted_.back());
+        auto const in_window = [&] {
+            return std::ranges::count_if(granted_, [&](std::int64_t g) {
+                return g > at - log_.window && g <= at;
+            });
+        };
+        for (auto const g : granted_) {
+            if (in_window() + n > log_.burst)
+                at = std::max(at, g + log_.window);
+        }
+        return at;
+    }
+    void grant(weir::amount n, std::int64_t at) {
+        granted_.insert(granted_.end(), static_cast<std::size_t>(n), at);
+    }
+
+private:
+    weir::policy::shared_bucket log_;
+    std::vector<std::int64_t> granted_;
+};
+
+/// Asks `questions` questions of it, of several logs, and holds each answer against the definition.
+inline void compare_with_log(told_engine const& engine, int questions, random_source& random,
+                             std::int64_t& now) {
+    while (questions > 0) {
+        auto const log = some_log(random);
+        log_oracle oracle(log);
+        engine.forget();
+        for (int i = 0; i != 50 && questions > 0; ++i, --questions) {
+            now += random.one_in(3) ? 0 : random.between(0, log.window);
+            auto const q = some_question(random, log);
+            auto const said = engine.take(q, now);
+            auto const least = oracle.turn(q.least, now);
+            auto const wait = least - now;
+            bool const is_granted = wait <= q.ahead.count() || wait == 0;
+            bool const is_right =
+                said.wait.count() == wait &&
+                (!is_granted ? said.granted == 0
+                 : wait != 0 ? said.granted == q.least && said.since == least
+                             : q.least <= said.granted && said.granted <= q.most &&
+                                   oracle.turn(said.granted, now) == now && said.since == now &&
+                                   (said.granted == q.most || oracle.turn(q.most, now) != now));
+            BOOST_TEST_REQUIRE(
+                is_right, "limit " << log.burst << " in " << log.window << " us, question " << i
+                                   << " for " << q.least << " to " << q.most << " within "
+                                   << q.ahead.count() << " us: said " << said.granted << " in "
+                                   << said.wait.count() << ", not in " << wait);
+            if (said.granted != 0)
+                oracle.grant(said.granted, least);
+        }
+    }
+}
+
+/// The same with permits that are given back and a clock that is set back: in no window of true time more is used than
+/// the limit.
+inline void check_lawfulness_of_log(told_engine const& engine, int questions, random_source& random,
+                                    std::int64_t& now) {
+    struct use {
+        std::int64_t at;     // in truth
+        std::int64_t since;  // by the engine
+        weir::amount count;
+    };
+    while (questions > 0) {
+        auto const log = some_log(random);
+        engine.forget();
+        std::vector<use> used;
+        std::int64_t behind = 0;
+        for (int i = 0; i != 60 && questions > 0; ++i, --questions) {
+            now += random.one_in(3) ? 0 : random.between(0, log.window);
+            if (random.one_in(10))
+                behind += random.between(1, 3 * log.window);
+            auto const q = some_question(random, log);
+            auto const said = engine.take(q, now - behind);
+            if (said.granted == 0)
+                continue;
+            used.push_back({now + said.wait.count(), said.since, said.granted});
+            if (random.one_in(3)) {
+                auto& one = used[static_cast<std::size_t>(
+                    random.between(0, static_cast<std::int64_t>(used.size()) - 1))];
+                auto const n = random.between(0, one.count);
+                if (n != 0)
+                    engine.give_back({log, n, one.since}, now - behind);
+                one.count -= n;
+            }
+        }
+        std::ranges::sort(used, {}, &use::at);
+        for (auto first = used.begin(); first != used.end(); ++first) {
+            weir::amount sum = 0;
+            for (auto last = first; last != used.end() && last->at < first->at + log.window; ++last)
+                sum += last->count;
+            BOOST_TEST_REQUIRE(sum <= log.burst);
+        }
+        now += behind;
+    }
+}
+
 }  // namespace support

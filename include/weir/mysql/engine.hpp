@@ -55,14 +55,17 @@ struct options {
 /// any isolation level; the time is that of the server, to the microsecond. Statements are
 /// prepared, and connections are made when they are needed.
 ///
-/// The table is `weir_bucket`, with a row for each limiter, which is made when it is first asked for: `install()`
-/// makes it, or whoever may:
+/// There are two tables, with a row for each limiter, which is made when it is first asked for: `install()`
+/// makes them, or whoever may:
 ///
 ///     create table weir_bucket(k varbinary(255) primary key, at bigint not null, level bigint not null,
 ///                              permit bigint not null) engine=innodb
+///     create table weir_log(k varbinary(255) primary key, at bigint not null, ahead bigint not null,
+///                           grants blob not null) engine=innodb
 ///
 /// The user of the database needs to select, insert and update there. A row that is older than the bucket takes to
-/// drain may be deleted at any time: `at` is in microseconds since 1970.
+/// drain, or than the window of the log, may be deleted at any time: `at` is in microseconds since 1970. A row of a log
+/// has 8 bytes for each permit of the limit, and is written whole by each grant.
 ///
 /// What the server cannot grant within the deadline of the limiter is not granted at all: MariaDB ends the
 /// statement then, and the wait for a row lock. MySQL does not; there what is granted later counts as used.
@@ -73,6 +76,9 @@ struct options {
 ///
 /// Binary logs must be of rows, or mixed. What an asynchronous replica has not received is granted again if it becomes
 /// the master.
+///
+/// Permits of a log that are given back after the clock of the server was set back by more than half an hour count as
+/// used. A step of the clock by more than half an hour is counted, but perhaps as one in the other direction.
 ///
 /// Make it with `std::make_shared`. It may be destroyed before its limiters. Threads: as `weir::engine`.
 class engine final : public weir::engine {
@@ -86,6 +92,7 @@ public:
 
     void async_take(std::string const& name, question const& q, answer_handler handler) override;
     void async_give_back(std::string const& name, give_back const& what) override;
+    [[nodiscard]] bool keeps_logs() const noexcept override { return true; }
 
     /// Makes the table if there is none. Throws `boost::system::system_error`, with what the server says.
     [[nodiscard]] boost::asio::awaitable<void> install();
@@ -99,5 +106,7 @@ private:
 /// At most one in any stretch of time so long, and a rate with bursts, over all processes that use the name.
 using interval = shared_interval;
 using token_bucket = shared_token_bucket;
+/// At most so many in any stretch of a time.
+using sliding_log = shared_sliding_log;
 
 }  // namespace weir::mysql

@@ -120,7 +120,8 @@ struct shared_stats {
     std::uint64_t mode_changes = 0;
     /// How often the clock of the engine was set, as far as its grants show: it has gone on by 100 ms more or less
     /// than the clock of this process, or by a thousandth of the time between two grants, if that is more. A step
-    /// forward grants what comes back in it, at most a burst; a step back grants nothing.
+    /// forward grants what comes back in it, at most a burst; a step back grants nothing, and a sliding log does not
+    /// show it.
     std::uint64_t steps_forward = 0;
     std::uint64_t steps_back = 0;
     /// How long the last question took to be answered.
@@ -131,20 +132,27 @@ namespace policy {
 
 /// A bucket as an engine keeps it. All is counted in drops, so small that each microsecond drains a whole
 /// number of them, as in `bucket`.
+///
+/// Or a sliding log, which has a window: each grant is kept, with its time in microseconds, and there are never more
+/// than `burst` permits in any stretch of time so long. A turn that is booked is a grant of the time at which it is due;
+/// grants are in the order of their times. So what keeps the limit is that the last of any `burst + 1` permits in a
+/// row comes at least a window after the first, whether they were booked or not.
 struct shared_bucket {
     std::int64_t drained = 1;  ///< drops that drain in a microsecond
     std::int64_t permit = 1;   ///< drops of a permit
     amount burst = 1;          ///< permits that it holds
+    std::int64_t window = 0;   ///< microseconds, of a sliding log; 0 of a bucket
 
     /// Of the rate of `options`, which are valid.
     [[nodiscard]] static shared_bucket of(shared_options const& options) noexcept;
+    [[nodiscard]] static shared_bucket log_of(shared_options const& options) noexcept;
 
     [[nodiscard]] std::int64_t full() const noexcept { return burst * permit; }
     /// The part of a microsecond that a grant comes too late by is kept for the next one, in drops.
     [[nodiscard]] std::int64_t owed() const noexcept {
         return (drained < permit ? drained : permit) - 1;
     }
-    /// How long `n` permits take to drain, in microseconds, rounded down.
+    /// How long it takes at least until there are `n` permits more, in microseconds, rounded down.
     [[nodiscard]] std::int64_t time_of(amount n) const noexcept;
 };
 
@@ -258,6 +266,10 @@ public:
 
     [[nodiscard]] shared_stats const& fed_stats() const noexcept { return stats_; }
 
+protected:
+    /// By the rule that `bucket` says, which is that of `options`.
+    fed(options_type const& options, shared_bucket const& bucket);
+
 private:
     /// Permits that the engine has granted, and that can be used from `from` to `until`.
     struct lot {
@@ -333,6 +345,18 @@ private:
     std::uint64_t told_ = 0;                // the number of the last one that was told, or left out
     reading clock_;
     shared_stats stats_;
+};
+
+/// The same by a sliding log: never more than the number of permits of `rate` in any stretch of its time, at most 4096
+/// of them. There is no burst besides.
+///
+/// Guarantee, of all limiters that share the log together: in any stretch of time of `period - deadline`, with a lease
+/// `period - deadline - lease_time`, at most that number is used. What the engine has granted, by its own time, is at
+/// most that in any stretch of a period, to the microsecond. With `fail_local` it is up to twice the share in
+/// a period besides.
+class fed_log : public fed {
+public:
+    explicit fed_log(options_type const& options);
 };
 
 }  // namespace policy

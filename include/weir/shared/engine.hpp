@@ -7,6 +7,7 @@
 #include <boost/asio/any_completion_handler.hpp>
 
 #include <string>
+#include <string_view>
 
 namespace weir {
 
@@ -30,7 +31,8 @@ public:
 
     /// Grants at least `q.least` permits of the bucket `name`, and as many more as there are up to `q.most`. If there
     /// are fewer than `q.least` it books exactly those, if they can be used within `q.ahead`; otherwise it grants
-    /// nothing. A bucket of which nothing is known is full of permits.
+    /// nothing. A bucket of which nothing is known is full of permits. Of a sliding log it may grant fewer than there
+    /// are, though not fewer than `q.least`.
     ///
     /// What cannot be granted within `q.deadline` must not be granted at all, as far as the engine can see to it.
     virtual void async_take(std::string const& name, question const& q, answer_handler handler) = 0;
@@ -38,6 +40,17 @@ public:
     /// Takes back permits of the bucket `name` that were granted and not used, less what has drained since: never
     /// more than leaves the bucket as full as if they had not been granted. Sent once; nobody waits for it.
     virtual void async_give_back(std::string const& name, give_back const& what) = 0;
+
+    /// Whether it can keep sliding logs: then it is asked about `shared_bucket`s that have a window. They have names of
+    /// their own. The time of a log goes on where the clock is set back: a grant is never before the one before it. What is
+    /// given back leaves the log, if that time has come and so much of it is still there.
+    [[nodiscard]] virtual bool keeps_logs() const noexcept { return false; }
 };
 
+namespace detail {
+
+/// Throws `std::invalid_argument` that names what is wrong with it, unless a limiter `where` can be made of it.
+void check_shared(std::string_view where, engine const* e, std::string const& name);
+
+}  // namespace detail
 }  // namespace weir

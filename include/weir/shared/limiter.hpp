@@ -19,6 +19,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -97,8 +98,7 @@ private:
 
 }  // namespace detail
 
-/// A token bucket that many processes share: an average rate that allows for bursts, over all limiters of this name on
-/// one engine. Requests wait here, in line, as in any other limiter, and only as many as can be served ask the
+/// A limiter whose state an engine keeps, for all limiters of this name on it. Requests wait here, in line, as in any other limiter, and only as many as can be served ask the
 /// engine; see `basic_limiter` for what can be done with it, and `policy::fed` for what is guaranteed.
 ///
 ///     auto const engine = std::make_shared<weir::mysql::engine>(ctx, weir::mysql::options{.database = "shop"});
@@ -117,27 +117,28 @@ private:
 ///
 /// Lifetime: the limiter keeps the engine. A permit that is refunded after the limiter has gone counts as used.
 /// A question that is under way keeps its engine's context running, for as long as the engine takes to answer.
-template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
-class basic_shared_token_bucket : public basic_limiter<policy::fed, Executor, Timer> {
-    using base = basic_limiter<policy::fed, Executor, Timer>;
+template <class Policy, class Executor = boost::asio::any_io_executor,
+          class Timer = basic_steady_timer<Executor>>
+class basic_shared_limiter : public basic_limiter<Policy, Executor, Timer> {
+    using base = basic_limiter<Policy, Executor, Timer>;
     using runner = detail::shared_runner<typename base::core_type, typename Timer::clock_type>;
 
 public:
     template <class OtherExecutor>
     struct rebind_executor {
-        using other = basic_shared_token_bucket<
-            OtherExecutor, typename Timer::template rebind_executor<OtherExecutor>::other>;
+        using other =
+            basic_shared_limiter<Policy, OtherExecutor,
+                                 typename Timer::template rebind_executor<OtherExecutor>::other>;
     };
 
     /// A limiter whose state `e` keeps under `name`, 1 to 255 bytes. Throws `std::invalid_argument` that names
-    /// the option, its value and the bound, if an option is nonsense.
-    basic_shared_token_bucket(Executor const& ex, std::shared_ptr<engine> e, std::string name,
-                              shared_options const& options = {},
-                              queue_options const& queueing = {})
+    /// the option, its value and the bound, if an option is nonsense, or if the engine has no such limiter.
+    basic_shared_limiter(Executor const& ex, std::shared_ptr<engine> e, std::string name,
+                         shared_options const& options = {}, queue_options const& queueing = {})
         : base(ex, options, queueing) {
-        if (!e || name.empty() || name.size() > 255)
-            throw std::invalid_argument(
-                "weir: a shared limiter must have an engine, and a name of 1 to 255 bytes");
+        detail::check_shared("shared limiter", e.get(), name);
+        if (std::is_same_v<Policy, policy::fed_log> && !e->keeps_logs())
+            throw std::invalid_argument("weir: this engine keeps no sliding_log");
         auto& core = this->core();
         runner_ = std::make_shared<runner>(core.weak_from_this(), std::move(e), std::move(name));
         core.fed_by(runner_);
@@ -146,11 +147,10 @@ public:
     template <class Context>
         requires std::convertible_to<Context&, boost::asio::execution_context&> &&
                  std::convertible_to<typename Context::executor_type, Executor>
-    basic_shared_token_bucket(Context& context, std::shared_ptr<engine> e, std::string name,
-                              shared_options const& options = {},
-                              queue_options const& queueing = {})
-        : basic_shared_token_bucket(
-              Executor(context.get_executor()), std::move(e), std::move(name), options, queueing) {}
+    basic_shared_limiter(Context& context, std::shared_ptr<engine> e, std::string name,
+                         shared_options const& options = {}, queue_options const& queueing = {})
+        : basic_shared_limiter(Executor(context.get_executor()), std::move(e), std::move(name),
+                               options, queueing) {}
 
     /// What has come of the questions that this limiter has put to the engine.
     [[nodiscard]] weir::shared_stats shared_stats() const {
@@ -190,7 +190,17 @@ private:
     std::shared_ptr<runner> runner_;
 };
 
+/// A token bucket that many processes share: an average rate that allows for bursts.
+template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
+using basic_shared_token_bucket = basic_shared_limiter<policy::fed, Executor, Timer>;
+
 using shared_token_bucket = basic_shared_token_bucket<>;
+
+/// At most the number of permits of `rate` in any stretch of its time, exactly, over all processes that share it.
+template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
+using basic_shared_sliding_log = basic_shared_limiter<policy::fed_log, Executor, Timer>;
+
+using shared_sliding_log = basic_shared_sliding_log<>;
 
 /// At most one in any stretch of time so long, over all processes that share it: a token bucket with a burst of 1.
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>

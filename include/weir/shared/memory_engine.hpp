@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,12 +22,30 @@ namespace weir {
 
 namespace detail {
 
-/// Buckets by name, and what an engine does with them at a time, in microseconds by its clock.
+/// A sliding log, as an engine keeps it.
+class sliding_log_row {
+public:
+    engine::answer take(engine::question const& q, std::int64_t now);
+    void give_back(engine::give_back const& what, std::int64_t now);
+
+private:
+    [[nodiscard]] amount size() const noexcept { return static_cast<amount>(grants_.size()); }
+
+    // The log has a time of its own, which goes on where the clock was set back.
+    std::int64_t at_ = 0;     // when it was last asked
+    std::int64_t ahead_ = 0;  // of the clock
+    std::deque<std::int64_t> grants_;
+};
+
+/// Buckets and logs by name, and what an engine does with them at a time, in microseconds by its clock.
 class bucket_ledger {
 public:
     engine::answer take(std::string const& name, engine::question const& q, std::int64_t now);
     void give_back(std::string const& name, engine::give_back const& what, std::int64_t now);
-    void forget() { rows_.clear(); }
+    void forget() {
+        rows_.clear();
+        logs_.clear();
+    }
 
 private:
     struct row {
@@ -36,6 +55,7 @@ private:
     };
 
     std::map<std::string, row> rows_;
+    std::map<std::string, sliding_log_row> logs_;
 };
 
 }  // namespace detail
@@ -107,6 +127,8 @@ public:
             });
         });
     }
+
+    [[nodiscard]] bool keeps_logs() const noexcept override { return true; }
 
     void async_give_back(std::string const& name, give_back const& what) override {
         auto const how = conduct();

@@ -8,7 +8,6 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
-#include <boost/mysql/blob_view.hpp>
 #include <boost/mysql/common_server_errc.hpp>
 #include <boost/mysql/error_categories.hpp>
 #include <boost/mysql/field_view.hpp>
@@ -23,21 +22,11 @@ namespace {
 namespace asio = boost::asio;
 namespace my = boost::mysql;
 
-using parameter = statement_text::parameter;
-
+// Of an order.
 template <class Order>
-std::vector<my::field_view> bound(statement_text const& text, std::string const& key,
-                                  Order const& order) {
-    std::vector<my::field_view> fields;
-    fields.reserve(text.parameters().size());
-    for (auto const p : text.parameters()) {
-        if (p == parameter::key)
-            fields.emplace_back(
-                my::blob_view(reinterpret_cast<unsigned char const*>(key.data()), key.size()));
-        else
-            fields.emplace_back(value_of(p, order));
-    }
-    return fields;
+std::vector<my::field_view> bound_to(statement_text const& text, std::string const& name,
+                                     Order const& order) {
+    return bound(text, name, [&](statement_text::parameter p) { return value_of(p, order); });
 }
 
 asio::awaitable<std::unique_ptr<session>> make_session(asio::any_io_executor ex,
@@ -95,8 +84,9 @@ asio::awaitable<database::reply> database::ask(std::shared_ptr<database> self, s
         co_return reply{e.code(), {}};
     }
     auto& one = **given;
-    auto const& text = detail::take();
-    auto const values = bound(text, name, q);
+    bool const is_log = q.bucket.window != 0;
+    auto const& text = is_log ? detail::take_of_log() : detail::take();
+    auto const values = bound_to(text, name, q);
     auto done = co_await one.execute(text, values, until);
     if (is_deadlock(done.error))
         done = co_await one.execute(text, values, until);
@@ -106,7 +96,7 @@ asio::awaitable<database::reply> database::ask(std::shared_ptr<database> self, s
         co_return reply{done.error, {.lost = done.lost}};
     auto const id = one.result().last_insert_id();
     auto const about = one.about();
-    if (auto const now = time_of(id, about))
+    if (auto const now = time_of(id, about); now && !is_log)  // a log has a time of its own
         one.note_time(*now);
     co_return reply{error_code(), answer_of(id, q, about)};
 }
@@ -129,8 +119,8 @@ asio::awaitable<void> database::return_to(std::shared_ptr<database> self, std::s
     auto const until = clock::now() + what.deadline;
     auto given = co_await self->checkout(until, what.deadline);
     auto& one = **given;
-    auto const& text = detail::give_back();
-    auto const values = bound(text, name, what);
+    auto const& text = what.bucket.window != 0 ? detail::give_back_to_log() : detail::give_back();
+    auto const values = bound_to(text, name, what);
     co_await one.execute(text, values, until);  // once, whatever comes of it
     if (one.is_broken())
         given.discard();
@@ -146,9 +136,11 @@ asio::awaitable<void> database::install() {
     // On a connection of its own, so that whatever is wrong is said at once.
     session one(executor_, settings_);
     co_await one.connect();
-    auto const done = co_await one.execute(create_table(), clock::time_point::max());
-    if (done.error)
-        throw boost::system::system_error(done.error, "weir::mysql: " + one.text_of_error());
+    for (auto const table : {create_table(), create_log_table()}) {
+        auto const done = co_await one.execute(table, clock::time_point::max());
+        if (done.error)
+            throw boost::system::system_error(done.error, "weir::mysql: " + one.text_of_error());
+    }
 }
 
 }  // namespace weir::mysql::detail

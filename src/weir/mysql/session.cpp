@@ -114,12 +114,36 @@ asio::awaitable<bool> session::is_alive() {
     co_return !ec;
 }
 
+outcome session::note(error_code const& ec) noexcept {
+    broken_ = broken_ || (ec && !is_of_server(ec));
+    return {ec, broken_};
+}
+
+asio::awaitable<outcome> session::prepare(std::string_view text, my::statement& made,
+                                          clock::time_point until) {
+    time_limit const limit(co_await asio::this_coro::executor, until);
+    auto const [ec, prepared] = co_await connection_.async_prepare_statement(
+        text, diagnostics_, limit.bound(asio::as_tuple(asio::deferred)));
+    made = prepared;
+    note(ec);
+    co_return outcome{ec};  // it has had no effect
+}
+
 asio::awaitable<outcome> session::execute(std::string_view text, clock::time_point until) {
     time_limit const limit(co_await asio::this_coro::executor, until);
     auto const [ec] = co_await connection_.async_execute(
         text, result_, diagnostics_, limit.bound(asio::as_tuple(asio::deferred)));
-    broken_ = broken_ || (ec && !is_of_server(ec));
-    co_return outcome{ec, broken_};
+    co_return note(ec);
+}
+
+asio::awaitable<outcome> session::execute(my::statement const& prepared,
+                                          std::vector<my::field_view> const& values,
+                                          clock::time_point until) {
+    time_limit const limit(co_await asio::this_coro::executor, until);
+    auto const [ec] = co_await connection_.async_execute(
+        prepared.bind(values.begin(), values.end()), result_, diagnostics_,
+        limit.bound(asio::as_tuple(asio::deferred)));
+    co_return note(ec);
 }
 
 asio::awaitable<outcome> session::execute(statement_text const& text,
@@ -127,43 +151,32 @@ asio::awaitable<outcome> session::execute(statement_text const& text,
                                           clock::time_point until) {
     auto found = prepared_.find(&text);
     if (found == prepared_.end()) {
-        time_limit const limit(co_await asio::this_coro::executor, until);
-        auto const [ec, made] = co_await connection_.async_prepare_statement(
-            text.text(), diagnostics_, limit.bound(asio::as_tuple(asio::deferred)));
-        broken_ = broken_ || (ec && !is_of_server(ec));
-        if (ec)
-            co_return outcome{ec};
+        my::statement made;
+        auto const done = co_await prepare(text.text(), made, until);
+        if (done.error)
+            co_return done;
         found = prepared_.emplace(&text, made).first;
     }
-    time_limit const limit(co_await asio::this_coro::executor, until);
-    auto const bound = found->second.bind(values.begin(), values.end());
-    auto const [ec] = co_await connection_.async_execute(
-        bound, result_, diagnostics_, limit.bound(asio::as_tuple(asio::deferred)));
-    broken_ = broken_ || (ec && !is_of_server(ec));
-    co_return outcome{ec, broken_};
+    co_return co_await execute(found->second, values, until);
 }
 
 asio::awaitable<outcome> session::execute_once(
     std::string_view text, std::vector<my::field_view> const& values, clock::time_point until) {
     if (values.empty())
         co_return co_await execute(text, until);
-    time_limit const limit(co_await asio::this_coro::executor, until);
-    auto const [failed, made] = co_await connection_.async_prepare_statement(
-        text, diagnostics_, limit.bound(asio::as_tuple(asio::deferred)));
-    broken_ = broken_ || (failed && !is_of_server(failed));
-    if (failed)
-        co_return outcome{failed};
-    auto const bound = made.bind(values.begin(), values.end());
-    auto const [ec] = co_await connection_.async_execute(
-        bound, result_, diagnostics_, limit.bound(asio::as_tuple(asio::deferred)));
-    broken_ = broken_ || (ec && !is_of_server(ec));
+    my::statement made;
+    auto done = co_await prepare(text, made, until);
+    if (done.error)
+        co_return done;
+    done = co_await execute(made, values, until);
     if (!broken_) {
+        time_limit const limit(co_await asio::this_coro::executor, until);
         my::diagnostics ignored;
         auto const [unclosed] = co_await connection_.async_close_statement(
             made, ignored, limit.bound(asio::as_tuple(asio::deferred)));
         broken_ = static_cast<bool>(unclosed);
     }
-    co_return outcome{ec, ec && !is_of_server(ec)};
+    co_return done;
 }
 
 asio::awaitable<outcome> session::limit_statements(duration length, clock::time_point until) {

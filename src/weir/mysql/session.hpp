@@ -11,7 +11,9 @@
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
+#include <boost/mysql/blob_view.hpp>
 #include <boost/mysql/connection.hpp>
+#include <boost/mysql/field_view.hpp>
 #include <boost/mysql/results.hpp>
 #include <boost/mysql/statement.hpp>
 
@@ -40,6 +42,22 @@ struct outcome {
     /// Whether it may have had an effect in spite of the error.
     bool lost = false;
 };
+
+/// What the question marks of `text` stand for: the name of the limiter, and what `value_of` says of all others.
+template <class F>
+[[nodiscard]] std::vector<boost::mysql::field_view> bound(statement_text const& text,
+                                                          std::string const& name, F value_of) {
+    std::vector<boost::mysql::field_view> fields;
+    fields.reserve(text.parameters().size());
+    for (auto const p : text.parameters()) {
+        if (p == statement_text::parameter::key)
+            fields.emplace_back(boost::mysql::blob_view(
+                reinterpret_cast<unsigned char const*>(name.data()), name.size()));
+        else
+            fields.emplace_back(value_of(p));
+    }
+    return fields;
+}
 
 /// A connection to the server, and what is known of it. One coroutine uses it at a time, on one strand.
 class session {
@@ -81,6 +99,13 @@ public:
 private:
     boost::asio::awaitable<void> open();
     boost::asio::awaitable<void> must_execute(std::string_view text);
+    boost::asio::awaitable<outcome> prepare(std::string_view text, boost::mysql::statement& made,
+                                            clock::time_point until);
+    boost::asio::awaitable<outcome> execute(boost::mysql::statement const& prepared,
+                                            std::vector<boost::mysql::field_view> const& values,
+                                            clock::time_point until);
+    // What has come of it: of an error that is not the server's nobody knows what it has had for an effect.
+    outcome note(error_code const& ec) noexcept;
 
     std::shared_ptr<settings> settings_;
     boost::mysql::connection<stream> connection_;

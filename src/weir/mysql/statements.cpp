@@ -18,7 +18,7 @@ constexpr std::array names{
     std::pair{"burst"sv, parameter::burst},     std::pair{"permit"sv, parameter::permit},
     std::pair{"drained"sv, parameter::drained}, std::pair{"full"sv, parameter::full},
     std::pair{"owed"sv, parameter::owed},       std::pair{"gap"sv, parameter::gap},
-    std::pair{"every"sv, parameter::every},
+    std::pair{"every"sv, parameter::every},     std::pair{"window"sv, parameter::window},
 };
 
 std::string replaced(std::string text, std::string_view what, std::string_view with) {
@@ -71,10 +71,63 @@ update weir_bucket set
   at = cast(@n as signed)
 where k = :key and permit = :permit and at <= NOW and :since <= NOW)";
 
-statement_text with_macros(std::string_view text) {
-    auto const timed =
-        replaced(std::string(text), "TIME", "536870912 * mod(cast(@n as signed), 4294967296)");
-    return statement_text(replaced(timed, "NOW", now_text));
+// A log is the times of its grants, the last one first, 8 bytes each, so that they are in the order of bytes. @n is the
+// time, and @t that of the log, which goes on where the clock was set back; @g is how many are granted now: as
+// many as are asked for, or as few; and @w is how long it is otherwise until there are that few.
+constexpr std::string_view take_of_log_text = R"(
+insert into weir_log(k, at, ahead, grants) values(
+  :key,
+  (@t := NOW),
+  0,
+  repeat(STAMP(cast(@t as signed)), least(:most, :burst)
+    + 0 * last_insert_id(4 * (least(:most, :burst) + LOG_TIME) + 1)))
+on duplicate key update
+  ahead = greatest((@n := NOW) + ahead, at) - cast(@n as signed),
+  grants = case
+    when (@g := case
+        when substr(grants, 1, 8) > STAMP(cast((@t := cast(@n as signed) + ahead) as signed)) then 0
+        when substr(grants, 8 * (:burst - least(:most, :burst)) + 1, 8) <= STAMP(cast(@t as signed) - :window)
+          then least(:most, :burst)
+        when substr(grants, 8 * (:burst - :least) + 1, 8) <= STAMP(cast(@t as signed) - :window) then :least
+        else 0 end) > 0
+      then left(concat(repeat(STAMP(cast(@t as signed)), cast(@g as signed)
+        + 0 * last_insert_id(4 * (cast(@g as signed) + LOG_TIME) + 1)), grants), 8 * :burst)
+    when (@w := greatest(GRANT(substr(grants, 1, 8)), GRANT(substr(grants, 8 * (:burst - :least) + 1, 8)) + :window)
+        - cast(@t as signed)) <= :ahead
+      then left(concat(repeat(STAMP(cast(@t as signed) + cast(@w as signed)), :least
+        + 0 * last_insert_id(4 * (cast(@w as signed) + LOG_TIME) + 2)), grants), 8 * :burst)
+    else concat(grants, repeat('', 0 * last_insert_id(4 * cast(@w as signed))))
+  end,
+  at = if(cast(@g as signed) > 0 or cast(@w as signed) <= :ahead, cast(@t as signed), at))";
+
+// A turn that has not come stays: for its sake older grants have been forgotten. All permits of one grant are beside each
+// other. The same bytes may also be found across two of them: then those count as used.
+constexpr std::string_view give_back_to_log_text = R"(
+update weir_log set
+  grants = concat(left(grants, instr(grants, STAMP(:since)) - 1),
+                  substr(grants, instr(grants, STAMP(:since)) + 8 * :count))
+where k = :key and :since <= NOW + ahead and mod(instr(grants, STAMP(:since)), 8) = 1
+  and substr(grants, instr(grants, STAMP(:since)), 8 * :count) = repeat(STAMP(:since), :count))";
+
+// `what` with its argument, in brackets, instead of the `#` in `with`.
+std::string expanded(std::string text, std::string_view what, std::string_view with) {
+    for (auto at = text.find(what); at != text.npos; at = text.find(what, at + with.size())) {
+        auto const first = at + what.size();
+        auto last = first;
+        for (int open = 0; open != 0 || last == first; ++last)
+            open += text[last] == '(' ? 1 : text[last] == ')' ? -1 : 0;
+        auto const argument = text.substr(first, last - first);
+        text.replace(at, last - at, replaced(std::string(with), "#", argument));
+    }
+    return text;
+}
+
+statement_text with_macros(std::string_view named) {
+    auto text = expanded(std::string(named), "STAMP", "unhex(lpad(hex(#), 16, '0'))");
+    text = expanded(text, "GRANT", "ifnull(cast(conv(hex#, 16, 10) as signed), 0)");
+    text = replaced(text, "LOG_TIME", "536870912 * mod(cast(@t as signed), 4294967296)");
+    text = replaced(text, "TIME", "536870912 * mod(cast(@n as signed), 4294967296)");
+    return statement_text(replaced(text, "NOW", now_text));
 }
 
 std::int64_t of_bucket(parameter p, policy::shared_bucket const& b) {
@@ -91,6 +144,8 @@ std::int64_t of_bucket(parameter p, policy::shared_bucket const& b) {
             return b.owed();
         case parameter::gap:  // the longest time for which no product overflows
             return (std::int64_t{1} << 62) / b.drained;
+        case parameter::window:
+            return b.window;
         default:
             throw std::logic_error("weir::mysql: a parameter without a value");
     }
@@ -153,6 +208,21 @@ statement_text const& take() {
 
 statement_text const& give_back() {
     static auto const text = with_macros(give_back_text);
+    return text;
+}
+
+std::string_view create_log_table() noexcept {
+    return "create table if not exists weir_log(k varbinary(255) primary key, at bigint not null, "
+           "ahead bigint not null, grants blob not null) engine=innodb";
+}
+
+statement_text const& take_of_log() {
+    static auto const text = with_macros(take_of_log_text);
+    return text;
+}
+
+statement_text const& give_back_to_log() {
+    static auto const text = with_macros(give_back_to_log_text);
     return text;
 }
 

@@ -30,6 +30,7 @@ public:
         owed,
         gap,
         every,
+        window,
     };
 
     explicit statement_text(std::string_view named);
@@ -50,6 +51,11 @@ private:
 [[nodiscard]] std::string_view create_table() noexcept;
 [[nodiscard]] statement_text const& take();
 [[nodiscard]] statement_text const& give_back();
+
+/// The same of sliding logs.
+[[nodiscard]] std::string_view create_log_table() noexcept;
+[[nodiscard]] statement_text const& take_of_log();
+[[nodiscard]] statement_text const& give_back_to_log();
 
 /// Of a strict interval, whose row has the time of the next one in `at`: locks the row and says how far that is ahead;
 /// makes the row; stamps it.

@@ -9,14 +9,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/mysql/blob_view.hpp>
 #include <boost/mysql/field_view.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <exception>
 #include <optional>
-#include <stdexcept>
 #include <utility>
 
 namespace weir::mysql {
@@ -82,14 +80,8 @@ public:
     }
     // Of the row of the limiter.
     asio::awaitable<void> say(detail::statement_text const& text) {
-        std::vector<my::field_view> fields;
-        for (auto const p : text.parameters()) {
-            if (p == detail::statement_text::parameter::key)
-                fields.emplace_back(my::blob_view(
-                    reinterpret_cast<unsigned char const*>(what_.name.data()), what_.name.size()));
-            else
-                fields.emplace_back(what_.every.count());
-        }
+        auto const fields =
+            detail::bound(text, what_.name, [this](auto) { return what_.every.count(); });
         auto const done = co_await session().execute(text, fields, what_.until);
         check(done.error);
     }
@@ -176,9 +168,7 @@ strict_interval::strict_interval(asio::any_io_executor ex, std::shared_ptr<engin
                                  std::string name, duration every, queue_options const& queueing)
     : name_(std::move(name)), every_(every), line_(ex, {.seats = 1}, queueing) {
     using namespace std::chrono_literals;
-    if (!e || name_.empty() || name_.size() > 255)
-        throw std::invalid_argument(
-            "weir: a shared limiter must have an engine, and a name of 1 to 255 bytes");
+    weir::detail::check_shared("strict_interval", e.get(), name_);
     weir::detail::check_option("strict_interval", "every in nanoseconds", every.count(), 1000,
                                duration(24h * 3650).count());
     database_ = e->database_;

@@ -52,6 +52,13 @@ std::optional<token_bucket_options> share_of(shared_options const& o) {
                                 .burst = std::max<amount>(static_cast<amount>(burst), 1)};
 }
 
+void validate_log(shared_options const& o) {
+    constexpr std::string_view where = "shared sliding_log";
+    detail::check_option(where, "permits of rate", o.rate.permits(), 1, 4096);
+    detail::check_option(where, "burst", burst_of(o), o.rate.permits(), o.rate.permits());
+    validate(o);
+}
+
 // Of what was granted without the engine, and of a debt. The times of an engine are neither.
 constexpr ticket without_engine = ticket{1} << 63;
 constexpr ticket in_debt = 0;
@@ -98,14 +105,25 @@ shared_bucket shared_bucket::of(shared_options const& o) noexcept {
     return {static_cast<std::int64_t>(drained), static_cast<std::int64_t>(permit), burst_of(o)};
 }
 
+shared_bucket shared_bucket::log_of(shared_options const& o) noexcept {
+    auto b = of(o);
+    b.window = std::chrono::ceil<std::chrono::microseconds>(o.rate.period()).count();
+    return b;
+}
+
 std::int64_t shared_bucket::time_of(amount n) const noexcept {
+    if (window != 0)
+        return 0;
     return static_cast<std::int64_t>(
         std::min(wide{n} * permit / drained, wide{std::numeric_limits<std::int64_t>::max()}));
 }
 
 fed::fed(options_type const& options)
-    : options_((validate(options), options)),
-      bucket_(shared_bucket::of(options)),
+    : fed((validate(options), options), shared_bucket::of(options)) {}
+
+fed::fed(options_type const& options, shared_bucket const& bucket)
+    : options_(options),
+      bucket_(bucket),
       lease_time_(lease_time_of(options, bucket_)),
       backoff_(options.retry_first, options.retry_most, options.retry_jitter) {
     if (auto const share = share_of(options))
@@ -488,6 +506,9 @@ void fed::put_back(amount n, std::int64_t since) noexcept {
     else if (return_count_ != returns_.size())
         returns_[return_count_++] = {bucket_, n, since, options_.deadline};
 }
+
+fed_log::fed_log(options_type const& options)
+    : fed((validate_log(options), options), shared_bucket::log_of(options)) {}
 
 }  // namespace policy
 }  // namespace weir

@@ -30,6 +30,8 @@ engine::answer bucket_ledger::take(std::string const& name, engine::question con
                                    std::int64_t now) {
     using std::chrono::microseconds;
     auto const& b = q.bucket;
+    if (b.window != 0)
+        return logs_[name].take(q, now);
     auto& r = rows_.try_emplace(name, row{now, -b.owed(), b.permit}).first->second;
     if (r.permit != b.permit) {
         r.level = narrow(quotient(std::max<wide>(r.level, 0) * b.permit, r.permit));
@@ -59,6 +61,11 @@ engine::answer bucket_ledger::take(std::string const& name, engine::question con
 
 void bucket_ledger::give_back(std::string const& name, engine::give_back const& what,
                               std::int64_t now) {
+    if (what.bucket.window != 0) {
+        if (auto const log = logs_.find(name); log != logs_.end())
+            log->second.give_back(what, now);
+        return;
+    }
     auto const found = rows_.find(name);
     auto const& b = what.bucket;
     if (found == rows_.end() || found->second.permit != b.permit || found->second.at > now ||
@@ -71,6 +78,38 @@ void bucket_ledger::give_back(std::string const& name, engine::give_back const& 
         return;  // others are booked behind it
     auto const back = wide{what.count} * b.permit - wide{b.drained} * (now - what.since);
     r.level = narrow(std::max<wide>(r.level - std::max<wide>(back, 0), -b.owed()));
+}
+
+engine::answer sliding_log_row::take(engine::question const& q, std::int64_t now) {
+    auto const& b = q.bucket;
+    auto const t = at_ = std::max(now + ahead_, at_);
+    ahead_ = t - now;
+    while (!grants_.empty() && (grants_.front() <= t - b.window || size() > b.burst))
+        grants_.pop_front();
+
+    // When there is a turn for `n` more.
+    auto const turn_of = [&](amount n) {
+        auto const turn = grants_.empty() ? t : std::max(grants_.back(), t);
+        auto const before = size() + n - b.burst - 1;  // the last one that must be a window ago
+        return before < 0 ? turn
+                          : std::max(turn, grants_[static_cast<std::size_t>(before)] + b.window);
+    };
+    auto const fits = std::min(q.most, b.burst - size());
+    auto const granted = fits >= q.least && turn_of(fits) <= t ? fits : q.least;
+    auto const turn = turn_of(granted);
+    std::chrono::microseconds const wait(turn - t);
+    if (turn > t && wait > q.ahead)
+        return {.wait = wait};
+    grants_.insert(grants_.end(), static_cast<std::size_t>(granted), turn);
+    return {.granted = granted, .wait = wait, .since = turn};
+}
+
+// What was granted at that time must still be there: otherwise nothing is known of it. A turn that has not come stays:
+// for its sake older grants have been forgotten.
+void sliding_log_row::give_back(engine::give_back const& what, std::int64_t now) {
+    auto const [first, last] = std::equal_range(grants_.begin(), grants_.end(), what.since);
+    if (what.since <= now + ahead_ && last - first >= what.count)
+        grants_.erase(first, first + what.count);
 }
 
 }  // namespace weir::detail

@@ -41,7 +41,8 @@ struct fixture {
         [this](question const& q, std::int64_t at) { return take(q, at); },
         [this](fed::give_back const& what, std::int64_t at) {
             set_clock(at);
-            auto const& said = text::give_back();
+            auto const& said =
+                what.bucket.window != 0 ? text::give_back_to_log() : text::give_back();
             session.insert(said.text(), values(said, what));
         },
         [this] { ++names; }};
@@ -49,6 +50,7 @@ struct fixture {
     fixture() {
         session.query("set time_zone = '+00:00'");
         session.query(text::create_table());
+        session.query(text::create_log_table());
     }
 
     void set_clock(std::int64_t at) {
@@ -56,7 +58,7 @@ struct fixture {
     }
     fed::answer take(question const& q, std::int64_t at) {
         set_clock(at);
-        auto const& said = text::take();
+        auto const& said = q.bucket.window != 0 ? text::take_of_log() : text::take();
         return answer_of(session.insert(said.text(), values(said, q)), q, at + 1'000'000);
     }
 
@@ -127,6 +129,39 @@ BOOST_AUTO_TEST_CASE(what_is_not_given_back_keeps_to_the_rate) {
     support::for_each_seed(1, 4, [&](auto& random) {
         support::check_lawfulness(engine, 500, random, now);
     });
+}
+
+BOOST_AUTO_TEST_CASE(answers_of_a_log_are_those_of_the_definition) {
+    support::for_each_seed(1, 8, [&](auto& random) {
+        support::compare_with_log(engine, 500, random, now);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(no_window_sees_more_than_the_limit_of_a_log) {
+    support::for_each_seed(1, 4, [&](auto& random) {
+        support::check_lawfulness_of_log(engine, 500, random, now);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(log_is_pruned_and_gives_back_what_was_not_used) {
+    auto const log = shared_bucket::log_of({.rate = {3, 1s}});
+    for (int i = 0; i != 20; ++i) {
+        take({log, 1, 3, 10s}, now + i * 1000);
+        BOOST_TEST(session.number("select max(length(grants)) from weir_log") <= 3 * 8);
+    }
+    ++names;
+    now += 100'000'000;
+    BOOST_TEST(take({log, 3, 3}, now).granted == 3);
+    engine.give_back({log, 2, now}, now + 900'000);
+    BOOST_TEST(take({log, 2, 2}, now + 900'000).granted == 2);
+    BOOST_TEST(take({log, 1, 1}, now + 900'000).wait.count() == 100'000);
+    engine.give_back({log, 2, now}, now + 900'000);  // more than is known of
+    BOOST_TEST(take({log, 1, 1}, now + 900'000).wait.count() == 100'000);
+    // The longest log.
+    auto const longest = shared_bucket::log_of({.rate = {4096, 1s}});
+    BOOST_TEST(take({longest, 1, 4096}, now + 10'000'000).granted == 4096);
+    BOOST_TEST(take({longest, 1, 4096}, now + 10'999'999).wait.count() == 1);
+    BOOST_TEST(take({longest, 1, 4096}, now + 11'000'000).granted == 4096);
 }
 
 BOOST_AUTO_TEST_CASE(clock_set_back_grants_nothing_early_and_freezes_nothing) {

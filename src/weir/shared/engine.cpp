@@ -1,0 +1,16 @@
+#include <weir/shared/engine.hpp>
+
+#include "../check_option.hpp"
+
+#include <cstdint>
+#include <stdexcept>
+
+namespace weir::detail {
+
+void check_shared(std::string_view where, engine const* e, std::string const& name) {
+    if (!e)
+        throw std::invalid_argument("weir::" + std::string(where) + ": there is no engine");
+    check_option(where, "length of name in bytes", static_cast<std::int64_t>(name.size()), 1, 255);
+}
+
+}  // namespace weir::detail
