@@ -225,6 +225,7 @@ BOOST_AUTO_TEST_CASE(stock_lapses_one_deadline_after_the_question_or_its_turn) {
         s.waiting = {.head = 1, .all = 1};
         auto const q = s.question();
         s.waiting = {.head = 5, .all = 5};
+        s.now += 20ms;
         s.grant(*q, 1, wait);
         s.now = start + wait + 50ms;
         BOOST_TEST(s.p.remaining(s.now) == 1);

@@ -113,6 +113,13 @@ BOOST_AUTO_TEST_CASE(log_gives_back_all_that_was_not_used) {
     ledger.give_back("k", {log, 2, now}, now + 900'000);
     ledger.give_back("k", {log, 1, now + 1}, now + 900'000);
     BOOST_TEST(ledger.take("k", {log, 1, 1}, now + 900'000).wait.count() == 100'000);
+
+    // Nor is a turn given back that has not come.
+    BOOST_TEST(ledger.take("k", {log, 1, 1, 1s}, now + 900'000).wait.count() == 100'000);
+    ledger.give_back("k", {log, 1, now + 1'000'000}, now + 999'999);
+    BOOST_TEST(ledger.take("k", {log, 1, 1}, now + 999'999).wait.count() == 900'001);
+    ledger.give_back("k", {log, 1, now + 1'000'000}, now + 1'000'000);
+    BOOST_TEST(ledger.take("k", {log, 1, 1}, now + 1'000'000).granted == 1);
 }
 
 BOOST_AUTO_TEST_CASE(log_whose_clock_is_set_back_grants_nothing_early_and_freezes_nothing) {

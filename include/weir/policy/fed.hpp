@@ -120,8 +120,8 @@ struct shared_stats {
     std::uint64_t mode_changes = 0;
     /// How often the clock of the engine was set, as far as its grants show: it has gone on by 100 ms more or less
     /// than the clock of this process, or by a thousandth of the time between two grants, if that is more. A step
-    /// forward grants what comes back in it, at most a burst; a step back grants nothing, and a sliding log does not
-    /// show it.
+    /// forward grants what comes back in it, at most a burst and what is booked then. A step back grants nothing, and a
+    /// sliding log does not show it.
     std::uint64_t steps_forward = 0;
     std::uint64_t steps_back = 0;
     /// How long the last question took to be answered.

@@ -1,0 +1,358 @@
+#include <weir/shared/limiter.hpp>
+#include <weir/shared/memory_engine.hpp>
+#include <weir/testing.hpp>
+
+#include "support/random.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+// Schedules by chance of several processes at one engine, on virtual time: ways of different lengths, questions and
+// answers that are lost or come late, processes that die, an engine that forgets everything, and whose clock is set. In
+// each, what is used keeps to the bound that the docs state, in every stretch of time. What threads do to each other
+// is left to the explorer.
+
+namespace {
+
+using namespace std::chrono_literals;
+namespace asio = boost::asio;
+using support::random_source;
+using weir::amount;
+using weir::duration;
+using weir::testing::clock;
+using weir::testing::timer;
+__extension__ using wide = __int128;
+
+// What may go wrong in a schedule.
+struct hazards {
+    duration way = 1ms;  // the longest, of most messages
+    int one_in = 0;      // so many messages is late or lost, or cannot be sent; 0: none
+    bool loses = false;  // the engine forgets, or its clock is set forward
+    bool sets_back = false;
+    bool kills = false;  // a process dies, and another one begins in its place
+};
+
+class engine_in_trouble final : public weir::engine,
+                                public std::enable_shared_from_this<engine_in_trouble> {
+public:
+    engine_in_trouble(asio::io_context& ctx, random_source& random, hazards const& what)
+        : ctx_(ctx), random_(random), what_(what) {}
+
+    [[nodiscard]] bool keeps_logs() const noexcept override { return true; }
+
+    void async_take(std::string const& name, question const& q, answer_handler handler) override {
+        if (goes_wrong() && random_.one_in(3)) {
+            asio::post(ctx_, [handler = std::move(handler)]() mutable {
+                std::move(handler)(asio::error::connection_refused, answer());
+            });
+            return;
+        }
+        after_a_way([me = shared_from_this(), name, q, handler = std::move(handler)]() mutable {
+            auto const said = me->ledger_.take(name, q, me->now());
+            bool const breaks = me->goes_wrong() && me->random_.one_in(3);
+            me->after_a_way([said, breaks, handler = std::move(handler)]() mutable {
+                if (breaks)
+                    std::move(handler)(asio::error::connection_reset, answer{.lost = true});
+                else
+                    std::move(handler)(weir::error_code(), said);
+            });
+        });
+    }
+    void async_give_back(std::string const& name, give_back const& what) override {
+        after_a_way([me = shared_from_this(), name, what] {
+            me->ledger_.give_back(name, what, me->now());
+        });
+    }
+
+    void forget() { ledger_.forget(); }
+    void set_clock(std::chrono::microseconds by) { offset_ += by; }
+
+private:
+    [[nodiscard]] bool goes_wrong() { return what_.one_in != 0 && random_.one_in(what_.one_in); }
+    [[nodiscard]] std::int64_t now() const {
+        return std::chrono::floor<std::chrono::microseconds>(clock::now().time_since_epoch())
+                   .count() +
+               offset_.count();
+    }
+
+    // Or never.
+    template <class F>
+    void after_a_way(F f) {
+        auto way = duration(random_.between(0, what_.way.count()));
+        if (goes_wrong()) {
+            if (random_.one_in(3))
+                return;
+            way = duration(random_.between(0, duration(120ms).count()));
+        }
+        auto const t = std::make_shared<timer>(ctx_);
+        t->expires_after(way);
+        t->async_wait([t, f = std::move(f)](weir::error_code ec) mutable {
+            if (!ec)
+                f();
+        });
+    }
+
+    asio::io_context& ctx_;
+    random_source& random_;
+    hazards what_;
+    weir::detail::bucket_ledger ledger_;
+    std::chrono::microseconds offset_ = std::chrono::hours(24 * 365);
+};
+
+struct use {
+    clock::time_point at;
+    amount count;
+};
+using uses = std::vector<std::shared_ptr<use>>;
+
+// So many permits more, in stretches of time that are not over so long before.
+struct excuse {
+    clock::time_point at;
+    amount count;
+};
+
+template <class Policy>
+class world {
+    using limiter = weir::basic_shared_limiter<Policy, asio::any_io_executor, timer>;
+
+public:
+    world(random_source& random, weir::shared_options const& options, hazards const& what)
+        : random_(random),
+          options_(options),
+          what_(what),
+          engine_(std::make_shared<engine_in_trouble>(ctx_, random, what)),
+          processes_(static_cast<std::size_t>(random.between(2, 10))) {
+        for (auto& p : processes_)
+            begin(p);
+    }
+
+    void run(int steps) {
+        for (; steps != 0; --steps) {
+            happen();
+            weir::testing::run_for(ctx_, duration(random_.of_any_size(longest_step().count())));
+        }
+        held_.clear();
+        weir::testing::run_for(ctx_, 5s);
+        BOOST_TEST_REQUIRE(waiting_ == 0);
+        std::erase_if(used_, [](auto const& u) { return u->count == 0; });
+        std::ranges::sort(used_, {}, &use::at);
+    }
+
+    [[nodiscard]] uses const& used() const { return used_; }
+    [[nodiscard]] amount count() const {
+        amount sum = 0;
+        for (auto const& u : used_)
+            sum += u->count;
+        return sum;
+    }
+    [[nodiscard]] std::size_t processes() const { return processes_.size() + died_; }
+    // In which the engine has lost its state, or was set forward.
+    [[nodiscard]] amount losses(clock::time_point from, clock::time_point to) const {
+        return std::ranges::count_if(losses_, [&](auto at) { return from <= at && at <= to; });
+    }
+
+private:
+    struct holding {
+        weir::permit what;
+        std::shared_ptr<use> as;
+    };
+
+    void begin(std::unique_ptr<limiter>& p) {
+        p = std::make_unique<limiter>(ctx_, engine_, "limit", options_);
+    }
+    [[nodiscard]] duration longest_step() const {
+        return options_.rate.period() / options_.rate.permits() / 2;
+    }
+
+    void happen() {
+        if (random_.one_in(8))
+            return give_back_one();
+        if (random_.one_in(40) && what_.kills) {
+            ++died_;
+            return begin(processes_[random_.index_in(processes_)]);
+        }
+        if (random_.one_in(60) && what_.sets_back)
+            return engine_->set_clock(std::chrono::microseconds(-random_.of_any_size(5'000'000)));
+        if (random_.one_in(100) && what_.loses) {
+            losses_.push_back(clock::now());
+            if (random_.one_in(2))
+                return engine_->forget();
+            return engine_->set_clock(std::chrono::microseconds(random_.of_any_size(5'000'000)));
+        }
+        for (auto crowd = random_.one_in(4) ? random_.between(1, 6) : 1; crowd != 0; --crowd)
+            enter();
+    }
+
+    void enter() {
+        auto const n = random_.one_in(2) ? 1 : random_.between(1, std::min<amount>(capacity(), 4));
+        auto const patience = duration(random_.of_any_size(duration(3s).count()));
+        bool const is_kept = random_.one_in(3);
+        ++waiting_;
+        processes_[random_.index_in(processes_)]->async_enter(
+            n, patience, [this, n, is_kept](weir::error_code ec, weir::permit p) {
+                --waiting_;
+                if (ec)
+                    return;
+                used_.push_back(std::make_shared<use>(clock::now(), n));
+                if (is_kept)
+                    held_.push_back({std::move(p), used_.back()});
+            });
+    }
+    [[nodiscard]] amount capacity() const {
+        return options_.burst.value_or(options_.rate.permits());
+    }
+
+    // It was not used then.
+    void give_back_one() {
+        if (held_.empty())
+            return;
+        auto const one = held_.begin() + static_cast<std::ptrdiff_t>(random_.index_in(held_));
+        one->what.refund();
+        one->as->count = 0;
+        held_.erase(one);
+    }
+
+    asio::io_context ctx_;
+    random_source& random_;
+    weir::shared_options options_;
+    hazards what_;
+    std::shared_ptr<engine_in_trouble> engine_;
+    std::vector<std::unique_ptr<limiter>> processes_;
+    std::vector<holding> held_;
+    uses used_;
+    std::vector<clock::time_point> losses_;
+    std::size_t died_ = 0;
+    int waiting_ = 0;
+};
+
+hazards some_hazards(random_source& random) {
+    return {.way = random.one_of<duration>({0ms, 1ms, 10ms, 24ms}),
+            .one_in = random.one_of({0, 0, 5, 30}),
+            .loses = random.one_in(4),
+            .sets_back = random.one_in(4),
+            .kills = random.one_in(4)};
+}
+
+weir::shared_options some_options(random_source& random) {
+    weir::shared_options o{
+        .rate = {random.one_of<amount>({1, 3, 10}), random.one_of<duration>({10ms, 100ms, 1s})},
+        .burst = random.one_of<amount>({1, 2, 5, 20}),
+        .reach = random.one_of<duration>({0ms, 20ms, 1s}),
+        .deadline = random.one_of<duration>({2ms, 50ms})};
+    if (random.one_in(2)) {
+        o.lease = random.between(1, 20);
+        o.lease_time = random.one_of<duration>({1ms, 20ms, 100ms});
+    }
+    return o;
+}
+
+duration lateness_of(weir::shared_options const& o) {
+    return o.deadline + (o.lease != 0 ? o.lease_time.value() : 0ms);
+}
+
+// An engine counts in microseconds: when it was asked, and when it grants, is known to one.
+constexpr duration granularity = 2us;
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(shared_simulation)
+
+BOOST_AUTO_TEST_CASE(what_is_used_of_a_bucket_keeps_to_the_bound) {
+    support::for_each_seed(1, 10'000, [](random_source& random) {
+        auto options = some_options(random);
+        double share = 0;
+        if (random.one_in(3)) {
+            share = random.one_of({0.1, 0.5});
+            options.on_failure = weir::fail_local{share};
+        }
+        world<weir::policy::fed> w(random, options, some_hazards(random));
+        w.run(100);
+
+        auto const burst = *options.burst;
+        auto const period = options.rate.period().count();
+        auto const permits = options.rate.permits();
+        auto const n = static_cast<amount>(w.processes());
+        auto const own =
+            share == 0
+                ? 0
+                : std::max<amount>(1, static_cast<amount>(static_cast<double>(burst) * share));
+        // What is booked when its state is lost is granted besides.
+        auto const of_loss = burst + (options.reach.count() * permits + period - 1) / period;
+        auto const drains = duration(burst * period / permits) + options.reach;
+        auto const late = lateness_of(options) + granularity;
+        for (auto first = w.used().begin(); first != w.used().end(); ++first) {
+            amount sum = 0;
+            for (auto last = first; last != w.used().end(); ++last) {
+                sum += (*last)->count;
+                auto const d = (*last)->at - (*first)->at;
+                auto most = burst + n * own;
+                if (sum <= most)
+                    continue;
+                most += of_loss * w.losses((*first)->at - late - drains, (*last)->at);
+                auto const by_rate =
+                    wide{permits} * (d + late).count() +
+                    (share == 0
+                         ? 0
+                         : static_cast<wide>(static_cast<double>(n * permits * d.count()) * share));
+                BOOST_TEST_REQUIRE((wide{sum - most} * period <= by_rate),
+                                   sum << " within " << d.count() << " ns: burst " << burst
+                                       << ", rate " << to_string(options.rate) << ", lease "
+                                       << options.lease << ", share " << share);
+            }
+        }
+    });
+}
+
+BOOST_AUTO_TEST_CASE(what_is_used_of_a_log_keeps_to_the_limit_in_every_window) {
+    support::for_each_seed(1, 2'000, [](random_source& random) {
+        auto options = some_options(random);
+        options.rate = {random.between(1, 6), random.one_of<duration>({200ms, 1s})};
+        options.burst.reset();
+        world<weir::policy::fed_log> w(random, options, some_hazards(random));
+        w.run(60);
+
+        auto const limit = options.rate.permits();
+        auto const window = options.rate.period() - lateness_of(options) - granularity;
+        auto const of_loss = limit * (1 + (options.reach / options.rate.period()) + 1);
+        for (auto first = w.used().begin(); first != w.used().end(); ++first) {
+            amount sum = 0;
+            for (auto last = first; last != w.used().end() && (*last)->at - (*first)->at < window;
+                 ++last) {
+                sum += (*last)->count;
+                BOOST_TEST_REQUIRE(
+                    sum <= limit + of_loss * w.losses((*first)->at - 2 * options.rate.period() -
+                                                          options.reach,
+                                                      (*last)->at));
+            }
+        }
+    });
+}
+
+BOOST_AUTO_TEST_CASE(nothing_goes_wrong_and_most_of_the_rate_is_used) {
+    support::for_each_seed(1, 200, [](random_source& random) {
+        auto options = some_options(random);
+        options.reach = 1s;
+        options.deadline = 50ms;
+        world<weir::policy::fed> w(random, options, {.way = 1ms});
+        auto const begin = clock::now();
+        w.run(400);
+        auto const least =
+            std::min<wide>(100, wide{options.rate.permits()} * (clock::now() - begin - 8s).count() /
+                                    options.rate.period().count() / 2);
+        BOOST_TEST((w.count() >= least));
+    });
+}
+
+BOOST_AUTO_TEST_SUITE_END()
