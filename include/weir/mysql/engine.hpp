@@ -72,7 +72,8 @@ struct options {
 ///
 /// A clock of the server that is set back grants nothing early, and delays nobody by more than the time of a permit.
 /// One that is set forward by d cannot be told from time that has passed: it grants what comes back in d, at most a
-/// burst and what is booked then, which is what comes back in `reach`. A server that runs with `--sysdate-is-now` is refused, since it knows only when a statement began.
+/// burst and what is booked then, which is what comes back in `reach`. A server that runs with `--sysdate-is-now` is
+/// refused, since it knows only when a statement began.
 ///
 /// Binary logs must be of rows, or mixed. What an asynchronous replica has not received is granted again if it becomes
 /// the master.

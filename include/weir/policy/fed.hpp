@@ -53,8 +53,9 @@ struct shared_options {
     /// or when there are not enough for all who share the limit. It is never more than half of the burst.
     amount lease = 0;
 
-    /// How long permits that were taken ahead can be used, 1 ms to 60 s. Then those that are left lapse: they count as
-    /// used. Unset, it is 100 ms, or the time of four permits if that is longer. Without a lease it is of no account.
+    /// How long permits that were taken ahead can be used, 1 ms to 60 s. Then those that are left lapse: the engine
+    /// takes back as many of them as have not come back there meanwhile. Unset, it is 100 ms, or the time of four
+    /// permits if that is longer. Without a lease it is of no account.
     std::optional<duration> lease_time = {};
 
     /// What becomes of requests when questions fail. The engine is asked again all the same.

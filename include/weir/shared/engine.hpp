@@ -42,7 +42,7 @@ public:
     virtual void async_give_back(std::string const& name, give_back const& what) = 0;
 
     /// Whether it can keep sliding logs: then it is asked about `shared_bucket`s that have a window. They have names of
-    /// their own. The time of a log goes on where the clock is set back: a grant is never before the one before it. What is
+    /// their own. The time of a log goes on where the clock is set back: no grant is before an earlier one. What is
     /// given back leaves the log, if that time has come and so much of it is still there.
     [[nodiscard]] virtual bool keeps_logs() const noexcept { return false; }
 };

@@ -98,8 +98,9 @@ private:
 
 }  // namespace detail
 
-/// A limiter whose state an engine keeps, for all limiters of this name on it. Requests wait here, in line, as in any other limiter, and only as many as can be served ask the
-/// engine; see `basic_limiter` for what can be done with it, and `policy::fed` for what is guaranteed.
+/// A limiter whose state an engine keeps, for all limiters of this name on it. Requests wait here, in line, as in any
+/// other limiter, and only as many as can be served ask the engine; see `basic_limiter` for what can be done with
+/// it, and `policy::fed` for what is guaranteed.
 ///
 ///     auto const engine = std::make_shared<weir::mysql::engine>(ctx, weir::mysql::options{.database = "shop"});
 ///     weir::shared_token_bucket calls{ctx, engine, "calls", {.rate = {100, 1min}, .burst = 20}};
