@@ -38,26 +38,31 @@ inline constexpr int last_priority = 7;
 ///     co_await calls.enter({1, {.key = tenant}}, 1s);
 ///
 /// Zero asks for nothing and is granted at once. A negative number throws `std::invalid_argument`, and so does
-/// a class that there is not; a number that no limiter could grant is kept, and refused as
-/// `errc::exceeds_capacity`.
+/// a class that there is not; more than `max_amount` is refused as `errc::exceeds_capacity`.
 class request {
 public:
     constexpr request() noexcept = default;
 
     template <std::integral T>
         requires(!std::same_as<std::remove_cv_t<T>, bool>)
-    constexpr request(T n) : n_(checked(n)) {}
+    constexpr request(T n) : packed_(packed(checked(n), standing().priority)) {}
 
     template <std::integral T>
         requires(!std::same_as<std::remove_cv_t<T>, bool>)
     constexpr request(T n, standing const& how)
-        : key_(how.key), priority_(checked_class(how.priority)), n_(checked(n)) {}
+        : key_(how.key), packed_(packed(checked(n), checked_class(how.priority))) {}
 
-    [[nodiscard]] constexpr amount count() const noexcept { return n_; }
+    [[nodiscard]] constexpr amount count() const noexcept { return packed_ >> priority_bits; }
     [[nodiscard]] constexpr std::uint64_t key() const noexcept { return key_; }
-    [[nodiscard]] constexpr int priority() const noexcept { return static_cast<int>(priority_); }
+    [[nodiscard]] constexpr int priority() const noexcept {
+        return static_cast<int>(packed_ & last_priority);
+    }
 
 private:
+    static constexpr int priority_bits = 3;
+    static constexpr amount max_count = std::numeric_limits<amount>::max() >> priority_bits;
+    static_assert(last_priority < 1 << priority_bits && max_amount < max_count);
+
     template <class T>
     static constexpr amount checked(T n) {
         if constexpr (std::signed_integral<T>) {
@@ -65,9 +70,8 @@ private:
                 throw std::invalid_argument(
                     "weir: a request for " + std::to_string(n) + " permits; it must be at least 0");
         }
-        constexpr auto most = std::numeric_limits<amount>::max();
         // Promoted, since characters are integral but cannot be compared.
-        return std::cmp_greater(+n, most) ? most : static_cast<amount>(n);
+        return std::cmp_greater(+n, max_count) ? max_count : static_cast<amount>(n);
     }
 
     static constexpr int checked_class(int priority) {
@@ -77,9 +81,14 @@ private:
         return priority;
     }
 
+    [[nodiscard]] static constexpr amount packed(amount n, int priority) noexcept {
+        return n << priority_bits | priority;
+    }
+
+    // Two words, which a call hands over in registers.
     std::uint64_t key_ = 0;
-    std::int64_t priority_ = standing().priority;
-    amount n_ = 1;
+    amount packed_ = packed(1, standing().priority);
 };
+static_assert(sizeof(request) == 2 * sizeof(std::uint64_t));
 
 }  // namespace weir
