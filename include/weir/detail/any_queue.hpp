@@ -98,13 +98,13 @@ private:
         if (!empty() || (grouped_ && order_ == wanted_))
             return;
         queue_options const options{.order = wanted_, .ageing = ageing_};
-        order_ = wanted_;
-        if (order_ == queue_order::priority)
+        if (wanted_ == queue_order::priority)
             grouped_ = std::make_unique<grouped>(std::in_place_type<priority_queue>, options);
-        else if (order_ == queue_order::fair)
+        else if (wanted_ == queue_order::fair)
             grouped_ = std::make_unique<grouped>(std::in_place_type<fair_queue>, options);
         else
             grouped_ = nullptr;
+        order_ = wanted_;
     }
 
     arrival_queue<order::any> plain_;

@@ -1,0 +1,60 @@
+#include <weir/detail/any_queue.hpp>
+
+#include "support/allocations.hpp"
+#include "support/stand_in.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <new>
+
+using support::stand_in;
+using support::with_failing_allocation;
+using weir::queue_order;
+using weir::detail::any_queue;
+
+namespace {
+
+// Which one is served first, of two that came one after the other: that of the lower class, or that of a key which
+// has not had its turn.
+bool goes_by_class(any_queue& queue) {
+    stand_in first, second;
+    first.number = 1;
+    second.number = 2;
+    first.ask_for({1, {.priority = 7, .key = 1}});
+    second.ask_for({1, {.priority = 0, .key = 2}});
+    for (auto* const op : {&first, &second}) {
+        queue.prepare(*op);
+        queue.push(*op);
+    }
+    bool const by_class = queue.next({}) == &second;
+    queue.erase(first);
+    queue.erase(second);
+    return by_class;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(queue_of_any_order)
+
+BOOST_AUTO_TEST_CASE(takes_the_new_order_when_none_waits_and_there_is_memory) {
+    any_queue queue({.order = queue_order::priority});
+    BOOST_TEST(goes_by_class(queue));
+    queue.configure({.order = queue_order::fair});
+    stand_in op;
+    op.ask_for(1);
+    int failures = 0;
+    for (int k = 0;; ++k) {
+        try {
+            if (!with_failing_allocation(k, [&] { queue.prepare(op); }))
+                break;
+        } catch (std::bad_alloc const&) {
+            ++failures;
+        }
+    }
+    BOOST_TEST(failures > 0);
+    BOOST_TEST(!goes_by_class(queue));
+    queue.configure({.order = queue_order::priority});
+    BOOST_TEST(goes_by_class(queue));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
