@@ -122,7 +122,8 @@ struct outcome_of<boost::asio::awaitable<T, CoroutineExecutor>, Executor> {
 /// thread has granted, refused or cancelled the request. Asio's own executors do all that.
 ///
 /// While nothing waits, a limiter has no timer running, keeps no `run()` from returning and holds no
-/// memory for operations. A loop of grants at once never yields to other coroutines on its thread;
+/// memory for operations; once requests have waited in the order `priority` or `fair`, it keeps 1 KiB for the next
+/// ones. A loop of grants at once never yields to other coroutines on its thread;
 /// `asio::post` does.
 template <limiting_policy Policy, class Executor = boost::asio::any_io_executor,
           class Timer = basic_steady_timer<Executor>, class Queue = order::any>
@@ -193,8 +194,9 @@ public:
     }
 
     /// Grants as many permits as there are now, from 1 up to `most`, or none at all; `count()` of the permit
-    /// tells how many. Above what the limiter can ever grant it grants what there is. An empty permit says when
-    /// to come back for one. In all else it is like `try_enter`.
+    /// tells how many. Above what the limiter can ever grant it grants what there is. A smooth limiter grants
+    /// what it has saved, and one of which the next request has to wait for; more only `try_enter` takes ahead.
+    /// An empty permit says when to come back for one. In all else it is like `try_enter`.
     permit try_enter_up_to(request most, error_code& ec) noexcept {
         return core().try_enter_up_to(most, ec);
     }

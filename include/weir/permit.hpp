@@ -131,8 +131,9 @@ public:
     }
 
     /// For a refusal: how long to stay away before it is worth asking again. Exact if no request was
-    /// ahead; otherwise the time that holds if no request ahead gives up. Absent if no time can be named,
-    /// as for seats, and for a permit that was granted.
+    /// ahead; otherwise the time that holds if no request ahead gives up, or, where an order lets requests
+    /// overtake, the least time that is sure. `queue_options::jitter` makes it longer. Absent if no time can be
+    /// named, as for seats, and for a permit that was granted.
     [[nodiscard]] std::optional<duration> retry_after() const noexcept {
         return time_ < duration::zero() || time_ == forever ? std::nullopt : std::optional(time_);
     }

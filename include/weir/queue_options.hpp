@@ -51,8 +51,8 @@ enum class queue_order : std::uint8_t {
     /// next one included, and does so at once if it can be granted.
     /// `evict_oldest` drops the oldest of the highest class that waits, then the one after it, and then goes on
     /// with the class before; but none of a lower class than the newcomer has: then that is refused.
-    /// `max_wait` counts what requests of the same and lower classes ask for, so that a turn may come later
-    /// than was foreseen.
+    /// `max_wait` counts what requests of the same and lower classes ask for, and the first of each higher class
+    /// that has aged so far, so that a turn may come later than was foreseen.
     priority,
 
     /// Each key in turn, `standing::key`, in the order in which they began to wait; of a key, the one that came
@@ -61,7 +61,7 @@ enum class queue_order : std::uint8_t {
     /// by at most four times the largest request; by eight times, where requests leave that were not granted.
     /// Shreedhar and Varghese, "Efficient Fair Queueing using Deficit Round Robin", SIGCOMM 1995.
     ///
-    /// A key has a turn only while it waits, and takes some 150 bytes then; one that has come to an end begins
+    /// A key has a turn only while it waits, and takes some 110 bytes then; one that has come to an end begins
     /// anew. A newcomer overtakes none of its own key, but those of other keys that have more than one turn to
     /// wait. `try_enter` fails while a request waits.
     /// `evict_oldest` drops the oldest of a key that asks for the most permits, to within a factor of 2, so that

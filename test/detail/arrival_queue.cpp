@@ -78,18 +78,18 @@ BOOST_AUTO_TEST_CASE(lets_no_newcomer_overtake_however_little_they_ask_for) {
 }
 
 BOOST_AUTO_TEST_CASE(knows_what_goes_before_a_newcomer) {
-    BOOST_TEST(queue.ahead_of_new(1) == 0);
+    BOOST_TEST(queue.ahead_of_new(1, {}) == 0);
     for (guest* g : {&one, &two, &three}) {
         g->count = g->name * 10;
         queue.push(*g);
     }
-    BOOST_TEST(queue.ahead_of_new(1) == 60);
-    BOOST_TEST(queue.ahead_of_new(1'000'000) == 60);
+    BOOST_TEST(queue.ahead_of_new(1, {}) == 60);
+    BOOST_TEST(queue.ahead_of_new(1'000'000, {}) == 60);
     queue.erase(two);
-    BOOST_TEST(queue.ahead_of_new(1) == 40);
+    BOOST_TEST(queue.ahead_of_new(1, {}) == 40);
     queue.erase(one);
     queue.erase(three);
-    BOOST_TEST(queue.ahead_of_new(1) == 0);
+    BOOST_TEST(queue.ahead_of_new(1, {}) == 0);
 }
 
 BOOST_AUTO_TEST_CASE(gives_nobody_up_and_has_nothing_to_do_by_itself) {

@@ -117,17 +117,17 @@ BOOST_AUTO_TEST_CASE(lets_no_newcomer_overtake) {
 
 BOOST_AUTO_TEST_CASE(knows_what_is_surely_served_before_a_newcomer) {
     line l;
-    BOOST_TEST(l.queue.ahead_of_new(1) == 0);
+    BOOST_TEST(l.queue.ahead_of_new(1, {}) == 0);
     auto& one = l.come('a', 10);
     l.come('a', 20);
     l.come('b', 300);
-    BOOST_TEST(l.queue.ahead_of_new({1, {.key = 'a'}}) == 30);
-    BOOST_TEST(l.queue.ahead_of_new({1, {.key = 'b'}}) == 300);
-    BOOST_TEST(l.queue.ahead_of_new({1, {.key = 'c'}}) == 310);
+    BOOST_TEST(l.queue.ahead_of_new({1, {.key = 'a'}}, {}) == 30);
+    BOOST_TEST(l.queue.ahead_of_new({1, {.key = 'b'}}, {}) == 300);
+    BOOST_TEST(l.queue.ahead_of_new({1, {.key = 'c'}}, {}) == 310);
     l.queue.erase(one);
-    BOOST_TEST(l.queue.ahead_of_new({1, {.key = 'c'}}) == 320);
+    BOOST_TEST(l.queue.ahead_of_new({1, {.key = 'c'}}, {}) == 320);
     l.serve_all();
-    BOOST_TEST(l.queue.ahead_of_new({1, {.key = 'c'}}) == 0);
+    BOOST_TEST(l.queue.ahead_of_new({1, {.key = 'c'}}, {}) == 0);
 }
 
 BOOST_AUTO_TEST_CASE(drops_the_oldest_of_the_key_that_asks_for_the_most) {

@@ -113,10 +113,14 @@ BOOST_AUTO_TEST_CASE(knows_what_is_surely_served_before_a_newcomer) {
     l.come('a', 3, 0ms, 10);
     l.come('b', 1, 0ms, 100);
     l.come('c', 5, 0ms, 1000);
-    BOOST_TEST(l.queue.ahead_of_new({1, {.priority = 0}}) == 0);
-    BOOST_TEST(l.queue.ahead_of_new({1, {.priority = 1}}) == 100);
-    BOOST_TEST(l.queue.ahead_of_new({1, {.priority = 4}}) == 110);
-    BOOST_TEST(l.queue.ahead_of_new({1, {.priority = 7}}) == 1110);
+    BOOST_TEST(l.queue.ahead_of_new({1, {.priority = 0}}, {}) == 0);
+    BOOST_TEST(l.queue.ahead_of_new({1, {.priority = 1}}, {}) == 100);
+    BOOST_TEST(l.queue.ahead_of_new({1, {.priority = 4}}, {}) == 110);
+    BOOST_TEST(l.queue.ahead_of_new({1, {.priority = 7}}, {}) == 1110);
+    // Those that have aged go before it.
+    BOOST_TEST(l.queue.ahead_of_new({1, {.priority = 2}}, at(999ms)) == 100);
+    BOOST_TEST(l.queue.ahead_of_new({1, {.priority = 2}}, at(1s)) == 110);
+    BOOST_TEST(l.queue.ahead_of_new({1, {.priority = 2}}, at(3s)) == 1110);
 }
 
 BOOST_AUTO_TEST_CASE(drops_the_oldest_of_the_highest_class_but_none_of_a_lower_than_the_newcomers) {

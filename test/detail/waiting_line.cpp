@@ -122,10 +122,10 @@ BOOST_AUTO_TEST_CASE(bars_newcomers_only_while_an_operation_waits) {
     BOOST_TEST(!line.bars(1, {}));
     line.push(first);
     BOOST_TEST(line.bars(1, {}));
-    BOOST_TEST(line.ahead_of_new(1) == 3);
+    BOOST_TEST(line.ahead_of_new(1, {}) == 3);
     line.erase(first);
     BOOST_TEST(!line.bars(1, {}));
-    BOOST_TEST(line.ahead_of_new(1) == 0);
+    BOOST_TEST(line.ahead_of_new(1, {}) == 0);
 }
 
 BOOST_AUTO_TEST_CASE(keeps_nothing_for_deadlines_once_they_are_taken) {

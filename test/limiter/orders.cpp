@@ -559,6 +559,21 @@ BOOST_AUTO_TEST_CASE(a_queue_may_be_bounded_in_permits) {
     BOOST_TEST(five.waiting());
 }
 
+// One of a higher class that has aged goes before it, and the newcomer is told when.
+BOOST_AUTO_TEST_CASE(a_newcomer_that_is_barred_is_never_told_to_come_back_at_once) {
+    asio::io_context ctx;
+    token_bucket bucket(ctx, {.rate = {1, 1s}, .burst = 10}, {.order = queue_order::priority});
+    auto const all = bucket.try_enter(10);
+    visit five(bucket, weir::request(5, {.priority = 3}));
+    run_for(ctx, 2s);
+    auto const barred = bucket.try_enter({1, {.priority = 2}});
+    BOOST_TEST(!barred);
+    BOOST_TEST((barred.retry_after() == weir::duration(4s)));
+    visit hasty(bucket, weir::request(1, {.priority = 2}), 3s);
+    settle(ctx);
+    BOOST_TEST(hasty.refused(errc::deadline_unreachable));
+}
+
 BOOST_AUTO_TEST_CASE(more_than_sixteen_are_not_dropped_for_one) {
     asio::io_context ctx;
     seats kitchen(ctx, {.seats = 20}, {.full = when_full::evict_oldest, .limit_permits = 20});

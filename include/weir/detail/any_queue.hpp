@@ -73,8 +73,8 @@ public:
     [[nodiscard]] bool foresees() const noexcept {
         return with(*this, [](auto& queue) { return queue.foresees(); });
     }
-    [[nodiscard]] amount ahead_of_new(request const& r) const noexcept {
-        return with(*this, [&](auto& queue) { return queue.ahead_of_new(r); });
+    [[nodiscard]] amount ahead_of_new(request const& r, time_point now) const noexcept {
+        return with(*this, [&](auto& queue) { return queue.ahead_of_new(r, now); });
     }
     [[nodiscard]] operation* makes_way(request const& r, operation* previous) const noexcept {
         return with(*this, [&](auto& queue) { return queue.makes_way(r, previous); });

@@ -24,15 +24,15 @@ namespace weir::detail {
 /// | `q.bars(r, now)`      | whether one in the queue, which is not empty, goes before a newcomer that  |
 /// |                       | asks for `r`                                                               |
 /// | `q.foresees()`        | whether those that came first are always served first                      |
-/// | `q.ahead_of_new(r)`   | how many permits those ask for that will be served before a newcomer that  |
-/// |                       | asks for `r`, as far as that is sure                                       |
+/// | `q.ahead_of_new(r,    | how many permits those ask for that will be served before a newcomer that  |
+/// |    now)`              | asks for `r`, as far as that is sure                                       |
 /// | `q.makes_way(r, op)`  | the one that is dropped first for a newcomer that asks for `r`, or, if `op` |
 /// |                       | is not null, the next one after `op`; or null                              |
 /// | `q.shed(now)`         | one that the order gives up, if it cannot be granted now, or null; it is   |
 /// |                       | still in the queue                                                         |
 /// | `q.next_event(now)`   | when the order itself has something to do, `never` if not                  |
 ///
-/// A queue owns no operation. Nothing but `prepare` allocates or throws.
+/// A queue owns no operation. Nothing but `check` and `prepare` throws, and nothing but `prepare` allocates.
 template <class Order>
 class arrival_queue {
 public:
@@ -75,7 +75,7 @@ public:
         return !order_.newest_first(now);
     }
     [[nodiscard]] bool foresees() const noexcept { return order_.foresees(); }
-    [[nodiscard]] amount ahead_of_new(request const&) const noexcept {
+    [[nodiscard]] amount ahead_of_new(request const&, time_point) const noexcept {
         return order_.foresees() ? asked_ : 0;
     }
     [[nodiscard]] operation* makes_way(request const&, operation* previous) const noexcept {

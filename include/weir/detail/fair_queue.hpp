@@ -104,7 +104,7 @@ public:
     [[nodiscard]] static bool bars(request const&, time_point) noexcept { return true; }
     [[nodiscard]] static bool foresees() noexcept { return false; }
     // Its own key's; or, if that does not wait yet, one of each other key.
-    [[nodiscard]] amount ahead_of_new(request const& r) const noexcept {
+    [[nodiscard]] amount ahead_of_new(request const& r, time_point) const noexcept {
         auto const* const own = groups_.find(r.key());
         return own ? own->asked : heads_;
     }

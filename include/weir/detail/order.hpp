@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <variant>
 
-/// The rules of the orders that `queue_order` names, and their contract. A rule sees times only: the queue
+/// The rules of those orders that go by times alone, and their contract. A rule sees times only: the queue
 /// keeps the requests, in the order in which they came.
 ///
 /// | expression                | what it must do                                                             |

@@ -14,7 +14,7 @@ namespace weir::detail {
 /// The queue of `queue_order::priority`; `arrival_queue` has its contract.
 ///
 /// A request of class c goes as if it had come c times `ageing` later than it has. So which of two goes first
-/// never changes, and the next one is the first of one of the classes.
+/// changes only with `ageing`, and the next one is the first of one of the classes.
 /// Source: Jackson, "Some problems in queueing with dynamic priorities", Naval Research Logistics Quarterly
 /// 7(3), 1960.
 class priority_queue {
@@ -56,11 +56,16 @@ public:
         return turn(*next(now)) <= turn(now, r.priority());
     }
     [[nodiscard]] static bool foresees() noexcept { return false; }
-    // Those of higher classes that have aged are not counted.
-    [[nodiscard]] amount ahead_of_new(request const& r) const noexcept {
+    // Of those of higher classes that have aged, the first of each is counted.
+    [[nodiscard]] amount ahead_of_new(request const& r, time_point now) const noexcept {
         amount ahead = 0;
-        for (int c = 0; c <= r.priority(); ++c)
-            ahead += at(c).asked;
+        for (int c = 0; c <= last_priority; ++c) {
+            auto const& one = at(c);
+            if (c <= r.priority())
+                ahead += one.asked;
+            else if (!one.line.empty() && turn(one.line.front()) <= turn(now, r.priority()))
+                ahead += one.line.front().count;
+        }
         return ahead;
     }
     [[nodiscard]] operation* makes_way(request const& r, operation* previous) const noexcept {

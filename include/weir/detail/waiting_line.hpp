@@ -76,8 +76,8 @@ public:
         return size_ != 0 && queue_.bars(r, now);
     }
     [[nodiscard]] bool foresees() const noexcept { return queue_.foresees(); }
-    [[nodiscard]] amount ahead_of_new(request const& r) const noexcept {
-        return queue_.ahead_of_new(r);
+    [[nodiscard]] amount ahead_of_new(request const& r, time_point now) const noexcept {
+        return queue_.ahead_of_new(r, now);
     }
     [[nodiscard]] operation* makes_way(request const& r, operation* previous) const noexcept {
         return queue_.makes_way(r, previous);

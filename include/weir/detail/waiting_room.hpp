@@ -90,14 +90,7 @@ public:
     /// Grants at once what `r` asks for, or says why not: `errc::limited` if waiting might help.
     [[nodiscard]] permit try_enter(request const& r, time_point now, error_code& ec) noexcept {
         help(now);
-        auto const asked = ask(r, now);
-        if (asked.granted) [[likely]] {
-            ec = {};
-            return gate_.grant_at_once(r.count(), now);
-        }
-        ec = asked.refused.value_or(errc::limited);
-        gate_.counters().refuse(ec);
-        return refusal(asked.ready, now);
+        return take(r, now, ec);
     }
 
     /// Grants at once as many as there are, from 1 up to what `r` asks for, or says why not.
@@ -105,8 +98,8 @@ public:
                                          error_code& ec) noexcept {
         help(now);
         auto const there = std::max<amount>(policy().remaining(now), 1);
-        return try_enter({std::min(r.count(), there), {.priority = r.priority(), .key = r.key()}},
-                         now, ec);
+        return take({std::min(r.count(), there), {.priority = r.priority(), .key = r.key()}}, now,
+                    ec);
     }
 
     /// As `try_enter`, but an empty permit without an error if waiting might help.
@@ -399,11 +392,22 @@ private:
         settle(now, budget);
     }
 
+    [[nodiscard]] permit take(request const& r, time_point now, error_code& ec) noexcept {
+        auto const asked = ask(r, now);
+        if (asked.granted) [[likely]] {
+            ec = {};
+            return gate_.grant_at_once(r.count(), now);
+        }
+        ec = asked.refused.value_or(errc::limited);
+        gate_.counters().refuse(ec);
+        return refusal(asked.ready, now);
+    }
+
     [[nodiscard]] typename gate_type::answer ask(request const& r, time_point now) const noexcept {
         bool const barred = line_.bars(r, now);
         if (!barred) [[likely]]
             return gate_.ask(r.count(), 0, false, now);
-        auto asked = gate_.ask(r.count(), line_.ahead_of_new(r), true, now);
+        auto asked = gate_.ask(r.count(), line_.ahead_of_new(r, now), true, now);
         if (sweeping_)  // some of those ahead will have to go
             asked.ready = unknown;
         return asked;
@@ -415,7 +419,7 @@ private:
             return policy().ready_at(r.count(), 0, now);
         if (sweeping_)
             return unknown;
-        auto const ahead = line_.ahead_of_new(r);
+        auto const ahead = line_.ahead_of_new(r, now);
         return policy().ready_at(r.count(), std::max<amount>(ahead - evicted, 0), now);
     }
 
@@ -516,7 +520,7 @@ private:
         bool const may_return =
             ec == errc::timed_out || ec == errc::shed || ec == errc::deadline_unreachable;
         auto const ready =
-            may_return ? policy().ready_at(op.count, line_.ahead_of_new(op.asked_for()), now)
+            may_return ? policy().ready_at(op.count, line_.ahead_of_new(op.asked_for(), now), now)
                        : unknown;
         op.granted = refusal(ready, now);
     }

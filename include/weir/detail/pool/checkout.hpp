@@ -61,7 +61,7 @@ public:
 
     template <class Core>
     bool operator()(Core& core, checkout_operation& op) const {
-        op.count = 1;
+        op.ask_for(1);
         op.supplier = supplier_;
         bool const waits = core.enter(op, limit_);
         if (waits)
