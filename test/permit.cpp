@@ -318,7 +318,7 @@ BOOST_AUTO_TEST_CASE(can_be_settled_for_the_largest_amount_and_not_for_more) {
                                "from 0 to 1000000000000000"));
     BOOST_CHECK_EXCEPTION(
         p.settle(std::numeric_limits<std::uint64_t>::max()), std::invalid_argument,
-        says("weir::permit: the settled amount is 9223372036854775807, but must "
+        says("weir::permit: the settled amount is 1152921504606846975, but must "
              "be from 0 to 1000000000000000"));
     BOOST_CHECK_THROW(p.settle(-1), std::invalid_argument);
     BOOST_TEST(news() == calls());
