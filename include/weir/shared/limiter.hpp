@@ -109,7 +109,8 @@ private:
 /// Every permit costs a round trip to the engine, which many requests share if they wait together. So `try_enter`, and
 /// `enter` without patience, are always refused with `errc::limited` or `errc::timed_out`: the least patience that
 /// can be served is a round trip. No caller waits for longer than its patience, whatever the engine does.
-/// With `shared_options::lease` permits are taken ahead, and granted without a round trip while there are any.
+/// With `shared_options::lease` permits are taken ahead for requests that wait, and granted without a round trip, to
+/// `try_enter` too, while there are any; but `try_enter` alone causes none to be taken.
 ///
 /// While the engine does not answer, `shared_options::on_failure` holds: requests wait, and are refused with
 /// `errc::unavailable` in an outage; or all are granted; or this process grants its share by itself. A refusal says when
