@@ -234,6 +234,8 @@ void client::drop_late(time_point now) {
 void client::serve_waiting(time_point now) {
     if (waiting_.empty())
         return;
+    if (connection_ && connection_->state() == connection::phase::closed)
+        return;  // first what has come of it is heard
     if (connection_ && stage_ == stage::ready && !connection_->is_busy() &&
         (retired_ || connection_->is_stale()))
         connection_.reset();

@@ -81,6 +81,12 @@ struct fixture {
         while (!met() && ctx.run_one() != 0) {}
         BOOST_TEST_REQUIRE(met());
     }
+    void pass(weir::duration time) {
+        asio::steady_timer timer(ctx, time);
+        bool over = false;
+        timer.async_wait([&](auto) { over = true; });
+        run_until([&] { return over; });
+    }
     void run(told const& one) {
         run_until([&] { return one.over; });
     }
@@ -376,10 +382,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_sent_to_a_server_that_owes_an_answer_for_too_lon
     server.say = [](int number) { return number == 0 ? "" : false_server::granted(); };
     auto const slow = ask(*engine, "calls", 20ms);
     run_until([&] { return server.questions == 1; });
-    asio::steady_timer until_late(ctx, 25ms);
-    bool is_late = false;
-    until_late.async_wait([&](auto) { is_late = true; });
-    run_until([&] { return is_late; });
+    pass(25ms);
     auto const unsent = ask(*engine, "calls", 20ms);
     auto const patient_one = ask(*engine);
     run(*unsent);
@@ -394,6 +397,25 @@ BOOST_AUTO_TEST_CASE(nothing_is_sent_to_a_server_that_owes_an_answer_for_too_lon
     BOOST_TEST(!slow->error);
     BOOST_TEST(!patient_one->error);
     BOOST_TEST(server.sessions.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(question_outlives_a_silent_server_that_is_given_up) {
+    auto where = server.where();
+    where.silent_for = 100ms;
+    engine = make(where);
+    server.say = [](int number) { return number == 0 ? "" : false_server::granted(); };
+    auto const slow = ask(*engine, "calls", 20ms);
+    run_until([&] { return server.questions == 1; });
+    pass(25ms);
+    auto const next = ask(*engine);
+    run(*next);
+    BOOST_TEST(!next->error);
+    BOOST_TEST(next->said.granted == 1);
+    BOOST_TEST(server.questions == 2);
+    BOOST_TEST(server.sessions.size() == 2u);
+    BOOST_TEST(slow->over);
+    BOOST_TEST(slow->error == asio::error::timed_out);
+    BOOST_TEST(slow->said.lost);
 }
 
 BOOST_AUTO_TEST_CASE(what_comes_unasked_is_taken_for_no_answer) {
