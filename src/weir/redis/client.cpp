@@ -243,7 +243,9 @@ void client::serve_waiting(time_point now) {
         connect(now);
         return;
     }
-    bool const owes_late = !debts_.empty() && now >= debts_.front().until;
+    // Any of them: a question with a short deadline may have been sent behind one with a long one.
+    bool const owes_late =
+        std::ranges::any_of(debts_, [now](debt const& d) { return now >= d.until; });
     if (stage_ != stage::ready || retired_ || owes_late ||
         connection_->state() != connection::phase::open)
         return;

@@ -399,6 +399,32 @@ BOOST_AUTO_TEST_CASE(nothing_is_sent_to_a_server_that_owes_an_answer_for_too_lon
     BOOST_TEST(server.sessions.size() == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(answer_that_is_late_behind_one_that_is_not_stops_the_questions_too) {
+    server.say = [](int number) { return number < 2 ? "" : false_server::granted(); };
+    auto const patient_one = ask(*engine, "patient");
+    auto const hasty = ask(*engine, "hasty", 50ms);
+    run_until([&] { return server.questions == 2; });
+    pass(55ms);
+    auto const unsent = ask(*engine, "hasty", 50ms);
+    run(*unsent);
+    BOOST_TEST(unsent->error == asio::error::timed_out);
+    BOOST_TEST(!unsent->said.lost);
+    BOOST_TEST(server.questions == 2);
+    // The first answer is not the late one.
+    server.send(false_server::granted());
+    run(*patient_one);
+    auto const waits = ask(*engine, "hasty", 50ms);
+    run(*waits);
+    BOOST_TEST(waits->error == asio::error::timed_out);
+    BOOST_TEST(server.questions == 2);
+    server.send(false_server::granted());
+    run(*hasty);
+    auto const next = ask(*engine);
+    run(*next);
+    BOOST_TEST(!next->error);
+    BOOST_TEST(server.sessions.size() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(question_outlives_a_silent_server_that_is_given_up) {
     auto where = server.where();
     where.silent_for = 100ms;
