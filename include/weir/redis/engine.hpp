@@ -49,6 +49,11 @@ struct options {
 ///
 /// A limiter `name` is one key, `{weir:name}`, which expires when it can no longer matter. So it is in one slot.
 ///
+/// The user of the server needs the keys `{weir:*` and the commands `eval`, `time`, `get` and `set`; `select`, if the URL
+/// names another database than 0; and `evalsha` with `script|load`. Without these two each question carries its script:
+///
+///     ACL SETUSER app on >password ~{weir:* -@all +eval +evalsha +script|load +time +get +set
+///
 /// What is sent may be granted after its deadline, by a server that was stopped: then it is given back, if its answer
 /// comes before the server is given up. What had not been sent by its deadline is not sent any more.
 ///

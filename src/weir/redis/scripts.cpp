@@ -17,8 +17,14 @@ using namespace std::string_view_literals;
 constexpr std::string_view head = R"(#!lua
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
+local function lifetime(us)
+    return string.format('%.0f', math.floor(us / 1000) + 2)
+end
 local function expire(key, us)
-    redis.call('PEXPIRE', key, string.format('%.0f', math.floor(us / 1000) + 2))
+    redis.call('PEXPIRE', key, lifetime(us))
+end
+local function put(key, value, us)  -- one command, since a script that fails between two has done the first
+    redis.call('SET', key, value, 'PX', lifetime(us))
 end
 )";
 
@@ -61,8 +67,7 @@ local function left(level, passed)
 end
 
 local function write(level)
-    redis.call('SET', key, string.format('%.0f %.0f %.0f', now, level, permit))
-    expire(key, (level + owed) / drained)
+    put(key, string.format('%.0f %.0f %.0f', now, level, permit), (level + owed) / drained)
 end
 )";
 

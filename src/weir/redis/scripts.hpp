@@ -41,7 +41,7 @@ inline constexpr std::size_t script_count = 6;
 /// Those that the engine uses come first.
 inline constexpr std::size_t scripts_in_use = 2;
 
-/// The script without its head, which says what `now` is, and what `expire(key, us)` does.
+/// The script without its head, which says what `now` is, and what `expire(key, us)` and `put(key, value, us)` do.
 [[nodiscard]] std::string body_of(script which);
 /// The script with its head: the time is that of the server.
 [[nodiscard]] std::string const& text_of(script which);

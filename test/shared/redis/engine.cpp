@@ -242,12 +242,28 @@ BOOST_AUTO_TEST_CASE(wrong_password_is_unavailable_and_the_error_says_why) {
 
 BOOST_AUTO_TEST_CASE(user_who_may_load_no_scripts_sends_them_in_full) {
     session.say({"ACL", "SETUSER", "humble", "on", "nopass", "~{weir:*", "-@all", "+eval", "+time",
-                 "+get", "+set", "+pexpire", "+auth"});
+                 "+get", "+set"});
     auto const humble = make("redis://humble:any@127.0.0.1:" + std::to_string(server().port()));
     weir::redis::token_bucket calls(ctx, humble, "humble", patient);
     visit const guest(calls, 1);
     run(guest);
     BOOST_TEST(guest.granted());
+}
+
+BOOST_AUTO_TEST_CASE(user_needs_no_commands_but_those_of_the_documentation) {
+    session.say({"ACL", "SETUSER", "app", "on", ">password", "~{weir:*", "-@all", "+eval",
+                 "+evalsha", "+script|load", "+time", "+get", "+set", "+select"});
+    auto const app =
+        make("redis://app:password@127.0.0.1:" + std::to_string(server().port()) + "/2");
+    weir::redis::token_bucket calls(ctx, app, "app", patient);
+    visit const guest(calls, 1);
+    run(guest);
+    BOOST_TEST(guest.granted());
+    guest.seat().refund();
+    run();
+    BOOST_TEST(calls.shared_stats().failed == 0u);
+    session.say({"SELECT", "2"});
+    BOOST_TEST(level("app") < 100'000);
 }
 
 BOOST_AUTO_TEST_CASE(user_who_may_not_use_the_key_is_told_so) {

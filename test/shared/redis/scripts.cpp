@@ -38,6 +38,10 @@ end
 local function expire(key, us)
     redis.call('SET', key .. ':dies', string.format('%.0f', now + math.floor(us / 1000) * 1000 + 2000))
 end
+local function put(key, value, us)
+    redis.call('SET', key, value)
+    expire(key, us)
+end
 )";
 
 constexpr std::int64_t noon = 1'700'000'000'000'000;
