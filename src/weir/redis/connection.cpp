@@ -4,6 +4,7 @@
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/address.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
@@ -95,7 +96,23 @@ auto connection::bound(F f) {
     };
 }
 
+// Asio may get no thread to look a name up in, no room to watch a socket, and no memory.
+template <class F>
+void connection::attempt(F f) {
+    try {
+        f();
+    } catch (boost::system::system_error const& e) {
+        close(e.code(), e.what());
+    } catch (std::bad_alloc const&) {
+        close(asio::error::no_memory);
+    }
+}
+
 void connection::open(address const& to) {
+    attempt([&] { begin(to); });
+}
+
+void connection::begin(address const& to) {
     if (!to.path.empty()) {
         redisAsyncContext* made = nullptr;
         call_hiredis([&] { made = redisAsyncConnectUnix(to.path.c_str()); });
@@ -114,10 +131,12 @@ void connection::open(address const& to) {
     resolver_->async_resolve(
         to.host, std::to_string(to.port),
         bound([](connection& c, error_code const& ec, asio::ip::tcp::resolver::results_type found) {
-            for (auto const& entry : found)
-                c.endpoints_.push_back(entry.endpoint());
-            c.error_ = ec;
-            c.connect_next();
+            c.attempt([&] {
+                for (auto const& entry : found)
+                    c.endpoints_.push_back(entry.endpoint());
+                c.error_ = ec;
+                c.connect_next();
+            });
         }));
 }
 
@@ -146,6 +165,12 @@ bool connection::attach(redisAsyncContext* made) {
         redisAsyncFree(made);
         return false;
     }
+    try {
+        socket_.emplace(executor_, made->c.fd);
+    } catch (...) {
+        redisAsyncFree(made);
+        throw;
+    }
     made->data = this;
     made->ev.data = this;
     made->ev.addRead = [](void*) {};
@@ -154,7 +179,6 @@ bool connection::attach(redisAsyncContext* made) {
     made->ev.delWrite = [](void* me) { of(me).wants_to_write_ = false; };
     made->ev.cleanup = [](void* me) { of(me).note_end(); };
     hiredis_ = made;
-    socket_.emplace(executor_, made->c.fd);
     redisAsyncSetConnectCallback(made, [](redisAsyncContext const* ac, int status) {
         auto& c = of(ac->data);
         if (status == REDIS_OK)
@@ -273,7 +297,7 @@ void connection::flush() {
 void connection::writable() {
     call_hiredis([this] { redisAsyncHandleWrite(hiredis_); });
     if (!hiredis_ && phase_ == phase::opening)
-        connect_next();
+        attempt([this] { connect_next(); });
     else
         wait();
 }

@@ -66,7 +66,7 @@ public:
     connection& operator=(connection const&) = delete;
     ~connection();
 
-    /// Once: begins to connect.
+    /// Once: begins to connect. It is closed at once if that fails at once.
     void open(address const& to);
 
     /// Adds a command to what is to be written.
@@ -103,6 +103,9 @@ private:
     static connection& of(void* data) noexcept { return *static_cast<connection*>(data); }
     static void heard(redisAsyncContext* ac, void* answer, void* data) noexcept;
 
+    template <class F>
+    void attempt(F f);
+    void begin(address const& to);
     void connect_next();
     bool attach(redisAsyncContext* made);
     template <class F>

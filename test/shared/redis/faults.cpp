@@ -18,12 +18,14 @@
 #include <boost/test/tree/decorator.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <pthread.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -542,6 +544,47 @@ BOOST_AUTO_TEST_CASE(name_that_nobody_knows_is_an_error) {
     run(*one);
     BOOST_TEST(!!one->error);
     BOOST_TEST(!one->said.lost);
+}
+
+namespace {
+
+/// Meanwhile no thread can be made: it is to have a larger stack than there are addresses.
+class without_threads {
+public:
+    without_threads() {
+        pthread_attr_t huge;
+        ::pthread_getattr_default_np(&usual_);
+        ::pthread_getattr_default_np(&huge);
+        ::pthread_attr_setstacksize(&huge, std::size_t{1} << 48);
+        ::pthread_setattr_default_np(&huge);
+        ::pthread_attr_destroy(&huge);
+    }
+    without_threads(without_threads const&) = delete;
+    without_threads& operator=(without_threads const&) = delete;
+    ~without_threads() {
+        ::pthread_setattr_default_np(&usual_);
+        ::pthread_attr_destroy(&usual_);
+    }
+
+private:
+    pthread_attr_t usual_;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(thread_that_cannot_be_had_to_find_the_address_is_an_error) {
+    auto const nowhere = make({.url = "redis://no.such.host.invalid", .retry_first = 1ms});
+    {
+        without_threads const meanwhile;
+        auto const one = ask(*nowhere);
+        run(*one);
+        BOOST_TEST(one->error == asio::error::try_again);
+        BOOST_TEST(!one->said.lost);
+    }
+    auto const next = ask(*nowhere);
+    run(*next);
+    BOOST_TEST(!!next->error);
+    BOOST_TEST(next->error != asio::error::try_again);
 }
 
 // A socket that listens, and whose line is full: the network answers nothing.
