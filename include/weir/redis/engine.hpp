@@ -37,7 +37,8 @@ struct options {
 
     /// A failed attempt to connect is followed by another one after `retry_first`, at least 1 ns, and after twice as long
     /// each further time, up to `retry_most`. To that is added a random part of up to `retry_jitter`, 0 to 1, times as
-    /// much. Nothing is tried while nobody asks.
+    /// much. Nothing is tried while nobody asks. An attempt has failed, too, if the server is a replica, or the connection
+    /// ends before the first answer to a question.
     duration retry_first = std::chrono::milliseconds(10);
     duration retry_most = std::chrono::seconds(1);
     double retry_jitter = 0.5;

@@ -15,7 +15,7 @@ enum class errc {
     rejected = 1,
     /// It has been started, and reads its data.
     loading,
-    /// It is a replica, or the last of a cluster that is not whole. The next question goes to a new connection, since
+    /// It is a replica, or the last of a cluster that is not whole. After a pause a new connection is made, since
     /// there may be another server under the address by then.
     read_only,
     /// It has used up its `maxmemory`.

@@ -131,7 +131,7 @@ void client::context_ends() noexcept {
 
 void client::advance(time_point now) {
     do {
-        hear();
+        hear(now);
         look_at_connection(now);
         drop_late(now);
         serve_waiting(now);
@@ -140,17 +140,21 @@ void client::advance(time_point now) {
     arm(next_look());
 }
 
-void client::hear() {
+void client::hear(time_point now) {
     if (!connection_)
         return;
-    for (auto& [what, said] : connection_->take_outcomes()) {
+    for (auto& [what, said, is_answer] : connection_->take_outcomes()) {
         if (auto const* const first = dynamic_cast<greeting*>(what.get())) {
             hear_greeting(*first, said);
             continue;
         }
         debts_.pop_front();
         std::unique_ptr<order> one(static_cast<order*>(what.release()));
-        retired_ = retired_ || said.error == errc::read_only;
+        answers_ = answers_ || is_answer;
+        if (is_answer && said.error != errc::read_only)
+            backoff_.succeeded();
+        else if (is_answer && !std::exchange(retired_, true))
+            pause(now, said.error, said.text);
         if (said.text.starts_with("NOSCRIPT") && !std::exchange(one->in_full, true))
             waiting_.push_back(std::move(one));
         else
@@ -177,15 +181,15 @@ void client::look_at_connection(time_point now) {
     if (state == connection::phase::closed) {
         if (connection_->has_outcomes())
             return;  // first they are told
+        if (!answers_)
+            pause(now, connection_->error(), connection_->text());
         if (stage_ != stage::ready)
-            attempt_failed(now);
+            tell_waiting([](order const&) { return true; }, failure_);
         connection_.reset();
     } else if (state == connection::phase::open && stage_ == stage::connecting) {
         greet();
     } else if (stage_ == stage::greeting && greetings_ == 0) {
         stage_ = stage::ready;
-        backoff_.succeeded();
-        failure_ = {};
     }
 }
 
@@ -220,10 +224,9 @@ void client::tell_waiting(Predicate which, reply const& said) {
     }
 }
 
-void client::attempt_failed(time_point now) {
+void client::pause(time_point now, error_code why, std::string text) {
     backoff_.failed(backoff_.failures(), now);
-    failure_ = {.error = connection_->error(), .text = connection_->text()};
-    tell_waiting([](order const&) { return true; }, failure_);
+    failure_ = {.error = why, .text = std::move(text)};
 }
 
 void client::drop_late(time_point now) {
@@ -237,8 +240,11 @@ void client::serve_waiting(time_point now) {
     if (connection_ && connection_->state() == connection::phase::closed)
         return;  // first what has come of it is heard
     if (connection_ && stage_ == stage::ready && !connection_->is_busy() &&
-        (retired_ || connection_->is_stale()))
+        (retired_ || connection_->is_stale())) {
+        if (!answers_)
+            pause(now, asio::error::eof, {});
         connection_.reset();
+    }
     if (!connection_) {
         connect(now);
         return;
@@ -265,6 +271,7 @@ void client::connect(time_point now) {
     stage_ = stage::connecting;
     connect_until_ = later(now, options_.connect_within);
     greetings_ = 0;
+    answers_ = false;
     retired_ = false;
     debts_.clear();
     loaded_ = {};

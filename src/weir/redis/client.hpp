@@ -40,6 +40,8 @@ namespace weir::redis::detail {
 ///   server that was stopped finds no pile of questions that nobody waits for.
 /// - What has been sent is waited for as long as the connection lives: a late answer can be given back.
 /// - An order is sent again only if the server has said that it was not carried out.
+/// - An attempt has succeeded when an order is answered, other than by a replica: so a server that lets everybody in, and
+///   then hangs up, is not connected to without a pause.
 class client final
     : public weir::detail::context_user,
       public connection_owner,
@@ -90,11 +92,11 @@ private:
 
     void note(std::unique_ptr<order> what);
     void advance(time_point now);
-    void hear();
+    void hear(time_point now);
     void hear_greeting(greeting const& what, reply const& said);
     void look_at_connection(time_point now);
     void greet();
-    void attempt_failed(time_point now);
+    void pause(time_point now, error_code why, std::string text);
     void drop_late(time_point now);
     void serve_waiting(time_point now);
     void connect(time_point now);
@@ -123,12 +125,13 @@ private:
     stage stage_ = stage::connecting;
     time_point connect_until_{};
     std::size_t greetings_ = 0;  // that have no answer yet
+    bool answers_ = false;       // it has answered an order
     bool retired_ = false;       // nothing more is sent on it
     std::deque<debt> debts_;     // of what was sent, in the order in which it will be answered
     std::array<std::string, scripts_in_use> loaded_;  // the digests; empty: it may not be loaded
 
     policy::backoff backoff_;
-    reply failure_;  // of the last attempt to connect
+    reply failure_;  // for which nothing is tried until `backoff_` says so
 };
 
 }  // namespace weir::redis::detail

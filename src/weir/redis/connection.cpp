@@ -267,7 +267,7 @@ void connection::heard(redisAsyncContext* ac, void* answer, void* data) noexcept
         auto const written = c.appended_ - sdslen(ac->c.obuf);
         said = {.error = c.error_, .lost = end <= written, .text = c.text_};
     }
-    c.outcomes_.push_back({std::move(what), std::move(said)});
+    c.outcomes_.push_back({std::move(what), std::move(said), answer != nullptr});
 }
 
 void connection::append(std::vector<std::string_view> const& words, std::unique_ptr<command> what) {

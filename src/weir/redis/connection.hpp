@@ -59,6 +59,7 @@ public:
     struct outcome {
         std::unique_ptr<command> what;
         reply said;
+        bool is_answer = false;  // otherwise there will be none
     };
 
     connection(boost::asio::any_io_executor ex, std::weak_ptr<connection_owner> owner);

@@ -499,6 +499,45 @@ BOOST_AUTO_TEST_CASE(attempts_to_connect_grow_rare) {
     BOOST_TEST(server.sessions.size() == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(attempts_grow_rare_at_a_server_that_greets_and_answers_no_question) {
+    auto where = server.where();
+    where.retry_first = where.retry_most = 1h;
+    auto const ask_in_vain = [&] {
+        engine = make(where);
+        server.sessions.clear();
+        auto const first = ask(*engine);
+        run(*first);
+        BOOST_TEST(!!first->error);
+        for (int i = 0; i != 20; ++i) {
+            auto const one = ask(*engine);
+            run(*one);
+            BOOST_TEST(one->error == first->error);
+            BOOST_TEST(!one->said.lost);
+        }
+        BOOST_TEST(server.sessions.size() == 1u);
+    };
+    server.say = [&](int) {
+        server.hang_up();
+        return "";
+    };
+    ask_in_vain();
+    server.say = [](int) { return "-READONLY replica\r\n"; };
+    ask_in_vain();
+}
+
+BOOST_AUTO_TEST_CASE(connection_that_has_served_is_followed_by_another_one_at_once) {
+    auto where = server.where();
+    where.retry_first = where.retry_most = 1h;
+    engine = make(where);
+    for (int i = 0; i != 3; ++i) {
+        auto const one = ask(*engine);
+        run(*one);
+        BOOST_TEST(!one->error);
+        server.hang_up();
+    }
+    BOOST_TEST(server.sessions.size() == 3u);
+}
+
 BOOST_AUTO_TEST_CASE(answer_may_destroy_the_engine_and_the_rest_is_told) {
     auto own = make(server.where());
     int over = 0;
