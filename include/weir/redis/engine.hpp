@@ -64,8 +64,9 @@ struct options {
 ///
 /// A clock of the server that is set back grants nothing early, and delays nobody by more than the time of a permit.
 /// One that is set forward by d cannot be told from time that has passed: it grants what comes back in d, at most a
-/// burst. What the server loses is granted again: when it is restarted without its data, evicts keys (so let
-/// `maxmemory-policy` be `noeviction`), or is replaced by a replica that had not received everything.
+/// burst and what is booked then, which is what comes back in `reach`. What the server loses is granted again: when it
+/// is restarted without its data, evicts keys (so let `maxmemory-policy` be `noeviction`), or is replaced by a replica
+/// that had not received everything.
 ///
 /// A server of a cluster answers for its own keys; for others it says `errc::moved`.
 ///
