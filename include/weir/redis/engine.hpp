@@ -85,8 +85,9 @@ public:
     void async_take(std::string const& name, question const& q, answer_handler handler) override;
     void async_give_back(std::string const& name, give_back const& what) override;
 
-    /// Connects, unless it is connected. Throws `boost::system::system_error`, with what the server says, if it cannot be
-    /// asked. Nothing depends on it: it is there for a program that wants to know when it starts.
+    /// Connects, unless it is connected, and has an empty script run, which a replica and a server without memory refuse.
+    /// Throws `boost::system::system_error`, with what the server says, if it cannot be asked; only what it says to a
+    /// wrong password is left out. Nothing depends on it: it is there for a program that wants to know when it starts.
     [[nodiscard]] boost::asio::awaitable<void> check();
 
 private:

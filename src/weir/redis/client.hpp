@@ -56,8 +56,8 @@ public:
     /// Sends a script, within `deadline`. The handler is called once or never, on the executor, under no lock.
     void run(script what, std::string const& name, std::vector<std::string> arguments,
              duration deadline, handler h);
-    /// Asks whether the server is there, within the time that it may take to connect.
-    void ping(handler h);
+    /// Asks whether the server runs scripts that write, within the time that it may take to connect.
+    void check(handler h);
     /// Says so, from the executor.
     void refuse(error_code why, handler h);
 
@@ -66,7 +66,7 @@ public:
 
 private:
     struct order final : command {
-        std::optional<script> what;  // none: a ping
+        std::optional<script> what;  // none: a check
         bool in_full = false;        // the server has forgotten the script
         std::string key;
         std::vector<std::string> arguments;
@@ -76,6 +76,7 @@ private:
     /// What is said first on a connection.
     struct greeting final : command {
         std::optional<script> loads;
+        bool logs_in = false;
     };
     /// What a handler is told, outside of the lock.
     struct due {

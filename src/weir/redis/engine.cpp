@@ -42,7 +42,7 @@ void engine::async_give_back(std::string const& name, give_back const& what) {
 
 asio::awaitable<void> engine::check() {
     auto start = [client = client_](auto handler) {
-        client->ping([handler = std::move(handler)](detail::reply said) mutable {
+        client->check([handler = std::move(handler)](detail::reply said) mutable {
             asio::dispatch(asio::append(std::move(handler), std::move(said)));
         });
     };

@@ -236,7 +236,7 @@ BOOST_AUTO_TEST_CASE(wrong_password_is_unavailable_and_the_error_says_why) {
     BOOST_TEST(calls.last_failure() == make_error_code(weir::redis::errc::wrong_password));
     BOOST_TEST(calls.shared_stats().unknown == 0u);
     BOOST_TEST(calls.shared_stats().failed >= 1u);
-    BOOST_TEST(why.starts_with("weir::redis: WRONGPASS"), why);
+    BOOST_TEST(why.starts_with("weir::redis: AUTH"), why);
     BOOST_TEST(none.starts_with("weir::redis: NOAUTH"), none);
 }
 
@@ -280,6 +280,19 @@ BOOST_AUTO_TEST_CASE(database_that_is_not_there_is_an_error) {
     auto const port = std::to_string(server().port());
     auto const why = complaint(make("redis://127.0.0.1:" + port + "/99"));
     BOOST_TEST(why.find("DB index is out of range") != why.npos, why);
+}
+
+BOOST_AUTO_TEST_CASE(server_that_would_grant_nothing_is_found_by_a_check) {
+    support::redis_server own;
+    support::redis_session at(own);
+    BOOST_TEST(complaint(make(own.url())) == "");
+    at.say({"CONFIG", "SET", "maxmemory", "1"});
+    auto const full = complaint(make(own.url()));
+    BOOST_TEST(full.starts_with("weir::redis: OOM"), full);
+    at.say({"CONFIG", "SET", "maxmemory", "0"});
+    at.say({"REPLICAOF", "127.0.0.1", std::to_string(support::free_port())});
+    auto const replica = complaint(make(own.url()));
+    BOOST_TEST(replica.starts_with("weir::redis: READONLY"), replica);
 }
 
 BOOST_AUTO_TEST_CASE(limiter_that_cannot_be_counted_is_told_so) {

@@ -3,6 +3,7 @@
 
 #include "shared/redis/server.hpp"
 #include "support/printing.hpp"
+#include "support/rethrow.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/visit.hpp"
 
@@ -464,6 +465,27 @@ BOOST_AUTO_TEST_CASE(server_that_refuses_a_connection_says_why) {
     run(*one);
     BOOST_TEST(one->error == make_error_code(why::rejected));
     BOOST_TEST(!one->said.lost);
+}
+
+BOOST_AUTO_TEST_CASE(error_of_the_login_does_not_say_what_was_sent) {
+    auto where = server.where();
+    where.url.replace(0, 5, "unix://user:secret@");
+    engine = make(where);
+    server.deaf = true;
+    std::string what;
+    asio::co_spawn(ctx, engine->check(), [&](std::exception_ptr failure) {
+        try {
+            support::rethrow(failure);
+            what = "nothing";
+        } catch (std::exception const& e) {
+            what = e.what();
+        }
+    });
+    run_until([&] { return !server.sessions.empty(); });
+    server.send("-ERR unknown command 'AUTH', with args beginning with: 'user' 'secret'\r\n");
+    run_until([&] { return !what.empty(); });
+    BOOST_TEST(what.starts_with("weir::redis: AUTH"), what);
+    BOOST_TEST(what.find("secret") == what.npos, what);
 }
 
 // The signal would end this program.
