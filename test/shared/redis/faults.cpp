@@ -115,7 +115,7 @@ public:
         explicit session(asio::local::stream_protocol::socket s) : socket(std::move(s)) {}
         asio::local::stream_protocol::socket socket;
         std::string unread = {};
-        std::size_t owed = 0;
+        int scripts = 0;
         std::array<char, 65536> part{};
     };
 
@@ -135,6 +135,8 @@ public:
     /// What it says to a question; the rest it does well, until it is `deaf`.
     std::function<std::string(int number)> say = [](int) { return granted(); };
     bool deaf = false;
+    /// It hangs up as soon as it has heard the last of the scripts.
+    bool leaves = false;
 
     std::vector<std::shared_ptr<session>> sessions;
     int questions = 0;
@@ -182,6 +184,8 @@ private:
             said = say(questions++);
         if (!said.empty() && s.socket.is_open())
             asio::write(s.socket, asio::buffer(said));
+        if (leaves && command.front() == "SCRIPT" && ++s.scripts == 2)
+            s.socket.close();
     }
     // A whole command, if there is one.
     static std::optional<words> next(std::string& text) {
@@ -544,6 +548,8 @@ BOOST_AUTO_TEST_CASE(attempts_grow_rare_at_a_server_that_greets_and_answers_no_q
     };
     ask_in_vain();
     server.say = [](int) { return "-READONLY replica\r\n"; };
+    ask_in_vain();
+    server.leaves = true;
     ask_in_vain();
 }
 
