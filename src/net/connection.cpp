@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <tuple>
 #include <utility>
 
 namespace net {
@@ -120,6 +121,29 @@ void connection::look(clock::time_point now) {
             cancel();
         }
     }
+}
+
+task<std::unique_ptr<connection>> server_endpoints::connect(
+    asio::io_context& context, watchdog& dog, clock::duration limit, error_code& ec) {
+    auto const end = clock::now() + limit;
+    auto const first = last_.load(std::memory_order_relaxed);
+    for (std::size_t tried = 0; tried != all_.size(); ++tried) {
+        auto const i = (first + tried) % all_.size();
+        auto one = std::make_unique<connection>(tcp_socket(context), dog);
+        {
+            auto const left = static_cast<clock::rep>(all_.size() - tried);
+            time_limit const share(*one, direction::writing, (end - clock::now()) / left);
+            std::tie(ec) = co_await one->connect(all_[i]);
+        }
+        if (one->expired(direction::writing))
+            ec = asio::error::timed_out;
+        if (!ec) {
+            if (i != first)
+                last_.store(i, std::memory_order_relaxed);
+            co_return one;
+        }
+    }
+    co_return nullptr;
 }
 
 }  // namespace net

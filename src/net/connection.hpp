@@ -5,10 +5,13 @@
 #include "watchdog.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace net {
 
@@ -107,6 +110,24 @@ private:
     std::array<clock::time_point, 2> deadline_{clock::time_point::max(), clock::time_point::max()};
     std::array<bool, 2> expired_{};
     bool idle_ = false;
+};
+
+/// The endpoints of one server, and which of them took the last connection: from any thread.
+class server_endpoints {
+public:
+    /// At least one.
+    server_endpoints(std::vector<tcp::endpoint> all) noexcept : all_(std::move(all)) {}
+
+    [[nodiscard]] std::vector<tcp::endpoint> const& all() const noexcept { return all_; }
+
+    /// A new connection to the first that takes one, beginning with the one that took the last. Each has an
+    /// equal share of the time that is left of `limit`. Null if there is none, with the last reason in `ec`.
+    [[nodiscard]] task<std::unique_ptr<connection>> connect(
+        asio::io_context& context, watchdog& dog, clock::duration limit, error_code& ec);
+
+private:
+    std::vector<tcp::endpoint> all_;
+    std::atomic<std::size_t> last_ = 0;
 };
 
 /// For as long as it lives, what goes on in one direction may take no longer than `limit`.

@@ -2,13 +2,14 @@
 
 namespace net {
 
-tcp::endpoint resolve(std::string const& host, std::string const& port, error_code& ec) {
+std::vector<tcp::endpoint> resolve(std::string const& host, std::string const& port,
+                                   error_code& ec) {
     asio::io_context context;
     tcp::resolver resolver(context);
     auto const found = resolver.resolve(host, port, ec);
     if (!ec && found.empty())
         ec = asio::error::host_not_found;
-    return ec ? tcp::endpoint() : found.begin()->endpoint();
+    return {found.begin(), found.end()};
 }
 
 bool leads_back(tcp::endpoint const& to, tcp::endpoint const& at) {

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -21,10 +22,10 @@ namespace {
 
 using namespace proxy;
 
-net::tcp::endpoint resolve(std::string_view option, std::string const& text) {
+std::vector<net::tcp::endpoint> resolve(std::string_view option, std::string const& text) {
     auto const address = *tool::address_of(text);
     net::error_code ec;
-    auto const found = net::resolve(address.host, address.port, ec);
+    auto found = net::resolve(address.host, address.port, ec);
     if (ec)
         throw std::runtime_error(
             fmt::format("{} is `{}`, but that host is not known: {}", option, text, ec.message()));
@@ -52,13 +53,15 @@ int run(options const& o) {
     for (int const s : {SIGPIPE, SIGXFSZ})
         std::signal(s, SIG_IGN);
     std::optional<demo_kitchen> kitchen;
-    endpoints where{.listen = resolve("--listen", o.listen), .upstream = {}};
+    endpoints where{.listen = resolve("--listen", o.listen).front(), .upstream = {}};
     if (o.demo) {
         kitchen.emplace();
-        where.upstream = kitchen->listens_at();
+        where.upstream = {kitchen->listens_at()};
     } else {
         where.upstream = resolve("--upstream", o.upstream);
-        if (net::leads_back(where.upstream, where.listen))
+        if (std::ranges::any_of(where.upstream, [&](auto const& to) {
+                return net::leads_back(to, where.listen);
+            }))
             throw std::runtime_error(
                 fmt::format("--upstream is `{}`, but that is where the proxy itself listens ({})",
                             o.upstream, o.listen));

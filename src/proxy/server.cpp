@@ -2,6 +2,7 @@
 
 #include "session.hpp"
 
+#include <boost/asio/connect.hpp>
 #include <boost/asio/post.hpp>
 
 #include <fmt/format.h>
@@ -95,7 +96,7 @@ void server::start_session(net::tcp_socket socket, net::tcp::endpoint const& fro
 
 // So that a wrong address is noticed before the first request.
 void server::probe_upstream() {
-    probe_.async_connect(upstream_.endpoint(), [this](net::error_code ec) {
+    asio::async_connect(probe_, upstream_.endpoints(), [this](net::error_code ec, auto const&) {
         if (ec && ec != asio::error::operation_aborted)
             tool::complain(fmt::format(
                 "weir-proxy: warning: nobody answers at {} yet ({}); until then "

@@ -23,7 +23,7 @@ namespace asio = boost::asio;
 
 struct endpoints {
     net::tcp::endpoint listen;
-    net::tcp::endpoint upstream;
+    std::vector<net::tcp::endpoint> upstream;
 };
 
 /// The proxy: one acceptor, which hands connections to the threads in turn, and the end of it all.

@@ -2,14 +2,13 @@
 
 #include <boost/asio/post.hpp>
 
-#include <tuple>
 #include <utility>
 
 namespace proxy {
 
-upstream::upstream(net::tcp::endpoint at, std::string name, timeouts const& limits,
+upstream::upstream(std::vector<net::tcp::endpoint> at, std::string name, timeouts const& limits,
                    std::int64_t most)
-    : endpoint_(std::move(at)),
+    : endpoints_(std::move(at)),
       name_(std::move(name)),
       timeout_(limits.upstream),
       keep_(limits.keep),
@@ -80,14 +79,8 @@ net::task<upstream_connection> upstream_pool::open(net::error_code& ec) {
         co_await asio::post(context_, asio::deferred);
         mine = place(upstream_);
     }
-    auto one = std::make_unique<net::connection>(net::tcp_socket(context_), dog_);
-    {
-        net::time_limit const limit(*one, net::direction::writing, upstream_.timeout_);
-        std::tie(ec) = co_await one->connect(upstream_.endpoint_);
-    }
-    if (one->expired(net::direction::writing))
-        ec = asio::error::timed_out;
-    if (ec)
+    auto one = co_await upstream_.endpoints_.connect(context_, dog_, upstream_.timeout_, ec);
+    if (!one)
         co_return upstream_connection();
     one->no_delay();
     co_return upstream_connection(std::move(mine), std::move(one));

@@ -25,9 +25,12 @@ public:
     /// No more than `most` connections are open, whether they are used or kept. With as many as there
     /// are seats, an upstream that has so many workers, each of which looks after one connection, serves
     /// all threads.
-    upstream(net::tcp::endpoint at, std::string name, timeouts const& limits, std::int64_t most);
+    upstream(std::vector<net::tcp::endpoint> at, std::string name, timeouts const& limits,
+             std::int64_t most);
 
-    [[nodiscard]] net::tcp::endpoint const& endpoint() const noexcept { return endpoint_; }
+    [[nodiscard]] std::vector<net::tcp::endpoint> const& endpoints() const noexcept {
+        return endpoints_.all();
+    }
     /// As it was given: the Host of requests that have none.
     [[nodiscard]] std::string const& name() const noexcept { return name_; }
 
@@ -35,7 +38,7 @@ private:
     friend class upstream_pool;
     friend class place;
 
-    net::tcp::endpoint endpoint_;
+    net::server_endpoints endpoints_;
     std::string name_;
     net::clock::duration timeout_;
     net::clock::duration keep_;

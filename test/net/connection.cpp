@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -57,9 +59,91 @@ struct connected : two_ends {
     net::connection connection{std::move(mine), dog};
 };
 
+// A server at a port of its own; or a port at which nobody listens, or one that lets newcomers wait for ever.
+enum class port : std::uint8_t { open, refusing, silent };
+
+struct one_port {
+    one_port(asio::io_context& context, port what) : acceptor(context) {
+        acceptor.open(net::tcp::v4());
+        acceptor.bind({asio::ip::address_v4::loopback(), 0});
+        at = acceptor.local_endpoint();
+        if (what == port::open)
+            acceptor.listen();
+        if (what != port::silent)
+            return;
+        acceptor.listen(0);
+        for (int i = 0; i != 3; ++i) {  // its backlog is full
+            crowd.emplace_back(context).async_connect(at, [](net::error_code) {});
+        }
+    }
+
+    net::tcp_acceptor acceptor;
+    std::vector<net::tcp_socket> crowd;
+    net::tcp::endpoint at;
+};
+
+struct several_ports {
+    // Which of them takes the connection; none: how it fails.
+    net::error_code connect(net::server_endpoints& to, net::clock::duration limit = 10s) {
+        taken_by = {};
+        net::error_code outcome;
+        bool done = false;
+        auto const attempt = [&]() -> net::task<> {
+            auto const one = co_await to.connect(context, dog, limit, outcome);
+            if (one)
+                taken_by = one->give_socket().remote_endpoint();
+            BOOST_TEST((one == nullptr) == bool(outcome));
+            done = true;
+        };
+        asio::co_spawn(context, attempt(), asio::detached);
+        run_until(context, [&] { return done; });
+        return outcome;
+    }
+
+    asio::io_context context;
+    net::watchdog dog{context};
+    one_port refusing{context, port::refusing};
+    one_port good{context, port::open};
+    net::tcp::endpoint taken_by;
+};
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(connections)
+
+BOOST_FIXTURE_TEST_CASE(go_to_the_first_endpoint_that_takes_one, several_ports) {
+    one_port other{context, port::open};
+    net::server_endpoints both({good.at, other.at});
+    BOOST_TEST(!connect(both));
+    BOOST_TEST((taken_by == good.at));
+
+    net::server_endpoints second({refusing.at, good.at, other.at});
+    BOOST_TEST(!connect(second));
+    BOOST_TEST((taken_by == good.at));
+    refusing.acceptor.listen();  // too late: the one that was found is kept
+    BOOST_TEST(!connect(second));
+    BOOST_TEST((taken_by == good.at));
+    good.acceptor.close();  // after the last comes the first
+    BOOST_TEST(!connect(second));
+    BOOST_TEST((taken_by == other.at));
+    other.acceptor.close();
+    BOOST_TEST(!connect(second));
+    BOOST_TEST((taken_by == refusing.at));
+}
+
+BOOST_FIXTURE_TEST_CASE(fail_when_no_endpoint_takes_one, several_ports) {
+    net::server_endpoints none({refusing.at, refusing.at});
+    BOOST_TEST((connect(none) == asio::error::connection_refused));
+}
+
+BOOST_FIXTURE_TEST_CASE(leave_time_for_the_other_endpoints, several_ports) {
+    one_port silent{context, port::silent};
+    net::server_endpoints second({silent.at, good.at});
+    BOOST_TEST(!connect(second, 400ms));
+    BOOST_TEST((taken_by == good.at));
+    net::server_endpoints none({silent.at, silent.at});
+    BOOST_TEST((connect(none, 400ms) == asio::error::timed_out));
+}
 
 BOOST_FIXTURE_TEST_CASE(the_other_side_is_here, connected) {
     BOOST_TEST((connection.other_side() == presence::here));

@@ -25,8 +25,9 @@ BOOST_AUTO_TEST_CASE(an_address_is_its_own_name) {
     net::error_code ec;
     auto const found = net::resolve("127.0.0.1", "80", ec);
     BOOST_TEST(!ec);
-    BOOST_TEST((found == net::tcp::endpoint(net::asio::ip::address_v4::loopback(), 80)));
-    (void)net::resolve("127.0.0.1", "no such port", ec);
+    BOOST_TEST_REQUIRE(found.size() == 1U);
+    BOOST_TEST((found[0] == net::tcp::endpoint(net::asio::ip::address_v4::loopback(), 80)));
+    BOOST_TEST(net::resolve("127.0.0.1", "no such port", ec).empty());
     BOOST_TEST(bool(ec));
 }
 
