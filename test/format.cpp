@@ -186,11 +186,13 @@ BOOST_AUTO_TEST_CASE(statistics_leave_out_what_is_not_there) {
                               .shed = 3,
                               .exceeds_capacity = 4,
                               .closed = 5,
+                              .too_many_keys = 9,
                               .unavailable = 8,
                               .overdue = 6,
                               .debt = 7},
-          "0 granted, 0 at once; 23 refused: 1 deadline unreachable, 2 queue full, 3 shed, "
-          "4 exceed the capacity, 5 closed, 8 unavailable; 0 waiting; 0 permits out, 0 remaining, "
+          "0 granted, 0 at once; 32 refused: 1 deadline unreachable, 2 queue full, 3 shed, "
+          "4 exceed the capacity, 5 closed, 9 too many keys, 8 unavailable; 0 waiting; 0 permits "
+          "out, 0 remaining, "
           "7 owed; "
           "6 overdue");
 }

@@ -56,6 +56,14 @@ namespace weir {
 
 namespace detail {
 
+// Rounded up.
+[[nodiscard]] constexpr duration in_two_digits(duration d) noexcept {
+    duration::rep unit = 1;
+    while (d.count() / unit >= 100)
+        unit *= 10;
+    return duration((d.count() / unit + (d.count() % unit != 0 ? 1 : 0)) * unit);
+}
+
 [[nodiscard]] inline std::string count_text(amount n) {
     return fmt::format("{} {}", n, n == 1 ? "permit" : "permits");
 }
@@ -142,8 +150,9 @@ namespace detail {
     if (s.waited_max > duration::zero())
         add(", the others within {}", readable(s.waited_max));
 
-    add("; {} refused", s.limited + s.timed_out + s.deadline_unreachable + s.queue_full + s.shed +
-                            s.exceeds_capacity + s.closed + s.unavailable + s.cancelled);
+    add("; {} refused",
+        s.limited + s.timed_out + s.deadline_unreachable + s.queue_full + s.shed +
+            s.exceeds_capacity + s.closed + s.too_many_keys + s.unavailable + s.cancelled);
     char const* comma = ": ";
     auto const add_reason = [&](std::uint64_t n, char const* reason) {
         if (n == 0)
@@ -158,6 +167,7 @@ namespace detail {
     add_reason(s.shed, "shed");
     add_reason(s.exceeds_capacity, "exceed the capacity");
     add_reason(s.closed, "closed");
+    add_reason(s.too_many_keys, "too many keys");
     add_reason(s.unavailable, "unavailable");
     add_reason(s.cancelled, "cancelled");
 
@@ -200,6 +210,18 @@ template <class Key>
         s.being_made, text_of(s.requests));
 }
 
+[[nodiscard]] inline std::string text_of(wait_histogram const& waits) {
+    if (waits.count() == 0)
+        return "0 waited";
+    auto const within = [&](double q) { return readable(in_two_digits(waits.quantile(q))); };
+    return fmt::format("{} waited: half within {}, 90 % within {}, 99 % within {}, all within {}",
+                       waits.count(), within(0.5), within(0.9), within(0.99), within(1));
+}
+template <class Stats>
+[[nodiscard]] std::string text_of(snapshot<Stats> const& s) {
+    return fmt::format("{}; {}", text_of(s.stats), text_of(s.waits));
+}
+
 template <class T, class Variant>
 inline constexpr bool is_alternative = false;
 template <class T, class... Alternatives>
@@ -213,9 +235,11 @@ concept limiter_options = is_alternative<T, limiter_config::options_type>;
 template <class T>
 concept has_text =
     limiter_options<T> ||
-    is_alternative<T, std::variant<errc, permit, request, overdue, rate, patience, limiter_config,
-                                   queue_options, queue_order, when_full, refill, window_alignment,
-                                   carry_over, limiter_stats, keyed_stats, pool_stats>>;
+    is_alternative<
+        T, std::variant<errc, permit, request, overdue, rate, patience, limiter_config,
+                        queue_options, queue_order, when_full, refill, window_alignment, carry_over,
+                        limiter_stats, keyed_stats, pool_stats, wait_histogram,
+                        snapshot<limiter_stats>, snapshot<keyed_stats>, snapshot<pool_stats>>>;
 
 template <class T>
 struct formatter : fmt::formatter<fmt::string_view> {

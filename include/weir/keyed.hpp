@@ -416,27 +416,24 @@ public:
     }
 
     [[nodiscard]] keyed_stats stats() const {
-        keyed_stats result;
-        detail::counters done;
-        limiter_stats now;
+        detail::keyed_sum sum;
+        each([&](core_type& core) { sum.add(core.ask(&stats_of)); });
+        return sum.result();
+    }
+
+    /// The same, with the waits of all keys since the limiter was made, as in `basic_limiter`. Each part is of
+    /// one instant.
+    [[nodiscard]] weir::snapshot<keyed_stats> snapshot() const {
+        detail::keyed_sum sum;
+        wait_histogram waits;
         each([&](core_type& core) {
-            auto const part = core.ask([](room const& r, time_point t) {
-                return keyed_stats{.total = r.stats(t), .keys = r.keys(), .bytes = r.bytes()};
+            auto const part = core.ask([](room const& r, time_point now) {
+                return weir::snapshot<keyed_stats>{stats_of(r, now), r.waits()};
             });
-            done.add(part.total);
-            now.live += part.total.live;
-            now.in_use += part.total.in_use;
-            now.waiting += part.total.waiting;
-            now.waiting_for += part.total.waiting_for;
-            result.keys += part.keys;
-            result.bytes += part.bytes;
+            sum.add(part.stats);
+            waits += part.waits;
         });
-        result.total = done.done();
-        result.total.live = now.live;
-        result.total.in_use = now.in_use;
-        result.total.waiting = now.waiting;
-        result.total.waiting_for = now.waiting_for;
-        return result;
+        return {sum.result(), waits};
     }
     /// The `n` keys that have come most often since the limiter was made, those with the greatest `asked`
     /// first, if `keyed_options::heavy_keys` is not 0. A request of `charge` does not count.
@@ -467,6 +464,10 @@ public:
     }
 
 private:
+    [[nodiscard]] static keyed_stats stats_of(room const& r, time_point now) noexcept {
+        return {.total = r.stats(now), .keys = r.keys(), .bytes = r.bytes()};
+    }
+
     static constexpr std::size_t batch_size = 256;
 
     struct everything {

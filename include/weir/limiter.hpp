@@ -387,6 +387,14 @@ public:
     /// lock and reads the clock.
     [[nodiscard]] limiter_stats stats() const { return core().stats(); }
 
+    /// The same, with the waits since the limiter was made. The difference of the waits of two snapshots tells
+    /// of the time between them, so that several who watch do not disturb each other.
+    [[nodiscard]] weir::snapshot<limiter_stats> snapshot() const {
+        return core().ask([](auto const& room, time_point now) {
+            return weir::snapshot<limiter_stats>{room.stats(now), room.waits()};
+        });
+    }
+
 protected:
     [[nodiscard]] core_type& core() const noexcept { return *checked_handle()->core; }
 

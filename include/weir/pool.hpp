@@ -272,11 +272,20 @@ public:
 
     /// What the pool has done since it was made, and what it is doing: all of one instant. Takes the lock
     /// and reads the clock.
-    [[nodiscard]] pool_stats stats() const {
-        auto const [requests, n] = core().ask([](auto const& room, time_point now) {
-            return std::pair(room.stats(now), room.policy().count());
+    [[nodiscard]] pool_stats stats() const { return core().ask(&stats_of); }
+
+    /// The same, with the waits since the pool was made, as in `basic_limiter`.
+    [[nodiscard]] weir::snapshot<pool_stats> snapshot() const {
+        return core().ask([](auto const& room, time_point now) {
+            return weir::snapshot<pool_stats>{stats_of(room, now), room.waits()};
         });
-        return {.requests = requests,
+    }
+
+private:
+    [[nodiscard]] static pool_stats stats_of(detail::waiting_room<policy::stock> const& room,
+                                             time_point now) noexcept {
+        auto const& n = room.policy().count();
+        return {.requests = room.stats(now),
                 .idle = n.idle,
                 .in_use = n.in_use,
                 .being_checked = n.being_checked,
@@ -288,7 +297,6 @@ public:
                 .retired = n.retired};
     }
 
-private:
     basic_pool(Executor const& ex, pool_options const& options, queue_options const& queueing,
                typename supplier_type::checker_type check, typename supplier_type::maker_type make)
         : core_(core_type::create(

@@ -2,6 +2,7 @@
 
 #include <weir/amount.hpp>
 #include <weir/time.hpp>
+#include <weir/wait_histogram.hpp>
 
 #include <cstdint>
 
@@ -100,6 +101,14 @@ struct keyed_stats {
     /// How many keys are kept, and in how many bytes, not counting text and waiting rooms.
     std::uint64_t keys = 0;
     std::uint64_t bytes = 0;
+};
+
+/// What a limiter, a pool or a keyed limiter has done and is doing, with the waits of the requests that were
+/// granted: taken at one instant. Those that were granted at once are not among the waits.
+template <class Stats>
+struct snapshot {
+    Stats stats;
+    wait_histogram waits;
 };
 
 /// A key that comes often, and how often it has come.

@@ -295,6 +295,8 @@ void key_oracles::quiet_together(station const& at, oracle::quiet_view const& se
     if (!same)
         violated(invariant::counts,
                  "the statistics of a core are not the sum of those of its keys");
+    if (seen.waits)
+        oracle::compare(*seen.waits, all);
 }
 
 void key_oracles::finished() const {

@@ -53,6 +53,7 @@ public:
             bool const waits = of(k).callers_waiting() != 0;
             view.held = waits && !seen.dead;
             view.timer = seen.timer && waits;
+            view.waits.reset();  // they are not counted for each key
             if (seen.stats)
                 view.stats = with_counts(k, of_key(k));
             of(k).quiet(view);

@@ -156,8 +156,10 @@ public:
     [[nodiscard]] time_point next_event(time_point now) const { return oracles_.next_event(now); }
     static void holds(seat const&) {}
     void quiet(core* c, station const& at, oracle::quiet_view seen) {
-        if (c)
+        if (c) {
             seen.stats = c->stats();
+            seen.waits = c->ask([](auto const& r, time_point) { return r.waits(); });
+        }
         oracles_.quiet(at, seen, [&](int key) {
             return c->ask([&](room const& r, time_point now) {
                 if (rule_of(r.options(look_up(key))) != oracles_.of(key).in_force())

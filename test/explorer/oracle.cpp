@@ -823,10 +823,22 @@ void oracle::quiet(quiet_view const& seen) {
     for (auto const n : ahead_of(nullptr))
         waiting_for += n;
     same("waiting_for", s.waiting_for, waiting_for);
+    if (seen.waits)
+        compare(*seen.waits, counted_);
     auto const oldest =
         std::ranges::find_if(waiting_, [](request const* r) { return is_caller(*r); });
     same("oldest_wait", s.oldest_wait.count(),
          oldest == waiting_.end() ? 0 : (seen.now - (*oldest)->since).count());
+}
+
+void oracle::compare(weir::wait_histogram const& waits, weir::limiter_stats const& counted) {
+    if (waits.count() != counted.granted - counted.granted_at_once)
+        violated(invariant::counts, "the histogram has not as many waits as have been");
+    auto const longest = waits.quantile(1);
+    auto const most =
+        counted.waited_max + std::max<duration>(counted.waited_max / 8, duration(128));
+    if (waits.count() != 0 && (longest < counted.waited_max || longest > most))
+        violated(invariant::counts, "the longest wait of the histogram is not the longest");
 }
 
 // By how much the first in the line may be served too late: a bucket makes up for it.

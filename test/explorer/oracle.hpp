@@ -168,8 +168,12 @@ public:
         bool held = false;       // the context is kept running
         bool timer = false;      // is armed
         std::optional<weir::limiter_stats> stats;
+        std::optional<weir::wait_histogram> waits;
     };
     void quiet(quiet_view const& seen);
+
+    /// These must be the waits of what was counted.
+    static void compare(weir::wait_histogram const& waits, weir::limiter_stats const& counted);
 
     /// The next instant at which something should happen by itself.
     [[nodiscard]] time_point next_event(time_point now) const;

@@ -48,8 +48,10 @@ public:
     [[nodiscard]] time_point next_event(time_point now) const { return judge().next_event(now); }
     void holds(seat const& s) { judge().holds(s.held.id(), s.held.count()); }
     void quiet(core* c, station const&, oracle::quiet_view seen) {
-        if (c)
+        if (c) {
             seen.stats = c->stats();
+            seen.waits = c->ask([](auto const& r, time_point) { return r.waits(); });
+        }
         judge().quiet(seen);
     }
     void finished() const { judge().finished(); }

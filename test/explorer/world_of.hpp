@@ -588,7 +588,8 @@ private:
                             .abandoned = !usable(),
                             .held = at.held,
                             .timer = at.timer.at != weir::never,
-                            .stats = {}});
+                            .stats = {},
+                            .waits = {}});
             quiet_call_ = false;
         }
     }

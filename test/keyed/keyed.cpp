@@ -79,10 +79,15 @@ BOOST_AUTO_TEST_CASE(lets_no_key_wait_for_another) {
     BOOST_TEST(first.waiting());
     BOOST_TEST(tables.stats(1).waiting == 2U);
     BOOST_TEST(tables.stats().total.waiting == 2U);
+    run_for(ctx, 1s);
     seat.leave();
     settle(ctx);
     BOOST_TEST(first.granted());
     BOOST_TEST(second.waiting());
+    auto const all = tables.snapshot();
+    BOOST_TEST(all.stats.total.granted == 3U);
+    BOOST_TEST(all.waits.count() == 1U);
+    BOOST_TEST((all.waits.quantile(1) >= 1s && all.waits.quantile(1) <= 1125ms));
     run_for(ctx, 6s);
     BOOST_TEST(second.refused(errc::timed_out));
     BOOST_TEST(tables.stats().total.timed_out == 1U);

@@ -246,6 +246,32 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(limiter_stats)
 
+BOOST_AUTO_TEST_CASE(come_with_the_waits_of_those_that_were_granted) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto seat = kitchen.try_enter();
+    visit first{kitchen};
+    visit second{kitchen};
+    visit impatient{kitchen, 1s};
+    BOOST_TEST(kitchen.snapshot().waits.count() == 0U);
+    run_for(ctx, 2s);
+    seat.leave();
+    settle(ctx);
+
+    auto const before = kitchen.snapshot();
+    BOOST_TEST(before.stats.granted == 2U);
+    BOOST_TEST(before.stats.timed_out == 1U);
+    BOOST_TEST(before.waits.count() == 1U);
+    BOOST_TEST((before.waits.quantile(1) >= 2s && before.waits.quantile(1) <= 2250ms));
+
+    run_for(ctx, 6s);
+    first.leave();
+    settle(ctx);
+    auto const lately = kitchen.snapshot().waits - before.waits;
+    BOOST_TEST(lately.count() == 1U);
+    BOOST_TEST((lately.quantile(0.5) >= 8s && lately.quantile(0.5) <= 9s));
+}
+
 BOOST_AUTO_TEST_CASE(add_up) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 2}, {.limit = 3, .full = when_full::evict_oldest}};

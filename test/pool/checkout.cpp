@@ -97,6 +97,12 @@ BOOST_AUTO_TEST_CASE(serves_those_who_wait_in_order_with_whatever_comes_first) {
     BOOST_TEST(second.waiting());
     run_for(ctx, 9s);
     BOOST_TEST(second.number() == 2);
+
+    auto const all = pool.snapshot();
+    BOOST_TEST(all.stats.made == 2U);
+    BOOST_TEST(all.waits.count() == 3U);
+    BOOST_TEST((all.waits.quantile(1) >= 10s && all.waits.quantile(1) <= 11250ms));
+    BOOST_TEST((all.waits.quantile(0.5) >= 1s && all.waits.quantile(0.5) <= 1125ms));
 }
 
 BOOST_AUTO_TEST_CASE(keeps_what_was_made_for_somebody_who_has_left) {

@@ -99,4 +99,31 @@ inline void counters::add(limiter_stats const& done) noexcept {
     done_.refused_waited_max = std::max(done_.refused_waited_max, done.refused_waited_max);
 }
 
+/// What all parts of a keyed limiter have done and are doing.
+class keyed_sum {
+public:
+    void add(keyed_stats const& part) noexcept {
+        done_.add(part.total);
+        sum_.total.live += part.total.live;
+        sum_.total.in_use += part.total.in_use;
+        sum_.total.waiting += part.total.waiting;
+        sum_.total.waiting_for += part.total.waiting_for;
+        sum_.keys += part.keys;
+        sum_.bytes += part.bytes;
+    }
+    [[nodiscard]] keyed_stats result() const noexcept {
+        auto all = sum_;
+        all.total = done_.done();
+        all.total.live = sum_.total.live;
+        all.total.in_use = sum_.total.in_use;
+        all.total.waiting = sum_.total.waiting;
+        all.total.waiting_for = sum_.total.waiting_for;
+        return all;
+    }
+
+private:
+    counters done_;
+    keyed_stats sum_;
+};
+
 }  // namespace weir::detail

@@ -413,6 +413,7 @@ public:
         result.waiting_for = rooms_.waiting_for();
         return result;
     }
+    [[nodiscard]] wait_histogram waits() const noexcept { return rooms_.waits(); }
     /// Of one key, as it is now: what has been done is not known for one.
     template <class Like>
     [[nodiscard]] limiter_stats stats(keyed_lookup<Like> const& who,

@@ -5,6 +5,7 @@
 #include <weir/detail/gate.hpp>
 #include <weir/detail/jitter.hpp>
 #include <weir/detail/operation.hpp>
+#include <weir/detail/wait_recorder.hpp>
 #include <weir/detail/waiting_line.hpp>
 #include <weir/detail/wakeup.hpp>
 #include <weir/error.hpp>
@@ -56,12 +57,19 @@ public:
     using policy_type = Policy;
     using options_type = typename Policy::options_type;
 
-    /// Permits carry `key`.
-    waiting_room(permit_issuer& issuer, Policy&& policy, queue_options const& queueing,
-                 std::uint64_t key = 0) noexcept
-        : gate_(issuer, std::move(policy), key), queueing_(queueing), line_(queueing) {}
+    waiting_room(permit_issuer& issuer, Policy&& policy, queue_options const& queueing) noexcept
+        : waiting_room(issuer, std::move(policy), queueing, 0, own_waits_) {}
     waiting_room(permit_issuer& issuer, options_type const& options, queue_options const& queueing)
         : waiting_room(issuer, Policy(options), queueing) {}
+    /// One of several: permits carry `key`, and waits are recorded in `waits`.
+    waiting_room(permit_issuer& issuer, Policy&& policy, queue_options const& queueing,
+                 std::uint64_t key, wait_recorder& waits) noexcept
+        : gate_(issuer, std::move(policy), key),
+          queueing_(queueing),
+          waits_(&waits),
+          line_(queueing) {}
+    waiting_room(waiting_room const&) = delete;
+    waiting_room& operator=(waiting_room const&) = delete;
 
     /// Throws `std::invalid_argument` that names the option, its value and the bound.
     static void check(queue_options const& queueing) {
@@ -150,6 +158,7 @@ public:
         bool const too_long = ready != unknown && ready > later(now, longest);
         if (!evicted || too_long)
             return refuse(op, errc::queue_full, ready, now);
+        waits_->prepare();
         line_.prepare(op);
         if (deadline != never)
             line_.prepare_deadlines(now, queueing_.tolerance);
@@ -377,6 +386,8 @@ public:
         return result;
     }
 
+    [[nodiscard]] wait_histogram waits() const noexcept { return waits_->recorded(); }
+
     /// How many operations a caller at the gate touches for others, before its own request.
     static constexpr int help_budget = 16;
 
@@ -536,7 +547,9 @@ private:
             } else if (policy().ready_at(op->count, 0, now) <= now) {
                 line_.grant(*op, now);
                 take_out(*op);
-                op->granted = gate_.grant(op->count, now, now - op->since);
+                auto const waited = now - op->since;
+                op->granted = gate_.grant(op->count, now, waited);
+                waits_->add(waited);
             } else {
                 break;
             }
@@ -665,6 +678,8 @@ private:
     gate_type gate_;
     queue_options queueing_;
     jitter jitter_;
+    wait_recorder own_waits_;
+    wait_recorder* waits_;
     waiting_line<Queue> line_;
     operation_list draining_;
     operation_list watching_;

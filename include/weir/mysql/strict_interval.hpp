@@ -69,6 +69,7 @@ public:
 
     /// What becomes of the requests here: a permit is a turn.
     [[nodiscard]] limiter_stats stats() const { return line_.stats(); }
+    [[nodiscard]] weir::snapshot<limiter_stats> snapshot() const { return line_.snapshot(); }
 
 private:
     std::shared_ptr<detail::database> database_;

@@ -4,6 +4,7 @@
 #include <weir/detail/key_handle.hpp>
 #include <weir/detail/list.hpp>
 #include <weir/detail/operation.hpp>
+#include <weir/detail/wait_recorder.hpp>
 #include <weir/detail/waiting_room.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/rule.hpp>
@@ -47,12 +48,13 @@ public:
 
     /// The waiting room of one key, to which its state has moved.
     struct own_room : list_hook<in_rooms>, due_hook {
-        own_room(keyed_rooms const& all, permit_issuer& issuer, key_handle<Key> k, shared_rule rule,
+        own_room(keyed_rooms& all, permit_issuer& issuer, key_handle<Key> k, shared_rule rule,
                  state&& s) noexcept
             : key(k),
               epoch(all.epoch_),
               cancels(all.cancels_),
-              room(issuer, own_policy(std::move(rule), std::move(s)), all.queueing_, k.word()) {}
+              room(issuer, own_policy(std::move(rule), std::move(s)), all.queueing_, k.word(),
+                   all.waits_) {}
 
         key_handle<Key> key;
         bool stays = false;  // even if nobody waits
@@ -96,6 +98,7 @@ public:
     [[nodiscard]] queue_options const& queueing() const noexcept { return queueing_; }
     [[nodiscard]] std::uint64_t waiting() const noexcept { return waiting_; }
     [[nodiscard]] amount waiting_for() const noexcept { return waiting_for_; }
+    [[nodiscard]] wait_histogram waits() const noexcept { return waits_.recorded(); }
 
     // Events that concern all rooms, and those that are opened later.
 
@@ -183,6 +186,7 @@ private:
     std::uint64_t cancels_ = 0;  // and with each `cancel_all`
     std::uint64_t waiting_ = 0;
     amount waiting_for_ = 0;
+    wait_recorder waits_;
     list<own_room, in_rooms>
         all_;  // those that have not been told of the last such event come first
     boost::intrusive::multiset<own_room, boost::intrusive::base_hook<due_hook>> due_;

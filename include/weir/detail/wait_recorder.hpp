@@ -1,0 +1,28 @@
+#pragma once
+
+#include <weir/time.hpp>
+#include <weir/wait_histogram.hpp>
+
+#include <memory>
+
+namespace weir::detail {
+
+/// A histogram of waits that takes memory from the first request on that has to wait.
+class wait_recorder {
+public:
+    /// To be called before a request waits. May throw `std::bad_alloc`.
+    void prepare() {
+        if (!waits_) [[unlikely]]
+            waits_ = std::make_unique<wait_histogram>();
+    }
+    void add(duration wait) noexcept { waits_->add(wait); }
+
+    [[nodiscard]] wait_histogram recorded() const noexcept {
+        return waits_ ? *waits_ : wait_histogram();
+    }
+
+private:
+    std::unique_ptr<wait_histogram> waits_;
+};
+
+}  // namespace weir::detail
