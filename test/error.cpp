@@ -23,8 +23,8 @@ namespace generic = boost::system::errc;
 namespace {
 
 constexpr std::array all{
-    errc::limited, errc::timed_out, errc::deadline_unreachable, errc::queue_full,
-    errc::shed,    errc::closed,    errc::exceeds_capacity,     errc::unavailable,
+    errc::limited, errc::timed_out,        errc::deadline_unreachable, errc::queue_full, errc::shed,
+    errc::closed,  errc::exceeds_capacity, errc::unavailable,          errc::lost,
 };
 
 }  // namespace
@@ -83,6 +83,7 @@ BOOST_AUTO_TEST_CASE(equals_a_generic_condition) {
     BOOST_TEST((make_error_code(errc::exceeds_capacity) == generic::value_too_large));
     BOOST_TEST((make_error_code(errc::closed) == generic::broken_pipe));
     BOOST_TEST((make_error_code(errc::unavailable) == generic::not_connected));
+    BOOST_TEST((make_error_code(errc::lost) == generic::owner_dead));
 
     BOOST_TEST((make_error_code(errc::timed_out) != generic::broken_pipe));
     BOOST_TEST((make_error_code(errc::timed_out) != make_error_code(errc::deadline_unreachable)));

@@ -40,6 +40,8 @@ enum class errc {
     too_many_keys,
     /// The engine that the limiter is fed by, such as a server, cannot be asked.
     unavailable,
+    /// What was granted has been taken away meanwhile: the lease of a shared seat has ended.
+    lost,
 };
 
 /// The category of `errc`. Each code also equals a generic condition: `timed_out` and

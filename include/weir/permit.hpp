@@ -40,6 +40,7 @@ public:
     /// The ticket of the whole. Both have the same key.
     virtual std::uint64_t merge(permit_origin into, permit_origin from, amount n) noexcept = 0;
     [[nodiscard]] virtual amount remaining(permit_origin from) const noexcept = 0;
+    [[nodiscard]] virtual bool is_lost(permit_origin) const noexcept { return false; }
 
 protected:
     ~permit_issuer() = default;
@@ -144,7 +145,11 @@ public:
         return issuer_ ? issuer_->remaining(origin_) : 0;
     }
 
-    /// What `overdue::id` calls this permit. Parts of a permit that was split share it.
+    /// Whether what it stands for has been taken away, which happens to `shared_seats` only: then somebody else may
+    /// have it already. It stays so. Takes the limiter's lock and reads the clock.
+    [[nodiscard]] bool lost() const noexcept { return issuer_ && issuer_->is_lost(origin_); }
+
+    /// What `overdue::id` calls this permit, and of `shared_seats` the fence. Parts of a permit that was split share it.
     [[nodiscard]] std::uint64_t id() const noexcept { return origin_.ticket; }
 
 private:

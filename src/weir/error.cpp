@@ -31,6 +31,8 @@ public:
                 return "there is no place for one key more";
             case errc::unavailable:
                 return "the engine cannot be asked";
+            case errc::lost:
+                return "the permit was lost";
         }
         return "unknown weir error " + std::to_string(code);
     }
@@ -53,6 +55,8 @@ public:
                 return generic::make_error_condition(generic::broken_pipe);
             case errc::unavailable:
                 return generic::make_error_condition(generic::not_connected);
+            case errc::lost:
+                return generic::make_error_condition(generic::owner_dead);
         }
         return {code, *this};
     }

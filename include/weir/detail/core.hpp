@@ -386,6 +386,15 @@ public:
         return room_.remaining(from, time_if(room_.needs_time_to_tell()));
     }
 
+    [[nodiscard]] bool is_lost(permit_origin from) const noexcept override {
+        if constexpr (requires { room_.is_lost(from, now_); }) {
+            std::lock_guard lock(mutex_);
+            return room_.is_lost(from, time());
+        } else {
+            return permit_issuer::is_lost(from);
+        }
+    }
+
     // The actor: on the limiter's executor.
 
     /// The message that was posted has arrived.
@@ -496,7 +505,7 @@ private:
     }
 
     [[nodiscard]] bool is_quiet() const noexcept {
-        return room_.is_empty() && wakeup_.is_at_rest() && life_.is_in_use();
+        return room_.is_done() && wakeup_.is_at_rest() && life_.is_in_use();
     }
     [[nodiscard]] bool can_wait() const noexcept {
         return !wakeup_.is_step_missing() && life_.is_in_use();
@@ -585,7 +594,7 @@ private:
     void plan_end(errand& e) noexcept {
         if (life_.is_at_work())
             return;
-        if (life_.is_abandoned() && room_.is_empty()) {
+        if (life_.is_abandoned() && room_.is_done()) {
             die();
             e.host.swap(host_);
             e.memory = room_.take_spare_memory();

@@ -71,6 +71,8 @@ private:
                 return &done_.too_many_keys;
             case errc::unavailable:
                 return &done_.unavailable;
+            case errc::lost:  // is no request's
+                break;
         }
         return nullptr;
     }

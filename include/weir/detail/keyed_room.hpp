@@ -396,6 +396,7 @@ public:
         return rooms_.waiting() == 0 && drains_.empty();
     }
     [[nodiscard]] bool is_empty() const noexcept { return nobody_waits() && outbox_.empty(); }
+    [[nodiscard]] bool is_done() const noexcept { return is_empty(); }
     [[nodiscard]] std::uint64_t live() const noexcept { return gate_.live(); }
     [[nodiscard]] operation_list& outbox() noexcept { return outbox_; }
 

@@ -39,6 +39,10 @@ template <eventful_policy Policy>
 struct told_by<Policy> {
     using type = typename Policy::event_type;
 };
+template <lending_policy Policy>  // of which permits it is to be told
+struct told_by<Policy> {
+    using type = ticket;
+};
 
 /// The rules of a limiter: which request is granted, which one waits and in what order, which one is
 /// refused and why. A pure state machine: it is told the time, and knows no lock, clock, executor or handler.
@@ -198,7 +202,8 @@ public:
     /// Whether a wait for what the policy tells of is over, with the outcome in `op`.
     template <class Found>
     [[nodiscard]] bool decide_watch(watch_operation<Found>& op, time_point now) noexcept {
-        return is_over_at_once(op) || (watching_.empty() && tell(op, now) && end(op, {}));
+        bool const is_next = lending_policy<Policy> || watching_.empty();
+        return is_over_at_once(op) || (is_next && tell(op, now) && end(op, op.error));
     }
     template <class Found>
     void join_watch(watch_operation<Found>& op) noexcept {
@@ -241,6 +246,11 @@ public:
     }
     [[nodiscard]] amount remaining(permit_origin, time_point now) const noexcept {
         return policy().remaining(now);
+    }
+    [[nodiscard]] bool is_lost(permit_origin from, time_point now) const noexcept
+        requires lending_policy<Policy>
+    {
+        return policy().is_lost(from.ticket, now);
     }
 
     // Events that concern all that wait: `settle` carries them out.
@@ -335,13 +345,13 @@ public:
     /// What the actor is needed for. `last_alarm`: when it last came for the timer.
     [[nodiscard]] needs wants(time_point now, time_point last_alarm) noexcept {
         needs n;
-        n.waiting = !nobody_waits() || !outbox_.empty();
+        n.waiting = !is_done();
         if (!n.waiting)
             return n;
         n.next = next_event(now, last_alarm);
         if constexpr (is_fed)
             n.next = std::min(n.next, policy().next_order(what_waits(now), now));
-        n.due = sweeping_ || !outbox_.empty() || n.next <= now || has_event() ||
+        n.due = sweeping_ || !outbox_.empty() || n.next <= now || has_event(now) ||
                 (!draining_.empty() && is_idle());
         return n;
     }
@@ -354,6 +364,13 @@ public:
         return line_.empty() && draining_.empty() && watching_.empty();
     }
     [[nodiscard]] bool is_empty() const noexcept { return nobody_waits() && outbox_.empty(); }
+    /// Whether the policy does not need the time, either.
+    [[nodiscard]] bool is_done() const noexcept {
+        if constexpr (lending_policy<Policy>)
+            return is_empty() && !policy().must_go_on();
+        else
+            return is_empty();
+    }
     [[nodiscard]] std::uint64_t live() const noexcept { return gate_.live(); }
 
     /// Operations that have left the room and are to be posted.
@@ -637,9 +654,24 @@ private:
             op.found = *found;
         return found.has_value();
     }
-    [[nodiscard]] bool has_event() const noexcept {
+    // All that wait for the same permits are told. Of those that have come home nothing can be told any more.
+    [[nodiscard]] bool tell(watching_operation& op, time_point now) noexcept
+        requires lending_policy<Policy>
+    {
+        if (policy().is_lost(op.found, now))
+            return true;
+        if (policy().is_held(op.found))
+            return false;
+        op.error = boost::asio::error::operation_aborted;
+        return true;
+    }
+    [[nodiscard]] bool has_event([[maybe_unused]] time_point now) noexcept {
+        if (watching_.empty())
+            return false;
         if constexpr (eventful_policy<Policy>)
-            return !watching_.empty() && policy().has_event();
+            return policy().has_event();
+        else if constexpr (lending_policy<Policy>)
+            return tell(static_cast<watching_operation&>(watching_.front()), now);
         else
             return false;
     }

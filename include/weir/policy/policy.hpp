@@ -198,4 +198,20 @@ concept fed_policy = limiting_policy<P> && requires(P p, P const& c, demand d, t
 };
 // clang-format on
 
+/// A policy whose permits are on loan: while they are out they have to be renewed, and they may be lost.
+///
+/// | expression             | what it must do                                                           |
+/// |------------------------|---------------------------------------------------------------------------|
+/// | `p.is_lost(t, now)`    | whether permits of the ticket `t` have been lost; for ever, once it is so |
+/// | `p.is_held(t)`         | whether they may still be: of one ticket at a time                        |
+/// | `p.must_go_on()`       | whether it needs the time although nobody waits                           |
+// clang-format off
+template <class P>
+concept lending_policy = fed_policy<P> && requires(P const& c, ticket t, time_point now) {
+    { c.is_lost(t, now) } noexcept -> std::same_as<bool>;
+    { c.is_held(t) } noexcept -> std::same_as<bool>;
+    { c.must_go_on() } noexcept -> std::same_as<bool>;
+};
+// clang-format on
+
 }  // namespace weir

@@ -2,6 +2,7 @@
 
 #include <weir/error.hpp>
 #include <weir/policy/fed.hpp>
+#include <weir/policy/fed_seats.hpp>
 #include <weir/time.hpp>
 
 #include <boost/asio/any_completion_handler.hpp>
@@ -23,6 +24,9 @@ public:
     using answer = policy::fed::answer;
     using give_back = policy::fed::give_back;
     using answer_handler = boost::asio::any_completion_handler<void(error_code, answer)>;
+    using seats_question = policy::fed_seats::question;
+    using seats_answer = policy::fed_seats::answer;
+    using seats_handler = boost::asio::any_completion_handler<void(error_code, seats_answer)>;
 
     engine() = default;
     engine(engine const&) = delete;
@@ -45,6 +49,21 @@ public:
     /// their own. The time of a log goes on where the clock is set back: no grant is before an earlier one. What is
     /// given back leaves the log, if that time has come and so much of it is still there.
     [[nodiscard]] virtual bool keeps_logs() const noexcept { return false; }
+
+    /// Whether it can keep seats: then `async_hold` is called. They have names of their own.
+    [[nodiscard]] virtual bool keeps_seats() const noexcept { return false; }
+
+    /// Seats of `name` for a holder, from now on: as many as there are up to `q.most`, but if these are fewer than
+    /// `q.least`, only those of its own, up to `q.keep`. `detail::seat_ledger` is how it is done:
+    /// - A holding ends `q.lease` after its last question, if there was none since, or when it has no seats any more. No
+    ///   holding lasts for longer than a lease from now, although the clock was set back.
+    /// - A question whose number is not greater than the last one of the holding changes nothing.
+    /// - A question with a fence goes on with the holding of that fence. If there is none, or another one of the holder, it
+    ///   is told that it holds nothing. A question without a fence ends whatever the holder had.
+    /// - The fence of a holding that begins is the time, in microseconds, or one more than the last fence, if that is
+    ///   greater.
+    virtual void async_hold(std::string const& name, seats_question const& q,
+                            seats_handler handler);
 };
 
 namespace detail {

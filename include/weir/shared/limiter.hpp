@@ -27,21 +27,35 @@ namespace weir {
 
 namespace detail {
 
+inline void put(engine& e, std::string const& name, policy::fed::question const& q,
+                engine::answer_handler hear) {
+    e.async_take(name, q, std::move(hear));
+}
+inline void put(engine& e, std::string const& name, policy::fed_seats::question const& q,
+                engine::seats_handler hear) {
+    e.async_hold(name, q, std::move(hear));
+}
+
 /// Carries the orders of one limiter to its engine, and what comes of them back.
-template <class Core, class Clock>
-class shared_runner final : public policy::fed::runner,
-                            public std::enable_shared_from_this<shared_runner<Core, Clock>> {
-    using fed = policy::fed;
+template <class Policy, class Core, class Clock>
+class shared_runner final
+    : public Policy::runner,
+      public std::enable_shared_from_this<shared_runner<Policy, Core, Clock>> {
+    using order_type = typename Policy::order_type;
+    using question = typename Policy::question;
+    using answer = typename Policy::answer;
 
 public:
     shared_runner(std::weak_ptr<Core> core, std::shared_ptr<engine> e, std::string name)
         : core_(std::move(core)), engine_(std::move(e)), name_(std::move(name)) {}
 
-    void carry_out(fed::order_type const& order) noexcept override {
-        if (auto const* const q = std::get_if<fed::question>(&order))
+    void carry_out(order_type const& order) noexcept override {
+        if constexpr (std::is_same_v<order_type, question>)
+            ask(order);
+        else if (auto const* const q = std::get_if<question>(&order))
             ask(*q);
         else
-            give_back(std::get<fed::give_back>(order));
+            give_back(std::get<engine::give_back>(order));
     }
 
     /// What the last question has failed with, if it has.
@@ -51,17 +65,18 @@ public:
     }
 
 private:
-    void ask(fed::question const& q) noexcept {
+    void ask(question const& q) noexcept {
         try {
-            engine_->async_take(name_, q,
-                                [self = this->shared_from_this(),
-                                 q](error_code ec, fed::answer const& a) { self->hear(q, ec, a); });
+            put(*engine_, name_, q,
+                [self = this->shared_from_this(), q](error_code ec, answer const& a) {
+                    self->hear(q, ec, a);
+                });
         } catch (...) {
             hear(q, boost::asio::error::no_memory, {});
         }
     }
 
-    void give_back(fed::give_back const& what) noexcept {
+    void give_back(engine::give_back const& what) noexcept {
         try {
             engine_->async_give_back(name_, what);
         } catch (...) {
@@ -69,7 +84,7 @@ private:
         }
     }
 
-    void hear(fed::question const& q, error_code ec, fed::answer const& a) noexcept {
+    void hear(question const& q, error_code ec, answer const& a) noexcept {
         {
             std::lock_guard lock(mutex_);
             last_failure_ = ec;
@@ -79,14 +94,16 @@ private:
             auto const now =
                 time_point(std::chrono::duration_cast<duration>(Clock::now().time_since_epoch()));
             core->tell_at(now, [&](auto& room, time_point t) {
-                is_told = !room.is_gone();
+                is_told = lending_policy<Policy> || !room.is_gone();
                 auto& p = room.policy();
                 if (is_told && (ec ? p.failed(q.number, a.lost, t) : p.answered(q.number, a, t)))
                     room.reprice();
             });
         }
-        if (!is_told && !ec && a.granted != 0)
-            give_back({q.bucket, a.granted, a.since, q.deadline});
+        if constexpr (!lending_policy<Policy>) {
+            if (!is_told && !ec && a.granted != 0)
+                give_back({q.bucket, a.granted, a.since, q.deadline});
+        }
     }
 
     std::weak_ptr<Core> core_;
@@ -123,9 +140,12 @@ template <class Policy, class Executor = boost::asio::any_io_executor,
           class Timer = basic_steady_timer<Executor>>
 class basic_shared_limiter : public basic_limiter<Policy, Executor, Timer> {
     using base = basic_limiter<Policy, Executor, Timer>;
-    using runner = detail::shared_runner<typename base::core_type, typename Timer::clock_type>;
+    using runner =
+        detail::shared_runner<Policy, typename base::core_type, typename Timer::clock_type>;
 
 public:
+    using options_type = typename base::options_type;
+
     template <class OtherExecutor>
     struct rebind_executor {
         using other =
@@ -136,11 +156,13 @@ public:
     /// A limiter whose state `e` keeps under `name`, 1 to 255 bytes. Throws `std::invalid_argument` that names
     /// the option, its value and the bound, if an option is nonsense, or if the engine has no such limiter.
     basic_shared_limiter(Executor const& ex, std::shared_ptr<engine> e, std::string name,
-                         shared_options const& options = {}, queue_options const& queueing = {})
+                         options_type const& options = {}, queue_options const& queueing = {})
         : base(ex, options, queueing) {
         detail::check_shared("shared limiter", e.get(), name);
         if (std::is_same_v<Policy, policy::fed_log> && !e->keeps_logs())
             throw std::invalid_argument("weir: this engine keeps no sliding_log");
+        if (lending_policy<Policy> && !e->keeps_seats())
+            throw std::invalid_argument("weir: this engine keeps no seats");
         auto& core = this->core();
         runner_ = std::make_shared<runner>(core.weak_from_this(), std::move(e), std::move(name));
         core.fed_by(runner_);
@@ -150,12 +172,12 @@ public:
         requires std::convertible_to<Context&, boost::asio::execution_context&> &&
                  std::convertible_to<typename Context::executor_type, Executor>
     basic_shared_limiter(Context& context, std::shared_ptr<engine> e, std::string name,
-                         shared_options const& options = {}, queue_options const& queueing = {})
+                         options_type const& options = {}, queue_options const& queueing = {})
         : basic_shared_limiter(Executor(context.get_executor()), std::move(e), std::move(name),
                                options, queueing) {}
 
     /// What has come of the questions that this limiter has put to the engine.
-    [[nodiscard]] weir::shared_stats shared_stats() const {
+    [[nodiscard]] auto shared_stats() const {
         return this->core().ask([](auto const& room, time_point) {
             return room.policy().fed_stats();
         });
@@ -177,7 +199,9 @@ public:
     /// `errc::closed` if the limiter is destroyed.
     template <boost::asio::completion_token_for<void(error_code, mode_change)> Token =
                   typename base::default_token>
-    auto async_wait_mode_change(Token&& token = typename base::default_token()) {
+    auto async_wait_mode_change(Token&& token = typename base::default_token())
+        requires eventful_policy<Policy>
+    {
         using initiation = detail::initiation<typename base::core_type, Executor,
                                               detail::watch_signature<mode_change>>;
         return boost::asio::async_initiate<Token, void(error_code, mode_change)>(

@@ -3,6 +3,7 @@
 #include <weir/error.hpp>
 #include <weir/limiter.hpp>
 #include <weir/shared/engine.hpp>
+#include <weir/shared/seat_ledger.hpp>
 #include <weir/time.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -37,14 +38,23 @@ private:
     std::deque<std::int64_t> grants_;
 };
 
-/// Buckets and logs by name, and what an engine does with them at a time, in microseconds by its clock.
+/// Buckets, logs and seats by name, and what an engine does with them at a time, in microseconds by its clock.
 class bucket_ledger {
 public:
     engine::answer take(std::string const& name, engine::question const& q, std::int64_t now);
     void give_back(std::string const& name, engine::give_back const& what, std::int64_t now);
+    engine::seats_answer hold(std::string const& name, engine::seats_question const& q,
+                              std::int64_t now) {
+        return seats_[name].hold(q, now);
+    }
+    /// How many seats of `name` are held.
+    [[nodiscard]] amount held(std::string const& name, std::int64_t now) {
+        return seats_[name].held(now);
+    }
     void forget() {
         rows_.clear();
         logs_.clear();
+        seats_.clear();
     }
 
 private:
@@ -56,6 +66,7 @@ private:
 
     std::map<std::string, row> rows_;
     std::map<std::string, sliding_log_row> logs_;
+    std::map<std::string, seat_ledger> seats_;
 };
 
 }  // namespace detail
@@ -108,27 +119,25 @@ public:
     }
 
     void async_take(std::string const& name, question const& q, answer_handler handler) override {
-        auto const how = conduct();
-        if (how.what == engine_conduct::fate::refused) {
-            boost::asio::post(executor_, [handler = std::move(handler)]() mutable {
-                std::move(handler)(boost::asio::error::connection_refused, answer());
-            });
-            return;
-        }
-        after(how.there, [me = this->shared_from_this(), name, q, how,
-                          handler = std::move(handler)]() mutable {
-            auto const a = me->in_ledger([&](auto& ledger, std::int64_t now) {
-                return ledger.take(name, q, now);
-            });
-            if (how.what == engine_conduct::fate::answer_lost)
-                return;
-            me->after(how.back, [a, handler = std::move(handler)]() mutable {
-                std::move(handler)(error_code(), a);
-            });
+        answer_with<answer>(std::move(handler), [name, q](auto& ledger, std::int64_t now) {
+            return ledger.take(name, q, now);
         });
     }
 
     [[nodiscard]] bool keeps_logs() const noexcept override { return true; }
+    [[nodiscard]] bool keeps_seats() const noexcept override { return true; }
+
+    void async_hold(std::string const& name, seats_question const& q,
+                    seats_handler handler) override {
+        answer_with<seats_answer>(std::move(handler), [name, q](auto& ledger, std::int64_t now) {
+            return ledger.hold(name, q, now);
+        });
+    }
+
+    /// How many of the seats `name` are held, by its own record.
+    [[nodiscard]] amount held(std::string const& name) {
+        return in_ledger([&](auto& ledger, std::int64_t now) { return ledger.held(name, now); });
+    }
 
     void async_give_back(std::string const& name, give_back const& what) override {
         auto const how = conduct();
@@ -145,6 +154,26 @@ private:
     [[nodiscard]] engine_conduct conduct() const {
         std::lock_guard lock(mutex_);
         return conduct_;
+    }
+
+    template <class Answer, class Handler, class F>
+    void answer_with(Handler handler, F f) {
+        auto const how = conduct();
+        if (how.what == engine_conduct::fate::refused) {
+            boost::asio::post(executor_, [handler = std::move(handler)]() mutable {
+                std::move(handler)(boost::asio::error::connection_refused, Answer());
+            });
+            return;
+        }
+        after(how.there,
+              [me = this->shared_from_this(), f, how, handler = std::move(handler)]() mutable {
+                  auto const a = me->in_ledger(f);
+                  if (how.what == engine_conduct::fate::answer_lost)
+                      return;
+                  me->after(how.back, [a, handler = std::move(handler)]() mutable {
+                      std::move(handler)(error_code(), a);
+                  });
+              });
     }
 
     template <class F>

@@ -5,7 +5,13 @@
 #include <cstdint>
 #include <stdexcept>
 
-namespace weir::detail {
+namespace weir {
+
+void engine::async_hold(std::string const&, seats_question const&, seats_handler) {
+    throw std::logic_error("weir: this engine keeps no seats");
+}
+
+namespace detail {
 
 void check_shared(std::string_view where, engine const* e, std::string const& name) {
     if (!e)
@@ -13,4 +19,5 @@ void check_shared(std::string_view where, engine const* e, std::string const& na
     check_option(where, "length of name in bytes", static_cast<std::int64_t>(name.size()), 1, 255);
 }
 
-}  // namespace weir::detail
+}  // namespace detail
+}  // namespace weir

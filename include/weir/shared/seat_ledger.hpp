@@ -1,0 +1,55 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/policy/fed_seats.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::detail {
+
+/// The seats of one name, as an engine keeps them: what `engine::async_hold` does at a time, in microseconds by the
+/// clock of the engine.
+class seat_ledger {
+public:
+    using question = policy::fed_seats::question;
+    using answer = policy::fed_seats::answer;
+
+    answer hold(question const& q, std::int64_t now);
+
+    /// How many seats are held.
+    [[nodiscard]] amount held(std::int64_t now) const noexcept;
+    /// When the last lease ends, 0 if nothing is held.
+    [[nodiscard]] std::int64_t last_end() const noexcept;
+
+    /// The ledger as text: the last fence, and a line for each holding, with the holder, the number of its seats, its fence,
+    /// when it ends, and the number of its last question.
+    [[nodiscard]] std::string text() const;
+    /// How a holder is called there.
+    [[nodiscard]] static std::string name_of(policy::fed_seats::holder_id const& who);
+    /// What `text` says; nothing if that is no ledger.
+    [[nodiscard]] static std::optional<seat_ledger> parse(std::string_view text);
+
+    bool operator==(seat_ledger const&) const = default;
+
+private:
+    struct holding {
+        policy::fed_seats::holder_id holder{};
+        amount count = 0;
+        std::int64_t fence = 0;
+        std::int64_t until = 0;
+        std::uint64_t number = 0;
+
+        bool operator==(holding const&) const = default;
+    };
+
+    void tidy(std::int64_t lease, std::int64_t now);
+
+    std::vector<holding> holdings_;
+    std::int64_t fence_ = 0;
+};
+
+}  // namespace weir::detail

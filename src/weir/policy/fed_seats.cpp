@@ -1,0 +1,275 @@
+#include <weir/policy/fed_seats.hpp>
+
+#include "../check_option.hpp"
+
+#include <algorithm>
+#include <random>
+#include <string_view>
+#include <utility>
+
+namespace weir {
+
+void validate(shared_seats_options const& o) {
+    constexpr std::string_view where = "shared seats";
+    auto const check_time =
+        [&](std::string_view option, duration value, duration least, duration most) {
+            detail::check_option(where, option, value.count(), least.count(), most.count());
+        };
+    using namespace std::chrono_literals;
+    detail::check_option(where, "seats", o.seats, 1, 1'000'000);
+    check_time("lease in nanoseconds", o.lease, 100ms, 1h);
+    check_time("deadline in nanoseconds", o.deadline, 1us, o.lease / 6);
+    check_time("poll in nanoseconds", o.poll, 1ms, 60s);
+}
+
+namespace policy {
+namespace {
+
+using namespace std::chrono_literals;
+
+fed_seats::holder_id some_holder() {
+    std::random_device device;
+    auto const word = [&] { return std::uint64_t{device()} << 32 | device(); };
+    auto const first = word();
+    return {first, word()};
+}
+
+// Often enough that several attempts fit into what is left of a lease after a third.
+backoff backoff_of(shared_seats_options const& o) {
+    return {std::min<duration>(100ms, o.lease / 50), std::min<duration>(5s, o.lease / 6), 0.5};
+}
+
+// For how long seats stay in a process in which requests wait.
+duration turn_of(shared_seats_options const& o) {
+    return std::min(times(o.poll, 50), o.lease);
+}
+
+// For how long a process believes in its seats: less than the engine, since no two clocks go on equally fast.
+duration belief(duration lease) {
+    return lease - lease / 1000;
+}
+
+}  // namespace
+
+fed_seats::fed_seats(options_type const& options)
+    : options_((validate(options), options)),
+      holder_(some_holder()),
+      backoff_(backoff_of(options)) {}
+
+void fed_seats::take_over(fed_seats& before, time_point) noexcept {
+    auto const options = options_;
+    auto const retry = backoff_;
+    *this = before;
+    options_ = options;
+    if (backoff_.failures() == 0)
+        backoff_ = retry;
+}
+
+// What is held and not used. Those that the question under way may give back are not.
+amount fed_seats::spare() const noexcept {
+    auto const held = asking_ ? std::min(held_, last_.keep) : held_;
+    return std::max<amount>(held - used_ - owed_, 0);
+}
+
+amount fed_seats::remaining(time_point now) const noexcept {
+    return fence_ != no_fence && now < until_ && !yields_ ? spare() : 0;
+}
+
+amount fed_seats::debt(time_point) const noexcept {
+    return std::max<amount>(used_ + owed_ - held_, 0);
+}
+
+time_point fed_seats::ready_at(amount n, amount ahead, time_point now) const noexcept {
+    auto const there = remaining(now);
+    return n <= there && ahead <= there - n ? now : unknown;
+}
+
+ticket fed_seats::take(amount n, time_point now) noexcept {
+    bool const fits = n <= remaining(now);
+    auto& of = fits ? used_ : owed_;
+    of = std::min(of + n, max_amount);
+    return fits ? fence_ : no_fence;
+}
+
+bool fed_seats::leave(amount n, ticket t, time_point now) noexcept {
+    if (t != no_fence && t != fence_)
+        return false;  // it was lost
+    give_up(n, t);
+    yields_ = yields_ || now >= yields_at_;
+    return true;
+}
+
+void fed_seats::give_up(amount n, ticket t) noexcept {
+    auto& of = t == no_fence ? owed_ : used_;
+    of -= std::min(of, n);
+}
+
+// What is merged into a permit counts as that does, as if it had come home and been taken anew.
+ticket fed_seats::merge(ticket a, ticket b, amount n) noexcept {
+    if (b == no_fence || b == fence_)
+        give_up(n, b);
+    if (a == no_fence || a == fence_) {
+        auto& of = a == no_fence ? owed_ : used_;
+        of = std::min(of + n, max_amount);
+    }
+    return a;
+}
+
+bool fed_seats::is_lost(ticket t, time_point now) const noexcept {
+    return t != no_fence && (t == fence_ ? now >= until_ : t <= lost_);
+}
+
+bool fed_seats::lacks_for_head(demand const& d, time_point now) const noexcept {
+    return d.all > remaining(now) && used_ + owed_ + d.head <= options_.seats;
+}
+
+bool fed_seats::lacks_seats(demand const& d, time_point now) const noexcept {
+    return lacks_for_head(d, now) || held_ < used_ + owed_;
+}
+
+time_point fed_seats::next_order(demand const& d, time_point now) const noexcept {
+    auto const lapses = fence_ != no_fence ? until_ : never;
+    auto const order = asking_ ? later(last_.sent, options_.deadline) : next_question(d, now);
+    return std::min(order, lapses);
+}
+
+// While none is under way.
+time_point fed_seats::next_question(demand const& d, time_point now) const noexcept {
+    auto at = never;
+    if (lacks_seats(d, now))
+        at = poll_at_;
+    if (fence_ != no_fence) {
+        at = std::min(at, later(renewed_, options_.lease / 3));
+        if (spare() != 0 && (d.all == 0 || yields_))
+            at = now;
+    }
+    bool const is_open = fence_ != no_fence ? backoff_.failures() != 0 : now < doubtful_until_;
+    if (is_open)
+        at = now;
+    return at == never ? never : std::max({at, now, backoff_.retry_at()});
+}
+
+std::optional<fed_seats::question> fed_seats::pop_order(demand const& d, time_point now) noexcept {
+    bool const has_lapsed = fence_ != no_fence && now >= until_;
+    if (asking_ || has_lapsed || next_question(d, now) > now)
+        return std::nullopt;
+    if (std::exchange(yields_, false) && spare() != 0 && d.all != 0) {
+        yields_at_ = later(now, turn_of(options_));
+        poll_at_ = later(now, times(options_.poll, 2));
+    }
+    bool const asks = now >= poll_at_ && lacks_for_head(d, now);
+    auto const base = used_ + owed_;
+    last_ = {.number = last_.number + 1,
+             .fence = fence_,
+             .keep = base,
+             .least = asks ? base + d.head : 0,
+             .most = asks ? std::min(base + d.all, options_.seats) : base,
+             .sent = now};
+    asking_ = true;
+    ++stats_.questions;
+    return question{
+        .seats = options_.seats,
+        .lease = std::chrono::floor<std::chrono::microseconds>(options_.lease),
+        .holder = holder_,
+        .number = last_.number,
+        .fence = static_cast<std::int64_t>(fence_),
+        .keep = last_.keep,
+        .least = last_.least,
+        .most = last_.most,
+        .deadline = options_.deadline};
+}
+
+bool fed_seats::elapse(time_point now) noexcept {
+    bool const has_lapsed = fence_ != no_fence && now >= until_;
+    if (has_lapsed)
+        lose();
+    if (now >= doubtful_until_)
+        doubtful_until_ = time_point::min();
+    if (asking_ && now >= later(last_.sent, options_.deadline))
+        return failed(last_.number, true, now);
+    return has_lapsed && barred(now).has_value();
+}
+
+std::optional<time_point> fed_seats::barred(time_point now) const noexcept {
+    bool const is_barred = backoff_.failures() >= failures_of_outage && !asking_ &&
+                           now < backoff_.retry_at() && fence_ == no_fence;
+    return is_barred ? std::optional(backoff_.retry_at()) : std::nullopt;
+}
+
+// The answer to the last question is good whenever it comes, since nothing was asked after it.
+bool fed_seats::answered(std::uint64_t number, answer const& a, time_point now) noexcept {
+    stats_.late += number != last_.number || !asking_;
+    if (number != last_.number)
+        return false;
+    asking_ = false;
+    backoff_.succeeded();
+    doubtful_until_ = time_point::min();
+    stats_.round_trip = now - last_.sent;
+
+    auto const fence = a.held != 0 ? static_cast<ticket>(a.fence) : no_fence;
+    auto const until = later(last_.sent, belief(options_.lease));
+    if (fence_ != no_fence && (now >= until_ || fence != fence_))
+        lose();
+    bool const begins = fence_ == no_fence && last_.fence == no_fence && now < until;
+    if (fence != fence_ && !begins) {
+        begin_doubt(now);  // it was lost here before the answer came
+        return false;
+    }
+    if (begins)
+        yields_at_ = later(now, turn_of(options_));
+    held_ = a.held;
+    fence_ = fence;
+    renewed_ = last_.sent;
+    until_ = until;
+    stats_.denied += a.held < last_.least;
+    bool const was_lost = a.held == 0 && last_.keep != 0 && last_.fence != no_fence;
+    if (a.held < last_.most && !was_lost) {
+        auto const wait = a.wait.count() > 0 ? std::min<duration>(a.wait, pause()) : pause();
+        poll_at_ = later(now, std::max<duration>(wait, 1ms));
+    }
+    return false;
+}
+
+bool fed_seats::failed(std::uint64_t number, bool lost, time_point now) noexcept {
+    if (number != last_.number || !asking_) {
+        stats_.late += !lost;
+        return false;
+    }
+    asking_ = false;
+    ++(lost ? stats_.unknown : stats_.failed);
+    if (lost)
+        held_ = std::min(held_, last_.keep);
+    if (lost && fence_ == no_fence && last_.most != 0)
+        begin_doubt(now);
+    backoff_.failed(backoff_.failures(), now);
+    return barred(now).has_value();
+}
+
+// Another one each time, and in each process.
+duration fed_seats::pause() const noexcept {
+    auto const chance = (holder_[0] ^ last_.number * 0x9e3779b97f4a7c15) >> 54;  // of 1024
+    return options_.poll - options_.poll * static_cast<std::int64_t>(chance) / 2048;
+}
+
+void fed_seats::begin_doubt(time_point now) noexcept {
+    doubtful_until_ = later(now, options_.lease);
+}
+
+void fed_seats::lose() noexcept {
+    if (used_ != 0)
+        lost_ = fence_;
+    stats_.lost += used_;
+    held_ = used_ = 0;
+    fence_ = no_fence;
+    yields_ = false;
+}
+
+shared_seats_stats fed_seats::fed_stats() const noexcept {
+    auto s = stats_;
+    s.held = held_;
+    s.unavailable = backoff_.failures() >= failures_of_outage;
+    return s;
+}
+
+}  // namespace policy
+}  // namespace weir

@@ -1,0 +1,457 @@
+#include <weir/policy/fed_seats.hpp>
+
+#include "support/printing.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+
+namespace {
+
+using namespace std::chrono_literals;
+using weir::amount;
+using weir::ticket;
+using weir::time_point;
+using weir::policy::fed_seats;
+
+static_assert(weir::fed_policy<fed_seats>);
+static_assert(weir::lending_policy<fed_seats>);
+
+constexpr time_point start{1h};
+constexpr std::int64_t fence = 1'700'000'000'000'000;
+
+// A policy, the time, and those who wait: each test is a table of what happens to them. Four seats, for nine seconds.
+struct story {
+    explicit story(weir::shared_seats_options const& options = four()) : p(options) {}
+
+    static weir::shared_seats_options four() {
+        return {.seats = 4, .lease = 9s, .deadline = 50ms, .poll = 20ms};
+    }
+
+    fed_seats::question question() {
+        auto const q = p.pop_order(waiting, now);
+        BOOST_TEST_REQUIRE(q.has_value());
+        return *q;
+    }
+    bool is_silent() const { return p.next_order(waiting, now) > now; }
+    bool is_silent_until(time_point t) const { return p.next_order(waiting, now) == t; }
+    void holds(fed_seats::question const& q, amount n, std::int64_t of = fence,
+               std::chrono::microseconds wait = 0us) {
+        p.answered(q.number, {.held = n, .fence = n != 0 ? of : 0, .wait = wait}, now);
+    }
+    ticket serve(amount n) {
+        BOOST_TEST_REQUIRE((p.ready_at(n, 0, now) <= now));
+        waiting.all -= n;
+        waiting.head = waiting.all != 0 ? 1 : 0;
+        return p.take(n, now);
+    }
+    // `n` requests of one seat each are served.
+    ticket begin(amount n) {
+        waiting = {.head = 1, .all = n};
+        holds(question(), n);
+        ticket t = 0;
+        for (amount i = 0; i != n; ++i)
+            t = serve(1);
+        BOOST_TEST_REQUIRE(is_silent());
+        return t;
+    }
+
+    fed_seats p;
+    time_point now = start;
+    weir::demand waiting;
+};
+
+BOOST_AUTO_TEST_SUITE(policy_fed_seats)
+
+BOOST_AUTO_TEST_CASE(options_are_checked) {
+    auto const is_nonsense = [](auto change) {
+        auto o = story::four();
+        change(o);
+        BOOST_CHECK_THROW(fed_seats{o}, std::invalid_argument);
+    };
+    is_nonsense([](auto& o) { o.seats = 0; });
+    is_nonsense([](auto& o) { o.seats = 1'000'001; });
+    is_nonsense([](auto& o) { o.lease = 100ms - 1ns; });
+    is_nonsense([](auto& o) { o.lease = 1h + 1ns; });
+    is_nonsense([](auto& o) { o.deadline = 0s; });
+    is_nonsense([](auto& o) { o.deadline = o.lease / 6 + 1ns; });
+    is_nonsense([](auto& o) { o.poll = 1ms - 1ns; });
+    is_nonsense([](auto& o) { o.poll = 60s + 1ns; });
+}
+
+BOOST_AUTO_TEST_CASE(question_asks_for_the_first_at_least_and_for_all_at_most) {
+    story s;
+    BOOST_TEST(s.is_silent_until(weir::never));
+    BOOST_TEST(!s.p.must_go_on());
+    s.waiting = {.head = 2, .all = 9};
+    auto const q = s.question();
+    BOOST_TEST(q.seats == 4);
+    BOOST_TEST((q.lease == 9s));
+    BOOST_TEST(q.fence == 0);
+    BOOST_TEST(q.keep == 0);
+    BOOST_TEST(q.least == 2);
+    BOOST_TEST(q.most == 4);
+    BOOST_TEST(s.is_silent());  // one at a time
+    BOOST_TEST(s.p.must_go_on());
+    s.holds(q, 3);
+    BOOST_TEST(s.p.remaining(s.now) == 3);
+    BOOST_TEST(s.serve(2) == static_cast<ticket>(fence));
+    BOOST_TEST(s.p.remaining(s.now) == 1);
+    BOOST_TEST((s.p.ready_at(2, 0, s.now) == weir::unknown));
+    BOOST_TEST((s.p.ready_at(1, 1, s.now) == weir::unknown));
+}
+
+BOOST_AUTO_TEST_CASE(two_processes_have_two_names) {
+    story a;
+    story b;
+    a.waiting = b.waiting = {.head = 1, .all = 1};
+    BOOST_TEST((a.question().holder != b.question().holder));
+}
+
+BOOST_AUTO_TEST_CASE(lease_is_renewed_after_a_third_and_ends_counted_from_the_question) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    auto const q = s.question();
+    s.now += 40ms;
+    s.holds(q, 1);
+    auto const t = s.serve(1);
+    s.now = start + 3s - 1ns;
+    BOOST_TEST(s.is_silent());
+    s.now = start + 3s;
+    auto const renewal = s.question();
+    BOOST_TEST(renewal.fence == fence);
+    BOOST_TEST(renewal.keep == 1);
+    BOOST_TEST(renewal.least == 0);
+    BOOST_TEST(renewal.most == 1);
+    BOOST_TEST(renewal.number > q.number);
+    s.now += 40ms;
+    s.holds(renewal, 1);
+    BOOST_TEST(s.is_silent_until(start + 6s));
+
+    // Nine seconds after the question, less a thousandth.
+    auto const end = start + 3s + 9s - 9ms;
+    BOOST_TEST(!s.p.is_lost(t, end - 1ns));
+    BOOST_TEST(s.p.is_lost(t, end));
+    s.now = end;
+    s.p.elapse(s.now);
+    BOOST_TEST(s.p.is_lost(t, s.now));
+    BOOST_TEST(!s.p.is_held(t));
+    BOOST_TEST(s.p.fed_stats().lost == 1);
+    BOOST_TEST(!s.p.leave(1, t, s.now));
+    BOOST_TEST(s.p.fed_stats().held == 0);
+}
+
+BOOST_AUTO_TEST_CASE(seat_that_nobody_waits_for_is_given_back_and_asked_about_until_it_is) {
+    story s;
+    auto const t = s.begin(2);
+    BOOST_TEST(s.p.leave(1, t, s.now));
+    auto const q = s.question();
+    BOOST_TEST(q.fence == fence);
+    BOOST_TEST(q.keep == 1);
+    BOOST_TEST(q.least == 0);
+    BOOST_TEST(q.most == 1);
+    s.holds(q, 1);
+    BOOST_TEST(s.is_silent_until(start + 3s));
+
+    BOOST_TEST(s.p.leave(1, t, s.now));
+    auto const last = s.question();
+    BOOST_TEST(last.most == 0);
+    s.now += 50ms;
+    s.p.elapse(s.now);  // no answer
+    BOOST_TEST(s.p.must_go_on());
+    s.now += 1s;
+    auto const again = s.question();
+    BOOST_TEST(again.most == 0);
+    BOOST_TEST(again.number > last.number);
+    s.holds(again, 0);
+    BOOST_TEST(!s.p.must_go_on());
+    BOOST_TEST(s.is_silent_until(weir::never));
+    BOOST_TEST(!s.p.is_lost(t, s.now));  // it came home
+    BOOST_TEST(s.p.fed_stats().lost == 0);
+}
+
+BOOST_AUTO_TEST_CASE(seat_that_may_have_been_given_back_is_not_granted_again) {
+    story s;
+    auto const t = s.begin(2);
+    s.p.leave(1, t, s.now);
+    auto const q = s.question();
+    BOOST_TEST(q.most == 1);
+    s.waiting = {.head = 1, .all = 1};
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+    s.now += 50ms;
+    s.p.elapse(s.now);
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+    s.now += 1s;
+    auto const again = s.question();
+    BOOST_TEST(again.keep == 1);
+    BOOST_TEST(again.least == 2);
+    s.holds(again, 2);
+    s.serve(1);
+}
+
+BOOST_AUTO_TEST_CASE(seat_that_comes_home_is_the_next_ones_here) {
+    story s;
+    auto const t = s.begin(4);
+    s.waiting = {.head = 1, .all = 1};
+    BOOST_TEST(s.is_silent());  // there are no more
+    s.p.leave(1, t, s.now);
+    BOOST_TEST(s.serve(1) == t);
+}
+
+BOOST_AUTO_TEST_CASE(after_fifty_polls_a_seat_goes_back_although_requests_wait) {
+    story s;
+    s.begin(4);
+    s.waiting = {.head = 1, .all = 2};
+    s.now = start + 1s - 1ns;
+    s.p.leave(1, fence, s.now);
+    s.serve(1);
+    s.now = start + 1s;
+    s.p.leave(1, fence, s.now);
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+    auto const q = s.question();
+    BOOST_TEST(q.keep == 3);
+    BOOST_TEST(q.least == 0);
+    BOOST_TEST(q.most == 3);
+    s.holds(q, 3);
+    BOOST_TEST(s.is_silent_until(s.now + 40ms));
+    // Then the next ones stay here, for as long again.
+    s.now += 1s - 1ns;
+    s.p.leave(1, fence, s.now);
+    BOOST_TEST(s.p.remaining(s.now) == 1);
+    s.now += 1ns;
+    s.p.leave(1, fence, s.now);
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(denial_is_followed_by_a_pause_and_leaves_nothing_unused) {
+    story s;
+    auto const t = s.begin(2);
+    s.waiting = {.head = 2, .all = 2};
+    s.p.leave(1, t, s.now);  // not enough for the first one
+    auto const q = s.question();
+    BOOST_TEST(q.keep == 1);
+    BOOST_TEST(q.least == 3);
+    BOOST_TEST(q.most == 3);
+    s.holds(q, 1);
+    BOOST_TEST(s.p.fed_stats().denied == 1u);
+    auto const next = s.p.next_order(s.waiting, s.now);
+    BOOST_TEST((next > s.now + 9ms));
+    BOOST_TEST((next <= s.now + 20ms));
+
+    // A lease of another one ends sooner.
+    s.now = next;
+    s.holds(s.question(), 1, fence, 3ms);
+    BOOST_TEST(s.is_silent_until(s.now + 3ms));
+    s.now += 3ms;
+    s.holds(s.question(), 1, fence, 1us);
+    BOOST_TEST(s.is_silent_until(s.now + 1ms));
+}
+
+BOOST_AUTO_TEST_CASE(engine_that_has_forgotten_makes_all_permits_lost) {
+    story s;
+    auto const t = s.begin(2);
+    s.now += 3s;
+    s.holds(s.question(), 0);
+    BOOST_TEST(s.p.is_lost(t, s.now));
+    BOOST_TEST(s.p.fed_stats().lost == 2);
+    BOOST_TEST(!s.p.must_go_on());
+    s.waiting = {.head = 1, .all = 1};
+    auto const q = s.question();
+    BOOST_TEST(q.fence == 0);
+    BOOST_TEST(q.keep == 0);
+    s.holds(q, 1, fence + 7);
+    auto const fresh = s.serve(1);
+    BOOST_TEST(fresh == static_cast<ticket>(fence + 7));
+    BOOST_TEST(!s.p.is_lost(fresh, s.now));
+    BOOST_TEST(s.p.is_lost(t, s.now));
+    BOOST_TEST(!s.p.leave(1, t, s.now));  // those that are lost make no room
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+}
+
+// An engine without its data whose clock was set back, too.
+BOOST_AUTO_TEST_CASE(holding_with_a_lower_fence_is_good_where_it_is_the_present_one) {
+    story s;
+    s.begin(1);
+    s.now += 3s;
+    s.holds(s.question(), 0);
+    s.waiting = {.head = 1, .all = 1};
+    s.holds(s.question(), 1, fence - 5);
+    auto const t = s.serve(1);
+    BOOST_TEST(!s.p.is_lost(t, s.now));
+}
+
+BOOST_AUTO_TEST_CASE(what_was_lost_is_not_had_back_by_an_answer_that_comes_late) {
+    story s;
+    auto const t = s.begin(1);
+    s.now = start + 8980ms;  // the process has stood still
+    auto const q = s.question();
+    s.now = start + 8991ms;
+    BOOST_TEST(s.p.is_lost(t, s.now));
+    s.holds(q, 1);
+    BOOST_TEST(s.p.is_lost(t, s.now));
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+    // The engine still keeps it, so it is given back, whether anybody waits or not.
+    BOOST_TEST(s.p.must_go_on());
+    auto const back = s.question();
+    BOOST_TEST(back.fence == 0);
+    BOOST_TEST(back.most == 0);
+    s.holds(back, 0);
+    BOOST_TEST(!s.p.must_go_on());
+}
+
+BOOST_AUTO_TEST_CASE(answer_that_comes_after_all_have_gone_is_given_back) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    auto const q = s.question();
+    s.waiting = {};
+    BOOST_TEST(s.p.must_go_on());
+    s.holds(q, 1);
+    auto const back = s.question();
+    BOOST_TEST(back.fence == fence);
+    BOOST_TEST(back.most == 0);
+}
+
+BOOST_AUTO_TEST_CASE(lost_question_may_have_taken_seats_which_are_given_back) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    auto const q = s.question();
+    s.waiting = {};
+    s.now += 50ms;
+    s.p.elapse(s.now);
+    BOOST_TEST(s.p.must_go_on());
+    s.now = s.p.next_order(s.waiting, s.now);
+    auto const back = s.question();
+    BOOST_TEST(back.fence == 0);
+    BOOST_TEST(back.most == 0);
+    BOOST_TEST(back.number > q.number);
+    // It is tried for a lease, and no longer.
+    int tries = 0;
+    while (s.p.must_go_on()) {
+        s.now = std::max(s.now, s.p.next_order(s.waiting, s.now));
+        s.p.elapse(s.now);
+        tries += s.p.pop_order(s.waiting, s.now).has_value();
+        BOOST_TEST_REQUIRE(tries < 100);
+    }
+    BOOST_TEST((s.now - start < 11s));
+}
+
+BOOST_AUTO_TEST_CASE(last_answer_is_good_although_it_is_late_and_an_older_one_is_not) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    auto const first = s.question();
+    s.now += 60ms;
+    s.p.elapse(s.now);
+    s.holds(first, 1);
+    BOOST_TEST(s.p.fed_stats().late == 1u);
+    auto const t = s.serve(1);
+    BOOST_TEST(!s.p.is_lost(t, s.now));
+    BOOST_TEST(!s.p.is_lost(t, start + 8990ms));
+    BOOST_TEST(s.p.is_lost(t, start + 8991ms));
+
+    s.waiting = {.head = 1, .all = 1};
+    auto const older = s.question();
+    s.now += 60ms;
+    s.p.elapse(s.now);
+    s.now += 1s;
+    auto const newer = s.question();
+    s.holds(older, 2);
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+    s.holds(newer, 1);
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(renewals_that_fail_are_repeated_and_what_is_held_stays_good_meanwhile) {
+    story s;
+    auto const t = s.begin(1);
+    s.now += 3s;
+    int tries = 0;
+    while (!s.p.is_lost(t, s.now)) {
+        BOOST_TEST(!s.p.barred(s.now));
+        if (auto const q = s.p.pop_order(s.waiting, s.now)) {
+            ++tries;
+            s.p.failed(q->number, false, s.now);
+        }
+        s.now = std::max(s.now, s.p.next_order(s.waiting, s.now));
+        BOOST_TEST_REQUIRE(tries < 100);
+    }
+    BOOST_TEST(tries >= 5);
+    BOOST_TEST((s.now == start + 8991ms));
+    BOOST_TEST(s.p.fed_stats().unavailable);
+    s.p.elapse(s.now);
+    BOOST_TEST(!s.p.must_go_on());
+}
+
+BOOST_AUTO_TEST_CASE(five_failures_are_an_outage_in_which_all_are_refused) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    for (int i = 1; i <= 5; ++i) {
+        s.now = std::max(s.now, s.p.next_order(s.waiting, s.now));
+        auto const q = s.question();
+        BOOST_TEST(s.p.failed(q.number, false, s.now) == (i == 5));
+    }
+    BOOST_TEST_REQUIRE(s.p.barred(s.now).has_value());
+    s.now = *s.p.barred(s.now);
+    BOOST_TEST(!s.p.barred(s.now));
+    s.holds(s.question(), 1);
+    BOOST_TEST(!s.p.fed_stats().unavailable);
+    s.serve(1);
+}
+
+BOOST_AUTO_TEST_CASE(charge_counts_and_is_paid_by_seats_to_come) {
+    story s;
+    auto const t = s.begin(1);
+    BOOST_TEST(s.p.take(2, s.now) == 0u);
+    BOOST_TEST(s.p.debt(s.now) == 2);
+    auto const q = s.question();
+    BOOST_TEST(q.keep == 3);
+    BOOST_TEST(q.least == 0);
+    BOOST_TEST(q.most == 3);
+    s.holds(q, 2);
+    BOOST_TEST(s.p.debt(s.now) == 1);
+    s.p.leave(1, t, s.now);
+    BOOST_TEST(s.p.debt(s.now) == 0);
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+    BOOST_TEST(!s.p.is_lost(0, s.now + 1h));
+    s.p.leave(2, 0, s.now);
+    BOOST_TEST(s.question().most == 0);
+}
+
+BOOST_AUTO_TEST_CASE(parts_of_two_holdings_that_are_merged_count_once) {
+    story s;
+    auto const lost = s.begin(1);
+    s.now += 3s;
+    s.holds(s.question(), 0);
+    s.waiting = {.head = 2, .all = 2};
+    s.holds(s.question(), 2, fence + 1);
+    auto const t = s.serve(2);
+    BOOST_TEST(s.p.merge(lost, t, 1) == lost);
+    BOOST_TEST(s.p.remaining(s.now) == 1);
+    BOOST_TEST(s.p.merge(t, lost, 1) == t);
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(other_options_revoke_nothing) {
+    story s;
+    auto const t = s.begin(3);
+    fed_seats next({.seats = 1, .lease = 3s, .deadline = 50ms});
+    next.take_over(s.p, s.now);
+    s.p = next;
+    BOOST_TEST(s.p.capacity() == 1);
+    s.now += 1s;
+    auto const q = s.question();
+    BOOST_TEST(q.seats == 1);
+    BOOST_TEST((q.lease == 3s));
+    BOOST_TEST(q.keep == 3);
+    BOOST_TEST(q.most == 3);
+    BOOST_TEST(!s.p.is_lost(t, s.now));
+    s.waiting = {.head = 1, .all = 1};
+    s.holds(q, 3);
+    BOOST_TEST(s.is_silent());  // it does not fit
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace

@@ -1,0 +1,162 @@
+#include <weir/shared/seat_ledger.hpp>
+
+#include "support/printing.hpp"
+#include "support/seats_definition.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <cstdint>
+
+namespace {
+
+using namespace std::chrono_literals;
+using weir::amount;
+using weir::detail::seat_ledger;
+using question = weir::policy::fed_seats::question;
+
+constexpr std::int64_t begin = 1'700'000'000'000'000;
+
+struct fixture {
+    seat_ledger ledger;
+    std::int64_t now = begin;
+    std::uint64_t number = 0;
+
+    // Three seats, for ten seconds.
+    question of(std::uint64_t who, std::int64_t fence, amount keep, amount least, amount most) {
+        return {.seats = 3,
+                .lease = 10s,
+                .holder = {who, 7},
+                .number = ++number,
+                .fence = fence,
+                .keep = keep,
+                .least = least,
+                .most = most};
+    }
+    amount ask(std::uint64_t who, std::int64_t fence, amount keep, amount least, amount most) {
+        return ledger.hold(of(who, fence, keep, least, most), now).held;
+    }
+};
+
+BOOST_FIXTURE_TEST_SUITE(shared_seats_ledger, fixture)
+
+BOOST_AUTO_TEST_CASE(seats_are_taken_while_there_are_any_and_refused_with_the_next_end_of_a_lease) {
+    BOOST_TEST(ask(1, 0, 0, 1, 2) == 2);
+    now += 1'000'000;
+    BOOST_TEST(ask(2, 0, 0, 1, 2) == 1);
+    now += 1'000'000;
+    auto const denied = ledger.hold(of(3, 0, 0, 1, 1), now);
+    BOOST_TEST(denied.held == 0);
+    BOOST_TEST(denied.fence == 0);
+    BOOST_TEST((denied.wait == 8s));
+    BOOST_TEST(ledger.held(now) == 3);
+}
+
+BOOST_AUTO_TEST_CASE(holding_grows_shrinks_and_ends_under_one_fence) {
+    auto const first = ledger.hold(of(1, 0, 0, 1, 1), now);
+    BOOST_TEST(first.fence == begin);
+    now += 5;
+    auto const more = ledger.hold(of(1, begin, 1, 2, 3), now);
+    BOOST_TEST(more.held == 3);
+    BOOST_TEST(more.fence == begin);
+    BOOST_TEST(ask(1, begin, 2, 0, 2) == 2);
+    BOOST_TEST(ask(2, 0, 0, 1, 1) == 1);
+    BOOST_TEST(ask(1, begin, 1, 3, 3) == 1);  // not so many, and no more than those in use
+    BOOST_TEST(ask(1, begin, 0, 0, 0) == 0);
+    BOOST_TEST(ledger.held(now) == 1);
+    auto const next = ledger.hold(of(1, 0, 0, 1, 1), now);
+    BOOST_TEST(next.fence > begin + 5);
+}
+
+BOOST_AUTO_TEST_CASE(fences_grow_although_the_clock_stands_still_or_is_set_back) {
+    std::int64_t last = 0;
+    for (std::uint64_t who = 1; who != 10; ++who) {
+        auto const said = ledger.hold(of(who, 0, 0, 1, 1), now);
+        BOOST_TEST_REQUIRE(said.held == 1);
+        BOOST_TEST(said.fence > last);
+        last = said.fence;
+        ledger.hold(of(who, last, 0, 0, 0), now);
+        now -= who % 2 == 0 ? 1'000'000 : 0;
+    }
+}
+
+BOOST_AUTO_TEST_CASE(lease_ends_unless_it_is_renewed_and_not_before) {
+    auto const f = ledger.hold(of(1, 0, 0, 3, 3), now).fence;
+    now += 9'999'999;
+    BOOST_TEST(ask(2, 0, 0, 1, 1) == 0);
+    BOOST_TEST(ask(1, f, 3, 0, 3) == 3);
+    now += 9'999'999;
+    BOOST_TEST(ask(2, 0, 0, 1, 1) == 0);
+    now += 1;
+    BOOST_TEST(ask(2, 0, 0, 1, 1) == 1);
+    BOOST_TEST(ask(1, f, 3, 0, 3) == 0);  // it was lost, although there are seats
+}
+
+BOOST_AUTO_TEST_CASE(question_that_was_overtaken_changes_nothing) {
+    auto const early = of(1, 0, 0, 3, 3);
+    auto const late = ledger.hold(of(1, 0, 0, 1, 1), now);
+    BOOST_TEST(ledger.hold(early, now).held == 1);
+    BOOST_TEST(ledger.held(now) == 1);
+    now += 5'000'000;
+    auto const renewal = of(1, late.fence, 1, 0, 1);
+    ledger.hold(renewal, now);
+    auto const before = ledger.text();
+    now += 1;
+    BOOST_TEST(ledger.hold(renewal, now).held == 1);
+    BOOST_TEST(ledger.text() == before);
+}
+
+BOOST_AUTO_TEST_CASE(holding_of_which_the_holder_knows_nothing_ends) {
+    auto const ghost = ledger.hold(of(1, 0, 0, 3, 3), now);
+    auto const said = ledger.hold(of(1, 0, 0, 1, 2), now);
+    BOOST_TEST(said.held == 2);
+    BOOST_TEST(said.fence > ghost.fence);
+    BOOST_TEST(ledger.held(now) == 2);
+    BOOST_TEST(ask(1, ghost.fence, 1, 0, 1) == 0);
+    BOOST_TEST(ledger.held(now) == 0);
+    ask(1, 0, 0, 1, 1);
+    BOOST_TEST(ask(1, 0, 0, 0, 0) == 0);
+    BOOST_TEST(ledger.held(now) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(clock_set_back_keeps_no_seat_for_longer_than_a_lease) {
+    ask(1, 0, 0, 3, 3);
+    now -= 3'600'000'000;
+    BOOST_TEST((ledger.hold(of(2, 0, 0, 1, 1), now).wait == 10s));
+    now += 10'000'000;
+    BOOST_TEST(ask(2, 0, 0, 1, 1) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(fewer_seats_than_are_held_revoke_nothing) {
+    auto const f = ledger.hold(of(1, 0, 0, 3, 3), now).fence;
+    auto q = of(1, f, 3, 0, 3);
+    q.seats = 1;
+    BOOST_TEST(ledger.hold(q, now).held == 3);
+    q = of(1, f, 2, 0, 2);
+    q.seats = 1;
+    BOOST_TEST(ledger.hold(q, now).held == 2);
+}
+
+BOOST_AUTO_TEST_CASE(text_is_the_ledger) {
+    ask(1, 0, 0, 1, 2);
+    ask(0xfedcba9876543210, 0, 0, 1, 1);
+    auto const read = seat_ledger::parse(ledger.text());
+    BOOST_TEST_REQUIRE(read.has_value());
+    BOOST_TEST((*read == ledger));
+    BOOST_TEST((seat_ledger::parse("0\n") == seat_ledger()));
+    for (auto const* const nonsense :
+         {"", "0", "x\n", "0\n1", "0\n1 2 3 4 5\n", "0\n1 2 3 4 5 6", "0\n1 2 3 4 5 6 7\n"})
+        BOOST_TEST(!seat_ledger::parse(nonsense));
+}
+
+BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition) {
+    support::for_each_seed(1, 50, [&](auto& random) {
+        seat_ledger one;
+        support::compare_with_seats(
+            [&](question const& q, std::int64_t at) { return one.hold(q, at); }, 500, random, now);
+    });
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
