@@ -12,6 +12,7 @@
 #include <fstream>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 
 namespace support {
 namespace {
@@ -48,6 +49,20 @@ worker::~worker() {
 
 void worker::send(int signal) const {
     ::kill(pid_, signal);
+}
+
+std::int64_t worker::first_number() const {
+    for (;;) {
+        std::ifstream in(file());
+        std::int64_t n = 0;
+        if (in >> n && in.get() == '\n')
+            return n;
+        siginfo_t ended{};
+        if (::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+            ended.si_pid != 0)
+            throw std::runtime_error("a worker has ended without a word");
+        std::this_thread::yield();
+    }
 }
 
 std::vector<std::int64_t> worker::numbers(bool killed) {

@@ -25,6 +25,8 @@ public:
     ~worker();
 
     void send(int signal) const;
+    /// Waits until it has written a number, and says which: the first.
+    [[nodiscard]] std::int64_t first_number() const;
     /// Waits for its end, which must be a good one, unless it was killed. What it has written.
     std::vector<std::int64_t> numbers(bool killed = false);
 

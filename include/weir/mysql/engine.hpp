@@ -3,6 +3,7 @@
 #include <weir/amount.hpp>
 #include <weir/shared/engine.hpp>
 #include <weir/shared/limiter.hpp>
+#include <weir/shared/seats.hpp>
 #include <weir/time.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -55,17 +56,23 @@ struct options {
 /// any isolation level; the time is that of the server, to the microsecond. Statements are
 /// prepared, and connections are made when they are needed.
 ///
-/// There are two tables, with a row for each limiter, which is made when it is first asked for: `install()`
+/// There are three tables, with a row for each limiter, which is made when it is first asked for: `install()`
 /// makes them, or whoever may:
 ///
 ///     create table weir_bucket(k varbinary(255) primary key, at bigint not null, level bigint not null,
 ///                              permit bigint not null) engine=innodb
 ///     create table weir_log(k varbinary(255) primary key, at bigint not null, ahead bigint not null,
 ///                           grants blob not null) engine=innodb
+///     create table weir_seats(k varbinary(255) primary key, version bigint not null,
+///                             state mediumblob not null) engine=innodb
 ///
 /// The user of the database needs to select, insert and update there. A row that is older than the bucket takes to
 /// drain, or than the window of the log, may be deleted at any time: `at` is in microseconds since 1970. A row of a log
 /// has 8 bytes for each permit of the limit, and is written whole by each grant.
+///
+/// Seats are read and, if nobody has written them meanwhile, written: two round trips, one where nothing changes, and
+/// no lock between them, so that a process that stands still bars nobody. The row has some 90 bytes of text for each process
+/// that holds seats. Its loss lets all leases end at once.
 ///
 /// What the server cannot grant within the deadline of the limiter is not granted at all: MariaDB ends the
 /// statement then, and the wait for a row lock. MySQL does not; there what is granted later counts as used.
@@ -94,8 +101,11 @@ public:
     void async_take(std::string const& name, question const& q, answer_handler handler) override;
     void async_give_back(std::string const& name, give_back const& what) override;
     [[nodiscard]] bool keeps_logs() const noexcept override { return true; }
+    void async_hold(std::string const& name, seats_question const& q,
+                    seats_handler handler) override;
+    [[nodiscard]] bool keeps_seats() const noexcept override { return true; }
 
-    /// Makes the table if there is none. Throws `boost::system::system_error`, with what the server says.
+    /// Makes the tables that there are not. Throws `boost::system::system_error`, with what the server says.
     [[nodiscard]] boost::asio::awaitable<void> install();
 
 private:
@@ -109,5 +119,7 @@ using interval = shared_interval;
 using token_bucket = shared_token_bucket;
 /// At most so many in any stretch of a time.
 using sliding_log = shared_sliding_log;
+/// At most so many at a time.
+using seats = shared_seats;
 
 }  // namespace weir::mysql

@@ -1,5 +1,7 @@
 #include "database.hpp"
 
+#include <weir/shared/seat_ledger.hpp>
+
 #include "statements.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -8,11 +10,16 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/mysql/blob_view.hpp>
+#include <boost/mysql/client_errc.hpp>
 #include <boost/mysql/common_server_errc.hpp>
 #include <boost/mysql/error_categories.hpp>
 #include <boost/mysql/field_view.hpp>
 
+#include <cstdint>
 #include <exception>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,6 +34,47 @@ template <class Order>
 std::vector<my::field_view> bound_to(statement_text const& text, std::string const& name,
                                      Order const& order) {
     return bound(text, name, [&](statement_text::parameter p) { return value_of(p, order); });
+}
+
+std::string_view text_of(my::blob_view blob) {
+    return {reinterpret_cast<char const*>(blob.data()), blob.size()};
+}
+
+// Seats as they were read, and what is said of them.
+struct seats_row {
+    bool is_there = false;
+    std::int64_t now = 0;
+    std::int64_t version = 0;
+    std::optional<weir::detail::seat_ledger> ledger = {};  // none: it is not one
+};
+
+asio::awaitable<outcome> read(session& one, std::string const& name, seats_row& row,
+                              database::clock::time_point until) {
+    auto const& text = detail::read_seats();
+    auto const fields = bound(text, name, [](auto) { return my::field_view(); });
+    auto const done = co_await one.execute(text, fields, until);
+    row = {};
+    if (!done.error && !one.result().rows().empty()) {
+        auto const found = one.result().rows().at(0);
+        row = {.is_there = true,
+               .now = found.at(0).as_int64(),
+               .version = found.at(1).as_int64(),
+               .ledger = weir::detail::seat_ledger::parse(text_of(found.at(2).as_blob()))};
+    }
+    co_return outcome{done.error};  // it has had no effect
+}
+
+asio::awaitable<outcome> write(session& one, std::string const& name, seats_row const& row,
+                               database::clock::time_point until) {
+    auto const state = row.ledger->text();
+    auto const& text = detail::write_seats();
+    auto const fields = bound(text, name, [&](statement_text::parameter p) {
+        if (p == statement_text::parameter::version)
+            return my::field_view(row.version);
+        return my::field_view(
+            my::blob_view(reinterpret_cast<unsigned char const*>(state.data()), state.size()));
+    });
+    co_return co_await one.execute(text, fields, until);
 }
 
 asio::awaitable<std::unique_ptr<session>> make_session(asio::any_io_executor ex,
@@ -132,11 +180,73 @@ void database::give_back(std::string name, weir::engine::give_back const& what) 
                    [](std::exception_ptr const&) {});  // then it counts as used
 }
 
+// The row is read, and written if nobody has written it meanwhile: so nothing is locked while a process stands still.
+// The time is that of the read, which is before anything is granted, and after the question.
+asio::awaitable<database::seats_reply> database::ask_for_seats(
+    std::shared_ptr<database> self, std::string name, weir::engine::seats_question q) {
+    co_await asio::post(asio::deferred);
+    auto const until = clock::now() + q.deadline;
+    connection given;
+    try {
+        given = co_await self->checkout(until, q.deadline);
+    } catch (boost::system::system_error const& e) {
+        co_return seats_reply{e.code(), {}};
+    }
+    auto& one = **given;
+    seats_reply made{asio::error::timed_out, {}};
+    while (clock::now() < until) {
+        seats_row row;
+        auto done = co_await read(one, name, row, until);
+        if (!done.error && !row.is_there) {
+            auto const& text = detail::make_seats();
+            auto const fields = bound(text, name, [](auto) { return my::field_view(); });
+            done = co_await one.execute(text, fields, until);
+            if (!done.error || is_deadlock(done.error))
+                continue;
+        }
+        if (!done.error && !row.ledger)
+            done.error = my::client_errc::protocol_value_error;
+        made = {done.error, {}};
+        if (done.error)
+            break;
+        auto const before = *row.ledger;
+        made.said = row.ledger->hold(q, row.now);
+        if (*row.ledger == before)
+            break;
+        done = co_await write(one, name, row, until);
+        bool const was_overtaken =
+            done.error ? is_deadlock(done.error) : one.result().affected_rows() == 0;
+        if (!was_overtaken) {
+            if (done.error)
+                made = {done.error, {.lost = done.lost}};
+            break;
+        }
+        made = {asio::error::timed_out, {}};
+    }
+    if (one.is_broken())
+        given.discard();
+    co_return made;
+}
+
+void database::hold(std::string name, weir::engine::seats_question const& q,
+                    weir::engine::seats_handler handler) {
+    asio::co_spawn(
+        asio::make_strand(executor_), ask_for_seats(shared_from_this(), std::move(name), q),
+        [handler =
+             std::move(handler)](std::exception_ptr const& failure, seats_reply const& r) mutable {
+            if (failure)  // no memory
+                std::move(handler)(asio::error::no_memory,
+                                   weir::engine::seats_answer{.lost = true});
+            else
+                std::move(handler)(r.error, r.said);
+        });
+}
+
 asio::awaitable<void> database::install() {
     // On a connection of its own, so that whatever is wrong is said at once.
     session one(executor_, settings_);
     co_await one.connect();
-    for (auto const table : {create_table(), create_log_table()}) {
+    for (auto const table : {create_table(), create_log_table(), create_seats_table()}) {
         auto const done = co_await one.execute(table, clock::time_point::max());
         if (done.error)
             throw boost::system::system_error(done.error, "weir::mysql: " + one.text_of_error());

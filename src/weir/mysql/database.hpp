@@ -29,6 +29,8 @@ public:
     void take(std::string name, weir::engine::question const& q,
               weir::engine::answer_handler handler);
     void give_back(std::string name, weir::engine::give_back const& what);
+    void hold(std::string name, weir::engine::seats_question const& q,
+              weir::engine::seats_handler handler);
 
     /// On a strand.
     [[nodiscard]] boost::asio::awaitable<void> install();
@@ -38,15 +40,20 @@ public:
                                                               duration statement);
 
 private:
-    struct reply {
+    template <class Answer>
+    struct reply_of {
         error_code error;
-        weir::engine::answer said;
+        Answer said;
     };
+    using reply = reply_of<weir::engine::answer>;
+    using seats_reply = reply_of<weir::engine::seats_answer>;
 
     static boost::asio::awaitable<reply> ask(std::shared_ptr<database> self, std::string name,
                                              weir::engine::question q);
     static boost::asio::awaitable<void> return_to(std::shared_ptr<database> self, std::string name,
                                                   weir::engine::give_back what);
+    static boost::asio::awaitable<seats_reply> ask_for_seats(
+        std::shared_ptr<database> self, std::string name, weir::engine::seats_question q);
 
     boost::asio::any_io_executor executor_;
     std::shared_ptr<settings> settings_;

@@ -25,6 +25,10 @@ void engine::async_give_back(std::string const& name, give_back const& what) {
     database_->give_back(name, what);
 }
 
+void engine::async_hold(std::string const& name, seats_question const& q, seats_handler handler) {
+    database_->hold(name, q, std::move(handler));
+}
+
 asio::awaitable<void> engine::install() {
     auto const database = database_;
     auto const strand = asio::make_strand(database->executor());

@@ -19,6 +19,7 @@ constexpr std::array names{
     std::pair{"drained"sv, parameter::drained}, std::pair{"full"sv, parameter::full},
     std::pair{"owed"sv, parameter::owed},       std::pair{"gap"sv, parameter::gap},
     std::pair{"every"sv, parameter::every},     std::pair{"window"sv, parameter::window},
+    std::pair{"version"sv, parameter::version}, std::pair{"state"sv, parameter::state},
 };
 
 std::string replaced(std::string text, std::string_view what, std::string_view with) {
@@ -223,6 +224,30 @@ statement_text const& take_of_log() {
 
 statement_text const& give_back_to_log() {
     static auto const text = with_macros(give_back_to_log_text);
+    return text;
+}
+
+std::string_view create_seats_table() noexcept {
+    return "create table if not exists weir_seats(k varbinary(255) primary key, version bigint not "
+           "null, state mediumblob not null) engine=innodb";
+}
+
+statement_text const& read_seats() {
+    static auto const text =
+        with_macros("select NOW, version, state from weir_seats where k = :key");
+    return text;
+}
+
+statement_text const& make_seats() {  // with no fence and no holding
+    static statement_text const text(
+        "insert ignore into weir_seats(k, version, state) values(:key, 0, x'300a')");
+    return text;
+}
+
+statement_text const& write_seats() {
+    static statement_text const text(
+        "update weir_seats set version = version + 1, state = :state where k = :key and version = "
+        ":version");
     return text;
 }
 

@@ -31,6 +31,8 @@ public:
         gap,
         every,
         window,
+        version,
+        state,
     };
 
     explicit statement_text(std::string_view named);
@@ -56,6 +58,14 @@ private:
 [[nodiscard]] std::string_view create_log_table() noexcept;
 [[nodiscard]] statement_text const& take_of_log();
 [[nodiscard]] statement_text const& give_back_to_log();
+
+/// The same of seats: a row has the text of a `weir::detail::seat_ledger`, and a version, which grows each time that it is
+/// written. `read_seats` gives the time, the version and the text; `write_seats` changes one row if it still has
+/// that version.
+[[nodiscard]] std::string_view create_seats_table() noexcept;
+[[nodiscard]] statement_text const& read_seats();
+[[nodiscard]] statement_text const& make_seats();
+[[nodiscard]] statement_text const& write_seats();
 
 /// Of a strict interval, whose row has the time of the next one in `at`: locks the row and says how far that is ahead;
 /// makes the row; stamps it.
