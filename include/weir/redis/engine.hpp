@@ -3,6 +3,7 @@
 #include <weir/redis/error.hpp>
 #include <weir/shared/engine.hpp>
 #include <weir/shared/limiter.hpp>
+#include <weir/shared/seats.hpp>
 #include <weir/time.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -48,7 +49,9 @@ struct options {
 /// microsecond. All questions share one connection, which is made when it is needed, and those that come together leave
 /// in one write. Scripts are loaded as it is made, and sent again to a server that has forgotten them.
 ///
-/// A limiter `name` is one key, `{weir:name}`, which expires when it can no longer matter. So it is in one slot.
+/// A limiter `name` is one key, `{weir:name}`, which expires when it can no longer matter. So it is in one slot. Seats are
+/// the key `{weir:name}:seats`, of some 90 bytes of text for each process that holds seats, which is there for a day and a
+/// lease after the last question.
 ///
 /// The user of the server needs the keys `{weir:*` and the commands `eval`, `time`, `get` and `set`; `select`, if the URL
 /// names another database than 0; and `evalsha` with `script|load`. Without these two each question carries its script:
@@ -84,6 +87,9 @@ public:
 
     void async_take(std::string const& name, question const& q, answer_handler handler) override;
     void async_give_back(std::string const& name, give_back const& what) override;
+    void async_hold(std::string const& name, seats_question const& q,
+                    seats_handler handler) override;
+    [[nodiscard]] bool keeps_seats() const noexcept override { return true; }
 
     /// Connects, unless it is connected, and has an empty script run, which a replica and a server without memory refuse.
     /// Throws `boost::system::system_error`, with what the server says, if it cannot be asked; only what it says to a
@@ -97,5 +103,7 @@ private:
 /// At most one in any stretch of time so long, and a rate with bursts, over all processes that use the name.
 using interval = shared_interval;
 using token_bucket = shared_token_bucket;
+/// At most so many at a time.
+using seats = shared_seats;
 
 }  // namespace weir::redis

@@ -55,11 +55,11 @@ void client::begin() {
     entry_.emplace(context, std::weak_ptr<context_user>(shared_from_this()));
 }
 
-void client::run(script what, std::string const& name, std::vector<std::string> arguments,
+void client::run(script what, std::string key, std::vector<std::string> arguments,
                  duration deadline, handler h) {
     auto made = std::make_unique<order>();
     made->what = what;
-    made->key = key_of(name);
+    made->key = std::move(key);
     made->arguments = std::move(arguments);
     made->until = later(clock_time(), deadline);
     made->whom = std::move(h);

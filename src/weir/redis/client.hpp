@@ -54,8 +54,8 @@ public:
     void begin();
 
     /// Sends a script, within `deadline`. The handler is called once or never, on the executor, under no lock.
-    void run(script what, std::string const& name, std::vector<std::string> arguments,
-             duration deadline, handler h);
+    void run(script what, std::string key, std::vector<std::string> arguments, duration deadline,
+             handler h);
     /// Asks whether the server runs scripts that write, within the time that it may take to connect.
     void check(handler h);
     /// Says so, from the executor.

@@ -28,16 +28,25 @@ void engine::async_take(std::string const& name, question const& q, answer_handl
         std::move(handler)(said.error, a);
     };
     if (detail::can_count(q.bucket))
-        client_->run(detail::script::take, name, detail::arguments_of(q), q.deadline,
-                     std::move(hear));
+        client_->run(detail::script::take, detail::key_of(name), detail::arguments_of(q),
+                     q.deadline, std::move(hear));
     else
         client_->refuse(errc::too_large, std::move(hear));
 }
 
 void engine::async_give_back(std::string const& name, give_back const& what) {
     if (detail::can_count(what.bucket))
-        client_->run(detail::script::give_back, name, detail::arguments_of(what), what.deadline,
-                     {});
+        client_->run(detail::script::give_back, detail::key_of(name), detail::arguments_of(what),
+                     what.deadline, {});
+}
+
+void engine::async_hold(std::string const& name, seats_question const& q, seats_handler handler) {
+    auto hear = [q, handler = std::move(handler)](detail::reply said) mutable {
+        auto const a = detail::answer_of(said, q);
+        std::move(handler)(said.error, a);
+    };
+    client_->run(detail::script::seats_hold, detail::key_of_seats(name), detail::arguments_of(q),
+                 q.deadline, std::move(hear));
 }
 
 asio::awaitable<void> engine::check() {

@@ -1,6 +1,7 @@
 #include "scripts.hpp"
 
 #include <weir/redis/error.hpp>
+#include <weir/shared/seat_ledger.hpp>
 
 #include <algorithm>
 #include <array>
@@ -152,85 +153,64 @@ constexpr std::string_view log_give_back = R"(
 return redis.call('LREM', KEYS[1], ARGV[1], ARGV[2])
 )";
 
-// Seats are two keys: a hash of what each holder has, `+holder` to `count fence`, with `used` and `fence` of all; and a
-// sorted set of the times at which they lose it.
-constexpr std::string_view seats = R"(
-local key, times = KEYS[1], KEYS[2]
+// Seats are the text of a `weir::detail::seat_ledger`, which says what is done here. It is kept for a day longer than it
+// is needed, so that fences grow although the clock is set back.
+constexpr std::string_view seats_hold = R"(
+local key, holder = KEYS[1], ARGV[3]
+local all, lease = tonumber(ARGV[1]), tonumber(ARGV[2])
+local number, fence = tonumber(ARGV[4]), tonumber(ARGV[5])
+local keep, least, most = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 
-local function whole(number)
-    return string.format('%.0f', number)
-end
-
-local function held(holder)
-    local text = redis.call('HGET', key, '+' .. holder)
-    if not text then return end
-    local count, fence = string.match(text, '^(%d+) (%d+)$')
-    return tonumber(count), tonumber(fence)
-end
-
-local function leave(holder, count)
-    redis.call('HINCRBY', key, 'used', whole(-count))
-    redis.call('HDEL', key, '+' .. holder)
-    redis.call('ZREM', times, holder)
-end
-
-local function keep(holder, count, fence, lease)
-    redis.call('HSET', key, '+' .. holder, whole(count) .. ' ' .. whole(fence))
-    redis.call('ZADD', times, whole(now + lease), holder)
-    expire(key, 2 * lease)
-    expire(times, 2 * lease)
-end
-
-local function tidy(lease)
-    for _, holder in ipairs(redis.call('ZRANGEBYSCORE', times, '-inf', whole(now))) do
-        leave(holder, (held(holder)))
-    end
-    -- The clock was set back: nobody keeps a seat for longer than a lease.
-    for _, holder in ipairs(redis.call('ZRANGEBYSCORE', times, '(' .. whole(now + lease), '+inf')) do
-        redis.call('ZADD', times, whole(now + lease), holder)
+local before = redis.call('GET', key)
+local last, lines, used, first, mine = 0, {}, 0, nil, nil
+if before then
+    local head, rest = string.match(before, '^(%d+)\n(.*)$')
+    if not head then error(redis.error_reply('WRONGTYPE the key holds no seats')) end
+    last = tonumber(head)
+    for who, count, of, till, asked in string.gmatch(rest, '(%x+ %x+) (%d+) (%d+) (%d+) (%d+)\n') do
+        local one = {who = who, count = tonumber(count), fence = tonumber(of), asked = tonumber(asked)}
+        one.till = math.min(tonumber(till), now + lease)  -- the clock was set back
+        if one.till > now and who == holder then
+            mine = one
+        elseif one.till > now then
+            lines[#lines + 1] = one
+            used = used + one.count
+            first = math.min(first or one.till, one.till)
+        end
     end
 end
-)";
 
-constexpr std::string_view seats_take = R"(
-local all, lease, holder = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
-local least, most = tonumber(ARGV[4]), tonumber(ARGV[5])
-tidy(lease)
-local count, fence = held(holder)
-if count then  -- it is asked again, since the answer was lost
-    keep(holder, count, fence, lease)
-    return {count, 0, now, fence}
-end
-local used = tonumber(redis.call('HGET', key, 'used') or 0)
-local free = all - used
-if free < least then
-    local first = redis.call('ZRANGE', times, 0, 0, 'WITHSCORES')[2]
-    return {0, first and first - now or 0, now, 0}
-end
-count = math.min(free, most)
-fence = math.max(tonumber(redis.call('HGET', key, 'fence') or 0) + 1, now)
-redis.call('HSET', key, 'used', whole(used + count), 'fence', whole(fence))
-keep(holder, count, fence, lease)
-return {count, 0, now, fence}
-)";
-
-constexpr std::string_view seats_keep = R"(
-local lease = tonumber(ARGV[1])
-tidy(lease)
-local kept = {}
-for i = 2, #ARGV, 2 do
-    local holder, wanted = ARGV[i], tonumber(ARGV[i + 1])
-    local count, fence = held(holder)
-    kept[#kept + 1] = count and 1 or 0
-    if count and wanted == 0 then
-        leave(holder, count)
-    elseif count then
-        wanted = math.min(wanted, count)
-        redis.call('HINCRBY', key, 'used', whole(wanted - count))
-        keep(holder, wanted, fence, lease)
+local wait = 0
+if mine and fence ~= mine.fence and number > mine.asked then mine = nil end
+if mine and number <= mine.asked then
+    lines[#lines + 1] = mine
+elseif mine or fence == 0 then
+    mine = mine or {who = holder, count = 0, fence = 0}
+    local could = math.min(most, mine.count + math.max(all - used - mine.count, 0))
+    if could >= least then
+        mine.count = could
+    else
+        mine.count = math.min(mine.count, keep)
+        if first then wait = first - now end
+    end
+    if mine.count > 0 then
+        if mine.fence == 0 then
+            last = math.max(last + 1, now)
+            mine.fence = last
+        end
+        mine.till, mine.asked = now + lease, number
+        lines[#lines + 1] = mine
     end
 end
-return kept
+
+local text = {string.format('%.0f\n', last)}
+for _, one in ipairs(lines) do
+    text[#text + 1] = string.format('%s %.0f %.0f %.0f %.0f\n', one.who, one.count, one.fence, one.till, one.asked)
+end
+text = table.concat(text)
+if text ~= before then put(key, text, lease + 86400000000) end
+if not mine or mine.count == 0 then return {0, 0, wait, now} end
+return {mine.count, mine.fence, wait, now}
 )";
 
 struct parts {
@@ -240,10 +220,9 @@ struct parts {
 constexpr std::array<parts, script_count> all{{
     {bucket, take},
     {bucket, give_back},
+    {""sv, seats_hold},
     {""sv, log_take},
     {""sv, log_give_back},
-    {seats, seats_take},
-    {seats, seats_keep},
 }};
 
 constexpr std::int64_t most_full = std::int64_t{1} << 51;
@@ -279,6 +258,10 @@ std::string key_of(std::string_view name) {
     return std::string("{weir:").append(name) += '}';
 }
 
+std::string key_of_seats(std::string_view name) {
+    return key_of(name) += ":seats";
+}
+
 bool can_count(policy::shared_bucket const& b) noexcept {
     return b.drained <= most_full && b.permit <= most_full / b.burst;
 }
@@ -291,6 +274,28 @@ std::vector<std::string> arguments_of(policy::fed::question const& q) {
 
 std::vector<std::string> arguments_of(policy::fed::give_back const& what) {
     return with_bucket(what.bucket, {what.count, what.since});
+}
+
+std::vector<std::string> arguments_of(policy::fed_seats::question const& q) {
+    std::vector<std::string> words{
+        std::to_string(q.seats), std::to_string(q.lease.count()),
+        weir::detail::seat_ledger::name_of(q.holder), std::to_string(q.number)};
+    for (auto const n : {q.fence, q.keep, q.least, q.most})
+        words.push_back(std::to_string(n));
+    return words;
+}
+
+policy::fed_seats::answer answer_of(reply& said, policy::fed_seats::question const& q) noexcept {
+    if (said.error)
+        return {.lost = said.lost};
+    if (said.numbers.size() != 4 || said.numbers[0] < 0 ||
+        said.numbers[0] > std::max(q.most, q.seats) || said.numbers[1] < 0 || said.numbers[2] < 0) {
+        said.error = errc::protocol;
+        return {.lost = true};
+    }
+    return {.held = said.numbers[0],
+            .fence = said.numbers[1],
+            .wait = std::chrono::microseconds(said.numbers[2])};
 }
 
 policy::fed::answer answer_of(reply& said, policy::fed::question const& q) noexcept {

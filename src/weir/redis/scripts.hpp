@@ -2,6 +2,7 @@
 
 #include <weir/error.hpp>
 #include <weir/policy/fed.hpp>
+#include <weir/policy/fed_seats.hpp>
 
 #include "replies.hpp"
 
@@ -22,24 +23,23 @@ namespace weir::redis::detail {
 /// |-----------------|-------------|-------------------------------------------|------------------------|
 /// | `take`          | bucket      | drained permit full owed least most ahead | granted wait now       |
 /// | `give_back`     | bucket      | drained permit full owed count since      | whether it was done    |
+/// | `seats_hold`    | seats       | seats lease holder number fence keep      | held fence wait now    |
+/// |                 |             | least most                                |                        |
 /// | `log_take`      | log         | limit window least most                   | granted wait now       |
 /// | `log_give_back` | log         | count since                               | how many               |
-/// | `seats_take`    | seats times | seats lease holder least most             | granted wait now fence |
-/// | `seats_keep`    | seats times | lease, and of each: holder count          | of each: 1, or 0: lost |
 ///
 /// `wait` is, of what was granted, how long until it may be used; otherwise how long until it is worth asking again, or 0
-/// if nobody knows. To take seats for a holder that has some is to be told the same again; to keep 0 is to leave.
+/// if nobody knows.
 enum class script : std::uint8_t {
     take,
     give_back,
+    seats_hold,
     log_take,
     log_give_back,
-    seats_take,
-    seats_keep,
 };
-inline constexpr std::size_t script_count = 6;
+inline constexpr std::size_t script_count = 5;
 /// Those that the engine uses come first.
-inline constexpr std::size_t scripts_in_use = 2;
+inline constexpr std::size_t scripts_in_use = 3;
 
 /// The script without its head, which says what `now` is, and what `expire(key, us)` and `put(key, value, us)` do.
 [[nodiscard]] std::string body_of(script which);
@@ -48,6 +48,7 @@ inline constexpr std::size_t scripts_in_use = 2;
 
 /// The key of a limiter. What is in braces decides on which server of a cluster it is.
 [[nodiscard]] std::string key_of(std::string_view name);
+[[nodiscard]] std::string key_of_seats(std::string_view name);
 
 /// Whether a script can count this bucket exactly.
 [[nodiscard]] bool can_count(policy::shared_bucket const& b) noexcept;
@@ -55,7 +56,11 @@ inline constexpr std::size_t scripts_in_use = 2;
 [[nodiscard]] std::vector<std::string> arguments_of(policy::fed::question const& q);
 [[nodiscard]] std::vector<std::string> arguments_of(policy::fed::give_back const& what);
 
-/// What `take` has answered; sets the error if that is no answer.
+[[nodiscard]] std::vector<std::string> arguments_of(policy::fed_seats::question const& q);
+
+/// What `take` or `seats_hold` has answered; sets the error if that is no answer.
 [[nodiscard]] policy::fed::answer answer_of(reply& said, policy::fed::question const& q) noexcept;
+[[nodiscard]] policy::fed_seats::answer answer_of(reply& said,
+                                                  policy::fed_seats::question const& q) noexcept;
 
 }  // namespace weir::redis::detail

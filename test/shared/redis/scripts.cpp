@@ -1,7 +1,10 @@
 #include "weir/redis/scripts.hpp"
 
+#include <weir/shared/seat_ledger.hpp>
+
 #include "shared/redis/server.hpp"
 #include "support/random.hpp"
+#include "support/seats_definition.hpp"
 #include "support/shared_bucket_oracle.hpp"
 
 #include <boost/test/tree/decorator.hpp>
@@ -73,10 +76,9 @@ struct fixture {
 
     numbers run(script which, int keys, words const& arguments, std::int64_t at) {
         words all{"EVALSHA", loaded[static_cast<std::size_t>(which)], std::to_string(keys)};
-        auto const key = detail::key_of(std::to_string(names));
-        all.push_back(key);
-        if (keys == 2)
-            all.push_back(key + ":times");
+        auto const name = std::to_string(names);
+        all.push_back(
+            which == script::seats_hold ? detail::key_of_seats(name) : detail::key_of(name));
         all.insert(all.end(), arguments.begin(), arguments.end());
         all.push_back(std::to_string(at));
         return session.numbers(all);
@@ -84,6 +86,16 @@ struct fixture {
     template <class... N>
     numbers run(script which, int keys, std::int64_t at, N... arguments) {
         return run(which, keys, words{std::to_string(arguments)...}, at);
+    }
+
+    weir::policy::fed_seats::answer hold(weir::policy::fed_seats::question const& q,
+                                         std::int64_t at) {
+        detail::reply said{.numbers = run(script::seats_hold, 1, detail::arguments_of(q), at)};
+        BOOST_TEST_REQUIRE(said.numbers.size() == 4u);
+        BOOST_TEST_REQUIRE(said.numbers[3] == at);
+        auto const a = detail::answer_of(said, q);
+        BOOST_TEST_REQUIRE(!said.error);
+        return a;
     }
 
     // Ten a second, five at once: a permit is 100,000 us.
@@ -293,124 +305,64 @@ BOOST_AUTO_TEST_CASE(key_lives_for_a_window) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-// ---- Seats, by definition: each holder has some until its lease ends.
-
-namespace {
-
-struct seats_oracle {
-    struct holding {
-        std::int64_t count;
-        std::int64_t until;
-    };
-    std::int64_t seats;
-    std::int64_t lease;
-    std::map<std::int64_t, holding> held = {};
-
-    void lapse(std::int64_t now) {
-        std::erase_if(held, [&](auto const& h) { return h.second.until <= now; });
-        for (auto& [_, h] : held)
-            h.until = std::min(h.until, now + lease);
-    }
-    [[nodiscard]] std::int64_t used() const {
-        std::int64_t sum = 0;
-        for (auto const& [_, h] : held)
-            sum += h.count;
-        return sum;
-    }
-    /// Granted, and how long to wait.
-    numbers take(std::int64_t holder, std::int64_t least, std::int64_t most, std::int64_t now) {
-        lapse(now);
-        if (auto const found = held.find(holder); found != held.end()) {
-            found->second.until = now + lease;
-            return {found->second.count, 0};
-        }
-        auto const free = seats - used();
-        if (free < least) {
-            auto const first =
-                std::ranges::min_element(held, {}, [](auto const& h) { return h.second.until; });
-            return {0, first->second.until - now};
-        }
-        auto const n = std::min(free, most);
-        held[holder] = {n, now + lease};
-        return {n, 0};
-    }
-    std::int64_t keep(std::int64_t holder, std::int64_t count, std::int64_t now) {
-        lapse(now);
-        auto const found = held.find(holder);
-        if (found == held.end())
-            return 0;
-        if (count == 0)
-            held.erase(found);
-        else
-            found->second = {std::min(count, found->second.count), now + lease};
-        return 1;
-    }
-};
-
-}  // namespace
+// ---- Seats
 
 BOOST_FIXTURE_TEST_SUITE(redis_seats, fixture, *ut::precondition(support::if_redis_is_here))
 
-BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition_and_fences_grow) {
+namespace {
+
+using seats_question = weir::policy::fed_seats::question;
+
+seats_question one_of(std::uint64_t who, std::uint64_t number) {
+    return {.seats = 1, .lease = 3s, .holder = {who, 0}, .number = number, .least = 1, .most = 1};
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition) {
     support::for_each_seed(1, 40, [&](auto& random) {
         ++names;
-        auto const seats = random.template one_of<std::int64_t>({1, 2, 5, 20});
-        constexpr std::int64_t lease = 3'000'000;
-        seats_oracle oracle{seats, lease};
-        std::int64_t fence = 0;
-        std::map<std::int64_t, std::int64_t> fences;
-        for (int i = 0; i != 150; ++i) {
-            now += random.one_in(3) ? 0 : random.between(0, lease / 2);
-            if (random.one_in(40))
-                now -= random.between(0, 2 * lease);  // the clock is set back
-            auto const holder = random.between(1, 8);
-            if (random.one_in(2)) {
-                auto const other = holder % 8 + 1;
-                auto const count = random.between(0, 3);
-                auto const said = run(script::seats_keep, 2, now, lease, holder, count, other, 2);
-                numbers const expected{oracle.keep(holder, count, now), oracle.keep(other, 2, now)};
-                BOOST_TEST_REQUIRE(said == expected, boost::test_tools::per_element());
-                continue;
-            }
-            auto const least = random.one_in(2) ? 1 : random.between(1, seats);
-            auto const most = random.between(least, seats + 2);
-            bool const had_it = (oracle.lapse(now), oracle.held.contains(holder));
-            auto const said = run(script::seats_take, 2, now, seats, lease, holder, least, most);
-            auto const expected = oracle.take(holder, least, most, now);
-            BOOST_TEST_REQUIRE(said.size() == 4u);
-            BOOST_TEST_REQUIRE(said[0] == expected[0]);
-            BOOST_TEST_REQUIRE(said[1] == expected[1]);
-            BOOST_TEST_REQUIRE(said[2] == now);
-            BOOST_TEST_REQUIRE(oracle.used() <= seats);
-            if (said[0] == 0)
-                continue;
-            if (had_it) {
-                BOOST_TEST_REQUIRE(said[3] == fences[holder]);
-            } else {
-                BOOST_TEST_REQUIRE(said[3] > fence);
-                fence = fences[holder] = said[3];
-            }
-        }
+        support::compare_with_seats(
+            [this](auto const& q, std::int64_t at) { return hold(q, at); }, 150, random, now);
+        now += 100'000'000;
     });
 }
 
-BOOST_AUTO_TEST_CASE(fence_grows_when_all_is_forgotten) {
-    auto const take = [this](std::int64_t at) {
-        return run(script::seats_take, 2, at, 1, 3'000'000, 7, 1, 1);
-    };
-    auto const before = take(now)[3];
-    session.say({"FLUSHALL", "SYNC"});
-    BOOST_TEST(take(now + 1)[3] > before);
+BOOST_AUTO_TEST_CASE(text_is_that_of_a_ledger) {
+    weir::detail::seat_ledger same;
+    for (std::uint64_t who = 1; who != 5; ++who) {
+        seats_question const q{
+            .seats = 9, .lease = 3s, .holder = {who, ~who}, .number = who, .least = 1, .most = 2};
+        hold(q, ++now);
+        same.hold(q, now);
+        auto const text = session.say({"GET", detail::key_of_seats("0")});
+        BOOST_TEST(text == same.text());
+    }
 }
 
-BOOST_AUTO_TEST_CASE(keys_live_for_two_leases) {
-    session.numbers({"EVAL", detail::text_of(script::seats_take), "2", "{weir:real}",
-                     "{weir:real}:times", "3", "30000000", "somebody", "1", "1"});
-    for (auto const* const key : {"{weir:real}", "{weir:real}:times"}) {
-        auto const lives = std::stoll(session.say({"PTTL", key}));
-        BOOST_TEST(lives <= 60'002);
-        BOOST_TEST(lives > 30'000);
-    }
+BOOST_AUTO_TEST_CASE(fence_grows_when_all_is_forgotten) {
+    auto const before = hold(one_of(1, 1), now).fence;
+    session.say({"FLUSHALL", "SYNC"});
+    BOOST_TEST(hold(one_of(2, 1), now + 1).fence > before);
+}
+
+BOOST_AUTO_TEST_CASE(key_lives_for_a_day_and_a_lease) {
+    auto arguments = detail::arguments_of(one_of(1, 1));
+    auto const key = detail::key_of_seats("real");
+    arguments.insert(arguments.begin(), {"EVAL", detail::text_of(script::seats_hold), "1", key});
+    auto const said = session.numbers(arguments);
+    BOOST_TEST(said[0] == 1);
+    BOOST_TEST(said[1] == said[3]);  // it begins now
+    auto const lives = std::stoll(session.say({"PTTL", key}));
+    BOOST_TEST(lives <= 86'403'002);
+    BOOST_TEST(lives > 86'400'000 - 60'000);
+}
+
+BOOST_AUTO_TEST_CASE(something_else_under_the_name_is_an_error) {
+    session.say({"SET", detail::key_of_seats("0"), "something"});
+    BOOST_CHECK_EXCEPTION(hold(one_of(1, 1), now), support::redis_error, [](auto const& e) {
+        return std::string_view(e.what()).starts_with("WRONGTYPE");
+    });
 }
 
 BOOST_AUTO_TEST_SUITE_END()
