@@ -70,7 +70,7 @@ inline weir::shared_seats_options long_seats(weir::amount n) {
 }
 inline weir::shared_seats_options short_seats(weir::amount n) {
     using namespace std::chrono_literals;
-    return {.seats = n, .lease = 1500ms, .deadline = 200ms};
+    return {.seats = n, .lease = 3s, .deadline = 400ms};
 }
 
 // ---- In the process of a worker
@@ -150,7 +150,7 @@ inline void check_that_seats_of_the_dead_come_back_after_the_lease(seats_place& 
     dies.send(SIGKILL);
     dies.numbers(true);
     auto const until = place.look("dead").ledger.last_end();
-    BOOST_TEST(until >= fence + 1'500'000);
+    BOOST_TEST(until >= fence + 3'000'000);
 
     boost::asio::io_context ctx;
     weir::shared_seats kitchen(ctx, place.connect(ctx), "dead", short_seats(1));
