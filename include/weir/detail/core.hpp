@@ -276,13 +276,14 @@ public:
             here.changes_nothing();
     }
 
-    /// The same at a time: `change(room, now)`, which may throw.
+    /// The same at a time: `change(room, now)`, which may throw. Whether orders that come of it are carried out.
     template <class Change>
-    void tell_at(time_point at, Change change) {
+    bool tell_at(time_point at, Change change) {
         visit const here(*this);
         now_ = std::max(now_, at);
         change(room_, now_);
         settle(now_);
+        return !life_.is_dead();
     }
 
     /// What carries out the orders of the policy from now on. To be called before all else.

@@ -90,10 +90,13 @@ private:
             last_failure_ = ec;
         }
         bool is_told = false;
+        bool goes_on = false;
+        bool is_used = false;
         if (auto const core = core_.lock()) {
             auto const now =
                 time_point(std::chrono::duration_cast<duration>(Clock::now().time_since_epoch()));
-            core->tell_at(now, [&](auto& room, time_point t) {
+            goes_on = core->tell_at(now, [&](auto& room, time_point t) {
+                is_used = room.live() != 0;
                 is_told = lending_policy<Policy> || !room.is_gone();
                 auto& p = room.policy();
                 if (is_told && (ec ? p.failed(q.number, a.lost, t) : p.answered(q.number, a, t)))
@@ -103,6 +106,22 @@ private:
         if constexpr (!lending_policy<Policy>) {
             if (!is_told && !ec && a.granted != 0)
                 give_back({q.bucket, a.granted, a.since, q.deadline});
+        } else if (!goes_on && !is_used && !ec && a.held != 0) {
+            release(q, a);
+        }
+    }
+
+    // What nobody uses, and nobody will.
+    void release(question q, answer const& a) noexcept
+        requires lending_policy<Policy>
+    {
+        ++q.number;
+        q.fence = a.fence;
+        q.keep = q.least = q.most = 0;
+        try {
+            put(*engine_, name_, q, [](error_code, answer const&) {});
+        } catch (...) {
+            // Then its lease ends.
         }
     }
 

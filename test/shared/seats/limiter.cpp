@@ -523,8 +523,12 @@ BOOST_AUTO_TEST_CASE(context_may_end_at_any_time) {
         BOOST_TEST((guest.dropped() || guest.granted()));
         seats other(ctx, far, "kitchen", options());
         visit const all(other, 2);
+        run_for(ctx, 5ms);
+        // What nobody was told of was given back; what somebody holds is kept for its lease.
+        BOOST_TEST(all.granted() == guest.dropped());
         run_for(ctx, 10s);
         BOOST_TEST(all.granted());
+        BOOST_TEST((guest.dropped() || guest.seat().lost()));
     }
 }
 
