@@ -222,6 +222,27 @@ BOOST_AUTO_TEST_CASE(engine_without_logs_has_no_sliding_log) {
                       std::invalid_argument);
 }
 
+BOOST_AUTO_TEST_CASE(engine_is_asked_whether_it_can_keep_a_limiter_that_is_made_or_configured) {
+    struct narrow final : weir::engine {
+        void async_take(std::string const&, question const&, answer_handler) override {}
+        void async_give_back(std::string const&, give_back const&) override {}
+        void validate(weir::policy::shared_bucket const& b) const override {
+            if (b.burst > 5)
+                throw std::invalid_argument("burst");
+        }
+    };
+    auto wide = options();
+    wide.burst = 6;
+    auto const keeper = std::make_shared<narrow>();
+    BOOST_CHECK_THROW(bucket(ctx, keeper, "wide", wide), std::invalid_argument);
+    bucket calls(ctx, keeper, "calls", options());
+    BOOST_CHECK_THROW(calls.configure(wide), std::invalid_argument);
+    BOOST_CHECK_THROW(calls.configure([](auto& o) { o.burst = 7; }), std::invalid_argument);
+    BOOST_TEST(calls.options().burst.value() == 5);
+    BOOST_CHECK_NO_THROW(calls.configure([](auto& o) { o.burst = 4; }));
+    BOOST_TEST(calls.options().burst.value() == 4);
+}
+
 BOOST_AUTO_TEST_CASE(nobody_waits_longer_than_its_patience) {
     is_as_far_as(40ms);
     visit const guest(here, 1, 10ms);

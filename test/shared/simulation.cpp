@@ -50,7 +50,7 @@ public:
     engine_in_trouble(asio::io_context& ctx, random_source& random, hazards const& what)
         : ctx_(ctx), random_(random), what_(what) {}
 
-    [[nodiscard]] bool keeps_logs() const noexcept override { return true; }
+    void validate(weir::policy::shared_bucket const&) const override {}
 
     void async_take(std::string const& name, question const& q, answer_handler handler) override {
         if (goes_wrong() && random_.one_in(3)) {

@@ -194,6 +194,10 @@ public:
             auto wanted = options(&seen);
             change(wanted);
             typename Room::policy_type next(wanted);  // allocates, and takes the old memory along
+            if constexpr (is_fed) {
+                if (runner_)
+                    runner_->validate(next);
+            }
             visit const here(*this);
             if (seen != configured_)
                 continue;
@@ -286,11 +290,13 @@ public:
         return !life_.is_dead();
     }
 
-    /// What carries out the orders of the policy from now on. To be called before all else.
+    /// What carries out the orders of the policy from now on. To be called before all else. Throws what the runner
+    /// throws if it cannot.
     template <class Runner>
-    void fed_by(std::shared_ptr<Runner> runner) noexcept
+    void fed_by(std::shared_ptr<Runner> runner)
         requires(is_fed)
     {
+        runner->validate(room_.policy());
         runner_ = std::move(runner);
     }
 

@@ -100,7 +100,7 @@ public:
 
     void async_take(std::string const& name, question const& q, answer_handler handler) override;
     void async_give_back(std::string const& name, give_back const& what) override;
-    [[nodiscard]] bool keeps_logs() const noexcept override { return true; }
+    void validate(policy::shared_bucket const&) const override {}
     void async_hold(std::string const& name, seats_question const& q,
                     seats_handler handler) override;
     [[nodiscard]] bool keeps_seats() const noexcept override { return true; }

@@ -222,6 +222,9 @@ public:
     /// Carries orders out.
     class runner {
     public:
+        /// Throws, unless it can carry out orders of such a policy. From any thread, under no lock.
+        virtual void validate(fed const& p) const = 0;
+
         /// From any thread, under no lock. What comes of a question is told once.
         virtual void carry_out(order_type const& order) noexcept = 0;
 
@@ -266,6 +269,7 @@ public:
     bool failed(std::uint64_t number, bool lost, time_point now) noexcept;
 
     [[nodiscard]] shared_stats const& fed_stats() const noexcept { return stats_; }
+    [[nodiscard]] shared_bucket const& bucket() const noexcept { return bucket_; }
 
 protected:
     /// By the rule that `bucket` says, which is that of `options`.

@@ -118,6 +118,9 @@ public:
     /// Carries orders out.
     class runner {
     public:
+        /// Throws, unless it can carry out orders of such a policy. From any thread, under no lock.
+        virtual void validate(fed_seats const& p) const = 0;
+
         /// From any thread, under no lock. What comes of a question is told once.
         virtual void carry_out(order_type const& order) noexcept = 0;
 

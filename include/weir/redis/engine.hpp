@@ -62,8 +62,8 @@ struct options {
 /// comes before the server is given up. What had not been sent by its deadline is not sent any more.
 ///
 /// Numbers of a script are exact up to 2^52. With the rate in lowest terms as p permits in P microseconds, `burst * P` must
-/// not be more than half of that; otherwise every question fails with `errc::too_large`. A million per second, or a
-/// thousand per day with a burst of 20,000, is far below.
+/// not be more than half of that: a limiter that is beyond it cannot be made. A million per second, or a thousand per
+/// day with a burst of 20,000, is far below.
 ///
 /// A clock of the server that is set back grants nothing early, and delays nobody by more than the time of a permit.
 /// One that is set forward by d cannot be told from time that has passed: it grants what comes back in d, at most a
@@ -87,6 +87,7 @@ public:
 
     void async_take(std::string const& name, question const& q, answer_handler handler) override;
     void async_give_back(std::string const& name, give_back const& what) override;
+    void validate(policy::shared_bucket const& b) const override;
     void async_hold(std::string const& name, seats_question const& q,
                     seats_handler handler) override;
     [[nodiscard]] bool keeps_seats() const noexcept override { return true; }

@@ -38,8 +38,6 @@ enum class errc {
     wrong_kind,
     /// What came is no answer to what was asked.
     protocol,
-    /// The rate and the burst of the limiter make numbers that a script cannot count in exactly: see `engine`.
-    too_large,
 };
 
 /// The category of `errc`.

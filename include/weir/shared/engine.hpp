@@ -45,10 +45,13 @@ public:
     /// more than leaves the bucket as full as if they had not been granted. Sent once; nobody waits for it.
     virtual void async_give_back(std::string const& name, give_back const& what) = 0;
 
-    /// Whether it can keep sliding logs: then it is asked about `shared_bucket`s that have a window. They have names of
+    /// Throws `std::invalid_argument`, naming the option, its value and the bound, unless it can keep this bucket. A
+    /// limiter asks when it is made and when its options are changed, and never puts a question about another bucket.
+    ///
+    /// A bucket with a window is a sliding log, which an engine has to allow: by default it keeps none. Logs have names of
     /// their own. The time of a log goes on where the clock is set back: no grant is before an earlier one. What is
     /// given back leaves the log, if that time has come and so much of it is still there.
-    [[nodiscard]] virtual bool keeps_logs() const noexcept { return false; }
+    virtual void validate(policy::shared_bucket const& b) const;
 
     /// Whether it can keep seats: then `async_hold` is called. They have names of their own.
     [[nodiscard]] virtual bool keeps_seats() const noexcept { return false; }

@@ -49,6 +49,14 @@ public:
     shared_runner(std::weak_ptr<Core> core, std::shared_ptr<engine> e, std::string name)
         : core_(std::move(core)), engine_(std::move(e)), name_(std::move(name)) {}
 
+    using plain_policy = std::conditional_t<lending_policy<Policy>, policy::fed_seats, policy::fed>;
+    void validate(plain_policy const& p) const override {
+        if constexpr (!lending_policy<Policy>)
+            engine_->validate(p.bucket());
+        else if (!engine_->keeps_seats())
+            throw std::invalid_argument("weir: this engine keeps no seats");
+    }
+
     void carry_out(order_type const& order) noexcept override {
         if constexpr (std::is_same_v<order_type, question>)
             ask(order);
@@ -173,15 +181,12 @@ public:
     };
 
     /// A limiter whose state `e` keeps under `name`, 1 to 255 bytes. Throws `std::invalid_argument` that names
-    /// the option, its value and the bound, if an option is nonsense, or if the engine has no such limiter.
+    /// the option, its value and the bound, if an option is nonsense, or if the engine cannot keep such a limiter;
+    /// and so does `configure`.
     basic_shared_limiter(Executor const& ex, std::shared_ptr<engine> e, std::string name,
                          options_type const& options = {}, queue_options const& queueing = {})
         : base(ex, options, queueing) {
         detail::check_shared("shared limiter", e.get(), name);
-        if (std::is_same_v<Policy, policy::fed_log> && !e->keeps_logs())
-            throw std::invalid_argument("weir: this engine keeps no sliding_log");
-        if (lending_policy<Policy> && !e->keeps_seats())
-            throw std::invalid_argument("weir: this engine keeps no seats");
         auto& core = this->core();
         runner_ = std::make_shared<runner>(core.weak_from_this(), std::move(e), std::move(name));
         core.fed_by(runner_);

@@ -124,7 +124,7 @@ public:
         });
     }
 
-    [[nodiscard]] bool keeps_logs() const noexcept override { return true; }
+    void validate(policy::shared_bucket const&) const override {}
     [[nodiscard]] bool keeps_seats() const noexcept override { return true; }
 
     void async_hold(std::string const& name, seats_question const& q,

@@ -73,13 +73,6 @@ void client::check(handler h) {
     note(std::move(made));
 }
 
-void client::refuse(error_code why, handler h) {
-    std::lock_guard lock(mutex_);
-    if (executor_)
-        asio::post(*executor_,
-                   [why, h = std::move(h)]() mutable { std::move(h)(reply{.error = why}); });
-}
-
 void client::note(std::unique_ptr<order> what) {
     std::lock_guard lock(mutex_);
     if (!executor_)

@@ -58,8 +58,6 @@ public:
              handler h);
     /// Asks whether the server runs scripts that write, within the time that it may take to connect.
     void check(handler h);
-    /// Says so, from the executor.
-    void refuse(error_code why, handler h);
 
     void context_ends() noexcept override;
     void serve(std::function<void()> const& event) noexcept override;

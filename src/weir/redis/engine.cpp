@@ -27,17 +27,13 @@ void engine::async_take(std::string const& name, question const& q, answer_handl
         auto const a = detail::answer_of(said, q);
         std::move(handler)(said.error, a);
     };
-    if (detail::can_count(q.bucket))
-        client_->run(detail::script::take, detail::key_of(name), detail::arguments_of(q),
-                     q.deadline, std::move(hear));
-    else
-        client_->refuse(errc::too_large, std::move(hear));
+    client_->run(detail::script::take, detail::key_of(name), detail::arguments_of(q), q.deadline,
+                 std::move(hear));
 }
 
 void engine::async_give_back(std::string const& name, give_back const& what) {
-    if (detail::can_count(what.bucket))
-        client_->run(detail::script::give_back, detail::key_of(name), detail::arguments_of(what),
-                     what.deadline, {});
+    client_->run(detail::script::give_back, detail::key_of(name), detail::arguments_of(what),
+                 what.deadline, {});
 }
 
 void engine::async_hold(std::string const& name, seats_question const& q, seats_handler handler) {
@@ -47,6 +43,11 @@ void engine::async_hold(std::string const& name, seats_question const& q, seats_
     };
     client_->run(detail::script::seats_hold, detail::key_of_seats(name), detail::arguments_of(q),
                  q.deadline, std::move(hear));
+}
+
+void engine::validate(policy::shared_bucket const& b) const {
+    weir::engine::validate(b);
+    detail::validate(b);
 }
 
 asio::awaitable<void> engine::check() {

@@ -42,8 +42,6 @@ public:
                 return "there is something else under the name";
             case errc::protocol:
                 return "what came is no answer";
-            case errc::too_large:
-                return "the numbers of the limiter are too large for a script";
         }
         return "unknown weir.redis error " + std::to_string(code);
     }

@@ -3,6 +3,8 @@
 #include <weir/redis/error.hpp>
 #include <weir/shared/seat_ledger.hpp>
 
+#include "../check_option.hpp"
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -262,8 +264,10 @@ std::string key_of_seats(std::string_view name) {
     return key_of(name) += ":seats";
 }
 
-bool can_count(policy::shared_bucket const& b) noexcept {
-    return b.drained <= most_full && b.permit <= most_full / b.burst;
+void validate(policy::shared_bucket const& b) {
+    using weir::detail::check_option;
+    check_option("redis", "rate, in microseconds of its lowest terms,", b.permit, 1, most_full);
+    check_option("redis", "burst, at this rate,", b.burst, 1, most_full / b.permit);
 }
 
 std::vector<std::string> arguments_of(policy::fed::question const& q) {

@@ -50,8 +50,8 @@ inline constexpr std::size_t scripts_in_use = 3;
 [[nodiscard]] std::string key_of(std::string_view name);
 [[nodiscard]] std::string key_of_seats(std::string_view name);
 
-/// Whether a script can count this bucket exactly.
-[[nodiscard]] bool can_count(policy::shared_bucket const& b) noexcept;
+/// Throws `std::invalid_argument` unless a script can count this bucket exactly.
+void validate(policy::shared_bucket const& b);
 
 [[nodiscard]] std::vector<std::string> arguments_of(policy::fed::question const& q);
 [[nodiscard]] std::vector<std::string> arguments_of(policy::fed::give_back const& what);

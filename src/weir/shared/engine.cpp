@@ -7,6 +7,12 @@
 
 namespace weir {
 
+void engine::validate(policy::shared_bucket const& b) const {
+    if (b.window != 0)
+        throw std::invalid_argument("weir::shared sliding_log: window in microseconds is " +
+                                    std::to_string(b.window) + ", but this engine keeps no log");
+}
+
 void engine::async_hold(std::string const&, seats_question const&, seats_handler) {
     throw std::logic_error("weir: this engine keeps no seats");
 }

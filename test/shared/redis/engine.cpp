@@ -295,13 +295,20 @@ BOOST_AUTO_TEST_CASE(server_that_would_grant_nothing_is_found_by_a_check) {
     BOOST_TEST(replica.starts_with("weir::redis: READONLY"), replica);
 }
 
-BOOST_AUTO_TEST_CASE(limiter_that_cannot_be_counted_is_told_so) {
+BOOST_AUTO_TEST_CASE(limiter_that_cannot_be_counted_is_refused_when_it_is_made_or_configured) {
     weir::shared_options const fine{.rate = {999'999'937, 24h}, .burst = 1'000'000};
-    weir::redis::token_bucket calls(ctx, engine, "fine", fine);
-    visit const guest(calls, 1);
+    auto const is_named = [](std::invalid_argument const& e) {
+        return std::string_view(e.what()) ==
+               "weir::redis: burst, at this rate, is 1000000, but must be from 1 to 26062";
+    };
+    BOOST_CHECK_EXCEPTION(weir::redis::token_bucket(ctx, engine, "fine", fine),
+                          std::invalid_argument, is_named);
+    weir::redis::token_bucket calls(ctx, engine, "fine", patient);
+    BOOST_CHECK_EXCEPTION(calls.configure(fine), std::invalid_argument, is_named);
+    visit const guest(calls, 1);  // nothing has changed
     run(guest);
-    BOOST_TEST(guest.refused(errc::unavailable));
-    BOOST_TEST(calls.last_failure() == make_error_code(weir::redis::errc::too_large));
+    BOOST_TEST(guest.granted());
+    BOOST_TEST(calls.options().burst.value() == 5);
 }
 
 BOOST_AUTO_TEST_CASE(nonsense_is_refused) {

@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(long_pauses_and_large_numbers_overflow_nothing) {
                                 weir::shared_options{.rate = {38'000'000'000, 1us}, .burst = 9}}) {
         ++names;
         auto const bucket = shared_bucket::of(options);
-        BOOST_TEST_REQUIRE(detail::can_count(bucket));
+        BOOST_CHECK_NO_THROW(detail::validate(bucket));
         fed::question const all{bucket, bucket.burst, bucket.burst};
         BOOST_TEST(engine.take(all, now).granted == bucket.burst);
         fed::question const debt{bucket, bucket.burst, bucket.burst, 24h * 365};
@@ -173,9 +173,13 @@ BOOST_AUTO_TEST_CASE(long_pauses_and_large_numbers_overflow_nothing) {
 }
 
 BOOST_AUTO_TEST_CASE(bucket_that_cannot_be_counted_exactly_is_known) {
-    BOOST_TEST(
-        !detail::can_count(shared_bucket::of({.rate = {999'999'937, 24h}, .burst = 30'000})));
-    BOOST_TEST(detail::can_count(shared_bucket::of({.rate = {999'999'937, 24h}, .burst = 26'000})));
+    auto const bucket = [](weir::rate const& rate, weir::amount burst) {
+        return shared_bucket::of({.rate = rate, .burst = burst});
+    };
+    // 86,400,000,000 us in lowest terms, of which 2^51 hold 26,062.
+    BOOST_CHECK_NO_THROW(detail::validate(bucket({999'999'937, 24h}, 26'062)));
+    BOOST_CHECK_THROW(detail::validate(bucket({999'999'937, 24h}, 26'063)), std::invalid_argument);
+    BOOST_CHECK_THROW(detail::validate(bucket({1, 24h * 1000 + 1ns}, 1)), std::invalid_argument);
 }
 
 BOOST_AUTO_TEST_CASE(key_lives_until_the_bucket_is_empty) {
