@@ -104,31 +104,19 @@ BOOST_AUTO_TEST_CASE(no_window_sees_more_than_the_limit_of_a_log) {
 }
 
 BOOST_AUTO_TEST_CASE(log_gives_back_all_that_was_not_used) {
-    auto const log = shared_bucket::log_of({.rate = {3, 1s}});
-    BOOST_TEST(ledger.take("k", {log, 3, 3}, now).granted == 3);
-    ledger.give_back("k", {log, 2, now}, now + 900'000);
-    BOOST_TEST(ledger.take("k", {log, 1, 3}, now + 900'000).granted == 2);
-    BOOST_TEST(ledger.take("k", {log, 1, 1}, now + 900'000).wait.count() == 100'000);
-    // More than was granted then, and what was granted at another time, is not known of.
-    ledger.give_back("k", {log, 2, now}, now + 900'000);
-    ledger.give_back("k", {log, 1, now + 1}, now + 900'000);
-    BOOST_TEST(ledger.take("k", {log, 1, 1}, now + 900'000).wait.count() == 100'000);
+    support::check_refunds_of_log(engine, now);
+}
 
-    // Nor is a turn given back that has not come.
-    BOOST_TEST(ledger.take("k", {log, 1, 1, 1s}, now + 900'000).wait.count() == 100'000);
-    ledger.give_back("k", {log, 1, now + 1'000'000}, now + 999'999);
-    BOOST_TEST(ledger.take("k", {log, 1, 1}, now + 999'999).wait.count() == 900'001);
-    ledger.give_back("k", {log, 1, now + 1'000'000}, now + 1'000'000);
-    BOOST_TEST(ledger.take("k", {log, 1, 1}, now + 1'000'000).granted == 1);
+BOOST_AUTO_TEST_CASE(turns_of_a_log_are_in_order) {
+    support::check_order_of_log(engine, now);
 }
 
 BOOST_AUTO_TEST_CASE(log_whose_clock_is_set_back_grants_nothing_early_and_freezes_nothing) {
-    auto const log = shared_bucket::log_of({.rate = {3, 1s}});
-    ledger.take("k", {log, 3, 3}, now);
-    now -= 3'600'000'000;
-    BOOST_TEST(ledger.take("k", {log, 1, 1}, now).wait.count() == 1'000'000);
-    BOOST_TEST(ledger.take("k", {log, 1, 1}, now + 999'999).granted == 0);
-    BOOST_TEST(ledger.take("k", {log, 1, 1}, now + 1'000'000).granted == 1);
+    support::check_log_set_back(engine, 4 * now);
+}
+
+BOOST_AUTO_TEST_CASE(longest_log_is_kept) {
+    support::check_longest_log(engine, now);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -286,4 +286,68 @@ inline void check_lawfulness_of_log(told_engine const& engine, int questions, ra
     }
 }
 
+/// What was not used leaves the log, however much has passed since; and what is not known of does not.
+inline void check_refunds_of_log(told_engine const& engine, std::int64_t now) {
+    using namespace std::chrono_literals;
+    auto const log = weir::policy::shared_bucket::log_of({.rate = {3, 1s}});
+    auto const wait = [&](std::int64_t at) { return engine.take({log, 1, 1}, at).wait.count(); };
+    engine.forget();
+    engine.give_back({log, 1, now}, now);  // there is none
+    BOOST_TEST(engine.take({log, 3, 3}, now).granted == 3);
+    engine.give_back({log, 2, now}, now + 900'000);
+    BOOST_TEST(engine.take({log, 2, 2}, now + 900'000).granted == 2);
+    BOOST_TEST(wait(now + 900'000) == 100'000);
+    // More than was granted then, and what was granted at another time, is not known of.
+    engine.give_back({log, 2, now}, now + 900'000);
+    engine.give_back({log, 1, now + 1}, now + 900'000);
+    BOOST_TEST(wait(now + 900'000) == 100'000);
+
+    // Nor is a turn given back that has not come.
+    BOOST_TEST(engine.take({log, 1, 1, 1s}, now + 900'000).wait.count() == 100'000);
+    engine.give_back({log, 1, now + 1'000'000}, now + 999'999);
+    BOOST_TEST(wait(now + 999'999) == 900'001);
+    engine.give_back({log, 1, now + 1'000'000}, now + 1'000'000);
+    BOOST_TEST(engine.take({log, 1, 1}, now + 1'000'000).granted == 1);
+}
+
+/// A turn that is booked comes before all later ones, though what was given back has made room before it.
+inline void check_order_of_log(told_engine const& engine, std::int64_t now) {
+    using namespace std::chrono_literals;
+    auto const log = weir::policy::shared_bucket::log_of({.rate = {2, 1s}});
+    engine.forget();
+    BOOST_TEST(engine.take({log, 2, 2}, now).granted == 2);
+    BOOST_TEST(engine.take({log, 1, 1, 1s}, now + 900'000).wait.count() == 100'000);
+    engine.give_back({log, 1, now}, now + 900'000);
+    BOOST_TEST(engine.take({log, 1, 1}, now + 900'000).wait.count() == 100'000);
+}
+
+/// The clock is set back: nothing is granted early, and nobody waits for longer than a window.
+inline void check_log_set_back(told_engine const& engine, std::int64_t now) {
+    using namespace std::chrono_literals;
+    auto const log = weir::policy::shared_bucket::log_of({.rate = {3, 1s}});
+    engine.forget();
+    engine.take({log, 2, 2}, now);
+    engine.take({log, 1, 1}, now + 300'000);
+    now -= 3'600'000'000;
+    // The last grant is now, and the others were 0.3 s before it.
+    BOOST_TEST(engine.take({log, 1, 1}, now).wait.count() == 700'000);
+    BOOST_TEST(engine.take({log, 1, 1}, now + 699'999).granted == 0);
+    BOOST_TEST(engine.take({log, 2, 2}, now + 700'000).granted == 2);
+    BOOST_TEST(engine.take({log, 1, 1}, now + 999'999).granted == 0);
+    BOOST_TEST(engine.take({log, 1, 1}, now + 1'000'000).granted == 1);
+}
+
+/// The longest log there is.
+inline void check_longest_log(told_engine const& engine, std::int64_t now) {
+    using namespace std::chrono_literals;
+    auto const log = weir::policy::shared_bucket::log_of({.rate = {4096, 1s}});
+    engine.forget();
+    BOOST_TEST(engine.take({log, 1, 4096}, now).granted == 4096);
+    BOOST_TEST(engine.take({log, 1, 4096}, now + 999'999).wait.count() == 1);
+    BOOST_TEST(engine.take({log, 1, 4096}, now + 1'000'000).granted == 4096);
+    engine.give_back({log, 1000, now + 1'000'000}, now + 1'500'000);
+    BOOST_TEST(engine.take({log, 1000, 1000}, now + 1'500'000).granted == 1000);
+    BOOST_TEST(engine.take({log, 1, 4096}, now + 1'999'999).wait.count() == 1);
+}
+
 }  // namespace support

@@ -49,9 +49,10 @@ struct options {
 /// microsecond. All questions share one connection, which is made when it is needed, and those that come together leave
 /// in one write. Scripts are loaded as it is made, and sent again to a server that has forgotten them.
 ///
-/// A limiter `name` is one key, `{weir:name}`, which expires when it can no longer matter. So it is in one slot. Seats are
-/// the key `{weir:name}:seats`, of some 90 bytes of text for each process that holds seats, which is there for a day and a
-/// lease after the last question.
+/// A limiter `name` is one key, `{weir:name}`, which expires when it can no longer matter. A sliding log is
+/// `{weir:name}:log`: it has 8 bytes for each permit of its limit, and is written whole by each grant.
+/// Seats are the key `{weir:name}:seats`, of some 90 bytes of text for each process that holds seats, which is there for a
+/// day and a lease after the last question.
 ///
 /// The user of the server needs the keys `{weir:*` and the commands `eval`, `time`, `get` and `set`; `select`, if the URL
 /// names another database than 0; and `evalsha` with `script|load`. Without these two each question carries its script:
@@ -61,9 +62,9 @@ struct options {
 /// What is sent may be granted after its deadline, by a server that was stopped: then it is given back, if its answer
 /// comes before the server is given up. What had not been sent by its deadline is not sent any more.
 ///
-/// Numbers of a script are exact up to 2^52. With the rate in lowest terms as p permits in P microseconds, `burst * P` must
-/// not be more than half of that: a limiter that is beyond it cannot be made. A million per second, or a thousand per
-/// day with a burst of 20,000, is far below.
+/// Numbers of a script are exact up to 2^52. With the rate of a bucket in lowest terms as p permits in P microseconds,
+/// `burst * P` must not be more than half of that: a limiter that is beyond it cannot be made. A million per second, or
+/// a thousand per day with a burst of 20,000, is far below.
 ///
 /// A clock of the server that is set back grants nothing early, and delays nobody by more than the time of a permit.
 /// One that is set forward by d cannot be told from time that has passed: it grants what comes back in d, at most a
@@ -104,6 +105,8 @@ private:
 /// At most one in any stretch of time so long, and a rate with bursts, over all processes that use the name.
 using interval = shared_interval;
 using token_bucket = shared_token_bucket;
+/// At most so many in any stretch of a time.
+using sliding_log = shared_sliding_log;
 /// At most so many at a time.
 using seats = shared_seats;
 

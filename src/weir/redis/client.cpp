@@ -55,11 +55,11 @@ void client::begin() {
     entry_.emplace(context, std::weak_ptr<context_user>(shared_from_this()));
 }
 
-void client::run(script what, std::string key, std::vector<std::string> arguments,
+void client::run(script what, std::string const& name, std::vector<std::string> arguments,
                  duration deadline, handler h) {
     auto made = std::make_unique<order>();
     made->what = what;
-    made->key = std::move(key);
+    made->key = key_of(what, name);
     made->arguments = std::move(arguments);
     made->until = later(clock_time(), deadline);
     made->whom = std::move(h);
@@ -204,7 +204,7 @@ void client::greet() {
         say({"AUTH", password});
     if (database != 0)
         say({"SELECT", std::to_string(database)});
-    for (std::size_t i = 0; i != scripts_in_use; ++i)
+    for (std::size_t i = 0; i != script_count; ++i)
         say({"SCRIPT", "LOAD", text_of(static_cast<script>(i))}, static_cast<script>(i));
     connection_->flush();
 }

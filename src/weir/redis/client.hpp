@@ -54,8 +54,8 @@ public:
     void begin();
 
     /// Sends a script, within `deadline`. The handler is called once or never, on the executor, under no lock.
-    void run(script what, std::string key, std::vector<std::string> arguments, duration deadline,
-             handler h);
+    void run(script what, std::string const& name, std::vector<std::string> arguments,
+             duration deadline, handler h);
     /// Asks whether the server runs scripts that write, within the time that it may take to connect.
     void check(handler h);
 
@@ -127,7 +127,7 @@ private:
     bool answers_ = false;       // it has answered an order
     bool retired_ = false;       // nothing more is sent on it
     std::deque<debt> debts_;     // of what was sent, in the order in which it will be answered
-    std::array<std::string, scripts_in_use> loaded_;  // the digests; empty: it may not be loaded
+    std::array<std::string, script_count> loaded_;  // the digests; empty: it may not be loaded
 
     policy::backoff backoff_;
     reply failure_;  // for which nothing is tried until `backoff_` says so

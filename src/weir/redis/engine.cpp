@@ -27,13 +27,15 @@ void engine::async_take(std::string const& name, question const& q, answer_handl
         auto const a = detail::answer_of(said, q);
         std::move(handler)(said.error, a);
     };
-    client_->run(detail::script::take, detail::key_of(name), detail::arguments_of(q), q.deadline,
-                 std::move(hear));
+    bool const is_log = q.bucket.window != 0;
+    client_->run(is_log ? detail::script::log_take : detail::script::take, name,
+                 detail::arguments_of(q), q.deadline, std::move(hear));
 }
 
 void engine::async_give_back(std::string const& name, give_back const& what) {
-    client_->run(detail::script::give_back, detail::key_of(name), detail::arguments_of(what),
-                 what.deadline, {});
+    bool const is_log = what.bucket.window != 0;
+    client_->run(is_log ? detail::script::log_give_back : detail::script::give_back, name,
+                 detail::arguments_of(what), what.deadline, {});
 }
 
 void engine::async_hold(std::string const& name, seats_question const& q, seats_handler handler) {
@@ -41,12 +43,11 @@ void engine::async_hold(std::string const& name, seats_question const& q, seats_
         auto const a = detail::answer_of(said, q);
         std::move(handler)(said.error, a);
     };
-    client_->run(detail::script::seats_hold, detail::key_of_seats(name), detail::arguments_of(q),
-                 q.deadline, std::move(hear));
+    client_->run(detail::script::seats_hold, name, detail::arguments_of(q), q.deadline,
+                 std::move(hear));
 }
 
 void engine::validate(policy::shared_bucket const& b) const {
-    weir::engine::validate(b);
     detail::validate(b);
 }
 

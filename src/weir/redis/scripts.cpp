@@ -23,9 +23,6 @@ local now = time[1] * 1000000 + time[2]
 local function lifetime(us)
     return string.format('%.0f', math.floor(us / 1000) + 2)
 end
-local function expire(key, us)
-    redis.call('PEXPIRE', key, lifetime(us))
-end
 local function put(key, value, us)  -- one command, since a script that fails between two has done the first
     redis.call('SET', key, value, 'PX', lifetime(us))
 end
@@ -113,46 +110,71 @@ write(level)
 return 1
 )";
 
-// A log is a list of times, the newest first.
-constexpr std::string_view log_take = R"(
+// A log is the text `at ahead ` and the times of its grants, 8 bytes each, the last one first. It has a time of its own,
+// which goes on where the clock was set back: it is so far ahead of the clock, and was `at` when the key was written.
+constexpr std::string_view log = R"(
 local key = KEYS[1]
 local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
-local least, most = tonumber(ARGV[3]), tonumber(ARGV[4])
+local at, ahead, grants = 0, 0, ''
+local text = redis.call('GET', key)
+if text then
+    at, ahead, grants = string.match(text, '^(%d+) (%d+) (.*)$')
+    if not at or #grants % 8 ~= 0 then error(redis.error_reply('WRONGTYPE the key holds no log')) end
+    at, ahead = tonumber(at), tonumber(ahead)
+end
+local log_time = math.max(now + ahead, at)
 
-local function at(index)
-    return tonumber(redis.call('LINDEX', key, index) or nil)
+local function time_of(index)  -- 1 is the last one; 0 is as good as none
+    if index < 1 or 8 * index > #grants then return 0 end
+    return (struct.unpack('>I8', grants, 8 * index - 7))
 end
 
-local newest = at(0)
-if newest and newest > now then  -- the clock was set back: the newest is now
-    local times = redis.call('LRANGE', key, 0, -1)
-    redis.call('DEL', key)
-    for _, time in ipairs(times) do
-        redis.call('RPUSH', key, string.format('%.0f', time - (newest - now)))
+local function later_than(time)  -- how many are
+    local few, many = 0, #grants / 8
+    while few < many do
+        local middle = math.ceil((few + many) / 2)
+        if time_of(middle) > time then few = middle else many = middle - 1 end
     end
-    expire(key, window)
-end
-local oldest = at(-1)
-while oldest and oldest <= now - window do
-    redis.call('RPOP', key)
-    oldest = at(-1)
+    return few
 end
 
-local free = limit - redis.call('LLEN', key)
-if free < least then
-    return {0, at(limit - least) + window - now, now}
+local function several(time, count)
+    return string.rep(struct.pack('>I8', time), count)
 end
-local granted = math.min(free, most)
-local time = string.format('%.0f', now)
-for i = 1, granted do
-    redis.call('LPUSH', key, time)
+
+local function write()
+    put(key, string.format('%.0f %.0f ', log_time, log_time - now) .. grants,
+        math.max(time_of(1) + window - log_time, 0))
 end
-expire(key, window)
-return {granted, 0, now}
 )";
 
+constexpr std::string_view log_take = R"(
+local least, most, patience = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+
+local function turn(count)  -- the first one for so many: not before another turn
+    return math.max(log_time, time_of(1), time_of(limit - count + 1) + window)
+end
+
+local used = math.min(later_than(log_time - window), limit)
+local granted = math.min(limit - used, most)
+if granted < least or turn(granted) > log_time then granted = least end
+local wait = turn(granted) - log_time
+if wait > patience then granted = 0 end
+if granted > 0 then
+    grants = several(log_time + wait, granted) .. string.sub(grants, 1, 8 * math.min(used, limit - granted))
+end
+if granted > 0 or log_time - now ~= ahead then write() end
+return {granted, wait, log_time}
+)";
+
+// A turn that has not come stays: for its sake older grants have been forgotten.
 constexpr std::string_view log_give_back = R"(
-return redis.call('LREM', KEYS[1], ARGV[1], ARGV[2])
+local count, since = tonumber(ARGV[3]), tonumber(ARGV[4])
+local before = 8 * later_than(since)
+if since > log_time or string.sub(grants, before + 1, before + 8 * count) ~= several(since, count) then return 0 end
+grants = string.sub(grants, 1, before) .. string.sub(grants, before + 8 * count + 1)
+write()
+return 1
 )";
 
 // Seats are the text of a `weir::detail::seat_ledger`, which says what is done here. It is kept for a day longer than it
@@ -216,33 +238,40 @@ return {mine.count, mine.fence, wait, now}
 )";
 
 struct parts {
+    std::string_view suffix;  // of the key
     std::string_view common;
     std::string_view body;
 };
 constexpr std::array<parts, script_count> all{{
-    {bucket, take},
-    {bucket, give_back},
-    {""sv, seats_hold},
-    {""sv, log_take},
-    {""sv, log_give_back},
+    {""sv, bucket, take},
+    {""sv, bucket, give_back},
+    {":seats"sv, ""sv, seats_hold},
+    {":log"sv, log, log_take},
+    {":log"sv, log, log_give_back},
 }};
 
 constexpr std::int64_t most_full = std::int64_t{1} << 51;
 
-std::vector<std::string> with_bucket(policy::shared_bucket const& b,
-                                     std::initializer_list<std::int64_t> more) {
+// Of a bucket, or of a log, with what is asked for.
+std::vector<std::string> with_rule(policy::shared_bucket const& b,
+                                   std::initializer_list<std::int64_t> more) {
     std::vector<std::string> words;
-    for (auto const n : {b.drained, b.permit, b.full(), b.owed()})
-        words.push_back(std::to_string(n));
-    for (auto const n : more)
-        words.push_back(std::to_string(n));
+    auto const add = [&](std::initializer_list<std::int64_t> numbers) {
+        for (auto const n : numbers)
+            words.push_back(std::to_string(n));
+    };
+    if (b.window != 0)
+        add({b.burst, b.window});
+    else
+        add({b.drained, b.permit, b.full(), b.owed()});
+    add(more);
     return words;
 }
 
 }  // namespace
 
 std::string body_of(script which) {
-    auto const& [common, body] = all[static_cast<std::size_t>(which)];
+    auto const& [_, common, body] = all[static_cast<std::size_t>(which)];
     return std::string(common) += body;
 }
 
@@ -256,15 +285,14 @@ std::string const& text_of(script which) {
     return texts[static_cast<std::size_t>(which)];
 }
 
-std::string key_of(std::string_view name) {
-    return std::string("{weir:").append(name) += '}';
-}
-
-std::string key_of_seats(std::string_view name) {
-    return key_of(name) += ":seats";
+std::string key_of(script which, std::string_view name) {
+    return std::string("{weir:").append(name).append("}").append(
+        all[static_cast<std::size_t>(which)].suffix);
 }
 
 void validate(policy::shared_bucket const& b) {
+    if (b.window != 0)
+        return;  // a log counts no drops
     using weir::detail::check_option;
     check_option("redis", "rate, in microseconds of its lowest terms,", b.permit, 1, most_full);
     check_option("redis", "burst, at this rate,", b.burst, 1, most_full / b.permit);
@@ -273,11 +301,11 @@ void validate(policy::shared_bucket const& b) {
 std::vector<std::string> arguments_of(policy::fed::question const& q) {
     // As far ahead as can be counted.
     auto const ahead = std::min<std::int64_t>(q.ahead.count(), most_full / q.bucket.drained);
-    return with_bucket(q.bucket, {q.least, q.most, ahead});
+    return with_rule(q.bucket, {q.least, q.most, ahead});
 }
 
 std::vector<std::string> arguments_of(policy::fed::give_back const& what) {
-    return with_bucket(what.bucket, {what.count, what.since});
+    return with_rule(what.bucket, {what.count, what.since});
 }
 
 std::vector<std::string> arguments_of(policy::fed_seats::question const& q) {

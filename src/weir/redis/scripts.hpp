@@ -25,11 +25,11 @@ namespace weir::redis::detail {
 /// | `give_back`     | bucket      | drained permit full owed count since      | whether it was done    |
 /// | `seats_hold`    | seats       | seats lease holder number fence keep      | held fence wait now    |
 /// |                 |             | least most                                |                        |
-/// | `log_take`      | log         | limit window least most                   | granted wait now       |
-/// | `log_give_back` | log         | count since                               | how many               |
+/// | `log_take`      | log         | limit window least most ahead             | granted wait now       |
+/// | `log_give_back` | log         | limit window count since                  | whether it was done    |
 ///
-/// `wait` is, of what was granted, how long until it may be used; otherwise how long until it is worth asking again, or 0
-/// if nobody knows.
+/// `now` is the time of the log, where there is one. `wait` is, of what was granted, how long until it may be used;
+/// otherwise how long until it is worth asking again, or 0 if nobody knows.
 enum class script : std::uint8_t {
     take,
     give_back,
@@ -38,17 +38,14 @@ enum class script : std::uint8_t {
     log_give_back,
 };
 inline constexpr std::size_t script_count = 5;
-/// Those that the engine uses come first.
-inline constexpr std::size_t scripts_in_use = 3;
 
-/// The script without its head, which says what `now` is, and what `expire(key, us)` and `put(key, value, us)` do.
+/// The script without its head, which says what `now` is, and what `put(key, value, us)` does.
 [[nodiscard]] std::string body_of(script which);
 /// The script with its head: the time is that of the server.
 [[nodiscard]] std::string const& text_of(script which);
 
-/// The key of a limiter. What is in braces decides on which server of a cluster it is.
-[[nodiscard]] std::string key_of(std::string_view name);
-[[nodiscard]] std::string key_of_seats(std::string_view name);
+/// The key of a script, for a limiter. What is in braces decides on which server of a cluster it is.
+[[nodiscard]] std::string key_of(script which, std::string_view name);
 
 /// Throws `std::invalid_argument` unless a script can count this bucket exactly.
 void validate(policy::shared_bucket const& b);
@@ -58,7 +55,7 @@ void validate(policy::shared_bucket const& b);
 
 [[nodiscard]] std::vector<std::string> arguments_of(policy::fed_seats::question const& q);
 
-/// What `take` or `seats_hold` has answered; sets the error if that is no answer.
+/// What `take`, `log_take` or `seats_hold` has answered; sets the error if that is no answer.
 [[nodiscard]] policy::fed::answer answer_of(reply& said, policy::fed::question const& q) noexcept;
 [[nodiscard]] policy::fed_seats::answer answer_of(reply& said,
                                                   policy::fed_seats::question const& q) noexcept;

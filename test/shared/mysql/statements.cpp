@@ -143,25 +143,28 @@ BOOST_AUTO_TEST_CASE(no_window_sees_more_than_the_limit_of_a_log) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(log_is_pruned_and_gives_back_what_was_not_used) {
+BOOST_AUTO_TEST_CASE(log_is_pruned) {
     auto const log = shared_bucket::log_of({.rate = {3, 1s}});
     for (int i = 0; i != 20; ++i) {
         take({log, 1, 3, 10s}, now + i * 1000);
         BOOST_TEST(session.number("select max(length(grants)) from weir_log") <= 3 * 8);
     }
-    ++names;
-    now += 100'000'000;
-    BOOST_TEST(take({log, 3, 3}, now).granted == 3);
-    engine.give_back({log, 2, now}, now + 900'000);
-    BOOST_TEST(take({log, 2, 2}, now + 900'000).granted == 2);
-    BOOST_TEST(take({log, 1, 1}, now + 900'000).wait.count() == 100'000);
-    engine.give_back({log, 2, now}, now + 900'000);  // more than is known of
-    BOOST_TEST(take({log, 1, 1}, now + 900'000).wait.count() == 100'000);
-    // The longest log.
-    auto const longest = shared_bucket::log_of({.rate = {4096, 1s}});
-    BOOST_TEST(take({longest, 1, 4096}, now + 10'000'000).granted == 4096);
-    BOOST_TEST(take({longest, 1, 4096}, now + 10'999'999).wait.count() == 1);
-    BOOST_TEST(take({longest, 1, 4096}, now + 11'000'000).granted == 4096);
+}
+
+BOOST_AUTO_TEST_CASE(log_gives_back_all_that_was_not_used) {
+    support::check_refunds_of_log(engine, now);
+}
+
+BOOST_AUTO_TEST_CASE(turns_of_a_log_are_in_order) {
+    support::check_order_of_log(engine, now);
+}
+
+BOOST_AUTO_TEST_CASE(log_whose_clock_is_set_back_grants_nothing_early_and_freezes_nothing) {
+    support::check_log_set_back(engine, now);
+}
+
+BOOST_AUTO_TEST_CASE(longest_log_is_kept) {
+    support::check_longest_log(engine, now);
 }
 
 BOOST_AUTO_TEST_CASE(clock_set_back_grants_nothing_early_and_freezes_nothing) {

@@ -128,6 +128,27 @@ BOOST_AUTO_TEST_CASE(two_limiters_share_a_bucket_and_are_told_when_to_come_back)
     BOOST_TEST(there.shared_stats().denied == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(log_is_kept_for_all_that_share_it) {
+    weir::shared_options const few{.rate = {5, 24h}, .deadline = 10s};
+    weir::redis::sliding_log here(ctx, engine, "both", few);
+    weir::redis::sliding_log there(ctx, make(server().url()), "both", few);
+    visit const three(here, 3);
+    run(three);
+    visit const two(there, 2);
+    run(two);
+    visit const one(there, 1, 60s);
+    run(one);
+    BOOST_TEST(three.granted());
+    BOOST_TEST(two.granted());
+    BOOST_TEST(one.refused(errc::deadline_unreachable));
+    three.seat().refund();
+    run();
+    visit const again(there, 3);
+    run(again);
+    BOOST_TEST(again.granted());
+    BOOST_TEST(session.say({"EXISTS", "{weir:both}:log"}) == "1");
+}
+
 BOOST_AUTO_TEST_CASE(requests_are_served_in_order) {
     weir::redis::token_bucket calls(ctx, engine, "order", patient);
     std::vector<int> served;

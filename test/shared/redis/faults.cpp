@@ -47,7 +47,7 @@ namespace ut = boost::unit_test;
 using namespace std::chrono_literals;
 using support::visit;
 using weir::errc;
-using weir::redis::detail::scripts_in_use;
+using weir::redis::detail::script_count;
 using why = weir::redis::errc;
 using weir::engine;
 
@@ -186,7 +186,7 @@ private:
             said = say(questions++);
         if (!said.empty() && s.socket.is_open())
             asio::write(s.socket, asio::buffer(said));
-        if (leaves && command.front() == "SCRIPT" && ++s.scripts == scripts_in_use)
+        if (leaves && command.front() == "SCRIPT" && ++s.scripts == script_count)
             s.socket.close();
     }
     // A whole command, if there is one.
@@ -380,7 +380,7 @@ BOOST_AUTO_TEST_CASE(question_is_not_sent_after_its_deadline) {
     BOOST_TEST(late->error == asio::error::timed_out);
     BOOST_TEST(!late->said.lost);
     server.deaf = false;
-    for (std::size_t i = 0; i != scripts_in_use; ++i)
+    for (std::size_t i = 0; i != script_count; ++i)
         server.send("$1\r\na\r\n");  // now it has heard the scripts
     auto const next = ask(*engine);
     run(*next);

@@ -38,12 +38,9 @@ for _, key in ipairs(KEYS) do
     local dies = redis.call('GET', key .. ':dies')
     if dies and tonumber(dies) <= now then redis.call('DEL', key, key .. ':dies') end
 end
-local function expire(key, us)
-    redis.call('SET', key .. ':dies', string.format('%.0f', now + math.floor(us / 1000) * 1000 + 2000))
-end
 local function put(key, value, us)
     redis.call('SET', key, value)
-    expire(key, us)
+    redis.call('SET', key .. ':dies', string.format('%.0f', now + math.floor(us / 1000) * 1000 + 2000))
 end
 )";
 
@@ -58,13 +55,15 @@ struct fixture {
 
     support::told_engine const engine{
         [this](fed::question const& q, std::int64_t at) {
-            detail::reply said{.numbers = run(script::take, 1, detail::arguments_of(q), at)};
+            auto const which = q.bucket.window != 0 ? script::log_take : script::take;
+            detail::reply said{.numbers = run(which, detail::arguments_of(q), at)};
             auto const a = detail::answer_of(said, q);
             BOOST_TEST_REQUIRE(!said.error);
             return a;
         },
         [this](fed::give_back const& what, std::int64_t at) {
-            run(script::give_back, 1, detail::arguments_of(what), at);
+            run(what.bucket.window != 0 ? script::log_give_back : script::give_back,
+                detail::arguments_of(what), at);
         },
         [this] { ++names; }};
 
@@ -74,23 +73,17 @@ struct fixture {
                 {"SCRIPT", "LOAD", virtual_head + detail::body_of(static_cast<script>(i))});
     }
 
-    numbers run(script which, int keys, words const& arguments, std::int64_t at) {
-        words all{"EVALSHA", loaded[static_cast<std::size_t>(which)], std::to_string(keys)};
-        auto const name = std::to_string(names);
-        all.push_back(
-            which == script::seats_hold ? detail::key_of_seats(name) : detail::key_of(name));
+    numbers run(script which, words const& arguments, std::int64_t at) {
+        words all{"EVALSHA", loaded[static_cast<std::size_t>(which)], "1",
+                  detail::key_of(which, std::to_string(names))};
         all.insert(all.end(), arguments.begin(), arguments.end());
         all.push_back(std::to_string(at));
         return session.numbers(all);
     }
-    template <class... N>
-    numbers run(script which, int keys, std::int64_t at, N... arguments) {
-        return run(which, keys, words{std::to_string(arguments)...}, at);
-    }
 
     weir::policy::fed_seats::answer hold(weir::policy::fed_seats::question const& q,
                                          std::int64_t at) {
-        detail::reply said{.numbers = run(script::seats_hold, 1, detail::arguments_of(q), at)};
+        detail::reply said{.numbers = run(script::seats_hold, detail::arguments_of(q), at)};
         BOOST_TEST_REQUIRE(said.numbers.size() == 4u);
         BOOST_TEST_REQUIRE(said.numbers[3] == at);
         auto const a = detail::answer_of(said, q);
@@ -185,8 +178,8 @@ BOOST_AUTO_TEST_CASE(bucket_that_cannot_be_counted_exactly_is_known) {
 BOOST_AUTO_TEST_CASE(key_lives_until_the_bucket_is_empty) {
     auto const take_now = [this](weir::shared_options const& o, weir::amount n) {
         auto arguments = detail::arguments_of(fed::question{shared_bucket::of(o), n, n});
-        arguments.insert(arguments.begin(),
-                         {"EVAL", detail::text_of(script::take), "1", detail::key_of("real")});
+        arguments.insert(arguments.begin(), {"EVAL", detail::text_of(script::take), "1",
+                                             detail::key_of(script::take, "real")});
         return session.numbers(arguments);
     };
     auto const said = take_now({.rate = {1, 24h}, .burst = 5}, 2);
@@ -210,101 +203,69 @@ BOOST_AUTO_TEST_CASE(something_else_under_the_name_is_an_error) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-// ---- A log, by definition: so many in any window, half open.
-
-namespace {
-
-class log_oracle {
-public:
-    log_oracle(std::int64_t limit, std::int64_t window) : limit_(limit), window_(window) {}
-
-    numbers take(std::int64_t least, std::int64_t most, std::int64_t now) {
-        auto const in_window = [&](std::int64_t time) {
-            return std::ranges::count_if(times_, [&](std::int64_t t) {
-                return time - window_ < t && t <= time;
-            });
-        };
-        auto const free = limit_ - in_window(now);
-        if (free >= least) {
-            auto const n = std::min(free, most);
-            times_.insert(times_.end(), static_cast<std::size_t>(n), now);
-            return {n, 0, now};
-        }
-        // The first time at which there is room: one at which a grant leaves the window.
-        std::int64_t at = now + window_;
-        for (auto const t : times_) {
-            if (t + window_ > now && limit_ - in_window(t + window_) >= least)
-                at = std::min(at, t + window_);
-        }
-        return {0, at - now, now};
-    }
-    void give_back(std::int64_t n, std::int64_t since) {
-        for (; n > 0; --n)
-            times_.erase(std::ranges::find(times_, since));
-    }
-
-private:
-    std::int64_t limit_;
-    std::int64_t window_;
-    std::vector<std::int64_t> times_;
-};
-
-}  // namespace
-
 BOOST_FIXTURE_TEST_SUITE(redis_log, fixture, *ut::precondition(support::if_redis_is_here))
 
 BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition) {
-    support::for_each_seed(1, 40, [&](auto& random) {
-        ++names;
-        auto const limit = random.template one_of<std::int64_t>({1, 2, 3, 10, 40});
-        auto const window = random.template one_of<std::int64_t>({1, 1000, 60'000'000});
-        log_oracle oracle(limit, window);
-        numbers given{0, 0, 0};
-        for (int i = 0; i != 150; ++i) {
-            now += random.one_in(3) ? 0 : random.between(0, 2 * window / limit + 1);
-            if (given[0] > 0 && random.one_in(5)) {
-                auto const n = random.between(1, given[0]);
-                if (given[2] > now - window) {
-                    BOOST_TEST_REQUIRE(
-                        (run(script::log_give_back, 1, now, n, given[2]) == numbers{n}));
-                    oracle.give_back(n, given[2]);
-                }
-                given[0] = 0;
-                continue;
-            }
-            auto const least = random.one_in(2) ? 1 : random.between(1, limit);
-            auto const most = random.between(least, limit + 3);
-            auto const said = run(script::log_take, 1, now, limit, window, least, most);
-            auto const expected = oracle.take(least, most, now);
-            BOOST_TEST_REQUIRE(said == expected, boost::test_tools::per_element());
-            if (said[0] > 0)
-                given = said;
-        }
+    support::for_each_seed(1, 8, [&](auto& random) {
+        support::compare_with_log(engine, 1000, random, now);
     });
 }
 
-BOOST_AUTO_TEST_CASE(clock_set_back_grants_nothing_early_and_freezes_nothing) {
-    constexpr std::int64_t second = 1'000'000;
-    auto const take = [this](std::int64_t at) {
-        return run(script::log_take, 1, at, 2, second, 1, 1);
-    };
-    take(now);
-    take(now + 300'000);
-    now -= 3600 * second;
-    // The newest is now, and the other one 0.3 s before it.
-    BOOST_TEST(take(now) == (numbers{0, 700'000, now}), boost::test_tools::per_element());
-    BOOST_TEST(take(now + 699'999)[0] == 0);
-    BOOST_TEST(take(now + 700'000)[0] == 1);
-    BOOST_TEST(take(now + 999'999)[0] == 0);
-    BOOST_TEST(take(now + 1'000'000)[0] == 1);
+BOOST_AUTO_TEST_CASE(no_window_sees_more_than_the_limit) {
+    support::for_each_seed(1, 4, [&](auto& random) {
+        support::check_lawfulness_of_log(engine, 1000, random, now);
+    });
 }
 
-BOOST_AUTO_TEST_CASE(key_lives_for_a_window) {
-    session.numbers({"EVAL", detail::text_of(script::log_take), "1", "{weir:real}", "10",
-                     "60000000", "1", "1"});
-    auto const lives = std::stoll(session.say({"PTTL", "{weir:real}"}));
-    BOOST_TEST(lives <= 60'002);
-    BOOST_TEST(lives > 30'000);
+BOOST_AUTO_TEST_CASE(turns_are_in_order) {
+    support::check_order_of_log(engine, now);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_not_used_is_given_back) {
+    support::check_refunds_of_log(engine, now);
+}
+
+BOOST_AUTO_TEST_CASE(clock_set_back_grants_nothing_early_and_freezes_nothing) {
+    support::check_log_set_back(engine, now);
+}
+
+BOOST_AUTO_TEST_CASE(longest_log_is_kept) {
+    support::check_longest_log(engine, now);
+}
+
+BOOST_AUTO_TEST_CASE(as_many_are_granted_as_there_are) {
+    auto const log = shared_bucket::log_of({.rate = {5, 1s}});
+    BOOST_TEST(engine.take({log, 1, 2}, now).granted == 2);
+    BOOST_TEST(engine.take({log, 1, 5}, now + 1).granted == 3);
+}
+
+BOOST_AUTO_TEST_CASE(log_is_pruned) {
+    auto const log = shared_bucket::log_of({.rate = {3, 1s}});
+    for (int i = 0; i != 20; ++i) {
+        engine.take({log, 1, 3, 10s}, now + i * 1000);
+        auto const size = std::stoll(session.say({"STRLEN", "{weir:0}:log"}));
+        BOOST_TEST(size <= 3 * 8 + 40);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(key_lives_until_the_last_turn_has_left_the_window) {
+    auto const log = shared_bucket::log_of({.rate = {1, 60s}});
+    for (auto const most : {60'002, 120'002}) {
+        auto words = detail::arguments_of(fed::question{log, 1, 1, 60s});
+        words.insert(words.begin(), {"EVAL", detail::text_of(script::log_take), "1", "real"});
+        session.numbers(words);
+        auto const lives = std::stoll(session.say({"PTTL", "real"}));
+        BOOST_TEST(lives <= most);
+        BOOST_TEST(lives > most - 30'000);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(something_else_under_the_name_is_an_error) {
+    auto const log = shared_bucket::log_of({.rate = {1, 60s}});
+    session.say({"SET", "{weir:0}:log", "1 2 three"});
+    BOOST_CHECK_EXCEPTION(engine.take({log, 1, 1}, now), support::redis_error, [](auto const& e) {
+        return std::string_view(e.what()).starts_with("WRONGTYPE");
+    });
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -339,7 +300,7 @@ BOOST_AUTO_TEST_CASE(text_is_that_of_a_ledger) {
             .seats = 9, .lease = 3s, .holder = {who, ~who}, .number = who, .least = 1, .most = 2};
         hold(q, ++now);
         same.hold(q, now);
-        auto const text = session.say({"GET", detail::key_of_seats("0")});
+        auto const text = session.say({"GET", detail::key_of(script::seats_hold, "0")});
         BOOST_TEST(text == same.text());
     }
 }
@@ -352,7 +313,7 @@ BOOST_AUTO_TEST_CASE(fence_grows_when_all_is_forgotten) {
 
 BOOST_AUTO_TEST_CASE(key_lives_for_a_day_and_a_lease) {
     auto arguments = detail::arguments_of(one_of(1, 1));
-    auto const key = detail::key_of_seats("real");
+    auto const key = detail::key_of(script::seats_hold, "real");
     arguments.insert(arguments.begin(), {"EVAL", detail::text_of(script::seats_hold), "1", key});
     auto const said = session.numbers(arguments);
     BOOST_TEST(said[0] == 1);
@@ -363,7 +324,7 @@ BOOST_AUTO_TEST_CASE(key_lives_for_a_day_and_a_lease) {
 }
 
 BOOST_AUTO_TEST_CASE(something_else_under_the_name_is_an_error) {
-    session.say({"SET", detail::key_of_seats("0"), "something"});
+    session.say({"SET", detail::key_of(script::seats_hold, "0"), "something"});
     BOOST_CHECK_EXCEPTION(hold(one_of(1, 1), now), support::redis_error, [](auto const& e) {
         return std::string_view(e.what()).starts_with("WRONGTYPE");
     });
