@@ -72,7 +72,8 @@ struct options {
 /// is restarted without its data, evicts keys (so let `maxmemory-policy` be `noeviction`), or is replaced by a replica
 /// that had not received everything.
 ///
-/// A server of a cluster answers for its own keys; for others it says `errc::moved`.
+/// It talks to one server, and not to a cluster: what a server of one says of a key that another one has is
+/// `errc::moved`, and `check` says which other one.
 ///
 /// Make it with `std::make_shared`. It may be destroyed before its limiters; what is under way is finished. Threads: as
 /// `weir::engine`.
@@ -93,10 +94,12 @@ public:
                     seats_handler handler) override;
     [[nodiscard]] bool keeps_seats() const noexcept override { return true; }
 
-    /// Connects, unless it is connected, and has an empty script run, which a replica and a server without memory refuse.
-    /// Throws `boost::system::system_error`, with what the server says, if it cannot be asked; only what it says to a
-    /// wrong password is left out. Nothing depends on it: it is there for a program that wants to know when it starts.
-    [[nodiscard]] boost::asio::awaitable<void> check();
+    /// Connects, unless it is connected, and has an empty script run for the limiter `name`. A replica and a server
+    /// without memory refuse that, and so does one of a cluster, of which another one has the key, and one whose user may
+    /// not use it. Throws `boost::system::system_error`, with what the server says, if it cannot be asked; only what it
+    /// says to a wrong password is left out. Nothing depends on it: it is there for a program that wants to know when it
+    /// starts.
+    [[nodiscard]] boost::asio::awaitable<void> check(std::string name = {});
 
 private:
     std::shared_ptr<detail::client> client_;

@@ -20,9 +20,9 @@ enum class errc {
     read_only,
     /// It has used up its `maxmemory`.
     out_of_memory,
-    /// It belongs to a cluster, and another server of that has the key.
+    /// It belongs to a cluster, and another server of that has the key: `engine::check` says which.
     moved,
-    /// The cluster is not whole, or is being changed.
+    /// It belongs to a cluster that is not whole, or is being changed.
     cluster_down,
     /// Not as many replicas as it wants are there.
     no_replicas,

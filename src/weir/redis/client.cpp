@@ -66,8 +66,9 @@ void client::run(script what, std::string const& name, std::vector<std::string> 
     note(std::move(made));
 }
 
-void client::check(handler h) {
+void client::check(std::string const& name, handler h) {
     auto made = std::make_unique<order>();
+    made->key = key_of(script::take, name);
     made->until = later(clock_time(), options_.connect_within);
     made->whom = std::move(h);
     note(std::move(made));
@@ -276,16 +277,16 @@ void client::connect(time_point now) {
 void client::send(std::unique_ptr<order> what, time_point now) {
     std::vector<std::string_view> words;
     if (!what->what) {
-        words = {"EVAL", "#!lua\nreturn 1", "0"};
+        words = {"EVAL", "#!lua\nreturn 1"};
     } else {
         auto const& digest = loaded_[static_cast<std::size_t>(*what->what)];
         if (what->in_full || digest.empty())
             words = {"EVAL", text_of(*what->what)};
         else
             words = {"EVALSHA", digest};
-        words.insert(words.end(), {"1", what->key});
-        words.insert(words.end(), what->arguments.begin(), what->arguments.end());
     }
+    words.insert(words.end(), {"1", what->key});
+    words.insert(words.end(), what->arguments.begin(), what->arguments.end());
     debts_.push_back({now, what->until});
     connection_->append(words, std::move(what));
 }

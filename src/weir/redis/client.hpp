@@ -56,8 +56,8 @@ public:
     /// Sends a script, within `deadline`. The handler is called once or never, on the executor, under no lock.
     void run(script what, std::string const& name, std::vector<std::string> arguments,
              duration deadline, handler h);
-    /// Asks whether the server runs scripts that write, within the time that it may take to connect.
-    void check(handler h);
+    /// Asks whether the server runs scripts that write for the limiter, within the time that it may take to connect.
+    void check(std::string const& name, handler h);
 
     void context_ends() noexcept override;
     void serve(std::function<void()> const& event) noexcept override;

@@ -51,9 +51,9 @@ void engine::validate(policy::shared_bucket const& b) const {
     detail::validate(b);
 }
 
-asio::awaitable<void> engine::check() {
-    auto start = [client = client_](auto handler) {
-        client->check([handler = std::move(handler)](detail::reply said) mutable {
+asio::awaitable<void> engine::check(std::string name) {
+    auto start = [client = client_, &name](auto handler) {
+        client->check(name, [handler = std::move(handler)](detail::reply said) mutable {
             asio::dispatch(asio::append(std::move(handler), std::move(said)));
         });
     };

@@ -25,9 +25,11 @@ public:
             case errc::out_of_memory:
                 return "the server has used up its maxmemory";
             case errc::moved:
-                return "another server of the cluster has the key";
+                return "weir::redis talks to one server and not to a cluster, of which another "
+                       "server has the key";
             case errc::cluster_down:
-                return "the cluster is not whole";
+                return "weir::redis talks to one server and not to a cluster, and that of this "
+                       "server is not whole or is being changed";
             case errc::no_replicas:
                 return "the server has not as many replicas as it wants";
             case errc::not_saved:

@@ -92,6 +92,27 @@ struct fixture {
         timer.async_wait([&](auto) { over = true; });
         run_until([&] { return over; });
     }
+    // What `check` throws; empty if nothing.
+    std::string complaint(weir::redis::engine& of, std::string const& name) {
+        std::optional<std::string> what;
+        asio::co_spawn(ctx, of.check(name), [&](std::exception_ptr failure) {
+            try {
+                support::rethrow(failure);
+                what = "";
+            } catch (std::exception const& e) {
+                what = e.what();
+            }
+        });
+        run_until([&] { return what.has_value(); });
+        return *what;
+    }
+    // What the engine says when it cannot be asked for a permit.
+    weir::error_code failure_of(weir::redis::token_bucket& calls) {
+        visit const guest(calls, 1, 30s);
+        run(guest);
+        BOOST_TEST(guest.refused(errc::unavailable));
+        return calls.last_failure();
+    }
     void run(told const& one) {
         run_until([&] { return one.over; });
     }
@@ -898,18 +919,48 @@ BOOST_AUTO_TEST_CASE(server_that_loads_its_data_is_unavailable_until_it_has_done
     BOOST_TEST(!insist(ctx, calls));
 }
 
-BOOST_AUTO_TEST_CASE(node_of_a_cluster_answers_for_its_own_keys) {
-    support::redis_server node(
-        {"--cluster-enabled", "yes", "--cluster-port", std::to_string(support::free_port())});
-    support::redis_session session(node);
-    auto const engine = make({.url = node.url()});
+namespace {
+
+struct node {
+    std::uint16_t bus = support::free_port();
+    support::redis_server server{
+        {"--cluster-enabled", "yes", "--cluster-port", std::to_string(bus)}};
+    support::redis_session session{server};
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(node_of_a_cluster_answers_for_its_own_keys_and_names_who_has_others) {
+    node here;
+    node there;
+    auto const engine = make({.url = here.server.url(), .connect_within = 10s});
     weir::redis::token_bucket calls(ctx, engine, "calls", patient);
     visit const guest(calls, 1);
     run(guest);
     BOOST_TEST(guest.refused(errc::unavailable));
     BOOST_TEST(calls.last_failure() == make_error_code(why::cluster_down));
-    session.say({"CLUSTER", "ADDSLOTSRANGE", "0", "16383"});
-    BOOST_TEST(!insist(ctx, calls));
+
+    // The other one has the slot of the key, and this one has all others.
+    auto const slot = here.session.numbers({"CLUSTER", "KEYSLOT", "{weir:calls}"}).at(0);
+    BOOST_TEST_REQUIRE((slot > 0 && slot < 16383));
+    there.session.say(
+        {"CLUSTER", "ADDSLOTSRANGE", std::to_string(slot), std::to_string(slot)});
+    here.session.say({"CLUSTER", "ADDSLOTSRANGE", "0", std::to_string(slot - 1),
+                      std::to_string(slot + 1), "16383"});
+    auto const port = std::to_string(there.server.port());
+    here.session.say({"CLUSTER", "MEET", "127.0.0.1", port, std::to_string(there.bus)});
+    while (here.session.say({"CLUSTER", "INFO"}).find("cluster_state:ok") == std::string::npos) {}
+
+    weir::redis::token_bucket away(ctx, engine, "calls", patient);
+    BOOST_TEST(failure_of(away) == make_error_code(why::moved));
+    auto const moved = complaint(*engine, "calls");
+    BOOST_TEST(moved.starts_with("weir::redis: MOVED " + std::to_string(slot)), moved);
+    BOOST_TEST(moved.find("127.0.0.1:" + port) != moved.npos, moved);
+    BOOST_TEST(moved.find("not to a cluster") != moved.npos, moved);
+
+    BOOST_TEST(complaint(*engine, "others") == "");
+    weir::redis::token_bucket others(ctx, engine, "others", patient);
+    BOOST_TEST(!insist(ctx, others));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
