@@ -335,6 +335,35 @@ BOOST_AUTO_TEST_CASE(question_without_an_answer_counts_as_used_and_another_goes_
     s.serve(1);
 }
 
+BOOST_AUTO_TEST_CASE(question_that_was_never_put_is_known_to_have_failed_though_that_is_told_late) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    auto const unsent = s.question();
+    s.now += 50ms;
+    s.p.elapse(s.now);
+    BOOST_TEST(s.p.fed_stats().unknown == 1u);
+    BOOST_TEST(!s.p.failed(unsent->number, false, s.now));
+    BOOST_TEST(s.p.fed_stats().unknown == 0u);
+    BOOST_TEST(s.p.fed_stats().failed == 1u);
+    BOOST_TEST(s.p.fed_stats().late == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(times_that_nanoseconds_cannot_hold_are_the_end_of_time) {
+    for (auto const wait : {std::chrono::microseconds::max(), std::chrono::microseconds(1LL << 62),
+                            std::chrono::microseconds(std::int64_t{10'000'000'000'000'000})}) {
+        story denied;
+        denied.waiting = {.head = 1, .all = 1};
+        denied.deny(*denied.question(), wait);
+        BOOST_TEST((denied.p.ready_at(1, 0, denied.now) == weir::never));
+
+        story booked;
+        booked.waiting = {.head = 1, .all = 1};
+        booked.grant(*booked.question(), 1, wait);
+        BOOST_TEST(booked.p.remaining(start + 24h) == 0);
+        BOOST_TEST((booked.p.ready_at(1, 0, booked.now) == weir::never));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(five_failures_in_a_row_make_an_outage) {
     story s;
     s.waiting = {.head = 2, .all = 4};
@@ -578,6 +607,38 @@ BOOST_AUTO_TEST_CASE(permits_taken_ahead_lapse_one_deadline_and_a_lease_after_th
     BOOST_TEST(s.p.fed_stats().lapsed == 100);
     BOOST_TEST(s.lease() == 50);
     BOOST_TEST(s.is_silent());
+}
+
+BOOST_AUTO_TEST_CASE(it_is_looked_at_when_permits_lapse_that_were_taken_ahead) {
+    leased_story s;
+    BOOST_TEST(!s.p.must_go_on());
+    s.grow();
+    BOOST_TEST(s.p.must_go_on());
+    BOOST_TEST((s.p.next_order(s.waiting, s.now) == s.now + 150ms + 1ns));
+    s.use(100);
+    BOOST_TEST(!s.p.must_go_on());
+}
+
+BOOST_AUTO_TEST_CASE(what_is_in_stock_can_be_used_in_an_outage) {
+    leased_story s;
+    s.grow();
+    s.waiting = {.head = 300, .all = 300};
+    for (int i = 0; i != 5; ++i)
+        s.p.failed(s.question()->number, false, s.now);
+    BOOST_TEST(s.p.barred(s.now).has_value());
+    BOOST_TEST((s.p.ready_at(100, 0, s.now) == s.now));
+    BOOST_TEST((s.p.ready_at(101, 0, s.now) == weir::unknown));
+}
+
+BOOST_AUTO_TEST_CASE(refusal_of_the_engine_says_nothing_in_an_outage) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    s.deny(*s.question(), 700ms);
+    BOOST_TEST((s.p.ready_at(1, 0, s.now) == start + 700ms));
+    s.now += 300ms;
+    for (int i = 0; i != 5; ++i)
+        s.p.failed(s.question()->number, false, s.now);
+    BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
 }
 
 BOOST_AUTO_TEST_CASE(lease_shrinks_where_a_turn_has_to_be_booked) {

@@ -188,6 +188,65 @@ BOOST_AUTO_TEST_CASE(leased_processes_grant_locally_and_keep_to_the_rate_togethe
     BOOST_TEST(lapsed <= 2'000);
 }
 
+namespace {
+
+// 10,000 a second, of which up to a hundred are taken ahead, and are now.
+struct stocked {
+    bucket limiter;
+
+    stocked(asio::io_context& ctx, std::shared_ptr<engine> const& server)
+        : limiter(ctx, server, "stocked",
+                  {.rate = {10'000, 1s}, .burst = 1'000, .lease = 100, .retry_jitter = 0}) {
+        for (int i = 0; i != 12; ++i) {
+            use(limiter.stats().remaining);
+            visit const one(limiter, 1);
+            run_for(ctx, 1ms);
+            BOOST_TEST_REQUIRE(one.granted());
+        }
+        BOOST_TEST_REQUIRE(limiter.stats().remaining == 100);
+    }
+    void use(weir::amount n) {
+        for (; n != 0; --n)
+            BOOST_TEST_REQUIRE(static_cast<bool>(limiter.try_enter()));
+    }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(permits_in_stock_lapse_on_time_though_nobody_comes) {
+    stocked one(ctx, server);
+    run_for(ctx, 149ms);
+    BOOST_TEST(one.limiter.stats().remaining == 100);
+    BOOST_TEST(one.limiter.shared_stats().lapsed == 0);
+    run_for(ctx, 1ms + 1ns);
+    BOOST_TEST(one.limiter.shared_stats().lapsed == 100);
+    BOOST_TEST(one.limiter.shared_stats().returned == 100);
+    run_for(ctx, 1ms);
+    BOOST_TEST((weir::testing::next_expiry(ctx) == clock::time_point::max()));
+    ctx.restart();
+    BOOST_TEST(ctx.poll() == 0u);
+    BOOST_TEST(ctx.stopped());
+}
+
+BOOST_AUTO_TEST_CASE(permits_in_stock_are_granted_in_an_outage) {
+    stocked one(ctx, server);
+    is_as_far_as(1ms, fate::refused);
+    one.use(76);
+    settle(ctx);
+    BOOST_TEST(one.limiter.shared_stats().unavailable);
+    BOOST_TEST(one.limiter.stats().remaining == 24);
+    visit const many(one.limiter, 25, 10s);
+    settle(ctx);
+    BOOST_TEST(many.refused(errc::unavailable));
+    visit const few(one.limiter, 4, 10s);
+    settle(ctx);
+    BOOST_TEST(few.granted());
+    one.use(20);
+    weir::error_code why;
+    BOOST_TEST(!one.limiter.try_enter(1, why));
+    BOOST_TEST((why == errc::unavailable));
+}
+
 BOOST_AUTO_TEST_CASE(log_is_kept_by_two_processes_in_every_window) {
     using sliding_log = weir::basic_shared_sliding_log<asio::any_io_executor, weir::testing::timer>;
     sliding_log one(ctx, server, "log", {.rate = {7, 1s}});

@@ -53,11 +53,13 @@ public:
             return {.granted = true, .ready = now};
         if (n > policy_.capacity()) [[unlikely]]
             return {.refused = errc::exceeds_capacity};
-        if constexpr (fed_policy<Policy>) {
-            if (auto const until = policy_.barred(now))
-                return {.refused = errc::unavailable, .ready = *until};
-        }
         auto const ready = policy_.ready_at(n, ahead, now);
+        if constexpr (fed_policy<Policy>) {
+            if (ready == unknown) {
+                if (auto const until = policy_.barred(now))
+                    return {.refused = errc::unavailable, .ready = *until};
+            }
+        }
         return {.granted = !barred && ready <= now, .ready = ready};
     }
 

@@ -366,7 +366,7 @@ public:
     [[nodiscard]] bool is_empty() const noexcept { return nobody_waits() && outbox_.empty(); }
     /// Whether the policy does not need the time, either.
     [[nodiscard]] bool is_done() const noexcept {
-        if constexpr (lending_policy<Policy>)
+        if constexpr (is_fed)
             return is_empty() && !policy().must_go_on();
         else
             return is_empty();
@@ -619,13 +619,13 @@ private:
 
     // Whether its turn can still come, and in time.
     void look_again_at(operation& op, time_point now) noexcept {
-        if constexpr (is_fed) {
-            if (policy().barred(now))
-                return remove(op, errc::unavailable, now);
-        }
         auto const ready = op.count > policy().capacity()
                                ? unknown
                                : policy().ready_at(op.count, line_.foresees() ? swept_ : 0, now);
+        if constexpr (is_fed) {
+            if (ready == unknown && policy().barred(now))
+                return remove(op, errc::unavailable, now);
+        }
         if (op.count > policy().capacity()) {
             remove(op, errc::exceeds_capacity, now);
         } else if (ready != unknown && ready > op.deadline) {

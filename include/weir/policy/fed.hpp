@@ -54,8 +54,8 @@ struct shared_options {
     amount lease = 0;
 
     /// How long permits that were taken ahead can be used, 1 ms to 60 s. Then those that are left lapse: the engine
-    /// takes back as many of them as have not come back there meanwhile. Unset, it is 100 ms, or the time of four
-    /// permits if that is longer. Without a lease it is of no account.
+    /// takes back as many of them as have not come back there meanwhile. Until then they keep the context of the limiter
+    /// running. Unset, it is 100 ms, or the time of four permits if that is longer. Without a lease it is of no account.
     std::optional<duration> lease_time = {};
 
     /// What becomes of requests when questions fail. The engine is asked again all the same.
@@ -255,6 +255,7 @@ public:
     [[nodiscard]] std::optional<order_type> pop_order(demand const& d, time_point now) noexcept;
     bool elapse(time_point now) noexcept;
     [[nodiscard]] std::optional<time_point> barred(time_point now) const noexcept;
+    [[nodiscard]] bool must_go_on() const noexcept { return next_lapse() != never; }
 
     // As one to which something happens: the last 8 changes of the mode of which nobody was told.
 
@@ -314,6 +315,7 @@ private:
         return failures_ != 0 && !std::holds_alternative<fail_closed>(options_.on_failure);
     }
     [[nodiscard]] bool is_leased() const noexcept { return lease_time_ != duration::zero(); }
+    [[nodiscard]] time_point next_lapse() const noexcept;
     [[nodiscard]] amount most_ahead() const noexcept;
     [[nodiscard]] bool is_brisk(time_point now) const noexcept;
     [[nodiscard]] bool is_running_out(time_point now) const noexcept;

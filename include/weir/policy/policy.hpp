@@ -184,7 +184,10 @@ struct demand {
 /// | `p.pop_order(d, now)`     | the next order, if there is one now                                    |
 /// | `p.elapse(now)`           | note what time alone has changed; true if requests that wait may have  |
 /// |                           | to be refused                                                          |
-/// | `p.barred(now)`           | until when every request is refused with `errc::unavailable`, if so    |
+/// | `p.barred(now)`           | until when a request is refused with `errc::unavailable`, if so, unless |
+/// |                           | `ready_at` can tell its turn                                           |
+/// | `p.must_go_on()`          | whether it needs the time although nobody waits: then the context is   |
+/// |                           | kept running                                                           |
 ///
 /// Of such a policy `ready_at` may be later than the truth where others give permits back.
 // clang-format off
@@ -195,6 +198,7 @@ concept fed_policy = limiting_policy<P> && requires(P p, P const& c, demand d, t
     { p.pop_order(d, now) } noexcept -> std::same_as<std::optional<typename P::order_type>>;
     { p.elapse(now) } noexcept -> std::same_as<bool>;
     { c.barred(now) } noexcept -> std::same_as<std::optional<time_point>>;
+    { c.must_go_on() } noexcept -> std::same_as<bool>;
 };
 // clang-format on
 
@@ -204,13 +208,11 @@ concept fed_policy = limiting_policy<P> && requires(P p, P const& c, demand d, t
 /// |------------------------|---------------------------------------------------------------------------|
 /// | `p.is_lost(t, now)`    | whether permits of the ticket `t` have been lost; for ever, once it is so |
 /// | `p.is_held(t)`         | whether they may still be: of one ticket at a time                        |
-/// | `p.must_go_on()`       | whether it needs the time although nobody waits                           |
 // clang-format off
 template <class P>
 concept lending_policy = fed_policy<P> && requires(P const& c, ticket t, time_point now) {
     { c.is_lost(t, now) } noexcept -> std::same_as<bool>;
     { c.is_held(t) } noexcept -> std::same_as<bool>;
-    { c.must_go_on() } noexcept -> std::same_as<bool>;
 };
 // clang-format on
 

@@ -34,10 +34,15 @@ amount burst_of(shared_options const& o) {
     return o.burst.value_or(o.rate.permits());
 }
 
+// Which may be more than nanoseconds can hold.
+duration of_microseconds(std::int64_t n) {
+    return times(std::chrono::microseconds(1), std::max<std::int64_t>(n, 0));
+}
+
 duration lease_time_of(shared_options const& o, policy::shared_bucket const& b) {
     if (std::min(o.lease, b.burst / 2) == 0)
         return {};
-    duration const four = times(std::chrono::microseconds(1), b.time_of(4));
+    duration const four = of_microseconds(b.time_of(4));
     return o.lease_time.value_or(std::max<duration>(std::chrono::milliseconds(100), four));
 }
 
@@ -183,10 +188,13 @@ void fed::read_clock(std::int64_t said, time_point sent, time_point now) noexcep
     auto const before = std::exchange(clock_, {sent, now, said});
     if (before.said == 0)
         return;
-    duration const passed = std::chrono::microseconds(said - before.said);
+    using std::chrono::ceil;
+    using std::chrono::floor;
+    using std::chrono::microseconds;
+    microseconds const passed(said - before.said);
     auto const slack = std::max(step_least, (now - before.sent) / 1000);
-    stats_.steps_forward += passed > now - before.sent + slack;
-    stats_.steps_back += passed < sent - before.received - slack;
+    stats_.steps_forward += passed > floor<microseconds>(now - before.sent + slack);
+    stats_.steps_back += passed < ceil<microseconds>(sent - before.received - slack);
 }
 
 amount fed::remaining(time_point now) const noexcept {
@@ -224,10 +232,9 @@ time_point fed::ready_at(amount n, amount ahead, time_point now) const noexcept 
         if (missing <= 0)
             return std::max(l.from, now);
     }
-    if (now >= refused_.believed_until || missing < refused_.least)
+    if (stats_.unavailable || now >= refused_.believed_until || missing < refused_.least)
         return unknown;
-    return later(refused_.at,
-                 times(std::chrono::microseconds(1), bucket_.time_of(missing - refused_.least)));
+    return later(refused_.at, of_microseconds(bucket_.time_of(missing - refused_.least)));
 }
 
 ticket fed::take(amount n, time_point now) noexcept {
@@ -308,9 +315,19 @@ bool fed::is_running_out(time_point now) const noexcept {
 time_point fed::next_order(demand const& d, time_point now) const noexcept {
     if (return_count_ != 0 || has_spare(d, now))
         return now;
-    if (asked_.number != 0)
-        return later(asked_.sent, options_.deadline);
-    return next_question(d, now);
+    auto const next =
+        asked_.number != 0 ? later(asked_.sent, options_.deadline) : next_question(d, now);
+    return std::min(next, next_lapse());
+}
+
+// When the first of those lapses that were taken ahead. Others are given back as soon as nobody waits for them.
+time_point fed::next_lapse() const noexcept {
+    auto at = never;
+    for (std::size_t i = 0; is_leased() && i != lot_count_; ++i) {
+        if (lots_[i].left != 0)
+            at = std::min(at, later(lots_[i].until, duration(1)));
+    }
+    return at;
 }
 
 // While none is under way.
@@ -413,6 +430,7 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
         return false;
     }
     auto const [_, least, most, sent, pays_debt] = std::exchange(asked_, {});
+    auto const wait = of_microseconds(a.wait.count());
     failures_ = 0;
     backoff_.succeeded();
     stats_.unavailable = false;
@@ -425,10 +443,10 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
     if (a.granted == 0) {
         ++stats_.denied;
         scarce_ = false;  // or it would be asked for too much again
-        refuse_before(later(sent, a.wait), least, now);
+        refuse_before(later(sent, wait), least, now);
         return true;
     }
-    bool const is_booked = a.wait.count() > 0;
+    bool const is_booked = wait > duration::zero();
     stats_.booked += is_booked;
     scarce_ = is_booked || a.granted < most;
     refused_ = {};
@@ -437,13 +455,12 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
     else
         deposited_ = now;
     if (is_booked)  // the bucket will be full then
-        refuse_before(later(later(sent, a.wait), std::chrono::microseconds(bucket_.time_of(1))), 1,
-                      now);
+        refuse_before(later(later(sent, wait), of_microseconds(bucket_.time_of(1))), 1, now);
     if (pays_debt)
         owed_ -= std::min(owed_, a.granted);
     else
-        keep({a.granted, is_booked ? later(now, a.wait) : now,
-              later(sent, a.wait + options_.deadline + lease_time_), a.since});
+        keep({a.granted, is_booked ? later(now, wait) : now,
+              later(later(sent, wait), options_.deadline + lease_time_), a.since});
     return false;
 }
 
@@ -453,7 +470,8 @@ void fed::refuse_before(time_point at, amount least, time_point now) noexcept {
 
 bool fed::failed(std::uint64_t number, bool lost, time_point now) noexcept {
     if (number != asked_.number) {
-        stats_.late += !lost;
+        stats_.unknown -= !lost;  // it is known in the end
+        stats_.failed += !lost;
         return false;
     }
     asked_ = {};

@@ -943,8 +943,7 @@ BOOST_AUTO_TEST_CASE(node_of_a_cluster_answers_for_its_own_keys_and_names_who_ha
     // The other one has the slot of the key, and this one has all others.
     auto const slot = here.session.numbers({"CLUSTER", "KEYSLOT", "{weir:calls}"}).at(0);
     BOOST_TEST_REQUIRE((slot > 0 && slot < 16383));
-    there.session.say(
-        {"CLUSTER", "ADDSLOTSRANGE", std::to_string(slot), std::to_string(slot)});
+    there.session.say({"CLUSTER", "ADDSLOTSRANGE", std::to_string(slot), std::to_string(slot)});
     here.session.say({"CLUSTER", "ADDSLOTSRANGE", "0", std::to_string(slot - 1),
                       std::to_string(slot + 1), "16383"});
     auto const port = std::to_string(there.server.port());
