@@ -60,16 +60,25 @@ asio::awaitable<void> session::open() {
         co_await socket.async_connect(to, asio::deferred);
         co_return;
     }
+    auto const begin = clock::now();
+    auto const until = o.connect_within < clock::time_point::max() - begin
+                           ? begin + o.connect_within
+                           : clock::time_point::max();
     using asio::ip::tcp;
     tcp::resolver resolver(co_await asio::this_coro::executor);
     auto const found =
         co_await resolver.async_resolve(o.host, std::to_string(o.port), asio::deferred);
     error_code failure = asio::error::host_not_found;
+    auto left = static_cast<std::int64_t>(found.size());
     for (auto const& entry : found) {
         socket.close();
         asio::generic::stream_protocol::endpoint const to(entry.endpoint());
-        auto const [ec] = co_await socket.async_connect(to, asio::as_tuple(asio::deferred));
-        failure = ec;
+        auto const now = clock::now();
+        auto const share = (until - now) / left--;  // of the time, between those that are left
+        time_limit const limit(co_await asio::this_coro::executor, now + share);
+        auto const [ec] =
+            co_await socket.async_connect(to, limit.bound(asio::as_tuple(asio::deferred)));
+        failure = ec == asio::error::operation_aborted ? error_code(asio::error::timed_out) : ec;
         if (!ec)
             break;
     }

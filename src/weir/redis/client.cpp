@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -19,11 +20,6 @@ namespace weir::redis::detail {
 namespace {
 
 namespace asio = boost::asio;
-
-time_point clock_time() noexcept {
-    auto const t = std::chrono::steady_clock::now().time_since_epoch();
-    return time_point(std::chrono::duration_cast<duration>(t));
-}
 
 options const& checked(options const& o) {
     constexpr std::string_view where = "weir::redis";
@@ -75,6 +71,8 @@ void client::check(std::string const& name, handler h) {
 }
 
 void client::note(std::unique_ptr<order> what) {
+    commands one;
+    one.push_back(std::move(what));
     std::lock_guard lock(mutex_);
     if (!executor_)
         return;
@@ -85,38 +83,45 @@ void client::note(std::unique_ptr<order> what) {
         });
         called_ = true;
     }
-    waiting_.push_back(std::move(what));
+    waiting_.splice(waiting_.end(), one);
 }
 
 void client::serve(std::function<void()> const& event) noexcept {
-    std::vector<due> told;
+    commands told;
     {
         std::lock_guard lock(mutex_);
         if (!executor_)
             return;
-        event();
-        advance(clock_time());
+        try {
+            event();
+            advance(clock_time());
+        } catch (std::bad_alloc const&) {
+            run_out_of_memory();
+        }
         told.swap(due_);
     }
-    for (auto& [what, said] : told) {
-        if (what->whom)
-            std::move(what->whom)(std::move(said));
+    for (auto& one : told) {
+        try {
+            if (auto& whom = static_cast<order&>(*one).whom)
+                std::move(whom)(std::move(one->said));
+        } catch (std::bad_alloc const&) {
+            // It is not told.
+        }
     }
 }
 
 void client::context_ends() noexcept {
     // They are destroyed after the lock has been released.
-    std::deque<std::unique_ptr<order>> waiting;
-    std::vector<connection::outcome> outcomes;
+    commands dropped;
     std::lock_guard lock(mutex_);
     if (!executor_)
         return;
     executor_.reset();
     timer_.reset();
-    waiting.swap(waiting_);
+    dropped.swap(waiting_);
     if (connection_) {
         connection_->abandon();
-        outcomes = connection_->take_outcomes();
+        dropped.splice(dropped.end(), connection_->outcomes());
         connection_.reset();
     }
 }
@@ -129,52 +134,59 @@ void client::advance(time_point now) {
         look_at_connection(now);
         drop_late(now);
         serve_waiting(now);
-    } while (connection_ &&
-             (connection_->has_outcomes() || connection_->state() == connection::phase::closed));
+    } while (connection_ && (!connection_->outcomes().empty() ||
+                             connection_->state() == connection::phase::closed));
     arm(next_look());
 }
 
 void client::hear(time_point now) {
     if (!connection_)
         return;
-    for (auto& [what, said, is_answer] : connection_->take_outcomes()) {
-        if (auto const* const first = dynamic_cast<greeting*>(what.get())) {
-            hear_greeting(*first, said);
+    auto& outcomes = connection_->outcomes();
+    while (!outcomes.empty()) {
+        auto const first = outcomes.begin();
+        if (auto* const said_first = dynamic_cast<greeting*>(first->get())) {
+            hear_greeting(*said_first);
+            outcomes.erase(first);
             continue;
         }
-        debts_.pop_front();
-        std::unique_ptr<order> one(static_cast<order*>(what.release()));
-        answers_ = answers_ || is_answer;
-        if (is_answer && said.error != errc::read_only)
+        auto& one = static_cast<order&>(**first);
+        auto const& said = one.said;
+        answers_ = answers_ || one.is_answer;
+        if (one.is_answer && said.error != errc::read_only)
             backoff_.succeeded();
-        else if (is_answer && !std::exchange(retired_, true))
+        else if (one.is_answer && !std::exchange(retired_, true))
             pause(now, said.error, said.text);
-        if (said.text.starts_with("NOSCRIPT") && !std::exchange(one->in_full, true))
-            waiting_.push_back(std::move(one));
-        else
-            tell(std::move(one), std::move(said));
+        bool const again = said.text.starts_with("NOSCRIPT") && !std::exchange(one.in_full, true);
+        auto& to = again ? waiting_ : due_;
+        to.splice(to.end(), outcomes, first);
     }
 }
 
-void client::hear_greeting(greeting const& what, reply const& said) {
+void client::hear_greeting(greeting& what) {
     --greetings_;
     if (connection_->state() == connection::phase::closed)
         return;
-    if (said.error && !(what.loads && said.error == errc::forbidden))
+    auto& [error, _, text, numbers] = what.said;
+    if (error && !(what.loads && error == errc::forbidden))
         // What the server says to a login may repeat the password.
-        connection_->close(said.error, what.logs_in ? "AUTH has failed" : said.text);
-    else if (what.loads && !said.error)
-        loaded_[static_cast<std::size_t>(*what.loads)] = said.text;
+        connection_->close(error, what.logs_in ? "AUTH has failed" : std::move(text));
+    else if (what.loads && !error)
+        loaded_[static_cast<std::size_t>(*what.loads)] = std::move(text);
 }
 
 void client::look_at_connection(time_point now) {
     if (!connection_)
         return;
-    if (now >= patience_ends())
-        connection_->close(asio::error::timed_out);
+    if (now >= patience_ends()) {
+        if (connection_->state() == connection::phase::opening)
+            connection_->try_next();
+        else
+            connection_->close(asio::error::timed_out);
+    }
     auto const state = connection_->state();
     if (state == connection::phase::closed) {
-        if (connection_->has_outcomes())
+        if (!connection_->outcomes().empty())
             return;  // first they are told
         if (!answers_)
             pause(now, connection_->error(), connection_->text());
@@ -195,8 +207,10 @@ void client::greet() {
             auto what = std::make_unique<greeting>();
             what->loads = loads;
             what->logs_in = words.front() == "AUTH";
+            commands one;
+            one.push_back(std::move(what));
+            connection_->append(words, one, one.begin());
             ++greetings_;
-            connection_->append(words, std::move(what));
         };
     auto const& [path, host, port, user, password, database] = address_;
     if (!user.empty())
@@ -212,15 +226,33 @@ void client::greet() {
 
 template <class Predicate>
 void client::tell_waiting(Predicate which, reply const& said) {
-    for (auto& one : std::exchange(waiting_, {})) {
-        if (which(*one))
-            tell(std::move(one), said);
-        else
-            waiting_.push_back(std::move(one));
+    for (auto i = waiting_.begin(); i != waiting_.end();) {
+        auto const one = i++;
+        if (which(static_cast<order const&>(**one))) {
+            (*one)->said = said;
+            due_.splice(due_.end(), waiting_, one);
+        }
     }
 }
 
-void client::pause(time_point now, error_code why, std::string text) {
+// Of what was sent nobody knows whether it has been carried out.
+void client::run_out_of_memory() noexcept {
+    if (connection_) {
+        connection_->close(asio::error::no_memory);
+        auto& outcomes = connection_->outcomes();
+        outcomes.remove_if([](auto const& one) { return dynamic_cast<greeting*>(one.get()); });
+        due_.splice(due_.end(), outcomes);
+        if (!answers_)
+            pause(clock_time(), asio::error::no_memory, {});
+        connection_.reset();
+    }
+    for (auto const& one : waiting_)
+        one->said = {.error = asio::error::no_memory};
+    due_.splice(due_.end(), waiting_);
+    arm(never);
+}
+
+void client::pause(time_point now, error_code why, std::string text) noexcept {
     backoff_.failed(backoff_.failures(), now);
     failure_ = {.error = why, .text = std::move(text)};
 }
@@ -245,15 +277,19 @@ void client::serve_waiting(time_point now) {
         connect(now);
         return;
     }
-    // Any of them: a question with a short deadline may have been sent behind one with a long one.
-    bool const owes_late =
-        std::ranges::any_of(debts_, [now](debt const& d) { return now >= d.until; });
-    if (stage_ != stage::ready || retired_ || owes_late ||
+    if (stage_ != stage::ready || retired_ || owes_late(now) ||
         connection_->state() != connection::phase::open)
         return;
-    for (auto& one : std::exchange(waiting_, {}))
-        send(std::move(one), now);
+    while (!waiting_.empty())
+        send(waiting_.begin(), now);
     connection_->flush();
+}
+
+// Any answer: a question with a short deadline may have been sent behind one with a long one.
+bool client::owes_late(time_point now) const noexcept {
+    return std::ranges::any_of(connection_->sent(), [now](auto const& one) {
+        return now >= static_cast<order const&>(*one).until;
+    });
 }
 
 // Or says at once to whom it would be too late what the last attempt has failed with.
@@ -269,43 +305,43 @@ void client::connect(time_point now) {
     greetings_ = 0;
     answers_ = false;
     retired_ = false;
-    debts_.clear();
     loaded_ = {};
-    connection_->open(address_);
+    connection_->open(address_, connect_until_);
 }
 
-void client::send(std::unique_ptr<order> what, time_point now) {
-    std::vector<std::string_view> words;
-    if (!what->what) {
-        words = {"EVAL", "#!lua\nreturn 1"};
+void client::send(commands::iterator which, time_point now) {
+    auto& one = static_cast<order&>(**which);
+    one.since = now;
+    if (!one.what) {
+        words_ = {"EVAL", "#!lua\nreturn 1"};
     } else {
-        auto const& digest = loaded_[static_cast<std::size_t>(*what->what)];
-        if (what->in_full || digest.empty())
-            words = {"EVAL", text_of(*what->what)};
+        auto const& digest = loaded_[static_cast<std::size_t>(*one.what)];
+        if (one.in_full || digest.empty())
+            words_ = {"EVAL", text_of(*one.what)};
         else
-            words = {"EVALSHA", digest};
+            words_ = {"EVALSHA", digest};
     }
-    words.insert(words.end(), {"1", what->key});
-    words.insert(words.end(), what->arguments.begin(), what->arguments.end());
-    debts_.push_back({now, what->until});
-    connection_->append(words, std::move(what));
-}
-
-void client::tell(std::unique_ptr<order> what, reply said) {
-    due_.push_back({std::move(what), std::move(said)});
+    words_.insert(words_.end(), {"1", one.key});
+    words_.insert(words_.end(), one.arguments.begin(), one.arguments.end());
+    connection_->append(words_, waiting_, which);
 }
 
 // When the connection is given up.
 time_point client::patience_ends() const noexcept {
+    if (stage_ == stage::connecting && connection_->state() == connection::phase::opening)
+        return connection_->attempt_ends();
     if (stage_ != stage::ready)
         return connect_until_;
-    return debts_.empty() ? never : later(debts_.front().since, options_.silent_for);
+    auto const& sent = connection_->sent();
+    if (sent.empty())
+        return never;
+    return later(static_cast<order const&>(*sent.front()).since, options_.silent_for);
 }
 
 time_point client::next_look() const noexcept {
     auto at = connection_ ? patience_ends() : never;
     for (auto const& one : waiting_)
-        at = std::min(at, one->until);
+        at = std::min(at, static_cast<order const&>(*one).until);
     if (!connection_ && !waiting_.empty())
         at = std::min(at, backoff_.retry_at());
     return at;
@@ -319,13 +355,14 @@ void client::arm(time_point at) {
     }
     if (at >= armed_)
         return;
-    armed_ = at;
+    armed_ = never;
     timer_->expires_at(std::chrono::steady_clock::time_point(at.time_since_epoch()));
     timer_->async_wait([self = shared_from_this()](error_code const& ec) {
         auto rung = [&] { self->armed_ = never; };
         if (!ec)
             self->serve(std::ref(rung));
     });
+    armed_ = at;
 }
 
 }  // namespace weir::redis::detail

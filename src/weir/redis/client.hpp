@@ -18,12 +18,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weir::redis::detail {
@@ -36,6 +36,7 @@ namespace weir::redis::detail {
 ///
 /// What must hold:
 /// - All is guarded by one lock, under which hiredis and Asio are called, but no handler, and none is destroyed.
+/// - Where memory is short, all that wait are told so, and the connection is closed: that needs none.
 /// - Nothing is sent after its deadline, nor while the server owes an answer beyond the deadline of that: a
 ///   server that was stopped finds no pile of questions that nobody waits for.
 /// - What has been sent is waited for as long as the connection lives: a late answer can be given back.
@@ -69,6 +70,7 @@ private:
         std::string key;
         std::vector<std::string> arguments;
         time_point until{};
+        time_point since{};  // when it was sent
         handler whom;
     };
     /// What is said first on a connection.
@@ -76,33 +78,23 @@ private:
         std::optional<script> loads;
         bool logs_in = false;
     };
-    /// What a handler is told, outside of the lock.
-    struct due {
-        std::unique_ptr<order> what;
-        reply said;
-    };
-    /// An answer that the server owes: since when, and to be of use until when.
-    struct debt {
-        time_point since{};
-        time_point until{};
-    };
-
     enum class stage : std::uint8_t { connecting, greeting, ready };
 
     void note(std::unique_ptr<order> what);
     void advance(time_point now);
     void hear(time_point now);
-    void hear_greeting(greeting const& what, reply const& said);
+    void hear_greeting(greeting& what);
     void look_at_connection(time_point now);
     void greet();
-    void pause(time_point now, error_code why, std::string text);
+    void pause(time_point now, error_code why, std::string text) noexcept;
+    void run_out_of_memory() noexcept;
     void drop_late(time_point now);
     void serve_waiting(time_point now);
     void connect(time_point now);
-    void send(std::unique_ptr<order> what, time_point now);
+    void send(commands::iterator which, time_point now);
     template <class Predicate>
     void tell_waiting(Predicate which, reply const& said);
-    void tell(std::unique_ptr<order> what, reply said);
+    [[nodiscard]] bool owes_late(time_point now) const noexcept;
     [[nodiscard]] time_point patience_ends() const noexcept;
     [[nodiscard]] time_point next_look() const noexcept;
     void arm(time_point at);
@@ -117,17 +109,18 @@ private:
     time_point armed_ = never;
     bool called_ = false;  // a message is on its way
 
-    std::deque<std::unique_ptr<order>> waiting_;  // to be sent
-    std::vector<due> due_;
+    // Of orders: to be sent, and to be told of.
+    commands waiting_;
+    commands due_;
 
     std::shared_ptr<connection> connection_;
     stage stage_ = stage::connecting;
     time_point connect_until_{};
-    std::size_t greetings_ = 0;  // that have no answer yet
-    bool answers_ = false;       // it has answered an order
-    bool retired_ = false;       // nothing more is sent on it
-    std::deque<debt> debts_;     // of what was sent, in the order in which it will be answered
+    std::size_t greetings_ = 0;                     // that have no answer yet
+    bool answers_ = false;                          // it has answered an order
+    bool retired_ = false;                          // nothing more is sent on it
     std::array<std::string, script_count> loaded_;  // the digests; empty: it may not be loaded
+    std::vector<std::string_view> words_;           // of a command
 
     policy::backoff backoff_;
     reply failure_;  // for which nothing is tried until `backoff_` says so

@@ -108,7 +108,8 @@ void connection::attempt(F f) {
     }
 }
 
-void connection::open(address const& to) {
+void connection::open(address const& to, time_point until) {
+    until_ = attempt_ends_ = until;
     attempt([&] { begin(to); });
 }
 
@@ -143,6 +144,8 @@ void connection::begin(address const& to) {
 void connection::connect_next() {
     while (!endpoints_.empty()) {
         auto const to = endpoints_.front();
+        auto const now = clock_time();
+        attempt_ends_ = now + (until_ - now) / static_cast<std::int64_t>(endpoints_.size());
         endpoints_.pop_front();
         redisAsyncContext* made = nullptr;
         call_hiredis([&] {
@@ -152,6 +155,15 @@ void connection::connect_next() {
             return;
     }
     end(error_);
+}
+
+void connection::try_next() {
+    if (endpoints_.empty())
+        return close(asio::error::timed_out);
+    if (hiredis_)
+        call_hiredis([this] { redisAsyncFree(hiredis_); });
+    error_ = asio::error::timed_out;
+    attempt([this] { connect_next(); });
 }
 
 // Takes over what hiredis has begun to connect, unless that has failed already.
@@ -257,36 +269,45 @@ void connection::heard(redisAsyncContext* ac, void* answer, void* data) noexcept
     auto& c = of(data);
     if (c.sent_.empty())
         return;
-    auto [what, end] = std::move(c.sent_.front());
-    c.sent_.pop_front();
-    reply said;
-    if (answer) {
-        said = reply_of(*static_cast<redisReply const*>(answer));
-    } else {
-        c.note_failure(*ac);
-        auto const written = c.appended_ - sdslen(ac->c.obuf);
-        said = {.error = c.error_, .lost = end <= written, .text = c.text_};
+    auto& one = *c.sent_.front();
+    c.outcomes_.splice(c.outcomes_.end(), c.sent_, c.sent_.begin());
+    one.said = {.error = asio::error::no_memory, .lost = true};
+    one.is_answer = false;
+    try {
+        if (answer) {
+            one.said = reply_of(*static_cast<redisReply const*>(answer));
+            one.is_answer = true;
+        } else {
+            c.note_failure(*ac);
+            auto const written = c.appended_ - sdslen(ac->c.obuf);
+            one.said.error = c.error_;
+            one.said.lost = one.end <= written;
+            one.said.text = c.text_;
+        }
+    } catch (std::bad_alloc const&) {
+        // The text, or the answer, is left out.
     }
-    c.outcomes_.push_back({std::move(what), std::move(said), answer != nullptr});
 }
 
-void connection::append(std::vector<std::string_view> const& words, std::unique_ptr<command> what) {
-    std::vector<char const*> starts;
-    std::vector<std::size_t> sizes;
+void connection::append(std::vector<std::string_view> const& words, commands& from,
+                        commands::iterator which) {
+    starts_.clear();
+    sizes_.clear();
     for (auto const& w : words) {
-        starts.push_back(w.data());
-        sizes.push_back(w.size());
+        starts_.push_back(w.data());
+        sizes_.push_back(w.size());
     }
     auto const before = sdslen(hiredis_->c.obuf);
     auto const failed =
         redisAsyncCommandArgv(hiredis_, &connection::heard, this, static_cast<int>(words.size()),
-                              starts.data(), sizes.data()) != REDIS_OK;
-    if (failed) {
-        outcomes_.push_back({std::move(what), {.error = asio::error::no_memory}});
-        return;
-    }
-    appended_ += sdslen(hiredis_->c.obuf) - before;
-    sent_.push_back({std::move(what), appended_});
+                              starts_.data(), sizes_.data()) != REDIS_OK;
+    auto& to = failed ? outcomes_ : sent_;
+    if (failed)
+        (*which)->said = {.error = asio::error::no_memory};
+    else
+        appended_ += sdslen(hiredis_->c.obuf) - before;
+    (*which)->end = appended_;
+    to.splice(to.end(), from, which);
 }
 
 void connection::flush() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/error.hpp>
+#include <weir/time.hpp>
 
 #include "address.hpp"
 #include "replies.hpp"
@@ -9,9 +10,12 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,17 +27,30 @@ struct redisAsyncContext;
 
 namespace weir::redis::detail {
 
-/// A command on its way: whatever its owner wants to find again.
+/// The time by which connections go.
+[[nodiscard]] inline time_point clock_time() noexcept {
+    auto const t = std::chrono::steady_clock::now().time_since_epoch();
+    return time_point(std::chrono::duration_cast<duration>(t));
+}
+
+/// A command, and what has come of it. Its owner derives what it wants to find again.
 struct command {
     virtual ~command() = default;
+
+    reply said;
+    bool is_answer = false;  // otherwise there was none
+    std::uint64_t end = 0;   // how many bytes were written when it was written
 };
+/// Commands go from one list to another, which needs no memory.
+using commands = std::list<std::unique_ptr<command>>;
 
 class connection;
 
 /// To whom a connection belongs, and whose lock guards it.
 class connection_owner {
 public:
-    /// Something has happened: calls `event` under the lock, and then looks what has come of it.
+    /// Something has happened: calls `event` under the lock, and then looks what has come of it. The event may throw
+    /// `std::bad_alloc`.
     virtual void serve(std::function<void()> const& event) noexcept = 0;
 
 protected:
@@ -55,23 +72,22 @@ class connection : public std::enable_shared_from_this<connection> {
 public:
     enum class phase : std::uint8_t { opening, open, closed };
 
-    /// A command, and what has come of it.
-    struct outcome {
-        std::unique_ptr<command> what;
-        reply said;
-        bool is_answer = false;  // otherwise there will be none
-    };
-
     connection(boost::asio::any_io_executor ex, std::weak_ptr<connection_owner> owner);
     connection(connection const&) = delete;
     connection& operator=(connection const&) = delete;
     ~connection();
 
-    /// Once: begins to connect. It is closed at once if that fails at once.
-    void open(address const& to);
+    /// Once: begins to connect, which may take until then. It is closed at once if that fails at once.
+    void open(address const& to, time_point until);
+    /// Until when the endpoint that is tried now may take: those that are left share the time.
+    [[nodiscard]] time_point attempt_ends() const noexcept { return attempt_ends_; }
+    /// Tries the next endpoint. It is closed if there is none.
+    void try_next();
 
-    /// Adds a command to what is to be written.
-    void append(std::vector<std::string_view> const& words, std::unique_ptr<command> what);
+    /// Adds a command to what is to be written, and takes it from its list; if it throws `std::bad_alloc`, nothing has
+    /// changed.
+    void append(std::vector<std::string_view> const& words, commands& from,
+                commands::iterator which);
     /// Writes all that was added, at once.
     void flush();
     /// Ends it, with this error for all that has no answer yet.
@@ -86,21 +102,15 @@ public:
 
     /// Whether an answer is due.
     [[nodiscard]] bool is_busy() const noexcept { return !sent_.empty(); }
+    /// What has no answer yet.
+    [[nodiscard]] commands const& sent() const noexcept { return sent_; }
     /// Whether something has come on an open connection on which nothing is due: its end, or what nobody has asked for.
     [[nodiscard]] bool is_stale() const noexcept;
 
-    /// What has come since the last call, in the order of the commands.
-    [[nodiscard]] bool has_outcomes() const noexcept { return !outcomes_.empty(); }
-    [[nodiscard]] std::vector<outcome> take_outcomes() noexcept {
-        return std::exchange(outcomes_, {});
-    }
+    /// What has come of commands, in their order; to be taken out.
+    [[nodiscard]] commands& outcomes() noexcept { return outcomes_; }
 
 private:
-    struct sent {
-        std::unique_ptr<command> what;
-        std::uint64_t end = 0;  // how many bytes were written when it was written
-    };
-
     static connection& of(void* data) noexcept { return *static_cast<connection*>(data); }
     static void heard(redisAsyncContext* ac, void* answer, void* data) noexcept;
 
@@ -125,6 +135,8 @@ private:
     std::optional<boost::asio::ip::tcp::resolver> resolver_;
     std::optional<boost::asio::posix::stream_descriptor> socket_;
     std::deque<boost::asio::ip::tcp::endpoint> endpoints_;  // that are still to be tried
+    time_point until_{};
+    time_point attempt_ends_{};
     redisAsyncContext* hiredis_ = nullptr;
 
     phase phase_ = phase::opening;
@@ -136,8 +148,10 @@ private:
     bool waits_to_write_ = false;
     bool waits_to_read_ = false;
     std::uint64_t appended_ = 0;  // bytes
-    std::deque<sent> sent_;
-    std::vector<outcome> outcomes_;
+    commands sent_;
+    commands outcomes_;
+    std::vector<char const*> starts_;  // of the words of a command
+    std::vector<std::size_t> sizes_;
 };
 
 }  // namespace weir::redis::detail

@@ -6,6 +6,7 @@
 #include "shared/mysql/sql.hpp"
 #include "shared/workers.hpp"
 #include "support/printing.hpp"
+#include "support/two_endpoints.hpp"
 #include "support/visit.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
@@ -248,6 +249,26 @@ BOOST_AUTO_TEST_CASE(server_over_tcp_with_a_password) {
         if (!is_right)
             BOOST_TEST(guest.refused(errc::timed_out));
     }
+}
+
+BOOST_AUTO_TEST_CASE(address_that_does_not_answer_leaves_time_for_the_next_one) {
+    support::black_hole const hole(ctx, support::first_of_two, server().port());
+    session.query("create user if not exists remote@'127.0.0.1' identified by 'secret'");
+    session.query("grant create, select, insert, update on weir.* to remote@'127.0.0.1'");
+    weir::mysql::options const there{
+        .host = support::host_of_two,
+        .port = server().port(),
+        .user = "remote",
+        .password = "secret",
+        .database = "weir",
+        .connect_within = 1s};
+    auto const remote = std::make_shared<weir::mysql::engine>(ctx, there);
+    asio::co_spawn(ctx, remote->install(), rethrow);
+    run();
+    weir::mysql::token_bucket calls(ctx, remote, "second", patient);
+    visit const guest(calls, 1, 10s);
+    run(guest);
+    BOOST_TEST(guest.granted());
 }
 
 BOOST_AUTO_TEST_CASE(more_limiters_than_connections_wait_for_one) {

@@ -5,6 +5,7 @@
 #include "support/printing.hpp"
 #include "support/rethrow.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/two_endpoints.hpp"
 #include "support/visit.hpp"
 #include "weir/redis/scripts.hpp"
 
@@ -678,15 +679,9 @@ BOOST_AUTO_TEST_CASE(thread_that_cannot_be_had_to_find_the_address_is_an_error) 
     BOOST_TEST(next->error != asio::error::try_again);
 }
 
-// A socket that listens, and whose line is full: the network answers nothing.
 BOOST_AUTO_TEST_CASE(nobody_waits_for_a_black_hole) {
-    asio::ip::tcp::acceptor hole(ctx);
-    hole.open(asio::ip::tcp::v4());
-    hole.bind({asio::ip::address_v4::loopback(), 0});
-    hole.listen(0);
-    asio::ip::tcp::socket full(ctx);
-    full.connect(hole.local_endpoint());
-    auto const url = "redis://127.0.0.1:" + std::to_string(hole.local_endpoint().port());
+    support::black_hole const hole(ctx, "127.0.0.1", 0);
+    auto const url = "redis://127.0.0.1:" + std::to_string(hole.port());
     auto const lost = make({.url = url, .connect_within = 200ms});
     weir::shared_options const hasty{.rate = {10, 1s}, .burst = 5, .deadline = 50ms};
     weir::redis::token_bucket calls(ctx, lost, "calls", hasty);
@@ -861,6 +856,27 @@ BOOST_AUTO_TEST_CASE(connections_that_are_killed_in_the_middle_grant_nothing_twi
     auto const taken = (stored.at(1) + stored.at(2) - 1) / stored.at(2);
     BOOST_TEST(taken >= granted);
     BOOST_TEST(taken <= granted + unknown());
+}
+
+BOOST_AUTO_TEST_CASE(address_that_does_not_answer_leaves_time_for_the_next_one) {
+    support::redis_server server;
+    support::black_hole const hole(ctx, support::first_of_two, server.port());
+    auto const engine = make({.url = std::string("redis://") + support::host_of_two + ":" +
+                                     std::to_string(server.port()),
+                              .connect_within = 1s});
+    BOOST_TEST(complaint(*engine, "calls") == "");
+}
+
+BOOST_AUTO_TEST_CASE(addresses_that_do_not_answer_take_no_longer_than_the_time_to_connect) {
+    support::black_hole const first(ctx, support::first_of_two, 0);
+    support::black_hole const second(ctx, support::second_of_two, first.port());
+    auto const engine = make(
+        {.url = std::string("redis://") + support::host_of_two + ":" + std::to_string(first.port()),
+         .connect_within = 100ms});
+    auto const one = ask(*engine);
+    run(*one);
+    BOOST_TEST(one->error == asio::error::timed_out);
+    BOOST_TEST(!one->said.lost);
 }
 
 BOOST_AUTO_TEST_CASE(server_without_memory_is_unavailable_until_it_has_some) {
