@@ -31,7 +31,7 @@ struct story {
 
     // Of which five can be granted at once.
     static weir::shared_options ten_a_second() {
-        return {.rate = {10, 1s}, .burst = 5, .retry_jitter = 0};
+        return {.rate = {10, 1s}, .burst = 5, .retry = {.jitter = 0}};
     }
 
     std::optional<fed::question> question() {
@@ -396,7 +396,7 @@ BOOST_AUTO_TEST_CASE(five_failures_in_a_row_make_an_outage) {
 }
 
 BOOST_AUTO_TEST_CASE(second_without_success_makes_an_outage) {
-    story s{{.deadline = 400ms, .retry_jitter = 0}};
+    story s{{.deadline = 400ms, .retry = {.jitter = 0}}};
     s.waiting = {.head = 1, .all = 1};
     int failures = 0;
     for (bool over = false; !over; ++failures) {
@@ -419,7 +419,7 @@ BOOST_AUTO_TEST_CASE(one_success_ends_the_row_of_failures) {
 }
 
 BOOST_AUTO_TEST_CASE(fail_open_grants_everything_from_the_first_failure_to_the_first_answer) {
-    story s{{.rate = {1, 1h}, .on_failure = weir::fail_open(), .retry_jitter = 0}};
+    story s{{.rate = {1, 1h}, .on_failure = weir::fail_open(), .retry = {.jitter = 0}}};
     s.waiting = {.head = 1, .all = 1};
     auto const q = s.question();
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
@@ -444,7 +444,7 @@ BOOST_AUTO_TEST_CASE(fail_open_grants_everything_from_the_first_failure_to_the_f
 }
 
 BOOST_AUTO_TEST_CASE(probe_that_is_lost_is_followed_by_another_though_nobody_waits) {
-    story s{{.rate = {1, 1h}, .on_failure = weir::fail_open(), .retry_jitter = 0}};
+    story s{{.rate = {1, 1h}, .on_failure = weir::fail_open(), .retry = {.jitter = 0}}};
     s.waiting = {.head = 1, .all = 1};
     s.p.failed(s.question()->number, true, s.now);
     s.waiting = {};
@@ -457,7 +457,7 @@ BOOST_AUTO_TEST_CASE(probe_that_is_lost_is_followed_by_another_though_nobody_wai
 }
 
 BOOST_AUTO_TEST_CASE(engine_is_left_alone_in_an_outage_though_permits_are_granted) {
-    story s{{.rate = {1, 1h}, .on_failure = weir::fail_open(), .retry_jitter = 0}};
+    story s{{.rate = {1, 1h}, .on_failure = weir::fail_open(), .retry = {.jitter = 0}}};
     for (int i = 0; i != 5; ++i) {
         s.waiting = {.head = 1, .all = 1};
         s.p.failed(s.question()->number, false, s.now);
@@ -470,7 +470,10 @@ BOOST_AUTO_TEST_CASE(engine_is_left_alone_in_an_outage_though_permits_are_grante
 }
 
 BOOST_AUTO_TEST_CASE(fail_local_grants_a_share_in_which_all_counts_that_was_granted) {
-    story s{{.rate = {10, 1s}, .burst = 8, .on_failure = weir::fail_local{0.5}, .retry_jitter = 0}};
+    story s{{.rate = {10, 1s},
+             .burst = 8,
+             .on_failure = weir::fail_local{0.5},
+             .retry = {.jitter = 0}}};
     s.waiting = {.head = 3, .all = 3};
     s.grant(*s.question(), 3);
     s.serve(3);
@@ -490,7 +493,10 @@ BOOST_AUTO_TEST_CASE(fail_local_grants_a_share_in_which_all_counts_that_was_gran
 }
 
 BOOST_AUTO_TEST_CASE(share_is_as_large_as_the_docs_say_after_a_long_outage) {
-    story s{{.rate = {10, 1s}, .burst = 8, .on_failure = weir::fail_local{0.5}, .retry_jitter = 0}};
+    story s{{.rate = {10, 1s},
+             .burst = 8,
+             .on_failure = weir::fail_local{0.5},
+             .retry = {.jitter = 0}}};
     s.waiting = {.head = 1, .all = 1};
     s.p.failed(s.question()->number, false, s.now);
     amount granted = 0;
@@ -701,7 +707,7 @@ BOOST_AUTO_TEST_CASE(each_change_of_what_decides_is_told_once) {
               weir::fail_closed(), 5, mode::refusing},
           {weir::fail_open(), 1, mode::open},
           {weir::fail_local{0.5}, 1, mode::local}}) {
-        story s{{.rate = {10, 1s}, .burst = 5, .on_failure = on_failure, .retry_jitter = 0}};
+        story s{{.rate = {10, 1s}, .burst = 5, .on_failure = on_failure, .retry = {.jitter = 0}}};
         BOOST_TEST((s.p.fed_stats().mode == mode::engine));
         BOOST_TEST((s.p.fed_stats().mode_since == start));
         BOOST_TEST(!s.p.pop_event());
@@ -734,7 +740,8 @@ BOOST_AUTO_TEST_CASE(each_change_of_what_decides_is_told_once) {
 }
 
 BOOST_AUTO_TEST_CASE(changes_that_nobody_waits_for_are_kept_up_to_the_last_eight) {
-    story s{{.rate = {10, 1s}, .burst = 5, .on_failure = weir::fail_open(), .retry_jitter = 0}};
+    story s{
+        {.rate = {10, 1s}, .burst = 5, .on_failure = weir::fail_open(), .retry = {.jitter = 0}}};
     for (int i = 0; i != 6; ++i) {
         s.now += 1s;
         s.waiting = {.head = 1, .all = 1};
@@ -752,7 +759,8 @@ BOOST_AUTO_TEST_CASE(changes_that_nobody_waits_for_are_kept_up_to_the_last_eight
 }
 
 BOOST_AUTO_TEST_CASE(other_options_may_change_what_decides) {
-    story s{{.rate = {10, 1s}, .burst = 5, .on_failure = weir::fail_open(), .retry_jitter = 0}};
+    story s{
+        {.rate = {10, 1s}, .burst = 5, .on_failure = weir::fail_open(), .retry = {.jitter = 0}}};
     s.waiting = {.head = 1, .all = 1};
     s.p.failed(s.question()->number, false, s.now);
     fed next({.rate = {10, 1s}, .burst = 5, .on_failure = weir::fail_local{1}});
@@ -820,9 +828,9 @@ BOOST_AUTO_TEST_CASE(wrong_options_are_named) {
     is_wrong({.reach = -1ns});
     is_wrong({.reach = 61s});
     is_wrong({.deadline = 0s});
-    is_wrong({.retry_first = 0ns});
-    is_wrong({.retry_first = 2s, .retry_most = 1s});
-    is_wrong({.retry_jitter = 1.5});
+    is_wrong({.retry = {.first = 0ns}});
+    is_wrong({.retry = {.first = 2s, .most = 1s}});
+    is_wrong({.retry = {.jitter = 1.5}});
     is_wrong({.lease = -1});
     is_wrong({.lease = 500'000'001});
     is_wrong({.lease_time = 999us});

@@ -135,8 +135,7 @@ BOOST_AUTO_TEST_CASE(a_factory_that_fails_and_recovers) {
             open(p, {.minimum = 1,
                      .maximum = 2,
                      .make_within = 2s,
-                     .retry_first = 1s,
-                     .retry_jitter = 0});
+                     .retry = {.first = 1s, .jitter = 0}});
             spawn_visits(p, 1s, 4s);
             co_spawn(*p.ctx, changes(p, p.mark_it(), 5s, {.takes = 500ms}, {}), rethrow);
         });
@@ -155,7 +154,7 @@ BOOST_AUTO_TEST_CASE(checks_that_pass_fail_hang_and_throw) {
 
 BOOST_AUTO_TEST_CASE(checks_after_which_nothing_can_be_made) {
     cut_after_every_step<scene>([](scene& p) {
-        open(p, {.maximum = 2, .check_after = 500ms, .retry_first = 1s, .retry_jitter = 0}, true);
+        open(p, {.maximum = 2, .check_after = 500ms, .retry = {.first = 1s, .jitter = 0}}, true);
         spawn_visits(p, 1s, 4s);
         co_spawn(*p.ctx,
                  changes(p, p.mark_it(), 500ms, {.what = kind::fails}, {.what = kind::fails}),
@@ -183,7 +182,7 @@ BOOST_AUTO_TEST_CASE(cancellation_by_signals_and_operators) {
     using namespace asio::experimental::awaitable_operators;
     cut_after_every_step<scene>([](scene& p) {
         p.shop.making = {.takes = 1s};
-        open(p, {.maximum = 1, .retry_jitter = 0});
+        open(p, {.maximum = 1, .retry = {.jitter = 0}});
         auto emits = [](scene& here, stage::mark) -> asio::awaitable<void> {
             for (auto& signal : here.signals) {
                 co_await pause(300ms);

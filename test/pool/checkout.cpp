@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(now_or_never_makes_nothing) {
 BOOST_AUTO_TEST_CASE(tries_again_with_back_off_while_somebody_waits) {
     asio::io_context ctx;
     workshop shop({.what = kind::fails});
-    thing_pool pool(ctx, shop.maker(), {.retry_first = 1s, .retry_most = 4s, .retry_jitter = 0});
+    thing_pool pool(ctx, shop.maker(), {.retry = {.first = 1s, .most = 4s, .jitter = 0}});
     order one(pool, 1h);
     std::vector<int> begun;
     for (int second = 0; second != 17; ++second) {
@@ -202,8 +202,7 @@ BOOST_AUTO_TEST_CASE(waits_longer_than_the_back_off_by_up_to_the_jitter) {
     for (int i = 0; i != 20; ++i) {
         asio::io_context ctx;
         workshop shop({.what = kind::fails});
-        thing_pool pool(ctx, shop.maker(),
-                        {.retry_first = 10s, .retry_most = 10s, .retry_jitter = 0.5});
+        thing_pool pool(ctx, shop.maker(), {.retry = {.first = 10s, .most = 10s, .jitter = 0.5}});
         order one(pool);
         run_for(ctx, 10s - 1ns);
         BOOST_TEST_REQUIRE(shop.all->begun == 1);
@@ -215,7 +214,7 @@ BOOST_AUTO_TEST_CASE(waits_longer_than_the_back_off_by_up_to_the_jitter) {
 BOOST_AUTO_TEST_CASE(tries_with_one_attempt_at_a_time_while_it_fails) {
     asio::io_context ctx;
     workshop shop({.what = kind::fails, .takes = 1s});
-    thing_pool pool(ctx, shop.maker(), {.retry_first = 1s, .retry_jitter = 0});
+    thing_pool pool(ctx, shop.maker(), {.retry = {.first = 1s, .jitter = 0}});
     std::vector<order> orders;
     for (int i = 0; i != 4; ++i)
         orders.emplace_back(pool);
@@ -234,7 +233,7 @@ BOOST_AUTO_TEST_CASE(tries_again_while_another_making_hangs) {
     asio::io_context ctx;
     workshop shop({.what = kind::hangs});
     thing_pool pool(ctx, shop.maker(),
-                    {.make_within = weir::forever, .retry_first = 1s, .retry_jitter = 0});
+                    {.make_within = weir::forever, .retry = {.first = 1s, .jitter = 0}});
     order one(pool);
     settle(ctx);
     shop.making = {.what = kind::fails};
@@ -392,14 +391,14 @@ BOOST_AUTO_TEST_CASE(options_that_make_no_sense_are_named) {
     BOOST_TEST(wrong({.check_after = -1ns}).starts_with("weir::pool: check_after in"));
     BOOST_TEST(wrong({.check_within = 0s}).starts_with("weir::pool: check_within in"));
     BOOST_TEST(wrong({.make_within = 0s}).starts_with("weir::pool: make_within in"));
-    BOOST_TEST(wrong({.retry_first = 0s}).starts_with("weir::pool: retry_first in"));
-    BOOST_TEST(wrong({.retry_first = 2s, .retry_most = 1s})
-                   .starts_with("weir::pool: retry_most in nanoseconds is 1000000000, but must be "
+    BOOST_TEST(wrong({.retry = {.first = 0s}}).starts_with("weir::pool: retry.first in"));
+    BOOST_TEST(wrong({.retry = {.first = 2s, .most = 1s}})
+                   .starts_with("weir::pool: retry.most in nanoseconds is 1000000000, but must be "
                                 "from 2000000000 to"));
-    BOOST_TEST(wrong({.retry_jitter = 1.5}).starts_with("weir::pool: retry_jitter is 1.5,"));
+    BOOST_TEST(wrong({.retry = {.jitter = 1.5}}).starts_with("weir::pool: retry.jitter is 1.5,"));
     BOOST_TEST(wrong({.max_hold = 0s}).starts_with("weir::pool: max_hold in nanoseconds is 0,"));
     BOOST_CHECK_THROW(thing_pool(ctx, shop.maker(), {}, {.limit = -1}), std::invalid_argument);
-    BOOST_TEST(wrong({.minimum = 10, .check_after = 0s, .retry_jitter = 1}) == "");
+    BOOST_TEST(wrong({.minimum = 10, .check_after = 0s, .retry = {.jitter = 1}}) == "");
     settle(ctx);
 }
 

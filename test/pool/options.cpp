@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(minimum_is_made_without_a_request_and_kept_up) {
 BOOST_AUTO_TEST_CASE(minimum_is_tried_again_when_the_pool_is_used) {
     asio::io_context ctx;
     workshop shop({.what = kind::fails});
-    thing_pool pool(ctx, shop.maker(), {.minimum = 3, .retry_first = 1s, .retry_jitter = 0});
+    thing_pool pool(ctx, shop.maker(), {.minimum = 3, .retry = {.first = 1s, .jitter = 0}});
     run_for(ctx, 1h);
     BOOST_TEST(shop.all->begun == 1);
     BOOST_TEST(pool.stats().failed == 1U);
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(minimum_is_tried_again_when_the_pool_is_used) {
 BOOST_AUTO_TEST_CASE(minimum_is_tried_again_when_an_object_comes_home) {
     asio::io_context ctx;
     workshop shop;
-    thing_pool pool(ctx, shop.maker(), {.minimum = 2, .retry_first = 1s, .retry_jitter = 0});
+    thing_pool pool(ctx, shop.maker(), {.minimum = 2, .retry = {.first = 1s, .jitter = 0}});
     settle(ctx);
     shop.making = {.what = kind::fails};
     pool.try_checkout().discard();
@@ -308,7 +308,7 @@ BOOST_AUTO_TEST_CASE(what_comes_back_is_checked_while_another_is_made) {
         asio::io_context ctx;
         workshop shop({}, {.takes = 1s});
         thing_pool pool(ctx, shop.maker(), shop.checker(),
-                        {.maximum = 3, .check_after = 0s, .retry_first = 1min, .retry_most = 1min});
+                        {.maximum = 3, .check_after = 0s, .retry = {.first = 1min, .most = 1min}});
         order held(pool);
         order other(pool);
         settle(ctx);
@@ -349,7 +349,7 @@ BOOST_AUTO_TEST_CASE(what_fails_its_check_is_replaced_with_back_off) {
     asio::io_context ctx;
     workshop shop({}, {.what = kind::fails});
     thing_pool pool(ctx, shop.maker(), shop.checker(),
-                    {.maximum = 1, .check_after = 0s, .retry_first = 1s, .retry_jitter = 0});
+                    {.maximum = 1, .check_after = 0s, .retry = {.first = 1s, .jitter = 0}});
     fill(pool, ctx, 1);
     shop.making = {.what = kind::fails};
     order one(pool, 10s);
@@ -378,7 +378,7 @@ BOOST_AUTO_TEST_CASE(what_fails_its_check_when_nobody_waits_is_not_tried_again) 
     asio::io_context ctx;
     workshop shop({}, {.what = kind::fails, .takes = 2s});
     thing_pool pool(ctx, shop.maker(), shop.checker(),
-                    {.maximum = 2, .check_after = 0s, .retry_first = 1h, .retry_most = 1h});
+                    {.maximum = 2, .check_after = 0s, .retry = {.first = 1h, .most = 1h}});
     fill(pool, ctx, 1);
     shop.making = {.what = kind::fails};
     order one(pool, 1s);

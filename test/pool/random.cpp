@@ -56,8 +56,8 @@ public:
         options_.check_after = random_.one_of<clock::duration>({0s, 1s, 5s});
         options_.check_within = 2s;
         options_.make_within = random_.one_of<clock::duration>({3s, weir::forever});
-        options_.retry_first = 500ms;
-        options_.retry_most = 3s;
+        options_.retry.first = 500ms;
+        options_.retry.most = 3s;
         checks_ = random_.one_in(2);
         auto const make = [this] { return begin_making(); };
         auto const check = [this](thing& one) { return this->check(one, shop_.checking); };

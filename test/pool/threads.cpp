@@ -96,8 +96,7 @@ weir::pool_options busy_options(weir::amount maximum) {
             .max_age = 3ms,
             .max_idle = 1ms,
             .check_after = 500us,
-            .retry_first = 100us,
-            .retry_most = 1ms};
+            .retry = {.first = 100us, .most = 1ms}};
 }
 
 }  // namespace
@@ -149,7 +148,7 @@ BOOST_AUTO_TEST_CASE(leases_are_given_back_on_threads_without_a_context) {
     chance luck;
     {
         asio::thread_pool threads(2);
-        real_pool pool(threads, luck.maker(), {.maximum = 4, .retry_first = 100us});
+        real_pool pool(threads, luck.maker(), {.maximum = 4, .retry = {.first = 100us}});
         std::vector<std::jthread> users;
         for (int i = 0; i != 3; ++i)
             users.emplace_back([&] {
@@ -228,7 +227,7 @@ BOOST_AUTO_TEST_CASE(cancelled_by_operators) {
     chance luck;
     {
         asio::thread_pool threads(3);
-        real_pool pool(threads, luck.maker(), {.maximum = 1, .retry_first = 100us});
+        real_pool pool(threads, luck.maker(), {.maximum = 1, .retry = {.first = 100us}});
         auto const tries = [](real_pool& p, int times) -> asio::awaitable<void> {
             for (int i = 0; i != times; ++i) {
                 asio::steady_timer timer(co_await asio::this_coro::executor, 20us * (i % 10));

@@ -51,7 +51,7 @@ struct fixture {
     fixture() { is_as_far_as(1ms); }
 
     static weir::shared_options options() {
-        return {.rate = {10, 1s}, .burst = 5, .retry_jitter = 0};
+        return {.rate = {10, 1s}, .burst = 5, .retry = {.jitter = 0}};
     }
     void is_as_far_as(weir::duration way, fate f = fate::answered) const {
         server->behave({.there = way / 2, .back = way / 2, .what = f});
@@ -196,7 +196,7 @@ struct stocked {
 
     stocked(asio::io_context& ctx, std::shared_ptr<engine> const& server)
         : limiter(ctx, server, "stocked",
-                  {.rate = {10'000, 1s}, .burst = 1'000, .lease = 100, .retry_jitter = 0}) {
+                  {.rate = {10'000, 1s}, .burst = 1'000, .lease = 100, .retry = {.jitter = 0}}) {
         for (int i = 0; i != 12; ++i) {
             use(limiter.stats().remaining);
             visit const one(limiter, 1);

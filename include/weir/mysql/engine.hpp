@@ -48,7 +48,7 @@ struct options {
 
     /// The most connections at a time, 1 to 10,000. A limiter uses one at a time.
     amount connections = 8;
-    /// How long it may take to make one, at least 1 ns.
+    /// How long it may take to make one, at least 1 ns. The addresses of a host share the time.
     duration connect_within = std::chrono::seconds(5);
 };
 
@@ -77,10 +77,7 @@ struct options {
 /// What the server cannot grant within the deadline of the limiter is not granted at all: MariaDB ends the
 /// statement then, and the wait for a row lock. MySQL does not; there what is granted later counts as used.
 ///
-/// A clock of the server that is set back grants nothing early, and delays nobody by more than the time of a permit.
-/// One that is set forward by d cannot be told from time that has passed: it grants what comes back in d, at most a
-/// burst and what is booked then, which is what comes back in `reach`. A server that runs with `--sysdate-is-now` is
-/// refused, since it knows only when a statement began.
+/// A server that runs with `--sysdate-is-now` is refused, since it knows only when a statement began.
 ///
 /// Binary logs must be of rows, or mixed. What an asynchronous replica has not received is granted again if it becomes
 /// the master.

@@ -2,16 +2,31 @@
 
 #include <weir/time.hpp>
 
+#include <chrono>
 #include <cstdint>
+#include <string_view>
 
-namespace weir::policy {
+namespace weir {
 
-/// When to try again after failures: after `first`, and after twice as long each further time, up to `most`. To
-/// that is added a random part of up to `jitter` times as much.
+/// How long to wait after failures before the next attempt.
+struct backoff_options {
+    /// After a failure, at least 1 ns; and twice as long after each further one, up to `most`.
+    duration first = std::chrono::milliseconds(100);
+    duration most = std::chrono::seconds(10);
+    /// To that is added a random part of up to so many times as much, 0 to 1, so that many clients do not come back
+    /// together.
+    double jitter = 0.5;
+};
+
+namespace policy {
+
+/// Throws `std::invalid_argument` that names `where`, the option, the value and the bound, if one is nonsense.
+void validate(std::string_view where, backoff_options const& retry);
+
+/// When to try again after failures.
 class backoff {
 public:
-    backoff(duration first, duration most, double jitter) noexcept
-        : first_(first), most_(most), jitter_(jitter) {}
+    explicit backoff(backoff_options const& options) noexcept : options_(options) {}
 
     [[nodiscard]] std::uint32_t failures() const noexcept { return failures_; }
     [[nodiscard]] time_point retry_at() const noexcept { return retry_at_; }
@@ -25,11 +40,10 @@ public:
     }
 
 private:
-    duration first_;
-    duration most_;
-    double jitter_;
+    backoff_options options_;
     std::uint32_t failures_ = 0;
     time_point retry_at_ = time_point::min();
 };
 
-}  // namespace weir::policy
+}  // namespace policy
+}  // namespace weir

@@ -61,12 +61,8 @@ struct shared_options {
     /// What becomes of requests when questions fail. The engine is asked again all the same.
     std::variant<fail_closed, fail_open, fail_local> on_failure = {};
 
-    /// While the engine cannot be asked, it is tried again after `retry_first`, at least 1 ns, and after twice as
-    /// long each further time, up to `retry_most`. To that is added a random part of up to `retry_jitter`, 0 to 1,
-    /// times as much.
-    duration retry_first = std::chrono::milliseconds(100);
-    duration retry_most = std::chrono::seconds(5);
-    double retry_jitter = 0.5;
+    /// How long the engine is left alone that cannot be asked.
+    backoff_options retry = {.most = std::chrono::seconds(5)};
 };
 
 /// Throws `std::invalid_argument`, naming the option, the value and the bound, if one is nonsense.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/policy/backoff.hpp>
 #include <weir/policy/hold_watch.hpp>
 #include <weir/policy/policy.hpp>
 
@@ -49,12 +50,8 @@ struct pool_options {
     /// How long the making of one object may take, at least 1 ns. Then it is cancelled, and has failed.
     duration make_within = std::chrono::seconds(30);
 
-    /// After a failure, how long to wait before an object is made again: `retry_first`, at least 1 ns, and
-    /// twice as long after each further failure, up to `retry_most`. To that is added a random part of
-    /// up to `retry_jitter`, 0 to 1, times as much, so that many clients do not come back together.
-    duration retry_first = std::chrono::milliseconds(100);
-    duration retry_most = std::chrono::seconds(10);
-    double retry_jitter = 0.5;
+    /// How long to wait after a failure before an object is made again.
+    backoff_options retry = {};
 
     /// For how long one lease should be held at most, at least 1 ns. One that is held for longer is
     /// reported once, by `async_wait_overdue`; nothing is taken away from its holder.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/policy/backoff.hpp>
 #include <weir/redis/error.hpp>
 #include <weir/shared/engine.hpp>
 #include <weir/shared/limiter.hpp>
@@ -30,19 +31,16 @@ struct options {
     /// a URL is written with %, such as %40 for @.
     std::string url = "redis://127.0.0.1";
 
-    /// How long it may take to connect and to log in, at least 1 ns.
+    /// How long it may take to connect and to log in, at least 1 ns. The addresses of a host share the time.
     duration connect_within = std::chrono::seconds(1);
     /// A server that owes an answer for so long is given up, and connected to anew; at least 1 ns. Long before, as soon
     /// as the deadline of a question has passed, no more questions are sent to it.
     duration silent_for = std::chrono::seconds(3);
 
-    /// A failed attempt to connect is followed by another one after `retry_first`, at least 1 ns, and after twice as long
-    /// each further time, up to `retry_most`. To that is added a random part of up to `retry_jitter`, 0 to 1, times as
-    /// much. Nothing is tried while nobody asks. An attempt has failed, too, if the server is a replica, or the connection
-    /// ends before the first answer to a question.
-    duration retry_first = std::chrono::milliseconds(10);
-    duration retry_most = std::chrono::seconds(1);
-    double retry_jitter = 0.5;
+    /// How long to wait after a failed attempt to connect before the next one. Nothing is tried while nobody asks. An
+    /// attempt has failed, too, if the server is a replica, or the connection ends before the first answer to a question.
+    backoff_options retry = {
+        .first = std::chrono::milliseconds(10), .most = std::chrono::seconds(1)};
 };
 
 /// An engine on a Redis server. A question is one script and one round trip; the time is that of the server, to the
@@ -66,11 +64,8 @@ struct options {
 /// `burst * P` must not be more than half of that: a limiter that is beyond it cannot be made. A million per second, or
 /// a thousand per day with a burst of 20,000, is far below.
 ///
-/// A clock of the server that is set back grants nothing early, and delays nobody by more than the time of a permit.
-/// One that is set forward by d cannot be told from time that has passed: it grants what comes back in d, at most a
-/// burst and what is booked then, which is what comes back in `reach`. What the server loses is granted again: when it
-/// is restarted without its data, evicts keys (so let `maxmemory-policy` be `noeviction`), or is replaced by a replica
-/// that had not received everything.
+/// What the server loses is granted again: when it is restarted without its data, evicts keys (so let
+/// `maxmemory-policy` be `noeviction`), or is replaced by a replica that had not received everything.
 ///
 /// It talks to one server, and not to a cluster: what a server of one says of a key that another one has is
 /// `errc::moved`, and `check` says which other one.

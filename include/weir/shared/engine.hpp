@@ -15,6 +15,10 @@ namespace weir {
 /// What keeps the state of limiters that many processes share, such as a database. It grants permits, all of them by
 /// one clock, and knows nothing of who waits for them: that is the business of the limiter in each process.
 ///
+/// A clock that is set back grants nothing early, and delays nobody by more than the time of a permit, or the window of a
+/// log. One that is set forward by d cannot be told from time that has passed: it grants what comes back in d, at most a
+/// burst and what is booked then, which is what comes back in `reach`.
+///
 /// All members may be called from any thread. A handler is called once or never, not before the member has
 /// returned, under no lock and on any thread. A limiter that hears nothing for as long as
 /// `shared_options::deadline` goes on without.

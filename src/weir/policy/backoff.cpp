@@ -1,5 +1,7 @@
 #include <weir/policy/backoff.hpp>
 
+#include "../check_option.hpp"
+
 #include <algorithm>
 #include <exception>
 #include <random>
@@ -19,16 +21,24 @@ double chance() noexcept {
 
 }  // namespace
 
+void validate(std::string_view where, backoff_options const& retry) {
+    using detail::check_option;
+    auto const most = forever.count();
+    check_option(where, "retry.first in nanoseconds", retry.first.count(), 1, most);
+    check_option(where, "retry.most in nanoseconds", retry.most.count(), retry.first.count(), most);
+    check_option(where, "retry.jitter", retry.jitter, 0, 1);
+}
+
 void backoff::failed(std::uint32_t seen, time_point now) noexcept {
     if (seen != failures_)
         return;
-    auto delay = first_;
-    for (std::uint32_t i = 0; i != failures_ && delay < most_; ++i)
-        delay = std::min(times(delay, 2), most_);
+    auto const [first, most, jitter] = options_;
+    auto delay = first;
+    for (std::uint32_t i = 0; i != failures_ && delay < most; ++i)
+        delay = std::min(times(delay, 2), most);
     ++failures_;
-    auto const jitter = static_cast<double>(delay.count()) * jitter_ * chance();
-    retry_at_ =
-        later(later(now, delay), round_up(std::chrono::duration<double, std::nano>(jitter)));
+    auto const more = static_cast<double>(delay.count()) * jitter * chance();
+    retry_at_ = later(later(now, delay), round_up(std::chrono::duration<double, std::nano>(more)));
 }
 
 }  // namespace weir::policy

@@ -84,9 +84,7 @@ void validate(shared_options const& o) {
     detail::check_option(where, "lease", o.lease, 0, 500'000'000);
     if (o.lease_time)
         check_time("lease_time in nanoseconds", *o.lease_time, 1ms, 60s);
-    check_time("retry_first in nanoseconds", o.retry_first, 1ns, forever);
-    check_time("retry_most in nanoseconds", o.retry_most, o.retry_first, forever);
-    detail::check_option(where, "retry_jitter", o.retry_jitter, 0, 1);
+    policy::validate(where, o.retry);
     if (auto const* const local = std::get_if<fail_local>(&o.on_failure))
         detail::check_option(where, "share of fail_local", local->share, 1e-6, 1);
 
@@ -130,7 +128,7 @@ fed::fed(options_type const& options, shared_bucket const& bucket)
     : options_(options),
       bucket_(bucket),
       lease_time_(lease_time_of(options, bucket_)),
-      backoff_(options.retry_first, options.retry_most, options.retry_jitter) {
+      backoff_(options.retry) {
     if (auto const share = share_of(options))
         local_.emplace(*share);
 }

@@ -36,7 +36,8 @@ fed_seats::holder_id some_holder() {
 
 // Often enough that several attempts fit into what is left of a lease after a third.
 backoff backoff_of(shared_seats_options const& o) {
-    return {std::min<duration>(100ms, o.lease / 50), std::min<duration>(5s, o.lease / 6), 0.5};
+    return backoff({.first = std::min<duration>(100ms, o.lease / 50),
+                    .most = std::min<duration>(5s, o.lease / 6)});
 }
 
 // For how long seats stay in a process in which requests wait.

@@ -30,10 +30,7 @@ void validate(pool_options const& o) {
     check("check_after in nanoseconds", o.check_after.count(), 0, forever.count());
     check_time("check_within in nanoseconds", o.check_within);
     check_time("make_within in nanoseconds", o.make_within);
-    check_time("retry_first in nanoseconds", o.retry_first);
-    check("retry_most in nanoseconds", o.retry_most.count(), o.retry_first.count(),
-          forever.count());
-    detail::check_option("pool", "retry_jitter", o.retry_jitter, 0, 1);
+    policy::validate("pool", o.retry);
     check_time("max_hold in nanoseconds", o.max_hold);
 }
 

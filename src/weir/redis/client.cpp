@@ -29,9 +29,7 @@ options const& checked(options const& o) {
     constexpr duration shortest(1);
     check("connect_within in nanoseconds", o.connect_within, shortest);
     check("silent_for in nanoseconds", o.silent_for, shortest);
-    check("retry_first in nanoseconds", o.retry_first, shortest);
-    check("retry_most in nanoseconds", o.retry_most, o.retry_first);
-    weir::detail::check_option(where, "retry_jitter", o.retry_jitter, 0, 1);
+    policy::validate(where, o.retry);
     return o;
 }
 
@@ -41,7 +39,7 @@ client::client(asio::any_io_executor ex, options const& o)
     : options_(checked(o)),
       address_(address::parse(o.url)),
       executor_(std::move(ex)),
-      backoff_(o.retry_first, o.retry_most, o.retry_jitter) {
+      backoff_(o.retry) {
     options_.url.clear();
 }
 

@@ -336,7 +336,7 @@ BOOST_AUTO_TEST_CASE(nonsense_is_refused) {
     BOOST_CHECK_THROW(make("http://localhost"), std::invalid_argument);
     weir::redis::options const hasty{.connect_within = 0ns};
     BOOST_CHECK_THROW(weir::redis::engine(ctx, hasty), std::invalid_argument);
-    weir::redis::options const odd{.retry_first = 2s, .retry_most = 1s};
+    weir::redis::options const odd{.retry = {.first = 2s, .most = 1s}};
     BOOST_CHECK_THROW(weir::redis::engine(ctx, odd), std::invalid_argument);
 }
 

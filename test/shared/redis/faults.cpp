@@ -152,8 +152,7 @@ public:
         return {.url = "unix:" + (folder_ / "socket").string(),
                 .connect_within = 10s,
                 .silent_for = 10s,
-                .retry_first = 1ms,
-                .retry_most = 1ms};
+                .retry = {.first = 1ms, .most = 1ms}};
     }
 
     /// What it says to a question; the rest it does well, until it is `deaf`.
@@ -532,7 +531,7 @@ BOOST_AUTO_TEST_CASE(writing_to_a_server_that_has_hung_up_is_an_error_and_no_sig
 
 BOOST_AUTO_TEST_CASE(attempts_to_connect_grow_rare) {
     auto where = server.where();
-    where.retry_first = where.retry_most = 1h;
+    where.retry.first = where.retry.most = 1h;
     engine = make(where);
     server.deaf = true;
     auto const first = ask(*engine);
@@ -552,7 +551,7 @@ BOOST_AUTO_TEST_CASE(attempts_to_connect_grow_rare) {
 
 BOOST_AUTO_TEST_CASE(attempts_grow_rare_at_a_server_that_greets_and_answers_no_question) {
     auto where = server.where();
-    where.retry_first = where.retry_most = 1h;
+    where.retry.first = where.retry.most = 1h;
     auto const ask_in_vain = [&] {
         engine = make(where);
         server.sessions.clear();
@@ -580,7 +579,7 @@ BOOST_AUTO_TEST_CASE(attempts_grow_rare_at_a_server_that_greets_and_answers_no_q
 
 BOOST_AUTO_TEST_CASE(connection_that_has_served_is_followed_by_another_one_at_once) {
     auto where = server.where();
-    where.retry_first = where.retry_most = 1h;
+    where.retry.first = where.retry.most = 1h;
     engine = make(where);
     for (int i = 0; i != 3; ++i) {
         auto const one = ask(*engine);
@@ -665,7 +664,7 @@ private:
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(thread_that_cannot_be_had_to_find_the_address_is_an_error) {
-    auto const nowhere = make({.url = "redis://no.such.host.invalid", .retry_first = 1ms});
+    auto const nowhere = make({.url = "redis://no.such.host.invalid", .retry = {.first = 1ms}});
     {
         without_threads const meanwhile;
         auto const one = ask(*nowhere);

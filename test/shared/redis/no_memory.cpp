@@ -35,8 +35,7 @@ struct fixture {
             .url = url,
             .connect_within = 10s,
             .silent_for = 10s,
-            .retry_first = 1ns,
-            .retry_most = 1ns};
+            .retry = {.first = 1ns, .most = 1ns}};
         return std::make_shared<weir::redis::engine>(ctx, where);
     }
     // Whether it could be put.

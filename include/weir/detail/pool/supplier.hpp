@@ -85,7 +85,7 @@ public:
           make_(std::move(make)),
           check_(std::move(check)),
           executor_(ex),
-          backoff_(options.retry_first, options.retry_most, options.retry_jitter) {}
+          backoff_(options.retry) {}
     supplier(supplier const&) = delete;
     supplier& operator=(supplier const&) = delete;
     ~supplier() = default;
