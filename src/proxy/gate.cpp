@@ -6,6 +6,8 @@
 #include <weir/seats.hpp>
 #include <weir/token_bucket.hpp>
 
+#include "tool/log_file.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,6 +69,8 @@ void turn_away(entry& e, unsigned status, char const* why, weir::permit const& r
 char const* why(rule_text const& text, net::error_code ec) {
     if (ec == weir::errc::queue_full)
         return text.queue_full;
+    if (ec == weir::errc::unavailable)
+        return "what keeps the rate does not answer";
     bool const late = ec == weir::errc::timed_out || ec == weir::errc::deadline_unreachable;
     return late ? text.late : text.limited;
 }
@@ -83,10 +87,37 @@ void report_one(std::string& out, rule const& r, bool waits) {
                    s.cancelled, s.in_use, s.waiting);
     if (auto const clients = r.clients())
         fmt::format_to(std::back_inserter(out), ", {} clients", *clients);
+    out += r.more();
     out += '\n';
 }
 
 }  // namespace
+
+std::string told_of(weir::shared_stats const& s) {
+    return fmt::format(
+        "; engine: {} questions, {} failed, {} without an answer, {} granted without it",
+        s.questions, s.failed, s.unknown, s.granted_without);
+}
+
+void tell_of(weir::mode_change const& change, net::error_code why) {
+    auto const what = [&]() -> std::string {
+        switch (change.after) {
+            case weir::shared_mode::engine:
+                return "the engine answers again";
+            case weir::shared_mode::refusing:
+                return fmt::format("the engine cannot be asked ({}): requests are answered 503",
+                                   why.message());
+            case weir::shared_mode::open:
+                return fmt::format("the engine cannot be asked ({}): there is no limit",
+                                   why.message());
+            case weir::shared_mode::local:
+                return fmt::format("the engine cannot be asked ({}): this proxy keeps its share",
+                                   why.message());
+        }
+        return {};
+    };
+    tool::complain(fmt::format("weir-proxy: rate: {}\n", what()));
+}
 
 weir::duration entry::waited() const noexcept {
     weir::duration sum{};
@@ -105,7 +136,8 @@ void gate::add(Arguments const&... arguments) {
     rules_.push_back(std::make_unique<Rule>(arguments...));
 }
 
-gate::gate(net::executor const& ex, options const& o) : patience_(o.patience) {
+gate::gate(net::executor const& ex, options const& o, std::shared_ptr<weir::engine> const& e)
+    : patience_(o.patience) {
     using client_seats = client_rule<weir::policy::seats>;
     using client_rate = client_rule<weir::policy::any>;
     using client_bucket = client_rule<weir::policy::token_bucket>;
@@ -126,7 +158,11 @@ gate::gate(net::executor const& ex, options const& o) : patience_(o.patience) {
     }
     if (auto const n = o.seats)
         add<seats>(seats_text, ex, weir::seats_options{*n}, queue);
-    if (auto const& r = o.rate)
+    if (e && o.shared.log)
+        add<engine_rule<weir::policy::fed_log>>(rate_text, ex, e, o, queue);
+    else if (e)
+        add<engine_rule<weir::policy::fed>>(rate_text, ex, e, o, queue);
+    else if (auto const& r = o.rate)
         add<rate>(rate_text, ex, *r, queue);
 }
 
@@ -155,7 +191,9 @@ net::task<> gate::enter_in_turn(entry& e, net::connection& client) {
             co_return;
         }
         if (decided.ec) {
-            turn_away(e, rule.text.status, why(rule.text, decided.ec), decided.permit);
+            bool const nobody_knows = decided.ec == weir::errc::unavailable;
+            turn_away(e, nobody_knows ? 503 : rule.text.status, why(rule.text, decided.ec),
+                      decided.permit);
             co_return;
         }
         patience = std::max(patience - decided.permit.waited(), weir::duration::zero());
@@ -163,22 +201,25 @@ net::task<> gate::enter_in_turn(entry& e, net::connection& client) {
     }
 }
 
-bool gate::enter_again(entry& e) {
+net::task<bool> gate::enter_again(entry& e, net::connection& client) {
     entry again(e.who);
     for (std::size_t i = 0; i < rules_.size(); ++i) {
-        if (!rules_[i]->text.counts_repeats)
+        auto& rule = *rules_[i];
+        if (!rule.text.counts_repeats)
             continue;
-        again.permits[i] = rules_[i]->try_enter(e.who);
-        if (!again.permits[i]) {
+        auto& permit = again.permits[i] = rule.try_enter(e.who);
+        if (auto const trip = rule.round_trip(); !permit && trip > weir::duration::zero())
+            permit = (co_await rule.enter(e.who, client, trip)).permit;
+        if (!permit) {
             again.give_back();
-            return false;
+            co_return false;
         }
     }
     // What was used the first time stays used.
     for (std::size_t i = 0; i < rules_.size(); ++i)
         if (again.permits[i])
             e.permits[i] = std::move(again.permits[i]);
-    return true;
+    co_return true;
 }
 
 std::string gate::report() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/permit.hpp>
+#include <weir/shared/engine.hpp>
 
 #include "net/asio.hpp"
 #include "net/connection.hpp"
@@ -55,7 +56,8 @@ struct entry {
 class gate {
 public:
     /// Those who wait are served on `ex`, which must run for as long as anybody may wait.
-    gate(net::executor const& ex, options const& o);
+    /// An engine keeps the rate, if there is one.
+    gate(net::executor const& ex, options const& o, std::shared_ptr<weir::engine> const& e);
 
     /// Lets a request in, or turns it away, if nobody has to wait for that. Otherwise false: it is to
     /// wait for its turn.
@@ -65,8 +67,9 @@ public:
     /// read, it is turned away.
     [[nodiscard]] net::task<> enter_in_turn(entry& e, net::connection& client);
 
-    /// Whether a request that was let in may be sent a second time, which the rates count again.
-    [[nodiscard]] bool enter_again(entry& e);
+    /// Whether a request that was let in may be sent a second time, which the rates count again. It waits for nothing
+    /// but an engine.
+    [[nodiscard]] net::task<bool> enter_again(entry& e, net::connection& client);
 
     /// What the limiters have done, and who is in: a line for each.
     [[nodiscard]] std::string report() const;

@@ -41,6 +41,8 @@ std::string limits(options const& o) {
             each.push_back(fmt::format("a rate of {}{}", to_string(*rate), of));
     };
     add("", o.seats, o.rate);
+    if (!o.engine.empty())
+        each.back() += fmt::format(" for all proxies named `{}`", o.name);
     add(" for each client", o.per_client_seats, o.per_client_rate);
     if (each.empty())
         return "no limit; --seats and --rate set one";

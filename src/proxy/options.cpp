@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -24,12 +25,22 @@ constexpr char const* about =
 
 Requests above the limits wait in a queue, first come, first served. A request that has waited in
 vain, cannot be served in time or finds the queue full is answered 503 (seats), or 429 (rate, and
-both limits of a client), with Retry-After. In brackets is what holds by default.)";
+both limits of a client), with Retry-After. In brackets is what holds by default.
+
+Several proxies keep one rate together, each with the same --rate, where a Redis or MariaDB server
+counts:
+
+  weir-proxy --upstream 127.0.0.1:9000 --rate 100/1s --engine redis://10.0.0.5)";
 
 constexpr char const* footer =
     R"(
 --rate and --per-client-rate also take any other rule that weir::limiter_config knows, such as
 "100/1s burst 20", "100/1s leaky" or "10/60s sliding".
+--engine may stand in the environment as WEIR_ENGINE, where a password is not seen. A URL is
+redis://user:password@host:port/database, unix:/socket, mysql://user:password@host:port/database,
+or mysql://user@/database?socket=/path. While the server does not answer, --on-failure closed
+answers 503, open lets every request through, and `local 0.25` grants a quarter of the rate in
+this proxy by itself.
 A TIME is a whole number of ns, us, ms, s, min or h. SIGINT and SIGTERM let what is being
 served finish, print what was done, and exit with 0; SIGUSR1 prints it and goes on; SIGHUP
 opens the access log anew.)";
@@ -88,6 +99,53 @@ weir::limiter_config rate(std::string const& option, std::string_view value) {
     }
 }
 
+// What becomes of requests while the engine cannot be asked.
+decltype(weir::shared_options::on_failure) failure_mode(std::string const& option,
+                                                        std::string_view value) {
+    if (value == "closed")
+        return weir::fail_closed();
+    if (value == "open")
+        return weir::fail_open();
+    constexpr std::string_view local = "local ";
+    auto const number = value.substr(std::min(value.size(), local.size()));
+    double share = 0;
+    auto const* const end = number.data() + number.size();
+    auto const [stop, failed] = std::from_chars(number.data(), end, share);
+    if (!value.starts_with(local) || failed != std::errc() || stop != end || !(share >= 1e-6) ||
+        !(share <= 1))
+        reject(option, value, "closed, open, or local and a share up to 1, like `local 0.25`");
+    return weir::fail_local{share};
+}
+
+// The rule of --rate, as an engine keeps it.
+void share_rate(options& o) {
+    auto& shared = o.shared.options;
+    auto const* const log = std::get_if<weir::sliding_log_options>(&o.rate->options);
+    auto const* const bucket = std::get_if<weir::token_bucket_options>(&o.rate->options);
+    auto const text = to_string(*o.rate);
+    if (log) {
+        shared.rate = {log->limit, log->window};
+        o.shared.log = true;
+    } else if (bucket) {
+        shared.rate = bucket->rate;
+        shared.burst = bucket->burst;
+    }
+    bool const is_plain =
+        log || (bucket && !bucket->initial && bucket->refill == weir::refill::continuous);
+    if (!is_plain)
+        reject("--rate", text, "like 100/1s or 100/1s burst 20 where --engine keeps it");
+    try {
+        if (log)
+            (void)weir::policy::fed_log(shared);
+        else
+            (void)weir::policy::fed(shared);
+    } catch (std::invalid_argument const& wrong) {
+        reject(
+            "--rate", text,
+            fmt::format("a rate that --engine can keep, like 100/1s burst 20: {}", wrong.what()));
+    }
+}
+
 // The options of the program. What stands in `o` when they are added is the default.
 class command_line {
 public:
@@ -95,14 +153,16 @@ public:
 
     void parse(int argc, char const* const* argv) { app_.parse(argc, argv); }
     [[nodiscard]] std::string help() const { return app_.help(); }
+    /// An option that was given, and that says nothing without --engine; empty if there was none.
+    [[nodiscard]] std::string const& of_engine() const { return of_engine_; }
 
 private:
     // A value that `set` takes, or rejects.
     template <class Set>
-    void add(std::string const& name, char const* type, char const* help, Set set) {
-        app_.add_option_function<std::string>(
-                name, [name, set](std::string const& value) { set(name, value); }, help)
-            ->type_name(type);
+    CLI::Option* add(std::string const& name, char const* type, char const* help, Set set) {
+        auto* const option = app_.add_option_function<std::string>(
+            name, [name, set](std::string const& value) { set(name, value); }, help);
+        return option->type_name(type);
     }
     void add_flag(char const* name, bool& flag, char const* help) {
         app_.add_flag(name, flag, help)
@@ -111,6 +171,7 @@ private:
     }
 
     CLI::App app_{about, "weir-proxy"};
+    std::string of_engine_;
 };
 
 command_line::command_line(options& o) {
@@ -139,6 +200,32 @@ command_line::command_line(options& o) {
         [&o](auto& n, auto& v) { o.client_prefix.v4 = int(integer(n, v, 0, 32)); });
     add("--client-prefix-v6", "BITS", "the same for IPv6 (64)",
         [&o](auto& n, auto& v) { o.client_prefix.v6 = int(integer(n, v, 0, 64)); });
+    add("--engine", "URL", "where --rate is counted for several proxies (in each by itself)",
+        [&o](auto&, auto& v) { o.engine = v; })
+        ->envname("WEIR_ENGINE");
+    add("--name", "NAME", "of the rate that proxies share (weir-proxy)",
+        [&o, this](auto& n, auto& v) {
+            if (v.empty() || v.size() > 255)
+                reject(n, v, "a name of 1 to 255 bytes");
+            o.name = v;
+            of_engine_ = n;
+        });
+    add("--on-failure", "MODE",
+        "while --engine does not answer: closed, open or `local 0.25` (closed)",
+        [&o, this](auto& n, auto& v) {
+            o.shared.options.on_failure = failure_mode(n, v);
+            of_engine_ = n;
+        });
+    add("--engine-deadline", "TIME", "how long an answer of --engine is waited for (50ms)",
+        [&o, this](auto& n, auto& v) {
+            o.shared.options.deadline = std::min<weir::duration>(duration(n, v, 1ms), 60s);
+            of_engine_ = n;
+        });
+    add("--lease", "N", "up to N tokens are taken ahead, as many as are used up soon (0)",
+        [&o, this](auto& n, auto& v) {
+            o.shared.options.lease = integer(n, v, 0, 500'000'000);
+            of_engine_ = n;
+        });
     add("--queue", "N", "how many may wait for each limit (1024); 0: nobody waits",
         [&o](auto& n, auto& v) { o.queue = integer(n, v, 0, 1'000'000'000); });
     add("--patience", "TIME", "how long a request waits for its turn, all in all (1s)",
@@ -186,6 +273,17 @@ options parse_options(int argc, char const* const* argv) {
                                  : "either --upstream HOST:PORT or --demo is needed; see --help");
     if (o.demo && !o.seats && !o.rate)
         o.seats = 3;
+    if (o.engine.empty() && !line.of_engine().empty())
+        throw usage_error(fmt::format("{} says nothing without --engine", line.of_engine()));
+    if (!o.engine.empty()) {
+        if (!o.rate)
+            throw usage_error("--engine keeps the rate of several proxies, but there is no --rate");
+        if (o.patience <= 0ns)
+            throw usage_error(
+                "--patience is 0s, but with --engine a request waits for its answer: it "
+                "must be more than a round trip, like 50ms");
+        share_rate(o);
+    }
     if (o.threads == 0)
         o.threads = std::max(1u, std::thread::hardware_concurrency());
     return o;

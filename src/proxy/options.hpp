@@ -2,6 +2,7 @@
 
 #include <weir/amount.hpp>
 #include <weir/any_limiter.hpp>
+#include <weir/policy/fed.hpp>
 #include <weir/time.hpp>
 
 #include <chrono>
@@ -37,6 +38,15 @@ struct options {
         int v4 = 32;
         int v6 = 64;
     } client_prefix;  // clients with so many bits of the address in common are one
+
+    std::string engine;  // what keeps the rate of all proxies of this name; empty: each has its own
+    std::string name = "weir-proxy";
+    // Of the rate that is shared; `log` if it is one.
+    struct {
+        weir::shared_options options;
+        bool log = false;
+    } shared;
+
     std::int64_t queue = 1024;
     weir::duration patience = std::chrono::seconds(1);
 

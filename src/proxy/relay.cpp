@@ -69,7 +69,7 @@ net::task<> relay::run(std::string_view client_name) {
         co_await attempt();
         bool const silent = stage_ == stage::asked && wrong_.why == broke_off.why;
         if (!silent || !may_repeat(x_.request) || there_ != net::presence::here ||
-            !worker_.entrance().enter_again(entered_))
+            !co_await worker_.entrance().enter_again(entered_, client_))
             co_return;
         wrong_ = {};
         upstream_.close();

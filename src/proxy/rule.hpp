@@ -2,15 +2,19 @@
 
 #include <weir/keyed.hpp>
 #include <weir/permit.hpp>
+#include <weir/shared/limiter.hpp>
 #include <weir/stats.hpp>
 #include <weir/time.hpp>
 
 #include "net/asio.hpp"
 #include "net/connection.hpp"
+#include "options.hpp"
 #include "turn.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace proxy {
@@ -28,6 +32,10 @@ struct rule_text {
     bool counts_repeats;
 };
 
+/// What is said of the questions to an engine, in the report; and at once, when something else decides than before.
+[[nodiscard]] std::string told_of(weir::shared_stats const& s);
+void tell_of(weir::mode_change const& change, net::error_code why);
+
 /// One of the rules at the gate. A client is known by its `weir::client_key`.
 class rule {
 public:
@@ -39,6 +47,10 @@ public:
     [[nodiscard]] virtual net::task<verdict> enter(std::uint64_t who, net::connection& client,
                                                    weir::duration patience) = 0;
     [[nodiscard]] virtual weir::limiter_stats stats() const = 0;
+    /// How long a permit may take even if it is there.
+    [[nodiscard]] virtual weir::duration round_trip() const { return {}; }
+    /// What else is told of it in the report.
+    [[nodiscard]] virtual std::string more() const { return {}; }
     /// How many clients it keeps apart for the moment, if it does that.
     [[nodiscard]] virtual std::optional<std::uint64_t> clients() const { return {}; }
 
@@ -64,6 +76,42 @@ public:
 
 private:
     Limiter limiter_;
+};
+
+/// A rate that an engine keeps, for all proxies of a name.
+template <class Policy>
+class engine_rule final : public rule {
+public:
+    engine_rule(rule_text const& t, net::executor const& ex, std::shared_ptr<weir::engine> const& e,
+                options const& o, weir::queue_options const& queue)
+        : rule(t), limiter_(ex, e, o.name, o.shared.options, queue) {
+        watch();
+    }
+
+    weir::permit try_enter(std::uint64_t) override { return limiter_.try_enter(); }
+    net::task<verdict> enter(std::uint64_t, net::connection& client,
+                             weir::duration patience) override {
+        return wait_turn(client, [this, patience](on_turn handler) {
+            limiter_.async_enter(patience, std::move(handler));
+        });
+    }
+    weir::limiter_stats stats() const override { return limiter_.stats(); }
+    weir::duration round_trip() const override { return limiter_.options().deadline; }
+    std::string more() const override { return told_of(limiter_.shared_stats()); }
+
+private:
+    // Says when something else decides than before.
+    void watch() {
+        limiter_.async_wait_mode_change(
+            [this](net::error_code ec, weir::mode_change const& change) {
+                if (ec)
+                    return;
+                tell_of(change, limiter_.last_failure());
+                watch();
+            });
+    }
+
+    weir::basic_shared_limiter<Policy, net::executor> limiter_;
 };
 
 /// A rule that each client has for itself. Clients do not wait for each other.

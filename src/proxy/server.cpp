@@ -2,6 +2,8 @@
 
 #include "session.hpp"
 
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/post.hpp>
 
@@ -9,7 +11,9 @@
 
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <numeric>
+#include <utility>
 
 namespace proxy {
 namespace {
@@ -33,7 +37,9 @@ server::server(options const& o, endpoints const& at, std::string upstream_name)
       shares_(share_out_files(o)),
       upstream_(at.upstream, std::move(upstream_name), options_.limits, shares_.upstream),
       listener_(listen(context_, at.listen, o.listen, shares_.clients)),
-      gate_(context_.get_executor(), options_),
+      engine_(
+          o.engine.empty() ? std::nullopt : std::optional(make_engine(context_.get_executor(), o))),
+      gate_(context_.get_executor(), options_, engine_ ? engine_->keeper : nullptr),
       probe_(context_),
       signals_(context_),
       bound_(context_) {
@@ -64,14 +70,16 @@ void server::run() {
             asio::post(context_, [this] { thread_ended(); });
         });
     listen_to_signals();
-    let_clients_in();
     probe_upstream();
+    prepare_engine();
     context_.run();
     for (auto& t : threads_)
         t->runs.join();
 }
 
 void server::let_clients_in() {
+    if (std::exchange(open_, true) || draining_)
+        return;
     listener_.start(
         {.next_context = [this]() -> asio::io_context& { return threads_[next_]->work.context(); },
          .accepted =
@@ -104,6 +112,28 @@ void server::probe_upstream() {
                 upstream_.name(), ec.message()));
         net::error_code ignored;
         probe_.close(ignored);
+    });
+}
+
+// Clients are not kept waiting for it for long.
+void server::prepare_engine() {
+    if (!engine_)
+        return let_clients_in();
+    bound_.expires_after(std::chrono::seconds(1));
+    bound_.async_wait([this](net::error_code ec) {
+        if (!ec)
+            let_clients_in();
+    });
+    asio::any_io_executor const ex = context_.get_executor();
+    asio::co_spawn(ex, engine_->prepare(), [this](std::exception_ptr const& failure) {
+        let_clients_in();
+        try {
+            if (failure)
+                std::rethrow_exception(failure);
+        } catch (std::exception const& e) {
+            tool::complain(
+                fmt::format("weir-proxy: warning: the engine cannot be asked yet: {}\n", e.what()));
+        }
     });
 }
 

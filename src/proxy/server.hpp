@@ -1,5 +1,6 @@
 #pragma once
 
+#include "engine.hpp"
 #include "file_shares.hpp"
 #include "gate.hpp"
 #include "net/asio.hpp"
@@ -55,6 +56,7 @@ private:
 
     void let_clients_in();
     void probe_upstream();
+    void prepare_engine();
     void listen_to_signals();
     void reopen_log();
     void drain();
@@ -72,12 +74,14 @@ private:
     net::listener listener_;
     std::optional<tool::log_file> log_;
     std::vector<std::unique_ptr<thread>> threads_;
+    std::optional<engine> engine_;
     gate gate_;  // ends before the threads, on which its waiters are told
     net::tcp_socket probe_;
     asio::signal_set signals_;
     net::timer bound_;
     std::size_t next_ = 0;
     std::size_t running_ = 0;
+    bool open_ = false;
     bool draining_ = false;
 };
 

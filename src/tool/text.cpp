@@ -44,4 +44,22 @@ std::optional<host_and_port> address_of(std::string_view text) {
     return host_and_port{std::string(host), std::string(port)};
 }
 
+std::optional<std::string> unescaped(std::string_view text) {
+    std::string plain;
+    for (; !text.empty(); text.remove_prefix(1)) {
+        if (text.front() != '%') {
+            plain += text.front();
+            continue;
+        }
+        auto const digits = text.substr(1, 2);
+        auto const* const end = digits.data() + digits.size();
+        unsigned char byte = 0;
+        if (digits.size() != 2 || std::from_chars(digits.data(), end, byte, 16).ptr != end)
+            return std::nullopt;
+        plain += static_cast<char>(byte);
+        text.remove_prefix(2);
+    }
+    return plain;
+}
+
 }  // namespace tool

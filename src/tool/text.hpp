@@ -23,4 +23,7 @@ struct host_and_port {
 /// `127.0.0.1:80`, `[::1]:80`, `name:80`. The port is a number, from 0 to 65535.
 [[nodiscard]] std::optional<host_and_port> address_of(std::string_view text);
 
+/// What a part of a URL stands for: `%40` is `@`.
+[[nodiscard]] std::optional<std::string> unescaped(std::string_view text);
+
 }  // namespace tool

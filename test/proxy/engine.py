@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Two proxies in front of one upstream keep one rate together, on a real Redis and a real MariaDB server."""
+
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from support import PATIENCE, PROXY, Client, Proxy, ProxyTest, in_parallel, main, numbers, wait_until
+
+SLACK = 0.05  # between the grant and the moment at which the upstream notes the request
+
+
+def needs(*urls):
+    """What the program was built without makes a test skip."""
+    for url in urls:
+        result = subprocess.run([PROXY, "--demo", "--listen", "localhost:no", "--rate", "1/1s", "--engine", url],
+                                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+        if "was built without" in result.stderr:
+            raise unittest.SkipTest(result.stderr)
+
+
+def program(*names):
+    found = next(filter(None, map(shutil.which, names)), None)
+    if not found:
+        raise unittest.SkipTest(f"there is no {names[0]}; to mend it, run test/setup")
+    return found
+
+
+class Server:
+    """A server program in a folder of its own."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="weir-proxy-engine-")
+        self.path = pathlib.Path(self.folder.name)
+        self.socket = self.path / "socket"
+        self.process = None
+
+    def start(self):
+        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
+        wait_until(self.answers, "the server")
+
+    def answers(self):
+        with socket.socket(socket.AF_UNIX) as s:
+            return s.connect_ex(str(self.socket)) == 0
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def close(self):
+        self.kill()
+        self.folder.cleanup()
+
+
+class Redis(Server):
+    def __init__(self):
+        super().__init__()
+        self.program = program("redis-server")
+        self.url = f"unix:{self.socket}"
+        needs(self.url)
+        self.start()
+
+    def command(self):
+        return [self.program, "--port", "0", "--unixsocket", str(self.socket), "--dir", self.folder.name, "--save", "",
+                "--appendonly", "no"]
+
+
+class MariaDB(Server):
+    def __init__(self):
+        super().__init__()
+        self.program = program("mariadbd", "/usr/sbin/mariadbd")
+        self.url = f"mysql://root@/weir?socket={self.socket}"
+        needs(self.url)
+        scripts = next((p for p in map(pathlib.Path, ("/usr/share/mysql", "/usr/share/mariadb"))
+                        if (p / "mysql_system_tables.sql").exists()), None)
+        if not scripts:
+            raise unittest.SkipTest("there are no scripts of mariadbd")
+        bootstrap = "create database mysql;\nuse mysql;\nset @auth_root_socket = null;\n"
+        for name in ("mysql_system_tables.sql", "mysql_system_tables_data.sql"):
+            bootstrap += (scripts / name).read_text()
+        for folder in ("data", "tmp"):
+            (self.path / folder).mkdir()
+        subprocess.run([*self.command(), "--bootstrap"], input=bootstrap + "\ncreate database weir;\n", text=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        self.start()
+
+    def command(self):
+        return [self.program, "--no-defaults", "--user=root", "--skip-name-resolve", "--skip-networking",
+                "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=8M", "--innodb-flush-log-at-trx-commit=2",
+                f"--datadir={self.path}/data", f"--tmpdir={self.path}/tmp", f"--socket={self.socket}"]
+
+
+class Engine(ProxyTest):
+    def have(self, kind):
+        server = kind()
+        self.addCleanup(server.close)
+        return server
+
+    def share(self, server, *options):
+        """Two proxies on it."""
+        return [self.start("--engine", server.url, "--threads", 1, *options) for _ in range(2)]
+
+    def check_rate(self, server, rate):
+        limit, window = 20, 0.4
+        proxies = self.share(server, "--rate", rate, "--patience", "300ms")
+        statuses = []
+
+        def work(i):
+            end = time.monotonic() + 3.0
+            with Client(proxies[i % 2].port) as client:
+                while time.monotonic() < end:
+                    answer = client.ask("/")
+                    statuses.append(answer.status)
+                    if answer.status == 429:
+                        self.assertIsNotNone(answer.get("retry-after"))
+                        time.sleep(0.02)
+
+        in_parallel(12, work)
+        came = sorted(r.came for r in self.upstream.requests)
+        for first, beyond in zip(came, came[limit:]):
+            self.assertGreater(beyond - first, window - SLACK)
+        self.assertGreater(len(came), 0.7 * limit * 3.0 / window)
+        self.assertLessEqual(set(statuses), {200, 429})
+        for proxy in proxies:
+            report = proxy.stop()
+            self.assertGreater(numbers(report)["rate"]["granted"], len(came) / 5)
+            self.assertIn("; engine: ", report)
+
+    def test_a_rate_on_redis(self):
+        self.check_rate(self.have(Redis), "20/400ms")
+
+    def test_a_rate_on_mariadb(self):
+        self.check_rate(self.have(MariaDB), "20/400ms")
+
+    def test_a_bucket_and_a_name(self):
+        server = self.have(Redis)
+        proxies = self.share(server, "--rate", "3/1h burst 3", "--patience", "2s")
+        other = self.start("--engine", server.url, "--rate", "3/1h burst 3", "--name", "other")
+        with Client(proxies[0].port) as one, Client(proxies[1].port) as two, Client(other.port) as three:
+            statuses = [c.ask("/").status for c in (one, two, one, two, one)]
+            self.assertEqual(statuses, [200, 200, 200, 429, 429])
+            self.assertEqual(three.ask("/").status, 200)
+
+    def until_it_is(self, status, client):
+        answers = []
+
+        def is_so():
+            answers.append(client.ask("/"))
+            return answers[-1].status == status
+
+        wait_until(is_so, f"an answer {status}")
+        return answers[-1]
+
+    def check_failure(self, server):
+        """The three modes, while the server is away; and when it has come back all is as before."""
+        rate = ("--rate", "1000/1s burst 1000")
+        closed = self.start("--engine", server.url, *rate, "--name", "closed")
+        opened = self.start("--engine", server.url, *rate, "--name", "open", "--on-failure", "open")
+        local = self.start("--engine", server.url, "--rate", "4/1h burst 4", "--name", "local", "--on-failure",
+                           "local 0.5")
+        with Client(closed.port) as one, Client(opened.port) as two, Client(local.port) as three:
+            for client in (one, two, three):
+                self.assertEqual(client.ask("/").status, 200)
+            server.kill()
+            answer = self.until_it_is(503, one)
+            self.assertGreaterEqual(int(answer.get("retry-after")), 1)
+            self.assertEqual([two.ask("/").status for _ in range(20)], [200] * 20)
+            # Half of four, of which one was granted before.
+            self.assertEqual([three.ask("/").status for _ in range(5)], [200] + [429] * 4)
+            server.start()
+            self.until_it_is(200, one)
+        said = closed.stop()
+        self.assertIn("requests are answered 503", said)
+        self.assertIn("the engine answers again", said)
+        self.assertIn("there is no limit", opened.stop())
+        self.assertIn("this proxy keeps its share", local.stop())
+
+    def test_failures_of_redis(self):
+        self.check_failure(self.have(Redis))
+
+    def test_failures_of_mariadb(self):
+        self.check_failure(self.have(MariaDB))
+
+    def test_an_engine_that_is_not_there_yet(self):
+        server = self.have(Redis)
+        server.kill()
+        proxy = self.start("--engine", server.url, "--rate", "100/1s")
+        with Client(proxy.port) as client:
+            self.until_it_is(503, client)
+            server.start()
+            self.until_it_is(200, client)
+        self.assertIn("warning: the engine cannot be asked yet", proxy.stop())
+
+    def test_a_repeated_request_is_counted_again(self):
+        server = self.have(Redis)
+        proxy = self.start("--engine", server.url, "--rate", "3/1h", "--seats", 1)
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/once").status, 200)
+            self.assertEqual(client.ask("/once").status, 200)  # dropped, and sent again
+            self.assertEqual(client.ask("/").status, 429)
+
+    def test_the_url_may_stand_in_the_environment(self):
+        server = self.have(Redis)
+        os.environ["WEIR_ENGINE"] = server.url
+        self.addCleanup(os.environ.pop, "WEIR_ENGINE")
+        proxies = [self.start("--rate", "1/1h") for _ in range(2)]
+        with Client(proxies[0].port) as one, Client(proxies[1].port) as two:
+            self.assertEqual([one.ask("/").status, two.ask("/").status], [200, 429])
+
+
+if __name__ == "__main__":
+    main()
