@@ -1,0 +1,195 @@
+// What the grants of limiters cost that a MariaDB server keeps, all at one row: 1, 8 and 32 connections, with a caller
+// for each. Floor: the same statement, sent by Boost.MySQL alone on as many connections. And two ways to write "one row
+// every T" that were in use before, with a T of nothing: the number of the row is unique (version 4 in
+// test/shared/mysql/versions.cpp), and the newest row is locked (version 5).
+
+#include <weir/mysql/engine.hpp>
+#include <weir/shared/limiter.hpp>
+
+#include "in_turns.hpp"
+#include "shared/mysql/server.hpp"
+#include "shared/mysql/sql.hpp"
+#include "support/rethrow.hpp"
+#include "weir/mysql/session.hpp"
+#include "weir/mysql/statements.hpp"
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/mysql/handshake_params.hpp>
+#include <boost/mysql/results.hpp>
+#include <boost/mysql/statement.hpp>
+#include <boost/mysql/unix.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+namespace asio = boost::asio;
+namespace my = boost::mysql;
+namespace detail = weir::mysql::detail;
+using std::chrono::steady_clock;
+using bucket = weir::mysql::token_bucket;
+
+// More than is asked for.
+weir::shared_options const plenty{
+    .rate = {1'000'000'000, 1s}, .burst = 100'000'000, .deadline = 10s};
+
+/// Boost.MySQL alone.
+class raw_client {
+public:
+    raw_client(std::string const& socket, int connections) {
+        asio::local::stream_protocol::endpoint const path(socket);
+        for (int i = 0; i != connections; ++i) {
+            auto& one = connections_.emplace_back(ctx_);
+            one.connect(path, my::handshake_params("root", "", "weir"));
+            my::results ignored;
+            one.execute("set time_zone = '+00:00', autocommit = 1", ignored);
+            prepared_.push_back(one.prepare_statement(detail::take().text()));
+        }
+    }
+
+    std::int64_t operator()(steady_clock::time_point until) {
+        std::int64_t done = 0;
+        for (std::size_t i = 0; i != connections_.size(); ++i)
+            asio::co_spawn(ctx_, ask(i, until, done), support::rethrow);
+        ctx_.restart();
+        ctx_.run();
+        return done;
+    }
+
+private:
+    asio::awaitable<void> ask(std::size_t i, steady_clock::time_point until, std::int64_t& done) {
+        weir::engine::question const q{
+            .bucket = weir::policy::shared_bucket::of(plenty), .ahead = 1s};
+        std::string const name = "floor";
+        my::results result;
+        my::diagnostics diagnostics;
+        while (steady_clock::now() < until) {
+            auto const values =
+                detail::bound(detail::take(), name, [&](auto p) { return detail::value_of(p, q); });
+            co_await connections_[i].async_execute(prepared_[i].bind(values.begin(), values.end()),
+                                                   result, diagnostics, asio::deferred);
+            done += result.last_insert_id() % 4 == 1;
+        }
+    }
+
+    asio::io_context ctx_{1};
+    std::deque<my::unix_connection> connections_;
+    std::vector<my::statement> prepared_;
+};
+
+/// So many limiters of one name, with a caller each.
+class ours {
+public:
+    ours(std::string const& socket, int connections)
+        : engine_(std::make_shared<weir::mysql::engine>(
+              ctx_, weir::mysql::options{.socket = socket,
+                                         .user = "root",
+                                         .database = "weir",
+                                         .connections = connections})) {
+        for (int i = 0; i != connections; ++i)
+            limiters_.push_back(std::make_unique<bucket>(ctx_, engine_, "ours", plenty));
+    }
+
+    std::int64_t operator()(steady_clock::time_point until) {
+        done_ = 0;
+        until_ = until;
+        for (auto& one : limiters_)
+            enter(*one);
+        ctx_.restart();
+        ctx_.run();
+        return done_;
+    }
+
+private:
+    void enter(bucket& at) {
+        at.async_enter([this, &at](weir::error_code ec, weir::permit const&) {
+            if (ec)
+                throw std::runtime_error(ec.message());
+            ++done_;
+            if (steady_clock::now() < until_)
+                enter(at);
+        });
+    }
+
+    asio::io_context ctx_{1};
+    std::shared_ptr<weir::mysql::engine> engine_;
+    std::vector<std::unique_ptr<bucket>> limiters_;
+    steady_clock::time_point until_;
+    std::int64_t done_ = 0;
+};
+
+// Rows that get in, of eight sessions that try without a pause.
+template <class Try>
+auto version(std::string const& socket, Try attempt) {
+    return [socket, attempt](steady_clock::time_point until) {
+        std::atomic<std::int64_t> done = 0;
+        std::vector<std::jthread> threads;
+        for (int i = 0; i != 8; ++i)
+            threads.emplace_back([&] {
+                support::sql_session session(socket);
+                while (steady_clock::now() < until)
+                    done += attempt(session);
+            });
+        threads.clear();
+        return done.load();
+    };
+}
+
+bool version_4(support::sql_session& s) {
+    auto const newest = s.query("select dup_id from ticks order by dup_id desc limit 1").at(0);
+    try {
+        s.insert("insert into ticks(dup_id, time) values(?, sysdate(6))",
+                 {std::stoll(newest[0]) + 1});
+        return true;
+    } catch (support::sql_error const&) {
+        return false;
+    }
+}
+
+bool version_5(support::sql_session& s) {
+    try {
+        s.query("start transaction");
+        s.query("select max(time) from ticks for update");
+        s.query("insert into ticks(time) values(sysdate(6))");
+        s.query("commit");
+        return true;
+    } catch (support::sql_error const&) {
+        return false;  // a deadlock, which has undone it
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    auto const length = bench::length_of_round(argc, argv, 1);
+    support::mariadb_server const server({"--max-connections=100"});
+    support::sql_session session(server.socket());
+    session.query(detail::create_table());
+    session.query("create table ticks(id bigint auto_increment primary key, dup_id bigint unique, "
+                  "time datetime(6), index(time)) engine=innodb");
+    session.query("insert into ticks(dup_id, time) values(1, sysdate(6))");
+    constexpr int rounds = 5;
+    for (int const connections : {1, 8, 32}) {
+        raw_client raw(server.socket(), connections);
+        ours mine(server.socket(), connections);
+        bench::print(fmt::format("grants, {} connections", connections),
+                     bench::in_turns(rounds, length, raw, mine));
+    }
+    ours mine(server.socket(), 8);
+    bench::print("grants, and version 4, 8 connections",
+                 bench::in_turns(rounds, length, version(server.socket(), version_4), mine));
+    bench::print("grants, and version 5, 8 connections",
+                 bench::in_turns(rounds, length, version(server.socket(), version_5), mine));
+}

@@ -1,0 +1,162 @@
+// What the decisions of limiters cost that a Redis server keeps, each a question of its own: 1, 16 and 128 callers, each
+// at a limiter of its own, whose questions leave together. Floor: the same script, sent by hiredis alone, as many at a
+// time. And what a crowd at one limiter gets, whose questions are one. The server has a processor to itself.
+
+#include <weir/redis/engine.hpp>
+#include <weir/shared/limiter.hpp>
+
+#include "in_turns.hpp"
+#include "shared/redis/server.hpp"
+#include "weir/redis/scripts.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include <hiredis/hiredis.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+namespace asio = boost::asio;
+namespace detail = weir::redis::detail;
+using std::chrono::steady_clock;
+using bucket = weir::redis::token_bucket;
+
+// More than is asked for.
+weir::shared_options const plenty{
+    .rate = {1'000'000'000, 1s}, .burst = 100'000'000, .deadline = 10s};
+
+/// hiredis alone, with so many questions under way.
+class raw_client {
+public:
+    raw_client(std::string const& socket, int callers)
+        : context_(redisConnectUnix(socket.c_str())) {
+        if (!context_ || context_->err != 0)
+            throw std::runtime_error("no connection to the server");
+        auto const& text = detail::text_of(detail::script::take);
+        auto const loaded = say({"SCRIPT", "LOAD", text});
+        for (int i = 0; i != callers; ++i) {
+            auto& words = questions_.emplace_back(std::vector<std::string>{
+                "EVALSHA", loaded, "1",
+                detail::key_of(detail::script::take, "floor" + std::to_string(i))});
+            auto const more = detail::arguments_of(weir::engine::question{
+                .bucket = weir::policy::shared_bucket::of(plenty), .ahead = 1s});
+            words.insert(words.end(), more.begin(), more.end());
+        }
+    }
+    raw_client(raw_client const&) = delete;
+    raw_client& operator=(raw_client const&) = delete;
+    ~raw_client() { redisFree(context_); }
+
+    std::int64_t operator()(steady_clock::time_point until) {
+        std::int64_t done = 0;
+        while (steady_clock::now() < until) {
+            for (auto const& words : questions_)
+                append(words);
+            for (std::size_t i = 0; i != questions_.size(); ++i) {
+                void* answer = nullptr;
+                if (redisGetReply(context_, &answer) != REDIS_OK)
+                    throw std::runtime_error(context_->errstr);
+                auto const* const r = static_cast<redisReply*>(answer);
+                done += r->type == REDIS_REPLY_ARRAY && r->element[0]->integer == 1;
+                freeReplyObject(answer);
+            }
+        }
+        return done;
+    }
+
+private:
+    void append(std::vector<std::string> const& words) {
+        starts_.clear();
+        sizes_.clear();
+        for (auto const& w : words) {
+            starts_.push_back(w.data());
+            sizes_.push_back(w.size());
+        }
+        redisAppendCommandArgv(
+            context_, static_cast<int>(words.size()), starts_.data(), sizes_.data());
+    }
+    std::string say(std::vector<std::string> const& words) {
+        append(words);
+        void* answer = nullptr;
+        if (redisGetReply(context_, &answer) != REDIS_OK)
+            throw std::runtime_error(context_->errstr);
+        std::string said = static_cast<redisReply*>(answer)->str;
+        freeReplyObject(answer);
+        return said;
+    }
+
+    redisContext* context_;
+    std::vector<std::vector<std::string>> questions_;
+    std::vector<char const*> starts_;
+    std::vector<std::size_t> sizes_;
+};
+
+/// So many callers, one after the other in each of some limiters, until their time is over.
+class ours {
+public:
+    ours(std::string const& url, int limiters, int callers, weir::shared_options const& options)
+        : engine_(std::make_shared<weir::redis::engine>(
+              ctx_, weir::redis::options{.url = url, .connect_within = 10s, .silent_for = 10s})),
+          callers_(callers) {
+        for (int i = 0; i != limiters; ++i)
+            limiters_.push_back(
+                std::make_unique<bucket>(ctx_, engine_, "ours" + std::to_string(i), options));
+    }
+
+    std::int64_t operator()(steady_clock::time_point until) {
+        done_ = 0;
+        until_ = until;
+        for (auto& one : limiters_) {
+            for (int i = 0; i != callers_; ++i)
+                enter(*one);
+        }
+        ctx_.restart();
+        ctx_.run();
+        return done_;
+    }
+
+private:
+    void enter(bucket& at) {
+        at.async_enter([this, &at](weir::error_code ec, weir::permit const&) {
+            if (ec)
+                throw std::runtime_error(ec.message());
+            ++done_;
+            if (steady_clock::now() < until_)
+                enter(at);
+        });
+    }
+
+    asio::io_context ctx_{1};
+    std::shared_ptr<weir::redis::engine> engine_;
+    std::vector<std::unique_ptr<bucket>> limiters_;
+    int callers_;
+    steady_clock::time_point until_;
+    std::int64_t done_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    auto const length = bench::length_of_round(argc, argv, 0.5);
+    bench::stay_on(0);
+    support::redis_server const server;
+    bench::stay_on(1);
+    constexpr int rounds = 7;
+    for (int const callers : {1, 16, 128}) {
+        raw_client raw(server.socket(), callers);
+        ours mine(server.url(), callers, 1, plenty);
+        bench::print(fmt::format("decisions, {} callers", callers),
+                     bench::in_turns(rounds, length, raw, mine));
+    }
+    raw_client raw(server.socket(), 1);
+    ours crowd(server.url(), 1, 128, plenty);
+    bench::print("decisions, 128 callers at one limiter",
+                 bench::in_turns(rounds, length, raw, crowd));
+}
