@@ -340,6 +340,102 @@ BOOST_AUTO_TEST_CASE(what_is_used_of_a_log_keeps_to_the_limit_in_every_window) {
     });
 }
 
+namespace {
+
+// An engine that several limiters share, each of them some way off.
+class distant_engine final : public weir::engine {
+public:
+    distant_engine(asio::io_context& ctx, std::shared_ptr<weir::detail::bucket_ledger> ledger,
+                   duration there_and_back)
+        : ctx_(ctx), ledger_(std::move(ledger)), way_(there_and_back / 2) {}
+
+    void async_take(std::string const& name, question const& q, answer_handler handler) override {
+        after_a_way([this, name, q, handler = std::move(handler)]() mutable {
+            auto const said = ledger_->take(name, q, now());
+            after_a_way([said, handler = std::move(handler)]() mutable {
+                std::move(handler)(weir::error_code(), said);
+            });
+        });
+    }
+    void async_give_back(std::string const& name, give_back const& what) override {
+        after_a_way([this, name, what] { ledger_->give_back(name, what, now()); });
+    }
+
+private:
+    [[nodiscard]] static std::int64_t now() {
+        return std::chrono::floor<std::chrono::microseconds>(clock::now().time_since_epoch())
+                   .count() +
+               1'000'000'000'000;
+    }
+    template <class F>
+    void after_a_way(F f) {
+        auto const t = std::make_shared<timer>(ctx_);
+        t->expires_after(way_);
+        t->async_wait([t, f = std::move(f)](weir::error_code ec) mutable {
+            if (!ec)
+                f();
+        });
+    }
+
+    asio::io_context& ctx_;
+    std::shared_ptr<weir::detail::bucket_ledger> ledger_;
+    duration way_;
+};
+
+// A process in which some always want a permit.
+struct greedy_process {
+    weir::basic_shared_token_bucket<asio::any_io_executor, timer> limiter;
+    std::vector<clock::time_point> granted;
+
+    greedy_process(asio::io_context& ctx, std::shared_ptr<weir::engine> e)
+        : limiter(ctx, std::move(e), "limit", {.rate = {1000, 1s}, .burst = 1}) {}
+
+    void enter() {
+        limiter.async_enter([this](weir::error_code ec, weir::permit const&) {
+            if (ec)
+                return;
+            granted.push_back(clock::now());
+            enter();
+        });
+    }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(processes_that_are_ten_times_as_far_away_have_their_share) {
+    asio::io_context ctx;
+    auto const ledger = std::make_shared<weir::detail::bucket_ledger>();
+    std::vector<std::unique_ptr<greedy_process>> processes;
+    for (int i = 0; i != 16; ++i) {
+        auto const there = std::make_shared<distant_engine>(
+            ctx, ledger, i % 2 == 0 ? duration(200us) : duration(2ms));
+        processes.push_back(std::make_unique<greedy_process>(ctx, there));
+        for (int callers = 0; callers != 4; ++callers)
+            processes.back()->enter();
+    }
+    constexpr auto time = 10s;
+    auto const begin = clock::now();
+    weir::testing::run_for(ctx, time);
+    std::size_t all = 0;
+    std::size_t least = std::size_t(-1);
+    duration longest{};
+    for (auto const& p : processes) {
+        all += p->granted.size();
+        least = std::min(least, p->granted.size());
+        auto last = begin;
+        for (auto const at : p->granted)
+            longest = std::max<duration>(longest, at - std::exchange(last, at));
+        longest = std::max<duration>(longest, begin + time - last);
+    }
+    BOOST_TEST(static_cast<double>(least) * 16 >= 0.9 * static_cast<double>(all));
+    BOOST_TEST((longest <= 100ms));
+    BOOST_TEST(all >= 9'800u);
+    BOOST_TEST(all <= 10'001u);
+    for (auto& p : processes)
+        p->limiter.close();
+    weir::testing::run_for(ctx, 1s);
+}
+
 BOOST_AUTO_TEST_CASE(nothing_goes_wrong_and_most_of_the_rate_is_used) {
     support::for_each_seed(1, 200, [](random_source& random) {
         auto options = some_options(random);

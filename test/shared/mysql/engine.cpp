@@ -1,6 +1,7 @@
 #include <weir/mysql/engine.hpp>
 #include <weir/shared/limiter.hpp>
 
+#include "shared/crowd.hpp"
 #include "shared/mysql/engine_fixture.hpp"
 #include "shared/mysql/server.hpp"
 #include "shared/mysql/sql.hpp"
@@ -27,7 +28,10 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -304,7 +308,73 @@ BOOST_AUTO_TEST_CASE(engine_may_go_before_its_limiter_and_the_context_before_bot
 
 BOOST_AUTO_TEST_SUITE_END()
 
-// ---- Several processes
+// ---- Several connections, and several processes
+
+namespace {
+
+struct watched : fixture {
+    std::string const before = deadlocks();
+
+    std::string deadlocks() {
+        return session.query("show global status like 'Innodb_deadlocks'").at(0).at(1);
+    }
+    ~watched() { BOOST_TEST(deadlocks() == before); }
+
+    std::shared_ptr<weir::mysql::engine> with_connections(weir::amount n) {
+        auto where = login();
+        where.connections = n;
+        return std::make_shared<weir::mysql::engine>(ctx, where);
+    }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(mysql_crowd, fixture, *ut::precondition(support::if_mariadb_is_here))
+
+BOOST_FIXTURE_TEST_CASE(connections_at_one_row_never_deadlock, watched) {
+    for (int const connections : {1, 8, 32}) {
+        auto const many = with_connections(connections);
+        auto const name = "row of " + std::to_string(connections);
+        weir::shared_options const wide{
+            .rate = {1'000'000, 1s}, .burst = 1'000'000, .deadline = 10s};
+        std::vector<std::unique_ptr<weir::mysql::token_bucket>> limiters;
+        int granted = 0;
+        auto const take = [&](weir::mysql::token_bucket& calls) -> asio::awaitable<void> {
+            for (int i = 0; i != 50; ++i) {
+                auto const call = co_await calls.async_enter(30s);
+                ++granted;
+            }
+        };
+        for (int i = 0; i != connections; ++i) {
+            limiters.push_back(std::make_unique<weir::mysql::token_bucket>(ctx, many, name, wide));
+            asio::co_spawn(ctx, take(*limiters.back()), rethrow);
+        }
+        run();
+        BOOST_TEST(granted == 50 * connections);
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(racers_for_fresh_keys_get_one_grant_a_key_and_no_deadlock, watched) {
+    auto const many = with_connections(16);
+    weir::shared_options const once{.rate = {1, 24h}, .burst = 1, .deadline = 10s};
+    for (int key = 0; key != 120; ++key) {
+        std::vector<std::unique_ptr<weir::mysql::token_bucket>> racers;
+        std::vector<visit> guests;
+        for (int i = 0; i != 16; ++i) {
+            racers.push_back(std::make_unique<weir::mysql::token_bucket>(
+                ctx, many, "fresh " + std::to_string(key), once));
+            guests.emplace_back(*racers.back(), 1, 30s);
+        }
+        run();
+        BOOST_TEST_REQUIRE(std::ranges::count_if(guests, &visit::granted) == 1);
+        for (auto const& g : guests)
+            BOOST_TEST((g.granted() || g.refused(errc::deadline_unreachable)));
+        for (auto const& r : racers)
+            BOOST_TEST(r->shared_stats().failed + r->shared_stats().unknown == 0u);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(mysql_worker, *ut::disabled())
 
@@ -316,9 +386,10 @@ BOOST_AUTO_TEST_CASE(takes_permits) {
         .socket = worker::told("WEIR_SOCKET"), .user = "root", .database = "weir"};
     auto const engine = std::make_shared<weir::mysql::engine>(ctx, where);
     weir::shared_options const options{.rate = {std::stoll(worker::told("WEIR_PERMITS")), 1s},
-                                       .burst = std::stoll(worker::told("WEIR_BURST"))};
+                                       .burst = std::stoll(worker::told("WEIR_BURST")),
+                                       .deadline = 1s};
     weir::mysql::token_bucket calls(ctx, engine, worker::told("WEIR_NAME"), options);
-    auto const until = std::chrono::steady_clock::now() + 3s;
+    auto const until = std::chrono::steady_clock::now() + support::time_of_crowd();
     auto const take = [&]() -> asio::awaitable<void> {
         while (std::chrono::steady_clock::now() < until) {
             auto const call = co_await calls.async_enter(10s);
@@ -332,62 +403,38 @@ BOOST_AUTO_TEST_CASE(takes_permits) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_FIXTURE_TEST_SUITE(mysql_processes, fixture, *ut::precondition(support::if_mariadb_is_here))
+BOOST_FIXTURE_TEST_SUITE(mysql_processes, watched, *ut::precondition(support::if_mariadb_is_here))
 
 namespace {
 
-struct crowd {
-    std::vector<std::int64_t> granted;  // in the order of time
-    std::size_t least = 0;              // of one process
-};
-
-crowd let_loose(int processes, int permits, int burst, std::string const& name) {
-    std::vector<worker> workers;
-    for (int i = 0; i != processes; ++i)
-        workers.emplace_back("mysql_worker/takes_permits",
-                             worker::variables{{"WEIR_SOCKET", server().socket()},
-                                               {"WEIR_NAME", name},
-                                               {"WEIR_PERMITS", std::to_string(permits)},
-                                               {"WEIR_BURST", std::to_string(burst)}});
-    crowd all;
-    all.least = std::size_t(-1);
-    for (auto& w : workers) {
-        auto const mine = w.numbers();
-        all.least = std::min(all.least, mine.size());
-        all.granted.insert(all.granted.end(), mine.begin(), mine.end());
-    }
-    std::ranges::sort(all.granted);
-    return all;
+worker::variables at_limit(std::string const& name, int permits, int burst) {
+    return {{"WEIR_SOCKET", server().socket()},
+            {"WEIR_NAME", name},
+            {"WEIR_PERMITS", std::to_string(permits)},
+            {"WEIR_BURST", std::to_string(burst)}};
 }
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(interval_is_kept_by_all_together) {
-    auto const deadlocks = [this] {
-        return session.query("show global status like 'Innodb_deadlocks'").at(0).at(1);
-    };
-    auto const before = deadlocks();
-    auto const [granted, least] = let_loose(4, 50, 1, "one per 20 ms");
-    for (std::size_t i = 1; i < granted.size(); ++i)
-        BOOST_TEST_REQUIRE(granted[i] - granted[i - 1] >= 20'000);
-    BOOST_TEST(granted.size() >= 50u);  // of 150 in three seconds
-    BOOST_TEST(least >= granted.size() / 16);
-    BOOST_TEST(deadlocks() == before);
+BOOST_AUTO_TEST_CASE(bucket_is_kept_by_all_together_and_nobody_starves) {
+    for (int const processes : {2, 4, 16}) {
+        auto const name = "bucket of " + std::to_string(processes);
+        std::vector const all(static_cast<std::size_t>(processes), at_limit(name, 400, 20));
+        auto const crowd = support::let_loose("mysql_worker/takes_permits", all);
+        crowd.check_bucket(400, 20);
+        auto const [least, sum, longest, time] = crowd.shares();
+        BOOST_TEST(least * static_cast<std::size_t>(processes) >= sum / 2);
+        BOOST_TEST(static_cast<std::int64_t>(sum) >= time * 400 / 1'000'000 / 2);
+    }
 }
 
-BOOST_AUTO_TEST_CASE(bucket_is_kept_by_all_together_in_every_window) {
-    constexpr int permits = 200;
-    constexpr int burst = 20;
-    auto const [granted, least] = let_loose(3, permits, burst, "bucket");
-    for (std::size_t first = 0; first < granted.size(); ++first) {
-        for (std::size_t last = first; last < granted.size(); ++last) {
-            auto const window = granted[last] - granted[first];
-            auto const most = burst + permits * (window + 1) / 1'000'000;
-            BOOST_TEST_REQUIRE(static_cast<std::int64_t>(last - first + 1) <= most);
-        }
-    }
-    BOOST_TEST(granted.size() >= 200u);
-    BOOST_TEST(least >= granted.size() / 12);
+BOOST_AUTO_TEST_CASE(interval_is_kept_by_all_together) {
+    std::vector const four(4, at_limit("one per 20 ms", 50, 1));
+    auto const crowd = support::let_loose("mysql_worker/takes_permits", four);
+    crowd.check_log(1, 20'000);
+    auto const [least, sum, longest, time] = crowd.shares();
+    BOOST_TEST(least * 8 >= sum);
+    BOOST_TEST(static_cast<std::int64_t>(sum) >= time / 20'000 / 2);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -448,6 +495,117 @@ BOOST_AUTO_TEST_CASE(nobody_waits_for_a_server_that_is_stopped) {
     ctx.restart();
     ctx.run();
     BOOST_TEST(next.granted());
+}
+
+namespace {
+
+// A server of its own, with a user who has no privileges but those that are needed.
+struct own_server {
+    support::mariadb_server server;
+    sql_session session;
+    asio::io_context ctx;
+    std::shared_ptr<weir::mysql::engine> engine;
+
+    explicit own_server(std::vector<std::string> options = {})
+        : server(std::move(options)), session(server.socket()) {
+        for (auto const* const text :
+             {"create user app@localhost",
+              "grant create, select, insert, update on weir.* to app@localhost"})
+            session.query(text);
+        engine = std::make_shared<weir::mysql::engine>(
+            ctx,
+            weir::mysql::options{.socket = server.socket(), .user = "app", .database = "weir"});
+        asio::co_spawn(ctx, engine->install(), rethrow);
+        ctx.run();
+    }
+    visit ask(weir::mysql::token_bucket& calls, weir::duration patience) {
+        visit guest(calls, 1, patience);
+        ctx.restart();
+        while (guest.waiting() && ctx.run_one() != 0) {}
+        return guest;
+    }
+    // How many connections the engine has.
+    std::int64_t connections() {
+        return session.number(
+            "select count(*) from information_schema.processlist where user = 'app'");
+    }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_CASE(server_that_takes_no_more_connections_is_unavailable_until_it_does,
+                        own_server) {
+    session.query("set global max_connections = 10");
+    while (connections() != 0) {}
+    weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .deadline = 100ms};
+    weir::mysql::token_bucket calls(ctx, engine, "calls", options);
+    {
+        std::vector<sql_session> others;
+        for (int i = 0; i != 10; ++i)  // root has one more
+            others.emplace_back(server.socket());
+        BOOST_TEST(ask(calls, 30s).refused(errc::unavailable));
+        ctx.restart();
+        ctx.run();  // until the last question has come to its end
+        BOOST_TEST(calls.last_failure().message() == "er_con_count_error");
+        BOOST_TEST(calls.shared_stats().unknown == 0u);
+    }
+    for (;;) {
+        auto const guest = ask(calls, 30s);
+        if (guest.granted())
+            break;
+        BOOST_TEST_REQUIRE(guest.refused(errc::unavailable));
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(connection_that_the_server_has_closed_since_it_was_idle_is_replaced,
+                        own_server) {
+    session.query("set global wait_timeout = 1");
+    weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .deadline = 10s};
+    weir::mysql::token_bucket calls(ctx, engine, "calls", options);
+    BOOST_TEST(ask(calls, 30s).granted());
+    BOOST_TEST(connections() == 1);
+    while (connections() != 0) {}
+    BOOST_TEST(ask(calls, 30s).granted());
+}
+
+BOOST_FIXTURE_TEST_CASE(connections_that_are_killed_in_the_middle_grant_nothing_twice, own_server) {
+    weir::shared_options const slow{.rate = {1, 1h}, .burst = 10'000, .deadline = 1s};
+    std::vector<std::unique_ptr<weir::mysql::token_bucket>> limiters;
+    for (int i = 0; i != 8; ++i)
+        limiters.push_back(std::make_unique<weir::mysql::token_bucket>(ctx, engine, "calls", slow));
+    auto const unknown = [&] {
+        std::int64_t sum = 0;
+        for (auto const& one : limiters)
+            sum += static_cast<std::int64_t>(one->shared_stats().unknown);
+        return sum;
+    };
+    int granted = 0;
+    auto const take = [&](weir::mysql::token_bucket& calls) -> asio::awaitable<void> {
+        while (granted < 1000 || unknown() == 0) {
+            auto const call = co_await calls.async_enter(60s);
+            ++granted;
+        }
+    };
+    int failed = 0;
+    for (auto& one : limiters)
+        asio::co_spawn(ctx, take(*one), [&](std::exception_ptr e) { failed += e != nullptr; });
+    {
+        std::jthread const killer([&](std::stop_token stop) {
+            sql_session own(server.socket());
+            while (!stop.stop_requested()) {
+                for (int i = 0; i != 200; ++i)
+                    own.query("select 1");
+                support::kill_others(own, "connection", "user = 'app'");
+            }
+        });
+        ctx.restart();
+        ctx.run();
+    }
+    BOOST_TEST(failed == 0);
+    auto const taken =
+        session.number("select ceiling(level / permit) from weir_bucket where k = 'calls'");
+    BOOST_TEST(taken >= granted);
+    BOOST_TEST(taken <= granted + unknown());
 }
 
 BOOST_AUTO_TEST_CASE(server_that_knows_only_when_a_statement_began_is_refused) {

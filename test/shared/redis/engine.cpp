@@ -1,7 +1,9 @@
 #include <weir/redis/engine.hpp>
 #include <weir/shared/limiter.hpp>
 
+#include "shared/crowd.hpp"
 #include "shared/redis/server.hpp"
+#include "shared/relay.hpp"
 #include "shared/workers.hpp"
 #include "support/printing.hpp"
 #include "support/rethrow.hpp"
@@ -18,10 +20,14 @@
 #include <boost/test/tree/decorator.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <dlfcn.h>
+#include <time.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <string>
@@ -447,18 +453,38 @@ BOOST_AUTO_TEST_SUITE_END()
 
 // ---- Several processes
 
+namespace {
+
+// By so much the clocks of a process are ahead.
+std::chrono::seconds const ahead{
+    std::getenv("WEIR_AHEAD") ? std::atoll(std::getenv("WEIR_AHEAD")) : 0};
+
+}  // namespace
+
+extern "C" int clock_gettime(clockid_t which, timespec* time) {
+    using function = int(clockid_t, timespec*);
+    static auto* const of_system = reinterpret_cast<function*>(::dlsym(RTLD_NEXT, "clock_gettime"));
+    int const failed = of_system(which, time);
+    time->tv_sec += ahead.count();
+    return failed;
+}
+
 BOOST_AUTO_TEST_SUITE(redis_worker, *ut::disabled())
 
-// Takes permits of a limiter, one after the other in each of some coroutines, and tells of each when it was granted by
-// the clock of the server.
-BOOST_AUTO_TEST_CASE(takes_permits) {
+namespace {
+
+// Takes permits, one after the other in each of some coroutines, and tells of each when it was granted by the clock of
+// the server.
+template <class Limiter>
+void take_permits() {
     asio::io_context ctx;
-    weir::redis::options const where{.url = worker::told("WEIR_URL")};
+    weir::redis::options const where{.url = worker::told("WEIR_URL"), .connect_within = 10s};
     auto const engine = std::make_shared<weir::redis::engine>(ctx, where);
     weir::shared_options const options{.rate = {std::stoll(worker::told("WEIR_PERMITS")), 1s},
-                                       .burst = std::stoll(worker::told("WEIR_BURST"))};
-    weir::redis::token_bucket calls(ctx, engine, worker::told("WEIR_NAME"), options);
-    auto const until = std::chrono::steady_clock::now() + 3s;
+                                       .burst = std::stoll(worker::told("WEIR_BURST")),
+                                       .deadline = 1s};
+    Limiter calls(ctx, engine, worker::told("WEIR_NAME"), options);
+    auto const until = std::chrono::steady_clock::now() + support::time_of_crowd();
     auto const take = [&]() -> asio::awaitable<void> {
         while (std::chrono::steady_clock::now() < until) {
             auto const call = co_await calls.async_enter(10s);
@@ -470,59 +496,83 @@ BOOST_AUTO_TEST_CASE(takes_permits) {
     ctx.run();
 }
 
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(takes_permits) {
+    take_permits<weir::redis::token_bucket>();
+}
+
+BOOST_AUTO_TEST_CASE(takes_permits_of_a_log) {
+    take_permits<weir::redis::sliding_log>();
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_FIXTURE_TEST_SUITE(redis_processes, fixture, *ut::precondition(support::if_redis_is_here))
 
 namespace {
 
-struct crowd {
-    std::vector<std::int64_t> granted;  // in the order of time
-    std::size_t least = 0;              // of one process
-};
-
-crowd let_loose(int processes, int permits, int burst, std::string const& name) {
-    std::vector<worker> workers;
-    for (int i = 0; i != processes; ++i)
-        workers.emplace_back("redis_worker/takes_permits",
-                             worker::variables{{"WEIR_URL", server().url()},
-                                               {"WEIR_NAME", name},
-                                               {"WEIR_PERMITS", std::to_string(permits)},
-                                               {"WEIR_BURST", std::to_string(burst)}});
-    crowd all;
-    all.least = std::size_t(-1);
-    for (auto& w : workers) {
-        auto const mine = w.numbers();
-        all.least = std::min(all.least, mine.size());
-        all.granted.insert(all.granted.end(), mine.begin(), mine.end());
-    }
-    std::ranges::sort(all.granted);
-    return all;
+worker::variables at_limit(std::string const& name, int permits, int burst) {
+    return {{"WEIR_URL", server().url()},
+            {"WEIR_NAME", name},
+            {"WEIR_PERMITS", std::to_string(permits)},
+            {"WEIR_BURST", std::to_string(burst)}};
 }
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(interval_is_kept_by_all_together) {
-    auto const [granted, least] = let_loose(4, 50, 1, "one per 20 ms");
-    for (std::size_t i = 1; i < granted.size(); ++i)
-        BOOST_TEST_REQUIRE(granted[i] - granted[i - 1] >= 20'000);
-    BOOST_TEST(granted.size() >= 50u);  // of 150 in three seconds
-    BOOST_TEST(least >= granted.size() / 16);
+BOOST_AUTO_TEST_CASE(bucket_is_kept_by_all_together_and_nobody_starves) {
+    for (int const processes : {2, 4, 16}) {
+        auto const name = "bucket of " + std::to_string(processes);
+        std::vector const all(static_cast<std::size_t>(processes), at_limit(name, 400, 20));
+        auto const crowd = support::let_loose("redis_worker/takes_permits", all);
+        crowd.check_bucket(400, 20);
+        auto const [least, sum, longest, time] = crowd.shares();
+        BOOST_TEST(least * static_cast<std::size_t>(processes) >= sum / 2);
+        BOOST_TEST(static_cast<std::int64_t>(sum) >= time * 400 / 1'000'000 / 2);
+    }
 }
 
-BOOST_AUTO_TEST_CASE(bucket_is_kept_by_all_together_in_every_window) {
-    constexpr int permits = 200;
-    constexpr int burst = 20;
-    auto const [granted, least] = let_loose(3, permits, burst, "bucket");
-    for (std::size_t first = 0; first < granted.size(); ++first) {
-        for (std::size_t last = first; last < granted.size(); ++last) {
-            auto const window = granted[last] - granted[first];
-            auto const most = burst + permits * (window + 1) / 1'000'000;
-            BOOST_TEST_REQUIRE(static_cast<std::int64_t>(last - first + 1) <= most);
-        }
-    }
-    BOOST_TEST(granted.size() >= 200u);
-    BOOST_TEST(least >= granted.size() / 12);
+BOOST_AUTO_TEST_CASE(interval_is_kept_by_all_together) {
+    std::vector const four(4, at_limit("one per 20 ms", 50, 1));
+    auto const crowd = support::let_loose("redis_worker/takes_permits", four);
+    crowd.check_log(1, 20'000);
+    auto const [least, sum, longest, time] = crowd.shares();
+    BOOST_TEST(least * 8 >= sum);
+    BOOST_TEST(static_cast<std::int64_t>(sum) >= time / 20'000 / 2);
+}
+
+BOOST_AUTO_TEST_CASE(log_is_kept_by_all_together) {
+    std::vector const four(4, at_limit("200 in any second", 200, 200));
+    auto const crowd = support::let_loose("redis_worker/takes_permits_of_a_log", four);
+    crowd.check_log(200, 1'000'000);
+    BOOST_TEST(crowd.granted.size() >= 300u);
+}
+
+BOOST_AUTO_TEST_CASE(clocks_of_processes_do_not_count) {
+    auto ahead = at_limit("clocks", 400, 20);
+    ahead.emplace_back("WEIR_AHEAD", "3600");
+    auto const crowd =
+        support::let_loose("redis_worker/takes_permits", {ahead, at_limit("clocks", 400, 20)});
+    crowd.check_bucket(400, 20);
+    auto const [least, sum, longest, time] = crowd.shares();
+    BOOST_TEST(least * 4 >= sum);
+    BOOST_TEST(static_cast<std::int64_t>(sum) >= time * 400 / 1'000'000 / 2);
+}
+
+BOOST_AUTO_TEST_CASE(processes_that_are_ten_times_as_far_away_have_their_share) {
+    support::slow_way const slow(server().socket(), 900us);
+    auto const near = at_limit("far", 1000, 1);
+    auto far = near;
+    far.front().second = "unix:" + slow.socket();
+    std::vector<worker::variables> all(8, near);
+    all.insert(all.end(), 8, far);
+    auto const crowd = support::let_loose("redis_worker/takes_permits", all);
+    crowd.check_bucket(1000, 1);
+    auto const [least, sum, longest, time] = crowd.shares();
+    BOOST_TEST(static_cast<double>(least) * 16 >= 0.9 * static_cast<double>(sum));
+    BOOST_TEST(longest <= 100'000);
+    BOOST_TEST(static_cast<double>(sum) >= 0.98 * static_cast<double>(time) / 1000);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,91 @@
+#pragma once
+
+#include "shared/workers.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+// Several processes at one limit, and what the engine has granted them, by its own clock.
+
+namespace support {
+
+/// How long processes take permits: longer ones are for by hand.
+inline std::chrono::milliseconds time_of_crowd() {
+    auto const* const seconds = std::getenv("WEIR_SECONDS");
+    return std::chrono::milliseconds(seconds ? 1000 * std::atoll(seconds) : 2000);
+}
+
+struct crowd {
+    std::vector<std::vector<std::int64_t>> of_each;  // when grants could be used, in microseconds
+    std::vector<std::int64_t> granted;               // all of them, in the order of time
+
+    /// What each has taken between the first grant of the last process to begin and the last grant of the first to end.
+    struct share {
+        std::size_t least = std::size_t(-1);
+        std::size_t all = 0;
+        std::int64_t longest_without = 0;
+        std::int64_t time = 0;
+    };
+    [[nodiscard]] share shares() const {
+        std::int64_t begin = 0;
+        std::int64_t end = INT64_MAX;
+        for (auto const& one : of_each) {
+            if (one.empty())
+                return {.least = 0};
+            begin = std::max(begin, one.front());
+            end = std::min(end, one.back());
+        }
+        share s{.time = end - begin};
+        for (auto const& one : of_each) {
+            auto const first = std::ranges::lower_bound(one, begin);
+            auto const last = std::ranges::upper_bound(one, end);
+            auto const n = static_cast<std::size_t>(std::max<std::ptrdiff_t>(last - first, 0));
+            s.least = std::min(s.least, n);
+            s.all += n;
+            for (auto i = first; i < last - 1; ++i)
+                s.longest_without = std::max(s.longest_without, *(i + 1) - *i);
+        }
+        return s;
+    }
+
+    /// At most `burst` and what comes back of `permits` a second, in every stretch of time; to a microsecond.
+    void check_bucket(std::int64_t permits, std::int64_t burst) const {
+        // In millionths of a permit: what has been granted less what has come back.
+        std::int64_t least = INT64_MAX;
+        for (std::size_t i = 0; i != granted.size(); ++i) {
+            auto const level =
+                static_cast<std::int64_t>(i) * 1'000'000 - permits * (granted[i] - granted[0]);
+            least = std::min(least, level);
+            BOOST_TEST_REQUIRE(level - least + 1'000'000 <= burst * 1'000'000 + permits);
+        }
+    }
+    /// At most `limit` in every stretch of `window` microseconds.
+    void check_log(std::size_t limit, std::int64_t window) const {
+        for (std::size_t i = limit; i < granted.size(); ++i)
+            BOOST_TEST_REQUIRE(granted[i] - granted[i - limit] >= window);
+    }
+};
+
+/// Processes that run `test_case`, one for each set of variables, until their end.
+inline crowd let_loose(std::string const& test_case, std::vector<worker::variables> const& each) {
+    std::vector<worker> workers;
+    for (auto const& variables : each)
+        workers.emplace_back(test_case, variables);
+    crowd all;
+    for (auto& w : workers) {
+        auto& mine = all.of_each.emplace_back(w.numbers());
+        std::ranges::sort(mine);
+        all.granted.insert(all.granted.end(), mine.begin(), mine.end());
+    }
+    std::ranges::sort(all.granted);
+    return all;
+}
+
+}  // namespace support
