@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <iterator>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -74,14 +75,19 @@ void client::note(std::unique_ptr<order> what) {
     std::lock_guard lock(mutex_);
     if (!executor_)
         return;
-    if (!called_) {
-        asio::post(*executor_, [self = shared_from_this()] {
-            auto arrived = [&] { self->called_ = false; };
-            self->serve(std::ref(arrived));
-        });
-        called_ = true;
-    }
+    call();
     waiting_.splice(waiting_.end(), one);
+}
+
+// Posts a message, unless one is on its way.
+void client::call() {
+    if (called_)
+        return;
+    asio::post(*executor_, [self = shared_from_this()] {
+        auto arrived = [&] { self->called_ = false; };
+        self->serve(std::ref(arrived));
+    });
+    called_ = true;
 }
 
 void client::serve(std::function<void()> const& event) noexcept {
@@ -96,7 +102,7 @@ void client::serve(std::function<void()> const& event) noexcept {
         } catch (std::bad_alloc const&) {
             run_out_of_memory();
         }
-        told.swap(due_);
+        told = take_due();
     }
     for (auto& one : told) {
         try {
@@ -108,6 +114,22 @@ void client::serve(std::function<void()> const& event) noexcept {
     }
 }
 
+commands client::take_due() noexcept {
+    commands told;
+    if (due_.size() > portion) {
+        try {
+            call();
+            told.splice(told.end(), due_, due_.begin(),
+                        std::next(due_.begin(), static_cast<std::ptrdiff_t>(portion)));
+            return told;
+        } catch (std::bad_alloc const&) {
+            // Then all at once.
+        }
+    }
+    told.swap(due_);
+    return told;
+}
+
 void client::context_ends() noexcept {
     // They are destroyed after the lock has been released.
     commands dropped;
@@ -117,6 +139,7 @@ void client::context_ends() noexcept {
     executor_.reset();
     timer_.reset();
     dropped.swap(waiting_);
+    dropped.splice(dropped.end(), due_);
     if (connection_) {
         connection_->abandon();
         dropped.splice(dropped.end(), connection_->outcomes());

@@ -32,7 +32,9 @@ namespace weir::redis::detail {
 ///
 /// Orders are noted by any thread, and a message is posted to the executor unless one is on its way. Whatever happens
 /// then, `advance` decides what follows: which orders are too late, whether to connect, what to send, when to look
-/// again. So all orders that are noted before the message arrives leave in one write.
+/// again. So all orders that are noted before the message arrives leave in one write. Of many answers a portion is told
+/// of at a time, with a message for the rest behind it: what the first ones ask next is on its way while the others
+/// are told.
 ///
 /// What must hold:
 /// - All is guarded by one lock, under which hiredis and Asio are called, but no handler, and none is destroyed.
@@ -81,6 +83,7 @@ private:
     enum class stage : std::uint8_t { connecting, greeting, ready };
 
     void note(std::unique_ptr<order> what);
+    void call();
     void advance(time_point now);
     void hear(time_point now);
     void hear_greeting(greeting& what);
@@ -94,6 +97,7 @@ private:
     void send(commands::iterator which, time_point now);
     template <class Predicate>
     void tell_waiting(Predicate which, reply const& said);
+    [[nodiscard]] commands take_due() noexcept;
     [[nodiscard]] bool owes_late(time_point now) const noexcept;
     [[nodiscard]] time_point patience_ends() const noexcept;
     [[nodiscard]] time_point next_look() const noexcept;
@@ -106,6 +110,7 @@ private:
     std::optional<boost::asio::any_io_executor> executor_;  // none: the context has ended
     std::optional<weir::detail::registry::entry> entry_;
     std::optional<boost::asio::steady_timer> timer_;
+    static constexpr std::size_t portion = 8;  // of orders that are told of at a time
     time_point armed_ = never;
     bool called_ = false;  // a message is on its way
 

@@ -62,6 +62,7 @@ reply reply_of(redisReply const& r) {
             said.numbers.push_back(r.integer);
             break;
         case REDIS_REPLY_ARRAY:
+            said.numbers.reserve(r.elements);
             for (std::size_t i = 0; i != r.elements; ++i) {
                 if (r.element[i]->type == REDIS_REPLY_INTEGER)
                     said.numbers.push_back(r.element[i]->integer);
@@ -324,7 +325,8 @@ void connection::writable() {
 }
 
 void connection::readable() {
-    call_hiredis([this] { redisAsyncHandleRead(hiredis_); });
+    errno = errno_ = 0;
+    redisAsyncHandleRead(hiredis_);
     wait();
 }
 

@@ -256,6 +256,7 @@ constexpr std::int64_t most_full = std::int64_t{1} << 51;
 std::vector<std::string> with_rule(policy::shared_bucket const& b,
                                    std::initializer_list<std::int64_t> more) {
     std::vector<std::string> words;
+    words.reserve(8);
     auto const add = [&](std::initializer_list<std::int64_t> numbers) {
         for (auto const n : numbers)
             words.push_back(std::to_string(n));
