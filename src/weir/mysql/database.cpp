@@ -123,7 +123,6 @@ asio::awaitable<database::connection> database::checkout(clock::time_point until
 
 asio::awaitable<database::reply> database::ask(std::shared_ptr<database> self, std::string name,
                                                weir::engine::question q) {
-    co_await asio::post(asio::deferred);  // never inside of whoever asks
     auto const until = clock::now() + q.deadline;
     connection given;
     try {
@@ -163,7 +162,6 @@ void database::take(std::string name, weir::engine::question const& q,
 
 asio::awaitable<void> database::return_to(std::shared_ptr<database> self, std::string name,
                                           weir::engine::give_back what) {
-    co_await asio::post(asio::deferred);
     auto const until = clock::now() + what.deadline;
     auto given = co_await self->checkout(until, what.deadline);
     auto& one = **given;
