@@ -294,7 +294,8 @@ BOOST_AUTO_TEST_CASE(more_limiters_than_connections_wait_for_one) {
 BOOST_AUTO_TEST_CASE(engine_may_go_before_its_limiter_and_the_context_before_both) {
     auto own = std::make_unique<asio::io_context>();
     auto brief = std::make_shared<weir::mysql::engine>(*own, login());
-    weir::mysql::token_bucket calls(*own, brief, "brief", patient);
+    weir::mysql::token_bucket calls(
+        *own, brief, "brief", {.rate = {1, 1h}, .burst = 1, .deadline = 10s});
     brief.reset();
     visit const guest(calls, 1);
     while (guest.waiting() && own->run_one() != 0) {}
