@@ -5,6 +5,7 @@
 #include <weir/policy/token_bucket.hpp>
 
 #include "support/allocations.hpp"
+#include "support/sanitizer.hpp"
 #include "support/virtual_limiters.hpp"
 #include "support/visit.hpp"
 
@@ -160,7 +161,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_page_changes_its_options_whole_or_not_at_all, Ki
 BOOST_AUTO_TEST_CASE_TEMPLATE(pages_change_one_by_one, Kind, kinds) {
     constexpr int many = 80;
     int mixed = 0;
-    for (int k = 0;; k += 5) {
+    for (int k = 0;; k += support::sanitizer ? 25 : 5) {
         house<Kind> h;
         for (int key = 1'000; key != 1'000 + many; ++key)
             h.all.try_enter(key, 2).leave();

@@ -270,9 +270,9 @@ BOOST_FIXTURE_TEST_CASE(ends_a_drain, two_contexts) {
 // Between the decision and the post, another thread may run the limiter's context until it has nothing
 // more to do: it must have been kept running for those at home who were served as well.
 BOOST_FIXTURE_TEST_CASE(leaves_nobody_behind_in_a_context_that_has_run_dry, two_contexts) {
+    std::function<void()> distraction;
     seats cafe{ctx, {.seats = 2}};
     auto both = cafe.try_enter(2);
-    std::function<void()> distraction;
     visit elsewhere;
     visit at_home;
     cafe.async_enter(bind_executor(
@@ -295,9 +295,9 @@ BOOST_FIXTURE_TEST_CASE(leaves_nobody_behind_in_a_context_that_has_run_dry, two_
 
 // The same for handlers that are reached by way of the limiter's executor.
 BOOST_FIXTURE_TEST_CASE(keeps_the_context_running_for_erased_handlers, two_contexts) {
+    std::function<void()> distraction;
     seats cafe{ctx, {.seats = 2}};
     auto both = cafe.try_enter(2);
-    std::function<void()> distraction;
     visit direct;
     visit erased;
     cafe.async_enter(
@@ -320,10 +320,10 @@ BOOST_FIXTURE_TEST_CASE(keeps_the_context_running_for_erased_handlers, two_conte
 // Whoever is posted to a context may need it for longer than the limiter does, which must not be the
 // first to let go of it.
 BOOST_AUTO_TEST_CASE(is_waited_for_by_the_end_of_the_limiter) {
+    std::function<void()> distraction;
     auto ctx = std::make_unique<asio::io_context>();
     std::optional<seats> kitchen(std::in_place, *ctx, seats::options_type{.seats = 1});
     auto seat = kitchen->try_enter();
-    std::function<void()> distraction;
     visit guest;
     kitchen->async_enter(
         bind_executor(distracted_executor(ctx->get_executor(), distraction), guest.callback()));
@@ -344,11 +344,11 @@ BOOST_AUTO_TEST_CASE(is_waited_for_by_the_end_of_the_limiter) {
 }
 
 BOOST_AUTO_TEST_CASE(that_fails_after_the_end_of_the_limiter_is_made_up_for) {
+    std::function<void()> distraction;
     asio::io_context other;
     asio::io_context ctx;
     std::optional<seats> kitchen(std::in_place, ctx, seats::options_type{.seats = 1});
     auto seat = kitchen->try_enter();
-    std::function<void()> distraction;
     visit guest;
     kitchen->async_enter(
         bind_executor(distracted_executor(other.get_executor(), distraction), guest.callback()));
@@ -366,11 +366,11 @@ BOOST_AUTO_TEST_CASE(that_fails_after_the_end_of_the_limiter_is_made_up_for) {
 
 // The end of the context waits for the thread that is posting, which then has nobody to leave it to.
 BOOST_AUTO_TEST_CASE(that_fails_during_the_end_of_the_context_is_destroyed) {
+    std::function<void()> distraction;
     asio::io_context other;
     auto ctx = std::make_unique<asio::io_context>();
     seats kitchen{*ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
-    std::function<void()> distraction;
     visit guest;
     kitchen.async_enter(
         bind_executor(distracted_executor(other.get_executor(), distraction), guest.callback()));
@@ -493,11 +493,11 @@ BOOST_FIXTURE_TEST_CASE(to_an_executor_that_destroys_the_limiter_does_not_wait_f
 // The thread that leaves is in the executor, which wants what the thread that destroys the limiter has.
 BOOST_AUTO_TEST_CASE(is_not_waited_for_by_the_end_of_the_limiter) {
     for (bool const another_waits : {false, true}) {
+        std::function<void()> distraction;
         asio::io_context other;
         asio::io_context ctx;
         std::optional<seats> kitchen(std::in_place, ctx, seats::options_type{.seats = 1});
         auto seat = kitchen->try_enter();
-        std::function<void()> distraction;
         visit guest;
         visit behind;
         kitchen->async_enter(bind_executor(
