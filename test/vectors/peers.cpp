@@ -1,6 +1,7 @@
 // What the tests of other libraries expect, as data: each case of peer-vectors.json is run on the
 // limiter that it is about, in virtual time, or named here with the reason why it cannot be.
 
+#include "adaptive.hpp"
 #include "bench.hpp"
 #include "buckets.hpp"
 #include "cycles.hpp"
@@ -49,6 +50,9 @@ std::map<std::string, runner> const by_algorithm{
     {"fixed_cycle.resilience4j", run_resilience4j},
     {"leaky_bucket.uber", run_uber_count},
     {"leaky_bucket.uber.chained", run_uber_chained},
+    {"aimd", run_aimd},
+    {"vegas", run_vegas},
+    {"ema.gradient2", run_mean},
 };
 
 std::map<std::string, runner> const by_id{
@@ -81,16 +85,12 @@ std::map<std::string, runner> const by_id{
     {"go-cancel-1-token", [](vector const& v) { run_go(v, {{4, 5}}); }},
 };
 
-constexpr char const* adaptive = "about an adaptive limiter, of which there is none";
+constexpr char const* folly_codel =
+    "about CoDel as folly decides it, which is not how an order here does";
 constexpr char const* partitions = "about shares of a limit, of which there are none";
 
 std::map<std::string, char const*> const not_applicable{
-    {"aimd-drop", adaptive},
-    {"folly-codel-basic", adaptive},
-    {"gradient2-exp-avg-warmup", adaptive},
-    {"vegas-large-limit-increase", adaptive},
-    {"vegas-decrease-no-smoothing", adaptive},
-    {"vegas-increase", adaptive},
+    {"folly-codel-basic", folly_codel},
     {"partition-excess-capacity", partitions},
     {"partition-exceed-total-for-unused-bin", partitions},
     {"partition-set-limit", partitions},

@@ -1,0 +1,341 @@
+#include <weir/policy/adaptive.hpp>
+
+#include "support/allocations.hpp"
+#include "support/printing.hpp"
+#include "support/random.hpp"
+#include "support/renew.hpp"
+#include "support/says.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+#include <vector>
+
+using namespace std::chrono_literals;
+using support::allocation_count;
+using support::random_source;
+using support::renew;
+using support::says;
+using weir::aimd_options;
+using weir::amount;
+using weir::duration;
+using weir::gradient2_options;
+using weir::max_amount;
+using weir::outcome;
+using weir::ticket;
+using weir::time_point;
+using weir::unknown;
+using weir::vegas_options;
+using weir::policy::adaptive;
+
+static_assert(weir::limiting_policy<adaptive>);
+static_assert(!weir::watchful_policy<adaptive>);
+
+namespace {
+
+constexpr time_point noon{12h};
+
+bool fits(adaptive const& room, amount n) {
+    return room.ready_at(n, 0, noon) <= noon;
+}
+
+// Whose number goes up by 1 with each permit that comes home well, and down to nine tenths with each other.
+constexpr aimd_options each_by_itself{
+    .seats = 10, .least = 1, .most = 20, .slow_start = 0, .timeout = 1s, .samples = 1};
+
+// A permit that comes home after a nanosecond, and is too small to move the number: it begins a window.
+void begin_window(adaptive& room, time_point now) {
+    auto const t = room.take(1, now - 1ns);
+    room.leave(1, t, now);
+}
+
+// What becomes of the number when a permit for all seats comes home after a nanosecond.
+amount after(adaptive& room, outcome how, time_point now = noon) {
+    begin_window(room, now - 1s);
+    auto t = room.take(room.seats(), now - 1ns);
+    t = room.report(t, how);
+    room.leave(room.seats(), t, now);
+    return room.seats();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(adaptive_seats)
+
+BOOST_AUTO_TEST_CASE(are_taken_and_come_home) {
+    adaptive room(each_by_itself);
+    BOOST_TEST(room.seats() == 10);
+    BOOST_TEST(room.capacity_now() == 10);
+    BOOST_TEST(room.capacity() == 20);
+    BOOST_TEST(room.timed());
+    BOOST_TEST(room.remaining(noon) == 10);
+    auto const t = room.take(7, noon);
+    BOOST_TEST(room.remaining(noon) == 3);
+    BOOST_TEST(fits(room, 3));
+    BOOST_TEST(!fits(room, 4));
+    BOOST_TEST(room.ready_at(1, 2, noon) == noon);
+    BOOST_TEST(room.ready_at(1, 3, noon) == unknown);
+    BOOST_TEST(room.refund(2, t, noon));
+    BOOST_TEST(room.remaining(noon) == 5);
+    BOOST_TEST(room.leave(5, t, noon + 1ms));
+    BOOST_TEST(room.remaining(noon) == 11);
+}
+
+BOOST_AUTO_TEST_CASE(are_moved_by_what_comes_home) {
+    adaptive room(each_by_itself);
+    BOOST_TEST(after(room, outcome::success) == 11);
+    BOOST_TEST(after(room, outcome::dropped, noon + 1min) == 9);
+    BOOST_TEST(after(room, outcome::ignored, noon + 2min) == 9);
+    BOOST_TEST(after(room, outcome::success, noon + 3min) == 10);
+}
+
+BOOST_AUTO_TEST_CASE(are_timed_from_the_grant_until_they_come_home) {
+    adaptive room(each_by_itself);
+    auto const fast = room.take(10, noon);
+    room.leave(10, fast, noon + 1s);
+    BOOST_TEST(room.seats() == 11);
+    begin_window(room, noon + 1min);
+    auto const slow = room.take(10, noon + 1min);
+    room.leave(10, slow, noon + 1min + 3s);  // the mean is longer than the timeout
+    BOOST_TEST(room.seats() == 9);
+}
+
+BOOST_AUTO_TEST_CASE(are_timed_at_any_time) {
+    for (auto const t : {time_point::min(), time_point(-1s), time_point(), time_point(1ns), noon,
+                         time_point::max() - 1h}) {
+        adaptive room(each_by_itself);
+        auto const fast = room.take(10, t);
+        room.leave(10, fast, t + 1s);
+        BOOST_TEST(room.seats() == 11);
+        begin_window(room, t + 1min);
+        auto const slow = room.take(10, t + 1min);
+        room.leave(10, slow, t + 10min);
+        BOOST_TEST(room.seats() == 9);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(go_by_the_last_word) {
+    adaptive room(each_by_itself);
+    auto t = room.take(10, noon);
+    t = room.report(t, outcome::dropped);
+    t = room.report(t, outcome::ignored);
+    t = room.report(t, outcome::success);
+    room.leave(10, t, noon + 1s);
+    BOOST_TEST(room.seats() == 11);
+}
+
+BOOST_AUTO_TEST_CASE(learn_nothing_from_a_refund) {
+    adaptive room(each_by_itself);
+    auto t = room.take(10, noon);
+    t = room.report(t, outcome::dropped);
+    BOOST_TEST(room.refund(10, t, noon + 1h));
+    BOOST_TEST(room.seats() == 10);
+    BOOST_TEST(room.remaining(noon) == 10);
+}
+
+BOOST_AUTO_TEST_CASE(count_each_part_of_a_permit) {
+    adaptive room(each_by_itself);
+    auto const t = room.take(10, noon);
+    room.leave(1, t, noon + 1s);
+    BOOST_TEST(room.seats() == 11);
+    begin_window(room, noon + 1min);
+    room.leave(1, room.report(t, outcome::ignored), noon + 2min);
+    BOOST_TEST(room.seats() == 11);
+    room.leave(8, room.report(t, outcome::dropped), noon + 2min);
+    BOOST_TEST(room.seats() == 9);
+    BOOST_TEST(room.remaining(noon) == 9);
+}
+
+BOOST_AUTO_TEST_CASE(that_are_merged_count_from_those_they_join_and_as_dropped_if_either_was) {
+    adaptive room(each_by_itself);
+    auto const a = room.take(5, noon);
+    auto const b = room.take(5, noon + 900ms);
+    BOOST_TEST(room.merge(b, a, 5) == b);
+    auto const c = room.merge(a, b, 5);
+    BOOST_TEST(c == a);
+    room.leave(10, c, noon + 1001ms);
+    BOOST_TEST(room.seats() == 9);
+
+    begin_window(room, noon + 1min);
+    auto d = room.take(5, noon + 2min);
+    auto const e = room.report(room.take(4, noon + 2min), outcome::dropped);
+    d = room.merge(d, e, 4);
+    room.leave(9, d, noon + 2min + 1ms);
+    BOOST_TEST(room.seats() == 8);
+}
+
+BOOST_AUTO_TEST_CASE(of_which_nothing_is_known_leave_no_sample) {
+    adaptive room(each_by_itself);
+    auto const t = room.take(10, noon);
+    auto const lost = room.merge(0, t, 10);  // as in a table that has had no memory
+    BOOST_TEST(lost == 0U);
+    BOOST_TEST(room.report(lost, outcome::dropped) == 0U);
+    room.leave(10, lost, noon + 1h);
+    BOOST_TEST(room.seats() == 10);
+    BOOST_TEST(room.remaining(noon) == 10);
+}
+
+BOOST_AUTO_TEST_CASE(have_tickets_of_their_own) {
+    adaptive room(each_by_itself);
+    BOOST_TEST((weir::tickets_of(room) == weir::tickets::own));
+    BOOST_TEST(room.take(1, time_point()) != 0U);
+}
+
+BOOST_AUTO_TEST_CASE(are_all_given_to_a_request_for_more_than_there_are) {
+    adaptive room(each_by_itself);
+    BOOST_TEST(fits(room, 20));
+    BOOST_TEST(room.remaining(noon) == 10);
+    BOOST_TEST(room.ready_at(20, 1, noon) == unknown);
+    auto const one = room.take(1, noon);
+    BOOST_TEST(!fits(room, 20));
+    room.leave(1, one, noon + 1s);
+    auto const all = room.take(20, noon + 1s);
+    BOOST_TEST(!fits(room, 1));
+    BOOST_TEST(room.debt(noon) == 10);
+    room.leave(20, all, noon + 1s);
+    BOOST_TEST(room.debt(noon) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(grant_nothing_below_a_lowered_number_until_it_fits) {
+    adaptive room(each_by_itself);
+    auto const t = room.take(9, noon);
+    auto const last = room.report(room.take(1, noon), outcome::dropped);
+    room.leave(1, last, noon + 1s);
+    BOOST_TEST(room.seats() == 9);
+    BOOST_TEST(!fits(room, 1));
+    room.refund(1, t, noon);
+    BOOST_TEST(fits(room, 1));
+    BOOST_TEST(!fits(room, 2));
+}
+
+BOOST_AUTO_TEST_CASE(stay_within_their_bounds) {
+    adaptive room(each_by_itself);
+    for (int i = 0; i != 100; ++i)
+        after(room, outcome::success, noon + i * 1min);
+    BOOST_TEST(room.seats() == 20);
+    for (int i = 0; i != 100; ++i)
+        after(room, outcome::dropped, noon + 2h + i * 1min);
+    BOOST_TEST(room.seats() == 1);
+    BOOST_TEST(fits(room, 1));
+    BOOST_TEST(after(room, outcome::success, noon + 4h) == 2);
+}
+
+BOOST_AUTO_TEST_CASE(keep_what_they_have_learned_when_their_options_change) {
+    adaptive room(each_by_itself);
+    BOOST_TEST(after(room, outcome::success) == 11);
+    auto const t = room.take(4, noon + 1s);
+    auto wider = each_by_itself;
+    wider.seats = 20;
+    wider.most = 50;
+    renew(room, wider, noon + 1s);
+    BOOST_TEST(room.seats() == 11);
+    BOOST_TEST(room.capacity() == 50);
+    BOOST_TEST(room.remaining(noon) == 7);
+
+    renew(room, aimd_options{.seats = 5, .least = 1, .most = 6}, noon + 1s);
+    BOOST_TEST(room.seats() == 6);
+    BOOST_TEST(room.remaining(noon) == 2);
+    room.leave(4, t, noon + 1s);
+    BOOST_TEST(room.remaining(noon) == 6);
+}
+
+BOOST_AUTO_TEST_CASE(go_on_with_their_number_when_the_algorithm_changes) {
+    adaptive room(each_by_itself);
+    BOOST_TEST(after(room, outcome::success) == 11);
+    renew(room, vegas_options{.seats = 500}, noon);
+    BOOST_TEST(room.seats() == 11);
+    BOOST_TEST(std::holds_alternative<vegas_options>(room.options()));
+    renew(room, gradient2_options{}, noon);
+    BOOST_TEST(room.seats() == 20);
+    BOOST_TEST(std::holds_alternative<gradient2_options>(room.options()));
+    renew(room, each_by_itself, noon);
+    BOOST_TEST(room.seats() == 20);
+    BOOST_TEST(std::get<aimd_options>(room.options()).most == 20);
+}
+
+BOOST_AUTO_TEST_CASE(are_not_changed_by_nonsense) {
+    adaptive room(each_by_itself);
+    BOOST_CHECK_EXCEPTION(renew(room, gradient2_options{.least = 0}, noon), std::invalid_argument,
+                          says("weir::gradient2: least is 0, but must be from 1 to "
+                               "1000000000000000"));
+    BOOST_TEST(room.seats() == 10);
+}
+
+BOOST_AUTO_TEST_CASE(can_be_a_quadrillion) {
+    adaptive room(vegas_options{.seats = max_amount, .most = max_amount});
+    BOOST_TEST(fits(room, max_amount));
+    for (int i = 0; i != 9'000; ++i)
+        room.take(max_amount, noon);
+    BOOST_TEST(!fits(room, 1));
+    BOOST_TEST(room.ready_at(max_amount, max_amount, noon) == unknown);
+    BOOST_TEST(room.debt(noon) == 8'999 * max_amount);
+}
+
+// Whatever comes home, when, and how: the number is within its bounds, and what is taken is counted.
+BOOST_AUTO_TEST_CASE(do_what_they_must_in_any_order) {
+    support::for_each_seed(1, 3'000, [](random_source& random) {
+        auto const least = random.between(1, 30);
+        auto const most = least + random.of_any_size(1'000);
+        auto const seats = random.between(least, most);
+        weir::adaptive_options options;
+        switch (random.between(0, 2)) {
+            case 0:
+                options = aimd_options{.seats = seats, .least = least, .most = most, .samples = 3};
+                break;
+            case 1:
+                options = vegas_options{
+                    .seats = seats, .least = least, .most = most, .probe = 2, .samples = 3};
+                break;
+            default:
+                options = gradient2_options{
+                    .seats = seats,
+                    .least = least,
+                    .most = most,
+                    .probe = 3,
+                    .window = 1ms,
+                    .samples = 3};
+        }
+        adaptive room(options);
+        struct held {
+            ticket t;
+            amount n;
+        };
+        std::vector<held> out;
+        amount in_use = 0;
+        auto now = noon;
+        bool good = true;
+        allocation_count const allocations;
+        out.reserve(200);
+        for (int step = 0; step != 200; ++step) {
+            now += duration(random.of_any_size(10'000'000));
+            auto const n = random.between(1, std::min<amount>(4, most));
+            bool const fit = in_use == 0 || in_use + n <= room.seats();
+            good = good && (room.ready_at(n, 0, now) <= now) == fit;
+            good = good && room.remaining(now) == std::max<amount>(room.seats() - in_use, 0);
+            if (fit && !random.one_in(3)) {
+                out.push_back({room.take(n, now), n});
+                in_use += n;
+            } else if (!out.empty()) {
+                auto& p = out[random.index_in(out)];
+                p.t = room.report(p.t, random.one_of({outcome::success, outcome::success,
+                                                      outcome::dropped, outcome::ignored}));
+                good = good &&
+                       (random.one_in(4) ? room.refund(p.n, p.t, now) : room.leave(p.n, p.t, now));
+                in_use -= p.n;
+                p = out.back();
+                out.pop_back();
+            }
+            good = good && room.seats() >= least && room.seats() <= most;
+        }
+        auto const allocated = allocations();
+        BOOST_TEST_REQUIRE(good);
+        BOOST_TEST_REQUIRE(allocated <= 1U);  // the vector here
+    });
+}
+
+BOOST_AUTO_TEST_SUITE_END()
