@@ -62,6 +62,10 @@ public:
         told.push_back(fmt::format("merge {} of {} into {}", n, text(from), text(into)));
         return into.ticket == from.ticket ? into.ticket : into.ticket + 2000;
     }
+    std::uint64_t report(permit_origin from, weir::outcome o) noexcept override {
+        told.push_back(fmt::format("report {} of {}", static_cast<int>(o), text(from)));
+        return from.ticket + 3000;
+    }
     [[nodiscard]] amount remaining(permit_origin from) const noexcept override {
         return free + static_cast<amount>(from.key);
     }
@@ -103,6 +107,22 @@ static_assert(!std::is_convertible_v<permit, bool>);
 static_assert(sizeof(permit) == 40);
 
 BOOST_FIXTURE_TEST_SUITE(a_permit, notebook)
+
+BOOST_AUTO_TEST_CASE(reports_how_it_went_before_it_comes_home) {
+    auto p = grant(2, 7);
+    p.report(weir::outcome::dropped);
+    BOOST_TEST(news() == (calls{"report 1 of 7"}));
+    p.report(weir::outcome::success);
+    BOOST_TEST(news() == (calls{"report 0 of 3007"}));
+    p.leave();
+    BOOST_TEST(news() == (calls{"leave 2 of 6007"}));
+    p.report(weir::outcome::dropped);  // it is empty
+    permit().report(weir::outcome::dropped);
+    auto nothing = grant(0, 0);
+    nothing.report(weir::outcome::dropped);
+    BOOST_TEST(news() == calls());
+    static_assert(noexcept(p.report(weir::outcome::ignored)));
+}
 
 BOOST_AUTO_TEST_CASE(that_nobody_granted_is_empty) {
     permit p;

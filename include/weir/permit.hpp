@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/outcome.hpp>
 #include <weir/time.hpp>
 
 #include <cstdint>
@@ -40,6 +41,8 @@ public:
     /// The ticket of the whole. Both have the same key.
     virtual std::uint64_t merge(permit_origin into, permit_origin from, amount n) noexcept = 0;
     [[nodiscard]] virtual amount remaining(permit_origin from) const noexcept = 0;
+    /// How it went so far. The ticket to be used from then on. Most do not want to know.
+    virtual std::uint64_t report(permit_origin from, outcome) noexcept { return from.ticket; }
     [[nodiscard]] virtual bool is_lost(permit_origin) const noexcept { return false; }
 
 protected:
@@ -105,6 +108,14 @@ public:
     void refund() noexcept {
         if (issuer_)
             std::exchange(issuer_, nullptr)->leave_unused(count_, origin_);
+    }
+
+    /// Says how it went, which an adaptive limiter wants to know: by that it moves the number of its seats. The
+    /// last word before the permit comes home counts; without one it was a success. What is refunded has told
+    /// nothing. To other limiters, and of an empty permit, it means nothing.
+    void report(outcome o) noexcept {
+        if (issuer_ && count_ != 0)
+            origin_.ticket = issuer_->report(origin_, o);
     }
 
     /// Corrects the number of permits to what was used in truth. What was not used is given back at once,

@@ -53,7 +53,7 @@ struct limiter_stats {
     std::uint64_t live = 0;
     amount in_use = 0;
 
-    /// The most that one request can be granted.
+    /// The most that one request can be granted; of adaptive seats, how many there are at the moment.
     amount capacity = 0;
 
     /// How many permits could be granted at once if no request waited.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/adaptive_seats.hpp>
 #include <weir/any_limiter.hpp>
 #include <weir/client_key.hpp>
 #include <weir/error.hpp>

@@ -51,6 +51,11 @@ inline rule rule_of(weir::smooth_warming_up_options const& o) {
     return {.limit = o.warm_up / o.rate.period(), .time = o.rate.period()};
 }
 
+// How many there are is not theirs to say: no scenario has them.
+inline rule rule_of(weir::adaptive_options const& o) {
+    return {.limit = std::visit([](auto const& each) { return each.most; }, o), .time = {}};
+}
+
 inline rule rule_of(weir::limiter_config const& o);
 inline rule rule_of(weir::all_options const& o) {
     return rule_of(o.parts.front());
@@ -91,6 +96,10 @@ inline void follow(rule const& r, weir::smooth_warming_up_options& o) {
     o = {.rate = {1, r.time}, .warm_up = r.limit * r.time, .cold_factor = cold_factor};
 }
 
+inline void follow(rule const& r, weir::adaptive_options& o) {
+    std::visit([&](auto& each) { each.most = r.limit; }, o);
+}
+
 inline void follow(rule const& r, weir::limiter_config& o);
 inline void follow(rule const& r, weir::all_options& o) {
     for (auto& part : o.parts)
@@ -121,11 +130,12 @@ public:
         world().judge.took(world().calling(), n, t, checked(now));
         return t;
     }
-    bool leave(amount n, ticket t) noexcept {
+    bool leave(amount n, ticket t, time_point now) noexcept {
         world().say("  gives back {}", n);
         world().judge.came_home(world().calling(), n);
-        return Policy::leave(n, t);
+        return weir::leave<Policy>(*this, n, t, now);
     }
+    [[nodiscard]] bool times_leave() const noexcept { return weir::times_leave<Policy>(*this); }
     bool refund(amount n, ticket t, time_point now) noexcept {
         {
             simulation::unfailing const ours;

@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(say_that_nobody_knows_when_if_one_of_them_does) {
     auto kitchen = begun<room_and_log>({{.seats = 1}, {.limit = 1, .window = 1s}}, noon);
     auto const t = kitchen.take(1, noon);
     BOOST_TEST(kitchen.ready_at(1, 0, noon) == weir::unknown);
-    BOOST_TEST(kitchen.leave(1, t));
+    BOOST_TEST(kitchen.leave(1, t, noon));
     BOOST_TEST(kitchen.ready_at(1, 0, noon) == noon + 1s);
 }
 
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(watch_how_long_permits_are_held_if_one_of_them_does) {
     auto const second = kitchen.take(2, noon + 1s);
     BOOST_TEST(first != second);
     BOOST_TEST(kitchen.next_overdue() == noon + 10s);
-    kitchen.leave(1, first);
+    kitchen.leave(1, first, noon + 1s);
     auto const found = kitchen.pop_overdue(noon + 11s);
     BOOST_TEST_REQUIRE(found.has_value());
     BOOST_TEST(found->id == second);
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(remain_of_the_same_kinds) {
                  std::string(other) + "`, which is another kind of limiter"));
     renew(door, limiter_config::parse("5 seats & 10/1s"), noon);
     BOOST_TEST(door.remaining(noon) == 2);
-    door.leave(3, t);
+    door.leave(3, t, noon);
     BOOST_TEST(door.remaining(noon) == 5);
     BOOST_CHECK_EXCEPTION(static_cast<void>(any(weir::all_options())), std::invalid_argument,
                           says("weir::any_limiter: none of no limits can be kept"));
@@ -190,10 +190,11 @@ void compare(std::vector<std::string> const& texts, random_source& random) {
             bool const unused = random.one_in(2);
             bool room = false;
             for (std::size_t k = 0; k != parts.size(); ++k)
-                room = (unused ? parts[k].refund(m, p.own[k], now) : parts[k].leave(m, p.own[k])) ||
+                room = (unused ? parts[k].refund(m, p.own[k], now)
+                               : parts[k].leave(m, p.own[k], now)) ||
                        room;
             BOOST_TEST_REQUIRE(
-                (unused ? together.refund(m, p.t, now) : together.leave(m, p.t)) == room);
+                (unused ? together.refund(m, p.t, now) : together.leave(m, p.t, now)) == room);
             p.n -= m;
             if (p.n == 0)
                 out.erase(out.begin() + static_cast<std::ptrdiff_t>(i));
@@ -214,6 +215,35 @@ BOOST_AUTO_TEST_CASE(do_what_each_does_alone) {
         compare({"5/1s bursty", "7/1s burst 4"}, random);
         compare({"7/1s burst 4", "9/2s leaky capacity 6"}, random);
     });
+}
+
+namespace {
+
+// Which one permit moves: up by 1, or down to nine tenths if it was dropped.
+constexpr weir::aimd_options each_by_itself{
+    .seats = 10, .least = 1, .most = 20, .slow_start = 0, .timeout = 1s, .samples = 1};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(tell_their_adaptive_parts_when_permits_come_home_and_how_it_went) {
+    using weir::policy::adaptive;
+    using weir::policy::seats;
+    using weir::policy::sliding_log;
+    // One ticket does for both in the first, but not in the second.
+    weir::policy::all<adaptive, seats> simple({each_by_itself, {.seats = 20}});
+    weir::policy::all<seats, sliding_log, adaptive> tabled(
+        {{.seats = 20, .max_hold = 1h}, {.limit = 20, .window = 1s}, each_by_itself});
+    auto const check = [](auto& both) {
+        both.begin(noon);
+        BOOST_TEST(weir::times_leave(both));
+        auto t = both.take(10, noon);
+        BOOST_TEST(both.remaining(noon) == 0);
+        t = both.report(t, weir::outcome::dropped);
+        both.leave(10, t, noon + 10s);
+        BOOST_TEST(both.remaining(noon + 10s) == 9);
+    };
+    check(simple);
+    check(tabled);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -47,14 +47,14 @@ BOOST_AUTO_TEST_CASE(is_what_its_options_name) {
     auto const t = seats.take(2, noon);
     BOOST_TEST(seats.remaining(noon) == 1);
     BOOST_TEST(seats.ready_at(2, 0, noon) == weir::unknown);
-    BOOST_TEST(seats.leave(2, t));
+    BOOST_TEST(seats.leave(2, t, noon));
     BOOST_TEST(seats.remaining(noon) == 3);
 
     any log(parsed("2/10s exact"));
     BOOST_TEST(log.timed());
     auto const first = log.take(1, noon);
     auto const second = log.take(1, noon + 1s);
-    BOOST_TEST(!log.leave(1, first));
+    BOOST_TEST(!log.leave(1, first, noon));
     BOOST_TEST(log.ready_at(1, 0, noon + 1s) == noon + 10s);
     BOOST_TEST(log.refund(2, log.merge(first, second, 1), noon + 1s));
     BOOST_TEST(log.remaining(noon + 1s) == 2);
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(changes_its_options_but_not_its_kind) {
     BOOST_CHECK_EXCEPTION(renew(seats, parsed("0 seats"), noon), std::invalid_argument,
                           says("weir::seats: seats is 0, but must be from 1 to 1000000000000000"));
     BOOST_TEST(to_string(seats.options()) == "5 seats");
-    seats.leave(3, t);
+    seats.leave(3, t, noon);
     BOOST_TEST(seats.remaining(noon) == 5);
 }
 
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(does_what_the_policy_does) {
                 auto const [t, m] = held.back();
                 held.pop_back();
                 if (random.one_in(2))
-                    BOOST_TEST_REQUIRE(policy.leave(m, t) == plain.leave(m, t));
+                    BOOST_TEST_REQUIRE(policy.leave(m, t, now) == plain.leave(m, t));
                 else
                     BOOST_TEST_REQUIRE(policy.refund(m, t, now) == plain.refund(m, t, now));
             }
@@ -140,6 +140,22 @@ BOOST_AUTO_TEST_CASE(does_what_the_policy_does) {
         compare(weir::policy::smooth_bursty({.rate = {3, 1s}}), random);
         compare(weir::policy::smooth_warming_up({.rate = {3, 1s}}), random);
     });
+}
+
+BOOST_AUTO_TEST_CASE(is_told_the_time_and_how_it_went_if_it_wants_to_know) {
+    any seats(limiter_config::parse("10 aimd least 1 most 20 slow_start 0 samples 1"));
+    seats.begin(noon);
+    BOOST_TEST(seats.times_leave());
+    BOOST_TEST(seats.capacity() == 20);
+    BOOST_TEST(seats.capacity_now() == 10);
+    auto const t = seats.report(seats.take(10, noon), weir::outcome::dropped);
+    seats.leave(10, t, noon + 1s);
+    BOOST_TEST(seats.capacity_now() == 9);
+
+    any plain(limiter_config::parse("10 seats"));
+    BOOST_TEST(!plain.times_leave());
+    BOOST_TEST(plain.capacity_now() == 10);
+    BOOST_TEST(plain.report(7, weir::outcome::dropped) == 7U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

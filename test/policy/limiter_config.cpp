@@ -38,6 +38,8 @@ static bool operator==(limiter_config const& a, limiter_config const& b) {
                    auto const& other = std::get<Options>(b.options);
                    if constexpr (std::is_same_v<Options, all_options>)
                        return o.parts == other.parts;
+                   else if constexpr (std::is_same_v<Options, adaptive_options>)
+                       return o == other;
                    else
                        return boost::pfr::eq_fields(o, other);
                },
@@ -89,10 +91,27 @@ limiter_config some_config(random_source& random, std::size_t kind) {
             options.parts.push_back(
                 some_config(random, static_cast<std::size_t>(random.between(0, I - 1))));
     } else {
-        boost::pfr::for_each_field(options, [&](auto& value) {
-            if (random.one_in(2))
-                value = some(random, value);
-        });
+        auto const change = [&](auto& each) {
+            boost::pfr::for_each_field(each, [&](auto& value) {
+                if (random.one_in(2))
+                    value = some(random, value);
+            });
+        };
+        if constexpr (std::is_same_v<decltype(options), weir::adaptive_options>) {
+            switch (random.between(0, 2)) {
+                case 0:
+                    options = weir::vegas_options{};
+                    break;
+                case 1:
+                    options = weir::aimd_options{};
+                    break;
+                default:
+                    break;
+            }
+            std::visit(change, options);
+        } else {
+            change(options);
+        }
     }
     return options;
 }
@@ -111,6 +130,49 @@ BOOST_AUTO_TEST_CASE(is_written_as_one_line) {
         {"1 seats", {}},
         {"3 seats", weir::seats_options{.seats = 3}},
         {"3 seats max_hold 30s", weir::seats_options{.seats = 3, .max_hold = 30s}},
+        {"20 gradient2", weir::gradient2_options{}},
+        {"50 gradient2 least 4 most 300 slow_start 0 tolerance 1.1 queue 2 smoothing 0.5 backoff "
+         "0.8 "
+         "long_window 60 probe 30 no_load_least 1ms no_load_most 1s window 500ms samples 20 "
+         "ignore_below 0s",
+         weir::gradient2_options{
+             .seats = 50,
+             .least = 4,
+             .most = 300,
+             .slow_start = 0,
+             .tolerance = 1.1,
+             .queue = 2,
+             .smoothing = 0.5,
+             .backoff = 0.8,
+             .long_window = 60,
+             .probe = 30,
+             .no_load_least = 1ms,
+             .no_load_most = 1s,
+             .window = 500ms,
+             .samples = 20,
+             .ignore_below = 0ns}},
+        {"5 vegas most 50 slow_start 9 backoff 0.5 smoothing 0.5 probe 40 no_load_least 1ms "
+         "no_load_most 2ms window 1s samples 50",
+         weir::vegas_options{
+             .seats = 5,
+             .most = 50,
+             .slow_start = 9,
+             .backoff = 0.5,
+             .smoothing = 0.5,
+             .probe = 40,
+             .no_load_least = 1ms,
+             .no_load_most = 2ms,
+             .window = 1s,
+             .samples = 50}},
+        {"5 aimd least 1 most 9 slow_start 7 backoff 0.5 timeout 1s window 1s samples 50",
+         weir::aimd_options{.seats = 5,
+                            .least = 1,
+                            .most = 9,
+                            .slow_start = 7,
+                            .backoff = 0.5,
+                            .timeout = 1s,
+                            .window = 1s,
+                            .samples = 50}},
         {"10/1min", weir::sliding_log_options{.limit = 10, .window = 60s}},
         {"10/1min sliding slices 6",
          weir::sliding_window_options{.limit = 10, .window = 60s, .slices = 6}},
@@ -169,7 +231,7 @@ BOOST_AUTO_TEST_CASE(says_where_a_text_is_wrong_and_what_was_expected) {
     wrong("99999999999999999999/1s",
           "column 1: expected " + range + ", found `99999999999999999999/1s`");
     wrong("100", "column 4: expected a time, as in 100/1s, or seats, found the end");
-    wrong("3 chairs", "column 3: expected seats, found `chairs`");
+    wrong("3 chairs", "column 3: expected seats, gradient2, vegas or aimd, found `chairs`");
     wrong("10/60s loosely",
           "column 8: expected exact, sliding, fixed, bucket, burst, leaky, bursty, warming or "
           "the end, found `loosely`");
@@ -179,7 +241,7 @@ BOOST_AUTO_TEST_CASE(says_where_a_text_is_wrong_and_what_was_expected) {
           "column 8: expected exact, sliding, fixed, bucket, burst, leaky, bursty, warming or "
           "the end, found `initial`");
     wrong("3seats", "column 2: expected a space or a slash, found `seats`");
-    wrong("3 exact", "column 3: expected seats, found `exact`");
+    wrong("3 exact", "column 3: expected seats, gradient2, vegas or aimd, found `exact`");
     wrong("10/", "column 4: expected a time, such as 500ms, found the end");
     wrong("10/ exact", "column 4: expected a time, such as 500ms, found ` `");
     wrong("10/60 exact", "column 4: expected a time in h, min, s, ms, us or ns, found `60`");
@@ -201,8 +263,9 @@ BOOST_AUTO_TEST_CASE(says_where_a_text_is_wrong_and_what_was_expected) {
     wrong("5/1s warming cold_factor hot", "column 26: expected a number, found `hot`");
     wrong("3 seats &", "column 10: expected a whole number, found the end");
     wrong("& 3 seats", "column 1: expected a whole number, found `&`");
-    wrong("3 & 10/1s", "column 3: expected seats, found `&`");
-    wrong("10/1s & 3 chairs", "column 11: expected seats, found `chairs`");
+    wrong("3 & 10/1s", "column 3: expected seats, gradient2, vegas or aimd, found `&`");
+    wrong("10/1s & 3 chairs",
+          "column 11: expected seats, gradient2, vegas or aimd, found `chairs`");
     wrong("5/1s warming cold_factor 3x", "column 27: expected the end of the number, found `x`");
 }
 

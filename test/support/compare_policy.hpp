@@ -144,7 +144,7 @@ private:
         auto const allocated = allocations();
         expect(allocated == 0, "nothing is allocated for what fits");
         note(n, t);
-        expect(!policy_.leave(n, t), "to come home makes no room");
+        expect(!weir::leave(policy_, n, t, now_), "to come home makes no room");
     }
 
     void note(amount n, ticket t) {

@@ -388,6 +388,15 @@ public:
         return room_.merge(into, from, n);
     }
 
+    ticket report(permit_origin from, outcome o) noexcept override {
+        if constexpr (requires { room_.report(from, o); }) {
+            std::lock_guard lock(mutex_);
+            return room_.report(from, o);
+        } else {
+            return from.ticket;
+        }
+    }
+
     [[nodiscard]] amount remaining(permit_origin from) const noexcept override {
         std::lock_guard lock(mutex_);
         return room_.remaining(from, time_if(room_.needs_time_to_tell()));

@@ -86,10 +86,7 @@ public:
         if (n == 0)
             return false;
         count_out(-n);
-        if constexpr (needs_time_to_leave)
-            return policy_.leave(n, t, now);
-        else
-            return policy_.leave(n, t);
+        return weir::leave(policy_, n, t, now);
     }
     [[nodiscard]] bool refund(amount n, ticket t, time_point now) noexcept {
         if (n == 0)
@@ -113,8 +110,7 @@ public:
     }
 
     /// Whether the policy must be told the time for that.
-    static constexpr bool needs_time_to_leave =
-        requires(Policy p, time_point now) { p.leave(amount(), ticket(), now); };
+    [[nodiscard]] bool needs_time_to_leave() const noexcept { return times_leave(policy_); }
 
     [[nodiscard]] std::uint64_t live() const noexcept { return live_; }
     [[nodiscard]] detail::counters& counters() noexcept { return counters_; }
@@ -124,7 +120,10 @@ public:
         result.live = live_;
         result.in_use = static_cast<amount>(
             std::min(out_, static_cast<std::uint64_t>(std::numeric_limits<amount>::max())));
-        result.capacity = policy_.capacity();
+        if constexpr (requires { policy_.capacity_now(); })
+            result.capacity = policy_.capacity_now();
+        else
+            result.capacity = policy_.capacity();
         result.remaining = policy_.remaining(now);
         result.debt = debt_of(policy_, now);
         return result;

@@ -75,6 +75,7 @@ public:
     keyed_room(permit_issuer& issuer, options_type const& options, queue_options const& queueing)
         : issuer_(issuer),
           timed_(options.rule->timed()),
+          times_leave_(times_leave(*options.rule)),
           gate_(issuer, options.rule, options.bounds, !options.all_share_one),
           rooms_(queueing),
           heavy_(options.heavy_keys) {
@@ -103,7 +104,9 @@ public:
         return timed_ || rooms_.waiting() != 0;
     }
     [[nodiscard]] bool needs_time_to_tell() const noexcept { return timed_; }
-    [[nodiscard]] bool needs_time_to_leave() const noexcept { return rooms_.waiting() != 0; }
+    [[nodiscard]] bool needs_time_to_leave() const noexcept {
+        return times_leave_ || rooms_.waiting() != 0;
+    }
 
     // Requests.
 
@@ -234,7 +237,7 @@ public:
         else if (auto const at = find(from); at.room)
             in(*at.room, now, [&](auto& room) { return room.leave(n, from, now); });
         else
-            gate_.leave(at.where, n, from);
+            gate_.leave(at.where, n, from, now);
         return concerns_others();
     }
     [[nodiscard]] bool leave_unused(amount n, permit_origin from, time_point now) noexcept {
@@ -266,6 +269,15 @@ public:
             result = at.where.rule().merge(at.where.own_state(), into.ticket, from.ticket, n);
         gate_.comes_home(0, from);
         return result;
+    }
+    [[nodiscard]] ticket report(permit_origin from, outcome o) noexcept
+        requires rule_hears_reports<Rule>
+    {
+        if (auto const at = find(from); at.room)
+            return at.room->room.report(from, o);
+        else if (at.where)
+            return at.where.rule().report(at.where.own_state(), from.ticket, o);
+        return from.ticket;
     }
     [[nodiscard]] amount remaining(permit_origin from, time_point now) const noexcept {
         return look(find(from), hash_of(from),
@@ -319,6 +331,7 @@ public:
         }
         at.room->stays = has;
         timed_ = timed_ || at.room->room.policy().timed();
+        times_leave_ = times_leave_ || times_leave(at.room->room.policy());
         note(*at.room, now);
         return true;
     }
@@ -339,6 +352,7 @@ public:
                 prepare(r);
         });
         timed_ = timed_ || rule->timed();
+        times_leave_ = times_leave_ || times_leave(*rule);
         for (auto& [r, policy] : rooms) {
             change_rule(*r, std::move(policy));
             note(*r, now);
@@ -598,6 +612,7 @@ private:
 
     permit_issuer& issuer_;
     bool timed_;
+    bool times_leave_;
     keyed_gate_type gate_;
     rooms_type rooms_;
     own_room* everyone_ = nullptr;  // the room of all, if they share one

@@ -94,7 +94,7 @@ public:
     }
     [[nodiscard]] bool needs_time_to_tell() const noexcept { return policy().timed(); }
     [[nodiscard]] bool needs_time_to_leave() const noexcept {
-        return gate_type::needs_time_to_leave || !line_.empty();
+        return gate_.needs_time_to_leave() || !line_.empty();
     }
 
     // Requests.
@@ -243,6 +243,12 @@ public:
     void split(permit_origin) noexcept { gate_.split(); }
     [[nodiscard]] ticket merge(permit_origin into, permit_origin from, amount n) noexcept {
         return gate_.merge(into.ticket, from.ticket, n);
+    }
+    /// Nobody else is concerned.
+    [[nodiscard]] ticket report(permit_origin from, outcome o) noexcept
+        requires hears_reports<Policy>
+    {
+        return gate_.policy().report(from.ticket, o);
     }
     [[nodiscard]] amount remaining(permit_origin, time_point now) const noexcept {
         return policy().remaining(now);

@@ -51,6 +51,11 @@ public:
     /// Goes on with the number that there is, and what has been learned if the algorithm is the same.
     void take_over(adaptive& before, time_point now) noexcept;
 
+    /// Only if both have learned the same.
+    [[nodiscard]] bool is_alike(adaptive const& other, time_point) const noexcept {
+        return *this == other;
+    }
+
     [[nodiscard]] options_type options() const;
     /// How many seats there are at the moment.
     [[nodiscard]] amount seats() const noexcept { return seats_; }
@@ -84,6 +89,8 @@ public:
     [[nodiscard]] ticket report(ticket t, outcome o) noexcept {
         return t == 0 ? t : (t & ~code_mask) | code_of(o);
     }
+
+    friend bool operator==(adaptive const&, adaptive const&) = default;
 
 private:
     using algorithm = std::variant<gradient2, vegas, aimd>;

@@ -95,19 +95,36 @@ public:
         }
         return t;
     }
-    bool leave(amount n, ticket t) noexcept {
+    [[nodiscard]] bool times_leave() const noexcept {
+        bool any = false;
+        each([&](auto const& p) { any = any || weir::times_leave(p); });
+        return any;
+    }
+    bool leave(amount n, ticket t, time_point now) noexcept {
         bool room = false;
-        each_ticket(t, [&](auto& p, ticket own) { room = p.leave(n, own) || room; });
+        each_ticket(t, [&](auto& p, ticket own) { room = weir::leave(p, n, own, now) || room; });
         drop(t, n);
         return room;
     }
     bool refund(amount n, ticket t, time_point now) noexcept {
         if (table_.is_needed() && t == ticket_table::lost)
-            return leave(n, t);
+            return leave(n, t, now);
         bool room = false;
         each_ticket(t, [&](auto& p, ticket own) { room = p.refund(n, own, now) || room; });
         drop(t, n);
         return room;
+    }
+    /// Where tickets are in a table, it is for all parts of a permit that was split.
+    [[nodiscard]] ticket report(ticket t, outcome o) noexcept {
+        auto result = t;
+        each_ticket(t, [&]<class Policy>(Policy& p, ticket& own) {
+            if constexpr (hears_reports<Policy>) {
+                own = p.report(own, o);
+                if (!table_.is_needed() && tickets_of(p) != tickets::none)
+                    result = own;
+            }
+        });
+        return result;
     }
     ticket merge(ticket a, ticket b, amount n) noexcept {
         if (table_.is_needed() && a == b)

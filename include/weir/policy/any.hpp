@@ -86,8 +86,31 @@ public:
     ticket take(amount n, time_point now) {
         return std::visit([&](auto& p) { return p.take(n, now); }, policy_);
     }
-    bool leave(amount n, ticket t) noexcept {
-        return std::visit([&](auto& p) { return p.leave(n, t); }, policy_);
+    [[nodiscard]] bool times_leave() const noexcept {
+        return std::visit([](auto const& p) { return weir::times_leave(p); }, policy_);
+    }
+    bool leave(amount n, ticket t, time_point now) noexcept {
+        return std::visit([&](auto& p) { return weir::leave(p, n, t, now); }, policy_);
+    }
+    [[nodiscard]] ticket report(ticket t, outcome o) noexcept {
+        return std::visit(
+            [&]<class Policy>(Policy& p) {
+                if constexpr (hears_reports<Policy>)
+                    return p.report(t, o);
+                else
+                    return t;
+            },
+            policy_);
+    }
+    [[nodiscard]] amount capacity_now() const noexcept {
+        return std::visit(
+            []<class Policy>(Policy const& p) {
+                if constexpr (requires { p.capacity_now(); })
+                    return p.capacity_now();
+                else
+                    return p.capacity();
+            },
+            policy_);
     }
     bool refund(amount n, ticket t, time_point now) noexcept {
         return std::visit([&](auto& p) { return p.refund(n, t, now); }, policy_);

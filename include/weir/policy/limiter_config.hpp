@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/policy/adaptive.hpp>
 #include <weir/policy/fixed_window.hpp>
 #include <weir/policy/leaky_bucket.hpp>
 #include <weir/policy/seats.hpp>
@@ -36,7 +37,8 @@ using chosen_at_run_time = policy_list<  //
     policy::token_bucket,                //
     policy::leaky_bucket,                //
     policy::smooth_bursty,               //
-    policy::smooth_warming_up>;
+    policy::smooth_warming_up,           //
+    policy::adaptive>;
 
 }  // namespace detail
 
@@ -60,6 +62,9 @@ public:
 /// | text                | limiter             | further options                                |
 /// |---------------------|---------------------|------------------------------------------------|
 /// | `3 seats`           | `seats`             | `max_hold 30s`                                 |
+/// | `20 vegas`          | `adaptive_seats`    | `least 1`, `most 1000` and all others          |
+/// | `20 gradient2`      | the same            | `least 20`, `most 200` and all others          |
+/// | `20 aimd`           | the same            | `least 20`, `most 200` and all others          |
 /// | `10/60s`            | `sliding_log`       |                                                |
 /// | `10/60s sliding`    | `sliding_window`    | `slices 6`                                     |
 /// | `10/60s fixed`      | `fixed_window`      | `alignment epoch`                              |

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/outcome.hpp>
 #include <weir/time.hpp>
 
 #include <concepts>
@@ -60,6 +61,13 @@ using ticket = std::uint64_t;
 /// |                                    | loses what a late timer misses                            |
 /// | `p.tickets()`                      | may be left out: what its tickets are, one of `tickets`.  |
 /// |                                    | Never changes. Saves memory in `policy::all`              |
+/// | `p.times_leave()`                  | may be left out: whether `p.leave(n, ticket, now)` needs  |
+/// |                                    | the time in truth                                         |
+/// | `p.report(ticket, outcome)`        | may be left out: how it went for the holder of `ticket`,  |
+/// |                                    | which comes home later; returns the ticket to be used     |
+/// |                                    | from then on                                              |
+/// | `p.capacity_now()`                 | may be left out: how many permits there are at the        |
+/// |                                    | moment, if that changes by itself; for the statistics     |
 /// | `p.debt(now)`                      | may be left out where there is none: how many permits are |
 /// |                                    | owed because more was taken than there was, at least 0.   |
 /// |                                    | While any are owed nothing is granted                     |
@@ -112,6 +120,30 @@ template <class P>
     else
         return tickets::own;
 }
+
+/// Whether `p` must be told the time when a permit comes home.
+template <class P>
+[[nodiscard]] constexpr bool times_leave(P const& p) noexcept {
+    if constexpr (requires { p.times_leave(); })
+        return p.times_leave();
+    else
+        return requires(P q, amount n, ticket t, time_point now) { q.leave(n, t, now); };
+}
+
+/// Tells `p` that a permit comes home.
+template <class P>
+[[nodiscard]] bool leave(P& p, amount n, ticket t, time_point now) noexcept {
+    if constexpr (requires { p.leave(n, t, now); })
+        return p.leave(n, t, now);
+    else
+        return p.leave(n, t);
+}
+
+/// A policy that wants to be told how it went for the holders of its permits.
+template <class P>
+concept hears_reports = requires(P p, ticket t, outcome o) {
+    { p.report(t, o) } noexcept -> std::same_as<ticket>;
+};
 
 /// How many permits a policy is owed.
 template <limiting_policy P>

@@ -50,10 +50,14 @@ concept limiting_rule =
         { r.remaining(cs, now) } noexcept -> std::same_as<amount>;
         { r.ready_at(cs, n, n, now) } noexcept -> std::same_as<time_point>;
         { r.take(s, n, now) } -> std::same_as<ticket>;
-        { r.leave(s, n, t) } noexcept -> std::same_as<bool>;
         { r.refund(s, n, t, now) } noexcept -> std::same_as<bool>;
         { r.merge(s, t, t, n) } noexcept -> std::same_as<ticket>;
     } &&
+    (requires(R const& r, typename R::state_type s, amount n, ticket t) {
+        { r.leave(s, n, t) } noexcept -> std::same_as<bool>;
+    } || requires(R const& r, typename R::state_type s, amount n, ticket t, time_point now) {
+        { r.leave(s, n, t, now) } noexcept -> std::same_as<bool>;
+    }) &&
     (std::is_trivially_copyable_v<typename R::state_type> ||
      requires(R const& r, typename R::state_type s, time_point now) {
          { r.restart(s, now) } noexcept;
@@ -68,6 +72,22 @@ template <limiting_rule R>
     else
         return false;
 }
+
+/// Tells a rule that a permit comes home.
+template <limiting_rule R>
+[[nodiscard]] bool leave(R const& r, typename R::state_type& s, amount n, ticket t,
+                         time_point now) noexcept {
+    if constexpr (requires { r.leave(s, n, t, now); })
+        return r.leave(s, n, t, now);
+    else
+        return r.leave(s, n, t);
+}
+
+/// As `hears_reports`.
+template <class R>
+concept rule_hears_reports = requires(R const& r, typename R::state_type s, ticket t, outcome o) {
+    { r.report(s, t, o) } noexcept -> std::same_as<ticket>;
+};
 
 namespace policy {
 
@@ -131,7 +151,22 @@ public:
         noexcept(std::declval<Rule const&>().take(state_, n, now))) {
         return rule().take(state_, n, now);
     }
-    bool leave(amount n, ticket t) noexcept { return rule().leave(state_, n, t); }
+    bool leave(amount n, ticket t) noexcept
+        requires requires(Rule const& r, state_type& s) { r.leave(s, n, t); }
+    {
+        return rule().leave(state_, n, t);
+    }
+    bool leave(amount n, ticket t, time_point now) noexcept
+        requires requires(Rule const& r, state_type& s) { r.leave(s, n, t, now); }
+    {
+        return rule().leave(state_, n, t, now);
+    }
+    [[nodiscard]] bool times_leave() const noexcept { return weir::times_leave(rule()); }
+    [[nodiscard]] ticket report(ticket t, outcome o) noexcept
+        requires rule_hears_reports<Rule>
+    {
+        return rule().report(state_, t, o);
+    }
     bool refund(amount n, ticket t, time_point now) noexcept {
         return rule().refund(state_, n, t, now);
     }
@@ -189,7 +224,22 @@ public:
         return s.ready_at(n, ahead, now);
     }
     ticket take(state_type& s, amount n, time_point now) const { return s.take(n, now); }
-    bool leave(state_type& s, amount n, ticket t) const noexcept { return s.leave(n, t); }
+    bool leave(state_type& s, amount n, ticket t) const noexcept
+        requires requires { s.leave(n, t); }
+    {
+        return s.leave(n, t);
+    }
+    bool leave(state_type& s, amount n, ticket t, time_point now) const noexcept
+        requires requires { s.leave(n, t, now); }
+    {
+        return s.leave(n, t, now);
+    }
+    [[nodiscard]] bool times_leave() const noexcept { return weir::times_leave(model_); }
+    [[nodiscard]] ticket report(state_type& s, ticket t, outcome o) const noexcept
+        requires hears_reports<Policy>
+    {
+        return s.report(t, o);
+    }
     bool refund(state_type& s, amount n, ticket t, time_point now) const noexcept {
         return s.refund(n, t, now);
     }

@@ -30,6 +30,8 @@ public:
         is_stale_ = true;
     }
 
+    friend bool operator==(sample_window const&, sample_window const&) = default;
+
 private:
     void begin(time_point now) noexcept;
 

@@ -26,6 +26,8 @@ struct aimd_options {
     /// How long is measured at least until the number is moved, and of how many samples.
     duration window{};
     amount samples = 10;
+
+    friend bool operator==(aimd_options const&, aimd_options const&) = default;
 };
 
 /// The length of the queue, told by the latency: see `policy::vegas`.
@@ -50,6 +52,8 @@ struct vegas_options {
     /// As in `aimd_options`.
     duration window{};
     amount samples = 100;
+
+    friend bool operator==(vegas_options const&, vegas_options const&) = default;
 };
 
 /// The gradient of the latency: see `policy::gradient2`.
@@ -82,6 +86,8 @@ struct gradient2_options {
     amount samples = 10;
     /// Latencies below it are left out.
     duration ignore_below = std::chrono::microseconds(100);
+
+    friend bool operator==(gradient2_options const&, gradient2_options const&) = default;
 };
 
 namespace policy {
@@ -110,6 +116,7 @@ public:
     /// Goes on from what `before` has learned.
     void take_over(aimd const& before) noexcept;
     void start_with(amount n) noexcept;
+    friend bool operator==(aimd const&, aimd const&) = default;
 
 private:
     options_type options_;
@@ -133,6 +140,7 @@ public:
     }
     void scale(double by) noexcept { value_ *= by; }
     [[nodiscard]] double value() const noexcept { return value_; }
+    friend bool operator==(exponential_mean const&, exponential_mean const&) = default;
 
 private:
     double factor_;
@@ -154,6 +162,7 @@ public:
     [[nodiscard]] bool may_be_early(double interval) const noexcept { return is_due(interval / 8); }
     /// From now on. `noise` is anything that is not the same everywhere.
     void restart(std::uint64_t noise) noexcept;
+    friend bool operator==(probe_clock const&, probe_clock const&) = default;
 
 private:
     amount passed_ = 0;
@@ -179,6 +188,7 @@ public:
     void update(seat_sample const& s) noexcept;
     void take_over(vegas const& before) noexcept;
     void start_with(amount n) noexcept;
+    friend bool operator==(vegas const&, vegas const&) = default;
 
 private:
     void learn(duration latency) noexcept;
@@ -210,6 +220,7 @@ public:
     void update(seat_sample const& s) noexcept;
     void take_over(gradient2 const& before) noexcept;
     void start_with(amount n) noexcept;
+    friend bool operator==(gradient2 const&, gradient2 const&) = default;
 
 private:
     void move(double to) noexcept;

@@ -89,6 +89,30 @@ form(Head<Options>, char const*, word, field<Options, Values>...)
 
 constexpr std::tuple forms{
     form{count{&seats_options::seats}, "seats", field{"max_hold", &seats_options::max_hold}},
+    form{count{&gradient2_options::seats}, "gradient2", field{"least", &gradient2_options::least},
+         field{"most", &gradient2_options::most},
+         field{"slow_start", &gradient2_options::slow_start},
+         field{"tolerance", &gradient2_options::tolerance},
+         field{"queue", &gradient2_options::queue},
+         field{"smoothing", &gradient2_options::smoothing},
+         field{"backoff", &gradient2_options::backoff},
+         field{"long_window", &gradient2_options::long_window},
+         field{"probe", &gradient2_options::probe},
+         field{"no_load_least", &gradient2_options::no_load_least},
+         field{"no_load_most", &gradient2_options::no_load_most},
+         field{"window", &gradient2_options::window}, field{"samples", &gradient2_options::samples},
+         field{"ignore_below", &gradient2_options::ignore_below}},
+    form{count{&vegas_options::seats}, "vegas", field{"least", &vegas_options::least},
+         field{"most", &vegas_options::most}, field{"slow_start", &vegas_options::slow_start},
+         field{"backoff", &vegas_options::backoff}, field{"smoothing", &vegas_options::smoothing},
+         field{"probe", &vegas_options::probe},
+         field{"no_load_least", &vegas_options::no_load_least},
+         field{"no_load_most", &vegas_options::no_load_most},
+         field{"window", &vegas_options::window}, field{"samples", &vegas_options::samples}},
+    form{count{&aimd_options::seats}, "aimd", field{"least", &aimd_options::least},
+         field{"most", &aimd_options::most}, field{"slow_start", &aimd_options::slow_start},
+         field{"backoff", &aimd_options::backoff}, field{"timeout", &aimd_options::timeout},
+         field{"window", &aimd_options::window}, field{"samples", &aimd_options::samples}},
     form{count_per_time{&sliding_log_options::limit, &sliding_log_options::window}, "exact",
          word::goes_plainly},
     form{count_per_time{&sliding_window_options::limit, &sliding_window_options::window}, "sliding",
@@ -112,8 +136,9 @@ constexpr std::tuple forms{
          field{"cold_factor", &smooth_warming_up_options::cold_factor},
          field{"carry_over", &smooth_warming_up_options::carry_over}},
 };
-static_assert(std::tuple_size_v<decltype(forms)> ==
-              std::variant_size_v<detail::chosen_at_run_time::options<>>);
+static_assert(std::tuple_size_v<decltype(forms)> + 1 ==
+              std::variant_size_v<detail::chosen_at_run_time::options<>> +
+                  std::variant_size_v<adaptive_options>);
 
 // ---- Writing.
 
@@ -135,6 +160,13 @@ std::string written(all_options const& options) {
     for (auto const& part : options.parts)
         text.append(text.empty() ? "" : " & ").append(to_string(part));
     return text;
+}
+
+template <class Options>
+std::string written(Options const& options);
+
+std::string written(adaptive_options const& options) {
+    return std::visit([](auto const& o) { return written(o); }, options);
 }
 
 template <class Options>

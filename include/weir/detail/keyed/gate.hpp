@@ -76,9 +76,9 @@ public:
 
     // Permits that come home. The key may not be in the table.
 
-    void leave(spot where, amount n, permit_origin from) noexcept {
+    void leave(spot where, amount n, permit_origin from, time_point now) noexcept {
         if (n != 0 && where)
-            where.rule().leave(where.own_state(), n, from.ticket);
+            static_cast<void>(weir::leave(where.rule(), where.own_state(), n, from.ticket, now));
         comes_home(n, from);
     }
     void refund(spot where, amount n, permit_origin from, time_point now) noexcept {

@@ -1,0 +1,139 @@
+#include <weir/adaptive_seats.hpp>
+#include <weir/any_limiter.hpp>
+#include <weir/keyed.hpp>
+
+#include "support/virtual_limiters.hpp"
+#include "support/visit.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <utility>
+#include <vector>
+
+using namespace support;
+using weir::errc;
+using weir::outcome;
+using weir::permit;
+
+namespace {
+
+using adaptive = weir::testing::limiter<weir::adaptive_seats>;
+
+// Which each permit moves by itself: up by 1, or down to nine tenths if it was dropped.
+constexpr weir::aimd_options each_by_itself{
+    .seats = 2, .least = 1, .most = 4, .slow_start = 0, .timeout = 1s, .samples = 1};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(adaptive_limiter)
+
+BOOST_AUTO_TEST_CASE(has_more_seats_when_permits_come_home_well) {
+    asio::io_context ctx;
+    adaptive kitchen{ctx, each_by_itself};
+    auto one = kitchen.try_enter();
+    auto two = kitchen.try_enter();
+    visit third{kitchen};
+    visit fourth{kitchen};
+    visit fifth{kitchen};
+    run_for(ctx, 10ms);
+    BOOST_TEST(third.waiting());
+    BOOST_TEST(kitchen.stats().capacity == 2);
+    one.leave();  // there are 3 now
+    settle(ctx);
+    BOOST_TEST(third.granted());
+    BOOST_TEST(fourth.granted());
+    BOOST_TEST(fifth.waiting());
+    auto const s = kitchen.stats();
+    BOOST_TEST(s.capacity == 3);
+    BOOST_TEST(s.in_use == 3);
+    BOOST_TEST(s.remaining == 0);
+}
+
+BOOST_AUTO_TEST_CASE(has_fewer_when_they_were_dropped_or_have_taken_too_long) {
+    asio::io_context ctx;
+    adaptive kitchen{ctx, each_by_itself};
+    auto one = kitchen.try_enter();
+    auto two = kitchen.try_enter();
+    run_for(ctx, 10ms);
+    one.report(outcome::dropped);
+    one.leave();
+    BOOST_TEST(kitchen.stats().capacity == 1);
+    BOOST_TEST(kitchen.stats().remaining == 0);
+    two.refund();
+    BOOST_TEST(kitchen.stats().remaining == 1);
+
+    adaptive slow{ctx, each_by_itself};
+    auto three = slow.try_enter();
+    run_for(ctx, 1001ms);
+    three.leave();
+    BOOST_TEST(slow.stats().capacity == 1);
+}
+
+BOOST_AUTO_TEST_CASE(learns_nothing_from_what_is_ignored_or_refunded) {
+    asio::io_context ctx;
+    adaptive kitchen{ctx, each_by_itself};
+    auto one = kitchen.try_enter(2);
+    run_for(ctx, 2s);
+    one.report(outcome::ignored);
+    one.leave();
+    BOOST_TEST(kitchen.stats().capacity == 2);
+    auto two = kitchen.try_enter(2);
+    run_for(ctx, 2s);
+    two.report(outcome::dropped);
+    two.refund();
+    auto three = kitchen.try_enter(2);
+    run_for(ctx, 2s);
+    three.settle(0);
+    three.leave();
+    BOOST_TEST(kitchen.stats().capacity == 2);
+    BOOST_TEST(kitchen.stats().remaining == 2);
+}
+
+BOOST_AUTO_TEST_CASE(serves_a_request_for_more_than_there_are_when_it_is_alone) {
+    asio::io_context ctx;
+    adaptive kitchen{ctx, each_by_itself};
+    weir::error_code ec;
+    BOOST_TEST(!kitchen.try_enter(5, ec));
+    BOOST_TEST(ec == errc::exceeds_capacity);
+    auto one = kitchen.try_enter();
+    visit four{kitchen, 4};
+    run_for(ctx, 2s);
+    BOOST_TEST(four.waiting());
+    one.report(outcome::ignored);
+    one.leave();
+    settle(ctx);
+    BOOST_TEST(four.granted());
+    BOOST_TEST(kitchen.stats().debt == 2);
+}
+
+BOOST_AUTO_TEST_CASE(is_one_that_is_chosen_at_run_time_as_well) {
+    asio::io_context ctx;
+    weir::testing::limiter<weir::any_limiter> kitchen{
+        ctx, weir::limiter_config::parse("2 aimd least 1 most 4 slow_start 0 samples 1 & 9/1s")};
+    auto one = kitchen.try_enter(2);
+    run_for(ctx, 10ms);
+    one.report(outcome::dropped);
+    one.leave();
+    BOOST_TEST(kitchen.stats().remaining == 1);
+}
+
+BOOST_AUTO_TEST_CASE(can_be_one_for_each_key) {
+    asio::io_context ctx;
+    weir::basic_keyed<int, weir::policy::adaptive, asio::any_io_executor, weir::testing::timer>
+        tables{ctx, each_by_itself};
+    auto a = tables.try_enter(1, 2);
+    auto b = tables.try_enter(2, 2);
+    visit waits;
+    tables.async_enter(2, waits.callback());
+    run_for(ctx, 10ms);
+    a.report(outcome::dropped);
+    b.report(outcome::dropped);
+    a.leave();  // nobody waits for this key
+    b.leave();  // and somebody for this one
+    settle(ctx);
+    BOOST_TEST(waits.granted());
+    BOOST_TEST(tables.stats(1).remaining == 1);
+    BOOST_TEST(tables.stats(2).remaining == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
