@@ -1,5 +1,6 @@
 #include "gate.hpp"
 
+#include <weir/adaptive_seats.hpp>
 #include <weir/any_limiter.hpp>
 #include <weir/error.hpp>
 #include <weir/keyed.hpp>
@@ -75,7 +76,7 @@ char const* why(rule_text const& text, net::error_code ec) {
     return late ? text.late : text.limited;
 }
 
-void report_one(std::string& out, rule const& r, bool waits) {
+void report_one(std::string& out, rule const& r, bool waits, bool shows_number) {
     auto const s = r.stats();
     // Who waits has been refused at once before.
     auto const too_late = waits ? s.deadline_unreachable : s.limited;
@@ -85,6 +86,8 @@ void report_one(std::string& out, rule const& r, bool waits) {
                    "{} too late, {} hung up; now {} in use, {} waiting",
                    r.text.name, s.granted, s.granted_at_once, s.queue_full, s.timed_out, too_late,
                    s.cancelled, s.in_use, s.waiting);
+    if (shows_number)
+        fmt::format_to(std::back_inserter(out), ", {} seats", s.capacity);
     if (auto const clients = r.clients())
         fmt::format_to(std::back_inserter(out), ", {} clients", *clients);
     out += r.more();
@@ -142,6 +145,7 @@ gate::gate(net::executor const& ex, options const& o, std::shared_ptr<weir::engi
     using client_rate = client_rule<weir::policy::any>;
     using client_bucket = client_rule<weir::policy::token_bucket>;
     using seats = shared_rule<weir::basic_seats<net::executor>>;
+    using adaptive_seats = shared_rule<weir::basic_adaptive_seats<net::executor>>;
     using rate = shared_rule<weir::basic_any_limiter<net::executor>>;
 
     weir::queue_options const queue{.limit = o.queue};
@@ -156,8 +160,12 @@ gate::gate(net::executor const& ex, options const& o, std::shared_ptr<weir::engi
         else
             add<client_rate>(client_rate_text, ex, *r, keys, queue);
     }
-    if (auto const n = o.seats)
+    if (auto const& adaptive = o.adaptive_seats) {
+        adaptive_ = rules_.size();
+        add<adaptive_seats>(seats_text, ex, *adaptive, queue);
+    } else if (auto const n = o.seats) {
         add<seats>(seats_text, ex, weir::seats_options{*n}, queue);
+    }
     if (e && o.shared.log)
         add<engine_rule<weir::policy::fed_log>>(rate_text, ex, e, o, queue);
     else if (e)
@@ -222,11 +230,19 @@ net::task<bool> gate::enter_again(entry& e, net::connection& client) {
     co_return true;
 }
 
+void gate::report(entry& e, weir::outcome how) const noexcept {
+    if (!adaptive_)
+        return;
+    auto& seat = e.permits[*adaptive_];
+    seat.report(how);
+    seat.leave();
+}
+
 std::string gate::report() const {
     std::string out;
     bool const waits = patience_ > weir::duration::zero();
-    for (auto const& rule : rules_)
-        report_one(out, *rule, waits);
+    for (std::size_t i = 0; i != rules_.size(); ++i)
+        report_one(out, *rules_[i], waits, adaptive_ == i);
     return out;
 }
 

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,9 @@ public:
     /// but an engine.
     [[nodiscard]] net::task<bool> enter_again(entry& e, net::connection& client);
 
+    /// How it went at the upstream, by which adaptive seats are moved: the request needs its seat no more.
+    void report(entry& e, weir::outcome how) const noexcept;
+
     /// What the limiters have done, and who is in: a line for each.
     [[nodiscard]] std::string report() const;
 
@@ -79,6 +83,7 @@ private:
     void add(Arguments const&... arguments);
 
     std::vector<std::unique_ptr<rule>> rules_;  // in their order
+    std::optional<std::size_t> adaptive_;       // which of them wants to know how it went
     weir::duration patience_;
 };
 

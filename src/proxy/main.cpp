@@ -34,9 +34,10 @@ std::vector<net::tcp::endpoint> resolve(std::string_view option, std::string con
 
 std::string limits(options const& o) {
     std::vector<std::string> each;
-    auto const add = [&each](std::string_view of, auto const& seats, auto const& rate) {
+    auto const add = [&](std::string_view of, auto const& seats, auto const& rate) {
         if (seats)
-            each.push_back(fmt::format("at most {} at a time{}", *seats, of));
+            each.push_back(fmt::format("at most {} at a time{}{}", *seats, of,
+                                       of.empty() && o.adaptive_seats ? ", adaptive" : ""));
         if (rate)
             each.push_back(fmt::format("a rate of {}{}", to_string(*rate), of));
     };

@@ -34,6 +34,8 @@ counts:
 
 constexpr char const* footer =
     R"(
+--seats adaptive finds out how many the upstream can serve without a queue, from 1 to 1000;
+--seats "adaptive 4..200" has other bounds.
 --rate and --per-client-rate also take any other rule that weir::limiter_config knows, such as
 "100/1s burst 20", "100/1s leaky" or "10/60s sliding".
 --engine may stand in the environment as WEIR_ENGINE, where a password is not seen. A URL is
@@ -77,10 +79,40 @@ std::string address(std::string const& option, std::string_view value, std::int6
     return std::string(value);
 }
 
+// `64`, `adaptive` or `adaptive 4..200`.
+void set_seats(options& o, std::string const& option, std::string_view value) {
+    constexpr std::string_view word = "adaptive";
+    constexpr weir::amount most = 1'000'000'000;
+    if (!value.starts_with(word)) {
+        o.adaptive_seats.reset();
+        o.seats = integer(option, value, 1, most);
+        return;
+    }
+    // It forgives latencies that vary, as those of different requests do.
+    weir::gradient2_options adaptive{.least = 1, .most = 1'000};
+    if (auto const bounds = value.substr(word.size()); !bounds.empty()) {
+        auto const dots = bounds.find("..");
+        auto const least = dots == bounds.npos || bounds[0] != ' '
+                               ? std::nullopt
+                               : tool::number_of(bounds.substr(1, dots - 1));
+        auto const greatest =
+            dots == bounds.npos ? std::nullopt : tool::number_of(bounds.substr(dots + 2));
+        if (!least || !greatest || *least < 1 || *greatest < *least || *greatest > most)
+            reject(option, value,
+                   "a number, `adaptive`, or `adaptive 4..200` with bounds from 1 to 1000000000");
+        adaptive.least = *least;
+        adaptive.most = *greatest;
+    }
+    adaptive.seats = std::clamp(adaptive.seats, adaptive.least, adaptive.most);
+    o.seats = adaptive.most;
+    o.adaptive_seats = adaptive;
+}
+
 bool has_seats(weir::limiter_config const& rule) {
     if (auto const* const all = std::get_if<weir::all_options>(&rule.options))
         return std::ranges::any_of(all->parts, has_seats);
-    return std::holds_alternative<weir::seats_options>(rule.options);
+    return std::holds_alternative<weir::seats_options>(rule.options) ||
+           std::holds_alternative<weir::adaptive_options>(rule.options);
 }
 
 // `100/1s`: the number of requests that any window of that length may see. Or any other rule that the
@@ -184,8 +216,8 @@ command_line::command_line(options& o) {
     add_flag("--demo", o.demo, "put a small kitchen of its own behind it, to play with");
     add("--listen", "HOST:PORT", "where clients come in (127.0.0.1:8080)",
         [&o](auto& n, auto& v) { o.listen = address(n, v, 0); });
-    add("--seats", "N", "at most N requests at the upstream at a time (no limit)",
-        [&o](auto& n, auto& v) { o.seats = integer(n, v, 1, 1'000'000'000); });
+    add("--seats", "N", "at most N requests at the upstream at a time, or adaptive (no limit)",
+        [&o](auto& n, auto& v) { set_seats(o, n, v); });
     add("--rate", "N/TIME",
         "at most N requests to the upstream in any TIME, like 100/1s (no limit)",
         [&o](auto& n, auto& v) { o.rate = rate(n, v); });

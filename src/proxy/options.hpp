@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/adaptive_seats.hpp>
 #include <weir/amount.hpp>
 #include <weir/any_limiter.hpp>
 #include <weir/policy/fed.hpp>
@@ -29,7 +30,8 @@ struct options {
     bool demo = false;
     std::string help;  // what --help prints; nothing else counts then
 
-    std::optional<weir::amount> seats;
+    std::optional<weir::amount> seats;  // the most, of adaptive ones
+    std::optional<weir::adaptive_options> adaptive_seats;
     std::optional<weir::limiter_config> rate;
     std::optional<weir::amount> per_client_seats;
     std::optional<weir::limiter_config> per_client_rate;

@@ -139,6 +139,14 @@ bool relay::is_clients_fault() const noexcept {
     return there_ != net::presence::here || (wrong_ && wrong_.status < 500);
 }
 
+weir::outcome relay::outcome() const noexcept {
+    if (is_clients_fault())
+        return weir::outcome::ignored;
+    auto const status = wrong_ ? wrong_.status : x_.answer.status;
+    bool const overloaded = status == 502 || status == 503 || status == 504;
+    return overloaded || stage_ == stage::broken ? weir::outcome::dropped : weir::outcome::success;
+}
+
 // The request will not come to its end, or nobody wants the answer, but the upstream works on it. It is
 // told, and has the seat until it is seen to have closed the connection.
 net::task<> relay::see_it_close() {

@@ -36,6 +36,8 @@ public:
     [[nodiscard]] bool complete() const noexcept { return stage_ == stage::complete; }
     /// The connection to the client can go on.
     [[nodiscard]] bool keep_alive() const noexcept { return complete() && keep_alive_; }
+    /// How it went at the upstream: a client that hangs up or does not send its body says nothing about that.
+    [[nodiscard]] weir::outcome outcome() const noexcept;
     /// Whether the client has hung up.
     [[nodiscard]] net::presence client() const noexcept { return there_; }
     /// The client cannot see from the framing that the answer is incomplete.

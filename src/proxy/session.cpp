@@ -214,6 +214,7 @@ net::task<session::next> session::answer_in_turn(exchange& x) {
         } else {
             relay way(worker_, client_, x, entered);
             co_await way.run(name_);
+            worker_.entrance().report(entered, way.outcome());
             if (!way.went_on())
                 entered.give_back();
 

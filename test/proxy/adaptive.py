@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Adaptive seats follow what the upstream can do."""
+
+import threading
+import time
+
+from support import Client, ProxyTest, main, wait_until
+
+
+def busy(sock, request, reader):
+    sock.sendall(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
+    return True
+
+
+class Adaptive(ProxyTest):
+    def seats_while(self, proxy, path, clients, condition):
+        """Waits until the number of seats meets the condition, while so many clients ask for a path."""
+        over = threading.Event()
+
+        def work():
+            with Client(proxy.port) as client:
+                while not over.is_set():
+                    client.ask(path)
+
+        threads = [threading.Thread(target=work) for _ in range(clients)]
+        for thread in threads:
+            thread.start()
+        try:
+            wait_until(lambda: condition(proxy.numbers()["seats"]["seats"]), f"seats at {path}")
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+
+    def test_there_are_more_while_the_upstream_is_no_slower_for_it(self):
+        proxy = self.start("--seats", "adaptive 2..50", "--patience", "20s")
+        self.assertEqual(proxy.numbers()["seats"]["seats"], 20)
+        self.seats_while(proxy, "/sleep/100", 45, lambda seats: seats > 20)
+        self.assertLessEqual(self.upstream.most, 50)
+
+    def test_there_are_fewer_when_the_upstream_says_that_it_is_busy(self):
+        self.upstream.script["/busy"] = busy
+        proxy = self.start("--seats", "adaptive")
+        self.seats_while(proxy, "/busy", 4, lambda seats: seats < 20)
+
+    def test_there_are_fewer_when_the_upstream_cannot_be_reached(self):
+        proxy = self.start("--seats", "adaptive 2..50")
+        with Client(proxy.port) as client:  # by then it has seen that there is somebody
+            self.assertEqual(client.ask("/").status, 200)
+        self.upstream.close()
+        self.seats_while(proxy, "/", 4, lambda seats: seats < 20)
+
+    def test_a_client_that_hangs_up_says_nothing_about_the_upstream(self):
+        held = threading.Event()
+
+        def hold(sock, request, reader):
+            held.wait(20)
+            return False
+
+        self.upstream.script["/hold"] = hold
+        proxy = self.start("--seats", "adaptive 2..50", "--abort-on-hang-up")
+        # For longer than a window lasts; none of them gets an answer.
+        end = time.monotonic() + 2.5
+        while time.monotonic() < end:
+            clients = [Client(proxy.port) for _ in range(15)]
+            for client in clients:
+                client.send("GET /hold HTTP/1.1\r\nHost: test\r\n\r\n")
+            wait_until(lambda: proxy.numbers()["seats"]["in use"] == 15)
+            for client in clients:
+                client.abort()
+            wait_until(lambda: proxy.numbers()["seats"]["in use"] == 0)
+        held.set()
+        self.assertEqual(proxy.numbers()["seats"]["seats"], 20)
+
+
+if __name__ == "__main__":
+    main()
