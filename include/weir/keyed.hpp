@@ -3,6 +3,7 @@
 #include <weir/amount.hpp>
 #include <weir/detail/asio_host.hpp>
 #include <weir/detail/asio_operation.hpp>
+#include <weir/detail/chain/link.hpp>
 #include <weir/detail/core.hpp>
 #include <weir/detail/enter_operation.hpp>
 #include <weir/detail/keyed/heaviest.hpp>
@@ -85,6 +86,19 @@ void check_not_watched(std::tuple<Options...> const& options) {
 }
 
 [[noreturn]] void throw_no_place();
+
+/// What a keyed limiter is told of who asks.
+template <class Key>
+struct one_key {
+    template <class F>
+    auto with(F f) const {
+        return f(keyed_lookup<Key>{key, hash});
+    }
+    friend bool operator==(one_key const& a, one_key const& b) { return a.key == b.key; }
+
+    Key key;
+    std::uint64_t hash;
+};
 
 /// What an operation is that waits for permits of one key.
 struct keyed_enter_signature : enter_signature {
@@ -319,6 +333,15 @@ public:
     permit charge(Like const& key, request n) {
         auto const who = look_up(key);
         return core_for(who).charge(n.count(), who);
+    }
+
+    /// One key in a `chain`, which asks `n` permits of it. A copy of the key is kept.
+    template <class Like>
+    [[nodiscard]] auto with(Like const& key, request n = {}) const {
+        using who_type = detail::one_key<Key>;
+        auto const who = look_up(key);
+        return detail::chain_link<core_type, Executor, who_type>(
+            handle_for(who), n, who_type{Key(key), who.hash});
     }
 
     /// The options that keys have, unless they have their own; and those of one key.

@@ -3,6 +3,7 @@
 #include <weir/amount.hpp>
 #include <weir/detail/asio_host.hpp>
 #include <weir/detail/asio_operation.hpp>
+#include <weir/detail/chain/link.hpp>
 #include <weir/detail/core.hpp>
 #include <weir/detail/enter_operation.hpp>
 #include <weir/detail/waiting_room.hpp>
@@ -300,6 +301,13 @@ public:
     /// Throws `std::bad_alloc` if a debt cannot be noted, and `std::invalid_argument` if `n` is above
     /// `max_amount`; then nothing was taken.
     permit charge(request n) { return core().charge(n.count()); }
+
+    /// This limiter in a `chain`, which asks `n` permits of it.
+    [[nodiscard]] auto with(request n = {}) const
+        requires(!core_type::is_fed)
+    {
+        return detail::chain_link<core_type, Executor>(*checked_handle(), n);
+    }
 
     /// A copy of the options in force. Takes the lock.
     [[nodiscard]] options_type options() const { return core().options(); }

@@ -29,6 +29,10 @@ public:
                                       duration waited) noexcept;
     [[nodiscard]] static permit refuse(duration retry_after) noexcept;
 
+    /// Who has issued `p`, or null; and what that one is to be told of `p`, which is empty afterwards.
+    [[nodiscard]] static permit_issuer* of(permit const& p) noexcept;
+    [[nodiscard]] static permit_origin give_up(permit& p) noexcept;
+
     /// The permit object goes: its `n` have been used, or have not.
     virtual void leave(amount n, permit_origin from) noexcept = 0;
     virtual void leave_unused(amount n, permit_origin from) noexcept = 0;
@@ -183,6 +187,15 @@ inline permit detail::permit_issuer::grant(permit_issuer& issuer, amount n, perm
 
 inline permit detail::permit_issuer::refuse(duration retry_after) noexcept {
     return {nullptr, 0, {}, retry_after};
+}
+
+inline detail::permit_issuer* detail::permit_issuer::of(permit const& p) noexcept {
+    return p.issuer_;
+}
+
+inline detail::permit_origin detail::permit_issuer::give_up(permit& p) noexcept {
+    p.issuer_ = nullptr;
+    return p.origin_;
 }
 
 }  // namespace weir

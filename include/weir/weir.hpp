@@ -2,6 +2,7 @@
 
 #include <weir/adaptive_seats.hpp>
 #include <weir/any_limiter.hpp>
+#include <weir/chain.hpp>
 #include <weir/client_key.hpp>
 #include <weir/error.hpp>
 #include <weir/fixed_window.hpp>

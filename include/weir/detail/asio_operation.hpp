@@ -137,6 +137,7 @@ private:
 /// `void(error_code, permit)`: what a request for a permit is completed with.
 struct enter_signature {
     using operation_type = operation;
+    using result = permit;
 
     class outcome {
     public:

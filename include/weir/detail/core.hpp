@@ -1,6 +1,8 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/detail/chain/member.hpp>
+#include <weir/detail/chain/protocol.hpp>
 #include <weir/detail/context_user.hpp>
 #include <weir/detail/errand.hpp>
 #include <weir/detail/lifetime.hpp>
@@ -75,7 +77,7 @@ struct orders<Room, true> {
 /// | `h.disarm()`              | forget it                                                          |
 /// | `h.hold(bool)`            | keep the executor's context running, or no longer                  |
 template <class Room, class Host>
-class core final : public permit_issuer,
+class core final : public chain_core,
                    public context_user,
                    public std::enable_shared_from_this<core<Room, Host>> {
 public:
@@ -411,6 +413,38 @@ public:
         }
     }
 
+    // Chains. All but `lock` and `attend` under the lock, which the caller has.
+
+    void lock() noexcept override { mutex_.lock(); }
+    [[nodiscard]] bool unlock() noexcept override {
+        bool const must_be_attended = !is_quiet() || has_order();
+        if (must_be_attended)
+            life_.work_begins();
+        mutex_.unlock();
+        return must_be_attended;
+    }
+    void attend() noexcept override {
+        visit const here(*this);
+        life_.work_ends();
+    }
+    [[nodiscard]] bool take_back(amount n, permit_origin from, bool used) noexcept override {
+        return used ? room_.leave(n, from, time_if(room_.needs_time_to_leave()))
+                    : room_.leave_unused(n, from, time_if(room_.needs_time_to_ask()));
+    }
+    void serve() noexcept override {
+        if (!room_.nobody_waits())
+            settle(time());
+    }
+    void take_calls(call_list& to) noexcept override { room_.take_calls(to); }
+
+    /// What `f(room, now)` finds or does, at the time of the last look at the clock, if `look` is false.
+    template <class F>
+    auto within(bool look, F f) {
+        return f(room_, time_if(look));
+    }
+    [[nodiscard]] bool needs_time_to_ask() const noexcept { return room_.needs_time_to_ask(); }
+    void summon() { send_for_step(wants()); }
+
     // The actor: on the limiter's executor.
 
     /// The message that was posted has arrived.
@@ -444,11 +478,13 @@ public:
             std::lock_guard lock(mutex_);
             room_.clear_out();
             last.completions.append(room_.outbox());  // and there they are destroyed
+            room_.take_calls(last.calls);
             die();
-            wait = life_.is_at_work();
+            wait = life_.is_at_work() || !room_.is_empty();
             if (wait)
                 nobody_works_ = &nobody_works;
         }
+        make_all_claims(last.calls);
         if (wait)
             nobody_works.wait();
         {
@@ -577,7 +613,8 @@ private:
 
     /// Plans what a visitor has to do.
     void plan(errand& e) noexcept {
-        e.completions.append(room_.outbox());
+        (life_.is_dead() ? e.dropped : e.completions).append(room_.outbox());
+        room_.take_calls(e.calls);
         take_order(e);
         if (e.is_work())
             life_.work_begins();
@@ -594,6 +631,7 @@ private:
         int budget = step_budget;
         room_.settle(time(), budget);
         e.completions.append(room_.outbox());
+        room_.take_calls(e.calls);
         take_order(e);
         auto const n = wants();
         e.arrangement = wakeup_.arrange(n);
@@ -615,7 +653,7 @@ private:
             e.host.swap(host_);
             e.memory = room_.take_spare_memory();
             life_.work_begins();
-        } else if (life_.is_dead()) {
+        } else if (life_.is_dead() && room_.is_empty()) {
             if (nobody_works_)
                 nobody_works_->set();
             else if (room_.live() == 0 && !host_)

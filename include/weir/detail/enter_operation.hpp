@@ -62,15 +62,20 @@ private:
     wait_limit limit_;
 };
 
+/// What is thrown for a refusal.
+[[nodiscard]] inline refusal refusal_of(error_code ec, permit const& refused) {
+    return {ec, refused.retry_after()};
+}
+
 /// A handler of `void(error_code, permit)` that passes a refusal on as an exception.
 template <class Handler>
 class refusing_handler {
 public:
     explicit refusing_handler(Handler&& h) noexcept : handler(std::move(h)) {}
 
-    void operator()(error_code ec, permit granted) {
-        auto const refused =
-            ec ? std::make_exception_ptr(refusal(ec, granted.retry_after())) : nullptr;
+    template <class Permit>
+    void operator()(error_code ec, Permit granted) {
+        auto const refused = ec ? std::make_exception_ptr(refusal_of(ec, granted)) : nullptr;
         std::move(handler)(refused, std::move(granted));
     }
 
@@ -83,7 +88,8 @@ class noting_handler {
 public:
     noting_handler(Handler&& h, error_code& ec) noexcept : handler(std::move(h)), error_(&ec) {}
 
-    void operator()(error_code ec, permit granted) {
+    template <class Permit>
+    void operator()(error_code ec, Permit granted) {
         *error_ = ec;
         std::move(handler)(std::move(granted));
     }
@@ -106,25 +112,27 @@ private:
 template <class Handle, class Start = starts_to_enter>
 class enter_operation {
 public:
+    using result = typename Start::signature::result;
+
     enter_operation(Handle handle, Start start) noexcept
         : handle_(std::move(handle)), start_(std::move(start)) {}
 
     [[nodiscard]] auto const& get_executor() const noexcept { return handle().executor; }
 
     template <class Token>
-        requires(std::invocable<std::decay_t<Token>, error_code, permit> ||
-                 boost::asio::completion_token_for<Token, void(std::exception_ptr, permit)>)
+        requires(std::invocable<std::decay_t<Token>, error_code, result> ||
+                 boost::asio::completion_token_for<Token, void(std::exception_ptr, result)>)
     auto operator()(Token&& token) && {
-        if constexpr (std::invocable<std::decay_t<Token>, error_code, permit>) {
+        if constexpr (std::invocable<std::decay_t<Token>, error_code, result>) {
             initiate(std::forward<Token>(token));
         } else {
-            return boost::asio::async_initiate<Token, void(std::exception_ptr, permit)>(
+            return boost::asio::async_initiate<Token, void(std::exception_ptr, result)>(
                 starts(std::move(*this)), token);
         }
     }
 
     /// Grants at once, or says why not; an empty permit without an error if waiting might help.
-    [[nodiscard]] permit at_once(error_code& ec) const {
+    [[nodiscard]] result at_once(error_code& ec) const {
         return start_.at_once(*handle().core, ec);
     }
 
@@ -167,12 +175,12 @@ private:
 /// coroutine, whereas `co_await` starts the operation.
 template <class Handle, class Executor, class Start = starts_to_enter>
 class enter_awaitable : public enter_operation<Handle, Start>,
-                        public boost::asio::awaitable<permit, Executor> {
+                        public boost::asio::awaitable<typename Start::signature::result, Executor> {
+    using awaitable = boost::asio::awaitable<typename Start::signature::result, Executor>;
+
 public:
-    enter_awaitable(enter_operation<Handle, Start>&& op,
-                    boost::asio::awaitable<permit, Executor>&& coroutine) noexcept
-        : enter_operation<Handle, Start>(std::move(op)),
-          boost::asio::awaitable<permit, Executor>(std::move(coroutine)) {}
+    enter_awaitable(enter_operation<Handle, Start>&& op, awaitable&& coroutine) noexcept
+        : enter_operation<Handle, Start>(std::move(op)), awaitable(std::move(coroutine)) {}
 };
 
 template <class Handle, class Start>
@@ -216,9 +224,8 @@ struct boost::asio::associator<Associator, weir::detail::noting_handler<Handler>
     !defined(BOOST_ASIO_ENABLE_HANDLER_TRACKING)
 
 /// The awaiter of such an operation: asks the limiter first, and suspends only if it must wait.
-template <weir::detail::enters Op, class Executor>
-class boost::asio::detail::awaitable_async_op<void(std::exception_ptr, weir::permit), Op,
-                                              Executor> {
+template <class Permit, weir::detail::enters Op, class Executor>
+class boost::asio::detail::awaitable_async_op<void(std::exception_ptr, Permit), Op, Executor> {
     // The rest of the operation, as Asio awaits any other.
     class waiting {
     public:
@@ -235,7 +242,7 @@ class boost::asio::detail::awaitable_async_op<void(std::exception_ptr, weir::per
     private:
         awaitable_async_op& self_;
     };
-    using plain = awaitable_async_op<void(weir::permit), waiting, Executor>;
+    using plain = awaitable_async_op<void(Permit), waiting, Executor>;
     using operation =
         std::decay_t<decltype(weir::detail::as_enter_operation(std::declval<Op const&>()))>;
 
@@ -260,18 +267,20 @@ public:
         plain_->await_suspend(here);
     }
 
-    weir::permit await_resume() {
+    Permit await_resume() {
         if (plain_)
             granted_ = plain_->await_resume();
-        if (error_)
-            throw weir::refusal(error_, granted_.retry_after());
+        if (error_) {
+            using weir::detail::refusal_of;
+            throw refusal_of(error_, granted_);
+        }
         return std::move(granted_);
     }
 
 private:
     operation op_;
     awaitable_frame_base<Executor>* frame_;
-    weir::permit granted_;
+    Permit granted_;
     weir::error_code error_;
     weir::detail::frame_memory memory_;
     waiting waiting_{*this};  // Asio keeps a reference to it

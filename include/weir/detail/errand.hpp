@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/chain/protocol.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/wakeup.hpp>
 #include <weir/time.hpp>
@@ -46,14 +47,15 @@ struct no_order {
     explicit constexpr operator bool() const noexcept { return false; }
 };
 
-/// What a thread has to do for a core outside its lock: it posts completions, arranges a step's wishes with
-/// the host, has an order of the policy carried out, and destroys what has come to its end. `Memory` is a
+/// What a thread has to do for a core outside its lock: it posts completions, makes the claims of chains that
+/// were called, arranges a step's wishes with the host, has an order of the policy carried out, and destroys what has come to its end. `Memory` is a
 /// pointer to memory that is no longer needed; `Order` is `no_order` where there are none.
 template <class Core, class Host, class Memory, class Order>
 struct errand {
     std::shared_ptr<Core> self;  // first, so that it goes last
     operation_list completions;  // those that cannot be posted stay here
     operation_list dropped;      // by their executors, or too late: to be destroyed
+    call_list calls;
     std::optional<wakeup::arrangement> arrangement;
     bool held = true;   // whether the guard could be arranged,
     bool armed = true;  // and the timer
@@ -63,12 +65,14 @@ struct errand {
     [[no_unique_address]] Order order{};
 
     [[nodiscard]] bool is_work() const noexcept {
-        return !completions.empty() || !dropped.empty() || arrangement || host || goes_on || order;
+        return !completions.empty() || !dropped.empty() || !calls.empty() || arrangement || host ||
+               goes_on || order;
     }
 
     /// Does it, with the host of `core`.
     void run(Core& core, std::optional<Host>& home) noexcept {
         post_each(completions, dropped);
+        make_claims(calls);
         destroy_one_by_one(dropped);
         if constexpr (!std::is_same_v<Order, no_order>) {
             if (order)

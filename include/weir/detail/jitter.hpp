@@ -22,6 +22,11 @@ public:
         return later(std::max(ready, now), duration(static_cast<std::int64_t>(bits() % values)));
     }
 
+    /// The same for a length of time from now on, of which `forever` is not known.
+    [[nodiscard]] duration of(duration wait, duration most, time_point now) noexcept {
+        return wait == forever ? forever : after(later(now, wait), most, now) - now;
+    }
+
 private:
     [[nodiscard]] std::uint64_t bits() noexcept {
         auto z = state_ += 0x9e3779b97f4a7c15U;

@@ -2,6 +2,7 @@
 
 #include <weir/amount.hpp>
 #include <weir/detail/any_queue.hpp>
+#include <weir/detail/chain/member.hpp>
 #include <weir/detail/gate.hpp>
 #include <weir/detail/jitter.hpp>
 #include <weir/detail/keyed/drains.hpp>
@@ -229,6 +230,106 @@ public:
         return gate_.take(at.where, n, now);
     }
 
+    // Chains, as `chain_member` has them. One that waits has a room for its key.
+
+    template <class Like>
+    [[nodiscard]] chain_turn consider(chain_entry const& e, time_point now,
+                                      keyed_lookup<Like> const& who) noexcept {
+        auto at = e.room ? whereabouts{{}, room_of(e)} : find(who);
+        if (at.room) {
+            rooms_.tell(*at.room);
+            return at.room->room.consider(e, now);
+        }
+        if (rooms_.door() != doors::open)
+            return {.refused = errc::closed};
+        auto const asked = gate_.consider(at.where, who, e.count, now);
+        if (asked.refused)
+            return {.refused = *asked.refused};
+        return rooms_type::room_type::turn(asked.granted, asked.ready, now);
+    }
+    template <class Like>
+    [[nodiscard]] bool admit(chain_entry& e, time_point now,
+                             keyed_lookup<Like> const& who) noexcept {
+        auto at = e.room ? whereabouts{{}, room_of(e)} : find(who);
+        if (at.room) {
+            if (e.number == 0)
+                count(at.where, who);
+            return in(*at.room, now, [&](auto& room) { return room.admit(e, now); });
+        }
+        // Another key of the chain may have had this one forgotten.
+        if (!gate_.has_place(at.where, who.key, who.hash, now))
+            return false;
+        count(at.where, who);
+        e.granted = gate_.take(at.where, e.count, now);
+        return true;
+    }
+    template <class Like>
+    duration refuse(chain_entry const& e, error_code ec, duration ready_in, time_point now,
+                    keyed_lookup<Like> const& who) noexcept {
+        auto const at = e.room ? whereabouts{{}, room_of(e)} : find(who);
+        if (at.room) {
+            if (e.number == 0)
+                count(at.where, who);
+            return in(*at.room, now, [&](auto& room) { return room.refuse(e, ec, ready_in, now); });
+        }
+        count(at.where, who, true);
+        gate_.counters().refuse(ec);
+        return jitter_.of(ready_in, queueing().jitter, now);
+    }
+    template <class Like>
+    [[nodiscard]] bool prepare(chain_entry& e, time_point now, keyed_lookup<Like> const& who) {
+        auto at = find(who);
+        if (!at.room && !gate_.has_place(at.where, who.key, who.hash, now))
+            return false;
+        count(at.where, who);
+        auto& r = at.room ? *at.room : open_room(at.where);
+        e.room = &r;
+        rooms_.tell(r);
+        return r.room.prepare(e, now);
+    }
+    [[nodiscard]] static bool has_place(chain_entry const& e, time_point now) noexcept {
+        return room_of(e)->room.has_place(e, now);
+    }
+    void evict(chain_entry const& e, time_point now) noexcept {
+        room_of(e)->room.evict(e, now);
+        note(*room_of(e), now);
+    }
+    void enroll(chain_entry& e, time_point now) noexcept {
+        room_of(e)->room.enroll(e, now);
+        ++chains_;
+        note(*room_of(e), now);
+    }
+    void strike(chain_entry& e) noexcept {
+        if (!e.room)
+            return;
+        if (e.number != 0)
+            --chains_;
+        auto& r = *room_of(e);
+        r.room.strike(e);
+        e.room = nullptr;
+        note(r, now_);
+    }
+    void stand(chain_entry& e) noexcept {
+        room_of(e)->room.stand(e);
+        note(*room_of(e), now_);
+    }
+    void step_out(chain_entry& e) noexcept {
+        room_of(e)->room.step_out(e);
+        note(*room_of(e), now_);
+    }
+    [[nodiscard]] static chain_line& chains(chain_entry const& e) noexcept {
+        return room_of(e)->room.chains(e);
+    }
+    void set_alarm(chain_operation& op, time_point at) noexcept {
+        room_of(*op.at_home)->room.set_alarm(op, at);
+        note(*room_of(*op.at_home), now_);
+    }
+    void complete(chain_operation& op) noexcept {
+        room_of(*op.at_home)->room.complete(op);
+        note(*room_of(*op.at_home), now_);
+    }
+    void take_calls(call_list& to) noexcept { to.append(calls_); }
+
     // Permits that come home: whether somebody here may have to be told.
 
     [[nodiscard]] bool leave(amount n, permit_origin from, time_point now) noexcept {
@@ -363,6 +464,10 @@ public:
     void cancel(operation& op, time_point now) noexcept {
         if (op.at == place::nowhere) {
             op.cancelled = true;
+        } else if (op.at == place::chained) {
+            auto& r = *room_of(*static_cast<chain_operation&>(op).at_home);
+            r.room.cancel(op, now);
+            note(r, now);
         } else if (op.at == place::queue) {
             auto& r = room_of(op);
             r.room.cancel(op, now);
@@ -400,22 +505,20 @@ public:
         if (!n.waiting)
             return n;
         n.next = rooms_.next_at();
-        n.due = !outbox_.empty() || n.next <= now || (rooms_.waiting() != 0 && rooms_.untold()) ||
+        n.due = !outbox_.empty() || n.next <= now || (!are_empty() && rooms_.untold()) ||
                 drains_.is_due(is_idle());
         return n;
     }
 
     [[nodiscard]] static bool perhaps_waiting() noexcept { return false; }
-    [[nodiscard]] bool nobody_waits() const noexcept {
-        return rooms_.waiting() == 0 && drains_.empty();
-    }
+    [[nodiscard]] bool nobody_waits() const noexcept { return are_empty() && drains_.empty(); }
     [[nodiscard]] bool is_empty() const noexcept { return nobody_waits() && outbox_.empty(); }
     [[nodiscard]] bool is_done() const noexcept { return is_empty(); }
     [[nodiscard]] std::uint64_t live() const noexcept { return gate_.live(); }
     [[nodiscard]] operation_list& outbox() noexcept { return outbox_; }
 
     void clear_out() noexcept {
-        rooms_.clear_out(outbox_);
+        rooms_.clear_out(outbox_, calls_);
         drains_.clear_out(outbox_);
     }
 
@@ -543,6 +646,11 @@ private:
 
     // Rooms.
 
+    // Whether no request waits in any.
+    [[nodiscard]] bool are_empty() const noexcept { return rooms_.waiting() == 0 && chains_ == 0; }
+    [[nodiscard]] static own_room* room_of(chain_entry const& e) noexcept {
+        return static_cast<own_room*>(e.room);
+    }
     [[nodiscard]] static own_room& room_of(operation& op) noexcept {
         return *static_cast<own_room*>(static_cast<keyed_operation&>(op).room);
     }
@@ -572,6 +680,7 @@ private:
     void note(own_room& r, time_point now) noexcept {
         now_ = now;
         auto const news = rooms_.take_books(r, outbox_);
+        r.room.take_calls(calls_);
         gate_.add(news, r.key);
         if (heavy_.is_on() && !everyone_)
             heavy_.refuse(r.key, states().hash_of(r.key), refusals(news.done));
@@ -603,9 +712,7 @@ private:
         return true;
     }
 
-    [[nodiscard]] bool is_idle() const noexcept {
-        return gate_.live() == 0 && rooms_.waiting() == 0;
-    }
+    [[nodiscard]] bool is_idle() const noexcept { return gate_.live() == 0 && are_empty(); }
     [[nodiscard]] bool concerns_others() const noexcept {
         return rooms_.waiting() != 0 || (!drains_.empty() && is_idle());
     }
@@ -619,6 +726,8 @@ private:
     keyed_drains drains_;
     heavy_keys<Key> heavy_;
     operation_list outbox_;
+    call_list calls_;
+    std::uint64_t chains_ = 0;  // entries of those that wait
     jitter jitter_;
     time_point now_{};
     time_point last_alarm_ = time_point::min();

@@ -35,6 +35,7 @@ public:
         queue,     // for permits
         draining,  // for all permits to come home
         watching,  // for what the policy tells of
+        chained,   // for permits of several limiters, in the line of one of them
     };
 
     // What is asked for.

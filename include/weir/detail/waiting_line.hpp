@@ -2,6 +2,7 @@
 
 #include <weir/amount.hpp>
 #include <weir/detail/arrival_queue.hpp>
+#include <weir/detail/chain/line.hpp>
 #include <weir/detail/deadline_wheel.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/queue_options.hpp>
@@ -14,8 +15,8 @@
 
 namespace weir::detail {
 
-/// The operations that wait for permits: in the order of a queue, and by their deadlines. It owns none
-/// of them.
+/// The operations that wait for permits: in the order of a queue, and by their deadlines; and beside the queue
+/// the chains that stand here, each of which goes before all that came after it. It owns none of them.
 template <class Queue>
 class waiting_line {
 public:
@@ -47,9 +48,7 @@ public:
         queue_.push(op);
         if (op.deadline != never)
             deadlines_->insert(op, op.deadline);
-        ++size_;
-        asked_ += op.count;
-        perhaps_waiting_.store(true, std::memory_order_relaxed);
+        grow(op.count);
     }
 
     void erase(operation& op) noexcept {
@@ -57,9 +56,41 @@ public:
             sweep_ = queue_.after(op);
         queue_.erase(op);
         wheel::erase(op);
-        --size_;
-        asked_ -= op.count;
-        perhaps_waiting_.store(size_ != 0, std::memory_order_relaxed);
+        shrink(op.count);
+    }
+
+    // Chains.
+
+    /// Must have been called before the first one waits. May throw.
+    void prepare_chains() {
+        if (!chains_)
+            chains_ = std::make_unique<chain_line>();
+    }
+    /// Null as long as none ever has.
+    [[nodiscard]] chain_line* chains() const noexcept { return chains_.get(); }
+    [[nodiscard]] bool has_chains() const noexcept { return chains_ && !chains_->empty(); }
+
+    void stand(chain_entry& e) noexcept {
+        chains_->stand(e);
+        grow(e.count);
+    }
+    void step_out(chain_entry& e) noexcept {
+        chains_->step_out(e);
+        shrink(e.count);
+    }
+    /// The first chain that stands here, if it goes before `next`, which is the next operation of the queue or
+    /// null; otherwise null.
+    [[nodiscard]] chain_entry* chain_before(operation const* next) const noexcept {
+        if (!chains_) [[likely]]
+            return nullptr;
+        chain_entry* const first = chains_->first();
+        return first && (!next || first->number < next->number) ? first : nullptr;
+    }
+    /// Whether nothing goes before `e`, if it stands here or would.
+    [[nodiscard]] bool is_first(chain_entry const& e, time_point now) noexcept {
+        auto const* const first = chains_->first();
+        auto const* const next = queue_.next(now);
+        return (!first || first->number >= e.number) && (!next || e.number < next->number);
     }
 
     void configure(queue_options const& options) noexcept { queue_.configure(options); }
@@ -73,18 +104,22 @@ public:
         return queue_.next_event(now);
     }
     [[nodiscard]] bool bars(request const& r, time_point now) const noexcept {
-        return size_ != 0 && queue_.bars(r, now);
+        return size_ != 0 && (chain_before(nullptr) || queue_.bars(r, now));
     }
     [[nodiscard]] bool foresees() const noexcept { return queue_.foresees(); }
     [[nodiscard]] amount ahead_of_new(request const& r, time_point now) const noexcept {
-        return queue_.ahead_of_new(r, now);
+        return queue_.ahead_of_new(r, now) + (chains_ ? chains_->asked() : 0);
     }
     [[nodiscard]] operation* makes_way(request const& r, operation* previous) const noexcept {
         return queue_.makes_way(r, previous);
     }
 
     /// Has `step_sweep` begin with the oldest.
-    void begin_sweep() noexcept { sweep_ = queue_.oldest(); }
+    void begin_sweep() noexcept {
+        sweep_ = queue_.oldest();
+        if (chains_)
+            chains_->begin_sweep();
+    }
 
     /// The next operation of the sweep, or null at its end. It may be erased, and so may any other.
     [[nodiscard]] operation* step_sweep() noexcept {
@@ -95,7 +130,16 @@ public:
     }
 
     /// Whether it has come to its end: what joins from now on is not looked at.
-    [[nodiscard]] bool is_swept() const noexcept { return !sweep_; }
+    [[nodiscard]] bool is_swept() const noexcept {
+        return !sweep_ && (!chains_ || chains_->is_swept());
+    }
+
+    /// Puts another deadline in the place of that of `op`, which waits; `never` for none.
+    void move_deadline(operation& op, time_point at) noexcept {
+        wheel::erase(op);
+        if (at != never)
+            deadlines_->insert(op, at);
+    }
 
     /// Hands the operations whose deadline has passed to `expire`, which erases them, until `budget`
     /// operations were touched.
@@ -114,12 +158,24 @@ public:
     [[nodiscard]] std::unique_ptr<wheel> take_deadlines() noexcept { return std::move(deadlines_); }
 
 private:
+    void grow(amount n) noexcept {
+        ++size_;
+        asked_ += n;
+        perhaps_waiting_.store(true, std::memory_order_relaxed);
+    }
+    void shrink(amount n) noexcept {
+        --size_;
+        asked_ -= n;
+        perhaps_waiting_.store(size_ != 0, std::memory_order_relaxed);
+    }
+
     std::uint64_t size_ = 0;
     amount asked_ = 0;
     std::atomic<bool> perhaps_waiting_ = false;
     Queue queue_;
     operation* sweep_ = nullptr;        // the one that the sweep looks at next
     std::unique_ptr<wheel> deadlines_;  // while an operation waits that has a deadline
+    std::unique_ptr<chain_line> chains_;
 };
 
 }  // namespace weir::detail

@@ -2,6 +2,7 @@
 
 #include <weir/amount.hpp>
 #include <weir/detail/any_queue.hpp>
+#include <weir/detail/chain/member.hpp>
 #include <weir/detail/gate.hpp>
 #include <weir/detail/jitter.hpp>
 #include <weir/detail/operation.hpp>
@@ -149,18 +150,14 @@ public:
         auto const length = limit.length.length_or(queueing_.patience.length_or(forever));
         auto const deadline = std::min(length == forever ? never : later(now, length), limit.until);
         auto const r = op.asked_for();
-        first_to_go_ =
-            queueing_.full == when_full::evict_oldest ? line_.makes_way(r, nullptr) : nullptr;
-        auto const evicted = make_room(r, line_.size(), line_.asked(), [](operation const&) {});
+        auto const evicted = find_place(r);
         auto const ready = turn_of(r, evicted.value_or(0), now);
 
         if (ready != unknown && ready > deadline)
             return refuse(op, errc::deadline_unreachable, ready, now);
         if (deadline <= now)
             return refuse(op, errc::timed_out, ready, now);
-        auto const longest = queueing_.max_wait.length_or(forever);
-        bool const too_long = ready != unknown && ready > later(now, longest);
-        if (!evicted || too_long)
+        if (!evicted || is_too_long(ready, now))
             return refuse(op, errc::queue_full, ready, now);
         waits_->prepare();
         line_.prepare(op);
@@ -186,11 +183,8 @@ public:
     }
 
     /// After `join`: drops those for which `op` waits. Whether there were any.
-    bool evict(operation& op, time_point now) noexcept {
-        request const r(op.count, {.priority = op.priority});
-        auto const evicted = make_room(r, line_.size() - 1, line_.asked() - op.count,
-                                       [&](operation& one) { remove(one, errc::shed, now); });
-        return evicted.value_or(0) != 0;
+    bool evict(operation const& op, time_point now) noexcept {
+        return evict_for({op.count, {.priority = op.priority}}, now);
     }
 
     /// Whether a wait for all permits to come home is over, with the outcome in `op`.
@@ -222,6 +216,88 @@ public:
         if (!gate_.is_open())
             return gate_type::refuse(unknown, now);
         return gate_.grant_at_once(n, now);
+    }
+
+    // Chains, as `chain_member` has them.
+
+    /// Newcomers are told when those before them have gone; those that wait, what is true even if they went.
+    [[nodiscard]] chain_turn consider(chain_entry const& e, time_point now) noexcept {
+        bool const waits = e.number != 0;
+        if (waits ? gate_.is_shut() : !gate_.is_open())
+            return {.refused = errc::closed};
+        if (waits && e.number < cancel_before_)
+            return {.refused = boost::asio::error::operation_aborted};
+        if (e.count == 0)
+            return {.lets = true, .ready_in = duration::zero()};
+        if (e.count > policy().capacity())
+            return {.refused = errc::exceeds_capacity};
+        bool const barred = waits ? !line_.is_first(e, now) : !line_.empty();
+        auto const ahead = waits || !barred ? 0 : line_.ahead_of_new(e.count, now);
+        auto const ready = policy().ready_at(e.count, ahead, now);
+        if (barred && (sweeping_ || ready <= now))
+            return {};
+        return turn(!barred && ready <= now, ready, now);
+    }
+    [[nodiscard]] static chain_turn turn(bool lets, time_point ready, time_point now) noexcept {
+        if (ready == unknown)
+            return {};
+        return {.lets = lets,
+                .ready_in = ready == never ? forever - duration(1)
+                                           : std::max(ready - now, duration::zero())};
+    }
+    [[nodiscard]] bool admit(chain_entry& e, time_point now) noexcept {
+        e.granted = e.number == 0 ? gate_.grant_at_once(e.count, now)
+                                  : gate_.grant(e.count, now, now - e.since);
+        return true;
+    }
+    duration refuse(chain_entry const& e, error_code ec, duration ready_in,
+                    time_point now) noexcept {
+        if (e.number == 0)
+            gate_.counters().refuse(ec);
+        else
+            gate_.counters().refuse(ec, std::max(now - e.since, duration::zero()));
+        return jitter_.of(ready_in, queueing_.jitter, now);
+    }
+
+    [[nodiscard]] bool prepare(chain_entry&, time_point now) {
+        line_.prepare_chains();
+        line_.prepare_deadlines(now, queueing_.tolerance);
+        return true;
+    }
+    [[nodiscard]] bool has_place(chain_entry const& e, time_point now) noexcept {
+        request const r(e.count);
+        auto const evicted = find_place(r);
+        return evicted && !is_too_long(turn_of(r, *evicted, now), now);
+    }
+    void evict(chain_entry const& e, time_point now) noexcept { evict_for(e.count, now); }
+    void enroll(chain_entry& e, time_point now) noexcept {
+        e.number = next_number_++;
+        e.since = now;
+        line_.chains()->enroll(e);
+    }
+    void strike(chain_entry& e) noexcept {
+        if (e.number == 0)
+            return;
+        if (e.stands)
+            line_.step_out(e);
+        line_.chains()->strike(e);
+        e.number = 0;
+    }
+    void stand(chain_entry& e) noexcept { line_.stand(e); }
+    void step_out(chain_entry& e) noexcept { line_.step_out(e); }
+    [[nodiscard]] chain_line& chains(chain_entry const&) noexcept { return *line_.chains(); }
+    void set_alarm(chain_operation& op, time_point at) noexcept { line_.move_deadline(op, at); }
+    void complete(chain_operation& op) noexcept {
+        line_.move_deadline(op, never);
+        detach(op);
+        op.at = place::nowhere;
+        outbox_.push_back(op);
+    }
+
+    /// Hands over those that have been called here.
+    void take_calls(call_list& to) noexcept {
+        if (line_.chains())
+            to.append(line_.chains()->calls());
     }
 
     // Permits that come home: whether somebody here may have to be told.
@@ -284,7 +360,7 @@ public:
 
     /// The policy has other options: all in the line are looked at again.
     void reprice() noexcept {
-        if (line_.empty())
+        if (line_.empty() && !line_.has_chains())
             return;
         reprices_ = true;
         begin_sweep();
@@ -298,10 +374,11 @@ public:
 
     /// Cancels one operation, or notes that it is cancelled before it waits.
     void cancel(operation& op, time_point now) noexcept {
-        if (op.at == place::nowhere)
-            op.cancelled = true;
-        else
-            remove(op, boost::asio::error::operation_aborted, now);
+        if (op.at != place::nowhere && op.at != place::chained)
+            return remove(op, boost::asio::error::operation_aborted, now);
+        op.cancelled = true;
+        if (op.at == place::chained)
+            call(op);
     }
 
     static void detach(operation& op) noexcept {
@@ -333,7 +410,12 @@ public:
         }
         if (sweeping_)
             sweep(now, budget);
-        line_.expire(now, budget, [&](operation& op) { remove(op, errc::timed_out, now); });
+        line_.expire(now, budget, [&](operation& op) {
+            if (op.at == place::chained)
+                call(op);
+            else
+                remove(op, errc::timed_out, now);
+        });
         if (!sweeping_) {
             do
                 serve(now, budget);
@@ -367,7 +449,7 @@ public:
     [[nodiscard]] typename gate_type::books take_books() noexcept { return gate_.take_books(); }
     [[nodiscard]] bool perhaps_waiting() const noexcept { return line_.perhaps_waiting(); }
     [[nodiscard]] bool nobody_waits() const noexcept {
-        return line_.empty() && draining_.empty() && watching_.empty();
+        return line_.empty() && draining_.empty() && watching_.empty() && !line_.has_chains();
     }
     [[nodiscard]] bool is_empty() const noexcept { return nobody_waits() && outbox_.empty(); }
     /// Whether the policy does not need the time, either.
@@ -382,10 +464,15 @@ public:
     /// Operations that have left the room and are to be posted.
     [[nodiscard]] operation_list& outbox() noexcept { return outbox_; }
 
-    /// Takes all operations out, with no outcome. From now on nobody enters.
+    /// Takes all operations out, with no outcome, and calls the chains. From now on nobody enters.
     void clear_out() noexcept {
         gone_ = true;
         gate_.close(doors::shut);
+        if (auto* const chains = line_.chains()) {
+            chains->begin_sweep();
+            while (chain_entry* const e = chains->step_sweep())
+                chains->call(*e->op);
+        }
         while (operation* const op = line_.oldest())
             take_out(*op);
         for (auto* const list : {&draining_, &watching_}) {
@@ -397,15 +484,18 @@ public:
 
     /// Memory that is needed only while somebody waits.
     [[nodiscard]] auto take_spare_memory() noexcept {
-        return line_.empty() ? line_.take_deadlines() : nullptr;
+        return line_.empty() && !line_.has_chains() ? line_.take_deadlines() : nullptr;
     }
 
     [[nodiscard]] limiter_stats stats(time_point now) const noexcept {
         auto result = gate_.stats(now);
         result.waiting = line_.size();
         result.waiting_for = line_.asked();
-        if (auto const* const first = line_.oldest())
-            result.oldest_wait = now - first->since;
+        auto const* const oldest = line_.oldest();
+        if (auto const* const chain = line_.chain_before(oldest))
+            result.oldest_wait = now - chain->since;
+        else if (oldest)
+            result.oldest_wait = now - oldest->since;
         return result;
     }
 
@@ -487,6 +577,25 @@ private:
         }
     }
 
+    // The same before a newcomer joins, with whom the line goes on from then on.
+    [[nodiscard]] std::optional<amount> find_place(request const& r) noexcept {
+        first_to_go_ =
+            queueing_.full == when_full::evict_oldest ? line_.makes_way(r, nullptr) : nullptr;
+        return make_room(r, line_.size(), line_.asked(), [](operation const&) {});
+    }
+    // And after it has joined.
+    bool evict_for(request const& r, time_point now) noexcept {
+        auto const evicted = make_room(r, line_.size() - 1, line_.asked() - r.count(),
+                                       [&](operation& one) { remove(one, errc::shed, now); });
+        return evicted.value_or(0) != 0;
+    }
+    [[nodiscard]] bool is_too_long(time_point ready, time_point now) const noexcept {
+        return ready != unknown && ready > later(now, queueing_.max_wait.length_or(forever));
+    }
+
+    // A chain of which this is the home.
+    void call(operation& op) noexcept { line_.chains()->call(static_cast<chain_operation&>(op)); }
+
     // The permit of a refusal, which says when to come back.
     [[nodiscard]] permit refusal(time_point ready, time_point now) noexcept {
         return gate_type::refuse(jitter_.after(ready, queueing_.jitter, now), now);
@@ -516,7 +625,9 @@ private:
         list.push_back(op);
     }
 
-    [[nodiscard]] bool is_idle() const noexcept { return gate_.live() == 0 && line_.empty(); }
+    [[nodiscard]] bool is_idle() const noexcept {
+        return gate_.live() == 0 && line_.empty() && !line_.has_chains();
+    }
 
     [[nodiscard]] bool concerns_others() const noexcept {
         return !watching_.empty() || (!draining_.empty() && is_idle());
@@ -563,6 +674,11 @@ private:
     void serve(time_point now, int& budget) noexcept {
         for (; budget > 0; --budget) {
             operation* const op = line_.next(now);
+            if (chain_entry* const chain = line_.chain_before(op)) [[unlikely]] {
+                if (!chain->ready && policy().ready_at(chain->count, 0, now) <= now)
+                    line_.chains()->call(*chain->op);
+                break;  // whoever has called it goes on
+            }
             if (!op)
                 break;
             if (op->deadline < now) {
@@ -608,6 +724,10 @@ private:
                 else
                     break;
             }
+        }
+        if (auto* const chains = line_.chains()) {
+            for (; budget > 0 && !chains->is_swept(); --budget)
+                chains->call(*chains->step_sweep()->op);
         }
         bool const others_are_done = budget > 0;
         for (; budget > 0 && !line_.is_swept(); --budget) {
@@ -685,8 +805,13 @@ private:
     [[nodiscard]] time_point next_event(time_point now, time_point last_alarm) noexcept {
         auto const expiry = line_.next_deadline();
         auto at = std::min(expiry, line_.next_event(now));
-        if (auto const* const head = line_.next(now))
-            at = std::min(at, worth_a_wakeup(*head, expiry, now, last_alarm));
+        auto const* const head = line_.next(now);
+        if (auto const* const chain = line_.chain_before(head)) {
+            if (!chain->ready && !chain->op->called.load(std::memory_order_relaxed))
+                at = std::min(at, worth_a_wakeup(chain->count, expiry, now, last_alarm));
+        } else if (head) {
+            at = std::min(at, worth_a_wakeup(head->count, expiry, now, last_alarm));
+        }
         if constexpr (watchful_policy<Policy>) {
             if (!watching_.empty())
                 at = std::min(at, policy().next_overdue());
@@ -698,9 +823,9 @@ private:
     // once in a tolerance. That is counted from the time for which the timer was armed, not from when
     // it fired, so that lateness does not add up. Half of the time to a full bucket is left for a
     // late timer, and a head that would expire meanwhile is not kept waiting.
-    [[nodiscard]] time_point worth_a_wakeup(operation const& head, time_point expiry,
-                                            time_point now, time_point last_alarm) noexcept {
-        auto const at = policy().ready_at(head.count, 0, now);
+    [[nodiscard]] time_point worth_a_wakeup(amount head, time_point expiry, time_point now,
+                                            time_point last_alarm) noexcept {
+        auto const at = policy().ready_at(head, 0, now);
         if constexpr (requires { policy().catches_up(); }) {
             if (!policy().catches_up() || at <= now || at >= never)
                 return at;

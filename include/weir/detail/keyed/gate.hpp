@@ -50,20 +50,26 @@ public:
         return where || (where = states_.insert(key.key(), states_.hash_of(key), now));
     }
 
-    /// Grants `n` at once, or says why not.
+    /// Whether `n` may go now; if so, the key is in the table.
     template <class Like>
-    [[nodiscard]] answer ask(spot& where, keyed_lookup<Like> const& who, amount n, time_point now,
-                             permit& granted) noexcept {
+    [[nodiscard]] answer consider(spot& where, keyed_lookup<Like> const& who, amount n,
+                                  time_point now) noexcept {
         if (n != 0 && n > (where ? where.rule() : states_.rule_at(who.hash)).capacity())
             [[unlikely]]
             return {.refused = errc::exceeds_capacity};
         if (!has_place(where, who.key, who.hash, now)) [[unlikely]]
             return {.refused = errc::too_many_keys};
         auto const ready = n == 0 ? now : where.rule().ready_at(where.own_state(), n, 0, now);
-        if (ready > now)
-            return {.ready = ready};
-        granted = take(where, n, now);
-        return {.granted = true, .ready = ready};
+        return {.granted = ready <= now, .ready = ready};
+    }
+    /// Grants `n` at once, or says why not.
+    template <class Like>
+    [[nodiscard]] answer ask(spot& where, keyed_lookup<Like> const& who, amount n, time_point now,
+                             permit& granted) noexcept {
+        auto const asked = consider(where, who, n, now);
+        if (asked.granted)
+            granted = take(where, n, now);
+        return asked;
     }
     /// Takes `n` whatever the state.
     [[nodiscard]] permit take(spot where, amount n, time_point now) {

@@ -152,12 +152,13 @@ public:
         return due_.empty() ? never : due_.begin()->at;
     }
 
-    /// Takes all operations out of all rooms, with no outcome.
-    void clear_out(operation_list& outbox) noexcept {
+    /// Takes all operations out of all rooms, with no outcome, and calls the chains.
+    void clear_out(operation_list& outbox, call_list& calls) noexcept {
         doors_ = doors::shut;
         for (auto* r = all_.empty() ? nullptr : &all_.front(); r; r = all_.after(*r)) {
             r->room.clear_out();
             static_cast<void>(take_books(*r, outbox));
+            r->room.take_calls(calls);
             schedule(*r, never);
         }
     }

@@ -1,0 +1,210 @@
+#pragma once
+
+#include <weir/chain_options.hpp>
+#include <weir/chain_permit.hpp>
+#include <weir/detail/chain/link.hpp>
+#include <weir/detail/chain/start.hpp>
+#include <weir/detail/enter_operation.hpp>
+#include <weir/error.hpp>
+#include <weir/limiter.hpp>
+#include <weir/time.hpp>
+
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/awaitable.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace weir {
+
+namespace detail {
+
+template <class Core, class Executor, class Who>
+chain_link<Core, Executor, Who> const& link_of(chain_link<Core, Executor, Who> const& link) {
+    return link;
+}
+template <class Limiter>
+    requires requires(Limiter const& limiter) { limiter.with(); }
+auto link_of(Limiter const& limiter) {
+    return limiter.with();
+}
+
+/// A limiter, or what its `with` returns.
+template <class T>
+concept chainable = requires(T const& member) { detail::link_of(member); };
+template <chainable T>
+using link_of_t = std::remove_cvref_t<decltype(detail::link_of(std::declval<T const&>()))>;
+
+}  // namespace detail
+
+/// Several limiters that let a request go together: all of them, or none.
+///
+///     weir::seats kitchen{ctx, {.seats = 20}};
+///     weir::token_bucket global{ctx, {.rate = {1000, 1s}, .burst = 100}};
+///     weir::keyed<std::uint64_t, weir::policy::token_bucket> per_client{ctx, {.rate = {10, 1s}}};
+///
+///     asio::awaitable<void> serve(std::uint64_t client) {
+///         weir::chain door{global, per_client.with(client), kitchen};
+///         auto turn = co_await door.enter(1s);   // waits for up to a second, for all of them
+///         co_await cook();
+///     }                                          // all permits leave
+///
+/// A limiter stands for one permit of it; `limiter.with(n)` asks for more, and `keyed.with(key, n)` is one key.
+/// A limiter that is named twice is asked for the sum. The limiters may have different executors and
+/// contexts, and different chains may name them in any order. Up to 16 can be in a chain, but none that is
+/// shared by a server, whose decision does not fit under a lock. For several rules over the same callers there
+/// is `policy::all`, which takes one lock.
+///
+/// While it waits a chain holds nothing. It stands in the line of one limiter at a time: of one that does not let
+/// it go. There it is like any other request, in the place that its arrival has given it. When its turn
+/// comes there, either all limiters let it go, or it moves to the line of another one that does not, where it
+/// stands as if it had waited there all along. So no request is held up by a chain that waits for another
+/// limiter: `try_enter` and `enter` of a limiter go by its own line. But a chain that asks a limiter for more
+/// than there is holds up those behind it, as any request does, whatever its other limiters say.
+///
+/// Order: at each limiter, requests that stand in line are granted in the order in which they came, chains or
+/// not, and chains over the same limiters are granted in the order in which they came. Where the queue of a
+/// limiter has another order than `fifo`, a chain goes before all that came after it, and the order holds for the
+/// others. A chain is not dropped for a newcomer by `when_full::evict_oldest`, nor by `queue_order::codel`.
+///
+/// The wait is bounded. Two limiters may never have room at the same instant; then a chain is passed, again and
+/// again. After `chain_options::passes` turns that it has lost it is overdue, and the oldest chain that is
+/// overdue reserves its limiters: for `chain_options::reserve_for`, T, at the most, no request behind it is
+/// granted at any of them. It takes nothing in advance. Suppose that each limiter, while none behind the chain
+/// is granted, needs at most F to serve those before it and to have room for it: for seats that is their
+/// waits and the longest hold, for rates the time in which so many permits come. If F <= T, and i chains wait
+/// that are older and share a limiter with it, or with one that does, then it waits for at most
+///
+///     (i + 1) * ((passes + 1) * F + T).
+///
+/// If a permit is held for longer than T there is no such bound: T is how long one that is stuck may keep other
+/// limiters idle.
+///
+/// Checks are those of `basic_limiter`, each over all limiters before the next one. The patience of a chain that
+/// names none is that of its first limiter, which is also where its handler runs if that has no executor of
+/// its own. The queue of the limiter in whose line it would stand must have a place for it; later it moves to
+/// the line of others as it must. A refusal names the limiter that has refused, `chain_permit::refused_by`, and
+/// is counted there; a grant is counted at each.
+///
+/// Threads, cancellation and completion are as in `basic_limiter`. While a chain waits, each of its limiters
+/// keeps its context running, and `async_drain` of each waits for it. If one of them is closed or destroyed, or
+/// its context ends, the chain is refused with `errc::closed`; if it is the context of the first one, the
+/// handler is destroyed, uncalled. A chain keeps what it needs of its limiters, which may be destroyed before.
+///
+/// A chain without an operation is a value: it may be made for one request, or used for many, on several threads
+/// at the same time.
+template <class... Links>
+class chain {
+    static_assert(sizeof...(Links) >= 1 && sizeof...(Links) <= detail::most_chained);
+    using links_type = std::tuple<Links...>;
+    using home_type = std::tuple_element_t<0, links_type>;
+    using handle_type =
+        detail::limiter_handle<typename home_type::core_type, typename home_type::executor_type>;
+
+public:
+    using executor_type = typename home_type::executor_type;
+    using permit_type = chain_permit<sizeof...(Links)>;
+
+private:
+    using signature = detail::chain_signature<permit_type, Links...>;
+    using start_type = detail::starts_to_enter_chain<signature, links_type>;
+    using start_here_type = detail::starts_to_enter_chain<signature, links_type*>;
+
+public:
+    /// Of limiters, or of what their `with` returns. Throws `std::invalid_argument` if an option is nonsense.
+    template <detail::chainable... Limiters>
+    explicit chain(chain_options const& options, Limiters const&... limiters)
+        : links_(detail::link_of(limiters)...), options_(options) {
+        validate(options);
+    }
+    template <detail::chainable... Limiters>
+    explicit chain(Limiters const&... limiters) : links_(detail::link_of(limiters)...) {}
+
+    /// That of the first limiter.
+    [[nodiscard]] executor_type get_executor() const noexcept { return home().executor; }
+
+    /// All now, or none: like `basic_limiter::try_enter`.
+    permit_type try_enter(error_code& ec) noexcept {
+        detail::chain_entries asked(links_);
+        auto const answer = detail::try_chain(asked.used());
+        ec = answer.error;
+        return answer.granted ? permit_type(asked.used()) : permit_type(answer.refused);
+    }
+    permit_type try_enter() noexcept {
+        error_code ignored;
+        return try_enter(ignored);
+    }
+
+    /// Waits until all limiters let it go, for as long as the patience lasts, in a coroutine on any executor. Throws
+    /// `chain_refusal`. The chain must exist until the awaitable is awaited.
+    [[nodiscard]] auto enter(patience wait = {}) { return enter_within({.length = wait}); }
+    /// The same until an instant of the clock of the first limiter.
+    template <class Clock, class Duration>
+    [[nodiscard]] auto enter_until(std::chrono::time_point<Clock, Duration> deadline) {
+        return enter_within(detail::wait_until(deadline));
+    }
+
+    /// The same with a completion token: `void(error_code, permit_type)`. On an error the permit is empty, and
+    /// says which limiter has refused, and when to come back, if that is known.
+    template <boost::asio::completion_token_for<void(error_code, permit_type)> Token>
+    auto async_enter(patience wait, Token&& token) {
+        return boost::asio::async_initiate<Token, void(error_code, permit_type)>(
+            detail::initiation<typename home_type::core_type, executor_type, signature>(
+                home().core, home().executor),
+            token, start_type(links_, options_, {.length = wait}));
+    }
+    template <boost::asio::completion_token_for<void(error_code, permit_type)> Token>
+    auto async_enter(Token&& token) {
+        return async_enter(patience(), std::forward<Token>(token));
+    }
+    /// Without a token it is an operation to be awaited, in a coroutine on any executor.
+    [[nodiscard]] auto async_enter(patience wait = {}) {
+        return detail::enter_operation<handle_type, start_type>(
+            home(), start_type(links_, options_, {.length = wait}));
+    }
+
+    /// Enters, calls `f()`, leaves, and returns what `f` has returned, like `basic_limiter::run`.
+    template <class F>
+        requires std::invocable<F&>
+    [[nodiscard]] auto run(F&& f, patience wait = {}) {
+        return run_by_reference(f, wait);
+    }
+
+private:
+    [[nodiscard]] handle_type const& home() const noexcept { return std::get<0>(links_).handle(); }
+
+    [[nodiscard]] auto enter_within(detail::wait_limit const& limit) {
+        detail::enter_operation<handle_type const*, start_here_type> operation(
+            &home(), start_here_type(&links_, options_, limit));
+        auto coroutine = await_enter(operation);
+        return detail::enter_awaitable<handle_type const*, executor_type, start_here_type>(
+            std::move(operation), std::move(coroutine));
+    }
+    static boost::asio::awaitable<permit_type, executor_type> await_enter(
+        detail::enter_operation<handle_type const*, start_here_type> operation) {
+        co_return co_await std::move(operation);
+    }
+
+    template <class F, class Outcome = detail::outcome_of<std::invoke_result_t<F&>, executor_type>>
+    boost::asio::awaitable<typename Outcome::type, typename Outcome::executor> run_by_reference(
+        F& f, patience wait) {
+        auto const permit = co_await enter(wait);
+        if constexpr (Outcome::awaited)
+            co_return co_await f();
+        else
+            co_return f();
+    }
+
+    links_type links_;
+    chain_options options_;
+};
+
+template <detail::chainable... Limiters>
+chain(Limiters const&...) -> chain<detail::link_of_t<Limiters>...>;
+template <detail::chainable... Limiters>
+chain(chain_options const&, Limiters const&...) -> chain<detail::link_of_t<Limiters>...>;
+
+}  // namespace weir

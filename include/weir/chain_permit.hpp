@@ -1,0 +1,113 @@
+#pragma once
+
+#include <weir/detail/chain/protocol.hpp>
+#include <weir/error.hpp>
+#include <weir/permit.hpp>
+#include <weir/time.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <utility>
+
+namespace weir {
+
+/// What `chain::enter` throws: a refusal that knows which limiter has refused.
+class chain_refusal : public refusal {
+public:
+    chain_refusal(error_code ec, std::optional<duration> retry_after,
+                  std::optional<std::size_t> refused_by)
+        : refusal(ec, retry_after), refused_by_(refused_by) {}
+
+    /// The index of the limiter, in the order in which the chain names them.
+    [[nodiscard]] std::optional<std::size_t> refused_by() const noexcept { return refused_by_; }
+
+private:
+    std::optional<std::size_t> refused_by_;
+};
+
+/// What a chain of `N` limiters grants: a permit of each of them. They leave together when it is destroyed.
+///
+/// It may be moved to, used in and destroyed on any thread, after limiters were closed, and after limiters and
+/// execution contexts have gone, as a `permit`. An empty one is what a refusal comes with.
+///
+///     auto turn = co_await chain.enter();
+///     turn[1].settle(bytes);   // what the second limiter was asked for was an estimate
+///     turn[0].leave();         // the seat is no longer needed
+template <std::size_t N>
+class [[nodiscard]] chain_permit {
+public:
+    chain_permit() noexcept = default;
+    // Of what a limiter has decided.
+    explicit chain_permit(std::span<detail::chain_entry> granted) noexcept {
+        for (auto& e : granted)
+            parts_[e.index] = std::move(e.granted);
+    }
+    explicit chain_permit(detail::chain_refused const& refused) noexcept : refused_(refused) {}
+
+    chain_permit(chain_permit&&) noexcept = default;
+    chain_permit& operator=(chain_permit&& other) noexcept {
+        chain_permit(std::move(other)).swap(*this);
+        return *this;
+    }
+    ~chain_permit() { leave(); }
+
+    void swap(chain_permit& other) noexcept {
+        for (std::size_t i = 0; i != N; ++i)
+            parts_[i].swap(other.parts_[i]);
+        std::swap(refused_, other.refused_);
+    }
+
+    /// Whether something was granted and has not been given back.
+    explicit operator bool() const noexcept {
+        return std::ranges::any_of(parts_, [](permit const& p) { return static_cast<bool>(p); });
+    }
+
+    /// All permits come home, in one section: they have been used, or have not. As `permit::leave` and
+    /// `permit::refund`; the destructor leaves.
+    void leave() noexcept {
+        if (*this)
+            detail::leave_together(parts_, true);
+    }
+    void refund() noexcept {
+        if (*this)
+            detail::leave_together(parts_, false);
+    }
+
+    /// The permit of the limiter that the chain names at this place, counted from 0. It may be used like any
+    /// other. A limiter that is named twice has one permit for both, in the first place.
+    [[nodiscard]] permit& operator[](std::size_t i) noexcept { return parts_[i]; }
+    [[nodiscard]] permit const& operator[](std::size_t i) const noexcept { return parts_[i]; }
+    [[nodiscard]] static constexpr std::size_t size() noexcept { return N; }
+
+    /// How long the request has waited for its grant; 0 if it was granted at once.
+    [[nodiscard]] duration waited() const noexcept {
+        auto longest = duration::zero();
+        for (auto const& p : parts_)
+            longest = std::max(longest, p.waited());
+        return longest;
+    }
+
+    /// For a refusal: which limiter has refused, by its place; absent if none has, as for a cancellation.
+    /// Where several do not let the chain go, it is that for which it takes longest, as far as that is known;
+    /// or else the first.
+    [[nodiscard]] std::optional<std::size_t> refused_by() const noexcept { return refused_.by; }
+
+    /// For a refusal: how long to stay away before it is worth asking again: the largest time that a limiter
+    /// names, as `permit::retry_after`; absent if none does.
+    [[nodiscard]] std::optional<duration> retry_after() const noexcept {
+        return refused_.retry_after == forever ? std::nullopt : std::optional(refused_.retry_after);
+    }
+
+private:
+    friend chain_refusal refusal_of(error_code ec, chain_permit const& refused) {
+        return {ec, refused.retry_after(), refused.refused_by()};
+    }
+
+    std::array<permit, N> parts_;
+    detail::chain_refused refused_;
+};
+
+}  // namespace weir

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/detail/chain/operation.hpp>
+#include <weir/detail/list.hpp>
+
+#include <boost/intrusive/set.hpp>
+
+#include <atomic>
+#include <cstdint>
+
+namespace weir::detail {
+
+/// What a limiter knows of the chains that wait: all that name it, and which of them stand in its line.
+class chain_line {
+public:
+    // All that wait, wherever they stand, in the order in which they came.
+
+    [[nodiscard]] bool empty() const noexcept { return registered_.empty(); }
+    void enroll(chain_entry& e) noexcept { registered_.push_back(e); }
+    void strike(chain_entry& e) noexcept {
+        if (sweep_ == &e)
+            sweep_ = registered_.after(e);
+        static_cast<list_hook<in_register>&>(e).unlink();
+    }
+
+    /// Has `step_sweep` begin with the first.
+    void begin_sweep() noexcept { sweep_ = empty() ? nullptr : &registered_.front(); }
+    /// The next one of the sweep, or null at its end.
+    [[nodiscard]] chain_entry* step_sweep() noexcept {
+        chain_entry* const e = sweep_;
+        if (e)
+            sweep_ = registered_.after(*e);
+        return e;
+    }
+    [[nodiscard]] bool is_swept() const noexcept { return !sweep_; }
+
+    // Those that stand in the line of this limiter: each in the place that its arrival gives it.
+
+    void stand(chain_entry& e) noexcept {
+        standing_.insert(e);
+        asked_ += e.count;
+        e.stands = true;
+    }
+    void step_out(chain_entry& e) noexcept {
+        standing_.erase(standing_.iterator_to(e));
+        asked_ -= e.count;
+        e.stands = false;
+    }
+    [[nodiscard]] chain_entry* first() const noexcept { return first_of(standing_); }
+    [[nodiscard]] amount asked() const noexcept { return asked_; }
+
+    // Those that have been passed too often, and the one that reserves this limiter.
+
+    void add_overdue(chain_entry& e) noexcept { overdue_.insert(e); }
+    void remove_overdue(chain_entry& e) noexcept { overdue_.erase(overdue_.iterator_to(e)); }
+    [[nodiscard]] chain_entry* first_overdue() const noexcept { return first_of(overdue_); }
+    chain_operation* reserver = nullptr;
+
+    // Calls.
+
+    void call(chain_operation& op) noexcept {
+        if (!op.called.exchange(true, std::memory_order_relaxed))
+            calls_.push_back(op);
+    }
+    /// Those that are owed a claim by whoever takes them.
+    [[nodiscard]] call_list& calls() noexcept { return calls_; }
+
+private:
+    struct by_arrival {
+        using type = std::uint64_t;
+        type operator()(chain_entry const& e) const noexcept { return e.number; }
+    };
+    template <class Tag>
+    using ordered =
+        boost::intrusive::set<chain_entry, boost::intrusive::base_hook<chain_set_hook<Tag>>,
+                              boost::intrusive::key_of_value<by_arrival>,
+                              boost::intrusive::constant_time_size<false>>;
+
+    template <class Set>
+    [[nodiscard]] static chain_entry* first_of(Set const& set) noexcept {
+        return set.empty() ? nullptr : const_cast<chain_entry*>(&*set.begin());
+    }
+
+    list<chain_entry, in_register> registered_;
+    chain_entry* sweep_ = nullptr;
+    ordered<among_standing> standing_;
+    amount asked_ = 0;
+    ordered<among_overdue> overdue_;
+    call_list calls_;
+};
+
+}  // namespace weir::detail

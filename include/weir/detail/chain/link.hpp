@@ -1,0 +1,125 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/detail/chain/member.hpp>
+#include <weir/detail/enter_operation.hpp>
+#include <weir/error.hpp>
+#include <weir/time.hpp>
+
+#include <memory>
+#include <utility>
+
+namespace weir::detail {
+
+/// What a limiter is told of who asks, if it does not tell its clients apart: nothing.
+struct anybody {
+    template <class F>
+    auto with(F f) const {
+        return f();
+    }
+    friend bool operator==(anybody, anybody) = default;
+};
+
+/// A limiter in a chain, and what is asked of it. It keeps the core, not the limiter.
+template <class Core, class Executor, class Who = anybody>
+class chain_link final : public chain_member {
+public:
+    using core_type = Core;
+    using executor_type = Executor;
+
+    chain_link(limiter_handle<Core, Executor> const& handle, request const& n, Who who = {})
+        : handle_(handle), count_(n.count()), who_(std::move(who)) {}
+
+    [[nodiscard]] limiter_handle<Core, Executor> const& handle() const noexcept { return handle_; }
+
+    [[nodiscard]] std::shared_ptr<chain_core> share() const noexcept override {
+        return handle_.core;
+    }
+    [[nodiscard]] chain_core& core() const noexcept override { return *handle_.core; }
+    [[nodiscard]] amount count() const noexcept override { return count_; }
+    [[nodiscard]] bool is(chain_member const& other) const noexcept override {
+        return static_cast<chain_link const&>(other).who_ == who_;
+    }
+
+    [[nodiscard]] time_point now() const noexcept override {
+        return later_on([](auto&, time_point now) { return now; });
+    }
+    [[nodiscard]] duration patience() const noexcept override {
+        return here([](auto& room, time_point) {
+            return room.queueing().patience.length_or(forever);
+        });
+    }
+    [[nodiscard]] chain_turn consider(chain_entry const& e) noexcept override {
+        bool const look = e.number != 0 || handle_.core->needs_time_to_ask();
+        return handle_.core->within(look, [&](auto& room, time_point now) {
+            return who_.with([&](auto const&... who) { return room.consider(e, now, who...); });
+        });
+    }
+    [[nodiscard]] bool admit(chain_entry& e) noexcept override {
+        return here([&](auto& room, time_point now) {
+            return who_.with([&](auto const&... who) { return room.admit(e, now, who...); });
+        });
+    }
+    duration refuse(chain_entry const& e, error_code ec, duration ready_in) noexcept override {
+        return here([&](auto& room, time_point now) {
+            return who_.with([&](auto const&... who) {
+                return room.refuse(e, ec, ready_in, now, who...);
+            });
+        });
+    }
+
+    [[nodiscard]] bool prepare(chain_entry& e) override {
+        return later_on([&](auto& room, time_point now) {
+            return who_.with([&](auto const&... who) { return room.prepare(e, now, who...); });
+        });
+    }
+    [[nodiscard]] bool has_place(chain_entry const& e) noexcept override {
+        return here([&](auto& room, time_point now) { return room.has_place(e, now); });
+    }
+    void evict(chain_entry const& e) noexcept override {
+        here([&](auto& room, time_point now) { room.evict(e, now); });
+    }
+    void enroll(chain_entry& e) noexcept override {
+        here([&](auto& room, time_point now) { room.enroll(e, now); });
+    }
+    void strike(chain_entry& e) noexcept override {
+        here([&](auto& room, time_point) { room.strike(e); });
+    }
+    void stand(chain_entry& e) noexcept override {
+        here([&](auto& room, time_point) { room.stand(e); });
+    }
+    void step_out(chain_entry& e) noexcept override {
+        here([&](auto& room, time_point) { room.step_out(e); });
+    }
+    [[nodiscard]] chain_line& chains(chain_entry const& e) noexcept override {
+        return *here([&](auto& room, time_point) { return &room.chains(e); });
+    }
+    void summon() override { handle_.core->summon(); }
+
+    void set_alarm(chain_operation& op, time_point at) noexcept override {
+        here([&](auto& room, time_point) { room.set_alarm(op, at); });
+    }
+    void complete(chain_operation& op) noexcept override {
+        here([&](auto& room, time_point) { room.complete(op); });
+    }
+    void detach(chain_operation& op) noexcept override {
+        here([&](auto& room, time_point) { room.detach(op); });
+    }
+
+private:
+    // At the time of the last look at the clock, and after one more.
+    template <class F>
+    auto here(F f) const {
+        return handle_.core->within(false, f);
+    }
+    template <class F>
+    auto later_on(F f) const {
+        return handle_.core->within(true, f);
+    }
+
+    limiter_handle<Core, Executor> handle_;
+    amount count_;
+    [[no_unique_address]] Who who_;
+};
+
+}  // namespace weir::detail

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/chain_options.hpp>
+#include <weir/detail/list.hpp>
+#include <weir/detail/operation.hpp>
+#include <weir/permit.hpp>
+#include <weir/time.hpp>
+
+#include <boost/intrusive/set_hook.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace weir::detail {
+
+class chain_core;
+class chain_member;
+class chain_operation;
+struct in_register;
+struct in_calls;
+struct among_standing;
+struct among_overdue;
+
+/// What a hook of an ordered set is.
+template <class Tag>
+using chain_set_hook =
+    boost::intrusive::set_base_hook<boost::intrusive::tag<Tag>,
+                                    boost::intrusive::link_mode<boost::intrusive::normal_link>>;
+
+/// What a chain asks of one of its limiters, and its place there. It may be read under the lock of that
+/// limiter, and changes under the locks of all.
+struct chain_entry
+    : list_hook<in_register>,
+      chain_set_hook<among_standing>,
+      chain_set_hook<among_overdue> {
+    chain_core* core = nullptr;
+    chain_member* member = nullptr;
+    amount count = 0;
+    std::size_t index = 0;  // in the order in which the chain names its limiters
+
+    // While it waits.
+    chain_operation* op = nullptr;
+    std::uint64_t number = 0;  // of its arrival at this limiter; 0 before that
+    time_point since{};        // by the clock of this limiter
+    void* room = nullptr;      // of a keyed limiter: that of the key
+    bool stands = false;       // in the line of this limiter
+    bool ready = false;        // the last claim has found that this limiter lets it go
+
+    permit granted;
+};
+
+/// What a request gets that is refused.
+struct chain_refused {
+    std::optional<std::size_t> by;   // the index of the limiter
+    duration retry_after = forever;  // which is unknown
+};
+
+/// A chain that waits. It is at home with the first limiter that it names: that has its deadline, its
+/// cancellation and its outbox.
+class chain_operation : public operation, public list_hook<in_calls> {
+public:
+    std::span<chain_entry> entries;  // in the order of the locks
+    chain_entry* at_home = nullptr;
+    chain_options options;
+
+    /// Set under the lock of any limiter of the chain, by a thread that owes a claim from then on. Cleared
+    /// under the locks of all.
+    std::atomic<bool> called = false;
+
+    time_point gives_up = never;  // `deadline` is when the home looks at it next
+    time_point reserves_until{};
+    int passed = 0;  // turns that it has lost
+    bool is_overdue = false;
+    bool reserves = false;
+
+    chain_refused refused;
+
+protected:
+    chain_operation() = default;
+    ~chain_operation() = default;
+};
+
+/// Chains that a thread has called, and owes a claim.
+using call_list = list<chain_operation, in_calls>;
+
+}  // namespace weir::detail

@@ -1,0 +1,17 @@
+#include <weir/chain_options.hpp>
+
+#include "check_option.hpp"
+
+#include <chrono>
+#include <cstdint>
+
+namespace weir {
+
+void validate(chain_options const& options) {
+    constexpr auto hour = duration(std::chrono::hours(1)).count();
+    detail::check_option("chain_options", "passes", std::int64_t{options.passes}, 1, 1'000'000);
+    detail::check_option("chain_options", "reserve_for in nanoseconds", options.reserve_for.count(),
+                         1, hour);
+}
+
+}  // namespace weir

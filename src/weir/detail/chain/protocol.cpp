@@ -1,0 +1,470 @@
+#include <weir/detail/chain/protocol.hpp>
+#include <weir/detail/waiting_room.hpp>
+
+#include <boost/asio/error.hpp>
+#include <boost/container/static_vector.hpp>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace weir::detail {
+
+thread_local constinit call_list* owed_by_this_thread = nullptr;
+
+namespace {
+
+template <class T>
+using for_each_limiter = boost::container::static_vector<T, most_chained>;
+
+// How many chains are claimed under the same locks.
+constexpr int most_claimed_together = 32;
+
+// The locks of several limiters, each taken once. What comes of the section is done when all are free.
+class joint_section {
+public:
+    explicit joint_section(for_each_limiter<chain_core*> const& in_order) : cores_(in_order) {
+        for (auto* const core : cores_)
+            core->lock();
+    }
+    explicit joint_section(std::span<chain_entry const> entries)
+        : joint_section(cores_of(entries)) {}
+    joint_section(joint_section const&) = delete;
+    joint_section& operator=(joint_section const&) = delete;
+    ~joint_section() {
+        for_each_limiter<chain_core*> unattended;
+        for (auto* const core : cores_) {
+            if (core->unlock())
+                unattended.push_back(core);
+        }
+        for (auto* const core : unattended)
+            core->attend();
+    }
+
+    [[nodiscard]] for_each_limiter<chain_core*> const& cores() const noexcept { return cores_; }
+    [[nodiscard]] bool covers(chain_operation const& c) const noexcept {
+        return std::ranges::all_of(c.entries, [&](chain_entry const& e) {
+            return std::ranges::find(cores_, e.core) != cores_.end();
+        });
+    }
+
+private:
+    static for_each_limiter<chain_core*> cores_of(std::span<chain_entry const> entries) {
+        for_each_limiter<chain_core*> cores;
+        for (auto const& e : entries) {
+            if (cores.empty() || cores.back() != e.core)
+                cores.push_back(e.core);
+        }
+        return cores;
+    }
+
+    for_each_limiter<chain_core*> cores_;
+};
+
+// What the limiters of a chain say.
+struct survey {
+    explicit survey(std::span<chain_entry> entries) {
+        for (std::size_t i = 0; i != entries.size(); ++i)
+            add(entries[i], turns[i] = entries[i].member->consider(entries[i]));
+    }
+
+    [[nodiscard]] bool says_when() const noexcept { return longest != forever; }
+
+    std::array<chain_turn, most_chained> turns;  // of the entries
+    bool all_let = true;
+
+    // For good.
+    error_code error;
+    chain_entry* refuses = nullptr;
+
+    // That which it takes longest to wait for, as far as that is known, or else the first that refuses.
+    chain_entry* named = nullptr;
+    duration longest = forever;  // `forever` if none is known
+
+    // That which will let it go last, as far as can be told: what is unknown is later than all.
+    chain_entry* last = nullptr;
+    duration last_in{};
+
+private:
+    void add(chain_entry& e, chain_turn const& t) noexcept {
+        if (t.lets)
+            return;
+        all_let = false;
+        if (t.refused) {
+            if (!refuses ||
+                std::pair(rank(t.refused), e.index) < std::pair(rank(error), refuses->index)) {
+                refuses = &e;
+                error = t.refused;
+            }
+            return;
+        }
+        if (!last || t.ready_in > last_in || (t.ready_in == last_in && e.index < last->index)) {
+            last = &e;
+            last_in = t.ready_in;
+        }
+        bool const known = t.ready_in != forever;
+        bool const longer = known && (!says_when() || t.ready_in > longest);
+        bool const as_long = known ? t.ready_in == longest : !says_when();
+        if (!named || longer || (as_long && e.index < named->index)) {
+            named = &e;
+            longest = t.ready_in;
+        }
+    }
+
+    // In the order of the checks of a limiter.
+    static int rank(error_code ec) noexcept {
+        return ec == errc::closed ? 0 : ec == boost::asio::error::operation_aborted ? 1 : 2;
+    }
+};
+
+// All below: under the locks of all limiters of the chain.
+
+void serve_all(std::span<chain_entry> entries) noexcept {
+    for (auto const& e : entries)
+        e.core->serve();
+}
+
+// What they say once those before it have been served whose time has come.
+survey survey_now(std::span<chain_entry> entries) noexcept {
+    survey first(entries);
+    if (first.all_let || first.error)
+        return first;
+    serve_all(entries);
+    return survey(entries);
+}
+
+// All of them. If there is no place for a key any more, none, and the one that has none is returned.
+chain_entry* admit(std::span<chain_entry> entries) noexcept {
+    for (auto& e : entries) {
+        if (e.member->admit(e))
+            continue;
+        for (auto& before : entries.first(static_cast<std::size_t>(&e - entries.data()))) {
+            auto const n = before.granted.count();
+            static_cast<void>(
+                before.core->take_back(n, permit_issuer::give_up(before.granted), false));
+        }
+        return &e;
+    }
+    return nullptr;
+}
+
+// Whether another request may succeed where this one has failed.
+bool may_return(error_code ec) noexcept {
+    return ec == errc::limited || ec == errc::timed_out || ec == errc::deadline_unreachable ||
+           ec == errc::queue_full;
+}
+
+// `by` is null if no limiter has refused: then it is counted at home.
+chain_refused refuse(chain_entry const* by, chain_entry const& home, error_code ec,
+                     survey const& s) noexcept {
+    auto const& at = by ? *by : home;
+    auto const retry_after = at.member->refuse(at, ec, may_return(ec) ? s.longest : forever);
+    return {by ? std::optional(by->index) : std::nullopt, retry_after};
+}
+
+chain_line& chains(chain_entry const& e) noexcept {
+    return e.member->chains(e);
+}
+
+void stand(chain_entry& e) noexcept {
+    e.ready = false;
+    e.member->stand(e);
+}
+
+// It is neither overdue nor does it reserve any longer: it may be the turn of others.
+void give_up_its_say(chain_operation& c) noexcept {
+    bool const had_one = c.is_overdue || c.reserves;
+    for (auto& e : c.entries) {
+        auto& there = chains(e);
+        if (c.is_overdue)
+            there.remove_overdue(e);
+        if (there.reserver == &c)
+            there.reserver = nullptr;
+    }
+    c.is_overdue = c.reserves = false;
+    if (!had_one)
+        return;
+    for (auto& e : c.entries) {
+        if (auto const* const first = chains(e).first_overdue())
+            chains(e).call(*first->op);
+    }
+}
+
+void finish(chain_operation& c, error_code ec, chain_entry const* by, survey const& s) noexcept {
+    c.error = ec;
+    if (ec)
+        c.refused = refuse(by, *c.at_home, ec, s);
+    give_up_its_say(c);
+    c.at_home->member->complete(c);
+    for (auto& e : c.entries)
+        e.member->strike(e);
+}
+
+void become_overdue(chain_operation& c) noexcept {
+    c.is_overdue = true;
+    for (auto& e : c.entries)
+        chains(e).add_overdue(e);
+}
+
+bool may_reserve(chain_operation const& c) noexcept {
+    return c.is_overdue && std::ranges::all_of(c.entries, [](chain_entry const& e) {
+               return !chains(e).reserver && chains(e).first_overdue() == &e;
+           });
+}
+
+void note_who_lets(chain_operation& c, survey const& s) noexcept {
+    for (std::size_t i = 0; i != c.entries.size(); ++i)
+        c.entries[i].ready = s.turns[i].lets;
+}
+
+void begin_to_reserve(chain_operation& c, survey const& s, time_point now) noexcept {
+    for (auto& e : c.entries) {
+        chains(e).remove_overdue(e);
+        chains(e).reserver = &c;
+        if (!e.stands && e.count != 0)
+            stand(e);
+    }
+    note_who_lets(c, s);
+    c.is_overdue = false;
+    c.reserves = true;
+    c.reserves_until = later(now, c.options.reserve_for);
+}
+
+void leave_off_reserving(chain_operation& c, survey const& s) noexcept {
+    give_up_its_say(c);
+    for (auto& e : c.entries) {
+        if (e.stands)
+            e.member->step_out(e);
+    }
+    c.passed = 0;
+    stand(*s.last);
+}
+
+// Not all let it go.
+void wait_on(chain_operation& c, survey const& s, time_point now) noexcept {
+    if (c.reserves) {
+        if (c.reserves_until < now)
+            leave_off_reserving(c, s);
+        else
+            note_who_lets(c, s);
+    } else {
+        auto const at = std::ranges::find(c.entries, true, &chain_entry::stands);
+        if (s.turns[static_cast<std::size_t>(at - c.entries.begin())].lets) {  // a turn is lost
+            at->member->step_out(*at);
+            stand(*s.last);
+            if (++c.passed >= c.options.passes && !c.is_overdue)
+                become_overdue(c);
+        }
+    }
+    if (may_reserve(c))
+        begin_to_reserve(c, s, now);
+    c.at_home->member->set_alarm(
+        c, c.reserves ? std::min(c.gives_up, c.reserves_until) : c.gives_up);
+}
+
+// Looks at everything that concerns it.
+void decide(chain_operation& c) noexcept {
+    c.called.store(false, std::memory_order_relaxed);
+    survey const s(c.entries);
+    auto const now = c.at_home->member->now();
+    if (c.cancelled)
+        return finish(c, boost::asio::error::operation_aborted, nullptr, s);
+    if (s.error)
+        return finish(c, s.error, s.refuses, s);
+    if (c.gives_up < now)
+        return finish(c, errc::timed_out, s.named, s);
+    if (s.all_let) {
+        static_cast<void>(admit(c.entries));  // it waits, so it has places
+        return finish(c, {}, nullptr, s);
+    }
+    if (s.says_when() && later(now, s.longest) > c.gives_up)
+        return finish(c, errc::deadline_unreachable, s.named, s);
+    wait_on(c, s, now);
+}
+
+// Outside of all locks. The chain may be gone afterwards, and its limiters with it.
+void claim(chain_operation& first, call_list& owed) noexcept {
+    for_each_limiter<std::shared_ptr<chain_core>> kept;
+    for (auto const& e : first.entries)
+        kept.push_back(e.member->share());
+    joint_section const here(first.entries);
+    call_list called;
+    called.push_back(first);
+    for (int claimed = 0; !called.empty(); ++claimed) {
+        chain_operation& c = called.pop_front();
+        if (claimed >= most_claimed_together || !here.covers(c)) {
+            owed.push_back(c);
+            continue;
+        }
+        decide(c);
+        for (auto* const core : here.cores()) {
+            core->serve();
+            core->take_calls(called);
+        }
+    }
+}
+
+// Has `c` wait, with all that it needs set aside.
+void begin_to_wait(chain_operation& c, chain_entry& at) {
+    for (auto& e : c.entries)
+        e.member->enroll(e);
+    stand(at);
+    c.at = operation::place::chained;
+    c.at_home->member->set_alarm(c, c.gives_up);
+    for (auto& e : c.entries)
+        e.member->summon();
+    at.member->evict(at);
+}
+
+void withdraw(chain_operation& c) noexcept {
+    if (std::exchange(c.at, operation::place::nowhere) == operation::place::chained)
+        c.at_home->member->set_alarm(c, never);
+    for (auto& e : c.entries)
+        e.member->strike(e);
+}
+
+chain_answer answer(std::span<chain_entry> entries, bool is_final) noexcept {
+    joint_section const here(entries);
+    auto const s = survey_now(entries);
+    if (s.error)
+        return {.error = s.error, .refused = refuse(s.refuses, *s.refuses, s.error, s)};
+    if (s.all_let) {
+        chain_entry const* const lacks_place = admit(entries);
+        if (!lacks_place)
+            return {.granted = true};
+        error_code const ec = errc::too_many_keys;
+        return {.error = ec, .refused = refuse(lacks_place, *lacks_place, ec, s)};
+    }
+    if (!is_final)
+        return {};
+    return {.error = errc::limited, .refused = refuse(s.named, *s.named, errc::limited, s)};
+}
+
+}  // namespace
+
+std::span<chain_entry> fill(std::span<chain_entry> entries,
+                            std::span<chain_member* const> members) noexcept {
+    for_each_limiter<std::pair<chain_core*, std::size_t>> in_order;
+    for (std::size_t i = 0; i != members.size(); ++i)
+        in_order.emplace_back(&members[i]->core(), i);
+    std::ranges::sort(in_order);
+    std::size_t size = 0;
+    for (auto const& [core, index] : in_order) {
+        auto& member = *members[index];
+        auto const used = entries.first(size);
+        auto at = std::ranges::find_if(used, [&](chain_entry const& e) {
+            return e.core == &member.core() && e.member->is(member);
+        });
+        if (at == used.end()) {
+            auto& e = entries[size++];
+            e.core = core;
+            e.member = &member;
+            e.index = index;
+            e.count = member.count();
+        } else {
+            at->count = std::min(at->count + member.count(), max_amount + 1);
+        }
+    }
+    return entries.first(size);
+}
+
+chain_answer try_chain(std::span<chain_entry> entries) noexcept {
+    return answer(entries, true);
+}
+chain_answer enter_chain_at_once(std::span<chain_entry> entries) noexcept {
+    return answer(entries, false);
+}
+
+bool enter_chain(chain_operation& c, wait_limit const& limit) {
+    joint_section const here(c.entries);
+    auto const s = survey_now(c.entries);
+    auto const over = [&](error_code ec, chain_entry const* by) {
+        c.error = ec;
+        if (ec)
+            c.refused = refuse(by, *c.at_home, ec, s);
+        c.at_home->member->detach(c);
+        return false;
+    };
+    if (c.cancelled)
+        return over(boost::asio::error::operation_aborted, nullptr);
+    if (s.error)
+        return over(s.error, s.refuses);
+    if (s.all_let) {
+        chain_entry const* const lacks_place = admit(c.entries);
+        return over(lacks_place ? make_error_code(errc::too_many_keys) : error_code(), lacks_place);
+    }
+    auto const now = c.at_home->member->now();
+    auto const length = limit.length.length_or(c.at_home->member->patience());
+    c.gives_up = std::min(length == forever ? never : later(now, length), limit.until);
+    if (s.says_when() && later(now, s.longest) > c.gives_up)
+        return over(errc::deadline_unreachable, s.named);
+    if (c.gives_up <= now)
+        return over(errc::timed_out, s.named);
+    try {
+        for (auto& e : c.entries) {
+            if (!e.member->prepare(e)) {
+                withdraw(c);
+                return over(errc::too_many_keys, &e);
+            }
+        }
+        if (!s.last->member->has_place(*s.last)) {
+            withdraw(c);
+            return over(errc::queue_full, s.last);
+        }
+        begin_to_wait(c, *s.last);
+    } catch (...) {
+        withdraw(c);
+        throw;
+    }
+    return true;
+}
+
+void make_claims(call_list& calls) noexcept {
+    if (owed_by_this_thread) {
+        owed_by_this_thread->append(calls);
+        return;
+    }
+    owed_by_this_thread = &calls;
+    while (!calls.empty())
+        claim(calls.pop_front(), calls);
+    owed_by_this_thread = nullptr;
+}
+
+void make_all_claims(call_list& calls) noexcept {
+    auto* const others = std::exchange(owed_by_this_thread, nullptr);
+    if (others)
+        calls.append(*others);
+    make_claims(calls);
+    owed_by_this_thread = others;
+}
+
+void leave_together(std::span<permit> parts, bool used) noexcept {
+    for_each_limiter<permit*> out;
+    for (auto& part : parts) {
+        if (part)
+            out.push_back(&part);
+    }
+    auto const core_of = [](permit const* p) {
+        return static_cast<chain_core*>(permit_issuer::of(*p));
+    };
+    std::ranges::sort(out, {}, core_of);
+    for_each_limiter<chain_core*> cores;
+    for (auto const* const p : out) {
+        if (cores.empty() || cores.back() != core_of(p))
+            cores.push_back(core_of(p));
+    }
+    joint_section const here(cores);
+    for_each_limiter<chain_core*> made_room;
+    for (auto* const p : out) {
+        auto* const core = core_of(p);
+        auto const n = p->count();
+        if (core->take_back(n, permit_issuer::give_up(*p), used))
+            made_room.push_back(core);
+    }
+    for (auto* const core : made_room)
+        core->serve();
+}
+
+}  // namespace weir::detail

@@ -1,0 +1,565 @@
+#include <weir/chain.hpp>
+#include <weir/keyed.hpp>
+#include <weir/token_bucket.hpp>
+
+#include "support/printing.hpp"
+#include "support/virtual_limiters.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+// Chains on one thread, by schedules that were computed by hand.
+
+using namespace support;
+using weir::amount;
+using weir::chain;
+using weir::chain_permit;
+using weir::errc;
+using weir::error_code;
+using weir::permit;
+
+namespace {
+
+using token_bucket = weir::testing::limiter<weir::token_bucket>;
+using per_client = weir::basic_keyed<std::string, weir::policy::token_bucket, asio::any_io_executor,
+                                     weir::testing::timer>;
+
+// What chains that wait are completed with, in that order.
+struct ends {
+    struct one {
+        int number;
+        error_code ec;
+        std::optional<std::size_t> by;
+        std::optional<weir::duration> retry_after;
+    };
+    std::vector<one> all;
+    std::vector<chain_permit<2>> permits;
+
+    auto note(int number) {
+        return [this, number](error_code ec, chain_permit<2> p) {
+            all.push_back({number, ec, p.refused_by(), p.retry_after()});
+            if (p)
+                permits.push_back(std::move(p));
+        };
+    }
+    // Those that were granted, and those that were not.
+    [[nodiscard]] std::vector<int> granted() const {
+        std::vector<int> result;
+        for (auto const& e : all) {
+            if (!e.ec)
+                result.push_back(e.number);
+        }
+        return result;
+    }
+    [[nodiscard]] one const& only() const {
+        BOOST_TEST_REQUIRE(all.size() == 1U);
+        return all.front();
+    }
+};
+
+// Two single seats.
+struct two_seats {
+    asio::io_context ctx;
+    seats a{ctx, {.seats = 1}};
+    seats b{ctx, {.seats = 1}};
+    chain<weir::detail::link_of_t<seats>, weir::detail::link_of_t<seats>> both{a, b};
+    ends end;
+};
+
+amount in_use(auto const& limiter) {
+    return limiter.stats().in_use;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(chain_on_one_thread)
+
+BOOST_FIXTURE_TEST_CASE(takes_all_or_nothing, two_seats) {
+    {
+        error_code ec;
+        auto turn = both.try_enter(ec);
+        BOOST_TEST((turn && !ec));
+        BOOST_TEST((in_use(a) == 1 && in_use(b) == 1));
+        BOOST_TEST((!both.try_enter(ec) && ec == errc::limited));
+    }
+    BOOST_TEST((in_use(a) == 0 && in_use(b) == 0));
+
+    auto const taken = b.try_enter();
+    error_code ec;
+    auto const refused = both.try_enter(ec);
+    BOOST_TEST((!refused && ec == errc::limited));
+    BOOST_TEST((refused.refused_by() == 1U));
+    BOOST_TEST(in_use(a) == 0);
+    BOOST_TEST(b.stats().limited == 1U);
+    BOOST_TEST(a.stats().limited == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(leaving_and_refunding_reach_all) {
+    asio::io_context ctx;
+    token_bucket one{ctx, {.rate = {1, 1h}, .burst = 5}};
+    token_bucket other{ctx, {.rate = {1, 1h}, .burst = 7}};
+    chain both{one.with(2), other.with(3)};
+
+    auto turn = both.try_enter();
+    BOOST_TEST((turn[0].count() == 2 && turn[1].count() == 3));
+    BOOST_TEST((one.stats().remaining == 3 && other.stats().remaining == 4));
+    turn.refund();
+    BOOST_TEST(!turn);
+    BOOST_TEST((one.stats().remaining == 5 && other.stats().remaining == 7));
+
+    turn = both.try_enter();
+    turn.leave();
+    BOOST_TEST((one.stats().remaining == 3 && other.stats().remaining == 4));
+    BOOST_TEST((one.stats().live == 0U && other.stats().live == 0U));
+}
+
+BOOST_FIXTURE_TEST_CASE(parts_can_be_used_by_themselves, two_seats) {
+    {
+        auto turn = both.try_enter();
+        turn[0].leave();
+        BOOST_TEST((in_use(a) == 0 && in_use(b) == 1));
+        BOOST_TEST(static_cast<bool>(turn));
+    }
+    BOOST_TEST(in_use(b) == 0);
+
+    auto one = both.try_enter();
+    auto other = std::move(one);
+    BOOST_TEST((!one && other));
+    one = std::move(other);
+    BOOST_TEST((in_use(a) == 1 && in_use(b) == 1));
+}
+
+BOOST_AUTO_TEST_CASE(a_limiter_that_is_named_twice_is_asked_for_the_sum) {
+    asio::io_context ctx;
+    seats a{ctx, {.seats = 3}};
+    seats b{ctx, {.seats = 1}};
+    chain all{a, b, a.with(2)};
+    auto turn = all.try_enter();
+    BOOST_TEST((turn && in_use(a) == 3 && in_use(b) == 1));
+    BOOST_TEST((turn[0].count() == 3 && turn[1].count() == 1 && !turn[2]));
+    turn.leave();
+    BOOST_TEST((in_use(a) == 0 && in_use(b) == 0));
+    error_code ec;
+    BOOST_TEST((!chain{a.with(2), a.with(2)}.try_enter(ec) && ec == errc::exceeds_capacity));
+}
+
+BOOST_AUTO_TEST_CASE(checks_are_in_the_order_of_those_of_a_limiter) {
+    asio::io_context ctx;
+    seats a{ctx, {.seats = 1}};
+    seats b{ctx, {.seats = 1}};
+    error_code ec;
+    auto refused = chain{a.with(2), b}.try_enter(ec);
+    BOOST_TEST((ec == errc::exceeds_capacity && refused.refused_by() == 0U));
+    BOOST_TEST(!refused.retry_after());
+
+    auto const nothing = chain{a.with(0), b.with(0)}.try_enter(ec);
+    BOOST_TEST((nothing && !ec && in_use(a) == 0));
+
+    b.close();
+    refused = chain{a.with(2), b}.try_enter(ec);
+    BOOST_TEST((ec == errc::closed && refused.refused_by() == 1U));
+    BOOST_TEST(b.stats().closed == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(retry_after_is_the_largest_that_is_known) {
+    asio::io_context ctx;
+    token_bucket slow{ctx, {.rate = {1, 10s}, .burst = 1, .initial = 0}};
+    token_bucket fast{ctx, {.rate = {1, 3s}, .burst = 1, .initial = 0}};
+    seats kitchen{ctx, {.seats = 1}};
+    auto const seat = kitchen.try_enter();
+
+    auto refused = chain{fast, slow}.try_enter();
+    BOOST_TEST((refused.retry_after() == 10s && refused.refused_by() == 1U));
+    auto three = chain{kitchen, fast, slow}.try_enter();
+    BOOST_TEST((three.retry_after() == 10s && three.refused_by() == 2U));
+    refused = chain{kitchen, kitchen.with(0)}.try_enter();
+    BOOST_TEST((!refused.retry_after() && refused.refused_by() == 0U));
+}
+
+BOOST_FIXTURE_TEST_CASE(holds_nothing_while_it_waits, two_seats) {
+    auto at_b = b.try_enter();
+    both.async_enter(end.note(1));
+    settle(ctx);
+    BOOST_TEST(in_use(a) == 0);
+
+    auto at_a = a.try_enter();  // nobody stands there
+    BOOST_TEST(static_cast<bool>(at_a));
+    at_b.leave();
+    settle(ctx);
+    BOOST_TEST((end.all.empty() && in_use(b) == 0));  // now it waits for a
+    BOOST_TEST(static_cast<bool>(b.try_enter()));
+
+    at_a.leave();
+    settle(ctx);
+    BOOST_TEST(end.granted() == std::vector{1});
+    BOOST_TEST((in_use(a) == 1 && in_use(b) == 1));
+    end.permits.clear();
+    BOOST_TEST((in_use(a) == 0 && in_use(b) == 0));
+}
+
+// Arrivals: the chain, then p1 and p2 at b. It waits for a, so p1 goes; when a has room, it waits for b, before p2.
+BOOST_FIXTURE_TEST_CASE(keeps_its_place_in_the_lines_where_it_does_not_stand, two_seats) {
+    auto at_a = a.try_enter();
+    auto at_b = b.try_enter();
+    both.async_enter(end.note(1));
+    std::vector<int> plain;
+    permit p1;
+    permit p2;
+    b.async_enter([&](error_code, permit p) {
+        plain.push_back(1);
+        p1 = std::move(p);
+    });
+    b.async_enter([&](error_code, permit p) {
+        plain.push_back(2);
+        p2 = std::move(p);
+    });
+    settle(ctx);
+    BOOST_TEST((a.stats().waiting == 1U && b.stats().waiting == 2U));
+
+    at_b.leave();
+    settle(ctx);
+    BOOST_TEST(plain == std::vector{1});
+    at_a.leave();
+    settle(ctx);
+    BOOST_TEST((end.all.empty() && a.stats().waiting == 0U && b.stats().waiting == 2U));
+    BOOST_TEST(static_cast<bool>(a.try_enter()));
+
+    p1.leave();
+    settle(ctx);
+    BOOST_TEST(end.granted() == std::vector{1});
+    BOOST_TEST(plain == std::vector{1});
+    end.permits.clear();
+    settle(ctx);
+    BOOST_TEST(plain == (std::vector{1, 2}));
+}
+
+BOOST_FIXTURE_TEST_CASE(chains_over_the_same_limiters_go_in_the_order_in_which_they_came,
+                        two_seats) {
+    chain turned{b, a};
+    auto at_a = a.try_enter();
+    both.async_enter(end.note(1));
+    turned.async_enter(end.note(2));
+    both.async_enter(end.note(3));
+    auto at_b = b.try_enter();
+    BOOST_TEST(static_cast<bool>(at_b));
+    for (int granted = 0; granted != 3; ++granted) {
+        settle(ctx);
+        at_a.leave();
+        settle(ctx);
+        at_b.leave();
+        settle(ctx);
+        BOOST_TEST(end.all.size() == static_cast<std::size_t>(granted + 1));
+        end.permits.clear();
+        settle(ctx);
+    }
+    BOOST_TEST(end.granted() == (std::vector{1, 2, 3}));
+}
+
+BOOST_FIXTURE_TEST_CASE(holds_up_those_behind_it_where_it_stands, two_seats) {
+    auto at_a = a.try_enter();
+    both.async_enter(end.note(1));
+    settle(ctx);
+    BOOST_TEST(!a.try_enter());
+    BOOST_TEST(a.stats().waiting_for == 1);
+    bool entered = false;
+    a.async_enter([&](error_code, permit const&) { entered = true; });
+    at_a.leave();
+    settle(ctx);
+    BOOST_TEST((end.granted() == std::vector{1} && !entered));
+    end.permits.clear();
+    settle(ctx);
+    BOOST_TEST(entered);
+}
+
+BOOST_AUTO_TEST_CASE(waits_for_the_last_of_several_rates) {
+    asio::io_context ctx;
+    token_bucket fast{ctx, {.rate = {1, 3s}, .burst = 1, .initial = 0}};
+    token_bucket slow{ctx, {.rate = {1, 10s}, .burst = 1, .initial = 0}};
+    seats kitchen{ctx, {.seats = 1}};
+    chain both{fast, slow};
+    ends end;
+    both.async_enter(end.note(1));
+    run_for(ctx, 10s - 1ns);
+    BOOST_TEST(end.all.empty());
+    BOOST_TEST(fast.stats().remaining == 1);
+    run_for(ctx, 1ns);
+    BOOST_TEST(end.granted() == std::vector{1});
+    BOOST_TEST(end.permits[0].waited() == 10s);
+
+    // The seat is free after 4 s, the token at 20 s: it moves, and is granted then.
+    auto seat = kitchen.try_enter();
+    chain dine{kitchen, slow};
+    dine.async_enter(end.note(2));
+    run_for(ctx, 4s);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST((kitchen.stats().waiting == 0U && slow.stats().waiting == 1U));
+    run_for(ctx, 6s - 1ns);
+    BOOST_TEST(end.all.size() == 1U);
+    run_for(ctx, 1ns);
+    BOOST_TEST(end.granted() == (std::vector{1, 2}));
+}
+
+BOOST_FIXTURE_TEST_CASE(patience_ends_and_leaves_no_trace, two_seats) {
+    auto at_b = b.try_enter();
+    both.async_enter(2s, end.note(1));
+    run_for(ctx, 2s);
+    BOOST_TEST(end.all.empty());
+    run_for(ctx, 2ms);
+    BOOST_TEST((end.only().ec == errc::timed_out && end.only().by == 1U));
+    BOOST_TEST((b.stats().timed_out == 1U && b.stats().waiting == 0U));
+    BOOST_TEST(ctx.stopped());
+    at_b.leave();
+    BOOST_TEST(static_cast<bool>(both.try_enter()));
+
+    end.all.clear();
+    auto const at_a = a.try_enter();
+    both.async_enter(0s, end.note(2));
+    settle(ctx);
+    BOOST_TEST((end.only().ec == errc::timed_out && end.only().by == 0U));
+}
+
+BOOST_AUTO_TEST_CASE(a_turn_that_would_come_too_late_is_refused_at_once) {
+    asio::io_context ctx;
+    token_bucket slow{ctx, {.rate = {1, 10s}, .burst = 1, .initial = 0}};
+    seats kitchen{ctx, {.seats = 1}, {.limit = 1}};
+    auto seat = kitchen.try_enter();
+    ends end;
+    chain both{kitchen, slow};
+    both.async_enter(9s, end.note(1));
+    settle(ctx);
+    BOOST_TEST((end.only().ec == errc::deadline_unreachable && end.only().by == 1U));
+    BOOST_TEST((end.only().retry_after == 10s));
+
+    end.all.clear();
+    both.async_enter(end.note(2));
+    both.async_enter(end.note(3));
+    settle(ctx);
+    BOOST_TEST((end.only().number == 3 && end.only().ec == errc::queue_full));
+    BOOST_TEST((end.only().by == 0U && kitchen.stats().queue_full == 1U));
+}
+
+BOOST_FIXTURE_TEST_CASE(is_cancelled_by_its_slot, two_seats) {
+    asio::cancellation_signal signal;
+    auto const at_b = b.try_enter();
+    both.async_enter(asio::bind_cancellation_slot(signal.slot(), end.note(1)));
+    settle(ctx);
+    signal.emit(asio::cancellation_type::terminal);
+    settle(ctx);
+    BOOST_TEST((end.only().ec == asio::error::operation_aborted));
+    BOOST_TEST((a.stats().cancelled == 1U && b.stats().waiting == 0U && ctx.stopped()));
+}
+
+BOOST_FIXTURE_TEST_CASE(is_told_by_each_of_its_limiters, two_seats) {
+    auto const at_b = b.try_enter();
+    both.async_enter(end.note(1));
+    settle(ctx);
+    a.cancel();  // where it does not stand
+    settle(ctx);
+    BOOST_TEST((end.only().ec == asio::error::operation_aborted && end.only().by == 0U));
+
+    end.all.clear();
+    both.async_enter(end.note(2));
+    settle(ctx);
+    a.configure({.seats = 2});
+    settle(ctx);
+    BOOST_TEST(end.all.empty());
+    a.close();
+    settle(ctx);
+    BOOST_TEST((end.only().ec == errc::closed && end.only().by == 0U));
+    BOOST_TEST(b.stats().waiting == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_that_is_lowered_below_what_it_asks_for_refuses_it) {
+    asio::io_context ctx;
+    seats a{ctx, {.seats = 2}};
+    seats b{ctx, {.seats = 1}};
+    auto const at_b = b.try_enter();
+    ends end;
+    chain both{a.with(2), b};
+    both.async_enter(end.note(1));
+    settle(ctx);
+    a.configure({.seats = 1});
+    settle(ctx);
+    BOOST_TEST((end.only().ec == errc::exceeds_capacity && end.only().by == 0U));
+}
+
+BOOST_AUTO_TEST_CASE(a_limiter_may_be_destroyed) {
+    for (bool const home : {false, true}) {
+        asio::io_context ctx;
+        std::optional<seats> a{std::in_place, ctx, seats::options_type{.seats = 1}};
+        std::optional<seats> b{std::in_place, ctx, seats::options_type{.seats = 1}};
+        auto at_b = b->try_enter();
+        ends end;
+        chain{*a, *b}.async_enter(end.note(1));
+        settle(ctx);
+        (home ? a : b).reset();
+        settle(ctx);
+        BOOST_TEST(end.only().ec == errc::closed);
+        BOOST_TEST((end.only().by == (home ? 0U : 1U)));
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(those_that_wait_are_served_to_the_end_after_a_shutdown, two_seats) {
+    auto at_b = b.try_enter();
+    both.async_enter(end.note(1));
+    bool drained = false;
+    a.shutdown();
+    b.shutdown();
+    a.async_drain([&](error_code ec) { drained = !ec; });
+    settle(ctx);
+    BOOST_TEST(!drained);  // it waits elsewhere
+    at_b.leave();
+    settle(ctx);
+    BOOST_TEST((end.granted() == std::vector{1} && !drained));
+    error_code ec;
+    BOOST_TEST((!both.try_enter(ec) && ec == errc::closed));
+    end.permits.clear();
+    settle(ctx);
+    BOOST_TEST(drained);
+}
+
+BOOST_AUTO_TEST_CASE(limiters_may_have_different_contexts) {
+    asio::io_context one;
+    asio::io_context other;
+    seats a{one, {.seats = 1}};
+    seats b{other, {.seats = 1}};
+    auto at_b = b.try_enter();
+    ends end;
+    chain both{a, b};
+    both.async_enter(1s, end.note(1));
+    settle(one, other);
+    at_b.leave();
+    settle(other);
+    BOOST_TEST(end.all.empty());
+    settle(one);
+    BOOST_TEST(end.granted() == std::vector{1});  // at home with the first
+    end.permits.clear();
+    settle(one, other);
+    BOOST_TEST((one.stopped() && other.stopped()));
+}
+
+BOOST_AUTO_TEST_CASE(a_context_that_ends_takes_the_chain_along) {
+    for (bool const home : {false, true}) {
+        auto one = std::make_unique<asio::io_context>();
+        auto other = std::make_unique<asio::io_context>();
+        seats a{*one, {.seats = 1}};
+        seats b{*other, {.seats = 1}};
+        auto at_b = b.try_enter();
+        ends end;
+        auto const alive = std::make_shared<int>();
+        chain{a, b}.async_enter(
+            [note = end.note(1), alive](error_code ec, chain_permit<2> p) mutable {
+                note(ec, std::move(p));
+            });
+        settle(*one, *other);
+        (home ? one : other).reset();
+        if (one)
+            settle(*one);
+        BOOST_TEST(alive.use_count() == 1);
+        if (home)
+            BOOST_TEST(end.all.empty());
+        else
+            BOOST_TEST((end.only().ec == errc::closed && end.only().by == 1U));
+        at_b.leave();
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(coroutines_await_it, two_seats) {
+    auto at_b = b.try_enter();
+    std::vector<std::string> seen;
+    auto const guest = [&]() -> asio::awaitable<void> {
+        try {
+            auto const turn = co_await both.enter(1s);
+        } catch (weir::chain_refusal const& refusal) {
+            BOOST_TEST((refusal.code() == errc::timed_out && refusal.refused_by() == 1U));
+            seen.emplace_back("refused");
+        }
+        auto const turn = co_await both.async_enter(5s);
+        seen.emplace_back("granted");
+        auto const [ec, none] = co_await both.async_enter(0s, asio::as_tuple(asio::deferred));
+        BOOST_TEST(ec == errc::timed_out);
+    };
+    co_spawn(ctx, guest, rethrow);
+    run_for(ctx, 2s);
+    at_b.leave();
+    settle(ctx);
+    BOOST_TEST(seen == (std::vector<std::string>{"refused", "granted"}));
+    auto const run = [&]() -> asio::awaitable<void> {
+        auto const cook = [&] { return in_use(a) + in_use(b); };
+        amount const used = co_await both.run(cook, 1s);
+        BOOST_TEST(used == 2);
+        seen.emplace_back("ran");
+    };
+    co_spawn(ctx, run, rethrow);
+    settle(ctx);
+    BOOST_TEST(seen.size() == 3U);
+    BOOST_TEST((in_use(a) == 0 && in_use(b) == 0));
+}
+
+BOOST_AUTO_TEST_CASE(keys_are_members_like_any_other) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    per_client clients{ctx, {.rate = {1, 10s}, .burst = 2}, {.shards = 1}};
+    ends end;
+    for (int i = 1; i <= 2; ++i) {
+        auto turn = chain{clients.with("ann"), kitchen}.try_enter();
+        BOOST_TEST(static_cast<bool>(turn));
+    }
+    auto refused = chain{clients.with("ann"), kitchen}.try_enter();
+    BOOST_TEST((refused.refused_by() == 0U && refused.retry_after() == 10s));
+    BOOST_TEST(in_use(kitchen) == 0);
+
+    chain{clients.with("ann"), kitchen}.async_enter(end.note(1));
+    settle(ctx);
+    BOOST_TEST(clients.stats("ann").waiting == 1U);
+    BOOST_TEST(
+        static_cast<bool>(chain{clients.with("bob"), kitchen}.try_enter()));  // none waits for him
+    run_for(ctx, 10s);
+    BOOST_TEST(end.granted() == std::vector{1});
+
+    // Two keys of one part, and the seat is still taken.
+    chain{clients.with("bob"), clients.with("cat", 2)}.async_enter(end.note(2));
+    settle(ctx);
+    BOOST_TEST(end.granted() == (std::vector{1, 2}));
+    chain{kitchen, clients.with("dan")}.async_enter(end.note(3));
+    settle(ctx);
+    BOOST_TEST((end.all.size() == 2U && kitchen.stats().waiting == 1U));
+    BOOST_TEST(clients.stats("dan").waiting == 0U);
+    end.permits.clear();
+    settle(ctx);
+    BOOST_TEST(end.granted() == (std::vector{1, 2, 3}));
+
+    chain{clients.with("ann"), clients.with("ann")}.async_enter(30s, end.note(4));
+    run_for(ctx, 20s - 1ns);
+    BOOST_TEST(end.all.size() == 3U);
+    clients.close();
+    settle(ctx);
+    BOOST_TEST(end.all.back().ec == errc::closed);
+    end.permits.clear();
+    settle(ctx);
+    BOOST_TEST((ctx.stopped() && clients.stats().total.live == 0U));
+}
+
+BOOST_AUTO_TEST_CASE(options_that_are_nonsense_are_named) {
+    asio::io_context ctx;
+    seats a{ctx, {.seats = 1}};
+    BOOST_CHECK_THROW((chain{weir::chain_options{.passes = 0}, a}), std::invalid_argument);
+    BOOST_CHECK_THROW((chain{weir::chain_options{.reserve_for = 0s}, a}), std::invalid_argument);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
