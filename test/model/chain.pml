@@ -1,0 +1,677 @@
+/* The protocol of chains, as include/weir/detail/chain/protocol.hpp says it, for spin. How one limiter works inside (the step, its
+   timer, its context) is in protocol.pml and is taken for granted: here a wake-up is a bit, `posted`, that some thread will see.
+
+   M limiters, CH chains over several of them, PL plain callers of one each. Switches:
+     CANCEL   chain 0 is cancelled: before its enter, while it waits, or too late
+     CLOSE    limiter 1 is closed
+     THREE    three limiters and three chains in a ring: {0,1} {1,2} {2,0}; PL is 0 if not said otherwise
+     PL=n     plain callers: limiter 0, 1, 0, 1 ..
+     SEATS=n  so many at each limiter (default 1);  WEIGHTS, with SEATS=2: chain 0 wants 2 of limiter 0
+     ROUNDS=n each plain caller comes n times
+     KMAX=n   after so many passes a chain is overdue (default 1; 0: there is no reservation)
+     EXPIRE   a reservation may run out at any moment, as often as it likes
+     TOGETHER the permit of a chain leaves all its limiters in one section, and not one by one
+     BATCH    whoever a claim calls, and has all its locks, is claimed in the same section
+     LIVE     plain callers come for ever, and a claim gets its locks in one step (that locks are fair is the mutex's business)
+
+   How to run: ./check_chain searches what is said there, and every mutant. One by hand:
+     spin -P'cc -E -x c' -DCANCEL -a chain.pml && cc -O0 -w -DSAFETY -o pan pan.c && ./pan -m3000000 -w24
+     spin -P'cc -E -x c' -DLIVE -a chain.pml && cc -O0 -w -DNFAIR=4 -o pan pan.c && ./pan -a -f -m3000000
+   (to optimise takes longer than to search; LIVE asks, under weak fairness, whether every chain is let in at last)
+
+   Mutants are #ifdefs named after the mistake; each says what it does where it departs, and check_chain what catches it.
+
+   Here                     in the code
+   line[m]                  who stands in the line of m;  ahead[m,i] who arrived there before i, and still waits (perhaps elsewhere)
+   waiting                  who waits at all: a chain is enrolled with all its members while it does
+   called                   chain_operation::called, set under one lock, cleared under all
+   calls                    local: whom this thread has called, and must claim for once it has no lock
+   locked                   locks that are held from one step to the next: by claims only. A section under one lock is one atomic step.
+*/
+
+#ifdef THREE
+#define M 3
+#ifndef CH
+#define CH 3
+#endif
+#ifndef PL
+#define PL 0
+#endif
+#define MEM(i) ((i) < CH -> (BIT(i) | BIT(((i) + 1) % 3)) : BIT(((i) - CH) % 3))
+#else
+#define M 2
+#ifndef CH
+#define CH 2
+#endif
+#ifndef PL
+#define PL 2
+#endif
+#define MEM(i) ((i) < CH -> 3 : BIT(((i) - CH) % 2))
+#endif
+#define N (CH + PL)
+#ifndef ROUNDS
+#define ROUNDS 1
+#endif
+#ifndef KMAX
+#define KMAX 1
+#endif
+#ifndef SEATS
+#define SEATS 1
+#endif
+#define NOBODY 255
+#ifdef WEIGHTS
+#define COST(m, i) ((i) == 0 && (m) == 0 -> 2 : 1)
+#else
+#define COST(m, i) 1
+#endif
+#define FITS(m, i) (free[m] >= COST(m, i))
+
+#define BIT(i) (1 << (i))
+#define IN(i, set) ((set) & BIT(i))
+#define PUT(i, set) set = (set) | BIT(i)
+#define CUT(i, set) set = (set) & ~BIT(i)
+#define AHEAD(m, i) ahead[(m) * N + (i)]
+#define PLAIN(set) ((set) & ~(BIT(CH) - 1))
+
+byte free[M] = SEATS;
+byte locked;
+byte line[M];
+byte ahead[M * N];
+byte waiting, called;
+byte closed, posted;
+byte marked, doomed;            /* cancelled before it came; while it waits */
+byte passed[CH];
+byte overdue;                   /* passed KMAX times, not reserving */
+byte barrier[M] = NOBODY;       /* who reserves at m */
+byte run_out;                   /* whose reservation is over */
+byte ready[M];                  /* who reserves, and was let in by m when it was last claimed: waits for another */
+byte held[N];                   /* permits: a set of limiters */
+byte over, let_in;              /* who has been completed; who with permits */
+byte finished;
+byte called_at[M];              /* for asserts only: whose turn it is at m, with room, and who has not had its claim yet */
+#ifdef stand_at_tail
+byte elder[M * N];
+#define ELDER(m, i) elder[(m) * N + (i)]
+#else
+#define ELDER(m, i) AHEAD(m, i)
+#endif
+
+/* m lets i have its permit: there is room, and nobody stands before it. */
+#if defined(claim_overlooks_elders)     /* asks for room only */
+#define LETS(m, i) (FITS(m, i) && !IN(m, closed))
+#elif defined(keep_what_it_has)         /* takes whatever there is, and waits for the rest */
+#define LETS(m, i) (IN(m, held[i]) || FITS(m, i) && !IN(m, closed) && !(AHEAD(m, i) & line[m]))
+#else
+#define LETS(m, i) (FITS(m, i) && !IN(m, closed) && !(AHEAD(m, i) & line[m]))
+#endif
+#define ALL_LET(i) ((!IN(0, MEM(i)) || LETS(0, i)) && (!IN(1, MEM(i)) || LETS(1, i)) && (M < 3 || !IN(M - 1, MEM(i)) || LETS(M - 1, i)))
+#define CLOSED(i) (MEM(i) & closed)
+
+/* A chain that waits, with nobody about to look at it, stands in a line that keeps it: there is no room, or somebody is before it.
+   If it reserves, it stands in all; if not, in one. */
+#define KEEPS(m, c) (IN(c, line[m]) && (!FITS(m, c) || (ELDER(m, c) & line[m]) || IN(m, posted)))
+#define ONE_IF(b) ((b) -> 1 : 0)
+#define STANDS(c) (ONE_IF(IN(c, line[0])) + ONE_IF(IN(c, line[1])) + ONE_IF(M > 2 && IN(c, line[M - 1])))
+#define RESERVES(c) (barrier[0] == (c) || barrier[1] == (c))
+#define SEEN_TO(c) (!IN(c, waiting) || IN(c, called) || KEEPS(0, c) || KEEPS(1, c) || KEEPS(M - 1, c))
+#define TOLD(c) (!IN(c, waiting) || IN(c, called) || !(CLOSED(c)) || (CLOSED(c) & posted))
+#define IN_PLACE(c) (!IN(c, waiting) || STANDS(c) == (RESERVES(c) -> 2 : 1))
+/* A line whose head could have the room that is there is about to be served. */
+#define FIRST_AT(m, c) (!IN(m, MEM(c)) || barrier[m] == NOBODY && !(AHEAD(m, c) & overdue))
+#define MAY_RESERVE(c) (IN(c, overdue) && FIRST_AT(0, c) && FIRST_AT(1, c) && FIRST_AT(M - 1, c))
+#define MAY_RESERVE_SOON(c) (MAY_RESERVE(c) && !IN(c, called))
+#define HEAD(m, i) (IN(i, line[m]) && !(AHEAD(m, i) & line[m]))
+#define LOOKED_AT(m, c) (HEAD(m, c) && (IN(c, called) || IN(c, ready[m])))
+#define TOO_BIG(m, i) (HEAD(m, i) && !FITS(m, i))
+#define SERVED(m) (IN(m, posted) || free[m] == 0 || !line[m] || TOO_BIG(m, 0) || LOOKED_AT(m, 0) || LOOKED_AT(m, 1 % CH) || LOOKED_AT(m, CH - 1))
+inline coherent() {
+#ifdef call_takes_out   /* see the failure itself */
+	skip
+#else
+	assert(SEEN_TO(0) && (CH < 2 || SEEN_TO(1 % CH)) && (CH < 3 || SEEN_TO(2 % CH)));
+	assert(TOLD(0) && (CH < 2 || TOLD(1 % CH)) && (CH < 3 || TOLD(2 % CH)));
+	assert(IN_PLACE(0) && (CH < 2 || IN_PLACE(1 % CH)) && (CH < 3 || IN_PLACE(2 % CH)));
+	assert(SERVED(0) && SERVED(1) && SERVED(M - 1));
+	assert(!MAY_RESERVE_SOON(0) && (CH < 2 || !MAY_RESERVE_SOON(1 % CH)) && (CH < 3 || !MAY_RESERVE_SOON(2 % CH)))
+#endif
+}
+
+/* A section under the lock of m. */
+#define HOLD_ONCE(g, m) atomic { (g) && !IN(m, locked) ->
+#define HOLD(m) HOLD_ONCE(true, m)
+#define DROP coherent() }
+
+/* All locks of c, in the order of their addresses. The section itself is one step, up to UNLOCK. */
+#ifdef LIVE
+#define LOCK_ALL(c) atomic { !(locked & MEM(c)) ->
+#elif defined(opposite_locks)   /* in the order in which the chain names them */
+#define LOCK_ALL(c) \
+	l = 0; \
+	do \
+	:: l < M && IN(((c) == 0 -> l : M - 1 - l), MEM(c)) -> \
+		atomic { !IN(((c) == 0 -> l : M - 1 - l), locked) -> PUT(((c) == 0 -> l : M - 1 - l), locked); l++ } \
+	:: l < M && !IN(((c) == 0 -> l : M - 1 - l), MEM(c)) -> l++ \
+	:: l == M -> l = 0; break \
+	od; \
+	atomic { true ->
+#else
+#define LOCK_ALL(c) \
+	do \
+	:: atomic { l < M && IN(l, MEM(c)) && !IN(l, locked) -> PUT(l, locked); l++; if :: l < M && !IN(l, MEM(c)) -> l++ :: else fi } \
+	:: atomic { l == 0 && !IN(l, MEM(c)) -> l++ } \
+	:: atomic { l == M -> l = 0; break } \
+	od; \
+	atomic { true ->
+#endif
+#define UNLOCK_ALL(c) locked = locked & ~MEM(c); coherent() }
+
+/* All below, up to the processes: under the locks that it is about. */
+
+/* Has c claimed for once this thread has no lock. */
+inline call(c) {
+	if
+#ifdef call_without_flag        /* though another thread has it in hand */
+	:: false
+#else
+	:: IN(c, called)
+#endif
+	:: else -> PUT(c, called); PUT(c, calls)
+	fi
+}
+
+inline take(m, i) {
+	assert(FITS(m, i));                                     /* never above the limit */
+	assert(!IN(m, closed));
+	assert(!(ELDER(m, i) & line[m]));                       /* nobody who stands in line is overtaken: plain or chain */
+	assert(!(PLAIN(ELDER(m, i))));
+	assert(!(ELDER(m, i) & called_at[m]));                  /* nor anybody whose turn it is */
+	assert((i) >= CH || M > 2 || !(ELDER(m, i)));           /* chains over the same limiters go in the order of arrival */
+	free[m] = free[m] - COST(m, i);
+	PUT(m, held[i])
+}
+
+inline complete(i) {
+	assert(!IN(i, over));                                   /* once */
+	assert(held[i] == 0 || held[i] == MEM(i));              /* all or nothing */
+	PUT(i, over)
+}
+
+/* i waits no longer. */
+inline forget(i) {
+	k = 0;
+	do
+	:: k < M ->
+		CUT(i, line[k]); CUT(i, ready[k]); CUT(i, called_at[k]);
+		if :: barrier[k] == i -> barrier[k] = NOBODY :: else fi;
+		j = 0;
+		do :: j < N -> CUT(i, AHEAD(k, j)); CUT(i, ELDER(k, j)); j++ :: else -> break od;
+		AHEAD(k, i) = 0; ELDER(k, i) = 0;
+		k++
+	:: else -> break
+	od;
+	CUT(i, waiting);
+	k = 0; j = 0
+}
+
+/* i waits from now on, behind all who wait at its members wherever they stand. */
+inline join(i) {
+	k = 0;
+	do
+	:: k < M ->
+		if
+		:: IN(k, MEM(i)) ->
+			j = 0;
+			do
+			:: j < N -> if :: IN(j, waiting) && IN(k, MEM(j)) -> PUT(j, AHEAD(k, i)); PUT(j, ELDER(k, i)) :: else fi; j++
+			:: else -> break
+			od
+		:: else
+		fi;
+		k++
+	:: else -> break
+	od;
+	PUT(i, waiting);
+	k = 0; j = 0
+}
+
+/* Serves the line of m, up to a chain, which is called, unless it has been found ready here. */
+inline serve(m) {
+	do
+	:: line[m] == 0 || IN(m, closed) -> break
+	:: else ->
+		f = 0;
+		do :: IN(f, line[m]) && !(AHEAD(m, f) & line[m]) -> break :: else -> f++ od;
+		if
+		:: !FITS(m, f) -> break
+		:: else
+		fi;
+		if
+		:: f >= CH -> CUT(f, line[m]); take(m, f); forget(f); PUT(f, let_in); complete(f)
+		:: f < CH ->
+			if
+#ifdef reserver_not_called      /* it has been looked at once */
+			:: !RESERVES(f) ->
+#elif defined(call_again)       /* though it was looked at just now */
+			:: true ->
+#else
+			:: !IN(f, ready[m]) ->
+#endif
+				call(f);
+#ifdef call_takes_out   /* so that those behind may go meanwhile */
+				CUT(f, line[m]); PUT(f, called_at[m])
+#else
+				PUT(f, called_at[m]);
+				break
+#endif
+#if defined(reserver_not_called)
+			:: RESERVES(f) -> break
+#elif !defined(call_again)
+			:: IN(f, ready[m]) -> break
+#endif
+			fi
+		fi
+	od;
+	f = 0
+}
+
+/* c goes to stand with one of those who refuse it; which one is left open. */
+inline stand(c) {
+	if
+	:: IN(0, MEM(c)) && !LETS(0, c) -> at = 0
+	:: IN(1, MEM(c)) && !LETS(1, c) -> at = 1
+#if M > 2
+	:: IN(2, MEM(c)) && !LETS(2, c) -> at = 2
+#endif
+	fi;
+	PUT(c, line[at])
+}
+
+inline stand_nowhere(c) {
+	k = 0;
+	do :: k < M -> CUT(c, line[k]); CUT(c, ready[k]); k++ :: else -> break od;
+	k = 0
+}
+
+inline note_who_lets(c) {
+	k = 0;
+	do
+	:: k < M -> CUT(c, ready[k]); if :: IN(k, MEM(c)) && LETS(k, c) -> PUT(c, ready[k]) :: else fi; k++
+	:: else -> break
+	od;
+	k = 0
+}
+
+/* Of those who are overdue with m, the oldest may perhaps reserve now. */
+inline next_overdue(m) {
+	j = 0;
+	do
+	:: j < CH ->
+		if :: IN(j, overdue) && IN(m, MEM(j)) && !(AHEAD(m, j) & overdue) -> call(j) :: else fi;
+		j++
+	:: else -> break
+	od;
+	j = 0
+}
+
+inline reserve(c) {
+	k = 0;
+	do
+	:: k < M -> if :: IN(k, MEM(c)) -> barrier[k] = c; PUT(c, line[k]) :: else fi; k++
+	:: else -> break
+	od;
+	k = 0;
+	note_who_lets(c);
+	CUT(c, overdue);
+	passed[c] = 0
+}
+
+inline leave_off_reserving(c) {
+	k = 0;
+	do :: k < M -> if :: barrier[k] == c -> barrier[k] = NOBODY :: else fi; k++ :: else -> break od;
+	k = 0
+}
+
+#define STANDS_IN_LINE_THAT_REFUSES(c) \
+	(IN(c, line[0]) && !LETS(0, c) || IN(c, line[1]) && !LETS(1, c) || IN(c, line[M - 1]) && !LETS(M - 1, c))
+
+/* What becomes of c. Sets told: a turn to reserve may have come for others. */
+inline decide(c) {
+	assert(!IN(c, over));                                   /* it still exists */
+	assert(IN(c, waiting) && held[c] == 0);                 /* while it waits it holds nothing */
+	k = 0;
+	do :: k < M -> CUT(c, called_at[k]); k++ :: else -> break od;
+	k = 0;
+#ifndef clear_flag_late         /* once the locks are free */
+	CUT(c, called);
+#endif
+	told = RESERVES(c) || IN(c, overdue);
+	if
+	:: IN(c, doomed) || CLOSED(c) -> CUT(c, overdue); forget(c); complete(c)
+	:: !(IN(c, doomed) || CLOSED(c)) && ALL_LET(c) ->
+		CUT(c, overdue);
+		stand_nowhere(c);
+		l = 0;
+		do :: l < M -> if :: IN(l, MEM(c)) && !IN(l, held[c]) -> take(l, c) :: else fi; l++ :: else -> break od;
+		l = 0;
+		forget(c);
+		PUT(c, let_in);
+		complete(c)
+	:: else ->
+#ifdef keep_what_it_has
+		l = 0;
+		do :: l < M -> if :: IN(l, MEM(c)) && !IN(l, held[c]) && LETS(l, c) -> CUT(c, line[l]); take(l, c) :: else fi; l++ :: else -> break od;
+		l = 0;
+#endif
+		if
+		:: RESERVES(c) ->
+			if
+			:: IN(c, run_out) -> leave_off_reserving(c); stand_nowhere(c); stand(c)
+			:: else -> note_who_lets(c); told = 0
+			fi
+		:: !RESERVES(c) && STANDS_IN_LINE_THAT_REFUSES(c)
+		:: !RESERVES(c) && !(STANDS_IN_LINE_THAT_REFUSES(c)) ->         /* it has been passed */
+			stand_nowhere(c);
+#if defined(move_in_two_sections)       /* learns who refuses, and goes to stand there under that one's lock alone */
+			stand(c);
+			CUT(c, line[at]);
+			moves = 1 + at;
+#elif defined(stand_at_tail)
+			stand(c);
+			AHEAD(at, c) = line[at] & ~BIT(c);
+			j = 0;
+			do :: j < N -> CUT(c, AHEAD(at, j)); j++ :: else -> break od;
+			j = 0;
+#else
+			stand(c);
+#endif
+			at = 0;
+#if KMAX > 0
+			if :: passed[c] < KMAX -> passed[c]++ :: else fi;
+			if :: passed[c] == KMAX -> PUT(c, overdue) :: else fi
+#endif
+		fi;
+		if
+		:: MAY_RESERVE(c) -> reserve(c)
+		:: else
+		fi;
+		if :: !IN(c, overdue) :: else -> told = 0 fi
+	fi;
+	at = 0;
+	CUT(c, run_out)
+}
+
+/* Lines that c has left are served, and whoever may reserve now is told. */
+inline aftermath(c) {
+#ifndef leave_line_unserved
+	serve(0);
+	serve(1);
+#if M > 2
+	serve(2);
+#endif
+#endif
+	if
+	:: told ->
+#ifndef reserve_untold
+		next_overdue(0);
+		next_overdue(1);
+#if M > 2
+		next_overdue(2);
+#endif
+#endif
+		told = 0
+	:: else
+	fi
+}
+
+/* Outside all locks: for each whom this thread has called. */
+inline claims() {
+	do
+	:: calls ->
+		atomic { do :: IN(x, calls) -> break :: else -> x++ od; CUT(x, calls) };
+		LOCK_ALL(x)
+			decide(x);
+			aftermath(x);
+#ifdef BATCH
+			z = 0;
+			do
+			:: z < CH && IN(z, calls) && !(MEM(z) & ~MEM(x)) -> CUT(z, calls); decide(z); aftermath(z); z = 0
+			:: z < CH && !(IN(z, calls) && !(MEM(z) & ~MEM(x))) -> z++
+			:: z == CH -> break
+			od;
+			z = 0;
+#endif
+		UNLOCK_ALL(x);
+#ifdef clear_flag_late
+		atomic { CUT(x, called) };
+#endif
+#ifdef move_in_two_sections
+		if
+		:: moves -> HOLD(moves - 1) if :: IN(x, waiting) -> PUT(x, line[moves - 1]) :: else fi; moves = 0; DROP
+		:: else
+		fi;
+#endif
+		x = 0
+	:: else -> break
+	od
+}
+
+/* Of one who brings room back to m: serves, or leaves it to the step. */
+inline hand_over(m) {
+	if
+	:: line[m] == 0
+	:: line[m] != 0 && !IN(m, closed) -> serve(m)
+	:: line[m] != 0 -> PUT(m, posted)
+	fi
+}
+
+proctype chain(byte c) {
+	byte x, z, f, j, k, l, at, calls;
+	bool told;
+#ifdef move_in_two_sections
+	byte moves;
+#endif
+
+	LOCK_ALL(c)
+		if
+		:: IN(c, marked) || CLOSED(c) -> complete(c)
+		:: else ->
+			join(c);
+			if
+			:: ALL_LET(c) ->
+				l = 0;
+				do :: l < M -> if :: IN(l, MEM(c)) -> take(l, c) :: else fi; l++ :: else -> break od;
+				l = 0;
+				forget(c);
+				PUT(c, let_in);
+				complete(c)
+			:: else -> stand(c); at = 0
+			fi
+		fi;
+	UNLOCK_ALL(c);
+
+	IN(c, over);
+	if
+	:: atomic { !IN(c, let_in) -> finished++ }
+#ifdef TOGETHER
+	:: IN(c, let_in) ->
+		LOCK_ALL(c)
+			k = 0;
+			do
+			:: k < M -> if :: IN(k, MEM(c)) -> free[k] = free[k] + COST(k, c); CUT(k, held[c]) :: else fi; k++
+			:: else -> break
+			od;
+			k = 0;
+			if :: IN(0, MEM(c)) -> hand_over(0) :: else fi;
+			if :: IN(1, MEM(c)) -> hand_over(1) :: else fi;
+#if M > 2
+			if :: IN(2, MEM(c)) -> hand_over(2) :: else fi;
+#endif
+		UNLOCK_ALL(c);
+		finished++;
+		claims()
+#else
+	:: IN(c, let_in) ->
+		do
+		:: HOLD_ONCE(IN(0, held[c]), 0) free[0] = free[0] + COST(0, c); CUT(0, held[c]); hand_over(0); DROP; claims()
+		:: HOLD_ONCE(IN(1, held[c]), 1) free[1] = free[1] + COST(1, c); CUT(1, held[c]); hand_over(1); DROP; claims()
+#if M > 2
+		:: HOLD_ONCE(IN(2, held[c]), 2) free[2] = free[2] + COST(2, c); CUT(2, held[c]); hand_over(2); DROP; claims()
+#endif
+		:: atomic { !held[c] -> finished++; break }
+		od
+#endif
+	fi
+}
+
+#define WHERE(i) ((i - CH) % M)
+
+proctype plain(byte i) {
+	byte x, z, f, j, k, l, at, calls, round;
+	bool told;
+#ifdef move_in_two_sections
+	byte moves;
+#endif
+
+	do
+	:: round < ROUNDS ->
+		HOLD(WHERE(i))
+			if
+			:: IN(WHERE(i), closed) -> complete(i)
+			:: else ->
+				if
+				:: line[WHERE(i)] == 0 && free[WHERE(i)] > 0 -> take(WHERE(i), i); PUT(i, let_in); complete(i)
+				:: else -> join(i); PUT(i, line[WHERE(i)])
+				fi
+			fi;
+		DROP;
+		IN(i, over);
+		if
+		:: !IN(i, let_in)
+		:: HOLD_ONCE(IN(i, let_in), WHERE(i))
+			free[WHERE(i)]++; CUT(WHERE(i), held[i]);
+			hand_over(WHERE(i));
+			DROP;
+			claims()
+		fi;
+		atomic {
+			CUT(i, let_in);
+#ifndef LIVE
+			round++;
+			if :: round < ROUNDS -> CUT(i, over) :: else fi
+#else
+			CUT(i, over)
+#endif
+		}
+	:: round == ROUNDS -> atomic { finished++; break }
+	od
+}
+
+/* The step of limiter m. */
+proctype actor(byte m) {
+	byte x, z, f, j, k, l, at, calls, y;
+	bool told;
+#ifdef move_in_two_sections
+	byte moves;
+#endif
+end:	do
+	:: HOLD_ONCE(IN(m, posted), m)
+		CUT(m, posted);
+		if
+		:: IN(m, closed) ->
+			y = 0;
+			do
+#ifdef close_tells_line_only    /* and not those who are registered, and stand elsewhere */
+			:: y < CH -> if :: IN(y, waiting) && IN(y, line[m]) -> call(y) :: else fi; y++
+#else
+			:: y < CH -> if :: IN(y, waiting) && IN(m, MEM(y)) -> call(y) :: else fi; y++
+#endif
+			:: y >= CH && y < N -> if :: IN(y, line[m]) -> forget(y); complete(y) :: else fi; y++
+			:: else -> break
+			od;
+			y = 0
+		:: else -> serve(m)
+		fi;
+		DROP;
+		claims()
+	od
+}
+
+#ifdef CANCEL
+/* Its link is guarded by the lock of its home, limiter 0. */
+active proctype canceller() {
+	byte x, z, f, j, k, l, at, calls;
+	bool told;
+#ifdef move_in_two_sections
+	byte moves;
+#endif
+	HOLD(0)
+		if
+		:: IN(0, over)
+		:: !IN(0, over) && !IN(0, waiting) -> PUT(0, marked)
+		:: !IN(0, over) && IN(0, waiting) ->
+#ifdef cancel_by_itself         /* under the lock of its home alone */
+			forget(0); complete(0)
+#else
+			PUT(0, doomed); call(0)
+#endif
+		fi;
+	DROP;
+	claims()
+}
+#endif
+
+#ifdef CLOSE
+active proctype closer() {
+	HOLD(1)
+		PUT(1, closed);
+		PUT(1, posted);
+	DROP
+}
+#endif
+
+#ifdef EXPIRE
+/* The timer of its home. */
+active proctype timer() {
+	byte x, z, f, j, k, l, at, calls;
+	bool told;
+#ifdef move_in_two_sections
+	byte moves;
+#endif
+	byte times;
+end:	do
+#ifdef LIVE     /* twice, and then it is long enough */
+	:: HOLD_ONCE(times < 2 && barrier[0] != NOBODY && !IN(barrier[0], run_out), 0)
+		times++;
+#else
+	:: HOLD_ONCE(barrier[0] != NOBODY && !IN(barrier[0], run_out), 0)
+#endif
+		PUT(barrier[0], run_out);
+		call(barrier[0]);
+		DROP;
+		claims()
+	od
+}
+#endif
+
+#ifndef LIVE
+/* Once nothing more can happen. */
+active proctype check() {
+	timeout;
+	assert(finished == N && !waiting && !called && !overdue && !locked && !posted);
+	assert(!line[0] && !line[1] && !line[M - 1]);
+	assert(free[0] == SEATS && free[1] == SEATS && free[M - 1] == SEATS);
+	assert(barrier[0] == NOBODY && barrier[1] == NOBODY)
+}
+#else
+ltl served { <> ((over & (BIT(CH) - 1)) == BIT(CH) - 1) }
+#endif
+
+init {
+	byte i;
+	atomic {
+		do :: i < CH -> run chain(i); i++ :: i >= CH && i < N -> run plain(i); i++ :: else -> break od;
+		i = 0;
+		do :: i < M -> run actor(i); i++ :: else -> break od;
+		i = 0
+	}
+}
