@@ -50,7 +50,7 @@ void simulation::unlock(scheduler::thread*& owner) {
         return;
     unfailing const ours;
     section_ends(calling());
-    std::erase(holders_, owner);
+    holders_.erase(std::ranges::find(holders_, owner));
     owner = nullptr;
     threads.notify(&owner);
     threads.pause();  // the lock may be gone after this
