@@ -285,6 +285,35 @@ BOOST_FIXTURE_TEST_CASE(holds_up_those_behind_it_where_it_stands, two_seats) {
     BOOST_TEST(entered);
 }
 
+// Arrivals: an elder, the chain, and a younger one of the first class.
+BOOST_AUTO_TEST_CASE(in_any_order_it_goes_before_all_that_came_later) {
+    using weir::queue_order;
+    std::vector<std::string> const by_arrival{"elder", "chain", "younger"};
+    std::vector<std::string> const chain_first{"chain", "younger", "elder"};
+    for (auto const order : {queue_order::fifo, queue_order::lifo, queue_order::adaptive_lifo,
+                             queue_order::codel, queue_order::priority, queue_order::fair}) {
+        asio::io_context ctx;
+        seats a{ctx, {.seats = 1}, {.order = order}};
+        seats b{ctx, {.seats = 1}};
+        auto at_a = a.try_enter();
+        std::vector<std::string> seen;
+        auto const note = [&](std::string who) {
+            return [&seen, who](error_code ec, auto const&) {
+                BOOST_TEST(!ec);
+                seen.push_back(who);
+            };
+        };
+        a.async_enter(note("elder"));
+        chain{a, b}.async_enter(note("chain"));
+        a.async_enter({1, {.priority = 0}}, note("younger"));
+        settle(ctx);
+        at_a.leave();
+        settle(ctx);
+        bool const by_another = order == queue_order::lifo || order == queue_order::priority;
+        BOOST_TEST(seen == (by_another ? chain_first : by_arrival));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(waits_for_the_last_of_several_rates) {
     asio::io_context ctx;
     token_bucket fast{ctx, {.rate = {1, 3s}, .burst = 1, .initial = 0}};
@@ -443,6 +472,7 @@ BOOST_AUTO_TEST_CASE(limiters_may_have_different_contexts) {
     chain both{a, b};
     both.async_enter(1s, end.note(1));
     settle(one, other);
+    BOOST_TEST((!one.stopped() && !other.stopped()));  // each is kept running
     at_b.leave();
     settle(other);
     BOOST_TEST(end.all.empty());
