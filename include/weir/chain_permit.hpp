@@ -2,6 +2,7 @@
 
 #include <weir/detail/chain/protocol.hpp>
 #include <weir/error.hpp>
+#include <weir/outcome.hpp>
 #include <weir/permit.hpp>
 #include <weir/time.hpp>
 
@@ -74,6 +75,12 @@ public:
     void refund() noexcept {
         if (*this)
             detail::leave_together(parts_, false);
+    }
+
+    /// Says how it went, to all limiters: as `permit::report`.
+    void report(outcome o) noexcept {
+        for (auto& part : parts_)
+            part.report(o);
     }
 
     /// The permit of the limiter that the chain names at this place, counted from 0. It may be used like any

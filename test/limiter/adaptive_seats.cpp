@@ -1,5 +1,6 @@
 #include <weir/adaptive_seats.hpp>
 #include <weir/any_limiter.hpp>
+#include <weir/chain.hpp>
 #include <weir/keyed.hpp>
 
 #include "support/virtual_limiters.hpp"
@@ -47,6 +48,25 @@ BOOST_AUTO_TEST_CASE(has_more_seats_when_permits_come_home_well) {
     BOOST_TEST(s.capacity == 3);
     BOOST_TEST(s.in_use == 3);
     BOOST_TEST(s.remaining == 0);
+}
+
+BOOST_AUTO_TEST_CASE(hears_how_it_went_for_a_chain) {
+    asio::io_context ctx;
+    adaptive kitchen{ctx, each_by_itself};
+    adaptive waiters{ctx, each_by_itself};
+    weir::chain both{kitchen, waiters};
+    auto one = both.try_enter();
+    auto two = both.try_enter();
+    run_for(ctx, 10ms);
+    one.report(outcome::dropped);
+    one.leave();
+    BOOST_TEST(kitchen.stats().capacity == 1);
+    BOOST_TEST(waiters.stats().capacity == 1);
+    run_for(ctx, 10ms);
+    auto const three = both.try_enter();  // while one is in use there is no room
+    BOOST_TEST(!three);
+    two.leave();
+    BOOST_TEST(bool(both.try_enter()));
 }
 
 BOOST_AUTO_TEST_CASE(has_fewer_when_they_were_dropped_or_have_taken_too_long) {
