@@ -2,6 +2,7 @@
 #include <weir/shared/limiter.hpp>
 
 #include "shared/crowd.hpp"
+#include "shared/insist.hpp"
 #include "shared/mysql/engine_fixture.hpp"
 #include "shared/mysql/server.hpp"
 #include "shared/mysql/sql.hpp"
@@ -11,12 +12,10 @@
 #include "support/visit.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/deferred.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/test/tree/decorator.hpp>
@@ -585,14 +584,8 @@ BOOST_FIXTURE_TEST_CASE(connections_that_are_killed_in_the_middle_grant_nothing_
     int granted = 0;
     auto const take = [&](weir::mysql::token_bucket& calls) -> asio::awaitable<void> {
         while (granted < 1000 || unknown() == 0) {
-            auto const [ec, call] = co_await calls.async_enter(60s, asio::as_tuple(asio::deferred));
-            granted += !ec;
-            if (!ec)
-                continue;
-            // Five that were killed one after the other are an outage, for some time.
-            BOOST_TEST((ec == errc::unavailable));
-            asio::steady_timer pause(ctx, call.retry_after().value_or(1ms));
-            co_await pause.async_wait(asio::deferred);
+            auto const call = co_await support::insist(calls);
+            ++granted;
         }
     };
     int failed = 0;

@@ -1,6 +1,7 @@
 #include <weir/redis/engine.hpp>
 #include <weir/shared/limiter.hpp>
 
+#include "shared/insist.hpp"
 #include "shared/redis/server.hpp"
 #include "support/printing.hpp"
 #include "support/rethrow.hpp"
@@ -832,7 +833,7 @@ BOOST_AUTO_TEST_CASE(connections_that_are_killed_in_the_middle_grant_nothing_twi
     int granted = 0;
     auto const take = [&](weir::redis::token_bucket& calls) -> asio::awaitable<void> {
         while (granted < 2000 || unknown() == 0) {
-            auto const call = co_await calls.async_enter(60s);
+            auto const call = co_await support::insist(calls);
             ++granted;
         }
     };
