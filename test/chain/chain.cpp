@@ -108,6 +108,28 @@ BOOST_FIXTURE_TEST_CASE(takes_all_or_nothing, two_seats) {
     BOOST_TEST(a.stats().limited == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(wait_is_counted_at_each_limiter) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    token_bucket global{ctx, {.rate = {1, 1s}, .burst = 5}};
+    per_client clients{ctx, {.rate = {1, 1s}, .burst = 5}};
+    chain door{global, clients.with("one"), kitchen};
+
+    auto seat = kitchen.try_enter();
+    bool granted = false;
+    door.async_enter([&](error_code ec, chain_permit<3> const&) { granted = !ec; });
+    run_for(ctx, 2s);
+    BOOST_TEST(kitchen.snapshot().waits.count() == 0U);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(granted);
+    for (auto const& waits :
+         {kitchen.snapshot().waits, global.snapshot().waits, clients.snapshot().waits}) {
+        BOOST_TEST(waits.count() == 1U);
+        BOOST_TEST((waits.quantile(1) >= 2s && waits.quantile(1) <= 2250ms));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(leaving_and_refunding_reach_all) {
     asio::io_context ctx;
     token_bucket one{ctx, {.rate = {1, 1h}, .burst = 5}};

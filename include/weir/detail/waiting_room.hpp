@@ -247,7 +247,7 @@ public:
     }
     [[nodiscard]] bool admit(chain_entry& e, time_point now) noexcept {
         e.granted = e.number == 0 ? gate_.grant_at_once(e.count, now)
-                                  : gate_.grant(e.count, now, now - e.since);
+                                  : grant_after_wait(e.count, e.since, now);
         return true;
     }
     duration refuse(chain_entry const& e, error_code ec, duration ready_in,
@@ -260,6 +260,7 @@ public:
     }
 
     [[nodiscard]] bool prepare(chain_entry&, time_point now) {
+        waits_->prepare();
         line_.prepare_chains();
         line_.prepare_deadlines(now, queueing_.tolerance);
         return true;
@@ -670,6 +671,12 @@ private:
         op.granted = refusal(ready, now);
     }
 
+    [[nodiscard]] permit grant_after_wait(amount n, time_point since, time_point now) {
+        auto const waited = now - since;
+        waits_->add(waited);
+        return gate_.grant(n, now, waited);
+    }
+
     // Grants to those whose turn it is.
     void serve(time_point now, int& budget) noexcept {
         for (; budget > 0; --budget) {
@@ -686,9 +693,7 @@ private:
             } else if (policy().ready_at(op->count, 0, now) <= now) {
                 line_.grant(*op, now);
                 take_out(*op);
-                auto const waited = now - op->since;
-                op->granted = gate_.grant(op->count, now, waited);
-                waits_->add(waited);
+                op->granted = grant_after_wait(op->count, op->since, now);
             } else {
                 break;
             }
