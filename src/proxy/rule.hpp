@@ -59,7 +59,7 @@ public:
 
 /// A rule that holds for all clients together.
 template <class Limiter>
-class shared_rule final : public rule {
+class shared_rule : public rule {
 public:
     template <class... Arguments>
     explicit shared_rule(rule_text const& t, Arguments const&... arguments)
@@ -74,28 +74,23 @@ public:
     }
     weir::limiter_stats stats() const override { return limiter_.stats(); }
 
-private:
+protected:
     Limiter limiter_;
 };
 
 /// A rate that an engine keeps, for all proxies of a name.
 template <class Policy>
-class engine_rule final : public rule {
+class engine_rule final : public shared_rule<weir::basic_shared_limiter<Policy, net::executor>> {
+    using base = shared_rule<weir::basic_shared_limiter<Policy, net::executor>>;
+    using base::limiter_;
+
 public:
     engine_rule(rule_text const& t, net::executor const& ex, std::shared_ptr<weir::engine> const& e,
                 options const& o, weir::queue_options const& queue)
-        : rule(t), limiter_(ex, e, o.name, o.shared.options, queue) {
+        : base(t, ex, e, o.name, o.shared.options, queue) {
         watch();
     }
 
-    weir::permit try_enter(std::uint64_t) override { return limiter_.try_enter(); }
-    net::task<verdict> enter(std::uint64_t, net::connection& client,
-                             weir::duration patience) override {
-        return wait_turn(client, [this, patience](on_turn handler) {
-            limiter_.async_enter(patience, std::move(handler));
-        });
-    }
-    weir::limiter_stats stats() const override { return limiter_.stats(); }
     weir::duration round_trip() const override { return limiter_.options().deadline; }
     std::string more() const override { return told_of(limiter_.shared_stats()); }
 
@@ -110,8 +105,6 @@ private:
                 watch();
             });
     }
-
-    weir::basic_shared_limiter<Policy, net::executor> limiter_;
 };
 
 /// A rule that each client has for itself. Clients do not wait for each other.

@@ -48,8 +48,9 @@ struct no_order {
 };
 
 /// What a thread has to do for a core outside its lock: it posts completions, makes the claims of chains that
-/// were called, arranges a step's wishes with the host, has an order of the policy carried out, and destroys what has come to its end. `Memory` is a
-/// pointer to memory that is no longer needed; `Order` is `no_order` where there are none.
+/// were called, arranges a step's wishes with the host, has an order of the policy carried out, and destroys
+/// what has come to its end. `Memory` is a pointer to memory that is no longer needed; `Order` is `no_order`
+/// where there are none.
 template <class Core, class Host, class Memory, class Order>
 struct errand {
     std::shared_ptr<Core> self;  // first, so that it goes last
