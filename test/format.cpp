@@ -77,6 +77,36 @@ BOOST_AUTO_TEST_CASE(a_permit_says_what_it_holds_or_when_to_come_back) {
     reads(weir::permit(), "no permit");
 }
 
+BOOST_AUTO_TEST_CASE(a_chain_says_what_it_holds_of_each_limiter_or_which_one_has_refused) {
+    permits p;
+    weir::testing::limiter<weir::seats> kitchen{p.ctx, {.seats = 3}};
+    weir::chain door{kitchen.with(2), p.bucket};
+    auto turn = door.try_enter();
+    reads(turn, "2 + 1 permits");
+    reads(door.try_enter(), "no permits, says limiter 0");
+    turn[0].leave();
+    reads(turn, "0 + 1 permits");
+    reads(weir::chain{kitchen, p.bucket.with(2)}.try_enter(),
+          "no permits, says limiter 1; come back in 500ms");
+    reads(weir::chain{p.bucket}.try_enter(), "1 permit");
+
+    weir::chain{kitchen, p.bucket.with(2)}.async_enter([&](weir::error_code, auto granted) {
+        turn = std::move(granted);
+    });
+    weir::testing::run(p.ctx);
+    reads(turn, "1 + 2 permits after 1s");
+    turn.leave();
+    reads(turn, "no permits");
+}
+
+BOOST_AUTO_TEST_CASE(a_chain_refusal_says_why_and_by_which_limiter) {
+    using weir::errc;
+    reads(weir::chain_refusal(errc::limited, 500ms, 1),
+          fmt::format("{}, says limiter 1; come back in 500ms", errc::limited));
+    reads(weir::chain_refusal(boost::asio::error::operation_aborted, {}, {}),
+          fmt::format("{}", weir::refusal(boost::asio::error::operation_aborted, {})));
+}
+
 BOOST_AUTO_TEST_CASE(a_pool_says_what_became_of_its_objects) {
     reads(weir::checkout_refusal(
               weir::errc::timed_out, std::make_exception_ptr(std::runtime_error("no server"))),
@@ -136,6 +166,15 @@ BOOST_AUTO_TEST_CASE(options_are_written_as_they_are_parsed) {
     reads(weir::queue_options{}, "limit 1024");
 }
 
+BOOST_AUTO_TEST_CASE(shares_say_what_is_borrowed_and_who_waits) {
+    reads(weir::share_stats{.who = {"live", 70}, .share = 7, .in_use = 9},
+          "live: 9 of its 7 in use, 0 waiting");
+    reads(
+        weir::share_stats{
+            .who = {"batch", 30}, .share = 3, .in_use = 1, .waiting = 2, .waiting_for = 5},
+        "batch: 1 of its 3 in use, 2 waiting for 5 permits");
+}
+
 BOOST_AUTO_TEST_CASE(enumerators_are_written_as_in_options) {
     using weir::carry_over;
     using weir::limiter_config;
@@ -143,8 +182,9 @@ BOOST_AUTO_TEST_CASE(enumerators_are_written_as_in_options) {
         BOOST_TEST((weir::queue_options::parse(fmt::format("full {}", f)).full == f));
 
     using weir::queue_order;
-    for (auto const o : {queue_order::fifo, queue_order::lifo, queue_order::adaptive_lifo,
-                         queue_order::codel, queue_order::priority, queue_order::fair})
+    for (auto const o :
+         {queue_order::fifo, queue_order::lifo, queue_order::adaptive_lifo, queue_order::codel,
+          queue_order::priority, queue_order::fair, queue_order::shares})
         BOOST_TEST((weir::queue_options::parse(fmt::format("order {}", o)).order == o));
 
     auto const bucket = [](std::string const& text) {

@@ -5,6 +5,9 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -27,20 +30,38 @@ void run_with_cuts(ut::test_case const& test) {
 
 class collects_cases : public ut::test_tree_visitor {
 public:
-    std::vector<ut::test_case const*> cases;
+    std::vector<ut::test_case*> cases;
 
 private:
-    void visit(ut::test_case const& found) override { cases.push_back(&found); }
+    void visit(ut::test_case const& found) override {
+        cases.push_back(&ut::framework::get<ut::test_case>(found.p_id));
+    }
 };
+
+// Of the test cases those that are in a file of that name, below test/; the others are disabled.
+std::vector<ut::test_case*> only(std::string const& file, std::vector<ut::test_case*> cases) {
+    std::erase_if(cases, [&](ut::test_case* test) {
+        std::string_view const path(test->p_file_name.begin(), test->p_file_name.size());
+        bool const other = !path.ends_with("/test/" + file);
+        if (other)
+            test->p_default_status.value = ut::test_unit::RS_DISABLED;
+        return other;
+    });
+    return cases;
+}
 
 // What BOOST_TEST_MODULE would do, and the suite `cut`.
 bool set_up() {
     auto& all = ut::framework::master_test_suite();
     all.p_name.value = "weir";
-    if (!support::cuts::wanted)
-        return true;
     collects_cases found;
     ut::traverse_test_tree(all, found, true);
+    if (all.argc == 2)
+        found.cases = only(all.argv[1], std::move(found.cases));
+    if (found.cases.empty())
+        return false;
+    if (!support::cuts::wanted)
+        return true;
     auto* const cut = BOOST_TEST_SUITE("cut");
     for (auto const* const test : found.cases) {
         auto name = test->full_name();

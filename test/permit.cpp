@@ -1,4 +1,7 @@
+#include <weir/keyed.hpp>
 #include <weir/permit.hpp>
+#include <weir/testing.hpp>
+#include <weir/token_bucket.hpp>
 
 #include "support/printing.hpp"
 #include "support/says.hpp"
@@ -68,6 +71,9 @@ public:
     }
     [[nodiscard]] amount remaining(permit_origin from) const noexcept override {
         return free + static_cast<amount>(from.key);
+    }
+    [[nodiscard]] weir::duration reset_after(permit_origin from) const noexcept override {
+        return from.key == 0 ? weir::forever : std::chrono::seconds(from.key);
     }
 
     [[nodiscard]] permit grant(amount n, std::uint64_t ticket, weir::duration waited = {}) {
@@ -338,7 +344,7 @@ BOOST_AUTO_TEST_CASE(can_be_settled_for_the_largest_amount_and_not_for_more) {
                                "from 0 to 1000000000000000"));
     BOOST_CHECK_EXCEPTION(
         p.settle(std::numeric_limits<std::uint64_t>::max()), std::invalid_argument,
-        says("weir::permit: the settled amount is 1152921504606846975, but must "
+        says("weir::permit: the settled amount is 576460752303423487, but must "
              "be from 0 to 1000000000000000"));
     BOOST_CHECK_THROW(p.settle(-1), std::invalid_argument);
     BOOST_TEST(news() == calls());
@@ -598,6 +604,52 @@ BOOST_AUTO_TEST_CASE(that_was_refused_says_when_to_come_back_if_that_is_known) {
     seats kitchen{ctx, {.seats = 1}};
     auto const seat = kitchen.try_enter();
     BOOST_TEST(!kitchen.try_enter().retry_after());
+}
+
+BOOST_AUTO_TEST_CASE(says_when_all_is_free_again_if_that_is_known) {
+    asio::io_context ctx;
+    weir::testing::limiter<weir::token_bucket> bucket{ctx, {.rate = {10, 1s}, .burst = 20}};
+    auto const five = bucket.try_enter(5);
+    BOOST_TEST((five.reset_after() == weir::duration(500ms)));
+    BOOST_TEST((bucket.stats().reset_after == weir::duration(500ms)));
+    auto const debt = bucket.charge(25);
+    BOOST_TEST((five.reset_after() == weir::duration(3s)));
+    run_for(ctx, 2s);
+    BOOST_TEST((five.reset_after() == weir::duration(1s)));
+    run_for(ctx, 1h);
+    BOOST_TEST((five.reset_after() == weir::duration(0s)));
+
+    sliding_log calls{ctx, {.limit = 2, .window = 10s}};
+    auto first = calls.try_enter();
+    run_for(ctx, 4s);
+    auto second = calls.try_enter();
+    BOOST_TEST((first.reset_after() == weir::duration(10s)));  // when the second has cooled, too
+    second.refund();
+    BOOST_TEST(!second.reset_after());
+    BOOST_TEST((first.reset_after() == weir::duration(6s)));
+
+    seats kitchen{ctx, {.seats = 2}};
+    BOOST_TEST((kitchen.stats().reset_after == weir::duration(0s)));
+    auto const seat = kitchen.try_enter();
+    BOOST_TEST(!seat.reset_after());
+    BOOST_TEST(!kitchen.stats().reset_after);
+    BOOST_TEST(!permit().reset_after());
+    BOOST_TEST(!kitchen.try_enter(2).reset_after());
+}
+
+BOOST_AUTO_TEST_CASE(of_a_key_says_when_all_of_the_key_is_free_again) {
+    asio::io_context ctx;
+    weir::basic_keyed<int, weir::policy::token_bucket, asio::any_io_executor, weir::testing::timer>
+        calls{ctx, {.rate = {10, 1s}}};
+    auto const of_one = calls.try_enter(1, 5);
+    auto const of_two = calls.try_enter(2, 2);
+    BOOST_TEST((of_one.reset_after() == weir::duration(500ms)));
+    BOOST_TEST((of_two.reset_after() == weir::duration(200ms)));
+    BOOST_TEST((calls.stats(1).reset_after == weir::duration(500ms)));
+    BOOST_TEST((calls.stats(3).reset_after == weir::duration(0s)));
+    BOOST_TEST(!calls.stats().total.reset_after);
+    run_for(ctx, 300ms);
+    BOOST_TEST((of_two.reset_after() == weir::duration(0s)));
 }
 
 BOOST_AUTO_TEST_CASE(that_is_settled_gives_back_what_it_has_not_used) {

@@ -102,15 +102,48 @@ BOOST_AUTO_TEST_CASE(that_are_nonsense_are_refused_by_name) {
                                "but must be from 0 to 3600000000000"));
 }
 
+BOOST_AUTO_TEST_CASE(have_partitions_that_make_sense) {
+    BOOST_CHECK_NO_THROW(validate({.partitions = {{"a", 100}}}));
+    BOOST_CHECK_NO_THROW(validate({.partitions = {{"of_14_letters_", 0}, {"b", 1}}}));
+    BOOST_CHECK_EXCEPTION(validate({.partitions = {{"a", 60}, {"b", 41}}}), std::invalid_argument,
+                          says("weir::queue_options: partitions have 101 per cent, but must have "
+                               "at most 100"));
+    BOOST_CHECK_EXCEPTION(
+        validate({.partitions = {{"a", 1}, {"b", 2}, {"a", 3}}}), std::invalid_argument,
+        says("weir::queue_options: partitions have a twice"));
+    for (std::string const name : {"", "a b", "a:b", "a,b"})
+        BOOST_CHECK_EXCEPTION(validate({.partitions = {{name, 1}}}), std::invalid_argument,
+                              says("weir::queue_options: partitions have the name `" + name +
+                                   "`, which must be of letters, digits, _, - and ."));
+    BOOST_CHECK_EXCEPTION(
+        weir::partition("of_15_letters__", 1), std::invalid_argument,
+        says("weir::partition: the name `of_15_letters__` has more than 14 characters"));
+    BOOST_CHECK_EXCEPTION(weir::partition("a", 101), std::invalid_argument,
+                          says("weir::partition: percent is 101, but must be from 0 to 100"));
+    BOOST_CHECK_EXCEPTION(weir::partition("a", -1), std::invalid_argument,
+                          says("weir::partition: percent is -1, but must be from 0 to 100"));
+    weir::partition const p("p", 1);
+    BOOST_CHECK_EXCEPTION((weir::partitions{p, p, p, p, p, p, p, p, p}), std::invalid_argument,
+                          says("weir::partitions: more than 8"));
+}
+
+// By the definition of FNV-1a of 64 bits, from the page of its authors: of nothing, of `a` and of `foobar`.
+BOOST_AUTO_TEST_CASE(have_partitions_whose_keys_are_the_same_everywhere) {
+    static_assert(weir::partition_key("") == 0xcbf29ce484222325);
+    static_assert(weir::partition_key("a") == 0xaf63dc4c8601ec8c);
+    static_assert(weir::partition_key("foobar") == 0x85944171f73967e8);
+    BOOST_TEST(weir::partition("foobar", 3).key() == weir::partition_key("foobar"));
+}
+
 BOOST_AUTO_TEST_CASE(that_name_no_enumerator_are_refused_by_name) {
     constexpr auto past_full = static_cast<int>(weir::when_full::evict_oldest) + 1;
     BOOST_CHECK_EXCEPTION(
         validate({.full = static_cast<weir::when_full>(past_full)}), std::invalid_argument,
         says("weir::queue_options: full is 2, but must be from 0 to 1"));
-    constexpr auto past_order = static_cast<int>(weir::queue_order::fair) + 1;
+    constexpr auto past_order = static_cast<int>(weir::queue_order::shares) + 1;
     BOOST_CHECK_EXCEPTION(
         validate({.order = static_cast<weir::queue_order>(past_order)}), std::invalid_argument,
-        says("weir::queue_options: order is 6, but must be from 0 to 5"));
+        says("weir::queue_options: order is 7, but must be from 0 to 6"));
 }
 
 BOOST_AUTO_TEST_CASE(are_written_as_one_line) {
@@ -140,6 +173,10 @@ BOOST_AUTO_TEST_CASE(are_written_as_one_line) {
     BOOST_TEST(to_string(classes) == "order priority ageing 250ms");
     BOOST_TEST((queue_options::parse("order fair").order == weir::queue_order::fair));
     BOOST_TEST(to_string(queue_options::parse("order fair")) == "order fair");
+    auto const shares = queue_options::parse("order shares partitions live:70,batch_2.x-y:30");
+    BOOST_TEST((shares.order == weir::queue_order::shares));
+    BOOST_TEST((shares.partitions == weir::partitions{{"live", 70}, {"batch_2.x-y", 30}}));
+    BOOST_TEST(to_string(shares) == "order shares partitions live:70,batch_2.x-y:30");
     BOOST_TEST(to_string(queue_options::parse(" patience forever  limit 0 ")) == "limit 0");
     BOOST_TEST(to_string(queue_options::parse("patience 0s")) == "patience 0s");
     BOOST_TEST(to_string(queue_options::parse("limit -3")) == "limit -3");  // `validate` refuses it
@@ -152,14 +189,24 @@ BOOST_AUTO_TEST_CASE(say_where_a_text_is_wrong) {
     };
     wrong("size 3",
           "column 1: expected limit, full, limit_permits, max_wait, order, target, interval, "
-          "ageing, tolerance, jitter, patience or the end, found `size`");
+          "ageing, partitions, tolerance, jitter, patience or the end, found `size`");
     wrong("limit", "column 6: expected a whole number, found the end");
     wrong("limit 3 limit 3",
           "column 9: expected full, limit_permits, max_wait, order, target, interval, "
-          "ageing, tolerance, jitter, patience or the end, found `limit`");
+          "ageing, partitions, tolerance, jitter, patience or the end, found `limit`");
     wrong("full up", "column 6: expected reject_newest or evict_oldest, found `up`");
-    wrong("order newest", "column 7: expected fifo, lifo, adaptive_lifo, codel, priority or "
-                          "fair, found `newest`");
+    wrong("order newest", "column 7: expected fifo, lifo, adaptive_lifo, codel, priority, "
+                          "fair or shares, found `newest`");
+    wrong("partitions", "column 11: expected a name of 1 to 14 letters and digits, found the end");
+    wrong("partitions live", "column 16: expected a colon, found the end");
+    wrong("partitions live:x", "column 17: expected a whole number, found `x`");
+    wrong("partitions live:101", "column 17: expected a number from 0 to 100, found `101`");
+    wrong("partitions live:70;batch:30",
+          "column 19: expected a comma or the end of the partitions, found `;batch:30`");
+    wrong("partitions of_fifteen_char:1",
+          "column 12: expected a name of 1 to 14 letters and digits, found `of_fifteen_char:1`");
+    wrong("partitions a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1",
+          "column 44: expected no more than 8 partitions, found `i:1`");
     wrong("patience 2", "column 10: expected a time in h, min, s, ms, us or ns, found `2`");
 }
 

@@ -24,7 +24,7 @@ struct standing {
     int priority = 3;
 
     /// For `queue_order::fair`: whom the request is for, such as a number or a hash of a tenant. Two that have
-    /// the same key share one turn.
+    /// the same key share one turn. For `queue_order::shares`: the `partition_key` of its partition.
     std::uint64_t key = 0;
 };
 
@@ -36,9 +36,14 @@ inline constexpr int last_priority = 7;
 ///     co_await calls.enter(2, 1s);
 ///     co_await calls.enter({2, {.priority = 1}}, 1s);
 ///     co_await calls.enter({1, {.key = tenant}}, 1s);
+///     co_await bytes.enter({1'024, 65'536}, 1s);         // as many as there are, from 1,024 on
 ///
 /// Zero asks for nothing and is granted at once. A negative number throws `std::invalid_argument`, and so does
 /// a class that there is not; more than `max_amount` is refused as `errc::exceeds_capacity`.
+///
+/// A request for `least` to `most` waits until `least` can be granted, and is then granted as many as there are,
+/// up to `most`: `permit::count()` tells how many. All else goes by `least`: its turn, what it is refused for, how
+/// much of the queue it takes, and what a `chain` takes of it. It has a class, but no key.
 class request {
 public:
     constexpr request() noexcept = default;
@@ -50,18 +55,43 @@ public:
     template <std::integral T>
         requires(!std::same_as<std::remove_cv_t<T>, bool>)
     constexpr request(T n, standing const& how)
-        : key_(how.key), packed_(packed(checked(n), checked_class(how.priority))) {}
+        : key_or_most_(how.key), packed_(packed(checked(n), checked_class(how.priority))) {}
 
-    [[nodiscard]] constexpr amount count() const noexcept { return packed_ >> priority_bits; }
-    [[nodiscard]] constexpr std::uint64_t key() const noexcept { return key_; }
+    /// Throws `std::invalid_argument` unless 1 <= `least` <= `most`.
+    template <std::integral T, std::integral U>
+        requires(!std::same_as<std::remove_cv_t<T>, bool> &&
+                 !std::same_as<std::remove_cv_t<U>, bool>)
+    constexpr request(T least, U most, int priority = standing().priority)
+        : request(checked(least), checked(most), checked_class(priority), range_tag()) {}
+
+    /// The least that it takes, and the most, which are the same unless a range was given.
+    [[nodiscard]] constexpr amount count() const noexcept { return packed_ >> flag_bits; }
+    [[nodiscard]] constexpr amount most() const noexcept {
+        return is_range() ? static_cast<amount>(key_or_most_) : count();
+    }
+    [[nodiscard]] constexpr std::uint64_t key() const noexcept {
+        return is_range() ? standing().key : key_or_most_;
+    }
     [[nodiscard]] constexpr int priority() const noexcept {
         return static_cast<int>(packed_ & last_priority);
     }
 
 private:
-    static constexpr int priority_bits = 3;
-    static constexpr amount max_count = std::numeric_limits<amount>::max() >> priority_bits;
-    static_assert(last_priority < 1 << priority_bits && max_amount < max_count);
+    static constexpr amount range_flag = last_priority + 1;
+    static constexpr int flag_bits = 4;
+    static constexpr amount max_count = std::numeric_limits<amount>::max() >> flag_bits;
+    static_assert(range_flag < 1 << flag_bits && max_amount < max_count);
+
+    struct range_tag {};
+    constexpr request(amount least, amount most, int priority, range_tag)
+        : key_or_most_(static_cast<std::uint64_t>(most)),
+          packed_(packed(least, priority) | range_flag) {
+        if (least < 1 || least > most)
+            throw std::invalid_argument(
+                "weir: a request for " + std::to_string(least) + " to " + std::to_string(most) +
+                " permits; it must be for 1 at least, and not for less at most");
+    }
+    [[nodiscard]] constexpr bool is_range() const noexcept { return (packed_ & range_flag) != 0; }
 
     template <class T>
     static constexpr amount checked(T n) {
@@ -82,11 +112,11 @@ private:
     }
 
     [[nodiscard]] static constexpr amount packed(amount n, int priority) noexcept {
-        return n << priority_bits | priority;
+        return n << flag_bits | priority;
     }
 
     // Two words, which a call hands over in registers.
-    std::uint64_t key_ = 0;
+    std::uint64_t key_or_most_ = standing().key;
     amount packed_ = packed(1, standing().priority);
 };
 static_assert(sizeof(request) == 2 * sizeof(std::uint64_t));

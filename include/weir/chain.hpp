@@ -2,21 +2,33 @@
 
 #include <weir/chain_options.hpp>
 #include <weir/chain_permit.hpp>
+#include <weir/detail/chain/entry_list.hpp>
 #include <weir/detail/chain/link.hpp>
+#include <weir/detail/chain/member.hpp>
 #include <weir/detail/chain/start.hpp>
 #include <weir/detail/enter_operation.hpp>
 #include <weir/error.hpp>
 #include <weir/limiter.hpp>
 #include <weir/time.hpp>
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/assert.hpp>
+#include <boost/container/small_vector.hpp>
+#include <boost/container/static_vector.hpp>
 
+#include <array>
+#include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace weir {
 
@@ -37,6 +49,169 @@ template <class T>
 concept chainable = requires(T const& member) { detail::link_of(member); };
 template <chainable T>
 using link_of_t = std::remove_cvref_t<decltype(detail::link_of(std::declval<T const&>()))>;
+
+/// The links of a chain whose limiters are known when it is compiled.
+template <class... Links>
+class link_tuple {
+    using home_type = std::tuple_element_t<0, std::tuple<Links...>>;
+
+public:
+    using core_type = typename home_type::core_type;
+    using executor_type = typename home_type::executor_type;
+    using permit_type = chain_permit<sizeof...(Links)>;
+    using kept_entries = entry_list<sizeof...(Links)>;
+
+    static constexpr std::size_t most = sizeof...(Links);
+
+    explicit link_tuple(Links... links) : links_(std::move(links)...) {}
+
+    [[nodiscard]] auto const& home() const noexcept { return std::get<0>(links_).handle(); }
+    [[nodiscard]] auto members() noexcept {
+        return std::apply([](auto&... each) { return std::array<chain_member*, most>{&each...}; },
+                          links_);
+    }
+
+private:
+    std::tuple<Links...> links_;
+};
+
+/// The links of a chain whose limiters are known when it runs: at least one, when it is used. They belong to all
+/// copies together.
+template <class Executor>
+class link_list {
+public:
+    using core_type = chain_core;
+    using executor_type = Executor;
+    using permit_type = any_chain_permit;
+    // While it waits it has memory for as many as there are.
+    using kept_entries = std::vector<chain_entry>;
+
+    static constexpr std::size_t most = most_chained;
+
+    void add(std::shared_ptr<chain_member> link, Executor const& ex) {
+        if (links_.empty())
+            home_.emplace(limiter_handle<chain_core, Executor>{link->share(), ex});
+        links_.push_back(std::move(link));
+    }
+    [[nodiscard]] std::size_t size() const noexcept { return links_.size(); }
+
+    [[nodiscard]] auto const& home() const noexcept { return *home_; }
+    [[nodiscard]] auto members() noexcept {
+        boost::container::static_vector<chain_member*, most> all;
+        for (auto const& link : links_)
+            all.push_back(link.get());
+        return all;
+    }
+
+private:
+    boost::container::small_vector<std::shared_ptr<chain_member>, 4> links_;
+    std::optional<limiter_handle<chain_core, Executor>> home_;
+};
+
+/// What can be done with a chain of these links.
+template <class Links>
+class chain_of {
+    using signature = chain_signature<Links>;
+    using start_type = starts_to_enter_chain<Links>;
+    using start_here_type = starts_to_enter_chain<Links, Links*>;
+    using handle_type = limiter_handle<typename Links::core_type, typename Links::executor_type>;
+
+public:
+    using executor_type = typename Links::executor_type;
+    using permit_type = typename Links::permit_type;
+
+    /// That of the first limiter.
+    [[nodiscard]] executor_type get_executor() const noexcept { return home().executor; }
+
+    /// All now, or none: like `basic_limiter::try_enter`.
+    permit_type try_enter(error_code& ec) noexcept {
+        chain_entries asked(links_);
+        auto const answer = try_chain(asked.used());
+        ec = answer.error;
+        return answer.granted ? permit_type(asked.used(), asked.named())
+                              : permit_type(answer.refused);
+    }
+    permit_type try_enter() noexcept {
+        error_code ignored;
+        return try_enter(ignored);
+    }
+
+    /// Waits until all limiters let it go, for as long as the patience lasts, in a coroutine on any executor. Throws
+    /// `chain_refusal`. The chain must exist until the awaitable is awaited.
+    [[nodiscard]] auto enter(patience wait = {}) { return enter_within({.length = wait}); }
+    /// The same until an instant of the clock of the first limiter.
+    template <class Clock, class Duration>
+    [[nodiscard]] auto enter_until(std::chrono::time_point<Clock, Duration> deadline) {
+        return enter_within(wait_until(deadline));
+    }
+
+    /// The same with a completion token: `void(error_code, permit_type)`. On an error the permit is empty, and
+    /// says which limiter has refused, and when to come back, if that is known.
+    template <boost::asio::completion_token_for<void(error_code, permit_type)> Token>
+    auto async_enter(patience wait, Token&& token) {
+        return boost::asio::async_initiate<Token, void(error_code, permit_type)>(
+            initiation<typename Links::core_type, executor_type, signature>(
+                home().core, home().executor),
+            token, start_type(links_, options_, {.length = wait}));
+    }
+    template <boost::asio::completion_token_for<void(error_code, permit_type)> Token>
+    auto async_enter(Token&& token) {
+        return async_enter(patience(), std::forward<Token>(token));
+    }
+    /// Without a token it is an operation to be awaited, in a coroutine on any executor.
+    [[nodiscard]] auto async_enter(patience wait = {}) {
+        return enter_operation<handle_type, start_type>(
+            home(), start_type(links_, options_, {.length = wait}));
+    }
+
+    /// Enters, calls `f()`, leaves, and returns what `f` has returned, like `basic_limiter::run`.
+    template <class F>
+        requires std::invocable<F&>
+    [[nodiscard]] auto run(F&& f, patience wait = {}) {
+        return run_by_reference(f, wait);
+    }
+
+private:
+    [[nodiscard]] handle_type const& home() const noexcept { return links_.home(); }
+
+    [[nodiscard]] auto enter_within(wait_limit const& limit) {
+        enter_operation<handle_type const*, start_here_type> operation(
+            &home(), start_here_type(&links_, options_, limit));
+        auto coroutine = await_enter(operation);
+        return enter_awaitable<handle_type const*, executor_type, start_here_type>(
+            std::move(operation), std::move(coroutine));
+    }
+    static boost::asio::awaitable<permit_type, executor_type> await_enter(
+        enter_operation<handle_type const*, start_here_type> operation) {
+        co_return co_await std::move(operation);
+    }
+
+    template <class F, class Outcome = outcome_of<std::invoke_result_t<F&>, executor_type>>
+    boost::asio::awaitable<typename Outcome::type, typename Outcome::executor> run_by_reference(
+        F& f, patience wait) {
+        auto const permit = co_await enter(wait);
+        if constexpr (Outcome::awaited)
+            co_return co_await f();
+        else
+            co_return f();
+    }
+
+protected:
+    chain_of(Links links, chain_options const& options)
+        : links_(std::move(links)), options_(options) {
+        validate(options);
+    }
+    ~chain_of() = default;
+    chain_of(chain_of const&) = default;
+    chain_of(chain_of&&) = default;
+    chain_of& operator=(chain_of const&) = default;
+    chain_of& operator=(chain_of&&) = default;
+
+    Links links_;
+
+private:
+    chain_options options_;
+};
 
 }  // namespace detail
 
@@ -69,6 +244,8 @@ using link_of_t = std::remove_cvref_t<decltype(detail::link_of(std::declval<T co
 /// not, and chains over the same limiters are granted in the order in which they came. Where the queue of a
 /// limiter has another order than `fifo`, a chain goes before all that came after it, and the order holds for the
 /// others. A chain is not dropped for a newcomer by `when_full::evict_oldest`, nor by `queue_order::codel`.
+/// What becomes due at the same instant at different limiters is decided in an order that is not specified, and
+/// that may change from one run to the next: it depends on their addresses, and on the seed of `keyed`.
 ///
 /// The wait is bounded. Two limiters may never have room at the same instant; then a chain is passed, again and
 /// again. After `chain_options::passes` turns that it has lost it is overdue, and the oldest chain that is
@@ -97,114 +274,77 @@ using link_of_t = std::remove_cvref_t<decltype(detail::link_of(std::declval<T co
 /// A chain without an operation is a value: it may be made for one request, or used for many, on several threads
 /// at the same time.
 template <class... Links>
-class chain {
+class chain : public detail::chain_of<detail::link_tuple<Links...>> {
     static_assert(sizeof...(Links) >= 1 && sizeof...(Links) <= detail::most_chained);
-    using links_type = std::tuple<Links...>;
-    using home_type = std::tuple_element_t<0, links_type>;
-    using handle_type =
-        detail::limiter_handle<typename home_type::core_type, typename home_type::executor_type>;
-
-public:
-    using executor_type = typename home_type::executor_type;
-    using permit_type = chain_permit<sizeof...(Links)>;
-
-private:
-    using signature = detail::chain_signature<permit_type, Links...>;
-    using start_type = detail::starts_to_enter_chain<signature, links_type>;
-    using start_here_type = detail::starts_to_enter_chain<signature, links_type*>;
+    using base = detail::chain_of<detail::link_tuple<Links...>>;
 
 public:
     /// Of limiters, or of what their `with` returns. Throws `std::invalid_argument` if an option is nonsense.
     template <detail::chainable... Limiters>
     explicit chain(chain_options const& options, Limiters const&... limiters)
-        : links_(detail::link_of(limiters)...), options_(options) {
-        validate(options);
-    }
+        : base(detail::link_tuple<Links...>(detail::link_of(limiters)...), options) {}
     template <detail::chainable... Limiters>
-    explicit chain(Limiters const&... limiters) : links_(detail::link_of(limiters)...) {}
-
-    /// That of the first limiter.
-    [[nodiscard]] executor_type get_executor() const noexcept { return home().executor; }
-
-    /// All now, or none: like `basic_limiter::try_enter`.
-    permit_type try_enter(error_code& ec) noexcept {
-        detail::chain_entries asked(links_);
-        auto const answer = detail::try_chain(asked.used());
-        ec = answer.error;
-        return answer.granted ? permit_type(asked.used()) : permit_type(answer.refused);
-    }
-    permit_type try_enter() noexcept {
-        error_code ignored;
-        return try_enter(ignored);
-    }
-
-    /// Waits until all limiters let it go, for as long as the patience lasts, in a coroutine on any executor. Throws
-    /// `chain_refusal`. The chain must exist until the awaitable is awaited.
-    [[nodiscard]] auto enter(patience wait = {}) { return enter_within({.length = wait}); }
-    /// The same until an instant of the clock of the first limiter.
-    template <class Clock, class Duration>
-    [[nodiscard]] auto enter_until(std::chrono::time_point<Clock, Duration> deadline) {
-        return enter_within(detail::wait_until(deadline));
-    }
-
-    /// The same with a completion token: `void(error_code, permit_type)`. On an error the permit is empty, and
-    /// says which limiter has refused, and when to come back, if that is known.
-    template <boost::asio::completion_token_for<void(error_code, permit_type)> Token>
-    auto async_enter(patience wait, Token&& token) {
-        return boost::asio::async_initiate<Token, void(error_code, permit_type)>(
-            detail::initiation<typename home_type::core_type, executor_type, signature>(
-                home().core, home().executor),
-            token, start_type(links_, options_, {.length = wait}));
-    }
-    template <boost::asio::completion_token_for<void(error_code, permit_type)> Token>
-    auto async_enter(Token&& token) {
-        return async_enter(patience(), std::forward<Token>(token));
-    }
-    /// Without a token it is an operation to be awaited, in a coroutine on any executor.
-    [[nodiscard]] auto async_enter(patience wait = {}) {
-        return detail::enter_operation<handle_type, start_type>(
-            home(), start_type(links_, options_, {.length = wait}));
-    }
-
-    /// Enters, calls `f()`, leaves, and returns what `f` has returned, like `basic_limiter::run`.
-    template <class F>
-        requires std::invocable<F&>
-    [[nodiscard]] auto run(F&& f, patience wait = {}) {
-        return run_by_reference(f, wait);
-    }
-
-private:
-    [[nodiscard]] handle_type const& home() const noexcept { return std::get<0>(links_).handle(); }
-
-    [[nodiscard]] auto enter_within(detail::wait_limit const& limit) {
-        detail::enter_operation<handle_type const*, start_here_type> operation(
-            &home(), start_here_type(&links_, options_, limit));
-        auto coroutine = await_enter(operation);
-        return detail::enter_awaitable<handle_type const*, executor_type, start_here_type>(
-            std::move(operation), std::move(coroutine));
-    }
-    static boost::asio::awaitable<permit_type, executor_type> await_enter(
-        detail::enter_operation<handle_type const*, start_here_type> operation) {
-        co_return co_await std::move(operation);
-    }
-
-    template <class F, class Outcome = detail::outcome_of<std::invoke_result_t<F&>, executor_type>>
-    boost::asio::awaitable<typename Outcome::type, typename Outcome::executor> run_by_reference(
-        F& f, patience wait) {
-        auto const permit = co_await enter(wait);
-        if constexpr (Outcome::awaited)
-            co_return co_await f();
-        else
-            co_return f();
-    }
-
-    links_type links_;
-    chain_options options_;
+    explicit chain(Limiters const&... limiters) : chain(chain_options(), limiters...) {}
 };
 
 template <detail::chainable... Limiters>
 chain(Limiters const&...) -> chain<detail::link_of_t<Limiters>...>;
 template <detail::chainable... Limiters>
 chain(chain_options const&, Limiters const&...) -> chain<detail::link_of_t<Limiters>...>;
+
+/// A limiter, or what its `with` returns, as a member of an `any_chain`, whatever its kind. It may be made once, for
+/// many chains, and used on several threads; it keeps what it needs of the limiter.
+template <class Executor>
+class basic_any_link {
+public:
+    template <detail::chainable Limiter>
+        requires std::convertible_to<typename detail::link_of_t<Limiter>::executor_type, Executor>
+    basic_any_link(Limiter const& limiter) {
+        auto link = std::make_shared<detail::link_of_t<Limiter>>(detail::link_of(limiter));
+        executor_.emplace(link->handle().executor);
+        member_ = std::move(link);
+    }
+
+private:
+    template <class>
+    friend class basic_any_chain;
+
+    std::shared_ptr<detail::chain_member> member_;
+    std::optional<Executor> executor_;
+};
+
+using any_link = basic_any_link<boost::asio::any_io_executor>;
+
+/// A `chain` whose limiters are chosen at run time, by a configuration for instance. All that is said there holds, and
+/// it costs an allocation for each `any_link` that is made, and one for each request that waits.
+///
+///     weir::any_chain door{kitchen.with(2)};
+///     if (client)
+///         door.add(per_client.with(*client));
+///     weir::any_chain_permit turn = co_await door.enter(1s);
+///
+/// Preconditions: no more than 16 limiters; at least one when it is used.
+template <class Executor>
+class basic_any_chain : public detail::chain_of<detail::link_list<Executor>> {
+    using base = detail::chain_of<detail::link_list<Executor>>;
+
+public:
+    /// Throws `std::invalid_argument` if an option is nonsense.
+    explicit basic_any_chain(chain_options const& options = {}) : base({}, options) {}
+    basic_any_chain(std::initializer_list<basic_any_link<Executor>> links,
+                    chain_options const& options = {})
+        : base({}, options) {
+        for (auto const& link : links)
+            add(link);
+    }
+
+    void add(basic_any_link<Executor> const& link) {
+        BOOST_ASSERT(size() < detail::most_chained);
+        this->links_.add(link.member_, *link.executor_);
+    }
+    [[nodiscard]] std::size_t size() const noexcept { return this->links_.size(); }
+};
+
+using any_chain = basic_any_chain<boost::asio::any_io_executor>;
 
 }  // namespace weir

@@ -6,30 +6,20 @@
 #include <weir/permit.hpp>
 #include <weir/time.hpp>
 
+#include <boost/container/static_vector.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 namespace weir {
 
-/// What `chain::enter` throws: a refusal that knows which limiter has refused.
-class chain_refusal : public refusal {
-public:
-    chain_refusal(error_code ec, std::optional<duration> retry_after,
-                  std::optional<std::size_t> refused_by)
-        : refusal(ec, retry_after), refused_by_(refused_by) {}
-
-    /// The index of the limiter, in the order in which the chain names them.
-    [[nodiscard]] std::optional<std::size_t> refused_by() const noexcept { return refused_by_; }
-
-private:
-    std::optional<std::size_t> refused_by_;
-};
-
-/// What a chain of `N` limiters grants: a permit of each of them. They leave together when it is destroyed.
+/// What a chain of `N` limiters grants: a permit of each of them. They leave together when it is destroyed. With
+/// `std::dynamic_extent` it is what an `any_chain` grants.
 ///
 /// It may be moved to, used in and destroyed on any thread, after limiters were closed, and after limiters and
 /// execution contexts have gone, as a `permit`. An empty one is what a refusal comes with.
@@ -39,10 +29,14 @@ private:
 ///     turn[0].leave();         // the seat is no longer needed
 template <std::size_t N>
 class [[nodiscard]] chain_permit {
+    static constexpr bool dynamic = N == std::dynamic_extent;
+
 public:
     chain_permit() noexcept = default;
     // Of what a limiter has decided.
-    explicit chain_permit(std::span<detail::chain_entry> granted) noexcept {
+    chain_permit(std::span<detail::chain_entry> granted, std::size_t named) noexcept {
+        if constexpr (dynamic)
+            parts_.resize(named);
         for (auto& e : granted)
             parts_[e.index] = std::move(e.granted);
     }
@@ -56,8 +50,7 @@ public:
     ~chain_permit() { leave(); }
 
     void swap(chain_permit& other) noexcept {
-        for (std::size_t i = 0; i != N; ++i)
-            parts_[i].swap(other.parts_[i]);
+        std::swap(parts_, other.parts_);
         std::swap(refused_, other.refused_);
     }
 
@@ -87,7 +80,7 @@ public:
     /// other. A limiter that is named twice has one permit for both, in the first place.
     [[nodiscard]] permit& operator[](std::size_t i) noexcept { return parts_[i]; }
     [[nodiscard]] permit const& operator[](std::size_t i) const noexcept { return parts_[i]; }
-    [[nodiscard]] static constexpr std::size_t size() noexcept { return N; }
+    [[nodiscard]] constexpr std::size_t size() const noexcept { return parts_.size(); }
 
     /// How long the request has waited for its grant; 0 if it was granted at once.
     [[nodiscard]] duration waited() const noexcept {
@@ -113,8 +106,13 @@ private:
         return {ec, refused.retry_after(), refused.refused_by()};
     }
 
-    std::array<permit, N> parts_;
+    std::conditional_t<dynamic, boost::container::static_vector<permit, detail::most_chained>,
+                       std::array<permit, dynamic ? 0 : N>>
+        parts_;
     detail::chain_refused refused_;
 };
+
+/// It is empty, and has no part, for a refusal.
+using any_chain_permit = chain_permit<std::dynamic_extent>;
 
 }  // namespace weir

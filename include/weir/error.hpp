@@ -8,6 +8,7 @@
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 
+#include <cstddef>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -60,6 +61,20 @@ public:
 
 private:
     std::optional<duration> retry_after_;
+};
+
+/// What `chain::enter` throws: a refusal that knows which limiter has refused.
+class chain_refusal : public refusal {
+public:
+    chain_refusal(error_code ec, std::optional<duration> retry_after,
+                  std::optional<std::size_t> refused_by)
+        : refusal(ec, retry_after), refused_by_(refused_by) {}
+
+    /// The index of the limiter, in the order in which the chain names them.
+    [[nodiscard]] std::optional<std::size_t> refused_by() const noexcept { return refused_by_; }
+
+private:
+    std::optional<std::size_t> refused_by_;
 };
 
 namespace detail {

@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <string>
@@ -29,6 +30,9 @@
 /// Options are written as they are parsed, with exact times. Everything else is meant to be read, and
 /// has its times as `readable` writes them. Width, fill and alignment are those of a string: `{:>20}`.
 namespace weir {
+
+template <std::size_t N>
+class chain_permit;
 
 /// A length of time to be read: "1.5s", "12.346ms", "250ns", "forever". The unit is the largest, up to
 /// seconds, that is not longer than `d`, with at most three decimals, rounded up.
@@ -87,6 +91,28 @@ namespace detail {
     auto const wait = p.retry_after();
     return wait ? "no permit; come back in " + readable(*wait) : "no permit";
 }
+// Which limiter of a chain has refused, counted from 0 in the order in which the chain names them, and until when.
+template <class Refused>
+[[nodiscard]] std::string refused_text(std::string text, Refused const& refused) {
+    if (auto const by = refused.refused_by())
+        text += fmt::format(", says limiter {}", *by);
+    if (auto const wait = refused.retry_after())
+        text += "; come back in " + readable(*wait);
+    return text;
+}
+[[nodiscard]] inline std::string text_of(chain_refusal const& r) {
+    return refused_text(r.code().message(), r);
+}
+template <std::size_t N>
+[[nodiscard]] std::string text_of(chain_permit<N> const& p) {
+    if (!p)
+        return refused_text("no permits", p);
+    auto text = fmt::format("{}", p[0].count());
+    for (std::size_t i = 1; i != p.size(); ++i)
+        text += fmt::format(" + {}", p[i].count());
+    text += text == "1" ? " permit" : " permits";
+    return p.waited() > duration::zero() ? text + " after " + readable(p.waited()) : text;
+}
 [[nodiscard]] inline std::string text_of(request r) {
     return count_text(r.count());
 }
@@ -122,6 +148,8 @@ namespace detail {
             return "priority";
         case queue_order::fair:
             return "fair";
+        case queue_order::shares:
+            return "shares";
     }
     return "an unknown order";
 }
@@ -202,6 +230,12 @@ template <class Key>
                        h.refused, h.refused + h.error);
 }
 
+[[nodiscard]] inline std::string text_of(share_stats const& s) {
+    auto text = fmt::format(
+        "{}: {} of its {} in use, {} waiting", s.who.name(), s.in_use, s.share, s.waiting);
+    return s.waiting == 0 ? text : text + " for " + count_text(s.waiting_for);
+}
+
 [[nodiscard]] inline std::string text_of(pool_stats const& s) {
     return fmt::format(
         "{} made, {} failed; {} discarded, {} unhealthy, {} retired; {} idle, {} in use, "
@@ -238,7 +272,7 @@ concept has_text =
     is_alternative<
         T, std::variant<errc, permit, request, overdue, rate, patience, limiter_config,
                         queue_options, queue_order, when_full, refill, window_alignment, carry_over,
-                        limiter_stats, keyed_stats, pool_stats, wait_histogram,
+                        limiter_stats, keyed_stats, pool_stats, share_stats, wait_histogram,
                         snapshot<limiter_stats>, snapshot<keyed_stats>, snapshot<pool_stats>>>;
 
 template <class T>
@@ -266,8 +300,13 @@ template <class Key>
     requires fmt::is_formattable<Key>::value
 struct fmt::formatter<weir::heavy_key<Key>> : weir::detail::formatter<weir::heavy_key<Key>> {};
 
+template <std::size_t N>
+struct fmt::formatter<weir::chain_permit<N>> : weir::detail::formatter<weir::chain_permit<N>> {};
+
 // By itself, since {fmt} has a formatter for all exceptions.
 template <>
 struct fmt::formatter<weir::refusal> : weir::detail::formatter<weir::refusal> {};
 template <>
 struct fmt::formatter<weir::checkout_refusal> : weir::detail::formatter<weir::checkout_refusal> {};
+template <>
+struct fmt::formatter<weir::chain_refusal> : weir::detail::formatter<weir::chain_refusal> {};

@@ -15,7 +15,7 @@ struct hash_seed {
     std::uint64_t a = 0;
     std::uint64_t b = 0;
 
-    /// From `std::random_device`.
+    /// From `std::random_device`, or as `testing::seed` has it.
     [[nodiscard]] static hash_seed random();
 };
 

@@ -7,7 +7,10 @@
 #include <weir/detail/core.hpp>
 #include <weir/detail/enter_operation.hpp>
 #include <weir/detail/keyed/heaviest.hpp>
+#include <weir/detail/keyed/shards.hpp>
+#include <weir/detail/keyed/start.hpp>
 #include <weir/detail/keyed_room.hpp>
+#include <weir/detail/option_changes.hpp>
 #include <weir/error.hpp>
 #include <weir/key_hash.hpp>
 #include <weir/limiter.hpp>
@@ -17,24 +20,20 @@
 #include <weir/policy/policy.hpp>
 #include <weir/policy/rule.hpp>
 #include <weir/queue_options.hpp>
+#include <weir/reservation.hpp>
 #include <weir/stats.hpp>
 #include <weir/time.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/cancellation_state.hpp>
 #include <boost/asio/compose.hpp>
 
-#include <algorithm>
-#include <array>
-#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <tuple>
 #include <type_traits>
@@ -67,8 +66,6 @@ struct keyed_options {
 
 namespace detail {
 
-inline constexpr std::uint32_t most_shards = 1024;
-
 /// The same, or throws `std::invalid_argument` that names the option, its value and the bound.
 keyed_options const& validated(keyed_options const& options);
 
@@ -86,54 +83,6 @@ void check_not_watched(std::tuple<Options...> const& options) {
 }
 
 [[noreturn]] void throw_no_place();
-
-/// What a keyed limiter is told of who asks.
-template <class Key>
-struct one_key {
-    template <class F>
-    auto with(F f) const {
-        return f(keyed_lookup<Key>{key, hash});
-    }
-    friend bool operator==(one_key const& a, one_key const& b) { return a.key == b.key; }
-
-    Key key;
-    std::uint64_t hash;
-};
-
-/// What an operation is that waits for permits of one key.
-struct keyed_enter_signature : enter_signature {
-    using operation_type = keyed_operation;
-};
-
-/// Begins to wait for permits of a key. `Like` is the key, a reference to it, or what it is looked up by.
-template <class Like>
-class starts_to_enter_key {
-public:
-    using signature = keyed_enter_signature;
-
-    starts_to_enter_key(Like&& key, std::uint64_t hash, request n, wait_limit const& limit)
-        : key_(std::forward<Like>(key)), hash_(hash), r_(n), limit_(limit) {}
-
-    template <class Core>
-    bool operator()(Core& core, operation& op) const {
-        op.ask_for(r_);
-        return core.enter(op, limit_, who());
-    }
-    template <class Core>
-    [[nodiscard]] permit at_once(Core& core, error_code& ec) const {
-        return core.enter_at_once(r_, ec, who());
-    }
-
-private:
-    [[nodiscard]] auto who() const noexcept {
-        return keyed_lookup<std::remove_cvref_t<Like>>{key_, hash_};
-    }
-
-    Like key_;
-    std::uint64_t hash_;
-    request r_;
-    wait_limit limit_;
-};
 
 }  // namespace detail
 
@@ -156,9 +105,13 @@ private:
 /// on any thread, also by a permit that comes home after the limiter has gone. None of that may use the
 /// limiter or one of its permits, and only copying may throw: the key then counts as one without a place.
 ///
+/// Timing: keys are divided into parts by a hash with a random seed, and the keys of a part share its timer. So which of
+/// two keys is served first at the same instant, and which waits longer than another within `queue_options::tolerance`,
+/// may change from one run to the next.
+///
 /// Memory: a key for which nobody waits costs its state and 8 bytes, or for text and large keys 8 bytes and
 /// a block on the heap, in a table that is 69 % full on average: a `token_bucket` of 64-bit keys 38 bytes. A
-/// waiting room, of some 500 bytes, exists only while a request waits for the key, or while the key has
+/// waiting room, of some 950 bytes, exists only while a request waits for the key, or while the key has
 /// options of its own. There is no timer and no allocation for a key besides that of a page of the table.
 ///
 /// Forgetting: each key has a limiter from the time at which this is made, so a key that was not used yet
@@ -180,10 +133,9 @@ class basic_keyed {
     using room = detail::keyed_room<Key, Hash, rule, Queue>;
     using core_type = detail::core<room, detail::asio_host<Executor, Timer>>;
     using handle_type = detail::limiter_handle<core_type, Executor>;
-    using drain_initiation = detail::initiation<core_type, Executor, detail::drain_signature>;
-    using bounds_type = detail::keyed_bounds<Hash>;
+    using shards_type = detail::keyed_shards<Key, Hash, core_type, Executor>;
     template <class Like>
-    using lookup = detail::keyed_lookup<std::remove_cvref_t<Like>>;
+    using kept = detail::kept_key<Key, Like>;
 
 public:
     using key_type = Key;
@@ -192,25 +144,15 @@ public:
     using timer_type = Timer;
     using clock_type = typename Timer::clock_type;
     using options_type = typename Policy::options_type;
+    using reservation =
+        basic_reservation<core_type, Executor, clock_type, detail::keyed_enter_signature>;
 
     /// Limiters whose steps run on `ex`, each with `options` and a queue of its own. Throws
     /// `std::invalid_argument` that names the option, its value and the bound, if an option is nonsense.
     explicit basic_keyed(Executor const& ex, options_type const& options = {},
                          keyed_options const& keys = {}, queue_options const& queueing = {})
-        : all_(std::make_unique<everything>(make_rule(options), detail::validated(keys))) {
-        auto const count = std::bit_ceil(keys.shards);
-        all_->shards.reserve(count);
-        auto const make_shard = [&](bool all_share_one) {
-            return handle_type{
-                core_type::create({all_->for_all, all_->bounds, all_share_one, keys.heavy_keys},
-                                  queueing, ex),
-                ex};
-        };
-        for (std::uint32_t i = 0; i != count; ++i)
-            all_->shards.push_back(make_shard(false));
-        if (keys.no_place == when_no_place::share)
-            all_->shared = make_shard(true);
-    }
+        : all_(std::make_unique<everything>(
+              ex, make_rule(options), detail::validated(keys), queueing)) {}
 
     template <class Context>
         requires std::convertible_to<Context&, boost::asio::execution_context&> &&
@@ -230,7 +172,7 @@ public:
     }
 
     [[nodiscard]] executor_type get_executor() const noexcept {
-        return all_->shards.front().executor;
+        return all_->shards.first().executor;
     }
 
     /// Grants `n` permits of `key` now or not at all, like `basic_limiter::try_enter`. For a key that is new
@@ -252,12 +194,7 @@ public:
     /// served first. Permits that are there before leave first.
     template <class Like>
     void try_enter_many(std::span<Like const> keys, std::span<permit> permits) noexcept {
-        auto const now = clock_now();
-        auto const count = std::min(keys.size(), permits.size());
-        for (std::size_t i = 0; i < count; i += batch_size) {
-            auto const n = std::min(batch_size, count - i);
-            try_enter_batch(keys.subspan(i, n), permits.subspan(i, n), now);
-        }
+        all_->shards.try_enter_many(keys, permits, clock_now());
     }
 
     /// Waits until `n` permits of `key` are granted, for as long as the patience lasts, like
@@ -312,6 +249,25 @@ public:
     template <class Like>
     [[nodiscard]] auto async_enter(Like&& key, patience wait) {
         return async_enter(std::forward<Like>(key), request(), wait);
+    }
+
+    /// Takes a place in the line of `key`, like `basic_limiter::reserve`.
+    template <class Like>
+    reservation reserve(Like const& key, request n, patience wait, error_code& ec)
+        requires scheduled_policy<Policy>
+    {
+        auto const who = look_up(key);
+        return reservation::take(handle_for(who), n, wait, ec, who);
+    }
+    template <class Like>
+    reservation reserve(Like const& key, request n = {}, patience wait = {})
+        requires scheduled_policy<Policy>
+    {
+        error_code ec;
+        auto place = reserve(key, n, wait, ec);
+        if (ec)
+            throw refusal(ec, place.retry_after());
+        return place;
     }
 
     /// Enters for `key`, calls `f()`, leaves, and returns what `f` has returned, like `basic_limiter::run`. Key
@@ -369,7 +325,11 @@ public:
     /// outside all locks, and again if another thread has changed the options meanwhile.
     template <std::invocable<options_type&> Change>
     void configure(Change change) {
-        replace([&] { return all_->for_all->options(); }, std::move(change), &make_rule,
+        replace([&] { return all_->for_all->options(); },
+                [&](options_type wanted) {
+                    change(wanted);
+                    return make_rule(wanted);
+                },
                 [&](std::shared_ptr<rule const>& next) {
                     each([&](core_type& core) { change_page_by_page(core, next); });
                     all_->for_all = std::move(next);
@@ -380,12 +340,15 @@ public:
     /// are the same for all keys. Throws `std::invalid_argument`, changing nothing.
     [[nodiscard]] queue_options queueing() const {
         std::lock_guard lock(all_->configuring);
-        return all_->shards.front().core->queueing();
+        return all_->shards.first().core->queueing();
     }
     template <std::invocable<queue_options&> Change>
     void configure_queue(Change change) {
-        replace([&] { return all_->shards.front().core->queueing(); }, std::move(change),
-                [](queue_options const& wanted) { return wanted; },
+        replace([&] { return all_->shards.first().core->queueing(); },
+                [&](queue_options wanted) {
+                    change(wanted);
+                    return wanted;
+                },
                 [&](queue_options const& next) {
                     each([&](core_type& core) {
                         core.configure_queue([&](queue_options& current) { current = next; });
@@ -431,11 +394,10 @@ public:
     template <boost::asio::completion_token_for<void(error_code)> Token =
                   detail::default_token_t<Executor>>
     auto async_drain(Token&& token = detail::default_token_t<Executor>()) {
-        auto parts = all_->shards;
-        if (all_->shared)
-            parts.push_back(*all_->shared);
+        auto const parts = all_->shards.all();
         return boost::asio::async_compose<Token, void(error_code)>(
-            drains{std::move(parts)}, token, get_executor());
+            detail::drains_shards<core_type, Executor>{{parts.begin(), parts.end()}}, token,
+            get_executor());
     }
 
     [[nodiscard]] keyed_stats stats() const {
@@ -475,8 +437,8 @@ public:
                 return detail::heavy_part<Key>(r.heavy());
             }));
         });
-        auto const part_of = [&](std::uint64_t hash) { return shard_of(hash); };
-        return detail::heaviest(n, std::span(parts), all_->shared.has_value(), part_of);
+        auto const part_of = [&](std::uint64_t hash) { return all_->shards.index_of(hash); };
+        return detail::heaviest(n, std::span(parts), all_->shards.has_shared(), part_of);
     }
 
     /// Of one key as it is now: capacity, what remains, debt, and what waits. What was done is not known.
@@ -491,36 +453,23 @@ private:
         return {.total = r.stats(now), .keys = r.keys(), .bytes = r.bytes()};
     }
 
-    static constexpr std::size_t batch_size = 256;
-
     struct everything {
-        everything(std::shared_ptr<rule const> r, keyed_options const& keys)
+        everything(Executor const& ex, std::shared_ptr<rule const> r, keyed_options const& keys,
+                   queue_options const& queueing)
             : for_all(std::move(r)),
-              bounds(std::make_shared<bounds_type>(
-                  Hash(), hash_seed::random(), static_cast<std::size_t>(keys.max_keys))) {}
+              shards(ex,
+                     std::make_shared<detail::keyed_bounds<Hash>>(
+                         Hash(), hash_seed::random(), static_cast<std::size_t>(keys.max_keys)),
+                     keys.shards, keys.no_place == when_no_place::share,
+                     [&](auto const& bounds, bool all_share_one) {
+                         return core_type::create(
+                             {for_all, bounds, all_share_one, keys.heavy_keys}, queueing, ex);
+                     }) {}
 
         std::mutex configuring;
-        std::uint64_t configured = 0;  // how often
+        detail::option_changes changes;
         std::shared_ptr<rule const> for_all;
-        std::shared_ptr<bounds_type> bounds;
-        std::vector<handle_type> shards;
-        std::optional<handle_type> shared;  // for keys for which there is no place
-    };
-
-    struct drains {
-        std::vector<handle_type> parts;
-        std::size_t next = 0;
-
-        template <class Self>
-        void operator()(Self& self, error_code ec = {}) {
-            if (next == 0)
-                self.reset_cancellation_state(boost::asio::enable_total_cancellation());
-            if (ec || next == parts.size())
-                return self.complete(ec);
-            auto const part = parts[next++];
-            boost::asio::async_initiate<Self, void(error_code)>(
-                drain_initiation(part.core, part.executor), self, detail::starts_to_drain());
-        }
+        shards_type shards;
     };
 
     static std::shared_ptr<rule const> make_rule(options_type const& options) {
@@ -531,43 +480,14 @@ private:
         return detail::asio_host<Executor, Timer>::now();
     }
 
-    // What a copy of a key is.
-    template <class Like>
-    using kept = std::conditional_t<std::integral<Key> && std::integral<std::remove_cvref_t<Like>>,
-                                    Key, std::decay_t<Like>>;
-    // Integers of another type become keys.
-    template <class Like>
-    static constexpr bool is_number =
-        std::integral<Key> && std::integral<std::remove_cvref_t<Like>>;
-    template <class Like>
-    [[nodiscard]] std::uint64_t hash_of(Like const& key) const noexcept {
-        if constexpr (is_number<Like>)
-            return all_->bounds->hash(static_cast<Key>(key));
-        else
-            return all_->bounds->hash(key);
-    }
-    template <class Like>
-    [[nodiscard]] static auto look_up(Like const& key, std::uint64_t hash) noexcept {
-        if constexpr (is_number<Like>)
-            return lookup<Key>{static_cast<Key>(key), hash};
-        else
-            return lookup<Like>{key, hash};
-    }
     template <class Like>
     [[nodiscard]] auto look_up(Like const& key) const noexcept {
-        return look_up(key, hash_of(key));
-    }
-    [[nodiscard]] std::size_t shard_of(std::uint64_t hash) const noexcept {
-        return static_cast<std::size_t>(hash >> 8) & (all_->shards.size() - 1);
+        return all_->shards.look_up(key);
     }
     template <class Like>
     [[nodiscard]] handle_type const& handle_for(
         detail::keyed_lookup<Like> const& who) const noexcept {
-        auto const& handle = all_->shards[shard_of(who.hash)];
-        if (all_->shared && all_->bounds->is_full() &&
-            !handle.core->ask([&](room const& r, time_point) { return r.knows(who); })) [[unlikely]]
-            return *all_->shared;
-        return handle;
+        return all_->shards.handle_for(who);
     }
     template <class Like>
     [[nodiscard]] core_type& core_for(detail::keyed_lookup<Like> const& who) const noexcept {
@@ -578,16 +498,14 @@ private:
     void each(F f) const {
         if (!all_)
             return;
-        for (auto const& handle : all_->shards)
+        for (auto const& handle : all_->shards.all())
             f(*handle.core);
-        if (all_->shared)
-            f(*all_->shared->core);
     }
 
     template <class Like>
     [[nodiscard]] auto enter_within(Like&& key, request n, detail::wait_limit const& limit) {
-        using start_type =
-            detail::starts_to_enter_key<std::conditional_t<is_number<Like>, Key, Like>>;
+        using start_type = detail::starts_to_enter_key<
+            std::conditional_t<detail::becomes_key<Key, Like>, Key, Like>>;
         auto const who = look_up(key);
         auto const* const handle = &handle_for(who);
         start_type start(taken_along(std::forward<Like>(key)), who.hash, n, limit);
@@ -598,7 +516,7 @@ private:
     }
     template <class Like>
     [[nodiscard]] static decltype(auto) taken_along(Like&& key) noexcept {
-        if constexpr (is_number<Like>)
+        if constexpr (detail::becomes_key<Key, Like>)
             return static_cast<Key>(key);
         else
             return std::forward<Like>(key);
@@ -620,59 +538,11 @@ private:
             co_return f();
     }
 
-    // Part by part, in the order in which they come: first, in each, what is far away is asked for.
-    template <class Like>
-    void try_enter_batch(std::span<Like const> keys, std::span<permit> permits,
-                         time_point now) noexcept {
-        for (auto& p : permits)
-            p.leave();  // not under the lock
-        struct one {
-            std::uint64_t hash;
-            std::uint32_t shard;
-            std::uint16_t next;  // of the same shard, and 1 more; 0 at the end
-        };
-        std::array<one, batch_size> batch;
-        std::array<std::uint16_t, detail::most_shards> first{};
-        for (auto i = keys.size(); i-- != 0;) {
-            auto const hash = hash_of(keys[i]);
-            auto const shard = static_cast<std::uint32_t>(shard_of(hash));
-            batch[i] = {hash, shard,
-                        std::exchange(first[shard], static_cast<std::uint16_t>(i + 1))};
-        }
-        for (std::size_t i = 0; i != keys.size(); ++i) {
-            if (first[batch[i].shard] != i + 1)
-                continue;
-            auto const each_of_shard = [&](auto f) {
-                for (auto at = i + 1; at != 0; at = batch[at - 1].next)
-                    f(look_up(keys[at - 1], batch[at - 1].hash), permits[at - 1]);
-            };
-            all_->shards[batch[i].shard].core->tell_at(now, [&](room& r, time_point t) {
-                each_of_shard([&](auto const& who, permit&) { r.expect(who); });
-                each_of_shard([&](auto const& who, permit&) { r.expect_entry(who); });
-                each_of_shard([&](auto const& who, permit& p) {
-                    error_code ignored;
-                    p = r.try_enter(1, t, ignored, who);
-                });
-            });
-        }
-    }
-
-    // Has `put(make(wanted))` change all to what `change` makes of what is in force, which `ask()` tells.
-    template <class Ask, class Change, class Make, class Put>
-    void replace(Ask ask, Change change, Make make, Put put) {
-        std::unique_lock lock(all_->configuring);
-        for (;;) {
-            auto const seen = all_->configured;
-            auto wanted = ask();
-            lock.unlock();
-            change(wanted);
-            auto next = make(std::as_const(wanted));
-            lock.lock();
-            if (seen != all_->configured)
-                continue;
-            ++all_->configured;
-            return put(next);
-        }
+    // As `option_changes` has them.
+    template <class Read, class Prepare, class Put>
+    void replace(Read read, Prepare prepare, Put put) {
+        auto const lock = [this] { return std::lock_guard(all_->configuring); };
+        all_->changes.make(lock, read, prepare, lock, put);
     }
     static void change_page_by_page(core_type& core, std::shared_ptr<rule const> const& next) {
         std::uint64_t page = 0;
@@ -687,7 +557,7 @@ private:
         std::lock_guard lock(all_->configuring);
         auto const who = look_up(key);
         bool done = false;
-        all_->shards[shard_of(who.hash)].core->tell_at(clock_now(), [&](room& r, time_point now) {
+        all_->shards.own_core_for(who.hash).tell_at(clock_now(), [&](room& r, time_point now) {
             done = r.configure(who, std::move(own), now);
         });
         if (!done)

@@ -12,6 +12,7 @@
 #include <weir/permit.hpp>
 #include <weir/policy/policy.hpp>
 #include <weir/queue_options.hpp>
+#include <weir/reservation.hpp>
 #include <weir/stats.hpp>
 #include <weir/time.hpp>
 
@@ -22,6 +23,7 @@
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/assert.hpp>
+#include <boost/container/static_vector.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -147,6 +149,8 @@ public:
     using clock_type = typename Timer::clock_type;
     using options_type = typename Policy::options_type;
 
+    using reservation = basic_reservation<core_type, Executor, clock_type, detail::enter_signature>;
+
     /// What `async_drain` and `async_wait_overdue` use if no token is given: the executor's own default,
     /// otherwise `asio::deferred`.
     using default_token = detail::default_token_t<Executor>;
@@ -199,11 +203,11 @@ public:
     /// what it has saved, and one of which the next request has to wait for; more only `try_enter` takes ahead.
     /// An empty permit says when to come back for one. In all else it is like `try_enter`.
     permit try_enter_up_to(request most, error_code& ec) noexcept {
-        return core().try_enter_up_to(most, ec);
+        return try_enter(up_to(most), ec);
     }
     permit try_enter_up_to(request most) noexcept {
         error_code ignored;
-        return core().try_enter_up_to(most, ignored);
+        return try_enter_up_to(most, ignored);
     }
 
     /// Waits until `n` permits are granted, for as long as the patience lasts, in a coroutine on any
@@ -272,6 +276,27 @@ public:
     }
     [[nodiscard]] auto async_enter_until(typename clock_type::time_point deadline) {
         return async_enter_until(request(), deadline);
+    }
+
+    /// Takes a place in line for `n` permits, and says when its turn comes: see `basic_reservation`. It waits for nothing. If
+    /// the turn would come after the patience, or the queue is full, there is no place: `ec` says why, and `retry_after`
+    /// when to come back. A place whose turn has not come when the patience ends is refused then, as a request would be.
+    /// For policies that know their schedule: buckets and smooth limiters.
+    ///
+    /// Without `ec` it throws `refusal`. Throws `std::bad_alloc`, and what the limiter's executor throws.
+    reservation reserve(request n, patience wait, error_code& ec)
+        requires scheduled_policy<Policy>
+    {
+        return reservation::take(*checked_handle(), n, wait, ec);
+    }
+    reservation reserve(request n = {}, patience wait = {})
+        requires scheduled_policy<Policy>
+    {
+        error_code ec;
+        auto place = reserve(n, wait, ec);
+        if (ec)
+            throw refusal(ec, place.retry_after());
+        return place;
     }
 
     /// Enters, calls `f()`, leaves, and returns what `f` has returned; if `f` returns an awaitable, that is
@@ -395,6 +420,15 @@ public:
     /// lock and reads the clock.
     [[nodiscard]] limiter_stats stats() const { return core().stats(); }
 
+    /// What the partitions of `queue_order::shares` have and ask for, in no order: all of one instant. Takes the lock.
+    [[nodiscard]] boost::container::static_vector<share_stats, partitions::most> shares() const {
+        boost::container::static_vector<share_stats, partitions::most> all;
+        core().ask([&](auto const& room, time_point) {
+            room.each_share([&](share_stats const& one) { all.push_back(one); });
+        });
+        return all;
+    }
+
     /// The same, with the waits since the limiter was made. The difference of the waits of two snapshots tells
     /// of the time between them, so that several who watch do not disturb each other.
     [[nodiscard]] weir::snapshot<limiter_stats> snapshot() const {
@@ -446,6 +480,10 @@ private:
             co_return co_await f();
         else
             co_return f();
+    }
+
+    static request up_to(request const& most) noexcept {
+        return most.count() == 0 ? most : request(1, most.count(), most.priority());
     }
 
     [[nodiscard]] handle_type const* checked_handle() const noexcept {

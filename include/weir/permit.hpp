@@ -45,6 +45,8 @@ public:
     /// The ticket of the whole. Both have the same key.
     virtual std::uint64_t merge(permit_origin into, permit_origin from, amount n) noexcept = 0;
     [[nodiscard]] virtual amount remaining(permit_origin from) const noexcept = 0;
+    /// `forever` if no time can be named.
+    [[nodiscard]] virtual duration reset_after(permit_origin from) const noexcept = 0;
     /// How it went so far. The ticket to be used from then on. Most do not want to know.
     virtual std::uint64_t report(permit_origin from, outcome) noexcept { return from.ticket; }
     [[nodiscard]] virtual bool is_lost(permit_origin) const noexcept { return false; }
@@ -138,7 +140,7 @@ public:
     /// Takes over what `other` stands for; `other` is empty afterwards. Merging an empty permit does
     /// nothing, merging into an empty one moves.
     ///
-    /// Throws `std::invalid_argument` if the two are from different limiters, or from different keys of one.
+    /// Throws `std::invalid_argument` if the two are from different limiters, or from different keys or partitions of one.
     void merge(permit&& other);
 
     /// How long the request has waited for its grant; 0 if it was granted at once.
@@ -151,13 +153,21 @@ public:
     /// overtake, the least time that is sure. `queue_options::jitter` makes it longer. Absent if no time can be
     /// named, as for seats, and for a permit that was granted.
     [[nodiscard]] std::optional<duration> retry_after() const noexcept {
-        return time_ < duration::zero() || time_ == forever ? std::nullopt : std::optional(time_);
+        return time_ < duration::zero() ? std::nullopt : if_known(time_);
     }
 
     /// How many more the limiter could grant right now if no request waited; 0 if this is empty. Takes the
     /// limiter's lock and, for a rate, reads the clock.
     [[nodiscard]] amount remaining() const noexcept {
         return issuer_ ? issuer_->remaining(origin_) : 0;
+    }
+
+    /// How long it takes until the limiter could grant at once the most that one request may ask for, if it
+    /// grants nothing else meanwhile: a bucket is full then, and a log is empty. 0 if it could now. Absent if no
+    /// time can be named, as for seats that are taken, and if this is empty. Takes the limiter's lock and, for a
+    /// rate, reads the clock.
+    [[nodiscard]] std::optional<duration> reset_after() const noexcept {
+        return if_known(issuer_ ? issuer_->reset_after(origin_) : forever);
     }
 
     /// Whether what it stands for has been taken away, which happens to `shared_seats` only: then somebody else may

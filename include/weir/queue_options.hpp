@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/partitions.hpp>
 #include <weir/time.hpp>
 
 #include <cstdint>
@@ -69,6 +70,33 @@ enum class queue_order : std::uint8_t {
     /// `max_wait` counts what the requests of the same key ask for, or, if none of them waits, the first one
     /// of each other key, so that a turn may come later than was foreseen.
     fair,
+
+    /// By partition, which is named by `standing::key` as `partition_key` has it: for what needs seats of its own.
+    /// Of the seats that there are at the moment, `stats().capacity`, each of `queue_options::partitions` has its
+    /// per cent, rounded down: its share. A request fits into the share of its partition if the partition holds no
+    /// more than its share with what the request asks for. Those that fit go first, and among them the one that
+    /// came first. If none fits, the one that came first of all is next: it borrows what others do not use.
+    ///
+    /// So nothing is kept free for a partition that does not ask, and more than there is is never granted. A
+    /// partition that asks for its share again gets each borrowed seat that comes back, before all that borrow.
+    /// Of one partition, requests go in the order in which they came. One for more than the whole share can only
+    /// borrow, and so may wait for as long as others use theirs; it holds up those of its partition behind it.
+    /// What rounding leaves over, and what is left of 100 per cent, is borrowed by whoever comes first. Requests of
+    /// no partition can only borrow, and so can chains.
+    ///
+    /// A newcomer, and so `try_enter`, may overtake those that can only borrow, if it fits into its share and none
+    /// that does waits; of its own partition it overtakes none.
+    /// `evict_oldest` drops the oldest of the partition that is furthest beyond its share with what it holds and
+    /// what it asks for, the newcomer included; if that one has none that waits, the newcomer is refused. So no
+    /// partition can fill the queue for the others; with `reject_newest` it can.
+    /// `max_wait` counts what requests of the same partition ask for, so that a turn may come later than was
+    /// foreseen.
+    ///
+    /// Permits count for their partition until they come home. So a limiter has this order from its beginning or
+    /// never; a change throws `std::invalid_argument`. Partitions can be changed: a name that stays keeps what it
+    /// holds. Limits by key and limits of a server cannot have this order. Netflix concurrency-limits, Abstract-
+    /// PartitionedLimiter, has such partitions, but goes beyond the limit instead of waiting for what was lent.
+    shares,
 };
 
 /// How a limiter keeps requests that wait.
@@ -95,7 +123,8 @@ struct queue_options {
     /// every request waits.
     weir::patience max_wait = forever;
 
-    /// A change from or to `priority` or `fair` takes effect when no request waits; any other at once.
+    /// A change from or to `priority` or `fair` takes effect when no request waits; any other at once, but there is
+    /// none from or to `shares`.
     queue_order order = queue_order::fifo;
 
     /// Of `queue_order::codel`: a wait that is short enough. 1 ns to an hour.
@@ -108,6 +137,10 @@ struct queue_options {
     /// Of `queue_order::priority`: how long a request waits until it counts as one of the class before. 1 ns to
     /// an hour.
     duration ageing = std::chrono::seconds(1);
+
+    /// Of `queue_order::shares`: names and per cents of the seats, together 100 at most. Names are of letters,
+    /// digits, `_`, `-` and `.`. As text it is `partitions live:70,batch:30`.
+    weir::partitions partitions{};
 
     /// How late a deadline may be noticed, 0 to an hour, so that many share one wake-up of the timer. It is
     /// never noticed early, and no request is granted past its deadline. 0 is exact, at the price of a
@@ -134,6 +167,8 @@ namespace detail {
 /// Throws `std::invalid_argument` if `options` name another order than the one that a limiter has by its type.
 /// The default goes with every type.
 void check_order(queue_options const& options, queue_order of_type);
+/// Throws `std::invalid_argument` if a limiter cannot change its order like that.
+void check_change(queue_order before, queue_order after);
 }  // namespace detail
 
 /// The text from which `queue_options::parse` makes the same; empty if all have their defaults.

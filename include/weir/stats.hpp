@@ -1,10 +1,12 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/partitions.hpp>
 #include <weir/time.hpp>
 #include <weir/wait_histogram.hpp>
 
 #include <cstdint>
+#include <optional>
 
 namespace weir {
 
@@ -62,6 +64,24 @@ struct limiter_stats {
     /// How many permits are owed: they were taken beyond what was free, by `charge` or `settle`, by a
     /// rule that lends, or before a limit was lowered. While any are owed nothing is granted.
     amount debt = 0;
+
+    /// How long it takes until `capacity` permits could be granted at once, if none is granted meanwhile: a
+    /// bucket is full then, and a log is empty. Absent if no time can be named, as for seats that are taken.
+    std::optional<duration> reset_after{};
+};
+
+/// What a partition of `queue_order::shares` has and asks for, now.
+struct share_stats {
+    partition who;
+
+    /// How many of the seats that there are now are its own, and how many it holds: beyond its share they are
+    /// borrowed.
+    amount share = 0;
+    amount in_use = 0;
+
+    /// Requests of it that wait, and how many seats they ask for together.
+    std::uint64_t waiting = 0;
+    amount waiting_for = 0;
 };
 
 /// What a pool has done since it was made, and what it is doing: taken at one instant.

@@ -42,6 +42,11 @@ public:
     static void advance_to(time_point t) noexcept;
 };
 
+/// Has all that is left to chance from now on follow from `seed`, in the whole process, so that a test goes the same
+/// way each time: the jitter of `retry_after`, pauses between attempts, seeds of hashes, names of holders. Without it
+/// they come from `std::random_device`. On several threads it is chance which of them gets which number.
+void seed(std::uint64_t seed) noexcept;
+
 namespace detail {
 
 // `d` from now, held at the end of time instead of overflowing, as Asio's timers do it.

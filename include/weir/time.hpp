@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <ratio>
 #include <stdexcept>
 #include <string>
@@ -46,6 +47,11 @@ inline constexpr time_point never = unknown - duration(1);
 /// `d * k`, held at `forever` instead of overflowing. Neither may be negative.
 [[nodiscard]] constexpr duration times(duration d, std::int64_t k) noexcept {
     return k != 0 && d > forever / k ? forever : d * k;
+}
+
+/// Nothing for `forever`, which stands for a time that cannot be named.
+[[nodiscard]] constexpr std::optional<duration> if_known(duration d) noexcept {
+    return d == forever ? std::nullopt : std::optional(d);
 }
 
 /// Converts any chrono duration to nanoseconds: fractions are rounded up, what does not fit is held

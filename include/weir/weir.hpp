@@ -14,6 +14,7 @@
 #include <weir/pool.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/rate.hpp>
+#include <weir/reservation.hpp>
 #include <weir/seats.hpp>
 #include <weir/sliding_log.hpp>
 #include <weir/sliding_window.hpp>

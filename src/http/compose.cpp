@@ -4,6 +4,7 @@
 
 #include <boost/beast/http/status.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -47,20 +48,39 @@ void add_connection(std::string& out, unsigned version, bool keep_alive) {
         add(out, "Connection", "keep-alive");
 }
 
+void add_upgrade(std::string& out, std::string_view protocol) {
+    if (protocol.empty())
+        return;
+    add(out, "Connection", "Upgrade");
+    add(out, "Upgrade", protocol);
+}
+
 // By its name: some versions of Beast know it, and some do not.
 bool is_forwarded_for(field const& f) {
     return iequals(f.name, "x-forwarded-for");
 }
 
+bool stays(std::string_view name, field_changes const& changes) {
+    auto const same = [&](std::string_view other) { return iequals(name, other); };
+    return std::ranges::none_of(changes.remove, same) &&
+           std::ranges::none_of(changes.add, [&](auto const& f) { return same(f.first); });
+}
+
+void add_all(std::string& out, field_changes const& changes) {
+    for (auto const& [name, value] : changes.add)
+        add(out, name, value);
+}
+
 }  // namespace
 
 void compose(std::string& out, request_head const& request, std::string_view client,
-             std::string_view upstream) {
+             std::string_view upstream, field_changes const& changes, std::string_view upgrade) {
     out.assign(request.method_name).append(" ").append(request.target).append(" HTTP/1.1\r\n");
     add(out, "Host", request.host.empty() ? upstream : request.host);
     for (auto const& f : request.fields)
-        if (f.goes_on && !is_forwarded_for(f))
+        if (f.goes_on && !is_forwarded_for(f) && stays(f.name, changes))
             add(out, f.name, f.value);
+    add_all(out, changes);
     // One line for all, since there are servers that look at one line only.
     out.append("X-Forwarded-For: ");
     for (auto const& f : request.fields)
@@ -68,6 +88,7 @@ void compose(std::string& out, request_head const& request, std::string_view cli
             out.append(f.value).append(", ");
     out.append(client).append("\r\n").append(via);
     add_framing(out, request.body, request.length);
+    add_upgrade(out, upgrade);
     out.append("\r\n");
 }
 
@@ -78,11 +99,12 @@ framing framing_for(unsigned version, answer_head const& answer) noexcept {
 }
 
 void compose(std::string& out, answer_head const& answer, framing body, unsigned version,
-             bool keep_alive, std::string_view date) {
+             bool keep_alive, std::string_view date, field_changes const& changes,
+             std::string_view lines) {
     add_status(out, answer.status, answer.reason);
     bool dated = false;
     for (auto const& f : answer.fields) {
-        if (!f.goes_on)
+        if (!f.goes_on || !stays(f.name, changes))
             continue;
         add(out, f.name, f.value);
         dated |= f.id == beast::field::date;
@@ -90,26 +112,55 @@ void compose(std::string& out, answer_head const& answer, framing body, unsigned
     if (answer.status >= 200) {
         if (!dated)
             add(out, "Date", date);
-        out.append(via);
+        add_all(out, changes);
+        out.append(lines).append(via);
         add_framing(out, body, answer.length);
         add_connection(out, version, keep_alive);
     }
     out.append("\r\n");
 }
 
-void compose(std::string& out, own_answer const& answer, bool is_head, unsigned version,
-             bool keep_alive, std::string_view date) {
+void compose_switch(std::string& out, answer_head const& answer, std::string_view upgrade,
+                    field_changes const& changes, std::string_view lines) {
+    add_status(out, answer.status, answer.reason);
+    for (auto const& f : answer.fields)
+        if (f.goes_on && stays(f.name, changes))
+            add(out, f.name, f.value);
+    add_all(out, changes);
+    out.append(lines).append(via);
+    add_upgrade(out, upgrade);
+    out.append("\r\n");
+}
+
+void compose(std::string& out, own_answer const& answer, unsigned version, bool keep_alive,
+             std::string_view date) {
     add_status(out, answer.status,
                beast::obsolete_reason(static_cast<beast::status>(answer.status)));
     add(out, "Date", date);
-    out.append("Server: weir-proxy\r\nContent-Type: text/plain\r\n");
-    add_framing(out, framing::length, answer.why.size() + 1);
+    out.append("Server: weir-proxy\r\n");
+    if (has_body(answer.status)) {
+        add(out, "Content-Type", answer.type);
+        out.append("Vary: Accept\r\n");
+        add_framing(out, framing::length, answer.length);
+    }
     if (answer.retry_after)
         add(out, "Retry-After", decimal(static_cast<std::uint64_t>(answer.retry_after->count())));
+    out.append(answer.lines);
     add_connection(out, version, keep_alive);
     out.append("\r\n");
-    if (!is_head)
-        out.append(answer.why).append("\n");
+}
+
+void join(gather& pieces, std::string& head) {
+    constexpr std::size_t small_piece = 4096;
+    std::size_t rest = 0;
+    for (auto const& piece : pieces)
+        rest += piece.size();
+    rest -= head.size();
+    if (pieces.size() == 1 || rest > small_piece)
+        return;
+    for (auto piece = pieces.begin() + 1; piece != pieces.end(); ++piece)
+        head.append(*piece);
+    pieces = {head};
 }
 
 }  // namespace http

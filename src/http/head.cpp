@@ -119,6 +119,7 @@ bool only_for_this_hop(field const& f) noexcept {
 fault read_connection(head& h) noexcept {
     bool close = false;
     bool keep = false;
+    bool upgrades = false;
     std::size_t names = 0;  // each of which is looked for among all fields
     for (auto& f : h.fields) {
         if (!only_for_this_hop(f))
@@ -138,6 +139,8 @@ fault read_connection(head& h) noexcept {
                 close = true;
             else if (iequals(token, "keep-alive"))
                 keep = true;
+            else if (iequals(token, "upgrade"))
+                upgrades = true;
             else if (++names > head::max_fields)
                 return {431, "too many names in Connection"};
             else
@@ -146,8 +149,36 @@ fault read_connection(head& h) noexcept {
                         other.goes_on = false;
         }
     }
+    h.upgrades = upgrades && h.version >= 11;
     h.keep_alive = h.version < 11 ? keep && !close : !close;
     return {};
+}
+
+// Calls `f(protocol)` for each that Upgrade names, until it is true.
+template <class F>
+void any_upgrade(head const& h, F f) noexcept {
+    for (auto const& field : h.fields) {
+        if (field.id != beast::field::upgrade)
+            continue;
+        for (auto list = field.value; !list.empty();) {
+            auto const comma = std::min(list.find(','), list.size());
+            auto const protocol = trimmed(list.substr(0, comma));
+            list.remove_prefix(std::min(comma + 1, list.size()));
+            if (!protocol.empty() && f(protocol))
+                return;
+        }
+    }
+}
+
+// To that protocol, and to no other one.
+bool goes_over_to(answer_head const& answer, std::string_view protocol) noexcept {
+    std::size_t others = 0;
+    std::size_t same = 0;
+    any_upgrade(answer, [&](std::string_view one) {
+        ++(iequals(one, protocol) ? same : others);
+        return false;
+    });
+    return answer.upgrades && same == 1 && others == 0;
 }
 
 // Tells how the end of the body is known. A length may be told again in the same words (RFC 9112, 6.3);
@@ -282,12 +313,13 @@ fault parse(std::string_view text, request_head& out, underscores names) noexcep
     return make_origin_form(out);
 }
 
-fault parse(std::string_view text, verb method, answer_head& out) noexcept {
+fault parse(std::string_view text, verb method, answer_head& out,
+            std::string_view upgrade) noexcept {
     out.size = text.size();
     if (!read_first_line(take_line(text), out) || read_fields(text, out) || read_connection(out))
         return {502, "the upstream's answer is not HTTP"};
-    if (out.status == 101)
-        return {502, "the upstream has switched protocols without having been asked"};
+    if (out.status == 101 && (upgrade.empty() || !goes_over_to(out, upgrade)))
+        return {502, "the upstream has switched to a protocol for which it was not asked"};
     auto const unclear = read_framing(out);
     if (method == verb::head || out.status < 200 || out.status == 204 || out.status == 304) {
         // There is no body whatever the fields say. They speak of one that is not sent; what they do not
@@ -304,6 +336,18 @@ fault parse(std::string_view text, verb method, answer_head& out) noexcept {
         out.body = framing::until_close;
     }
     return {};
+}
+
+std::string_view upgrade_among(head const& h, std::span<std::string const> known) noexcept {
+    std::string_view found;
+    if (h.upgrades)
+        any_upgrade(h, [&](std::string_view protocol) {
+            auto const same = [&](std::string const& one) { return iequals(one, protocol); };
+            if (std::ranges::any_of(known, same))
+                found = protocol;
+            return !found.empty();
+        });
+    return found;
 }
 
 }  // namespace http

@@ -9,6 +9,8 @@
 #include <boost/container/static_vector.hpp>
 
 #include <cstddef>
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace http {
@@ -43,6 +45,7 @@ struct head {
     std::size_t size = 0;  // in bytes, with the empty line
     unsigned version = 11;
     bool keep_alive = false;
+    bool upgrades = false;  // Connection names Upgrade
     framing body = framing::none;
     std::uint64_t length = 0;  // of the body, if its framing is `length`
     boost::container::static_vector<field, max_fields> fields;
@@ -87,7 +90,14 @@ enum class underscores : bool { drop, pass };
 [[nodiscard]] fault parse(std::string_view text, request_head& out,
                           underscores names = underscores::drop) noexcept;
 
-/// The same for an answer to `method`; every fault is a 502.
-[[nodiscard]] fault parse(std::string_view text, verb method, answer_head& out) noexcept;
+/// The same for an answer to `method`; every fault is a 502. A 101 is one, unless it goes over to the protocol `upgrade`,
+/// for which it was asked.
+[[nodiscard]] fault parse(std::string_view text, verb method, answer_head& out,
+                          std::string_view upgrade = {}) noexcept;
+
+/// The first protocol in Upgrade that is one of `known`, as it stands there; empty if there is none, or if Connection does
+/// not name Upgrade.
+[[nodiscard]] std::string_view upgrade_among(head const& h,
+                                             std::span<std::string const> known) noexcept;
 
 }  // namespace http

@@ -4,6 +4,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/deferred.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/system/error_code.hpp>
@@ -23,6 +24,12 @@ using timer = asio::basic_waitable_timer<clock, asio::wait_traits<clock>, execut
 using tcp = asio::ip::tcp;
 using tcp_socket = asio::basic_stream_socket<tcp, executor>;
 using tcp_acceptor = asio::basic_socket_acceptor<tcp, executor>;
+
+// TCP or a unix socket.
+using stream = asio::generic::stream_protocol;
+using endpoint = stream::endpoint;
+using stream_socket = asio::basic_stream_socket<stream, executor>;
+using stream_acceptor = asio::basic_socket_acceptor<stream, executor>;
 
 template <class T = void>
 using task = asio::awaitable<T, executor>;

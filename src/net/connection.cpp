@@ -15,7 +15,7 @@ namespace {
 
 enum class input : std::uint8_t { none, some, ended };
 
-input peek(tcp_socket& socket) {
+input peek(stream_socket& socket) {
     char byte;
     auto const n = ::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (n > 0)
@@ -32,17 +32,18 @@ auto as_buffers(http::gather const& what) {
 
 }  // namespace
 
-bool is_silent(tcp_socket& socket) {
+bool is_silent(stream_socket& socket) {
     return peek(socket) == input::none;
 }
 
-tcp_socket move_to(asio::io_context& context, tcp_socket socket) {
+stream_socket move_to(asio::io_context& context, stream_socket socket) {
     error_code ec;
     auto const protocol = socket.local_endpoint(ec).protocol();
-    return tcp_socket(context, protocol, socket.release(ec));
+    return {context, protocol, socket.release(ec)};
 }
 
-connection::connection(tcp_socket socket, watchdog& dog) : socket_(std::move(socket)), dog_(dog) {
+connection::connection(stream_socket socket, watchdog& dog)
+    : socket_(std::move(socket)), dog_(dog) {
     dog_.add(*this);
 }
 
@@ -81,6 +82,11 @@ presence connection::other_side() {
     return what.revents & (POLLERR | POLLHUP | POLLNVAL) ? presence::gone : presence::ended;
 }
 
+bool connection::is_reset() {
+    pollfd what{socket_.native_handle(), 0, 0};
+    return ::poll(&what, 1, 0) > 0 && (what.revents & POLLERR) != 0;
+}
+
 bool connection::has_input() {
     return peek(socket_) == input::some;
 }
@@ -103,7 +109,7 @@ void connection::close() noexcept {
 
 void connection::end_of_output() noexcept {
     error_code ignored;
-    socket_.shutdown(tcp_socket::shutdown_send, ignored);
+    socket_.shutdown(stream_socket::shutdown_send, ignored);
 }
 
 void connection::reset() noexcept {
@@ -129,7 +135,7 @@ task<std::unique_ptr<connection>> server_endpoints::connect(
     auto const first = last_.load(std::memory_order_relaxed);
     for (std::size_t tried = 0; tried != all_.size(); ++tried) {
         auto const i = (first + tried) % all_.size();
-        auto one = std::make_unique<connection>(tcp_socket(context), dog);
+        auto one = std::make_unique<connection>(stream_socket(context), dog);
         {
             auto const left = static_cast<clock::rep>(all_.size() - tried);
             time_limit const share(*one, direction::writing, (end - clock::now()) / left);

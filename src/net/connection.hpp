@@ -16,10 +16,10 @@
 namespace net {
 
 /// Whether nothing has come from the other side that was not read, be it its end.
-[[nodiscard]] bool is_silent(tcp_socket& socket);
+[[nodiscard]] bool is_silent(stream_socket& socket);
 
 /// The same connection, on another context.
-[[nodiscard]] tcp_socket move_to(asio::io_context& context, tcp_socket socket);
+[[nodiscard]] stream_socket move_to(asio::io_context& context, stream_socket socket);
 
 /// What is known of the other side of a connection.
 enum class presence : std::uint8_t {
@@ -33,7 +33,7 @@ enum class direction : std::uint8_t { reading, writing };
 /// A socket with time limits, on the thread of its watchdog.
 class connection final : public watched {
 public:
-    connection(tcp_socket socket, watchdog& dog);
+    connection(stream_socket socket, watchdog& dog);
 
     /// Completes with `(error_code, std::size_t)`.
     [[nodiscard]] auto receive(std::span<char> into) {
@@ -42,19 +42,17 @@ public:
 
     /// Completes with `(error_code)` as soon as there is something to read, or an error; holds no
     /// buffer meanwhile.
-    [[nodiscard]] auto wait(tcp_socket::wait_type what) {
+    [[nodiscard]] auto wait(stream_socket::wait_type what) {
         return socket_.async_wait(what, as_values);
     }
 
     /// Calls `f(error_code)` as soon as there is something to read, or an error.
     template <class F>
     void when_readable(F f) {
-        socket_.async_wait(tcp_socket::wait_read, std::move(f));
+        socket_.async_wait(stream_socket::wait_read, std::move(f));
     }
 
-    [[nodiscard]] auto connect(tcp::endpoint const& to) {
-        return socket_.async_connect(to, as_values);
-    }
+    [[nodiscard]] auto connect(endpoint const& to) { return socket_.async_connect(to, as_values); }
 
     /// Sends what the socket takes, and leaves the rest in `what`. Whether that is over: all was sent, or
     /// there is an error.
@@ -65,6 +63,8 @@ public:
 
     /// Whether the other side is still there, be it behind bytes that have not been read.
     [[nodiscard]] presence other_side();
+    /// Whether the connection has been reset. One that both sides have ended has not: something may be left to be read.
+    [[nodiscard]] bool is_reset();
     /// Whether it has sent something that has not been read.
     [[nodiscard]] bool has_input();
 
@@ -84,7 +84,7 @@ public:
     void set_idle(bool idle) noexcept { idle_ = idle; }
 
     /// Afterwards it has none, and may only be destroyed.
-    [[nodiscard]] tcp_socket give_socket() noexcept { return std::move(socket_); }
+    [[nodiscard]] stream_socket give_socket() noexcept { return std::move(socket_); }
 
     void no_delay();
     void cancel() noexcept;
@@ -105,7 +105,7 @@ private:
 
     static constexpr std::size_t index(direction d) noexcept { return static_cast<std::size_t>(d); }
 
-    tcp_socket socket_;
+    stream_socket socket_;
     watchdog& dog_;
     std::array<clock::time_point, 2> deadline_{clock::time_point::max(), clock::time_point::max()};
     std::array<bool, 2> expired_{};
@@ -116,9 +116,9 @@ private:
 class server_endpoints {
 public:
     /// At least one.
-    server_endpoints(std::vector<tcp::endpoint> all) noexcept : all_(std::move(all)) {}
+    server_endpoints(std::vector<endpoint> all) noexcept : all_(std::move(all)) {}
 
-    [[nodiscard]] std::vector<tcp::endpoint> const& all() const noexcept { return all_; }
+    [[nodiscard]] std::vector<endpoint> const& all() const noexcept { return all_; }
 
     /// A new connection to the first that takes one, beginning with the one that took the last. Each has an
     /// equal share of the time that is left of `limit`. Null if there is none, with the last reason in `ec`.
@@ -126,7 +126,7 @@ public:
         asio::io_context& context, watchdog& dog, clock::duration limit, error_code& ec);
 
 private:
-    std::vector<tcp::endpoint> all_;
+    std::vector<endpoint> all_;
     std::atomic<std::size_t> last_ = 0;
 };
 

@@ -1,66 +1,176 @@
 #include "listener.hpp"
 
+#include "resolve.hpp"
+
 #include <boost/asio/post.hpp>
 
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
 
 namespace net {
+namespace {
 
-listener::listener(asio::io_context& context, tcp::endpoint const& at, std::int64_t most)
-    : context_(context), acceptor_(context), pause_(context), most_(most) {
-    acceptor_.open(at.protocol());
-    acceptor_.set_option(tcp_acceptor::reuse_address(true));
-    acceptor_.bind(at);
-    acceptor_.listen(4096);
+// What a program has left behind that has not ended well is in the way.
+void remove_if_nobody_listens(asio::io_context& context, endpoint const& at,
+                              std::string const& path) {
+    struct stat found{};
+    if (::stat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode))
+        return;
+    stream_socket probe(context);
+    error_code ec;
+    probe.connect(at, ec);
+    if (ec == asio::error::connection_refused)
+        ::unlink(path.c_str());
+}
+
+}  // namespace
+
+listener::listener(asio::io_context& context, std::int64_t most) : context_(context), most_(most) {}
+
+listener::~listener() {
+    close();
+}
+
+listener::door& listener::open(endpoint const& at, std::string name) {
+    auto path = path_of(at);
+    if (!path.empty())
+        remove_if_nobody_listens(context_, at, path);
+    auto& made = add(std::move(name));
+    try {
+        made.acceptor_.open(at.protocol());
+        made.acceptor_.set_option(stream_acceptor::reuse_address(true));
+        made.acceptor_.bind(at);
+        made.path_ = std::move(path);
+        made.acceptor_.listen(4096);
+    } catch (...) {
+        close(made);
+        throw;
+    }
+    return ready(made);
+}
+
+listener::door& listener::adopt(int socket, std::string name) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    int const family = ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0
+                           ? address.ss_family
+                           : AF_UNSPEC;
+    auto& made = add(std::move(name));
+    try {
+        made.acceptor_.assign(stream(family, 0), socket);
+    } catch (...) {
+        close(made);
+        throw;
+    }
+    return ready(made);
+}
+
+listener::door& listener::ready(door& one) {
+    one.acceptor_.non_blocking(true);
+    if (started_)
+        accept(one);
+    return one;
+}
+
+listener::door& listener::add(std::string name) {
+    return doors_.emplace_back(door(context_, std::move(name)));
 }
 
 void listener::start(handlers h) {
     handlers_ = std::move(h);
-    accept();
+    started_ = true;
+    for (auto& one : doors_)
+        accept(one);
 }
 
 void listener::close() {
-    error_code ignored;
-    acceptor_.close(ignored);
-    pause_.cancel();
+    while (!doors_.empty())
+        close(doors_.front());
 }
 
-void listener::accept() {
-    waits_ = open_.load() >= most_;
-    if (waits_) {
+void listener::close(door& one) {
+    error_code ignored;
+    one.acceptor_.close(ignored);
+    one.pause_.cancel();
+    if (!one.path_.empty())
+        ::unlink(one.path_.c_str());
+    one.closed_ = true;
+    auto const at = std::ranges::find(doors_, &one, [](door& d) { return &d; });
+    if (one.pending_ == 0)
+        doors_.erase(at);
+    else
+        closed_.splice(closed_.end(), doors_, at);
+}
+
+// What referred to it has ended.
+void listener::forget(door& one) {
+    if (--one.pending_ == 0 && one.closed_)
+        closed_.erase(std::ranges::find(closed_, &one, [](door& d) { return &d; }));
+}
+
+void listener::accept(door& at) {
+    at.waits_ = is_full();
+    if (at.waits_) {
         complain(std::to_string(most_) +
                  " connections are open, which is the most that is allowed: others wait");
         return;
     }
-    acceptor_.async_accept(handlers_.next_context(), [this](error_code ec, tcp_socket socket) {
-        if (!acceptor_.is_open())
-            return;
-        if (ec && ec != asio::error::connection_aborted) {
+    ++at.pending_;
+    at.acceptor_.async_wait(stream_acceptor::wait_read, [this, &at](error_code ec) {
+        if (at.closed_)
+            return forget(at);
+        --at.pending_;
+        if (!ec)
+            ec = let_in(at);
+        if (ec && ec != asio::error::operation_aborted) {
             // No file or memory is to be had for the moment.
             complain("no connection can be accepted: " + ec.message());
-            pause();
-            return;
+            return pause(at);
         }
-        if (!ec)
-            take_in(std::move(socket));
-        accept();
+        accept(at);
     });
 }
 
-void listener::take_in(tcp_socket socket) {
+// Those who are at the door, but for some at a time, and for as many as there is room.
+error_code listener::let_in(door& at) {
+    error_code ec;
+    for (int n = 0; n != 64 && !is_full(); ++n) {
+        auto socket = at.acceptor_.accept(handlers_.next_context(), ec);
+        if (ec == asio::error::would_block)
+            return {};
+        if (ec == asio::error::connection_aborted)
+            continue;
+        if (ec)
+            return ec;
+        take_in(std::move(socket), at);
+    }
+    if (is_full())
+        for (auto& other : doors_)
+            other.acceptor_.cancel(ec);  // they look again, and wait for room
+    return {};
+}
+
+void listener::take_in(stream_socket socket, door const& by) {
     error_code gone;
     auto const from = socket.remote_endpoint(gone);
     if (gone)
         return;
     ++open_;
-    handlers_.accepted(std::move(socket), from, admission(*this));
+    handlers_.accepted(std::move(socket), from, admission(*this), by);
 }
 
-void listener::pause() {
-    pause_.expires_after(std::chrono::milliseconds(100));
-    pause_.async_wait([this](error_code stopped) {
-        if (!stopped)
-            accept();
+void listener::pause(door& at) {
+    ++at.pending_;
+    at.pause_.expires_after(std::chrono::milliseconds(100));
+    at.pause_.async_wait([this, &at](error_code) {
+        if (at.closed_)
+            return forget(at);
+        --at.pending_;
+        accept(at);
     });
 }
 
@@ -68,8 +178,9 @@ void listener::leave() noexcept {
     if (open_.fetch_sub(1) != most_)
         return;
     asio::post(context_, [this] {
-        if (waits_ && acceptor_.is_open())
-            accept();
+        for (auto& one : doors_)
+            if (one.waits_)
+                accept(one);
     });
 }
 

@@ -1,10 +1,18 @@
 #include "access_log.hpp"
 
+#include <weir/key_hash.hpp>
+
+#include "admin/json.hpp"
+#include "http/characters.hpp"
+
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <iterator>
+#include <utility>
 
 namespace proxy {
 namespace {
@@ -23,16 +31,91 @@ std::string escaped(std::string_view text) {
     return out;
 }
 
+struct instant {
+    std::time_t second;
+    long long ms;
+};
+
+instant now() {
+    using namespace std::chrono;
+    auto const t = system_clock::now();
+    return {system_clock::to_time_t(t),
+            duration_cast<milliseconds>(t.time_since_epoch()).count() % 1000};
+}
+
+double seconds(net::clock::duration d) noexcept {
+    return std::chrono::duration<double>(d).count();
+}
+
+constexpr std::string_view request_id_field = "X-Request-Id";
+constexpr std::size_t longest_id = 128;
+
 }  // namespace
 
+request_ids::request_ids() {
+    auto const random = weir::hash_seed::random();
+    process_ = random.a;
+    next_ = random.b;
+}
+
+void request_ids::make(std::string& out) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    out.clear();
+    for (auto const word : {process_, next_++})
+        for (int shift = 60; shift >= 0; shift -= 4)
+            out += digits[word >> shift & 15];
+}
+
+void take_request_id(http::request_head& request, std::string& id, request_ids& fresh) {
+    auto const is_good = [](std::string_view text) {
+        return !text.empty() && text.size() <= longest_id &&
+               std::ranges::all_of(text, [](char c) { return is_plain(c) && c != ' '; });
+    };
+    id.clear();
+    for (auto& f : request.fields) {
+        if (!http::iequals(f.name, request_id_field))
+            continue;
+        if (id.empty() && f.goes_on && is_good(f.value))
+            id = f.value;
+        else
+            f.goes_on = false;
+    }
+    if (!id.empty())
+        return;
+    fresh.make(id);
+    if (request.fields.size() < http::head::max_fields)
+        request.fields.push_back({http::beast::field::unknown, true, request_id_field, id});
+}
+
 std::string text_of(log_line const& l) {
-    using namespace std::chrono;
-    auto const now = system_clock::now();
-    auto const ms = duration_cast<milliseconds>(now.time_since_epoch()).count() % 1000;
-    return fmt::format(
-        "{:%Y-%m-%dT%H:%M:%S}.{:03}Z {} \"{}\" {} {} {:.3f} {:.3f}\n",
-        fmt::gmtime(system_clock::to_time_t(now)), ms, l.client, escaped(l.request), l.status,
-        l.bytes, duration<double>(l.took).count(), duration<double>(l.waited).count());
+    auto const [second, ms] = now();
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z {} \"{}\" {} {} {:.3f} {:.3f} {} \"{}\" {}\n",
+                       fmt::gmtime(second), ms, l.client, escaped(l.request), l.status, l.bytes,
+                       seconds(l.took), seconds(l.waited), l.upstream.empty() ? "-" : l.upstream,
+                       l.limit.empty() ? "-" : escaped(l.limit), l.id.empty() ? "-" : l.id);
+}
+
+std::string json_of(log_line const& l) {
+    auto const [second, ms] = now();
+    admin::json out;
+    auto const text = [&](std::string_view name, std::string_view value) {
+        out.name(name);
+        if (value.empty())
+            out.null();
+        else
+            out.value(value);
+    };
+    out.begin();
+    text("time", fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(second), ms));
+    text("remote_addr", l.client);
+    text("request", l.request);
+    out.member("status", l.status).member("body_bytes_sent", l.bytes);
+    out.name("request_time").raw(fmt::format("{:.3f}", seconds(l.took)));
+    out.name("waited").raw(fmt::format("{:.3f}", seconds(l.waited)));
+    text("upstream", l.upstream);
+    text("limit", l.limit);
+    text("request_id", l.id);
+    return std::move(out.end()).text() + '\n';
 }
 
 }  // namespace proxy

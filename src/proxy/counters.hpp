@@ -27,6 +27,7 @@ struct counters {
     counter malformed;    // 4xx and 5xx for what was no proper request
     counter turned_away;  // 429 and 503
     counter hung_up;      // by the client, before the answer was complete
+    counter routed;       // answered by a route itself, or without any route
     counter failed;       // 502 and 504, and answers that broke off
 };
 

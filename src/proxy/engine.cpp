@@ -19,36 +19,38 @@
 namespace proxy {
 namespace {
 
-[[noreturn, maybe_unused]] void lacks(std::string_view scheme, std::string_view library) {
-    throw usage_error(fmt::format(
-        "--engine begins with {}, but this weir-proxy was built without {}", scheme, library));
+[[noreturn, maybe_unused]] void lacks(std::string const& what, std::string_view scheme,
+                                      std::string_view library) {
+    throw tool::usage_error(fmt::format(
+        "{} begins with {}, but this weir-proxy was built without {}", what, scheme, library));
 }
 
-[[maybe_unused]] engine redis_engine(net::executor const& ex, options const& o) {
+[[maybe_unused]] engine redis_engine(net::executor const& ex, std::string const& what,
+                                     std::string const& url) {
 #ifdef WEIR_PROXY_REDIS
     try {
         auto const made =
-            std::make_shared<weir::redis::engine>(ex, weir::redis::options{.url = o.engine});
-        return {made, [made, name = o.name] { return made->check(name); }};
+            std::make_shared<weir::redis::engine>(ex, weir::redis::options{.url = url});
+        return {made, [made](std::string name) { return made->check(std::move(name)); }};
     } catch (std::invalid_argument const& wrong) {
-        throw usage_error(fmt::format("--engine cannot be used: {}", wrong.what()));
+        throw tool::usage_error(fmt::format("{} cannot be used: {}", what, wrong.what()));
     }
 #else
     (void)ex;
-    lacks(o.engine.substr(0, o.engine.find(':') + 1), "hiredis");
+    lacks(what, url.substr(0, url.find(':') + 1), "hiredis");
 #endif
 }
 
 #ifdef WEIR_PROXY_MYSQL
 
-[[noreturn]] void reject_mysql() {
-    throw usage_error("--engine must be like mysql://user:password@host:3306/database, or "
-                      "mysql://user@/database?socket=/run/mysqld/mysqld.sock");
+[[noreturn]] void reject_mysql(std::string const& what) {
+    throw tool::usage_error(what + " must be like mysql://user:password@host:3306/database, or "
+                                   "mysql://user@/database?socket=/run/mysqld/mysqld.sock");
 }
 
-std::string plain(std::string_view text) {
+std::string plain(std::string const& what, std::string_view text) {
     auto decoded = tool::unescaped(text);
-    return decoded ? std::move(*decoded) : (reject_mysql(), std::string());
+    return decoded ? std::move(*decoded) : (reject_mysql(what), std::string());
 }
 
 // What is before the first `mark`, and what is behind it.
@@ -59,29 +61,29 @@ std::pair<std::string_view, std::string_view> parted(std::string_view text, char
     return {text.substr(0, at), text.substr(at + 1)};
 }
 
-weir::mysql::options mysql_options(std::string_view url) {
+weir::mysql::options mysql_options(std::string const& what, std::string_view url) {
     weir::mysql::options o;
     auto const [address, more] = parted(url, '?');
     if (more.starts_with("socket="))
-        o.socket = plain(more.substr(7));
+        o.socket = plain(what, more.substr(7));
     else if (!more.empty())
-        reject_mysql();
+        reject_mysql(what);
     auto [place, database] = parted(address, '/');
     if (auto const at = place.rfind('@'); at != place.npos) {
         auto const [user, password] = parted(place.substr(0, at), ':');
-        o.user = plain(user);
-        o.password = plain(password);
+        o.user = plain(what, user);
+        o.password = plain(what, password);
         place.remove_prefix(at + 1);
     }
-    o.database = plain(database);
+    o.database = plain(what, database);
     if (o.user.empty() || o.database.empty() || place.empty() == o.socket.empty())
-        reject_mysql();
+        reject_mysql(what);
     if (place.empty())
         return o;
     bool const has_port = place.find(':', place.rfind(']') + 1) != place.npos;
     auto const found = tool::address_of(std::string(place) + (has_port ? "" : ":3306"));
     if (!found)
-        reject_mysql();
+        reject_mysql(what);
     o.host = found->host;
     o.port = static_cast<std::uint16_t>(*tool::number_of(found->port));
     return o;
@@ -89,27 +91,27 @@ weir::mysql::options mysql_options(std::string_view url) {
 
 #endif
 
-engine mysql_engine(net::executor const& ex, options const& o) {
+engine mysql_engine(net::executor const& ex, std::string const& what, std::string const& url) {
     constexpr std::string_view scheme = "mysql://";
 #ifdef WEIR_PROXY_MYSQL
     auto const made = std::make_shared<weir::mysql::engine>(
-        ex, mysql_options(std::string_view(o.engine).substr(scheme.size())));
-    return {made, [made] { return made->install(); }};
+        ex, mysql_options(what, std::string_view(url).substr(scheme.size())));
+    return {made, [made](std::string const&) { return made->install(); }};
 #else
     (void)ex;
-    (void)o;
-    lacks(scheme, "Boost.MySQL");
+    (void)url;
+    lacks(what, scheme, "Boost.MySQL or OpenSSL");
 #endif
 }
 
 }  // namespace
 
-engine make_engine(net::executor const& ex, options const& o) {
-    if (o.engine.starts_with("mysql://"))
-        return mysql_engine(ex, o);
-    if (o.engine.starts_with("redis://") || o.engine.starts_with("unix:"))
-        return redis_engine(ex, o);
-    throw usage_error("--engine begins with none of redis://, unix: and mysql://");
+engine make_engine(net::executor const& ex, std::string const& what, std::string const& url) {
+    if (url.starts_with("mysql://"))
+        return mysql_engine(ex, what, url);
+    if (url.starts_with("redis://") || url.starts_with("unix:"))
+        return redis_engine(ex, what, url);
+    throw tool::usage_error(what + " begins with none of redis://, unix: and mysql://");
 }
 
 }  // namespace proxy

@@ -3,24 +3,27 @@
 #include <weir/shared/engine.hpp>
 
 #include "net/asio.hpp"
-#include "options.hpp"
+#include "tool/arguments.hpp"
 
 #include <boost/asio/awaitable.hpp>
 
 #include <functional>
 #include <memory>
+#include <string>
 
 namespace proxy {
 
-/// What keeps the rate that all proxies of a name share.
+/// What keeps limits that several proxies share.
 struct engine {
     std::shared_ptr<weir::engine> keeper;
-    /// Makes ready what is needed there. Throws what is wrong with it, if it cannot be asked now.
-    std::function<boost::asio::awaitable<void>()> prepare;
+    /// Makes ready what is needed there, and asks for the limit of that name. Throws what is wrong, if it cannot be asked
+    /// now.
+    std::function<boost::asio::awaitable<void>(std::string name)> prepare;
 };
 
-/// The one that `o.engine` names. Throws `usage_error` if that is nonsense, or if this program was built without what it
-/// needs; what it says does not repeat a password.
-[[nodiscard]] engine make_engine(net::executor const& ex, options const& o);
+/// The one at `url`, which messages call `what`. Throws `tool::usage_error` if that is nonsense, or if this program was built
+/// without what it needs; what it says does not repeat a password.
+[[nodiscard]] engine make_engine(net::executor const& ex, std::string const& what,
+                                 std::string const& url);
 
 }  // namespace proxy

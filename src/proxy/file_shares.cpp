@@ -1,5 +1,7 @@
 #include "file_shares.hpp"
 
+#include "admin/site.hpp"
+
 #include <fmt/format.h>
 
 #include <sys/resource.h>
@@ -24,22 +26,36 @@ std::int64_t raised_limit() noexcept {
 
 }  // namespace
 
-file_shares share_out_files(options const& o) {
+file_shares share_out_files(config::configuration const& c) {
     auto const files = raised_limit();
     // Logs, signals, the demo and what libraries open; of each thread its reactor.
-    auto const for_sockets = files - 64 - 4 * o.threads;
-    file_shares result;
-    result.upstream = std::min(o.seats.value_or(for_sockets), for_sockets / 2);
-    result.clients = for_sockets - result.upstream;
-    if (o.connections && *o.connections > result.clients)
+    auto const admin =
+        c.admin.address ? std::min(admin::site::most_connections, files / 16) : std::int64_t(0);
+    auto const for_sockets = files - 64 - 4 * c.threads - admin;
+    std::int64_t said = 0;
+    std::int64_t unsaid = 0;
+    for (auto const& u : c.upstreams)
+        for (auto const& s : u.servers)
+            if (auto const n = s.connections ? s.connections : s.seats)
+                said = std::min(said + *n, for_sockets / 2);
+            else
+                ++unsaid;
+    auto const left = for_sockets / 2 - said;
+    file_shares result{.admin = admin};
+    if (unsaid > 0)
+        result.upstream = std::max(left / unsaid, std::int64_t(1));
+    result.clients = for_sockets - (unsaid > 0 ? for_sockets / 2 : said);
+    auto const wanted = c.clients.connections;
+    if (wanted && *wanted > result.clients)
         throw std::runtime_error(fmt::format(
-            "--connections is `{}`, but must be at most {}, since no more than {} files "
+            "the connections of clients are `{}`, but must be at most {}, since no more than {} "
+            "files "
             "may be open (ulimit -n)",
-            *o.connections, std::max(result.clients, std::int64_t(0)), files));
+            *wanted, std::max(result.clients, std::int64_t(0)), files));
     if (result.clients < 1)
         throw std::runtime_error(
             fmt::format("no more than {} files may be open (ulimit -n)", files));
-    result.clients = o.connections.value_or(result.clients);
+    result.clients = wanted.value_or(result.clients);
     return result;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "options.hpp"
+#include "config/configuration.hpp"
 
 #include <cstdint>
 
@@ -10,10 +10,11 @@ namespace proxy {
 /// which the upstream is reached.
 struct file_shares {
     std::int64_t clients = 0;
-    std::int64_t upstream = 0;
+    std::int64_t admin = 0;
+    std::int64_t upstream = 0;  // of each server that does not say
 };
 
-/// Raises the limit as far as it goes. Throws `std::runtime_error` if there are not enough.
-[[nodiscard]] file_shares share_out_files(options const& o);
+/// `c.threads` is known. Raises the limit as far as it goes. Throws `std::runtime_error` if there are not enough.
+[[nodiscard]] file_shares share_out_files(config::configuration const& c);
 
 }  // namespace proxy

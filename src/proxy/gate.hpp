@@ -1,90 +1,74 @@
 #pragma once
 
-#include <weir/permit.hpp>
-#include <weir/shared/engine.hpp>
+#include <weir/error.hpp>
+#include <weir/outcome.hpp>
+#include <weir/time.hpp>
 
+#include "asking.hpp"
+#include "limit.hpp"
+#include "limiting/gate.hpp"
 #include "net/asio.hpp"
 #include "net/connection.hpp"
-#include "options.hpp"
-#include "rule.hpp"
 
-#include <array>
+#include <boost/container/small_vector.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
+#include <span>
 
 namespace proxy {
 
-/// What a request got at the gate.
-struct entry {
-    static constexpr std::size_t max_rules = 4;
-
-    explicit entry(std::uint64_t key) noexcept : who(key) {}
-
-    std::uint64_t who;  // the `weir::client_key` of the client
-
-    // One of each rule that it has passed. They leave in the reverse order.
-    std::array<weir::permit, max_rules> permits;
-    std::size_t passed = 0;
+/// What a request got at the gate, and what it is told otherwise.
+struct entry : limiting::entry<world> {
+    using limiting::entry<world>::entry;
 
     unsigned status = 0;  // if it was turned away; 0 otherwise
     char const* why = nullptr;
+    limit const* turned_away_by = nullptr;  // also if it hung up there; the plan keeps it
     std::chrono::seconds retry_after{};
     net::presence client = net::presence::here;  // otherwise it hung up while it waited
 
-    /// How long it has waited, all in all.
-    [[nodiscard]] weir::duration waited() const noexcept;
+    boost::container::small_vector<std::uint64_t, 4> keys;  // of each limit: see `told_limits`
 
-    /// The request has not gone on after all: as if it had never been let in.
-    void give_back() noexcept;
+    /// The number of the limit that has refused it; none if an engine could not be asked.
+    [[nodiscard]] std::optional<std::size_t> refused_by() const noexcept {
+        bool const known = refused.by && refused.ec != weir::errc::unavailable;
+        return known ? std::optional(refused.number) : std::nullopt;
+    }
 };
 
-/// The limiters in front of the upstream, shared by all threads: an ordered list of rules, which a request
-/// passes one after the other, holding what it got of those before while it waits for the next.
-///
-/// First the limits of the client, then those of all clients together: a request that waits for its own
-/// client, or is refused for it, holds nothing that another client could use. Afterwards the limits of the
-/// client have been kept when the request goes into the shared queue, and not when it reaches the upstream.
-///
-/// Of both, first a seat, then the rate. The rate is about when a request reaches the upstream, so its token
-/// must be the last thing that a request waits for: tokens that were handed out to requests which
-/// then wait for a seat could all go on in the same moment. A seat that is held while its request
-/// waits for a token costs nothing, since nobody could go on without a token.
-class gate {
+/// The limits in front of one route. Any thread may use it.
+class gate : private limiting::gate<world> {
+    using base = limiting::gate<world>;
+
 public:
-    /// Those who wait are served on `ex`, which must run for as long as anybody may wait.
-    /// An engine keeps the rate, if there is one.
-    gate(net::executor const& ex, options const& o, std::shared_ptr<weir::engine> const& e);
+    using base::base;
 
     /// Lets a request in, or turns it away, if nobody has to wait for that. Otherwise false: it is to
     /// wait for its turn.
-    [[nodiscard]] bool enter_at_once(entry& e);
+    [[nodiscard]] bool enter_at_once(entry& e) const;
 
-    /// Lets it in, in its turn. A client that hangs up while it waits leaves at once; if it may still
-    /// read, it is turned away.
-    [[nodiscard]] net::task<> enter_in_turn(entry& e, net::connection& client);
+    /// Lets it in, in its turn, if it is not there yet. A client that hangs up while it waits leaves at once; if it may
+    /// still read, it is turned away.
+    [[nodiscard]] net::task<> enter_in_turn(entry& e, net::connection& client) const;
 
     /// Whether a request that was let in may be sent a second time, which the rates count again. It waits for nothing
     /// but an engine.
-    [[nodiscard]] net::task<bool> enter_again(entry& e, net::connection& client);
+    [[nodiscard]] net::task<bool> enter_again(entry& e, net::connection& client) const;
 
-    /// How it went at the upstream, by which adaptive seats are moved: the request needs its seat no more.
-    void report(entry& e, weir::outcome how) const noexcept;
+    using base::report;
 
-    /// What the limiters have done, and who is in: a line for each.
-    [[nodiscard]] std::string report() const;
+    /// Those that a request must pass, in the order of its permits.
+    [[nodiscard]] std::span<std::shared_ptr<limit> const> limits() const noexcept {
+        return {all().data(), strict()};
+    }
 
 private:
-    template <class Rule, class... Arguments>
-    void add(Arguments const&... arguments);
-
-    std::vector<std::unique_ptr<rule>> rules_;  // in their order
-    std::optional<std::size_t> adaptive_;       // which of them wants to know how it went
-    weir::duration patience_;
+    template <class Permit>
+    [[nodiscard]] bool is_let_in(entry& e, verdict<Permit>& v) const;
 };
 
 }  // namespace proxy

@@ -1,96 +1,195 @@
 // weir-proxy: a reverse proxy that limits. `weir-proxy --help` says how to use it; gate.hpp is where
 // the library does the limiting, session.hpp what happens to one connection.
 
+#include "config/read.hpp"
+#include "config/write.hpp"
 #include "demo.hpp"
+#include "engine.hpp"
 #include "net/resolve.hpp"
 #include "options.hpp"
 #include "server.hpp"
-#include "tool/text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace {
 
 using namespace proxy;
 
-std::vector<net::tcp::endpoint> resolve(std::string_view option, std::string const& text) {
-    auto const address = *tool::address_of(text);
-    net::error_code ec;
-    auto found = net::resolve(address.host, address.port, ec);
-    if (ec)
-        throw std::runtime_error(
-            fmt::format("{} is `{}`, but that host is not known: {}", option, text, ec.message()));
-    return found;
+std::string text_of(config::limit const& l) {
+    auto const* const seats = std::get_if<weir::seats_options>(&l.rule.options);
+    std::string out;
+    if (seats)
+        out = fmt::format("at most {} at a time", seats->seats);
+    else if (auto const* const adaptive = std::get_if<weir::adaptive_options>(&l.rule.options))
+        out = fmt::format("at most {} at a time, adaptive",
+                          std::visit([](auto const& o) { return o.most; }, *adaptive));
+    else if (config::has_seats(l.rule))
+        out = to_string(l.rule);
+    else
+        out = fmt::format("a rate of {}", to_string(l.rule));
+    std::vector<std::string> key;
+    for (auto const& part : l.key)
+        key.push_back(to_string(part));
+    if (!key.empty())
+        out += fmt::format(" for each {}", fmt::join(key, " and "));
+    if (!l.engine.empty())
+        out +=
+            fmt::format(" for all proxies named `{}`", l.shared_as.empty() ? l.name : l.shared_as);
+    return out;
 }
 
-std::string limits(options const& o) {
+std::string text_of(std::vector<config::limit> const& limits) {
     std::vector<std::string> each;
-    auto const add = [&](std::string_view of, auto const& seats, auto const& rate) {
-        if (seats)
-            each.push_back(fmt::format("at most {} at a time{}{}", *seats, of,
-                                       of.empty() && o.adaptive_seats ? ", adaptive" : ""));
-        if (rate)
-            each.push_back(fmt::format("a rate of {}{}", to_string(*rate), of));
-    };
-    add("", o.seats, o.rate);
-    if (!o.engine.empty())
-        each.back() += fmt::format(" for all proxies named `{}`", o.name);
-    add(" for each client", o.per_client_seats, o.per_client_rate);
+    for (auto const& l : limits)
+        each.push_back(text_of(l));
     if (each.empty())
         return "no limit; --seats and --rate set one";
-    return fmt::format("{}; up to {} wait for up to {} ms", fmt::join(each, ", "), o.queue,
-                       std::chrono::duration<double, std::milli>(o.patience).count());
+    auto const& q = limits.front().queue;
+    auto const text = to_string(q);
+    bool const one_queue =
+        std::ranges::all_of(limits, [&](auto const& l) { return to_string(l.queue) == text; });
+    if (!one_queue)
+        return fmt::format("{}", fmt::join(each, ", "));
+    return fmt::format(
+        "{}; up to {} wait for up to {} ms", fmt::join(each, ", "), q.limit,
+        std::chrono::duration<double, std::milli>(q.patience.length_or(weir::forever)).count());
 }
 
-int run(options const& o) {
+std::string url_of(net::listener::door const& door) {
+    auto const tcp = net::tcp_endpoint(door.listens_at());
+    auto const& name = door.name();
+    return tcp && name.find(':') != name.npos && !name.starts_with("systemd:")
+               ? fmt::format("http://{}:{}", name.substr(0, name.rfind(':')), tcp->port())
+               : name;
+}
+
+// Where it listens, where it leads, and what it limits.
+std::string greeting(server const& proxy, config::configuration const& c, bool demo) {
+    std::vector<std::string> from;
+    for (auto const& door : proxy.doors())
+        from.push_back(url_of(door));
+    std::vector<std::string> to;
+    for (auto const& u : c.upstreams)
+        for (auto const& s : u.servers)
+            to.push_back(to_string(s.address));
+    auto const* const admin = proxy.admin_door();
+    return fmt::format(
+        "weir-proxy: {} -> {}: {}{}\n", fmt::join(from, ", "),
+        demo ? "a demo kitchen that takes 300 ms a dish" : fmt::format("{}", fmt::join(to, ", ")),
+        text_of(c.limits), admin ? fmt::format("; see {}", url_of(*admin)) : "");
+}
+
+// What only shows when it is tried.
+void check(config::configuration const& c) {
+    net::asio::io_context context;
+    for (auto const& e : c.engines)
+        static_cast<void>(
+            make_engine(context.get_executor(), fmt::format("engine `{}`: `url`", e.name), e.url));
+}
+
+// Says what is wrong with the file, or tells the process that runs from it.
+void reload(config::configuration const& c) {
+    check(c);
+    if (c.pid_file.empty())
+        throw tool::usage_error("--reload needs a `pid_file` in the configuration");
+    std::ifstream in(c.pid_file);
+    pid_t pid = 0;
+    if (!(in >> pid) || pid <= 1 || ::kill(pid, SIGHUP) != 0)
+        throw std::runtime_error(fmt::format("no proxy runs by the pid file `{}`", c.pid_file));
+}
+
+// Is there while the process runs.
+class pid_file {
+public:
+    explicit pid_file(std::string path) : path_(std::move(path)) {
+        if (path_.empty())
+            return;
+        std::ofstream out(path_);
+        if (!(out << ::getpid() << '\n').flush())
+            throw std::runtime_error(fmt::format("the pid file `{}` cannot be written", path_));
+    }
+    pid_file(pid_file const&) = delete;
+    ~pid_file() {
+        if (!path_.empty())
+            ::unlink(path_.c_str());
+    }
+
+private:
+    std::string path_;
+};
+
+int serve(command const& asked, config::configuration c) {
     // A file that cannot be written is an error, and not the end.
     for (int const s : {SIGPIPE, SIGXFSZ})
         std::signal(s, SIG_IGN);
+    if (c.threads == 0)
+        c.threads = std::max(1u, std::thread::hardware_concurrency());
     std::optional<demo_kitchen> kitchen;
-    endpoints where{.listen = resolve("--listen", o.listen).front(), .upstream = {}};
-    if (o.demo) {
+    if (asked.demo) {
         kitchen.emplace();
-        where.upstream = {kitchen->listens_at()};
-    } else {
-        where.upstream = resolve("--upstream", o.upstream);
-        if (std::ranges::any_of(where.upstream, [&](auto const& to) {
-                return net::leads_back(to, where.listen);
-            }))
-            throw std::runtime_error(
-                fmt::format("--upstream is `{}`, but that is where the proxy itself listens ({})",
-                            o.upstream, o.listen));
+        c.upstreams[0].servers[0].address =
+            config::tcp_address{"127.0.0.1", kitchen->listens_at().port()};
     }
-    server proxy(o, where, o.demo ? "demo" : o.upstream);
-    auto const at = proxy.listens_at();
-    fmt::print("weir-proxy: http://{}:{} -> {}: {}\n", o.listen.substr(0, o.listen.rfind(':')),
-               at.port(), o.demo ? "a demo kitchen that takes 300 ms a dish" : o.upstream,
-               limits(o));
+    server::reader again;
+    if (!asked.file.empty())
+        again = [file = asked.file] { return config::read_file(file); };
+    server proxy(c, again);
+    pid_file const pid(c.pid_file);
+    fmt::print("{}", greeting(proxy, c, asked.demo));
     std::fflush(stdout);
     proxy.run();
     tool::complain(proxy.report());
     return 0;
 }
 
+int run(command const& asked) {
+    using action = command::action;
+    if (asked.what == action::help) {
+        std::fputs(asked.help.c_str(), stdout);
+        return 0;
+    }
+    auto c = asked.file.empty() ? asked.configuration : config::read_file(asked.file);
+    if (asked.what == action::print) {
+        std::fputs(write(c).c_str(), stdout);
+        return 0;
+    }
+    if (asked.what == action::check) {
+        check(c);
+        return 0;
+    }
+    if (asked.what == action::reload) {
+        reload(c);
+        return 0;
+    }
+    return serve(asked, std::move(c));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     try {
-        auto const o = parse_options(argc, argv);
-        if (!o.help.empty()) {
-            std::fputs(o.help.c_str(), stdout);
-            return 0;
-        }
-        return run(o);
-    } catch (usage_error const& e) {
+        return run(parse_options(argc, argv));
+    } catch (config::bad_configuration const& e) {
+        for (auto const& line : e.problems())
+            fmt::print(stderr, "weir-proxy: {}\n", line);
+        return 2;
+    } catch (tool::usage_error const& e) {
         fmt::print(stderr, "weir-proxy: {}\n", e.what());
         return 2;
     } catch (std::exception const& e) {

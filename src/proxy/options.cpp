@@ -1,5 +1,8 @@
 #include "options.hpp"
 
+#include <weir/policy/any.hpp>
+
+#include "tool/arguments.hpp"
 #include "tool/text.hpp"
 
 #include <fmt/format.h>
@@ -7,16 +10,37 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <charconv>
+#include <chrono>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <thread>
-#include <variant>
+#include <vector>
 
 namespace proxy {
 namespace {
 
 using namespace std::chrono_literals;
+using tool::duration;
+using tool::integer;
+using tool::reject;
+
+// What becomes limits, an upstream and a listener once all of it is known.
+struct options {
+    config::configuration& all;
+
+    std::string listen = "127.0.0.1:8080";
+    std::string upstream;
+    std::optional<weir::limiter_config> seats = {};
+    std::optional<weir::limiter_config> rate = {};
+    std::optional<weir::limiter_config> per_client_seats = {};
+    std::optional<weir::limiter_config> per_client_rate = {};
+    std::string engine;
+    config::limit shared = {};              // of --rate, if an engine keeps it
+    config::limit client = {};              // of all that are for each client
+    std::vector<std::string> upgrade = {};  // one, or none
+    weir::queue_options queue{.patience = config::limit::default_patience};
+};
 
 constexpr char const* about =
     R"(weir-proxy: an HTTP/1.1 reverse proxy that limits what reaches the service behind it.
@@ -26,6 +50,10 @@ constexpr char const* about =
 Requests above the limits wait in a queue, first come, first served. A request that has waited in
 vain, cannot be served in time or finds the queue full is answered 503 (seats), or 429 (rate, and
 both limits of a client), with Retry-After. In brackets is what holds by default.
+
+All of that, and more, can be said in a file:
+
+  weir-proxy --config weir.toml
 
 Several proxies keep one rate together, each with the same --rate, where a Redis or MariaDB server
 counts:
@@ -45,28 +73,7 @@ answers 503, open lets every request through, and `local 0.25` grants a quarter 
 this proxy by itself.
 A TIME is a whole number of ns, us, ms, s, min or h. SIGINT and SIGTERM let what is being
 served finish, print what was done, and exit with 0; SIGUSR1 prints it and goes on; SIGHUP
-opens the access log anew.)";
-
-[[noreturn]] void reject(std::string const& option, std::string_view value, std::string_view must) {
-    throw usage_error(fmt::format("{} is `{}`, but must be {}", option, value, must));
-}
-
-std::int64_t integer(std::string const& option, std::string_view value, std::int64_t least,
-                     std::int64_t most) {
-    auto const n = tool::number_of(value);
-    if (!n || *n < least || *n > most)
-        reject(option, value, fmt::format("a number from {} to {}", least, most));
-    return *n;
-}
-
-weir::duration duration(std::string const& option, std::string_view value, weir::duration least) {
-    auto const d = tool::time_of(value);
-    if (!d || *d < least || *d > 24h)
-        reject(option, value,
-               least > 0ns ? "a time from 1ms to 24h, like 500ms, 10s or 2min"
-                           : "a time from 0s to 24h, like 500ms, 10s or 2min");
-    return *d;
-}
+opens the access log anew, and applies what the file of --config says then, as --reload does.)";
 
 // From which port on an address may name it: 0 is any that is free.
 std::string address(std::string const& option, std::string_view value, std::int64_t least_port) {
@@ -79,40 +86,31 @@ std::string address(std::string const& option, std::string_view value, std::int6
     return std::string(value);
 }
 
-// `64`, `adaptive` or `adaptive 4..200`.
-void set_seats(options& o, std::string const& option, std::string_view value) {
-    constexpr std::string_view word = "adaptive";
-    constexpr weir::amount most = 1'000'000'000;
-    if (!value.starts_with(word)) {
-        o.adaptive_seats.reset();
-        o.seats = integer(option, value, 1, most);
+void set_admin(config::admin_options& a, std::string const& option, std::string_view value) {
+    a.is_named = true;
+    a.address.reset();
+    if (value == "none")
         return;
-    }
-    // It forgives latencies that vary, as those of different requests do.
-    weir::gradient2_options adaptive{.least = 1, .most = 1'000};
-    if (auto const bounds = value.substr(word.size()); !bounds.empty()) {
-        auto const dots = bounds.find("..");
-        auto const least = dots == bounds.npos || bounds[0] != ' '
-                               ? std::nullopt
-                               : tool::number_of(bounds.substr(1, dots - 1));
-        auto const greatest =
-            dots == bounds.npos ? std::nullopt : tool::number_of(bounds.substr(dots + 2));
-        if (!least || !greatest || *least < 1 || *greatest < *least || *greatest > most)
-            reject(option, value,
-                   "a number, `adaptive`, or `adaptive 4..200` with bounds from 1 to 1000000000");
-        adaptive.least = *least;
-        adaptive.most = *greatest;
-    }
-    adaptive.seats = std::clamp(adaptive.seats, adaptive.least, adaptive.most);
-    o.seats = adaptive.most;
-    o.adaptive_seats = adaptive;
+    a.address = *config::tcp_address_of(address(option, value, 0));
+    if (!is_private(*a.address))
+        reject(option, value,
+               "an address of this machine alone, like 127.0.0.1:9090; in a file, `allow` of "
+               "[admin] lets others in");
 }
 
-bool has_seats(weir::limiter_config const& rule) {
-    if (auto const* const all = std::get_if<weir::all_options>(&rule.options))
-        return std::ranges::any_of(all->parts, has_seats);
-    return std::holds_alternative<weir::seats_options>(rule.options) ||
-           std::holds_alternative<weir::adaptive_options>(rule.options);
+// What `of_text` makes of a value, which must be as is said.
+template <class F>
+auto named(std::string const& option, std::string_view value, F of_text, std::string_view must) {
+    auto const found = of_text(value);
+    if (!found)
+        reject(option, value, must);
+    return *found;
+}
+
+weir::limiter_config seats(std::string const& option, std::string_view value) {
+    return named(
+        option, value, config::seats_named,
+        "a number from 1 to 1000000000, `adaptive`, or `adaptive 4..200` with such bounds");
 }
 
 // `100/1s`: the number of requests that any window of that length may see. Or any other rule that the
@@ -120,7 +118,7 @@ bool has_seats(weir::limiter_config const& rule) {
 weir::limiter_config rate(std::string const& option, std::string_view value) {
     try {
         auto const rule = weir::limiter_config::parse(value);
-        if (has_seats(rule))
+        if (config::has_seats(rule))
             reject(option, value,
                    fmt::format("a rate, like 100/1s; for seats there is {}",
                                option == "--rate" ? "--seats" : "--per-client-seats"));
@@ -131,62 +129,32 @@ weir::limiter_config rate(std::string const& option, std::string_view value) {
     }
 }
 
-// What becomes of requests while the engine cannot be asked.
-decltype(weir::shared_options::on_failure) failure_mode(std::string const& option,
-                                                        std::string_view value) {
-    if (value == "closed")
-        return weir::fail_closed();
-    if (value == "open")
-        return weir::fail_open();
-    constexpr std::string_view local = "local ";
-    auto const number = value.substr(std::min(value.size(), local.size()));
-    double share = 0;
-    auto const* const end = number.data() + number.size();
-    auto const [stop, failed] = std::from_chars(number.data(), end, share);
-    if (!value.starts_with(local) || failed != std::errc() || stop != end || !(share >= 1e-6) ||
-        !(share <= 1))
-        reject(option, value, "closed, open, or local and a share up to 1, like `local 0.25`");
-    return weir::fail_local{share};
-}
-
-// The rule of --rate, as an engine keeps it.
-void share_rate(options& o) {
-    auto& shared = o.shared.options;
-    auto const* const log = std::get_if<weir::sliding_log_options>(&o.rate->options);
-    auto const* const bucket = std::get_if<weir::token_bucket_options>(&o.rate->options);
-    auto const text = to_string(*o.rate);
-    if (log) {
-        shared.rate = {log->limit, log->window};
-        o.shared.log = true;
-    } else if (bucket) {
-        shared.rate = bucket->rate;
-        shared.burst = bucket->burst;
-    }
-    bool const is_plain =
-        log || (bucket && !bucket->initial && bucket->refill == weir::refill::continuous);
-    if (!is_plain)
-        reject("--rate", text, "like 100/1s or 100/1s burst 20 where --engine keeps it");
+// --rate, as an engine keeps it.
+void check_shared_rate(config::limit const& l) {
     try {
-        if (log)
-            (void)weir::policy::fed_log(shared);
-        else
-            (void)weir::policy::fed(shared);
+        static_cast<void>(shared_rule_of(l));
     } catch (std::invalid_argument const& wrong) {
-        reject(
-            "--rate", text,
-            fmt::format("a rate that --engine can keep, like 100/1s burst 20: {}", wrong.what()));
+        reject("--rate", to_string(l.rule),
+               fmt::format("like 100/1s or 100/1s burst 20 where --engine keeps it: {}",
+                           wrong.what()));
     }
 }
 
-// The options of the program. What stands in `o` when they are added is the default.
+// The options of the program. What stands in `c` and `o` when they are added is the default.
 class command_line {
 public:
-    explicit command_line(options& o);
+    command_line(command& c, options& o);
 
     void parse(int argc, char const* const* argv) { app_.parse(argc, argv); }
     [[nodiscard]] std::string help() const { return app_.help(); }
     /// An option that was given, and that says nothing without --engine; empty if there was none.
     [[nodiscard]] std::string const& of_engine() const { return of_engine_; }
+    /// An option that was given and says something that stands in a file; empty if there was none.
+    [[nodiscard]] std::string of_file() const;
+
+    bool check = false;
+    bool print = false;
+    bool reload = false;
 
 private:
     // A value that `set` takes, or rejects.
@@ -206,32 +174,43 @@ private:
     std::string of_engine_;
 };
 
-command_line::command_line(options& o) {
+command_line::command_line(command& c, options& o) {
     app_.set_help_flag("--help", "this text");
     app_.footer(footer);
     app_.get_formatter()->column_width(28);
 
+    add("--config", "FILE", "what stands in a file, instead of the options below",
+        [&c](auto&, auto& v) { c.file = v; });
+    add_flag("--check", check, "say what is wrong with the configuration, and end");
+    add_flag("--reload", reload,
+             "have the proxy that runs from the file go on with what it says now");
+    add_flag("--print-config", print, "print the options as a configuration, and end");
     add("--upstream", "HOST:PORT", "the service that stands behind the proxy",
         [&o](auto& n, auto& v) { o.upstream = address(n, v, 1); });
-    add_flag("--demo", o.demo, "put a small kitchen of its own behind it, to play with");
+    add_flag("--demo", c.demo, "put a small kitchen of its own behind it, to play with");
     add("--listen", "HOST:PORT", "where clients come in (127.0.0.1:8080)",
         [&o](auto& n, auto& v) { o.listen = address(n, v, 0); });
+    add("--admin", "HOST:PORT",
+        "where it shows what it does, or none (127.0.0.1:9090, or a free port)",
+        [&o](auto& n, auto& v) { set_admin(o.all.admin, n, v); });
     add("--seats", "N", "at most N requests at the upstream at a time, or adaptive (no limit)",
-        [&o](auto& n, auto& v) { set_seats(o, n, v); });
+        [&o](auto& n, auto& v) { o.seats = seats(n, v); });
     add("--rate", "N/TIME",
         "at most N requests to the upstream in any TIME, like 100/1s (no limit)",
         [&o](auto& n, auto& v) { o.rate = rate(n, v); });
     add("--per-client-seats", "N", "at most N requests of each client at a time (no limit)",
-        [&o](auto& n, auto& v) { o.per_client_seats = integer(n, v, 1, 1'000'000'000); });
+        [&o](auto& n, auto& v) {
+            o.per_client_seats = weir::seats_options{integer(n, v, 1, 1'000'000'000)};
+        });
     add("--per-client-rate", "N/TIME", "at most N requests of each client in any TIME (no limit)",
         [&o](auto& n, auto& v) { o.per_client_rate = rate(n, v); });
     add("--max-clients", "N", "so many have limits of their own; others share one (100000)",
-        [&o](auto& n, auto& v) { o.max_clients = integer(n, v, 1, 1'000'000'000); });
+        [&o](auto& n, auto& v) { o.client.max_keys = integer(n, v, 1, 1'000'000'000); });
     add("--client-prefix-v4", "BITS",
         "IPv4 clients with so many bits of the address in common are one (32)",
-        [&o](auto& n, auto& v) { o.client_prefix.v4 = int(integer(n, v, 0, 32)); });
+        [&o](auto& n, auto& v) { o.client.v4_prefix = int(integer(n, v, 0, 32)); });
     add("--client-prefix-v6", "BITS", "the same for IPv6 (64)",
-        [&o](auto& n, auto& v) { o.client_prefix.v6 = int(integer(n, v, 0, 64)); });
+        [&o](auto& n, auto& v) { o.client.v6_prefix = int(integer(n, v, 0, 64)); });
     add("--engine", "URL", "where --rate is counted for several proxies (in each by itself)",
         [&o](auto&, auto& v) { o.engine = v; })
         ->envname("WEIR_ENGINE");
@@ -239,86 +218,184 @@ command_line::command_line(options& o) {
         [&o, this](auto& n, auto& v) {
             if (v.empty() || v.size() > 255)
                 reject(n, v, "a name of 1 to 255 bytes");
-            o.name = v;
+            o.shared.shared_as = v;
             of_engine_ = n;
         });
     add("--on-failure", "MODE",
         "while --engine does not answer: closed, open or `local 0.25` (closed)",
         [&o, this](auto& n, auto& v) {
-            o.shared.options.on_failure = failure_mode(n, v);
+            o.shared.on_failure =
+                named(n, v, config::failure_mode_of,
+                      "closed, open, or local and a share up to 1, like `local 0.25`");
             of_engine_ = n;
         });
     add("--engine-deadline", "TIME", "how long an answer of --engine is waited for (50ms)",
         [&o, this](auto& n, auto& v) {
-            o.shared.options.deadline = std::min<weir::duration>(duration(n, v, 1ms), 60s);
+            o.shared.deadline = duration(n, v, 1ms, 60s);
             of_engine_ = n;
         });
     add("--lease", "N", "up to N tokens are taken ahead, as many as are used up soon (0)",
         [&o, this](auto& n, auto& v) {
-            o.shared.options.lease = integer(n, v, 0, 500'000'000);
+            o.shared.lease = integer(n, v, 0, 500'000'000);
             of_engine_ = n;
         });
     add("--queue", "N", "how many may wait for each limit (1024); 0: nobody waits",
-        [&o](auto& n, auto& v) { o.queue = integer(n, v, 0, 1'000'000'000); });
+        [&o](auto& n, auto& v) { o.queue.limit = integer(n, v, 0, 1'000'000'000); });
     add("--patience", "TIME", "how long a request waits for its turn, all in all (1s)",
-        [&o](auto& n, auto& v) { o.patience = duration(n, v, 0s); });
-    add_flag("--abort-on-hang-up", o.abort_on_hang_up,
+        [&o](auto& n, auto& v) { o.queue.patience = duration(n, v); });
+    add("--upgrade", "PROTOCOL", "clients may go over to it, like websocket (to none)",
+        [&o](auto& n, auto& v) {
+            if (!config::is_upgrade(v))
+                reject(n, v,
+                       "a protocol like websocket, but not HTTP itself, whose requests would "
+                       "pass no limit");
+            o.upgrade = {v};
+        });
+    add_flag("--abort-on-hang-up", o.all.clients.abort_on_hang_up,
              "who hangs up frees the seat while the upstream still works");
     add("--connections", "N",
         "at most N clients at a time; others wait (as many as there are files)",
-        [&o](auto& n, auto& v) { o.connections = integer(n, v, 1, 1'000'000'000); });
+        [&o](auto& n, auto& v) { o.all.clients.connections = integer(n, v, 1, 1'000'000'000); });
     add("--threads", "N", "threads that serve (one for each processor)",
-        [&o](auto& n, auto& v) { o.threads = integer(n, v, 1, 256); });
+        [&o](auto& n, auto& v) { o.all.threads = integer(n, v, 1, 256); });
     add("--drain", "TIME", "how long Ctrl-C waits for requests that are being served (10s)",
-        [&o](auto& n, auto& v) { o.drain = duration(n, v, 0s); });
+        [&o](auto& n, auto& v) { o.all.drain = duration(n, v); });
     add("--access-log", "FILE", "a line for each request; - is standard output (none)",
-        [&o](auto&, auto& v) { o.access_log = v; });
-    add_flag("--pass-underscores", o.pass_underscores,
+        [&o](auto&, auto& v) { o.all.access_log = v; });
+    add("--headers", "KIND", "what answers say of the limits: ietf, legacy, both or none (ietf)",
+        [&o](auto& n, auto& v) {
+            o.all.headers = named(n, v, config::limit_headers_of, "ietf, legacy, both or none");
+        });
+    add("--access-log-format", "FORMAT", "how that line is written: text or json (text)",
+        [&o](auto& n, auto& v) {
+            o.all.access_log_format = named(n, v, config::log_format_of, "text or json");
+        });
+    add("--log-level", "LEVEL", "what standard error is told: error, warning or info (info)",
+        [&o](auto& n, auto& v) {
+            o.all.log_level = named(n, v, tool::level_of, "error, warning or info");
+        });
+    add_flag("--pass-underscores", o.all.clients.pass_underscores,
              "forward fields with an underscore in their names, too");
     add("--header-timeout", "TIME", "for a client to send the header of a request (10s)",
-        [&o](auto& n, auto& v) { o.limits.header = duration(n, v, 1ms); });
+        [&o](auto& n, auto& v) { o.all.timeouts.header = duration(n, v, 1ms); });
     add("--body-timeout", "TIME", "for a client to send or to take the next piece of a body (30s)",
-        [&o](auto& n, auto& v) { o.limits.body = duration(n, v, 1ms); });
+        [&o](auto& n, auto& v) { o.all.timeouts.body = duration(n, v, 1ms); });
     add("--idle-timeout", "TIME", "for a client to begin another request (75s)",
-        [&o](auto& n, auto& v) { o.limits.idle = duration(n, v, 1ms); });
+        [&o](auto& n, auto& v) { o.all.timeouts.idle = duration(n, v, 1ms); });
     add("--upstream-timeout", "TIME", "for the upstream to connect, to answer or to go on (60s)",
-        [&o](auto& n, auto& v) { o.limits.upstream = duration(n, v, 1ms); });
+        [&o](auto& n, auto& v) { o.all.timeouts.upstream = duration(n, v, 1ms); });
     add("--keep", "TIME", "how long a connection to the upstream is kept that is not used (5s)",
-        [&o](auto& n, auto& v) { o.limits.keep = duration(n, v, 1ms); });
+        [&o](auto& n, auto& v) { o.all.timeouts.keep = duration(n, v, 1ms); });
+}
+
+std::string command_line::of_file() const {
+    for (auto const* const option : app_.get_options())
+        if (option->count() > 0 && option->get_name() != "--config" &&
+            option->get_name() != "--check" && option->get_name() != "--print-config" &&
+            option->get_name() != "--reload" && option->get_name() != "--engine")
+            return option->get_name();
+    return {};
+}
+
+// What the options amount to.
+void complete(command& c, options const& o) {
+    auto& all = c.configuration;
+    all.listeners.push_back({*config::tcp_address_of(o.listen)});
+    config::upstream to{.name = c.demo ? "demo" : "upstream", .servers = {{}}, .health = {}};
+    if (!c.demo)
+        to.servers[0].address = *config::tcp_address_of(o.upstream);
+    // With as many connections as there are seats, an upstream that has so many workers, each of which looks after one
+    // connection, serves all threads.
+    if (o.seats)
+        to.servers[0].connections = config::most_seats(*o.seats);
+    config::route route;
+    route.upstream = to.name;
+    route.upgrade.to = o.upgrade;
+    all.upstreams.push_back(std::move(to));
+
+    auto const add = [&](char const* name, std::optional<weir::limiter_config> const& rule,
+                         config::limit limit) {
+        if (!rule)
+            return;
+        limit.name = name;
+        limit.rule = *rule;
+        limit.queue = o.queue;
+        route.limits.emplace_back(name);
+        all.limits.push_back(std::move(limit));
+    };
+    auto client = o.client;
+    client.key.emplace_back();
+    add("per-client seats", o.per_client_seats, client);
+    add("per-client rate", o.per_client_rate, client);
+    add("seats", o.seats, {});
+    add("rate", o.rate, o.engine.empty() ? config::limit() : o.shared);
+    if (!o.engine.empty()) {
+        all.engines.push_back({"engine", o.engine});
+        check_shared_rate(all.limits.back());
+    }
+    all.routes.push_back(std::move(route));
 }
 
 }  // namespace
 
-options parse_options(int argc, char const* const* argv) {
-    options o;
-    command_line line(o);
+command parse_options(int argc, char const* const* argv) {
+    command c;
+    options o{.all = c.configuration, .upstream = {}, .engine = {}};
+    o.shared.shared_as = "weir-proxy";
+    o.shared.engine = "engine";
+    command_line line(c, o);
     try {
         line.parse(argc, argv);
     } catch (CLI::CallForHelp const&) {
-        o.help = line.help();
-        return o;
+        c.what = command::action::help;
+        c.help = line.help();
+        return c;
     } catch (CLI::ParseError const& wrong) {
-        throw usage_error(fmt::format("{}; see --help", wrong.what()));
+        throw tool::usage_error(fmt::format("{}; see --help", wrong.what()));
     }
-    if (o.demo == !o.upstream.empty())
-        throw usage_error(o.demo ? "--demo and --upstream exclude each other"
-                                 : "either --upstream HOST:PORT or --demo is needed; see --help");
-    if (o.demo && !o.seats && !o.rate)
-        o.seats = 3;
+    if (line.check + line.print + line.reload > 1)
+        throw tool::usage_error("--check, --print-config and --reload exclude each other");
+    if (line.reload && c.file.empty())
+        throw tool::usage_error("--reload says nothing without --config");
+    if (line.reload)
+        c.what = command::action::reload;
+    if (line.check)
+        c.what = command::action::check;
+    if (line.print)
+        c.what = command::action::print;
+    if (!c.file.empty()) {
+        if (auto const other = line.of_file(); !other.empty())
+            throw tool::usage_error(
+                fmt::format("{} says nothing with --config: the file says it", other));
+        return c;
+    }
+    if (c.demo == !o.upstream.empty())
+        throw tool::usage_error(
+            c.demo ? "--demo and --upstream exclude each other"
+                   : "either --upstream HOST:PORT or --demo is needed, or --config FILE; see "
+                     "--help");
+    if (c.demo && line.print)
+        throw tool::usage_error(
+            "--print-config says nothing with --demo, whose address nobody knows yet");
+    if (c.demo && !o.seats && !o.rate)
+        o.seats = seats("--seats", "3");
     if (o.engine.empty() && !line.of_engine().empty())
-        throw usage_error(fmt::format("{} says nothing without --engine", line.of_engine()));
+        throw tool::usage_error(fmt::format("{} says nothing without --engine", line.of_engine()));
     if (!o.engine.empty()) {
+        bool const known = o.engine.starts_with("redis://") || o.engine.starts_with("unix:") ||
+                           o.engine.starts_with("mysql://");
+        if (!known)
+            throw tool::usage_error("--engine begins with none of redis://, unix: and mysql://");
         if (!o.rate)
-            throw usage_error("--engine keeps the rate of several proxies, but there is no --rate");
-        if (o.patience <= 0ns)
-            throw usage_error(
+            throw tool::usage_error(
+                "--engine keeps the rate of several proxies, but there is no --rate");
+        if (o.queue.patience.length_or(weir::forever) <= 0ns)
+            throw tool::usage_error(
                 "--patience is 0s, but with --engine a request waits for its answer: it "
                 "must be more than a round trip, like 50ms");
-        share_rate(o);
     }
-    if (o.threads == 0)
-        o.threads = std::max(1u, std::thread::hardware_concurrency());
-    return o;
+    complete(c, o);
+    return c;
 }
 
 }  // namespace proxy

@@ -33,8 +33,10 @@ public:
 
     pool() { free_.reserve(kept); }
 
-    /// Whether more are in use than would be kept.
-    [[nodiscard]] bool crowded() const noexcept { return in_use_ > kept; }
+    /// Whether more are in use than would be kept, not counting as many as `apart`.
+    [[nodiscard]] bool crowded(std::size_t apart = 0) const noexcept {
+        return in_use_ > kept + apart;
+    }
 
     [[nodiscard]] handle take() {
         ++in_use_;

@@ -1,10 +1,15 @@
 #include "relay.hpp"
 
+#include "http/characters.hpp"
 #include "http/compose.hpp"
+#include "tool/text.hpp"
+#include "tunnel.hpp"
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/container/small_vector.hpp>
 
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -23,22 +28,6 @@ constexpr http::fault too_long{502, "the header of the upstream's answer is too 
 // So many bytes of an answer are read that nobody wants.
 constexpr std::size_t most_dropped = 1024 * 1024;
 
-// So much of a body is copied behind its head, which costs less than to send two pieces.
-constexpr std::size_t small_piece = 4096;
-
-// Makes one piece of a head and a small piece of body.
-void join(http::gather& pieces, std::string& head) {
-    std::size_t rest = 0;
-    for (auto const& piece : pieces)
-        rest += piece.size();
-    rest -= head.size();
-    if (pieces.size() == 1 || rest > small_piece)
-        return;
-    for (auto piece = pieces.begin() + 1; piece != pieces.end(); ++piece)
-        head.append(*piece);
-    pieces = {head};
-}
-
 // May be sent again if the first time may have come to nothing (RFC 9110, 9.2.2).
 bool may_repeat(http::request_head const& request) noexcept {
     switch (request.method) {
@@ -54,42 +43,87 @@ bool may_repeat(http::request_head const& request) noexcept {
     }
 }
 
+config::timeouts limits_of(plan const& p, route const& r) {
+    auto limits = p.configuration.timeouts;
+    limits.upstream = r.upstream_timeout;
+    return limits;
+}
+
 }  // namespace
 
-relay::relay(worker& w, net::connection& client, exchange& x, entry& entered)
-    : worker_(w), limits_(w.settings().limits), client_(client), x_(x), entered_(entered) {}
+relay::relay(worker& w, plan const& p, route const& r, net::connection& client, exchange& x,
+             entry& entered)
+    : worker_(w),
+      configuration_(p.configuration),
+      route_(r),
+      limits_(limits_of(p, r)),
+      client_(client),
+      x_(x),
+      entered_(entered) {}
 
 net::task<> relay::run(std::string_view client_name) {
-    http::compose(x_.out, x_.request, client_name, worker_.upstreams().name());
+    // What follows the head of such a request is of the other protocol, once the upstream has gone over to it.
+    if (x_.request.body == http::framing::none) {
+        auto const asked = http::upgrade_among(x_.request, route_.configuration.upgrade.to);
+        for (auto const& one : route_.configuration.upgrade.to)
+            if (http::iequals(one, asked))
+                upgrade_ = one;
+    }
+    http::compose(x_.out, x_.request, client_name, route_.to->servers().front()->name(),
+                  route_.request_fields, upgrade_);
     x_.in.consume(x_.request.size + x_.first.used);
     worker_.dog().add(*this);
 
-    upstream_ = worker_.upstreams().reuse();
+    at_ = route_.to->choose();
+    if (at_)
+        upstream_ = worker_.upstreams().reuse(at_.server());
     if (upstream_) {
+        server_ = &at_.server();
         co_await attempt();
         bool const silent = stage_ == stage::asked && wrong_.why == broke_off.why;
         if (!silent || !may_repeat(x_.request) || there_ != net::presence::here ||
-            !co_await worker_.entrance().enter_again(entered_, client_))
+            !co_await route_.entrance.enter_again(entered_, client_))
             co_return;
         wrong_ = {};
         upstream_.close();
     }
-    net::error_code ec;
-    upstream_ = co_await worker_.upstreams().open(ec);
-    if (!upstream_)
-        wrong_ = ec == asio::error::timed_out ? too_slow : unreachable;
-    else if (!over())
-        co_await attempt();
+    bool const connected = co_await connect();
+    if (!connected || over())
+        co_return;
+    server_ = &at_.server();
+    co_await attempt();
+}
+
+// To the server, or to another one, since nothing has been sent yet.
+net::task<bool> relay::connect() {
+    auto& to = *route_.to;
+    boost::container::small_vector<upstream_server const*, 4> tried;
+    auto failure = unreachable;
+    while (at_ && there_ == net::presence::here) {
+        net::error_code ec;
+        upstream_ = co_await worker_.upstreams().open(at_.server(), limits_.upstream, ec);
+        to.note(at_.server(), bool(upstream_));
+        if (upstream_)
+            co_return true;
+        failure = ec == asio::error::timed_out ? too_slow : unreachable;
+        tried.push_back(&at_.server());
+        at_ = {};
+        if (to.has_choice())
+            at_ = to.choose(tried);
+    }
+    if (there_ == net::presence::here)
+        wrong_ = failure;
+    co_return false;
 }
 
 // A client that has ended its half may still read. Whether it does shows when it is answered.
 void relay::look(net::clock::time_point) {
     // Most requests are over before the next round, and need no system call for this.
     bool const lasts = std::exchange(seen_, true);
-    if (!lasts || over())
+    if (!lasts || tunnelled_ || over())
         return;
     auto const there = client_.other_side();
-    bool const aborts = worker_.settings().abort_on_hang_up;
+    bool const aborts = configuration_.clients.abort_on_hang_up;
     if (there == net::presence::here || (there == net::presence::ended && !aborts))
         return;
     there_ = there;
@@ -104,13 +138,14 @@ net::task<> relay::attempt() {
     using namespace asio::experimental::awaitable_operators;
 
     stage_ = stage::asked;
+    asked_ = net::clock::now();
     upload_ = x_.body.done() ? upload_state::sent : upload_state::sending;
     {
         http::gather out{x_.out};
         http::body_writer writer(x_.request.body);
         auto const* const body = x_.in.data() - x_.first.used;
         writer.put(out, body, x_.first.body, x_.body.done());
-        join(out, x_.out);
+        http::join(out, x_.out);
         // If this fails the answer may still say why.
         net::error_code ignored;
         if (!upstream_->send_now(out, ignored)) {
@@ -129,9 +164,11 @@ net::task<> relay::attempt() {
     }
 
     keep_alive_ = keep_alive_ && x_.body.done();
+    if (tunnelled_)
+        co_return;
     if (may_be_kept())
-        worker_.upstreams().keep(std::move(upstream_));
-    else if (is_clients_fault() && !worker_.settings().abort_on_hang_up)
+        worker_.upstreams().keep(std::move(upstream_), limits_.keep);
+    else if (is_clients_fault() && !configuration_.clients.abort_on_hang_up)
         co_await see_it_close();
 }
 
@@ -140,7 +177,8 @@ bool relay::is_clients_fault() const noexcept {
 }
 
 weir::outcome relay::outcome() const noexcept {
-    if (is_clients_fault())
+    // How long a tunnel lasts says nothing of the upstream.
+    if (is_clients_fault() || tunnelled_)
         return weir::outcome::ignored;
     auto const status = wrong_ ? wrong_.status : x_.answer.status;
     bool const overloaded = status == 502 || status == 503 || status == 504;
@@ -245,7 +283,10 @@ net::task<> relay::download() {
             end_upload();
             co_return;
         }
-    } while (x_.answer.status < 200);
+    } while (x_.answer.status < 200 && x_.answer.status != 101);
+    server_->note_answer(net::clock::now() - asked_);
+    if (x_.answer.status == 101)
+        co_return co_await switch_protocols();
 
     auto const& request = x_.request;
     framing_ = http::framing_for(request.version, x_.answer);
@@ -255,13 +296,28 @@ net::task<> relay::download() {
     keep_alive_ = request.keep_alive && framing_ != http::framing::until_close &&
                   !worker_.draining() && !cut_short;
     x_.status = x_.answer.status;
-    http::compose(x_.out, x_.answer, framing_, request.version, keep_alive_, worker_.date());
+    tell_of_limits();
+    http::compose(x_.out, x_.answer, framing_, request.version, keep_alive_, worker_.date(),
+                  route_.answer_fields, x_.told);
     x_.back.consume(x_.answer.size);
 
     bool const sent = co_await send_answer();
     if (begun())
         stage_ = sent ? stage::complete : stage::broken;
     end_upload();
+}
+
+// Of the older fields there is one set: the upstream's, or ours.
+void relay::tell_of_limits() {
+    constexpr std::string_view older = "x-ratelimit-";
+    std::optional<weir::amount> theirs;
+    for (auto const& f : x_.answer.fields)
+        if (http::iequals(f.name, "x-ratelimit-remaining"))
+            theirs = tool::number_of(f.value);
+    if (route_.told.tell(x_.told, entered_, theirs))
+        for (auto& f : x_.answer.fields)
+            if (http::iequals(f.name.substr(0, older.size()), older))
+                f.goes_on = false;
 }
 
 // The answer whose head has been composed.
@@ -279,7 +335,7 @@ net::task<bool> relay::send_answer() {
             out.emplace_back(x_.out);
         writer.put(out, x_.back.data(), piece.body, body.done());
         if (stage_ < stage::begun)
-            join(out, x_.out);
+            http::join(out, x_.out);
         stage_ = stage::begun;
         net::error_code ec;
         if (!out.empty() && !client_.send_now(out, ec))
@@ -300,6 +356,40 @@ net::task<bool> relay::send_answer() {
                 co_return false;
         }
     }
+}
+
+net::task<> relay::switch_protocols() {
+    auto const& how = route_.configuration.upgrade;
+    x_.status = x_.answer.status;
+    tell_of_limits();
+    http::compose_switch(x_.out, x_.answer, upgrade_, route_.answer_fields, x_.told);
+    x_.back.consume(x_.answer.size);
+    stage_ = stage::begun;
+    tunnelled_ = true;
+    auto const server = at_.server().shared_from_this();
+    if (how.seats == config::seats_of_upgrade::handshake)
+        free_seats();
+    http::gather const head{x_.out};
+    auto const failed = co_await send_to_client(head);
+    if (failed)
+        co_return client_has_gone();
+    tunnel through(worker_.dog(), {client_, x_.in}, {*upstream_, x_.back},
+                   {.idle = how.idle, .leaves = server->leaves(), .drain = configuration_.drain});
+    worker_.tunnel_begins();
+    co_await through.run();
+    worker_.tunnel_ends();
+    x_.bytes += through.sent();
+    stage_ = stage::complete;
+}
+
+// What it has used of rates stays used.
+void relay::free_seats() noexcept {
+    for (auto& permit : entered_.permits) {
+        permit.report(weir::outcome::success);
+        permit.leave();
+    }
+    at_ = {};
+    upstream_.free_place();
 }
 
 net::task<bool> relay::read_answer_head() {
@@ -326,10 +416,11 @@ net::task<bool> relay::read_answer_head() {
         }
     }
     auto& answer = x_.answer;
-    wrong_ = http::parse(back.text().substr(0, scanner.size()), x_.request.method, answer);
+    wrong_ =
+        http::parse(back.text().substr(0, scanner.size()), x_.request.method, answer, upgrade_);
     if (wrong_)
         co_return false;
-    if (answer.status >= 200)
+    if (answer.status >= 200 || answer.status == 101)
         co_return true;
 
     // 100 has been said by the proxy itself, where it was asked for.

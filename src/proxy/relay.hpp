@@ -8,7 +8,7 @@
 #include "net/asio.hpp"
 #include "net/connection.hpp"
 #include "net/watchdog.hpp"
-#include "options.hpp"
+#include "routes.hpp"
 #include "worker.hpp"
 
 #include <cstdint>
@@ -21,7 +21,8 @@ namespace proxy {
 /// upstream may answer before it has read everything.
 class relay final : private net::watched {
 public:
-    relay(worker& w, net::connection& client, exchange& x, entry& entered);
+    relay(worker& w, plan const& p, route const& r, net::connection& client, exchange& x,
+          entry& entered);
 
     /// Ends when the answer has been sent or cannot be. The answer's framing is right or the client
     /// must be closed: see `begun` and `complete`.
@@ -36,6 +37,10 @@ public:
     [[nodiscard]] bool complete() const noexcept { return stage_ == stage::complete; }
     /// The connection to the client can go on.
     [[nodiscard]] bool keep_alive() const noexcept { return complete() && keep_alive_; }
+    /// To which it was sent; null if it was sent to none.
+    [[nodiscard]] upstream_server const* server() const noexcept { return server_; }
+    /// It has become something else than HTTP, and has ended: nothing is left to be said on the connection.
+    [[nodiscard]] bool tunnelled() const noexcept { return tunnelled_; }
     /// How it went at the upstream: a client that hangs up or does not send its body says nothing about that.
     [[nodiscard]] weir::outcome outcome() const noexcept;
     /// Whether the client has hung up.
@@ -63,10 +68,14 @@ private:
     void abort() override {}
 
     net::task<> attempt();
+    net::task<bool> connect();
     net::task<> upload();
     net::task<> download();
     net::task<bool> read_answer_head();
+    void tell_of_limits();
     net::task<bool> send_answer();
+    net::task<> switch_protocols();
+    void free_seats() noexcept;
     net::task<net::error_code> receive_answer();
     net::task<net::error_code> send_to_client(http::gather const& out);
     net::task<> see_it_close();
@@ -80,17 +89,24 @@ private:
     [[nodiscard]] bool may_be_kept() const noexcept;
 
     worker& worker_;
-    timeouts const& limits_;
+    config::configuration const& configuration_;
+    route const& route_;
+    config::timeouts const limits_;
     net::connection& client_;
     exchange& x_;
     entry& entered_;
+    upstream::visit at_;
     upstream_connection upstream_;
+    upstream_server* server_ = nullptr;  // to which that leads
+    net::clock::time_point asked_;       // when it was
+    std::string_view upgrade_;           // the protocol that the upstream is asked for
 
     http::fault wrong_;
     stage stage_ = stage::idle;
     upload_state upload_ = upload_state::sending;
     http::framing framing_ = http::framing::none;  // of the answer, as the client gets it
     bool keep_alive_ = false;
+    bool tunnelled_ = false;
     bool seen_ = false;                          // by the watchdog
     net::presence there_ = net::presence::here;  // the client
 };

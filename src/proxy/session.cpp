@@ -3,6 +3,10 @@
 #include <weir/client_key.hpp>
 
 #include "access_log.hpp"
+#include "client.hpp"
+#include "http/accept.hpp"
+#include "http/compose.hpp"
+#include "net/proxy_protocol.hpp"
 #include "relay.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -25,19 +29,22 @@ constexpr std::uint64_t small_body = 64 * 1024;
 constexpr std::chrono::seconds lingering_silence{5};
 constexpr std::chrono::seconds lingering{30};
 
+std::string name_of(boost::asio::ip::address const& peer) {
+    return peer.is_unspecified() ? "unknown" : peer.to_string();
+}
+
 constexpr http::fault ended{0, "the connection has ended"};
 
 }  // namespace
 
-session::session(worker& w, net::tcp_socket socket, net::tcp::endpoint const& from,
-                 net::listener::admission a)
+session::session(worker& w, net::stream_socket socket, boost::asio::ip::address const& from,
+                 net::listener::admission a, introduced by)
     : worker_(w),
-      limits_(w.settings().limits),
       admission_(std::move(a)),
       client_(std::move(socket), w.dog()),
-      name_(from.address().to_string()),
-      who_(weir::client_key(from.address(), w.settings().client_prefix.v4,
-                            w.settings().client_prefix.v6)) {
+      peer_(from),
+      awaits_balancer_(by == introduced::by_a_balancer),
+      name_(name_of(from)) {
     ++worker_.counts().connections;
     ++worker_.counts().open;
 }
@@ -58,7 +65,7 @@ void session::sleep(std::unique_ptr<session> self) {
     // A request that has come before the end is answered.
     if (me.worker_.draining() && !me.client_.has_input())
         return;
-    auto const limit = me.fresh_ ? me.limits_.header : me.limits_.idle;
+    auto const limit = me.fresh_ ? me.worker_.limits().header : me.worker_.limits().idle;
     me.fresh_ = false;
     me.asleep_.emplace(me.client_, net::direction::reading, limit);
     me.client_.set_idle(true);
@@ -84,6 +91,13 @@ net::task<> session::wake(std::unique_ptr<session> self) {
 net::task<session::next> session::serve_all() {
     auto const x = worker_.take_exchange();
     x->in.clear();
+    if (awaits_balancer_) {
+        if (!co_await be_introduced(*x))
+            co_return next::close;
+        fresh_ = true;
+        if (x->in.empty())
+            co_return next::request;
+    }
     for (bool more = true; more;) {
         auto const after = co_await serve(*x);
         if (after != next::request)
@@ -92,6 +106,32 @@ net::task<session::next> session::serve_all() {
             more = co_await goes_on_soon(*x);
     }
     co_return next::request;
+}
+
+// Only a balancer that is trusted is listened to.
+net::task<bool> session::be_introduced(exchange& x) {
+    if (!peer_.is_unspecified() && !is_trusted(worker_.clients(), peer_))
+        co_return false;
+    net::time_limit const limit(client_, net::direction::reading, worker_.limits().header);
+    for (;;) {
+        auto const [ec, n] = co_await client_.receive(x.in.room());
+        x.in.commit(n);
+        auto const found = net::parse_introduction(x.in.text());
+        if (ec || found.is == net::introduction::state::wrong)
+            co_return false;
+        if (found.is == net::introduction::state::incomplete) {
+            if (x.in.full())
+                co_return false;
+            continue;
+        }
+        awaits_balancer_ = false;
+        x.in.consume(found.size);
+        if (found.client) {
+            peer_ = *found.client;
+            name_ = name_of(peer_);
+        }
+        co_return true;
+    }
 }
 
 // Most clients that go on do so at once. For these the next request is read into the buffer that is
@@ -142,6 +182,11 @@ net::task<session::next> session::serve(exchange& x) {
     x.bytes = 0;
     x.waited = {};
     x.request_line.clear();
+    x.client.clear();
+    x.told.clear();
+    x.id.clear();
+    x.upstream.clear();
+    x.limit.clear();
 
     auto after = next::close;
     head_search head;
@@ -165,7 +210,7 @@ net::task<session::next> session::serve(exchange& x) {
 }
 
 net::task<http::fault> session::receive_head(exchange& x, head_search& head) {
-    net::time_limit const limit(client_, net::direction::reading, limits_.header);
+    net::time_limit const limit(client_, net::direction::reading, worker_.limits().header);
     for (;;) {
         auto const [ec, n] = co_await client_.receive(x.in.room());
         if (ec) {
@@ -184,42 +229,68 @@ http::fault session::understand(exchange& x, std::size_t head_size) {
     auto& in = x.in;
     auto& request = x.request;
     auto const names =
-        worker_.settings().pass_underscores ? http::underscores::pass : http::underscores::drop;
+        worker_.clients().pass_underscores ? http::underscores::pass : http::underscores::drop;
     if (auto const wrong = http::parse(in.text().substr(0, head_size), request, names))
         return wrong;
     x.body = http::body_reader(request.body, request.length);
     x.first = x.body.take(in.data() + request.size, in.size() - request.size);
     if (x.body.bad())
         return {400, "the chunks of the body are wrong"};
-    if (worker_.log())
+    if (worker_.log()) {
         x.request_line.assign(in.text().substr(0, in.text().find('\r')));
+        take_request_id(request, x.id, worker_.ids());
+    }
     return {};
 }
 
 net::task<session::next> session::answer_in_turn(exchange& x) {
-    http::own_answer mine;
+    auto const plan = worker_.in_force();
+    auto const* const to = plan->routes.find(x.request);
+    if (!to)
+        co_return co_await answer_itself(x, 404, "no route fits the request");
+    problem mine;
     auto after = next::close_gently;
     {
-        entry entered(who_);
-        if (!worker_.entrance().enter_at_once(entered))
-            co_await worker_.entrance().enter_in_turn(entered, client_);
-        x.waited = entered.waited();
+        auto const who = client_of(plan->configuration.clients, x.request, peer_);
+        if (worker_.log() && who != peer_)
+            x.client = name_of(who);
+        entry entered({x.request, who});
+        if (!to->entrance.enter_at_once(entered))
+            co_await to->entrance.enter_in_turn(entered, client_);
+        x.waited = entered.waited;
+        if (worker_.log() && entered.turned_away_by)
+            x.limit = entered.turned_away_by->name();
         if (entered.client == net::presence::gone) {
             ++worker_.counts().hung_up;
             co_return next::close;
         }
+        to->told.note(entered);
         if (entered.status != 0) {
+            to->told.tell(x.told, entered);
             mine = {entered.status, entered.why, entered.retry_after};
+            if (auto const by = entered.refused_by())
+                mine.violated = to->entrance.limits()[*by]->told().name;
+            http::read_accept(x.accept, x.request);
             after = turn_away(x, entered);
+        } else if (!to->to) {
+            to->told.tell(x.told, entered);
+            entered.permits.clear();
+            co_return co_await answer_itself(x, *to->configuration.answer, to->reason);
         } else {
-            relay way(worker_, client_, x, entered);
+            // What follows may overwrite the head.
+            http::read_accept(x.accept, x.request);
+            relay way(worker_, *plan, *to, client_, x, entered);
             co_await way.run(name_);
-            worker_.entrance().report(entered, way.outcome());
+            if (worker_.log() && way.server())
+                x.upstream = way.server()->name();
+            to->entrance.report(entered, way.outcome());
             if (!way.went_on())
                 entered.give_back();
 
             if (way.complete()) {
                 ++worker_.counts().answered;
+                if (way.tunnelled())
+                    co_return next::close;
                 co_return way.keep_alive() && !worker_.draining() ? next::request : closing(x);
             }
             ++(way.client() == net::presence::here ? worker_.counts().failed
@@ -231,7 +302,10 @@ net::task<session::next> session::answer_in_turn(exchange& x) {
                     client_.reset();
                 co_return next::close;
             }
-            mine = {way.wrong().status, way.wrong().why, {}};
+            to->told.tell(x.told, entered);
+            mine = {way.wrong().status, way.wrong().why};
+            if (mine.status >= 500 && way.client() == net::presence::here)
+                worker_.troubles().count({to->to, way.server(), way.wrong().why});
             if (x.request.keep_alive && x.body.done())
                 after = next::request;
         }
@@ -246,15 +320,34 @@ net::task<session::next> session::answer_in_turn(exchange& x) {
     co_return after;
 }
 
-// What follows the answer: another request, if what is left of this one is little enough to be read over.
+net::task<session::next> session::answer_itself(exchange& x, unsigned status,
+                                                std::string_view why) {
+    ++worker_.counts().routed;
+    http::read_accept(x.accept, x.request);
+    auto after = what_follows(x);
+    after = co_await answer_myself(x, {status, why}, after);
+    if (after == next::request && !x.body.done() && !co_await drop_body(x))
+        after = next::close;
+    co_return after;
+}
+
 session::next session::turn_away(exchange& x, entry const& refused) {
     bool const here = refused.client == net::presence::here;
+    if (here)
+        worker_.refused().count(
+            {refused.turned_away_by->id(), weir::client_key(refused.who.client)});
     ++(here ? worker_.counts().turned_away : worker_.counts().hung_up);
+    auto const after = what_follows(x);
+    return here ? after : next::close_gently;
+}
+
+// Another request, if what is left of this one is little enough to be read over.
+session::next session::what_follows(exchange& x) {
     x.in.consume(x.request.size + x.first.used);
     bool const small =
         x.body.done() || (x.request.body == http::framing::length &&
                           x.request.length <= small_body && !x.request.expects_continue);
-    return small && here && x.request.keep_alive ? next::request : next::close_gently;
+    return small && x.request.keep_alive ? next::request : next::close_gently;
 }
 
 // A client that has sent more than was read would lose the answer if it was closed at once.
@@ -265,7 +358,7 @@ session::next session::closing(exchange const& x) {
 
 net::task<bool> session::drop_body(exchange& x) {
     while (!x.body.done()) {
-        net::time_limit const limit(client_, net::direction::reading, limits_.body);
+        net::time_limit const limit(client_, net::direction::reading, worker_.limits().body);
         auto const [ec, n] = co_await client_.receive(x.in.room());
         if (ec)
             co_return false;
@@ -279,21 +372,33 @@ net::task<session::next> session::refuse(exchange& x, http::fault f) {
     // Nothing of the head is to be relied on.
     x.request.version = 11;
     x.request.method = http::verb::unknown;
-    http::own_answer const answer{f.status, f.why, {}};
-    co_return co_await answer_myself(x, answer, next::close_gently);
+    x.accept.clear();
+    co_return co_await answer_myself(x, {f.status, f.why}, next::close_gently);
 }
 
-net::task<session::next> session::answer_myself(exchange& x, http::own_answer what, next after) {
+net::task<session::next> session::answer_myself(exchange& x, problem what, next after) {
     if (worker_.draining())
         after = next::close_gently;
     bool const is_head = x.request.method == http::verb::head;
+    auto const plan = worker_.in_force();  // has the body
+    auto const body = choose_body(plan->configuration.bodies, what, x.accept, x.text);
+    bool const sent = !is_head && http::has_body(what.status);
     x.status = what.status;
-    x.bytes = is_head ? 0 : what.why.size() + 1;
-    http::compose(x.out, what, is_head, x.request.version, after == next::request, worker_.date());
+    x.bytes = sent ? body.text.size() : 0;
+    http::compose(x.out,
+                  {.status = what.status,
+                   .type = body.type,
+                   .length = body.text.size(),
+                   .retry_after = what.retry_after,
+                   .lines = x.told},
+                  x.request.version, after == next::request, worker_.date());
     http::gather out{x.out};
+    if (sent)
+        out.emplace_back(body.text);
+    http::join(out, x.out);
     net::error_code ec;
     if (!client_.send_now(out, ec)) {
-        net::time_limit const limit(client_, net::direction::writing, limits_.body);
+        net::time_limit const limit(client_, net::direction::writing, worker_.limits().body);
         ec = co_await client_.send(out);
     }
     co_return ec ? next::close : after;
@@ -313,13 +418,17 @@ net::task<> session::close_gently() {
 
 void session::log(exchange const& x, net::clock::time_point begun) {
     log_line const line{
-        .client = name_,
+        .client = x.client.empty() ? name_ : x.client,
         .request = x.request_line.empty() ? "-" : std::string_view(x.request_line),
         .status = x.status,
         .bytes = x.bytes,
         .took = net::clock::now() - begun,
-        .waited = x.waited};
-    worker_.log()->write(text_of(line));
+        .waited = x.waited,
+        .upstream = x.upstream,
+        .limit = x.limit,
+        .id = x.id};
+    bool const json = worker_.log_format() == config::log_format::json;
+    worker_.log()->write(json ? json_of(line) : text_of(line));
 }
 
 }  // namespace proxy

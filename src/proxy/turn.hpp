@@ -1,7 +1,5 @@
 #pragma once
 
-#include <weir/permit.hpp>
-
 #include "net/asio.hpp"
 #include "net/connection.hpp"
 
@@ -12,15 +10,18 @@
 
 namespace proxy {
 
-/// What has become of a request that waits for its turn: the client has left, or the limiter has decided.
+/// What has become of a request that waits for its turn: the client has left, or the limiter has decided. `Permit` is
+/// that of a limiter or of a chain.
+template <class Permit>
 struct verdict {
     net::presence client = net::presence::here;
     net::error_code ec;
-    weir::permit permit;
+    Permit permit;
 };
 
 /// A request that waits. It belongs to the limiter's handler: when the client has gone first, the result
 /// comes to nobody, and the permit in it comes home.
+template <class Permit>
 struct turn {
     explicit turn(net::executor const& ex) : pause(ex) {}
 
@@ -29,13 +30,15 @@ struct turn {
     net::timer pause;                   // between two looks at it
     bool came = false;
     net::error_code ec;
-    weir::permit permit;
+    Permit permit;
 };
 
 /// The limiter's handler.
+template <class Permit>
 class on_turn {
 public:
-    on_turn(std::shared_ptr<turn> t, net::executor const& ex) : turn_(std::move(t)), ex_(ex) {}
+    on_turn(std::shared_ptr<turn<Permit>> t, net::executor const& ex)
+        : turn_(std::move(t)), ex_(ex) {}
 
     // What is refused at once is told at once, on this very thread.
     using executor_type = net::executor;
@@ -47,7 +50,7 @@ public:
         return turn_->cancel.slot();
     }
 
-    void operator()(net::error_code ec, weir::permit permit) const {
+    void operator()(net::error_code ec, Permit permit) const {
         turn_->ec = ec;
         turn_->permit = std::move(permit);
         turn_->came = true;
@@ -57,7 +60,7 @@ public:
     }
 
 private:
-    std::shared_ptr<turn> turn_;
+    std::shared_ptr<turn<Permit>> turn_;
     net::executor ex_;
 };
 
@@ -66,17 +69,17 @@ private:
 ///
 /// A parallel group of both would be half as long, but costs twice the processor time of a request that
 /// waits, and nearly three times that of one that is refused.
-template <class Enter>
-net::task<verdict> wait_turn(net::connection& client, Enter enter) {
+template <class Permit, class Enter>
+net::task<verdict<Permit>> wait_turn(net::connection& client, Enter enter) {
     auto const ex = co_await boost::asio::this_coro::executor;
-    auto const mine = std::make_shared<turn>(ex);
-    enter(on_turn(mine, ex));
+    auto const mine = std::make_shared<turn<Permit>>(ex);
+    enter(on_turn<Permit>(mine, ex));
 
     bool has_sent = false;
     while (!mine->came) {
         if (!has_sent) {
             mine->client = &client;
-            co_await client.wait(net::tcp_socket::wait_read);
+            co_await client.wait(net::stream_socket::wait_read);
             mine->client = nullptr;
         } else {
             // The next request of a client that does not wait for answers. Behind that an end is only
@@ -88,10 +91,10 @@ net::task<verdict> wait_turn(net::connection& client, Enter enter) {
         auto const there = client.other_side();
         if (!mine->came && there != net::presence::here) {
             mine->cancel.emit(boost::asio::cancellation_type::terminal);
-            co_return verdict{there, {}, {}};
+            co_return verdict<Permit>{there, {}, {}};
         }
     }
-    co_return verdict{net::presence::here, mine->ec, std::move(mine->permit)};
+    co_return verdict<Permit>{net::presence::here, mine->ec, std::move(mine->permit)};
 }
 
 }  // namespace proxy

@@ -1,24 +1,156 @@
 #include "upstream.hpp"
 
+#include "tool/trouble.hpp"
+
 #include <boost/asio/post.hpp>
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace proxy {
 
-upstream::upstream(std::vector<net::tcp::endpoint> at, std::string name, timeouts const& limits,
-                   std::int64_t most)
-    : endpoints_(std::move(at)),
-      name_(std::move(name)),
-      timeout_(limits.upstream),
-      keep_(limits.keep),
-      most_(most) {}
+upstream_server::upstream_server(config::server const& c, std::vector<net::endpoint> at)
+    : address_(c.address), name_(to_string(address_)), endpoints_(std::move(at)) {}
 
-place::place(upstream& u) noexcept {
-    if (u.open_.fetch_add(1) < u.most_)
-        of_ = &u;
+bool upstream_server::try_take() noexcept {
+    auto n = busy_.load();
+    while (n < seats_.load())
+        if (busy_.compare_exchange_weak(n, n + 1))
+            return true;
+    return false;
+}
+
+admin::server_state upstream_server::state() const {
+    admin::server_state s;
+    s.name = name_;
+    s.out = out_;
+    s.connections = static_cast<std::uint64_t>(std::max<std::int64_t>(open_, 0));
+    if (auto const seats = seats_.load(); seats != no_limit)
+        s.seats = seats;
+    s.answers = answers_.sum();
+    s.unreachable = unreachable_;
+    return s;
+}
+
+// ---- Several of them
+
+upstream::upstream(net::executor const& ex, config::upstream c,
+                   std::vector<std::shared_ptr<upstream_server>> servers, upstream const* before)
+    : configuration_(std::move(c)),
+      servers_(std::move(servers)),
+      has_seats_(std::ranges::all_of(
+          configuration_.servers, [](auto const& s) { return s.seats.has_value(); })),
+      counts_(servers_.size() > 1 || has_seats_) {
+    if (!configuration_.health)
+        for (auto const& s : servers_)
+            s->out_ = false;
+    auto const seats = config::seats_of(configuration_);
+    if (!seats)
+        return;
+    seats_ = before ? before->seats_ : nullptr;
+    if (!seats_) {
+        seats_ = std::make_shared<common_seats>();
+        seats_->limiter = make_limit(ex, *seats, nullptr);
+    }
+    count_seats();
+}
+
+upstream::visit upstream::choose(std::span<upstream_server const* const> tried) {
+    if (!counts_)
+        return tried.empty() ? visit(*servers_.front(), false) : visit();
+    bool const all_out =
+        std::ranges::all_of(servers_, [](auto const& s) { return s->out_.load(); });
+    auto const first = next_.fetch_add(1, std::memory_order_relaxed);
+    for (;;) {
+        upstream_server* best = nullptr;
+        weir::amount least = 0;
+        for (std::size_t i = 0; i != servers_.size(); ++i) {
+            auto& s = *servers_[(first + i) % servers_.size()];
+            auto const busy = s.busy_.load();
+            bool const unfit = (s.out_ && !all_out) || busy >= s.seats_.load() ||
+                               std::ranges::find(tried, &s) != tried.end();
+            if (unfit || (best && busy >= least))
+                continue;
+            best = &s;
+            least = busy;
+        }
+        if (!best)
+            return {};
+        if (best->try_take())
+            return {*best, true};
+    }
+}
+
+admin::upstream_state upstream::state() const {
+    admin::upstream_state u{
+        .name = configuration_.name, .checked = configuration_.health.has_value(), .servers = {}};
+    for (auto const& s : servers_) {
+        auto& one = u.servers.emplace_back(s->state());
+        if (counts_)
+            one.busy = static_cast<std::uint64_t>(std::max<weir::amount>(s->busy_, 0));
+    }
+    return u;
+}
+
+void upstream::note(upstream_server& server, bool reached) {
+    if (!reached)
+        server.unreachable_.fetch_add(1, std::memory_order_relaxed);
+    if (!configuration_.health)
+        return;
+    if (!reached)
+        fail(server);
+    else if (server.failures_.load(std::memory_order_relaxed) != 0)
+        server.failures_ = 0;
+}
+
+void upstream::note_check(upstream_server& server, bool good) {
+    if (!good) {
+        server.successes_ = 0;
+        return fail(server);
+    }
+    server.failures_ = 0;
+    if (server.out_ && ++server.successes_ >= configuration_.health->rise &&
+        server.out_.exchange(false))
+        is_out(server, false);
+}
+
+void upstream::fail(upstream_server& server) {
+    if (++server.failures_ >= configuration_.health->fall && !server.out_.exchange(true))
+        is_out(server, true);
+}
+
+void upstream::is_out(upstream_server& server, bool out) {
+    server.successes_ = 0;
+    tool::say(out ? tool::level::warning : tool::level::info,
+              fmt::format("weir-proxy: upstream {}: the server {} is {}\n", configuration_.name,
+                          server.name(), out ? "out: it does not answer" : "back"));
+    if (has_seats_)
+        count_seats();
+}
+
+// As many seats as there are at the servers that are not out.
+void upstream::count_seats() {
+    std::lock_guard const lock(seats_->changes);
+    weir::amount all = 0;
+    weir::amount in = 0;
+    for (auto const& s : servers_) {
+        auto const n = s->seats_.load();
+        all += n;
+        in += s->out_ ? 0 : n;
+    }
+    seats_->limiter->change_rule(weir::seats_options{in > 0 ? in : all});
+}
+
+// ---- Connections
+
+place::place(upstream_server& s) noexcept {
+    if (s.open_.fetch_add(1) < s.most_.load(std::memory_order_relaxed))
+        of_ = s.shared_from_this();
     else
-        u.open_.fetch_sub(1);
+        s.open_.fetch_sub(1);
 }
 
 place::~place() {
@@ -26,25 +158,29 @@ place::~place() {
         of_->open_.fetch_sub(1);
 }
 
-upstream_pool::upstream_pool(asio::io_context& context, net::watchdog& dog, upstream& u)
-    : context_(context), dog_(dog), upstream_(u) {
-    upstream_.pools_.push_back(this);
+upstream_pool::upstream_pool(asio::io_context& context, net::watchdog& dog, all& pools)
+    : context_(context), dog_(dog), pools_(pools) {
+    pools_.push_back(this);
 }
 
-upstream_connection upstream_pool::reuse() {
-    auto one = take_for(*this);
-    if (!one && upstream_.open_.load() >= upstream_.most_)
-        one = take_from_another();
+upstream_connection upstream_pool::reuse(upstream_server& server) {
+    auto one = take_for(*this, server);
+    if (!one && server.open_.load() >= server.most_.load(std::memory_order_relaxed))
+        one = take_from_another(server);
     return one;
 }
 
-upstream_connection upstream_pool::take_for(upstream_pool& user) {
+upstream_connection upstream_pool::take_for(upstream_pool& user, upstream_server& server) {
     for (;;) {
         std::unique_lock lock(mutex_);
-        if (kept_.empty())
+        auto found = kept_.end();
+        while (found != kept_.begin() && std::prev(found)->holds.of() != &server)
+            --found;
+        if (found == kept_.begin())
             return {};
-        auto one = std::move(kept_.back());
-        kept_.pop_back();
+        --found;
+        auto one = std::move(*found);
+        kept_.erase(found);
         lock.unlock();
         if (!net::is_silent(one.socket))
             continue;
@@ -55,39 +191,40 @@ upstream_connection upstream_pool::take_for(upstream_pool& user) {
     }
 }
 
-upstream_connection upstream_pool::take_from_another() {
-    for (auto* const other : upstream_.pools_)
+upstream_connection upstream_pool::take_from_another(upstream_server& server) {
+    for (auto* const other : pools_)
         if (other != this)
-            if (auto one = other->take_for(*this))
+            if (auto one = other->take_for(*this, server))
                 return one;
     return {};
 }
 
-net::task<upstream_connection> upstream_pool::open(net::error_code& ec) {
-    auto const end = net::clock::now() + upstream_.timeout_;
-    place mine(upstream_);
+net::task<upstream_connection> upstream_pool::open(
+    upstream_server& server, net::clock::duration limit, net::error_code& ec) {
+    auto const end = net::clock::now() + limit;
+    place mine(server);
     // There are as many places as seats, or as clients: some connection is kept, or about to be closed.
     while (!mine) {
         if (net::clock::now() >= end) {
             ec = asio::error::timed_out;
             co_return upstream_connection();
         }
-        auto spare = take_for(*this);
+        auto spare = take_for(*this, server);
         if (!spare)
-            spare = take_from_another();
+            spare = take_from_another(server);
         spare.close();
         co_await asio::post(context_, asio::deferred);
-        mine = place(upstream_);
+        mine = place(server);
     }
-    auto one = co_await upstream_.endpoints_.connect(context_, dog_, upstream_.timeout_, ec);
+    auto one = co_await server.endpoints_.connect(context_, dog_, limit, ec);
     if (!one)
         co_return upstream_connection();
     one->no_delay();
     co_return upstream_connection(std::move(mine), std::move(one));
 }
 
-void upstream_pool::keep(upstream_connection one) {
-    auto const until = dog_.after(upstream_.keep_);
+void upstream_pool::keep(upstream_connection one, net::clock::duration how_long) {
+    auto const until = dog_.after(how_long);
     std::lock_guard const lock(mutex_);
     if (closed_ || kept_.size() == most)
         return;

@@ -1,14 +1,20 @@
 #pragma once
 
+#include "admin/state.hpp"
+#include "config/configuration.hpp"
+#include "latency_counter.hpp"
+#include "limit.hpp"
 #include "net/asio.hpp"
 #include "net/connection.hpp"
 #include "net/watchdog.hpp"
-#include "options.hpp"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,43 +23,137 @@ namespace proxy {
 
 namespace asio = boost::asio;
 
-class upstream_pool;
-
-/// The upstream, as all threads see it.
-class upstream {
+/// One server of an upstream, as all threads see it. It lives on in the next configuration that names it.
+class upstream_server : public std::enable_shared_from_this<upstream_server> {
 public:
-    /// No more than `most` connections are open, whether they are used or kept. With as many as there
-    /// are seats, an upstream that has so many workers, each of which looks after one connection, serves
-    /// all threads.
-    upstream(std::vector<net::tcp::endpoint> at, std::string name, timeouts const& limits,
-             std::int64_t most);
+    explicit upstream_server(config::server const& c, std::vector<net::endpoint> at);
 
-    [[nodiscard]] std::vector<net::tcp::endpoint> const& endpoints() const noexcept {
-        return endpoints_.all();
+    /// No more than `most` connections are open, whether they are used or kept. With as many as the server has
+    /// workers, each of which looks after one connection, it serves all threads.
+    void configure(config::server const& c, std::int64_t most) noexcept {
+        seats_ = c.seats.value_or(no_limit);
+        most_ = most;
     }
+
+    [[nodiscard]] config::server_address const& address() const noexcept { return address_; }
     /// As it was given: the Host of requests that have none.
     [[nodiscard]] std::string const& name() const noexcept { return name_; }
+    [[nodiscard]] net::server_endpoints& endpoints() noexcept { return endpoints_; }
+
+    /// Any thread. So long after the request was sent the head of its answer was there.
+    void note_answer(net::clock::duration took) noexcept { answers_.count(took); }
+    /// What it does now and has done.
+    [[nodiscard]] admin::server_state state() const;
+    /// No configuration names it any more: connections that last are to end.
+    void leave() noexcept { leaves_ = true; }
+    [[nodiscard]] std::atomic<bool> const& leaves() const noexcept { return leaves_; }
 
 private:
+    friend class upstream;
     friend class upstream_pool;
     friend class place;
 
+    static constexpr weir::amount no_limit = std::numeric_limits<weir::amount>::max();
+
+    /// Counts a request there, if it has a seat for it.
+    [[nodiscard]] bool try_take() noexcept;
+
+    config::server_address const address_;
+    std::string const name_;
     net::server_endpoints endpoints_;
-    std::string name_;
-    net::clock::duration timeout_;
-    net::clock::duration keep_;
-    std::int64_t most_;
+    std::atomic<weir::amount> seats_ = no_limit;
+    std::atomic<weir::amount> busy_ = 0;
+    std::atomic<std::int64_t> most_ = 0;
     std::atomic<std::int64_t> open_ = 0;
-    std::vector<upstream_pool*> pools_;  // complete before the threads start
+    std::atomic<std::int64_t> failures_ = 0;   // in a row
+    std::atomic<std::int64_t> successes_ = 0;  // of checks, in a row, while it is out
+    std::atomic<bool> out_ = false;
+    std::atomic<std::uint64_t> unreachable_ = 0;
+    latency_counter answers_;
+    std::atomic<bool> leaves_ = false;
 };
 
-/// The right to have a connection to the upstream.
+/// Several servers that do the same, in one configuration. Any thread may use it.
+class upstream {
+public:
+    /// What a server is asked for: it counts as busy meanwhile.
+    class visit {
+    public:
+        visit() = default;
+        visit(visit&& other) noexcept
+            : server_(std::exchange(other.server_, nullptr)), counted_(other.counted_) {}
+        visit& operator=(visit other) noexcept {
+            std::swap(server_, other.server_);
+            std::swap(counted_, other.counted_);
+            return *this;
+        }
+        ~visit() {
+            if (server_ && counted_)
+                server_->busy_.fetch_sub(1);
+        }
+        explicit operator bool() const noexcept { return server_ != nullptr; }
+        [[nodiscard]] upstream_server& server() const noexcept { return *server_; }
+
+    private:
+        friend class upstream;
+        visit(upstream_server& server, bool counted) noexcept
+            : server_(&server), counted_(counted) {}
+        upstream_server* server_ = nullptr;
+        bool counted_ = false;
+    };
+
+    /// At least one server. What `before` knows of its seats goes on; their waiters are served on `ex`.
+    upstream(net::executor const& ex, config::upstream c,
+             std::vector<std::shared_ptr<upstream_server>> servers, upstream const* before);
+
+    [[nodiscard]] config::upstream const& configuration() const noexcept { return configuration_; }
+    [[nodiscard]] std::vector<std::shared_ptr<upstream_server>> const& servers() const noexcept {
+        return servers_;
+    }
+
+    /// The least busy server that is not out and has a seat, but none of those that were `tried`. If all are out, as if
+    /// none was. Empty if there is none.
+    [[nodiscard]] visit choose(std::span<upstream_server const* const> tried = {});
+    [[nodiscard]] bool has_choice() const noexcept { return servers_.size() > 1; }
+
+    /// What its servers do now and have done.
+    [[nodiscard]] admin::upstream_state state() const;
+
+    /// The seats of its servers together, if all of them have seats: a limit like any other. Otherwise null.
+    [[nodiscard]] std::shared_ptr<limit> seats() const {
+        return seats_ ? seats_->limiter : nullptr;
+    }
+
+    /// Whether a request has reached the server, or no connection could be made. Of account where there are health checks.
+    void note(upstream_server& server, bool reached);
+    /// What a check has found.
+    void note_check(upstream_server& server, bool good);
+
+private:
+    struct common_seats {
+        std::mutex changes;
+        std::shared_ptr<limit> limiter;
+    };
+
+    void fail(upstream_server& server);
+    void is_out(upstream_server& server, bool out);
+    void count_seats();
+
+    config::upstream const configuration_;
+    std::vector<std::shared_ptr<upstream_server>> const servers_;
+    bool has_seats_;  // each of them
+    bool counts_;     // its requests
+    std::shared_ptr<common_seats> seats_;
+    std::atomic<std::size_t> next_ = 0;  // of those that are equally busy
+};
+
+/// The right to have a connection to a server.
 class place {
 public:
     place() = default;
     /// There may be none any more; see `operator bool`.
-    explicit place(upstream& u) noexcept;
-    place(place&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
+    explicit place(upstream_server& s) noexcept;
+    place(place&& other) noexcept = default;
     place& operator=(place other) noexcept {
         std::swap(of_, other.of_);
         return *this;
@@ -61,12 +161,13 @@ public:
     ~place();
 
     explicit operator bool() const noexcept { return of_ != nullptr; }
+    [[nodiscard]] upstream_server* of() const noexcept { return of_.get(); }
 
 private:
-    upstream* of_ = nullptr;
+    std::shared_ptr<upstream_server> of_;
 };
 
-/// A connection to the upstream. It is closed before its place is free.
+/// A connection to a server. It is closed before its place is free.
 class upstream_connection {
 public:
     upstream_connection() = default;
@@ -88,6 +189,8 @@ public:
         connection_.reset();
         place_ = {};
     }
+    /// It counts no more among those that may be open.
+    void free_place() noexcept { place_ = {}; }
 
 private:
     friend class upstream_pool;
@@ -95,26 +198,28 @@ private:
     std::unique_ptr<net::connection> connection_;
 };
 
-/// The connections to the upstream that one thread keeps for its next requests.
+/// The connections to servers that one thread keeps for its next requests.
 class upstream_pool final : public net::watched {
 public:
-    upstream_pool(asio::io_context& context, net::watchdog& dog, upstream& u);
+    /// Those of all threads, which are complete before the threads start.
+    using all = std::vector<upstream_pool*>;
+
+    upstream_pool(asio::io_context& context, net::watchdog& dog, all& pools);
 
     /// One that has been used before, the last that came back; if no other may be opened, it may be one
-    /// that another thread has kept. Empty if there is none. What an upstream has sent on it unasked
+    /// that another thread has kept. Empty if there is none. What a server has sent on it unasked
     /// would be taken for the answer: such a one is never used again.
-    [[nodiscard]] upstream_connection reuse();
+    [[nodiscard]] upstream_connection reuse(upstream_server& server);
 
-    /// A new one; empty if the upstream cannot be reached, with the reason in `ec`.
-    [[nodiscard]] net::task<upstream_connection> open(net::error_code& ec);
+    /// A new one; empty if the server cannot be reached within `limit`, with the reason in `ec`.
+    [[nodiscard]] net::task<upstream_connection> open(
+        upstream_server& server, net::clock::duration limit, net::error_code& ec);
 
-    /// Keeps one for a while.
-    void keep(upstream_connection one);
+    /// Keeps one for so long.
+    void keep(upstream_connection one, net::clock::duration how_long);
 
     /// Keeps none from now on.
     void close() noexcept;
-
-    [[nodiscard]] std::string const& name() const noexcept { return upstream_.name(); }
 
     void look(net::clock::time_point now) override;
     void stop_if_idle() override { close(); }
@@ -123,18 +228,18 @@ public:
 private:
     struct kept {
         place holds;  // until the socket has been closed
-        net::tcp_socket socket;
+        net::stream_socket socket;
         net::clock::time_point until;
     };
 
-    [[nodiscard]] upstream_connection take_for(upstream_pool& user);
-    [[nodiscard]] upstream_connection take_from_another();
+    [[nodiscard]] upstream_connection take_for(upstream_pool& user, upstream_server& server);
+    [[nodiscard]] upstream_connection take_from_another(upstream_server& server);
 
     static constexpr std::size_t most = 1024;
 
     asio::io_context& context_;
     net::watchdog& dog_;
-    upstream& upstream_;
+    all& pools_;
 
     // Another thread may take one out.
     std::mutex mutex_;

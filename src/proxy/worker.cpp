@@ -25,8 +25,8 @@ void give_memory_back() noexcept {
 
 }  // namespace
 
-worker::worker(options const& o, upstream& u, gate& entrance, tool::log_file* log)
-    : settings_(o), upstreams_(context_, dog_, u), entrance_(entrance), log_(log) {}
+worker::worker(std::shared_ptr<plan const> p, upstream_pool::all& pools, tool::log_file* log)
+    : plan_(std::move(p)), upstreams_(context_, dog_, pools), log_(log) {}
 
 void worker::drain() {
     draining_ = true;

@@ -1,7 +1,10 @@
 #include "text.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <utility>
 
 namespace tool {
@@ -18,14 +21,26 @@ std::optional<std::int64_t> number_of(std::string_view text) {
     return n;
 }
 
+namespace {
+
+constexpr std::array<std::pair<std::string_view, nanoseconds>, 6> units{
+    {{"ns", 1ns}, {"us", 1us}, {"ms", 1ms}, {"s", 1s}, {"min", 1min}, {"h", 1h}}};
+
+}  // namespace
+
 std::optional<nanoseconds> time_of(std::string_view text) {
-    constexpr std::array<std::pair<std::string_view, nanoseconds>, 6> units{
-        {{"ns", 1ns}, {"us", 1us}, {"ms", 1ms}, {"s", 1s}, {"min", 1min}, {"h", 1h}}};
     for (auto const& [unit, length] : units)
         if (text.ends_with(unit))
             if (auto const n = number_of(text.substr(0, text.size() - unit.size())))
                 return *n > nanoseconds::max() / length ? std::nullopt : std::optional(length * *n);
     return {};
+}
+
+std::string to_text(nanoseconds t) {
+    std::size_t i = t == 0ns ? 3 : units.size() - 1;  // 0s
+    while (t % units[i].second != 0ns)
+        --i;
+    return std::to_string(t / units[i].second).append(units[i].first);
 }
 
 std::optional<host_and_port> address_of(std::string_view text) {
@@ -60,6 +75,20 @@ std::optional<std::string> unescaped(std::string_view text) {
         text.remove_prefix(2);
     }
     return plain;
+}
+
+std::string quoted(std::string_view text, beyond_ascii how) {
+    std::string out = "\"";
+    for (char const c : text) {
+        auto const byte = static_cast<unsigned char>(c);
+        if (c == '"' || c == '\\')
+            out.append(1, '\\').append(1, c);
+        else if (byte < ' ' || byte == 127 || (byte > 127 && how == beyond_ascii::as_latin_1))
+            out += fmt::format("\\u{:04x}", byte);
+        else
+            out += c;
+    }
+    return out + '"';
 }
 
 }  // namespace tool

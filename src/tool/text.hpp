@@ -15,6 +15,9 @@ namespace tool {
 /// `10s`, `500ms`, `2min`: a whole number and a unit, `ns`, `us`, `ms`, `s`, `min` or `h`.
 [[nodiscard]] std::optional<std::chrono::nanoseconds> time_of(std::string_view text);
 
+/// The text of which `time_of` makes the same, in the greatest unit in which it is whole. Not below 0.
+[[nodiscard]] std::string to_text(std::chrono::nanoseconds t);
+
 struct host_and_port {
     std::string host;
     std::string port;
@@ -25,5 +28,12 @@ struct host_and_port {
 
 /// What a part of a URL stands for: `%40` is `@`.
 [[nodiscard]] std::optional<std::string> unescaped(std::string_view text);
+
+/// What becomes of bytes that are no ASCII.
+enum class beyond_ascii { as_they_are, as_latin_1 };
+
+/// As JSON and TOML quote it: `"a \"b\""`.
+[[nodiscard]] std::string quoted(std::string_view text,
+                                 beyond_ascii how = beyond_ascii::as_they_are);
 
 }  // namespace tool

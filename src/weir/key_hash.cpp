@@ -1,8 +1,8 @@
+#include <weir/detail/random.hpp>
 #include <weir/key_hash.hpp>
 
 #include <bit>
 #include <cstring>
-#include <random>
 
 namespace weir {
 namespace {
@@ -41,10 +41,8 @@ std::uint64_t little_endian(char const* bytes, std::size_t count) noexcept {
 }  // namespace
 
 hash_seed hash_seed::random() {
-    std::random_device source;
-    auto const word = [&] { return std::uint64_t{source()} << 32 | source(); };
-    auto const a = word();
-    return {a, word()};
+    auto const a = detail::random_bits();
+    return {a, detail::random_bits()};
 }
 
 std::uint64_t key_hash::of_bytes(hash_seed const& seed, std::string_view bytes) noexcept {

@@ -2,6 +2,8 @@
 
 #include "check_option.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <stdexcept>
 #include <variant>
 

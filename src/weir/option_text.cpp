@@ -32,6 +32,16 @@ std::string to_text(double x) {
     return {digits.data(), end};
 }
 
+std::string to_text(partitions const& all) {
+    std::string text;
+    for (auto const& one : all)
+        text.append(text.empty() ? "" : ",")
+            .append(one.name())
+            .append(":")
+            .append(std::to_string(one.percent()));
+    return text;
+}
+
 reader::reader(std::string_view what, std::string_view text, std::size_t begin, std::size_t end)
     : what_(what), text_(text), at_(begin), end_(end) {
     skip_spaces();
@@ -138,6 +148,25 @@ void reader::read(patience& value) {
     duration d{};
     read(d);
     value = d;
+}
+
+void reader::read(partitions& value) {
+    value = {};
+    do {
+        auto const rest = peek();
+        auto const name = rest.substr(
+            0,
+            static_cast<std::size_t>(std::ranges::find_if_not(rest, is_of_a_name) - rest.begin()));
+        if (name.empty() || name.size() > partition::longest_name)
+            expected("a name of 1 to 14 letters and digits");
+        if (value.size() == partitions::most)
+            expected("no more than 8 partitions");
+        at_ += name.size();
+        if (!skip(':'))
+            expected("a colon");
+        value.add({name, static_cast<int>(read_amount(0, 100))});
+    } while (skip(','));
+    end_word("a comma or the end of the partitions");
 }
 
 void reader::skip_spaces() noexcept {

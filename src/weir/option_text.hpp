@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/partitions.hpp>
 #include <weir/time.hpp>
 
 #include "duration_text.hpp"
@@ -34,6 +35,7 @@ inline constexpr auto names_of = nullptr;
 
 [[nodiscard]] std::string to_text(amount n);
 [[nodiscard]] std::string to_text(double x);
+[[nodiscard]] std::string to_text(partitions const& all);
 [[nodiscard]] inline std::string to_text(patience p) {
     return to_text(p.length_or(forever));
 }
@@ -46,6 +48,12 @@ template <class Enum>
 template <class T>
 [[nodiscard]] std::string to_text(std::optional<T> const& value) {
     return value ? to_text(*value) : std::string();
+}
+
+/// Whether names of partitions may have it.
+[[nodiscard]] constexpr bool is_of_a_name(char c) noexcept {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
 }
 
 /// Reads a text from left to right. All that is wrong with it is thrown as a `std::invalid_argument`
@@ -77,6 +85,7 @@ public:
     void read(double& value);
     void read(duration& value);
     void read(patience& value);
+    void read(partitions& value);
     template <class Enum>
         requires std::is_enum_v<Enum>
     void read(Enum& value) {

@@ -3,6 +3,7 @@
 #include "check_option.hpp"
 #include "option_text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <stdexcept>
@@ -16,8 +17,8 @@ inline constexpr std::array<std::string_view, 2> detail::names_of<when_full>{
     "reject_newest", "evict_oldest"};
 
 template <>
-inline constexpr std::array<std::string_view, 6> detail::names_of<queue_order>{
-    "fifo", "lifo", "adaptive_lifo", "codel", "priority", "fair"};
+inline constexpr std::array<std::string_view, 7> detail::names_of<queue_order>{
+    "fifo", "lifo", "adaptive_lifo", "codel", "priority", "fair", "shares"};
 
 namespace {
 
@@ -32,10 +33,29 @@ constexpr std::tuple fields{
     field{"target", &queue_options::target},
     field{"interval", &queue_options::interval},
     field{"ageing", &queue_options::ageing},
+    field{"partitions", &queue_options::partitions},
     field{"tolerance", &queue_options::tolerance},
     field{"jitter", &queue_options::jitter},
     field{"patience", &queue_options::patience},
 };
+
+void check(partitions const& all) {
+    auto const refuse = [](std::string const& what) {
+        throw std::invalid_argument("weir::queue_options: partitions " + what);
+    };
+    amount percent = 0;
+    for (auto const& one : all) {
+        auto const name = std::string(one.name());
+        if (name.empty() || !std::ranges::all_of(name, detail::is_of_a_name))
+            refuse("have the name `" + name + "`, which must be of letters, digits, _, - and .");
+        auto const same = [&](partition const& other) { return other.key() == one.key(); };
+        if (std::ranges::count_if(all, same) != 1)
+            refuse("have " + name + " twice");
+        percent += one.percent();
+    }
+    if (percent > 100)
+        refuse("have " + detail::to_text(percent) + " per cent, but must have at most 100");
+}
 
 }  // namespace
 
@@ -58,13 +78,20 @@ void validate(queue_options const& options) {
     check_option("queue_options", "full", options.full, when_full::evict_oldest);
     check_option("queue_options", "limit_permits", options.limit_permits, 1,
                  std::numeric_limits<amount>::max());
-    check_option("queue_options", "order", options.order, queue_order::fair);
+    check_option("queue_options", "order", options.order, queue_order::shares);
     constexpr auto hour = duration(std::chrono::hours(1)).count();
     check_option("queue_options", "target in nanoseconds", options.target.count(), 1, hour);
     check_option("queue_options", "interval in nanoseconds", options.interval.count(), 1, hour);
     check_option("queue_options", "ageing in nanoseconds", options.ageing.count(), 1, hour);
     check_option("queue_options", "tolerance in nanoseconds", options.tolerance.count(), 0, hour);
     check_option("queue_options", "jitter in nanoseconds", options.jitter.count(), 0, hour);
+    check(options.partitions);
+}
+
+void detail::check_change(queue_order before, queue_order after) {
+    if (before != after && (before == queue_order::shares || after == queue_order::shares))
+        throw std::invalid_argument("weir::queue_options: order is " + to_text(before) +
+                                    ", and cannot be changed to " + to_text(after));
 }
 
 void detail::check_order(queue_options const& options, queue_order of_type) {

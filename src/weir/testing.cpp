@@ -1,3 +1,4 @@
+#include <weir/detail/random.hpp>
 #include <weir/testing.hpp>
 
 #include <boost/asio/append.hpp>
@@ -27,6 +28,10 @@ void clock::advance_to(time_point t) noexcept {
     auto const wanted = t.time_since_epoch().count();
     auto seen = current.load(std::memory_order_relaxed);
     while (seen < wanted && !current.compare_exchange_weak(seen, wanted)) {}
+}
+
+void seed(std::uint64_t seed) noexcept {
+    weir::detail::begin_series(seed);
 }
 
 namespace detail {

@@ -3,10 +3,10 @@
 // time. And what a crowd at one limiter gets, whose questions are one. The server has a processor to itself.
 
 #include <weir/redis/engine.hpp>
-#include <weir/shared/limiter.hpp>
 
 #include "in_turns.hpp"
 #include "shared/redis/server.hpp"
+#include "shared_callers.hpp"
 #include "weir/redis/scripts.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -25,12 +25,8 @@ namespace {
 using namespace std::chrono_literals;
 namespace asio = boost::asio;
 namespace detail = weir::redis::detail;
+using bench::plenty;
 using std::chrono::steady_clock;
-using bucket = weir::redis::token_bucket;
-
-// More than is asked for.
-weir::shared_options const plenty{
-    .rate = {1'000'000'000, 1s}, .burst = 100'000'000, .deadline = 10s};
 
 /// hiredis alone, with so many questions under way.
 class raw_client {
@@ -98,48 +94,13 @@ private:
     std::vector<std::size_t> sizes_;
 };
 
-/// So many callers, one after the other in each of some limiters, until their time is over.
-class ours {
-public:
-    ours(std::string const& url, int limiters, int callers, weir::shared_options const& options)
-        : engine_(std::make_shared<weir::redis::engine>(
-              ctx_, weir::redis::options{.url = url, .connect_within = 10s, .silent_for = 10s})),
-          callers_(callers) {
-        for (int i = 0; i != limiters; ++i)
-            limiters_.push_back(
-                std::make_unique<bucket>(ctx_, engine_, "ours" + std::to_string(i), options));
-    }
-
-    std::int64_t operator()(steady_clock::time_point until) {
-        done_ = 0;
-        until_ = until;
-        for (auto& one : limiters_) {
-            for (int i = 0; i != callers_; ++i)
-                enter(*one);
-        }
-        ctx_.restart();
-        ctx_.run();
-        return done_;
-    }
-
-private:
-    void enter(bucket& at) {
-        at.async_enter([this, &at](weir::error_code ec, weir::permit const&) {
-            if (ec)
-                throw std::runtime_error(ec.message());
-            ++done_;
-            if (steady_clock::now() < until_)
-                enter(at);
-        });
-    }
-
-    asio::io_context ctx_{1};
-    std::shared_ptr<weir::redis::engine> engine_;
-    std::vector<std::unique_ptr<bucket>> limiters_;
-    int callers_;
-    steady_clock::time_point until_;
-    std::int64_t done_ = 0;
-};
+// So many names, of which each is another key.
+std::vector<std::string> names(int many) {
+    std::vector<std::string> all;
+    for (int i = 0; i != many; ++i)
+        all.push_back("ours" + std::to_string(i));
+    return all;
+}
 
 }  // namespace
 
@@ -148,15 +109,19 @@ int main(int argc, char** argv) {
     bench::stay_on(0);
     support::redis_server const server;
     bench::stay_on(1);
+    weir::redis::options const where{.url = server.url(), .connect_within = 10s, .silent_for = 10s};
+    auto const connect = [&](asio::io_context& ctx) {
+        return std::make_shared<weir::redis::engine>(ctx, where);
+    };
     constexpr int rounds = 7;
     for (int const callers : {1, 16, 128}) {
         raw_client raw(server.socket(), callers);
-        ours mine(server.url(), callers, 1, plenty);
+        bench::shared_callers mine(connect, names(callers));
         bench::print(fmt::format("decisions, {} callers", callers),
                      bench::in_turns(rounds, length, raw, mine));
     }
     raw_client raw(server.socket(), 1);
-    ours crowd(server.url(), 1, 128, plenty);
+    bench::shared_callers crowd(connect, names(1), 128);
     bench::print("decisions, 128 callers at one limiter",
                  bench::in_turns(rounds, length, raw, crowd));
 }

@@ -212,6 +212,7 @@ BOOST_AUTO_TEST_CASE(retry_after_is_the_largest_that_is_known) {
     BOOST_TEST((!refused.retry_after() && refused.refused_by() == 0U));
 }
 
+// Found elsewhere: grafana/dskit#1007.
 BOOST_FIXTURE_TEST_CASE(holds_nothing_while_it_waits, two_seats) {
     auto at_b = b.try_enter();
     both.async_enter(end.note(1));
@@ -312,8 +313,9 @@ BOOST_AUTO_TEST_CASE(in_any_order_it_goes_before_all_that_came_later) {
     using weir::queue_order;
     std::vector<std::string> const by_arrival{"elder", "chain", "younger"};
     std::vector<std::string> const chain_first{"chain", "younger", "elder"};
-    for (auto const order : {queue_order::fifo, queue_order::lifo, queue_order::adaptive_lifo,
-                             queue_order::codel, queue_order::priority, queue_order::fair}) {
+    for (auto const order :
+         {queue_order::fifo, queue_order::lifo, queue_order::adaptive_lifo, queue_order::codel,
+          queue_order::priority, queue_order::fair, queue_order::shares}) {
         asio::io_context ctx;
         seats a{ctx, {.seats = 1}, {.order = order}};
         seats b{ctx, {.seats = 1}};
@@ -605,6 +607,24 @@ BOOST_AUTO_TEST_CASE(keys_are_members_like_any_other) {
     end.permits.clear();
     settle(ctx);
     BOOST_TEST((ctx.stopped() && clients.stats().total.live == 0U));
+}
+
+// The key is not where it is at home, and the claim changes nothing.
+BOOST_AUTO_TEST_CASE(a_key_wakes_it_up_after_a_claim_that_has_left_it_there) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    per_client clients{ctx, {.rate = {1, 1s}, .burst = 1}};
+    auto const taken = clients.try_enter("alice");
+    std::optional<error_code> ended;
+    chain{kitchen, clients.with("alice")}.async_enter([&](error_code ec, chain_permit<2> const&) {
+        ended = ec;
+    });
+    settle(ctx);
+    clients.configure(std::string("alice"), {.rate = {2, 1s}, .burst = 1});
+    settle(ctx);
+    BOOST_TEST(!ended);
+    run_for(ctx, 1s);
+    BOOST_TEST((ended && !*ended));
 }
 
 BOOST_AUTO_TEST_CASE(options_that_are_nonsense_are_named) {

@@ -1,4 +1,5 @@
 #include <weir/detail/core.hpp>
+#include <weir/detail/waiting_room.hpp>
 #include <weir/policy/sliding_log.hpp>
 #include <weir/policy/token_bucket.hpp>
 

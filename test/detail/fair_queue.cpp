@@ -41,7 +41,7 @@ struct line {
     }
     guest* next() const { return static_cast<guest*>(queue.next({})); }
     void serve(operation& op) {
-        queue.grant(op, {});
+        queue.grant(op, op.count, {});
         queue.erase(op);
     }
     // The keys, as letters.

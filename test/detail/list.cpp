@@ -197,6 +197,11 @@ BOOST_AUTO_TEST_CASE(does_what_a_list_of_the_standard_does) {
             if (random.one_in(20)) {
                 lists[which].append(lists[1 - which]);
                 expected[which].splice(expected[which].end(), expected[1 - which]);
+            } else if (auto& by = *std::next(elements.begin(), random.between(0, 19));
+                       is_linked(e) && !is_linked(by)) {
+                static_cast<first_hook&>(e).replace(by);
+                for (auto& values : expected)
+                    std::ranges::replace(values, e.value, by.value);
             } else if (is_linked(e)) {
                 unlink(e);
                 expected[0].remove(e.value);

@@ -49,7 +49,7 @@ struct line {
         std::string order;
         while (auto* const op = queue.next({})) {
             order += static_cast<guest&>(*op).name;
-            queue.grant(*op, {});
+            queue.grant(*op, op->count, {});
             queue.erase(*op);
         }
         return order;

@@ -847,6 +847,9 @@ private:
     [[nodiscard]] amount remaining(weir::detail::permit_origin) const noexcept override {
         return room_.policy().remaining(now_);
     }
+    [[nodiscard]] weir::duration reset_after(weir::detail::permit_origin) const noexcept override {
+        return weir::forever;
+    }
 
     random_source& random_;
     behaviour how_;

@@ -132,6 +132,9 @@ private:
         return into.ticket;
     }
     [[nodiscard]] amount remaining(permit_origin) const noexcept override { return 0; }
+    [[nodiscard]] weir::duration reset_after(weir::detail::permit_origin) const noexcept override {
+        return weir::forever;
+    }
 
     duration lateness_;
     time_point now_ = start;

@@ -1,6 +1,7 @@
 #include "simulation.hpp"
 
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 // Allocations that fail when they are told to.
@@ -15,6 +16,13 @@ void operator delete(void* p) noexcept {
     std::free(p);
 }
 
-void operator delete(void* p, std::size_t) noexcept {
+// So that its use after the end is noticed.
+void operator delete(void* p, std::size_t size) noexcept {
+    if (p)
+        std::memset(p, 0xdd, size);
+    asm volatile(""
+                 :
+                 : "r"(p)
+                 : "memory");  // or nothing would be written, since nobody may read it
     std::free(p);
 }

@@ -1,835 +1,625 @@
+#include <weir/chain_permit.hpp>
 #include <weir/detail/chain/link.hpp>
 #include <weir/detail/chain/operation.hpp>
 #include <weir/detail/chain/protocol.hpp>
-#include <weir/detail/core.hpp>
+#include <weir/detail/keyed_room.hpp>
+#include <weir/detail/waiting_room.hpp>
 
-#include "host.hpp"
-#include "operation.hpp"
+#include "chain_oracle.hpp"
 #include "overheard.hpp"
-#include "simulation.hpp"
 #include "world.hpp"
+#include "world_of.hpp"
+
+#include <boost/asio/error.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <map>
+#include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
+#include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
-// Chains of three limiters, in every order, and plain callers of each of them. The oracle knows the promises only:
-// what was granted is all or nothing, no elder was overtaken, and when all is quiet, each that waits is refused by
-// a limiter in whose line it stands.
+// Chains of three limiters, in every order, and plain callers of each of them. The last limiter lives in a context of its
+// own.
 
 namespace explorer {
 namespace {
 
-constexpr int limiters = 3;
-
 // All chains of one, two or three different limiters.
-std::vector<std::vector<int>> all_chains() {
-    std::vector<std::vector<int>> all;
-    for (int a = 0; a != limiters; ++a) {
-        all.push_back({a});
-        for (int b = 0; b != limiters; ++b) {
-            if (b == a)
-                continue;
-            all.push_back({a, b});
-            all.push_back({a, b, limiters - a - b});
+std::vector<std::vector<int>> const& chains() {
+    static auto const all = [] {
+        std::vector<std::vector<int>> found;
+        for (int a = 0; a != chained_limiters; ++a) {
+            found.push_back({a});
+            for (int b = 0; b != chained_limiters; ++b) {
+                if (b == a)
+                    continue;
+                found.push_back({a, b});
+                found.push_back({a, b, chained_limiters - a - b});
+            }
         }
-    }
+        return found;
+    }();
     return all;
 }
 
-// A simulated thread goes on instead of another one in here: what that owes is its own.
-class others_go_on {
-public:
-    others_go_on() : owed_(std::exchange(weir::detail::owed_by_this_thread, nullptr)) {}
-    others_go_on(others_go_on const&) = delete;
-    others_go_on& operator=(others_go_on const&) = delete;
-    ~others_go_on() { weir::detail::owed_by_this_thread = owed_; }
+/// What is granted of one limiter, or of several.
+struct turn {
+    std::vector<int> of;  // limiters, in the order of the permits
+    permit alone = {};
+    weir::chain_permit<chained_limiters> all = {};
 
-private:
-    weir::detail::call_list* owed_;
-};
-
-class chain_host : public host {
-public:
-    class mutex_type : public explorer::mutex {
-    public:
-        void lock() {
-            others_go_on const here;
-            mutex::lock();
-        }
-        void unlock() {
-            others_go_on const here;
-            mutex::unlock();
-        }
-    };
-    class event_type : public explorer::event {
-    public:
-        void wait() {
-            others_go_on const here;
-            event::wait();
-        }
-    };
-
-    using host::host;
-
-    template <class Core>
-    void post(std::shared_ptr<Core> core) {
-        others_go_on const here;
-        host::post(std::move(core));
+    explicit operator bool() const noexcept { return alone || all; }
+    void leave() noexcept {
+        alone.leave();
+        all.leave();
     }
-    template <class Core>
-    void arm(std::weak_ptr<Core> core, time_point at, std::uint64_t epoch) {
-        others_go_on const here;
-        host::arm(std::move(core), at, epoch);
-    }
-    void disarm() {
-        others_go_on const here;
-        host::disarm();
-    }
-    void hold(bool keep) {
-        others_go_on const here;
-        host::hold(keep);
+    void refund() noexcept {
+        alone.refund();
+        all.refund();
     }
 };
 
+/// A policy whose grants can be told apart.
 template <class Policy>
-class chain_world final : public simulation {
-    using room = weir::detail::waiting_room<Policy>;
-    using core = weir::detail::core<room, chain_host>;
-    using link = weir::detail::chain_link<core, int>;
-    using kind = call::kind;
-    using place = weir::detail::operation::place;
-
-    class waiter;
-    using turn = std::vector<permit>;  // what was granted, of each limiter
-
-    struct slot {
-        weir::detail::cancel_link link;
-        int users = 0;
-        int core = 0;
-    };
-    struct guest {
-        int number = 0;
-        std::unique_ptr<slot> cancels;
-        std::vector<turn> turns;
-        bool answered = true;
-    };
-
+class numbered : public Policy {
 public:
-    chain_world(scenario const& s, chooser& choices, grain how_fine, bool aloud)
-        : simulation(s, choices, how_fine, aloud, limiters), guests_(s.callers.size()) {
-        quiet_call_ = true;
-        typename Policy::options_type options;
-        follow(s.at_first, options);
-        for (auto& at : stations) {
-            cores_.push_back(
-                core::create(options, s.queueing, static_cast<simulation&>(*this), at));
-            known_.push_back(cores_.back());
-        }
-        quiet_call_ = false;
-        for (std::size_t i = 0; i != guests_.size(); ++i) {
-            guests_[i].number = static_cast<int>(i);
-            threads.spawn(fmt::format("caller {}", i), [this, i] { live(guests_[i]); });
-        }
-        left_ = guests_.size();
-        start_contexts();
-        threads.spawn_waiting("keeper", &order_, [this] { keep(); });
-    }
+    using options_type = typename Policy::options_type;
+    using Policy::Policy;
 
-    weir::limiter_stats play() {
-        threads.run();
-        return counted_;
+    void take_over(numbered& before, time_point now) {
+        Policy::take_over(before, now);
+        simulation::unfailing const ours;
+        auto const core = simulation::current().calling().core;
+        chain_oracle::current().configured(core, rule_of(this->options()), now);
+    }
+    ticket take(amount n, time_point now) {
+        auto const t = Policy::take(n, now);
+        simulation::unfailing const ours;
+        return chain_oracle::current().took(t, n, now);
+    }
+    bool leave(amount n, ticket t, time_point now) noexcept {
+        return weir::leave<Policy>(*this, n, chain_oracle::current().inner(t), now);
+    }
+    [[nodiscard]] bool times_leave() const noexcept { return weir::times_leave<Policy>(*this); }
+    bool refund(amount n, ticket t, time_point now) noexcept {
+        return Policy::refund(n, chain_oracle::current().inner(t), now);
+    }
+};
+
+/// The same of a rule.
+template <class Rule>
+class numbered_rule : public Rule {
+public:
+    using state_type = typename Rule::state_type;
+    using Rule::Rule;
+
+    ticket take(state_type& s, amount n, time_point now) const {
+        auto const t = Rule::take(s, n, now);
+        simulation::unfailing const ours;
+        return chain_oracle::current().took(t, n, now);
+    }
+    bool leave(state_type& s, amount n, ticket t) const noexcept {
+        return Rule::leave(s, n, chain_oracle::current().inner(t));
+    }
+    bool refund(state_type& s, amount n, ticket t, time_point now) const noexcept {
+        return Rule::refund(s, n, chain_oracle::current().inner(t), now);
+    }
+};
+
+template <class Options>
+Options options_of(chain_oracle::limiter_kind const& l, rule const& r) {
+    if constexpr (std::same_as<Options, weir::limiter_config>) {
+        if (l.which == policy::sliding_log)
+            return options_of<weir::sliding_log_options>(l, r);
+        if (l.which == policy::token_bucket)
+            return options_of<weir::token_bucket_options>(l, r);
+        auto const seats = options_of<weir::seats_options>(l, r);
+        if (!l.with_a_log)
+            return seats;
+        weir::sliding_log_options const log{.limit = r.limit, .window = window_of_a_log};
+        return weir::all_options{{seats, log}};
+    } else {
+        Options options;
+        follow(r, options);
+        return options;
+    }
+}
+
+// Each limiter has a core of its own.
+template <class Policy>
+struct without_keys {
+    using room = weir::detail::waiting_room<numbered<Policy>>;
+    using operation_type = weir::detail::operation;
+    using core = weir::detail::core<room, host>;
+    using who_type = weir::detail::anybody;
+
+    static constexpr int cores = chained_limiters;
+    [[nodiscard]] static int core_of(int limiter) noexcept { return limiter; }
+    [[nodiscard]] static who_type who(int) noexcept { return {}; }
+
+    [[nodiscard]] static typename Policy::options_type options_of_core(
+        chain_oracle::limiter_kind const& l) {
+        return options_of<typename Policy::options_type>(l, l.in_force);
+    }
+    static void configure(core& c, int, chain_oracle::limiter_kind const& l, rule const& change) {
+        c.configure([&](auto& options) {
+            options = options_of<typename Policy::options_type>(l, change);
+        });
+    }
+    static void cancel(core& c, int) {
+        simulation::current().calling().key = call::every_key;
+        c.cancel();
+    }
+    [[nodiscard]] static weir::limiter_stats stats(room const& r, int, time_point now) {
+        return r.stats(now);
+    }
+};
+
+struct hash_of_key {
+    [[nodiscard]] std::uint64_t operator()(weir::hash_seed const&, int key) const noexcept {
+        return mix(static_cast<std::uint64_t>(key), 1);
+    }
+};
+
+// Each limiter is a key; the first two are in one core.
+template <class Policy>
+struct with_keys_of {
+    using rule_type = numbered_rule<weir::policy::rule_of_t<Policy>>;
+    using room = weir::detail::keyed_room<int, hash_of_key, rule_type>;
+    using operation_type = weir::detail::keyed_operation;
+    using core = weir::detail::core<room, host>;
+    using options_type = typename Policy::options_type;
+    using lookup = weir::detail::keyed_lookup<int>;
+
+    struct who_type {
+        template <class F>
+        auto with(F f) const {
+            return f(look_up(key));
+        }
+        friend bool operator==(who_type, who_type) = default;
+        int key;
+    };
+
+    static constexpr int cores = 2;
+    [[nodiscard]] static int core_of(int limiter) noexcept { return limiter / 2; }
+    [[nodiscard]] static who_type who(int limiter) noexcept { return {limiter}; }
+    [[nodiscard]] static lookup look_up(int key) noexcept { return {key, hash_of_key()({}, key)}; }
+
+    [[nodiscard]] static typename room::options_type options_of_core(
+        chain_oracle::limiter_kind const& l) {
+        return {.rule = rule_for(l, l.in_force),
+                .bounds = std::make_shared<weir::detail::keyed_bounds<hash_of_key>>(
+                    hash_of_key(), weir::hash_seed(), 100)};
+    }
+    static void configure(core& c, int limiter, chain_oracle::limiter_kind const& l,
+                          rule const& change) {
+        auto const next = rule_for(l, change);
+        tell(c, [&](room& r, time_point now) {
+            chain_oracle::current().configured(limiter, change, now);
+            if (!r.configure(look_up(limiter), next, now))
+                violated(invariant::verdict, "there is no place for a key");
+        });
+    }
+    static void cancel(core& c, int limiter) {
+        simulation::current().calling().key = limiter;
+        tell(c, [&](room& r, time_point now) { r.cancel(look_up(limiter), now); });
+    }
+    [[nodiscard]] static weir::limiter_stats stats(room const& r, int limiter, time_point now) {
+        return r.stats(look_up(limiter), now);
     }
 
 private:
-    // A request that waits, of a chain or of one limiter: what the oracle knows of it, too.
-    class waiter final : public weir::detail::chain_operation {
+    static std::shared_ptr<rule_type const> rule_for(chain_oracle::limiter_kind const& l,
+                                                     rule const& r) {
+        return std::make_shared<rule_type const>(options_of<options_type>(l, r));
+    }
+    template <class F>
+    static void tell(core& c, F f) {
+        c.tell_at(host::now(), [&](room& r, time_point now) {
+            simulation::unfailing const ours;
+            simulation::current().calling().told = now;
+            f(r, now);
+        });
+    }
+};
+
+/// Three limiters.
+template <class Kind>
+class chained {
+public:
+    using room = typename Kind::room;
+    using core = typename Kind::core;
+    using permit_type = turn;
+    using operation_type = typename Kind::operation_type;
+    using options_type = int;
+
+private:
+    using link = weir::detail::chain_link<core, int, typename Kind::who_type>;
+
+    // What a chain asks for.
+    class wishes {
     public:
-        waiter(chain_world& w, guest& g, action const& a)
-            : world(w), who(g), how(a), of(chains()[static_cast<std::size_t>(a.key)]) {
-            for (int const i : of)
-                links.emplace_back(
-                    weir::detail::limiter_handle<core, int>{
-                        w.cores_[static_cast<std::size_t>(i)], 0},
-                    how.n);
-            std::array<weir::detail::chain_member*, limiters> members{};
-            for (std::size_t i = 0; i != of.size(); ++i)
-                members[i] = &links[i];
-            entries = fill(places, std::span(members).first(of.size()));
+        void name(chained& all, action const& a) {
+            auto const& named = chains()[static_cast<std::size_t>(a.key)];
+            auto const counts = counts_of(a);
+            std::vector<weir::detail::chain_member*> members;
+            for (auto const i : named) {
+                links_.emplace_back(
+                    weir::detail::limiter_handle<core, int>{all.core_at(Kind::core_of(i)), 0},
+                    counts[static_cast<std::size_t>(i)], Kind::who(i));
+            }
+            for (auto& one : links_)
+                members.push_back(&one);
+            used = fill(places_, members);
+        }
+        /// It is over: lets go of the limiters.
+        void forget() { links_.clear(); }
+
+        std::span<weir::detail::chain_entry> used;
+
+    private:
+        std::vector<link> links_;
+        std::array<weir::detail::chain_entry, chained_limiters> places_;
+    };
+
+public:
+    class chain_type : public weir::detail::chain_operation {
+    public:
+        void begin(chained& all, action const& a) {
+            wishes_.name(all, a);
+            entries = wishes_.used;
             for (auto& e : entries)
                 e.op = this;
             at_home = &*std::ranges::min_element(entries, {}, &weir::detail::chain_entry::index);
-            options.passes = 1 + static_cast<int>(how.lives);
-            options.reserve_for = duration(10);
-        }
-        ~waiter() { world.forget(*this); }
-
-        [[nodiscard]] bool is_plain() const { return of.size() == 1 && !how.posts; }
-        [[nodiscard]] bool waits() const { return at == place::queue || at == place::chained; }
-        [[nodiscard]] bool has_permits() const {
-            return is_plain() ? static_cast<bool>(granted)
-                              : static_cast<bool>(entries.front().granted);
-        }
-        [[nodiscard]] time_point gives_up_at() const { return is_plain() ? deadline : gives_up; }
-
-        [[nodiscard]] bool post() override {
-            use("a post");
-            bool const home = how.lives != action::abode::elsewhere;
-            if (home && has_waited && world.what.post_failures == 0 && !world.is_kept_running())
-                violated(invariant::host,
-                         "a handler is posted to a context that may have returned");
-            auto own = std::make_unique<arrival>(*this);
-            auto& mine = *own;
-            std::unique_ptr<message> m = std::move(own);
-            others_go_on const here;
-            try {
-                world.post(home ? world.home : world.elsewhere, m);
-            } catch (...) {
-                mine.op = nullptr;
-                throw;
-            }
-            return true;
-        }
-        void run() override {
-            use("a handler");
-            if (world.initiating())
-                violated(invariant::completion,
-                         "a handler is called inside its initiating function");
-            complete();
-        }
-        void destroy() noexcept override {
-            use("the end of a handler");
-            others_go_on const here;
-            finish(take_permits());
-        }
-        void complete() {
-            auto given = take_permits();
-            auto const size = is_plain() ? 1U : of.size();
-            if (error ? !given.empty() : given.size() != size)
-                violated(invariant::conserved, "not all or nothing");
-            world.count(error);
-            finish(std::move(given));
+            options = options_of_chain(a);
         }
 
-        chain_world& world;
-        guest& who;
-        action const& how;
-        std::vector<int> const& of;
-        std::vector<link> links;
-        std::array<weir::detail::chain_entry, limiters> places;
-
-        // What was seen of it.
-        bool has_waited = false;
-        bool has_gone = false;
-        bool reserved = false;
-        int had_passed = 0;
-        time_point reserved_until{};
-        std::map<int, std::uint64_t> numbers;
+        void forget() { wishes_.forget(); }
 
     private:
-        struct arrival final : message {
-            explicit arrival(waiter& o) : op(&o) {}
-            ~arrival() override {
-                if (op)
-                    op->destroy();
-            }
-            void run() override { std::exchange(op, nullptr)->run(); }
-            waiter* op;
-        };
-
-        void use(char const* what_happens) {
-            world.check_unlocked(what_happens);
-            if (is_over_)
-                violated(invariant::completion, "an operation is used after its end");
-        }
-        turn take_permits() {
-            unfailing const ours;
-            turn given;
-            if (granted)
-                given.push_back(std::move(granted));
-            for (auto& e : entries) {
-                if (e.granted)
-                    given.push_back(std::move(e.granted));
-            }
-            return given;
-        }
-        void finish(turn given) {
-            is_over_ = true;
-            world.answer(who, how, std::move(given));
-            delete this;
-        }
-
-        bool is_over_ = false;
+        wishes wishes_;
     };
 
-    static std::vector<std::vector<int>> const& chains() {
-        static auto const all = all_chains();
+    static constexpr int cores = Kind::cores;
+    static constexpr int keys = 15;
+
+    chained(simulation& world, options_type, std::vector<std::shared_ptr<core>> const& all)
+        : world_(world),
+          cores_(all),
+          limiters_(limiters_of(world.what)),
+          oracle_(world, limiters_) {
+        world_.stations.back().where = &world_.elsewhere;
+    }
+
+    [[nodiscard]] static int core_of(int key) {
+        return Kind::core_of(chains()[static_cast<std::size_t>(key)].front());
+    }
+    [[nodiscard]] static std::vector<int> cores_of(int key) {
+        std::vector<int> all;
+        for (auto const i : chains()[static_cast<std::size_t>(key)])
+            all.push_back(Kind::core_of(i));
         return all;
     }
-
-    // Whoever uses the limiter objects, which must exist meanwhile.
-    class use_of {
-    public:
-        explicit use_of(chain_world& w) : world_(w) { ++world_.users_; }
-        use_of(use_of const&) = delete;
-        use_of& operator=(use_of const&) = delete;
-        ~use_of() {
-            --world_.users_;
-            world_.threads.notify(&world_.users_);
-        }
-
-    private:
-        chain_world& world_;
-    };
-
-    [[nodiscard]] bool usable() const { return !abandoned_; }
-    [[nodiscard]] core& core_at(int i) { return *cores_[static_cast<std::size_t>(i)]; }
-
-    // What callers do.
-
-    void live(guest& me) {
-        for (auto const& a : what.callers[static_cast<std::size_t>(me.number)]) {
-            say("{}", to_string(a, what));
-            perform(me, a);
-        }
-        while (!me.turns.empty())
-            leave(me, true, true);
-        clear_slot(me);
-        --left_;
+    [[nodiscard]] static bool is_chain(action const& a) {
+        return a.posts || chains()[static_cast<std::size_t>(a.key)].size() > 1;
+    }
+    [[nodiscard]] static bool concerns(action const& a, int number) {
+        return a.of_all || core_of(a.key) == number;
     }
 
-    void perform(guest& me, action const& a) {
-        using enum action::kind;
-        switch (a.what) {
-            case enter:
-                return begin(me, a);
-            case try_enter:
-                return try_to_enter(me, a);
-            case charge:
-                return on_one(a, [&](core& c) {
-                    charged_ = true;
-                    me.turns.emplace_back().push_back(c.charge(a.n));
-                });
-            case hold:
-                return threads.sleep(a.time);
-            case leave:
-                return leave_first(me, true, !a.drops);
-            case refund:
-                return leave_first(me, false, !a.drops);
-            case settle:
-            case split:
-            case merge:
-                return leave_one(me);
-            case cancel:
-                return cancel_another(a.whom);
-            case unlink:
-                return clear_slot(guests_[static_cast<std::size_t>(a.whom)]);
-            case cancel_all:
-                return on_some(a, [](core& c) { c.cancel(); });
-            case shut_down:
-                return on_some(a, [](core& c) { c.shut_down(); });
-            case close:
-                return on_some(a, [](core& c) { c.close(); });
-            case configure:
-                return on_some(a, [&](core& c) {
-                    charged_ = true;  // a limit may be lower than what is out
-                    c.configure([&](auto& o) { follow(a.change, o); });
-                });
-            case look:
-            case drain:
-            case watch:
-                return on_some(a, [](core& c) { static_cast<void>(c.stats()); });
-            case abandon:
-                return abandon_limiters();
-            case end_context:
-                return end_home();
+    [[nodiscard]] auto options_of_core(int number) const {
+        auto const it = std::ranges::find(limiters_, number, &chain_oracle::limiter_kind::core);
+        return Kind::options_of_core(*it);
+    }
+    void made(core& c, station const& at) { known_[static_cast<std::size_t>(at.number)] = &c; }
+    void configure(core& c, action const& a) {
+        for (int i = 0; i != chained_limiters; ++i) {
+            auto const& l = limiters_[static_cast<std::size_t>(i)];
+            bool const is_meant =
+                a.of_all || chains()[static_cast<std::size_t>(a.key)].front() == i;
+            if (known_[static_cast<std::size_t>(l.core)] == &c && is_meant)
+                Kind::configure(c, i, l, rule_for(l, a.change));
         }
     }
-
-    template <class F>
-    void on_one(action const& a, F f) {
-        if (!usable())
-            return;
-        use_of const here(*this);
-        int const i = a.key % limiters;
-        calls const c(kind::other, i);
-        f(core_at(i));
+    static void cancel_key(core& c, int key) {
+        Kind::cancel(c, chains()[static_cast<std::size_t>(key)].front());
     }
-    template <class F>
-    void on_some(action const& a, F f) {
-        if (!usable())
-            return;
-        use_of const here(*this);
-        for (int i = 0; i != limiters; ++i) {
-            if (!a.of_all && i != a.key % limiters)
-                continue;
-            calls const c(kind::other, i);
-            f(core_at(i));
+    static void look(core& c) { static_cast<void>(c.stats()); }
+
+    // Requests.
+
+    request& asks(int caller, request::wish wants, action const& a) {
+        if (wants == request::wish::idleness)
+            return oracle_.asks_to_drain(caller);
+        return asks(caller, visit::way::enters, a);
+    }
+    static void entering(call&, request&) noexcept {}
+    bool enter(chain_type& op, action const& a, weir::detail::wait_limit const& limit) {
+        op.begin(*this, a);
+        return enter_chain(op, limit);
+    }
+    bool enter(operation_type& op, action const& a, weir::detail::wait_limit const& limit) {
+        return with_core(a,
+                         [&](core& c, auto const&... who) { return c.enter(op, limit, who...); });
+    }
+    static void began(request& r, bool waits) {
+        if (r.wants == request::wish::permits)
+            static_cast<visit&>(r).waits = waits;
+    }
+
+    turn enter_at_once(call& c, action const& a, error_code& ec) {
+        auto& v = begin_call(c, visit::way::tries_first, a);
+        turn granted{.of = v.named};
+        if (is_chain(a)) {
+            wishes all;
+            all.name(*this, a);
+            decide(granted, weir::detail::enter_chain_at_once(all.used), all.used, ec);
+        } else {
+            granted.alone = with_core(a, [&](core& one, auto const&... who) {
+                return one.enter_at_once({a.n, a.how}, ec, who...);
+            });
+        }
+        if (granted || ec)
+            tell(v, ec, granted);
+        return granted;
+    }
+    turn try_enter(call& c, action const& a, error_code& ec) {
+        auto& v = begin_call(c, visit::way::tries, a);
+        turn granted{.of = v.named};
+        if (is_chain(a)) {
+            wishes all;
+            all.name(*this, a);
+            decide(granted, try_chain(all.used), all.used, ec);
+        } else {
+            granted.alone = with_core(a, [&](core& one, auto const&... who) {
+                return one.try_enter({a.n, a.how}, ec, who...);
+            });
+        }
+        tell(v, ec, granted);
+        return granted;
+    }
+    turn charge(call& c, action const& a) {
+        auto& v = begin_call(c, visit::way::charges, a);
+        turn granted{.of = v.named};
+        granted.alone =
+            with_core(a, [&](core& one, auto const&... who) { return one.charge(a.n, who...); });
+        tell(v, granted ? error_code() : error_code(weir::errc::closed), granted);
+        return granted;
+    }
+
+    static void comes_home(call& c, turn const& t, bool used) {
+        simulation::unfailing const ours;
+        if (t.alone)
+            c.home_of_each.push_back({t.of.front(), t.alone.count(), t.alone.id(), used});
+        for (std::size_t i = 0; i != chained_limiters; ++i) {
+            if (t.all[i])
+                c.home_of_each.push_back({t.of[i], t.all[i].count(), t.all[i].id(), used});
         }
     }
-
-    void begin(guest& me, action const& a) {
-        if (!usable() || ending_)
-            return;
-        std::optional<use_of> here(std::in_place, *this);
-        ++initiating_;
-        bool const pends = begin_here(me, a);
-        --initiating_;
-        threads.notify(&initiating_);
-        here.reset();
-        while (pends && !me.answered)
-            threads.wait(&me);
+    static void leave_part(turn& t, action const& a) {
+        auto const leave = [](permit& p, int limiter) {
+            simulation::calls c(call::kind::leave, Kind::core_of(limiter));
+            c.home_of_each.push_back({limiter, p.count(), p.id(), true});
+            p.leave();
+        };
+        auto const i = static_cast<std::size_t>(a.n) % t.of.size();
+        if (t.alone)
+            leave(t.alone, t.of.front());
+        else if (t.all[i])
+            leave(t.all[i], t.of[i]);
     }
 
-    // Whether there will be an answer.
-    bool begin_here(guest& me, action const& a) {
-        if (a.tries_first) {
-            waiter first(*this, me, a);
-            calls const c(kind::other, first.of.front());
-            auto const answer = enter_chain_at_once(first.entries);
-            if (answer.granted)
-                me.turns.push_back(permits_of(first.entries));
-            if (answer.granted || answer.error)
-                return false;
-        }
-        clear_slot(me);
-        auto* const op = new waiter(*this, me, a);
-        known_ops_.push_back(op);
-        me.answered = false;
-        int const home_core = op->of.front();
-        if (a.cancellable) {
-            auto cancels = std::make_unique<slot>();
-            cancels->core = home_core;
-            {
-                calls const c(kind::other, home_core);
-                core_at(home_core).connect(cancels->link, *op);
-            }
-            me.cancels = std::move(cancels);
-        }
-        weir::detail::wait_limit const limit{
-            .length = a.time == action::unset ? weir::patience() : weir::patience(a.time),
-            .until = weir::never};
-        bool waits = false;
-        bool begun = true;
-        try {
-            calls const c(kind::enter, home_core);
-            fail_allocation(a.allocation);
-            if (op->is_plain()) {
-                op->ask_for(a.n);
-                waits = core_at(home_core).enter(*op, limit);
-            } else {
-                waits = enter_chain(*op, limit);
-            }
-        } catch (failure const&) {
-            begun = false;
-        } catch (std::bad_alloc const&) {
-            begun = false;
-        }
-        fail_allocation(0);
-        if (waits)
-            return true;
-        if (!begun) {
-            say("  throws");
-            if (op->waits())
-                violated(invariant::completion, "an operation that never began waits");
-            calls const c(kind::other, home_core);
-            core_at(home_core).disconnect(*op);
-            me.answered = true;
-            delete op;
-            return false;
-        }
-        op->complete();
-        return false;
-    }
-
-    static turn permits_of(std::span<weir::detail::chain_entry> entries) {
-        unfailing const ours;
-        turn given;
-        for (auto& e : entries)
-            given.push_back(std::move(e.granted));
-        return given;
-    }
-
-    void try_to_enter(guest& me, action const& a) {
-        if (!usable())
-            return;
-        use_of const here(*this);
-        waiter once(*this, me, a);
-        calls const c(kind::other, once.of.front());
-        auto const answer = try_chain(once.entries);
-        if (answer.granted)
-            me.turns.push_back(permits_of(once.entries));
-        else if (!answer.error)
-            violated(invariant::verdict, "neither granted nor refused");
-    }
-
-    void answer(guest& who, action const& how, turn given) {
-        unfailing const ours;
-        say("caller {} is told", who.number);
-        if (!given.empty())
-            who.turns.push_back(std::move(given));
-        if (how.drops && !who.turns.empty())
-            leave(who, false, true);
-        who.answered = true;
-        threads.notify(&who);
-    }
-
-    void leave_first(guest& me, bool used, bool together) {
-        if (!me.turns.empty())
-            leave(me, used, together);
-    }
-    void leave(guest& me, bool used, bool together) {
-        auto first = std::move(me.turns.front());
-        me.turns.erase(me.turns.begin());
-        say("leaves");
-        calls const c(kind::other);
-        if (together)
-            weir::detail::leave_together(first, used);
+    void completed(request& r, error_code ec, turn const& granted, weir::overdue const&) {
+        if (r.wants == request::wish::permits)
+            tell(static_cast<visit&>(r), ec, granted);
         else
-            first.clear();
+            oracle_.told(r, ec);
     }
-    void leave_one(guest& me) {
-        if (me.turns.empty() || me.turns.front().empty())
-            return;
-        say("leaves one limiter");
-        calls const c(kind::other);
-        me.turns.front().front().leave();
+    void destroyed(request& r, error_code ec, turn const& granted) {
+        r.doomed = true;
+        completed(r, ec, granted, {});
     }
-
-    void cancel_another(int whom) {
-        auto* const s = guests_[static_cast<std::size_t>(whom)].cancels.get();
-        auto const c = s ? known_[static_cast<std::size_t>(s->core)].lock() : nullptr;
-        if (!c)
-            return;
-        ++s->users;
-        {
-            calls const cancels(kind::other, s->core);
-            c->cancel(s->link);
-        }
-        --s->users;
-        threads.notify(s);
-    }
-    void clear_slot(guest& whose) {
-        auto const s = std::move(whose.cancels);
-        if (!s)
-            return;
-        while (s->users != 0)
-            threads.wait(s.get());
-        if (auto const c = known_[static_cast<std::size_t>(s->core)].lock()) {
-            calls const other(kind::other, s->core);
-            c->disconnect(s->link);
-        }
+    void throws(request& r) {
+        if (r.wants == request::wish::permits && static_cast<visit&>(r).is_chain)
+            static_cast<chain_type*>(r.op)->forget();
+        oracle_.throws(r);
     }
 
-    void abandon_limiters() {
-        if (!usable())
-            return;
-        let_posts_fail(false);
-        abandoned_ = true;
-        while (users_ != 0 || destroying_)
-            threads.wait(users_ != 0 ? static_cast<void*>(&users_) : &destroying_);
-        destroying_ = true;
-        for (auto const last = std::exchange(cores_, {}); auto const& one : last) {
-            calls const c(kind::abandon);
-            one->abandon();
-        }
-        destroying_ = false;
-        threads.notify(&destroying_);
-    }
-    void end_home() {
-        if (std::exchange(ending_, true))
-            return;
-        home.stopped = true;
-        while (home.running != 0 || initiating_ != 0)
-            threads.wait(home.running != 0 ? &home.running : &initiating_);
-        for (auto& at : stations) {
-            if (auto const user = at.attached.lock()) {
-                calls const c(kind::context_ends, at.number);
-                user->context_ends();
+    // What is seen.
+
+    void section_begins(call& c, int number) { oracle_.section_begins(c, number); }
+    void section_ends(call& c, int number) {
+        auto const now = c.told.value_or(world_.threads.now());
+        auto& ended = *known_[static_cast<std::size_t>(number)];
+        ended.within(false, [&](room const& r, time_point) {
+            of_each_limiter<weir::limiter_stats> each;
+            for (int i = 0; i != chained_limiters; ++i) {
+                if (Kind::core_of(i) == number)
+                    each[static_cast<std::size_t>(i)] = Kind::stats(r, i, now);
             }
-            if (at.has_host)
-                violated(invariant::host, "the host outlives its context");
-        }
-        for (auto const* const op : known_ops_) {
-            if (op->waits())
-                violated(invariant::completion, "an operation outlives the context of its limiter");
-        }
-        sweep_home();
-    }
-
-    // The oracle.
-
-    void forget(waiter const& op) { std::erase(known_ops_, &op); }
-
-    void count(error_code ec) {
-        ++(!ec                                           ? counted_.granted
-           : ec == weir::errc::timed_out                 ? counted_.timed_out
-           : ec == weir::errc::deadline_unreachable      ? counted_.deadline_unreachable
-           : ec == weir::errc::queue_full                ? counted_.queue_full
-           : ec == weir::errc::shed                      ? counted_.shed
-           : ec == weir::errc::exceeds_capacity          ? counted_.exceeds_capacity
-           : ec == weir::errc::closed                    ? counted_.closed
-           : ec == boost::asio::error::operation_aborted ? counted_.cancelled
-                                                         : counted_.limited);
-    }
-
-    [[nodiscard]] oracle& judge_of(request const&) override { return judge; }
-    void section_begins(call&) override {}
-
-    // Whatever has left the line since the last section was granted in this one, or is refused.
-    void section_ends(call&) override {
-        for (auto* const op : known_ops_) {
-            if (op->has_gone || op->waits() || (!op->has_waited && !op->has_permits()))
-                continue;
-            op->has_gone = true;
-            if (!op->error && op->has_permits())
-                judge_grant(*op);
-        }
-        for (auto* const op : known_ops_) {
-            if (op->waits())
-                note(*op);
-        }
-    }
-
-    static void note(waiter& op) {
-        op.has_waited = true;
-        op.reserved = op.reserves;
-        op.had_passed = op.passed;
-        op.reserved_until = op.reserves_until;
-        if (op.is_plain())
-            op.numbers[op.of.front()] = op.number;
-        for (auto const& e : op.entries) {
-            if (!op.is_plain())
-                op.numbers[op.of[e.index]] = e.number;
-        }
-    }
-    [[nodiscard]] static std::uint64_t arrival_of(waiter const& op, int limiter) {
-        auto const at = op.numbers.find(limiter);
-        return at == op.numbers.end() ? ~std::uint64_t() : at->second;
-    }
-    [[nodiscard]] static bool has(waiter const& op, int limiter) {
-        return std::ranges::find(op.of, limiter) != op.of.end();
-    }
-    [[nodiscard]] static bool stands(waiter const& op, int limiter) {
-        return op.is_plain() ? has(op, limiter)
-                             : std::ranges::any_of(op.entries, [&](auto const& e) {
-                                   return op.of[e.index] == limiter && e.stands;
-                               });
-    }
-
-    // It has not moved in this section, in which it may have come back after a grant.
-    [[nodiscard]] static bool stood_all_along(waiter const& op, int limiter) {
-        return stands(op, limiter) && op.passed == op.had_passed && op.reserves == op.reserved &&
-               op.reserves_until == op.reserved_until;
-    }
-    void overtaken(waiter const& by, waiter const& elder, int limiter) {
-        auto const what_happens = fmt::format(
-            "caller {} is granted limiter {} before caller {}, which came at {} and not at {}",
-            by.who.number, limiter, elder.who.number, arrival_of(elder, limiter),
-            arrival_of(by, limiter));
-        say("{}", what_happens);
-        violated(invariant::order, what_happens);
-    }
-    void judge_grant(waiter const& op) {
-        if (op.how.n == 0)
-            return;
-        if (op.has_waited && op.gives_up_at() < threads.now())
-            violated(invariant::deadline, "granted past its deadline");
-        for (auto const* const other : known_ops_) {
-            if (other == &op || !other->waits() || !other->has_waited)
-                continue;
-            bool const may_not_overtake =
-                std::ranges::all_of(other->of, [&](int i) { return has(op, i); });
-            for (int const i : other->of) {
-                if (has(op, i) && arrival_of(*other, i) < arrival_of(op, i) &&
-                    (stood_all_along(*other, i) || may_not_overtake))
-                    overtaken(op, *other, i);
-            }
-        }
-    }
-
-    [[nodiscard]] bool lets(waiter const& op, int limiter) {
-        auto& c = core_known(limiter);
-        return c.ask([&](room const& r, time_point now) {
-            return r.policy().ready_at(op.how.n, 0, now) <= now;
+            oracle_.section_ends(c, number, r.stats(now), each);
         });
     }
-    [[nodiscard]] core& core_known(int i) { return *known_[static_cast<std::size_t>(i)].lock(); }
-
-    // When no thread can go on.
-    void check_quiet() {
-        quiet_call_ = true;
-        for (int i = 0; i != limiters; ++i) {
-            auto const c = known_[static_cast<std::size_t>(i)].lock();
-            if (c && !charged_ && c->stats().debt != 0)
-                violated(invariant::room, "more was granted than there was");
-            if (c)
-                check_line(i);
-        }
-        for (auto* const op : known_ops_) {
-            if (op->at == place::chained)
-                check_chain(*op);
-        }
-        quiet_call_ = false;
+    [[nodiscard]] time_point next_event(time_point now) const { return oracle_.next_event(now); }
+    static void holds(seat_of<turn> const&) noexcept {}
+    void quiet(core* c, station const& at, oracle::quiet_view seen) {
+        if (c)
+            seen.waits = c->ask([](auto const& r, time_point) { return r.waits(); });
+        oracle_.quiet_core(at.number, seen);
     }
+    void quiet(time_point now) { oracle_.quiet(now); }
+    void home_has_ended() const { oracle_.home_has_ended(); }
+    void finished() const { oracle_.finished(); }
+    [[nodiscard]] weir::limiter_stats const& counted() const noexcept { return oracle_.counted(); }
 
-    // The first in line has no room; or it reserves, and waits for another.
-    void check_line(int limiter) {
-        waiter const* first = nullptr;
-        for (auto const* const op : known_ops_) {
-            if (op->waits() && stands(*op, limiter) &&
-                (!first || arrival_of(*op, limiter) < arrival_of(*first, limiter)))
-                first = op;
+private:
+    // Of each limiter that the action names: as much, or one, or nothing beside the first.
+    static of_each_limiter<amount> counts_of(action const& a) {
+        of_each_limiter<amount> counts{};
+        auto const& named = chains()[static_cast<std::size_t>(a.key)];
+        for (auto const i : named) {
+            bool const is_first = i == named.front();
+            counts[static_cast<std::size_t>(i)] = is_first || a.of_all ? a.n : a.resets ? 0 : 1;
         }
-        if (!first)
-            return;
-        if (lets(*first, limiter) && !first->reserves)
-            violated(invariant::asleep, fmt::format("caller {} waits at limiter {}, which has room",
-                                                    first->who.number, limiter));
-        if (later(first->gives_up_at(), what.queueing.tolerance) < threads.now())
-            violated(invariant::asleep, "a request waits past its deadline");
+        return counts;
     }
-    void check_chain(waiter& op) {
-        if (op.called.load())
-            violated(invariant::asleep, "a chain is called, and nobody claims it");
-        std::size_t lines = 0;
-        bool refused = false;
-        for (auto& e : op.entries) {
-            auto const t = e.member->consider(e);
-            if (t.refused)
-                violated(invariant::asleep,
-                         "a chain waits for a limiter that will never let it go");
-            lines += e.stands ? 1 : 0;
-            refused = refused || (e.stands && !t.lets);
-        }
-        if (!refused)
-            violated(invariant::asleep, "a chain waits where nothing keeps it waiting");
-        if (lines != (op.reserves ? op.entries.size() : 1))
-            violated(invariant::order, fmt::format("a chain stands in {} lines", lines));
-        if (later(op.gives_up, what.queueing.tolerance) < threads.now())
-            violated(invariant::asleep, "a chain waits past its deadline");
+    static weir::chain_options options_of_chain(action const& a) {
+        return {.passes = 1 + static_cast<int>(a.lives), .reserve_for = duration(10)};
     }
-
-    // The next time at which something should happen by itself.
-    [[nodiscard]] time_point next_event() {
-        auto at = weir::never;
-        quiet_call_ = true;
-        for (auto const* const op : known_ops_) {
-            if (!op->waits())
-                continue;
-            at = std::min(at, later(op->gives_up_at(), what.queueing.tolerance + duration(1)));
-            for (int const i : op->of) {
-                if (!stands(*op, i))
-                    continue;
-                auto const ready = core_known(i).ask([&](room const& r, time_point now) {
-                    return r.policy().ready_at(op->how.n, 0, now);
-                });
-                if (ready > threads.now())
-                    at = std::min(at, ready);
+    // One kind, or with `any` each of its own.
+    static of_each_limiter<chain_oracle::limiter_kind> limiters_of(scenario const& s) {
+        of_each_limiter<chain_oracle::limiter_kind> all;
+        for (int i = 0; i != chained_limiters; ++i) {
+            auto& l = all[static_cast<std::size_t>(i)];
+            l.core = Kind::core_of(i);
+            l.which = s.which;
+            if (s.in_any) {
+                auto const kind = mix(s.failure_seed, 20 + static_cast<std::uint64_t>(i)) % 4;
+                l.which = kind == 0   ? policy::sliding_log
+                          : kind == 1 ? policy::token_bucket
+                                      : policy::seats;
+                l.with_a_log = kind == 2;
             }
+            l.in_force = rule_for(l, s.at_first);
         }
-        quiet_call_ = false;
-        return at;
+        return all;
+    }
+    static rule rule_for(chain_oracle::limiter_kind const& l, rule r) {
+        if (l.which == policy::seats)
+            r.time = weir::forever;
+        else if (r.time == weir::forever)
+            r.time = duration(3);
+        return r;
     }
 
-    void quiet() override {
-        if (has_failed() && usable()) {
-            let_posts_fail(false);
-            return ask_keeper(order::pay);
+    [[nodiscard]] std::shared_ptr<core> const& core_at(int number) const {
+        return cores_[static_cast<std::size_t>(number)];
+    }
+    template <class F>
+    auto with_core(action const& a, F f) {
+        return Kind::who(chains()[static_cast<std::size_t>(a.key)].front())
+            .with([&](auto const&... who) { return f(*core_at(core_of(a.key)), who...); });
+    }
+
+    visit& asks(int caller, visit::way by, action const& a) {
+        auto named = chains()[static_cast<std::size_t>(a.key)];
+        auto counts = counts_of(a);
+        if (by == visit::way::charges)
+            named.resize(1);
+        if (by == visit::way::charges || !is_chain(a)) {
+            auto const first = static_cast<std::size_t>(named.front());
+            counts = {};
+            counts[first] = a.n;
         }
-        if (usable())
-            let_posts_fail(true);
-        check_quiet();
-        auto const next = std::min({timer_at(), threads.next_waking(), next_event()});
-        if (next < weir::never)
-            return threads.pass(next);
-        if (left_ == 0)
-            return ask_keeper(usable() ? order::abandon : order::end);
-        if (!usable() || ++freed_ > most_freed)
-            violated(invariant::asleep, "callers wait for ever");
-        ask_keeper(order::free);
+        auto& v = oracle_.asks(caller, by, a, std::move(named), counts);
+        v.is_chain = by != visit::way::charges && is_chain(a);
+        v.options = options_of_chain(a);
+        v.lives_elsewhere = a.lives == action::abode::elsewhere;
+        return v;
+    }
+    visit& begin_call(call& c, visit::way by, action const& a) {
+        simulation::unfailing const ours;
+        auto& v = asks(0, by, a);
+        c.who = &v;
+        return v;
+    }
+    static void decide(turn& t, weir::detail::chain_answer const& answer,
+                       std::span<weir::detail::chain_entry> entries, error_code& ec) {
+        ec = answer.error;
+        t.all = answer.granted ? weir::chain_permit<chained_limiters>(entries, chained_limiters)
+                               : weir::chain_permit<chained_limiters>(answer.refused);
     }
 
-    // The keeper does what is left to do.
-
-    static constexpr int most_freed = 1000;  // times that callers held what they waited for
-    enum class order { none, pay, free, abandon, end };
-
-    void ask_keeper(order what_to_do) {
-        order_ = what_to_do;
-        threads.notify(&order_);
-    }
-    void keep() {
-        for (;;) {
-            while (order_ == order::none)
-                threads.wait(&order_);
-            switch (std::exchange(order_, order::none)) {
-                case order::none:
-                    break;
-                case order::pay:
-                    on_some({}, [](core& c) {
-                        error_code ec;
-                        static_cast<void>(c.try_enter(weir::max_amount + 1, ec));
-                    });
-                    break;
-                case order::free:
-                    say("cancel(): callers hold what others wait for");
-                    on_some({}, [](core& c) { c.cancel(); });
-                    break;
-                case order::abandon:
-                    say("destroy the limiters");
-                    abandon_limiters();
-                    break;
-                case order::end:
-                    if (!known_ops_.empty())
-                        violated(invariant::leak, "an operation is never completed");
-                    if (std::ranges::any_of(known_, [](auto const& c) { return !c.expired(); }))
-                        violated(invariant::leak, "the core outlives all who need it");
-                    end_contexts();
-                    return;
-            }
+    void tell(visit& v, error_code ec, turn const& t) {
+        simulation::unfailing const ours;
+        if (static_cast<bool>(t) != (!ec && !(v.doomed && !t)))
+            violated(invariant::conserved, "an error, and permits");
+        for (std::size_t i = 0; i != v.named.size(); ++i) {
+            auto const& p = v.is_chain ? t.all[i] : t.alone;
+            auto const at = static_cast<std::size_t>(v.named[i]);
+            if (t && (!p || p.count() != v.asks_of[at]))
+                violated(invariant::conserved, "granted something other than was asked for");
+            if (!t)
+                break;
+            v.tickets[at] = p.count() == 0 ? ticket() : p.id();
+            v.waited[at] = p.waited();
         }
+        if (ec && v.is_chain) {
+            v.retry_after = t.all.retry_after();
+            if (auto const by = t.all.refused_by())
+                v.refused_by = v.named[*by];
+        } else if (ec) {
+            v.retry_after = t.alone.retry_after();
+            if (ec != boost::asio::error::operation_aborted)
+                v.refused_by = v.named.front();
+        }
+        world_.say("caller {}: {}", v.caller, ec ? ec.message() : t ? "granted" : "destroyed");
+        oracle_.told(v, ec);
     }
 
-    std::vector<guest> guests_;
-    std::size_t left_ = 0;
-    std::vector<std::shared_ptr<core>> cores_;  // while there are the limiter objects
-    std::vector<std::weak_ptr<core>> known_;
-    std::vector<waiter*> known_ops_;
-    weir::limiter_stats counted_;
-    int users_ = 0;
-    int initiating_ = 0;
-    int freed_ = 0;
-    bool abandoned_ = false;
-    bool destroying_ = false;
-    bool ending_ = false;
-    bool charged_ = false;
-    order order_ = order::none;
+    simulation& world_;
+    std::vector<std::shared_ptr<core>> const& cores_;
+    of_each_limiter<chain_oracle::limiter_kind> limiters_;
+    chain_oracle oracle_;
+    std::array<core*, chained_limiters> known_{};
 };
 
 }  // namespace
 
-int const keys_of_limiter = static_cast<int>(all_chains().size());
+template <>
+struct outcome_of<turn> {
+    template <class Operation>
+    static turn take(Operation& op) {
+        turn result;
+        if (op.asked().wants != request::wish::permits)
+            return result;
+        result.of = static_cast<visit&>(op.asked()).named;
+        if constexpr (requires { op.entries; }) {
+            result.all =
+                op.error ? weir::chain_permit<chained_limiters>(op.refused)
+                         : weir::chain_permit<chained_limiters>(op.entries, chained_limiters);
+            op.forget();
+        } else {
+            result.alone = std::move(op.granted);
+        }
+        return result;
+    }
+};
 
+int const keys_of_limiter = static_cast<int>(chains().size());
+bool const has_chains = true;
+
+// Every fourth time the limiters are keys.
 weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud) {
-    auto mine = s;
-    mine.queueing.order = weir::queue_order::fifo;
+    bool const keyed = mix(s.failure_seed, 30) % 4 == 0;
+    auto const play = [&]<class Kind>(std::type_identity<Kind>) {
+        return world<chained<Kind>>(0, s, choices, how_fine, aloud).play();
+    };
+    auto const play_either = [&]<class Policy>(std::type_identity<Policy>) {
+        return keyed ? play(std::type_identity<with_keys_of<Policy>>())
+                     : play(std::type_identity<without_keys<Policy>>());
+    };
+#ifdef WEIR_EXPLORE_ONLY
+    return play_either(std::type_identity<weir::policy::WEIR_EXPLORE_ONLY>());
+#else
+    if (s.in_any)
+        return play(std::type_identity<without_keys<weir::policy::any>>());
     switch (s.which) {
-#ifndef WEIR_EXPLORE_ONLY
-        case policy::sliding_log:
-            return chain_world<weir::policy::sliding_log>(mine, choices, how_fine, aloud).play();
-#endif
         case policy::seats:
-            return chain_world<weir::policy::seats>(mine, choices, how_fine, aloud).play();
+            return play_either(std::type_identity<weir::policy::seats>());
+        case policy::sliding_log:
+            return play_either(std::type_identity<weir::policy::sliding_log>());
+        case policy::token_bucket:
+            return play_either(std::type_identity<weir::policy::token_bucket>());
         default:
             violated(invariant::crash, "chains are not explored with this policy");
     }
+#endif
 }
 
 }  // namespace explorer

@@ -12,13 +12,14 @@ namespace explorer {
 /// A lock at which threads take turns.
 class mutex {
 public:
-    mutex() = default;
+    mutex() : core_(simulation::current().count_lock()) {}
     mutex(mutex const&) = delete;
     mutex& operator=(mutex const&) = delete;
-    void lock() { simulation::current().lock(owner_); }
-    void unlock() { simulation::current().unlock(owner_); }
+    void lock() { simulation::current().lock(owner_, core_); }
+    void unlock() { simulation::current().unlock(owner_, core_); }
 
 private:
+    int core_;
     scheduler::thread* owner_ = nullptr;
 };
 

@@ -54,6 +54,9 @@ call::kind to_others(call::kind k) {
         case enter:
         case try_enter:
         case enter_at_once:
+        case hand_over:
+        case take_up:
+        case give_up:
         case leave:
         case leave_unused:
         case refund:
@@ -109,6 +112,7 @@ void key_oracles::describe(call& c) {
         if (!mine)
             return;
         part.n = c.n;
+        part.more = c.more;
         part.who = c.who;
         part.link = c.link;
         part.change = c.change;
@@ -176,6 +180,7 @@ void key_oracles::section_ends(call& c) {
         if (c.key != k)
             return;
         c.granted = part.granted;
+        c.got = part.got;
         c.expected = part.expected;
     });
     judge_drains(c);
@@ -229,6 +234,7 @@ void key_oracles::begins_to_drain(call& c, bool is_idle) {
         if (is_idle || core.gone || r.cancelled)
             violated(invariant::verdict, "a drain waits for nothing");
         r.number = r.op->number;
+        r.has_waited = true;
         r.is = request::state::waiting;
         core.drains.push_back(&r);
     } else if (r.op->error) {

@@ -1,6 +1,7 @@
 #include <weir/detail/keyed_room.hpp>
 
 #include "key_oracles.hpp"
+#include "one_limiter.hpp"
 #include "overheard.hpp"
 #include "world.hpp"
 #include "world_of.hpp"
@@ -10,10 +11,12 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace explorer {
 
 int const keys_of_limiter = key_oracles::keys;
+bool const has_chains = false;
 
 namespace {
 
@@ -40,7 +43,8 @@ public:
 
     [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
                                       time_point now) const noexcept {
-        static_cast<void>(key_of(s));
+        if (!simulation::current().is_quiet())  // statistics ask of keys that nobody has called for
+            static_cast<void>(key_of(s));
         return Rule::ready_at(s, n, ahead, now);
     }
     ticket take(state_type& s, amount n, time_point now) const {
@@ -95,7 +99,12 @@ struct hash_of_key {
 
 /// A limiter with three keys, which lie in two cores.
 template <class Policy>
-class keyed {
+class keyed
+    : public one_limiter<
+          keyed<Policy>,
+          weir::detail::core<weir::detail::keyed_room<int, hash_of_key,
+                                                      heard_rule<weir::policy::rule_of_t<Policy>>>,
+                             host>> {
 public:
     using rule_type = heard_rule<weir::policy::rule_of_t<Policy>>;
     using room = weir::detail::keyed_room<int, hash_of_key, rule_type>;
@@ -110,15 +119,17 @@ public:
     [[nodiscard]] static lookup look_up(int key) noexcept { return {key, hash_of_key()({}, key)}; }
     [[nodiscard]] static std::tuple<lookup> who(int key) noexcept { return {look_up(key)}; }
 
-    keyed(simulation& world, options_type const& options)
-        : options_(options),
+    keyed(simulation& world, options_type const& options,
+          std::vector<std::shared_ptr<core>> const& all)
+        : keyed::one_limiter(all),
+          options_(options),
           oracles_(world, !weir::ignores_leave<rule_type>(), room::help_budget / 2),
           bounds_(std::make_shared<weir::detail::keyed_bounds<hash_of_key>>(
               hash_of_key(), weir::hash_seed(), 100)) {
         follow(world.what.at_first, options_);
     }
 
-    [[nodiscard]] typename room::options_type options_of_core() const {
+    [[nodiscard]] typename room::options_type options_of_core(int) const {
         return {.rule = std::make_shared<rule_type const>(options_), .bounds = bounds_};
     }
     // As `basic_keyed` does it.
@@ -151,10 +162,11 @@ public:
     [[nodiscard]] oracle& judge_of(request::wish wants, int key) {
         return oracles_.judge_of(wants, key);
     }
-    void section_begins(call& c) { oracles_.section_begins(c); }
-    void section_ends(call& c) { oracles_.section_ends(c); }
+    void section_begins(call& c, int) { oracles_.section_begins(c); }
+    void section_ends(call& c, int) { oracles_.section_ends(c); }
     [[nodiscard]] time_point next_event(time_point now) const { return oracles_.next_event(now); }
     static void holds(seat const&) {}
+    using keyed::one_limiter::quiet;
     void quiet(core* c, station const& at, oracle::quiet_view seen) {
         if (c) {
             seen.stats = c->stats();

@@ -54,15 +54,15 @@ public:
     virtual void merged(ticket, ticket, ticket) {}
     virtual void configured(rule next, time_point now) = 0;
 
+    /// The same, to try what would be.
+    [[nodiscard]] virtual std::unique_ptr<ledger> copy() const = 0;
+    /// When `n` can be granted if nothing else happens.
+    [[nodiscard]] virtual time_point alone(amount n, time_point now) const = 0;
+
 protected:
     explicit ledger(rule in_force) : rule_(in_force) {}
 
     rule rule_;
-
-private:
-    [[nodiscard]] virtual std::unique_ptr<ledger> copy() const = 0;
-    /// When `n` can be granted if nothing else happens.
-    [[nodiscard]] virtual time_point alone(amount n, time_point now) const = 0;
 };
 
 /// Into how many slices the explorer has a sliding_window divided.

@@ -5,6 +5,7 @@
 
 #include "simulation.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <utility>
@@ -25,12 +26,14 @@ inline constexpr bool frees_at_once = true;
 inline constexpr bool frees_at_once = false;
 #endif
 
-/// A permit and when it was granted, one time for each of what it stands for.
-struct seat {
-    permit held;
+/// What was granted and when, one time for each permit that it stands for.
+template <class Permit>
+struct seat_of {
+    Permit held;
     std::vector<time_point> granted;
     int key = 0;
 };
+using seat = seat_of<permit>;
 
 /// What a cancellation slot has in it.
 struct canceller {
@@ -40,10 +43,11 @@ struct canceller {
     int key = 0;
 };
 
-struct caller {
+template <class Permit>
+struct caller_of {
     int number = 0;
     std::unique_ptr<canceller> slot;
-    std::deque<seat> seats;
+    std::deque<seat_of<Permit>> seats;
     bool answered = true;
     error_code told;
 };
@@ -57,40 +61,67 @@ public:
 };
 
 /// Where the outcome of an operation goes.
+template <class Permit>
 class addressee {
 public:
+    using seat = seat_of<Permit>;
+    using caller = caller_of<Permit>;
+
+    // First to the oracle, then to the caller.
+    virtual void completed(request& r, error_code ec, Permit const& granted,
+                           weir::overdue const& found) = 0;
+    virtual void destroyed(request& r, error_code ec, Permit const& granted) = 0;
+    virtual void throws(request& r) = 0;
     virtual void answer(caller& who, action const& how, error_code ec, seat given) = 0;
+
     virtual void leave(seat& s) = 0;
     virtual void bury(mortal* op) = 0;
+    /// Where handlers of the request run that have no executor of their own.
+    [[nodiscard]] virtual context& home_of(request const& r) = 0;
 
 protected:
     ~addressee() = default;
 };
 
+/// The outcome of an operation, as its handler gets it.
+template <class Permit>
+struct outcome_of {
+    template <class Operation>
+    static Permit take(Operation& op) {
+        return std::move(op.granted);
+    }
+};
+
 /// A completion handler that waits: it checks when and where it is called, and passes the outcome on.
 ///
 /// `Base` is what the core knows of it.
-template <class Base>
+template <class Base, class Permit = permit>
 class operation final : public Base, public mortal {
+    using seat = seat_of<Permit>;
+    using caller = caller_of<Permit>;
+
 public:
-    operation(simulation& world, addressee& to, caller& who, action const& how, request& asked)
+    operation(simulation& world, addressee<Permit>& to, caller& who, action const& how,
+              request& asked)
         : world_(world), to_(to), who_(who), how_(how), asked_(asked) {
-        this->ask_for({asked.wants == request::wish::permits ? asked.n : 0, how.how});
+        this->ask_for(asked.wants == request::wish::permits ? asked_by(asked.n, asked.more, how.how)
+                                                            : weir::request(0));
         asked.op = this;
     }
     ~operation() override = default;
 
     [[nodiscard]] bool post() override {
         use("a post");
-        bool const at_home = how_.lives != action::abode::elsewhere;
-        if (at_home && asked_.number != 0 && world_.what.post_failures == 0 &&
-            !world_.is_kept_running())
+        bool const lives_at_home = how_.lives != action::abode::elsewhere;
+        auto& where = lives_at_home ? to_.home_of(asked_) : world_.elsewhere;
+        if (lives_at_home && asked_.has_waited && world_.what.post_failures == 0 &&
+            !world_.is_kept_running(where))
             violated(invariant::host, "a handler is posted to a context that may have returned");
         auto own = std::make_unique<arrival>(*this);
         auto& mine = *own;
         std::unique_ptr<message> m = std::move(own);
         try {
-            world_.post(at_home ? world_.home : world_.elsewhere, m);
+            world_.post(where, m);
         } catch (...) {
             mine.op = nullptr;
             throw;
@@ -111,8 +142,8 @@ public:
     void destroy() noexcept override {
         use("the end of a handler");
         world_.say("the handler of caller {} is destroyed", who_.number);
-        world_.judge_of(asked_).destroyed(asked_);
         auto given = take_seat();
+        to_.destroyed(asked_, this->error, given.held);
         to_.leave(given);
         pass_on(this->error, {});
     }
@@ -122,13 +153,14 @@ public:
         weir::overdue late;
         if constexpr (requires { Base::found; })
             late = this->found;
-        world_.judge_of(asked_).completed(asked_, this->error, this->granted, late);
-        pass_on(this->error, take_seat());
+        auto given = take_seat();
+        to_.completed(asked_, this->error, given.held, late);
+        pass_on(this->error, std::move(given));
     }
 
     /// It never began.
     void discard() {
-        world_.judge_of(asked_).throws(asked_);
+        to_.throws(asked_);
         to_.bury(this);
     }
 
@@ -159,9 +191,9 @@ private:
 
     seat take_seat() {
         simulation::unfailing const ours;
-        auto& mine = this->granted;
-        auto const n = mine ? static_cast<std::size_t>(mine.count()) : 0;
-        return {std::move(mine), std::vector<time_point>(n, asked_.decided_at), asked_.key};
+        auto held = outcome_of<Permit>::take(*this);
+        auto const n = held ? static_cast<std::size_t>(std::max(asked_.n, asked_.got)) : 0;
+        return {std::move(held), std::vector<time_point>(n, asked_.decided_at), asked_.key};
     }
 
     void pass_on(error_code ec, seat given) {
@@ -175,11 +207,58 @@ private:
     }
 
     simulation& world_;
-    addressee& to_;
+    addressee<Permit>& to_;
     caller& who_;
     action const& how_;
     request& asked_;
     bool over_ = false;
+};
+
+/// An operation without a handler, which keeps a place.
+template <class Base, class Permit>
+class kept_operation final : public Base, public mortal {
+public:
+    kept_operation(simulation& world, addressee<Permit>& to, action const& how, request& asked)
+        : world_(world), to_(to), asked_(asked) {
+        this->ask_for(asked_by(asked.n, asked.more, how.how));
+        asked.op = this;
+        asked.kept = true;
+    }
+    ~kept_operation() override = default;
+
+    void keep(std::shared_ptr<kept_operation> self) { self_ = std::move(self); }
+    void let_go() {
+        if (is_linked())
+            violated(invariant::completion, "a place is in a line after its end");
+        asked_.released = true;
+        auto const self = std::move(self_);
+    }
+
+    [[nodiscard]] bool post() override {
+        world_.check_unlocked("a post");
+        let_go();
+        return true;
+    }
+    void run() override { violated(invariant::completion, "a place is completed"); }
+    void destroy() noexcept override {
+        world_.check_unlocked("the end of a place");
+        if (asked_.doomed)
+            to_.destroyed(asked_, this->error, this->granted);
+        let_go();
+    }
+
+    [[nodiscard]] bool is_linked() const noexcept override {
+        return static_cast<weir::detail::list_hook<weir::detail::in_line> const&>(*this)
+                   .is_linked() ||
+               static_cast<weir::detail::wheel_hook const&>(*this).is_linked();
+    }
+    [[nodiscard]] request& asked() const noexcept override { return asked_; }
+
+private:
+    simulation& world_;
+    addressee<Permit>& to_;
+    request& asked_;
+    std::shared_ptr<kept_operation> self_;
 };
 
 }  // namespace explorer

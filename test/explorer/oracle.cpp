@@ -31,6 +31,9 @@ bool may_serve(call const& c) {
         case call::kind::enter:
         case call::kind::try_enter:
         case call::kind::enter_at_once:
+        case call::kind::hand_over:
+        case call::kind::take_up:
+        case call::kind::give_up:
         case call::kind::leave:
         case call::kind::leave_unused:
         case call::kind::refund:
@@ -44,6 +47,11 @@ bool may_serve(call const& c) {
         default:
             return false;
     }
+}
+
+// How many of so many are granted.
+amount share(amount n, amount more, amount room) {
+    return more == 0 ? n : std::clamp(room, n, n + more);
 }
 
 bool is_caller(request const& r) {
@@ -66,17 +74,24 @@ oracle::oracle(scenario const& s, time_point now)
 void oracle::locked(call& c) {
     c.target = nullptr;
     c.takes.clear();
+    c.room.clear();
     c.home = c.refunded = 0;
     c.configured = false;
+    if ((c.what == call::kind::hand_over || c.what == call::kind::give_up) && c.sections == 0)
+        c.target = c.who->op && in_line(*c.who) ? c.who : nullptr;
     if (c.what != call::kind::cancel || !c.link->target)
         return;
     c.target = find(c.link->target);
-    if (!c.target || c.target->is == request::state::decided)
+    if (c.target && c.target->heir == c.link->target)
+        c.target = nullptr;  // which asks for its place later, and is told then
+    else if (!c.target || c.target->is == request::state::decided)
         violated(invariant::verdict, "a cancellation finds somebody who has left the line");
 }
 
 request* oracle::find(weir::detail::operation const* op) const {
-    auto const it = std::ranges::find_if(all_, [&](auto const& r) { return r->op == op; });
+    auto const it = std::ranges::find_if(all_, [&](auto const& r) {
+        return r->op == op || (op && r->heir == op);
+    });
     return it == all_.end() ? nullptr : it->get();
 }
 
@@ -107,6 +122,9 @@ void oracle::unlocked(call& c, time_point now) {
             break;
         case watch:
             judge_watch(c, now);
+            break;
+        case take_up:
+            judge_take_up(c);
             break;
         case overdraw:
             for (auto const n : c.takes)
@@ -139,8 +157,18 @@ void oracle::judge_before(call& c) {
                 judge_return(c);
             break;
         case cancel:
+        case give_up:
             if (c.target)
                 c.target->cancelled = true;
+            break;
+        case hand_over:
+            if (c.sections != 1)
+                break;
+            if (c.target) {
+                c.who->cancelled = c.who->heir->cancelled;
+                c.who->op = c.who->heir;
+            }
+            c.who->heir = nullptr;
             break;
         case cancel_all:
             if (c.sections == 1) {
@@ -218,10 +246,12 @@ void oracle::judge_enter(call& c, time_point now) {
             violated(invariant::closed, name(r) + " is granted at once");
         if (r.cancelled)
             violated(invariant::cancelled, name(r) + " is granted at once");
-        if (r.n != 0 && (c.takes.size() != used_takes_ + 1 || c.takes.back() != r.n))
+        if (r.n != 0 && (c.takes.size() != used_takes_ + 1 ||
+                         c.takes.back() != share(r.n, r.more, c.room.back())))
             violated(invariant::conserved, "granted something other than was asked for");
         used_takes_ = c.takes.size();
-        grant(r, now);
+        grant(r, r.n == 0 ? 0 : c.takes.back(), now);
+        r.turn = now;
         ++counted_.granted_at_once;
         return;
     }
@@ -273,10 +303,12 @@ void oracle::judge_enter(call& c, time_point now) {
     look_at_the_line(c, now);
     if (callers_waiting() > static_cast<std::uint64_t>(queueing_.limit))
         violated(invariant::verdict, "more wait than may");
+    r.turn = r.is == request::state::waiting ? book_->earliest(r.n, ahead_of(&r), now) : now;
 }
 
 void oracle::waits(request& r, time_point now) {
     last_number_ = r.number = r.op->number;
+    r.has_waited = true;
     r.since = now;
     if (is_caller(r) && callers_waiting() == 0 && !replaced_)
         order_.begins(now);
@@ -321,19 +353,31 @@ void oracle::judge_try(call& c, time_point now) {
         violated(invariant::barging, "granted at once while somebody waits");
     if (took && c.expected == errc::closed)
         violated(invariant::closed, "granted at once after close");
+    c.got = took ? c.takes[used_takes_] : 0;
+    if (took && c.got != share(c.n, c.more, c.room[used_takes_]))
+        violated(invariant::conserved,
+                 fmt::format("{} are granted at once, of {} and {} more", c.got, c.n, c.more));
     if (took)
         ++used_takes_;
     if (!*c.expected && (c.n == 0 || took)) {
         c.granted = true;
-        out_ += c.n;
+        out_ += c.got;
         ++live_;
         ++counted_.granted;
         ++counted_.granted_at_once;
-        counted_.permits_granted += c.n;
+        counted_.permits_granted += c.got;
     } else if (*c.expected && c.what != charge &&
                (c.what == try_enter || *c.expected != errc::limited)) {
         count(*c.expected);
     }
+}
+
+void oracle::judge_take_up(call& c) const {
+    auto const& r = *c.who;
+    if (c.sections == 1)
+        c.expected = r.is == request::state::waiting ? error_code(errc::limited)
+                     : r.granted || r.error          ? r.error
+                                                     : error_code(errc::closed);
 }
 
 void oracle::judge_drain(call& c) {
@@ -409,7 +453,8 @@ void oracle::look_at_the_line(call& c, time_point now) {
     for (auto* r : in_turn) {
         if (in_line(*r)) {
             passed = passed || !is_caller(*r) ? passed : r;
-        } else if (r->op->granted) {
+        } else if (r->op->granted ||
+                   (c.what == call::kind::take_up && c.who == r && !r->op->error)) {
             if (passed && !order_.groups())
                 violated(invariant::order,
                          fmt::format("{} is served before {}", name(*r), name(*passed)));
@@ -429,7 +474,8 @@ void oracle::look_at_the_line(call& c, time_point now) {
 }
 
 void oracle::granted_in_line(request& r, call& c, std::size_t take, time_point now) {
-    if (!may_serve(c) || take >= c.takes.size() || c.takes[take] != r.n)
+    if (!may_serve(c) || take >= c.takes.size() ||
+        c.takes[take] != share(r.n, r.more, c.room[take]))
         violated(invariant::conserved, name(r) + " is granted something that was not taken");
     if (r.cancelled || r.marked)
         violated(invariant::cancelled, name(r) + " is granted after it was cancelled");
@@ -440,7 +486,7 @@ void oracle::granted_in_line(request& r, call& c, std::size_t take, time_point n
                                                   name(r), text(now), text(r.deadline)));
     last_served_ = r.number;
     order_.granted(now - r.since, now);
-    grant(r, now);
+    grant(r, c.takes[take], now);
 }
 
 void oracle::removed(request& r, call& c, time_point now) {
@@ -492,14 +538,15 @@ void oracle::removed(request& r, call& c, time_point now) {
     }
 }
 
-void oracle::grant(request& r, time_point now) {
+void oracle::grant(request& r, amount n, time_point now) {
     r.is = request::state::decided;
+    r.got = n;
     r.granted = true;
     r.decided_at = now;
-    out_ += r.n;
+    out_ += r.got;
     ++live_;
     ++counted_.granted;
-    counted_.permits_granted += r.n;
+    counted_.permits_granted += r.got;
     if (r.number != 0) {
         counted_.waited_total += now - r.since;
         counted_.waited_max = std::max(counted_.waited_max, now - r.since);
@@ -649,6 +696,7 @@ void oracle::took(call& c, amount n, ticket t, time_point now) {
         }
     }
     c.takes.push_back(n);
+    c.room.push_back(book_->remaining(now));
     book_->took(n, t, now);
     if (promise_)
         promise_->took(n, t, now);
@@ -696,12 +744,21 @@ void oracle::throws(request& r) {
     r.op = nullptr;
 }
 
+void oracle::reserved(request const& r, time_point told) const {
+    bool const exact = policy_ == policy::token_bucket || policy_ == policy::leaky_bucket ||
+                       policy_ == policy::smooth_bursty || policy_ == policy::smooth_warming_up;
+    if (told != weir::unknown && (exact ? told != r.turn : told > r.turn))
+        violated(invariant::verdict,
+                 fmt::format("{} is told that its turn is at {}, and it is at {}", name(r),
+                             text(told), text(r.turn)));
+}
+
 void oracle::completed(request& r, error_code ec, weir::permit const& granted,
                        weir::overdue const& found) {
     if (r.is != request::state::decided || r.doomed)
         violated(invariant::completion, name(r) + " is completed when it should not be");
     if (ec != r.error || static_cast<bool>(granted) != r.granted ||
-        granted.count() != (r.granted ? r.n : 0))
+        granted.count() != (r.granted ? r.got : 0))
         violated(invariant::completion, name(r) + " is completed with something else");
     if (r.wants == request::wish::overdue && !ec && found.id != r.found.id)
         violated(invariant::completion, name(r) + " is told of another permit");
@@ -743,7 +800,7 @@ void oracle::quiet(quiet_view const& seen) {
         violated(invariant::asleep, fmt::format("{} still waits, though {}", name(r), why));
     };
     for (auto const& r : all_) {
-        if (r->is == request::state::decided)
+        if (r->is == request::state::decided && !(r->kept && r->released))
             violated(invariant::completion, name(*r) + " is decided, and never completed");
     }
     auto const slack = std::max(queueing_.tolerance, duration(1));

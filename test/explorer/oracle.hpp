@@ -30,8 +30,11 @@ struct request {
 
     int caller = 0;
     int key = 0;
+    int core = 0;
     wish wants = wish::permits;
     amount n = 0;
+    amount more = 0;  // if they are there
+    amount got = 0;
     weir::standing how;
     std::optional<duration> patience;       // as asked; otherwise the queue's
     weir::detail::operation* op = nullptr;  // while it exists and is not over
@@ -40,6 +43,7 @@ struct request {
     time_point since{};
     time_point deadline = weir::never;
     std::uint64_t number = 0;
+    bool has_waited = false;
     bool cancelled = false;  // its cancellation came in time
     bool marked = false;     // cancel() came while it waited
     bool doomed = false;     // the context has gone: not to be completed
@@ -48,18 +52,27 @@ struct request {
     weir::overdue found;
     time_point decided_at{};
 
+    // Of a place.
+    bool kept = false;                        // there is no handler yet
+    bool released = false;                    // the core has let go of it
+    weir::detail::operation* heir = nullptr;  // has a handler, and will have the place
+    time_point turn = weir::unknown;          // when it is to be told that its turn comes
+
     // In an order that groups.
     bool in_queue = false;
     bool may_make_way = false;  // when it left
     std::size_t take = 0;       // which one of its section
 
-    [[nodiscard]] weir::request asks_for() const { return {n, how}; }
+    [[nodiscard]] weir::request asks_for() const { return asked_by(n, more, how); }
 };
 
 /// What a thread is calling, and what the policy was told meanwhile.
 struct call {
     enum class kind : std::uint8_t {
         enter,
+        hand_over,
+        take_up,
+        give_up,
         try_enter,
         enter_at_once,
         charge,
@@ -88,6 +101,7 @@ struct call {
     int core = 0;
     int key = every_key;
     amount n = 0;
+    amount more = 0;     // of a try_enter
     weir::standing how;  // of a try_enter
     request* who = nullptr;
     weir::detail::cancel_link* link = nullptr;
@@ -100,9 +114,19 @@ struct call {
     // What it is to each key, if there are several.
     std::vector<call> parts;
 
+    // What it brings home, of several limiters.
+    struct part_home {
+        int limiter = 0;
+        amount n = 0;
+        weir::ticket taken = 0;
+        bool used = true;
+    };
+    std::vector<part_home> home_of_each;
+
     // Kept by the oracle, for the section that is under way.
     request* target = nullptr;
     std::vector<amount> takes;
+    std::vector<amount> room;  // that there was before each
     amount home = 0;
     amount refunded = 0;
     bool configured = false;
@@ -110,8 +134,9 @@ struct call {
     // What it found.
     int sections = 0;
     bool granted = false;
+    amount got = 0;
     time_point at{};
-    std::optional<error_code> expected;  // of try_enter
+    std::optional<error_code> expected;  // of try_enter and take_up
 };
 
 /// Sees what happens at the end of each critical section, keeps all of it, and knows the definitions.
@@ -155,6 +180,7 @@ public:
     // Outside.
     request& asks(int caller, request::wish wants, amount n, std::optional<duration> patience);
     void throws(request& r);  // the initiating function has
+    void reserved(request const& r, time_point told) const;
     void completed(request& r, error_code ec, weir::permit const& granted,
                    weir::overdue const& found);
     void destroyed(request& r);
@@ -189,6 +215,7 @@ private:
     void judge_enter(call& c, time_point now);
     void judge_try(call& c, time_point now);
     void judge_before(call& c);
+    void judge_take_up(call& c) const;
     void judge_help(call const& c, time_point now) const;
     void judge_drain(call& c);
     void judge_watch(call& c, time_point now);
@@ -198,7 +225,7 @@ private:
     void overdue(request& r, time_point now);
     void granted_in_line(request& r, call& c, std::size_t take, time_point now);
     void removed(request& r, call& c, time_point now);
-    void grant(request& r, time_point now);
+    void grant(request& r, amount n, time_point now);
     void refuse(request& r, error_code ec, time_point now);
     void count(error_code ec);
 

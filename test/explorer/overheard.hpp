@@ -180,12 +180,12 @@ public:
         }
         any_queue::erase(one);
     }
-    void grant(op& one, time_point now) noexcept {
+    void grant(op& one, amount n, time_point now) noexcept {
         {
             simulation::unfailing const ours;
             judge().served(asked(one), simulation::current().calling());
         }
-        any_queue::grant(one, now);
+        any_queue::grant(one, n, now);
     }
 
 private:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <iterator>
 #include <random>
@@ -252,6 +253,42 @@ scenario make_scenario(policy which, std::uint64_t seed, int max_callers) {
     return s;
 }
 
+scenario with_places(scenario s) {
+    dice d(mix(s.failure_seed, 5));
+    if (!d.one_in(3))
+        return s;
+    for (auto& script : s.callers) {
+        for (std::size_t i = 0; i < script.size(); ++i) {
+            if (script[i].what != kind::enter || d.one_in(2))
+                continue;
+            script[i].what = kind::reserve;
+            auto next = script[i];
+            next.what =
+                std::array{kind::use, kind::take_up, kind::give_back}.at(d.roll<std::size_t>(0, 2));
+            auto const size = static_cast<int>(script.size());
+            script.insert(script.begin() + d.roll(static_cast<int>(i) + 1,
+                                                  std::min(static_cast<int>(i) + 3, size)),
+                          next);
+        }
+    }
+    return s;
+}
+
+scenario with_ranges(scenario s) {
+    dice d(mix(s.failure_seed, 7));
+    if (!d.one_in(3) || s.queueing.order == weir::queue_order::fair)  // ranges have no key
+        return s;
+    for (auto& script : s.callers) {
+        for (auto& a : script) {
+            bool const asks =
+                a.what == kind::enter || a.what == kind::reserve || a.what == kind::try_enter;
+            if (asks && a.n != 0 && d.one_in(2))
+                a.more = d.roll<amount>(1, 3);
+        }
+    }
+    return s;
+}
+
 scenario with_keys(scenario s, int keys) {
     dice d(mix(s.failure_seed, 3));
     s.keys = keys;
@@ -282,6 +319,7 @@ scenario with_keys(scenario s, int keys) {
 static std::string key_of(action const& a) {
     switch (a.what) {
         case kind::enter:
+        case kind::reserve:
         case kind::try_enter:
         case kind::charge:
             return fmt::format(" for key {}", a.key);
@@ -313,14 +351,27 @@ static std::string without_key(action const& a) {
         of_operation += ", handler throws";
     of_operation += failing;
 
+    auto const range =
+        a.more == 0 ? fmt::format("{}", a.n) : fmt::format("{} to {}", a.n, a.n + a.more);
     switch (a.what) {
         case kind::enter: {
             auto const patience =
                 a.time == action::unset ? "" : fmt::format(", patience {}", to_text(a.time));
-            return fmt::format("enter({}{}){}", a.n, patience, of_operation);
+            return fmt::format("enter({}{}){}", range, patience, of_operation);
         }
+        case kind::reserve: {
+            auto const patience =
+                a.time == action::unset ? "" : fmt::format(", patience {}", to_text(a.time));
+            return fmt::format("reserve({}{}){}", range, patience, failing);
+        }
+        case kind::use:
+            return "wait in its place" + of_operation;
+        case kind::take_up:
+            return "ask for the permit of its place";
+        case kind::give_back:
+            return "give back its place";
         case kind::try_enter:
-            return fmt::format("try_enter({})", a.n);
+            return fmt::format("try_enter({})", range);
         case kind::charge:
             return fmt::format("charge({}){}", a.n, failing);
         case kind::hold:
@@ -364,7 +415,8 @@ static std::string without_key(action const& a) {
 
 std::string to_string(action const& a, scenario const& s) {
     bool const stands =
-        groups(s) && (a.what == action::kind::enter || a.what == action::kind::try_enter);
+        groups(s) &&
+        (a.what == kind::enter || a.what == kind::reserve || a.what == kind::try_enter);
     auto const how =
         stands ? fmt::format(", class {}, for {}", a.how.priority, a.how.key) : std::string();
     return without_key(a) + how + (s.keys == 1 ? "" : key_of(a));

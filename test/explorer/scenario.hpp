@@ -45,6 +45,10 @@ struct rule {
 struct action {
     enum class kind : std::uint8_t {
         enter,        // `n`, with patience `time`; goes on when it is completed
+        reserve,      // a place for `n`, with patience `time`; instead of the one that it has
+        use,          // waits in that place
+        take_up,      // the permit of that place, if it is there
+        give_back,    // that place
         try_enter,    // `n`
         charge,       // `n`
         hold,         // sleeps for `time`
@@ -75,6 +79,7 @@ struct action {
 
     kind what = kind::hold;
     amount n = 1;
+    amount more = 0;     // of an enter, reserve or try_enter: if they are there
     weir::standing how;  // of an enter or try_enter
     duration time = unset;
     int whom = 0;
@@ -112,9 +117,20 @@ struct scenario {
 /// A scenario by chance, with so many callers at most. For `any` chance has chosen what is inside.
 [[nodiscard]] scenario make_scenario(policy which, std::uint64_t seed, int max_callers);
 
+/// The same, but that some callers reserve places.
+[[nodiscard]] scenario with_places(scenario s);
+
+/// The same, but that some requests take more than they need.
+[[nodiscard]] scenario with_ranges(scenario s);
+
 /// The same for a limiter with so many keys, and without what keys do not have: permits that are watched,
 /// and the outcome of an allocation that fails, which differs.
 [[nodiscard]] scenario with_keys(scenario s, int keys);
+
+/// What an action asks for.
+[[nodiscard]] inline weir::request asked_by(amount n, amount more, weir::standing const& how) {
+    return more == 0 ? weir::request(n, how) : weir::request(n, n + more, how.priority);
+}
 
 /// An action of the scenario.
 [[nodiscard]] std::string to_string(action const& a, scenario const& s);

@@ -1,5 +1,7 @@
 #include "schedule.hpp"
 
+#include <weir/detail/random.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -17,10 +19,7 @@ scheduler* current = nullptr;
 }  // namespace
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
-    auto x = a * 0x9e3779b97f4a7c15U + b + 0x632be59bd9b4e019U;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-    return x ^ (x >> 31);
+    return weir::detail::mix_bits(a * weir::detail::next_in_series + b + 0x632be59bd9b4e019U);
 }
 
 chooser::chooser(std::uint64_t seed, record& log)
@@ -116,6 +115,7 @@ scheduler::thread& scheduler::spawn(std::string name, std::function<void()> body
     t.is = thread::state::ready;
     t.call = nullptr;
     t.failing_allocation = 0;
+    t.of_library = nullptr;
     threads_.push_back(&t);
     return t;
 }
@@ -230,8 +230,10 @@ void scheduler::next() {
             auto& t = *threads_[static_cast<std::size_t>(chosen)];
             t.fresh = true;
             running_ = &t;
-            if (&t != self)
+            if (&t != self) {
+                around_.switches(self, t);
                 (self ? *self->stack : main_).switch_to(*t.stack);
+            }
             return;
         }
     }

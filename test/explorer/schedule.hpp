@@ -71,9 +71,34 @@ enum class grain {
     sections,  // critical sections are atomic, and so is what surrounds them
 };
 
+/// A thread of a `scheduler`.
+struct simulated_thread {
+    std::string name;
+    int number = 0;
+    // For the user: what it is calling, which allocation from now on fails, and what the library keeps for
+    // each thread.
+    void* call = nullptr;
+    int failing_allocation = 0;
+    void* of_library = nullptr;
+
+private:
+    friend class scheduler;
+    enum class state { ready, waiting, asleep, ended };
+
+    std::unique_ptr<fiber> stack;
+    std::function<void()> body;
+    state is = state::ended;
+    void const* on = nullptr;
+    time_point until{};
+    bool fresh = false;  // nothing that others could see since it was chosen
+};
+
 /// What threads run in.
 class surroundings {
 public:
+    /// `to` goes on instead of `from`, which is null at the start.
+    virtual void switches(simulated_thread* from, simulated_thread& to) = 0;
+
     [[nodiscard]] virtual bool timer_is_due() const = 0;
     virtual void fire_timer() = 0;
     [[nodiscard]] virtual bool time_may_pass() const = 0;
@@ -92,24 +117,7 @@ protected:
 /// Simulated threads, of which one runs at a time, and virtual time.
 class scheduler {
 public:
-    struct thread {
-        std::string name;
-        int number = 0;
-        // For the user: what it is calling, and which allocation from now on fails.
-        void* call = nullptr;
-        int failing_allocation = 0;
-
-    private:
-        friend scheduler;
-        enum class state { ready, waiting, asleep, ended };
-
-        std::unique_ptr<fiber> stack;
-        std::function<void()> body;
-        state is = state::ended;
-        void const* on = nullptr;
-        time_point until{};
-        bool fresh = false;  // nothing that others could see since it was chosen
-    };
+    using thread = simulated_thread;
 
     scheduler(surroundings& around, chooser& choices, grain how_fine);
     scheduler(scheduler const&) = delete;

@@ -1,5 +1,7 @@
 #include "simulation.hpp"
 
+#include <weir/detail/chain/protocol.hpp>
+
 #include <cstdio>
 
 namespace explorer {
@@ -17,8 +19,11 @@ simulation::simulation(scenario const& s, chooser& choices, grain how_fine, bool
       aloud_(aloud),
       failures_(s.post_failures) {
     the_world = this;
-    for (auto& at : stations)
+    for (auto& at : stations) {
         at.number = static_cast<int>(&at - stations.data());
+        at.where = &home;
+    }
+    weir::detail::owed_by_this_thread = nullptr;
 }
 
 simulation::~simulation() {
@@ -29,11 +34,21 @@ simulation& simulation::current() noexcept {
     return *the_world;
 }
 
-void simulation::lock(scheduler::thread*& owner) {
+// What the library keeps for a thread of the system it would mix up otherwise.
+void simulation::switches(simulated_thread* from, simulated_thread& to) {
+    auto* const owed = static_cast<weir::detail::call_list*>(to.of_library);
+    auto* const others = std::exchange(weir::detail::owed_by_this_thread, owed);
+    if (from)
+        from->of_library = others;
+}
+
+void simulation::lock(scheduler::thread*& owner, int core) {
     if (quiet_call_)
         return;
     unfailing const ours;
     auto* const self = threads.running();
+    if (core < 0 || core >= locks_)
+        violated(invariant::lock, "a lock is taken after its end");
     if (owner == self)
         violated(invariant::lock, "the lock is taken by the one who holds it");
     threads.pause_before_lock();
@@ -42,14 +57,14 @@ void simulation::lock(scheduler::thread*& owner) {
     threads.seen();
     owner = self;
     holders_.push_back(self);
-    section_begins(calling());
+    section_begins(calling(), core);
 }
 
-void simulation::unlock(scheduler::thread*& owner) {
+void simulation::unlock(scheduler::thread*& owner, int core) {
     if (quiet_call_)
         return;
     unfailing const ours;
-    section_ends(calling());
+    section_ends(calling(), core);
     holders_.erase(std::ranges::find(holders_, owner));
     owner = nullptr;
     threads.notify(&owner);
@@ -84,7 +99,7 @@ simulation::calls::~calls() {
 bool simulation::initiating() const {
     for (auto const* c = static_cast<call const*>(threads.running()->call); c; c = c->outer) {
         if (c->what == call::kind::enter || c->what == call::kind::drain ||
-            c->what == call::kind::watch)
+            c->what == call::kind::watch || c->what == call::kind::hand_over)
             return true;
     }
     return false;
@@ -135,7 +150,7 @@ void simulation::post_step(station& at, std::unique_ptr<message> m) {
     say("  sends for a step");
     may_fail();
     at.step_on_its_way = true;  // as soon as it is there, it may begin
-    put(home, m);
+    put(*at.where, m);
 }
 
 // Timer and work are not made for several threads.
@@ -177,10 +192,10 @@ void simulation::host_goes(station& at) {
 
 void simulation::fire_timer() {
     say("  the timer fires");
-    auto& first = std::ranges::min_element(stations, {}, fires_at)->timer;
-    home.messages.push_back(first.callback());
-    first = {};
-    threads.notify(&home);
+    auto& first = *std::ranges::min_element(stations, {}, fires_at);
+    first.where->messages.push_back(first.timer.callback());
+    first.timer = {};
+    threads.notify(first.where);
 }
 
 void simulation::passed(time_point now) {

@@ -47,6 +47,7 @@ struct alarm {
 /// What a core has of the world: a host with a timer, and at most one message that sends for a step.
 struct station {
     int number = 0;
+    context* where = nullptr;  // it runs in
     bool has_host = false;
     bool held = false;
     bool touched = false;  // timer and work: by one at a time
@@ -57,7 +58,8 @@ struct station {
 
 /// The world of one run: threads, time, two execution contexts, a station for each core and the oracle.
 ///
-/// The limiter lives in the context `home`; `elsewhere` is another, which outlives it.
+/// A limiter lives in the context `home`, unless its station says otherwise; `elsewhere` is another, which outlives
+/// it.
 class simulation : public surroundings {
 public:
     simulation(scenario const& s, chooser& choices, grain how_fine, bool aloud, int cores = 1);
@@ -69,8 +71,10 @@ public:
 
     // For the core's lock and host.
 
-    void lock(scheduler::thread*& owner);
-    void unlock(scheduler::thread*& owner);
+    void lock(scheduler::thread*& owner, int core);
+    void unlock(scheduler::thread*& owner, int core);
+    /// Each core has one, and they are made in the order of the stations.
+    [[nodiscard]] int count_lock() noexcept { return locks_++; }
     /// Takes the message over, or throws and leaves it.
     void post(context& where, std::unique_ptr<message>& m);
     /// The message that sends for a step: one at a time.
@@ -79,9 +83,9 @@ public:
     void set_timer(station& at, time_point when,
                    std::function<std::unique_ptr<message>()> callback);
     void hold(station& at, bool keep);
-    /// Whether something keeps the limiter's context from returning.
-    [[nodiscard]] bool is_kept_running() const noexcept {
-        return is_held() || home.running != 0 || !home.messages.empty() || home.stopped;
+    /// Whether something keeps the context of these limiters from returning.
+    [[nodiscard]] bool is_kept_running(context const& one) const noexcept {
+        return is_held(one) || one.running != 0 || !one.messages.empty() || one.stopped;
     }
     static void host_is_made(station& at) { at.has_host = true; }
     void host_goes(station& at);
@@ -138,9 +142,8 @@ public:
     std::vector<station> stations;
 
     // What happens in critical sections, and in the end.
-    virtual void section_begins(call& c) = 0;
-    virtual void section_ends(call& c) = 0;
-    [[nodiscard]] virtual oracle& judge_of(request const& r) = 0;
+    virtual void section_begins(call& c, int core) = 0;
+    virtual void section_ends(call& c, int core) = 0;
 
 protected:
     /// The threads that run contexts. They end when the world does.
@@ -157,8 +160,10 @@ protected:
     [[nodiscard]] time_point timer_at() const noexcept {
         return std::ranges::min_element(stations, {}, fires_at)->timer.at;
     }
-    [[nodiscard]] bool is_held() const noexcept {
-        return std::ranges::any_of(stations, &station::held);
+    [[nodiscard]] bool is_held(context const& one) const noexcept {
+        return std::ranges::any_of(stations, [&](station const& s) {
+            return s.held && s.where == &one;
+        });
     }
 
     // A call from between the threads: the lock is free.
@@ -166,6 +171,7 @@ protected:
 
 private:
     static time_point fires_at(station const& s) noexcept { return s.timer.at; }
+    void switches(simulated_thread* from, simulated_thread& to) final;
     [[nodiscard]] bool timer_is_due() const final { return timer_at() <= threads.now(); }
     void fire_timer() final;
     [[nodiscard]] bool time_may_pass() const final { return holders_.empty(); }
@@ -180,6 +186,7 @@ private:
 
     bool aloud_;
     std::vector<scheduler::thread*> holders_;  // of locks
+    int locks_ = 0;
     bool over_ = false;
     bool failed_ = false;
     unsigned failures_;

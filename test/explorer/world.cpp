@@ -1,20 +1,29 @@
 #include "world.hpp"
 
+#include <weir/detail/waiting_room.hpp>
+
+#include "one_limiter.hpp"
 #include "overheard.hpp"
 #include "world_of.hpp"
 
+#include <memory>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
 namespace explorer {
 
 int const keys_of_limiter = 1;
+bool const has_chains = false;
 
 namespace {
 
 /// A limiter with one core and no keys.
 template <class Policy>
-class plain {
+class plain : public one_limiter<
+                  plain<Policy>,
+                  weir::detail::core<weir::detail::waiting_room<overheard<Policy>, overheard_queue>,
+                                     host>> {
 public:
     using room = weir::detail::waiting_room<overheard<Policy>, overheard_queue>;
     using operation_type = weir::detail::overdue_operation;
@@ -27,12 +36,14 @@ public:
     [[nodiscard]] static std::tuple<> who(int) noexcept { return {}; }
 
     // The options say what is inside an `any`.
-    plain(simulation& world, options_type const& options) : world_(world), options_(options) {
+    plain(simulation& world, options_type const& options,
+          std::vector<std::shared_ptr<core>> const& all)
+        : plain::one_limiter(all), world_(world), options_(options) {
         follow(world.what.at_first, options_);
         judge().calls_help(room::help_budget);
     }
 
-    [[nodiscard]] options_type const& options_of_core() const noexcept { return options_; }
+    [[nodiscard]] options_type const& options_of_core(int) const noexcept { return options_; }
     static void configure(core& c, action const& a) {
         c.configure([&](auto& options) { follow(a.change, options); });
     }
@@ -43,10 +54,11 @@ public:
     }
 
     [[nodiscard]] oracle& judge_of(request::wish, int) const noexcept { return judge(); }
-    void section_begins(call& c) { judge().locked(c); }
-    void section_ends(call& c) { judge().unlocked(c, world_.threads.now()); }
+    void section_begins(call& c, int) { judge().locked(c); }
+    void section_ends(call& c, int) { judge().unlocked(c, world_.threads.now()); }
     [[nodiscard]] time_point next_event(time_point now) const { return judge().next_event(now); }
     void holds(seat const& s) { judge().holds(s.held.id(), s.held.count()); }
+    using plain::one_limiter::quiet;
     void quiet(core* c, station const&, oracle::quiet_view seen) {
         if (c) {
             seen.stats = c->stats();

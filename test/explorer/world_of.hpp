@@ -19,44 +19,71 @@
 
 namespace explorer {
 
-/// Callers of one limiter.
+/// Callers of one limiter, or of several.
 ///
-/// `Limiter` says what that is. It has one core, or several, of which each knows some of the keys:
+/// `Limiter` says what that is. It has one core, or several, of which each knows some of the keys; or a key is what a
+/// request asks for of several cores:
 ///
-/// | expression                             | what it is or does                                    |
-/// |----------------------------------------|-------------------------------------------------------|
-/// | `L::room`, `L::operation_type`         | what a core drives, and what waits there              |
-/// | `L::cores`, `L::keys`                  | how many there are                                    |
-/// | `L::core_of(key)`                      | the number of the core that knows the key             |
-/// | `L::who(key)`                          | what a core is told of the key: a tuple               |
-/// | `l.options_of_core()`                  | what a core is made of                                |
-/// | `l.configure(core, action)`            | changes options as the action says                    |
-/// | `l.cancel_key(core, key)`              | cancels all that wait for the key                     |
-/// | `l.look(core)`                         | asks the core what it tells                           |
-/// | `l.judge_of(wish, key)`                | the oracle of such a request                          |
-/// | `l.section_begins(c)`, `..._ends(c)`   | tells the oracles of a critical section               |
-/// | `l.next_event(now)`                    | when something should happen by itself                |
-/// | `l.holds(seat)`                        | somebody has it, at a quiet moment                    |
-/// | `l.quiet(core, station, seen)`         | checks one core, which may be null, at a quiet moment |
-/// | `l.finished()`, `l.counted()`          | checks that nothing is left; what became of requests  |
+/// | expression                             | what it is or does                                     |
+/// |----------------------------------------|--------------------------------------------------------|
+/// | `L::room`, `L::permit_type`            | what a core drives, and what is granted                |
+/// | `L::operation_type`, `L::chain_type`   | what waits; and what does where `L::is_chain(action)`  |
+/// | `L::cores`, `L::keys`                  | how many there are                                     |
+/// | `L::core_of(key)`, `L::cores_of(key)`  | the core that a request for the key begins at; all     |
+/// | `l.concerns(action, core)`             | whether it is one of those that the action is about    |
+/// | `l.options_of_core(number)`            | what a core is made of                                 |
+/// | `l.made(core, station)`                | it has been                                            |
+/// | `l.configure(core, action)`            | changes options as the action says                     |
+/// | `l.cancel_key(core, key)`              | cancels all that wait for the key                      |
+/// | `l.look(core)`                         | asks the core what it tells                            |
+/// | `l.enter(op, action, limit)`           | begins, as `core::enter`                               |
+/// | `l.enter_at_once(c, action, ec)`       | tries, checks and returns what is granted; so do       |
+/// | `l.try_enter(..)`, `l.charge(..)`      | these                                                  |
+/// | `l.comes_home(call, permit, used)`     | the call will bring it home                            |
+/// | `l.asks(caller, wish, action)`         | the request, as the oracle knows it                    |
+/// | `l.entering(call, request)`            | the call will ask                                      |
+/// | `l.began(request, waits)`              | it has, and now waits or is decided                    |
+/// | `l.completed(..)`, `l.destroyed(..)`   | what has become of it, as `addressee` is told          |
+/// | `l.throws(request)`                    | it never began                                         |
+/// | `l.section_begins(c, core)`            | tells the oracles of a critical section                |
+/// | `l.section_ends(c, core)`              |                                                        |
+/// | `l.next_event(now)`                    | when something should happen by itself                 |
+/// | `l.holds(seat)`                        | somebody has it, at a quiet moment                     |
+/// | `l.quiet(core, station, seen)`         | checks one core, which may be null, at a quiet moment  |
+/// | `l.quiet(now)`                         | and all of them, after each                            |
+/// | `l.home_has_ended()`                   | all that lived in that context must have gone          |
+/// | `l.finished()`, `l.counted()`          | checks that nothing is left; what became of requests   |
 template <class Limiter>
-class world final : public simulation, addressee {
+class world final : public simulation, addressee<typename Limiter::permit_type> {
     using room = typename Limiter::room;
     using core = weir::detail::core<room, host>;
-    using operation = explorer::operation<typename Limiter::operation_type>;
+    using permit_type = typename Limiter::permit_type;
+    using seat = seat_of<permit_type>;
+    using caller = caller_of<permit_type>;
     using kind = call::kind;
+
+    static constexpr bool has_chains = requires { typename Limiter::chain_type; };
+
+    // That a caller has reserved.
+    using kept = kept_operation<typename Limiter::operation_type, permit_type>;
+    struct place {
+        std::shared_ptr<kept> op;
+        std::shared_ptr<core> of;
+    };
 
 public:
     world(typename Limiter::options_type const& options, scenario const& s, chooser& choices,
           grain how_fine, bool aloud)
         : simulation(s, choices, how_fine, aloud, Limiter::cores),
-          limiter_(*this, options),
-          callers_(s.callers.size()) {
+          limiter_(*this, options, cores_),
+          callers_(s.callers.size()),
+          places_(s.callers.size()) {
         quiet_call_ = true;
         for (auto& at : stations) {
-            cores_.push_back(core::create(
-                limiter_.options_of_core(), s.queueing, static_cast<simulation&>(*this), at));
+            cores_.push_back(core::create(limiter_.options_of_core(at.number), s.queueing,
+                                          static_cast<simulation&>(*this), at));
             known_.push_back(cores_.back());
+            limiter_.made(*cores_.back(), at);
         }
         quiet_call_ = false;
 
@@ -100,6 +127,8 @@ private:
             say("{}", to_string(a, what));
             perform(me, a);
         }
+        if constexpr (!has_chains)
+            give_back_place(me);
         while (!me.seats.empty())
             leave_first(me);
         clear_slot(me);
@@ -111,12 +140,19 @@ private:
         switch (a.what) {
             case enter:
                 return begin(me, a, request::wish::permits, Limiter::core_of(a.key));
+            case reserve:
+            case use:
+            case take_up:
+            case give_back:
+                if constexpr (!has_chains)
+                    perform_with_place(me, a);
+                return;
             case drain:
                 return drain_all(me, a);
             case watch:
                 return begin(me, a, request::wish::overdue, 0);
             case try_enter:
-                return try_to_enter(me, a.key, {a.n, a.how});
+                return try_to_enter(me, a);
             case charge:
                 return charge_for(me, a);
             case hold:
@@ -128,9 +164,9 @@ private:
             case settle:
                 return settle_first(me, a);
             case split:
-                return split_first(me);
+                return split_first(me, a);
             case merge:
-                return merge_all(me);
+                return merge_all(me, a);
             case cancel:
                 return cancel_another(a.whom);
             case unlink:
@@ -138,45 +174,56 @@ private:
             case cancel_all:
                 if (!a.of_all)
                     return cancel_key(a.key);
-                return with_each_core([](core& c) { c.cancel(); }, kind::cancel_all);
+                return with_each_core([](core& c) { c.cancel(); }, kind::cancel_all, a);
             case shut_down:
-                return with_each_core([](core& c) { c.shut_down(); }, kind::shut_down);
+                return with_each_core([](core& c) { c.shut_down(); }, kind::shut_down, a);
             case close:
-                return with_each_core([](core& c) { c.close(); }, kind::close);
+                return with_each_core([](core& c) { c.close(); }, kind::close, a);
             case configure:
                 return change_options(a);
             case look:
-                return with_each_core([this](core& c) { limiter_.look(c); }, kind::other);
+                return with_each_core([this](core& c) { limiter_.look(c); }, kind::other, a);
             case abandon:
-                return abandon_limiter();
+                return abandon_limiter(a);
             case end_context:
                 return end_home();
         }
     }
 
     // Whether there is a limiter object that is not being destroyed.
-    [[nodiscard]] bool usable() const { return !cores_.empty() && !abandoned_; }
+    [[nodiscard]] bool is_usable(int number) const {
+        return !abandoned_[static_cast<std::size_t>(number)];
+    }
+    [[nodiscard]] bool is_any_usable() const {
+        return std::ranges::any_of(stations, [&](auto const& at) { return is_usable(at.number); });
+    }
+    [[nodiscard]] bool are_all_usable() const {
+        return std::ranges::all_of(stations, [&](auto const& at) { return is_usable(at.number); });
+    }
+    [[nodiscard]] bool are_usable_for(int key) const {
+        return std::ranges::all_of(Limiter::cores_of(key), [&](int i) { return is_usable(i); });
+    }
 
     [[nodiscard]] core& core_at(int number) { return *cores_[static_cast<std::size_t>(number)]; }
-    [[nodiscard]] core& core_of(int key) { return core_at(Limiter::core_of(key)); }
 
     template <class F>
-    void with_each_core(F f, kind k) {
-        if (!usable())
-            return;
-        use const here(*this);
+    void with_each_core(F f, kind k, action const& a) {
         for (int i = 0; i != Limiter::cores; ++i) {
+            if (!is_usable(i) || !limiter_.concerns(a, i))
+                continue;
+            use const here(*this);
             calls const c(k, i);
             f(core_at(i));
         }
     }
 
     void cancel_key(int key) {
-        if (!usable())
+        auto const number = Limiter::core_of(key);
+        if (!is_usable(number))
             return;
         use const here(*this);
-        calls const c(kind::cancel_all, Limiter::core_of(key), key);
-        limiter_.cancel_key(core_of(key), key);
+        calls const c(kind::cancel_all, number, key);
+        limiter_.cancel_key(core_at(number), key);
     }
 
     // Operations.
@@ -192,7 +239,9 @@ private:
     }
 
     void begin(caller& me, action const& a, request::wish wants, int number) {
-        if (!usable() || ending_)
+        bool const usable =
+            wants == request::wish::permits ? are_usable_for(a.key) : is_usable(number);
+        if (!usable || ending_)
             return;
         std::optional<use> here(*this);
         ++initiating_;
@@ -209,28 +258,26 @@ private:
         bool const enters = wants == request::wish::permits;
         if (a.tries_first && enters && try_first(me, a))
             return false;
-        auto const patience = a.time == action::unset ? std::nullopt : std::optional(a.time);
+        if constexpr (has_chains) {
+            if (enters && Limiter::is_chain(a))
+                return begin_as<typename Limiter::chain_type>(me, a, wants, number);
+        }
+        return begin_as<typename Limiter::operation_type>(me, a, wants, number);
+    }
+
+    template <class Base>
+    bool begin_as(caller& me, action const& a, request::wish wants, int number) {
+        using operation = explorer::operation<Base, permit_type>;
+        bool const enters = wants == request::wish::permits;
         auto const key = enters ? a.key : call::every_key;
-        auto& asked =
-            limiter_.judge_of(wants, key).asks(me.number, wants, enters ? a.n : 0, patience);
+        auto& asked = limiter_.asks(me.number, wants, a);
         asked.key = key;
+        asked.core = number;
         asked.how = a.how;
         auto& here = core_at(number);
         auto* const op = new operation(*this, *this, me, a, asked);
         me.answered = false;
-        if (me.slot && me.slot->link.target)
-            violated(invariant::completion, "a link outlasts what it could cancel");
-        clear_slot(me);
-        if (a.cancellable) {
-            auto slot = std::make_unique<canceller>();
-            slot->core = number;
-            slot->key = key;
-            {
-                calls const c(kind::other, number, key);
-                here.connect(slot->link, *op);
-            }
-            me.slot = std::move(slot);
-        }
+        connect(me, a, here, *op, asked);
 
         bool waits = false;
         bool begun = true;
@@ -240,18 +287,13 @@ private:
                                                        : kind::watch,
                     number, key);
             c.who = &asked;
+            limiter_.entering(c, asked);
             fail_allocation(a.allocation);
             if (enters)
-                waits = with_key(key, [&](auto const&... who) {
-                    return here.enter(
-                        *op,
-                        {.length = patience ? weir::patience(*patience) : weir::patience(),
-                         .until = weir::never},
-                        who...);
-                });
+                waits = limiter_.enter(*op, a, limit_of(a));
             else if (wants == request::wish::idleness)
                 waits = here.drain(*op);
-            else if constexpr (std::derived_from<operation, weir::detail::overdue_operation>)
+            else if constexpr (std::derived_from<Base, weir::detail::overdue_operation>)
                 waits = here.watch(*op);
         } catch (failure const&) {
             begun = false;
@@ -269,67 +311,218 @@ private:
             op->discard();
             return false;
         }
-        if (waits ? asked.is == request::state::entering : asked.is != request::state::decided)
-            violated(invariant::verdict, "an initiating function has neither queued nor decided");
-        if (waits)
-            return true;
+        limiter_.began(asked, waits);
+        return waits || complete_at_once(a, *op);
+    }
+
+    static weir::detail::wait_limit limit_of(action const& a) {
+        return {.length = a.time == action::unset ? weir::patience() : weir::patience(a.time),
+                .until = weir::never};
+    }
+
+    // As an initiating function whose operation is over: whether there will be an answer.
+    template <class Operation>
+    static bool complete_at_once(action const& a, Operation& op) {
         if (!a.posts) {
-            op->complete();
+            op.complete();
             return false;
         }
         try {
-            return op->post();
-        } catch (failure const&) {
-            begun = false;
-        }
-        op->destroy();
+            return op.post();
+        } catch (failure const&) {}
+        op.destroy();
         return false;
     }
 
-    // Calls `f` with what a core is told of the key.
-    template <class F>
-    static auto with_key(int key, F f) {
-        return std::apply(f, Limiter::who(key));
+    void connect(caller& me, action const& a, core& here, weir::detail::operation& op,
+                 request const& asked) {
+        if (me.slot && me.slot->link.target)
+            violated(invariant::completion, "a link outlasts what it could cancel");
+        clear_slot(me);
+        if (!a.cancellable)
+            return;
+        auto slot = std::make_unique<canceller>();
+        slot->core = asked.core;
+        slot->key = asked.key;
+        {
+            calls const c(kind::other, asked.core, asked.key);
+            here.connect(slot->link, op);
+        }
+        me.slot = std::move(slot);
+    }
+
+    // Places.
+
+    void perform_with_place(caller& me, action const& a) {
+        using enum action::kind;
+        if (a.what == reserve)
+            return take_place(me, a);
+        auto const& mine = places_[static_cast<std::size_t>(me.number)];
+        if (!mine.op)
+            return;
+        if (a.what == take_up)
+            return take_up_place(me);
+        if (a.what == give_back || mine.op->asked().doomed || ending_)
+            return give_back_place(me);
+        use_place(me, a);
+    }
+
+    void take_place(caller& me, action const& a) {
+        give_back_place(me);
+        auto const number = Limiter::core_of(a.key);
+        if (!are_usable_for(a.key) || ending_)
+            return;
+        use const here(*this);
+        ++initiating_;
+        auto& asked = limiter_.asks(me.number, request::wish::permits, a);
+        asked.key = a.key;
+        asked.core = number;
+        asked.how = a.how;
+        place mine{std::shared_ptr<kept>(new kept(*this, *this, a, asked)),
+                   cores_[static_cast<std::size_t>(number)]};
+        mine.op->keep(mine.op);
+        bool waits = false;
+        bool begun = true;
+        auto turn = weir::unknown;
+        try {
+            calls c(kind::enter, number, a.key);
+            c.who = &asked;
+            fail_allocation(a.allocation);
+            waits = limiter_.reserve(*mine.op, a, limit_of(a), turn);
+        } catch (failure const&) {
+            begun = false;
+        } catch (std::bad_alloc const&) {
+            begun = false;
+        }
+        fail_allocation(0);
+        if (!waits)
+            mine.op->let_go();
+        if (!begun) {
+            say("  throws");
+            limiter_.throws(asked);
+        } else {
+            limiter_.began(asked, waits);
+            if (waits || mine.op->granted)
+                limiter_.reserved(asked, turn);
+            if (!waits && mine.op->error)
+                limiter_.completed(asked, mine.op->error, mine.op->granted, {});
+            else
+                places_[static_cast<std::size_t>(me.number)] = std::move(mine);
+        }
+        --initiating_;
+        threads.notify(&initiating_);
+    }
+
+    [[nodiscard]] place release_place(caller const& me) {
+        return std::exchange(places_[static_cast<std::size_t>(me.number)], {});
+    }
+
+    void take_up_place(caller& me) {
+        auto const mine = places_[static_cast<std::size_t>(me.number)];
+        auto& asked = mine.op->asked();
+        error_code ec;
+        permit_type granted;
+        {
+            calls c(kind::take_up, asked.core, asked.key);
+            c.who = &asked;
+            granted = mine.of->take_up(*mine.op, ec);
+            if (ec != *c.expected)
+                violated(invariant::verdict,
+                         fmt::format("of its place it is told: {} instead of {}", ec.message(),
+                                     c.expected->message()));
+        }
+        say("  {}", ec ? ec.message() : "granted");
+        if (ec == weir::errc::limited)
+            return;
+        auto const gone = release_place(me);
+        come_to_an_end(me, asked, ec, std::move(granted));
+    }
+
+    void give_back_place(caller& me) {
+        auto const mine = release_place(me);
+        if (!mine.op)
+            return;
+        say("gives back its place");
+        auto& asked = mine.op->asked();
+        permit_type granted;
+        {
+            calls c(kind::give_up, asked.core, asked.key);
+            c.who = &asked;
+            granted = mine.of->give_up(*mine.op);
+        }
+        bool const refunds = static_cast<bool>(granted);
+        come_to_an_end(me, asked, mine.op->error, std::move(granted));
+        if (refunds) {
+            std::rotate(me.seats.begin(), me.seats.end() - 1, me.seats.end());
+            refund_first(me);
+        }
+    }
+
+    // One whose context has ended has had its end already, or has it soon.
+    void come_to_an_end(caller& me, request& asked, error_code ec, permit_type granted) {
+        if (asked.doomed)
+            return;
+        limiter_.completed(asked, ec, granted, {});
+        keep_seat(me, {std::move(granted), {}, asked.key}, asked.got, asked.decided_at);
+    }
+
+    void use_place(caller& me, action const& a) {
+        auto const mine = release_place(me);
+        auto& asked = mine.op->asked();
+        ++initiating_;
+        using operation = explorer::operation<typename Limiter::operation_type, permit_type>;
+        auto* const before = asked.op;
+        auto* const op = new operation(*this, *this, me, a, asked);
+        asked.op = before;
+        asked.heir = op;
+        me.answered = false;
+        connect(me, a, *mine.of, *op, asked);
+        bool waits = false;
+        {
+            calls c(kind::hand_over, asked.core, asked.key);
+            c.who = &asked;
+            waits = mine.of->hand_over(*mine.op, *op);
+        }
+        asked.kept = false;
+        asked.has_waited = waits;
+        if (waits)
+            mine.op->let_go();
+        else
+            asked.op = op;
+        bool const answered = !waits && !complete_at_once(a, *op);
+        --initiating_;
+        threads.notify(&initiating_);
+        while (!answered && !me.answered)
+            threads.wait(&me);
     }
 
     bool try_first(caller& me, action const& a) {
         error_code ec;
         calls c(kind::enter_at_once, Limiter::core_of(a.key), a.key);
         c.n = a.n;
+        c.more = a.more;
         c.how = a.how;
-        seat s{with_key(a.key,
-                        [&](auto const&... who) {
-                            return core_of(a.key).enter_at_once({a.n, a.how}, ec, who...);
-                        }),
-               {},
-               a.key};
-        auto expected = c.expected.value_or(error_code());
-        if (expected == weir::errc::limited)
-            expected = {};
-        check_at_once(c, s.held, ec, expected);
-        bool const over = s.held || ec;
-        keep_seat(me, std::move(s), c.at);
+        auto granted = limiter_.enter_at_once(c, a, ec);
+        bool const over = granted || ec;
+        keep_seat(me, {std::move(granted), {}, a.key}, std::max(a.n, c.got), c.at);
         return over;
     }
 
-    void try_to_enter(caller& me, int key, weir::request const& r) {
-        if (!usable())
+    void try_to_enter(caller& me, action const& a) {
+        if (!are_usable_for(a.key))
             return;
         use const here(*this);
         error_code ec;
-        calls c(kind::try_enter, Limiter::core_of(key), key);
-        c.n = r.count();
-        c.how = {.priority = r.priority(), .key = r.key()};
-        seat s{with_key(key,
-                        [&](auto const&... who) { return core_of(key).try_enter(r, ec, who...); }),
-               {},
-               key};
-        check_at_once(c, s.held, ec, *c.expected);
-        keep_seat(me, std::move(s), c.at);
+        calls c(kind::try_enter, Limiter::core_of(a.key), a.key);
+        c.n = a.n;
+        c.more = a.more;
+        c.how = a.how;
+        auto granted = limiter_.try_enter(c, a, ec);
+        keep_seat(me, {std::move(granted), {}, a.key}, std::max(a.n, c.got), c.at);
     }
 
     void charge_for(caller& me, action const& a) {
-        if (!usable())
+        if (!is_usable(Limiter::core_of(a.key)))
             return;
         use const here(*this);
         calls c(kind::charge, Limiter::core_of(a.key), a.key);
@@ -337,25 +530,25 @@ private:
         seat s{{}, {}, a.key};
         fail_allocation(a.allocation);
         try {
-            s.held = with_key(a.key, [&](auto const&... who) {
-                return core_of(a.key).charge(a.n, who...);
-            });
-            fail_allocation(0);
-            check_at_once(c, s.held, s.held ? error_code() : weir::errc::closed, *c.expected);
+            s.held = limiter_.charge(c, a);
         } catch (std::bad_alloc const&) {
-            fail_allocation(0);
             if (c.granted)
                 violated(invariant::conserved, "a charge has taken something, and throws");
         }
-        keep_seat(me, std::move(s), c.at);
+        fail_allocation(0);
+        keep_seat(me, std::move(s), a.n, c.at);
     }
 
-    void check_at_once(call const& c, permit const& p, error_code ec, error_code expected) {
-        say("  {}", ec ? ec.message() : p ? "granted" : "to wait");
-        if (static_cast<bool>(p) != c.granted || p.count() != (p ? c.n : 0) || ec != expected)
-            violated(invariant::verdict, fmt::format("at once, for {}: {} instead of {}", c.n,
-                                                     ec ? ec.message() : "granted",
-                                                     expected ? expected.message() : "granted"));
+    void completed(request& r, error_code ec, permit_type const& granted,
+                   weir::overdue const& found) override {
+        limiter_.completed(r, ec, granted, found);
+    }
+    void destroyed(request& r, error_code ec, permit_type const& granted) override {
+        limiter_.destroyed(r, ec, granted);
+    }
+    void throws(request& r) override { limiter_.throws(r); }
+    [[nodiscard]] context& home_of(request const& r) override {
+        return *stations[static_cast<std::size_t>(r.core)].where;
     }
 
     void answer(caller& who, action const& how, error_code ec, seat given) override {
@@ -378,10 +571,10 @@ private:
 
     // Permits.
 
-    void keep_seat(caller& me, seat s, time_point at) {
+    void keep_seat(caller& me, seat s, amount n, time_point at) {
         if (!s.held)
             return;
-        s.granted.assign(static_cast<std::size_t>(s.held.count()), at);
+        s.granted.assign(static_cast<std::size_t>(n), at);
         me.seats.push_back(std::move(s));
     }
 
@@ -389,7 +582,7 @@ private:
         if (!s.held)
             return;
         calls c(kind::leave, Limiter::core_of(s.key), s.key);
-        c.n = s.held.count();
+        limiter_.comes_home(c, s.held, true);
         s.held.leave();
         if (c.sections == 0)
             violated(invariant::conserved, "a permit did not come home");
@@ -400,7 +593,7 @@ private:
             return;
         auto s = std::move(me.seats.front());
         me.seats.pop_front();
-        say("leaves with {}", s.held.count());
+        say("leaves");
         leave(s);
     }
 
@@ -409,19 +602,42 @@ private:
             return;
         auto s = std::move(me.seats.front());
         me.seats.pop_front();
-        say("leaves with {}, unused", s.held.count());
+        say("leaves, unused");
+        if (!s.held)
+            return;
         calls c(kind::leave_unused, Limiter::core_of(s.key), s.key);
-        c.n = s.held.count();
+        limiter_.comes_home(c, s.held, false);
         c.unused = s.granted;
         s.held.refund();
         if (c.sections == 0)
             violated(invariant::conserved, "a permit did not come home");
     }
 
+    // What is granted of several limiters comes home by parts instead.
     void settle_first(caller& me, action const& a) {
+        change_first(me, a, [&](auto& s) { settle(s, a); });
+    }
+    void split_first(caller& me, action const& a) {
+        change_first(me, a, [&](auto& s) { split(me, s); });
+    }
+    template <class Change>
+    void change_first(caller& me, action const& a, Change change) {
         if (me.seats.empty())
             return;
         auto& s = me.seats.front();
+        if constexpr (has_chains)
+            limiter_.leave_part(s.held, a);
+        else
+            change(s);
+    }
+    void merge_all(caller& me, action const& a) {
+        if constexpr (has_chains)
+            split_first(me, a);
+        else
+            merge(me);
+    }
+
+    void settle(seat& s, action const& a) {
         auto const n = s.held.count();
         if (a.n == n)
             return s.held.settle(a.n);
@@ -443,10 +659,7 @@ private:
             violated(invariant::conserved, "not settled");
     }
 
-    void split_first(caller& me) {
-        if (me.seats.empty())
-            return;
-        auto& s = me.seats.front();
+    void split(caller& me, seat& s) {
         auto const n = s.held.count() / 2;
         calls const c(kind::split, Limiter::core_of(s.key), s.key);
         seat part{s.held.split(n), {}, s.key};
@@ -456,7 +669,7 @@ private:
     }
 
     // All of one key.
-    void merge_all(caller& me) {
+    void merge(caller& me) {
         for (std::size_t i = me.seats.size(); i-- > 1;) {
             auto& all = *std::ranges::find(me.seats, me.seats[i].key, &seat::key);
             if (&all == &me.seats[i])
@@ -501,12 +714,10 @@ private:
     }
 
     void change_options(action const& a) {
-        if (!usable())
-            return;
-        use const here(*this);
         for (int i = 0; i != Limiter::cores; ++i) {
-            if (!a.of_all && i != Limiter::core_of(a.key))
+            if (!is_usable(i) || (!a.of_all && i != Limiter::core_of(a.key)))
                 continue;
+            use const here(*this);
             calls c(kind::configure, i, a.of_all ? call::every_key : a.key);
             c.change = a.change;
             c.resets = a.resets;
@@ -519,17 +730,29 @@ private:
     }
 
     // Nobody is left at whose next call a post that failed could be made up for: so none fails.
-    void abandon_limiter() {
-        if (!usable())
+    void abandon_limiter(action const& a) {
+        std::vector<std::shared_ptr<core>> last(cores_.size());
+        for (std::size_t i = 0; i != cores_.size(); ++i) {
+            if (abandoned_[i] || !limiter_.concerns(a, static_cast<int>(i)))
+                continue;
+            abandoned_[i] = true;
+            last[i] = cores_[i];
+        }
+        if (std::ranges::none_of(last, [](auto const& one) { return one != nullptr; }))
             return;
         let_posts_fail(false);
-        abandoned_ = true;
         while (users_ != 0 || destroying_)
             threads.wait(users_ != 0 ? static_cast<void*>(&users_) : &destroying_);
         destroying_ = true;
-        for (auto const last = std::exchange(cores_, {}); auto const& one : last) {
-            calls const c(kind::abandon, static_cast<int>(&one - last.data()));
-            one->abandon();
+        for (std::size_t i = 0; i != last.size(); ++i) {
+            if (!last[i])
+                continue;
+            cores_[i].reset();
+            {
+                calls const c(kind::abandon, static_cast<int>(i));
+                last[i]->abandon();
+            }
+            last[i].reset();
         }
         destroying_ = false;
         threads.notify(&destroying_);
@@ -543,6 +766,8 @@ private:
         while (home.running != 0 || initiating_ != 0)
             threads.wait(home.running != 0 ? &home.running : &initiating_);
         for (auto& at : stations) {
+            if (at.where != &home)
+                continue;
             if (auto const user = at.attached.lock()) {
                 calls const c(kind::context_ends, at.number);
                 user->context_ends();
@@ -551,16 +776,17 @@ private:
                 violated(invariant::host, "the host outlives its context");
         }
         sweep_home();
+        limiter_.home_has_ended();
     }
 
     // When nobody can go on.
 
     void quiet() override {
-        if (has_failed() && usable()) {
+        if (has_failed() && is_any_usable()) {
             let_posts_fail(false);
             return ask_keeper(order::pay);
         }
-        if (usable())
+        if (are_all_usable())
             let_posts_fail(true);
         check_quiet();
         auto const next =
@@ -568,8 +794,8 @@ private:
         if (next != weir::never)
             return threads.pass(next);
         if (left_ == 0)
-            return ask_keeper(usable() ? order::abandon : order::end);
-        if (!usable() || ++freed_ > most_freed)
+            return ask_keeper(is_any_usable() ? order::abandon : order::end);
+        if (!is_any_usable() || ++freed_ > most_freed)
             violated(invariant::asleep, "callers wait for ever");
         ask_keeper(order::free);
     }
@@ -585,20 +811,18 @@ private:
             limiter_.quiet(c.get(), at,
                            {.now = threads.now(),
                             .dead = !at.has_host,
-                            .abandoned = !usable(),
+                            .abandoned = !is_usable(at.number),
                             .held = at.held,
                             .timer = at.timer.at != weir::never,
                             .stats = {},
                             .waits = {}});
             quiet_call_ = false;
         }
+        limiter_.quiet(threads.now());
     }
 
-    void section_begins(call& c) override { limiter_.section_begins(c); }
-    void section_ends(call& c) override { limiter_.section_ends(c); }
-    [[nodiscard]] oracle& judge_of(request const& r) override {
-        return limiter_.judge_of(r.wants, r.key);
-    }
+    void section_begins(call& c, int number) override { limiter_.section_begins(c, number); }
+    void section_ends(call& c, int number) override { limiter_.section_ends(c, number); }
 
     // The keeper does what is left to do.
 
@@ -620,17 +844,19 @@ private:
                     break;
                 case order::pay: {
                     caller nobody;
-                    for (int i = 0; i != Limiter::keys; ++i)
-                        try_to_enter(nobody, i, weir::max_amount + 1);
+                    action a;
+                    a.n = weir::max_amount + 1;
+                    for (a.key = 0; a.key != Limiter::keys; ++a.key)
+                        try_to_enter(nobody, a);
                     break;
                 }
                 case order::free:  // callers who hold what they wait for are legal
                     say("cancel(): callers hold what others wait for");
-                    with_each_core([](core& c) { c.cancel(); }, kind::cancel_all);
+                    with_each_core([](core& c) { c.cancel(); }, kind::cancel_all, {});
                     break;
                 case order::abandon:
                     say("destroy the limiter");
-                    abandon_limiter();
+                    abandon_limiter({});
                     break;
                 case order::end:
                     limiter_.finished();
@@ -642,14 +868,15 @@ private:
         }
     }
 
+    std::vector<std::shared_ptr<core>> cores_;  // while there is the limiter object
     Limiter limiter_;
     std::vector<caller> callers_;
-    std::size_t left_ = 0;                      // callers
-    std::vector<std::shared_ptr<core>> cores_;  // while there is the limiter object
+    std::vector<place> places_;  // of callers
+    std::size_t left_ = 0;       // callers
     std::vector<std::weak_ptr<core>> known_;
     int users_ = 0;
     int initiating_ = 0;
-    bool abandoned_ = false;
+    std::vector<bool> abandoned_ = std::vector<bool>(Limiter::cores);
     bool destroying_ = false;  // somebody destroys the limiter or its context
     bool ending_ = false;
     int freed_ = 0;

@@ -110,6 +110,19 @@ BOOST_AUTO_TEST_CASE(is_dated_if_it_is_not) {
                "Content-Length: 5\r\n\r\n");
 }
 
+BOOST_AUTO_TEST_CASE(has_lines_of_the_proxys_own_unless_it_is_an_interim_one) {
+    std::string out;
+    http::answer_head a;
+    BOOST_REQUIRE(
+        !http::parse("HTTP/1.1 200 OK\r\nDate: a\r\nContent-Length: 5\r\n\r\n", verb::get, a));
+    http::compose(out, a, framing::length, 11, true, date, {}, "A: 1\r\nB: 2\r\n");
+    BOOST_TEST(out == "HTTP/1.1 200 OK\r\nDate: a\r\nA: 1\r\nB: 2\r\nVia: 1.1 weir-proxy\r\n"
+                      "Content-Length: 5\r\n\r\n");
+    BOOST_REQUIRE(!http::parse("HTTP/1.1 103 Early\r\nLink: x\r\n\r\n", verb::get, a));
+    http::compose(out, a, framing::none, 11, true, date, {}, "A: 1\r\n");
+    BOOST_TEST(out == "HTTP/1.1 103 Early\r\nLink: x\r\n\r\n");
+}
+
 // By whoever sends it on, if the date was for one hop only.
 BOOST_AUTO_TEST_CASE(is_dated_again_if_its_date_stays_behind) {
     BOOST_TEST(
@@ -173,20 +186,45 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(an_answer_of_the_proxys_own)
 
-BOOST_AUTO_TEST_CASE(says_why) {
+BOOST_AUTO_TEST_CASE(has_a_head) {
     std::string out = "what was there before";
-    http::compose(out, {.status = 503, .why = "no seat", .retry_after = 2s}, false, 11, true, date);
+    http::own_answer const refusal{
+        .status = 503, .type = "text/plain", .length = 8, .retry_after = 2s, .lines = "A: 1\r\n"};
+    http::compose(out, refusal, 11, true, date);
     auto const head =
         "HTTP/1.1 503 Service Unavailable\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
-        "Server: weir-proxy\r\nContent-Type: text/plain\r\nContent-Length: 8\r\n"
-        "Retry-After: 2\r\n"s;
-    BOOST_TEST(out == head + "\r\nno seat\n");
-    http::compose(out, {.status = 503, .why = "no seat", .retry_after = 2s}, true, 11, false, date);
+        "Server: weir-proxy\r\nContent-Type: text/plain\r\nVary: Accept\r\nContent-Length: 8\r\n"
+        "Retry-After: 2\r\nA: 1\r\n"s;
+    BOOST_TEST(out == head + "\r\n");
+    http::compose(out, refusal, 11, false, date);
     BOOST_TEST(out == head + "Connection: close\r\n\r\n");
-    http::compose(out, {.status = 429, .why = "", .retry_after = {}}, false, 10, true, date);
+    http::compose(out, {.status = 429, .type = "a/b"}, 10, true, date);
     BOOST_TEST(out == "HTTP/1.1 429 Too Many Requests\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
-                      "Server: weir-proxy\r\nContent-Type: text/plain\r\nContent-Length: 1\r\n"
-                      "Connection: keep-alive\r\n\r\n\n");
+                      "Server: weir-proxy\r\nContent-Type: a/b\r\nVary: Accept\r\n"
+                      "Content-Length: 0\r\nConnection: keep-alive\r\n\r\n");
+}
+
+// RFC 9110, 8.6 and 15.3.5: nothing follows, so nothing is said of it.
+BOOST_AUTO_TEST_CASE(may_be_without_a_body) {
+    for (unsigned const status : {204U, 304U}) {
+        std::string out;
+        http::compose(out, {.status = status, .type = "text/plain", .length = 8}, 11, true, date);
+        BOOST_TEST(out.find("Content-") == out.npos);
+        BOOST_TEST(!http::has_body(status));
+    }
+    BOOST_TEST(http::has_body(200));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_CASE(small_pieces_are_joined) {
+    std::string head = "head ";
+    std::string const large(10'000, 'x');
+    http::gather pieces{head, "a", "", "b"};
+    http::join(pieces, head);
+    BOOST_REQUIRE(pieces.size() == 1);
+    BOOST_TEST(pieces[0] == "head ab");
+    pieces = {head, large};
+    http::join(pieces, head);
+    BOOST_TEST((pieces == http::gather{"head ab", large}));
+}

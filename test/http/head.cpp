@@ -679,6 +679,66 @@ BOOST_AUTO_TEST_CASE(is_refused_if_it_is_too_long) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
+BOOST_AUTO_TEST_SUITE(an_upgrade)
+
+namespace {
+
+std::vector<std::string> const known{"websocket", "echo/1"};
+
+std::string asked(std::string_view fields, std::string_view version = "1.1") {
+    auto const text = get(std::string(fields) + "Host: a\r\n", "/", version);
+    http::request_head r;
+    BOOST_REQUIRE(!http::parse(text, r));
+    return std::string(http::upgrade_among(r, known));
+}
+
+// RFC 9110, 15.2.2: which protocol it goes over to must stand in a 101.
+unsigned answered(std::string_view fields, std::string_view upgrade,
+                  std::string_view version = "1.1") {
+    auto const text =
+        "HTTP/"s.append(version).append(" 101 Switch\r\n").append(fields).append("\r\n");
+    http::answer_head a;
+    auto const wrong = http::parse(text, verb::get, a, upgrade);
+    return wrong ? wrong.status : a.status;
+}
+
+}  // namespace
+
+// RFC 9110, 7.8: the first that the client names is what it wants most; it counts only if Connection names it, and
+// not from a client of HTTP/1.0.
+BOOST_AUTO_TEST_CASE(is_the_first_protocol_that_is_known) {
+    BOOST_TEST(asked("Connection: Upgrade\r\nUpgrade: websocket\r\n") == "websocket");
+    BOOST_TEST(asked("Connection: x, upgrade ,y\r\nUpgrade: h2c, , WebSocket\r\n") == "WebSocket");
+    BOOST_TEST(asked("Upgrade: a\r\nUpgrade: echo/1, websocket\r\nConnection: UPGRADE\r\n") ==
+               "echo/1");
+    BOOST_TEST(asked("Connection: upgrade\r\nUpgrade: echo, websocket/13\r\n") == "");
+    BOOST_TEST(asked("Upgrade: websocket\r\n") == "");
+    BOOST_TEST(asked("Connection: close\r\nUpgrade: websocket\r\n") == "");
+    BOOST_TEST(asked("Connection: upgrade\r\n") == "");
+    BOOST_TEST(asked("Connection: upgrade\r\nUpgrade: websocket\r\n", "1.0") == "");
+}
+
+BOOST_AUTO_TEST_CASE(is_answered_as_it_was_asked_for) {
+    constexpr std::string_view good = "Connection: upgrade\r\nUpgrade: WebSocket\r\n";
+    BOOST_TEST(answered(good, "websocket") == 101U);
+    BOOST_TEST(answered(good, "") == 502U);
+    BOOST_TEST(answered(good, "echo/1") == 502U);
+    BOOST_TEST(answered(good, "websocket", "1.0") == 502U);
+    BOOST_TEST(answered("Upgrade: websocket\r\n", "websocket") == 502U);
+    BOOST_TEST(answered("Connection: upgrade\r\n", "websocket") == 502U);
+    BOOST_TEST(answered("Connection: upgrade\r\nUpgrade: websocket, x\r\n", "websocket") == 502U);
+}
+
+// It is about this hop alone.
+BOOST_AUTO_TEST_CASE(does_not_go_on_by_itself) {
+    auto const text = get("Host: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\nX: y\r\n");
+    http::request_head r;
+    BOOST_REQUIRE(!http::parse(text, r));
+    BOOST_TEST(going_on(r) == "X ");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
 BOOST_AUTO_TEST_SUITE(a_head_scanner)
 
 BOOST_AUTO_TEST_CASE(finds_the_end_at_the_last_byte) {

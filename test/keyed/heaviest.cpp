@@ -31,8 +31,8 @@ using weir::permit;
 namespace {
 
 template <class Key, class Policy>
-using keyed = weir::basic_keyed<Key, Policy, asio::any_io_executor, weir::testing::timer>;
-using bucket_keys = keyed<std::uint64_t, weir::policy::token_bucket>;
+using watched = weir::basic_keyed<Key, Policy, asio::any_io_executor, weir::testing::timer>;
+using watched_buckets = watched<std::uint64_t, weir::policy::token_bucket>;
 
 struct truth {
     std::uint64_t asked = 0;
@@ -123,7 +123,8 @@ BOOST_AUTO_TEST_CASE(keeps_its_error_bound_on_any_stream) {
 
 BOOST_AUTO_TEST_CASE(names_the_keys_that_come_most_often) {
     asio::io_context ctx;
-    bucket_keys per_client{ctx, {.rate = {1, 1h}, .burst = 5}, {.shards = 4, .heavy_keys = 100}};
+    watched_buckets per_client{
+        ctx, {.rate = {1, 1h}, .burst = 5}, {.shards = 4, .heavy_keys = 100}};
     random_source random(1);
     truths<std::uint64_t> exact;
     for (int i = 0; i != 50'000; ++i) {
@@ -140,18 +141,18 @@ BOOST_AUTO_TEST_CASE(names_the_keys_that_come_most_often) {
         BOOST_TEST(five[i].key == i + 1);
     BOOST_TEST(per_client.heaviest(0).empty());
 
-    bucket_keys without{ctx, {.rate = {1, 1h}, .burst = 5}};
+    watched_buckets without{ctx, {.rate = {1, 1h}, .burst = 5}};
     without.try_enter(1U).leave();
     BOOST_TEST(without.heaviest(5).empty());
     BOOST_CHECK_EXCEPTION(
-        (bucket_keys{ctx, {.rate = {1, 1h}}, {.heavy_keys = 65'537}}), std::invalid_argument,
+        (watched_buckets{ctx, {.rate = {1, 1h}}, {.heavy_keys = 65'537}}), std::invalid_argument,
         says("weir::keyed: heavy_keys is 65537, but must be from 0 to 65536"));
 }
 
 // However a request is made, it counts once, and once again if it is refused.
 BOOST_AUTO_TEST_CASE(counts_each_request_once) {
     asio::io_context ctx;
-    keyed<std::string, weir::policy::seats> tables{
+    watched<std::string, weir::policy::seats> tables{
         ctx, {.seats = 1}, {.heavy_keys = 8}, {.limit = 2}};
     auto const count = [&] {
         auto const found = tables.heaviest(9);
@@ -209,7 +210,7 @@ BOOST_AUTO_TEST_CASE(counts_keys_without_a_place) {
     asio::io_context ctx;
     for (auto const no_place : {weir::when_no_place::refuse, weir::when_no_place::share}) {
         for (std::uint32_t const counters : {20U, 200U}) {
-            keyed<std::string, weir::policy::seats> tables{
+            watched<std::string, weir::policy::seats> tables{
                 ctx,
                 {.seats = 1'000'000},
                 {.max_keys = 10, .no_place = no_place, .shards = 2, .heavy_keys = counters}};
@@ -235,7 +236,7 @@ BOOST_AUTO_TEST_CASE(counts_keys_without_a_place) {
 
 BOOST_AUTO_TEST_CASE(may_be_read_while_threads_count) {
     asio::io_context ctx;
-    keyed<std::string, weir::policy::token_bucket> calls{
+    watched<std::string, weir::policy::token_bucket> calls{
         ctx, {.rate = {1, 24h}, .burst = 10}, {.max_keys = 300, .shards = 2, .heavy_keys = 16}};
     constexpr std::uint64_t each = 5'000;
     auto const caller = [&](unsigned seed) {

@@ -127,6 +127,7 @@ BOOST_AUTO_TEST_CASE(is_awaited_like_one_limiter) {
                 std::vector<std::string>{"waited", "did not wait", "hello", "refused", "counted"}));
 }
 
+// Found elsewhere: cristipufu#61, #196.
 BOOST_AUTO_TEST_CASE(forgets_a_key_when_that_makes_no_difference) {
     asio::io_context ctx;
     bucket_keys per_client{ctx, {.rate = {1, 1s}, .burst = 1}, {.shards = 1}};
@@ -221,6 +222,7 @@ BOOST_AUTO_TEST_CASE(lets_new_keys_share_one_state_when_there_is_no_place) {
 }
 
 // However many come: memory stays as it is, and so do the decisions of others.
+// Found elsewhere: boinkor-net/governor#171, #172.
 BOOST_AUTO_TEST_CASE(withstands_a_flood_of_keys) {
     asio::io_context ctx;
     bucket_keys per_client{ctx, {.rate = {1, 1h}, .burst = 2}, {.max_keys = 1'000}};

@@ -67,6 +67,7 @@ BOOST_FIXTURE_TEST_CASE(one_who_has_not_reached_the_queue_yet_can_be_cancelled, 
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
+// Found elsewhere: golang/sync#10, embassy-rs/embassy#6964, awslabs/shuttle#167, python/asyncio#270, and Seastar.
 BOOST_FIXTURE_TEST_CASE(a_cancelled_head_lets_the_next_one_in_at_once, full_house) {
     seats tables{ctx, {.seats = 2}};
     auto one = tables.try_enter();
@@ -81,6 +82,7 @@ BOOST_FIXTURE_TEST_CASE(a_cancelled_head_lets_the_next_one_in_at_once, full_hous
     BOOST_TEST(single.granted());
 }
 
+// Found elsewhere: dotnet/runtime#77180.
 BOOST_AUTO_TEST_CASE(a_cancelled_head_of_a_rate_limit_moves_the_timer_to_the_next_one) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 2, .window = 10s}};
@@ -112,6 +114,7 @@ BOOST_FIXTURE_TEST_CASE(a_signal_after_the_grant_changes_nothing, full_house) {
     BOOST_TEST(kitchen.stats().cancelled == 0U);
 }
 
+// Found elsewhere: palantir/conjure-java-runtime#1147.
 BOOST_FIXTURE_TEST_CASE(a_signal_between_grant_and_delivery_changes_nothing, full_house,
                         *boost::unit_test::label("whole")) {
     // Setup: the grant is made on one context and delivered on the other, which has not run yet.
@@ -317,6 +320,7 @@ BOOST_FIXTURE_TEST_CASE(total_and_partial_arrive_if_the_coroutine_lets_them, ful
     }
 }
 
+// Found elsewhere: go.dev/issue/63615.
 BOOST_FIXTURE_TEST_CASE(one_who_was_cancelled_before_takes_nothing, full_house) {
     seat.leave();
     weir::testing::timer timer{ctx, 1s};

@@ -150,6 +150,7 @@ BOOST_AUTO_TEST_CASE(who_cannot_make_the_deadline_any_more_is_told_at_once) {
     BOOST_TEST(third.at() == now + 16s + 21s);
 }
 
+// Found elsewhere: governor#273, cadence#1874, ulule/limiter#122.
 BOOST_AUTO_TEST_CASE(those_who_wait_get_the_new_price) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 1, .window = 1h}};

@@ -170,6 +170,7 @@ BOOST_AUTO_TEST_CASE(nobody_is_granted_a_permit_past_the_deadline_however_late_t
     BOOST_TEST(next.granted());
 }
 
+// Found elsewhere: Seastar, which does not wake up the next one.
 BOOST_AUTO_TEST_CASE(a_head_that_times_out_lets_the_next_one_in_at_once) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 2}, {.tolerance = 0ns}};

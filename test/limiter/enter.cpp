@@ -349,6 +349,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(limiter_order)
 
+// Found elsewhere: pelikan-io/rustcommon#129, apache/cassandra#1045, clipperhouse/rate#30.
 BOOST_AUTO_TEST_CASE(nobody_overtakes_who_waits) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 2}};
@@ -376,6 +377,7 @@ BOOST_AUTO_TEST_CASE(nobody_overtakes_who_waits) {
     BOOST_TEST(behind.granted());
 }
 
+// Found elsewhere: vectorize-io/hindsight#4157.
 BOOST_AUTO_TEST_CASE(nobody_slips_in_between_the_coming_home_and_the_grant) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};

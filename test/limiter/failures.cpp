@@ -580,6 +580,7 @@ BOOST_AUTO_TEST_CASE(memory_that_runs_out_for_the_second_allocation_gives_the_pe
     BOOST_TEST(guest.granted());
 }
 
+// Found elsewhere: dotnet/runtime#68776.
 BOOST_AUTO_TEST_CASE(a_handler_that_throws_does_not_keep_the_others_from_completing) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 3}};

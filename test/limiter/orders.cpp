@@ -143,6 +143,7 @@ BOOST_AUTO_TEST_CASE(lifo_lets_the_oldest_time_out_exactly) {
     BOOST_TEST(k.states() == "xs");
 }
 
+// Found elsewhere: dotnet/runtime#77991.
 BOOST_AUTO_TEST_CASE(lifo_of_a_rate_tells_no_turn_that_may_come_earlier) {
     asio::io_context ctx;
     token_bucket bucket(ctx, {.rate = {1, 1s}, .burst = 1}, {.order = queue_order::lifo});
@@ -229,6 +230,7 @@ BOOST_AUTO_TEST_CASE(codel_keeps_a_standing_queue_within_twice_the_target) {
     BOOST_TEST(k.states() == "dd");
 }
 
+// Found elsewhere: db_connection#324, #177.
 BOOST_AUTO_TEST_CASE(codel_never_drops_who_can_be_granted) {
     kitchen_with k({.order = queue_order::codel, .target = 5ms, .interval = 100ms});
     k.come(2);
@@ -348,6 +350,7 @@ BOOST_AUTO_TEST_CASE(priority_foresees_what_lower_classes_ask_for) {
     BOOST_TEST(urgent.granted());
 }
 
+// Found elsewhere: Netflix/atlas#1955.
 BOOST_AUTO_TEST_CASE(fair_goes_round_the_keys) {
     kitchen_with k({.order = queue_order::fair});
     for (std::uint64_t const key : {1U, 1U, 1U, 2U, 2U, 3U})

@@ -17,6 +17,7 @@ using weir::when_full;
 
 BOOST_AUTO_TEST_SUITE(limiter_queue)
 
+// Found elsewhere: failsafe#328.
 BOOST_AUTO_TEST_CASE(of_limit_zero_lets_nobody_wait) {
     asio::io_context ctx;
     for (auto const full : {when_full::reject_newest, when_full::evict_oldest}) {

@@ -72,6 +72,7 @@ BOOST_AUTO_TEST_CASE(fails_early_counting_those_ahead) {
     BOOST_TEST(just_in_time.seat().waited() == 26s);
 }
 
+// Found elsewhere: dotnet/runtime#92557.
 BOOST_AUTO_TEST_CASE(what_retry_after_says_is_true) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 3, .window = 10s}};
@@ -90,6 +91,7 @@ BOOST_AUTO_TEST_CASE(what_retry_after_says_is_true) {
     BOOST_TEST(bool(printer.try_enter()));
 }
 
+// Found elsewhere: boinkor-net/governor#39, livekit-cli#306, redisson#2072.
 BOOST_AUTO_TEST_CASE(keeps_its_promise_over_any_window) {
     asio::io_context ctx;
     constexpr int limit = 5;

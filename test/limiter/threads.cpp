@@ -1,5 +1,6 @@
 #include <weir/seats.hpp>
 #include <weir/sliding_log.hpp>
+#include <weir/token_bucket.hpp>
 
 #include "support/printing.hpp"
 #include "support/storm.hpp"
@@ -688,6 +689,42 @@ BOOST_AUTO_TEST_CASE(overdue_permits_are_reported_once_each) {
     BOOST_TEST(reports == kitchen.stats().overdue);
     BOOST_TEST(reports <= kitchen.stats().granted);
     BOOST_TEST(kitchen.stats().remaining == 8);
+}
+
+BOOST_AUTO_TEST_CASE(places_are_taken_used_and_given_back) {
+    asio::io_context ctx;
+    weir::token_bucket calls(ctx, {.rate = {1'000'000, 1s}, .burst = 3}, {.limit = 64});
+    tally all;
+    crew workers(ctx, 2);
+    std::vector<std::thread> callers;
+    for (unsigned seed = 0; seed != 3; ++seed) {
+        callers.emplace_back([&, seed] {
+            std::mt19937 random(seed);
+            for (int i = 0; i != 1000 * scale; ++i) {
+                error_code ec;
+                auto place = calls.reserve(1 + random() % 2, 1s, ec);
+                if (!place || random() % 3 == 0)
+                    continue;  // gives it back
+                ++all.asked;
+                if (random() % 2 == 0) {
+                    place.async_enter([&](error_code end, permit const&) { all.count(end); });
+                } else {
+                    permit granted;
+                    do
+                        granted = place.try_enter(ec);
+                    while (ec == errc::limited);
+                    all.count(ec);
+                }
+            }
+        });
+    }
+    for (auto& one : callers)
+        one.join();
+    workers.join();
+    BOOST_TEST(all.complete());
+    BOOST_TEST(all.granted > 100U);
+    auto const s = calls.stats();
+    BOOST_TEST((s.waiting == 0U && s.in_use == 0 && s.live == 0U));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

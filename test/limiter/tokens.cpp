@@ -37,7 +37,7 @@ using weir::permit;
 namespace {
 
 // A limiter whose only seat is taken, and given back on demand.
-struct full_house {
+struct taken_seat {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     permit seat = kitchen.try_enter();
@@ -70,7 +70,7 @@ private:
 
 BOOST_AUTO_TEST_SUITE(limiter_tokens)
 
-BOOST_FIXTURE_TEST_CASE(a_callback_that_can_only_be_moved, full_house) {
+BOOST_FIXTURE_TEST_CASE(a_callback_that_can_only_be_moved, taken_seat) {
     auto resource = std::make_unique<int>(7);
     int got = 0;
     auto callback = [&, resource = std::move(resource)](error_code ec, permit granted) {
@@ -83,7 +83,7 @@ BOOST_FIXTURE_TEST_CASE(a_callback_that_can_only_be_moved, full_house) {
     BOOST_TEST(got == 7);
 }
 
-BOOST_FIXTURE_TEST_CASE(an_lvalue_callback_is_copied, full_house) {
+BOOST_FIXTURE_TEST_CASE(an_lvalue_callback_is_copied, taken_seat) {
     int calls = 0;
     auto const callback = [&](error_code, permit) { ++calls; };
     kitchen.async_enter(callback);
@@ -92,7 +92,7 @@ BOOST_FIXTURE_TEST_CASE(an_lvalue_callback_is_copied, full_house) {
     BOOST_TEST(calls == 2);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_future, full_house) {
+BOOST_FIXTURE_TEST_CASE(a_future, taken_seat) {
     std::future<permit> later = kitchen.async_enter(asio::use_future);
     std::future<permit> never = kitchen.async_enter(2, asio::use_future);
     serve();
@@ -101,7 +101,7 @@ BOOST_FIXTURE_TEST_CASE(a_future, full_house) {
                           [](auto const& why) { return why.code() == errc::exceeds_capacity; });
 }
 
-BOOST_FIXTURE_TEST_CASE(a_deferred_operation_starts_when_it_is_called, full_house) {
+BOOST_FIXTURE_TEST_CASE(a_deferred_operation_starts_when_it_is_called, taken_seat) {
     auto later = kitchen.async_enter(1, 1s, asio::deferred);
     settle(ctx);
     BOOST_TEST(kitchen.stats().waiting == 0U);
@@ -113,7 +113,7 @@ BOOST_FIXTURE_TEST_CASE(a_deferred_operation_starts_when_it_is_called, full_hous
     BOOST_TEST(guest.granted());
 }
 
-BOOST_FIXTURE_TEST_CASE(the_default_is_deferred, full_house) {
+BOOST_FIXTURE_TEST_CASE(the_default_is_deferred, taken_seat) {
     static_assert(std::is_same_v<seats::default_token, asio::deferred_t>);
     visit guest;
     auto later = kitchen.async_enter(1s);
@@ -122,7 +122,7 @@ BOOST_FIXTURE_TEST_CASE(the_default_is_deferred, full_house) {
     BOOST_TEST(guest.granted());
 }
 
-BOOST_FIXTURE_TEST_CASE(the_tokens_of_coroutines, full_house) {
+BOOST_FIXTURE_TEST_CASE(the_tokens_of_coroutines, taken_seat) {
     int passed = 0;
     auto guest = [&]() -> asio::awaitable<void> {
         {
@@ -158,7 +158,7 @@ BOOST_FIXTURE_TEST_CASE(the_tokens_of_coroutines, full_house) {
     BOOST_TEST(passed == 2);
 }
 
-BOOST_FIXTURE_TEST_CASE(an_erased_handler, full_house) {
+BOOST_FIXTURE_TEST_CASE(an_erased_handler, taken_seat) {
     visit guest;
     visit refused;
     asio::any_completion_handler<void(error_code, permit)> one(guest.callback());
@@ -170,7 +170,7 @@ BOOST_FIXTURE_TEST_CASE(an_erased_handler, full_house) {
     BOOST_TEST(refused.refused(errc::exceeds_capacity));
 }
 
-BOOST_FIXTURE_TEST_CASE(append_and_other_adapters, full_house) {
+BOOST_FIXTURE_TEST_CASE(append_and_other_adapters, taken_seat) {
     int sum = 0;
     auto callback = [&](error_code, permit, int more, int still_more) { sum = more + still_more; };
     kitchen.async_enter(asio::append(callback, 3, 4));
@@ -178,7 +178,7 @@ BOOST_FIXTURE_TEST_CASE(append_and_other_adapters, full_house) {
     BOOST_TEST(sum == 7);
 }
 
-BOOST_FIXTURE_TEST_CASE(one_that_waits_is_allocated_once_and_freed_before_the_upcall, full_house,
+BOOST_FIXTURE_TEST_CASE(one_that_waits_is_allocated_once_and_freed_before_the_upcall, taken_seat,
                         *boost::unit_test::label("whole")) {
     allocations counts;
     bool called = false;
@@ -217,7 +217,7 @@ BOOST_AUTO_TEST_CASE(what_is_posted_is_allocated_by_the_handler_too_and_freed_be
     BOOST_TEST(counts.live == 0);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_slot_cancels_what_waits, full_house) {
+BOOST_FIXTURE_TEST_CASE(a_slot_cancels_what_waits, taken_seat) {
     asio::cancellation_signal signal;
     visit guest;
     kitchen.async_enter(asio::bind_cancellation_slot(signal.slot(), guest.callback()));
@@ -227,7 +227,7 @@ BOOST_FIXTURE_TEST_CASE(a_slot_cancels_what_waits, full_house) {
     BOOST_TEST(guest.refused(asio::error::operation_aborted));
 }
 
-BOOST_FIXTURE_TEST_CASE(an_immediate_executor_is_used_for_what_is_over_at_once, full_house) {
+BOOST_FIXTURE_TEST_CASE(an_immediate_executor_is_used_for_what_is_over_at_once, taken_seat) {
     int calls = 0;
     auto callback = [&](error_code ec, permit granted) {
         BOOST_TEST((bool(granted) || ec == errc::exceeds_capacity));
@@ -249,7 +249,7 @@ BOOST_FIXTURE_TEST_CASE(an_immediate_executor_is_used_for_what_is_over_at_once, 
     BOOST_TEST(calls == 3);
 }
 
-BOOST_FIXTURE_TEST_CASE(an_immediate_upcall_may_enter_again_and_destroy_the_limiter, full_house) {
+BOOST_FIXTURE_TEST_CASE(an_immediate_upcall_may_enter_again_and_destroy_the_limiter, taken_seat) {
     seat.leave();
     auto cafe = std::make_unique<seats>(ctx, weir::seats_options{.seats = 2});
     visit second;
@@ -267,7 +267,7 @@ BOOST_FIXTURE_TEST_CASE(an_immediate_upcall_may_enter_again_and_destroy_the_limi
     BOOST_TEST(second.granted());
 }
 
-BOOST_FIXTURE_TEST_CASE(memory_resources_are_allocators_too, full_house,
+BOOST_FIXTURE_TEST_CASE(memory_resources_are_allocators_too, taken_seat,
                         *boost::unit_test::label("whole")) {
     std::array<std::byte, 4096> bytes{};
     std::pmr::monotonic_buffer_resource memory(
@@ -279,7 +279,7 @@ BOOST_FIXTURE_TEST_CASE(memory_resources_are_allocators_too, full_house,
     BOOST_TEST(guest.granted());
 }
 
-BOOST_FIXTURE_TEST_CASE(composed_operations_contain_it_and_pass_cancellation_on, full_house) {
+BOOST_FIXTURE_TEST_CASE(composed_operations_contain_it_and_pass_cancellation_on, taken_seat) {
     auto async_dine = [&](auto&& token) {
         return asio::async_compose<decltype(token), void(error_code, weir::amount)>(
             dines(kitchen), token, ctx);
@@ -354,7 +354,7 @@ BOOST_AUTO_TEST_SUITE(limiter_awaitable_operators)
 
 using namespace asio::experimental::awaitable_operators;
 
-BOOST_FIXTURE_TEST_CASE(a_timer_that_wins_takes_the_request_out_of_the_line, full_house) {
+BOOST_FIXTURE_TEST_CASE(a_timer_that_wins_takes_the_request_out_of_the_line, taken_seat) {
     weir::testing::timer patience{ctx, 2s};
     std::size_t winner = 99;
     auto guest = [&]() -> asio::awaitable<void> {
@@ -372,7 +372,7 @@ BOOST_FIXTURE_TEST_CASE(a_timer_that_wins_takes_the_request_out_of_the_line, ful
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_grant_that_wins_cancels_the_timer, full_house) {
+BOOST_FIXTURE_TEST_CASE(a_grant_that_wins_cancels_the_timer, taken_seat) {
     weir::testing::timer patience{ctx, 2s};
     bool seated = false;
     auto guest = [&]() -> asio::awaitable<void> {
@@ -387,7 +387,7 @@ BOOST_FIXTURE_TEST_CASE(a_grant_that_wins_cancels_the_timer, full_house) {
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_grant_that_comes_with_the_timeout_is_given_back, full_house) {
+BOOST_FIXTURE_TEST_CASE(a_grant_that_comes_with_the_timeout_is_given_back, taken_seat) {
     // Setup: the seat is given back at the instant at which the timer fires, after it.
     weir::testing::timer patience{ctx, 2s};
     weir::testing::timer meal{ctx, 2s};
@@ -406,7 +406,7 @@ BOOST_FIXTURE_TEST_CASE(a_grant_that_comes_with_the_timeout_is_given_back, full_
     BOOST_TEST(kitchen.stats().waiting == 0U);
 }
 
-BOOST_FIXTURE_TEST_CASE(two_seats_at_two_tables, full_house) {
+BOOST_FIXTURE_TEST_CASE(two_seats_at_two_tables, taken_seat) {
     seats cafe{ctx, {.seats = 1}};
     auto other = cafe.try_enter();
     int seated = 0;
@@ -425,7 +425,7 @@ BOOST_FIXTURE_TEST_CASE(two_seats_at_two_tables, full_house) {
     BOOST_TEST(kitchen.stats().remaining + cafe.stats().remaining == 2);
 }
 
-BOOST_FIXTURE_TEST_CASE(one_of_two_that_fails_cancels_and_gives_back_the_other, full_house) {
+BOOST_FIXTURE_TEST_CASE(one_of_two_that_fails_cancels_and_gives_back_the_other, taken_seat) {
     seats cafe{ctx, {.seats = 1}};
     int refused = 0;
     auto guest = [&]() -> asio::awaitable<void> {
@@ -442,7 +442,7 @@ BOOST_FIXTURE_TEST_CASE(one_of_two_that_fails_cancels_and_gives_back_the_other, 
     BOOST_TEST(cafe.stats().remaining == 1);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_parallel_group_of_deferred_requests, full_house) {
+BOOST_FIXTURE_TEST_CASE(a_parallel_group_of_deferred_requests, taken_seat) {
     seats cafe{ctx, {.seats = 1}};
     auto const other = cafe.try_enter();
     std::array<std::size_t, 2> order{};

@@ -1,4 +1,4 @@
-/* The protocol of include/weir/detail/core.hpp, by which callers, permits that come home and the step work together, for spin.
+/* The protocol of include/weir/detail/actor.hpp, by which callers, permits that come home and the step work together, for spin.
    ./check runs it.
 
    One limiter whose policy counts seats, N callers who each enter once and leave if they were let in, and two threads
@@ -187,7 +187,7 @@ inline coherent() {
 		assert(NOBODY_WAITS || work);                   /* else run() returns while somebody waits, */
 		assert(workers_ == 0 || work || running > 0);   /* or is about to be posted to; */
 		assert(!work || !NOBODY_WAITS || workers_ > 0); /* or never returns */
-		assert(!pending || len(line) > 0);
+		assert(!pending || len(line) > 0 || workers_ > 0);
 		assert(IN_TIME(1) && IN_TIME(2) && IN_TIME(3));
 #ifdef RATE
 		assert(len(line) == 0 || AWAKE_BY(next_grant))
@@ -384,7 +384,10 @@ inline wants() {
 	:: else
 	fi;
 #ifndef release_the_guard_of_a_worker   /* it may be about to post to the context */
-	waiting = waiting || workers_ > 0
+	if
+	:: !waiting && workers_ > 0 -> waiting = 1; next = timer_at_  /* the timer is left as it is */
+	:: else
+	fi
 #endif
 }
 
@@ -393,14 +396,12 @@ inline wants() {
 #define MUST_MOVE_TIMER (next < timer_at_ || next == NEVER && timer_at_ != NEVER)
 
 inline hear() {
-#if defined(hear_nothing_due)          /* leaves out one of four, as do the next three */
+#if defined(hear_nothing_due)          /* leaves out one of four, as do the next two; without the last one nothing breaks */
 	wanted = waiting != held_ || MUST_MOVE_TIMER;
 #elif defined(hear_no_guard)
 	wanted = due || MUST_MOVE_TIMER;
 #elif defined(hear_no_earlier_timer)
 	wanted = due || waiting != held_ || next == NEVER && timer_at_ != NEVER;
-#elif defined(hear_no_idle_timer)
-	wanted = due || waiting != held_ || next < timer_at_;
 #else
 	wanted = due || waiting != held_ || MUST_MOVE_TIMER;
 #endif

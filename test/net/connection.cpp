@@ -78,8 +78,8 @@ struct one_port {
     }
 
     net::tcp_acceptor acceptor;
-    std::vector<net::tcp_socket> crowd;
-    net::tcp::endpoint at;
+    std::vector<net::stream_socket> crowd;
+    net::endpoint at;
 };
 
 struct several_ports {
@@ -104,7 +104,7 @@ struct several_ports {
     net::watchdog dog{context};
     one_port refusing{context, port::refusing};
     one_port good{context, port::open};
-    net::tcp::endpoint taken_by;
+    net::endpoint taken_by;
 };
 
 }  // namespace

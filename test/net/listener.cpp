@@ -1,9 +1,15 @@
 #include "net/listener.hpp"
 
+#include "net/resolve.hpp"
 #include "two_ends.hpp"
 
 #include <boost/test/unit_test.hpp>
 
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <algorithm>
 #include <list>
 #include <optional>
 #include <string>
@@ -18,20 +24,23 @@ namespace asio = net::asio;
 // Lets clients in, and keeps what it gets.
 struct listening {
     void open(std::int64_t most) {
-        listener.emplace(context, net::tcp::endpoint(asio::ip::address_v4::loopback(), 0), most);
+        listener.emplace(context, most);
+        first = &listener->open(net::tcp::endpoint(asio::ip::address_v4::loopback(), 0), "first");
         listener->start({.next_context = [this]() -> asio::io_context& { return context; },
                          .accepted =
-                             [this](net::tcp_socket socket, net::tcp::endpoint from,
-                                    net::listener::admission a) {
+                             [this](net::stream_socket socket, net::endpoint const& from,
+                                    net::listener::admission a, net::listener::door const& by) {
                                  sockets.push_back(std::move(socket));
+                                 came_by.push_back(by.name());
                                  came_from.push_back(from);
                                  admissions.push_back(std::move(a));
                              },
                          .trouble = [this](std::string what) { said.push_back(std::move(what)); }});
     }
-    net::tcp::endpoint connect() {
+    net::endpoint connect() { return connect(first->listens_at()); }
+    net::endpoint connect(net::endpoint const& to) {
         auto& client = clients.emplace_back(context);
-        client.connect(listener->listens_at());
+        client.connect(to);
         return client.local_endpoint();
     }
     // Until there is nothing to wait for.
@@ -42,9 +51,11 @@ struct listening {
 
     asio::io_context context;
     std::optional<net::listener> listener;
-    std::list<net::tcp_socket> clients;
-    std::list<net::tcp_socket> sockets;
-    std::vector<net::tcp::endpoint> came_from;
+    net::listener::door* first = nullptr;
+    std::list<net::stream_socket> clients;
+    std::list<net::stream_socket> sockets;
+    std::vector<net::endpoint> came_from;
+    std::vector<std::string> came_by;
     std::list<net::listener::admission> admissions;
     std::vector<std::string> said;
 };
@@ -55,7 +66,7 @@ BOOST_AUTO_TEST_SUITE(listeners)
 
 BOOST_FIXTURE_TEST_CASE(no_more_than_the_most_are_let_in, listening) {
     open(2);
-    std::vector<net::tcp::endpoint> from;
+    std::vector<net::endpoint> from;
     for (int i = 0; i < 4; ++i)
         from.push_back(connect());
     run();  // ends, since none is accepted any more
@@ -118,6 +129,72 @@ BOOST_FIXTURE_TEST_CASE(closing_ends_what_it_waits_for, listening) {
     run();
     BOOST_TEST(came_from.empty());
     BOOST_TEST(said.empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(all_doors_together_let_in_no_more_than_the_most, listening) {
+    open(2);
+    auto& second =
+        listener->open(net::tcp::endpoint(asio::ip::address_v4::loopback(), 0), "second");
+    connect(second.listens_at());
+    connect();
+    run();
+    connect();
+    connect(second.listens_at());
+    run();
+    BOOST_TEST(came_by.size() == 2U);
+    admissions.clear();
+    run_until(context, [&] { return came_by.size() == 4U; });
+    BOOST_TEST(std::ranges::count(came_by, "second") == 2);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_door_is_closed_and_others_are_not, listening) {
+    open(100);
+    auto& second =
+        listener->open(net::tcp::endpoint(asio::ip::address_v4::loopback(), 0), "second");
+    auto const there = second.listens_at();
+    context.poll();
+    listener->close(second);
+    BOOST_TEST(listener->doors().size() == 1U);
+    BOOST_CHECK_THROW(connect(there), boost::system::system_error);
+    connect();
+    run_until(context, [&] { return came_by.size() == 1U; });
+    BOOST_TEST(came_by[0] == "first");
+    listener->close();
+    run();
+}
+
+BOOST_FIXTURE_TEST_CASE(a_door_may_be_a_socket_of_the_file_system, listening) {
+    open(100);
+    auto const path = fmt::format("/tmp/weir-listener-{}", ::getpid());
+    auto const at = *net::unix_endpoint(path);
+    {
+        // What was left behind by a program that has fallen.
+        net::stream_acceptor left(context, at);
+    }
+    BOOST_TEST(::access(path.c_str(), F_OK) == 0);
+    auto& local = listener->open(at, "local");
+    BOOST_CHECK_THROW(listener->open(at, "again"), boost::system::system_error);
+    connect(local.listens_at());
+    run_until(context, [&] { return !came_by.empty(); });
+    BOOST_TEST(came_by[0] == "local");
+    BOOST_TEST(!net::tcp_endpoint(came_from[0]).has_value());
+    listener->close(local);
+    BOOST_TEST(::access(path.c_str(), F_OK) != 0);
+    listener->close();
+    run();
+}
+
+BOOST_FIXTURE_TEST_CASE(a_door_may_be_a_socket_that_was_opened_elsewhere, listening) {
+    open(100);
+    net::tcp_acceptor elsewhere(context, {asio::ip::address_v4::loopback(), 0});
+    auto const there = elsewhere.local_endpoint();
+    auto& door = listener->adopt(elsewhere.release(), "inherited");
+    BOOST_TEST((door.listens_at() == net::endpoint(there)));
+    connect(there);
+    run_until(context, [&] { return came_by.size() == 1U; });
+    BOOST_TEST(came_by[0] == "inherited");
+    listener->close();
+    run();
 }
 
 BOOST_AUTO_TEST_SUITE_END()

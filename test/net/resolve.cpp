@@ -3,6 +3,8 @@
 #include <boost/asio/ip/address.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <string>
+
 BOOST_AUTO_TEST_SUITE(names)
 
 BOOST_AUTO_TEST_CASE(what_leads_back) {
@@ -26,9 +28,22 @@ BOOST_AUTO_TEST_CASE(an_address_is_its_own_name) {
     auto const found = net::resolve("127.0.0.1", "80", ec);
     BOOST_TEST(!ec);
     BOOST_TEST_REQUIRE(found.size() == 1U);
-    BOOST_TEST((found[0] == net::tcp::endpoint(net::asio::ip::address_v4::loopback(), 80)));
+    BOOST_TEST((net::tcp_endpoint(found[0]) ==
+                net::tcp::endpoint(net::asio::ip::address_v4::loopback(), 80)));
     BOOST_TEST(net::resolve("127.0.0.1", "no such port", ec).empty());
     BOOST_TEST(bool(ec));
+}
+
+BOOST_AUTO_TEST_CASE(sockets_of_the_file_system_have_a_path) {
+    auto const found = net::unix_endpoint("/run/some.sock");
+    BOOST_TEST_REQUIRE(found.has_value());
+    BOOST_TEST(net::path_of(*found) == "/run/some.sock");
+    BOOST_TEST(net::path_of(*net::unix_endpoint(std::string(107, 'x'))) == std::string(107, 'x'));
+    BOOST_TEST(!net::unix_endpoint(std::string(108, 'x')).has_value());
+    BOOST_TEST(!net::tcp_endpoint(*found).has_value());
+    BOOST_TEST(net::leads_back(*found, *found));
+    BOOST_TEST(!net::leads_back(*found, *net::unix_endpoint("/run/other.sock")));
+    BOOST_TEST(net::path_of(net::tcp::endpoint(net::asio::ip::address_v4::loopback(), 80)).empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -25,7 +25,8 @@ void run_until(net::asio::io_context& context, F holds) {
 /// The two ends of a connection over the loopback.
 struct two_ends {
     two_ends() {
-        net::tcp_acceptor acceptor(context, {net::asio::ip::address_v4::loopback(), 0});
+        net::stream_acceptor acceptor(
+            context, net::endpoint(net::tcp::endpoint(net::asio::ip::address_v4::loopback(), 0)));
         theirs.connect(acceptor.local_endpoint());
         acceptor.accept(mine);
     }
@@ -33,7 +34,7 @@ struct two_ends {
     void they_send(std::string_view text) {
         net::asio::write(theirs, net::asio::buffer(text.data(), text.size()));
     }
-    void they_end_their_half() { theirs.shutdown(net::tcp_socket::shutdown_send); }
+    void they_end_their_half() { theirs.shutdown(net::stream_socket::shutdown_send); }
     void they_reset() {
         theirs.set_option(net::asio::socket_base::linger(true, 0));
         theirs.close();
@@ -46,6 +47,6 @@ struct two_ends {
     }
 
     net::asio::io_context context;
-    net::tcp_socket mine{context};
-    net::tcp_socket theirs{context};
+    net::stream_socket mine{context};
+    net::stream_socket theirs{context};
 };

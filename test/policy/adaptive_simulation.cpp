@@ -198,6 +198,27 @@ BOOST_AUTO_TEST_CASE(come_within_15_percent_of_the_best_number) {
     });
 }
 
+// What gradient2 lets queue up, a tenth and four more, is more than 15 % of a small number.
+BOOST_AUTO_TEST_CASE(come_as_near_before_smaller_larger_faster_and_slower_services) {
+    struct kind {
+        int workers;
+        duration mean;
+    };
+    for (auto const& [workers, mean] :
+         {kind{50, 100ms}, kind{150, 100ms}, kind{150, 20ms}, kind{50, 500ms}}) {
+        for_each_contender([&](contender const& c, std::uint64_t seed) {
+            auto behind = c.behind;
+            behind.workers = workers;
+            behind.mean = mean;
+            simulation s(c.options, behind, seed);
+            s.run(c.converges);
+            bool const queues = c.name == "gradient2";
+            is_within(watch(s, 1min).median, workers,
+                      queues ? std::max(15, 10 + 4 * 100 / workers) : 15);
+        });
+    }
+}
+
 BOOST_AUTO_TEST_CASE(follow_when_the_service_becomes_half_as_fast) {
     for_each_contender([](contender const& c, std::uint64_t seed) {
         simulation s(c.options, c.behind, seed);

@@ -5,6 +5,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <initializer_list>
@@ -213,6 +214,21 @@ BOOST_AUTO_TEST_CASE(netflix_concurrency_limits_165_holds_the_no_load_latency_at
 
     vegas b({.seats = 50, .slow_start = 0, .no_load_least = 80ms});
     check(b, {{10ms, 50, false, 50}, {85ms, 50, false, 50}});  // ceil(50 * 5 / 85) = 3
+}
+
+// One answer that came from a cache has said what there is without load: the number sinks, until it is looked for
+// again, after 30 samples for each of 50 seats at the most.
+BOOST_AUTO_TEST_CASE(envoy_10647_comes_up_again_from_a_number_that_is_too_small) {
+    vegas a({.seats = 50, .slow_start = 0, .probe = 30});
+    a.update({.latency = 1ms, .in_flight = 50});
+    amount least = 50;
+    int windows = 0;
+    do {
+        a.update({.latency = 100ms, .in_flight = a.seats()});
+        least = std::min(least, a.seats());
+    } while (++windows != 30 * 50 && (least > 10 || a.seats() < 50));
+    BOOST_TEST(least <= 10);
+    BOOST_TEST(a.seats() >= 50);
 }
 
 BOOST_AUTO_TEST_CASE(asks_first_whether_it_is_the_queue_or_the_service) {

@@ -650,6 +650,7 @@ BOOST_AUTO_TEST_CASE(never_lets_one_too_many_through_when_permits_are_merged) {
     BOOST_TEST(true);  // none has failed
 }
 
+// Found elsewhere: hammer, whose sliding window counts what it has refused.
 BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_refused) {
     support::for_each_seed(6'000'000, 1'000, [](random_source& random) {
         auto const options = some_options(random);

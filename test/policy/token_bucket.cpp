@@ -122,6 +122,7 @@ private:
 
 BOOST_AUTO_TEST_SUITE(the_token_bucket)
 
+// Found elsewhere: boinkor-net/governor#107, #249: one cell too many.
 BOOST_AUTO_TEST_CASE(grants_what_it_holds_at_once_and_then_at_the_rate) {
     auto bucket = begun<token_bucket>({.rate = {10, 1s}, .burst = 5}, noon);
     BOOST_TEST(bucket.remaining(noon) == 5);
@@ -176,6 +177,7 @@ BOOST_AUTO_TEST_CASE(does_not_drift_by_a_nanosecond_in_a_billion_grants) {
     BOOST_TEST((bucket.ready_at(1, 0, now) - noon) == 1s * seconds);
 }
 
+// Found elsewhere: ska-sa/spead2#114.
 BOOST_AUTO_TEST_CASE(catches_up_after_a_late_timer_as_far_as_the_bucket_holds) {
     auto bucket = begun<token_bucket>({.rate = {1, 1ms}, .burst = 10}, noon);
     bucket.take(10, noon);
@@ -281,6 +283,7 @@ BOOST_AUTO_TEST_CASE(keeps_debt_when_options_change_unless_all_is_reset) {
     }
 }
 
+// Found elsewhere: golang/go#71154, bucket4j#51.
 BOOST_AUTO_TEST_CASE(is_exact_at_the_ends_of_what_can_be_said) {
     auto once_in_a_year = begun<token_bucket>({.rate = {1, 24h * 365}, .burst = 1}, noon);
     once_in_a_year.take(1, noon);

@@ -29,7 +29,7 @@ WRONG = [
     (["--demo", "--seats=-1"], "--seats is `-1`, but must be a number from 1 to 1000000000"),
     (["--demo", "--seats", "many"], "--seats is `many`, but must be a number"),
     (["--demo", "--seats", "3x"], "--seats is `3x`, but must be a number"),
-    (["--demo", "--seats", "adaptive 4"], "--seats is `adaptive 4`, but must be a number, `adaptive`"),
+    (["--demo", "--seats", "adaptive 4"], "--seats is `adaptive 4`, but must be a number from 1 to 1000000000, `adaptive`"),
     (["--demo", "--seats", "adaptive 9..4"], "--seats is `adaptive 9..4`, but must be a number"),
     (["--demo", "--seats", "adaptive 0..4"], "--seats is `adaptive 0..4`, but must be a number"),
     (["--demo", "--seats", "adaptive4..9"], "--seats is `adaptive4..9`, but must be a number"),
@@ -58,6 +58,8 @@ WRONG = [
     (["--demo", "--rate", "5/1s", "--on-failure", "local 2"], "--on-failure is `local 2`, but must be closed, open"),
     (["--demo", "--rate", "5/1s", "--on-failure", "local"], "--on-failure is `local`, but must be closed, open"),
     (["--demo", "--rate", "5/1s", "--lease", "x"], "--lease is `x`, but must be a number from 0"),
+    (["--demo", "--rate", "5/1s", "--engine-deadline", "2min"],
+     "--engine-deadline is `2min`, but must be a time from 1ms to 1min"),
     (["--demo", "--per-client-seats", "0"], "--per-client-seats is `0`, but must be a number from 1"),
     (["--demo", "--per-client-rate", "5/s"], "--per-client-rate is `5/s`, but must be a rate, like"),
     (["--demo", "--per-client-rate", "3 seats"], "for seats there is --per-client-seats"),
@@ -110,10 +112,10 @@ class CommandLine(ProxyTest):
     def test_what_cannot_be_had(self):
         result = run("--upstream", "no.such.host.invalid:80")
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stderr, r"\Aweir-proxy: --upstream is `no.such.host.invalid:80`, but .*\n\Z")
+        self.assertRegex(result.stderr, r"\Aweir-proxy: upstream `upstream`: the server `no.such.host.invalid:80` is not known: .*\n\Z")
         result = run("--demo", "--listen", "127.0.0.1:0", "--access-log", "/no/such/folder/log")
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stderr, r"\Aweir-proxy: --access-log is `/no/such/folder/log`, but .*\n\Z")
+        self.assertRegex(result.stderr, r"\Aweir-proxy: the access log is `/no/such/folder/log`, but .*\n\Z")
 
     def test_an_upstream_that_is_the_proxy_itself(self):
         rows = [("127.0.0.1:18999", "127.0.0.1:18999"), ("127.0.0.1:18999", "0.0.0.0:18999")]
@@ -123,8 +125,8 @@ class CommandLine(ProxyTest):
         for upstream, listen in rows:
             result = run("--upstream", upstream, "--listen", listen)
             self.assertEqual(result.returncode, 1)
-            self.assertEqual(result.stderr, f"weir-proxy: --upstream is `{upstream}`, but that is where "
-                                            f"the proxy itself listens ({listen})\n")
+            self.assertRegex(result.stderr, r"\Aweir-proxy: an upstream has the server \S+:18999, but that is where "
+                                            rf"the proxy itself listens \({listen}\)\n\Z")
 
     def test_an_upstream_that_does_not_even_refuse(self):
         # Its backlog is full, so that a connection is neither accepted nor refused.

@@ -17,13 +17,13 @@ from support import PATIENCE, PROXY, Client, Proxy, ProxyTest, in_parallel, main
 SLACK = 0.05  # between the grant and the moment at which the upstream notes the request
 
 
-def needs(*urls):
-    """What the program was built without makes a test skip."""
-    for url in urls:
-        result = subprocess.run([PROXY, "--demo", "--listen", "localhost:no", "--rate", "1/1s", "--engine", url],
-                                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
-        if "was built without" in result.stderr:
-            raise unittest.SkipTest(result.stderr)
+def needs(scheme):
+    """What the program was built without makes a test skip. Otherwise it complains about the port."""
+    result = subprocess.run([PROXY, "--demo", "--listen", "127.0.0.1:0", "--rate", "1/1s", "--engine",
+                             f"{scheme}://nowhere:no/weir"],
+                            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+    if "was built without" in result.stderr:
+        raise unittest.SkipTest(result.stderr)
 
 
 def program(*names):
@@ -65,7 +65,7 @@ class Redis(Server):
         super().__init__()
         self.program = program("redis-server")
         self.url = f"unix:{self.socket}"
-        needs(self.url)
+        needs("redis")
         self.start()
 
     def command(self):
@@ -78,7 +78,7 @@ class MariaDB(Server):
         super().__init__()
         self.program = program("mariadbd", "/usr/sbin/mariadbd")
         self.url = f"mysql://root@/weir?socket={self.socket}"
-        needs(self.url)
+        needs("mysql")
         scripts = next((p for p in map(pathlib.Path, ("/usr/share/mysql", "/usr/share/mariadb"))
                         if (p / "mysql_system_tables.sql").exists()), None)
         if not scripts:
@@ -137,6 +137,16 @@ class Engine(ProxyTest):
     def test_a_rate_on_redis(self):
         self.check_rate(self.have(Redis), "20/400ms")
 
+    def test_what_answers_say_of_a_rate_that_a_server_keeps(self):
+        # What remains there nobody knows here, unless it is nothing.
+        proxy = self.start("--engine", self.have(Redis).url, "--rate", "2/60s", "--patience", "300ms")
+        with Client(proxy.port) as client:
+            answers = [client.ask("/") for _ in range(3)]
+        self.assertEqual([a.status for a in answers], [200, 200, 429])
+        self.assertEqual({a.get("ratelimit-policy") for a in answers}, {'"rate";q=2;w=60'})
+        self.assertEqual([a.get("ratelimit") for a in answers],
+                         [None, None, f'"rate";r=0;t={answers[2].get("retry-after")}'])
+
     def test_a_rate_on_mariadb(self):
         self.check_rate(self.have(MariaDB), "20/400ms")
 
@@ -148,6 +158,21 @@ class Engine(ProxyTest):
             statuses = [c.ask("/").status for c in (one, two, one, two, one)]
             self.assertEqual(statuses, [200, 200, 200, 429, 429])
             self.assertEqual(three.ask("/").status, 200)
+
+    def test_what_an_engine_refuses_takes_nothing_of_the_chain(self):
+        server = self.have(Redis)
+        names = ["chain", "keys", "engine"]
+        proxy = self.start_with(
+            f'[[engine]]\nname = "redis"\nurl = "{server.url}"\n[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
+            '[[limit]]\nname = "engine"\nrule = "2/1h"\nengine = "redis"\nshared_as = "chained"\ndeadline = "1s"\n'
+            '[[limit]]\nname = "chain"\nrule = "3/1h"\n[[limit]]\nname = "keys"\nrule = "3/1h"\nkey = "client"\n'
+            '[[route]]\npath = "/local"\nupstream = "shop"\nlimits = ["chain", "keys"]\n'
+            '[[route]]\nupstream = "shop"\nlimits = ["engine", "chain", "keys"]\n')
+        with Client(proxy.port) as client:
+            statuses = [client.ask("/").status for _ in range(5)]
+            self.assertEqual(statuses, [200, 200, 429, 429, 429])
+            self.assertEqual([client.ask("/local").status for _ in range(2)], [200, 429])
+        self.assertTrue(set(names) <= set(proxy.numbers()))
 
     def until_it_is(self, status, client):
         answers = []
@@ -188,6 +213,22 @@ class Engine(ProxyTest):
 
     def test_failures_of_mariadb(self):
         self.check_failure(self.have(MariaDB))
+
+    def test_patience_that_ends_before_the_engine_has_failed(self):
+        server = self.have(Redis)
+        proxy = self.start("--engine", server.url, "--rate", "1000/1s burst 1000", "--patience", "50ms",
+                           "--engine-deadline", "10s")
+        with Client(proxy.port) as client:
+            self.until_it_is(200, client)
+            server.process.send_signal(signal.SIGSTOP)
+            try:
+                for _ in range(3):
+                    answer = client.ask("/")
+                    self.assertEqual(answer.status, 503)
+                    self.assertGreaterEqual(int(answer.get("retry-after")), 1)
+            finally:
+                server.process.send_signal(signal.SIGCONT)
+            self.until_it_is(200, client)
 
     def test_an_engine_that_is_not_there_yet(self):
         server = self.have(Redis)

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """The access log holds nobody up, whatever becomes of the file."""
 
+import json
 import os
 import resource
 import signal
+import socket
 import tempfile
+import threading
 import time
 
+from admin_support import limit_of
 from support import PATIENCE, Client, Proxy, ProxyTest, main, numbers, wait_until
 
 LONG = "/" + "x" * 7000  # a line of the log of which few fit into a pipe
@@ -48,13 +52,132 @@ class Log(ProxyTest):
         time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z 127\.0\.0\.1 "
         seconds = r" \d+\.\d{3} 0\.000"
         self.assertGreater(min(turned_away, wrong), 10)
-        for line, text in zip(self.lines(), (
+        server = rf" 127\.0\.0\.1:{self.upstream.port} \"-\" [0-9a-f]{{32}}"
+        for line, text, rest in zip(self.lines(), (
                 r'"GET /bytes/5\?a=b HTTP/1\.1" 200 5',
                 r'"GET /\\x22\\x5Ca\\xE4 HTTP/1\.1" 200 6',
                 rf'"GET /third HTTP/1\.1" 429 {turned_away}',
                 r'"HEAD /fourth HTTP/1\.1" 429 0',
-                rf'"-" 400 {wrong}'), strict=True):
-            self.assertRegex(line, f"^{time}{text}{seconds}$")
+                rf'"-" 400 {wrong}'), (server, server, *[r' - "rate" [0-9a-f]{32}'] * 2, r' - "-" -'), strict=True):
+            self.assertRegex(line, f"^{time}{text}{seconds}{rest}$")
+
+    def test_as_json(self):
+        proxy = self.start("--access-log", self.log, "--access-log-format", "json", "--rate", "1/60s", "--patience", "0s")
+        with Client(proxy.port) as client:
+            client.ask('/bytes/5?"\\\xe4')
+            turned_away = len(client.ask("/").body)
+            client.send("nonsense\r\n\r\n")
+            client.answer()
+        self.ends(proxy)
+        first, second, third = map(json.loads, self.lines())
+        for one in (first, second, third):
+            self.assertRegex(one.pop("time"), r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+            self.assertGreaterEqual(one.pop("request_time"), one["waited"])
+        ids = [first.pop("request_id"), second.pop("request_id")]
+        self.assertEqual(len({*ids}), 2)
+        self.assertEqual(first, {"remote_addr": "127.0.0.1", "request": 'GET /bytes/5?"\\\xe4 HTTP/1.1', "status": 200,
+                                 "body_bytes_sent": 5, "waited": 0, "upstream": f"127.0.0.1:{self.upstream.port}", "limit": None})
+        self.assertEqual(second, {"remote_addr": "127.0.0.1", "request": "GET / HTTP/1.1", "status": 429, "waited": 0,
+                                  "body_bytes_sent": turned_away, "upstream": None, "limit": "rate"})
+        self.assertEqual((third["request"], third["status"], third["upstream"], third["request_id"]), ("-", 400, None, None))
+
+    def test_says_which_of_several_limits_and_for_how_long(self):
+        over = threading.Event()
+        self.addCleanup(over.set)
+        self.upstream.script["/hang"] = lambda sock, request, reader: over.wait(30) and False
+        proxy = self.start_with(f'access_log = "{self.log}"\naccess_log_format = "json"\n'
+                                '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
+                                '[[limit]]\nname = "a \\"rate\\""\nrule = "100/1s"\n'
+                                '[[limit]]\nname = "a seat"\nrule = "1 seats"\nqueue = "patience 300ms"\n')
+        with Client(proxy.port) as holder, Client(proxy.port) as waiter:
+            holder.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
+            wait_until(lambda: "/hang" in self.upstream.targets())
+            self.assertEqual(waiter.ask("/").status, 503)
+            wait_until(lambda: len(self.lines()) == 1)
+            refused = json.loads(self.lines()[0])
+            self.assertEqual((refused["limit"], refused["upstream"]), ("a seat", None))
+            self.assertGreaterEqual(refused["request_time"], 0.3)
+
+    def test_an_id_is_taken_or_made_and_goes_on(self):
+        proxy = self.start("--access-log", self.log)
+
+        def seen():
+            return [value for name, value in self.upstream.requests[-1].fields if name == "x-request-id"]
+
+        with Client(proxy.port) as client:
+            for sent, is_taken in ((["good-id_1"], True), ([], False), (["a b"], False), (['a"b'], False), (["x" * 129], False),
+                                   (["\xe4"], False), (["x" * 128], True)):
+                client.ask("/", fields="".join(f"x-Request-ID: {one}\r\n" for one in sent))
+                wait_until(lambda: self.lines() and self.lines()[-1].endswith(f" {seen()[0]}"), "its line")
+                self.assertEqual(len(seen()), 1)
+                if is_taken:
+                    self.assertEqual(seen(), sent)
+                else:
+                    self.assertRegex(seen()[0], "^[0-9a-f]{32}$")
+            client.ask("/", fields="X-Request-Id: bad one\r\nX-Request-Id: good\r\nX-Request-Id: other\r\n")
+            self.assertEqual(seen(), ["good"])
+
+    def test_without_a_log_nobody_needs_an_id(self):
+        proxy = self.start()
+        with Client(proxy.port) as client:
+            client.ask("/")
+            self.assertNotIn("x-request-id", dict(self.upstream.requests[-1].fields))
+            client.ask("/", fields="X-Request-Id: a b\r\n")
+            self.assertEqual(dict(self.upstream.requests[-1].fields)["x-request-id"], "a b")
+
+    def test_another_format_holds_from_a_reload_on(self):
+        config = f'access_log = "{self.log}"\n[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
+        proxy = self.start_with(config)
+        with Client(proxy.port) as client:
+            client.ask("/")
+            proxy.write(self.filled('access_log_format = "json"\n' + config))
+            proxy.process.send_signal(signal.SIGHUP)
+            self.assertIn("read anew", proxy.process.stderr.readline())
+            wait_until(lambda: client.ask("/").status and self.lines()[-1].startswith("{"))
+        self.assertNotEqual(self.lines()[0][0], "{")
+
+    # ---- Standard error
+
+    def test_a_trouble_is_said_once(self):
+        with socket.create_server(("127.0.0.1", 0)) as nobody:
+            server = f"127.0.0.1:{nobody.getsockname()[1]}"
+        proxy = Proxy("--upstream", server)
+        self.addCleanup(self.finish, proxy)
+        self.assertIn("nobody answers", proxy.process.stderr.readline())
+        with Client(proxy.port) as client:
+            self.assertEqual({client.ask("/").status for _ in range(200)}, {502})
+            self.assertEqual(proxy.process.stderr.readline(),
+                             "weir-proxy: upstream upstream: the upstream cannot be reached\n")
+            self.assertEqual({client.ask("/").status for _ in range(200)}, {502})
+        self.assertNotIn("cannot be reached", proxy.stop())
+
+    def test_a_server_that_answers_nonsense_is_named(self):
+        def nonsense(sock, request, reader):
+            sock.sendall(b"nonsense\r\n\r\n")
+            return False
+
+        self.upstream.script["/nonsense"] = nonsense
+        proxy = self.start()
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/nonsense").status, 502)
+            self.assertEqual(proxy.process.stderr.readline(), "weir-proxy: upstream upstream: the server "
+                             f"127.0.0.1:{self.upstream.port}: the upstream's answer is not HTTP\n")
+
+    def test_what_matters_less_may_be_left_out(self):
+        config = '[admin]\naddress = "127.0.0.1:0"\n[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n' \
+                 '[[limit]]\nname = "rate"\nrule = "9/7s"\n'
+        proxy = self.start_with(config)
+        for n, (level, said) in enumerate((("warning", False), ("info", True), ("error", False))):
+            proxy.write(self.filled(f'log_level = "{level}"\n' + config.replace("9/7s", f"{n or ''}1/7s")))
+            proxy.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: limit_of(proxy, "rate")["rule"] == f"{n or ''}1/7s", "the file to be read")
+            if said:
+                self.assertIn("has been read anew", proxy.process.stderr.readline())
+                continue
+            proxy.write("nonsense")
+            proxy.process.send_signal(signal.SIGHUP)
+            self.assertIn("weir.toml:1", proxy.process.stderr.readline())
+            self.assertIn("stays as it was", proxy.process.stderr.readline())
 
     def test_that_nobody_reads(self):
         os.mkfifo(self.log)

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -185,14 +186,14 @@ class Upstream:
     A path that is in `script` is answered by the function there, which gets the socket, the request
     and the reader, and returns true if the connection goes on."""
 
-    def __init__(self):
+    def __init__(self, port=0):
         self.requests = []
         self.script = {}
         self.now = 0
         self.most = 0
         self.connections = 0
         self.lock = threading.Lock()
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.listener = socket.create_server(("127.0.0.1", port), backlog=1024)
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -301,9 +302,18 @@ def pattern(n):
 class Proxy:
     """A weir-proxy on a free port."""
 
-    def __init__(self, *options, preexec_fn=None, listen="127.0.0.1"):
+    def __init__(self, *options, preexec_fn=None, listen="127.0.0.1", config=None):
+        """`config` is the text of a file, with a [[listen]] of its own if there is to be more than one on a free port."""
+        self.folder = None
+        if config is None:
+            options = ("--listen", f"{listen}:0", *options)
+        else:
+            self.folder = tempfile.TemporaryDirectory(prefix="weir-proxy-")
+            self.file = os.path.join(self.folder.name, "weir.toml")
+            self.write(config)
+            options = ("--config", self.file, *options)
         self.process = subprocess.Popen(
-            [PROXY, "--listen", f"{listen}:0", *map(str, options)],
+            [PROXY, *map(str, options)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -311,7 +321,7 @@ class Proxy:
             preexec_fn=preexec_fn,
         )
         self.greeting = self.process.stdout.readline()
-        found = re.search(rf"http://{re.escape(listen)}:(\d+) ", self.greeting)
+        found = re.search(rf"http://{re.escape(listen)}:(\d+)[ ,]", self.greeting)
         if not found:
             raise AssertionError(f"no greeting: {self.greeting!r} {self.process.communicate()}")
         self.port = int(found[1])
@@ -330,13 +340,28 @@ class Proxy:
                 raise AssertionError(f"exit {self.process.returncode}: {self.report}")
         return self.report
 
+    def write(self, config):
+        """What the file says from now on."""
+        if "[[listen]]" not in config:
+            config += '[[listen]]\naddress = "127.0.0.1:0"\n'
+        self.config = config
+        with open(self.file, "w") as file:
+            file.write(config)
+
     def numbers(self):
         """What is reported at any time, as numbers by their names."""
         self.process.send_signal(signal.SIGUSR1)
-        lines = [self.process.stderr.readline() for _ in range(self.report_lines())]
+        lines = []
+        while len(lines) < self.report_lines():  # troubles are told in between
+            line = self.process.stderr.readline()
+            assert line, "the proxy has ended"
+            if REPORT.match(line):
+                lines.append(line)
         return numbers("".join(lines))
 
     def report_lines(self):
+        if self.folder:
+            return 1 + self.config.count("[[limit]]") + self.config.count("# seats: reported")
         arguments = self.process.args
         return 1 + sum("--" + part.replace(" ", "-") in arguments for part in RULES)
 
@@ -345,11 +370,14 @@ class Proxy:
 RULES = ("per-client seats", "per-client rate", "seats", "rate")
 
 
+REPORT = re.compile(r"weir-proxy: (\d+ connections|[^:]+: \d+ granted)")
+
+
 def numbers(report):
     """`{'seats': {'granted': 3, ...}, 'rate': ..., 'proxy': {'requests': 5, ...}}`"""
     found = {}
     for line in report.splitlines():
-        part = re.match(rf"weir-proxy: ({'|'.join(RULES)}): ", line)
+        part = re.match(r"weir-proxy: ([^:]+): \d+ granted", line)
         pairs = re.findall(r"(\d+) ([a-z ]*[a-z])", line)
         found[part[1] if part else "proxy"] = {name: int(n) for n, name in pairs}
     return found
@@ -367,13 +395,24 @@ class ProxyTest(unittest.TestCase):
         self.addCleanup(self.finish, proxy)
         return proxy
 
+    def start_with(self, config, **how):
+        """Of a configuration, where UPSTREAM stands for the address of the upstream."""
+        proxy = Proxy(config=self.filled(config), **how)
+        self.addCleanup(self.finish, proxy)
+        return proxy
+
+    def filled(self, config):
+        return config.replace("UPSTREAM", f"127.0.0.1:{self.upstream.port}")
+
     def finish(self, proxy):
         report = proxy.stop()
         for stream in (proxy.process.stdout, proxy.process.stderr):
             stream.close()
-        found = numbers(report)
-        for part in RULES:
-            if part in found:
+        found = numbers("".join(line for line in report.splitlines(True) if REPORT.match(line)))
+        for part in found:
+            if part != "proxy":
                 self.assertEqual(found[part]["in use"], 0, report)
                 self.assertEqual(found[part]["waiting"], 0, report)
         self.assertEqual(found["proxy"]["open"], 0, report)
+        if proxy.folder:
+            proxy.folder.cleanup()

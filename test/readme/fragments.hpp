@@ -10,6 +10,7 @@
 #include <cassert>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
@@ -24,6 +25,7 @@ asio::awaitable<bool> talk(tcp::socket& connection);
 asio::awaitable<void> dine();
 void cook();
 void retry_in(weir::duration);
+void tell(std::optional<std::chrono::steady_clock::time_point>);
 extern std::uint64_t const tenant;
 
 template <class Limiter>

@@ -572,6 +572,7 @@ BOOST_AUTO_TEST_CASE(black_hole_is_seen_and_nobody_waits_for_it) {
     BOOST_TEST(here.shared_stats().unknown == 5u);
 }
 
+// Found elsewhere: AspNetCoreRateLimit#439, kong-scalable-rate-limiter#14.
 BOOST_AUTO_TEST_CASE(without_an_engine_the_first_decision_comes_after_one_deadline) {
     for (auto const& [mode, at_once] :
          {std::pair<decltype(weir::shared_options::on_failure), int>{weir::fail_open(), 50},

@@ -1,11 +1,15 @@
 #include <weir/shared/memory_engine.hpp>
 
+#include "shared/place.hpp"
 #include "support/shared_bucket_oracle.hpp"
 
+#include <boost/asio/io_context.hpp>
+#include <boost/test/tree/test_unit.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace {
@@ -122,3 +126,26 @@ BOOST_AUTO_TEST_CASE(longest_log_is_kept) {
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
+
+namespace support {
+
+struct memory_place : any_place {
+    std::shared_ptr<weir::memory_engine> engine = std::make_shared<weir::memory_engine>(ctx);
+
+    // It is in this process; another context has one of its own.
+    std::shared_ptr<weir::engine> connect(boost::asio::io_context& where) {
+        return &where == &ctx ? engine : std::make_shared<weir::memory_engine>(where);
+    }
+    static bool has(std::string const&) { return true; }
+    static boost::test_tools::assertion_result if_here(boost::unit_test::test_unit_id) {
+        return true;
+    }
+};
+
+}  // namespace support
+
+namespace {
+using place = support::memory_place;
+}
+
+#include "shared/engine_tests.hpp"

@@ -316,7 +316,7 @@ BOOST_AUTO_TEST_CASE(what_is_used_of_a_bucket_keeps_to_the_bound) {
 }
 
 BOOST_AUTO_TEST_CASE(what_is_used_of_a_log_keeps_to_the_limit_in_every_window) {
-    support::for_each_seed(1, 2'000, [](random_source& random) {
+    support::for_each_seed(1, 10'000, [](random_source& random) {
         auto options = some_options(random);
         options.rate = {random.between(1, 6), random.one_of<duration>({200ms, 1s})};
         options.burst.reset();

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace support {
@@ -90,6 +93,95 @@ private:
     }
 
     std::vector<account> keys_;  // whose turn it is first
+};
+
+/// Which request is next, by the words of `queue_order::shares`. It keeps each permit and each request.
+class shares_oracle {
+public:
+    /// Names and per cents. A key that is none of these is of no partition.
+    std::map<std::uint64_t, int> partitions;
+    amount seats = 0;
+
+    void join(int request, std::uint64_t key, amount n) { line_.push_back({request, key, n}); }
+    void leave(int request) {
+        std::erase_if(line_, [&](waiter const& one) { return one.request == request; });
+    }
+    void take(std::uint64_t key, amount n) { held_[key] += n; }
+    void give_back(std::uint64_t key, amount n) { held_[key] -= n; }
+
+    [[nodiscard]] amount free() const {
+        amount sum = seats;
+        for (auto const& [key, n] : held_)
+            sum -= n;
+        return sum;
+    }
+    [[nodiscard]] amount held(std::uint64_t key) const {
+        auto const it = held_.find(key);
+        return it == held_.end() ? 0 : it->second;
+    }
+    [[nodiscard]] amount share(std::uint64_t key) const {
+        auto const it = partitions.find(key);
+        return it == partitions.end() ? 0 : seats * it->second / 100;
+    }
+    [[nodiscard]] bool fits(std::uint64_t key, amount n) const {
+        return partitions.contains(key) && held(key) + n <= share(key);
+    }
+
+    /// The request to be granted next, and it alone; -1 if none waits. Of one partition, the one that came first.
+    [[nodiscard]] int next() const {
+        std::set<std::uint64_t> seen;
+        for (auto const& one : line_) {
+            bool const first_of_its_own = seen.insert(group(one.key)).second;
+            if (first_of_its_own && fits(one.key, one.n))
+                return one.request;
+        }
+        return line_.empty() ? -1 : line_.front().request;
+    }
+    /// Whether a newcomer goes before all that wait.
+    [[nodiscard]] bool lets_pass(std::uint64_t key, amount n) const {
+        if (line_.empty())
+            return true;
+        auto with = *this;
+        with.join(-2, key, n);
+        return fits(key, n) && with.next() == -2;
+    }
+    /// The request that makes way for a newcomer, if the queue is full; -1 if that is refused, -2 if two
+    /// partitions are equally far beyond their shares, of which nothing is said.
+    [[nodiscard]] int makes_way(std::uint64_t key, amount n) const {
+        std::map<std::uint64_t, amount> beyond;
+        for (auto const& one : line_)
+            beyond.try_emplace(group(one.key), counted(one.key) - share(one.key)).first->second +=
+                one.n;
+        beyond.try_emplace(group(key), counted(key) - share(key)).first->second += n;
+        auto const most = *std::ranges::max_element(beyond, {}, by_amount);
+        if (std::ranges::count(beyond, most.second, by_amount) != 1)
+            return -2;
+        auto const it = std::ranges::find_if(line_, [&](waiter const& one) {
+            return group(one.key) == most.first;
+        });
+        return it == line_.end() ? -1 : it->request;
+    }
+
+private:
+    struct waiter {
+        int request;
+        std::uint64_t key;
+        amount n;
+    };
+    static amount by_amount(std::pair<std::uint64_t const, amount> const& one) {
+        return one.second;
+    }
+    // All that are of no partition are one.
+    [[nodiscard]] std::uint64_t group(std::uint64_t key) const {
+        return partitions.contains(key) ? key : 0;
+    }
+    // What those of no partition hold is not counted.
+    [[nodiscard]] amount counted(std::uint64_t key) const {
+        return partitions.contains(key) ? held(key) : 0;
+    }
+
+    std::vector<waiter> line_;
+    std::map<std::uint64_t, amount> held_;
 };
 
 }  // namespace support

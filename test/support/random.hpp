@@ -1,5 +1,7 @@
 #pragma once
 
+#include <weir/detail/random.hpp>
+
 #include "support/sanitizer.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -14,16 +16,12 @@
 namespace support {
 
 /// Numbers that look random and are the same each time, whatever the standard library.
-/// Source: splitmix64 of Steele, Lea and Flood (2014).
 class random_source {
 public:
     explicit random_source(std::uint64_t seed) noexcept : state_(seed) {}
 
     [[nodiscard]] std::uint64_t bits() noexcept {
-        auto z = state_ += 0x9e3779b97f4a7c15;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-        return z ^ (z >> 31);
+        return weir::detail::mix_bits(state_ += weir::detail::next_in_series);
     }
 
     /// From `least` to `most`, both included.
@@ -67,6 +65,7 @@ void for_each_seed(std::uint64_t first, std::uint64_t count, Body body) {
     }
     for (auto seed = first; seed != first + count; ++seed) {
         BOOST_TEST_CONTEXT("seed " << seed << "; WEIR_TEST_SEED=" << seed << " runs it alone") {
+            weir::detail::begin_series(seed);
             random_source random(seed);
             body(random);
         }

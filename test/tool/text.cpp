@@ -31,6 +31,17 @@ BOOST_AUTO_TEST_CASE(of_times) {
         BOOST_TEST(!tool::time_of(text), text);
 }
 
+BOOST_AUTO_TEST_CASE(of_times_are_made_again) {
+    BOOST_TEST(tool::to_text(0ns) == "0s");
+    BOOST_TEST(tool::to_text(1500ms) == "1500ms");
+    BOOST_TEST(tool::to_text(90s) == "90s");
+    BOOST_TEST(tool::to_text(120s) == "2min");
+    BOOST_TEST(tool::to_text(24h) == "24h");
+    for (auto const t :
+         {1ns, 1001ns, 1000ns, std::chrono::nanoseconds(25h), std::chrono::nanoseconds::max()})
+        BOOST_TEST((tool::time_of(tool::to_text(t)) == t));
+}
+
 BOOST_AUTO_TEST_CASE(of_addresses) {
     struct row {
         std::string_view text, host, port;

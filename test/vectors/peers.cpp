@@ -7,6 +7,7 @@
 #include "cycles.hpp"
 #include "guava.hpp"
 #include "queues.hpp"
+#include "shares.hpp"
 
 #include <boost/json/src.hpp>
 #include <boost/test/unit_test.hpp>
@@ -53,6 +54,7 @@ std::map<std::string, runner> const by_algorithm{
     {"aimd", run_aimd},
     {"vegas", run_vegas},
     {"ema.gradient2", run_mean},
+    {"partitioned_concurrency", [](vector const& v) { run_partitions(v); }},
 };
 
 std::map<std::string, runner> const by_id{
@@ -83,17 +85,12 @@ std::map<std::string, runner> const by_id{
     {"go-cancel-multi", [](vector const& v) { run_go(v, {{1, {}}, {2, 1}, {3, {}}, {6, 4}}); }},
     // A grant beats a cancellation that comes at the same time.
     {"go-cancel-1-token", [](vector const& v) { run_go(v, {{4, 5}}); }},
+    // The limit holds; what was lent comes back first.
+    {"partition-exceed-total-for-unused-bin", [](vector const& v) { run_partitions(v, 7); }},
 };
 
-constexpr char const* folly_codel =
-    "about CoDel as folly decides it, which is not how an order here does";
-constexpr char const* partitions = "about shares of a limit, of which there are none";
-
 std::map<std::string, char const*> const not_applicable{
-    {"folly-codel-basic", folly_codel},
-    {"partition-excess-capacity", partitions},
-    {"partition-exceed-total-for-unused-bin", partitions},
-    {"partition-set-limit", partitions},
+    {"folly-codel-basic", "about CoDel as folly decides it, which is not how an order here does"},
     {"lb-numeric-limits", "asks for more than a quadrillion, which no limiter here can grant"},
 };
 

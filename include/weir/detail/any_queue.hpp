@@ -5,6 +5,7 @@
 #include <weir/detail/operation.hpp>
 #include <weir/detail/order.hpp>
 #include <weir/detail/priority_queue.hpp>
+#include <weir/detail/shares_queue.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 
@@ -15,7 +16,8 @@
 namespace weir::detail {
 
 /// The queue of whatever order the options name. What only `priority` and `fair` need is allocated when the
-/// first request of theirs joins; a change from or to them waits until the queue is empty.
+/// first request of theirs joins; a change from or to them waits until the queue is empty. The order `shares` is
+/// there from the beginning or never.
 class any_queue {
     template <class Self, class F>
     static decltype(auto) with(Self& self, F f) noexcept {
@@ -23,13 +25,24 @@ class any_queue {
             return f(self.plain_);
         if (auto* const queue = std::get_if<priority_queue>(self.grouped_.get()))
             return f(*queue);
+        if (auto* const queue = std::get_if<shares_queue>(self.grouped_.get()))
+            return f(*queue);
         return f(*std::get_if<fair_queue>(self.grouped_.get()));
     }
 
 public:
-    explicit any_queue(queue_options const& options = {}) noexcept { configure(options); }
+    explicit any_queue(queue_options const& options = {}) {
+        if (options.order == queue_order::shares) {
+            grouped_ = std::make_unique<grouped>(std::in_place_type<shares_queue>);
+            order_ = options.order;
+        }
+        configure(options);
+    }
 
     static void check(queue_options const&) noexcept {}
+    static void check_change(queue_options const& before, queue_options const& next) {
+        detail::check_change(before.order, next.order);
+    }
 
     void configure(queue_options const& options) noexcept {
         wanted_ = options.order;
@@ -52,8 +65,11 @@ public:
     void erase(operation& op) noexcept {
         with(*this, [&](auto& queue) { queue.erase(op); });
     }
-    void grant(operation& op, time_point now) noexcept {
-        with(*this, [&](auto& queue) { queue.grant(op, now); });
+    void replace(operation& op, operation& by) noexcept {
+        with(*this, [&](auto& queue) { queue.replace(op, by); });
+    }
+    void grant(operation& op, amount n, time_point now) noexcept {
+        with(*this, [&](auto& queue) { queue.grant(op, n, now); });
     }
     [[nodiscard]] bool empty() const noexcept {
         return with(*this, [](auto& queue) { return queue.empty(); });
@@ -85,12 +101,16 @@ public:
     [[nodiscard]] time_point next_event(time_point now) const noexcept {
         return with(*this, [&](auto& queue) { return queue.next_event(now); });
     }
+    [[nodiscard]] shares_queue* accounts() const noexcept {
+        return grouped_ ? std::get_if<shares_queue>(grouped_.get()) : nullptr;
+    }
 
 private:
-    using grouped = std::variant<priority_queue, fair_queue>;
+    using grouped = std::variant<priority_queue, fair_queue, shares_queue>;
 
     [[nodiscard]] static bool is_grouped(queue_order order) noexcept {
-        return order == queue_order::priority || order == queue_order::fair;
+        return order == queue_order::priority || order == queue_order::fair ||
+               order == queue_order::shares;
     }
 
     // The queue that the options ask for, if that can be now.

@@ -13,11 +13,14 @@ namespace weir::detail {
 /// | expression            | what it must do                                                            |
 /// |-----------------------|----------------------------------------------------------------------------|
 /// | `Q::check(o)`         | throw `std::invalid_argument` if it cannot do what the options ask for     |
+/// | `Q::check_change(     | the same, if it cannot go on from options that are in force                |
+/// |    before, next)`     |                                                                            |
 /// | `q.configure(o)`      | take over what the options say; those in the queue stay                    |
 /// | `q.prepare(op)`       | set aside what `op` needs to join next. May throw; then nothing has changed |
 /// | `q.push(op)`          | let `op` join, after that                                                  |
 /// | `q.erase(op)`         | take `op` out, wherever it is                                              |
-/// | `q.grant(op, now)`    | `op`, which is `next`, is granted, and erased after that                   |
+/// | `q.replace(op, by)`   | put `by`, which asks for the same, in the place of `op`                    |
+/// | `q.grant(op, n, now)` | `op`, which is `next`, is granted `n`, and erased after that               |
 /// | `q.next(now)`         | the one to be served next, or null; no other one is served before it       |
 /// | `q.oldest()`          | the one that has waited longest, or null                                   |
 /// | `q.after(op)`         | the one that came next after `op`, or null                                 |
@@ -42,6 +45,7 @@ public:
         if constexpr (requires { Order::kind; })
             check_order(options, Order::kind);
     }
+    static void check_change(queue_options const&, queue_options const&) noexcept {}
 
     void configure(queue_options const& options) noexcept {
         order_.configure(options, line_.empty() ? never : line_.front().since);
@@ -59,7 +63,12 @@ public:
         if (line_.empty())
             order_.end();
     }
-    void grant(operation const& op, time_point now) noexcept { order_.grant(now - op.since, now); }
+    static void replace(operation& op, operation& by) noexcept {
+        static_cast<list_hook<in_line>&>(op).replace(by);
+    }
+    void grant(operation const& op, amount, time_point now) noexcept {
+        order_.grant(now - op.since, now);
+    }
 
     [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
     [[nodiscard]] operation* next(time_point now) const noexcept {

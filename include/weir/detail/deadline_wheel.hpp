@@ -57,6 +57,15 @@ public:
             hook.unlink();
     }
 
+    /// Puts `by` in the place of `element`.
+    static void replace(T& element, T& by) noexcept {
+        wheel_hook& hook = element;
+        wheel_hook& next = by;
+        next.deadline = hook.deadline;
+        if (hook.is_linked())
+            static_cast<list_hook<in_wheel>&>(hook).replace(next);
+    }
+
     /// When to come back: nothing is due before, though perhaps nothing is due then either. `never`
     /// if there is nothing to wait for.
     [[nodiscard]] time_point next() noexcept {

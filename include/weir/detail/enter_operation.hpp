@@ -2,7 +2,7 @@
 
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/frame_memory.hpp>
-#include <weir/detail/waiting_room.hpp>
+#include <weir/detail/wait_limit.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
 

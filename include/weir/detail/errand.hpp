@@ -1,13 +1,12 @@
 #pragma once
 
 #include <weir/detail/chain/protocol.hpp>
+#include <weir/detail/lifetime.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/wakeup.hpp>
 #include <weir/time.hpp>
 
-#include <memory>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
 namespace weir::detail {
@@ -42,58 +41,51 @@ inline void post_each(operation_list& outgoing, operation_list& dropped) noexcep
     outgoing.append(failed);
 }
 
-/// The order of a policy that gives none.
-struct no_order {
-    explicit constexpr operator bool() const noexcept { return false; }
-};
-
-/// What a thread has to do for a core outside its lock: it posts completions, makes the claims of chains that
+/// What a thread has to do for an actor outside its lock: it posts completions, makes the claims of chains that
 /// were called, arranges a step's wishes with the host, has an order of the policy carried out, and destroys
-/// what has come to its end. `Memory` is a pointer to memory that is no longer needed; `Order` is `no_order`
-/// where there are none.
-template <class Core, class Host, class Memory, class Order>
+/// what has come to its end. `Memory` is a pointer to memory that is no longer needed; `Orders` says what an order
+/// is.
+template <class Actor, class Host, class Memory, class Orders>
 struct errand {
-    std::shared_ptr<Core> self;  // first, so that it goes last
-    operation_list completions;  // those that cannot be posted stay here
-    operation_list dropped;      // by their executors, or too late: to be destroyed
+    using life = lifetime<Actor, Host>;
+
+    typename life::remains remains;  // first, so that it goes last
+    operation_list completions;      // those that cannot be posted stay here
+    operation_list dropped;          // by their executors, or too late: to be destroyed
     call_list calls;
     std::optional<wakeup::arrangement> arrangement;
     bool held = true;   // whether the guard could be arranged,
     bool armed = true;  // and the timer
     Memory memory{};
-    std::optional<Host> host;
     bool goes_on = false;  // there is more, and no message could be posted for it
-    [[no_unique_address]] Order order{};
+    [[no_unique_address]] typename Orders::pending order{};
 
     [[nodiscard]] bool is_work() const noexcept {
-        return !completions.empty() || !dropped.empty() || !calls.empty() || arrangement || host ||
-               goes_on || order;
+        return !completions.empty() || !dropped.empty() || !calls.empty() || arrangement ||
+               remains.host || goes_on || order;
     }
 
-    /// Does it, with the host of `core`.
-    void run(Core& core, std::optional<Host>& home) noexcept {
+    /// Does it.
+    void run(Actor& actor, life& of_actor, Orders const& orders) noexcept {
         post_each(completions, dropped);
         make_claims(calls);
         destroy_one_by_one(dropped);
-        if constexpr (!std::is_same_v<Order, no_order>) {
-            if (order)
-                core.carry_out_order(*std::exchange(order, {}));
-        }
+        orders.carry_out(std::exchange(order, {}));
         if (arrangement)
-            arrange(core, *home);
+            arrange(actor, of_actor.host());
         memory.reset();
-        host.reset();
+        remains.host.reset();
     }
 
 private:
-    void arrange(Core& core, Host& home) noexcept {
+    void arrange(Actor& actor, Host& host) noexcept {
         auto const& [hold, timer, epoch] = *arrangement;
-        held = !hold || succeeds([&] { home.hold(*hold); });
+        held = !hold || succeeds([&] { host.hold(*hold); });
         armed = !timer || succeeds([&] {
             if (*timer == never)
-                home.disarm();
+                host.disarm();
             else
-                home.arm(core.weak_from_this(), *timer, epoch);
+                host.arm(actor.weak_from_this(), *timer, epoch);
         });
     }
 

@@ -48,6 +48,7 @@ public:
     }
 
     static void check(queue_options const& options) { check_order(options, queue_order::fair); }
+    static void check_change(queue_options const&, queue_options const&) noexcept {}
 
     static void configure(queue_options const&) noexcept {}
     void prepare(operation const&) {
@@ -75,15 +76,20 @@ public:
         if (own.line.empty())
             forget(own);
     }
-    void grant(operation& op, time_point) noexcept {
+    static void replace(operation& op, operation& by) noexcept {
+        by.group = op.group;
+        static_cast<list_hook<in_line>&>(op).replace(by);
+        static_cast<list_hook<in_group>&>(op).replace(by);
+    }
+    void grant(operation& op, amount n, time_point) noexcept {
         auto& own = *op.group;
         auto credit = credit_of(own);
         if (!turn_is_on_ && credit < op.count) {
             level_ += static_cast<std::uint64_t>(op.count - credit);
             credit = op.count;
         }
-        own.spent += static_cast<std::uint64_t>(op.count);
-        credit -= op.count;
+        own.spent += static_cast<std::uint64_t>(n);
+        credit -= n;
         auto const* const second = own.line.after(op);
         turn_is_on_ = second && second->count <= credit;
         if (!turn_is_on_) {

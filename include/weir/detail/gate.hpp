@@ -63,13 +63,21 @@ public:
         return {.granted = !barred && ready <= now, .ready = ready};
     }
 
-    [[nodiscard]] permit grant_at_once(amount n, time_point now) {
-        auto p = admit(n, now, duration::zero());
+    /// How many are granted of what can be: `least`, or as many as there are up to `most`.
+    [[nodiscard]] amount share(amount least, amount most, time_point now) const noexcept {
+        return least == most ? least : std::clamp(policy_.remaining(now), least, most);
+    }
+
+    // Permits carry `account` as well.
+
+    [[nodiscard]] permit grant_at_once(amount n, time_point now, std::uint8_t account = 0) {
+        auto p = admit(n, now, duration::zero(), account);
         counters_.grant_at_once(n);
         return p;
     }
-    [[nodiscard]] permit grant(amount n, time_point now, duration waited) {
-        auto p = admit(n, now, waited);
+    [[nodiscard]] permit grant(amount n, time_point now, duration waited,
+                               std::uint8_t account = 0) {
+        auto p = admit(n, now, waited, account);
         counters_.grant(n, waited);
         return p;
     }
@@ -120,12 +128,10 @@ public:
         result.live = live_;
         result.in_use = static_cast<amount>(
             std::min(out_, static_cast<std::uint64_t>(std::numeric_limits<amount>::max())));
-        if constexpr (requires { policy_.capacity_now(); })
-            result.capacity = policy_.capacity_now();
-        else
-            result.capacity = policy_.capacity();
+        result.capacity = capacity_now_of(policy_);
         result.remaining = policy_.remaining(now);
         result.debt = debt_of(policy_, now);
+        result.reset_after = if_known(reset_after(policy_, now));
         return result;
     }
 
@@ -141,11 +147,11 @@ public:
     }
 
 private:
-    [[nodiscard]] permit admit(amount n, time_point now, duration waited) {
+    [[nodiscard]] permit admit(amount n, time_point now, duration waited, std::uint8_t account) {
         auto const t = n == 0 ? ticket() : policy_.take(n, now);
         ++live_;
         count_out(n);
-        return permit_issuer::grant(issuer_, n, {.ticket = t, .key = key_}, waited);
+        return permit_issuer::grant(issuer_, n, {.ticket = t, .key = key_ + account}, waited);
     }
     // Without a sign, since absurd charges may add up to more than fits.
     void count_out(amount n) noexcept { out_ += static_cast<std::uint64_t>(n); }

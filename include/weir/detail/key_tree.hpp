@@ -1,5 +1,7 @@
 #pragma once
 
+#include <weir/detail/random.hpp>
+
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -23,7 +25,7 @@ template <class T>
 class key_tree {
 public:
     [[nodiscard]] T* find(std::uint64_t key) const noexcept {
-        auto path = mixed(key);
+        auto path = mix_bits(key);
         T* at = root_;
         for (; at && at->key != key; path >>= 1)
             at = at->below[path & 1];
@@ -32,7 +34,7 @@ public:
 
     /// No element may have its key yet.
     void insert(T& element) noexcept {
-        auto path = mixed(element.key);
+        auto path = mix_bits(element.key);
         T** place = &root_;
         for (; *place; path >>= 1)
             place = &(*place)->below[path & 1];
@@ -60,13 +62,6 @@ private:
     static void put(T* element, T** place) noexcept {
         element->place = place;
         *place = element;
-    }
-
-    // One to one, or two keys might have the same way. The finaliser of splitmix64.
-    [[nodiscard]] static std::uint64_t mixed(std::uint64_t key) noexcept {
-        key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9U;
-        key = (key ^ (key >> 27)) * 0x94d049bb133111ebU;
-        return key ^ (key >> 31);
     }
 
     T* root_ = nullptr;

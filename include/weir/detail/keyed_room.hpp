@@ -4,13 +4,13 @@
 #include <weir/detail/any_queue.hpp>
 #include <weir/detail/chain/member.hpp>
 #include <weir/detail/gate.hpp>
-#include <weir/detail/jitter.hpp>
-#include <weir/detail/keyed/drains.hpp>
 #include <weir/detail/keyed/gate.hpp>
 #include <weir/detail/keyed/heavy_keys.hpp>
 #include <weir/detail/keyed/rooms.hpp>
 #include <weir/detail/keyed/states.hpp>
 #include <weir/detail/operation.hpp>
+#include <weir/detail/random.hpp>
+#include <weir/detail/room/drains.hpp>
 #include <weir/detail/waiting_room.hpp>
 #include <weir/detail/wakeup.hpp>
 #include <weir/error.hpp>
@@ -24,9 +24,11 @@
 #include <boost/asio/error.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -46,7 +48,7 @@ struct shard_options {
 ///
 /// - `keyed_gate`, for a key that has only a state, which is in a table: `keyed_states`;
 /// - the waiting room of the key, if somebody waits for it, or if it has options of its own: `keyed_rooms`;
-/// - the operations that wait for all to come home: `keyed_drains`.
+/// - the operations that wait for all to come home: `drains`.
 ///
 /// `heavy_keys` sees requests pass by.
 template <class Key, class Hash, limiting_rule Rule, class Queue = any_queue>
@@ -89,7 +91,14 @@ public:
     keyed_room(keyed_room const&) = delete;
     keyed_room& operator=(keyed_room const&) = delete;
 
-    static void check(queue_options const& queueing) { rooms_type::room_type::check(queueing); }
+    static void check(queue_options const& queueing) {
+        static_assert(!std::same_as<Queue, shares_queue>, "this order is not for limits by key");
+        rooms_type::room_type::check(queueing);
+        if (queueing.order == queue_order::shares)
+            throw std::invalid_argument(
+                "weir::queue_options: order is shares, which is not for limits by key");
+    }
+    static void check_change(queue_options const&, queue_options const& next) { check(next); }
 
     void begin(time_point now) noexcept {
         states().begin(now);
@@ -121,7 +130,7 @@ public:
             return in(*at.room, now, [&](auto& room) { return room.try_enter(r, now, ec); });
         }
         permit granted;
-        auto const asked = ask(at.where, who, r.count(), now, granted);
+        auto const asked = ask(at.where, who, r.count(), r.most(), now, granted);
         count(at.where, who, !asked.granted);
         if (asked.granted) [[likely]] {
             ec = {};
@@ -148,7 +157,7 @@ public:
             });
         }
         permit granted;
-        auto const asked = ask(at.where, who, r.count(), now, granted);
+        auto const asked = ask(at.where, who, r.count(), r.most(), now, granted);
         if (asked.granted || asked.refused)
             count(at.where, who, !asked.granted);
         if (asked.refused) {
@@ -165,11 +174,11 @@ public:
         help(now);
         auto at = find(who);
         if (!at.room) {
-            auto const asked = ask(at.where, who, op.count, now, op.granted);
+            auto const asked = ask(at.where, who, op.count, op.count + op.more, now, op.granted);
             if (asked.granted || asked.refused)
                 count(at.where, who, !asked.granted);
             if (asked.granted) {
-                detach(op);
+                op.detach();
                 return true;
             }
             if (asked.refused)
@@ -201,6 +210,14 @@ public:
         room_of(op).room.join(op, now);
         note(room_of(op), now);
     }
+    [[nodiscard]] static time_point turn_of_last(operation& op, time_point now) noexcept {
+        return room_of(op).room.turn_of_last(op, now);
+    }
+    static void replace(operation& op, operation& by) noexcept {
+        auto& r = room_of(op);
+        static_cast<keyed_operation&>(by).room = &r;
+        r.room.replace(op, by);
+    }
     void withdraw(operation& op) noexcept {
         room_of(op).room.withdraw(op);
         note(room_of(op), now_);
@@ -215,8 +232,8 @@ public:
     [[nodiscard]] bool decide_drain(operation& op) noexcept {
         return drains_.decide(op, is_idle());
     }
-    void join_drain(operation& op) noexcept { drains_.join(op); }
-    static void withdraw_other(operation& op) noexcept { keyed_drains::withdraw(op); }
+    void join_drain(operation& op) noexcept { drains_.join(op, next_drain_++); }
+    static void withdraw_other(operation& op) noexcept { observers::withdraw(op); }
 
     /// Takes `n` whatever the state; an empty permit if the doors are not open, or if there is no place for
     /// a new key.
@@ -245,7 +262,7 @@ public:
         auto const asked = gate_.consider(at.where, who, e.count, now);
         if (asked.refused)
             return {.refused = *asked.refused};
-        return rooms_type::room_type::turn(asked.granted, asked.ready, now);
+        return chain_turn::at(asked.granted, asked.ready, now);
     }
     template <class Like>
     [[nodiscard]] bool admit(chain_entry& e, time_point now,
@@ -317,6 +334,7 @@ public:
         room_of(e)->room.step_out(e);
         note(*room_of(e), now_);
     }
+    void look_again(chain_entry const& e) noexcept { note(*room_of(e), now_); }
     [[nodiscard]] static chain_line& chains(chain_entry const& e) noexcept {
         return room_of(e)->room.chains(e);
     }
@@ -385,12 +403,18 @@ public:
                     [&](auto const& rule, auto const& s) { return rule.remaining(s, now); });
     }
 
+    [[nodiscard]] duration reset_after(permit_origin from, time_point now) const noexcept {
+        return look(find(from), hash_of(from), [&](auto const& rule, auto const& s) {
+            return weir::reset_after(rule, now, s);
+        });
+    }
+
     // Events that concern all keys: `settle` carries them out.
 
     void shut_down() noexcept { rooms_.shut(doors::no_newcomers); }
     void close() noexcept { rooms_.shut(doors::shut); }
     void cancel_all() noexcept {
-        drains_.cancel_all();
+        drains_.cancel_before(next_drain_);
         rooms_.cancel_all();
     }
     void abandon() noexcept {
@@ -473,11 +497,9 @@ public:
             r.room.cancel(op, now);
             note(r, now);
         } else {
-            drains_.cancel(op, outbox_);
+            observers::cancel(op, outbox_);
         }
     }
-
-    static void detach(operation& op) noexcept { keyed_drains::detach(op); }
 
     // What happens by itself.
 
@@ -494,8 +516,8 @@ public:
             r.room.settle(now, budget);
             note(r, now);
         }
-        for (; budget > 0 && drains_.is_due(is_idle()); --budget)
-            drains_.settle(outbox_);
+        drains_.sweep(budget, outbox_);
+        drains_.serve(is_idle(), budget, outbox_);
     }
 
     [[nodiscard]] needs wants(time_point now, time_point last_alarm) noexcept {
@@ -543,6 +565,7 @@ public:
             result.remaining = rule.remaining(s, now);
             if constexpr (requires { rule.debt(s, now); })
                 result.debt = rule.debt(s, now);
+            result.reset_after = if_known(weir::reset_after(rule, now, s));
             return 0;
         });
         return result;
@@ -619,11 +642,11 @@ private:
     // At the gate, for a key that has no room.
     template <class Like>
     [[nodiscard]] typename gate_type::answer ask(spot& where, keyed_lookup<Like> const& who,
-                                                 amount n, time_point now,
+                                                 amount least, amount most, time_point now,
                                                  permit& granted) noexcept {
         if (rooms_.door() != doors::open) [[unlikely]]
             return {.refused = errc::closed};
-        return gate_.ask(where, who, n, now, granted);
+        return gate_.ask(where, who, least, most, now, granted);
     }
 
     // A request for the key, which has been refused, or not, or not yet: then it is its room that knows.
@@ -707,8 +730,7 @@ private:
     // Returns true: it is over.
     bool refuse(operation& op, error_code ec) noexcept {
         gate_.counters().refuse(ec);
-        op.error = ec;
-        detach(op);
+        op.end(ec);
         return true;
     }
 
@@ -723,7 +745,8 @@ private:
     keyed_gate_type gate_;
     rooms_type rooms_;
     own_room* everyone_ = nullptr;  // the room of all, if they share one
-    keyed_drains drains_;
+    drains drains_;
+    std::uint64_t next_drain_ = 1;
     heavy_keys<Key> heavy_;
     operation_list outbox_;
     call_list calls_;

@@ -22,6 +22,13 @@ struct list_hook {
         next->previous = previous;
         next = previous = nullptr;
     }
+    /// Puts `by` in its place.
+    void replace(list_hook& by) noexcept {
+        by.next = next;
+        by.previous = previous;
+        previous->next = next->previous = &by;
+        next = previous = nullptr;
+    }
 };
 
 /// A doubly linked list through hooks inside its elements: it owns nothing and allocates nothing.

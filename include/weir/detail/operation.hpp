@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 namespace weir::detail {
 
@@ -40,6 +41,7 @@ public:
 
     // What is asked for.
     amount count = 0;
+    amount more = 0;  // above `count`, if they are there
     union {
         std::uint64_t key = 0;
         fair_group* group;  // instead, while a `fair_queue` has it
@@ -53,6 +55,7 @@ public:
     bool cancelled = false;           // before it was queued
     place at = place::nowhere;
     std::uint8_t priority = 0;
+    std::uint8_t account = 0;  // of a `shares_queue`
 
     // What the handler gets.
     error_code error;
@@ -60,12 +63,36 @@ public:
 
     void ask_for(request const& r) noexcept {
         count = r.count();
+        more = r.most() - r.count();
         key = r.key();
         priority = static_cast<std::uint8_t>(r.priority());
     }
     /// Not while it is in a queue.
     [[nodiscard]] request asked_for() const noexcept {
         return {count, {.priority = priority, .key = key}};
+    }
+
+    /// Asks for the same as `other`, which waits, as if it had come then.
+    void come_as(operation const& other) noexcept {
+        count = other.count;
+        more = other.more;
+        key = other.key;
+        since = other.since;
+        number = other.number;
+        seen_by_sweep = other.seen_by_sweep;
+        at = other.at;
+        priority = other.priority;
+    }
+
+    /// It can no longer be cancelled: under the lock.
+    void detach() noexcept {
+        if (canceller)
+            std::exchange(canceller, nullptr)->target = nullptr;
+    }
+    /// It is over, with this outcome: under the lock.
+    void end(error_code ec) noexcept {
+        error = ec;
+        detach();
     }
 
     /// Has the handler called later, on its own executor and not from here; this object is then gone.

@@ -173,6 +173,7 @@ private:
                 break;
             case queue_order::priority:  // not by times alone
             case queue_order::fair:
+            case queue_order::shares:
                 break;
         }
     }

@@ -22,6 +22,7 @@ public:
     explicit priority_queue(queue_options const& options = {}) noexcept { configure(options); }
 
     static void check(queue_options const& options) { check_order(options, queue_order::priority); }
+    static void check_change(queue_options const&, queue_options const&) noexcept {}
 
     void configure(queue_options const& options) noexcept { ageing_ = options.ageing; }
     static void prepare(operation const&) noexcept {}
@@ -36,7 +37,11 @@ public:
         static_cast<list_hook<in_group>&>(op).unlink();
         classes_[op.priority].asked -= op.count;
     }
-    static void grant(operation&, time_point) noexcept {}
+    static void replace(operation& op, operation& by) noexcept {
+        static_cast<list_hook<in_line>&>(op).replace(by);
+        static_cast<list_hook<in_group>&>(op).replace(by);
+    }
+    static void grant(operation&, amount, time_point) noexcept {}
 
     [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
     [[nodiscard]] operation* next(time_point) const noexcept {

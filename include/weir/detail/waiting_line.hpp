@@ -5,12 +5,14 @@
 #include <weir/detail/chain/line.hpp>
 #include <weir/detail/deadline_wheel.hpp>
 #include <weir/detail/operation.hpp>
+#include <weir/detail/shares_queue.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace weir::detail {
@@ -22,7 +24,7 @@ class waiting_line {
 public:
     using wheel = deadline_wheel<operation>;
 
-    explicit waiting_line(queue_options const& options = {}) noexcept : queue_(options) {}
+    explicit waiting_line(queue_options const& options = {}) : queue_(options) {}
 
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
     [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
@@ -57,6 +59,14 @@ public:
         queue_.erase(op);
         wheel::erase(op);
         shrink(op.count);
+    }
+
+    /// Puts `by`, which asks for the same, in the place of `op`.
+    void replace(operation& op, operation& by) noexcept {
+        if (sweep_ == &op)
+            sweep_ = &by;
+        queue_.replace(op, by);
+        wheel::replace(op, by);
     }
 
     // Chains.
@@ -94,7 +104,11 @@ public:
     }
 
     void configure(queue_options const& options) noexcept { queue_.configure(options); }
-    void grant(operation& op, time_point now) noexcept { queue_.grant(op, now); }
+    void grant(operation& op, amount n, time_point now) noexcept { queue_.grant(op, n, now); }
+
+    /// What keeps accounts, which is the queue if it is a `shares_queue`; otherwise null.
+    [[nodiscard]] shares_queue* accounts() noexcept { return accounts_of(queue_); }
+    [[nodiscard]] shares_queue const* accounts() const noexcept { return accounts_of(queue_); }
 
     [[nodiscard]] operation* next(time_point now) noexcept { return queue_.next(now); }
     [[nodiscard]] operation* oldest() const noexcept { return queue_.oldest(); }
@@ -106,6 +120,7 @@ public:
     [[nodiscard]] bool bars(request const& r, time_point now) const noexcept {
         return size_ != 0 && (chain_before(nullptr) || queue_.bars(r, now));
     }
+    /// Whether those that came first are always served first.
     [[nodiscard]] bool foresees() const noexcept { return queue_.foresees(); }
     [[nodiscard]] amount ahead_of_new(request const& r, time_point now) const noexcept {
         return queue_.ahead_of_new(r, now) + (chains_ ? chains_->asked() : 0);
@@ -167,6 +182,16 @@ private:
         --size_;
         asked_ -= n;
         perhaps_waiting_.store(size_ != 0, std::memory_order_relaxed);
+    }
+
+    template <class Any>
+    [[nodiscard]] static auto accounts_of(Any& queue) noexcept {
+        if constexpr (std::is_same_v<Queue, shares_queue>)
+            return &queue;
+        else if constexpr (requires { queue.accounts(); })
+            return queue.accounts();
+        else
+            return nullptr;
     }
 
     std::uint64_t size_ = 0;

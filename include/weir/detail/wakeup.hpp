@@ -62,6 +62,8 @@ public:
     [[nodiscard]] bool is_at_rest() const noexcept { return at_rest_; }
     [[nodiscard]] bool is_step_missing() const noexcept { return step_missing_; }
 
+    /// For when the timer is armed; `never` if it is not.
+    [[nodiscard]] time_point timer_at() const noexcept { return timer_at_; }
     /// For when the timer that fired last was armed; before the first one, the beginning of time.
     [[nodiscard]] time_point last_alarm() const noexcept { return last_alarm_; }
 

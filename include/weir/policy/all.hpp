@@ -33,6 +33,11 @@ public:
         each([&](auto const& p) { least = std::min(least, p.capacity()); });
         return least;
     }
+    [[nodiscard]] amount capacity_now() const noexcept {
+        auto least = max_amount;
+        each([&](auto const& p) { least = std::min(least, capacity_now_of(p)); });
+        return least;
+    }
     [[nodiscard]] bool timed() const noexcept {
         bool any = false;
         each([&](auto const& p) { any = any || p.timed(); });

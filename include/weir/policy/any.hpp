@@ -103,14 +103,7 @@ public:
             policy_);
     }
     [[nodiscard]] amount capacity_now() const noexcept {
-        return std::visit(
-            []<class Policy>(Policy const& p) {
-                if constexpr (requires { p.capacity_now(); })
-                    return p.capacity_now();
-                else
-                    return p.capacity();
-            },
-            policy_);
+        return std::visit([](auto const& p) { return capacity_now_of(p); }, policy_);
     }
     bool refund(amount n, ticket t, time_point now) noexcept {
         return std::visit([&](auto& p) { return p.refund(n, t, now); }, policy_);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/random.hpp>
 #include <weir/time.hpp>
 
 #include <chrono>
@@ -41,6 +42,7 @@ public:
 
 private:
     backoff_options options_;
+    weir::detail::jitter jitter_;
     std::uint32_t failures_ = 0;
     time_point retry_at_ = time_point::min();
 };

@@ -100,6 +100,9 @@ struct shared_stats {
     std::uint64_t unknown = 0;
     /// Of those, answers that came in the end, but too late.
     std::uint64_t late = 0;
+    /// Questions that were answered in time, and how many have failed since the last one that was.
+    std::uint64_t answered = 0;
+    std::uint32_t failing = 0;
     /// Permits that were given back to the engine: not used by whom they were granted to, or granted too late.
     amount returned = 0;
     /// Permits that were granted and that nobody has used in time.
@@ -123,6 +126,11 @@ struct shared_stats {
     std::uint64_t steps_back = 0;
     /// How long the last question took to be answered.
     duration round_trip{};
+
+    /// Whether a question is under way.
+    [[nodiscard]] bool is_asking() const noexcept {
+        return questions != answered + failed + unknown;
+    }
 };
 
 namespace policy {
@@ -308,7 +316,7 @@ private:
     static constexpr duration silence_of_outage = std::chrono::seconds(1);
 
     [[nodiscard]] bool decides_itself() const noexcept {
-        return failures_ != 0 && !std::holds_alternative<fail_closed>(options_.on_failure);
+        return stats_.failing != 0 && !std::holds_alternative<fail_closed>(options_.on_failure);
     }
     [[nodiscard]] bool is_leased() const noexcept { return lease_time_ != duration::zero(); }
     [[nodiscard]] time_point next_lapse() const noexcept;
@@ -341,7 +349,6 @@ private:
     std::optional<time_point> deposited_;  // when permits last came that can be used at once
     std::optional<token_bucket> local_;    // with `fail_local`: all that was granted counts in it
     bool probes_ = false;  // something was granted without the engine since it was last asked
-    std::uint32_t failures_ = 0;  // in a row
     time_point failing_since_{};
     backoff backoff_;
     std::array<mode_change, 8> changes_{};  // each where its number says

@@ -4,6 +4,7 @@
 #include <weir/outcome.hpp>
 #include <weir/time.hpp>
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <optional>
@@ -61,13 +62,15 @@ using ticket = std::uint64_t;
 /// |                                    | loses what a late timer misses                            |
 /// | `p.tickets()`                      | may be left out: what its tickets are, one of `tickets`.  |
 /// |                                    | Never changes. Saves memory in `policy::all`              |
+/// | `P::is_scheduled`                  | may be left out: a constant, true if `ready_at` is exact  |
+/// |                                    | for any `ahead`, if those ahead are granted at their time |
 /// | `p.times_leave()`                  | may be left out: whether `p.leave(n, ticket, now)` needs  |
 /// |                                    | the time in truth                                         |
 /// | `p.report(ticket, outcome)`        | may be left out: how it went for the holder of `ticket`,  |
 /// |                                    | which comes home later; returns the ticket to be used     |
 /// |                                    | from then on                                              |
 /// | `p.capacity_now()`                 | may be left out: how many permits there are at the        |
-/// |                                    | moment, if that changes by itself; for the statistics     |
+/// |                                    | moment, if that changes by itself                         |
 /// | `p.debt(now)`                      | may be left out where there is none: how many permits are |
 /// |                                    | owed because more was taken than there was, at least 0.   |
 /// |                                    | While any are owed nothing is granted                     |
@@ -139,6 +142,12 @@ template <class P>
         return p.leave(n, t);
 }
 
+/// A policy that can tell each request in a line when its turn comes.
+// clang-format off
+template <class P>
+concept scheduled_policy = limiting_policy<P> && requires { requires P::is_scheduled; };
+// clang-format on
+
 /// A policy that wants to be told how it went for the holders of its permits.
 template <class P>
 concept hears_reports = requires(P p, ticket t, outcome o) {
@@ -152,6 +161,23 @@ template <limiting_policy P>
         return p.debt(now);
     else
         return 0;
+}
+
+/// How many permits there are at the moment.
+template <limiting_policy P>
+[[nodiscard]] amount capacity_now_of(P const& p) noexcept {
+    if constexpr (requires { p.capacity_now(); })
+        return p.capacity_now();
+    else
+        return p.capacity();
+}
+
+/// How long from `now` until a policy, or a rule with a state of it, could grant at once the most that one request
+/// may ask for, if it grants nothing else meanwhile; `forever` if no time can be named.
+template <class P, class... State>
+[[nodiscard]] duration reset_after(P const& p, time_point now, State const&... state) noexcept {
+    auto const at = p.ready_at(state..., p.capacity(), 0, now);
+    return at >= never ? forever : std::max(at - now, duration::zero());
 }
 
 /// A permit that has been held for longer than it should.

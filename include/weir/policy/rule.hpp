@@ -73,6 +73,10 @@ template <limiting_rule R>
         return false;
 }
 
+/// As `scheduled_policy`.
+template <class R>
+concept scheduled_rule = limiting_rule<R> && requires { requires R::is_scheduled; };
+
 /// Tells a rule that a permit comes home.
 template <limiting_rule R>
 [[nodiscard]] bool leave(R const& r, typename R::state_type& s, amount n, ticket t,
@@ -98,6 +102,7 @@ public:
     using rule_type = Rule;
     using state_type = typename Rule::state_type;
     using options_type = typename Rule::options_type;
+    static constexpr bool is_scheduled = scheduled_rule<Rule>;
 
     explicit ruled(options_type const& options)
         : rule_(make(options)), state_(rule().begin(time_point::min())) {}

@@ -97,6 +97,7 @@ public:
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
     [[nodiscard]] amount capacity() const noexcept { return max_amount; }
     [[nodiscard]] bool timed() const noexcept { return true; }
+    static constexpr bool is_scheduled = true;
 
     /// How many requests for one would be granted at once. One for more than that is granted, too,
     /// if this is not 0.

@@ -188,7 +188,7 @@ public:
         : base(ex, options, queueing) {
         detail::check_shared("shared limiter", e.get(), name);
         auto& core = this->core();
-        runner_ = std::make_shared<runner>(core.weak_from_this(), std::move(e), std::move(name));
+        runner_ = std::make_shared<runner>(core.share(), std::move(e), std::move(name));
         core.fed_by(runner_);
     }
 
@@ -229,7 +229,7 @@ public:
         using initiation = detail::initiation<typename base::core_type, Executor,
                                               detail::watch_signature<mode_change>>;
         return boost::asio::async_initiate<Token, void(error_code, mode_change)>(
-            initiation(this->core().shared_from_this(), this->get_executor()), token,
+            initiation(this->core().share(), this->get_executor()), token,
             detail::starts_to_watch());
     }
 

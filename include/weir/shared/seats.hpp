@@ -125,7 +125,7 @@ public:
         using initiation =
             detail::initiation<typename base::core_type, Executor, detail::loss_signature>;
         return boost::asio::async_initiate<Token, void(error_code)>(
-            initiation(this->core().shared_from_this(), this->get_executor()), token,
+            initiation(this->core().share(), this->get_executor()), token,
             detail::starts_to_watch_for_loss{seat.id()});
     }
 

@@ -113,10 +113,12 @@ asio::awaitable<database::connection> database::checkout(clock::time_point until
             std::rethrow_exception(why);
         throw boost::system::system_error(ec, "weir::mysql");
     }
-    auto const limited = co_await (*given)->limit_statements(statement, until);
-    if (limited.error) {
-        given.discard();
-        throw boost::system::system_error(limited.error, "weir::mysql");
+    if (!(*given)->limits_statements(statement)) {
+        auto const limited = co_await (*given)->limit_statements(statement, until);
+        if (limited.error) {
+            given.discard();
+            throw boost::system::system_error(limited.error, "weir::mysql");
+        }
     }
     co_return std::move(given);
 }

@@ -158,15 +158,20 @@ asio::awaitable<outcome> session::execute(my::statement const& prepared,
 asio::awaitable<outcome> session::execute(statement_text const& text,
                                           std::vector<my::field_view> const& values,
                                           clock::time_point until) {
-    auto found = prepared_.find(&text);
-    if (found == prepared_.end()) {
-        my::statement made;
-        auto const done = co_await prepare(text.text(), made, until);
-        if (done.error)
-            co_return done;
-        found = prepared_.emplace(&text, made).first;
-    }
-    co_return co_await execute(found->second, values, until);
+    auto const found = prepared_.find(&text);
+    return found != prepared_.end() ? execute(found->second, values, until)
+                                    : prepare_and_execute(text, values, until);
+}
+
+asio::awaitable<outcome> session::prepare_and_execute(statement_text const& text,
+                                                      std::vector<my::field_view> const& values,
+                                                      clock::time_point until) {
+    my::statement made;
+    auto const done = co_await prepare(text.text(), made, until);
+    if (done.error)
+        co_return done;
+    auto const& prepared = prepared_.emplace(&text, made).first->second;
+    co_return co_await execute(prepared, values, until);
 }
 
 asio::awaitable<outcome> session::execute_once(
@@ -188,9 +193,11 @@ asio::awaitable<outcome> session::execute_once(
     co_return done;
 }
 
+bool session::limits_statements(duration length) const noexcept {
+    return !is_mariadb_ || length == limit_;
+}
+
 asio::awaitable<outcome> session::limit_statements(duration length, clock::time_point until) {
-    if (!is_mariadb_ || length == limit_)
-        co_return outcome{};
     auto const text = fmt::format(
         "set max_statement_time = {:.6f}", std::chrono::duration<double>(length).count());
     auto const done = co_await execute(std::string_view(text), until);

@@ -84,7 +84,8 @@ public:
         std::string_view text, std::vector<boost::mysql::field_view> const& values,
         clock::time_point until);
 
-    /// From now on the server gives a statement up that takes longer.
+    /// Whether the server gives a statement up that takes longer, as far as it can; and has it do so from now on.
+    [[nodiscard]] bool limits_statements(duration length) const noexcept;
     boost::asio::awaitable<outcome> limit_statements(duration length, clock::time_point until);
 
     [[nodiscard]] boost::mysql::results const& result() const noexcept { return result_; }
@@ -101,6 +102,9 @@ private:
     boost::asio::awaitable<void> must_execute(std::string_view text);
     boost::asio::awaitable<outcome> prepare(std::string_view text, boost::mysql::statement& made,
                                             clock::time_point until);
+    boost::asio::awaitable<outcome> prepare_and_execute(
+        statement_text const& text, std::vector<boost::mysql::field_view> const& values,
+        clock::time_point until);
     boost::asio::awaitable<outcome> execute(boost::mysql::statement const& prepared,
                                             std::vector<boost::mysql::field_view> const& values,
                                             clock::time_point until);

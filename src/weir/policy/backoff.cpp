@@ -3,23 +3,9 @@
 #include "../check_option.hpp"
 
 #include <algorithm>
-#include <exception>
-#include <random>
+#include <chrono>
 
 namespace weir::policy {
-namespace {
-
-// From 0 to 1, and another in each process.
-double chance() noexcept {
-    try {
-        std::random_device device;
-        return std::uniform_real_distribution<double>(0, 1)(device);
-    } catch (std::exception const&) {
-        return 0;  // no jitter is better than no second attempt
-    }
-}
-
-}  // namespace
 
 void validate(std::string_view where, backoff_options const& retry) {
     using detail::check_option;
@@ -37,8 +23,8 @@ void backoff::failed(std::uint32_t seen, time_point now) noexcept {
     for (std::uint32_t i = 0; i != failures_ && delay < most; ++i)
         delay = std::min(times(delay, 2), most);
     ++failures_;
-    auto const more = static_cast<double>(delay.count()) * jitter * chance();
-    retry_at_ = later(later(now, delay), round_up(std::chrono::duration<double, std::nano>(more)));
+    auto const more = round_up(std::chrono::duration<double, std::nano>(delay) * jitter);
+    retry_at_ = jitter_.after(later(now, delay), more, now);
 }
 
 }  // namespace weir::policy

@@ -429,7 +429,8 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
     }
     auto const [_, least, most, sent, pays_debt] = std::exchange(asked_, {});
     auto const wait = of_microseconds(a.wait.count());
-    failures_ = 0;
+    ++stats_.answered;
+    stats_.failing = 0;
     backoff_.succeeded();
     stats_.unavailable = false;
     note_mode(now);
@@ -474,9 +475,9 @@ bool fed::failed(std::uint64_t number, bool lost, time_point now) noexcept {
     }
     asked_ = {};
     ++(lost ? stats_.unknown : stats_.failed);
-    if (failures_++ == 0)
+    if (stats_.failing++ == 0)
         failing_since_ = now;
-    if (failures_ < failures_of_outage && now - failing_since_ < silence_of_outage) {
+    if (stats_.failing < failures_of_outage && now - failing_since_ < silence_of_outage) {
         note_mode(now);
         return decides_itself();
     }

@@ -1,9 +1,9 @@
+#include <weir/detail/random.hpp>
 #include <weir/policy/fed_seats.hpp>
 
 #include "../check_option.hpp"
 
 #include <algorithm>
-#include <random>
 #include <string_view>
 #include <utility>
 
@@ -28,10 +28,8 @@ namespace {
 using namespace std::chrono_literals;
 
 fed_seats::holder_id some_holder() {
-    std::random_device device;
-    auto const word = [&] { return std::uint64_t{device()} << 32 | device(); };
-    auto const first = word();
-    return {first, word()};
+    auto const first = detail::random_bits();
+    return {first, detail::random_bits()};
 }
 
 // Often enough that several attempts fit into what is left of a lease after a third.

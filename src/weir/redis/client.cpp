@@ -102,9 +102,26 @@ void client::serve(std::function<void()> const& event) noexcept {
         } catch (std::bad_alloc const&) {
             run_out_of_memory();
         }
-        told = take_due();
+        auto const end =
+            std::next(due_.begin(), static_cast<std::ptrdiff_t>(std::min(due_.size(), portion)));
+        told.splice(told.end(), due_, due_.begin(), end);
     }
-    for (auto& one : told) {
+    while (!told.empty()) {
+        tell(told);
+        told.clear();
+        std::lock_guard lock(mutex_);
+        if (!executor_)
+            return;
+        try {
+            call();
+        } catch (std::bad_alloc const&) {
+            told.swap(due_);
+        }
+    }
+}
+
+void client::tell(commands const& told) noexcept {
+    for (auto const& one : told) {
         try {
             if (auto& whom = static_cast<order&>(*one).whom)
                 std::move(whom)(std::move(one->said));
@@ -112,22 +129,6 @@ void client::serve(std::function<void()> const& event) noexcept {
             // It is not told.
         }
     }
-}
-
-commands client::take_due() noexcept {
-    commands told;
-    if (due_.size() > portion) {
-        try {
-            call();
-            told.splice(told.end(), due_, due_.begin(),
-                        std::next(due_.begin(), static_cast<std::ptrdiff_t>(portion)));
-            return told;
-        } catch (std::bad_alloc const&) {
-            // Then all at once.
-        }
-    }
-    told.swap(due_);
-    return told;
 }
 
 void client::context_ends() noexcept {
@@ -157,7 +158,9 @@ void client::advance(time_point now) {
         serve_waiting(now);
     } while (connection_ && (!connection_->outcomes().empty() ||
                              connection_->state() == connection::phase::closed));
-    arm(next_look());
+    auto const next = next_look();
+    if (next != never || due_.empty())
+        arm(next);
 }
 
 void client::hear(time_point now) {

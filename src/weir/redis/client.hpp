@@ -32,9 +32,11 @@ namespace weir::redis::detail {
 ///
 /// Orders are noted by any thread, and a message is posted to the executor unless one is on its way. Whatever happens
 /// then, `advance` decides what follows: which orders are too late, whether to connect, what to send, when to look
-/// again. So all orders that are noted before the message arrives leave in one write. Of many answers a portion is told
-/// of at a time, with a message for the rest behind it: what the first ones ask next is on its way while the others
-/// are told.
+/// again. So all orders that are noted before the message arrives leave in one write.
+///
+/// Of many answers a portion is told of at a time, and then a message is posted, behind what the handlers have posted:
+/// for what they ask next, which leaves while the others are told, and for the others. Only if they ask nothing is the
+/// timer let go: to arm it for each question would cost more than the question.
 ///
 /// What must hold:
 /// - All is guarded by one lock, under which hiredis and Asio are called, but no handler, and none is destroyed.
@@ -83,6 +85,7 @@ private:
     enum class stage : std::uint8_t { connecting, greeting, ready };
 
     void note(std::unique_ptr<order> what);
+    static void tell(commands const& told) noexcept;
     void call();
     void advance(time_point now);
     void hear(time_point now);
@@ -97,7 +100,6 @@ private:
     void send(commands::iterator which, time_point now);
     template <class Predicate>
     void tell_waiting(Predicate which, reply const& said);
-    [[nodiscard]] commands take_due() noexcept;
     [[nodiscard]] bool owes_late(time_point now) const noexcept;
     [[nodiscard]] time_point patience_ends() const noexcept;
     [[nodiscard]] time_point next_look() const noexcept;

@@ -1,12 +1,9 @@
 #include <weir/mysql/engine.hpp>
 #include <weir/shared/limiter.hpp>
 
-#include "shared/crowd.hpp"
-#include "shared/mysql/engine_fixture.hpp"
+#include "shared/mysql/place.hpp"
 #include "shared/mysql/server.hpp"
 #include "shared/mysql/sql.hpp"
-#include "shared/under_fire.hpp"
-#include "shared/workers.hpp"
 #include "support/printing.hpp"
 #include "support/two_endpoints.hpp"
 #include "support/visit.hpp"
@@ -45,26 +42,16 @@ using support::rethrow;
 using support::server;
 using support::sql_session;
 using support::visit;
-using support::worker;
 using weir::errc;
 
-struct fixture : support::engine_fixture {
-    using engine_fixture::run;
-
-    // So much that a loaded machine is not taken for a server that does not answer.
-    weir::shared_options patient{.rate = {10, 1s}, .burst = 5, .deadline = 10s};
-
-    // Until it is over.
-    void run(visit const& v) {
-        ctx.restart();
-        while (v.waiting() && ctx.run_one() != 0) {}
-        BOOST_TEST_REQUIRE(v.over());
-    }
-};
+using place = support::mysql_place;
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(mysql_engine, fixture, *ut::precondition(support::if_mariadb_is_here))
+#include "shared/engine_tests.hpp"
+#include "shared/process_tests.hpp"
+
+BOOST_FIXTURE_TEST_SUITE(mysql_engine, place, *ut::precondition(support::if_mariadb_is_here))
 
 BOOST_AUTO_TEST_CASE(table_is_made_once) {
     asio::co_spawn(ctx, engine->install(), rethrow);
@@ -86,90 +73,6 @@ BOOST_AUTO_TEST_CASE(permits_are_granted_by_the_server_and_its_row_makes_itself)
     BOOST_TEST(rows[0][1] == "200000");
     BOOST_TEST(rows[0][2] == "100000");
     BOOST_TEST(static_cast<std::int64_t>(guest.seat().id()) <= now);
-}
-
-BOOST_AUTO_TEST_CASE(two_limiters_share_a_bucket_and_are_told_when_to_come_back) {
-    weir::shared_options const slow{.rate = {1, 24h}, .burst = 5, .deadline = 10s};
-    weir::mysql::token_bucket here(ctx, engine, "both", slow);
-    auto const elsewhere = std::make_shared<weir::mysql::engine>(ctx, login());
-    weir::mysql::token_bucket there(ctx, elsewhere, "both", slow);
-    visit const three(here, 3);
-    run(three);
-    visit const two(there, 2);
-    run(two);
-    visit const one(there, 1, 60s);
-    run(one);
-    BOOST_TEST(three.granted());
-    BOOST_TEST(two.granted());
-    BOOST_TEST(one.refused(errc::deadline_unreachable));
-    auto const retry = one.seat().retry_after();
-    BOOST_TEST_REQUIRE(retry.has_value());
-    BOOST_TEST(*retry > 23h);
-    BOOST_TEST(*retry <= 24h);
-
-    // What was not used is there for everybody, but for what has drained since.
-    three.seat().refund();
-    run();
-    visit const again(there, 2);
-    run(again);
-    BOOST_TEST(again.granted());
-    BOOST_TEST(there.shared_stats().denied == 1u);
-}
-
-BOOST_AUTO_TEST_CASE(log_is_kept_for_all_that_share_it) {
-    weir::shared_options const few{.rate = {5, 24h}, .deadline = 10s};
-    weir::mysql::sliding_log here(ctx, engine, "both", few);
-    weir::mysql::sliding_log there(
-        ctx, std::make_shared<weir::mysql::engine>(ctx, login()), "both", few);
-    visit const three(here, 3);
-    run(three);
-    visit const two(there, 2);
-    run(two);
-    visit const one(there, 1, 60s);
-    run(one);
-    BOOST_TEST(three.granted());
-    BOOST_TEST(two.granted());
-    BOOST_TEST(one.refused(errc::deadline_unreachable));
-    three.seat().refund();
-    run();
-    visit const again(there, 3);
-    run(again);
-    BOOST_TEST(again.granted());
-    BOOST_TEST(session.number("select length(grants) from weir_log where k = 'both'") == 40);
-}
-
-BOOST_AUTO_TEST_CASE(requests_are_served_in_order) {
-    weir::mysql::token_bucket calls(ctx, engine, "order", patient);
-    std::vector<int> served;
-    for (int i = 0; i != 9; ++i)
-        calls.async_enter(1 + i % 2, [&served, i](weir::error_code ec, weir::permit) {
-            if (!ec)
-                served.push_back(i);
-        });
-    run();
-    BOOST_TEST((served == std::vector{0, 1, 2, 3, 4, 5, 6, 7, 8}));
-}
-
-BOOST_AUTO_TEST_CASE(request_is_cancelled_while_the_server_is_asked) {
-    weir::mysql::token_bucket calls(ctx, engine, "cancelled", patient);
-    asio::cancellation_signal signal;
-    visit const guest;
-    calls.async_enter(asio::bind_cancellation_slot(signal.slot(), guest.callback()));
-    signal.emit(asio::cancellation_type::terminal);
-    run();
-    BOOST_TEST(guest.refused(asio::error::operation_aborted));
-    BOOST_TEST(calls.shared_stats().granted == 1);
-    BOOST_TEST(calls.shared_stats().returned == 1);
-    BOOST_TEST(session.number("select level < permit from weir_bucket where k = 'cancelled'") == 1);
-}
-
-BOOST_AUTO_TEST_CASE(names_are_bytes) {
-    std::string const odd("a\0'\xff\\%", 6);
-    weir::mysql::token_bucket calls(ctx, engine, odd, patient);
-    visit const guest(calls, 1);
-    run(guest);
-    BOOST_TEST(guest.granted());
-    BOOST_TEST(session.number("select count(*) from weir_bucket where k = x'610027ff5c25'") == 1);
 }
 
 BOOST_AUTO_TEST_CASE(nobody_is_granted_anything_after_the_deadline_of_a_lock_wait) {
@@ -292,29 +195,13 @@ BOOST_AUTO_TEST_CASE(more_limiters_than_connections_wait_for_one) {
         BOOST_TEST(g.granted());
 }
 
-BOOST_AUTO_TEST_CASE(engine_may_go_before_its_limiter_and_the_context_before_both) {
-    auto own = std::make_unique<asio::io_context>();
-    auto brief = std::make_shared<weir::mysql::engine>(*own, login());
-    weir::mysql::token_bucket calls(
-        *own, brief, "brief", {.rate = {1, 1h}, .burst = 1, .deadline = 10s});
-    brief.reset();
-    visit const guest(calls, 1);
-    while (guest.waiting() && own->run_one() != 0) {}
-    BOOST_TEST(guest.granted());
-    visit const dropped(calls, 1);
-    own->poll();
-    own.reset();
-    BOOST_TEST(dropped.dropped());
-    guest.seat().refund();
-}
-
 BOOST_AUTO_TEST_SUITE_END()
 
 // ---- Several connections, and several processes
 
 namespace {
 
-struct watched : fixture {
+struct watched : place {
     std::string const before = deadlocks();
 
     std::string deadlocks() {
@@ -331,7 +218,7 @@ struct watched : fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(mysql_crowd, fixture, *ut::precondition(support::if_mariadb_is_here))
+BOOST_FIXTURE_TEST_SUITE(mysql_crowd, place, *ut::precondition(support::if_mariadb_is_here))
 
 BOOST_FIXTURE_TEST_CASE(connections_at_one_row_never_deadlock, watched) {
     for (int const connections : {1, 8, 32}) {
@@ -378,103 +265,7 @@ BOOST_FIXTURE_TEST_CASE(racers_for_fresh_keys_get_one_grant_a_key_and_no_deadloc
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_AUTO_TEST_SUITE(mysql_worker, *ut::disabled())
-
-// Takes permits of a limiter, one after the other in each of some coroutines, and tells of each when it was granted by
-// the clock of the server.
-BOOST_AUTO_TEST_CASE(takes_permits) {
-    asio::io_context ctx;
-    weir::mysql::options const where{
-        .socket = worker::told("WEIR_SOCKET"), .user = "root", .database = "weir"};
-    auto const engine = std::make_shared<weir::mysql::engine>(ctx, where);
-    weir::shared_options const options{.rate = {std::stoll(worker::told("WEIR_PERMITS")), 1s},
-                                       .burst = std::stoll(worker::told("WEIR_BURST")),
-                                       .deadline = 1s};
-    weir::mysql::token_bucket calls(ctx, engine, worker::told("WEIR_NAME"), options);
-    auto const until = std::chrono::steady_clock::now() + support::time_of_crowd();
-    auto const take = [&]() -> asio::awaitable<void> {
-        while (std::chrono::steady_clock::now() < until) {
-            auto const call = co_await calls.async_enter(10s);
-            worker::tell(static_cast<std::int64_t>(call.id()));
-        }
-    };
-    for (int i = 0; i != 4; ++i)
-        asio::co_spawn(ctx, take(), rethrow);
-    ctx.run();
-}
-
-BOOST_AUTO_TEST_SUITE_END()
-
-BOOST_FIXTURE_TEST_SUITE(mysql_processes, watched, *ut::precondition(support::if_mariadb_is_here))
-
-namespace {
-
-worker::variables at_limit(std::string const& name, int permits, int burst) {
-    return {{"WEIR_SOCKET", server().socket()},
-            {"WEIR_NAME", name},
-            {"WEIR_PERMITS", std::to_string(permits)},
-            {"WEIR_BURST", std::to_string(burst)}};
-}
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(bucket_is_kept_by_all_together_and_nobody_starves) {
-    for (int const processes : {2, 4, 16}) {
-        auto const name = "bucket of " + std::to_string(processes);
-        std::vector const all(static_cast<std::size_t>(processes), at_limit(name, 400, 20));
-        auto const crowd = support::let_loose("mysql_worker/takes_permits", all);
-        crowd.check_bucket(400, 20);
-        auto const [least, sum, longest, time] = crowd.shares();
-        BOOST_TEST(least * static_cast<std::size_t>(processes) >= sum / 2);
-        BOOST_TEST(static_cast<std::int64_t>(sum) >= time * 400 / 1'000'000 / 2);
-    }
-}
-
-BOOST_AUTO_TEST_CASE(interval_is_kept_by_all_together) {
-    std::vector const four(4, at_limit("one per 20 ms", 50, 1));
-    auto const crowd = support::let_loose("mysql_worker/takes_permits", four);
-    crowd.check_log(1, 20'000);
-    auto const [least, sum, longest, time] = crowd.shares();
-    BOOST_TEST(least * 8 >= sum);
-    BOOST_TEST(static_cast<std::int64_t>(sum) >= time / 20'000 / 2);
-}
-
-BOOST_AUTO_TEST_SUITE_END()
-
 BOOST_AUTO_TEST_SUITE(mysql_faults, *ut::precondition(support::if_mariadb_is_here))
-
-BOOST_AUTO_TEST_CASE(server_that_was_killed_is_found_again_and_has_forgotten_nothing) {
-    support::mariadb_server mortal;
-    asio::io_context ctx;
-    weir::mysql::options const where{.socket = mortal.socket(), .user = "root", .database = "weir"};
-    auto const engine = std::make_shared<weir::mysql::engine>(ctx, where);
-    asio::co_spawn(ctx, engine->install(), rethrow);
-    ctx.run();
-    weir::shared_options const slow{.rate = {1, 24h}, .burst = 2, .deadline = 1s};
-    weir::mysql::token_bucket calls(ctx, engine, "calls", slow);
-    auto const ask = [&](weir::duration patience) {
-        visit guest(calls, 1, patience);
-        ctx.restart();
-        while (guest.waiting() && ctx.run_one() != 0) {}
-        return guest;
-    };
-    BOOST_TEST(ask(30s).granted());
-    mortal.send(SIGKILL);
-    BOOST_TEST(ask(30s).refused(errc::unavailable));
-    mortal.restart();
-
-    // The one that was granted before is not granted again; what was lost on the way, perhaps.
-    int granted = 0;
-    for (;;) {
-        auto const guest = ask(30s);
-        if (guest.granted())
-            ++granted;
-        else if (guest.refused(errc::deadline_unreachable))
-            break;
-    }
-    BOOST_TEST(granted <= 1);
-    BOOST_TEST(calls.shared_stats().outages >= 1u);
-}
 
 BOOST_AUTO_TEST_CASE(nobody_waits_for_a_server_that_is_stopped) {
     support::mariadb_server stopped;
@@ -501,25 +292,14 @@ BOOST_AUTO_TEST_CASE(nobody_waits_for_a_server_that_is_stopped) {
 
 namespace {
 
-// A server of its own, with a user who has no privileges but those that are needed.
+// A place at a server of its own.
 struct own_server {
     support::mariadb_server server;
-    sql_session session;
-    asio::io_context ctx;
-    std::shared_ptr<weir::mysql::engine> engine;
+    place there{server};
+    asio::io_context& ctx = there.ctx;
+    sql_session& session = there.session;
+    std::shared_ptr<weir::mysql::engine>& engine = there.engine;
 
-    explicit own_server(std::vector<std::string> options = {})
-        : server(std::move(options)), session(server.socket()) {
-        for (auto const* const text :
-             {"create user app@localhost",
-              "grant create, select, insert, update on weir.* to app@localhost"})
-            session.query(text);
-        engine = std::make_shared<weir::mysql::engine>(
-            ctx,
-            weir::mysql::options{.socket = server.socket(), .user = "app", .database = "weir"});
-        asio::co_spawn(ctx, engine->install(), rethrow);
-        ctx.run();
-    }
     visit ask(weir::mysql::token_bucket& calls, weir::duration patience) {
         visit guest(calls, 1, patience);
         ctx.restart();
@@ -568,25 +348,6 @@ BOOST_FIXTURE_TEST_CASE(connection_that_the_server_has_closed_since_it_was_idle_
     BOOST_TEST(connections() == 1);
     while (connections() != 0) {}
     BOOST_TEST(ask(calls, 30s).granted());
-}
-
-BOOST_FIXTURE_TEST_CASE(connections_that_are_killed_in_the_middle_grant_nothing_twice, own_server) {
-    weir::shared_options const slow{.rate = {1, 1h}, .burst = 10'000, .deadline = 1s};
-    auto const [granted, unknown] = support::take_under_fire(
-        ctx, 1000,
-        [&] { return std::make_unique<weir::mysql::token_bucket>(ctx, engine, "calls", slow); },
-        [&](std::stop_token stop) {
-            sql_session own(server.socket());
-            while (!stop.stop_requested()) {
-                for (int i = 0; i != 200; ++i)
-                    own.query("select 1");
-                support::kill_others(own, "connection", "user = 'app'");
-            }
-        });
-    auto const taken =
-        session.number("select ceiling(level / permit) from weir_bucket where k = 'calls'");
-    BOOST_TEST(taken >= granted);
-    BOOST_TEST(taken <= granted + unknown);
 }
 
 BOOST_AUTO_TEST_CASE(server_that_knows_only_when_a_statement_began_is_refused) {

@@ -1,6 +1,6 @@
 #include <weir/mysql/strict_interval.hpp>
 
-#include "shared/mysql/engine_fixture.hpp"
+#include "shared/mysql/place.hpp"
 #include "shared/mysql/server.hpp"
 #include "shared/mysql/sql.hpp"
 #include "shared/workers.hpp"
@@ -41,7 +41,7 @@ constexpr auto insert_default = "insert into events(name, what) values(?, ?)";
 constexpr auto insert_slowly =
     "insert into events(name, what, at) select ?, ?, sysdate(6) from (select sleep(0.03)) late";
 
-struct fixture : support::engine_fixture {
+struct fixture : support::mysql_place {
     fixture() {
         session.query("create table if not exists events(id bigint auto_increment primary key, "
                       "name varchar(30), what varchar(30) unique, "

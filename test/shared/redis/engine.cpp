@@ -1,10 +1,8 @@
 #include <weir/redis/engine.hpp>
 #include <weir/shared/limiter.hpp>
 
-#include "shared/crowd.hpp"
+#include "shared/redis/place.hpp"
 #include "shared/redis/server.hpp"
-#include "shared/relay.hpp"
-#include "shared/workers.hpp"
 #include "support/printing.hpp"
 #include "support/rethrow.hpp"
 #include "support/visit.hpp"
@@ -39,38 +37,16 @@ namespace asio = boost::asio;
 namespace ut = boost::unit_test;
 using namespace std::chrono_literals;
 using support::rethrow;
+using support::server;
 using support::visit;
-using support::worker;
 using weir::errc;
 
-// One server for all of them. Each test has names of its own.
-support::redis_server& server() {
-    static support::redis_server one;
-    return one;
-}
+struct fixture : support::redis_place {
+    using support::redis_place::run;
 
-struct fixture {
-    asio::io_context ctx;
     support::redis_session session{server()};
-    std::shared_ptr<weir::redis::engine> engine = make(server().url());
-    // So much that a loaded machine is not taken for a server that does not answer.
-    weir::shared_options patient{.rate = {10, 1s}, .burst = 5, .deadline = 10s};
 
-    std::shared_ptr<weir::redis::engine> make(std::string url) {
-        weir::redis::options const where{
-            .url = std::move(url), .connect_within = 10s, .silent_for = 10s};
-        return std::make_shared<weir::redis::engine>(ctx, where);
-    }
-    void run() {
-        ctx.restart();
-        ctx.run();
-    }
-    // Until it is over.
-    void run(visit const& v) {
-        ctx.restart();
-        while (v.waiting() && ctx.run_one() != 0) {}
-        BOOST_TEST_REQUIRE(v.over());
-    }
+    std::shared_ptr<weir::redis::engine> make(std::string url) { return at(ctx, std::move(url)); }
     // What `check` throws; empty if nothing.
     std::string complaint(std::shared_ptr<weir::redis::engine> const& of) {
         std::string what;
@@ -89,7 +65,12 @@ struct fixture {
     }
 };
 
+using place = support::redis_place;
+
 }  // namespace
+
+#include "shared/engine_tests.hpp"
+#include "shared/process_tests.hpp"
 
 BOOST_FIXTURE_TEST_SUITE(redis_engine, fixture, *ut::precondition(support::if_redis_is_here))
 
@@ -105,78 +86,6 @@ BOOST_AUTO_TEST_CASE(permits_are_granted_by_the_server_and_its_key_makes_itself)
     BOOST_TEST(stored[2] == 100'000);
     auto const clock = session.numbers({"TIME"});
     BOOST_TEST(stored[0] <= clock[0] * 1'000'000 + clock[1]);
-}
-
-BOOST_AUTO_TEST_CASE(two_limiters_share_a_bucket_and_are_told_when_to_come_back) {
-    weir::shared_options const slow{.rate = {1, 24h}, .burst = 5, .deadline = 10s};
-    weir::redis::token_bucket here(ctx, engine, "both", slow);
-    weir::redis::token_bucket there(ctx, make(server().url()), "both", slow);
-    visit const three(here, 3);
-    run(three);
-    visit const two(there, 2);
-    run(two);
-    visit const one(there, 1, 60s);
-    run(one);
-    BOOST_TEST(three.granted());
-    BOOST_TEST(two.granted());
-    BOOST_TEST(one.refused(errc::deadline_unreachable));
-    auto const retry = one.seat().retry_after();
-    BOOST_TEST_REQUIRE(retry.has_value());
-    BOOST_TEST(*retry > 23h);
-    BOOST_TEST(*retry <= 24h);
-
-    // What was not used is there for everybody, but for what has drained since.
-    three.seat().refund();
-    run();
-    visit const again(there, 2);
-    run(again);
-    BOOST_TEST(again.granted());
-    BOOST_TEST(there.shared_stats().denied == 1u);
-}
-
-BOOST_AUTO_TEST_CASE(log_is_kept_for_all_that_share_it) {
-    weir::shared_options const few{.rate = {5, 24h}, .deadline = 10s};
-    weir::redis::sliding_log here(ctx, engine, "both", few);
-    weir::redis::sliding_log there(ctx, make(server().url()), "both", few);
-    visit const three(here, 3);
-    run(three);
-    visit const two(there, 2);
-    run(two);
-    visit const one(there, 1, 60s);
-    run(one);
-    BOOST_TEST(three.granted());
-    BOOST_TEST(two.granted());
-    BOOST_TEST(one.refused(errc::deadline_unreachable));
-    three.seat().refund();
-    run();
-    visit const again(there, 3);
-    run(again);
-    BOOST_TEST(again.granted());
-    BOOST_TEST(session.say({"EXISTS", "{weir:both}:log"}) == "1");
-}
-
-BOOST_AUTO_TEST_CASE(requests_are_served_in_order) {
-    weir::redis::token_bucket calls(ctx, engine, "order", patient);
-    std::vector<int> served;
-    for (int i = 0; i != 9; ++i)
-        calls.async_enter(1 + i % 2, [&served, i](weir::error_code ec, weir::permit) {
-            if (!ec)
-                served.push_back(i);
-        });
-    run();
-    BOOST_TEST((served == std::vector{0, 1, 2, 3, 4, 5, 6, 7, 8}));
-}
-
-BOOST_AUTO_TEST_CASE(crowd_shares_a_question) {
-    weir::shared_options const wide{.rate = {1000, 1s}, .burst = 200, .deadline = 10s};
-    weir::redis::token_bucket calls(ctx, engine, "crowd", wide);
-    std::vector<visit> guests;
-    for (int i = 0; i != 200; ++i)
-        guests.emplace_back(calls, 1);
-    run();
-    for (auto const& g : guests)
-        BOOST_TEST(g.granted());
-    BOOST_TEST(calls.shared_stats().questions == 2u);  // the first was alone when it came
 }
 
 BOOST_AUTO_TEST_CASE(many_limiters_share_one_connection) {
@@ -196,28 +105,6 @@ BOOST_AUTO_TEST_CASE(many_limiters_share_one_connection) {
     for (auto const& g : guests)
         BOOST_TEST(g.granted());
     BOOST_TEST(clients() == before + 1);
-}
-
-BOOST_AUTO_TEST_CASE(request_is_cancelled_while_the_server_is_asked) {
-    weir::redis::token_bucket calls(ctx, engine, "cancelled", patient);
-    asio::cancellation_signal signal;
-    visit const guest;
-    calls.async_enter(asio::bind_cancellation_slot(signal.slot(), guest.callback()));
-    signal.emit(asio::cancellation_type::terminal);
-    run();
-    BOOST_TEST(guest.refused(asio::error::operation_aborted));
-    BOOST_TEST(calls.shared_stats().granted == 1);
-    BOOST_TEST(calls.shared_stats().returned == 1);
-    BOOST_TEST(level("cancelled") < 100'000);
-}
-
-BOOST_AUTO_TEST_CASE(names_are_bytes) {
-    std::string const odd("a\0'\xff} {\r\n", 9);
-    weir::redis::token_bucket calls(ctx, engine, odd, patient);
-    visit const guest(calls, 1);
-    run(guest);
-    BOOST_TEST(guest.granted());
-    BOOST_TEST(session.say({"EXISTS", "{weir:" + odd + "}"}) == "1");
 }
 
 BOOST_AUTO_TEST_CASE(idle_limiter_lets_run_return_and_finds_its_connection_closed) {
@@ -372,207 +259,6 @@ BOOST_AUTO_TEST_CASE(key_that_was_deleted_is_a_full_bucket) {
     run(again);
     BOOST_TEST(two.granted());
     BOOST_TEST(again.granted());
-}
-
-BOOST_AUTO_TEST_CASE(engine_may_go_before_its_limiter_and_the_context_before_both) {
-    auto own = std::make_unique<asio::io_context>();
-    weir::redis::options const where{.url = server().url()};
-    auto brief = std::make_shared<weir::redis::engine>(*own, where);
-    weir::redis::token_bucket calls(*own, brief, "brief", patient);
-    brief.reset();
-    visit const guest(calls, 1);
-    while (guest.waiting() && own->run_one() != 0) {}
-    BOOST_TEST(guest.granted());
-    visit const dropped(calls, 1);
-    own->run_one();
-    own.reset();
-    BOOST_TEST(dropped.dropped());
-    guest.seat().refund();
-}
-
-BOOST_AUTO_TEST_CASE(context_ends_at_any_moment_of_a_question) {
-    // One step more each time, from before it connects until it is over.
-    int steps = 0;
-    for (bool over = false; !over; ++steps) {
-        auto own = std::make_unique<asio::io_context>();
-        weir::redis::options const where{.url = server().url()};
-        auto const brief = std::make_shared<weir::redis::engine>(*own, where);
-        weir::redis::token_bucket calls(*own, brief, "steps", patient);
-        visit const guest(calls, 1);
-        for (int i = 0; i != steps && guest.waiting(); ++i)
-            own->run_one();
-        over = guest.over();
-        own.reset();
-        BOOST_TEST((guest.dropped() || guest.over()));
-    }
-    BOOST_TEST(steps > 4);
-}
-
-BOOST_AUTO_TEST_CASE(answer_may_destroy_the_engine) {
-    auto own = make(server().url());
-    weir::engine::question const q{
-        .bucket = weir::policy::shared_bucket::of(patient), .deadline = 10s};
-    int told = 0;
-    for (int i = 0; i != 3; ++i)
-        own->async_take("destroyer", q, [&](weir::error_code ec, weir::engine::answer const& a) {
-            BOOST_TEST(!ec);
-            BOOST_TEST(a.granted == 1);
-            ++told;
-            own.reset();
-        });
-    run();
-    BOOST_TEST(told == 3);  // what is under way is finished
-}
-
-BOOST_AUTO_TEST_CASE(threads_may_ask_at_the_same_time) {
-    asio::thread_pool pool(4);
-    weir::redis::options const where{
-        .url = server().url(), .connect_within = 10s, .silent_for = 10s};
-    auto const shared = std::make_shared<weir::redis::engine>(pool, where);
-    weir::shared_options const wide{.rate = {1'000'000, 1s}, .burst = 1000, .deadline = 10s};
-    std::vector<std::unique_ptr<weir::redis::token_bucket>> limiters;
-    for (int i = 0; i != 8; ++i)
-        limiters.push_back(std::make_unique<weir::redis::token_bucket>(
-            pool, shared, "threads" + std::to_string(i % 4), wide));
-    std::atomic<int> granted = 0;
-    auto const take = [&](weir::redis::token_bucket& calls) -> asio::awaitable<void> {
-        for (int i = 0; i != 200; ++i) {
-            auto const call = co_await calls.async_enter(30s);
-            ++granted;
-        }
-    };
-    for (auto& one : limiters) {
-        asio::co_spawn(pool, take(*one), rethrow);
-        asio::co_spawn(pool, take(*one), rethrow);
-    }
-    pool.join();
-    BOOST_TEST(granted == 16 * 200);
-}
-
-BOOST_AUTO_TEST_SUITE_END()
-
-// ---- Several processes
-
-namespace {
-
-// By so much the clocks of a process are ahead.
-std::chrono::seconds const ahead{
-    std::getenv("WEIR_AHEAD") ? std::atoll(std::getenv("WEIR_AHEAD")) : 0};
-
-}  // namespace
-
-extern "C" int clock_gettime(clockid_t which, timespec* time) {
-    using function = int(clockid_t, timespec*);
-    static auto* const of_system = reinterpret_cast<function*>(::dlsym(RTLD_NEXT, "clock_gettime"));
-    int const failed = of_system(which, time);
-    time->tv_sec += ahead.count();
-    return failed;
-}
-
-BOOST_AUTO_TEST_SUITE(redis_worker, *ut::disabled())
-
-namespace {
-
-// Takes permits, one after the other in each of some coroutines, and tells of each when it was granted by the clock of
-// the server.
-template <class Limiter>
-void take_permits() {
-    asio::io_context ctx;
-    weir::redis::options const where{.url = worker::told("WEIR_URL"), .connect_within = 10s};
-    auto const engine = std::make_shared<weir::redis::engine>(ctx, where);
-    weir::shared_options const options{.rate = {std::stoll(worker::told("WEIR_PERMITS")), 1s},
-                                       .burst = std::stoll(worker::told("WEIR_BURST")),
-                                       .deadline = 1s};
-    Limiter calls(ctx, engine, worker::told("WEIR_NAME"), options);
-    auto const until = std::chrono::steady_clock::now() + support::time_of_crowd();
-    auto const take = [&]() -> asio::awaitable<void> {
-        while (std::chrono::steady_clock::now() < until) {
-            auto const call = co_await calls.async_enter(10s);
-            worker::tell(static_cast<std::int64_t>(call.id()));
-        }
-    };
-    for (int i = 0; i != 4; ++i)
-        asio::co_spawn(ctx, take(), rethrow);
-    ctx.run();
-}
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(takes_permits) {
-    take_permits<weir::redis::token_bucket>();
-}
-
-BOOST_AUTO_TEST_CASE(takes_permits_of_a_log) {
-    take_permits<weir::redis::sliding_log>();
-}
-
-BOOST_AUTO_TEST_SUITE_END()
-
-BOOST_FIXTURE_TEST_SUITE(redis_processes, fixture, *ut::precondition(support::if_redis_is_here))
-
-namespace {
-
-worker::variables at_limit(std::string const& name, int permits, int burst) {
-    return {{"WEIR_URL", server().url()},
-            {"WEIR_NAME", name},
-            {"WEIR_PERMITS", std::to_string(permits)},
-            {"WEIR_BURST", std::to_string(burst)}};
-}
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(bucket_is_kept_by_all_together_and_nobody_starves) {
-    for (int const processes : {2, 4, 16}) {
-        auto const name = "bucket of " + std::to_string(processes);
-        std::vector const all(static_cast<std::size_t>(processes), at_limit(name, 400, 20));
-        auto const crowd = support::let_loose("redis_worker/takes_permits", all);
-        crowd.check_bucket(400, 20);
-        auto const [least, sum, longest, time] = crowd.shares();
-        BOOST_TEST(least * static_cast<std::size_t>(processes) >= sum / 2);
-        BOOST_TEST(static_cast<std::int64_t>(sum) >= time * 400 / 1'000'000 / 2);
-    }
-}
-
-BOOST_AUTO_TEST_CASE(interval_is_kept_by_all_together) {
-    std::vector const four(4, at_limit("one per 20 ms", 50, 1));
-    auto const crowd = support::let_loose("redis_worker/takes_permits", four);
-    crowd.check_log(1, 20'000);
-    auto const [least, sum, longest, time] = crowd.shares();
-    BOOST_TEST(least * 8 >= sum);
-    BOOST_TEST(static_cast<std::int64_t>(sum) >= time / 20'000 / 2);
-}
-
-BOOST_AUTO_TEST_CASE(log_is_kept_by_all_together) {
-    std::vector const four(4, at_limit("200 in any second", 200, 200));
-    auto const crowd = support::let_loose("redis_worker/takes_permits_of_a_log", four);
-    crowd.check_log(200, 1'000'000);
-    BOOST_TEST(crowd.granted.size() >= 300u);
-}
-
-BOOST_AUTO_TEST_CASE(clocks_of_processes_do_not_count) {
-    auto ahead = at_limit("clocks", 400, 20);
-    ahead.emplace_back("WEIR_AHEAD", "3600");
-    auto const crowd =
-        support::let_loose("redis_worker/takes_permits", {ahead, at_limit("clocks", 400, 20)});
-    crowd.check_bucket(400, 20);
-    auto const [least, sum, longest, time] = crowd.shares();
-    BOOST_TEST(least * 4 >= sum);
-    BOOST_TEST(static_cast<std::int64_t>(sum) >= time * 400 / 1'000'000 / 2);
-}
-
-BOOST_AUTO_TEST_CASE(processes_that_are_ten_times_as_far_away_have_their_share) {
-    support::slow_way const slow(server().socket(), 900us);
-    auto const near = at_limit("far", 1000, 1);
-    auto far = near;
-    far.front().second = "unix:" + slow.socket();
-    std::vector<worker::variables> all(8, near);
-    all.insert(all.end(), 8, far);
-    auto const crowd = support::let_loose("redis_worker/takes_permits", all);
-    crowd.check_bucket(1000, 1);
-    auto const [least, sum, longest, time] = crowd.shares();
-    BOOST_TEST(static_cast<double>(least) * 16 >= 0.9 * static_cast<double>(sum));
-    BOOST_TEST(longest <= 100'000);
-    BOOST_TEST(static_cast<double>(sum) >= 0.98 * static_cast<double>(time) / 1000);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -2,7 +2,6 @@
 #include <weir/shared/limiter.hpp>
 
 #include "shared/redis/server.hpp"
-#include "shared/under_fire.hpp"
 #include "support/printing.hpp"
 #include "support/rethrow.hpp"
 #include "support/temporary_folder.hpp"
@@ -36,7 +35,6 @@
 #include <memory>
 #include <optional>
 #include <sstream>
-#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -720,33 +718,6 @@ weir::error_code insist(asio::io_context& ctx, weir::redis::token_bucket& calls)
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(
-    server_that_was_killed_is_found_again_and_has_forgotten_nothing_that_it_saved) {
-    support::redis_server mortal({"--appendonly", "yes", "--appendfsync", "always"});
-    auto const engine = make({.url = mortal.url()});
-    weir::shared_options const slow{.rate = {1, 24h}, .burst = 2, .deadline = 1s};
-    weir::redis::token_bucket calls(ctx, engine, "calls", slow);
-    BOOST_TEST(!insist(ctx, calls));
-    mortal.send(SIGKILL);
-    mortal.wait_for_end();
-    visit const guest(calls, 1, 30s);
-    run(guest);
-    BOOST_TEST(guest.refused(errc::unavailable));
-    mortal.start();
-    // The one that was granted before is not granted again; what was lost on the way, perhaps.
-    int granted = 0;
-    for (;;) {
-        auto const ec = insist(ctx, calls);
-        if (ec) {
-            BOOST_TEST(ec == make_error_code(errc::deadline_unreachable));
-            break;
-        }
-        ++granted;
-    }
-    BOOST_TEST(granted <= 1);
-    BOOST_TEST(calls.shared_stats().outages >= 1u);
-}
-
 BOOST_AUTO_TEST_CASE(server_that_saves_nothing_grants_one_burst_more_after_a_restart) {
     support::redis_server mortal;
     auto const engine = make({.url = mortal.url()});
@@ -815,27 +786,6 @@ BOOST_AUTO_TEST_CASE(
     auto const permit = session.numbers({"GET", "{weir:calls}"}).at(2);
     // Two are in use; of the late ones one microsecond may be missing each.
     BOOST_TEST(level <= 3 * permit);
-}
-
-BOOST_AUTO_TEST_CASE(connections_that_are_killed_in_the_middle_grant_nothing_twice) {
-    support::redis_server server;
-    auto const engine = make({.url = server.url(), .connect_within = 10s});
-    weir::shared_options const slow{.rate = {1, 1h}, .burst = 10'000, .deadline = 1s};
-    auto const [granted, unknown] = support::take_under_fire(
-        ctx, 2000,
-        [&] { return std::make_unique<weir::redis::token_bucket>(ctx, engine, "calls", slow); },
-        [&](std::stop_token stop) {
-            support::redis_session own(server);
-            while (!stop.stop_requested()) {
-                for (int i = 0; i != 50; ++i)
-                    own.say({"PING"});
-                own.say({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
-            }
-        });
-    auto const stored = support::redis_session(server).numbers({"GET", "{weir:calls}"});
-    auto const taken = (stored.at(1) + stored.at(2) - 1) / stored.at(2);
-    BOOST_TEST(taken >= granted);
-    BOOST_TEST(taken <= granted + unknown);
 }
 
 BOOST_AUTO_TEST_CASE(address_that_does_not_answer_leaves_time_for_the_next_one) {

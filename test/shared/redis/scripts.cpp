@@ -175,6 +175,7 @@ BOOST_AUTO_TEST_CASE(bucket_that_cannot_be_counted_exactly_is_known) {
     BOOST_CHECK_THROW(detail::validate(bucket({1, 24h * 1000 + 1ns}, 1)), std::invalid_argument);
 }
 
+// Found elsewhere: onsigntv/redis-rate-limiter#4.
 BOOST_AUTO_TEST_CASE(key_lives_until_the_bucket_is_empty) {
     auto const take_now = [this](weir::shared_options const& o, weir::amount n) {
         auto arguments = detail::arguments_of(fed::question{shared_bucket::of(o), n, n});

@@ -357,7 +357,7 @@ BOOST_AUTO_TEST_CASE(no_more_are_in_use_than_there_are_and_losses_are_told) {
     int worlds = 0;
     int granted = 0;
     int lost = 0;
-    support::for_each_seed(1, 800, [&](random_source& random) {
+    support::for_each_seed(1, 1'500, [&](random_source& random) {
         world w(random, some_options(random), some_hazards(random));
         w.run(100);
         w.end();

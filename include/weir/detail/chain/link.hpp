@@ -91,6 +91,9 @@ public:
     void step_out(chain_entry& e) noexcept override {
         here([&](auto& room, time_point) { room.step_out(e); });
     }
+    void look_again(chain_entry const& e) noexcept override {
+        here([&](auto& room, time_point) { room.look_again(e); });
+    }
     [[nodiscard]] chain_line& chains(chain_entry const& e) noexcept override {
         return *here([&](auto& room, time_point) { return &room.chains(e); });
     }
@@ -101,9 +104,6 @@ public:
     }
     void complete(chain_operation& op) noexcept override {
         here([&](auto& room, time_point) { room.complete(op); });
-    }
-    void detach(chain_operation& op) noexcept override {
-        here([&](auto& room, time_point) { room.detach(op); });
     }
 
 private:

@@ -7,14 +7,21 @@
 #include <weir/permit.hpp>
 #include <weir/time.hpp>
 
+#include <algorithm>
 #include <memory>
 
 namespace weir::detail {
 
-/// The core of a limiter, for a section that takes the locks of several. All but `lock` and `attend` are
-/// called under its lock.
+/// The core of a limiter, for a section that takes the locks of several. All from `unlock` to `take_calls` but
+/// `attend` are called under its lock.
 class chain_core : public permit_issuer {
 public:
+    // The cancellation of an operation that is at home here: see `core`.
+    virtual void connect(cancel_link& link, operation& op) noexcept = 0;
+    virtual void disconnect(cancel_link& link) noexcept = 0;
+    virtual void disconnect(operation& op) noexcept = 0;
+    virtual void cancel(cancel_link& link) noexcept = 0;
+
     virtual void lock() noexcept = 0;
     /// Whether `attend` must follow: until then the core and its context are kept.
     [[nodiscard]] virtual bool unlock() noexcept = 0;
@@ -38,6 +45,15 @@ struct chain_turn {
     error_code refused = {};  // for good
     duration ready_in =
         forever;  // if it must wait: until when at least; `forever` if that is unknown
+
+    /// That its turn is at `ready`.
+    [[nodiscard]] static chain_turn at(bool lets, time_point ready, time_point now) noexcept {
+        if (ready == unknown)
+            return {};
+        return {.lets = lets,
+                .ready_in = ready == never ? forever - duration(1)
+                                           : std::max(ready - now, duration::zero())};
+    }
 };
 
 /// A limiter, or a limiter's key, as a chain knows it. All below the first are called under the lock of its
@@ -71,6 +87,8 @@ public:
     virtual void strike(chain_entry& e) noexcept = 0;
     virtual void stand(chain_entry& e) noexcept = 0;
     virtual void step_out(chain_entry& e) noexcept = 0;
+    /// A claim has looked at it and leaves it waiting: it may have to be woken up at another time.
+    virtual void look_again(chain_entry const& e) noexcept = 0;
     [[nodiscard]] virtual chain_line& chains(chain_entry const& e) noexcept = 0;
     /// Sends for the limiter's actor if it is needed. May throw.
     virtual void summon() = 0;
@@ -81,8 +99,6 @@ public:
     virtual void set_alarm(chain_operation& op, time_point at) noexcept = 0;
     /// It is over, with the outcome in it. Before `strike`.
     virtual void complete(chain_operation& op) noexcept = 0;
-    /// It is over before it has waited.
-    virtual void detach(chain_operation& op) noexcept = 0;
 
 protected:
     ~chain_member() = default;

@@ -65,6 +65,7 @@ class chain_operation : public operation, public list_hook<in_calls> {
 public:
     std::span<chain_entry> entries;  // in the order of the locks
     chain_entry* at_home = nullptr;
+    std::size_t named = 0;  // limiters; those that it names twice count twice
     chain_options options;
 
     /// Set under the lock of any limiter of the chain, by a thread that owes a claim from then on. Cleared

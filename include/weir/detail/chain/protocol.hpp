@@ -38,9 +38,20 @@ struct wait_limit;
 ///
 /// Chains that are called in a claim whose locks are theirs, too, are claimed in the same section: so a crowd of
 /// chains over the same limiters does not take the locks for each of them.
+///
+/// A claim serves lines, which may call further chains. After `most_claims_in_a_turn` a thread serves none any more: a
+/// limiter whose first could go sends for its actor, which goes on. So a thread that brings permits home makes so many
+/// claims, and one for each chain that had been called by then or waits for the end of a reservation, which room for that
+/// chain bounds.
 
 /// How many limiters a chain can have.
 inline constexpr std::size_t most_chained = 16;
+
+/// How many chains are claimed under the same locks.
+inline constexpr int most_claimed_together = 32;
+
+/// After how many claims a thread serves no further lines.
+inline constexpr int most_claims_in_a_turn = 16;
 
 /// What became of a request that does not wait. If it is neither granted nor refused, waiting might help.
 struct chain_answer {

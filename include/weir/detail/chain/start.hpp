@@ -1,48 +1,66 @@
 #pragma once
 
 #include <weir/chain_options.hpp>
+#include <weir/detail/chain/entry_list.hpp>
+#include <weir/detail/chain/member.hpp>
 #include <weir/detail/chain/operation.hpp>
 #include <weir/detail/chain/protocol.hpp>
-#include <weir/detail/waiting_room.hpp>
+#include <weir/detail/wait_limit.hpp>
 #include <weir/error.hpp>
+
+#include <boost/container/static_vector.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <tuple>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace weir::detail {
 
-/// What a chain asks of each of its limiters. It does not keep `links`.
-template <class... Links>
+/// What a chain asks of each of its limiters. It does not keep `links`. `Entries` is a list that is made of their
+/// number, and `Links` can name its members.
+template <class Entries>
 class chain_entries {
 public:
-    explicit chain_entries(std::tuple<Links...>& links) noexcept {
-        std::array<chain_member*, sizeof...(Links)> const members = std::apply(
-            [](auto&... each) { return std::array<chain_member*, sizeof...(Links)>{&each...}; },
-            links);
-        used_ = fill(entries_, members);
-    }
+    template <class Links>
+    explicit chain_entries(Links& links) : chain_entries(links.members()) {}
     chain_entries(chain_entries const&) = delete;
     chain_entries& operator=(chain_entries const&) = delete;
 
     [[nodiscard]] std::span<chain_entry> used() const noexcept { return used_; }
+    /// How many limiters the chain names; those that it names twice count twice.
+    [[nodiscard]] std::size_t named() const noexcept { return entries_.size(); }
 
 private:
-    std::array<chain_entry, sizeof...(Links)> entries_;
+    template <std::size_t n>
+    explicit chain_entries(std::array<chain_member*, n> const& members)
+        : chain_entries(std::span<chain_member* const>(members)) {}
+    template <std::size_t n>
+    explicit chain_entries(boost::container::static_vector<chain_member*, n> const& members)
+        : chain_entries(std::span<chain_member* const>(members.data(), members.size())) {}
+    explicit chain_entries(std::span<chain_member* const> members)
+        : entries_(members.size()), used_(fill(entries_, members)) {}
+
+    Entries entries_;
     std::span<chain_entry> used_;
 };
+template <class Links>
+chain_entries(Links&) -> chain_entries<entry_list<Links::most>>;
 
 /// A chain of these that waits, with all that it needs.
-template <class... Links>
+template <class Links>
 class linked_chain : public chain_operation {
 public:
-    void begin(std::tuple<Links...> const& links, chain_options const& how) {
+    void begin(Links const& links, chain_options const& how) {
         entries_.emplace(links_.emplace(links));
         entries = entries_->used();
+        named = entries_->named();
         for (auto& e : entries)
             e.op = this;
         at_home = &*std::ranges::min_element(entries, {}, &chain_entry::index);
@@ -54,20 +72,21 @@ protected:
     ~linked_chain() = default;
 
 private:
-    std::optional<std::tuple<Links...>> links_;
-    std::optional<chain_entries<Links...>> entries_;
+    std::optional<Links> links_;
+    std::optional<chain_entries<typename Links::kept_entries>> entries_;
 };
 
 /// `void(error_code, Permit)`: what a chain is completed with.
-template <class Permit, class... Links>
+template <class Links>
 struct chain_signature {
-    using operation_type = linked_chain<Links...>;
-    using result = Permit;
+    using operation_type = linked_chain<Links>;
+    using result = typename Links::permit_type;
 
     class outcome {
     public:
         explicit outcome(operation_type& op) noexcept
-            : error_(op.error), granted_(op.error ? Permit(op.refused) : Permit(op.entries)) {}
+            : error_(op.error),
+              granted_(op.error ? result(op.refused) : result(op.entries, op.named)) {}
 
         template <class Handler>
         void give_to(Handler&& handler) {
@@ -76,22 +95,22 @@ struct chain_signature {
 
     private:
         error_code error_;
-        Permit granted_;
+        result granted_;
     };
 };
 
-/// Begins to wait for all limiters of a chain. `Links` is a tuple of links, or a pointer to one.
-template <class Signature, class Links>
+/// Begins to wait for all limiters of a chain. `Kept` is its links, or a pointer to them.
+template <class Links, class Kept = Links>
 class starts_to_enter_chain {
 public:
-    using signature = Signature;
-    using result = typename Signature::result;
+    using signature = chain_signature<Links>;
+    using result = typename signature::result;
 
-    starts_to_enter_chain(Links links, chain_options const& how, wait_limit const& limit)
+    starts_to_enter_chain(Kept links, chain_options const& how, wait_limit const& limit)
         : links_(std::move(links)), options_(how), limit_(limit) {}
 
     template <class Core>
-    bool operator()(Core&, typename Signature::operation_type& op) const {
+    bool operator()(Core&, typename signature::operation_type& op) const {
         op.begin(links(), options_);
         return enter_chain(op, limit_);
     }
@@ -100,18 +119,18 @@ public:
         chain_entries asked(links());
         auto const answer = enter_chain_at_once(asked.used());
         ec = answer.error;
-        return answer.granted ? result(asked.used()) : result(answer.refused);
+        return answer.granted ? result(asked.used(), asked.named()) : result(answer.refused);
     }
 
 private:
     [[nodiscard]] auto& links() const noexcept {
-        if constexpr (std::is_pointer_v<Links>)
+        if constexpr (std::is_pointer_v<Kept>)
             return *links_;
         else
             return links_;
     }
 
-    Links mutable links_;
+    Kept mutable links_;
     chain_options options_;
     wait_limit limit_;
 };

@@ -62,13 +62,13 @@ public:
         auto const ready = n == 0 ? now : where.rule().ready_at(where.own_state(), n, 0, now);
         return {.granted = ready <= now, .ready = ready};
     }
-    /// Grants `n` at once, or says why not.
+    /// Grants `least` at once, or as many as there are up to `most`, or says why not.
     template <class Like>
-    [[nodiscard]] answer ask(spot& where, keyed_lookup<Like> const& who, amount n, time_point now,
-                             permit& granted) noexcept {
-        auto const asked = consider(where, who, n, now);
+    [[nodiscard]] answer ask(spot& where, keyed_lookup<Like> const& who, amount least, amount most,
+                             time_point now, permit& granted) noexcept {
+        auto const asked = consider(where, who, least, now);
         if (asked.granted)
-            granted = take(where, n, now);
+            granted = take(where, share(where, least, most, now), now);
         return asked;
     }
     /// Takes `n` whatever the state.
@@ -141,6 +141,13 @@ public:
     }
 
 private:
+    [[nodiscard]] amount share(spot where, amount least, amount most,
+                               time_point now) const noexcept {
+        return least == most
+                   ? least
+                   : std::clamp(where.rule().remaining(where.own_state(), now), least, most);
+    }
+
     permit_issuer& issuer_;
     bool has_keys_;
     std::uint64_t live_ = 0;  // permit objects

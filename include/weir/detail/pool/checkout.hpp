@@ -2,7 +2,7 @@
 
 #include <weir/detail/operation.hpp>
 #include <weir/detail/pool/supplier.hpp>
-#include <weir/detail/waiting_room.hpp>
+#include <weir/detail/wait_limit.hpp>
 #include <weir/error.hpp>
 #include <weir/lease.hpp>
 

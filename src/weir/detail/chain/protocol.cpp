@@ -1,5 +1,5 @@
 #include <weir/detail/chain/protocol.hpp>
-#include <weir/detail/waiting_room.hpp>
+#include <weir/detail/wait_limit.hpp>
 
 #include <boost/asio/error.hpp>
 #include <boost/container/static_vector.hpp>
@@ -18,9 +18,6 @@ namespace {
 
 template <class T>
 using for_each_limiter = boost::container::static_vector<T, most_chained>;
-
-// How many chains are claimed under the same locks.
-constexpr int most_claimed_together = 32;
 
 // The locks of several limiters, each taken once. What comes of the section is done when all are free.
 class joint_section {
@@ -262,6 +259,8 @@ void wait_on(chain_operation& c, survey const& s, time_point now) noexcept {
         begin_to_reserve(c, s, now);
     c.at_home->member->set_alarm(
         c, c.reserves ? std::min(c.gives_up, c.reserves_until) : c.gives_up);
+    for (auto const& e : c.entries)
+        e.member->look_again(e);
 }
 
 // Looks at everything that concerns it.
@@ -285,7 +284,7 @@ void decide(chain_operation& c) noexcept {
 }
 
 // Outside of all locks. The chain may be gone afterwards, and its limiters with it.
-void claim(chain_operation& first, call_list& owed) noexcept {
+void claim(chain_operation& first, call_list& owed, int& made) noexcept {
     for_each_limiter<std::shared_ptr<chain_core>> kept;
     for (auto const& e : first.entries)
         kept.push_back(e.member->share());
@@ -299,8 +298,10 @@ void claim(chain_operation& first, call_list& owed) noexcept {
             continue;
         }
         decide(c);
+        ++made;
         for (auto* const core : here.cores()) {
-            core->serve();
+            if (made < most_claims_in_a_turn)
+                core->serve();
             core->take_calls(called);
         }
     }
@@ -384,7 +385,7 @@ bool enter_chain(chain_operation& c, wait_limit const& limit) {
         c.error = ec;
         if (ec)
             c.refused = refuse(by, *c.at_home, ec, s);
-        c.at_home->member->detach(c);
+        c.detach();
         return false;
     };
     if (c.cancelled)
@@ -427,8 +428,8 @@ void make_claims(call_list& calls) noexcept {
         return;
     }
     owed_by_this_thread = &calls;
-    while (!calls.empty())
-        claim(calls.pop_front(), calls);
+    for (int made = 0; !calls.empty();)
+        claim(calls.pop_front(), calls, made);
     owed_by_this_thread = nullptr;
 }
 

@@ -1,0 +1,172 @@
+#pragma once
+
+#include <weir/detail/asio_operation.hpp>
+#include <weir/detail/enter_operation.hpp>
+#include <weir/detail/keyed/start.hpp>
+#include <weir/detail/keyed/states.hpp>
+#include <weir/error.hpp>
+#include <weir/permit.hpp>
+#include <weir/time.hpp>
+
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/cancellation_state.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weir::detail {
+
+inline constexpr std::uint32_t most_shards = 1024;
+
+/// The parts of a keyed limiter, each with a lock, a timer and some of the keys. It decides which part a key
+/// belongs to. There may be one part more, which is shared by all keys for which there is no place.
+template <class Key, class Hash, class Core, class Executor>
+class keyed_shards {
+    template <class Like>
+    using lookup = keyed_lookup<std::remove_cvref_t<Like>>;
+
+public:
+    using bounds_type = keyed_bounds<Hash>;
+    using handle_type = limiter_handle<Core, Executor>;
+
+    /// `count` parts, rounded up to a power of two. `make(bounds, all_share_one)` makes the core of one.
+    template <class Make>
+    keyed_shards(Executor const& ex, std::shared_ptr<bounds_type> bounds, std::uint32_t count,
+                 bool has_shared, Make make)
+        : bounds_(std::move(bounds)) {
+        for (auto more = std::bit_ceil(count); more != 0; --more)
+            parts_.push_back({make(bounds_, false), ex});
+        own_ = parts_.size();
+        if (has_shared)
+            parts_.push_back({make(bounds_, true), ex});
+    }
+
+    /// All parts; that which is shared, if there is one, comes last.
+    [[nodiscard]] std::span<handle_type const> all() const noexcept { return parts_; }
+    [[nodiscard]] handle_type const& first() const noexcept { return parts_.front(); }
+    [[nodiscard]] bool has_shared() const noexcept { return parts_.size() != own_; }
+
+    /// A key as the parts look it up. It is kept by reference, unless it is small.
+    template <class Like>
+    [[nodiscard]] auto look_up(Like const& key) const noexcept {
+        return look_up(key, hash_of(key));
+    }
+
+    /// Where the state of a key with this hash is, if it has one.
+    [[nodiscard]] std::size_t index_of(std::uint64_t hash) const noexcept {
+        return static_cast<std::size_t>(hash >> 8) & (own_ - 1);
+    }
+    [[nodiscard]] Core& own_core_for(std::uint64_t hash) const noexcept {
+        return *parts_[index_of(hash)].core;
+    }
+    /// Where a request for it goes.
+    template <class Like>
+    [[nodiscard]] handle_type const& handle_for(keyed_lookup<Like> const& who) const noexcept {
+        auto const& handle = parts_[index_of(who.hash)];
+        if (has_shared() && bounds_->is_full() &&
+            !handle.core->ask([&](auto const& room, time_point) { return room.knows(who); }))
+            [[unlikely]]
+            return parts_.back();
+        return handle;
+    }
+
+    /// As `try_enter_many` of the limiter, at the time `now`. Keys that share one part are not looked for in it.
+    template <class Like>
+    void try_enter_many(std::span<Like const> keys, std::span<permit> permits,
+                        time_point now) const noexcept {
+        auto const count = std::min(keys.size(), permits.size());
+        for (std::size_t i = 0; i < count; i += batch_size) {
+            auto const n = std::min(batch_size, count - i);
+            try_enter_batch(keys.subspan(i, n), permits.subspan(i, n), now);
+        }
+    }
+
+private:
+    static constexpr std::size_t batch_size = 256;
+
+    template <class Like>
+    [[nodiscard]] std::uint64_t hash_of(Like const& key) const noexcept {
+        if constexpr (becomes_key<Key, Like>)
+            return bounds_->hash(static_cast<Key>(key));
+        else
+            return bounds_->hash(key);
+    }
+    template <class Like>
+    [[nodiscard]] static auto look_up(Like const& key, std::uint64_t hash) noexcept {
+        if constexpr (becomes_key<Key, Like>)
+            return lookup<Key>{static_cast<Key>(key), hash};
+        else
+            return lookup<Like>{key, hash};
+    }
+
+    // Part by part, in the order in which they come: first, in each, what is far away is asked for.
+    template <class Like>
+    void try_enter_batch(std::span<Like const> keys, std::span<permit> permits,
+                         time_point now) const noexcept {
+        for (auto& p : permits)
+            p.leave();  // not under the lock
+        struct one {
+            std::uint64_t hash;
+            std::uint32_t shard;
+            std::uint16_t next;  // of the same shard, and 1 more; 0 at the end
+        };
+        std::array<one, batch_size> batch;
+        std::array<std::uint16_t, most_shards> first{};
+        for (auto i = keys.size(); i-- != 0;) {
+            auto const hash = hash_of(keys[i]);
+            auto const shard = static_cast<std::uint32_t>(index_of(hash));
+            batch[i] = {hash, shard,
+                        std::exchange(first[shard], static_cast<std::uint16_t>(i + 1))};
+        }
+        for (std::size_t i = 0; i != keys.size(); ++i) {
+            if (first[batch[i].shard] != i + 1)
+                continue;
+            auto const each_of_shard = [&](auto f) {
+                for (auto at = i + 1; at != 0; at = batch[at - 1].next)
+                    f(look_up(keys[at - 1], batch[at - 1].hash), permits[at - 1]);
+            };
+            parts_[batch[i].shard].core->tell_at(now, [&](auto& room, time_point t) {
+                each_of_shard([&](auto const& who, permit&) { room.expect(who); });
+                each_of_shard([&](auto const& who, permit&) { room.expect_entry(who); });
+                each_of_shard([&](auto const& who, permit& p) {
+                    error_code ignored;
+                    p = room.try_enter(1, t, ignored, who);
+                });
+            });
+        }
+    }
+
+    std::shared_ptr<bounds_type> bounds_;
+    std::vector<handle_type> parts_;
+    std::size_t own_ = 0;  // a power of two
+};
+
+/// A composed operation: drains one part after the other.
+template <class Core, class Executor>
+struct drains_shards {
+    std::vector<limiter_handle<Core, Executor>> parts;
+    std::size_t next = 0;
+
+    template <class Self>
+    void operator()(Self& self, error_code ec = {}) {
+        if (next == 0)
+            self.reset_cancellation_state(boost::asio::enable_total_cancellation());
+        if (ec || next == parts.size())
+            return self.complete(ec);
+        auto const part = parts[next++];
+        boost::asio::async_initiate<Self, void(error_code)>(
+            initiation<Core, Executor, drain_signature>(part.core, part.executor), self,
+            starts_to_drain());
+    }
+};
+
+}  // namespace weir::detail

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <weir/detail/operation.hpp>
+#include <weir/detail/room/observers.hpp>
+
+namespace weir::detail {
+
+/// The operations that wait until a limiter is idle: no permit is out, and no request waits.
+class drains : public observers {
+public:
+    drains() noexcept : observers(operation::place::draining) {}
+
+    /// Whether `op`, which does not wait yet, is over, with the outcome in it.
+    [[nodiscard]] bool decide(operation& op, bool is_idle) const noexcept {
+        if (observers::decide(op))
+            return true;
+        if (is_idle)
+            op.end({});
+        return is_idle;
+    }
+    [[nodiscard]] bool is_due(bool is_idle) const noexcept {
+        return !empty() && (is_idle || !is_swept());
+    }
+    /// Until `budget` operations were touched.
+    void serve(bool is_idle, int& budget, operation_list& outbox) noexcept {
+        for (; is_idle && budget > 0 && !empty(); --budget)
+            tell_first(outbox);
+    }
+};
+
+}  // namespace weir::detail

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <weir/detail/list.hpp>
+#include <weir/detail/operation.hpp>
+#include <weir/error.hpp>
+
+#include <boost/asio/error.hpp>
+
+#include <cstdint>
+
+namespace weir::detail {
+
+/// Operations that wait for something that happens to a limiter, and not for permits: those that have come
+/// first are told first. A derived class decides when that has happened. What ends such a wait otherwise is
+/// decided here: it is cancelled, alone or with all others, or the limiter has gone.
+class observers {
+public:
+    /// Whether `op`, which does not wait yet, is over, with the outcome in it.
+    [[nodiscard]] bool decide(operation& op) const noexcept {
+        if (op.cancelled)
+            op.end(boost::asio::error::operation_aborted);
+        else if (gone_)
+            op.end(errc::closed);
+        return op.cancelled || gone_;
+    }
+    /// `number`: in the order of arrival.
+    void join(operation& op, std::uint64_t number) noexcept {
+        op.number = number;
+        op.at = what_;
+        line_.push_back(op);
+    }
+    /// Undoes `join`.
+    static void withdraw(operation& op) noexcept {
+        static_cast<list_hook<in_line>&>(op).unlink();
+        op.number = 0;
+        op.at = operation::place::nowhere;
+    }
+
+    [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
+
+    // Events that concern all: `sweep` carries them out.
+
+    /// All that came before the one with this number are cancelled.
+    void cancel_before(std::uint64_t number) noexcept { cancel_before_ = number; }
+    void abandon() noexcept { gone_ = true; }
+    [[nodiscard]] bool is_gone() const noexcept { return gone_; }
+
+    [[nodiscard]] bool is_swept() const noexcept {
+        return line_.empty() || !(gone_ || line_.front().number < cancel_before_);
+    }
+    /// Moves those to the outbox that are over, until `budget` operations were touched.
+    void sweep(int& budget, operation_list& outbox) noexcept {
+        for (; budget > 0 && !is_swept(); --budget) {
+            if (gone_)
+                take_out(line_.front(), errc::closed, outbox);
+            else
+                cancel(line_.front(), outbox);
+        }
+    }
+
+    static void cancel(operation& op, operation_list& outbox) noexcept {
+        take_out(op, boost::asio::error::operation_aborted, outbox);
+    }
+    /// Takes all out, with no outcome. From now on nobody waits.
+    void clear_out(operation_list& outbox) noexcept {
+        gone_ = true;
+        while (!line_.empty())
+            tell_first(outbox);
+    }
+
+protected:
+    explicit observers(operation::place what) noexcept : what_(what) {}
+    ~observers() = default;
+
+    [[nodiscard]] operation& front() const noexcept { return line_.front(); }
+    /// What the first waits for has happened, and the outcome is in it.
+    void tell_first(operation_list& outbox) noexcept { take_out(front(), front().error, outbox); }
+
+private:
+    static void take_out(operation& op, error_code ec, operation_list& outbox) noexcept {
+        withdraw(op);
+        op.end(ec);
+        outbox.push_back(op);
+    }
+
+    operation::place what_;
+    bool gone_ = false;  // the limiter object, or the execution context
+    std::uint64_t cancel_before_ = 0;
+    operation_list line_;
+};
+
+}  // namespace weir::detail

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/detail/operation.hpp>
+#include <weir/detail/waiting_line.hpp>
+#include <weir/permit.hpp>
+#include <weir/queue_options.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace weir::detail {
+
+/// How many may wait in a line: whether there is a place for a newcomer, and who is dropped for it. First
+/// `find` decides; when the newcomer has joined, `evict` names those that make way.
+class places {
+public:
+    /// How many are dropped, at the most, for one newcomer.
+    static constexpr int most_evictions = 16;
+
+    /// How many permits those ask for that have to make way for a newcomer that asks for `r`; nothing if it may
+    /// not wait.
+    template <class Queue>
+    [[nodiscard]] std::optional<amount> find(request const& r, waiting_line<Queue> const& line,
+                                             queue_options const& bounds) noexcept {
+        first_to_go_ =
+            bounds.full == when_full::evict_oldest ? line.makes_way(r, nullptr) : nullptr;
+        return make_room(r, line, bounds, line.size(), line.asked(),
+                         [](operation const&) noexcept {});
+    }
+
+    /// After that, when it has joined: hands each of those to `drop`, which erases it from the line. Whether there
+    /// were any that asked for permits.
+    template <class Queue, class F>
+    bool evict(request const& r, waiting_line<Queue> const& line, queue_options const& bounds,
+               F drop) noexcept {
+        auto const evicted =
+            make_room(r, line, bounds, line.size() - 1, line.asked() - r.count(), drop);
+        return evicted.value_or(0) != 0;
+    }
+
+private:
+    // While `size` others wait for `asked` permits.
+    template <class Queue, class F>
+    [[nodiscard]] std::optional<amount> make_room(request const& r, waiting_line<Queue> const& line,
+                                                  queue_options const& bounds, std::uint64_t size,
+                                                  amount asked, F drop) const noexcept {
+        auto const n = r.count();
+        auto left = size;
+        auto permits = asked;
+        auto* next = first_to_go_;
+        for (int more = most_evictions;; --more) {
+            bool const is_place = left < static_cast<std::uint64_t>(bounds.limit) || left < size;
+            bool const is_room = n <= bounds.limit_permits - permits || n <= asked - permits;
+            if (is_place && is_room)
+                return asked - permits;
+            if (bounds.full == when_full::reject_newest || !next || more == 0)
+                return std::nullopt;
+            auto& one = *std::exchange(next, line.makes_way(r, next));
+            --left;
+            permits -= one.count;
+            drop(one);
+        }
+    }
+
+    // For the newcomer that looks for a place. It is found before that joins, with whom the line goes on from then on.
+    operation* first_to_go_ = nullptr;
+};
+
+}  // namespace weir::detail

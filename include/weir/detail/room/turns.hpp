@@ -1,0 +1,375 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/detail/chain/member.hpp>
+#include <weir/detail/gate.hpp>
+#include <weir/detail/operation.hpp>
+#include <weir/detail/random.hpp>
+#include <weir/detail/room/sweep.hpp>
+#include <weir/detail/room/wake_time.hpp>
+#include <weir/detail/wait_recorder.hpp>
+#include <weir/detail/waiting_line.hpp>
+#include <weir/error.hpp>
+#include <weir/permit.hpp>
+#include <weir/policy/policy.hpp>
+#include <weir/queue_options.hpp>
+#include <weir/stats.hpp>
+#include <weir/time.hpp>
+
+#include <boost/asio/error.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace weir::detail {
+
+/// Whose turn it is: a gate, and the line before it. It decides when one who waits is granted, or leaves in vain,
+/// and why: its patience has ended, it was cancelled, the order gives it up, or a sweep finds that it cannot stay.
+/// Whether a newcomer may join is not decided here, but how long it would wait is.
+///
+/// An operation that has left the line is in the outbox, with its outcome.
+template <limiting_policy Policy, class Queue>
+class turns {
+public:
+    using gate_type = gate<Policy>;
+    using line_type = waiting_line<Queue>;
+
+    /// Permits carry `key`. Waits are recorded in `waits`.
+    turns(permit_issuer& issuer, Policy&& policy, queue_options const& queueing, std::uint64_t key,
+          wait_recorder& waits)
+        : gate_(issuer, std::move(policy), key),
+          queueing_(queueing),
+          waits_(waits),
+          line_(queueing) {}
+    turns(turns const&) = delete;
+    turns& operator=(turns const&) = delete;
+
+    [[nodiscard]] gate_type& at_gate() noexcept { return gate_; }
+    [[nodiscard]] gate_type const& at_gate() const noexcept { return gate_; }
+    [[nodiscard]] line_type& in_line() noexcept { return line_; }
+    [[nodiscard]] line_type const& in_line() const noexcept { return line_; }
+    [[nodiscard]] wait_recorder const& waits() const noexcept { return waits_; }
+    [[nodiscard]] operation_list& outbox() noexcept { return outbox_; }
+    [[nodiscard]] operation_list const& outbox() const noexcept { return outbox_; }
+
+    [[nodiscard]] queue_options const& queueing() const noexcept { return queueing_; }
+    /// Those that wait stay.
+    void set_queueing(queue_options const& next) noexcept {
+        queueing_ = next;
+        line_.configure(next);
+    }
+
+    /// Those that wait are numbered in the order of their arrival, from 1 on.
+    [[nodiscard]] std::uint64_t take_number() noexcept { return next_number_++; }
+    [[nodiscard]] std::uint64_t next_number() const noexcept { return next_number_; }
+
+    // Of newcomers.
+
+    /// Whether it may go at once, or why not, or when its turn would come.
+    [[nodiscard]] typename gate_type::answer ask(request const& r, time_point now) const noexcept {
+        bool const barred = line_.bars(r, now);
+        if (!barred) [[likely]]
+            return gate_.ask(r.count(), 0, false, now);
+        auto asked = gate_.ask(r.count(), line_.ahead_of_new(r, now), true, now);
+        if (sweep_.is_under_way())  // some of those ahead will have to go
+            asked.ready = unknown;
+        return asked;
+    }
+    /// When its turn would come if those go that ask for `evicted`.
+    [[nodiscard]] time_point turn_of(request const& r, amount evicted,
+                                     time_point now) const noexcept {
+        if (!line_.bars(r, now))
+            return policy().ready_at(r.count(), 0, now);
+        if (sweep_.is_under_way())
+            return unknown;
+        auto const ahead = line_.ahead_of_new(r, now);
+        return policy().ready_at(r.count(), std::max<amount>(ahead - evicted, 0), now);
+    }
+    /// The permit of a refusal, which says when to come back.
+    [[nodiscard]] permit refusal(time_point ready, time_point now) noexcept {
+        return gate_type::refuse(jitter_.after(ready, queueing_.jitter, now), now);
+    }
+
+    [[nodiscard]] permit grant_at_once(request const& r, time_point now) {
+        return grant_at_once(r, gate_.share(r.count(), r.most(), now), now);
+    }
+    /// `n` of what `r` asks for.
+    [[nodiscard]] permit grant_at_once(request const& r, amount n, time_point now) {
+        auto* const accounts = line_.accounts();
+        return gate_.grant_at_once(n, now, accounts ? accounts->take(r, n) : 0);
+    }
+
+    /// Sets aside what `join` needs. May throw.
+    void prepare(operation const& op, time_point deadline, time_point now) {
+        waits_.prepare();
+        line_.prepare(op);
+        if (deadline != never)
+            line_.prepare_deadlines(now, queueing_.tolerance);
+    }
+    void join(operation& op, time_point now) noexcept {
+        op.since = now;
+        op.number = take_number();
+        op.at = operation::place::queue;
+        line_.push(op);
+        sweep_.joins();
+    }
+    /// Undoes `join`.
+    void withdraw(operation& op) noexcept {
+        line_.erase(op);
+        op.number = 0;
+        op.at = operation::place::nowhere;
+    }
+
+    /// When the turn of `op` comes, which is the last in line; `unknown` if that cannot be told.
+    [[nodiscard]] time_point turn_of_last(operation const& op, time_point now) const noexcept {
+        if (!line_.foresees() || sweep_.is_under_way())
+            return unknown;
+        return policy().ready_at(op.count, line_.asked() - op.count, now);
+    }
+    /// Has `by` wait in the place of `op`, with which nothing will happen any more.
+    void replace(operation& op, operation& by) noexcept {
+        by.come_as(op);
+        line_.replace(op, by);
+        op.at = operation::place::nowhere;
+    }
+
+    // Of chains.
+
+    /// Newcomers are told when those before them have gone; those that wait, what is true even if they went.
+    [[nodiscard]] chain_turn consider(chain_entry const& e, time_point now) noexcept {
+        bool const waits = e.number != 0;
+        if (waits ? gate_.is_shut() : !gate_.is_open())
+            return {.refused = errc::closed};
+        if (waits && sweep_.cancels(e.number))
+            return {.refused = boost::asio::error::operation_aborted};
+        if (e.count == 0)
+            return {.lets = true, .ready_in = duration::zero()};
+        if (e.count > policy().capacity())
+            return {.refused = errc::exceeds_capacity};
+        bool const barred = waits ? !line_.is_first(e, now) : !line_.empty();
+        auto const ahead = waits || !barred ? 0 : line_.ahead_of_new(e.count, now);
+        auto const ready = policy().ready_at(e.count, ahead, now);
+        if (barred && (sweep_.is_under_way() || ready <= now))
+            return {};
+        return chain_turn::at(!barred && ready <= now, ready, now);
+    }
+    [[nodiscard]] duration refuse(chain_entry const& e, error_code ec, duration ready_in,
+                                  time_point now) noexcept {
+        if (e.number == 0)
+            gate_.counters().refuse(ec);
+        else
+            gate_.counters().refuse(ec, std::max(now - e.since, duration::zero()));
+        return jitter_.of(ready_in, queueing_.jitter, now);
+    }
+    /// Sets aside what `enroll` and what follows need. May throw.
+    void prepare(chain_entry const&, time_point now) {
+        waits_.prepare();
+        line_.prepare_chains();
+        line_.prepare_deadlines(now, queueing_.tolerance);
+    }
+    void enroll(chain_entry& e, time_point now) noexcept {
+        e.number = take_number();
+        e.since = now;
+        line_.chains()->enroll(e);
+    }
+    void strike(chain_entry& e) noexcept {
+        if (e.number == 0)
+            return;
+        if (e.stands)
+            line_.step_out(e);
+        line_.chains()->strike(e);
+        e.number = 0;
+    }
+
+    // Events that concern all that wait: `serve` carries them out.
+
+    void close() noexcept {
+        gate_.close(gate_type::doors::shut);
+        sweep_.close();
+        line_.begin_sweep();
+    }
+    void cancel_all() noexcept {
+        sweep_.cancel_before(next_number_);
+        line_.begin_sweep();
+    }
+    /// The policy has other options.
+    void reprice() noexcept {
+        if (line_.empty() && !line_.has_chains())
+            return;
+        sweep_.reprice();
+        line_.begin_sweep();
+    }
+
+    // Of those in the line.
+
+    /// Grants what has waited since then.
+    [[nodiscard]] permit grant(amount n, time_point since, time_point now,
+                               std::uint8_t account = 0) {
+        auto const waited = now - since;
+        waits_.add(waited);
+        return gate_.grant(n, now, waited, account);
+    }
+    /// It leaves the line in vain.
+    void remove(operation& op, error_code ec, time_point now) noexcept {
+        take_out(op);
+        op.error = ec;
+        gate_.counters().refuse(ec, std::max(now - op.since, duration::zero()));
+        op.granted = refusal(comes_back(op, ec, now), now);
+    }
+    /// A chain of which this is the home is over, with the outcome in it.
+    void complete(chain_operation& op) noexcept {
+        line_.move_deadline(op, never);
+        to_outbox(op);
+    }
+    /// The same has something to decide.
+    void call(operation& op) noexcept { line_.chains()->call(static_cast<chain_operation&>(op)); }
+
+    /// Does what there is to do, until `budget` operations were touched.
+    void serve(time_point now, int& budget) noexcept {
+        if (sweep_.is_under_way())
+            walk(now, budget);
+        line_.expire(now, budget, [&](operation& op) {
+            if (op.at == operation::place::chained)
+                call(op);
+            else
+                remove(op, errc::timed_out, now);
+        });
+        if (sweep_.is_under_way())
+            return;
+        do
+            grant_turns(now, budget);
+        while (shed(now, budget));
+    }
+    [[nodiscard]] bool is_sweeping() const noexcept { return sweep_.is_under_way(); }
+    /// When there is something to do here. `last_alarm`: when the actor last came for the timer.
+    [[nodiscard]] time_point next_event(time_point now, time_point last_alarm) noexcept {
+        auto const expiry = line_.next_deadline();
+        auto const at = std::min(expiry, line_.next_event(now));
+        auto const turn = [&](amount n) {
+            return std::min(at,
+                            wake_time(policy(), n, expiry, queueing_.tolerance, now, last_alarm));
+        };
+        auto const* const head = line_.next(now);
+        if (auto const* const chain = line_.chain_before(head)) {
+            bool const is_called = chain->op->called.load(std::memory_order_relaxed);
+            return chain->ready || is_called ? at : turn(chain->count);
+        }
+        return head ? turn(head->count) : at;
+    }
+
+    /// Takes all out, with no outcome, and calls the chains. Nobody enters from now on.
+    void clear_out() noexcept {
+        gate_.close(gate_type::doors::shut);
+        if (auto* const chains = line_.chains()) {
+            chains->begin_sweep();
+            while (chain_entry* const e = chains->step_sweep())
+                chains->call(*e->op);
+        }
+        while (operation* const op = line_.oldest())
+            take_out(*op);
+        sweep_.end();
+    }
+
+    [[nodiscard]] limiter_stats stats(time_point now) const noexcept {
+        auto result = gate_.stats(now);
+        result.waiting = line_.size();
+        result.waiting_for = line_.asked();
+        auto const* const oldest = line_.oldest();
+        if (auto const* const chain = line_.chain_before(oldest))
+            result.oldest_wait = now - chain->since;
+        else if (oldest)
+            result.oldest_wait = now - oldest->since;
+        return result;
+    }
+
+private:
+    [[nodiscard]] Policy const& policy() const noexcept { return gate_.policy(); }
+
+    void take_out(operation& op) noexcept {
+        sweep_.leaves(op);
+        line_.erase(op);
+        to_outbox(op);
+    }
+    void to_outbox(operation& op) noexcept {
+        op.detach();
+        op.at = operation::place::nowhere;
+        outbox_.push_back(op);
+    }
+
+    // When one who leaves for this reason would have its turn if it came again.
+    [[nodiscard]] time_point comes_back(operation const& op, error_code ec,
+                                        time_point now) const noexcept {
+        if constexpr (fed_policy<Policy>) {
+            if (ec == errc::unavailable)
+                return policy().barred(now).value_or(unknown);
+        }
+        bool const may_return =
+            ec == errc::timed_out || ec == errc::shed || ec == errc::deadline_unreachable;
+        return may_return
+                   ? policy().ready_at(op.count, line_.ahead_of_new(op.asked_for(), now), now)
+                   : unknown;
+    }
+
+    // To those whose turn it is.
+    void grant_turns(time_point now, int& budget) noexcept {
+        for (; budget > 0; --budget) {
+            operation* const op = line_.next(now);
+            if (chain_entry* const chain = line_.chain_before(op)) [[unlikely]] {
+                if (!chain->ready && policy().ready_at(chain->count, 0, now) <= now)
+                    line_.chains()->call(*chain->op);
+                break;  // whoever has called it goes on
+            }
+            if (!op)
+                break;
+            if (op->deadline < now) {
+                remove(*op, errc::timed_out, now);
+            } else if (policy().ready_at(op->count, 0, now) <= now) {
+                auto const n = gate_.share(op->count, op->count + op->more, now);
+                line_.grant(*op, n, now);
+                take_out(*op);
+                op->granted = grant(n, op->since, now, op->account);
+            } else {
+                break;
+            }
+        }
+    }
+
+    // After all that can be granted has been: whether the order has given up one more.
+    [[nodiscard]] bool shed(time_point now, int& budget) noexcept {
+        operation* const op = budget > 0 ? line_.shed(now) : nullptr;
+        if (!op)
+            return false;
+        --budget;
+        remove(*op, errc::shed, now);
+        return true;
+    }
+
+    // Goes on with the sweep. Chains look at themselves when they are called.
+    void walk(time_point now, int& budget) noexcept {
+        if (auto* const chains = line_.chains()) {
+            for (; budget > 0 && !chains->is_swept(); --budget)
+                chains->call(*chains->step_sweep()->op);
+        }
+        for (; budget > 0 && !line_.is_swept(); --budget) {
+            operation& op = *line_.step_sweep();
+            auto const ec = sweep_.look_at(op, policy(), gate_.is_shut(), line_.foresees(), now);
+            if (ec)
+                remove(op, ec, now);
+        }
+        if (line_.is_swept())  // with the last one, or newcomers were left out
+            sweep_.end();
+    }
+
+    gate_type gate_;
+    queue_options queueing_;
+    jitter jitter_;
+    wait_recorder& waits_;
+    line_type line_;
+    sweep sweep_;
+    operation_list outbox_;
+    std::uint64_t next_number_ = 1;
+};
+
+}  // namespace weir::detail

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/time.hpp>
+
+#include <algorithm>
+
+namespace weir::detail {
+
+/// When to come for the first in line, which asks for `head`: as soon as it can go. But where the policy makes
+/// up for late grants, at most once in a `tolerance`. That is counted from the time for which the timer was armed
+/// the last time, not from when it fired, so that lateness does not add up. Half of the time to a full bucket is
+/// left for a late timer, and a head that would expire meanwhile, at `expiry`, is not kept waiting.
+template <class Policy>
+[[nodiscard]] time_point wake_time(Policy const& policy, amount head, time_point expiry,
+                                   duration tolerance, time_point now,
+                                   time_point last_alarm) noexcept {
+    auto const at = policy.ready_at(head, 0, now);
+    if constexpr (requires { policy.catches_up(); }) {
+        if (!policy.catches_up() || at <= now || at >= never)
+            return at;
+        auto const full = policy.ready_at(policy.capacity(), 0, now);
+        auto const spare = full >= never || full <= at ? duration::zero() : (full - at) / 2;
+        auto const until = std::min({later(last_alarm, tolerance), at + spare, expiry - tolerance});
+        return std::max(at, until);
+    }
+    return at;
+}
+
+}  // namespace weir::detail

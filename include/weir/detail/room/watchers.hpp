@@ -1,0 +1,119 @@
+#pragma once
+
+#include <weir/detail/gate.hpp>
+#include <weir/detail/operation.hpp>
+#include <weir/detail/room/observers.hpp>
+#include <weir/permit.hpp>
+#include <weir/policy/policy.hpp>
+#include <weir/time.hpp>
+
+#include <boost/asio/error.hpp>
+
+#include <optional>
+
+namespace weir::detail {
+
+/// What a policy tells those of who watch it.
+template <class Policy>
+struct told_by {
+    using type = overdue;
+};
+template <eventful_policy Policy>
+struct told_by<Policy> {
+    using type = typename Policy::event_type;
+};
+template <lending_policy Policy>  // of which permits it is to be told
+struct told_by<Policy> {
+    using type = ticket;
+};
+
+/// The operations that wait for what a policy tells of: a permit that is overdue, an event, or that permits are
+/// lost. It decides who is told of what. Of permits that are overdue, and of events, each is told to one
+/// operation; that permits are lost, to all that ask for these.
+template <class Policy>
+class watchers : public observers {
+public:
+    using told = typename told_by<Policy>::type;
+
+    watchers() noexcept : observers(operation::place::watching) {}
+
+    /// Whether a wait is over, with the outcome in `op`.
+    template <class Found>
+    [[nodiscard]] bool decide(watch_operation<Found>& op, gate<Policy>& g,
+                              time_point now) noexcept {
+        if (observers::decide(op))
+            return true;
+        bool const is_next = lending_policy<Policy> || empty();
+        if (!is_next || !tell(op, g, now))
+            return false;
+        op.detach();
+        return true;
+    }
+
+    /// Tells those for which there is something, until `budget` operations were touched.
+    void serve(gate<Policy>& g, time_point now, int& budget, operation_list& outbox) noexcept {
+        for (; budget > 0 && !empty() && tell(first(), g, now); --budget)
+            tell_first(outbox);
+    }
+
+    [[nodiscard]] bool is_due([[maybe_unused]] gate<Policy>& g,
+                              [[maybe_unused]] time_point now) const noexcept {
+        if (empty())
+            return false;
+        if (!is_swept())
+            return true;
+        if constexpr (eventful_policy<Policy>)
+            return g.policy().has_event();
+        else if constexpr (lending_policy<Policy>)
+            return tell(first(), g, now);
+        else
+            return false;
+    }
+    /// When there will be something to tell, as far as time alone brings it about.
+    [[nodiscard]] time_point next_event(gate<Policy> const& g) const noexcept {
+        if constexpr (watchful_policy<Policy>) {
+            if (!empty())
+                return g.policy().next_overdue();
+        }
+        return never;
+    }
+
+private:
+    using watching_operation = watch_operation<told>;
+
+    [[nodiscard]] watching_operation& first() const noexcept {
+        return static_cast<watching_operation&>(front());
+    }
+
+    static bool tell(overdue_operation& op, gate<Policy>& g, time_point now) noexcept {
+        if constexpr (watchful_policy<Policy>) {
+            if (auto const found = g.policy().pop_overdue(now)) {
+                op.found = *found;
+                g.counters().overdue();
+                return true;
+            }
+        }
+        return false;
+    }
+    static bool tell(watching_operation& op, gate<Policy>& g, time_point) noexcept
+        requires eventful_policy<Policy>
+    {
+        auto const found = g.policy().pop_event();
+        if (found)
+            op.found = *found;
+        return found.has_value();
+    }
+    // Of permits that have come home nothing can be told any more.
+    static bool tell(watching_operation& op, gate<Policy>& g, time_point now) noexcept
+        requires lending_policy<Policy>
+    {
+        if (g.policy().is_lost(op.found, now))
+            return true;
+        if (g.policy().is_held(op.found))
+            return false;
+        op.error = boost::asio::error::operation_aborted;
+        return true;
+    }
+};
+
+}  // namespace weir::detail

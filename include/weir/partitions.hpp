@@ -1,0 +1,86 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace weir {
+
+/// The `standing::key` of requests for the partition of this name. It is the same in every program: the hash FNV-1a of
+/// Fowler, Noll and Vo.
+[[nodiscard]] constexpr std::uint64_t partition_key(std::string_view name) noexcept {
+    std::uint64_t key = 0xcbf29ce484222325;
+    for (char const c : name)
+        key = (key ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    return key;
+}
+
+/// A part of the seats of a limiter that is for certain requests: see `queue_order::shares`.
+class partition {
+public:
+    static constexpr std::size_t longest_name = 14;
+
+    constexpr partition() noexcept = default;
+    /// A share of so many per cent. Throws `std::invalid_argument` if the name is longer than `longest_name`, or
+    /// `percent` is not from 0 to 100.
+    constexpr partition(std::string_view name, int percent)
+        : percent_(static_cast<std::uint8_t>(percent)),
+          length_(static_cast<std::uint8_t>(name.size())) {
+        if (name.size() > longest_name)
+            throw std::invalid_argument("weir::partition: the name `" + std::string(name) +
+                                        "` has more than 14 characters");
+        if (percent < 0 || percent > 100)
+            throw std::invalid_argument("weir::partition: percent is " + std::to_string(percent) +
+                                        ", but must be from 0 to 100");
+        std::ranges::copy(name, name_.begin());
+    }
+
+    [[nodiscard]] constexpr std::string_view name() const noexcept {
+        return {name_.data(), length_};
+    }
+    [[nodiscard]] constexpr int percent() const noexcept { return percent_; }
+    [[nodiscard]] constexpr std::uint64_t key() const noexcept { return partition_key(name()); }
+
+    friend constexpr bool operator==(partition const&, partition const&) = default;
+
+private:
+    std::array<char, longest_name> name_{};
+    std::uint8_t percent_ = 0;
+    std::uint8_t length_ = 0;
+};
+
+/// Up to 8 partitions, as in `{{"live", 70}, {"batch", 30}}`.
+class partitions {
+public:
+    static constexpr std::size_t most = 8;
+
+    constexpr partitions() noexcept = default;
+    /// Throws `std::invalid_argument` if there are more than `most`.
+    constexpr partitions(std::initializer_list<partition> all) {
+        for (auto const& one : all)
+            add(one);
+    }
+    constexpr void add(partition const& one) {
+        if (size_ == most)
+            throw std::invalid_argument("weir::partitions: more than 8");
+        all_[size_++] = one;
+    }
+
+    [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] constexpr partition const* begin() const noexcept { return all_.data(); }
+    [[nodiscard]] constexpr partition const* end() const noexcept { return all_.data() + size_; }
+
+    friend constexpr bool operator==(partitions const&, partitions const&) = default;
+
+private:
+    std::array<partition, most> all_{};
+    std::size_t size_ = 0;
+};
+
+}  // namespace weir

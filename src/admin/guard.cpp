@@ -1,0 +1,67 @@
+#include "guard.hpp"
+
+#include "http/characters.hpp"
+
+#include <boost/asio/ip/address_v6.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace admin {
+namespace {
+
+namespace ip = boost::asio::ip;
+
+std::array<std::uint8_t, 16> bytes_of(ip::address const& a) {
+    auto const v6 = a.is_v4() ? ip::make_address_v6(ip::v4_mapped, a.to_v4()) : a.to_v6();
+    return v6.to_bytes();
+}
+
+// Of `[::1]:80`, `::1`; of `name:80`, `name`.
+std::string_view without_port(std::string_view host) {
+    if (host.starts_with('['))
+        return host.substr(1, host.find(']') - 1);
+    return host.substr(0, host.find(':'));
+}
+
+}  // namespace
+
+std::string_view value_of(http::request_head const& request, std::string_view name) {
+    for (auto const& f : request.fields)
+        if (http::iequals(f.name, name))
+            return f.value;
+    return {};
+}
+
+bool guard::lets_in(ip::address const& peer) const {
+    auto const bytes = bytes_of(peer);
+    return peer.is_unspecified() || tool::is_loopback(bytes) ||
+           std::ranges::any_of(allow, [&](auto const& n) { return n.contains(bytes); });
+}
+
+bool guard::is_here(http::request_head const& request) const {
+    auto const name = without_port(request.host);
+    return name.empty() || http::iequals(name, "localhost") || http::iequals(name, host) ||
+           tool::network_of(name).has_value();
+}
+
+http::fault guard::forbids_change(http::request_head const& request) const {
+    if (!write)
+        return {403, "nothing may be changed here: `write` of [admin] is false"};
+    if (!is_here(request))
+        return {403, "the Host is none of this machine"};
+    auto const site = value_of(request, "Sec-Fetch-Site");
+    if (!site.empty() && site != "same-origin" && site != "none")
+        return {403, "the request comes from another site"};
+    auto const origin = value_of(request, "Origin");
+    auto const scheme = origin.find("://");
+    if (!origin.empty() &&
+        (scheme == origin.npos || !http::iequals(origin.substr(scheme + 3), request.host)))
+        return {403, "the request comes from another site"};
+    auto const type = value_of(request, "Content-Type");
+    if (!http::iequals(type.substr(0, type.find(';')), "text/plain"))
+        return {415, "a rule is sent as text/plain"};
+    return {};
+}
+
+}  // namespace admin

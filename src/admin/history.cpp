@@ -1,0 +1,109 @@
+#include "history.hpp"
+
+#include "json.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace admin {
+namespace {
+
+std::uint32_t narrow(std::uint64_t n) noexcept {
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(n, std::numeric_limits<std::uint32_t>::max()));
+}
+
+history::point difference(limit_state const& before, limit_state const& now) {
+    auto const later = [](limit_state const& l) { return l.granted - l.granted_at_once; };
+    history::point p;
+    p.at_once = narrow(now.granted_at_once - before.granted_at_once);
+    p.later = narrow(later(now) - later(before));
+    for (std::size_t i = 0; i != p.refused.size(); ++i)
+        p.refused[i] = narrow(now.refused[i] - before.refused[i]);
+    p.waiting = narrow(now.waiting);
+    p.in_use = narrow(now.in_use);
+    return p;
+}
+
+}  // namespace
+
+void history::add(state& now) {
+    ++second_;
+    bool const next_minute = second_ % 60 == 0;
+    if (next_minute) {
+        refused_.emplace_back(clients);
+        if (refused_.size() > minutes)
+            refused_.pop_front();
+    }
+    std::map<std::uint64_t, of_limit> left;
+    for (auto const& l : now.limits) {
+        auto found = limits_.extract(l.id);
+        if (found.empty()) {  // it begins now
+            left.emplace(l.id, of_limit{l, {}, {l.waits}});
+            continue;
+        }
+        auto& of = left.insert(std::move(found)).position->second;
+        of.points.push_back(difference(of.before, l));
+        if (of.points.size() > seconds)
+            of.points.pop_front();
+        if (next_minute)
+            of.waits.push_back(l.waits);
+        if (of.waits.size() > minutes)
+            of.waits.pop_front();
+        of.before = l;
+    }
+    limits_ = std::move(left);
+    complete(now);
+}
+
+void history::complete(state& now) const {
+    for (auto& l : now.limits) {
+        auto const found = limits_.find(l.id);
+        l.recent_waits = found == limits_.end() ? l.waits : l.waits - found->second.waits.front();
+        most_frequent<std::string> all(clients);
+        for (auto const& minute : refused_)
+            for (auto const& one : minute.all())
+                if (one.key.limit == l.id)
+                    all.count(one.key.client, one.count, one.error);
+        l.refused_most.clear();
+        for (auto const& one : all.all())
+            l.refused_most.push_back({one.key, one.count, one.error});
+        std::ranges::sort(l.refused_most, [](auto const& a, auto const& b) {
+            return std::pair(b.refused, a.client) < std::pair(a.refused, b.client);
+        });
+        if (l.refused_most.size() > clients_shown)
+            l.refused_most.resize(clients_shown);
+    }
+}
+
+void history::count(refused_by const& who, std::uint64_t times, std::uint64_t error) {
+    refused_.back().count(who, times, error);
+}
+
+std::string history::to_json() const {
+    return to_json(seconds);
+}
+
+std::string history::last_to_json() const {
+    return to_json(1);
+}
+
+std::string history::to_json(std::size_t most) const {
+    json out;
+    out.begin().member("second", second_).name("limits").begin();
+    for (auto const& [id, of] : limits_) {
+        out.name(std::to_string(id)).begin('[');
+        auto const n = std::min(most, of.points.size());
+        for (auto p = of.points.end() - static_cast<std::ptrdiff_t>(n); p != of.points.end(); ++p) {
+            out.begin('[').value(p->at_once).value(p->later).value(p->waiting).value(p->in_use);
+            for (auto const refused : p->refused)
+                out.value(refused);
+            out.end(']');
+        }
+        out.end(']');
+    }
+    return std::move(out.end().end()).text();
+}
+
+}  // namespace admin

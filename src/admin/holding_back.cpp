@@ -1,0 +1,98 @@
+#include "history.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+
+namespace admin {
+namespace {
+
+constexpr auto hung_up = static_cast<std::size_t>(reason::hung_up);
+
+constexpr std::array<std::string_view, reason_names.size()> because{
+    "nobody waits there",
+    "its queue is full",
+    "their turn did not come in time",
+    "their turn would come too late",
+    "its queue gives up those that have waited for long",
+    "what keeps it does not answer",
+    "",
+    "it has no place for them"};
+
+// What one limit has done to requests for the moment.
+struct hold {
+    limit_state const* limit = nullptr;
+    std::uint64_t refused = 0;
+    std::size_t why = 0;  // most of them
+};
+
+hold hold_of(limit_state const* before, limit_state const& now) {
+    hold found{.limit = &now};
+    if (!before)
+        return found;
+    std::uint64_t most = 0;
+    for (std::size_t i = 0; i != reason_names.size(); ++i) {
+        auto const n = i == hung_up ? 0 : now.refused[i] - before->refused[i];
+        found.refused += n;
+        if (n > most) {
+            most = n;
+            found.why = i;
+        }
+    }
+    return found;
+}
+
+bool holds_more(hold const& a, hold const& b) {
+    return std::pair(a.refused, a.limit->waiting) > std::pair(b.refused, b.limit->waiting);
+}
+
+std::string text_of(hold const& h, double elapsed) {
+    auto const& l = *h.limit;
+    std::string out;
+    if (h.refused > 0)
+        out = fmt::format("`{}` refuses {:.0f} requests a second, since {}", l.name,
+                          std::max(1.0, static_cast<double>(h.refused) / elapsed), because[h.why]);
+    if (l.waiting > 0) {
+        out += h.refused > 0 ? "; " : fmt::format("`{}` holds requests back: ", l.name);
+        out += fmt::format("{} {}", l.waiting, l.waiting == 1 ? "waits" : "wait");
+        if (l.oldest_wait > weir::duration::zero())
+            out += fmt::format(", the first for {:.1f} s",
+                               std::chrono::duration<double>(l.oldest_wait).count());
+    }
+    if (l.seats && l.capacity)
+        out += fmt::format("; {} of {} seats are taken", l.in_use, *l.capacity);
+    return out + '.';
+}
+
+}  // namespace
+
+std::string holding_back(state const& before, state const& now) {
+    if (now.draining)
+        return "The proxy is about to end: nobody is let in any more.";
+    for (auto const& u : now.upstreams)
+        if (std::ranges::all_of(u.servers, &server_state::out))
+            return fmt::format("No server of `{}` answers: they are asked all the same.", u.name);
+    hold worst;
+    for (auto const& l : now.limits) {
+        if (l.shadow)
+            continue;
+        auto const known = std::ranges::find(before.limits, l.id, &limit_state::id);
+        auto const one = hold_of(known == before.limits.end() ? nullptr : &*known, l);
+        if ((one.refused > 0 || l.waiting > 0) && (!worst.limit || holds_more(one, worst)))
+            worst = one;
+    }
+    auto const elapsed = std::chrono::duration<double>(now.now - before.now).count();
+    if (worst.limit)
+        return text_of(worst, std::max(elapsed, 0.001));
+    for (auto const& u : now.upstreams)
+        for (auto const& s : u.servers)
+            if (s.out)
+                return fmt::format("Nothing is held back, but the server {} of `{}` is out.",
+                                   s.name, u.name);
+    return "Nothing is held back.";
+}
+
+}  // namespace admin

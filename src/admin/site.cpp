@@ -1,0 +1,356 @@
+#include "site.hpp"
+
+#include "http/body.hpp"
+#include "http/buffer.hpp"
+#include "http/compose.hpp"
+#include "net/connection.hpp"
+#include "net/resolve.hpp"
+#include "stats.hpp"
+#include "tool/text.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/beast/http/status.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <list>
+#include <utility>
+
+namespace admin {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long a visitor may take to ask, and to take what is sent.
+constexpr auto patience = 10s;
+constexpr std::size_t longest_rule = 4096;
+
+// Nothing is fetched from elsewhere, and no other site may show this one in a frame.
+constexpr std::string_view page_fields =
+    "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src "
+    "'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'\r\n";
+
+struct reply {
+    unsigned status = 200;
+    std::string_view type = "text/plain; charset=utf-8";
+    std::string body;
+    std::string_view fields;
+};
+
+std::string head_of(reply const& r, bool has_length) {
+    namespace beast = boost::beast::http;
+    auto head = fmt::format(
+        "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nCache-Control: no-store\r\n"
+        "X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
+        "Connection: close\r\n{}",
+        r.status, std::string_view(beast::obsolete_reason(static_cast<beast::status>(r.status))),
+        r.type, r.fields);
+    if (has_length)
+        head += fmt::format("Content-Length: {}\r\n", r.body.size());
+    return head + "\r\n";
+}
+
+reply text(unsigned status, std::string_view what, std::string_view fields = {}) {
+    return {status, "text/plain; charset=utf-8", fmt::format("{}\n", what), fields};
+}
+
+std::string event(std::string_view name, std::string_view data) {
+    return fmt::format("event: {}\ndata: {}\n\n", name, data);
+}
+
+}  // namespace
+
+struct site::core : std::enable_shared_from_this<core> {
+    struct visitor;
+
+    core(net::asio::io_context& c, net::watchdog& d, std::int64_t connections, handlers h)
+        : context(c),
+          dog(d),
+          on(std::move(h)),
+          listener(c, connections),
+          most_watchers(static_cast<std::size_t>(connections * 4 / 5)) {}
+
+    [[nodiscard]] state look();
+    void tell_all();
+    void take_in(net::stream_socket socket, net::endpoint const& from, net::listener::admission a);
+    net::task<> serve(std::unique_ptr<visitor> v);
+    net::task<http::fault> receive(visitor& v);
+    net::task<> send(visitor& v, reply r);
+    net::task<> watch(visitor& v);
+    reply answer_to(visitor& v);
+    reply change(visitor& v, std::string_view path);
+
+    net::asio::io_context& context;
+    net::watchdog& dog;
+    handlers on;
+    net::listener listener;
+    std::size_t const most_watchers;
+    history past;
+    state last;  // at the last step
+    std::list<visitor*> watchers;
+    bool over = false;
+};
+
+// A connection. What it refers to outlives it.
+struct site::core::visitor {
+    visitor(std::shared_ptr<core> s, net::listener::admission a, net::stream_socket socket,
+            boost::asio::ip::address from)
+        : self(std::move(s)),
+          admission(std::move(a)),
+          connection(std::move(socket), self->dog),
+          peer(std::move(from)),
+          news(self->context) {}
+
+    std::shared_ptr<core> self;
+    net::listener::admission admission;
+    net::connection connection;
+    boost::asio::ip::address peer;
+    http::buffer in;
+    http::request_head request;
+    std::string body;
+
+    // Of one that watches: what it is told next. If it is slow, it is not told all.
+    net::timer news;
+    std::shared_ptr<std::string const> next;
+};
+
+site::site(net::asio::io_context& context, net::watchdog& dog, std::int64_t connections, handlers h)
+    : core_(std::make_shared<core>(context, dog, connections, std::move(h))) {}
+
+site::~site() {
+    core_->over = true;
+    core_->listener.close();
+}
+
+void site::open(net::endpoint const& at, std::string name) {
+    core_->listener.open(at, std::move(name));
+}
+
+net::listener::door const* site::door() const {
+    auto const& all = core_->listener.doors();
+    return all.empty() ? nullptr : &all.front();
+}
+
+void site::count(refused_by const& who, std::uint64_t times, std::uint64_t error) {
+    core_->past.count(who, times, error);
+}
+
+void site::start() {
+    auto& c = *core_;
+    c.last = c.on.look();
+    c.past.add(c.last);
+    c.last.holding_back = holding_back(c.last, c.last);
+    c.listener.start(
+        {.next_context = [&c]() -> net::asio::io_context& { return c.context; },
+         .accepted = [&c](auto socket, auto const& from, auto a,
+                          auto const&) { c.take_in(std::move(socket), from, std::move(a)); },
+         .trouble = c.on.trouble});
+}
+
+// What is now, with what was lately.
+state site::core::look() {
+    auto now = on.look();
+    past.complete(now);
+    now.holding_back = now.draining ? holding_back(last, now) : last.holding_back;
+    return now;
+}
+
+void site::go_on() {
+    auto& c = *core_;
+    auto now = c.on.look();
+    c.past.add(now);
+    now.holding_back = holding_back(c.last, now);
+    c.last = std::move(now);
+    c.tell_all();
+}
+
+void site::core::tell_all() {
+    if (watchers.empty())
+        return;
+    auto const data =
+        fmt::format("{{\"stats\":{},\"last\":{}}}", admin::to_json(last), past.last_to_json());
+    auto const news = std::make_shared<std::string const>(event("state", data));
+    for (auto* const w : watchers) {
+        w->next = news;
+        w->news.cancel();
+    }
+}
+
+void site::core::take_in(net::stream_socket socket, net::endpoint const& from,
+                         net::listener::admission a) {
+    // What a watcher does not read is kept by the kernel, in so little.
+    net::error_code ignored;
+    socket.set_option(net::asio::socket_base::send_buffer_size(64 * 1024), ignored);
+    auto const tcp = net::tcp_endpoint(from);
+    auto const peer = tcp ? tcp->address() : boost::asio::ip::address();
+    auto v = std::make_unique<visitor>(shared_from_this(), std::move(a), std::move(socket), peer);
+    net::asio::co_spawn(context, serve(std::move(v)), net::asio::detached);
+}
+
+net::task<> site::core::serve(std::unique_ptr<visitor> v) {
+    auto const wrong = co_await receive(*v);
+    if (wrong && wrong.status == 0)
+        co_return;
+    if (wrong) {
+        co_await send(*v, text(wrong.status, wrong.why));
+        co_return;
+    }
+    auto const& target = v->request.target;
+    bool const watches =
+        v->request.method == http::verb::get && target.substr(0, target.find('?')) == "/events" &&
+        on.guard().lets_in(v->peer) && on.guard().is_here(v->request);
+    if (watches && watchers.size() < most_watchers)
+        co_await watch(*v);
+    else if (watches)
+        co_await send(*v, text(503, "too many watch already", "Retry-After: 10\r\n"));
+    else
+        co_await send(*v, answer_to(*v));
+}
+
+// The head of a request, and its body if it may have one.
+net::task<http::fault> site::core::receive(visitor& v) {
+    net::time_limit const limit(v.connection, net::direction::reading, patience);
+    http::head_scanner scanner;
+    auto wrong = http::fault();
+    while (scanner.size() == 0) {
+        if (v.in.full())
+            co_return http::fault{431, "the header is too long"};
+        auto const [ec, n] = co_await v.connection.receive(v.in.room());
+        if (ec)
+            co_return http::fault{0, "the connection has ended"};
+        v.in.commit(n);
+        wrong = scanner.look(v.in.text());
+        if (wrong)
+            co_return wrong;
+    }
+    wrong = http::parse(v.in.text().substr(0, scanner.size()), v.request);
+    if (wrong)
+        co_return wrong;
+    if (v.request.body == http::framing::none)
+        co_return http::fault();
+    if (v.request.body != http::framing::length)
+        co_return http::fault{411, "the length of the body must be said"};
+    if (v.request.length > longest_rule)
+        co_return http::fault{413, "the body is too long"};
+    auto const whole = v.request.size + v.request.length;
+    if (whole > http::buffer::capacity)
+        co_return http::fault{413, "the request is too long"};
+    if (v.request.expects_continue && v.in.size() == v.request.size) {
+        http::gather const go_on{"HTTP/1.1 100 Continue\r\n\r\n"};
+        co_await v.connection.send(go_on);
+    }
+    // It has room behind the head, since nothing in front of it was consumed.
+    while (v.in.size() < whole) {
+        auto const [ec, n] = co_await v.connection.receive(v.in.room());
+        if (ec)
+            co_return http::fault{0, "the connection has ended"};
+        v.in.commit(n);
+    }
+    v.body = v.in.text().substr(v.request.size, v.request.length);
+    co_return http::fault();
+}
+
+net::task<> site::core::send(visitor& v, reply r) {
+    auto const head = head_of(r, true);
+    http::gather out{head};
+    if (v.request.method != http::verb::head)
+        out.emplace_back(r.body);
+    net::time_limit const limit(v.connection, net::direction::writing, patience);
+    if (co_await v.connection.send(out))
+        co_return;
+    // A visitor that still sends would lose the answer if it was closed at once.
+    v.connection.end_of_output();
+    net::time_limit const silence(v.connection, net::direction::reading, 1s);
+    for (int n = 0; n != 64; ++n) {
+        v.in.clear();
+        auto const [ec, got] = co_await v.connection.receive(v.in.room());
+        if (ec)
+            co_return;
+    }
+}
+
+// First all that was, then what is, each second.
+net::task<> site::core::watch(visitor& v) {
+    struct place {
+        place(std::list<visitor*>& l, visitor& w) : all(l), at(l.insert(l.end(), &w)) {}
+        place(place const&) = delete;
+        ~place() { all.erase(at); }
+        std::list<visitor*>& all;
+        std::list<visitor*>::iterator at;
+    };
+    place const mine(watchers, v);
+    auto const first = fmt::format(
+        "{}retry: 1000\n\n{}{}",
+        head_of({.type = "text/event-stream", .body = {}, .fields = {}}, false),
+        event("history", past.to_json()),
+        event("state", fmt::format("{{\"stats\":{},\"last\":{}}}", admin::to_json(look()),
+                                   past.last_to_json())));
+    v.next = std::make_shared<std::string const>(first);
+    while (!over) {
+        while (auto const news = std::exchange(v.next, nullptr)) {
+            http::gather const out{*news};
+            net::time_limit const limit(v.connection, net::direction::writing, patience);
+            auto const failed = co_await v.connection.send(out);
+            if (failed)
+                co_return;
+        }
+        v.news.expires_at(net::clock::time_point::max());
+        co_await v.news.async_wait(net::as_values);
+    }
+}
+
+reply site::core::answer_to(visitor& v) {
+    auto const guard = on.guard();
+    auto const& request = v.request;
+    auto const path = request.target.substr(0, request.target.find('?'));
+    if (!guard.lets_in(v.peer))
+        return text(403, "`allow` of [admin] does not name your network");
+    constexpr std::string_view limits = "/limits/";
+    if (path.starts_with(limits)) {
+        if (request.method != http::verb::put)
+            return text(405, "a limit is changed by PUT", "Allow: PUT\r\n");
+        return change(v, path.substr(limits.size()));
+    }
+    bool const reads = request.method == http::verb::get || request.method == http::verb::head;
+    bool const is_known = path == "/" || path == "/stats.json" || path == "/metrics" ||
+                          path == "/healthz" || path == "/readyz" || path == "/events";
+    if (!is_known)
+        return text(404, "there are /, /stats.json, /metrics, /healthz and /readyz");
+    if (!reads)
+        return text(405, "that can only be read", "Allow: GET, HEAD\r\n");
+    if (path == "/healthz")
+        return text(200, "ok");
+    auto const now = look();
+    if (path == "/readyz")
+        return now.ready ? text(200, "ready")
+                         : text(503, now.draining ? "draining" : "not ready yet");
+    if (path == "/metrics")
+        return {200, "text/plain; version=0.0.4; charset=utf-8", to_metrics(now), {}};
+    if (!guard.is_here(request))
+        return text(403, "the Host is none of this machine; /metrics, /healthz and /readyz may be "
+                         "asked by any name");
+    if (path == "/events")
+        return text(405, "that can only be watched", "Allow: GET\r\n");
+    if (path == "/stats.json")
+        return {200, "application/json", admin::to_json(now), {}};
+    return {200, "text/html; charset=utf-8", std::string(page()), page_fields};
+}
+
+reply site::core::change(visitor& v, std::string_view path) {
+    if (auto const wrong = on.guard().forbids_change(v.request))
+        return text(wrong.status, wrong.why);
+    auto const name = tool::unescaped(path);
+    if (!name)
+        return text(400, "the name of the limit is not well encoded");
+    auto rule = std::string_view(v.body);
+    while (!rule.empty() && (rule.back() == '\n' || rule.back() == '\r' || rule.back() == ' '))
+        rule.remove_suffix(1);
+    auto const client = v.peer.is_unspecified() ? std::string("a unix socket") : v.peer.to_string();
+    auto const done = on.change(*name, rule, client);
+    return text(done.status, done.text);
+}
+
+}  // namespace admin

@@ -1,0 +1,130 @@
+#include "stats.hpp"
+
+#include "json.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+namespace admin {
+namespace {
+
+double seconds(weir::duration d) noexcept {
+    return std::chrono::duration<double>(d).count();
+}
+
+std::string instant(std::chrono::system_clock::time_point t) {
+    using namespace std::chrono;
+    auto const ms = duration_cast<milliseconds>(t.time_since_epoch()).count() % 1000;
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(system_clock::to_time_t(t)), ms);
+}
+
+void add_waits(json& out, std::string_view name, weir::wait_histogram const& waits) {
+    out.name(name).begin().member("count", waits.count());
+    for (auto const& [key, part] :
+         {std::pair("p50", 0.5), {"p90", 0.9}, {"p99", 0.99}, {"max", 1.0}})
+        out.member(key, seconds(waits.quantile(part)));
+    out.end();
+}
+
+void add(json& out, limit_state const& l) {
+    out.begin()
+        .member("id", l.id)
+        .member("name", std::string_view(l.name))
+        .member("rule", std::string_view(l.rule))
+        .member("queue", std::string_view(l.queue))
+        .member("key", std::string_view(l.key.empty() ? "total" : l.key))
+        .member("shadow", l.shadow)
+        .member("seats", l.seats)
+        .member("writable", l.writable)
+        .member("granted", l.granted)
+        .member("granted_at_once", l.granted_at_once)
+        .member("waited", l.granted - l.granted_at_once);
+    out.name("refused").begin();
+    for (std::size_t i = 0; i != reason_names.size(); ++i)
+        out.member(reason_names[i], l.refused[i]);
+    out.end().member("refused_in_all", l.refused_in_all());
+    out.member("in_use", l.in_use).member("waiting", l.waiting);
+    out.member("oldest_wait", seconds(l.oldest_wait));
+    if (l.capacity)
+        out.member("capacity", *l.capacity);
+    if (l.keys)
+        out.member("keys", *l.keys);
+    out.member("waited_in_all", seconds(l.waited_total))
+        .member("longest_wait", seconds(l.waited_max));
+    add_waits(out, "waits", l.waits);
+    add_waits(out, "recent_waits", l.recent_waits);
+    out.name("refused_most").begin('[');
+    for (auto const& c : l.refused_most)
+        out.begin()
+            .member("client", std::string_view(c.client))
+            .member("refused", c.refused)
+            .member("error", c.error)
+            .end();
+    out.end(']');
+    if (auto const& e = l.engine)
+        out.name("engine")
+            .begin()
+            .member("mode", std::string_view(e->mode))
+            .member("questions", e->questions)
+            .member("failed", e->failed)
+            .member("unanswered", e->unanswered)
+            .member("granted_without", e->granted_without)
+            .end();
+    out.end();
+}
+
+void add(json& out, upstream_state const& u) {
+    out.begin()
+        .member("name", std::string_view(u.name))
+        .member("checked", u.checked)
+        .name("servers")
+        .begin('[');
+    for (auto const& s : u.servers) {
+        out.begin().member("name", std::string_view(s.name)).member("out", s.out);
+        out.member("connections", s.connections);
+        if (s.busy)
+            out.member("busy", *s.busy);
+        if (s.seats)
+            out.member("seats", *s.seats);
+        auto const answers = s.answers.count();
+        out.member("answers", answers)
+            .member("mean_latency",
+                    answers == 0 ? 0.0 : seconds(s.answers.total) / static_cast<double>(answers))
+            .member("unreachable", s.unreachable)
+            .end();
+    }
+    out.end(']').end();
+}
+
+}  // namespace
+
+std::string to_json(state const& s) {
+    json out;
+    out.begin()
+        .member("version", std::string_view(s.version))
+        .member("started", std::string_view(instant(s.started)))
+        .member("now", std::string_view(instant(s.now)))
+        .member("ready", s.ready)
+        .member("draining", s.draining)
+        .member("writable", s.writable)
+        .member("holding_back", std::string_view(s.holding_back));
+    out.name("connections")
+        .begin()
+        .member("open", s.open_connections)
+        .member("in_all", s.connections)
+        .end();
+    out.name("requests").begin();
+    for (auto const& [name, n] : s.requests)
+        out.member(name, n);
+    out.end().member("log_lines_dropped", s.log_lines_dropped);
+    out.name("limits").begin('[');
+    for (auto const& l : s.limits)
+        add(out, l);
+    out.end(']').name("upstreams").begin('[');
+    for (auto const& u : s.upstreams)
+        add(out, u);
+    out.end(']').end();
+    return std::move(out).text();
+}
+
+}  // namespace admin

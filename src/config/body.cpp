@@ -1,0 +1,58 @@
+#include "body.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace config {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void complain(std::string_view name, std::string_view why) {
+    throw std::invalid_argument(fmt::format("`file` is `{}`, but {}", name, why));
+}
+
+}  // namespace
+
+std::string read_body(std::string_view name, std::string_view configuration) {
+    auto const path = fs::path(configuration).parent_path() / name;
+    std::error_code ec;
+    auto const status = fs::status(path, ec);
+    if (ec)
+        complain(name, fmt::format("that cannot be read: {}", ec.message()));
+    // Nobody waits for a pipe, or reads a device that never ends.
+    if (fs::exists(status) && !fs::is_regular_file(status))
+        complain(name, "that is no file");
+    std::ifstream in(path, std::ios::binary);
+    if (!in)
+        complain(name,
+                 fmt::format("that cannot be read: {}", std::generic_category().message(errno)));
+    std::string text(body::most_bytes + 1, '\0');
+    in.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(in.gcount()));
+    if (text.size() > body::most_bytes)
+        complain(name, fmt::format("has more than {} bytes", body::most_bytes));
+    return text;
+}
+
+std::string type_by_name(std::string_view file) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 4> known{
+        {{".html", "text/html; charset=utf-8"},
+         {".htm", "text/html; charset=utf-8"},
+         {".txt", "text/plain; charset=utf-8"},
+         {".json", "application/json"}}};
+    for (auto const& [end, type] : known)
+        if (file.ends_with(end))
+            return std::string(type);
+    return {};
+}
+
+}  // namespace config

@@ -1,0 +1,238 @@
+#include "configuration.hpp"
+
+#include "tool/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+#include <system_error>
+
+namespace config {
+namespace {
+
+struct address_text {
+    std::string operator()(tcp_address const& a) const {
+        bool const is_v6 = a.host.find(':') != a.host.npos;
+        return is_v6 ? fmt::format("[{}]:{}", a.host, a.port)
+                     : fmt::format("{}:{}", a.host, a.port);
+    }
+    std::string operator()(unix_address const& a) const { return "unix:" + a.path; }
+    std::string operator()(inherited_sockets const& a) const { return "systemd:" + a.name; }
+};
+
+template <class Options>
+bool has_part(weir::limiter_config const& rule) {
+    if (auto const* const all = std::get_if<weir::all_options>(&rule.options))
+        return std::ranges::any_of(all->parts, has_part<Options>);
+    return std::holds_alternative<Options>(rule.options);
+}
+
+constexpr std::string_view local = "local ";
+
+}  // namespace
+
+std::string to_string(listen_address const& a) {
+    return std::visit(address_text(), a);
+}
+std::string to_string(server_address const& a) {
+    return std::visit(address_text(), a);
+}
+
+bool is_private(server_address const& at) {
+    auto const* const tcp = std::get_if<tcp_address>(&at);
+    if (!tcp || tcp->host == "localhost")
+        return true;
+    auto const host = tool::network_of(tcp->host);
+    return host && tool::is_loopback(host->address);
+}
+
+std::string to_string(forwarded_by field) {
+    return field == forwarded_by::forwarded ? "forwarded" : "x-forwarded-for";
+}
+std::optional<tcp_address> tcp_address_of(std::string_view text) {
+    auto const found = tool::address_of(text);
+    if (!found)
+        return std::nullopt;
+    return tcp_address{found->host, static_cast<std::uint16_t>(*tool::number_of(found->port))};
+}
+
+std::optional<forwarded_by> forwarded_by_of(std::string_view text) {
+    for (auto const one : {forwarded_by::x_forwarded_for, forwarded_by::forwarded})
+        if (text == to_string(one))
+            return one;
+    return std::nullopt;
+}
+
+std::string to_string(seats_of_upgrade until) {
+    return until == seats_of_upgrade::handshake ? "handshake" : "connection";
+}
+std::optional<seats_of_upgrade> seats_of_upgrade_of(std::string_view text) {
+    for (auto const one : {seats_of_upgrade::connection, seats_of_upgrade::handshake})
+        if (text == to_string(one))
+            return one;
+    return std::nullopt;
+}
+
+bool is_upgrade(std::string_view protocol) {
+    constexpr std::string_view others = "!#$%&'*+-.^_`|~/";
+    std::string lower;
+    for (char const c : protocol) {
+        bool const letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!letter && !(c >= '0' && c <= '9') && others.find(c) == others.npos)
+            return false;
+        lower += letter ? static_cast<char>(c | 0x20) : c;
+    }
+    return !lower.empty() && !lower.starts_with("h2") && !lower.starts_with("h3") &&
+           lower != "http" && !lower.starts_with("http/");
+}
+
+std::string to_string(limit_headers which) {
+    switch (which) {
+        case limit_headers::ietf:
+            break;
+        case limit_headers::legacy:
+            return "legacy";
+        case limit_headers::both:
+            return "both";
+        case limit_headers::none:
+            return "none";
+    }
+    return "ietf";
+}
+std::optional<limit_headers> limit_headers_of(std::string_view text) {
+    for (auto const one :
+         {limit_headers::ietf, limit_headers::legacy, limit_headers::both, limit_headers::none})
+        if (text == to_string(one))
+            return one;
+    return std::nullopt;
+}
+
+std::string to_string(log_format f) {
+    return f == log_format::json ? "json" : "text";
+}
+std::optional<log_format> log_format_of(std::string_view text) {
+    for (auto const one : {log_format::text, log_format::json})
+        if (text == to_string(one))
+            return one;
+    return std::nullopt;
+}
+
+std::string to_string(key_part const& part) {
+    switch (part.what) {
+        case key_part::kind::client:
+            break;
+        case key_part::kind::header:
+            return "header " + part.name;
+        case key_part::kind::segment:
+            return fmt::format("path {}", part.number);
+    }
+    return "client";
+}
+
+std::string to_string(failure_mode const& mode) {
+    if (auto const* const alone = std::get_if<weir::fail_local>(&mode))
+        return fmt::format("{}{}", local, alone->share);
+    return std::holds_alternative<weir::fail_open>(mode) ? "open" : "closed";
+}
+
+std::optional<failure_mode> failure_mode_of(std::string_view text) {
+    if (text == "closed")
+        return weir::fail_closed();
+    if (text == "open")
+        return weir::fail_open();
+    if (!text.starts_with(local))
+        return std::nullopt;
+    auto const number = text.substr(local.size());
+    auto const* const end = number.data() + number.size();
+    double share = 0;
+    auto const [stop, failed] = std::from_chars(number.data(), end, share);
+    if (failed != std::errc() || stop != end || !(share >= 1e-6) || !(share <= 1))
+        return std::nullopt;
+    return weir::fail_local{share};
+}
+
+std::optional<weir::limiter_config> seats_named(std::string_view text) {
+    constexpr std::string_view word = "adaptive";
+    constexpr weir::amount most = 1'000'000'000;
+    if (!text.starts_with(word)) {
+        auto const n = tool::number_of(text);
+        return n && *n >= 1 && *n <= most
+                   ? std::optional<weir::limiter_config>({weir::seats_options{*n}})
+                   : std::nullopt;
+    }
+    // It forgives latencies that vary, as those of different requests do.
+    weir::gradient2_options adaptive{.least = 1, .most = 1'000};
+    if (auto const bounds = text.substr(word.size()); !bounds.empty()) {
+        auto const dots = bounds.find("..");
+        if (dots == bounds.npos || bounds[0] != ' ')
+            return std::nullopt;
+        auto const least = tool::number_of(bounds.substr(1, dots - 1));
+        auto const greatest = tool::number_of(bounds.substr(dots + 2));
+        if (!least || !greatest || *least < 1 || *greatest < *least || *greatest > most)
+            return std::nullopt;
+        adaptive.least = *least;
+        adaptive.most = *greatest;
+    }
+    adaptive.seats = std::clamp(adaptive.seats, adaptive.least, adaptive.most);
+    return weir::limiter_config{weir::adaptive_options(adaptive)};
+}
+
+weir::amount most_seats(weir::limiter_config const& rule) {
+    if (auto const* const fixed = std::get_if<weir::seats_options>(&rule.options))
+        return fixed->seats;
+    auto const most = [](auto const& o) { return o.most; };
+    return std::visit(most, std::get<weir::adaptive_options>(rule.options));
+}
+
+bool has_seats(weir::limiter_config const& rule) {
+    return has_part<weir::seats_options>(rule) || is_adaptive(rule);
+}
+
+bool is_adaptive(weir::limiter_config const& rule) {
+    return has_part<weir::adaptive_options>(rule);
+}
+
+bool are_of_one_kind(weir::limiter_config const& a, weir::limiter_config const& b) {
+    auto const* const parts = std::get_if<weir::all_options>(&a.options);
+    auto const* const others = std::get_if<weir::all_options>(&b.options);
+    if (parts && others)
+        return std::ranges::equal(parts->parts, others->parts, are_of_one_kind);
+    return a.options.index() == b.options.index();
+}
+
+std::optional<limit> seats_of(upstream const& u) {
+    weir::amount sum = 0;
+    for (auto const& s : u.servers) {
+        if (!s.seats)
+            return std::nullopt;
+        sum += *s.seats;
+    }
+    limit l;
+    l.name = "upstream " + u.name;
+    l.rule = weir::seats_options{sum};
+    return l;
+}
+
+shared_rule shared_rule_of(limit const& l) {
+    shared_rule made{
+        .options = {.deadline = l.deadline, .lease = l.lease, .on_failure = l.on_failure}};
+    auto& shared = made.options;
+    auto const* const log = std::get_if<weir::sliding_log_options>(&l.rule.options);
+    auto const* const bucket = std::get_if<weir::token_bucket_options>(&l.rule.options);
+    if (log) {
+        shared.rate = {log->limit, log->window};
+        made.log = true;
+        static_cast<void>(weir::policy::fed_log(shared));  // checks the values
+    } else if (bucket && !bucket->initial && bucket->refill == weir::refill::continuous) {
+        shared.rate = bucket->rate;
+        shared.burst = bucket->burst;
+        static_cast<void>(weir::policy::fed(shared));
+    } else {
+        throw std::invalid_argument("an engine keeps what is like 100/1s or 100/1s burst 20");
+    }
+    return made;
+}
+
+}  // namespace config

@@ -1,0 +1,228 @@
+#include "kinds.hpp"
+
+#include <weir/policy/any.hpp>
+
+#include "tool/text.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <variant>
+
+namespace config {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A kind of which a text is made.
+template <class T, class Make>
+kind<T> of_text(std::string expected, Make make) {
+    return {std::move(expected), [make](toml::node const& node) -> std::optional<T> {
+                auto const* const found = node.as_string();
+                return found ? make(std::string_view(found->get())) : std::nullopt;
+            }};
+}
+
+bool has_control(std::string_view text) {
+    return std::ranges::any_of(text, [](char c) {
+        return static_cast<unsigned char>(c) < ' ' || c == 127;
+    });
+}
+
+// What follows the prefix, if it is there and something follows.
+std::optional<std::string> behind(std::string_view prefix, std::string_view text) {
+    if (!text.starts_with(prefix) || text.size() == prefix.size() || has_control(text))
+        return std::nullopt;
+    return std::string(text.substr(prefix.size()));
+}
+
+}  // namespace
+
+bool is_token(std::string_view text) {
+    constexpr std::string_view others = "!#$%&'*+-.^_`|~";
+    return !text.empty() && std::ranges::all_of(text, [&](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               others.find(c) != others.npos;
+    });
+}
+
+kind<bool> flag() {
+    return {"true or false", [](toml::node const& node) { return node.value_exact<bool>(); }};
+}
+
+kind<std::int64_t> number(std::int64_t least, std::int64_t most) {
+    return {fmt::format("a number from {} to {}", least, most),
+            [=](toml::node const& node) -> std::optional<std::int64_t> {
+                auto const n = node.value_exact<std::int64_t>();
+                return n && *n >= least && *n <= most ? n : std::nullopt;
+            }};
+}
+
+kind<weir::duration> time(weir::duration least) {
+    return of_text<weir::duration>(
+        fmt::format("a time from {} to 24h, like 500ms, 10s or 2min", least > 0ns ? "1ms" : "0s"),
+        [least](std::string_view text) -> std::optional<weir::duration> {
+            auto const found = tool::time_of(text);
+            return found && *found >= least && *found <= 24h ? found : std::nullopt;
+        });
+}
+
+kind<std::string> text(std::string expected) {
+    return of_text<std::string>(std::move(expected), [](std::string_view found) {
+        return found.empty() || has_control(found) ? std::nullopt
+                                                   : std::optional(std::string(found));
+    });
+}
+
+kind<std::string> path(std::string expected) {
+    return of_text<std::string>(std::move(expected), [](std::string_view found) {
+        bool const printable =
+            std::ranges::all_of(found, [](char c) { return c > ' ' && c < 127; });
+        return found.starts_with('/') && printable ? std::optional(std::string(found))
+                                                   : std::nullopt;
+    });
+}
+
+kind<weir::limiter_config> rule() {
+    return of_text<weir::limiter_config>(
+        "a rule, like `100/1s`, `100/1s burst 20` or `32 seats`", [](std::string_view found) {
+            auto made = weir::limiter_config::parse(found);
+            static_cast<void>(weir::policy::any(made));  // checks the values
+            return std::optional(std::move(made));
+        });
+}
+
+kind<weir::queue_options> queue() {
+    return of_text<weir::queue_options>(
+        "a queue, like `limit 100 patience 2s`", [](std::string_view found) {
+            auto made = weir::queue_options::parse(found);
+            weir::validate(made);
+            if (made.order == weir::queue_order::shares)
+                throw std::invalid_argument("no request names a partition here");
+            return std::optional(std::move(made));
+        });
+}
+
+kind<failure_mode> mode_of_failure() {
+    return of_text<failure_mode>(
+        "`closed`, `open`, or `local` and a share up to 1, like `local 0.25`", failure_mode_of);
+}
+
+kind<listen_address> where_to_listen() {
+    return of_text<listen_address>(
+        "host:port, like 127.0.0.1:8080 or [::1]:8080, unix:PATH or systemd:NAME",
+        [](std::string_view found) -> std::optional<listen_address> {
+            if (auto path = behind("unix:", found))
+                return unix_address{std::move(*path)};
+            if (auto name = behind("systemd:", found))
+                return inherited_sockets{std::move(*name)};
+            if (auto tcp = tcp_address_of(found))
+                return std::move(*tcp);
+            return std::nullopt;
+        });
+}
+
+kind<server_address> where_a_server_is() {
+    return of_text<server_address>(
+        "host:port, with a port from 1 to 65535, like 127.0.0.1:9000 or [::1]:9000, or unix:PATH",
+        [](std::string_view found) -> std::optional<server_address> {
+            if (auto path = behind("unix:", found))
+                return unix_address{std::move(*path)};
+            if (auto tcp = tcp_address_of(found); tcp && tcp->port != 0)
+                return std::move(*tcp);
+            return std::nullopt;
+        });
+}
+
+kind<std::optional<server_address>> where_to_administer() {
+    using place = std::optional<server_address>;
+    return of_text<place>("host:port, like 127.0.0.1:9090 or [::1]:9090, unix:PATH or `none`",
+                          [](std::string_view found) -> std::optional<place> {
+                              if (found == "none")
+                                  return place();
+                              if (auto path = behind("unix:", found))
+                                  return place(unix_address{std::move(*path)});
+                              if (auto tcp = tcp_address_of(found))
+                                  return place(std::move(*tcp));
+                              return std::nullopt;
+                          });
+}
+
+kind<tool::network> network() {
+    return of_text<tool::network>(
+        "a network, like 10.0.0.0/8 or fd00::/8, without bits behind its prefix, or an address",
+        [](std::string_view found) { return tool::network_of(found); });
+}
+
+kind<std::optional<key_part>> part_of_key() {
+    using part = std::optional<key_part>;
+    return of_text<part>(
+        "`total`, `client`, `header NAME`, or `path N`, a segment of the path from 1 to 100",
+        [](std::string_view found) -> std::optional<part> {
+            if (found == "total")
+                return part();
+            if (found == "client")
+                return key_part{};
+            if (auto name = behind("header ", found); name && is_token(*name))
+                return key_part{
+                    .what = key_part::kind::header, .name = std::move(*name), .number = 0};
+            if (auto const digits = behind("path ", found)) {
+                auto const n = tool::number_of(*digits);
+                if (n && *n >= 1 && *n <= 100)
+                    return key_part{.what = key_part::kind::segment, .name = {}, .number = *n};
+            }
+            return std::nullopt;
+        });
+}
+
+kind<std::string> token(std::string expected) {
+    return of_text<std::string>(std::move(expected), [](std::string_view found) {
+        return is_token(found) ? std::optional(std::string(found)) : std::nullopt;
+    });
+}
+
+kind<std::string> field_value() {
+    return of_text<std::string>("text without control characters", [](std::string_view found) {
+        return has_control(found) ? std::nullopt : std::optional(std::string(found));
+    });
+}
+
+kind<forwarded_by> way_of_forwarding() {
+    return of_text<forwarded_by>("`x-forwarded-for` or `forwarded`", forwarded_by_of);
+}
+
+kind<limit_headers> which_headers() {
+    return of_text<limit_headers>("`ietf`, `legacy`, `both` or `none`", limit_headers_of);
+}
+
+kind<log_format> way_of_logging() {
+    return of_text<log_format>("`text` or `json`", log_format_of);
+}
+
+kind<tool::level> level() {
+    return of_text<tool::level>("`error`, `warning` or `info`", tool::level_of);
+}
+
+kind<std::string> protocol() {
+    return of_text<std::string>(
+        "a protocol like websocket, but not HTTP itself, whose requests would pass no limit",
+        [](std::string_view found) {
+            return is_upgrade(found) ? std::optional(std::string(found)) : std::nullopt;
+        });
+}
+
+kind<seats_of_upgrade> how_long_seats_are_held() {
+    return of_text<seats_of_upgrade>("`connection` or `handshake`", seats_of_upgrade_of);
+}
+
+kind<std::string> media_type() {
+    return of_text<std::string>("a media type, like text/html", [](std::string_view found) {
+        auto const name = found.substr(0, found.find_first_of("; "));
+        auto const slash = name.find('/');
+        bool const right = slash != name.npos && is_token(name.substr(0, slash)) &&
+                           is_token(name.substr(slash + 1)) && !has_control(found);
+        return right ? std::optional(std::string(found)) : std::nullopt;
+    });
+}
+
+}  // namespace config

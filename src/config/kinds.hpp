@@ -1,0 +1,45 @@
+#pragma once
+
+#include "configuration.hpp"
+#include "table_reader.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+// What the members of a configuration must be.
+namespace config {
+
+[[nodiscard]] kind<bool> flag();
+[[nodiscard]] kind<std::int64_t> number(std::int64_t least, std::int64_t most);
+/// At most a day; with `least` above 0, at least 1 ms.
+[[nodiscard]] kind<weir::duration> time(weir::duration least);
+/// Not empty, and without control characters.
+[[nodiscard]] kind<std::string> text(std::string expected);
+/// Begins with a slash; printable ASCII.
+[[nodiscard]] kind<std::string> path(std::string expected);
+[[nodiscard]] kind<weir::limiter_config> rule();
+[[nodiscard]] kind<weir::queue_options> queue();
+[[nodiscard]] kind<failure_mode> mode_of_failure();
+[[nodiscard]] kind<listen_address> where_to_listen();
+[[nodiscard]] kind<server_address> where_a_server_is();
+/// Nothing stands for `none`.
+[[nodiscard]] kind<std::optional<server_address>> where_to_administer();
+[[nodiscard]] kind<tool::network> network();
+/// Nothing stands for `total`.
+[[nodiscard]] kind<std::optional<key_part>> part_of_key();
+/// A word such as the method or the name of a field is in HTTP.
+[[nodiscard]] bool is_token(std::string_view text);
+[[nodiscard]] kind<std::string> token(std::string expected);
+[[nodiscard]] kind<std::string> field_value();
+
+[[nodiscard]] kind<forwarded_by> way_of_forwarding();
+[[nodiscard]] kind<limit_headers> which_headers();
+[[nodiscard]] kind<log_format> way_of_logging();
+[[nodiscard]] kind<tool::level> level();
+[[nodiscard]] kind<std::string> media_type();
+[[nodiscard]] kind<std::string> protocol();
+[[nodiscard]] kind<seats_of_upgrade> how_long_seats_are_held();
+
+}  // namespace config

@@ -1,0 +1,476 @@
+#include "read.hpp"
+
+#include "body.hpp"
+#include "kinds.hpp"
+#include "table_reader.hpp"
+#include "tool/arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <system_error>
+#include <utility>
+
+namespace config {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Names that tables have, and where others speak of them. A name may be used before it is given.
+class names {
+public:
+    explicit names(std::string what) : what_(std::move(what)) {}
+
+    void give(std::string const& name, table_reader& by) {
+        if (!given_.emplace(name).second)
+            by.problem(by.at("name"), fmt::format("the {} `{}` is there already", what_, name));
+    }
+    void use(std::string const& name, position at, std::string where) {
+        used_.push_back({name, at, std::move(where)});
+    }
+    void check(problem_list& problems) const {
+        for (auto const& one : used_) {
+            if (!given_.contains(one.name))
+                problems.add(one.at, fmt::format("{}: there is no {} `{}`{}", one.where, what_,
+                                                 one.name, known()));
+        }
+    }
+
+private:
+    struct use_of {
+        std::string name;
+        position at;
+        std::string where;
+    };
+
+    [[nodiscard]] std::string known() const {
+        return given_.empty() ? "" : fmt::format("; there are {}", fmt::join(given_, ", "));
+    }
+
+    std::string what_;
+    std::set<std::string> given_;
+    std::vector<use_of> used_;
+};
+
+bool has_max_hold(weir::limiter_config const& rule) {
+    if (auto const* const all = std::get_if<weir::all_options>(&rule.options))
+        return std::ranges::any_of(all->parts, has_max_hold);
+    auto const* const seats = std::get_if<weir::seats_options>(&rule.options);
+    return seats && seats->max_hold != weir::forever;
+}
+
+// Whether that is what one key of a limit by clients stands for.
+bool is_client(std::string_view text, limit const& l) {
+    auto const found = tool::network_of(text);
+    if (!found)
+        return false;
+    bool const address = found->prefix == 128;
+    return address || found->prefix == (found->is_v4() ? 96 + l.v4_prefix : l.v6_prefix);
+}
+
+// What the proxy writes itself.
+bool is_reserved(std::string_view name) {
+    constexpr std::string_view reserved[] = {
+        "connection", "content-length",    "expect",  "host", "keep-alive",     "te",
+        "trailer",    "transfer-encoding", "upgrade", "via",  "x-forwarded-for"};
+    std::string lower(name);
+    std::ranges::transform(lower, lower.begin(), [](char c) {
+        return c >= 'A' && c <= 'Z' ? char(c | 0x20) : c;
+    });
+    return std::ranges::find(reserved, lower) != std::end(reserved);
+}
+
+class file_reader {
+public:
+    file_reader(toml::table const& file, std::string_view path, problem_list& problems)
+        : path_(path), file_(file, "", problems), problems_(problems) {}
+
+    [[nodiscard]] configuration read();
+
+private:
+    void read_clients(table_reader& t);
+    void read_admin(table_reader& t);
+    void read_timeouts(table_reader& t);
+    void read_listener(table_reader& t);
+    void read_upstream(table_reader& t);
+    void read_engine(table_reader& t);
+    void read_limit(table_reader& t);
+    void read_key(table_reader& t, limit& l);
+    void read_sharing(table_reader& t, limit& l, bool ruled);
+    void read_route(table_reader& t);
+    void read_changes(table_reader& t, field_changes& changes);
+    void read_body(table_reader& t);
+
+    // The name of a table, which from then on is in its messages.
+    [[nodiscard]] std::string name_of(table_reader& t, std::string_view what, names& all) {
+        std::string name;
+        if (t.require("name", name, text("a name"))) {
+            t.set_name(fmt::format("{} `{}`", what, name));
+            all.give(name, t);
+        }
+        return name;
+    }
+    void complete();
+
+    std::string_view path_;
+    table_reader file_;
+    problem_list& problems_;
+    configuration made_;
+    names upstreams_{"upstream"};
+    names engines_{"engine"};
+    names limits_{"limit"};
+};
+
+configuration file_reader::read() {
+    file_.get("threads", made_.threads, number(1, 256));
+    file_.get("drain", made_.drain, time(0s));
+    file_.get("pid_file", made_.pid_file, text("a file"));
+    file_.get("access_log", made_.access_log, text("a file, or `-` for standard output"));
+    file_.get("headers", made_.headers, which_headers());
+    file_.get("access_log_format", made_.access_log_format, way_of_logging());
+    file_.get("log_level", made_.log_level, level());
+    file_.table("timeouts", [this](auto& t) { read_timeouts(t); });
+    file_.table("clients", [this](auto& t) { read_clients(t); });
+    file_.table("admin", [this](auto& t) { read_admin(t); });
+    file_.tables("listen", [this](auto& t) { read_listener(t); });
+    file_.tables("upstream", [this](auto& t) { read_upstream(t); });
+    file_.tables("engine", [this](auto& t) { read_engine(t); });
+    file_.tables("limit", [this](auto& t) { read_limit(t); });
+    file_.tables("route", [this](auto& t) { read_route(t); });
+    file_.tables("body", [this](auto& t) { read_body(t); });
+    file_.finish();
+    upstreams_.check(problems_);
+    engines_.check(problems_);
+    limits_.check(problems_);
+    complete();
+    return std::move(made_);
+}
+
+void file_reader::read_timeouts(table_reader& t) {
+    auto& to = made_.timeouts;
+    t.get("header", to.header, time(1ms));
+    t.get("body", to.body, time(1ms));
+    t.get("idle", to.idle, time(1ms));
+    t.get("upstream", to.upstream, time(1ms));
+    t.get("keep", to.keep, time(1ms));
+}
+
+void file_reader::read_clients(table_reader& t) {
+    auto& c = made_.clients;
+    t.list("trusted", network(), [&](tool::network n, position) { c.trusted.push_back(n); });
+    t.get("forwarded_by", c.forwarded_by, way_of_forwarding());
+    t.get("connections", c.connections, number(1, 1'000'000'000));
+    t.get("abort_on_hang_up", c.abort_on_hang_up, flag());
+    t.get("pass_underscores", c.pass_underscores, flag());
+}
+
+void file_reader::read_admin(table_reader& t) {
+    auto& a = made_.admin;
+    a.is_named = t.get("address", a.address, where_to_administer());
+    t.list("allow", network(), [&](tool::network n, position) { a.allow.push_back(n); });
+    t.get("write", a.write, flag());
+    if (a.address && !is_private(*a.address) && !t.has("allow"))
+        t.problem(t.at("address"),
+                  fmt::format("`address` is `{}`, where others can come, so `allow` must name the "
+                              "networks that may",
+                              to_string(*a.address)));
+}
+
+void file_reader::read_listener(table_reader& t) {
+    listener l;
+    if (t.require("address", l.address, where_to_listen()))
+        t.set_name(fmt::format("listen `{}`", to_string(l.address)));
+    t.get("proxy_protocol", l.proxy_protocol, flag());
+    for (auto const& other : made_.listeners)
+        if (other.address == l.address && t.has("address"))
+            t.problem(t.at("address"),
+                      fmt::format("the address `{}` is there already", to_string(l.address)));
+    if (l.proxy_protocol && made_.clients.trusted.empty() &&
+        !std::holds_alternative<unix_address>(l.address))
+        t.problem(t.at("proxy_protocol"), "`proxy_protocol` is believed of networks in `trusted` "
+                                          "of [clients] alone, but there are none");
+    made_.listeners.push_back(std::move(l));
+}
+
+void file_reader::read_upstream(table_reader& t) {
+    upstream u{.name = name_of(t, "upstream", upstreams_), .servers = {}, .health = {}};
+    // A server is an address, or a table with an address.
+    if (t.has("server")) {
+        t.tables("server", [&](table_reader& of) {
+            server s;
+            of.require("address", s.address, where_a_server_is());
+            of.get("seats", s.seats, number(1, 1'000'000'000));
+            of.get("connections", s.connections, number(1, 1'000'000'000));
+            if (s.seats && s.connections && *s.connections < *s.seats)
+                of.problem(of.at("connections"),
+                           fmt::format("`connections` is {}, but must be at least {}, as `seats`",
+                                       *s.connections, *s.seats));
+            u.servers.push_back(std::move(s));
+        });
+    }
+    t.list("servers", where_a_server_is(),
+           [&](server_address at, position) { u.servers.push_back({std::move(at), {}, {}}); });
+    if (u.servers.empty())
+        t.problem(t.at(), "`servers` is missing: addresses, or [[upstream.server]] for each");
+    t.table("health", [&](table_reader& of) {
+        health_check h;
+        of.get("path", h.path, path("a path, like /healthz"));
+        of.get("every", h.every, time(1ms));
+        of.get("within", h.within, time(1ms));
+        of.get("fall", h.fall, number(1, 1000));
+        of.get("rise", h.rise, number(1, 1000));
+        u.health = std::move(h);
+    });
+    made_.upstreams.push_back(std::move(u));
+}
+
+void file_reader::read_engine(table_reader& t) {
+    engine e{.name = name_of(t, "engine", engines_), .url = {}};
+    constexpr std::string_view schemes = "redis://, unix: and mysql://";
+    // What is wrong with it is said without the password that it may hold.
+    if (t.require("url", e.url, text(fmt::format("one of {}", schemes))) &&
+        !e.url.starts_with("redis://") && !e.url.starts_with("unix:") &&
+        !e.url.starts_with("mysql://"))
+        t.problem(t.at("url"), fmt::format("`url` begins with none of {}", schemes));
+    made_.engines.push_back(std::move(e));
+}
+
+void file_reader::read_limit(table_reader& t) {
+    limit l;
+    l.name = name_of(t, "limit", limits_);
+    bool const ruled = t.require("rule", l.rule, rule());
+    read_key(t, l);
+
+    if (t.get("queue", l.queue, queue()) &&
+        l.queue.patience.length_or(weir::forever) == weir::forever)
+        l.queue.patience = limit::default_patience;
+    t.get("priority", l.priority, token("the name of a field, like Priority"));
+    if (l.priority && l.queue.order != weir::queue_order::priority)
+        t.problem(t.at("priority"),
+                  "`priority` is for a limit whose `queue` says `order priority`");
+    t.get("shadow", l.shadow, flag());
+
+    if (t.get("engine", l.engine, text("the name of an engine")))
+        engines_.use(l.engine, t.at("engine"), fmt::format("limit `{}`", l.name));
+    read_sharing(t, l, ruled);
+    made_.limits.push_back(std::move(l));
+}
+
+void file_reader::read_key(table_reader& t, limit& l) {
+    bool total = false;
+    t.list("key", part_of_key(), [&](std::optional<key_part> found, position) {
+        if (found)
+            l.key.push_back(std::move(*found));
+        else
+            total = true;
+    });
+    if (total && !l.key.empty())
+        t.problem(t.at("key"), "`key` names `total` beside others, but it stands for none");
+    if (!l.key.empty() && has_max_hold(l.rule))
+        t.problem(t.at("rule"), "`max_hold` is for a limit of the key `total`");
+    auto const prefix = [&](std::string_view key, int& into, std::int64_t most) {
+        std::int64_t bits = 0;
+        if (t.get(key, bits, number(0, most)))
+            into = static_cast<int>(bits);
+    };
+    prefix("v4_prefix", l.v4_prefix, 32);
+    prefix("v6_prefix", l.v6_prefix, 64);
+    t.get("max_keys", l.max_keys, number(1, 1'000'000'000));
+    t.table("overrides", [&](table_reader& of) {
+        of.all([&](std::string_view key, toml::node const& node) {
+            auto other = of.make(key, node, rule());
+            if (!other)
+                return;
+            if (!are_of_one_kind(*other, l.rule))
+                of.problem(node.source().begin,
+                           fmt::format("`{}` is `{}`, but must be a rule of the same kind as `{}`",
+                                       key, to_string(*other), to_string(l.rule)));
+            else if (l.key.size() == 1 && l.key.front().what == key_part::kind::client &&
+                     !is_client(key, l))
+                of.problem(node.source().begin,
+                           fmt::format("`{}` is no client, but must be an address, or a network of "
+                                       "{} bits, or {} of IPv6",
+                                       key, l.v4_prefix, l.v6_prefix));
+            l.overrides.emplace_back(key, std::move(*other));
+        });
+    });
+    if (std::cmp_greater(l.overrides.size(), l.max_keys))
+        t.problem(t.at("overrides"), fmt::format("`overrides` are {}, but `max_keys` is {}",
+                                                 l.overrides.size(), l.max_keys));
+    if (l.key.size() != 1 && !l.overrides.empty())
+        t.problem(t.at("overrides"), "`overrides` are for a limit whose `key` has one part");
+}
+
+void file_reader::read_sharing(table_reader& t, limit& l, bool ruled) {
+    t.get("shared_as", l.shared_as, text("a name"));
+    t.get("lease", l.lease, number(0, 500'000'000));
+    t.get("deadline", l.deadline, time(1ms));
+    t.get("on_failure", l.on_failure, mode_of_failure());
+    if (!t.has("engine")) {
+        for (char const* const key : {"shared_as", "lease", "deadline", "on_failure"})
+            if (t.has(key))
+                t.problem(t.at(key), fmt::format("`{}` is for a limit that has an `engine`", key));
+        return;
+    }
+    if (!l.key.empty())
+        t.problem(t.at("key"), "an engine keeps limits of the key `total` alone");
+    if (l.shadow)
+        t.problem(t.at("shadow"), "an engine keeps no shadow: nobody waits for its answer");
+    if (l.queue.patience.length_or(weir::forever) <= 0ns)
+        t.problem(
+            t.at("queue"),
+            "the patience is 0s, but with an `engine` a request waits for its answer: it must be "
+            "more than a round trip, like 50ms");
+    try {
+        if (ruled)
+            static_cast<void>(shared_rule_of(l));
+    } catch (std::invalid_argument const& wrong) {
+        t.problem(t.at("rule"),
+                  fmt::format("`rule` is `{}`, but {}", to_string(l.rule), wrong.what()));
+    }
+}
+
+void file_reader::read_route(table_reader& t) {
+    route r;
+    t.get("host", r.host, text("a host, like example.org or *.example.org"));
+    t.get("path", r.path, path("what a path begins with, like /api"));
+    auto const where = fmt::format("route `{}{}`", r.host, r.path);
+    t.set_name(where);
+    t.list("method", token("a method, like GET"),
+           [&](std::string m, position) { r.methods.push_back(std::move(m)); });
+
+    if (t.get("upstream", r.upstream, text("the name of an upstream")))
+        upstreams_.use(r.upstream, t.at("upstream"), where);
+    std::int64_t status = 0;
+    if (t.get("answer", status, number(200, 599)))
+        r.answer = static_cast<unsigned>(status);
+    if (t.has("upstream") == t.has("answer"))
+        t.problem(t.at(), "either `upstream` or `answer` is needed");
+    t.list("limits", text("the name of a limit"), [&](std::string name, position at) {
+        limits_.use(name, at, where);
+        if (std::ranges::find(r.limits, name) != r.limits.end())
+            t.problem(at, fmt::format("the limit `{}` is there already", name));
+        r.limits.push_back(std::move(name));
+    });
+    if (r.limits.size() > route::most_limits)
+        t.problem(t.at("limits"), fmt::format("`limits` are {}, but must be at most {}",
+                                              r.limits.size(), route::most_limits));
+    t.get("upstream_timeout", r.upstream_timeout, time(1ms));
+    t.table("upgrade", [&](table_reader& of) {
+        if (!of.has("to"))
+            of.problem(of.at(), "`to` is missing: a protocol, like websocket, or several");
+        of.list("to", protocol(),
+                [&](std::string name, position) { r.upgrade.to.push_back(std::move(name)); });
+        of.get("seats", r.upgrade.seats, how_long_seats_are_held());
+        of.get("idle", r.upgrade.idle, time(1ms));
+    });
+    t.table("request_fields", [&](table_reader& of) { read_changes(of, r.request_fields); });
+    t.table("answer_fields", [&](table_reader& of) { read_changes(of, r.answer_fields); });
+    made_.routes.push_back(std::move(r));
+}
+
+void file_reader::read_changes(table_reader& t, field_changes& changes) {
+    auto const name_is_right = [&](std::string_view name, position at) {
+        if (!is_token(name))
+            t.problem(at, fmt::format("`{}` is no name of a field", name));
+        else if (is_reserved(name))
+            t.problem(at, fmt::format("`{}` is a field that the proxy writes itself", name));
+    };
+    t.table("add", [&](table_reader& of) {
+        of.all([&](std::string_view name, toml::node const& node) {
+            name_is_right(name, node.source().begin);
+            if (auto value = of.make(name, node, field_value()))
+                changes.add.push_back({std::string(name), std::move(*value)});
+        });
+    });
+    t.list("remove", text("the name of a field, like X-Api-Key"),
+           [&](std::string name, position at) {
+               name_is_right(name, at);
+               changes.remove.push_back(std::move(name));
+           });
+}
+
+void file_reader::read_body(table_reader& t) {
+    body b;
+    if (!t.has("status"))
+        t.problem(t.at(), "`status` is missing: a status, like 429, or several");
+    t.list("status", number(200, 599), [&](std::int64_t status, position) {
+        b.status.push_back(static_cast<unsigned>(status));
+    });
+    if (t.require("file", b.file, text("a file"))) {
+        try {
+            b.text = config::read_body(b.file, path_);
+        } catch (std::invalid_argument const& wrong) {
+            t.problem(t.at("file"), wrong.what());
+        }
+        b.type = type_by_name(b.file);
+        if (b.type.empty() && !t.has("type"))
+            t.problem(t.at(), fmt::format("`type` is missing: a media type, which the name of `{}` "
+                                          "does not say",
+                                          b.file));
+    }
+    t.get("type", b.type, media_type());
+    for (auto const& other : made_.bodies)
+        for (auto const status : b.status)
+            if (other.type == b.type &&
+                std::ranges::find(other.status, status) != other.status.end())
+                t.problem(t.at("status"),
+                          fmt::format("there is a body of that type for {} already", status));
+    made_.bodies.push_back(std::move(b));
+}
+
+// What goes without saying.
+void file_reader::complete() {
+    if (made_.listeners.empty())
+        made_.listeners.push_back({tcp_address{"127.0.0.1", 8080}});
+    if (!made_.routes.empty())
+        return;
+    if (made_.upstreams.size() != 1) {
+        file_.problem({1, 1},
+                      made_.upstreams.empty()
+                          ? "`upstream` is missing: [[upstream]] says where requests go"
+                          : "`route` is missing: with several upstreams, [[route]] says which "
+                            "requests go where");
+        return;
+    }
+    route all;
+    all.upstream = made_.upstreams.front().name;
+    for (auto const& l : made_.limits)
+        all.limits.push_back(l.name);
+    made_.routes.push_back(std::move(all));
+}
+
+}  // namespace
+
+bad_configuration::bad_configuration(std::vector<std::string> problems)
+    : runtime_error(fmt::format("{}", fmt::join(problems, "\n"))), problems_(std::move(problems)) {}
+
+configuration read(std::string_view text, std::string_view file) {
+    problem_list problems(file);
+    configuration made;
+    try {
+        auto const parsed = toml::parse(text);
+        made = file_reader(parsed, file, problems).read();
+    } catch (toml::parse_error const& wrong) {
+        problems.add(wrong.source().begin, std::string(wrong.description()));
+    }
+    if (!problems.empty())
+        throw bad_configuration(std::move(problems).lines());
+    return made;
+}
+
+configuration read_file(std::string const& file) {
+    std::ifstream in(file, std::ios::binary);
+    std::string const text{std::istreambuf_iterator<char>(in), {}};
+    if (!in)
+        throw tool::usage_error(fmt::format("--config is `{}`, but that cannot be read: {}", file,
+                                            std::generic_category().message(errno)));
+    return read(text, file);
+}
+
+}  // namespace config

@@ -1,0 +1,283 @@
+#include "write.hpp"
+
+#include "tool/text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace config {
+namespace {
+
+using tool::quoted;
+
+// How a value stands in a file.
+std::string value_text(bool b) {
+    return b ? "true" : "false";
+}
+std::string value_text(std::int64_t n) {
+    return std::to_string(n);
+}
+std::string value_text(int n) {
+    return std::to_string(n);
+}
+std::string value_text(unsigned n) {
+    return std::to_string(n);
+}
+std::string value_text(weir::duration d) {
+    return quoted(tool::to_text(d));
+}
+std::string value_text(std::string const& s) {
+    return quoted(s);
+}
+std::string value_text(weir::limiter_config const& rule) {
+    return quoted(to_string(rule));
+}
+std::string value_text(listen_address const& a) {
+    return quoted(to_string(a));
+}
+std::string value_text(server_address const& a) {
+    return quoted(to_string(a));
+}
+std::string value_text(tool::network const& n) {
+    return quoted(tool::to_string(n));
+}
+std::string value_text(key_part const& part) {
+    return quoted(to_string(part));
+}
+std::string value_text(server const& s) {
+    return value_text(s.address);
+}
+std::string value_text(forwarded_by value) {
+    return quoted(to_string(value));
+}
+std::string value_text(seats_of_upgrade value) {
+    return quoted(to_string(value));
+}
+std::string value_text(limit_headers value) {
+    return quoted(to_string(value));
+}
+std::string value_text(log_format value) {
+    return quoted(to_string(value));
+}
+std::string value_text(tool::level value) {
+    return quoted(tool::to_string(value));
+}
+template <class T>
+std::string value_text(std::vector<T> const& all) {
+    std::vector<std::string> texts;
+    for (auto const& one : all)
+        texts.push_back(value_text(one));
+    return fmt::format("[{}]", fmt::join(texts, ", "));
+}
+
+class writer {
+public:
+    [[nodiscard]] std::string text() && { return std::move(text_); }
+
+    void line(std::string_view key, std::string_view value) {
+        head();
+        fmt::format_to(std::back_inserter(text_), "{} = {}\n", key, value);
+    }
+    // Unless it is the default.
+    template <class T>
+    void member(std::string_view key, T const& value, T const& by_default) {
+        if (!(value == by_default))
+            line(key, value_text(value));
+    }
+    template <class T>
+    void member(std::string_view key, std::optional<T> const& value) {
+        if (value)
+            line(key, value_text(*value));
+    }
+    template <class T>
+    void member(std::string_view key, std::vector<T> const& value) {
+        if (!value.empty())
+            line(key, value_text(value));
+    }
+
+    // What follows is in that table. It is named if there is something in it, or if it is `[[one]]` of a list.
+    void table(std::string name) {
+        head_ = '[' + std::move(name) + ']';
+        if (head_.starts_with("[["))
+            head();
+    }
+
+private:
+    void head() {
+        if (head_.empty())
+            return;
+        if (!text_.empty())
+            text_ += '\n';
+        text_ += std::exchange(head_, {}) + '\n';
+    }
+
+    std::string text_;
+    std::string head_;
+};
+
+void write(writer& w, timeouts const& t, timeouts const& by_default) {
+    w.table("timeouts");
+    w.member("header", t.header, by_default.header);
+    w.member("body", t.body, by_default.body);
+    w.member("idle", t.idle, by_default.idle);
+    w.member("upstream", t.upstream, by_default.upstream);
+    w.member("keep", t.keep, by_default.keep);
+}
+
+void write(writer& w, clients_options const& c, clients_options const& by_default) {
+    w.table("clients");
+    w.member("trusted", c.trusted);
+    w.member("forwarded_by", c.forwarded_by, by_default.forwarded_by);
+    w.member("connections", c.connections);
+    w.member("abort_on_hang_up", c.abort_on_hang_up, by_default.abort_on_hang_up);
+    w.member("pass_underscores", c.pass_underscores, by_default.pass_underscores);
+}
+
+void write(writer& w, admin_options const& a, admin_options const& by_default) {
+    w.table("admin");
+    if (a.address != by_default.address || a.is_named)
+        w.line("address", quoted(a.address ? to_string(*a.address) : "none"));
+    w.member("allow", a.allow);
+    w.member("write", a.write, by_default.write);
+}
+
+void write(writer& w, upstream const& u) {
+    w.table("[upstream]");
+    w.line("name", quoted(u.name));
+    // Those that are an address alone are listed; as soon as one has seats, each has a table, in the same order.
+    bool plain = true;
+    for (auto const& s : u.servers)
+        plain = plain && !s.seats && !s.connections;
+    if (plain)
+        w.member("servers", u.servers);
+    if (u.health) {
+        health_check const by_default;
+        auto const& h = *u.health;
+        std::vector<std::string> members;
+        auto const add = [&](std::string_view key, auto const& value, auto const& standard) {
+            if (!(value == standard))
+                members.push_back(fmt::format("{} = {}", key, value_text(value)));
+        };
+        if (h.path)
+            members.push_back("path = " + quoted(*h.path));
+        add("every", h.every, by_default.every);
+        add("within", h.within, by_default.within);
+        add("fall", h.fall, by_default.fall);
+        add("rise", h.rise, by_default.rise);
+        w.line("health",
+               members.empty() ? "{}" : fmt::format("{{ {} }}", fmt::join(members, ", ")));
+    }
+    if (plain)
+        return;
+    for (auto const& s : u.servers) {
+        w.table("[upstream.server]");
+        w.line("address", value_text(s.address));
+        w.member("seats", s.seats);
+        w.member("connections", s.connections);
+    }
+}
+
+void write(writer& w, limit const& l) {
+    limit const by_default;
+    w.table("[limit]");
+    w.line("name", quoted(l.name));
+    w.line("rule", value_text(l.rule));
+    if (l.key.size() == 1)
+        w.line("key", value_text(l.key.front()));
+    else
+        w.member("key", l.key);
+    w.member("v4_prefix", l.v4_prefix, by_default.v4_prefix);
+    w.member("v6_prefix", l.v6_prefix, by_default.v6_prefix);
+    w.member("max_keys", l.max_keys, by_default.max_keys);
+
+    w.member("queue", to_string(l.queue), to_string(by_default.queue));
+    w.member("priority", l.priority);
+    w.member("shadow", l.shadow, by_default.shadow);
+    w.member("engine", l.engine, by_default.engine);
+    w.member("shared_as", l.shared_as, by_default.shared_as);
+    w.member("lease", l.lease, by_default.lease);
+    w.member("deadline", l.deadline, by_default.deadline);
+    w.member("on_failure", to_string(l.on_failure), to_string(by_default.on_failure));
+    if (l.overrides.empty())
+        return;
+    w.table("limit.overrides");
+    for (auto const& [key, rule] : l.overrides)
+        w.line(quoted(key), value_text(rule));
+}
+
+void write(writer& w, std::string_view name, field_changes const& changes) {
+    w.table(fmt::format("route.{}", name));
+    w.member("remove", changes.remove);
+    w.table(fmt::format("route.{}.add", name));
+    for (auto const& [field, value] : changes.add)
+        w.line(quoted(field), quoted(value));
+}
+
+void write(writer& w, route const& r) {
+    route const by_default;
+    w.table("[route]");
+    w.member("host", r.host, by_default.host);
+    w.member("path", r.path, by_default.path);
+    w.member("method", r.methods);
+    w.member("upstream", r.upstream, by_default.upstream);
+    w.member("answer", r.answer);
+    w.member("limits", r.limits);
+    w.member("upstream_timeout", r.upstream_timeout);
+    if (!r.upgrade.to.empty()) {
+        w.table("route.upgrade");
+        w.member("to", r.upgrade.to);
+        w.member("seats", r.upgrade.seats, by_default.upgrade.seats);
+        w.member("idle", r.upgrade.idle, by_default.upgrade.idle);
+    }
+    write(w, "request_fields", r.request_fields);
+    write(w, "answer_fields", r.answer_fields);
+}
+
+}  // namespace
+
+std::string write(configuration const& c) {
+    configuration const by_default;
+    writer w;
+    w.member("threads", c.threads, by_default.threads);
+    w.member("drain", c.drain, by_default.drain);
+    w.member("pid_file", c.pid_file, by_default.pid_file);
+    w.member("access_log", c.access_log, by_default.access_log);
+    w.member("headers", c.headers, by_default.headers);
+    w.member("access_log_format", c.access_log_format, by_default.access_log_format);
+    w.member("log_level", c.log_level, by_default.log_level);
+    write(w, c.timeouts, by_default.timeouts);
+    write(w, c.clients, by_default.clients);
+    write(w, c.admin, by_default.admin);
+    for (auto const& l : c.listeners) {
+        w.table("[listen]");
+        w.line("address", value_text(l.address));
+        w.member("proxy_protocol", l.proxy_protocol, false);
+    }
+    for (auto const& u : c.upstreams)
+        write(w, u);
+    for (auto const& e : c.engines) {
+        w.table("[engine]");
+        w.line("name", quoted(e.name));
+        w.line("url", quoted(e.url));
+    }
+    for (auto const& l : c.limits)
+        write(w, l);
+    for (auto const& r : c.routes)
+        write(w, r);
+    for (auto const& b : c.bodies) {
+        w.table("[body]");
+        w.member("status", b.status);
+        w.line("file", quoted(b.file));
+        w.line("type", quoted(b.type));
+    }
+    return std::move(w).text();
+}
+
+}  // namespace config

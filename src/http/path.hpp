@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace http {
+
+/// The path of a target in origin form as a server may understand it: without its query, with what is percent-encoded
+/// decoded, once, without empty segments, and without `.` and `..`. It begins with a slash; `*` stays as it is.
+[[nodiscard]] std::string normal_path(std::string_view target);
+
+/// Whether a path begins with the segments of a prefix: `/api` and `/api/` both fit `/api` and `/api/x`, not `/apis`.
+[[nodiscard]] bool begins_with(std::string_view path, std::string_view prefix) noexcept;
+
+/// Segment number `n` of a path, from 1; empty if it has fewer.
+[[nodiscard]] std::string_view segment_of(std::string_view path, std::int64_t n);
+
+}  // namespace http

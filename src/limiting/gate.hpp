@@ -1,0 +1,249 @@
+#pragma once
+
+#include <weir/chain.hpp>
+#include <weir/error.hpp>
+#include <weir/outcome.hpp>
+#include <weir/permit.hpp>
+#include <weir/time.hpp>
+
+#include "limit.hpp"
+
+#include <boost/container/small_vector.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <utility>
+#include <vector>
+
+namespace limiting {
+
+/// What a request got at the gate.
+template <class World>
+struct entry {
+    explicit entry(typename World::asking const& a) noexcept : who(a) {}
+
+    typename World::asking who;
+
+    // One of each limit that it has passed, in the order of the gate.
+    boost::container::small_vector<weir::permit, 4> permits;
+    std::size_t passed = 0;
+
+    weir::duration patience{};  // what is left of it
+    weir::duration waited{};    // all in all
+
+    /// Which limit has refused it, and why, if one has.
+    struct refusal {
+        typename World::limit* by = nullptr;
+        std::size_t number = 0;  // its place at the gate
+        weir::error_code ec;
+        std::optional<weir::duration> retry_after;
+    };
+    refusal refused;
+
+    /// The request has not gone on after all: as if it had never been let in.
+    void give_back() noexcept {
+        for (auto& permit : permits | std::views::reverse)
+            permit.refund();
+    }
+    /// It leaves, and is as it was before it came.
+    void reset() noexcept {
+        permits.clear();
+        passed = 0;
+        waited = {};
+        refused = {};
+    }
+};
+
+/// When somebody who was refused is told to come back: rounded up, so that nobody comes too early; after a second where
+/// nobody can tell.
+[[nodiscard]] inline std::chrono::seconds come_back_after(
+    std::optional<weir::duration> retry_after) noexcept {
+    using std::chrono::seconds;
+    return std::max(seconds(1), std::chrono::ceil<seconds>(retry_after.value_or(seconds(1))));
+}
+
+/// The limits in front of one route. Any thread may use it, if any may use the limits.
+///
+/// Those that can be are one chain: a request takes all of them or none, and while it waits it holds nothing. Then
+/// follow, one after the other, while it holds what it has got, those that no chain can have: a limit whose queue has an
+/// order, and a limit of an engine. What it got is given back if one of these refuses it.
+///
+/// Last are shadows, which are asked when the request goes on, and which never hold it up.
+///
+/// A request has as much patience, for all its waits together, as the limit with the least.
+template <class World>
+class gate {
+public:
+    using limit_type = typename World::limit;
+    using entry_type = entry<World>;
+    template <class Permit>
+    using handler = typename World::template handler<Permit>;
+
+    /// In the order in which they are named. Their permits need not come home before the gate ends.
+    explicit gate(std::vector<std::shared_ptr<limit_type>> const& limits) {
+        for (int const wanted : {0, 1, 2, 3}) {
+            for (auto const& l : limits)
+                if (rank(*l) == wanted)
+                    limits_.push_back(l);
+            if (wanted == 0)
+                chained_ = limits_.size();
+            if (wanted == 2)
+                strict_ = limits_.size();
+        }
+        if (chained_ == 1)
+            chained_ = 0;
+        for (std::size_t i = 0; i != limits_.size(); ++i) {
+            adaptive_ = adaptive_ || limits_[i]->is_adaptive();
+            if (i < strict_)
+                patience_ = std::min(
+                    patience_, limits_[i]->configuration().queue.patience.length_or(weir::forever));
+        }
+    }
+
+    /// Lets a request in, or refuses it, if nobody has to wait for that. Otherwise false: it is to wait, again and again,
+    /// until it is in or refused.
+    [[nodiscard]] bool enter_at_once(entry_type& e) const {
+        e.patience = patience_;
+        if (chained_ > 0 && !try_chain(e))
+            return !waits();
+        while (e.passed < strict_) {
+            weir::error_code ec;
+            auto& permit = e.permits.emplace_back(limits_[e.passed]->try_enter(e.who, ec));
+            if (!permit) {
+                if (!waits())
+                    refuse(e, e.passed, ec, permit.retry_after());
+                e.permits.resize(e.passed);
+                return !waits();
+            }
+            ++e.passed;
+        }
+        pass_shadows(e);
+        return true;
+    }
+
+    /// Whether it has passed all that can hold it up.
+    [[nodiscard]] bool is_in(entry_type const& e) const noexcept { return e.passed == strict_; }
+
+    /// For what a request waits that is not in yet: for the chain, by `wait_for_chain`; or for `next` alone.
+    [[nodiscard]] bool waits_for_chain(entry_type const& e) const noexcept {
+        return e.passed < chained_;
+    }
+    void wait_for_chain(entry_type const& e, handler<weir::any_chain_permit> h) const {
+        chain_for(e.who).async_enter(e.patience, std::move(h));
+    }
+    [[nodiscard]] limit_type& next(entry_type const& e) const noexcept {
+        return *limits_[e.passed];
+    }
+
+    /// What a handler is told, in the end: false if that refuses the request.
+    [[nodiscard]] bool decide(entry_type& e, weir::error_code ec,
+                              weir::any_chain_permit& permit) const {
+        if (ec) {
+            refuse(e, refused_by(permit), ec, permit.retry_after());
+            return false;
+        }
+        note_wait(e, permit.waited());
+        take_chain(e, permit);
+        if (is_in(e))
+            pass_shadows(e);
+        return true;
+    }
+    [[nodiscard]] bool decide(entry_type& e, weir::error_code ec, weir::permit& permit) const {
+        if (ec) {
+            refuse(e, e.passed, ec, permit.retry_after());
+            return false;
+        }
+        note_wait(e, permit.waited());
+        e.permits.push_back(std::move(permit));
+        ++e.passed;
+        if (is_in(e))
+            pass_shadows(e);
+        return true;
+    }
+
+    /// How it went at the service, by which adaptive seats are moved: the request needs such a seat no more.
+    void report(entry_type& e, weir::outcome how) const noexcept {
+        if (!adaptive_)
+            return;
+        for (std::size_t i = 0; i != limits_.size(); ++i) {
+            if (!limits_[i]->is_adaptive())
+                continue;
+            e.permits[i].report(how);
+            e.permits[i].leave();
+        }
+    }
+
+    /// In the order in which a request passes them: its permits are in the same.
+    [[nodiscard]] std::vector<std::shared_ptr<limit_type>> const& all() const noexcept {
+        return limits_;
+    }
+    /// How many of them are no shadows.
+    [[nodiscard]] std::size_t strict() const noexcept { return strict_; }
+
+private:
+    // What comes first is what a request waits for while it holds nothing.
+    [[nodiscard]] static int rank(limit_type const& l) {
+        if (l.configuration().shadow)
+            return 3;
+        if (l.is_chained())
+            return 0;
+        return l.configuration().engine.empty() ? 1 : 2;
+    }
+
+    [[nodiscard]] bool waits() const noexcept { return patience_ > weir::duration::zero(); }
+
+    [[nodiscard]] weir::basic_any_chain<typename World::executor> chain_for(
+        typename World::asking const& who) const {
+        weir::basic_any_chain<typename World::executor> door;
+        for (std::size_t i = 0; i != chained_; ++i)
+            door.add(limits_[i]->link(who));
+        return door;
+    }
+    [[nodiscard]] bool try_chain(entry_type& e) const {
+        weir::error_code ec;
+        auto permit = chain_for(e.who).try_enter(ec);
+        if (!permit) {
+            if (!waits())
+                refuse(e, refused_by(permit), ec, permit.retry_after());
+            return false;
+        }
+        take_chain(e, permit);
+        return true;
+    }
+    void take_chain(entry_type& e, weir::any_chain_permit& permit) const {
+        for (std::size_t i = 0; i != chained_; ++i)
+            e.permits.push_back(std::move(permit[i]));
+        e.passed = chained_;
+    }
+    [[nodiscard]] static std::size_t refused_by(weir::any_chain_permit const& permit) {
+        return permit.refused_by().value_or(0);
+    }
+
+    void refuse(entry_type& e, std::size_t by, weir::error_code ec,
+                std::optional<weir::duration> retry_after) const {
+        e.refused = {limits_[by].get(), by, ec, retry_after};
+        e.give_back();
+    }
+    static void note_wait(entry_type& e, weir::duration waited) noexcept {
+        e.waited += waited;
+        e.patience = std::max(e.patience - waited, weir::duration::zero());
+    }
+    // What they refuse they have counted.
+    void pass_shadows(entry_type& e) const {
+        weir::error_code ignored;
+        for (auto i = strict_; i < limits_.size(); ++i)
+            e.permits.push_back(limits_[i]->try_enter(e.who, ignored));
+    }
+
+    std::vector<std::shared_ptr<limit_type>> limits_;  // chained, alone, shadows
+    std::size_t chained_ = 0;                          // how many are a chain; 0 or more than 1
+    std::size_t strict_ = 0;                           // how many are no shadows
+    bool adaptive_ = false;
+    weir::duration patience_ = weir::forever;
+};
+
+}  // namespace limiting

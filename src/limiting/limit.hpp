@@ -1,0 +1,239 @@
+#pragma once
+
+#include <weir/any_limiter.hpp>
+#include <weir/chain.hpp>
+#include <weir/error.hpp>
+#include <weir/keyed.hpp>
+#include <weir/permit.hpp>
+#include <weir/policy/any.hpp>
+#include <weir/policy/token_bucket.hpp>
+#include <weir/stats.hpp>
+#include <weir/time.hpp>
+#include <weir/token_bucket.hpp>
+
+#include "config/configuration.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+/// The limits of a configuration, and the gate that they are in front of a request: the same for weir-proxy, which has
+/// them on the clock, and for weir-replay, which has them on the time of a log.
+///
+/// A World is what a program uses them with:
+///
+///     struct world {
+///         using executor = ...;  // what limiters run on,
+///         using timer = ...;     // and what they wait with
+///         using asking = ...;    // what is known of a request
+///         using keys = ...;      // of(asking), of(text in the configuration): the number of a key
+///         using place = ...;     // of(asking): a weir::request, as it stands in the queue of a limit
+///         using hash = ...;      // of the numbers of keys
+///         using limit = ...;     // limiting::limit<world>, or a class that is derived from it
+///         template <class Permit>
+///         using handler = ...;   // of the decision on a request that waits: (error_code, Permit)
+///         static constexpr std::uint32_t shards = ...;  // of the limiters with keys
+///     };
+namespace limiting {
+
+/// Whether it can be one of several that let a request go together. An engine cannot decide under a lock; and in a chain
+/// requests go in the order in which they came, and in no other.
+[[nodiscard]] bool can_be_chained(config::limit const& c);
+
+/// Whether a limit of `before` can go on with `after`: it is about the same, in the same way.
+[[nodiscard]] bool can_become(config::limit const& before, config::limit const& after);
+
+/// A limit of the configuration, which all routes that name it share. Any thread may use it, but `configure`, if its
+/// executor and timer allow for that.
+template <class World>
+class limit {
+public:
+    using asking = typename World::asking;
+    using handler = typename World::template handler<weir::permit>;
+    using link_type = weir::basic_any_link<typename World::executor>;
+
+    explicit limit(config::limit const& c)
+        : configuration_(c),
+          has_seats_(config::has_seats(c.rule)),
+          is_adaptive_(config::is_adaptive(c.rule)),
+          is_chained_(can_be_chained(c)) {}
+    limit(limit const&) = delete;
+    virtual ~limit() = default;
+
+    [[nodiscard]] virtual weir::permit try_enter(asking const& who, weir::error_code& ec) = 0;
+    virtual void async_enter(asking const& who, weir::duration patience, handler h) = 0;
+    /// As a member of a chain. Precondition: `is_chained()`.
+    [[nodiscard]] virtual link_type link(asking const& who) = 0;
+    /// Refuses all that wait, and all that come.
+    virtual void close() noexcept = 0;
+
+    [[nodiscard]] virtual weir::limiter_stats stats() const = 0;
+    /// The same with the waits, at one instant.
+    [[nodiscard]] virtual weir::snapshot<weir::limiter_stats> snapshot() const = 0;
+    /// By what it tells this request from others, if it does that; as long as its head is there.
+    [[nodiscard]] virtual std::uint64_t key_of(asking const&) const { return 0; }
+    /// How many seats there are for a key at the moment, if they are adaptive.
+    [[nodiscard]] virtual std::optional<weir::amount> seats_now(std::uint64_t) const { return {}; }
+    /// How many keys it keeps apart for the moment, if it does that.
+    [[nodiscard]] virtual std::optional<std::uint64_t> keys() const { return {}; }
+
+    /// Precondition: `can_become(configuration(), c)`. Permits and waiters stay.
+    void configure(config::limit const& c) {
+        change_rule(c.rule);
+        change(configuration_, c);
+        configuration_ = c;
+    }
+    /// Any thread. Another rule of the same kind, which `configuration` does not know of.
+    virtual void change_rule(weir::limiter_config const& rule) { apply_rule(rule); }
+
+    /// On the thread that configures.
+    [[nodiscard]] config::limit const& configuration() const noexcept { return configuration_; }
+    [[nodiscard]] bool has_seats() const noexcept { return has_seats_; }
+    [[nodiscard]] bool is_adaptive() const noexcept { return is_adaptive_; }
+    [[nodiscard]] bool is_chained() const noexcept { return is_chained_; }
+
+protected:
+    virtual void apply_rule(weir::limiter_config const& rule) = 0;
+    /// All of it but the rule.
+    virtual void change(config::limit const& before, config::limit const& after) = 0;
+
+private:
+    config::limit configuration_;
+    bool has_seats_;
+    bool is_adaptive_;
+    bool is_chained_;
+};
+
+/// A limit for all requests together.
+template <class World>
+class total_limit final : public World::limit {
+    using base = limit<World>;
+    using asking = typename base::asking;
+
+public:
+    total_limit(typename World::executor const& ex, config::limit const& c,
+                typename World::place place)
+        : World::limit(c), limiter_(ex, c.rule, c.queue), link_(limiter_), place_(place) {}
+
+    weir::permit try_enter(asking const& who, weir::error_code& ec) override {
+        return limiter_.try_enter(place_.of(who), ec);
+    }
+    void async_enter(asking const& who, weir::duration patience,
+                     typename base::handler h) override {
+        limiter_.async_enter(place_.of(who), patience, std::move(h));
+    }
+    typename base::link_type link(asking const&) override { return link_; }
+    void close() noexcept override { limiter_.close(); }
+    weir::limiter_stats stats() const override { return limiter_.stats(); }
+    weir::snapshot<weir::limiter_stats> snapshot() const override { return limiter_.snapshot(); }
+    std::optional<weir::amount> seats_now(std::uint64_t) const override {
+        return base::is_adaptive() ? std::optional(limiter_.stats().capacity) : std::nullopt;
+    }
+
+private:
+    void apply_rule(weir::limiter_config const& rule) override {
+        limiter_.configure([&](weir::limiter_config& current) { current = rule; });
+    }
+    void change(config::limit const&, config::limit const& after) override {
+        limiter_.configure_queue([&](weir::queue_options& queue) { queue = after.queue; });
+    }
+
+    weir::basic_any_limiter<typename World::executor, typename World::timer> limiter_;
+    typename base::link_type const link_;
+    typename World::place const place_;
+};
+
+/// A limit that each key has for itself. Keys do not wait for each other.
+template <class World, class Policy>
+class keyed_limit final : public World::limit {
+    using base = limit<World>;
+    using asking = typename base::asking;
+    using options = typename Policy::options_type;
+
+public:
+    keyed_limit(typename World::executor const& ex, config::limit const& c,
+                typename World::keys keys, typename World::place place)
+        : World::limit(c),
+          limiter_(ex, options_of(c.rule),
+                   {.max_keys = static_cast<std::uint64_t>(c.max_keys),
+                    .no_place = weir::when_no_place::share,
+                    .shards = World::shards},
+                   c.queue),
+          keys_(std::move(keys)),
+          place_(place) {
+        override_keys({}, c);
+    }
+
+    weir::permit try_enter(asking const& who, weir::error_code& ec) override {
+        return limiter_.try_enter(keys_.of(who), place_.of(who), ec);
+    }
+    void async_enter(asking const& who, weir::duration patience,
+                     typename base::handler h) override {
+        limiter_.async_enter(keys_.of(who), place_.of(who), patience, std::move(h));
+    }
+    typename base::link_type link(asking const& who) override {
+        return limiter_.with(keys_.of(who));
+    }
+    void close() noexcept override { limiter_.close(); }
+    weir::limiter_stats stats() const override { return limiter_.stats().total; }
+    weir::snapshot<weir::limiter_stats> snapshot() const override {
+        auto const all = limiter_.snapshot();
+        return {all.stats.total, all.waits};
+    }
+    std::uint64_t key_of(asking const& who) const override { return keys_.of(who); }
+    std::optional<weir::amount> seats_now(std::uint64_t key) const override {
+        return base::is_adaptive() ? std::optional(limiter_.stats(key).capacity) : std::nullopt;
+    }
+    std::optional<std::uint64_t> keys() const override { return limiter_.stats().keys; }
+
+private:
+    void apply_rule(weir::limiter_config const& rule) override {
+        limiter_.configure(options_of(rule));
+    }
+    static options options_of(weir::limiter_config const& rule) {
+        if constexpr (std::is_same_v<options, weir::limiter_config>)
+            return rule;
+        else
+            return std::get<options>(rule.options);
+    }
+
+    void change(config::limit const& before, config::limit const& after) override {
+        limiter_.configure_queue([&](weir::queue_options& queue) { queue = after.queue; });
+        override_keys(before.overrides, after);
+    }
+    void override_keys(decltype(config::limit::overrides) const& before, config::limit const& c) {
+        for (auto const& [key, rule] : before)
+            if (std::ranges::find(c.overrides, key, [](auto const& o) { return o.first; }) ==
+                c.overrides.end())
+                limiter_.reset(keys_.of(key));
+        for (auto const& [key, rule] : c.overrides)
+            limiter_.configure(keys_.of(key), options_of(rule));
+    }
+
+    weir::basic_keyed<std::uint64_t, Policy, typename World::executor, typename World::timer,
+                      typename World::hash>
+        limiter_;
+    typename World::keys const keys_;
+    typename World::place const place_;
+};
+
+/// A limit that this process keeps by itself: of each key, if `keys` are given. Requests that wait are served on `ex`,
+/// which must run for as long as any may wait.
+template <class World>
+[[nodiscard]] std::shared_ptr<typename World::limit> make_limit(
+    typename World::executor const& ex, config::limit const& c,
+    std::optional<typename World::keys> keys, typename World::place place) {
+    if (!keys)
+        return std::make_shared<total_limit<World>>(ex, c, place);
+    // The kind that is meant for many clients takes a sixth of the memory by itself.
+    if (std::holds_alternative<weir::token_bucket_options>(c.rule.options))
+        return std::make_shared<keyed_limit<World, weir::policy::token_bucket>>(
+            ex, c, std::move(*keys), place);
+    return std::make_shared<keyed_limit<World, weir::policy::any>>(ex, c, std::move(*keys), place);
+}
+
+}  // namespace limiting

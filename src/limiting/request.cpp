@@ -1,0 +1,59 @@
+#include "request.hpp"
+
+#include <weir/order.hpp>
+
+#include "http/characters.hpp"
+#include "http/path.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace limiting {
+namespace {
+
+// `example.org`, or any below `*.example.org`.
+bool is_host(std::string_view pattern, std::string_view host) noexcept {
+    auto const colon = host.rfind(':');
+    if (colon != host.npos && host.find(']', colon) == host.npos)
+        host = host.substr(0, colon);
+    if (host.ends_with('.'))  // the root of all names
+        host.remove_suffix(1);
+    if (!pattern.starts_with("*."))
+        return http::iequals(pattern, host);
+    auto const below = pattern.substr(1);
+    return host.size() > below.size() &&
+           http::iequals(host.substr(host.size() - below.size()), below);
+}
+
+}  // namespace
+
+bool fits(config::route const& r, std::string_view host, std::string_view path,
+          std::string_view method) {
+    return (r.host.empty() || is_host(r.host, host)) &&
+           (r.path == "/" || http::begins_with(path, r.path)) &&
+           (r.methods.empty() || std::ranges::find(r.methods, method) != r.methods.end());
+}
+
+int priority_of(std::string_view value) {
+    constexpr int unsaid = weir::standing().priority;
+    auto const digit = [](std::string_view text) -> std::optional<int> {
+        bool const alone = !text.empty() && text[0] >= '0' && text[0] <= '7' &&
+                           (text.size() == 1 || text[1] == ',' || text[1] == ';' || text[1] == ' ');
+        return alone ? std::optional(text[0] - '0') : std::nullopt;
+    };
+    if (value.size() == 1)
+        return digit(value).value_or(unsaid);
+    // A dictionary of RFC 8941: `u=1, i`.
+    while (!value.empty()) {
+        auto const end = value.find(',');
+        auto member = value.substr(0, end);
+        while (member.starts_with(' ') || member.starts_with('\t'))
+            member.remove_prefix(1);
+        if (member.starts_with("u="))
+            return digit(member.substr(2)).value_or(unsaid);
+        value.remove_prefix(end == value.npos ? value.size() : end + 1);
+    }
+    return unsaid;
+}
+
+}  // namespace limiting

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "entry.hpp"
+#include "format.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace logs {
+
+/// Which members of an object say what. A member of a member is `request.remote_ip`. Of several names the first that
+/// a line has counts.
+struct json_names {
+    std::vector<std::string> time{"time",         "timestamp", "@timestamp", "ts",
+                                  "time_iso8601", "msec",      "time_local", "start_time"};
+    std::vector<std::string> client{"remote_addr",       "client_ip", "client",    "remote_ip",
+                                    "request.client_ip", "clientip",  "ip",        "remote",
+                                    "request.remote_ip", "host",      "ClientHost"};
+    std::vector<std::string> request{"request", "request_line"};
+    std::vector<std::string> target{"request_uri", "uri", "url", "path", "request.uri", "target"};
+    std::vector<std::string> method{"method", "request_method", "request.method", "RequestMethod"};
+    std::vector<std::string> host{"http_host", "server_name", "request.host", "RequestHost"};
+    std::vector<std::string> status{"status", "status_code", "code", "response.status"};
+    std::vector<std::string> took{"request_time", "duration", "took", "latency", "elapsed"};
+    std::vector<std::string> waited{"waited"};                // of weir-proxy, in its queue
+    std::chrono::nanoseconds unit = std::chrono::seconds(1);  // of what it took
+
+    /// `time=ts client=ip took=ms:ms`. Throws `std::invalid_argument`.
+    [[nodiscard]] static json_names parse(std::string_view text);
+};
+
+[[nodiscard]] std::unique_ptr<line_reader> make_json_reader(json_names names, stamped when,
+                                                            std::vector<key_source> const& keys);
+
+}  // namespace logs

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+namespace logs {
+
+/// A status of three digits.
+[[nodiscard]] inline std::optional<unsigned> status_of(std::string_view text) noexcept {
+    if (text.size() != 3)
+        return {};
+    unsigned n = 0;
+    for (char const c : text) {
+        if (c < '0' || c > '9')
+            return {};
+        n = 10 * n + static_cast<unsigned>(c - '0');
+    }
+    return n;
+}
+
+/// `1.25` of a unit, up to a day; nothing if it is something else.
+[[nodiscard]] inline std::optional<std::chrono::nanoseconds> time_in(
+    std::chrono::nanoseconds unit, std::string_view text) noexcept {
+    double n = 0;
+    auto const* const last = text.data() + text.size();
+    auto const [end, ec] = std::from_chars(text.data(), last, n);
+    auto const ns = n * static_cast<double>(unit.count());
+    if (ec != std::errc() || end != last || !(ns >= 0) || ns > 86'400e9)
+        return {};
+    return std::chrono::nanoseconds(std::llround(ns));
+}
+
+}  // namespace logs

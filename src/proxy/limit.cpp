@@ -1,0 +1,170 @@
+#include "limit.hpp"
+
+#include <weir/shared/limiter.hpp>
+
+#include "tool/trouble.hpp"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <optional>
+#include <utility>
+
+namespace proxy {
+namespace {
+
+limit_text text_of(config::limit const& c) {
+    bool const seats = config::has_seats(c.rule);
+    if (c.key.empty() && seats)
+        return {503, "all seats are taken", "no seat became free in time",
+                "all seats are taken, and so is the queue"};
+    char const* const why = c.key.empty() ? "too many requests"
+                            : seats       ? "too many requests at a time"
+                                          : "too many requests of this client";
+    return {429, why, why, why};
+}
+
+void tell_of(std::string const& name, weir::mode_change const& change, net::error_code why) {
+    auto const what = [&]() -> std::string {
+        switch (change.after) {
+            case weir::shared_mode::engine:
+                return "the engine answers again";
+            case weir::shared_mode::refusing:
+                return fmt::format("the engine cannot be asked ({}): requests are answered 503",
+                                   why.message());
+            case weir::shared_mode::open:
+                return fmt::format("the engine cannot be asked ({}): there is no limit",
+                                   why.message());
+            case weir::shared_mode::local:
+                return fmt::format("the engine cannot be asked ({}): this proxy keeps its share",
+                                   why.message());
+        }
+        return {};
+    };
+    tool::say(change.after == weir::shared_mode::engine ? tool::level::info : tool::level::warning,
+              fmt::format("weir-proxy: {}: {}\n", name, what()));
+}
+
+/// A rate that an engine keeps, for all proxies that have it under the same name.
+template <class Policy>
+class engine_limit final : public limit {
+public:
+    engine_limit(net::executor const& ex, config::limit const& c,
+                 std::shared_ptr<weir::engine> const& e)
+        : limit(c),
+          limiter_(ex, e, c.shared_as.empty() ? c.name : c.shared_as, shared_rule_of(c).options,
+                   c.queue),
+          asks_(c) {
+        watch();
+    }
+
+    weir::permit try_enter(asking const& who, net::error_code& ec) override {
+        return limiter_.try_enter(asks_.of(who), ec);
+    }
+    void async_enter(asking const& who, weir::duration patience, handler h) override {
+        limiter_.async_enter(asks_.of(who), patience, std::move(h));
+    }
+    // A request that has waited for the engine and nothing else has not asked for too much.
+    net::task<verdict<weir::permit>> enter(asking const& who, net::connection& client,
+                                           weir::duration patience) override {
+        auto const before = limiter_.shared_stats().answered;
+        auto decided = co_await limit::enter(who, client, patience);
+        auto const s = limiter_.shared_stats();
+        bool const is_owed = s.failing != 0 || (s.is_asking() && s.answered == before);
+        if (decided.ec == weir::errc::timed_out && s.mode == weir::shared_mode::engine && is_owed)
+            decided.ec = weir::errc::unavailable;
+        co_return decided;
+    }
+    link_type link(asking const&) override { std::terminate(); }
+    void close() noexcept override { limiter_.close(); }
+    weir::limiter_stats stats() const override { return limiter_.stats(); }
+    weir::snapshot<weir::limiter_stats> snapshot() const override { return limiter_.snapshot(); }
+    std::optional<weir::shared_stats> engine_stats() const override {
+        return limiter_.shared_stats();
+    }
+    weir::duration round_trip() const override { return limiter_.options().deadline; }
+    std::string more() const override {
+        auto const s = limiter_.shared_stats();
+        return fmt::format(
+            "; engine: {} questions, {} failed, {} without an answer, {} granted without it",
+            s.questions, s.failed, s.unknown, s.granted_without);
+    }
+
+private:
+    void apply_rule(weir::limiter_config const& rule) override {
+        auto wanted = configuration();
+        wanted.rule = rule;
+        keep(wanted);
+    }
+    void change(config::limit const&, config::limit const& after) override {
+        keep(after);
+        limiter_.configure_queue([&](weir::queue_options& queue) { queue = after.queue; });
+    }
+    void keep(config::limit const& c) {
+        limiter_.configure([&](weir::shared_options& o) { o = shared_rule_of(c).options; });
+    }
+    // Says when something else decides than before.
+    void watch() {
+        limiter_.async_wait_mode_change(
+            [this](net::error_code ec, weir::mode_change const& change) {
+                if (ec)
+                    return;
+                tell_of(configuration().name, change, limiter_.last_failure());
+                watch();
+            });
+    }
+
+    weir::basic_shared_limiter<Policy, net::executor> limiter_;
+    place_in_queue const asks_;
+};
+
+std::uint64_t next_id() noexcept {
+    static std::atomic<std::uint64_t> last = 0;
+    return ++last;
+}
+
+}  // namespace
+
+limit::limit(config::limit const& c)
+    : limiting::limit<world>(c),
+      text_(text_of(c)),
+      told_(c.name, c.rule),
+      is_keyed_(!c.key.empty()),
+      is_of_engine_(!c.engine.empty()),
+      name_(c.name),
+      id_(next_id()) {}
+
+void limit::change_rule(weir::limiter_config const& rule) {
+    apply_rule(rule);
+    told_.change(rule);
+}
+
+std::shared_ptr<limit::override_texts const> limit::overrides_told() const {
+    auto const& c = configuration();
+    if (!is_keyed_ || c.overrides.empty())
+        return nullptr;
+    keys_of_requests const keys(c);
+    auto texts = std::make_shared<override_texts>();
+    for (auto const& [key, rule] : c.overrides)
+        texts->insert_or_assign(keys.of(key), policy_text(c.name, quotas_of(rule)));
+    return texts;
+}
+
+net::task<verdict<weir::permit>> limit::enter(asking const& who, net::connection& client,
+                                              weir::duration patience) {
+    return wait_turn<weir::permit>(client, [this, who, patience](on_turn<weir::permit> h) {
+        async_enter(who, patience, std::move(h));
+    });
+}
+
+std::shared_ptr<limit> make_limit(net::executor const& ex, config::limit const& c,
+                                  std::shared_ptr<weir::engine> const& e) {
+    if (e && shared_rule_of(c).log)
+        return std::make_shared<engine_limit<weir::policy::fed_log>>(ex, c, e);
+    if (e)
+        return std::make_shared<engine_limit<weir::policy::fed>>(ex, c, e);
+    auto keys = c.key.empty() ? std::nullopt : std::optional(keys_of_requests(c));
+    return limiting::make_limit<world>(ex, c, std::move(keys), place_in_queue(c));
+}
+
+}  // namespace proxy

@@ -1,0 +1,161 @@
+#include "observe.hpp"
+
+#include <weir/policy/any.hpp>
+
+#include "tool/trouble.hpp"
+
+#include <boost/asio/ip/address.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace proxy {
+namespace {
+
+std::string key_of(config::limit const& c) {
+    std::vector<std::string> parts;
+    for (auto const& part : c.key)
+        parts.push_back(to_string(part));
+    return fmt::format("{}", fmt::join(parts, " and "));
+}
+
+char const* name_of(weir::shared_mode mode) {
+    switch (mode) {
+        case weir::shared_mode::engine:
+            return "engine";
+        case weir::shared_mode::refusing:
+            return "refusing";
+        case weir::shared_mode::open:
+            return "open";
+        case weir::shared_mode::local:
+            return "local";
+    }
+    return "";
+}
+
+// A request that waits was refused at once before, which only counts where nobody waits.
+admin::refusals refusals_of(limit const& l, weir::limiter_stats const& s) {
+    using enum admin::reason;
+    admin::refusals all{};
+    auto const set = [&](admin::reason why, std::uint64_t n) {
+        all[static_cast<std::size_t>(why)] = n;
+    };
+    set(limited, l.configuration().shadow ? s.limited : l.turned_away());
+    set(queue_full, s.queue_full);
+    set(timed_out, s.timed_out);
+    set(too_late, s.deadline_unreachable);
+    set(shed, s.shed);
+    set(unavailable, s.unavailable);
+    set(hung_up, s.cancelled);
+    set(other, s.exceeds_capacity + s.closed + s.too_many_keys);
+    return all;
+}
+
+admin::limit_state state_of(limit const& l, bool writable) {
+    auto const& c = l.configuration();
+    auto const [s, waits] = l.snapshot();
+    admin::limit_state out;
+    out.id = l.id();
+    out.name = c.name;
+    out.rule = to_string(c.rule);
+    out.queue = to_string(c.queue);
+    out.key = key_of(c);
+    out.shadow = c.shadow;
+    out.seats = l.has_seats();
+    out.writable = writable;
+    out.granted = s.granted;
+    out.granted_at_once = s.granted_at_once;
+    out.refused = refusals_of(l, s);
+    out.waited_total = s.waited_total;
+    out.waited_max = s.waited_max;
+    out.waits = waits;
+    out.waiting = s.waiting;
+    out.oldest_wait = s.oldest_wait;
+    out.in_use = static_cast<std::uint64_t>(std::max<weir::amount>(s.in_use, 0));
+    if (c.key.empty())
+        out.capacity = s.capacity;
+    out.keys = l.keys();
+    if (auto const e = l.engine_stats())
+        out.engine = {name_of(e->mode), e->questions, e->failed, e->unknown,
+                      static_cast<std::uint64_t>(e->granted_without)};
+    return out;
+}
+
+// Where a name is there already, the second has a number.
+template <class All>
+void tell_apart(All& all) {
+    for (std::size_t i = 0; i != all.size(); ++i) {
+        auto const same =
+            std::count_if(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i),
+                          [&](auto const& other) { return other.name == all[i].name; });
+        if (same > 0)
+            all[i].name += fmt::format("#{}", same + 1);
+    }
+}
+
+}  // namespace
+
+admin::state state_of(plan const& p) {
+    admin::state s;
+    s.version = WEIR_VERSION;
+    s.now = std::chrono::system_clock::now();
+    s.writable = p.configuration.admin.write;
+    for (auto const& l : p.limits)
+        s.limits.push_back(state_of(*l, s.writable));
+    for (auto const& u : p.upstreams) {
+        if (auto const seats = u->seats()) {
+            s.limits.push_back(state_of(*seats, false));
+            s.limits.back().rule = fmt::format("{} seats", *s.limits.back().capacity);
+        }
+        tell_apart(s.upstreams.emplace_back(u->state()).servers);
+    }
+    tell_apart(s.limits);
+    return s;
+}
+
+admin::guard guard_of(config::admin_options const& a) {
+    auto const* const tcp = a.address ? std::get_if<config::tcp_address>(&*a.address) : nullptr;
+    return {.host = tcp ? tcp->host : std::string(), .allow = a.allow, .write = a.write};
+}
+
+std::string name_of_client(std::uint64_t key) {
+    namespace ip = boost::asio::ip;
+    if (key >> 32 == 0xffff)
+        return key == std::uint64_t(0xffff) << 32
+                   ? std::string("a unix socket")
+                   : ip::make_address_v4(static_cast<std::uint32_t>(key)).to_string();
+    ip::address_v6::bytes_type bytes{};
+    for (std::size_t i = 0; i != 8; ++i)
+        bytes[i] = static_cast<unsigned char>(key >> (56 - 8 * i));
+    return ip::make_address_v6(bytes).to_string() + "/64";
+}
+
+admin::answer set_rule(limit& l, std::string_view rule, std::string const& client) {
+    auto wanted = l.configuration();
+    auto const before = to_string(wanted.rule);
+    try {
+        wanted.rule = weir::limiter_config::parse(rule);
+        static_cast<void>(weir::policy::any(wanted.rule));  // checks the values
+        if (!config::are_of_one_kind(wanted.rule, l.configuration().rule))
+            return {409, fmt::format("the rule is `{}`, but must be of the same kind as `{}`",
+                                     to_string(wanted.rule), before)};
+        if (!wanted.engine.empty())
+            static_cast<void>(shared_rule_of(wanted));
+        l.configure(wanted);
+    } catch (std::invalid_argument const& wrong) {
+        return {400, wrong.what()};
+    }
+    auto const now = to_string(wanted.rule);
+    tool::say(tool::level::info,
+              fmt::format("weir-proxy: limit {}: the rule was `{}` and is `{}`, by {}\n",
+                          wanted.name, before, now, client));
+    return {200, now};
+}
+
+}  // namespace proxy

@@ -1,0 +1,171 @@
+#include "plan.hpp"
+
+#include "net/resolve.hpp"
+
+#include <boost/beast/http/status.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+
+namespace proxy {
+namespace {
+
+template <class All>
+auto find_name(All const& all, std::string const& name) {
+    auto const found = std::ranges::find(all, name, [](auto const& one) -> std::string const& {
+        return one->configuration().name;
+    });
+    return found == all.end() ? nullptr : *found;
+}
+
+http::field_changes changes_of(config::field_changes const& c) {
+    http::field_changes made{.add = {}, .remove = c.remove};
+    for (auto const& f : c.add)
+        made.add.emplace_back(f.name, f.value);
+    return made;
+}
+
+std::vector<net::endpoint> resolve(config::server_address const& address,
+                                   std::string const& upstream) {
+    auto const complain = [&](std::string_view why) {
+        throw std::runtime_error(fmt::format(
+            "upstream `{}`: the server `{}` is not known: {}", upstream, to_string(address), why));
+    };
+    if (auto const* const local = std::get_if<config::unix_address>(&address)) {
+        auto const found = net::unix_endpoint(local->path);
+        if (!found)
+            complain("the path is too long");
+        return {*found};
+    }
+    auto const& tcp = std::get<config::tcp_address>(address);
+    net::error_code ec;
+    auto found = net::resolve(tcp.host, std::to_string(tcp.port), ec);
+    if (ec)
+        complain(ec.message());
+    return found;
+}
+
+}  // namespace
+
+plan_maker::plan_maker(net::executor const& ex, config::configuration c, file_shares const& files,
+                       std::shared_ptr<plan const> before)
+    : executor_(ex), configuration_(std::move(c)), files_(files), before_(std::move(before)) {
+    find_servers();
+    find_engines();
+    find_limits();
+}
+
+void plan_maker::find_servers() {
+    for (auto const& u : configuration_.upstreams) {
+        auto const old = before_ ? find_name(before_->upstreams, u.name) : nullptr;
+        auto const old_servers =
+            old ? old->servers() : std::vector<std::shared_ptr<upstream_server>>();
+        auto& servers = servers_.emplace_back();
+        for (auto const& s : u.servers) {
+            auto const same = [&](auto const& one) { return one->address() == s.address; };
+            auto const known = std::ranges::find_if(old_servers, same);
+            servers.push_back(
+                known != old_servers.end()
+                    ? *known
+                    : std::make_shared<upstream_server>(s, resolve(s.address, u.name)));
+        }
+    }
+}
+
+void plan_maker::find_engines() {
+    for (auto const& e : configuration_.engines) {
+        auto const same = [&](config::engine const& one) { return one == e; };
+        if (before_ && std::ranges::any_of(before_->configuration.engines, same))
+            engines_.emplace(e.name, before_->engines.at(e.name));
+        else
+            engines_.emplace(
+                e.name, make_engine(executor_, fmt::format("engine `{}`: `url`", e.name), e.url));
+    }
+}
+
+void plan_maker::find_limits() {
+    for (auto const& c : configuration_.limits) {
+        auto const engine = c.engine.empty() ? nullptr : engines_.at(c.engine).keeper;
+        auto const old = before_ ? find_name(before_->limits, c.name) : nullptr;
+        bool const same_engine =
+            old && (!engine || (before_->engines.contains(c.engine) &&
+                                before_->engines.at(c.engine).keeper == engine));
+        limits_.push_back(same_engine && limiting::can_become(old->configuration(), c)
+                              ? old
+                              : make_limit(executor_, c, engine));
+    }
+}
+
+std::vector<net::endpoint> plan_maker::endpoints() const {
+    std::vector<net::endpoint> all;
+    for (auto const& servers : servers_)
+        for (auto const& s : servers)
+            all.insert(all.end(), s->endpoints().all().begin(), s->endpoints().all().end());
+    return all;
+}
+
+std::shared_ptr<plan const> plan_maker::make() {
+    plan made{.configuration = configuration_,
+              .engines = engines_,
+              .limits = limits_,
+              .upstreams = {},
+              .routes = routes({})};
+    for (std::size_t i = 0; i != limits_.size(); ++i)
+        limits_[i]->configure(configuration_.limits[i]);
+    for (std::size_t i = 0; i != configuration_.upstreams.size(); ++i)
+        made.upstreams.push_back(make_upstream_of(i));
+    std::vector<route> all;
+    for (auto const& r : configuration_.routes)
+        all.push_back(make_route_of(made, r));
+    made.routes = routes(std::move(all));
+    if (before_)
+        dismiss_servers();
+    return std::make_shared<plan const>(std::move(made));
+}
+
+void plan_maker::dismiss_servers() const {
+    for (auto const& old : before_->upstreams)
+        for (auto const& s : old->servers())
+            if (std::ranges::none_of(servers_, [&](auto const& servers) {
+                    return std::ranges::find(servers, s) != servers.end();
+                }))
+                s->leave();
+}
+
+std::shared_ptr<upstream> plan_maker::make_upstream_of(std::size_t i) const {
+    auto const& c = configuration_.upstreams[i];
+    for (std::size_t j = 0; j != c.servers.size(); ++j) {
+        auto const& s = c.servers[j];
+        servers_[i][j]->configure(s, s.connections.value_or(s.seats.value_or(files_.upstream)));
+    }
+    auto const old = before_ ? find_name(before_->upstreams, c.name) : nullptr;
+    return std::make_shared<upstream>(executor_, c, servers_[i], old.get());
+}
+
+route plan_maker::make_route_of(plan const& made, config::route const& c) const {
+    auto const to = c.answer ? nullptr : find_name(made.upstreams, c.upstream);
+    std::vector<std::shared_ptr<limit>> limits;
+    for (auto const& name : c.limits)
+        limits.push_back(find_name(made.limits, name));
+    if (auto const seats = to ? to->seats() : nullptr)
+        limits.push_back(seats);
+    namespace beast = boost::beast::http;
+    auto const reason =
+        c.answer ? std::string(beast::obsolete_reason(static_cast<beast::status>(*c.answer))) : "";
+    gate entrance(limits);
+    told_limits const told(entrance.limits(), configuration_.headers);
+    return {c,
+            c.upstream_timeout.value_or(configuration_.timeouts.upstream),
+            std::move(entrance),
+            told,
+            to,
+            changes_of(c.request_fields),
+            changes_of(c.answer_fields),
+            reason};
+}
+
+}  // namespace proxy

@@ -1,0 +1,163 @@
+#include "rate_headers.hpp"
+
+#include <weir/key_hash.hpp>
+
+#include <boost/container/static_vector.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace proxy {
+namespace {
+
+using std::chrono::seconds;
+
+// With that of its upstream's servers.
+constexpr std::size_t most_limits = config::route::most_limits + 1;
+
+void append(std::string& out, std::int64_t n) {
+    std::array<char, 20> digits;
+    out.append(digits.data(), std::to_chars(digits.begin(), digits.end(), n).ptr);
+}
+
+// A key as nobody can guess it who does not know the secret of this process: there are few addresses.
+std::uint64_t partition_of(std::uint64_t key) {
+    static weir::hash_seed const secret = weir::hash_seed::random();
+    std::array<char, sizeof key> bytes;
+    std::memcpy(bytes.data(), &key, sizeof key);
+    return weir::key_hash()(secret, std::string_view(bytes.data(), bytes.size()));
+}
+
+// The partition of a key: `;pk=:` and 8 bytes in base64.
+void append_partition(std::string& out, std::uint64_t key) {
+    auto const partition = partition_of(key);
+    constexpr std::string_view digits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::array<char, 11> text;
+    for (std::size_t i = 0; i != text.size(); ++i) {
+        auto const shift = 58 - 6 * static_cast<int>(i);
+        text[i] = digits[(shift >= 0 ? partition >> shift : partition << -shift) & 63];
+    }
+    out.append(";pk=:").append(text.data(), text.size()).append("=:");
+}
+
+}  // namespace
+
+// What remains of a limit.
+struct told_limits::rest {
+    std::size_t limit;
+    weir::amount remaining;
+    std::optional<std::int64_t> reset;  // in seconds
+};
+
+told_limits::told_limits(std::span<std::shared_ptr<limit> const> limits,
+                         config::limit_headers which)
+    : which_(which) {
+    if (which != config::limit_headers::none)
+        for (auto const& l : limits)
+            limits_.push_back({l, l->overrides_told()});
+}
+
+void told_limits::note(entry& e) const {
+    if (std::ranges::none_of(limits_, [](one const& l) { return l.of->is_keyed(); }))
+        return;
+    for (auto const& l : limits_)
+        e.keys.push_back(l.of->is_keyed() ? l.of->key_of(e.who) : 0);
+}
+
+policy_text const& told_limits::text_for(std::size_t i, entry const& e) const {
+    auto const& [of, overrides] = limits_[i];
+    if (overrides)
+        if (auto const found = overrides->find(e.keys[i]); found != overrides->end())
+            return found->second;
+    return of->told();
+}
+
+std::optional<told_limits::rest> told_limits::rest_of(std::size_t i, entry const& e) const {
+    auto const& l = *limits_[i].of;
+    auto const& text = text_for(i, e);
+    if (e.refused_by() == i)
+        return rest{i, 0, text.has_window ? std::optional(e.retry_after.count()) : std::nullopt};
+    if (l.is_of_engine() || i >= e.permits.size() || !e.permits[i])
+        return std::nullopt;
+    rest found{i, std::min(e.permits[i].remaining(), text.most), {}};
+    if (text.has_window)
+        if (auto const wait = e.permits[i].reset_after())
+            found.reset = std::chrono::ceil<seconds>(*wait).count();
+    return found;
+}
+
+void told_limits::tell_policies(std::string& out, entry const& e) const {
+    out.append("RateLimit-Policy: ");
+    bool first = true;
+    auto const begin = [&] { out.append(std::exchange(first, false) ? "" : ", "); };
+    for (std::size_t i = 0; i != limits_.size(); ++i) {
+        auto const& l = *limits_[i].of;
+        if (auto const seats = l.seats_now(e.keys.empty() ? 0 : e.keys[i])) {
+            begin();
+            out.append(l.told().name).append(";q=");
+            append(out, *seats);
+            out.append(";qu=\"concurrent-requests\"");
+            if (l.is_keyed())
+                append_partition(out, e.keys[i]);
+            continue;
+        }
+        for (auto const& item : text_for(i, e).items) {
+            begin();
+            out.append(item);
+            if (l.is_keyed())
+                append_partition(out, e.keys[i]);
+        }
+    }
+    out.append("\r\n");
+}
+
+bool told_limits::tell(std::string& out, entry const& e, std::optional<weir::amount> theirs) const {
+    out.clear();
+    if (limits_.empty())
+        return false;
+    boost::container::static_vector<rest, most_limits> known;
+    for (std::size_t i = 0; i != limits_.size(); ++i)
+        if (auto const found = rest_of(i, e))
+            known.push_back(*found);
+
+    if (which_ != config::limit_headers::legacy) {
+        tell_policies(out, e);
+        std::string_view before = "RateLimit: ";
+        for (auto const& r : known) {
+            out.append(before).append(limits_[r.limit].of->told().name).append(";r=");
+            append(out, r.remaining);
+            if (r.reset) {
+                out.append(";t=");
+                append(out, *r.reset);
+            }
+            if (limits_[r.limit].of->is_keyed())
+                append_partition(out, e.keys[r.limit]);
+            before = ", ";
+        }
+        if (!known.empty())
+            out.append("\r\n");
+    }
+    if (which_ == config::limit_headers::ietf)
+        return false;
+    auto const less = [](rest const& a, rest const& b) {
+        return a.reset && (!b.reset || a.remaining < b.remaining);
+    };
+    auto const least = std::ranges::min_element(known, less);
+    if (least == known.end() || !least->reset || (theirs && *theirs <= least->remaining))
+        return false;
+    out.append("X-RateLimit-Limit: ");
+    append(out, text_for(least->limit, e).most);
+    out.append("\r\nX-RateLimit-Remaining: ");
+    append(out, least->remaining);
+    out.append("\r\nX-RateLimit-Reset: ");
+    append(out, *least->reset);
+    out.append("\r\n");
+    return true;
+}
+
+}  // namespace proxy

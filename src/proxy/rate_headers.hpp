@@ -1,0 +1,54 @@
+#pragma once
+
+#include "config/configuration.hpp"
+#include "gate.hpp"
+#include "limit.hpp"
+#include "quota.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace proxy {
+
+/// What answers say of the limits in front of one route. Any thread may use it.
+///
+/// RateLimit-Policy and RateLimit are those of draft-ietf-httpapi-ratelimit-headers-10. There is an item for each limit
+/// but shadows: what its rule grants, what of that remains, and in how many seconds all of it will be there again. A
+/// request that was refused is told of the limit alone that has refused it, since nothing is known of the others; and
+/// what remains at an engine nobody here knows either.
+///
+/// X-RateLimit-Limit, -Remaining and -Reset (in seconds) are those of the limit of which the least remains; seats have
+/// none.
+class told_limits {
+public:
+    /// The limits of the gate, in its order.
+    told_limits(std::span<std::shared_ptr<limit> const> limits, config::limit_headers which);
+
+    /// Keeps the keys of the request, as long as its head is there.
+    void note(entry& e) const;
+
+    /// Writes whole lines. `theirs` is what an upstream says to remain in X-RateLimit-Remaining: if that is no more, it
+    /// stays. Whether ours take the place of the upstream's X-RateLimit fields.
+    bool tell(std::string& out, entry const& e, std::optional<weir::amount> theirs = {}) const;
+
+private:
+    struct one {
+        std::shared_ptr<limit> of;
+        std::shared_ptr<limit::override_texts const> overrides;  // null: there are none
+    };
+    struct rest;
+
+    [[nodiscard]] policy_text const& text_for(std::size_t i, entry const& e) const;
+    [[nodiscard]] std::optional<rest> rest_of(std::size_t i, entry const& e) const;
+    void tell_policies(std::string& out, entry const& e) const;
+
+    std::vector<one> limits_;
+    config::limit_headers which_;
+};
+
+}  // namespace proxy

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "config/configuration.hpp"
+#include "gate.hpp"
+#include "http/compose.hpp"
+#include "http/head.hpp"
+#include "rate_headers.hpp"
+#include "upstream.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace proxy {
+
+/// Where a request goes, and what it has to pass.
+struct route {
+    config::route configuration;
+    weir::duration upstream_timeout;
+    gate entrance;
+    told_limits told;
+    std::shared_ptr<upstream> to;  // or `configuration.answer`
+
+    http::field_changes request_fields;
+    http::field_changes answer_fields;
+    std::string reason;  // of an answer
+};
+
+/// All routes. The first that fits a request is its route.
+class routes {
+public:
+    explicit routes(std::vector<route> all);
+
+    /// Null if none fits.
+    [[nodiscard]] route const* find(http::request_head const& request) const;
+    [[nodiscard]] std::vector<route> const& all() const noexcept { return all_; }
+
+private:
+    std::vector<route> all_;
+    bool needs_path_;  // some route goes by it
+};
+
+}  // namespace proxy

@@ -1,0 +1,87 @@
+#include "tunnel.hpp"
+
+#include <boost/asio/experimental/awaitable_operators.hpp>
+
+#include <tuple>
+
+namespace proxy {
+
+namespace asio = boost::asio;
+
+tunnel::tunnel(net::watchdog& dog, side client, side upstream, limits const& l)
+    : limits_(l),
+      up_{.from = client, .to = upstream},
+      down_{.from = upstream, .to = client},
+      last_(net::clock::now()) {
+    dog.add(*this);
+}
+
+net::task<> tunnel::run() {
+    using namespace asio::experimental::awaitable_operators;
+    co_await (relay(up_) && relay(down_));
+}
+
+void tunnel::look(net::clock::time_point now) {
+    if (moved_) {
+        moved_ = false;
+        last_ = now;
+    }
+    if (limits_.leaves && !end_)
+        end_ = now + limits_.drain;
+    if (now - last_ >= limits_.idle || (end_ && now >= *end_))
+        return close();
+    // A reset is not seen while nothing is read.
+    for (auto const* const d : {&up_, &down_})
+        if (d->waits && d->from.connection.is_reset())
+            return reset();
+}
+
+net::task<> tunnel::relay(direction& d) {
+    auto& in = d.from.received;
+    for (;;) {
+        auto ec = co_await send(d);
+        if (ec)
+            co_return reset();
+        std::size_t n = 0;
+        std::tie(ec, n) = co_await d.from.connection.receive(in.room());
+        if (ec == asio::error::eof)
+            co_return d.to.connection.end_of_output();
+        if (ec)
+            co_return reset();
+        in.commit(n);
+        moved_ = true;
+    }
+}
+
+net::task<net::error_code> tunnel::send(direction& d) {
+    auto& in = d.from.received;
+    while (!in.empty()) {
+        net::error_code ec;
+        http::gather rest{in.text()};
+        static_cast<void>(d.to.connection.send_now(rest, ec));
+        auto const left = rest.empty() ? 0 : rest.front().size();
+        moved_ = moved_ || left < in.size();
+        d.sent += in.size() - left;
+        in.consume(in.size() - left);
+        if (!ec && left > 0) {
+            d.waits = true;
+            std::tie(ec) = co_await d.to.connection.wait(net::stream_socket::wait_write);
+            d.waits = false;
+        }
+        if (ec)
+            co_return ec;
+    }
+    co_return net::error_code();
+}
+
+void tunnel::close() noexcept {
+    up_.from.connection.close();
+    up_.to.connection.close();
+}
+
+void tunnel::reset() noexcept {
+    up_.from.connection.reset();
+    up_.to.connection.reset();
+}
+
+}  // namespace proxy

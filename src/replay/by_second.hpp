@@ -1,0 +1,71 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace replay {
+
+/// Puts what comes roughly in the order of time into the right seconds: each second is released when something has
+/// come that is more than `slack` later.
+template <class T>
+class by_second {
+public:
+    explicit by_second(std::chrono::seconds slack)
+        : slack_(slack.count()), seconds_(static_cast<std::size_t>(slack_) + 1) {}
+
+    /// False if its second has been released. `release(second, things)` is called with those that are due, in the
+    /// order of seconds; what is of one second is in the order in which it came.
+    template <class Release>
+    [[nodiscard]] bool add(std::chrono::nanoseconds at, T const& thing, Release release) {
+        auto const second = std::chrono::floor<std::chrono::seconds>(at).count();
+        if (!has_begun_) {
+            has_begun_ = true;
+            newest_ = second;
+            oldest_ = second - slack_;
+        }
+        if (second < oldest_)
+            return false;
+        if (second > newest_) {
+            release_before(second - slack_, release);
+            newest_ = second;
+        }
+        bucket(second).push_back(thing);
+        return true;
+    }
+
+    /// Releases all.
+    template <class Release>
+    void flush(Release release) {
+        if (has_begun_)
+            release_before(newest_ + 1, release);
+    }
+
+private:
+    [[nodiscard]] std::vector<T>& bucket(std::int64_t second) noexcept {
+        constexpr std::int64_t far = std::int64_t{1} << 40;  // so that none is below 0
+        return seconds_[static_cast<std::size_t>(second + far) % seconds_.size()];
+    }
+    template <class Release>
+    void release_before(std::int64_t end, Release release) {
+        for (; oldest_ < end && oldest_ <= newest_; ++oldest_) {
+            auto& things = bucket(oldest_);
+            if (things.empty())
+                continue;
+            release(oldest_, things);
+            things.clear();
+        }
+        oldest_ = std::max(oldest_, end);
+    }
+
+    std::int64_t slack_;
+    std::vector<std::vector<T>> seconds_;
+    bool has_begun_ = false;
+    std::int64_t oldest_ = 0;
+    std::int64_t newest_ = 0;
+};
+
+}  // namespace replay

@@ -1,0 +1,117 @@
+#include "find.hpp"
+
+#include "tool/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace replay {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t at_once = 16;  // numbers that are tried in one replay
+
+}  // namespace
+
+unknown unknown::parse(std::string_view text) {
+    constexpr std::string_view word = "patience";
+    unknown u;
+    if (text.starts_with(word)) {
+        auto const value = text.substr(std::min(text.size(), word.size() + 1));
+        if (!value.empty() && !tool::time_of(value))
+            throw tool::usage_error(
+                fmt::format("`{}` is no patience, like `patience 500ms`", text));
+        return u;
+    }
+    if (auto const colon = text.find(": "); colon != text.npos) {
+        u.before_ = text.substr(0, colon + 2);
+        text.remove_prefix(colon + 2);
+    }
+    u.rule_ = rule::parse(text);
+    auto const end = text.find_first_not_of("0123456789");
+    if (text.find('&') != text.npos || end == 0 || end == text.npos)
+        throw tool::usage_error(
+            fmt::format("`{}` must begin with the number that is looked for", text));
+    u.behind_ = text.substr(end);
+    return u;
+}
+
+plan unknown::with(plan p, std::int64_t n) const {
+    p.name = text(n);
+    p.change("--find", text(n));
+    return p;
+}
+
+std::string unknown::text(std::int64_t n) const {
+    return rule_ ? fmt::format("{}{}{}", before_, n, behind_) : fmt::format("patience {}ms", n);
+}
+
+std::int64_t unknown::least() const noexcept {
+    return rule_ ? 1 : 0;
+}
+
+std::int64_t unknown::most() const noexcept {
+    return rule_ ? 1'000'000'000 : std::chrono::milliseconds(24h).count();
+}
+
+found_number find(plan const& p, unknown const& what, double refuse_at_most,
+                  std::function<std::vector<outcome>(std::vector<plan> const&)> const& replay) {
+    auto const are_enough = [&](std::vector<std::int64_t> const& numbers) {
+        std::vector<plan> plans;
+        for (auto const n : numbers)
+            plans.push_back(what.with(p, n));
+        return replay(plans);
+    };
+    auto const is_enough = [&](outcome const& o) { return o.refused_share() <= refuse_at_most; };
+
+    // Between a number that is too small, or below all, and one that is enough.
+    auto low = what.least() - 1;
+    auto high = what.least();
+    auto most = what.most();
+    for (bool found = false; !found;) {
+        std::vector<std::int64_t> numbers;
+        for (auto n = high; numbers.size() + 1 != at_once && n < most;
+             n = std::max<std::int64_t>(1, 2 * n))
+            numbers.push_back(n);
+        if (numbers.size() + 1 != at_once)
+            numbers.push_back(most);
+        auto const tried = are_enough(numbers);
+        // What would let all requests go at once is enough, if anything is.
+        if (what.example())
+            most =
+                std::clamp<std::int64_t>(static_cast<std::int64_t>(tried.front().asked()), 1, most);
+        for (std::size_t i = 0; i != tried.size() && !found; ++i) {
+            high = numbers[i];
+            found = is_enough(tried[i]);
+            if (!found)
+                low = high;
+        }
+        if (!found && low >= most)
+            return {{}, {tried.back()}};
+        if (!found)
+            high = std::min(2 * low, most);
+    }
+    while (high - low > 1) {
+        std::vector<std::int64_t> numbers;
+        auto const parts = std::min<std::int64_t>(at_once + 1, high - low);
+        for (std::int64_t i = 1; i != parts; ++i)
+            numbers.push_back(low + (high - low) * i / parts);
+        auto const tried = are_enough(numbers);
+        auto const enough = std::ranges::find_if(tried, is_enough) - tried.begin();
+        if (enough != std::ssize(tried))
+            high = numbers[static_cast<std::size_t>(enough)];
+        if (enough != 0)
+            low = numbers[static_cast<std::size_t>(enough - 1)];
+    }
+
+    std::vector<std::int64_t> around;
+    for (auto const n : {high - 1, high, high + 1})
+        if (n >= what.least() && n <= what.most())
+            around.push_back(n);
+    return {high, are_enough(around)};
+}
+
+}  // namespace replay

@@ -1,0 +1,281 @@
+#include "lane.hpp"
+
+#include <weir/outcome.hpp>
+
+#include "config/configuration.hpp"
+
+#include <algorithm>
+#include <ranges>
+#include <tuple>
+
+namespace replay {
+
+using namespace std::chrono_literals;
+
+template <class Permit>
+void on_turn::operator()(weir::error_code ec, Permit permit) const {
+    lane_->decided(*visit_, ec, permit);
+}
+
+lane::lane(plan const& p, std::vector<key_numbers>& keys, nanoseconds begin, lane_options options)
+    : keys_(keys), options_(std::move(options)), now_(begin) {
+    set_time(begin);
+    so_far_.name = p.name;
+    refused_.resize(keys.size());
+    for (auto const& l : p.limits())
+        add_limit(l);
+    for (auto const& r : p.routes()) {
+        std::vector<std::shared_ptr<limit>> its;
+        for (auto const i : r.limits)
+            its.push_back(limits_[i]);
+        routes_.push_back({gate(its), r.what.answer.has_value()});
+    }
+}
+
+lane::~lane() {
+    // Before the limiters go: whoever waits is not told.
+    set_time(now_);
+    for (auto& v : visits_)
+        v.entry.permits.clear();
+    options_.watcher = nullptr;
+    routes_.clear();
+    limits_.clear();
+}
+
+void lane::add_limit(planned_limit const& l) {
+    so_far_.rules.push_back({.text = l.text, .shadow = l.what.shadow, .refused = {}});
+    so_far_.holds = so_far_.holds || config::has_seats(l.what.rule);
+    std::optional<key_of_arrivals> key;
+    if (l.per)
+        key.emplace(slot_of(*l.per), keys_[slot_of(*l.per)]);
+    place_of_arrivals place;
+    if (l.fair)
+        place.fair = slot_of(*l.fair);
+    if (l.priority)
+        place.priority = slot_of(*l.priority);
+    slots_.push_back(l.per ? slot_of(*l.per) : 0);
+    limits_.push_back(limiting::make_limit<world>(stage_.get_executor(), l.what, key, place));
+}
+
+std::size_t lane::slot_of(key const& k) const {
+    return static_cast<std::size_t>(
+        std::ranges::find(keys_, k, &key_numbers::what) - keys_.begin());
+}
+
+std::size_t lane::number_of(limit const* l) const noexcept {
+    auto const is_it = [l](auto const& each) { return each.get() == l; };
+    return static_cast<std::size_t>(std::ranges::find_if(limits_, is_it) - limits_.begin());
+}
+
+void lane::set_time(nanoseconds t) noexcept {
+    now_ = t;
+    clock::set(clock::time_point(t));
+}
+
+void lane::come(arrival const& a) {
+    if (is_busy_ || !ends_.empty() || !returns_.empty())
+        advance(a.at);
+    set_time(a.at);
+    auto& v = new_visit();
+    v.entry.who = a;
+    v.number = number_++;
+    ++so_far_.open;
+    std::size_t const i = options_.ways ? (*options_.ways)[a.way][options_.plan] : 0;
+    if (i == routes_.size()) {
+        if (options_.details)
+            ++so_far_.over_time.at(now_).asked;
+        return answer(v);
+    }
+    v.at = &routes_[i].entrance;
+    v.is_answered = routes_[i].answers;
+    ask(v);
+}
+
+void lane::finish() {
+    advance(nanoseconds::max());
+}
+
+// Up to `t`, inclusive.
+void lane::advance(nanoseconds t) {
+    for (;;) {
+        set_time(now_);
+        if (is_busy_) {
+            while (stage_.run_posted()) {}
+            is_busy_ = waiting_ != 0 || stage_.next_expiry() != clock::time_point::max();
+        }
+        auto next = stage_.next_expiry().time_since_epoch();
+        if (!ends_.empty())
+            next = std::min(next, ends_.top().at);
+        if (!returns_.empty())
+            next = std::min(next, returns_.top().at);
+        if (next > t || next == nanoseconds::max())
+            return;
+        set_time(std::max(now_, next));
+        if (!ends_.empty() && ends_.top().at <= now_) {
+            auto& v = *ends_.top().who;
+            ends_.pop();
+            leave(v);
+        } else if (stage_.next_expiry().time_since_epoch() <= now_) {
+            is_busy_ = true;
+            stage_.fire_due();
+        } else {
+            auto& v = *returns_.top().who;
+            returns_.pop();
+            ask(v);
+        }
+    }
+}
+
+void lane::ask(visit& v) {
+    if (options_.details)
+        ++so_far_.over_time.at(now_).asked;
+    if (!v.at->enter_at_once(v.entry))
+        wait(v);
+    else if (v.entry.refused.by)
+        refuse(v);
+    else
+        grant(v);
+}
+
+void lane::wait(visit& v) {
+    is_busy_ = true;
+    ++waiting_;  // until it is decided, which may be at once
+    on_turn const handler(*this, v, stage_.get_executor());
+    if (v.at->waits_for_chain(v.entry))
+        v.at->wait_for_chain(v.entry, handler);
+    else
+        v.at->next(v.entry).async_enter(v.entry.who, v.entry.patience, handler);
+    if (waiting_ > so_far_.longest_queue)
+        so_far_.longest_queue = waiting_;
+    if (options_.details && waiting_ != 0) {
+        auto& p = so_far_.over_time.at(now_);
+        p.waiting = std::max(p.waiting, waiting_);
+    }
+}
+
+template <class Permit>
+void lane::decided(visit& v, weir::error_code ec, Permit& permit) {
+    --waiting_;
+    if (!v.at->decide(v.entry, ec, permit))
+        refuse(v);
+    else if (v.at->is_in(v.entry))
+        grant(v);
+    else
+        wait(v);
+}
+
+// It goes to no service.
+void lane::answer(visit& v) {
+    --so_far_.open;
+    ++so_far_.answered;
+    if (options_.details)
+        ++so_far_.over_time.at(now_).granted;
+    end(v);
+}
+
+void lane::grant(visit& v) {
+    auto& e = v.entry;
+    for (auto i = v.at->strict(); i < e.permits.size(); ++i)
+        if (!e.permits[i]) {
+            auto& rule = so_far_.rules[number_of(v.at->all()[i].get())];
+            ++rule.refused[static_cast<std::size_t>(weir::errc::limited)];
+        }
+    if (v.is_answered)
+        return answer(v);
+    auto const waited = v.entry.waited;
+    --so_far_.open;
+    if (v.attempts != 0)
+        ++so_far_.later;
+    else if (waited > 0ns)
+        ++so_far_.waited;
+    else
+        ++so_far_.at_once;
+    if (waited > 0ns) {
+        so_far_.waits.add(waited);
+        so_far_.longest_wait = std::max(so_far_.longest_wait, waited);
+    }
+    if (options_.details)
+        ++so_far_.over_time.at(now_).granted;
+    if (options_.watcher)
+        options_.watcher({v.number, now_, waited, {}, 0});
+    if (!so_far_.holds)
+        return end(v);
+    so_far_.peak_in_use = std::max(so_far_.peak_in_use, ++in_use_);
+    ends_.push({now_ + v.entry.who.held, order_++, &v});
+}
+
+void lane::refuse(visit& v) {
+    auto const& refused = v.entry.refused;
+    auto const rule = number_of(refused.by);
+    auto const why = static_cast<weir::errc>(refused.ec.value());
+    ++so_far_.rules[rule].refused[static_cast<std::size_t>(why)];
+    if (options_.details)
+        ++so_far_.over_time.at(now_).refused;
+    if (options_.watcher)
+        options_.watcher({v.number, now_, v.entry.waited, why, rule});
+    if (v.attempts < options_.retries) {
+        ++v.attempts;
+        ++so_far_.came_back;
+        auto const back_at = now_ + limiting::come_back_after(refused.retry_after);
+        v.entry.reset();
+        returns_.push({back_at, order_++, &v});
+        return;
+    }
+    --so_far_.open;
+    ++so_far_.refused;
+    if (options_.details) {
+        auto& by_key = refused_[slots_[rule]];
+        auto const key = v.entry.who.keys[slots_[rule]];
+        if (key >= by_key.size())
+            by_key.resize(std::max<std::size_t>(key + 1, 2 * by_key.size()));
+        ++by_key[key];
+    }
+    end(v);
+}
+
+void lane::leave(visit& v) {
+    --in_use_;
+    if (waiting_ != 0)
+        is_busy_ = true;
+    v.at->report(v.entry, v.entry.who.overloaded ? weir::outcome::dropped : weir::outcome::success);
+    end(v);
+}
+
+visit& lane::new_visit() {
+    if (free_.empty())
+        return visits_.emplace_back();
+    auto& v = *free_.back();
+    free_.pop_back();
+    return v;
+}
+
+void lane::end(visit& v) noexcept {
+    v.entry.reset();
+    v.attempts = 0;
+    free_.push_back(&v);
+}
+
+outcome lane::result(std::vector<std::vector<std::uint64_t>> const& asked, std::size_t most) const {
+    struct found {
+        std::size_t slot;
+        std::uint32_t key;
+        std::uint64_t refused;
+    };
+    std::vector<found> all;
+    for (std::size_t slot = 0; slot != refused_.size(); ++slot)
+        for (std::uint32_t key = 0; key != refused_[slot].size(); ++key)
+            if (auto const n = refused_[slot][key])
+                all.push_back({slot, key, n});
+    auto const kept = static_cast<std::ptrdiff_t>(std::min(most, all.size()));
+    std::ranges::partial_sort(all, all.begin() + kept, [](found const& a, found const& b) {
+        return std::tuple(b.refused, a.slot, a.key) < std::tuple(a.refused, b.slot, b.key);
+    });
+
+    auto r = so_far_;
+    for (auto const& f : all | std::views::take(kept))
+        r.refused_most.push_back({to_string(keys_[f.slot].what()), keys_[f.slot].all()[f.key],
+                                  asked[f.slot][f.key], f.refused});
+    return r;
+}
+
+}  // namespace replay

@@ -1,0 +1,78 @@
+// weir-replay: what limits would have done to the requests of an access log. `weir-replay --help` says how to use it;
+// lane.hpp is where the requests go through the limiters of the library.
+
+#include "config/read.hpp"
+#include "options.hpp"
+#include "progress.hpp"
+#include "report.hpp"
+#include "run.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <stdexcept>
+
+namespace {
+
+std::atomic<bool> stop = false;
+
+void break_off(int) {
+    stop = true;
+}
+
+int run_and_tell(replay::options const& o) {
+    struct sigaction once{};  // the second time it ends at once
+    once.sa_handler = break_off;
+    once.sa_flags = static_cast<int>(SA_RESETHAND);
+    for (int const s : {SIGINT, SIGTERM})
+        sigaction(s, &once, nullptr);
+    replay::progress_bar bar;
+    replay::watch w{.stop = &stop, .progress = {}};
+    if (bar.is_shown())
+        w.progress = [&](replay::reading const& r) { bar.show(r); };
+    auto const found = replay::run(o, w);
+    bar.clear();
+    auto const text = o.json ? to_json(found) : to_text(found);
+    std::fputs(text.c_str(), stdout);
+    if (!o.html.empty()) {
+        std::ofstream file(o.html);
+        file << to_html(found);
+        file.close();
+        if (!file)
+            throw std::runtime_error(fmt::format("{} cannot be written", o.html));
+    }
+    return found.read.broken_off ? 130 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        auto const o = replay::parse_options(argc, argv);
+        if (!o.help.empty()) {
+            std::fputs(o.help.c_str(), stdout);
+            return 0;
+        }
+        return run_and_tell(o);
+    } catch (config::bad_configuration const& e) {
+        for (auto const& line : e.problems())
+            fmt::print(stderr, "weir-replay: {}\n", line);
+        return 2;
+    } catch (tool::usage_error const& e) {
+        fmt::print(stderr, "weir-replay: {}\n", e.what());
+        return 2;
+    } catch (std::invalid_argument const& e) {  // what the limiters say of their options
+        fmt::print(stderr, "weir-replay: {}\n", e.what());
+        return 2;
+    } catch (replay::broken_off const& e) {
+        fmt::print(stderr, "weir-replay: {}\n", e.what());
+        return 130;
+    } catch (std::exception const& e) {
+        fmt::print(stderr, "weir-replay: {}\n", e.what());
+        return 1;
+    }
+}

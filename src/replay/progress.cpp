@@ -1,0 +1,51 @@
+#include "progress.hpp"
+
+#include "report.hpp"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+namespace replay {
+
+using namespace std::chrono_literals;
+
+progress_bar::progress_bar() : is_terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+void progress_bar::show(reading const& r) {
+    if (r.lines < lines_)  // from the beginning again
+        lines_before_ += lines_;
+    lines_ = r.lines;
+    auto const now = clock::now();
+    if (now - last_ < 100ms)
+        return;
+    last_ = now;
+    auto const took = std::chrono::duration<double>(now - begin_).count();
+    auto text = fmt::format("{} lines, {:.1f} million a second", grouped(r.lines),
+                            static_cast<double>(lines_before_ + lines_) / took / 1e6);
+    if (r.bytes_in_all != 0) {
+        auto const part = static_cast<double>(r.bytes) / static_cast<double>(r.bytes_in_all);
+        constexpr std::size_t width = 30;
+        auto const full = static_cast<std::size_t>(part * static_cast<double>(width));
+        text =
+            fmt::format("[{:<{}}] {:3.0f} %  {}", std::string(full, '='), width, 100 * part, text);
+        if (lines_before_ == 0 && part > 0)
+            text += fmt::format(", {:.0f} s left", took * (1 - part) / part);
+    }
+    fmt::print(stderr, "\r\x1b[K{}", text);
+    std::fflush(stderr);
+    is_there_ = true;
+}
+
+void progress_bar::clear() {
+    if (!is_there_)
+        return;
+    fmt::print(stderr, "\r\x1b[K");
+    std::fflush(stderr);
+    is_there_ = false;
+}
+
+}  // namespace replay

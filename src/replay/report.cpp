@@ -1,0 +1,303 @@
+#include "report.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <iterator>
+#include <utility>
+
+namespace replay {
+
+using namespace std::chrono_literals;
+
+std::string grouped(std::uint64_t n) {
+    auto const digits = std::to_string(n);
+    std::string text;
+    for (std::size_t i = 0; i != digits.size(); ++i) {
+        if (i != 0 && (digits.size() - i) % 3 == 0)
+            text += ',';
+        text += digits[i];
+    }
+    return text;
+}
+
+std::string length(nanoseconds d) {
+    auto const in = [&](nanoseconds unit) {
+        auto const n = static_cast<double>(d.count()) / static_cast<double>(unit.count());
+        return n < 999.5 ? fmt::format("{:.3g}", n) : fmt::format("{:.0f}", n);
+    };
+    if (d < 1us)
+        return fmt::format("{} ns", d.count());
+    if (d < 1ms)
+        return in(1us) + " us";
+    if (d < 1s)
+        return in(1ms) + " ms";
+    if (d < 1min)
+        return in(1s) + " s";
+    auto const s = std::chrono::floor<std::chrono::seconds>(d);
+    if (d < 1h)
+        return fmt::format("{} min {} s", s / 1min, s % 1min / 1s);
+    return fmt::format("{} h {} min", s / 1h, s % 1h / 1min);
+}
+
+std::string percent(double part) {
+    return part != 0 && part < 0.0001 ? "< 0.01 %" : fmt::format("{:.2f} %", 100 * part);
+}
+
+std::string instant(nanoseconds since_1970) {
+    auto const ms = std::chrono::floor<std::chrono::milliseconds>(since_1970);
+    auto const s = std::chrono::floor<std::chrono::seconds>(ms);
+    return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:03}",
+                       fmt::gmtime(static_cast<std::time_t>(s.count())), (ms - s).count());
+}
+
+namespace {
+
+// What the log does not have, and what was assumed; nothing if no limit and no route goes by it.
+std::optional<std::string> assumed(logs::key_source const& what, report const& r) {
+    using kind = logs::key_source::kind;
+    auto const any_route = [&](auto goes_by) {
+        return std::ranges::any_of(r.plans, [&](plan const& p) {
+            return p.file && std::ranges::any_of(p.file->routes, goes_by);
+        });
+    };
+    switch (what.what) {
+        case kind::client:
+            return "The log has no clients: all requests are of one.";
+        case kind::method:
+            if (any_route([](config::route const& c) { return !c.methods.empty(); }))
+                return "The log has no method: no route with a `method` fits.";
+            return {};
+        case kind::target:
+            return "The log has no path: all requests are taken to be of an empty one.";
+        case kind::host:
+            if (!any_route([](config::route const& c) { return !c.host.empty(); }))
+                return {};
+            return r.host.empty()
+                       ? "The log has no host: no route with a `host` fits (--host "
+                         "says which host the requests were for)."
+                       : fmt::format("The log has no host: all requests are taken to be "
+                                     "for {} (--host).",
+                                     r.host);
+        case kind::field:
+            break;
+    }
+    return fmt::format("The log has no `{}`: no request is taken to have had it.", what.name);
+}
+
+}  // namespace
+
+std::vector<std::string> notes(report const& r) {
+    std::vector<std::string> all;
+    if (r.read.broken_off)
+        all.push_back("The replay was broken off: this is what it had come to.");
+    if (r.requests.whole_seconds != 0) {
+        auto text = fmt::format("The log has whole seconds: the requests of each were spread ({}).",
+                                to_string(r.spreads.front()));
+        for (std::size_t i = 1; i < r.spreads.size(); ++i) {
+            text += fmt::format(" With --spread {}, ", to_string(r.spreads[i]));
+            for (std::size_t p = 0; p != r.refused_by_spread.size(); ++p)
+                if (i < r.refused_by_spread[p].size())
+                    text +=
+                        fmt::format("{}{}", p == 0 ? "" : ", ", percent(r.refused_by_spread[p][i]));
+            text += " would be refused.";
+        }
+        all.push_back(text);
+    }
+    if (std::ranges::any_of(r.outcomes, &outcome::holds)) {
+        if (r.requests.held_by_log != 0)
+            all.push_back(fmt::format("How long a seat is held is from the log for {} requests.",
+                                      grouped(r.requests.held_by_log)));
+        if (r.requests.held_like_last != 0)
+            all.push_back(fmt::format(
+                "{} requests were not served, or the log does not say how long: they "
+                "hold a seat for as long as the one before them on their route.",
+                grouped(r.requests.held_like_last)));
+        if (r.requests.held_by_none != 0)
+            all.push_back(fmt::format("{} requests hold a seat for no time, since the log had not "
+                                      "yet said how long one is held: --takes does.",
+                                      grouped(r.requests.held_by_none)));
+        if (auto const others = r.requests.requests - r.requests.held_by_log;
+            others != 0 && r.takes)
+            all.push_back(fmt::format("A seat is held for {} (--takes), by {} requests.",
+                                      to_string(*r.takes), grouped(others)));
+        if (std::ranges::any_of(r.plans, [](plan const& p) {
+                return std::ranges::any_of(p.limits(), [](planned_limit const& l) {
+                    return config::is_adaptive(l.what.rule);
+                });
+            }))
+            all.push_back("Adaptive seats saw the times of the log, which another number of seats "
+                          "would have changed.");
+    }
+    for (auto const& what : r.read.missing)
+        if (auto const note = assumed(what, r))
+            all.push_back(*note);
+    for (auto const& p : r.plans)
+        for (auto const& l : p.limits())
+            if (!l.what.engine.empty())
+                all.push_back(fmt::format(
+                    "`{}` is kept by an engine for several proxies: here it is kept for the "
+                    "requests of the log alone, and no answer is waited for.",
+                    l.what.name));
+    if (r.requests.late != 0)
+        all.push_back(fmt::format("{} requests came longer before their lines than --slack: they "
+                                  "were replayed later than they came.",
+                                  grouped(r.requests.late)));
+    all.push_back(r.retries == 0
+                      ? "Nobody can know who would have come back after a refusal, or stayed away "
+                        "after a wait: here nobody does (--retry)."
+                      : fmt::format("Clients that are refused come back when Retry-After says so, "
+                                    "up to {} times; nobody can know what yours would do.",
+                                    r.retries));
+    return all;
+}
+
+namespace {
+
+// The reasons for which any of the outcomes has refused a request by rule number `i`.
+std::vector<weir::errc> reasons_of(report const& r, std::size_t i) {
+    std::vector<weir::errc> found;
+    for (std::size_t why = 0; why != reasons().size(); ++why)
+        if (std::ranges::any_of(r.outcomes, [&](outcome const& o) {
+                return i < o.rules.size() && o.rules[i].refused[why] != 0;
+            }))
+            found.push_back(static_cast<weir::errc>(why));
+    return found;
+}
+
+std::string share(std::uint64_t n, std::uint64_t all) {
+    return fmt::format("{} ({})", grouped(n),
+                       percent(all == 0 ? 0 : static_cast<double>(n) / static_cast<double>(all)));
+}
+
+std::string wait_or_none(outcome const& o, double q) {
+    return o.waits.count() == 0 ? "-" : length(std::min(o.waits.quantile(q), o.longest_wait));
+}
+
+// The first column to the left, the others to the right.
+std::string text_of(std::vector<table_line> const& lines) {
+    std::size_t first = 0;
+    std::vector<std::size_t> widths;
+    for (auto const& [name, cells] : lines) {
+        first = std::max(first, name.size());
+        widths.resize(std::max(widths.size(), cells.size()));
+        for (std::size_t i = 0; i != cells.size(); ++i)
+            widths[i] = std::max(widths[i], cells[i].size());
+    }
+    std::string out;
+    for (auto const& [name, cells] : lines) {
+        auto line = fmt::format("{:<{}}", name, first);
+        for (std::size_t i = 0; i != cells.size(); ++i)
+            line += fmt::format("   {:>{}}", cells[i], widths[i]);
+        line.erase(line.find_last_not_of(' ') + 1);
+        out += line + '\n';
+    }
+    return out;
+}
+
+}  // namespace
+
+std::vector<table_line> summary(report const& r) {
+    std::vector<table_line> lines;
+    auto const line = [&](std::string name, auto cell) {
+        std::vector<std::string> cells;
+        for (auto const& o : r.outcomes)
+            cells.push_back(cell(o));
+        lines.emplace_back(std::move(name), std::move(cells));
+    };
+    auto const any = [&](auto is) { return std::ranges::any_of(r.outcomes, is); };
+
+    line("", [](outcome const& o) { return o.name; });
+    line("asked", [](outcome const& o) { return grouped(o.asked()); });
+    line("at once", [](outcome const& o) { return share(o.at_once, o.asked()); });
+    line("waited", [](outcome const& o) { return share(o.waited, o.asked()); });
+    if (r.retries != 0) {
+        line("came back", [](outcome const& o) { return share(o.later, o.asked()); });
+        line("  attempts", [](outcome const& o) { return grouped(o.asked() + o.came_back); });
+    }
+    line("refused", [](outcome const& o) { return share(o.refused, o.asked()); });
+    std::size_t rules = 0;
+    for (auto const& o : r.outcomes)
+        rules = std::max(rules, o.rules.size());
+    for (std::size_t i = 0; i != rules; ++i) {
+        auto const all = reasons_of(r, i);
+        if (all.empty())
+            continue;
+        line("  by", [&](outcome const& o) {
+            return i < o.rules.size()
+                       ? o.rules[i].text + (o.rules[i].shadow ? " (shadow: would have been)" : "")
+                       : std::string("-");
+        });
+        for (auto const why : all)
+            line(fmt::format("    {}", text_of(why)), [&](outcome const& o) {
+                return i < o.rules.size()
+                           ? grouped(o.rules[i].refused[static_cast<std::size_t>(why)])
+                           : std::string("-");
+            });
+    }
+    if (any([](outcome const& o) { return o.answered != 0; }))
+        line("answered by a route", [](outcome const& o) { return share(o.answered, o.asked()); });
+    if (any([](outcome const& o) { return o.open != 0; }))
+        line("still waiting", [](outcome const& o) { return grouped(o.open); });
+    for (auto const& [name, q] :
+         {std::pair{"wait p50", 0.5}, {"wait p90", 0.9}, {"wait p99", 0.99}})
+        line(name, [&](outcome const& o) { return wait_or_none(o, q); });
+    line("wait max", [](outcome const& o) { return wait_or_none(o, 1); });
+    line("longest queue", [](outcome const& o) { return grouped(o.longest_queue); });
+    if (any(&outcome::holds))
+        line("peak in use",
+             [](outcome const& o) { return o.holds ? grouped(o.peak_in_use) : std::string("-"); });
+    return lines;
+}
+
+std::optional<std::string> result_of_search(report const& r) {
+    if (!r.found)
+        return {};
+    auto const most = percent(r.found->refuse_at_most);
+    if (r.found->was_found)
+        return fmt::format("{} is the least with which at most {} are refused.", r.found->what,
+                           most);
+    return fmt::format(
+        "No number in the place of that of `{}` is enough for at most {}: others refuse more.",
+        r.found->what, most);
+}
+
+std::string to_text(report const& r) {
+    auto const& t = r.requests;
+    std::string out;
+    for (auto const& f : r.read.files)
+        out += fmt::format("{} ({})\n", f.name, f.format);
+    if (t.requests != 0)
+        out += fmt::format("{} requests of {} clients in {}, from {} to {} UTC\n",
+                           grouped(t.requests), grouped(t.clients), length(t.last - t.first),
+                           instant(t.first), instant(t.last));
+    if (r.read.unreadable != 0) {
+        out += fmt::format("{} of {} lines were left out:\n", grouped(r.read.unreadable),
+                           grouped(r.read.lines));
+        for (auto const& l : r.read.shown)
+            out += fmt::format("  {}:{}: {}: {}\n", l.file, l.number, l.why, l.text);
+    }
+    if (auto const found = result_of_search(r))
+        out += fmt::format("\n{}\n", *found);
+    out += '\n' + text_of(summary(r));
+
+    for (auto const& o : r.outcomes) {
+        if (o.refused_most.empty())
+            continue;
+        out += fmt::format("\nrefused most by {}\n", o.name);
+        std::vector<table_line> keys;
+        for (auto const& k : o.refused_most)
+            keys.emplace_back(
+                fmt::format("  {} {}", k.what, k.key.empty() ? "-" : k.key),
+                std::vector{fmt::format("{} of {}", grouped(k.refused), grouped(k.asked))});
+        out += text_of(keys);
+    }
+    out += '\n';
+    for (auto const& n : notes(r))
+        out += n + '\n';
+    return out;
+}
+
+}  // namespace replay

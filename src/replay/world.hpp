@@ -1,0 +1,130 @@
+#pragma once
+
+#include <weir/chain.hpp>
+#include <weir/error.hpp>
+#include <weir/key_hash.hpp>
+#include <weir/permit.hpp>
+
+#include "keys.hpp"
+#include "limiting/gate.hpp"
+#include "limiting/limit.hpp"
+#include "stage.hpp"
+
+#include <boost/asio/system_executor.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace replay {
+
+/// How many kinds of keys the limits of a replay may have.
+inline constexpr std::size_t most_keys = 8;
+
+/// A request of the log.
+struct arrival {
+    nanoseconds at{};        // since 1970
+    std::uint64_t line = 0;  // its place in the log
+    nanoseconds held{};      // how long it is served
+    std::array<std::uint32_t, most_keys> keys{};
+    std::uint32_t way = 0;    // its routes, one of each plan
+    bool overloaded = false;  // the service answered that it has too much to do
+};
+
+/// Which of the keys of an arrival counts.
+class key_of_arrivals {
+public:
+    key_of_arrivals(std::size_t slot, key_numbers& numbers) noexcept
+        : slot_(slot), numbers_(&numbers) {}
+
+    [[nodiscard]] std::uint64_t of(arrival const& a) const noexcept { return a.keys[slot_]; }
+    [[nodiscard]] std::uint64_t of(std::string const& text) const {
+        bool const is_client = numbers_->what().parts == std::vector{key_part{}};
+        return numbers_->of(is_client ? text.substr(0, text.find('/')) : text);
+    }
+
+private:
+    std::size_t slot_;
+    key_numbers* numbers_;
+};
+
+/// Which of the keys of an arrival its order goes by.
+struct place_of_arrivals {
+    std::optional<std::size_t> fair = {};
+    std::optional<std::size_t> priority = {};
+
+    [[nodiscard]] weir::request of(arrival const& a) const noexcept {
+        if (!fair && !priority) [[likely]]
+            return {};
+        weir::standing how;
+        if (fair)
+            how.key = a.keys[*fair];
+        if (priority)
+            how.priority = static_cast<int>(a.keys[*priority]);
+        return {1, how};
+    }
+};
+
+/// Always the same, so that a replay can be repeated.
+struct steady_hash {
+    [[nodiscard]] std::uint64_t operator()(weir::hash_seed const&,
+                                           std::uint64_t key) const noexcept {
+        return weir::key_hash()({0x5bd1e995'9d2c5681, 0x2545f491'4f6cdd1d}, key);
+    }
+};
+
+class lane;
+struct visit;
+
+/// Tells a lane what has been decided of a request that waits.
+class on_turn {
+public:
+    on_turn(lane& owner, visit& v, stage::executor_type const& ex) noexcept
+        : lane_(&owner), visit_(&v), executor_(ex) {}
+
+    using executor_type = stage::executor_type;
+    executor_type get_executor() const noexcept { return executor_; }
+    // What is decided at once is told at once.
+    using immediate_executor_type = boost::asio::system_executor;
+    immediate_executor_type get_immediate_executor() const noexcept { return {}; }
+
+    template <class Permit>
+    void operator()(weir::error_code ec, Permit permit) const;
+
+private:
+    lane* lane_;
+    visit* visit_;
+    executor_type executor_;
+};
+
+/// What limits are used with: requests of a log, and its time.
+struct world {
+    using executor = stage::executor_type;
+    using timer = replay::timer;
+    using asking = arrival;
+    using keys = key_of_arrivals;
+    using place = place_of_arrivals;
+    using hash = steady_hash;
+    using limit = limiting::limit<world>;
+    template <class Permit>
+    using handler = on_turn;
+    static constexpr std::uint32_t shards = 1;
+};
+
+using limit = world::limit;
+using gate = limiting::gate<world>;
+
+/// A request on its way through the limits.
+struct visit {
+    limiting::entry<world> entry{arrival()};
+    std::uint64_t number = 0;
+    int attempts = 0;
+    gate const* at = nullptr;
+    bool is_answered = false;  // by its route, when it is in
+};
+
+}  // namespace replay

@@ -1,0 +1,386 @@
+#include "config/read.hpp"
+
+#include "config/write.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+using namespace std::chrono_literals;
+using config::configuration;
+
+namespace {
+
+configuration read(std::string_view text) {
+    return config::read(text, "weir.toml");
+}
+
+// What is wrong with it: a line for each problem.
+std::vector<std::string> problems(std::string_view text) {
+    try {
+        static_cast<void>(read(text));
+    } catch (config::bad_configuration const& wrong) {
+        return wrong.problems();
+    }
+    return {};
+}
+std::string problem(std::string_view text) {
+    auto const all = problems(text);
+    BOOST_REQUIRE_MESSAGE(all.size() == 1, all.size() << " problems in\n" << text);
+    return all.front();
+}
+
+constexpr std::string_view upstream =
+    "[[upstream]]\nname = \"shop\"\nservers = \"127.0.0.1:9000\"\n";
+
+std::string with(std::string_view text) {
+    return std::string(text) + std::string(upstream);
+}
+
+// All that can be said, with no value that is a default.
+constexpr std::string_view everything = R"(threads = 4
+drain = "30s"
+pid_file = "/run/weir.pid"
+access_log = "/var/log/weir.log"
+headers = "both"
+access_log_format = "json"
+log_level = "warning"
+
+[timeouts]
+header = "5s"
+body = "20s"
+idle = "2min"
+upstream = "90s"
+keep = "1s"
+
+[clients]
+trusted = ["10.0.0.0/8", "::1"]
+forwarded_by = "forwarded"
+connections = 5000
+abort_on_hang_up = true
+pass_underscores = true
+
+[admin]
+address = "0.0.0.0:9091"
+allow = ["10.0.0.0/8", "fd00::/8"]
+write = true
+
+[[listen]]
+address = "0.0.0.0:80"
+proxy_protocol = true
+
+[[listen]]
+address = "[::]:80"
+
+[[listen]]
+address = "unix:/run/weir.sock"
+
+[[listen]]
+address = "systemd:web"
+
+[[upstream]]
+name = "shop"
+servers = ["127.0.0.1:9000", "unix:/run/shop.sock"]
+health = { path = "/healthz", every = "1s", within = "200ms", fall = 5, rise = 1 }
+
+[[upstream]]
+name = "search"
+
+[[upstream.server]]
+address = "10.0.0.7:9000"
+seats = 8
+connections = 9
+
+[[upstream.server]]
+address = "[fd00::7]:9000"
+
+[[engine]]
+name = "shared"
+url = "redis://10.0.0.9"
+
+[[limit]]
+name = "all"
+rule = "64 seats"
+queue = "limit 100 full evict_oldest max_wait 2s order priority ageing 250ms jitter 10s patience 500ms"
+priority = "Priority"
+
+[[limit]]
+name = "client"
+rule = "20/1s burst 50"
+key = ["client", "header X-Api-Key", "path 2"]
+v4_prefix = 24
+v6_prefix = 56
+max_keys = 1000
+queue = "limit 0 patience 1s"
+shadow = true
+
+[[limit]]
+name = "key"
+rule = "20/1s burst 50"
+key = "header X-Api-Key"
+
+[limit.overrides]
+"a \"key\"" = "1/1s burst 5"
+"gold" = "1000/1s burst 50"
+
+[[limit]]
+name = "all proxies"
+rule = "1000/1s burst 100"
+engine = "shared"
+shared_as = "shop"
+lease = 64
+deadline = "20ms"
+on_failure = "local 0.25"
+
+[[route]]
+host = "*.example.org"
+path = "/search"
+method = ["GET", "HEAD"]
+upstream = "search"
+limits = ["client", "all"]
+upstream_timeout = "5s"
+
+[route.upgrade]
+to = ["websocket", "echo/1"]
+seats = "handshake"
+idle = "1h"
+
+[route.request_fields]
+remove = ["Cookie"]
+
+[route.request_fields.add]
+"X-Through" = "weir"
+
+[route.answer_fields.add]
+"Strict-Transport-Security" = "max-age=1"
+
+[[route]]
+path = "/admin"
+answer = 403
+
+[[route]]
+upstream = "shop"
+limits = ["all"]
+)";
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(a_configuration)
+
+BOOST_AUTO_TEST_CASE(is_small_where_little_is_said) {
+    auto const c = read(upstream);
+    BOOST_REQUIRE(c.listeners.size() == 1U);
+    BOOST_TEST(to_string(c.listeners[0].address) == "127.0.0.1:8080");
+    BOOST_REQUIRE(c.routes.size() == 1U);
+    BOOST_TEST(c.routes[0].upstream == "shop");
+    BOOST_TEST(c.routes[0].path == "/");
+    BOOST_TEST((c.timeouts == config::timeouts()));
+    BOOST_TEST(to_string(*c.admin.address) == "127.0.0.1:9090");
+    BOOST_TEST(!c.admin.is_named);
+    BOOST_TEST(!c.admin.write);
+    BOOST_TEST(!read(with("[admin]\naddress = \"none\"\n")).admin.address);
+}
+
+BOOST_AUTO_TEST_CASE(is_not_shown_to_others_unless_they_are_named) {
+    for (auto const* const mine : {"127.0.0.2:1", "[::1]:1", "localhost:1", "unix:/run/a"})
+        BOOST_TEST(problems(with(fmt::format("[admin]\naddress = \"{}\"\n", mine))).empty(), mine);
+    for (auto const* const others : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "example.org:1"}) {
+        auto const text = fmt::format("[admin]\naddress = \"{}\"\n", others);
+        BOOST_TEST(problem(with(text)).find("`allow` must name the networks") != std::string::npos,
+                   others);
+        BOOST_TEST(problems(with(text + "allow = \"10.0.0.0/8\"\n")).empty(), others);
+    }
+    BOOST_TEST(problem(with("[admin]\naddress = \"systemd:x\"\n"))
+                   .starts_with("weir.toml:2:11: admin: `address` is `systemd:x`, but must be "));
+}
+
+BOOST_AUTO_TEST_CASE(without_routes_has_every_limit_for_every_request) {
+    auto const c = read(with("[[limit]]\nname = \"a\"\nrule = \"3 seats\"\n"
+                             "[[limit]]\nname = \"b\"\nrule = \"10/1s\"\nkey = \"total\"\n"));
+    BOOST_REQUIRE(c.routes.size() == 1U);
+    BOOST_TEST((c.routes[0].limits == std::vector<std::string>{"a", "b"}));
+    BOOST_TEST(c.limits[1].key.empty());
+    BOOST_TEST((c.limits[0].queue.patience.length_or(0s) == 1s));
+}
+
+BOOST_AUTO_TEST_CASE(says_all_that_can_be_said) {
+    auto const c = read(everything);
+    BOOST_TEST(c.threads == 4);
+    BOOST_TEST((c.timeouts.idle == 2min));
+    BOOST_TEST(c.clients.trusted.size() == 2U);
+    BOOST_TEST((c.clients.forwarded_by == config::forwarded_by::forwarded));
+    BOOST_TEST((c.access_log_format == config::log_format::json));
+    BOOST_TEST((c.log_level == tool::level::warning));
+    BOOST_TEST(to_string(*c.admin.address) == "0.0.0.0:9091");
+    BOOST_TEST(c.admin.allow.size() == 2U);
+    BOOST_TEST(c.admin.write);
+    BOOST_TEST(c.listeners[0].proxy_protocol);
+    BOOST_TEST((std::get<config::inherited_sockets>(c.listeners[3].address).name == "web"));
+    BOOST_REQUIRE(c.upstreams.size() == 2U);
+    BOOST_TEST(c.upstreams[0].health->fall == 5);
+    BOOST_TEST((c.upstreams[1].servers[0].seats == 8));
+    BOOST_TEST(!c.upstreams[1].servers[1].seats);
+    auto const& client = c.limits[1];
+    BOOST_REQUIRE(client.key.size() == 3U);
+    BOOST_TEST((client.key[1].what == config::key_part::kind::header));
+    BOOST_TEST(client.key[2].number == 2);
+    BOOST_TEST(client.shadow);
+    BOOST_TEST(client.queue.limit == 0);
+    BOOST_TEST(c.limits[2].overrides.size() == 2U);
+    BOOST_TEST(std::get<weir::fail_local>(c.limits[3].on_failure).share == 0.25);
+    BOOST_TEST((c.limits[0].queue.order == weir::queue_order::priority));
+    BOOST_TEST((c.routes[0].methods == std::vector<std::string>{"GET", "HEAD"}));
+    BOOST_TEST((c.routes[1].answer == 403U));
+}
+
+BOOST_AUTO_TEST_CASE(is_written_as_it_is_read) {
+    auto const c = read(everything);
+    BOOST_TEST(write(c) == everything);
+    auto const small = read(upstream);
+    BOOST_TEST(write(small) == R"([[listen]]
+address = "127.0.0.1:8080"
+
+[[upstream]]
+name = "shop"
+servers = ["127.0.0.1:9000"]
+
+[[route]]
+upstream = "shop"
+)");
+    BOOST_TEST(write(read(write(small))) == write(small));
+}
+
+BOOST_AUTO_TEST_CASE(names_file_line_column_value_and_what_was_expected) {
+    BOOST_TEST(problem(with("threads = 0\n")) ==
+               "weir.toml:1:11: `threads` is `0`, but must be a number from 1 to 256");
+    BOOST_TEST(problem(with("drain = \"5 s\"\n")) ==
+               "weir.toml:1:9: `drain` is `5 s`, but must be a time from 0s to 24h, like 500ms, "
+               "10s or 2min");
+    BOOST_TEST(problem(with("[clients]\nforwarded_by = \"via\"\n")) ==
+               "weir.toml:2:16: clients: `forwarded_by` is `via`, but must be `x-forwarded-for` or "
+               "`forwarded`");
+    BOOST_TEST(
+        problem(with("[[limit]]\nname = \"a\"\nrule = \"10/1x\"\n"))
+            .starts_with(
+                "weir.toml:3:8: limit `a`: `rule` is `10/1x`, but must be a rule, like `100/1s`, "
+                "`100/1s burst 20` or `32 seats`: "));
+    BOOST_TEST(problem(with("[clients]\ntrusted = [\"10.0.0.0/8\", \"10.0.0.1/8\"]\n")) ==
+               "weir.toml:2:26: clients: `trusted` is `10.0.0.1/8`, but must be a network, like "
+               "10.0.0.0/8 or "
+               "fd00::/8, without bits behind its prefix, or an address");
+}
+
+BOOST_AUTO_TEST_CASE(has_no_member_that_is_not_known) {
+    BOOST_TEST(
+        problem(with("[timeouts]\nhead = \"5s\"\n")) ==
+        "weir.toml:2:1: timeouts: `head` is not known here; known are body, header, idle, keep, "
+        "upstream");
+    BOOST_TEST(problem(with("[[limit]]\nname = \"a\"\nrule = \"3 seats\"\nrat = 1\n"))
+                   .starts_with("weir.toml:4:1: limit `a`: `rat` is not known here; known are "));
+}
+
+BOOST_AUTO_TEST_CASE(is_told_all_that_is_wrong_at_once) {
+    auto const all = problems(R"(threads = "many"
+[[listen]]
+address = "nowhere"
+[[upstream]]
+servers = []
+[[limit]]
+rule = 5
+engine = "none"
+lease = 2
+[[route]]
+upstream = "shop"
+limits = ["fast"]
+)");
+    BOOST_REQUIRE(all.size() == 9U);
+    BOOST_TEST(all[0].starts_with("weir.toml:1:11: `threads` is `many`"));
+    BOOST_TEST(all[1].starts_with("weir.toml:3:11: listen: `address` is `nowhere`"));
+    BOOST_TEST(all[2].starts_with("weir.toml:4:1: upstream: `name` is missing"));
+    BOOST_TEST(all[3].starts_with("weir.toml:4:1: upstream: `servers` is missing"));
+    BOOST_TEST(all[4].starts_with("weir.toml:6:1: limit: `name` is missing"));
+    BOOST_TEST(all[5].starts_with("weir.toml:7:8: limit: `rule` is `5`"));
+    BOOST_TEST(all[6].starts_with("weir.toml:8:10: limit ``: there is no engine `none`"));
+    BOOST_TEST(all[7].starts_with("weir.toml:11:12: route `/`: there is no upstream `shop`"));
+    BOOST_TEST(all[8].starts_with("weir.toml:12:11: route `/`: there is no limit `fast`"));
+}
+
+BOOST_AUTO_TEST_CASE(is_no_contradiction) {
+    struct row {
+        std::string_view text, wrong;
+    };
+    for (auto const& [text, wrong] : {
+             row{"[[upstream]]\nname = \"shop\"\nservers = \"127.0.0.1:1\"\n",
+                 "the upstream `shop` is there already"},
+             row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\nkey = [\"total\", \"client\"]\n",
+                 "stands for none"},
+             row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\n[limit.overrides]\nx = \"2/1s\"\n",
+                 "whose `key` has one part"},
+             row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\nkey = \"path 1\"\n[limit.overrides]\nx "
+                 "= \"2 seats\"\n",
+                 "of the same kind as `1/1s`"},
+             row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\nkey = "
+                 "\"client\"\n[limit.overrides]\n\"10.0.0.0/8\" = \"2/1s\"\n",
+                 "or a network of 32 bits, or 64 of IPv6"},
+             row{"[[limit]]\nname = \"a\"\nrule = \"1 seats max_hold 1s\"\nkey = \"client\"\n",
+                 "`max_hold` is for a limit of the key `total`"},
+             row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\npriority = \"Priority\"\n",
+                 "`order priority`"},
+             row{"[[limit]]\nname = \"a\"\nrule = \"1 seats\"\nqueue = \"order shares\"\n",
+                 "no request names a partition here"},
+             row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\nqueue = \"length 5\"\n",
+                 "`queue` is `length 5`, but must be a queue"},
+             row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\nlease = 5\n",
+                 "`lease` is for a limit that has an"},
+             row{"[[engine]]\nname = \"e\"\nurl = \"redis://a\"\n[[limit]]\nname = \"a\"\nrule = "
+                 "\"3 seats\"\nengine = \"e\"\n",
+                 "an engine keeps what is like 100/1s"},
+             row{"[[engine]]\nname = \"e\"\nurl = \"redis://a\"\n[[limit]]\nname = \"a\"\nrule = "
+                 "\"3/1s\"\nkey = \"client\"\nengine = \"e\"\n",
+                 "of the key `total` alone"},
+             row{"[[engine]]\nname = \"e\"\nurl = \"redis://a\"\n[[limit]]\nname = \"a\"\nrule = "
+                 "\"3/1s\"\nshadow = true\nengine = \"e\"\n",
+                 "an engine keeps no shadow"},
+             row{"[[listen]]\naddress = \"0.0.0.0:80\"\nproxy_protocol = true\n", "`trusted`"},
+             row{"[[listen]]\naddress = \"0.0.0.0:80\"\n[[listen]]\naddress = \"0.0.0.0:80\"\n",
+                 "is there already"},
+             row{"[[route]]\nupstream = \"shop\"\n[route.request_fields.add]\nhost = \"a\"\n",
+                 "writes itself"},
+             row{"[[route]]\nupstream = \"shop\"\n[route.answer_fields]\nremove = \"a b\"\n",
+                 "no name of a field"},
+             row{"[[route]]\n", "either `upstream` or `answer` is needed"},
+             row{"[[route]]\nupstream = \"shop\"\nanswer = 403\n",
+                 "either `upstream` or `answer` is needed"},
+             row{"[[route]]\nupstream = \"shop\"\npath = \"api\"\n",
+                 "must be what a path begins with"},
+             row{"[[engine]]\nname = \"e\"\nurl = \"http://a\"\n",
+                 "begins with none of redis://, unix: and mysql://"},
+             row{"[[limit]]\nname = \"a\"\nrule = \"0 seats\"\n", "must be a rule"},
+             row{"[upstreams]\n", "`upstreams` is not known here"},
+             row{"upstream = 5\n", "must be a list of tables, each under [[upstream]]"},
+         }) {
+        auto const all = problems(text == std::string_view("upstream = 5\n")
+                                      ? std::string(text)
+                                      : std::string(upstream) + std::string(text));
+        auto const is_told = [&](std::string const& line) { return line.find(wrong) != line.npos; };
+        BOOST_TEST(std::ranges::any_of(all, is_told), text);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(is_toml) {
+    BOOST_TEST(problem("threads = \n").starts_with("weir.toml:1:"));
+    BOOST_TEST(problem("threads = 1\nthreads = 2\n").starts_with("weir.toml:2:"));
+    BOOST_TEST(problem("").find("`upstream` is missing") != std::string::npos);
+    // A message has one line, whatever it quotes.
+    for (auto const& line : problems(with("drain = \"a\\nb\\u0007\"\n")))
+        BOOST_TEST((line.find('\n') == line.npos && line.find('\a') == line.npos));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

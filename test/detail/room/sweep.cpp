@@ -1,0 +1,117 @@
+#include <weir/detail/room/sweep.hpp>
+
+#include "support/printing.hpp"
+#include "support/stand_in.hpp"
+
+#include <boost/asio/error.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <cstdint>
+
+using support::stand_in;
+using weir::amount;
+using weir::errc;
+using weir::error_code;
+using weir::time_point;
+using weir::detail::sweep;
+using namespace std::chrono_literals;
+
+namespace {
+
+// One permit comes each second, from now on, and no more than three are given at a time.
+struct one_each_second {
+    [[nodiscard]] static amount capacity() noexcept { return 3; }
+    [[nodiscard]] static time_point ready_at(amount n, amount ahead, time_point now) noexcept {
+        return now + (ahead + n) * 1s;
+    }
+};
+
+auto const aborted = make_error_code(boost::asio::error::operation_aborted);
+error_code const stays;
+constexpr time_point now{100s};
+
+struct guest : stand_in {
+    guest(std::uint64_t n, amount asks, std::chrono::seconds patience) {
+        number = n;
+        count = asks;
+        deadline = now + patience;
+    }
+};
+
+error_code look_at(sweep& s, guest& g, bool is_shut = false, bool in_order = true) {
+    return s.look_at(g, one_each_second(), is_shut, in_order, now);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(those_are_cancelled_that_came_before) {
+    sweep s;
+    guest before(4, 1, 1h);
+    guest after(5, 1, 1h);
+    s.cancel_before(5);
+    BOOST_TEST(s.is_under_way());
+    BOOST_TEST(look_at(s, before) == aborted);
+    BOOST_TEST(look_at(s, after) == stays);
+    s.end();
+    BOOST_TEST(!s.is_under_way());
+    BOOST_TEST(s.cancels(4));
+    BOOST_TEST(!s.cancels(5));
+}
+
+BOOST_AUTO_TEST_CASE(all_leave_a_limiter_that_is_closed_even_if_they_are_cancelled) {
+    sweep s;
+    guest one(1, 1, 1h);
+    s.cancel_before(2);
+    s.close();
+    BOOST_TEST(look_at(s, one, true) == errc::closed);
+}
+
+BOOST_AUTO_TEST_CASE(other_options_make_those_leave_whose_turn_cannot_come_in_time) {
+    sweep s;
+    guest first(1, 2, 2s);
+    guest too_late(2, 2, 3s);
+    guest too_much(3, 4, 1h);
+    guest last(4, 1, 3s);  // the two before it have gone
+    s.reprice();
+    BOOST_TEST(look_at(s, first) == stays);
+    BOOST_TEST(look_at(s, too_late) == errc::deadline_unreachable);
+    BOOST_TEST(look_at(s, too_much) == errc::exceeds_capacity);
+    BOOST_TEST(look_at(s, last) == stays);
+}
+
+BOOST_AUTO_TEST_CASE(one_that_leaves_after_it_was_looked_at_is_no_longer_ahead) {
+    sweep s;
+    guest first(1, 2, 1h);
+    guest second(2, 2, 2s);
+    s.reprice();
+    BOOST_TEST(look_at(s, first) == stays);
+    s.leaves(first);
+    BOOST_TEST(look_at(s, second) == stays);
+    s.leaves(second);
+    guest unseen(3, 2, 1h);
+    s.leaves(unseen);  // the sweep has not come to it
+    guest third(4, 1, 0s);
+    BOOST_TEST(look_at(s, third) == errc::deadline_unreachable);
+}
+
+BOOST_AUTO_TEST_CASE(nobody_is_ahead_for_sure_where_the_order_may_change) {
+    sweep s;
+    guest first(1, 2, 1h);
+    guest second(2, 2, 2s);
+    s.reprice();
+    BOOST_TEST(look_at(s, first, false, false) == stays);
+    BOOST_TEST(look_at(s, second, false, false) == stays);
+}
+
+BOOST_AUTO_TEST_CASE(prices_are_looked_at_only_if_they_have_changed_or_somebody_has_joined) {
+    sweep s;
+    guest late(9, 1, 0s);
+    s.joins();
+    s.cancel_before(5);
+    BOOST_TEST(look_at(s, late) == stays);
+    s.joins();
+    BOOST_TEST(look_at(s, late) == errc::deadline_unreachable);
+    s.end();
+    s.cancel_before(6);
+    BOOST_TEST(look_at(s, late) == stays);
+}

@@ -1,0 +1,99 @@
+#include "logs/format.hpp"
+#include "logs/stamp.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+void require(bool is_so) {
+    if (!is_so)
+        std::abort();
+}
+
+using kind = logs::key_source::kind;
+std::vector<logs::key_source> const keys{
+    {},
+    {kind::method},
+    {kind::target},
+    {kind::host, {}, true},
+    {kind::field, "header User-Agent", true}};
+
+bool lies_in(std::string_view part, std::string_view whole) {
+    std::less_equal<> const before;
+    return part.empty() || (before(whole.data(), part.data()) &&
+                            before(part.data() + part.size(), whole.data() + whole.size()));
+}
+
+bool same(logs::entry const& a, logs::entry const& b) {
+    return a.at == b.at && a.whole_second == b.whole_second && a.before == b.before &&
+           a.held == b.held && a.status == b.status && a.keys == b.keys;
+}
+
+// A line is read or it is not: always in the same way, and what is found lies in it.
+void read_twice(logs::line_reader& reader, std::string_view line) {
+    using namespace std::chrono_literals;
+    logs::entry e;
+    if (!reader.read(line, e))
+        return;
+    for (auto const part : e.keys)
+        require(lies_in(part, line));
+    require(e.before <= 24h && e.before >= -24h);
+    require(!e.held || (*e.held >= 0s && *e.held <= 24h));
+    require(e.status <= 999);
+    logs::entry again;
+    require(reader.read(line, again) && same(e, again));
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+    std::vector<std::string> lines;
+    while (!text.empty()) {
+        auto const line = text.substr(0, text.find('\n'));
+        lines.emplace_back(line);
+        text.remove_prefix(std::min(text.size(), line.size() + 1));
+    }
+    return lines;
+}
+
+void read_all(logs::format const& format, std::vector<std::string> const& lines) {
+    auto const reader = format.make_reader(keys);
+    for (auto const& line : lines)
+        read_twice(*reader, line);
+}
+
+}  // namespace
+
+// The first byte says of which format the lines are that follow: `0` to `4` are known by name, of `5` the first line is the
+// format, and of others it is found out.
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+    if (size == 0)
+        return -1;
+    std::string_view const text(reinterpret_cast<char const*>(data) + 1, size - 1);
+    auto lines = lines_of(text);
+    constexpr std::array<char const*, 5> names{
+        "common", "combined", "haproxy", "weir-proxy", "json"};
+    auto const which = static_cast<std::size_t>(data[0] - '0');
+    try {
+        if (which < names.size()) {
+            read_all(logs::format::parse(names[which]), lines);
+        } else if (which == names.size() && !lines.empty()) {
+            auto const format = logs::format::parse(lines.front());
+            lines.erase(lines.begin());
+            read_all(format, lines);
+        } else {
+            read_all(logs::format::of_lines(lines), lines);
+        }
+    } catch (std::invalid_argument const&) {  // what is wrong with a format
+    }
+    for (auto const& line : lines)
+        static_cast<void>(logs::stamp_of(line));
+    return 0;
+}

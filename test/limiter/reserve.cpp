@@ -1,0 +1,462 @@
+#include <weir/keyed.hpp>
+#include <weir/leaky_bucket.hpp>
+#include <weir/reservation.hpp>
+#include <weir/seats.hpp>
+#include <weir/sliding_log.hpp>
+#include <weir/smooth_bursty.hpp>
+#include <weir/smooth_warming_up.hpp>
+#include <weir/testing.hpp>
+#include <weir/token_bucket.hpp>
+
+#include "support/printing.hpp"
+#include "support/random.hpp"
+#include "support/virtual_limiters.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_future.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+// Places in a line whose turn comes at a known instant.
+
+using namespace support;
+using weir::errc;
+using weir::error_code;
+using weir::permit;
+
+namespace {
+
+using leaky_bucket = weir::testing::limiter<weir::leaky_bucket>;
+using token_bucket = weir::testing::limiter<weir::token_bucket>;
+using smooth_bursty = weir::testing::limiter<weir::smooth_bursty>;
+using smooth_warming_up = weir::testing::limiter<weir::smooth_warming_up>;
+using per_client = weir::basic_keyed<std::string, weir::policy::leaky_bucket, asio::any_io_executor,
+                                     weir::testing::timer>;
+
+template <class Policy>
+constexpr bool is_scheduled = weir::scheduled_policy<Policy>;
+static_assert(is_scheduled<weir::policy::leaky_bucket> && is_scheduled<weir::policy::token_bucket>);
+static_assert(is_scheduled<weir::policy::smooth_bursty> &&
+              is_scheduled<weir::policy::smooth_warming_up>);
+static_assert(!is_scheduled<weir::policy::seats> && !is_scheduled<weir::policy::sliding_log>);
+
+// One a second, of which the first is taken now.
+struct one_a_second {
+    explicit one_a_second(weir::queue_options const& queueing = {})
+        : pace(ctx, {.rate = {1, 1s}}, queueing), taken(pace.try_enter()), start(clock::now()) {}
+
+    // When it is granted, since the start.
+    std::optional<weir::duration> enter() {
+        std::optional<weir::duration> at;
+        bool over = false;
+        pace.async_enter([&](error_code ec, permit const&) {
+            over = true;
+            if (!ec)
+                at = clock::now() - start;
+        });
+        run_for(ctx, 1h);
+        BOOST_TEST(over);
+        return at;
+    }
+
+    asio::io_context ctx;
+    leaky_bucket pace;
+    permit taken;
+    clock::time_point start;
+};
+
+struct noted {
+    error_code error;
+    std::optional<clock::time_point> at;
+
+    auto note() {
+        return [this](error_code ec, permit const&) {
+            error = ec;
+            at = clock::now();
+        };
+    }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(reservation)
+
+BOOST_AUTO_TEST_CASE(is_told_its_instant_and_gets_its_permit_then) {
+    one_a_second w;
+    auto first = w.pace.reserve();
+    auto second = w.pace.reserve();
+    BOOST_TEST((first.at() == w.start + 1s));
+    BOOST_TEST((second.at() == w.start + 2s));
+    BOOST_TEST(w.pace.stats().waiting == 2U);
+
+    error_code ec;
+    run_for(w.ctx, 1s - 1ns);
+    BOOST_TEST(!bool(first.try_enter(ec)));
+    BOOST_TEST((ec == errc::limited));
+    run_for(w.ctx, 1ns);
+    BOOST_TEST(!bool(second.try_enter()));
+    auto const turn = first.try_enter(ec);
+    BOOST_TEST((turn && !ec && !first));
+    BOOST_TEST(turn.waited() == 1s);
+    BOOST_TEST(w.enter().value() == 3s);
+    BOOST_TEST(bool(second.try_enter()));
+}
+
+BOOST_AUTO_TEST_CASE(needs_no_context_to_be_run_if_it_is_asked_for_in_time) {
+    one_a_second w;
+    auto place = w.pace.reserve();
+    clock::advance_to(*place.at());
+    BOOST_TEST(bool(place.try_enter()));
+    settle(w.ctx);
+}
+
+BOOST_AUTO_TEST_CASE(is_granted_at_once_if_there_is_room) {
+    asio::io_context ctx;
+    token_bucket calls(ctx, {.rate = {10, 1s}, .burst = 5});
+    auto const start = clock::now();
+    auto now = calls.reserve(5);
+    BOOST_TEST((now.at() == start));
+    // Three are back after 300 ms; four more 400 ms later.
+    auto soon = calls.reserve(3);
+    auto later = calls.reserve(4);
+    BOOST_TEST((soon.at() == start + 300ms));
+    BOOST_TEST((later.at() == start + 700ms));
+    BOOST_TEST(now.try_enter().count() == 5);
+    run_for(ctx, 700ms);
+    BOOST_TEST(soon.try_enter().count() == 3);
+    BOOST_TEST(later.try_enter().count() == 4);
+    BOOST_TEST((ctx.poll() == 0 && calls.stats().in_use == 0));
+}
+
+BOOST_AUTO_TEST_CASE(waits_for_what_has_been_granted_ahead_of_its_time) {
+    asio::io_context ctx;
+    smooth_bursty calls(ctx, {.rate = {1, 1s}, .max_burst = 1s});
+    auto const start = clock::now();
+    auto const many = calls.try_enter(10);  // is granted, and the next one pays
+    auto one = calls.reserve();
+    auto other = calls.reserve();
+    BOOST_TEST((one.at() == start + 10s));
+    BOOST_TEST((other.at() == start + 11s));
+}
+
+BOOST_AUTO_TEST_CASE(moves_up_when_one_before_it_is_given_back) {
+    one_a_second w;
+    auto first = w.pace.reserve();
+    auto second = w.pace.reserve();
+    auto third = w.pace.reserve();
+    noted waiter;
+    w.pace.async_enter(waiter.note());
+    run_for(w.ctx, 500ms);
+    first.give_back();
+    BOOST_TEST(!first);
+    first.give_back();
+    BOOST_TEST(w.pace.stats().waiting == 3U);
+    run_for(w.ctx, 500ms);
+    BOOST_TEST(bool(second.try_enter()));
+    { auto const gone = std::move(third); }
+    run_for(w.ctx, 1s);
+    BOOST_TEST((waiter.at == w.start + 2s));
+    BOOST_TEST(w.pace.stats().cancelled == 2U);
+    BOOST_TEST(w.enter().value() == 3s);
+}
+
+BOOST_AUTO_TEST_CASE(leaves_no_trace_when_all_are_given_back_in_any_order) {
+    for_each_seed(1, 200, [](random_source& random) {
+        one_a_second w;
+        std::vector<leaky_bucket::reservation> places;
+        for (int i = 0; i != 20; ++i)
+            places.push_back(w.pace.reserve());
+        while (!places.empty())
+            places.erase(places.begin() + static_cast<std::ptrdiff_t>(random.index_in(places)));
+        BOOST_TEST((w.pace.stats().waiting == 0U && w.pace.stats().in_use == 1));
+        BOOST_TEST(w.enter().value() == 1s);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(that_is_given_back_after_its_turn_is_refunded) {
+    asio::io_context ctx;
+    token_bucket calls(ctx, {.rate = {1, 1s}, .burst = 2});
+    auto const start = clock::now();
+    auto const all = calls.try_enter(2);
+    auto place = calls.reserve(2);
+    run_for(ctx, 2s);
+    noted waiter;
+    calls.async_enter(2, waiter.note());
+    run_for(ctx, 500ms);
+    BOOST_TEST(!waiter.at);
+    place.give_back();
+    settle(ctx);
+    BOOST_TEST((waiter.at == start + 2500ms));
+}
+
+BOOST_AUTO_TEST_CASE(is_refused_beyond_its_bounds) {
+    one_a_second w({.limit = 2});
+    error_code ec;
+    auto const late = w.pace.reserve(1, 1s - 1ns, ec);
+    BOOST_TEST((!late && ec == errc::deadline_unreachable));
+    BOOST_TEST((late.retry_after() == 1s));
+    BOOST_TEST(!late.at());
+    auto const big = w.pace.reserve(2, {}, ec);
+    BOOST_TEST((!big && ec == errc::exceeds_capacity));
+    auto const just = w.pace.reserve(1, 1s, ec);
+    BOOST_TEST((just && !ec && !just.retry_after()));
+    auto const last = w.pace.reserve();
+    auto const full = w.pace.reserve(1, {}, ec);
+    BOOST_TEST((!full && ec == errc::queue_full));
+    BOOST_CHECK_EXCEPTION(
+        (void)w.pace.reserve(1, 500ms), weir::refusal, [](weir::refusal const& r) {
+            return r.code() == errc::deadline_unreachable && r.retry_after() == 3s;
+        });
+    w.pace.shutdown();
+    auto const shut = w.pace.reserve(1, {}, ec);
+    BOOST_TEST((!shut && ec == errc::closed));
+}
+
+BOOST_AUTO_TEST_CASE(is_looked_at_again_when_the_rate_changes) {
+    one_a_second w;
+    auto patient = w.pace.reserve();
+    auto hasty = w.pace.reserve(1, 3s);
+    w.pace.configure({.rate = {1, 2s}});  // what was granted must still leak out, at half the rate
+    settle(w.ctx);
+    error_code ec;
+    BOOST_TEST(!bool(hasty.try_enter(ec)));
+    BOOST_TEST((ec == errc::deadline_unreachable && !hasty));
+    run_for(w.ctx, 2s);
+    BOOST_TEST(bool(patient.try_enter()));
+}
+
+BOOST_AUTO_TEST_CASE(is_told_that_the_limiter_has_closed_or_gone) {
+    one_a_second w;
+    error_code ec;
+    auto closed = w.pace.reserve();
+    w.pace.close();
+    BOOST_TEST(!bool(closed.try_enter(ec)));
+    BOOST_TEST((ec == errc::closed));
+
+    auto cancelled = [&] {
+        leaky_bucket gone(w.ctx, {.rate = {1, 1s}});
+        auto const taken = gone.try_enter();
+        auto place = gone.reserve();
+        gone.cancel();
+        settle(w.ctx);
+        BOOST_TEST(!bool(place.try_enter(ec)));
+        BOOST_TEST((ec == asio::error::operation_aborted));
+        return gone.reserve();
+    }();
+    noted waiter;
+    cancelled.async_enter(waiter.note());
+    settle(w.ctx);
+    BOOST_TEST((waiter.error == errc::closed));
+}
+
+BOOST_AUTO_TEST_CASE(outlives_limiter_and_context) {
+    leaky_bucket::reservation waiting;
+    leaky_bucket::reservation granted;
+    {
+        asio::io_context ctx;
+        leaky_bucket pace(ctx, {.rate = {1, 1s}});
+        granted = pace.reserve();
+        waiting = pace.reserve();
+    }
+    error_code ec;
+    BOOST_TEST(!bool(waiting.try_enter(ec)));
+    BOOST_TEST((ec == errc::closed));
+    BOOST_TEST(bool(granted.try_enter()));
+}
+
+BOOST_AUTO_TEST_CASE(is_dropped_with_its_context) {
+    auto ctx = std::make_unique<asio::io_context>();
+    leaky_bucket pace(*ctx, {.rate = {1, 1s}});
+    auto granted = pace.reserve();
+    auto waiting = pace.reserve();
+    auto given_back = pace.reserve();
+    ctx.reset();
+    error_code ec;
+    BOOST_TEST(!bool(waiting.try_enter(ec)));
+    BOOST_TEST((ec == errc::closed));
+    given_back.give_back();
+    granted.give_back();
+    BOOST_TEST(pace.stats().in_use == 0);
+}
+
+BOOST_AUTO_TEST_CASE(is_waited_for_in_its_place) {
+    one_a_second w;
+    auto first = w.pace.reserve();
+    auto second = w.pace.reserve(1, 2s);
+    noted third;
+    w.pace.async_enter(third.note());
+    noted waiter;
+    second.async_enter(waiter.note());
+    BOOST_TEST(!second);
+    BOOST_TEST(w.pace.stats().waiting == 3U);
+    run_for(w.ctx, 2s);
+    BOOST_TEST((waiter.at == w.start + 2s && !waiter.error));  // its patience is what it was
+    run_for(w.ctx, 1s);
+    BOOST_TEST((third.at == w.start + 3s));
+
+    // One whose turn has come is granted as soon as it is asked for.
+    noted late;
+    first.async_enter(late.note());
+    BOOST_TEST(!late.at);
+    settle(w.ctx);
+    BOOST_TEST((late.at == w.start + 3s && !late.error));
+}
+
+BOOST_AUTO_TEST_CASE(goes_to_whom_it_is_moved) {
+    one_a_second w;
+    auto first = w.pace.reserve();
+    auto second = w.pace.reserve();
+    auto moved = std::move(first);
+    BOOST_TEST((!first && !first.at() && moved.at() == w.start + 1s));
+    first.give_back();
+    second = std::move(moved);  // whose own place is given back
+    BOOST_TEST((second.at() == w.start + 1s && w.pace.stats().waiting == 1U));
+    BOOST_TEST(w.enter().value() == 2s);
+}
+
+BOOST_AUTO_TEST_CASE(is_given_up_by_a_cancellation_while_it_is_waited_for) {
+    one_a_second w;
+    auto place = w.pace.reserve();
+    asio::cancellation_signal signal;
+    noted waiter;
+    place.async_enter(asio::bind_cancellation_slot(signal.slot(), waiter.note()));
+    settle(w.ctx);
+    signal.emit(asio::cancellation_type::terminal);
+    settle(w.ctx);
+    BOOST_TEST((waiter.error == asio::error::operation_aborted));
+    BOOST_TEST(w.enter().value() == 1s);
+}
+
+BOOST_AUTO_TEST_CASE(loses_its_place_when_its_patience_ends) {
+    one_a_second w({.tolerance = 0ns});
+    auto const first = w.pace.reserve();
+    auto place = w.pace.reserve(1, 2s);
+    noted waiter;
+    place.async_enter(waiter.note());
+    auto debt = w.pace.charge(1);
+    run_for(w.ctx, 2s);
+    BOOST_TEST(!waiter.at);
+    run_for(w.ctx, 1ns);
+    BOOST_TEST((waiter.error == errc::timed_out));
+}
+
+BOOST_AUTO_TEST_CASE(is_awaited) {
+    one_a_second w;
+    asio::thread_pool elsewhere(1);
+    std::vector<weir::duration> granted;
+    std::vector<error_code> refused;
+    auto guest = [&](leaky_bucket::reservation place) -> asio::awaitable<void> {
+        try {
+            auto const turn = co_await place.enter();
+            granted.push_back(clock::now() - w.start);
+        } catch (weir::refusal const& r) {
+            refused.push_back(r.code());
+        }
+    };
+    co_spawn(w.ctx, guest(w.pace.reserve()), asio::detached);
+    co_spawn(w.ctx, guest(w.pace.reserve()), asio::detached);
+    run_for(w.ctx, 1s);
+    BOOST_TEST(granted.size() == 1U);
+    w.pace.close();
+    settle(w.ctx);
+    BOOST_TEST(refused.size() == 1U);
+    BOOST_TEST((refused.at(0) == errc::closed));
+
+    // An operation that is never started gives its place back.
+    leaky_bucket other(w.ctx, {.rate = {1, 1s}});
+    auto place = other.reserve();
+    { auto const unused = place.enter(); }
+    BOOST_TEST(bool(other.try_enter()));
+}
+
+BOOST_AUTO_TEST_CASE(has_a_place_in_every_order) {
+    using enum weir::queue_order;
+    for (auto const order : {fifo, lifo, adaptive_lifo, codel, priority, fair}) {
+        one_a_second w({.order = order, .target = 1h});
+        auto const key = [](std::uint64_t k) {
+            return weir::request(1, {.priority = static_cast<int>(k), .key = k});
+        };
+        auto first = w.pace.reserve(key(1));
+        auto second = w.pace.reserve(key(2));
+        auto third = w.pace.reserve(key(2));
+        bool const foresees = order == fifo || order == codel;
+        BOOST_TEST(static_cast<bool>(first.at()) == foresees, "order " << static_cast<int>(order));
+        noted waiter;
+        second.async_enter(waiter.note());
+        third.give_back();
+        BOOST_TEST(w.pace.stats().waiting == 2U);
+        run_for(w.ctx, 2s);
+        auto const turn = first.try_enter();
+        BOOST_TEST((turn && waiter.at));
+        auto const at = order == lifo || order == adaptive_lifo ? 1s : 2s;
+        BOOST_TEST((waiter.at == w.start + at), "order " << static_cast<int>(order));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(is_of_one_key) {
+    asio::io_context ctx;
+    per_client clients(ctx, {.rate = {1, 1s}});
+    auto const start = clock::now();
+    auto const taken = clients.try_enter("a");
+    auto first = clients.reserve("a");
+    auto second = clients.reserve("a");
+    auto other = clients.reserve("b");
+    BOOST_TEST((first.at() == start + 1s && second.at() == start + 2s && other.at() == start));
+    noted waiter;
+    second.async_enter(waiter.note());
+    first.give_back();
+    run_for(ctx, 1s);
+    BOOST_TEST((waiter.at == start + 1s));
+    BOOST_TEST(bool(other.try_enter()));
+    error_code ec;
+    auto const late = clients.reserve("a", 1, 500ms, ec);
+    BOOST_TEST((!late && ec == errc::deadline_unreachable));
+    BOOST_CHECK_THROW((void)clients.reserve("a", 2), weir::refusal);
+}
+
+// Of each policy with a schedule: the instants that places are told are those at which they get their permits.
+template <class Limiter, class Options>
+void keeps_its_schedule(Options const& options, int most) {
+    for_each_seed(1, 100, [&](random_source& random) {
+        asio::io_context ctx;
+        Limiter limiter(ctx, options, {.tolerance = 0ns});
+        std::vector<clock::time_point> told;
+        std::vector<clock::time_point> granted;
+        run_for(ctx, weir::duration(random.between(0, 1'000'000'000)));
+        for (int i = 0; i != 30; ++i) {
+            auto place = limiter.reserve(random.between(1, most));
+            told.push_back(place.at().value());
+            place.async_enter([&](error_code, permit const&) { granted.push_back(clock::now()); });
+            if (random.one_in(3))
+                run_for(ctx, weir::duration(random.between(0, 500'000'000)));
+        }
+        run_for(ctx, 1h);
+        BOOST_TEST((told == granted));
+    });
+}
+
+BOOST_AUTO_TEST_CASE(is_told_the_truth) {
+    keeps_its_schedule<leaky_bucket>(weir::leaky_bucket_options{.rate = {7, 1s}}, 1);
+    keeps_its_schedule<leaky_bucket>(weir::leaky_bucket_options{.rate = {7, 1s}, .capacity = 5}, 5);
+    keeps_its_schedule<token_bucket>(weir::token_bucket_options{.rate = {7, 1s}, .burst = 5}, 5);
+    keeps_its_schedule<token_bucket>(
+        weir::token_bucket_options{
+            .rate = {2, 300ms}, .burst = 5, .refill = weir::refill::interval},
+        4);
+    keeps_its_schedule<smooth_bursty>(weir::smooth_bursty_options{.rate = {7, 1s}}, 5);
+    keeps_its_schedule<smooth_warming_up>(
+        weir::smooth_warming_up_options{.rate = {7, 1s}, .warm_up = 2s}, 5);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

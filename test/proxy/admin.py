@@ -1,0 +1,373 @@
+#!/usr/bin/env python3
+"""What an operator sees: where it listens and who may ask, health, the statistics as JSON and for Prometheus, and what has
+become of all that while the proxy drains, reloads, or is asked by those who never read."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+
+from admin_support import Watcher, limit_of, port_of, put, request, stats
+from support import PATIENCE, PROXY, Client, Proxy, ProxyTest, Reader, in_parallel, main, wait_until
+
+EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+ADMIN = '[admin]\naddress = "127.0.0.1:0"\n'
+TEXT = "Content-Type: text/plain\r\n"
+
+
+def shop(*limits, admin=ADMIN):
+    return admin + '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n' + "".join(limits)
+
+
+def limit(name, rule, more="", queue="limit 0 patience 0s"):
+    return f'[[limit]]\nname = "{name}"\nrule = "{rule}"\nqueue = "{queue}"\n{more}'
+
+
+class Admin(ProxyTest):
+    def setUp(self):
+        super().setUp()
+        self.over = threading.Event()
+        self.addCleanup(self.over.set)
+
+        def hang(sock, request, reader):
+            self.over.wait(30)
+            sock.sendall(EMPTY)
+            return True
+
+        self.upstream.script["/hang"] = hang
+
+    def statuses(self, proxy, n, target="/"):
+        with Client(proxy.port) as client:
+            return [client.ask(target).status for _ in range(n)]
+
+    # ---- Where
+
+    def test_the_port_that_nobody_has_named_may_be_taken(self):
+        """9090 or any other; both proxies say where they are."""
+        with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                taken.bind(("127.0.0.1", 9090))
+                taken.listen()
+            except OSError:
+                pass  # by somebody else
+            proxies = [self.start(), self.start()]
+            ports = [port_of(p) for p in proxies]
+            self.assertEqual(len({9090, *ports}), 3)
+            for proxy in proxies:
+                self.assertEqual(request(proxy, "/healthz").status, 200)
+
+    def test_a_port_that_was_named_must_be_free(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            for how in ({"config": self.filled(shop(admin=f'[admin]\naddress = "127.0.0.1:{port}"\n'))},):
+                with self.assertRaisesRegex(AssertionError, f"cannot listen at 127.0.0.1:{port} for the operator: another program"):
+                    Proxy(**how)
+            with self.assertRaisesRegex(AssertionError, f"cannot listen at 127.0.0.1:{port} for the operator: another program"):
+                Proxy("--upstream", f"127.0.0.1:{self.upstream.port}", "--admin", f"127.0.0.1:{port}")
+
+    def test_it_may_be_nowhere(self):
+        self.assertNotIn("see http", self.start("--admin", "none").greeting)
+        proxy = self.start_with(shop(limit("rate", "1/90s"), admin='[admin]\naddress = "none"\n'))
+        self.assertNotIn("see http", proxy.greeting)
+        self.assertEqual(self.statuses(proxy, 3), [200, 429, 429])
+
+    def test_options_are_printed_as_a_file(self):
+        for option, text in (("127.0.0.1:9091", '[admin]\naddress = "127.0.0.1:9091"\n'), ("none", '[admin]\naddress = "none"\n')):
+            printed = subprocess.run([PROXY, "--upstream", "127.0.0.1:1", "--admin", option, "--print-config"],
+                                     capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
+            self.assertIn(text, printed)
+
+    def test_it_may_be_a_socket_of_the_file_system(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "admin")
+            proxy = self.start_with(shop(admin=f'[admin]\naddress = "unix:{path}"\n'))
+            self.assertIn(f"; see unix:{path}\n", proxy.greeting)
+            with socket.socket(socket.AF_UNIX) as sock:
+                sock.settimeout(PATIENCE)
+                sock.connect(path)
+                sock.sendall(b"GET /stats.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                self.assertTrue(Reader(sock).rest().startswith(b"HTTP/1.1 200 OK\r\n"))
+
+    def test_a_public_address_needs_allow(self):
+        for address in ("0.0.0.0:0", "[::]:0", "192.0.2.1:9090", "example.org:9090"):
+            with self.assertRaisesRegex(AssertionError, "`allow` must name the networks that may"):
+                Proxy(config=self.filled(shop(admin=f'[admin]\naddress = "{address}"\n')))
+        with self.assertRaisesRegex(AssertionError, "--admin is `0.0.0.0:0`"):
+            Proxy("--upstream", "127.0.0.1:1", "--admin", "0.0.0.0:0")
+
+    def test_networks_that_are_not_allowed_are_refused(self):
+        proxy = self.start_with(shop(admin='[admin]\naddress = "0.0.0.0:0"\nallow = "203.0.113.0/24"\n'))
+        port = int(re.search(r"see http://0\.0\.0\.0:(\d+)\n", proxy.greeting)[1])
+        self.assertEqual(request(proxy, "/healthz", host="x", port=port).status, 200)  # this machine itself
+        mine = self.own_address()
+        if mine is None:
+            self.skipTest("this machine has no address but 127.0.0.1")
+        for target in ("/", "/stats.json", "/metrics", "/healthz", "/readyz", "/events"):
+            with socket.create_connection((mine, port), PATIENCE) as sock:
+                sock.sendall(f"GET {target} HTTP/1.1\r\nHost: {mine}\r\n\r\n".encode())
+                self.assertTrue(Reader(sock).rest().startswith(b"HTTP/1.1 403 "), target)
+        good = f'[admin]\naddress = "0.0.0.0:0"\nallow = "{mine}"\n'
+        proxy.write(self.filled(shop(admin=good)))  # at once, without another listener
+        proxy.process.send_signal(signal.SIGHUP)
+        self.assertIn("read anew", proxy.process.stderr.readline())
+        with socket.create_connection((mine, port), PATIENCE) as sock:
+            sock.sendall(f"GET / HTTP/1.1\r\nHost: {mine}\r\n\r\n".encode())
+            self.assertTrue(Reader(sock).rest().startswith(b"HTTP/1.1 200 "))
+
+    @staticmethod
+    def own_address():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(("192.0.2.1", 9))  # sends nothing
+                address = probe.getsockname()[0]
+                return None if address.startswith("127.") else address
+            except OSError:
+                return None
+
+    # ---- What
+
+    def test_only_what_is_there_is_answered(self):
+        proxy = self.start()
+        for target, method, status in (
+                ("/nothing", "GET", 404), ("/healthz", "POST", 405), ("/limits/x", "GET", 405), ("/stats.json", "DELETE", 405),
+                ("/limits/x", "PUT", 403), ("/events", "HEAD", 405), ("/events", "POST", 405), ("/healthz?x=y", "GET", 200), ("/", "HEAD", 200)):
+            with self.subTest(target=target, method=method):
+                self.assertEqual(request(proxy, target, method).status, status)
+        with Client(port_of(proxy)) as client:
+            client.send("GET / HTTP/1.1\r\n\r\n\r\n")
+            self.assertEqual(client.answer().status, 400)
+        with Client(port_of(proxy)) as client:
+            client.send("PUT /limits/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n")
+            self.assertEqual(client.answer().status, 413)
+
+    def test_a_name_that_a_site_may_have_given_to_this_address_sees_nothing(self):
+        proxy = self.start()
+        port = port_of(proxy)
+        for host in ("evil.example", f"evil.example:{port}", "localhost.evil.example", "127.0.0.1.evil.example"):
+            for target in ("/", "/stats.json", "/events"):
+                self.assertEqual(request(proxy, target, host=host).status, 403, host)
+        for host in ("localhost", f"LOCALHOST:{port}", "127.0.0.1", f"[::1]:{port}"):
+            self.assertEqual(request(proxy, "/stats.json", host=host).status, 200, host)
+        for target in ("/healthz", "/metrics"):  # Prometheus may come by a name
+            self.assertEqual(request(proxy, target, host="weir-1.internal").status, 200)
+
+    def test_it_is_ready_until_it_drains(self):
+        proxy = self.start("--drain", "20s")
+        wait_until(lambda: request(proxy, "/readyz").status == 200, "clients to be let in")
+        with Client(proxy.port) as client:
+            client.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
+            wait_until(lambda: "/hang" in self.upstream.targets())
+            with Watcher(port_of(proxy)) as watcher:
+                proxy.process.send_signal(signal.SIGTERM)
+                wait_until(lambda: request(proxy, "/readyz").status == 503, "it to drain")
+                self.assertEqual(request(proxy, "/readyz").body, b"draining\n")
+                self.assertEqual(request(proxy, "/healthz").status, 200)
+                told = stats(proxy)
+                self.assertEqual((told["ready"], told["draining"], told["connections"]["open"]), (False, True, 1))
+                self.assertIn("about to end", told["holding_back"])
+                while not watcher.event()[1].get("stats", {}).get("draining"):
+                    pass
+                self.over.set()
+                self.assertEqual(client.answer().status, 200)
+                watcher.client.ended()  # the end of the proxy is the end of that, too
+        proxy.process.wait(PATIENCE)
+
+    def test_stats_are_what_has_been_done(self):
+        proxy = self.start_with(shop(
+            limit("all", "4/90s", queue="limit 1 patience 0s"),
+            limit("key", "2/90s", 'key = "header X"\n'),
+            limit("shadow", "1/90s", "shadow = true\n")))
+        with Client(proxy.port) as client:
+            got = [client.ask("/", fields=f"X: {x}\r\n").status for x in "aaabbbcc"]
+        self.assertEqual(got, [200, 200, 429, 200, 200, 429, 429, 429])
+        told = stats(proxy)
+        self.assertEqual(told["requests"], {"answered": 4, "answered_by_route": 0, "turned_away": 4, "hung_up": 0,
+                                            "failed": 0, "malformed": 0})
+        limits = {one["name"]: one for one in told["limits"]}
+        self.assertEqual([limits[n]["granted"] for n in ("all", "key", "shadow")], [4, 4, 1])
+        self.assertEqual((limits["all"]["rule"], limits["all"]["key"], limits["key"]["key"]), ("4/90s", "total", "header X"))
+        # Whichever of two limits refuses a request that neither would let in, one of them does.
+        self.assertEqual(limits["all"]["refused_in_all"] + limits["key"]["refused_in_all"], 4)
+        self.assertEqual(limits["all"]["refused"]["limited"] + limits["key"]["refused"]["limited"], 4)
+        self.assertEqual((limits["shadow"]["refused"]["limited"], limits["shadow"]["shadow"]), (3, True))
+        self.assertEqual(limits["key"]["keys"], 3)
+        server = told["upstreams"][0]["servers"][0]
+        self.assertEqual((server["name"], server["answers"], server["out"], server["unreachable"]),
+                         (f"127.0.0.1:{self.upstream.port}", 4, False, 0))
+
+        def most():
+            return sum(c["refused"] for name in ("all", "key") for c in limit_of(proxy, name)["refused_most"]
+                       if c["client"] == "127.0.0.1")
+        wait_until(lambda: most() == 4, "the client to be named")
+
+    def test_waits_and_reasons(self):
+        proxy = self.start("--seats", 1, "--queue", 1, "--patience", "20s")
+        with Client(proxy.port) as holder, Client(proxy.port) as waiter, Client(proxy.port) as late:
+            holder.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
+            wait_until(lambda: "/hang" in self.upstream.targets())
+            waiter.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n")
+            wait_until(lambda: limit_of(proxy, "seats")["waiting"] == 1)
+            self.assertEqual(late.ask("/").status, 503)
+            seats = limit_of(proxy, "seats")
+            self.assertEqual((seats["in_use"], seats["waiting"], seats["capacity"], seats["refused"]["queue_full"]), (1, 1, 1, 1))
+            self.assertEqual(seats["refused_in_all"], 1)
+            wait_until(lambda: "its queue is full" in stats(proxy)["holding_back"] or
+                       "1 waits" in stats(proxy)["holding_back"], "what holds requests back")
+            wait_until(lambda: stats(proxy)["holding_back"].startswith("`seats` holds requests back: 1 waits"))
+            self.over.set()
+            self.assertEqual((holder.answer().status, waiter.answer().status), (200, 200))
+        seats = limit_of(proxy, "seats")
+        self.assertEqual((seats["granted"], seats["granted_at_once"], seats["waited"], seats["waits"]["count"]), (2, 1, 1, 1))
+        self.assertGreater(seats["waits"]["p50"], 0)
+        self.assertGreaterEqual(seats["waits"]["p50"] * 1.0001, seats["longest_wait"])
+        self.assertEqual(seats["recent_waits"]["count"], 1)
+        wait_until(lambda: stats(proxy)["holding_back"] == "Nothing is held back.")
+
+    def test_who_hangs_up_was_not_refused(self):
+        proxy = self.start("--seats", 1, "--patience", "20s")
+        with Client(proxy.port) as holder, Client(proxy.port) as waiter:
+            holder.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
+            wait_until(lambda: "/hang" in self.upstream.targets())
+            waiter.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n")
+            wait_until(lambda: limit_of(proxy, "seats")["waiting"] == 1)
+            waiter.abort()
+            wait_until(lambda: limit_of(proxy, "seats")["waiting"] == 0)
+            seats = limit_of(proxy, "seats")
+            self.assertEqual((seats["refused"]["hung_up"], seats["refused_in_all"], seats["refused_most"]), (1, 0, []))
+            self.over.set()
+            self.assertEqual(holder.answer().status, 200)
+
+    def test_a_server_that_is_out(self):
+        with socket.create_server(("127.0.0.1", 0)) as nobody:
+            port = nobody.getsockname()[1]
+        proxy = self.start_with(ADMIN + '[[upstream]]\nname = "shop"\n'
+                                f'servers = ["UPSTREAM", "127.0.0.1:{port}"]\n'
+                                'health = { every = "20ms", fall = 1 }\n')
+        wait_until(lambda: stats(proxy)["upstreams"][0]["servers"][1]["out"])
+        self.assertEqual([s["out"] for s in stats(proxy)["upstreams"][0]["servers"]], [False, True])
+        wait_until(lambda: stats(proxy)["holding_back"] ==
+                   f"Nothing is held back, but the server 127.0.0.1:{port} of `shop` is out.")
+        self.assertIn(f'weir_upstream_server_up{{upstream="shop",server="127.0.0.1:{port}"}} 0\n',
+                      request(proxy, "/metrics").body.decode())
+
+    # ---- For Prometheus
+
+    def test_metrics_are_those_of_stats(self):
+        proxy = self.start_with(shop(limit("all \\\\ \\\"1\\\"", "2/90s"), limit("key", "1/90s", 'key = "client"\n')))
+        self.statuses(proxy, 5)
+        answer = request(proxy, "/metrics")
+        self.assertEqual(answer.get("content-type"), "text/plain; version=0.0.4; charset=utf-8")
+        text = answer.body.decode()
+        self.assertNotIn("127.0.0.1\"", text.replace(f"127.0.0.1:{self.upstream.port}", ""))  # no client
+        sys.path.append("/usr/lib/python3/dist-packages")  # of Debian, whose Python this may not be
+        try:
+            from prometheus_client.parser import text_string_to_metric_families
+        except ImportError:
+            self.skipTest("there is no python3-prometheus-client")
+        families = {f.name: f for f in text_string_to_metric_families(text)}
+        for name, family in families.items():
+            self.assertRegex(name, "^weir_[a-z_]+$")
+            self.assertTrue(family.documentation.endswith("."), name)
+            if family.type == "counter":
+                self.assertTrue(all(s.name.endswith("_total") for s in family.samples), name)
+            if family.type == "histogram":
+                self.assertTrue(name.endswith("_seconds"), name)
+            labels = [tuple(sorted(s.labels.items())) + (s.name,) for s in family.samples]
+            self.assertEqual(len(labels), len(set(labels)), "two samples of the same name and labels")
+        told = stats(proxy)
+        for one in told["limits"]:
+            decisions = {(s.labels["decision"], s.labels["reason"]): s.value for s in families["weir_limit_decisions"].samples
+                         if s.labels["limit"] == one["name"]}
+            self.assertEqual(decisions[("granted", "")], one["granted_at_once"])
+            self.assertEqual(decisions[("delayed", "")], one["waited"])
+            self.assertEqual({why: n for (what, why), n in decisions.items() if what in ("refused", "cancelled")},
+                             one["refused"])
+            self.assertEqual([why for what, why in decisions if what == "cancelled"], ["hung_up"])
+            buckets = [(float(s.labels["le"]), s.value) for s in families["weir_limit_wait_seconds"].samples
+                       if s.labels["limit"] == one["name"] and s.name.endswith("_bucket")]
+            self.assertEqual(buckets, sorted(buckets))
+            self.assertEqual(buckets[-1], (float("inf"), one["granted"]))
+            self.assertEqual([n for _, n in buckets], sorted(n for _, n in buckets))
+        requests = {s.labels["result"]: s.value for s in families["weir_requests"].samples}
+        self.assertEqual(requests, told["requests"])
+        count = [s.value for s in families["weir_upstream_answer_seconds"].samples if s.name.endswith("_count")]
+        self.assertEqual(count, [told["requests"]["answered"]])
+
+    # ---- Those who watch
+
+    def test_events_are_stats(self):
+        proxy = self.start("--rate", "2/90s", "--patience", "0s")
+        with Watcher(port_of(proxy)) as watcher:
+            self.assertEqual((watcher.status, watcher.type), (200, "text/event-stream"))
+            self.assertEqual(watcher.event()[0], "history")
+            self.assertEqual(self.statuses(proxy, 5), [200, 200, 429, 429, 429])
+            points = {}
+            while sum(p[0] + sum(p[4:]) for p in points.values()) < 5:
+                name, data = watcher.event()
+                self.assertEqual(name, "state")
+                of = data["stats"]["limits"][0]
+                for i, p in enumerate(reversed(data["last"]["limits"][str(of["id"])])):
+                    points[data["last"]["second"] - i] = p
+            self.assertEqual(sum(p[0] for p in points.values()), 2)
+            self.assertEqual((of["granted"], of["refused_in_all"]), (2, 3))
+        with Watcher(port_of(proxy)) as again:
+            name, data = again.event()
+            past = data["limits"][str(of["id"])]
+            self.assertEqual((name, sum(p[0] for p in past), sum(p[4] for p in past)), ("history", 2, 3))
+
+    def test_a_hundred_watch_and_some_never_read(self):
+        proxy = self.start("--seats", 3)
+        watchers = [Watcher(port_of(proxy)) for _ in range(100)]
+        try:
+            self.assertEqual({w.status for w in watchers}, {200})
+            in_parallel(10, lambda i: [w.event() for w in watchers[10 * i:10 * i + 9] for _ in range(4)])
+            self.assertEqual(self.statuses(proxy, 20), [200] * 20)
+            self.assertEqual(request(proxy, "/stats.json").status, 200)
+        finally:
+            for w in watchers:
+                w.client.abort()
+        self.assertEqual(request(proxy, "/healthz").status, 200)
+
+    def test_too_many_watchers_leave_room_for_others(self):
+        proxy = self.start()
+        watchers = []
+        try:
+            while len(watchers) < 400:
+                watchers.append(Watcher(port_of(proxy)))
+                if watchers[-1].status == 503:
+                    break
+            self.assertEqual(watchers[-1].status, 503)
+            self.assertGreater(len(watchers), 20)
+            self.assertEqual(request(proxy, "/metrics").status, 200)
+        finally:
+            for w in watchers:
+                w.client.close()
+
+    # ---- Another configuration
+
+    def test_a_limit_that_a_reload_removes_is_shown_no_more(self):
+        proxy = self.start_with(shop(limit("a", "5/90s"), limit("b", "5/90s")))
+        with Watcher(port_of(proxy)) as watcher:
+            names = [one["name"] for one in watcher.event() and watcher.event()[1]["stats"]["limits"]]
+            self.assertEqual(names, ["a", "b"])
+            proxy.write(self.filled(shop(limit("b", "6/90s"), limit("c", "5/90s"))))
+            proxy.process.send_signal(signal.SIGHUP)
+            self.assertIn("read anew", proxy.process.stderr.readline())
+            while names != ["b", "c"]:
+                name, data = watcher.event()
+                names = [one["name"] for one in data["stats"]["limits"]]
+            self.assertLessEqual(set(data["last"]["limits"]), {str(one["id"]) for one in data["stats"]["limits"]})
+        self.assertEqual(limit_of(proxy, "b")["rule"], "6/90s")
+        self.assertNotIn('limit="a"', request(proxy, "/metrics").body.decode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Asks a weir-proxy what it does, as an operator would."""
+
+import json
+import re
+import urllib.parse
+
+from support import Client
+
+TEXT = "Content-Type: text/plain\r\n"
+
+
+def port_of(proxy):
+    return int(re.search(r"; see http://127\.0\.0\.1:(\d+)\n$", proxy.greeting)[1])
+
+
+def here(proxy):
+    return f"127.0.0.1:{port_of(proxy)}"
+
+
+def request(proxy, target, method="GET", fields="", body=b"", host=None, port=None):
+    """With a Host of its own."""
+    with Client(port or port_of(proxy)) as client:
+        length = f"Content-Length: {len(body)}\r\n" if method == "PUT" else ""
+        client.send(f"{method} {target} HTTP/1.1\r\nHost: {host or here(proxy)}\r\n{fields}{length}\r\n".encode() + body)
+        return client.answer(method)
+
+
+def stats(proxy):
+    answer = request(proxy, "/stats.json")
+    assert answer.status == 200, (answer.status, answer.body)
+    return json.loads(answer.body)
+
+
+def limit_of(proxy, name):
+    return next(one for one in stats(proxy)["limits"] if one["name"] == name)
+
+
+def put(proxy, name, rule, fields=TEXT, host=None):
+    answer = request(proxy, "/limits/" + urllib.parse.quote(name, safe=""), "PUT", fields, rule.encode(), host)
+    return answer.status, answer.body.decode().rstrip("\n")
+
+
+class Watcher:
+    """Reads `/events`, as a browser does."""
+
+    def __init__(self, port):
+        self.client = Client(port)
+        self.client.send(f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: text/event-stream\r\n\r\n")
+        first, fields = self.client.reader.head()
+        self.status = int(first.split()[1])
+        self.type = dict(fields)["content-type"]
+
+    def event(self):
+        """The next one that has a name: that, and its data."""
+        while True:
+            block = self.client.reader.until(b"\n\n").decode()
+            fields = dict(line.split(": ", 1) for line in block.split("\n"))
+            if "event" in fields:
+                return fields["event"], json.loads(fields["data"])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.client.close()

@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""A limit is changed while the proxy runs, by `PUT /limits/NAME`: at once, by those who may, and by no other site's page."""
+
+import signal
+import threading
+import time
+
+from admin_support import TEXT, limit_of, port_of, put, request, stats
+from support import Client, ProxyTest, in_parallel, main, wait_until
+
+EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+
+def shop(*limits, write="true"):
+    return (f'[admin]\naddress = "127.0.0.1:0"\nwrite = {write}\n'
+            '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n' + "".join(limits))
+
+
+def limit(name, rule, more="", queue="limit 0 patience 0s"):
+    return f'[[limit]]\nname = "{name}"\nrule = "{rule}"\nqueue = "{queue}"\n{more}'
+
+
+class Change(ProxyTest):
+    def statuses(self, proxy, n, fields=""):
+        with Client(proxy.port) as client:
+            return [client.ask("/", fields=fields).status for _ in range(n)]
+
+    def said(self, proxy):
+        return proxy.process.stderr.readline()
+
+    def reload(self, proxy, config):
+        proxy.write(self.filled(config))
+        proxy.process.send_signal(signal.SIGHUP)
+        self.assertEqual(self.said(proxy), "weir-proxy: the configuration has been read anew\n")
+
+    def test_only_where_the_configuration_allows_it(self):
+        for write in ("false", "true"):
+            proxy = self.start_with(shop(limit("rate", "1/90s"), write=write))
+            allowed = write == "true"
+            self.assertEqual(put(proxy, "rate", "2/90s")[0], 200 if allowed else 403)
+            self.assertEqual(limit_of(proxy, "rate")["rule"], "2/90s" if allowed else "1/90s")
+            self.assertEqual(limit_of(proxy, "rate")["writable"], allowed)
+            self.assertEqual(self.statuses(proxy, 3), [200, 200 if allowed else 429, 429])
+
+    def test_it_holds_at_once_and_is_logged(self):
+        proxy = self.start_with(shop(limit("rate", "2/90s")))
+        self.assertEqual(self.statuses(proxy, 3), [200, 200, 429])
+        self.assertEqual(put(proxy, "rate", "4/90s\n"), (200, "4/90s"))
+        self.assertEqual(self.said(proxy), "weir-proxy: limit rate: the rule was `2/90s` and is `4/90s`, by 127.0.0.1\n")
+        self.assertEqual(self.statuses(proxy, 3), [200, 200, 429])  # what was used stays used
+        with Client(proxy.port) as client:  # and is what clients are told
+            self.assertIn(";q=4;", client.ask("/").get("ratelimit-policy") + ";")
+        self.assertEqual(put(proxy, "rate", "1/90s"), (200, "1/90s"))
+        self.assertEqual(self.statuses(proxy, 1), [429])
+        self.assertEqual(limit_of(proxy, "rate")["granted"], 4)
+
+    def test_who_waits_is_let_in(self):
+        over = threading.Event()
+        self.addCleanup(over.set)
+
+        def hang(sock, request, reader):
+            over.wait(30)
+            sock.sendall(EMPTY)
+            return True
+
+        self.upstream.script["/hang"] = hang
+        proxy = self.start_with(shop(limit("seats", "1 seats", "", "limit 9 patience 20s")))
+        with Client(proxy.port) as holder, Client(proxy.port) as waiter:
+            holder.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
+            wait_until(lambda: "/hang" in self.upstream.targets())
+            waiter.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n")
+            wait_until(lambda: limit_of(proxy, "seats")["waiting"] == 1)
+            self.assertEqual(put(proxy, "seats", "2 seats")[0], 200)
+            self.assertEqual(waiter.answer().status, 200)
+            proxy.process.send_signal(signal.SIGTERM)  # while it drains, too
+            wait_until(lambda: stats(proxy)["draining"])
+            self.assertEqual(put(proxy, "seats", "3 seats"), (200, "3 seats"))
+            over.set()
+            self.assertEqual(holder.answer().status, 200)
+        proxy.process.wait(20)
+
+    def test_limits_of_clients_and_their_exceptions(self):
+        proxy = self.start_with(shop(limit("a / b%", "1/90s", 'key = "header X"\n[limit.overrides]\n"vip" = "3/90s"\n')))
+        self.assertEqual(self.statuses(proxy, 2, "X: 1\r\n"), [200, 429])
+        self.assertEqual(put(proxy, "a / b%", "2/90s"), (200, "2/90s"))
+        self.assertEqual(self.statuses(proxy, 2, "X: 1\r\n"), [200, 429])
+        self.assertEqual(self.statuses(proxy, 4, "X: vip\r\n"), [200, 200, 200, 429])
+
+    def test_what_cannot_be_is_refused_and_changes_nothing(self):
+        proxy = self.start_with(shop(limit("rate", "1/90s"), limit("key", "5 seats", 'key = "client"\n')) +
+                                '[[upstream]]\nname = "bar"\n[[upstream.server]]\naddress = "UPSTREAM"\nseats = 3\n'
+                                '[[route]]\nupstream = "bar"\nlimits = ["rate", "key"]\n')
+        for name, rule, status, why in (
+                ("rate", "2 per hour", 400, "column"), ("rate", "0/90s", 400, "limit"), ("rate", "", 400, "column"),
+                ("rate", "2/90s burst 3", 409, "same kind as `1/90s`"), ("rate", "2 seats", 409, "same kind"),
+                ("key", "5 seats max_hold 3s", 400, "max_hold"),
+                ("nothing", "2/90s", 404, "no limit `nothing`"), ("upstream bar", "9 seats", 404, "no limit `upstream bar`"),
+                ("", "2/90s", 404, "no limit ``")):
+            with self.subTest(name=name, rule=rule):
+                got, text = put(proxy, name, rule)
+                self.assertEqual(got, status, text)
+                self.assertIn(why, text)
+        rules = {one["name"]: one["rule"] for one in stats(proxy)["limits"]}
+        self.assertEqual(rules, {"rate": "1/90s", "key": "5 seats", "upstream bar": "3 seats"})
+        with Client(port_of(proxy)) as client:
+            client.send(f"PUT /limits/rate HTTP/1.1\r\nHost: localhost\r\n{TEXT}Transfer-Encoding: chunked\r\n\r\n5\r\n2/90s\r\n0\r\n\r\n")
+            self.assertEqual(client.answer().status, 411)
+        self.assertEqual(request(proxy, "/limits/%zz", "PUT", TEXT, b"2/90s").status, 400)
+        self.assertEqual(self.statuses(proxy, 2), [200, 429])
+
+    def test_other_sites_change_nothing(self):
+        proxy = self.start_with(shop(limit("rate", "1/90s")))
+        port = port_of(proxy)
+        for fields, host, status in (
+                (TEXT + "Origin: http://evil.example\r\n", None, 403),
+                (TEXT + "Origin: null\r\n", None, 403),
+                (TEXT + f"Origin: http://127.0.0.1:{port + 1}\r\n", None, 403),
+                (TEXT + f"Origin: http://localhost:{port}\r\n", None, 403),
+                (TEXT + "Sec-Fetch-Site: cross-site\r\n", None, 403),
+                (TEXT + "Sec-Fetch-Site: same-site\r\n", None, 403),
+                (TEXT, f"evil.example:{port}", 403),
+                (TEXT + f"Origin: http://evil.example:{port}\r\n", f"evil.example:{port}", 403),
+                ("", None, 415),
+                ("Content-Type: application/x-www-form-urlencoded\r\n", None, 415),
+                ("Content-Type: multipart/form-data\r\n", None, 415)):
+            with self.subTest(fields=fields, host=host):
+                self.assertEqual(put(proxy, "rate", "9/90s", fields, host)[0], status)
+        for method in ("POST", "GET", "DELETE", "OPTIONS"):
+            answer = request(proxy, "/limits/rate", method, TEXT, b"9/90s")
+            self.assertEqual(answer.status, 405)
+            self.assertFalse([name for name, _ in answer.fields if name.startswith("access-control")])
+        self.assertEqual(limit_of(proxy, "rate")["rule"], "1/90s")
+        self.assertEqual(put(proxy, "rate", "2/90s", "Content-Type: text/plain;charset=UTF-8\r\nSec-Fetch-Site: same-origin\r\n"
+                             f"Origin: http://127.0.0.1:{port}\r\n")[0], 200)
+
+    def test_a_reload_goes_by_the_file(self):
+        config = shop(limit("rate", "1/90s"), limit("other", "9/90s"))
+        proxy = self.start_with(config)
+        self.assertEqual(put(proxy, "rate", "5/90s")[0], 200)
+        self.said(proxy)
+        self.assertEqual(self.statuses(proxy, 2), [200, 200])
+        self.reload(proxy, config)
+        self.assertEqual(limit_of(proxy, "rate")["rule"], "1/90s")
+        self.assertEqual(self.statuses(proxy, 1), [429])
+        self.assertEqual(put(proxy, "rate", "6/90s")[0], 200)
+        self.said(proxy)
+        self.reload(proxy, shop(limit("other", "9/90s")))
+        self.assertEqual(put(proxy, "rate", "7/90s")[0], 404)
+        self.reload(proxy, shop(limit("rate", "3/90s"), limit("other", "9/90s"), write="false"))
+        self.assertEqual(put(proxy, "rate", "7/90s")[0], 403)
+
+    def test_changes_and_reloads_at_the_same_time(self):
+        config = shop(limit("rate", "100000/1s"), limit("key", "100000/1s", 'key = "client"\n'))
+        proxy = self.start_with(config)
+        done = threading.Event()
+        found = set()
+        deadline = time.monotonic() + 60
+
+        def work(i):
+            try:
+                if i == 0:
+                    n = 0
+                    while n < 200 or 200 not in found and time.monotonic() < deadline:
+                        found.add(put(proxy, ("rate", "key")[n % 2], f"{90000 + n % 1000}/1s")[0])
+                        n += 1
+                elif i == 1:
+                    while not done.is_set():
+                        proxy.process.send_signal(signal.SIGHUP)
+                        next(line for line in proxy.process.stderr if "read anew" in line)
+                        self.assertEqual(request(proxy, "/stats.json").status, 200)
+                else:
+                    while not done.is_set():
+                        self.assertEqual(set(self.statuses(proxy, 50)), {200})
+            finally:
+                if i == 0:
+                    done.set()
+
+        in_parallel(4, work)
+        self.assertLessEqual(found, {200, 503})  # 503 while the file is read
+        self.assertIn(200, found)
+        # What is read last is what holds.
+        def settled():
+            proxy.process.send_signal(signal.SIGHUP)
+            return {one["rule"] for one in stats(proxy)["limits"]} == {"100000/1s"}
+        wait_until(settled, "the file to be read")
+        proxy.process.terminate()
+        proxy.process.wait(20)
+        proxy.report = ("weir-proxy: 0 connections (0 open)\n")
+
+
+if __name__ == "__main__":
+    main()

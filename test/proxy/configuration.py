@@ -1,0 +1,357 @@
+#!/usr/bin/env python3
+"""What a configuration says is what the proxy does: limits by key, chains of them, routes, changes of fields."""
+
+import os
+import subprocess
+import tempfile
+import threading
+import unittest
+
+from support import PATIENCE, PROXY, Client, ProxyTest, in_parallel, main, wait_until
+
+GET = "GET %s HTTP/1.1\r\nHost: test\r\n%s\r\n"
+ONE = '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
+
+
+def limit(name, rule, **more):
+    lines = [f'[[limit]]\nname = "{name}"\nrule = "{rule}"\nqueue = "limit 0 patience 0s"']
+    for key, value in more.items():
+        lines = [line for line in lines if not line.startswith(key)]
+        if key == "queue":
+            lines[0] = lines[0].rpartition("\n")[0]
+        lines.append(f"{key} = {value}")
+    return "\n".join(lines) + "\n"
+
+
+def run(*arguments):
+    return subprocess.run([PROXY, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=PATIENCE)
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="weir-proxy-")
+        self.addCleanup(folder.cleanup)
+        self.file = os.path.join(folder.name, "weir.toml")
+
+    def write(self, text):
+        with open(self.file, "w") as file:
+            file.write(text)
+
+    def test_all_that_is_wrong_is_told_at_once(self):
+        self.write('threads = 0\n[[upstream]]\nname = "shop"\nservers = "nowhere"\nsize = 3\n')
+        for mode in (["--check"], ["--print-config"], []):
+            result = run("--config", self.file, *mode)
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            lines = result.stderr.splitlines()
+            self.assertEqual(len(lines), 4, lines)
+            places = ["1:11", "2:1", "4:11", "5:1"]
+            for line, place in zip(lines, places):
+                self.assertTrue(line.startswith(f"weir-proxy: {self.file}:{place}: "), line)
+            self.assertIn("`threads` is `0`, but must be a number from 1 to 256", lines[0])
+            self.assertIn("`size` is not known here", lines[3])
+
+    def test_what_is_right_is_checked_in_silence(self):
+        self.write('[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n')
+        result = run("--config", self.file, "--check")
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+
+    def test_the_file_of_the_readme(self):
+        with open(os.path.join(os.path.dirname(__file__), "..", "..", "README.md")) as file:
+            text = file.read()
+        self.write(text.split("```toml\n")[1].split("```")[0])
+        result = run("--config", self.file, "--check")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_an_engine_that_cannot_be_is_found_by_the_check(self):
+        self.write('[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n'
+                   '[[engine]]\nname = "e"\nurl = "mysql://h"\n')
+        result = run("--config", self.file, "--check")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("engine `e`: `url` ", result.stderr)
+
+    def test_a_file_that_is_not_there(self):
+        result = run("--config", self.file)
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, r"\Aweir-proxy: --config is `\S+`, but that cannot be read: .+\n\Z")
+
+    def test_options_beside_a_file(self):
+        self.write("")
+        result = run("--config", self.file, "--seats", "3")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--seats says nothing with --config", result.stderr)
+
+    def test_options_amount_to_a_file(self):
+        options = ["--upstream", "127.0.0.1:9", "--seats", "3", "--rate", "100/1s burst 20", "--per-client-rate", "5/1s",
+                   "--client-prefix-v4", "24", "--queue", "7", "--patience", "200ms", "--threads", "2"]
+        printed = run(*options, "--print-config")
+        self.assertEqual((printed.returncode, printed.stderr), (0, ""))
+        self.assertEqual(printed.stdout, """threads = 2
+
+[[listen]]
+address = "127.0.0.1:8080"
+
+[[upstream]]
+name = "upstream"
+
+[[upstream.server]]
+address = "127.0.0.1:9"
+connections = 3
+
+[[limit]]
+name = "per-client rate"
+rule = "5/1s"
+key = "client"
+v4_prefix = 24
+queue = "limit 7 patience 200ms"
+
+[[limit]]
+name = "seats"
+rule = "3 seats"
+queue = "limit 7 patience 200ms"
+
+[[limit]]
+name = "rate"
+rule = "100/1s burst 20"
+queue = "limit 7 patience 200ms"
+
+[[route]]
+upstream = "upstream"
+limits = ["per-client rate", "seats", "rate"]
+""")
+        self.write(printed.stdout)
+        again = run("--config", self.file, "--print-config")
+        self.assertEqual(again.stdout, printed.stdout)
+
+
+class Limits(ProxyTest):
+    def ask(self, proxy, target="/", fields="", source="127.0.0.1", method="GET"):
+        with Client(proxy.port, source=source) as client:
+            return client.ask(target, method, fields)
+
+    def statuses(self, proxy, n, *what, **how):
+        return [self.ask(proxy, *what, **how).status for _ in range(n)]
+
+    def test_a_file_does_what_the_options_do(self):
+        proxy = self.start_with(ONE + limit("seats", "2 seats", queue='"limit 100 patience 20s"'))
+
+        def work(i):
+            with Client(proxy.port) as client:
+                for _ in range(10):
+                    self.assertEqual(client.ask("/sleep/5").status, 200)
+
+        in_parallel(8, work)
+        self.assertEqual(self.upstream.most, 2)
+
+    def test_a_key_is_a_header(self):
+        proxy = self.start_with(ONE + limit("key", "2/60s", key='"header X-Api-Key"'))
+        self.assertEqual(self.statuses(proxy, 3, "/", "X-Api-Key: a\r\n"), [200, 200, 429])
+        self.assertEqual(self.statuses(proxy, 3, "/", "x-api-key: b\r\n"), [200, 200, 429])
+        self.assertEqual(self.statuses(proxy, 3), [200, 200, 429])  # those without one are one
+        self.assertEqual(proxy.numbers()["key"]["clients"], 3)
+
+    def test_a_key_is_a_segment_of_the_path(self):
+        proxy = self.start_with(ONE + limit("shop", "1/60s", key='"path 2"'))
+        for path, status in (("/shop/a", 200), ("/shop/a/b?c", 429), ("/else//%61", 429), ("/shop/b", 200),
+                             ("/x/../shop/./b", 429), ("/", 200), ("/shop", 429)):
+            self.assertEqual(self.ask(proxy, path).status, status, path)
+
+    def test_a_key_has_several_parts(self):
+        proxy = self.start_with(ONE + limit("both", "1/60s", key='["client", "header X-A", "path 1"]'))
+        asked = [("127.0.0.2", "/a", "X-A: 1\r\n"), ("127.0.0.3", "/a", "X-A: 1\r\n"), ("127.0.0.2", "/b", "X-A: 1\r\n"),
+                 ("127.0.0.2", "/a", "X-A: 2\r\n")]
+        for expected in (200, 429):
+            for source, path, fields in asked:
+                self.assertEqual(self.ask(proxy, path, fields, source).status, expected)
+
+    def test_some_keys_have_rules_of_their_own(self):
+        proxy = self.start_with(ONE + limit("key", "1/60s", key='"header X-Api-Key"') +
+                                '[limit.overrides]\n"gold" = "3/60s"\n')
+        self.assertEqual(self.statuses(proxy, 4, "/", "X-Api-Key: gold\r\n"), [200, 200, 200, 429])
+        self.assertEqual(self.statuses(proxy, 2, "/", "X-Api-Key: tin\r\n"), [200, 429])
+
+    def test_some_clients_have_rules_of_their_own(self):
+        proxy = self.start_with(ONE + limit("client", "1/60s", key='"client"', v4_prefix="24") +
+                                '[limit.overrides]\n"127.0.3.0/24" = "3/60s"\n"127.0.4.9" = "2/60s"\n')
+        for source, expected in (("127.0.2.1", [200, 429]), ("127.0.3.7", [200, 200, 200, 429]),
+                                 ("127.0.4.1", [200, 200, 429])):
+            self.assertEqual(self.statuses(proxy, len(expected), source=source), expected)
+
+    def test_several_limits_are_taken_all_or_none(self):
+        proxy = self.start_with(ONE + limit("a", "2/60s") + limit("b", "9 seats") + limit("c", "1/60s", key='"header X"') +
+                                limit("d", "100/60s burst 100") + limit("e", "100/60s"))
+        self.assertEqual(self.statuses(proxy, 3), [200, 429, 429])
+        self.assertEqual(self.statuses(proxy, 2, "/", "X: 1\r\n"), [200, 429])
+        found = proxy.numbers()
+        self.assertEqual([found[name]["granted"] for name in "abcde"], [2, 2, 2, 2, 2])
+
+    def test_who_waits_for_several_holds_none(self):
+        over = threading.Event()
+        self.addCleanup(over.set)
+
+        def hang(sock, request, reader):
+            over.wait(30)
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            return True
+
+        self.upstream.script["/hang"] = hang
+        queue = '"limit 10 patience 20s"'
+        proxy = self.start_with(ONE + limit("client", "1 seats", key='"client"', queue=queue) +
+                                limit("all", "2 seats", queue=queue))
+        with Client(proxy.port, source="127.0.0.2") as first, Client(proxy.port, source="127.0.0.2") as second:
+            first.send(GET % ("/hang", ""))
+            wait_until(lambda: proxy.numbers()["all"]["in use"] == 1)
+            second.send(GET % ("/", ""))
+            wait_until(lambda: proxy.numbers()["client"]["waiting"] == 1)
+            self.assertEqual(proxy.numbers()["all"]["in use"], 1)
+            self.assertEqual(self.ask(proxy, source="127.0.0.3").status, 200)
+            over.set()
+            self.assertEqual((first.answer().status, second.answer().status), (200, 200))
+
+    def test_a_shadow_counts_and_holds_nobody_up(self):
+        proxy = self.start_with(ONE + limit("new", "2/60s", shadow="true") + limit("old", "4/60s"))
+        self.assertEqual(self.statuses(proxy, 6), [200] * 4 + [429] * 2)
+        found = proxy.numbers()
+        self.assertEqual((found["new"]["granted"], found["new"]["too late"]), (2, 2))
+
+    def hold_up(self):
+        """/hang is answered when the event is set; /slow at once. The targets that were asked for by /slow."""
+        order = []
+        over = threading.Event()
+        self.addCleanup(over.set)
+        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+        self.upstream.script["/slow"] = lambda sock, request, reader: (
+            order.append(request.target), sock.sendall(answer))
+        self.upstream.script["/hang"] = lambda sock, request, reader: (over.wait(30), sock.sendall(answer))
+        return order, over
+
+    def test_a_field_names_the_class_of_a_request(self):
+        order, over = self.hold_up()
+        proxy = self.start_with(ONE + limit("all", "1 seats", priority='"Priority"',
+                                            queue='"limit 10 order priority ageing 1h patience 20s"'))
+        holder = Client(proxy.port)
+        self.addCleanup(holder.close)
+        holder.send(GET % ("/hang", ""))
+        wait_until(lambda: proxy.numbers()["all"]["in use"] == 1)
+        waiters = []
+        for n, value in enumerate(("7", "u=5, i", "nonsense", "u=1")):
+            waiters.append(Client(proxy.port))
+            self.addCleanup(waiters[-1].close)
+            waiters[-1].send(GET % (f"/slow?{n}", f"Priority: {value}\r\n"))
+            wait_until(lambda: proxy.numbers()["all"]["waiting"] == n + 1)
+        over.set()
+        self.assertEqual([w.answer().status for w in waiters], [200] * 4)
+        self.assertEqual(order, ["/slow?3", "/slow?2", "/slow?1", "/slow?0"])
+
+    def test_clients_take_turns(self):
+        order, over = self.hold_up()
+        proxy = self.start_with(ONE + limit("all", "1 seats", queue='"limit 10 order fair patience 20s"'))
+        holder = Client(proxy.port)
+        self.addCleanup(holder.close)
+        holder.send(GET % ("/hang", ""))
+        wait_until(lambda: proxy.numbers()["all"]["in use"] == 1)
+        waiters = []
+        for n, source in enumerate((2, 2, 2, 3)):
+            waiters.append(Client(proxy.port, source=f"127.0.0.{source}"))
+            self.addCleanup(waiters[-1].close)
+            waiters[-1].send(GET % (f"/slow?{n}", ""))
+            wait_until(lambda: proxy.numbers()["all"]["waiting"] == n + 1)
+        over.set()
+        self.assertEqual([w.answer().status for w in waiters], [200] * 4)
+        self.assertLess(order.index("/slow?3"), order.index("/slow?2"))
+
+
+class Routes(ProxyTest):
+    def ask(self, proxy, host, target="/", method="GET", fields=""):
+        with Client(proxy.port) as client:
+            client.send(f"{method} {target} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n")
+            return client.answer(method)
+
+    def test_the_first_route_that_fits(self):
+        proxy = self.start_with(ONE + """
+[[route]]
+host = "static.example.org"
+answer = 204
+[[route]]
+host = "*.example.org"
+path = "/api"
+answer = 410
+[[route]]
+path = "/admin/"
+answer = 403
+[[route]]
+method = ["DELETE", "PUT"]
+answer = 405
+[[route]]
+host = "[::1]"
+answer = 418
+[[route]]
+host = "example.org"
+upstream = "shop"
+""")
+        for host, target, method, status in (
+                ("static.example.org", "/", "GET", 204), ("STATIC.Example.ORG:80", "/api", "GET", 204),
+                ("a.example.org", "/api", "GET", 410), ("a.b.example.org", "/api/x?y", "GET", 410),
+                ("example.org", "/api", "GET", 200), ("a.example.org", "/apis", "GET", 404),
+                ("example.org", "/admin", "GET", 403), ("example.org", "/admin/x", "GET", 403),
+                ("example.org", "/%61dmin", "GET", 403), ("example.org", "//admin", "GET", 403),
+                ("example.org", "/x/../admin/", "GET", 403), ("example.org", "/./admin", "GET", 403),
+                ("example.org", "/administrator", "GET", 200), ("example.org.", "/", "GET", 200),
+                ("example.org", "/", "PUT", 405), ("example.org", "/", "POST", 200), ("[::1]:80", "/", "GET", 418),
+                ("other.org", "/", "GET", 404), ("notexample.org", "/", "GET", 404)):
+            self.assertEqual(self.ask(proxy, host, target, method).status, status, (host, target, method))
+        self.assertEqual(proxy.numbers()["proxy"]["answered by a route"], 15)
+
+    def test_a_connection_goes_on_after_an_answer_of_a_route(self):
+        proxy = self.start_with(ONE + '[[route]]\npath = "/no"\nanswer = 403\n[[route]]\nupstream = "shop"\n')
+        with Client(proxy.port) as client:
+            answer = client.ask("/no", "POST", "Content-Length: 5\r\n", b"hello")
+            self.assertEqual((answer.status, answer.body), (403, b"Forbidden\n"))
+            self.assertEqual(client.ask("/").status, 200)
+
+    def test_each_route_has_its_limits(self):
+        proxy = self.start_with(ONE + limit("a", "1/60s") + limit("b", "2/60s") + """
+[[route]]
+path = "/a"
+upstream = "shop"
+limits = ["a", "b"]
+[[route]]
+path = "/b"
+upstream = "shop"
+limits = "b"
+[[route]]
+upstream = "shop"
+""")
+        self.assertEqual([self.ask(proxy, "h", t).status for t in ("/a", "/a", "/b", "/b", "/", "/")],
+                         [200, 429, 200, 429, 200, 200])
+
+    def test_fields_are_added_and_removed(self):
+        self.upstream.script["/"] = lambda sock, request, reader: sock.sendall(
+            b"HTTP/1.1 200 OK\r\nServer: secret\r\nX-A: upstream\r\nContent-Length: 0\r\n\r\n") or True
+        proxy = self.start_with(ONE + """
+[[route]]
+upstream = "shop"
+[route.request_fields]
+remove = ["cookie"]
+[route.request_fields.add]
+"X-Through" = "weir"
+[route.answer_fields]
+remove = ["server"]
+[route.answer_fields.add]
+"x-a" = "proxy"
+""")
+        answer = self.ask(proxy, "h", "/", "GET", "Cookie: x\r\nx-through: forged\r\nX-Other: y\r\n")
+        self.assertEqual((answer.get("server"), answer.get("x-a")), (None, "proxy"))
+        self.assertEqual([name for name, _ in answer.fields].count("x-a"), 1)
+        sent = self.upstream.requests[0].fields
+        self.assertEqual([f for f in sent if f[0] in ("cookie", "x-through", "x-other")],
+                         [("x-other", "y"), ("x-through", "weir")])
+
+    def test_a_route_has_a_timeout_of_its_own(self):
+        proxy = self.start_with(ONE + '[[route]]\npath = "/sleep"\nupstream = "shop"\nupstream_timeout = "100ms"\n'
+                                '[[route]]\nupstream = "shop"\n')
+        self.assertEqual(self.ask(proxy, "h", "/sleep/1000").status, 504)
+
+
+if __name__ == "__main__":
+    main()

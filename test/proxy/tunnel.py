@@ -1,0 +1,448 @@
+#!/usr/bin/env python3
+"""Upgrades: what becomes of a connection after a 101, and what must never become of it."""
+
+import hashlib
+import re
+import select
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+from support import KEEPS_MEMORY, PATIENCE, PROXY, Client, ProxyTest, Upstream, main, pattern, wait_until
+
+SHOP = '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
+SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: %s\r\n\r\n"
+ASK = "Connection: Upgrade\r\nUpgrade: echo\r\n"
+
+
+def route(upgrade='to = "echo"', limits="[]", more=""):
+    table = f"[route.upgrade]\n{upgrade}\n" if upgrade else ""
+    return f'[[route]]\nupstream = "shop"\nlimits = {limits}\n{more}{table}'
+
+
+def limit(name, rule, more=""):
+    return f'[[limit]]\nname = "{name}"\nrule = "{rule}"\nqueue = "limit 0 patience 0s"\n{more}'
+
+
+def sent_back(sock, request, reader):
+    """Goes over to a protocol that sends all back."""
+    sock.sendall(SWITCH % b"echo" + reader.data)
+    with sock:
+        while piece := sock.recv(65536):
+            sock.sendall(piece)
+        sock.shutdown(socket.SHUT_WR)
+    return False
+
+
+class TunnelTest(ProxyTest):
+    def setUp(self):
+        super().setUp()
+        self.accepted = []  # sockets of the upstream that have gone over
+        self.upstream.script["/echo"] = sent_back
+        self.upstream.script["/hold"] = self.hold
+
+    def hold(self, sock, request, reader):
+        """Leaves what follows to the test."""
+        sock.sendall(SWITCH % b"echo")
+        self.accepted.append(sock.dup())
+        self.accepted[-1].settimeout(PATIENCE)
+        self.addCleanup(self.accepted[-1].close)
+        return False
+
+    def over(self, proxy, target="/echo", fields=ASK, **how):
+        """A client that has gone over."""
+        client = Client(proxy.port, **how)
+        self.addCleanup(client.close)
+        client.send(f"GET {target} HTTP/1.1\r\nHost: test\r\n{fields}\r\n")
+        first, got = client.reader.head()
+        self.assertEqual(first, "HTTP/1.1 101 Switching Protocols")
+        self.assertEqual({name: value.lower() for name, value in got if name in ("connection", "upgrade")},
+                         {"connection": "upgrade", "upgrade": "echo"})
+        client.head = dict(got)
+        return client
+
+    def both_ends(self, proxy, **how):
+        n = len(self.accepted)
+        client = self.over(proxy, "/hold", **how)
+        wait_until(lambda: len(self.accepted) > n)
+        return client, self.accepted[n]
+
+    def ended(self, sock, reset=False):
+        """Whether it ends so."""
+        try:
+            rest = sock.recv(1)
+        except ConnectionResetError:
+            return reset
+        return rest == b"" and not reset
+
+
+class Bytes(TunnelTest):
+    def test_both_ways_at_once_and_whole(self):
+        proxy = self.start_with(SHOP + route())
+        client = self.over(proxy)
+        data = pattern(20_000_000)
+        sender = threading.Thread(target=lambda: (client.send(data), client.sock.shutdown(socket.SHUT_WR)))
+        sender.start()
+        self.assertEqual(hashlib.sha256(client.reader.rest()).digest(), hashlib.sha256(data).digest())
+        sender.join()
+
+    def test_any_bytes_piece_by_piece(self):
+        client = self.over(self.start_with(SHOP + route()))
+        for piece in (b"\0", bytes(range(256)), b"GET / HTTP/1.1\r\n\r\n", b"x" * 70_000, b"\r\n"):
+            client.send(piece)
+            self.assertEqual(client.reader.exactly(len(piece)), piece)
+
+    def test_what_comes_with_the_101(self):
+        self.upstream.script["/more"] = lambda sock, *_: sock.sendall(SWITCH % b"echo" + b"more") or False
+        client = self.over(self.start_with(SHOP + route()), "/more")
+        self.assertEqual(client.ended(), b"more")
+
+    def test_what_comes_before_the_101_waits_for_it(self):
+        early = []
+
+        def late(sock, request, reader):
+            time.sleep(0.3)  # so that whatever is passed on too early has come
+            early.append((reader.data, select.select([sock], [], [], 0)[0]))
+            return sent_back(sock, request, reader)
+
+        self.upstream.script["/late"] = late
+        proxy = self.start_with(SHOP + route())
+        client = Client(proxy.port)
+        data = pattern(200_000)
+        client.send(f"GET /late HTTP/1.1\r\nHost: test\r\n{ASK}\r\n".encode() + data)
+        self.assertEqual(client.reader.head()[0], "HTTP/1.1 101 Switching Protocols")
+        self.assertEqual(client.reader.exactly(len(data)), data)
+        self.assertEqual(early, [(b"", [])])
+        client.close()
+
+    def test_a_side_may_end_its_half(self):
+        proxy = self.start_with(SHOP + route())
+        client, upstream = self.both_ends(proxy)
+        client.sock.shutdown(socket.SHUT_WR)
+        self.assertTrue(self.ended(upstream))
+        upstream.sendall(b"still here")
+        self.assertEqual(client.reader.exactly(10), b"still here")
+        upstream.close()
+        self.assertTrue(self.ended(client.sock))
+        client, upstream = self.both_ends(proxy)
+        upstream.shutdown(socket.SHUT_WR)
+        self.assertTrue(self.ended(client.sock))
+        client.send(b"still here")
+        self.assertEqual(upstream.recv(100), b"still here")
+        client.close()
+        self.assertTrue(self.ended(upstream))
+        wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0)
+
+    def test_who_does_not_read_makes_the_other_side_wait(self):
+        proxy = self.start_with(SHOP + route())
+        status = f"/proc/{proxy.process.pid}/status"
+        memory = lambda: int(re.search(r"VmRSS:\s*(\d+)", open(status).read())[1])
+        client, upstream = self.both_ends(proxy, receive_buffer=4096)
+        before = memory()
+        taken = []
+        for sock in (upstream, client.sock):
+            sock.setblocking(False)
+            sent, quiet = 0, 0
+            while quiet < 30:  # until nothing has been taken for a while
+                try:
+                    sent += sock.send(b"x" * 65536)
+                    quiet = 0
+                except BlockingIOError:
+                    quiet += not select.select([], [sock], [], 0.02)[1]
+            taken.append(sent)
+            self.assertLess(sent, 20_000_000)  # what the system buffers
+            if not KEEPS_MEMORY:
+                self.assertLess(memory() - before, 1000)
+        # And goes on when it reads, to the last byte.
+        client.sock.settimeout(PATIENCE)
+        upstream.shutdown(socket.SHUT_WR)
+        got = 0
+        while piece := client.sock.recv(1 << 20):
+            got += len(piece)
+        self.assertEqual(got, taken[0])
+
+
+class Asked(TunnelTest):
+    def asked(self, proxy, fields=ASK, method="GET", version="1.1", body=b""):
+        """What the upstream is asked: Connection and Upgrade."""
+        n = len(self.upstream.requests)
+        with Client(proxy.port) as client:
+            answer = client.ask("/plain", method, fields, body, version)
+        self.assertEqual(answer.status, 200)
+        got = self.upstream.requests[n].fields
+        return [value.lower() for name, value in got if name in ("connection", "upgrade")]
+
+    def test_only_where_the_route_allows_it(self):
+        self.assertEqual(self.asked(self.start_with(SHOP)), [])
+        self.assertEqual(self.asked(self.start_with(SHOP + route(upgrade=None))), [])
+        self.assertEqual(self.asked(self.start_with(SHOP + route('to = "websocket"'))), [])
+        self.assertEqual(self.asked(self.start_with(SHOP + route())), ["upgrade", "echo"])
+        self.assertEqual(self.asked(self.start()), [])
+        self.assertEqual(self.asked(self.start("--upgrade", "echo")), ["upgrade", "echo"])
+
+    def test_one_protocol_in_a_proper_request(self):
+        proxy = self.start_with(SHOP + route('to = ["websocket", "echo"]'))
+        for fields, wanted in (
+                ("Connection: keep-alive, upgrade\r\nUpgrade: h2c, Echo, websocket\r\n", ["upgrade", "echo"]),
+                ("Connection: upgrade\r\nUpgrade: nothing\r\nUpgrade: ,WebSocket\r\n", ["upgrade", "websocket"]),
+                ("Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n", []),
+                ("Upgrade: echo\r\n", []), ("Connection: close\r\nUpgrade: echo\r\n", []), ("Connection: upgrade\r\n", []),
+                ("Connection: upgrade\r\nUpgrade: echo/1\r\n", []), ("Connection: upgrade\r\nUpgrade:\r\n", [])):
+            with self.subTest(fields):
+                self.assertEqual(self.asked(proxy, fields), wanted)
+                self.assertNotIn("http2-settings", dict(self.upstream.requests[-1].fields))
+        # One with a body is none: where it ends is another question.
+        self.assertEqual(self.asked(proxy, ASK + "Content-Length: 3\r\n", "POST", body=b"abc"), [])
+        self.assertEqual(self.asked(proxy, ASK + "Transfer-Encoding: chunked\r\n", "POST", body=b"0\r\n\r\n"), [])
+        self.assertEqual(self.asked(proxy, ASK, version="1.0"), [])
+
+    def test_an_answer_that_is_no_101_is_one_as_any_other(self):
+        proxy = self.start_with(SHOP + route())
+        with Client(proxy.port) as client:
+            # What stands behind the request is the next request, and passes the limits and routes.
+            client.send(f"GET /plain HTTP/1.1\r\nHost: test\r\n{ASK}\r\nGET /next HTTP/1.1\r\nHost: test\r\n\r\n")
+            self.assertEqual((client.answer().status, client.answer().status), (200, 200))
+            self.upstream.script["/no"] = lambda sock, *_: sock.sendall(
+                b"HTTP/1.1 426 Upgrade Required\r\nConnection: upgrade\r\nUpgrade: other\r\nContent-Length: 0\r\n\r\n") or True
+            answer = client.ask("/no", fields=ASK)
+            self.assertEqual((answer.status, answer.get("upgrade")), (426, None))
+            self.assertEqual(client.ask("/plain").status, 200)
+        self.assertEqual(self.upstream.targets(), ["/plain", "/next", "/no", "/plain"])
+
+    def test_a_101_to_what_was_not_asked_for(self):
+        proxy = self.start_with(SHOP + route('to = ["echo", "other"]'))
+        heads = {"/other": SWITCH % b"other", "/two": SWITCH % b"echo, other", "/none": SWITCH % b"",
+                 "/bare": b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "/old": (SWITCH % b"echo").replace(b"/1.1", b"/1.0"),
+                 "/alone": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n\r\n",
+                 "/twice": b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\nUpgrade: echo\r\n\r\n"}
+        for target, head in heads.items():
+            self.upstream.script[target] = lambda sock, *_, head=head: sock.sendall(head + b"smuggled") or True
+            with Client(proxy.port) as client:
+                answer = client.ask(target, fields=ASK)
+                self.assertEqual((answer.status, b"smuggled" in answer.body), (502, False), target)
+        self.upstream.script["/unasked"] = lambda sock, *_: sock.sendall(SWITCH % b"echo") or True
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/unasked").status, 502)
+
+    def test_interim_answers_come_first(self):
+        self.upstream.script["/early"] = lambda sock, *_: sock.sendall(
+            b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + SWITCH % b"echo") or False
+        with Client(self.start_with(SHOP + route()).port) as client:
+            client.send(f"GET /early HTTP/1.1\r\nHost: test\r\n{ASK}\r\n")
+            self.assertEqual([client.reader.head()[0][9:12] for _ in range(2)], ["103", "101"])
+
+    def test_what_else_the_101_says(self):
+        self.upstream.script["/said"] = lambda sock, *_: sock.sendall(
+            b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade, x-mine\r\nUpgrade: echo\r\nX-Mine: 1\r\n"
+            b"Sec-WebSocket-Accept: abc\r\nContent-Length: 5\r\nServer: x\r\n\r\nhello") or False
+        config = SHOP + limit("rate", "9/1h") + route(limits='["rate"]', more='[route.answer_fields]\nremove = ["Server"]\n')
+        client = self.over(self.start_with(config), "/said")
+        self.assertEqual(client.head["sec-websocket-accept"], "abc")
+        self.assertEqual(client.head["ratelimit-policy"], '"rate";q=9;w=3600')
+        self.assertFalse({"server", "x-mine", "content-length"} & set(client.head))
+        self.assertEqual(client.ended(), b"hello")
+
+    def test_what_is_wrong_in_a_configuration(self):
+        proxy = self.start_with(SHOP)
+        for upgrade, why in (("to = \"h2c\"", ":8:6: route `/` upgrade: `to` is `h2c`, but must be a protocol like websocket"),
+                             ("to = [\"echo\", \"HTTP/2.0\"]", ":8:15: "), ("to = \"a b\"", ":8:6: "),
+                             ("seats = \"handshake\"", ":7:1: route `/` upgrade: `to` is missing"),
+                             ("to = \"echo\"\nseats = \"never\"", ":9:9: route `/` upgrade: `seats` is `never`, but must be `connection` or `handshake`"),
+                             ("to = \"echo\"\nidle = \"0s\"", ":9:8: ")):
+            with open(proxy.file, "w") as file:
+                file.write(self.filled(SHOP + route(upgrade)))
+            result = subprocess.run([PROXY, "--config", proxy.file, "--check"], capture_output=True, text=True)
+            self.assertEqual(result.returncode, 2, upgrade)
+            self.assertIn(why, result.stderr)
+        for wrong in ("h2c", "a b", ""):
+            result = subprocess.run([PROXY, "--upstream", "127.0.0.1:1", "--upgrade", wrong], capture_output=True, text=True)
+            self.assertIn("--upgrade is", result.stderr)
+
+
+class Held(TunnelTest):
+    def test_seats_for_as_long_as_it_lasts(self):
+        config = (SHOP + limit("seats", "2 seats") + limit("mine", "2 seats", 'key = "client"\n') + limit("rate", "100/1h")
+                  + route(limits='["seats", "mine", "rate"]'))
+        proxy = self.start_with(config)
+        tunnels = [self.over(proxy) for _ in range(2)]
+        in_use = lambda: [proxy.numbers()[name]["in use"] for name in ("seats", "mine")]
+        self.assertEqual(in_use(), [2, 2])
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/").status, 503)
+            tunnels[0].close()
+            wait_until(lambda: in_use() == [1, 1])
+            self.assertEqual(client.ask("/").status, 200)
+        tunnels[1].abort()
+        wait_until(lambda: in_use() == [0, 0])
+
+    def test_or_until_the_handshake_is_over(self):
+        config = ('[[upstream]]\nname = "shop"\n[[upstream.server]]\naddress = "UPSTREAM"\nseats = 1\nconnections = 1\n' +
+                  limit("seats", "1 seats") + limit("rate", "4/1h") + route('to = "echo"\nseats = "handshake"', '["seats", "rate"]'))
+        proxy = self.start_with(config)
+        tunnels = [self.over(proxy) for _ in range(3)]
+        self.assertEqual(proxy.numbers()["seats"]["in use"], 0)
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/").status, 200)
+            self.assertEqual(client.ask("/").status, 429)  # what was used of the rate stays used
+        for client in tunnels:
+            client.send(b"hello")
+            self.assertEqual(client.reader.exactly(5), b"hello")
+
+    def test_adaptive_seats_learn_nothing_from_it(self):
+        proxy = self.start_with(SHOP + limit("seats", "20 aimd least 1 most 40") + route(limits='["seats"]'))
+        for _ in range(30):
+            client, upstream = self.both_ends(proxy)
+            client.abort()
+            self.assertTrue(self.ended(upstream, reset=True))
+        wait_until(lambda: proxy.numbers()["seats"]["in use"] == 0)
+        self.assertEqual(proxy.numbers()["seats"]["seats"], 20)
+
+    def test_nothing_moves_for_the_idle_limit(self):
+        proxy = self.start_with(SHOP + limit("seats", "9 seats") + route('to = "echo"\nidle = "700ms"', '["seats"]'))
+        client, upstream = self.both_ends(proxy)
+        begun = time.monotonic()
+        self.assertTrue(self.ended(client.sock))
+        self.assertGreaterEqual(time.monotonic() - begun, 0.6)
+        self.assertTrue(self.ended(upstream))
+        # One direction is enough.
+        client, upstream = self.both_ends(proxy)
+        for _ in range(12):
+            upstream.sendall(b"x")
+            self.assertEqual(client.reader.exactly(1), b"x")
+            time.sleep(0.12)
+        self.assertEqual(proxy.numbers()["seats"]["in use"], 1)
+        self.assertTrue(self.ended(client.sock))
+        wait_until(lambda: proxy.numbers()["seats"]["in use"] == 0)
+
+
+class Ends(TunnelTest):
+    def test_a_reset_of_one_side_is_one_of_the_other(self):
+        proxy = self.start_with(SHOP + route())
+        client, upstream = self.both_ends(proxy)
+        client.abort()
+        self.assertTrue(self.ended(upstream, reset=True))
+        client, upstream = self.both_ends(proxy)
+        upstream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        upstream.close()
+        self.assertTrue(self.ended(client.sock, reset=True))
+        wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0)
+
+    def test_a_client_that_goes_while_nobody_reads_what_it_has_sent(self):
+        proxy = self.start_with(SHOP + limit("seats", "1 seats") + route(limits='["seats"]'))
+        client, upstream = self.both_ends(proxy)
+        client.sock.setblocking(False)
+        quiet = 0
+        while quiet < 20:
+            try:
+                client.sock.send(b"x" * 65536)
+                quiet = 0
+            except BlockingIOError:
+                quiet += not select.select([], [client.sock], [], 0.02)[1]
+        client.abort()
+        wait_until(lambda: proxy.numbers()["seats"]["in use"] == 0)
+
+    def test_a_client_that_hangs_up_during_the_handshake(self):
+        for abort in (False, True):
+            with self.subTest(abort_on_hang_up=abort):
+                go = threading.Event()
+
+                def slow(sock, request, reader):
+                    go.wait(PATIENCE)
+                    return sent_back(sock, request, reader)
+
+                self.upstream.script["/slow"] = slow
+                proxy = self.start_with(f"[clients]\nabort_on_hang_up = {str(abort).lower()}\n" + SHOP + limit("seats", "1 seats") +
+                                        route(limits='["seats"]'))
+                asked = self.upstream.targets().count("/slow")
+                client = Client(proxy.port)
+                client.send(f"GET /slow HTTP/1.1\r\nHost: test\r\n{ASK}\r\nearly")
+                wait_until(lambda: self.upstream.targets().count("/slow") > asked)
+                client.abort()
+                wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0 or proxy.numbers()["seats"]["in use"] == (0 if abort else 1))
+                if not abort:
+                    self.assertEqual(proxy.numbers()["seats"]["in use"], 1)  # the upstream still works
+                go.set()
+                wait_until(lambda: proxy.numbers()["seats"]["in use"] == 0)
+                self.assertEqual(proxy.numbers()["proxy"]["hung up"], 1)
+
+    def test_an_upstream_that_takes_too_long(self):
+        self.upstream.script["/never"] = lambda sock, *_: sock.recv(1) and False
+        proxy = self.start_with('[timeouts]\nupstream = "300ms"\n' + SHOP + limit("seats", "1 seats") + route(limits='["seats"]'))
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/never", fields=ASK).status, 504)
+        wait_until(lambda: proxy.numbers()["seats"]["in use"] == 0)
+
+    def test_the_log_has_a_line_when_it_is_over(self):
+        proxy = self.start_with('access_log = "-"\n' + SHOP + route())
+        client = self.over(proxy)
+        client.send(b"hello")
+        self.assertEqual(client.reader.exactly(5), b"hello")
+        client.close()
+        self.assertIn('"GET /echo HTTP/1.1" 101 5 ', proxy.process.stdout.readline())
+        self.assertEqual(proxy.numbers()["proxy"]["answered"], 1)
+
+    def test_the_end_of_the_proxy(self):
+        proxy = self.start_with('drain = "800ms"\n' + SHOP + limit("seats", "3 seats") + route(limits='["seats"]'))
+        client, upstream = self.both_ends(proxy)
+        begun = time.monotonic()
+        proxy.process.send_signal(signal.SIGTERM)
+        client.send(b"still")
+        self.assertEqual(upstream.recv(5), b"still")
+        self.assertTrue(self.ended(client.sock))
+        self.assertGreater(time.monotonic() - begun, 0.7)
+        self.assertTrue(self.ended(upstream))
+        self.assertEqual(proxy.process.wait(PATIENCE), 0)
+
+    def test_the_end_of_the_proxy_after_that_of_the_tunnel(self):
+        proxy = self.start_with('drain = "60s"\n' + SHOP + route())
+        client, upstream = self.both_ends(proxy)
+        proxy.process.send_signal(signal.SIGTERM)
+        client.close()
+        upstream.close()
+        self.assertEqual(proxy.process.wait(PATIENCE), 0)
+
+
+class Reloads(TunnelTest):
+    def reload(self, proxy, config):
+        proxy.write(self.filled(config))
+        proxy.process.send_signal(signal.SIGHUP)
+        self.assertIn("read anew", proxy.process.stderr.readline())
+
+    def test_it_goes_on_and_its_seats_count(self):
+        config = lambda n, upgrade='to = "echo"': SHOP + limit("seats", f"{n} seats") + route(upgrade, '["seats"]')
+        proxy = self.start_with('drain = "200ms"\n' + config(3))
+        tunnels = [self.both_ends(proxy) for _ in range(2)]
+        self.reload(proxy, 'drain = "200ms"\n' + config(1, None))
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/", fields=ASK).status, 503)
+            time.sleep(0.5)  # longer than the drain
+            for one, upstream in tunnels:
+                one.send(b"hello")
+                self.assertEqual(upstream.recv(5), b"hello")
+            tunnels[0][0].abort()
+            wait_until(lambda: proxy.numbers()["seats"]["in use"] == 1)
+            self.assertEqual(client.ask("/").status, 503)
+            tunnels[1][0].abort()
+            wait_until(lambda: proxy.numbers()["seats"]["in use"] == 0)
+            self.assertEqual(client.ask("/").status, 200)
+
+    def test_one_to_a_server_that_is_not_named_any_more_ends_after_the_drain(self):
+        other = Upstream()
+        self.addCleanup(other.close)
+        other.script["/hold"] = self.hold
+        proxy = self.start_with('drain = "700ms"\n' + SHOP + route())
+        client, upstream = self.both_ends(proxy)
+        begun = time.monotonic()
+        self.reload(proxy, 'drain = "700ms"\n' + SHOP.replace("UPSTREAM", f"127.0.0.1:{other.port}") + route())
+        stays = self.both_ends(proxy)
+        self.assertTrue(self.ended(client.sock))
+        self.assertGreater(time.monotonic() - begun, 0.6)
+        self.assertTrue(self.ended(upstream))
+        stays[0].send(b"hello")
+        self.assertEqual(stays[1].recv(5), b"hello")
+
+
+if __name__ == "__main__":
+    main()

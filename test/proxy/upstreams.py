@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Several servers behind the proxy, and several places at which it listens."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import tempfile
+import threading
+
+from support import PROXY, PATIENCE, Client, ProxyTest, Reader, Upstream, in_parallel, main, wait_until
+
+EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+
+class Servers(ProxyTest):
+    def setUp(self):
+        super().setUp()
+        self.other = Upstream()
+        self.addCleanup(self.other.close)
+        self.over = threading.Event()
+
+    def both(self, more=""):
+        return (f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{self.upstream.port}", '
+                f'"127.0.0.1:{self.other.port}"]\n{more}')
+
+    def start_with(self, config, **how):
+        proxy = super().start_with(config, **how)
+        self.addCleanup(self.over.set)
+        return proxy
+
+    def hang(self, upstream):
+        def wait(sock, request, reader):
+            self.over.wait(30)
+            sock.sendall(EMPTY)
+            return True
+
+        upstream.script["/hang"] = wait
+
+    def refused(self):
+        """A port at which nobody listens."""
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            return s.getsockname()[1]
+
+    def test_the_least_busy_is_asked(self):
+        for upstream in (self.upstream, self.other):
+            self.hang(upstream)
+        proxy = self.start_with(self.both())
+        clients = [Client(proxy.port) for _ in range(10)]
+        for n, client in enumerate(clients):
+            self.addCleanup(client.close)
+            client.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
+            wait_until(lambda: len(self.upstream.requests) + len(self.other.requests) == n + 1)
+            self.assertLessEqual(abs(len(self.upstream.requests) - len(self.other.requests)), 1)
+        self.over.set()
+        self.assertEqual({client.answer().status for client in clients}, {200})
+
+    def test_each_server_has_seats(self):
+        config = '[[upstream]]\nname = "shop"\n# seats: reported\n'
+        for upstream, seats in ((self.upstream, 1), (self.other, 3)):
+            config += f'[[upstream.server]]\naddress = "127.0.0.1:{upstream.port}"\nseats = {seats}\n'
+        proxy = self.start_with(config)
+
+        def work(i):
+            with Client(proxy.port) as client:
+                for _ in range(20):
+                    self.assertEqual(client.ask("/sleep/5").status, 200)
+
+        in_parallel(16, work)
+        self.assertEqual((self.upstream.most, self.other.most), (1, 3))
+        self.assertEqual(len(self.upstream.requests) + len(self.other.requests), 320)
+        self.assertEqual(proxy.numbers()["upstream shop"]["granted"], 320)
+
+    def test_a_request_that_was_not_sent_goes_to_another(self):
+        config = (f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{self.refused()}", "127.0.0.1:{self.refused()}", '
+                  f'"127.0.0.1:{self.upstream.port}"]\n')
+        proxy = self.start_with(config)
+        with Client(proxy.port) as client:
+            answers = [client.ask("/digest", "POST", "Content-Length: 5\r\n", b"hello").status for _ in range(9)]
+        self.assertEqual(answers, [200] * 9)
+
+    def test_where_none_can_be_reached(self):
+        proxy = self.start_with(f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{self.refused()}", '
+                                f'"127.0.0.1:{self.refused()}"]\n')
+        with Client(proxy.port) as client:
+            self.assertEqual([client.ask("/").status for _ in range(3)], [502] * 3)
+
+    def test_a_server_is_out_and_comes_back_by_itself(self):
+        for path in ("", 'path = "/healthz", '):
+            with self.subTest(path):
+                healthy = threading.Event()
+                healthy.set()
+                reached = []
+
+                def health(sock, request, reader):
+                    reached.append(request)
+                    sock.sendall(EMPTY if healthy.is_set() else EMPTY.replace(b"200", b"503"))
+
+                self.other.script["/healthz"] = health
+                proxy = self.start_with(self.both(
+                    f'health = {{ {path}every = "20ms", within = "1s", fall = 2, rise = 2 }}\n'))
+                if path:
+                    wait_until(lambda: len(reached) > 3)
+                    healthy.clear()
+                else:
+                    port = self.other.port
+                    self.other.close()
+                line = proxy.process.stderr.readline()
+                while "is out" not in line:
+                    line = proxy.process.stderr.readline()
+                self.assertIn("weir-proxy: upstream shop: the server 127.0.0.1:", line)
+                before = len([t for t in self.other.targets() if t == "/"])
+                with Client(proxy.port) as client:
+                    self.assertEqual([client.ask("/").status for _ in range(10)], [200] * 10)
+                self.assertEqual(len([t for t in self.other.targets() if t == "/"]), before)
+                if path:
+                    healthy.set()
+                else:
+                    self.other = Upstream(port)
+                    self.addCleanup(self.other.close)
+                self.assertIn("is back", proxy.process.stderr.readline())
+                with Client(proxy.port) as client:
+                    self.assertEqual([client.ask("/").status for _ in range(10)], [200] * 10)
+                self.assertIn("/", self.other.targets())
+
+    def test_requests_that_fail_count_too(self):
+        # No check comes meanwhile.
+        dead = self.refused()
+        proxy = self.start_with(f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{dead}", '
+                                f'"127.0.0.1:{self.upstream.port}"]\nhealth = {{ every = "1h", fall = 3 }}\n')
+        with Client(proxy.port) as client:
+            self.assertEqual([client.ask("/").status for _ in range(10)], [200] * 10)
+        line = proxy.process.stderr.readline()
+        while "is out" not in line:
+            line = proxy.process.stderr.readline()
+        self.assertIn(f"the server 127.0.0.1:{dead} is out", line)
+
+    def test_when_all_are_out_they_are_asked_all_the_same(self):
+        self.upstream.script["/healthz"] = lambda sock, request, reader: sock.sendall(EMPTY.replace(b"200", b"500"))
+        proxy = self.start_with('[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
+                                'health = { path = "/healthz", every = "1h", fall = 1 }\n')
+        self.assertIn("is out", proxy.process.stderr.readline())
+        with Client(proxy.port) as client:
+            self.assertEqual(client.ask("/").status, 200)
+
+
+class Listeners(ProxyTest):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(prefix="weir-proxy-")
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "socket")
+        self.shop = '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
+
+    @contextlib.contextmanager
+    def local(self):
+        client = Client.__new__(Client)
+        client.sock = socket.socket(socket.AF_UNIX)
+        client.sock.settimeout(PATIENCE)
+        client.sock.connect(self.path)
+        client.reader = Reader(client.sock)
+        with client:
+            yield client
+
+    def test_several_addresses(self):
+        proxy = self.start_with('[[listen]]\naddress = "127.0.0.1:0"\n[[listen]]\naddress = "127.0.0.2:0"\n'
+                                f'[[listen]]\naddress = "unix:{self.path}"\n' + self.shop)
+        self.assertIn("http://127.0.0.2:", proxy.greeting)
+        self.assertIn(f"unix:{self.path} -> ", proxy.greeting)
+        with Client(proxy.port) as client, self.local() as local:
+            self.assertEqual(client.ask("/").status, 200)
+            self.assertEqual(local.ask("/").status, 200)
+            self.assertEqual(local.ask("/bytes/1000000").status, 200)
+        proxy.stop()
+        self.assertFalse(os.path.exists(self.path))
+
+    def test_an_upstream_at_a_socket_of_the_file_system(self):
+        other = socket.socket(socket.AF_UNIX)
+        other.bind(self.path)
+        other.listen(10)
+        self.addCleanup(other.close)
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    sock, _ = other.accept()
+                    threading.Thread(target=self.upstream.serve, args=(sock,), daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
+        proxy = self.start_with(f'[[upstream]]\nname = "shop"\nservers = "unix:{self.path}"\n')
+        with Client(proxy.port) as client:
+            self.assertEqual([client.ask(t).status for t in ("/", "/bytes/1000000", "/")], [200] * 3)
+        self.assertEqual(len(self.upstream.requests), 3)
+
+    def test_sockets_of_the_service_manager(self):
+        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
+            script = ('import os, sys\nfds = [int(f) for f in sys.argv[1:3]]\n'
+                      'fds = [os.dup(f) for f in fds]\nfds = [__import__("fcntl").fcntl(f, 0, 20 + f) for f in fds]\n'
+                      'for i, f in enumerate(fds): os.dup2(f, 3 + i)\n'
+                      'os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="2", LISTEN_FDNAMES="web:other")\n'
+                      'os.execv(sys.argv[3], sys.argv[3:])\n')
+            with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+                file.write('[[listen]]\naddress = "systemd:web"\n' + self.filled(self.shop))
+                file.flush()
+                with subprocess.Popen(["python3", "-c", script, str(one.fileno()), str(two.fileno()), PROXY, "--config",
+                                       file.name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                      pass_fds=(one.fileno(), two.fileno())) as process:
+                    self.assertIn("systemd:web -> ", process.stdout.readline())
+                    with Client(one.getsockname()[1]) as client:
+                        self.assertEqual(client.ask("/").status, 200)
+                    process.terminate()
+                    self.assertEqual(process.wait(PATIENCE), 0)
+
+    def test_a_socket_that_was_not_handed_over(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write('[[listen]]\naddress = "systemd:web"\n' + self.filled(self.shop))
+            file.flush()
+            result = subprocess.run([PROXY, "--config", file.name], capture_output=True, text=True, timeout=PATIENCE)
+            self.assertEqual((result.returncode, result.stderr),
+                             (1, "weir-proxy: cannot listen at systemd:web: the service manager has opened no such "
+                                 "socket\n"))
+
+
+if __name__ == "__main__":
+    main()

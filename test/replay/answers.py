@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""What it answers: alternatives, searches, spreads, and what is wrong with the command line."""
+
+import contextlib
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+
+from support import BEGIN, NASA, PATIENCE, PROGRAM, ReplayTest, common, main, random_lines
+
+WRONG = [
+    ([], "LOG is required"),
+    (["log"], "there is no limit: --limit, --seats, --rate or --config sets one"),
+    (["log", "--limit", "5"], "--limit is `5`, but must be a rule, like"),
+    (["log", "--limit", "0/1s"], "--limit is `0/1s`, but must be a rule, like"),
+    (["log", "--limit", "5/1s per moon"], "`moon` is none of client, header NAME, path N"),
+    (["log", "--limit", "5/1s per path 0"], "`path 0` is none of"),
+    (["log", "--seats", "many"], "--seats is `many`, but must be a number"),
+    (["log", "--seats", "adaptive 9..4"], "--seats is `adaptive 9..4`, but must be a number from 1"),
+    (["log", "--rate", "5/1s", "--patience", "1"], "--patience is `1`, but must be a time from 0s to 24h"),
+    (["log", "--seats", "5", "--takes", "1s", "--queue", "order shares"], "no request names a partition here"),
+    (["log", "--rate", "5/1s", "--queue", "long"], "--queue is `long`, but must be a number, or options of a queue: "),
+    (["log", "--rate", "5/1s", "--spread", "butter"], "--spread is `butter`, but must be even, random"),
+    (["log", "--rate", "5/1s", "--takes", "ages"], "--takes is `ages`, but must be a time"),
+    (["log", "--rate", "5/1s", "--takes", "9ms..4ms"], "--takes is `9ms..4ms`, but must be a time"),
+    (["log", "--rate", "5/1s", "--stamp", "never"], "--stamp is `never`, but must be begin or end"),
+    (["log", "--rate", "5/1s", "--unreadable", "101%"], "--unreadable is `101%`, but must be a part"),
+    (["log", "--rate", "5/1s", "--refuse-at-most", "1%"], "--refuse-at-most says nothing without --find"),
+    (["log", "--rate", "5/1s", "--find", "5/1s", "--versus", "6/1s"], "--find and --versus exclude each other"),
+    (["-", "--find", "5/1s"], "--find reads the log several times"),
+    (["-", "-", "--rate", "5/1s"], "standard input is named twice"),
+    (["log", "--find", "quick"], "--find is `quick`, but must be a rule"),
+    (["log", "--find", "3/1s & 4/1s"], "must begin with the number"),
+    (["log", "--rate", "5/1s", "--versus", "2 fast"], "--versus is `2 fast`, but must be a rule"),
+    (["log", "--frobnicate"], "--frobnicate"),
+]
+
+
+class Answers(ReplayTest):
+    def test_what_is_wrong_with_the_command_line(self):
+        for args, text in WRONG:
+            with self.subTest(args):
+                self.refuses(2, text, *args)
+        log = self.write(random_lines(50))
+        self.assertIn("none/page.html cannot be written",
+                      self.run_it(log, "--rate", "3/1s", "--report", self.path("none/page.html")).stderr)
+        for args, text in ((["--seats", "3"], "does not say how long a seat is held: --takes"),
+                           (["--rate", "3/1s", "--format", "odd"], "--format: `odd` is none of"),
+                           (["--limit", "3/1s per header Host"], "no field `http_host`; its fields are: remote_addr")):
+            with self.subTest(args):
+                self.refuses(2, text, log, *args)
+
+    def test_options_stand_before_logs_and_behind_them(self):
+        log = self.write(random_lines(100))
+        found = self.replay(log, "--limit", "2/1s", "--versus", "3/1s", "--limit", "1/1s per client")
+        self.assertEqual(self.replay("--limit", "2/1s", "--limit", "1/1s per client", "--versus", "3/1s", log), found)
+
+    def test_alternatives_are_what_each_would_be_alone(self):
+        log = self.write(random_lines(3000))
+        base = ["--limit", "5/1s", "--limit", "2/1s burst 3 per client", "--seats", "3", "--takes", "100ms..900ms"]
+        both = self.replay(log, *base, "--versus", "8/1s", "--versus", "6 seats, patience 3s, queue 5")
+        alone = [
+            self.replay(log, *base),
+            self.replay(log, "--rate", "8/1s", "--per-client-rate", "2/1s burst 3", *base[4:]),
+            self.replay(log, *base[:4], "--seats", "6", *base[6:], "--patience", "3s", "--queue", "5"),
+        ]
+        for one, other in zip(both["outcomes"], alone, strict=True):
+            del one["name"], other["outcomes"][0]["name"]
+            self.assertEqual(one, other["outcomes"][0])
+        refused = [o["refused"] for o in both["outcomes"]]
+        self.assertEqual(len(set(refused)), 3, refused)
+        self.assertEqual([r["rule"] for r in both["outcomes"][0]["rules"]],
+                         ["2/1s burst 3 per client", "3 seats", "5/1s"])
+
+    def test_each_request_is_counted_once(self):
+        log = self.write(random_lines(3000))
+        for more in ([], ["--retry", "3"], ["--patience", "0s"]):
+            o = self.replay(log, "--limit", "4/1s", "--limit", "1/1s per client", *more)["outcomes"][0]
+            self.assertEqual(o["asked"], 3000)
+            self.assertEqual(o["at_once"] + o["waited"] + o["came_back"] + o["refused"], 3000)
+            told = sum(sum(r["refused"].values()) for r in o["rules"])
+            self.assertEqual(told, o["refused"] + o["attempts"] - 3000)
+            self.assertEqual(sum(k["refused"] for k in o["refused_most"]), o["refused"])
+            time = o["over_time"]
+            self.assertEqual(sum(time["asked"]), o["attempts"])
+            self.assertEqual(sum(time["granted"]), 3000 - o["refused"])
+            self.assertEqual(sum(time["refused"]), told)
+            self.assertEqual(max(time["waiting"]), o["longest_queue"])
+
+    def test_the_least_number_is_found(self):
+        log = self.write(random_lines(3000))
+
+        def refused(*args):
+            return self.replay(log, *args, "--spread", "even", "--takes", "300ms")["outcomes"][0]["refused_part"]
+
+        for what, more in (("{}/1s", []), ("{} seats", []), ("{}/10s burst 3 per client", ["--rate", "9/1s"]),
+                           ("patience {}ms", ["--rate", "8/1s"])):
+            with self.subTest(what):
+                found = self.replay(log, *more, "--find", what.format(5), "--refuse-at-most", "2%", "--takes", "300ms")
+                n = int(re.search(r"\d+", found["find"]["found"]).group())
+                around = {o["name"]: o["refused_part"] for o in found["outcomes"]}
+                self.assertEqual(list(around), [what.format(i) for i in (n - 1, n, n + 1)])
+
+                def part(i):
+                    flag = ["--patience", f"{i}ms"] if "patience" in what else ["--limit", what.format(i)]
+                    return refused(*more, *flag)
+                self.assertEqual(around[what.format(n)], part(n))
+                self.assertLessEqual(part(n), 0.02)
+                self.assertGreater(part(n - 1), 0.02)
+        none = self.replay(log, "--rate", "1/1s", "--find", "5 seats", "--refuse-at-most", "1%", "--takes", "1ms")
+        self.assertEqual(none["find"]["not_found"], "5 seats")
+
+    def test_spreads(self):
+        log = self.write([common(BEGIN + i // 4) for i in range(400)])  # 4 in each second
+        found = self.replay(log, "--limit", "2/500ms", "--patience", "0s")
+        parts = found["refused_part_by_spread"]
+        self.assertEqual(parts["even"], [0])
+        self.assertEqual(parts["burst"], [0.5])
+        self.assertTrue(0 < parts["random 1"][0] < 0.5, parts)
+        again = self.replay(log, "--limit", "2/500ms", "--patience", "0s", "--spread", "random")
+        self.assertEqual(again["outcomes"][0]["refused_part"], parts["random 1"][0])
+        other = self.replay(log, "--limit", "2/500ms", "--patience", "0s", "--spread", "random 2")
+        self.assertNotEqual(other["outcomes"][0]["refused"], again["outcomes"][0]["refused"])
+        self.assertTrue(any("With --spread burst, 50.00 % would be refused" in n for n in found["notes"]))
+
+    def test_who_comes_back_when_told_to(self):
+        # Two a second, but ten at first: 2 go, and 8 come back after a second, of whom 2 go, and so on.
+        log = self.write([common(BEGIN)] * 10)
+        how = [log, "--limit", "2/1s", "--patience", "0s", "--spread", "burst"]
+        o = self.replay(*how, "--retry", "2")["outcomes"][0]
+        self.assertEqual((o["at_once"], o["came_back"], o["refused"], o["attempts"]), (2, 4, 4, 24))
+        o = self.replay(*how, "--retry", "100")["outcomes"][0]
+        self.assertEqual((o["at_once"], o["came_back"], o["refused"], o["attempts"]), (2, 8, 0, 30))
+
+    def test_keys(self):
+        log = self.write([common(BEGIN, f"10.0.{i}.{j}", f"/{j}/a/{i}") for i in range(4) for j in range(6)])
+        def refused(*args):
+            o = self.replay(log, *args, "--patience", "0s", "--spread", "burst")["outcomes"][0]
+            return o["refused"], {(k["of"], k["key"]): k["refused"] for k in o["refused_most"]}
+        self.assertEqual(refused("--limit", "1/1s per client"), (0, {}))
+        n, by = refused("--limit", "1/1s per client", "--client-prefix-v4", "24")
+        self.assertEqual((n, by), (20, {("client", f"10.0.{i}.0/24"): 5 for i in range(4)}))
+        n, by = refused("--limit", "1/1s per path 1")
+        self.assertEqual((n, by), (18, {("path 1", str(j)): 3 for j in range(6)}))
+        self.assertEqual(refused("--limit", "1/1s per path 2")[0], 23)
+        self.assertEqual(refused("--limit", "1/1s per path")[0], 0)
+        self.assertEqual(refused("--limit", "1/1s per field status")[1], {("field status", "200"): 23})
+
+    def test_nothing_of_a_progress_bar_in_a_pipe(self):
+        log = self.write(random_lines(20_000 if os.environ.get("WEIR_SANITIZED") else 200_000))  # some 100 ms
+        self.assertEqual(self.run_it(log, "--limit", "4/1s").stderr, "")
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen([PROGRAM, log, "--limit", "4/1s", "--versus", "5/1s", "--versus", "6/1s"],
+                                   stderr=theirs, stdout=subprocess.DEVNULL)
+        os.close(theirs)
+        told = ""
+        with contextlib.suppress(OSError):  # which is how the end of a terminal is told
+            while piece := os.read(ours, 1 << 16).decode():
+                told += piece
+        os.close(ours)
+        self.assertEqual(process.wait(PATIENCE), 0)
+        self.assertRegex(told, r"\[=* *\] +\d+ %  [\d,]+ lines, \d+\.\d million a second, \d+ s left")
+        self.assertTrue(told.endswith("\r\x1b[K"), told[-50:])
+
+    def test_ctrl_c_says_what_it_has_come_to(self):
+        lines = "".join(line + "\n" for line in random_lines(100_000)).encode()
+        process = subprocess.Popen([PROGRAM, "-", "--limit", "4/1s", "--json"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdin.write(lines)  # more than a pipe holds: it reads
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        out, err = process.stdout.read(), process.stderr.read()  # while the pipe is silent, but open
+        process.stdin.close()
+        process.wait(PATIENCE)
+        process.stdout.close()
+        process.stderr.close()
+        self.assertEqual((process.returncode, err), (130, b""))
+        found = json.loads(out)
+        self.assertTrue(found["broken_off"])
+        self.assertIn("The replay was broken off: this is what it had come to.", found["notes"])
+        self.assertTrue(1000 < found["outcomes"][0]["asked"] <= found["requests"] <= 100_000)
+
+    def test_help_has_an_example_that_works(self):
+        text = self.run_it("--help").stdout
+        examples = re.findall(r"^  weir-replay (nasa.*)$", text, re.M)
+        self.assertEqual(len(examples), 2)
+        if not os.path.exists(NASA):
+            self.skipTest(f"there is no {NASA}")
+        for example in examples:
+            done = subprocess.run(f"{os.path.abspath(PROGRAM)} {example}", shell=True, cwd=os.path.dirname(NASA),
+                                  capture_output=True, text=True, timeout=PATIENCE)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("30,969 requests of 2,365 clients", done.stdout)
+
+
+if __name__ == "__main__":
+    main()

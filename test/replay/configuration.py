@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Limits and routes from a file of weir-proxy."""
+
+from support import BEGIN, ReplayTest, common, main
+
+UPSTREAM = """
+[[upstream]]
+name = "shop"
+servers = ["127.0.0.1:9000"]
+"""
+
+
+def limit(name, rule, more=""):
+    return f'[[limit]]\nname = "{name}"\nrule = "{rule}"\nqueue = "limit 9 patience 0s"\n{more}\n'
+
+
+def route(limits, more=""):
+    return f'[[route]]\nupstream = "shop"\nlimits = {limits}\n{more}\n'
+
+
+class Configuration(ReplayTest):
+    def file(self, *tables, name="weir.toml"):
+        return self.write([UPSTREAM, *tables], name)
+
+    def outcome(self, lines, config, *more):
+        """What becomes of lines of one instant."""
+        found = self.replay(self.write(lines), "--spread", "burst", "--config", config, *more)
+        self.notes = "\n".join(found["notes"])
+        outcome = found["outcomes"][0]
+        self.by_rule = {r["rule"].split(":")[0]: sum(r["refused"].values()) for r in outcome["rules"]}
+        return [outcome[what] for what in ("at_once", "refused", "answered_by_route")]
+
+    def test_the_first_route_that_fits(self):
+        config = self.file(limit("posts", "1/1s"), limit("all", "2/1s"),
+                           '[[route]]\npath = "/admin"\nanswer = 403\n',
+                           route(["posts"], 'method = "POST"'), route(["all"]))
+        lines = [common(BEGIN, path=p) for p in ("/%61dmin/x", "/a/../admin", "/administrator", "/", "/x", "/y?/admin")]
+        lines += [common(BEGIN).replace("GET", "POST")] * 3
+        self.assertEqual(self.outcome(lines, config), [3, 4, 2])
+        self.assertEqual(self.by_rule, {"posts": 2, "all": 2})
+        self.assertNotIn("host", self.notes)
+
+    def test_a_host_that_the_log_lacks(self):
+        config = self.file(limit("shop", "1/1s"), route(["shop"], 'host = "*.example.org"'))
+        lines = [common(BEGIN)] * 3
+        self.assertEqual(self.outcome(lines, config), [0, 0, 3])
+        self.assertEqual(self.notes.count("no host"), 1)
+        self.assertEqual(self.outcome(lines, config, "--host", "www.example.org:80"), [1, 2, 0])
+        self.assertIn("www.example.org", self.notes)
+        named = [f"{BEGIN} {host} 10.0.0.1 \"GET / HTTP/1.1\" 200"
+                 for host in ("www.example.org", "example.org", "a.example.org")]
+        form = "$msec $host $remote_addr \"$request\" $status"
+        self.assertEqual(self.outcome(named, config, "--format", form), [1, 1, 1])
+        self.assertNotIn("host", self.notes)
+
+    def test_networks_of_clients_and_overrides(self):
+        config = self.file(limit("network", "1/1s", """key = "client"
+v4_prefix = 24
+[limit.overrides]
+"10.0.1.0/24" = "3/1s"
+"""))
+        lines = [common(BEGIN, c) for c in ["10.0.0.1", "10.0.0.2"] + ["10.0.1.7"] * 4]
+        self.assertEqual(self.outcome(lines, config), [4, 2, 0])
+
+    def test_keys_of_several_parts(self):
+        config = self.file(limit("both", "1/1s", 'key = ["client", "path 2"]'))
+        lines = [common(BEGIN, c, p) for c in ("10.0.0.1", "10.0.0.2") for p in ("/a/x", "/b//%78", "/a/y")]
+        self.assertEqual(self.outcome(lines, config), [4, 2, 0])
+        self.assertEqual(self.by_rule, {"both": 2})
+
+    def test_a_header_that_the_log_lacks(self):
+        config = self.file(limit("key", "2/1s", 'key = "header X-Api-Key"'))
+        self.assertEqual(self.outcome([common(BEGIN)] * 3, config), [2, 1, 0])
+        self.assertEqual(self.notes.count("X-Api-Key"), 1)
+
+    def test_a_shadow_counts_and_refuses_nobody(self):
+        config = self.file(limit("all", "4/1s"), limit("strict", "1/1s", "shadow = true"))
+        self.assertEqual(self.outcome([common(BEGIN)] * 6, config), [4, 2, 0])
+        self.assertEqual(self.by_rule, {"all": 2, "strict": 3})
+
+    def test_seats_of_servers_are_a_limit(self):
+        config = self.write(["""
+[[upstream]]
+name = "shop"
+[[upstream.server]]
+address = "127.0.0.1:9000"
+seats = 2
+[[upstream.server]]
+address = "127.0.0.1:9001"
+seats = 1
+"""], "weir.toml")
+        lines = [common(BEGIN)] * 5
+        self.assertEqual(self.outcome(lines, config, "--takes", "2s"), [3, 2, 0])
+        self.assertEqual(self.by_rule, {"upstream shop": 2})
+
+    def test_files_and_changes_side_by_side(self):
+        one = self.file(limit("all", "1/1s"))
+        other = self.file(limit("all", "3/1s"), name="other.toml")
+        log = self.write([common(BEGIN)] * 6)
+        found = self.replay(log, "--spread", "burst", "--config", one, "--versus", other, "--versus", "all: 2/1s",
+                            "--versus", "all: 2/1s, patience 1s")
+        self.assertEqual([o["refused"] for o in found["outcomes"]], [5, 3, 4, 2])
+        found = self.replay(log, "--spread", "burst", "--config", one, "--find", "all: 9/1s", "--refuse-at-most", "50%")
+        self.assertEqual(found["find"]["found"], "all: 3/1s")
+
+    def test_what_is_wrong(self):
+        log = self.write([common(BEGIN)])
+        good = self.file(limit("all", "1/1s"))
+        bad = self.file(limit("all", "many"), route(["none"]), name="bad.toml")
+        done = self.run_it(log, "--config", bad)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, r"(?m)^weir-replay: .*bad.toml:8:8: limit `all`: `rule` is `many`")
+        self.assertRegex(done.stderr, r"(?m)^weir-replay: .*bad.toml:\d+:11: route `/`: there is no limit `none`")
+        self.refuses(2, "cannot be read", log, "--config", self.path("none.toml"))
+        self.refuses(2, "--limit says nothing with --config", log, "--config", good, "--limit", "1/1s")
+        self.refuses(2, "--versus is `2/1s`, but must be `NAME: RULE`", log, "--config", good, "--versus", "2/1s")
+        self.refuses(2, "but must be a rule of the same kind as `1/1s`", log, "--config", good, "--versus", "all: 2 seats")
+
+
+if __name__ == "__main__":
+    main()

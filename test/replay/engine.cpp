@@ -1,0 +1,212 @@
+#include "replay/engine.hpp"
+
+#include "replay/by_second.hpp"
+#include "replay/names.hpp"
+#include "replay/outcome.hpp"
+#include "replay/spread.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <fmt/chrono.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+namespace {
+
+constexpr nanoseconds begin = 807'249'600s;
+
+logs::entry entry(nanoseconds at, bool whole, nanoseconds before = 0ns) {
+    logs::entry e;
+    e.at = begin + at;
+    e.whole_second = whole;
+    e.before = before;
+    e.held = 0ns;
+    e.keys[0] = "10.0.0.1";
+    return e;
+}
+
+// When the requests come to the limiter, in order, by what the engine makes of them.
+std::vector<nanoseconds> times_of(std::vector<logs::entry> const& entries, replay::spread how = {},
+                                  replay::traffic* told = nullptr) {
+    std::vector<nanoseconds> times;
+    replay::settings s;
+    s.spreads = {how};
+    s.watcher = [&](replay::decision const& d) { times.push_back(d.at - begin); };
+    replay::plan p;
+    p.rules = {replay::rule::parse("1000000/1s")};
+    replay::engine e(s, {p});
+    for (auto const& each : entries)
+        BOOST_TEST(e.add(each));
+    e.finish();
+    if (told)
+        *told = e.requests();
+    return times;
+}
+
+using times = std::vector<nanoseconds>;
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(engines)
+
+BOOST_AUTO_TEST_CASE(whole_seconds_are_spread) {
+    std::vector const log{entry(0s, true), entry(1s, true), entry(1s, true),
+                          entry(1s, true), entry(1s, true), entry(3s, true)};
+    BOOST_TEST((times_of(log) == times{0s, 1s, 1250ms, 1500ms, 1750ms, 3s}));
+    BOOST_TEST((times_of(log, {replay::spread::kind::burst}) == times{0s, 1s, 1s, 1s, 1s, 3s}));
+    auto const random = times_of(log, {replay::spread::kind::at_random, 7});
+    BOOST_TEST((random == times_of(log, {replay::spread::kind::at_random, 7})));
+    BOOST_TEST((random != times_of(log, {replay::spread::kind::at_random, 8})));
+    BOOST_TEST(std::ranges::is_sorted(random));
+    for (std::size_t i = 0; i != log.size(); ++i)
+        BOOST_TEST((std::chrono::floor<std::chrono::seconds>(random[i]) + begin == log[i].at));
+}
+
+BOOST_AUTO_TEST_CASE(random_times_are_evenly_random) {
+    std::vector<nanoseconds> offsets;
+    std::vector<int> tenths(10);
+    for (std::int64_t second = 0; second != 1000; ++second) {
+        replay::spread{replay::spread::kind::at_random, 1}.offsets(second, 10, offsets);
+        for (auto const o : offsets)
+            ++tenths.at(static_cast<std::size_t>(o / 100ms));
+    }
+    for (int const n : tenths)
+        BOOST_TEST(std::abs(n - 1000) < 150);  // five standard deviations
+}
+
+BOOST_AUTO_TEST_CASE(lines_of_the_end_are_put_where_requests_began) {
+    // In the order in which they ended; the second began long before the first.
+    BOOST_TEST((times_of({entry(1500ms, false, 100ms), entry(1600ms, false, 1600ms),
+                          entry(1700ms, false, -200ms)}) == times{0s, 1400ms, 1900ms}));
+    // Whole seconds are spread first.
+    BOOST_TEST((times_of({entry(5s, true, 100ms), entry(5s, true, 3s), entry(6s, true)}) ==
+                times{2500ms, 4900ms, 6s}));
+    // One that began longer ago than lines may be out of order comes later than it did.
+    replay::traffic told;
+    BOOST_TEST((times_of({entry(0s, false), entry(100s, false, 90s), entry(101s, false)}, {},
+                         &told) == times{0s, 40s, 101s}));
+    BOOST_TEST(told.late == 1);
+}
+
+BOOST_AUTO_TEST_CASE(lines_out_of_order) {
+    BOOST_TEST((times_of({entry(50s, false), entry(1s, false), entry(30s, false)}) ==
+                times{1s, 30s, 50s}));
+    replay::plan p;
+    p.rules = {replay::rule::parse("1/1s")};
+    replay::engine e({}, {p});
+    BOOST_TEST(e.add(entry(100s, false)));
+    BOOST_TEST(e.add(entry(40s, false)));
+    BOOST_TEST(!e.add(entry(39'999ms, false)));
+    BOOST_TEST(e.add(entry(24h * 365, false)));  // a year of silence
+    BOOST_TEST(!e.add(entry(101s, false)));
+    e.finish();
+    BOOST_TEST(e.requests().requests == 3);
+    BOOST_TEST(e.results().front().at_once == 3);
+}
+
+BOOST_AUTO_TEST_CASE(how_long_requests_are_served) {
+    using replay::service_time;
+    BOOST_TEST((service_time::parse("50ms")->of(17) == 50ms));
+    nanoseconds sum{};
+    auto const exponential = *service_time::parse("exponential 50ms");
+    auto const uniform = *service_time::parse("10ms..90ms");
+    for (std::uint64_t i = 0; i != 10'000; ++i) {
+        sum += exponential.of(i);
+        BOOST_TEST_REQUIRE((uniform.of(i) >= 10ms && uniform.of(i) <= 90ms));
+    }
+    BOOST_TEST((sum / 10'000 > 48ms && sum / 10'000 < 52ms));
+    for (auto const* text :
+         {"", "50", "exponential", "exponential 5", "9ms..", "..9ms", "9ms..8ms"})
+        BOOST_TEST(!service_time::parse(text), text);
+    for (auto const* text : {"50ms", "exponential 50ms", "10ms..90ms"})
+        BOOST_TEST(to_string(*service_time::parse(text)) == text);
+
+    // What the log says goes first; where it says nothing, the time of the request before counts.
+    replay::plan p;
+    p.rules = {replay::rule::parse("1 seats")};
+    p.patience = 0ns;
+    replay::engine e({}, {p});
+    auto first = entry(0s, false);
+    first.held = 3s;
+    auto second = entry(4s, false);
+    second.held.reset();
+    for (auto const& each : {first, entry(2s, false), second, entry(6s, false), entry(8s, false)})
+        BOOST_TEST(e.add(each));
+    e.finish();
+    BOOST_TEST(e.requests().held_like_last == 1);
+    BOOST_TEST(e.results().front().refused == 1);  // at 2 s; the time before that at 4 s is none
+}
+
+BOOST_AUTO_TEST_CASE(clients_of_a_network_are_one) {
+    replay::clients all(24, 64);
+    auto const a = all.number_of("10.1.2.3");
+    BOOST_TEST(all.number_of("10.1.2.200") == a);
+    BOOST_TEST(all.number_of("::ffff:10.1.2.9") == a);
+    BOOST_TEST(all.number_of("10.1.3.3") != a);
+    auto const six = all.number_of("2001:db8::1");
+    BOOST_TEST(all.number_of("2001:db8:0:0:ffff::2") == six);
+    BOOST_TEST(all.number_of("2001:db8:0:1::1") != six);
+    BOOST_TEST(all.number_of("host.example.org") != all.number_of("host.example.com"));
+    BOOST_TEST(all.all()[a] == "10.1.2.0/24");
+    BOOST_TEST(all.all()[six] == "2001:db8::/64");
+}
+
+BOOST_AUTO_TEST_CASE(names_are_numbered) {
+    replay::names all;
+    std::map<std::string, std::uint32_t> expected;
+    for (int i = 0; i != 20'000; ++i) {
+        auto const text =
+            std::to_string(i * 7919 % 5000) + std::string(static_cast<std::size_t>(i % 13), 'x');
+        auto const number = all.number_of(text);
+        auto const [at, is_new] =
+            expected.try_emplace(text, static_cast<std::uint32_t>(expected.size()));
+        BOOST_TEST_REQUIRE(number == at->second);
+        BOOST_TEST_REQUIRE(all[number] == text);
+    }
+    BOOST_TEST(all.size() == expected.size());
+    BOOST_TEST(all.number_of("") == expected.size());
+}
+
+BOOST_AUTO_TEST_CASE(a_series_keeps_its_sums_however_long_it_is) {
+    replay::series s;
+    for (int i = 0; i != 100'000; ++i) {
+        auto& p = s.at(begin + i * 777ms);
+        ++p.asked;
+        p.waiting = std::max<std::uint64_t>(p.waiting, i == 50'000 ? 9 : 1);
+    }
+    BOOST_TEST(s.points().size() <= replay::series::most_points);
+    BOOST_TEST((s.width() == 256s));
+    std::uint64_t asked = 0, longest = 0;
+    for (auto const& p : s.points()) {
+        asked += p.asked;
+        longest = std::max(longest, p.waiting);
+    }
+    BOOST_TEST(asked == 100'000);
+    BOOST_TEST(longest == 9);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_read_counts_when_it_is_broken_off) {
+    replay::plan p;
+    p.rules = {replay::rule::parse("1/10s")};
+    p.patience = 1h;
+    replay::engine e({}, {p});
+    for (int i = 0; i != 5; ++i)
+        BOOST_TEST(e.add(entry(i * 1s, false)));
+    e.finish(true);
+    auto const o = e.results().front();
+    BOOST_TEST(o.at_once == 1);
+    BOOST_TEST(o.open == 4);
+    BOOST_TEST(o.asked() == 5);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

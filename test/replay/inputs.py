@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Logs of all kinds, and what is no log."""
+
+import collections
+import gzip
+import os
+import subprocess
+
+from support import BEGIN, NASA, PROGRAM, ReplayTest, common, main, random_lines
+
+LIMIT = ["--limit", "6/1s", "--limit", "1/1s per client"]
+
+
+class Inputs(ReplayTest):
+    def test_packed_piped_or_in_parts_it_is_the_same_log(self):
+        lines = random_lines(4000)
+        whole = self.replay(self.write(lines), *LIMIT)
+        self.assertEqual(whole["requests"], 4000)
+        self.assertGreater(whole["outcomes"][0]["refused"], 100)
+        self.assertEqual(self.replay(self.write(lines, "log.gz"), *LIMIT), whole)
+        self.assertEqual(self.replay(self.write(lines, "crlf", "\r\n"), *LIMIT), whole)
+        text = "".join(line + "\n" for line in lines)
+        self.assertEqual(self.replay("-", *LIMIT, input=text), whole)
+        self.assertEqual(self.replay("-", *LIMIT, input=text.rstrip("\n")), whole)
+        # By days, and two of gzip in one file.
+        parts = [self.write(lines[:1000], "a"), self.write(lines[1000:3000], "b.gz"), self.write(lines[3000:], "c")]
+        self.assertEqual(self.replay(*parts, *LIMIT), whole)
+        with open(self.path("joined.gz"), "wb") as joined:
+            for part in (lines[:1000], lines[1000:]):
+                joined.write(gzip.compress("".join(line + "\n" for line in part).encode()))
+        self.assertEqual(self.replay(self.path("joined.gz"), *LIMIT), whole)
+
+    def test_files_of_several_servers_are_merged_by_time(self):
+        lines = [line.replace(":00 +0000", ":00.%03d +0000" % (i % 997)) for i, line in
+                 enumerate(common(BEGIN + i // 20 * 60) for i in range(2000))]
+        lines.sort(key=lambda line: line[line.index("["):])
+        whole = self.replay(self.write(lines), *LIMIT)
+        self.assertGreater(whole["outcomes"][0]["refused"], 100)
+        for kind in ("a", "b.gz"):
+            split = [self.write(lines[i::3], f"{i}{kind}") for i in range(3)]
+            self.assertEqual(self.replay(*split, *LIMIT), whole)
+
+    def test_lines_that_are_a_little_out_of_order(self):
+        lines = random_lines(2000)
+        whole = self.replay(self.write(lines), *LIMIT)
+        mixed = [line for i in range(0, 2000, 10) for line in reversed(lines[i:i + 10])]
+        self.assertNotEqual(mixed, lines)
+        found = self.replay(self.write(mixed, "mixed"), *LIMIT)
+        for each in (found, whole):  # who of one second came first is another question
+            self.assertEqual(each["requests"], 2000)
+        self.assertEqual(found["outcomes"][0]["over_time"]["asked"], whole["outcomes"][0]["over_time"]["asked"])
+
+    def test_lines_that_cannot_be_read_are_counted_and_shown(self):
+        lines = random_lines(200)
+        whole = self.replay(self.write(lines), *LIMIT)
+        dirty = lines[:]
+        for at, line in ((150, "x" * 10_000_000), (100, "\x01\xff dirt"), (50, ""), (20, lines[0][:40]), (3, "dirt")):
+            dirty.insert(at, line)
+        log = self.write(dirty, "dirty")
+        found = self.replay(log, *LIMIT)
+        self.assertEqual((found["lines"], found["unreadable"]), (204, 4))  # an empty line is none
+        self.assertEqual([bad["line"] for bad in found["unreadable_lines"]], [4, 22, 104])
+        self.assertEqual(found["unreadable_lines"][2]["text"], "\\x01\\xFF dirt")
+        self.assertEqual(found["outcomes"], whole["outcomes"])
+        text = self.run_it(log, *LIMIT).stdout
+        self.assertIn("4 of 204 lines were left out:\n", text)
+        self.assertIn(f"  {log}:4: not of the format: dirt\n", text)
+        self.refuses(1, "4 of 204 lines cannot be read, which is more than 1 %", log, *LIMIT, "--unreadable", "1%")
+        half = self.write(lines + ["dirt"] * 150, "half")
+        self.refuses(1, f"\n  {half}:201: not of the format: dirt\n", half, *LIMIT)
+        self.assertEqual(self.replay(half, *LIMIT, "--unreadable", "0.5")["unreadable"], 150)
+        long = self.write(lines + ["x" * 70_000], "long")
+        self.assertIn("longer than 65536 bytes", self.replay(long, *LIMIT)["unreadable_lines"][0]["why"])
+
+    def test_times_that_run_backwards(self):
+        lines = random_lines(1000)
+        back = self.write(lines + lines, "back")
+        self.refuses(1, "back:1001: ", back, *LIMIT)
+        self.refuses(1, "its time is long before that of the lines before it", back, *LIMIT)
+        found = self.replay(self.write([*lines, common(BEGIN - 3600)], "one"), *LIMIT)
+        self.assertEqual((found["requests"], found["unreadable"]), (1000, 1))
+        # One that is far ahead leaves all others behind.
+        self.refuses(1, "its time is long before", self.write([common(BEGIN + 10**9), *lines], "ahead"), *LIMIT)
+
+    def test_what_is_no_log(self):
+        self.refuses(1, f"{self.path('none')}: No such file", self.path("none"), *LIMIT)
+        self.refuses(1, "is a directory, and not a log", self.folder, *LIMIT)
+        self.refuses(1, "is empty", self.write(b"", "empty"), *LIMIT)
+        self.refuses(1, "is empty", self.write(b"", "empty.gz"), *LIMIT)
+        self.refuses(1, "standard input is empty", "-", *LIMIT, input="")
+        self.refuses(1, "an empty line", self.write(b"\n\n\n", "blank"), *LIMIT)
+        self.refuses(1, "is no text, but binary", PROGRAM, *LIMIT)
+        self.refuses(1, "is packed by zstd; to read it: zstd -dc ", self.write(b"\x28\xb5\x2f\xfd...", "z"), *LIMIT)
+        self.refuses(1, "its format is not known", self.write(["hello", "world"]), *LIMIT)
+        self.refuses(1, "it begins with: hello", self.write(["hello", "world"]), *LIMIT)
+        syslog = self.write(["Feb  6 12:14:14 host nginx: 10.0.0.1 GET / 200"] * 3)
+        self.refuses(1, "its times have no year, as syslog writes them", syslog, *LIMIT)
+        packed = gzip.compress("\n".join(random_lines(4000)).encode())
+        self.refuses(1, "is cut short", self.write(packed[:-100], "short"), *LIMIT)
+        self.refuses(1, "is damaged", self.write(packed[:100] + b"x" * 100 + packed[200:], "hurt"), *LIMIT)
+
+    def test_a_log_that_has_only_one_line(self):
+        found = self.replay(self.write([common(BEGIN)]), *LIMIT)
+        self.assertEqual((found["requests"], found["outcomes"][0]["at_once"]), (1, 1))
+
+    def test_memory_does_not_grow_with_the_log(self):
+        def memory(lines):
+            log = self.write(lines)
+            script = ('import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); '
+                      'print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)')
+            done = subprocess.run(["python3", "-c", script, PROGRAM, log, *LIMIT], check=True, capture_output=True)
+            return int(done.stdout)
+
+        if os.environ.get("WEIR_SANITIZED"):
+            self.skipTest("what is freed is not seen to be")
+        few = memory(random_lines(20_000))
+        many = memory(random_lines(400_000))
+        self.assertLess(many, few + 2000)  # KiB; the log has grown by 30 MB
+
+    def test_a_day_of_1995(self):
+        if not os.path.exists(NASA):
+            self.skipTest(f"there is no {NASA}")
+        with gzip.open(NASA, "rt", encoding="latin-1") as file:
+            times = [line.split("[")[1][12:20] for line in file]
+        seconds = [int(t[:2]) * 3600 + int(t[3:5]) * 60 + int(t[6:]) for t in times]
+        sizes = collections.Counter(seconds)
+        for spread in ("burst", "even"):
+            # At most 3 in any second, and nobody waits.
+            granted, refused = [], 0
+            for i, second in enumerate(seconds):
+                first = i
+                while first and seconds[first - 1] == second:
+                    first -= 1
+                at = second * 10**9
+                if spread == "even":
+                    at += 10**9 * (i - first) // sizes[second]
+                if len(granted) >= 3 and granted[-3] > at - 10**9:
+                    refused += 1
+                else:
+                    granted.append(at)
+            found = self.replay(NASA, "--limit", "3/1s", "--patience", "0s", "--spread", spread)
+            self.assertEqual((found["requests"], found["clients"], found["unreadable"]), (30969, 2365, 0))
+            self.assertEqual(found["outcomes"][0]["refused"], refused)
+            self.assertGreater(refused, 100)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""The page of --report, in a headless Chromium: it says what --json says, fits a small screen, and asks nothing of the
+network."""
+
+import html
+import json
+import os
+import re
+import sys
+
+from support import ReplayTest, main, random_lines, skip
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from browser import Browser, is_here
+
+TABLE = "return [...document.getElementById(arguments[0]).rows].map(r => [...r.cells].map(c => c.textContent))"
+
+
+def number(text):
+    return int(re.match(r"[\d,]+", text)[0].replace(",", ""))
+
+
+class Page(ReplayTest):
+    def test_says_what_json_says_and_asks_nothing(self):
+        lines = random_lines(5000)
+        lines[7] = lines[7].replace("10.0.0.", "<b>&amp;\xe4\"</b>" * 9)
+        self.page = self.path("page.html")
+        done = self.run_it(self.write(lines), "--limit", "6/1s", "--limit", "1/1s per client", "--versus", "9/1s",
+                           "--versus", "1/1s", "--patience", "700ms", "--json", "--report", self.page)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        told = json.loads(done.stdout)
+        self.assertEqual([o["refused"] > 0 for o in told["outcomes"]], [True] * 3)
+
+        browser = Browser(self.folder)
+        self.addCleanup(browser.close)
+        greedy = self.write(['<img src="http://127.0.0.1:9/a.png">'], "greedy.html")
+        self.assertEqual(browser.open(greedy), ["file://" + greedy, "http://127.0.0.1:9/a.png"])
+        self.assertEqual(browser.open(self.page), ["file://" + self.page])
+        self.assertEqual(browser.run("return document.getElementById('command').textContent"), told["command"])
+        self.summary(browser, told)
+        for i, o in enumerate(told["outcomes"]):
+            self.time(browser, i, o)
+            self.waits(browser, i, o)
+            self.assertEqual([[name, number(refused), number(asked)] for name, refused, asked in
+                              browser.run(TABLE, f"keys-{i}")[1:]],
+                             [[f"{k['of']} {k['key']}", k["refused"], k["asked"]] for k in o["refused_most"]])
+        self.screen(browser)
+        self.assertEqual(browser.run("return performance.getEntriesByType('resource').length"), 0)
+        with open(self.page, encoding="utf-8") as file:
+            text = file.read()
+        self.assertNotRegex(html.unescape(text), r"(?i)https?:|url\(|<script|<link|\bsrc=|@import")
+
+    def summary(self, browser, told):
+        table = {row[0].strip(): row[1:] for row in browser.run(TABLE, "summary")}
+        self.assertEqual(table[""], [o["name"] for o in told["outcomes"]])
+        for name, member in (("asked", "asked"), ("at once", "at_once"), ("waited", "waited"), ("refused", "refused"),
+                             ("longest queue", "longest_queue")):
+            self.assertEqual([number(cell) for cell in table[name]], [o[member] for o in told["outcomes"]], name)
+        for cell, o in zip(table["refused"], told["outcomes"]):
+            self.assertIn(f"({100 * o['refused_part']:.2f} %)", cell)
+
+    def time(self, browser, i, o):
+        table = browser.run(TABLE, f"time-{i}")
+        self.assertEqual(table[0], ["from", "asked", "granted", "refused", "waiting"])
+        time = o["over_time"]
+        self.assertEqual(table[1][0], time["begin"])
+        self.assertEqual([[number(cell) for cell in row[1:]] for row in table[1:]],
+                         [list(row) for row in zip(*(time[name] for name in table[0][1:]))])
+
+        # The line is drawn from the same numbers: the highest place of it is its greatest number.
+        points = browser.run("return document.querySelectorAll('polyline.refused')[arguments[0]].getAttribute('points')", i)
+        heights = [float(p.split(",")[1]) for p in points.split()][::2]
+        most = max(time["asked"] + time["granted"])
+        self.assertEqual([round((124 - y) / 110 * most) for y in heights], time["refused"])
+
+    def waits(self, browser, i, o):
+        self.assertEqual(sum(number(row[1]) for row in browser.run(TABLE, f"waits-{i}")[1:]), o["waited"])
+
+    def screen(self, browser):
+        colours = set()
+        for width in (400, 1200):
+            for scheme in ("light", "dark"):
+                browser.screen(width, 900, scheme)
+                self.assertEqual(browser.run("return innerWidth"), width)
+                self.assertLessEqual(browser.run("return document.documentElement.scrollWidth"), width)
+                small = browser.run("return Math.min(...[...document.querySelectorAll('svg text')].map("
+                                    "t => t.getBoundingClientRect().height))")
+                self.assertGreater(small, 9)
+                colours.add(browser.run("return getComputedStyle(document.body).backgroundColor"))
+        self.assertEqual(len(colours), 2)
+
+
+if __name__ == "__main__":
+    if not is_here():
+        skip("there is no chromium with chromedriver")
+    main()

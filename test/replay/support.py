@@ -1,0 +1,76 @@
+"""The program weir-replay, named by the environment variable WEIR_REPLAY, and logs for it."""
+
+import gzip
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = os.environ.get("WEIR_REPLAY", "build/release/src/weir-replay")
+HERE = os.path.dirname(os.path.abspath(__file__))
+NASA = os.path.join(HERE, "../../../shared/data/nasa-1995-08-01.log.gz")
+PATIENCE = 120.0  # seconds after which a test gives up; generous, for a busy machine
+BEGIN = 807249600
+
+
+def skip(why):
+    """Tells ctest that nothing could be tested."""
+    print("skipped:", why)
+    sys.exit(77)
+
+
+def main():
+    if not os.access(PROGRAM, os.X_OK):
+        skip(f"there is no {PROGRAM}")
+    unittest.main(verbosity=2)
+
+
+def common(at, client="10.0.0.1", path="/"):
+    """A line, at a whole second."""
+    when = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(at))
+    return f'{client} - - [{when}] "GET {path} HTTP/1.0" 200 17'
+
+
+def random_lines(count, seed=1, per_second=8, clients=9):
+    chance = random.Random(seed)
+    at = [BEGIN + chance.randrange(count // per_second) for _ in range(count)]
+    return [common(t, f"10.0.0.{chance.randint(1, clients)}", f"/{chance.randint(1, 3)}/x") for t in sorted(at)]
+
+
+class ReplayTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, lines, name="log", end="\n"):
+        data = lines if isinstance(lines, bytes) else "".join(line + end for line in lines).encode("latin-1")
+        with (gzip.open if name.endswith(".gz") else open)(self.path(name), "wb") as file:
+            file.write(data)
+        return self.path(name)
+
+    def run_it(self, *args, **how):
+        return subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True, timeout=PATIENCE, **how)
+
+    def replay(self, *args, **how):
+        """What it says as JSON, without the command."""
+        done = self.run_it(*args, "--json", **how)
+        self.assertEqual(done.stderr, "")
+        self.assertEqual(done.returncode, 0)
+        found = json.loads(done.stdout)
+        del found["command"], found["files"]
+        return found
+
+    def refuses(self, status, text, *args, **how):
+        """Ends with the status, and says one thing and nothing else."""
+        done = self.run_it(*args, **how)
+        self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
+        self.assertTrue(done.stderr.startswith("weir-replay: "), done.stderr)
+        self.assertIn(text, done.stderr)

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""weir-proxy under wrk, replayed from its own access log: as many are refused as it has refused.
+
+What differs has these reasons. The log has milliseconds, so who came first in one of them is not known, and who has waited to
+the last millisecond may be granted here and refused there. At its end wrk hangs up on all who wait: the proxy lets go of
+them, and a replay does not know that they would have left."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+from support import PATIENCE, ReplayTest, main, skip
+
+PROXY = os.environ.get("WEIR_PROXY", "build/release/src/weir-proxy")
+CONNECTIONS = 40
+
+# Clients that pause between requests, some 130 a second of them at most: a dish takes 300 ms.
+PAUSES = "function delay() return math.random(20, 180) end\n"
+
+LIMITS = [
+    ["--rate", "80/1s", "--patience", "100ms"],
+    ["--rate", "60/1s burst 20", "--patience", "0s"],
+    ["--seats", "20", "--patience", "150ms"],
+    ["--per-client-rate", "70/1s", "--seats", "19", "--patience", "120ms", "--queue", "12"],
+    # Both refuse, and what the other has is not lost by that.
+    ["--per-client-rate", "60/1s burst 5", "--seats", "15", "--patience", "0s"],
+    ["--rate", "70/1s burst 5", "--seats", "16", "--patience", "200ms", "--queue", "9"],
+]
+
+
+# A file, in front of a demo that has seats for all.
+CONFIGURATION = """
+access_log = "{log}"
+threads = 1
+[[listen]]
+address = "127.0.0.1:0"
+[[upstream]]
+name = "demo"
+servers = ["{demo}"]
+[[limit]]
+name = "seats"
+rule = "19 seats"
+queue = "limit 15 patience 150ms"
+[[limit]]
+name = "client"
+rule = "25/1s burst 5"
+key = ["client", "path 1"]
+queue = "limit 8 patience 120ms"
+[[limit]]
+name = "shadow"
+rule = "10/1s"
+shadow = true
+[[route]]
+path = "/none"
+answer = 403
+[[route]]
+path = "/drinks"
+upstream = "demo"
+limits = ["seats", "shadow"]
+[[route]]
+method = ["GET"]
+upstream = "demo"
+limits = ["client", "seats"]
+"""
+
+PATHS = """local paths = { "/none/1", "/drinks/1", "/drinks/2", "/%64rinks/3", "/dish/1", "/dish//2", "/soup" }
+function request() return wrk.format("GET", paths[math.random(#paths)]) end
+"""
+
+
+class Truth(ReplayTest):
+    def start(self, *options):
+        proxy = subprocess.Popen([PROXY, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(proxy.kill)
+        return proxy, re.search(r"http://\S+", proxy.stdout.readline())[0].rstrip(":")
+
+    def refused_by_proxy(self, limits, log):
+        return self.refused_by(*self.start("--demo", "--listen", "127.0.0.1:0", "--access-log", log, *limits), PAUSES)
+
+    def refused_by(self, proxy, where, lua):
+        with open(self.path("pauses.lua"), "w") as script:
+            script.write(lua)
+        subprocess.run(["wrk", "-t1", f"-c{CONNECTIONS}", "-d10s", "-s", script.name, where],
+                       check=True, capture_output=True, timeout=PATIENCE)
+        proxy.send_signal(signal.SIGINT)
+        _, told = proxy.communicate(timeout=PATIENCE)
+
+        def sum_of(what):
+            return sum(int(n) for n in re.findall(rf"(\d+) {what}", told))
+        told = "\n".join(line for line in told.splitlines() if "would be refused" not in line)
+        return sum_of("queue full") + sum_of("timed out") + sum_of("too late"), sum_of("hung up")
+
+    def test_as_many_are_refused(self):
+        for i, limits in enumerate(LIMITS):
+            with self.subTest(limits):
+                log = self.path(f"log{i}")
+                refused, hung_up = self.refused_by_proxy(limits, log)
+                with open(log) as lines:
+                    requests = sum(1 for _ in lines)
+                found = self.replay(log, *limits)
+                outcome = found["outcomes"][0]
+                print(f"{' '.join(limits)}: {requests} requests, {refused} refused and {hung_up} hung up by the proxy, "
+                      f"{outcome['refused']} refused by the replay")
+                self.assertEqual((found["requests"], found["unreadable"]), (requests, 0))
+                self.are_as_many(refused, hung_up, outcome["refused"])
+
+    def are_as_many(self, refused, hung_up, replayed):
+        self.assertGreater(refused, 100)
+        self.assertLessEqual(hung_up, CONNECTIONS)
+        self.assertGreaterEqual(replayed, 0.99 * refused)
+        self.assertLessEqual(replayed, 1.01 * (refused + hung_up))
+
+    def test_by_its_own_file(self):
+        _, demo = self.start("--demo", "--listen", "127.0.0.1:0", "--seats", "1000")
+        log = self.path("log")
+        config = self.write(CONFIGURATION.format(log=log, demo=demo.removeprefix("http://")).splitlines(), "weir.toml")
+        refused, hung_up = self.refused_by(*self.start("--config", config), PAUSES + PATHS)
+        with open(log) as lines:
+            answered = sum(1 for line in lines if '" 403 ' in line)
+        outcome = self.replay(log, "--config", config)["outcomes"][0]
+        shadowed = sum(n for r in outcome["rules"] if r["shadow"] for n in r["refused"].values())
+        print(f"{outcome['asked']} requests, {refused} refused and {hung_up} hung up by the proxy, "
+              f"{outcome['refused']} refused and {shadowed} noted by the replay")
+        self.assertGreater(answered, 100)
+        self.assertEqual(outcome["answered_by_route"], answered)
+        self.are_as_many(refused, hung_up, outcome["refused"])
+
+
+if __name__ == "__main__":
+    if not shutil.which("wrk") or not os.access(PROXY, os.X_OK):
+        skip("there is no wrk, or no weir-proxy")
+    main()

@@ -1,0 +1,207 @@
+// Processes that share a limit at a server, and faults of the server: see shared/place.hpp. No `#pragma once`: they are
+// part of the file that includes them.
+
+#include <weir/shared/limiter.hpp>
+
+#include "shared/crowd.hpp"
+#include "shared/relay.hpp"
+#include "shared/under_fire.hpp"
+#include "shared/workers.hpp"
+#include "support/printing.hpp"
+#include "support/rethrow.hpp"
+#include "support/sanitizer.hpp"
+#include "support/visit.hpp"
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/test/tree/decorator.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <time.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+// By so much the clocks of a process are ahead.
+static std::chrono::seconds const ahead_of_others{
+    std::getenv("WEIR_AHEAD") ? std::atoll(std::getenv("WEIR_AHEAD")) : 0};
+
+extern "C" int clock_gettime(clockid_t which, timespec* time) {
+    using function = int(clockid_t, timespec*);
+    static auto* const of_system = reinterpret_cast<function*>(::dlsym(RTLD_NEXT, "clock_gettime"));
+    int const failed = of_system(which, time);
+    time->tv_sec += ahead_of_others.count();
+    return failed;
+}
+
+BOOST_AUTO_TEST_SUITE(worker, *boost::unit_test::disabled())
+
+namespace {
+
+// Takes permits, one after the other in each of some coroutines, and tells of each when it was granted by the clock of
+// the server.
+template <class Limiter>
+void take_permits() {
+    using namespace std::chrono_literals;
+    using support::worker;
+    boost::asio::io_context ctx;
+    auto const engine = place::at(ctx, worker::told("WEIR_ADDRESS"));
+    weir::shared_options const options{.rate = {std::stoll(worker::told("WEIR_PERMITS")), 1s},
+                                       .burst = std::stoll(worker::told("WEIR_BURST")),
+                                       .deadline = 1s};
+    Limiter calls(ctx, engine, worker::told("WEIR_NAME"), options);
+    auto const until = std::chrono::steady_clock::now() + support::time_of_crowd();
+    auto const take = [&]() -> boost::asio::awaitable<void> {
+        while (std::chrono::steady_clock::now() < until) {
+            auto const call = co_await calls.async_enter(10s);
+            worker::tell(static_cast<std::int64_t>(call.id()));
+        }
+    };
+    for (int i = 0; i != 4; ++i)
+        boost::asio::co_spawn(ctx, take(), support::rethrow);
+    ctx.run();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(takes_permits) {
+    take_permits<weir::shared_token_bucket>();
+}
+
+BOOST_AUTO_TEST_CASE(takes_permits_of_a_log) {
+    take_permits<weir::shared_sliding_log>();
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_FIXTURE_TEST_SUITE(processes, place, *boost::unit_test::precondition(place::if_here))
+
+namespace {
+
+using variables = support::worker::variables;
+
+variables at_limit(place const& where, std::string const& name, int permits, int burst) {
+    return {{"WEIR_ADDRESS", where.address()},
+            {"WEIR_NAME", name},
+            {"WEIR_PERMITS", std::to_string(permits)},
+            {"WEIR_BURST", std::to_string(burst)}};
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(bucket_is_kept_by_all_together_and_nobody_starves) {
+    for (int const many : {2, 4, 16}) {
+        auto const name = "bucket of " + std::to_string(many);
+        std::vector const all(static_cast<std::size_t>(many), at_limit(*this, name, 400, 20));
+        auto const crowd = support::let_loose("worker/takes_permits", all);
+        crowd.check_bucket(400, 20);
+        auto const [least, sum, longest, time] = crowd.shares();
+        BOOST_TEST(least * static_cast<std::size_t>(many) >= sum / 2);
+        BOOST_TEST(static_cast<std::int64_t>(sum) >= time * 400 / 1'000'000 / 2);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(interval_is_kept_by_all_together) {
+    std::vector const four(4, at_limit(*this, "one per 20 ms", 50, 1));
+    auto const crowd = support::let_loose("worker/takes_permits", four);
+    crowd.check_log(1, 20'000);
+    auto const [least, sum, longest, time] = crowd.shares();
+    BOOST_TEST(least * 8 >= sum);
+    BOOST_TEST(static_cast<std::int64_t>(sum) >= time / 20'000 / 2);
+}
+
+BOOST_AUTO_TEST_CASE(log_is_kept_by_all_together) {
+    std::vector const four(4, at_limit(*this, "200 in any second", 200, 200));
+    auto const crowd = support::let_loose("worker/takes_permits_of_a_log", four);
+    crowd.check_log(200, 1'000'000);
+    BOOST_TEST(crowd.granted.size() >= 300u);
+}
+
+BOOST_AUTO_TEST_CASE(clocks_of_processes_do_not_count) {
+    auto ahead = at_limit(*this, "clocks", 400, 20);
+    auto const on_time = ahead;
+    ahead.emplace_back("WEIR_AHEAD", "3600");
+    auto const crowd = support::let_loose("worker/takes_permits", {ahead, on_time});
+    crowd.check_bucket(400, 20);
+    auto const [least, sum, longest, time] = crowd.shares();
+    BOOST_TEST(least * 4 >= sum);
+    BOOST_TEST(static_cast<std::int64_t>(sum) >= time * 400 / 1'000'000 / 2);
+}
+
+BOOST_AUTO_TEST_CASE(processes_that_are_ten_times_as_far_away_have_their_share) {
+    support::slow_way const slow(home.socket(), std::chrono::microseconds(900));
+    auto const near = at_limit(*this, "far", 1000, 1);
+    auto far = near;
+    far.front().second = address_of(slow.socket());
+    std::vector<variables> all(8, near);
+    all.insert(all.end(), 8, far);
+    auto const crowd = support::let_loose("worker/takes_permits", all);
+    crowd.check_bucket(1000, 1);
+    if (support::sanitizer)
+        return;  // the rest is about speed
+    auto const [least, sum, longest, time] = crowd.shares();
+    BOOST_TEST(static_cast<double>(least) * 16 >= 0.9 * static_cast<double>(sum));
+    BOOST_TEST(longest <= 100'000);
+    BOOST_TEST(static_cast<double>(sum) >= 0.98 * static_cast<double>(time) / 1000);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(faults, *boost::unit_test::precondition(place::if_here))
+
+BOOST_AUTO_TEST_CASE(
+    server_that_was_killed_is_found_again_and_has_forgotten_nothing_that_it_saved) {
+    using namespace std::chrono_literals;
+    place::server_type mortal(place::saves());
+    place there(mortal);
+    weir::shared_options const slow{.rate = {1, 24h}, .burst = 2, .deadline = 1s};
+    weir::shared_token_bucket calls(there.ctx, there.engine, "calls", slow);
+    auto const ask = [&] {
+        support::visit guest(calls, 1, 30s);
+        there.run(guest);
+        return guest;
+    };
+    BOOST_TEST(ask().granted());
+    mortal.send(SIGKILL);
+    BOOST_TEST(ask().refused(weir::errc::unavailable));
+    mortal.restart();
+
+    // The one that was granted before is not granted again; what was lost on the way, perhaps.
+    int granted = 0;
+    for (;;) {
+        auto const guest = ask();
+        if (guest.refused(weir::errc::deadline_unreachable))
+            break;
+        granted += guest.granted();
+    }
+    BOOST_TEST(granted <= 1);
+    BOOST_TEST(calls.shared_stats().outages >= 1u);
+}
+
+BOOST_AUTO_TEST_CASE(connections_that_are_killed_in_the_middle_grant_nothing_twice) {
+    using namespace std::chrono_literals;
+    place::server_type own;
+    place there(own);
+    weir::shared_options const slow{.rate = {1, 1h}, .burst = 10'000, .deadline = 1s};
+    auto const [granted, unknown] = support::take_under_fire(
+        there.ctx, 1000,
+        [&] {
+            return std::make_unique<weir::shared_token_bucket>(
+                there.ctx, there.engine, "calls", slow);
+        },
+        [&](std::stop_token const& stop) { there.kill_connections(stop); });
+    auto const used = there.used("calls");
+    BOOST_TEST(used >= granted);
+    BOOST_TEST(used <= granted + unknown);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,268 @@
+// Shared seats at a server, and the processes that sit on them, the same for all engines: see shared/place.hpp. No
+// `#pragma once`: they are part of the file that includes them.
+
+#include <weir/shared/seats.hpp>
+
+#include "shared/workers.hpp"
+#include "support/printing.hpp"
+#include "support/rethrow.hpp"
+#include "support/visit.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/test/tree/decorator.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+using support::visit;
+using support::worker;
+
+// So much that a loaded machine is not taken for a process that stands still.
+weir::shared_seats_options long_seats(weir::amount n) {
+    return {.seats = n, .lease = 60s, .deadline = 10s};
+}
+weir::shared_seats_options short_seats(weir::amount n) {
+    return {.seats = n, .lease = 3s, .deadline = 400ms};
+}
+
+// A clock that is an hour fast.
+struct fast_clock {
+    using base = std::chrono::steady_clock;
+    using duration = base::duration;
+    using rep = base::rep;
+    using period = base::period;
+    using time_point = std::chrono::time_point<fast_clock>;
+    static constexpr bool is_steady = true;
+    static time_point now() noexcept {
+        return time_point(base::now().time_since_epoch() + std::chrono::hours(1));
+    }
+};
+
+}  // namespace
+
+namespace support {
+
+struct seats_place : place {
+    using place::place;
+
+    weir::amount held(std::string const& name) { return look(name).held(); }
+    worker start(std::string const& what, std::string const& name) const {
+        return {"seats_worker/" + what, {{"WEIR_ADDRESS", address()}, {"WEIR_NAME", name}}};
+    }
+};
+
+}  // namespace support
+
+BOOST_AUTO_TEST_SUITE(seats_worker, *boost::unit_test::disabled())
+
+// Sits down and stands up for two seconds, and tells when, by the clock that all processes of the machine share.
+BOOST_AUTO_TEST_CASE(sits_and_stands) {
+    asio::io_context ctx;
+    using clock = std::chrono::steady_clock;
+    weir::shared_seats kitchen(
+        ctx, place::at(ctx, worker::told("WEIR_ADDRESS")), worker::told("WEIR_NAME"),
+        {.seats = 3, .lease = 10s, .deadline = 1s, .poll = 5ms});
+    auto const until = clock::now() + 2s;
+    auto const guest = [&]() -> asio::awaitable<void> {
+        while (clock::now() < until) {
+            auto const seat = co_await kitchen.async_enter(30s);
+            auto const from = clock::now();
+            asio::steady_timer meal(ctx, 3ms);
+            co_await meal.async_wait(asio::deferred);
+            if (seat.lost())
+                continue;
+            worker::tell(from.time_since_epoch().count());
+            worker::tell(clock::now().time_since_epoch().count());
+        }
+    };
+    for (int i = 0; i != 3; ++i)
+        co_spawn(ctx, guest(), support::rethrow);
+    ctx.run();
+}
+
+// Sits down, tells the fence, and when the seat is lost, that.
+BOOST_AUTO_TEST_CASE(sits_until_lost) {
+    asio::io_context ctx;
+    weir::shared_seats kitchen(ctx, place::at(ctx, worker::told("WEIR_ADDRESS")),
+                               worker::told("WEIR_NAME"), short_seats(1));
+    auto const guest = [&]() -> asio::awaitable<void> {
+        auto const seat = co_await kitchen.async_enter();
+        worker::tell(static_cast<std::int64_t>(seat.id()));
+        co_await kitchen.async_wait_lost(seat);
+        worker::tell(seat.lost());
+    };
+    co_spawn(ctx, guest(), support::rethrow);
+    ctx.run();
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_FIXTURE_TEST_SUITE(any_seats, support::seats_place,
+                         *boost::unit_test::precondition(place::if_here))
+
+BOOST_AUTO_TEST_CASE(all_together_keep_to_the_seats) {
+    std::vector<worker> workers;
+    for (int i = 0; i != 3; ++i)
+        workers.push_back(start("sits_and_stands", "all"));
+    for (int i = 0; i != 200; ++i)
+        BOOST_TEST_REQUIRE(held("all") <= 3);
+    struct change {
+        std::int64_t at;
+        int by;
+    };
+    std::vector<change> changes;
+    std::size_t least = std::size_t(-1);
+    for (auto& w : workers) {
+        auto const times = w.numbers();
+        least = std::min(least, times.size() / 2);
+        for (std::size_t i = 0; i + 1 < times.size(); i += 2) {
+            changes.push_back({times[i], 1});
+            changes.push_back({times[i + 1], -1});
+        }
+    }
+    std::ranges::sort(changes, [](auto const& a, auto const& b) {
+        return a.at != b.at ? a.at < b.at : a.by < b.by;
+    });
+    int out = 0;
+    for (auto const& c : changes)
+        BOOST_TEST_REQUIRE((out += c.by) <= 3);
+    BOOST_TEST(least >= 5u);
+    BOOST_TEST(held("all") == 0);
+}
+
+BOOST_AUTO_TEST_CASE(seats_of_the_dead_come_back_after_the_lease) {
+    auto dies = start("sits_until_lost", "dead");
+    auto const fence = dies.first_number();
+    dies.send(SIGKILL);
+    dies.numbers(true);
+    auto const until = look("dead").ledger.last_end();
+    BOOST_TEST(until >= fence + 3'000'000);
+
+    weir::shared_seats kitchen(ctx, connect(ctx), "dead", short_seats(1));
+    visit const next(kitchen);
+    run(next);
+    BOOST_TEST(next.granted());
+    // The fence is the time of the server at which it began.
+    BOOST_TEST(static_cast<std::int64_t>(next.seat().id()) >= until);
+}
+
+BOOST_AUTO_TEST_CASE(one_that_was_stopped_learns_that_it_has_lost) {
+    auto stopped = start("sits_until_lost", "stopped");
+    auto const fence = stopped.first_number();
+    stopped.send(SIGSTOP);
+    weir::shared_seats kitchen(ctx, connect(ctx), "stopped", short_seats(1));
+    visit const next(kitchen);
+    run(next);
+    BOOST_TEST(next.granted());
+    BOOST_TEST(static_cast<std::int64_t>(next.seat().id()) > fence);
+    stopped.send(SIGCONT);
+    auto const told = stopped.numbers();
+    BOOST_TEST((told == std::vector<std::int64_t>{fence, 1}));
+    BOOST_TEST(held("stopped") == 1);
+}
+
+BOOST_AUTO_TEST_CASE(clocks_of_clients_do_not_matter) {
+    using timer = asio::basic_waitable_timer<fast_clock, asio::wait_traits<fast_clock>,
+                                             asio::any_io_executor>;
+    weir::shared_seats slow(ctx, connect(ctx), "clocks", short_seats(2));
+    weir::basic_shared_seats<asio::any_io_executor, timer> fast(
+        ctx, connect(ctx), "clocks", short_seats(2));
+    visit const one(slow);
+    visit const other(fast);
+    run(one);
+    run(other);
+    // For as many renewals as make more than a lease.
+    while (slow.shared_stats().questions < 5 || fast.shared_stats().questions < 5)
+        ctx.run_one();
+    BOOST_TEST(!one.seat().lost());
+    BOOST_TEST(!other.seat().lost());
+    BOOST_TEST(held("clocks") == 2);
+    one.leave();
+    other.leave();
+    run();  // until all is given back
+    BOOST_TEST(held("clocks") == 0);
+}
+
+BOOST_AUTO_TEST_CASE(seats_are_taken_and_given_back) {
+    weir::shared_seats here(ctx, connect(ctx), "both", long_seats(3));
+    weir::shared_seats there(ctx, connect(ctx), "both", long_seats(3));
+    visit const two(here, 2);
+    run(two);
+    BOOST_TEST(two.granted());
+    BOOST_TEST(held("both") == 2);
+    visit const big(there, 2, 100ms);
+    run(big);
+    BOOST_TEST((big.refused(weir::errc::timed_out) || big.refused(weir::errc::unavailable)));
+    visit const one(there, 1, 30s);
+    run(one);
+    BOOST_TEST(one.granted());
+    BOOST_TEST(one.seat().id() > two.seat().id());
+    BOOST_TEST(held("both") == 3);
+    visit const next(there, 2, 30s);
+    two.leave();
+    run(next);
+    BOOST_TEST(next.granted());
+    BOOST_TEST(next.seat().id() == one.seat().id());  // one holding
+    next.leave();
+    one.leave();
+    run();
+    BOOST_TEST(held("both") == 0);
+    BOOST_TEST(here.shared_stats().failed + there.shared_stats().failed == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(many_begin_together) {
+    std::vector<std::unique_ptr<weir::shared_seats>> limiters;
+    std::vector<visit> guests;
+    for (int i = 0; i != 8; ++i) {
+        limiters.push_back(
+            std::make_unique<weir::shared_seats>(ctx, connect(ctx), "fresh", long_seats(8)));
+        guests.emplace_back(*limiters.back());
+    }
+    for (auto const& g : guests) {
+        run(g);
+        BOOST_TEST(g.granted());
+    }
+    BOOST_TEST(held("fresh") == 8);
+    std::vector<std::uint64_t> fences;
+    for (auto const& g : guests)
+        fences.push_back(g.seat().id());
+    std::ranges::sort(fences);
+    BOOST_TEST((std::ranges::adjacent_find(fences) == fences.end()));
+}
+
+BOOST_AUTO_TEST_CASE(server_that_was_killed_has_forgotten_nothing_that_it_saved) {
+    place::server_type mortal(place::saves());
+    place there(mortal);
+    weir::shared_seats kitchen(there.ctx, there.engine, "kitchen", long_seats(2));
+    visit const before(kitchen);
+    there.run(before);
+    mortal.send(SIGKILL);
+    mortal.restart();
+    visit const after(kitchen, 1, 30s);  // its question goes on with the holding
+    there.run(after);
+    BOOST_TEST(after.granted());
+    BOOST_TEST(!before.seat().lost());
+    BOOST_TEST(after.seat().id() == before.seat().id());
+    before.leave();
+    after.leave();
+    there.run();
+}
+
+BOOST_AUTO_TEST_SUITE_END()
