@@ -263,11 +263,8 @@ public:
     reservation reserve(Like const& key, request n = {}, patience wait = {})
         requires scheduled_policy<Policy>
     {
-        error_code ec;
-        auto place = reserve(key, n, wait, ec);
-        if (ec)
-            throw refusal(ec, place.retry_after());
-        return place;
+        auto const who = look_up(key);
+        return reservation::take_or_throw(handle_for(who), n, wait, who);
     }
 
     /// Enters for `key`, calls `f()`, leaves, and returns what `f` has returned, like `basic_limiter::run`. Key

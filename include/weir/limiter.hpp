@@ -292,11 +292,7 @@ public:
     reservation reserve(request n = {}, patience wait = {})
         requires scheduled_policy<Policy>
     {
-        error_code ec;
-        auto place = reserve(n, wait, ec);
-        if (ec)
-            throw refusal(ec, place.retry_after());
-        return place;
+        return reservation::take_or_throw(*checked_handle(), n, wait);
     }
 
     /// Enters, calls `f()`, leaves, and returns what `f` has returned; if `f` returns an awaitable, that is

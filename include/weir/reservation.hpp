@@ -205,6 +205,16 @@ private:
         return made;
     }
 
+    template <class... Key>
+    [[nodiscard]] static basic_reservation take_or_throw(
+        handle_type const& handle, request const& n, patience wait, Key const&... key) {
+        error_code ec;
+        auto made = take(handle, n, wait, ec, key...);
+        if (ec)
+            throw refusal(ec, made.retry_after());
+        return made;
+    }
+
     [[nodiscard]] bool hand_over(typename Signature::operation_type& by) noexcept {
         bool const waits = handle_->core->hand_over(*place_, by);
         if (waits)
