@@ -3,6 +3,7 @@
 #include <weir/policy/any.hpp>
 
 #include "tool/trouble.hpp"
+#include "tool/version.hpp"
 
 #include <boost/asio/ip/address.hpp>
 
@@ -103,7 +104,7 @@ void tell_apart(All& all) {
 
 admin::state state_of(plan const& p) {
     admin::state s;
-    s.version = WEIR_VERSION;
+    s.version = tool::version;
     s.now = std::chrono::system_clock::now();
     s.writable = p.configuration.admin.write;
     for (auto const& l : p.limits)

@@ -4,6 +4,7 @@
 
 #include "tool/arguments.hpp"
 #include "tool/text.hpp"
+#include "tool/version.hpp"
 
 #include <fmt/format.h>
 
@@ -176,6 +177,8 @@ private:
 
 command_line::command_line(command& c, options& o) {
     app_.set_help_flag("--help", "this text");
+    app_.set_version_flag("--version", fmt::format("weir-proxy {}\n", tool::version),
+                          "which version this is");
     app_.footer(footer);
     app_.get_formatter()->column_width(28);
 
@@ -349,6 +352,10 @@ command parse_options(int argc, char const* const* argv) {
     } catch (CLI::CallForHelp const&) {
         c.what = command::action::help;
         c.help = line.help();
+        return c;
+    } catch (CLI::CallForVersion const& called) {
+        c.what = command::action::help;
+        c.help = called.what();
         return c;
     } catch (CLI::ParseError const& wrong) {
         throw tool::usage_error(fmt::format("{}; see --help", wrong.what()));

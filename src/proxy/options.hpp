@@ -13,7 +13,7 @@ struct command {
     enum class action : std::uint8_t { serve, help, check, print, reload };
     action what = action::serve;
 
-    std::string help;                     // what --help prints
+    std::string help;                     // what --help or --version prints
     std::string file;                     // the configuration; or, without one,
     config::configuration configuration;  // what the other options amount to
     bool demo = false;  // with a demo as the only server, whose address is not known yet

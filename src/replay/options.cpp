@@ -3,6 +3,7 @@
 #include "config/configuration.hpp"
 #include "tool/arguments.hpp"
 #include "tool/text.hpp"
+#include "tool/version.hpp"
 
 #include <fmt/format.h>
 
@@ -166,6 +167,8 @@ private:
 
 command_line::command_line(options& o) {
     app_.set_help_flag("--help", "this text");
+    app_.set_version_flag("--version", fmt::format("weir-replay {}\n", tool::version),
+                          "which version this is");
     app_.footer(footer);
     app_.get_formatter()->column_width(28);
 
@@ -272,6 +275,9 @@ options parse_options(int argc, char const* const* argv) {
         line.parse(argc, argv);
     } catch (CLI::CallForHelp const&) {
         o.help = line.help();
+        return o;
+    } catch (CLI::CallForVersion const& called) {
+        o.help = called.what();
         return o;
     } catch (CLI::ParseError const& wrong) {
         throw tool::usage_error(fmt::format("{}; see --help", wrong.what()));

@@ -12,7 +12,7 @@
 namespace replay {
 
 struct options {
-    std::string help;  // what --help prints; nothing else counts then
+    std::string help;  // what --help or --version prints; nothing else counts then
 
     logs_options logs;
     std::vector<plan> plans;  // of the limits, and of each alternative

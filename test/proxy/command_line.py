@@ -95,6 +95,11 @@ class CommandLine(ProxyTest):
             self.assertIn(option, result.stdout)
         self.assertLess(max(map(len, result.stdout.splitlines())), 101)
 
+    def test_version(self):
+        result = run("--version")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(result.stdout, r"\Aweir-proxy \d+\.\d+\.\d+\n\Z")
+
     def test_bad_options(self):
         for arguments, text in WRONG:
             with self.subTest(arguments):
