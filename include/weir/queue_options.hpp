@@ -87,7 +87,8 @@ enum class queue_order : std::uint8_t {
     /// A newcomer, and so `try_enter`, may overtake those that can only borrow, if it fits into its share and none
     /// that does waits; of its own partition it overtakes none.
     /// `evict_oldest` drops the oldest of the partition that is furthest beyond its share with what it holds and
-    /// what it asks for, the newcomer included; if that one has none that waits, the newcomer is refused. So no
+    /// what it asks for, the newcomer included; if that one has none that waits, the newcomer is refused. If several
+    /// are equally far, it is the newcomer's own, if that is one of them. So no
     /// partition can fill the queue for the others; with `reject_newest` it can.
     /// `max_wait` counts what requests of the same partition ask for, so that a turn may come later than was
     /// foreseen.

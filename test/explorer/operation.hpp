@@ -32,6 +32,7 @@ struct seat_of {
     Permit held;
     std::vector<time_point> granted;
     int key = 0;
+    weir::standing how{};
 };
 using seat = seat_of<permit>;
 
@@ -193,7 +194,8 @@ private:
         simulation::unfailing const ours;
         auto held = outcome_of<Permit>::take(*this);
         auto const n = held ? static_cast<std::size_t>(std::max(asked_.n, asked_.got)) : 0;
-        return {std::move(held), std::vector<time_point>(n, asked_.decided_at), asked_.key};
+        return {std::move(held), std::vector<time_point>(n, asked_.decided_at), asked_.key,
+                asked_.how};
     }
 
     void pass_on(error_code ec, seat given) {

@@ -69,7 +69,9 @@ oracle::oracle(scenario const& s, time_point now)
       order_(s.queueing),
       policy_(s.which),
       book_(ledger::of(s.which, s.at_first, now)),
-      promise_(ledger::promise_of(s.which, s.at_first)) {}
+      promise_(ledger::promise_of(s.which, s.at_first)) {
+    order_.has_seats(book_->capacity());
+}
 
 void oracle::locked(call& c) {
     c.target = nullptr;
@@ -100,6 +102,7 @@ void oracle::unlocked(call& c, time_point now) {
     c.at = now;
     gave_up_.clear();
     used_takes_ = 0;
+    takes_for_the_line_ = false;
     line_moved_ = replaced_ = false;
     using enum call::kind;
     if (!c.takes.empty() && !may_serve(c) && c.what != charge && c.what != overdraw)
@@ -240,7 +243,7 @@ void oracle::judge_enter(call& c, time_point now) {
     };
 
     if (op.granted && !queued) {
-        if (r.n != 0 && !nobody_waits && !may_pass(r.asks_for(), now))
+        if (r.n != 0 && !nobody_waits && !might_pass_)
             violated(invariant::barging, fmt::format("{} while somebody waits", name(r)));
         if (refuses_newcomers_)
             violated(invariant::closed, name(r) + " is granted at once");
@@ -349,7 +352,7 @@ void oracle::judge_try(call& c, time_point now) {
     else
         c.expected = errc::limited;
 
-    if (took && c.what != charge && !nobody_waits && !may_pass({c.n, c.how}, now))
+    if (took && c.what != charge && !nobody_waits && !might_pass_)
         violated(invariant::barging, "granted at once while somebody waits");
     if (took && c.expected == errc::closed)
         violated(invariant::closed, "granted at once after close");
@@ -668,8 +671,8 @@ void oracle::left(request& r, call const& c) {
     if (!std::exchange(r.in_queue, false))
         return;
     auto const newcomer = c.what == call::kind::enter ? c.who->op->number : 0;
-    r.may_make_way =
-        newcomer != 0 && newcomer != r.op->number && order_.may_make_way(r.op->number, newcomer);
+    r.may_make_way = newcomer != 0 && newcomer != r.op->number &&
+                     order_.may_make_way(r.op->number, newcomer, c.who->asks_for());
     order_.left(r.op->number);
 }
 
@@ -682,6 +685,8 @@ void oracle::served(request& r, call const& c) {
     order_.served(r.op->number);
     r.in_queue = false;
     r.take = c.takes.size();
+    order_.took(r.how.key, r.n);
+    takes_for_the_line_ = true;
 }
 
 void oracle::took(call& c, amount n, ticket t, time_point now) {
@@ -695,6 +700,11 @@ void oracle::took(call& c, amount n, ticket t, time_point now) {
                                                       one->remaining(now)));
         }
     }
+    if (!std::exchange(takes_for_the_line_, false)) {
+        auto const asked = c.what == enter ? c.who->asks_for() : weir::request(c.n, c.how);
+        might_pass_ = may_pass(asked, now);
+        order_.took(asked.key(), n);
+    }
     c.takes.push_back(n);
     c.room.push_back(book_->remaining(now));
     book_->took(n, t, now);
@@ -706,6 +716,7 @@ void oracle::took(call& c, amount n, ticket t, time_point now) {
 
 void oracle::came_home(call& c, amount n) {
     c.home += n;
+    order_.came_home(c.how.key, n);
     book_->came_home(n);
 }
 
@@ -713,6 +724,7 @@ void oracle::refunded(call& c, amount n, ticket t, time_point now) {
     c.refunded += n;
     if (promise_)
         promise_->unused(c.unused);
+    order_.came_home(c.how.key, n);
     book_->refunded(n, t, now);
 }
 
@@ -723,6 +735,7 @@ void oracle::merged(ticket a, ticket b, ticket both) {
 void oracle::configured(call& c, rule next, time_point now) {
     c.configured = true;
     book_->configured(next, now);
+    order_.has_seats(book_->capacity());
     if (promise_)
         promise_->configured(next, now);
 }

@@ -255,6 +255,8 @@ private:
     bool dead_ = false;                // the context has ended
     std::size_t used_takes_ = 0;       // in this section
     std::uint64_t waited_before_ = 0;  // callers, when the line was looked at last
+    bool takes_for_the_line_ = false;  // what is taken next
+    bool might_pass_ = false;          // the newcomer that has taken something
     bool line_moved_ = false;          // in this section
     bool replaced_ = false;            // in this section one was evicted for a newcomer
     request* fits_ = nullptr;          // the next in the line, if it was seen to fit

@@ -19,7 +19,10 @@ using weir::time_point;
 class order_book {
 public:
     explicit order_book(weir::queue_options const& o)
-        : order_(o.order), target_(o.target), interval_(o.interval), ageing_(o.ageing) {}
+        : order_(o.order), target_(o.target), interval_(o.interval), ageing_(o.ageing) {
+        for (auto const& p : o.partitions)
+            shares_.partitions[p.key()] = p.percent();
+    }
 
     /// Somebody waits, and nobody did before.
     void begins(time_point now) noexcept {
@@ -36,11 +39,18 @@ public:
     /// Whether it is one of the orders that ask for more than when somebody came. These are told of each who
     /// joins and leaves.
     [[nodiscard]] bool groups() const noexcept {
-        return order_ == weir::queue_order::priority || order_ == weir::queue_order::fair;
+        return order_ == weir::queue_order::priority || order_ == weir::queue_order::fair ||
+               order_ == weir::queue_order::shares;
     }
+    // Of `shares`: what there is, and who has it.
+    void has_seats(amount n) { shares_.seats = n; }
+    void took(std::uint64_t key, amount n) { shares_.take(key, n); }
+    void came_home(std::uint64_t key, amount n) { shares_.give_back(key, n); }
+
     void joined(std::uint64_t number, time_point since, weir::request const& r) {
         line_.push_back({number, since, r.priority()});
         fair_.join(static_cast<int>(number), r.key(), r.count());
+        shares_.join(static_cast<int>(number), r.key(), r.count());
     }
     void served(std::uint64_t number) {
         if (order_ == weir::queue_order::fair)
@@ -59,6 +69,8 @@ public:
             return 0;
         if (order_ == weir::queue_order::fair)
             return static_cast<std::uint64_t>(fair_.next());
+        if (order_ == weir::queue_order::shares)
+            return static_cast<std::uint64_t>(shares_.next());
         auto const* next = &line_.front();
         for (auto const& one : line_) {
             if (!goes_first(*next, one.priority, one.since))
@@ -68,13 +80,22 @@ public:
     }
     /// Whether a newcomer goes before all that wait.
     [[nodiscard]] bool lets_pass(weir::request const& r, time_point now) const {
+        if (order_ == weir::queue_order::shares)
+            return shares_.lets_pass(r.key(), r.count());
         return order_ == weir::queue_order::priority &&
                std::ranges::none_of(line_, [&](place const& one) {
                    return goes_first(one, r.priority(), now);
                });
     }
     /// Whether one may be dropped for a newcomer, who has joined already.
-    [[nodiscard]] bool may_make_way(std::uint64_t number, std::uint64_t newcomer) const {
+    [[nodiscard]] bool may_make_way(std::uint64_t number, std::uint64_t newcomer,
+                                    weir::request const& asked) const {
+        if (order_ == weir::queue_order::shares) {
+            auto without = shares_;
+            without.leave(static_cast<int>(newcomer));
+            return std::ranges::count(without.may_make_way(asked.key(), asked.count()),
+                                      static_cast<int>(number)) != 0;
+        }
         if (order_ == weir::queue_order::fair) {
             auto without = fair_;
             without.leave(static_cast<int>(newcomer));
@@ -91,6 +112,8 @@ public:
     }
     /// Whether one may be dropped for such a newcomer.
     [[nodiscard]] bool somebody_makes_way(weir::request const& r) const {
+        if (order_ == weir::queue_order::shares)
+            return !shares_.may_make_way(r.key(), r.count()).empty();
         return order_ != weir::queue_order::priority ||
                std::ranges::any_of(line_, [&](place const& one) {
                    return one.priority >= r.priority();
@@ -101,7 +124,9 @@ public:
                                    weir::request const& newcomer, time_point now) const {
         return support::older_goes_first(one.priority(), since, newcomer.priority(), now, ageing_);
     }
-    [[nodiscard]] bool by_key() const noexcept { return order_ == weir::queue_order::fair; }
+    [[nodiscard]] bool by_key() const noexcept {
+        return order_ == weir::queue_order::fair || order_ == weir::queue_order::shares;
+    }
 
     /// Whether nobody is ever granted before an older one.
     [[nodiscard]] bool foresees() const noexcept {
@@ -143,6 +168,7 @@ private:
         return support::older_goes_first(older.priority, older.since, priority, since, ageing_);
     }
     void forget(std::uint64_t number) {
+        shares_.leave(static_cast<int>(number));
         std::erase_if(line_, [&](place const& one) { return one.number == number; });
     }
 
@@ -152,6 +178,7 @@ private:
     duration ageing_;
     std::vector<place> line_;  // in the order of arrival
     support::fair_oracle fair_;
+    support::shares_oracle shares_;
     time_point busy_since_{};
     time_point good_at_{};  // somebody was granted who had waited for no longer than the target
     bool has_stood_ = false;

@@ -160,7 +160,8 @@ action some_action(dice& d, profile const& p, scenario const& s) {
 // Whether the order asks how a request stands.
 bool groups(scenario const& s) {
     return s.queueing.order == weir::queue_order::priority ||
-           s.queueing.order == weir::queue_order::fair;
+           s.queueing.order == weir::queue_order::fair ||
+           s.queueing.order == weir::queue_order::shares;
 }
 
 std::string to_text(duration t) {
@@ -274,9 +275,33 @@ scenario with_places(scenario s) {
     return s;
 }
 
+scenario with_shares(scenario s) {
+    dice d(mix(s.failure_seed, 9));
+    if (s.which != policy::seats || !d.one_in(4))
+        return s;
+    constexpr std::array names{"a", "b", "c"};
+    s.queueing.order = weir::queue_order::shares;
+    int left = 100;
+    for (auto const& name : names) {
+        auto const percent = d.roll(0, left);
+        if (!d.one_in(4))
+            s.queueing.partitions.add({name, percent});
+        left -= percent;
+    }
+    if (s.queueing.partitions.empty())
+        s.queueing.partitions.add({names[0], left});
+    for (auto& script : s.callers) {
+        for (auto& a : script)
+            a.how = {.key = weir::partition_key(names.at(d.roll<std::size_t>(0, 2)))};
+    }
+    return s;
+}
+
 scenario with_ranges(scenario s) {
     dice d(mix(s.failure_seed, 7));
-    if (!d.one_in(3) || s.queueing.order == weir::queue_order::fair)  // ranges have no key
+    bool const by_key = s.queueing.order == weir::queue_order::fair ||
+                        s.queueing.order == weir::queue_order::shares;
+    if (!d.one_in(3) || by_key)  // ranges have no key
         return s;
     for (auto& script : s.callers) {
         for (auto& a : script) {
@@ -424,7 +449,11 @@ std::string to_string(action const& a, scenario const& s) {
 
 static std::string order_of(weir::queue_options const& o) {
     auto const text = to_string(weir::queue_options{
-        .order = o.order, .target = o.target, .interval = o.interval, .ageing = o.ageing});
+        .order = o.order,
+        .target = o.target,
+        .interval = o.interval,
+        .ageing = o.ageing,
+        .partitions = o.partitions});
     return o.order == weir::queue_order::fifo ? "order fifo" : text;
 }
 

@@ -120,6 +120,9 @@ struct scenario {
 /// The same, but that some callers reserve places.
 [[nodiscard]] scenario with_places(scenario s);
 
+/// The same, but that seats may be shared out among partitions: for a limiter without keys.
+[[nodiscard]] scenario with_shares(scenario s);
+
 /// The same, but that some requests take more than they need.
 [[nodiscard]] scenario with_ranges(scenario s);
 

@@ -463,7 +463,7 @@ private:
         if (asked.doomed)
             return;
         limiter_.completed(asked, ec, granted, {});
-        keep_seat(me, {std::move(granted), {}, asked.key}, asked.got, asked.decided_at);
+        keep_seat(me, {std::move(granted), {}, asked.key, asked.how}, asked.got, asked.decided_at);
     }
 
     void use_place(caller& me, action const& a) {
@@ -504,7 +504,7 @@ private:
         c.how = a.how;
         auto granted = limiter_.enter_at_once(c, a, ec);
         bool const over = granted || ec;
-        keep_seat(me, {std::move(granted), {}, a.key}, std::max(a.n, c.got), c.at);
+        keep_seat(me, {std::move(granted), {}, a.key, a.how}, std::max(a.n, c.got), c.at);
         return over;
     }
 
@@ -518,7 +518,7 @@ private:
         c.more = a.more;
         c.how = a.how;
         auto granted = limiter_.try_enter(c, a, ec);
-        keep_seat(me, {std::move(granted), {}, a.key}, std::max(a.n, c.got), c.at);
+        keep_seat(me, {std::move(granted), {}, a.key, a.how}, std::max(a.n, c.got), c.at);
     }
 
     void charge_for(caller& me, action const& a) {
@@ -527,7 +527,7 @@ private:
         use const here(*this);
         calls c(kind::charge, Limiter::core_of(a.key), a.key);
         c.n = a.n;
-        seat s{{}, {}, a.key};
+        seat s{{}, {}, a.key, {}};
         fail_allocation(a.allocation);
         try {
             s.held = limiter_.charge(c, a);
@@ -582,6 +582,7 @@ private:
         if (!s.held)
             return;
         calls c(kind::leave, Limiter::core_of(s.key), s.key);
+        c.how = s.how;
         limiter_.comes_home(c, s.held, true);
         s.held.leave();
         if (c.sections == 0)
@@ -606,6 +607,7 @@ private:
         if (!s.held)
             return;
         calls c(kind::leave_unused, Limiter::core_of(s.key), s.key);
+        c.how = s.how;
         limiter_.comes_home(c, s.held, false);
         c.unused = s.granted;
         s.held.refund();
@@ -643,6 +645,7 @@ private:
             return s.held.settle(a.n);
         calls c(a.n < n ? kind::refund : kind::overdraw, Limiter::core_of(s.key), s.key);
         c.n = std::max(n - a.n, a.n - n);
+        c.how = s.how;
         if (a.n < n) {  // the oldest go first
             auto const end = s.granted.begin() + c.n;
             c.unused.assign(s.granted.begin(), end);
@@ -662,25 +665,28 @@ private:
     void split(caller& me, seat& s) {
         auto const n = s.held.count() / 2;
         calls const c(kind::split, Limiter::core_of(s.key), s.key);
-        seat part{s.held.split(n), {}, s.key};
+        seat part{s.held.split(n), {}, s.key, s.how};
         part.granted.assign(s.granted.end() - n, s.granted.end());
         s.granted.erase(s.granted.end() - n, s.granted.end());
         me.seats.push_back(std::move(part));
     }
 
-    // All of one key.
+    // All of one key and of one partition.
     void merge(caller& me) {
         for (std::size_t i = me.seats.size(); i-- > 1;) {
-            auto& all = *std::ranges::find(me.seats, me.seats[i].key, &seat::key);
-            if (&all == &me.seats[i])
+            auto const into = std::ranges::find_if(me.seats, [&](seat const& one) {
+                return one.key == me.seats[i].key && one.how.key == me.seats[i].how.key;
+            });
+            if (&*into == &me.seats[i])
                 continue;
+            auto const n = into - me.seats.begin();
             auto s = std::move(me.seats[i]);
             me.seats.erase(me.seats.begin() + static_cast<std::ptrdiff_t>(i));
-            auto& into = *std::ranges::find(me.seats, s.key, &seat::key);
+            auto& all = me.seats[static_cast<std::size_t>(n)];
             calls const c(kind::merge, Limiter::core_of(s.key), s.key);
-            into.held.merge(std::move(s.held));
-            into.granted.insert(into.granted.end(), s.granted.begin(), s.granted.end());
-            std::ranges::sort(into.granted);
+            all.held.merge(std::move(s.held));
+            all.granted.insert(all.granted.end(), s.granted.begin(), s.granted.end());
+            std::ranges::sort(all.granted);
         }
     }
 

@@ -518,12 +518,12 @@ BOOST_AUTO_TEST_CASE(are_granted_by_the_words) {
                     if (waiting.size() == 8U) {
                         if (options.full == when_full::reject_newest)
                             break;
-                        auto const gone = truth.makes_way(key, n);
-                        sure = gone != -2;
-                        if (gone < 0)
+                        auto const gone = truth.may_make_way(key, n);
+                        sure = gone.size() < 2U;
+                        if (gone.empty() || !sure)
                             break;
-                        truth.leave(gone);
-                        std::erase(waiting, gone);
+                        truth.leave(gone[0]);
+                        std::erase(waiting, gone[0]);
                     }
                     truth.join(id, key, n);
                     waiting.push_back(id);

@@ -145,21 +145,25 @@ public:
         with.join(-2, key, n);
         return fits(key, n) && with.next() == -2;
     }
-    /// The request that makes way for a newcomer, if the queue is full; -1 if that is refused, -2 if two
-    /// partitions are equally far beyond their shares, of which nothing is said.
-    [[nodiscard]] int makes_way(std::uint64_t key, amount n) const {
+    /// The requests of which one makes way for a newcomer, if the queue is full; none if the newcomer is refused. They
+    /// are several where partitions are equally far beyond their shares.
+    [[nodiscard]] std::vector<int> may_make_way(std::uint64_t key, amount n) const {
         std::map<std::uint64_t, amount> beyond;
         for (auto const& one : line_)
             beyond.try_emplace(group(one.key), counted(one.key) - share(one.key)).first->second +=
                 one.n;
         beyond.try_emplace(group(key), counted(key) - share(key)).first->second += n;
-        auto const most = *std::ranges::max_element(beyond, {}, by_amount);
-        if (std::ranges::count(beyond, most.second, by_amount) != 1)
-            return -2;
-        auto const it = std::ranges::find_if(line_, [&](waiter const& one) {
-            return group(one.key) == most.first;
-        });
-        return it == line_.end() ? -1 : it->request;
+        auto const most = std::ranges::max_element(beyond, {}, by_amount)->second;
+        bool const own = beyond[group(key)] == most;
+        std::vector<int> all;
+        std::set<std::uint64_t> seen;
+        for (auto const& one : line_) {
+            auto const of = group(one.key);
+            bool const oldest = seen.insert(of).second;
+            if (oldest && beyond[of] == most && (!own || of == group(key)))
+                all.push_back(one.request);
+        }
+        return all;
     }
 
 private:
