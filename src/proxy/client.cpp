@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <ranges>
 #include <string>
@@ -23,27 +25,42 @@ std::string_view trimmed(std::string_view text) {
     return text;
 }
 
+// A number, or a name that hides one (RFC 7239, 6.3).
+bool is_port(std::string_view text) {
+    return http::some(text, text.starts_with('_') ? http::is_token : http::is_digit);
+}
+
 // `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
 std::optional<ip::address> address_of(std::string_view text) {
+    std::string_view behind;
     if (text.starts_with('[')) {
         auto const end = text.find(']');
-        bool const whole = end != text.npos && (end + 1 == text.size() || text[end + 1] == ':');
-        text = whole ? text.substr(1, end - 1) : "";
+        if (end == text.npos)
+            return std::nullopt;
+        behind = text.substr(end + 1);
+        text = text.substr(1, end - 1);
     } else if (std::ranges::count(text, ':') == 1) {
+        behind = text.substr(text.find(':'));
         text = text.substr(0, text.find(':'));
     }
+    if (!behind.empty() && !(behind.front() == ':' && is_port(behind.substr(1))))
+        return std::nullopt;
     boost::system::error_code bad;
     auto const found = ip::make_address(std::string(text), bad);
     return bad ? std::nullopt : std::optional(found);
 }
 
-// The members of a list, from the left. A comma between quotes is none.
+// What a separator between quotes is.
+enum class in_quotes : std::uint8_t { separates, belongs_to_the_member };
+
+// The members of a list, from the left.
 template <class F>
-void each_member(std::string_view text, char separator, F f) {
+void each_member(std::string_view text, char separator, in_quotes what, F f) {
+    bool const looks_at_quotes = what == in_quotes::belongs_to_the_member;
     bool quoted = false;
     std::size_t begin = 0;
     for (std::size_t i = 0; i != text.size(); ++i) {
-        if (text[i] == '"')
+        if (looks_at_quotes && text[i] == '"')
             quoted = !quoted;
         else if (quoted && text[i] == '\\' && i + 1 != text.size())
             ++i;
@@ -55,19 +72,31 @@ void each_member(std::string_view text, char separator, F f) {
     f(trimmed(text.substr(begin)));
 }
 
-// Of `for=192.0.2.60;proto=http` (RFC 7239).
+// What a value stands for: what is between its quotes, if it has any. Absent if they are not just around it.
+std::optional<std::string_view> without_quotes(std::string_view value) {
+    if (value.find('"') == value.npos)
+        return value;
+    std::size_t end = 1;
+    while (end < value.size() && value[end] != '"')
+        end += value[end] == '\\' ? 2 : 1;
+    if (value.front() != '"' || end + 1 != value.size())
+        return std::nullopt;
+    return value.substr(1, end - 1);
+}
+
+// Of `for=192.0.2.60;proto=http` (RFC 7239). A client may have opened a quote, so that what a proxy has put behind it, which
+// is to be believed, seems to be part of what the client says: of an element that is not well-formed nothing is believed.
 std::optional<ip::address> forwarded_for(std::string_view element) {
     std::optional<ip::address> found;
-    each_member(element, ';', [&](std::string_view pair) {
-        auto const equals = pair.find('=');
-        if (equals == pair.npos || !http::iequals(pair.substr(0, equals), "for"))
-            return;
-        auto value = pair.substr(equals + 1);
-        if (value.size() >= 2 && value.starts_with('"') && value.ends_with('"'))
-            value = value.substr(1, value.size() - 2);
-        found = address_of(value);
+    bool well_formed = true;
+    each_member(element, ';', in_quotes::belongs_to_the_member, [&](std::string_view pair) {
+        auto const equals = std::min(pair.find('='), pair.size());
+        auto const value = without_quotes(pair.substr(std::min(equals + 1, pair.size())));
+        well_formed = well_formed && value;
+        if (value && http::iequals(pair.substr(0, equals), "for"))
+            found = address_of(*value);
     });
-    return found;
+    return well_formed ? found : std::nullopt;
 }
 
 std::array<std::uint8_t, 16> bytes_of(ip::address const& address) {
@@ -89,10 +118,12 @@ ip::address client_of(config::clients_options const& c, http::request_head const
     if (c.trusted.empty() || !is_trusted(c, peer))
         return peer;
     bool const old = c.forwarded_by == config::forwarded_by::x_forwarded_for;
+    // X-Forwarded-For knows no quotes.
+    auto const quotes = old ? in_quotes::separates : in_quotes::belongs_to_the_member;
     std::vector<std::optional<ip::address>> way;
     for (auto const& f : request.fields)
         if (http::iequals(f.name, old ? "x-forwarded-for" : "forwarded"))
-            each_member(f.value, ',', [&](std::string_view member) {
+            each_member(f.value, ',', quotes, [&](std::string_view member) {
                 if (!member.empty())
                     way.push_back(old ? address_of(member) : forwarded_for(member));
             });

@@ -38,6 +38,22 @@ class Origin(ProxyTest):
             ("X-Forwarded-For: 192.0.2.77, unknown, 10.6.6.6\r\n", True), ("X-Forwarded-For: 10.6.6.6\r\n", False),
             ("", True), ("X-Forwarded-For: nonsense\r\n", False), ("Forwarded: for=192.0.2.99\r\n", False))
 
+    def test_a_quote_that_a_client_opens_hides_nothing(self):
+        # A trusted proxy puts what it knows behind what the client has sent, in the same line.
+        proxy = self.start_with(TRUSTED + SHOP + LIMIT)
+        self.counts_as_new(
+            proxy, ("X-Forwarded-For: 192.0.2.1\r\n", True), ('X-Forwarded-For: ", 192.0.2.1\r\n', False),
+            ('X-Forwarded-For: 8.8.8.8:", 192.0.2.1\r\n', False), ('X-Forwarded-For: [8.8.8.8]:", 192.0.2.1\r\n', False),
+            ('X-Forwarded-For: "\\, 192.0.2.1\r\n', False),
+            ("", True), ("X-Forwarded-For: 8.8.8.8:x\r\n", False), ("X-Forwarded-For: [8.8.8.8]x\r\n", False),
+            ("X-Forwarded-For: [8.8.8.8\r\n", False))
+        proxy = self.start_with(TRUSTED + 'forwarded_by = "forwarded"\n' + SHOP + LIMIT)
+        self.counts_as_new(
+            proxy, ("", True), ('Forwarded: for=8.8.8.8;x=", for=192.0.2.1\r\n', False),
+            ('Forwarded: for=8.8.8.8;x=", for="[2001:db8::1]"\r\n', False),
+            ('Forwarded: for=8.8.8.8;x=";y="z", for=192.0.2.1\r\n', False),
+            ('Forwarded: for=8.8.8.8;x="a"b, for=192.0.2.1\r\n', True))
+
     def test_a_client_is_not_believed(self):
         proxy = self.start_with(TRUSTED + SHOP + LIMIT)
         statuses = [self.who(proxy, f"X-Forwarded-For: 192.0.2.{n}\r\n", source="127.0.0.9") for n in range(3)]
