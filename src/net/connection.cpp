@@ -44,6 +44,10 @@ stream_socket move_to(asio::io_context& context, stream_socket socket) {
 
 connection::connection(stream_socket socket, watchdog& dog)
     : socket_(std::move(socket)), dog_(dog) {
+    // What is sent at once would wait for room otherwise, and the thread with it. A system call, unless it is so already.
+    error_code ignored;
+    if (socket_.is_open() && !socket_.non_blocking())
+        socket_.non_blocking(true, ignored);
     dog_.add(*this);
 }
 
@@ -94,7 +98,6 @@ bool connection::has_input() {
 void connection::no_delay() {
     error_code ignored;
     socket_.set_option(tcp::no_delay(true), ignored);
-    socket_.non_blocking(true, ignored);
 }
 
 void connection::cancel() noexcept {
@@ -135,7 +138,10 @@ task<std::unique_ptr<connection>> server_endpoints::connect(
     auto const first = last_.load(std::memory_order_relaxed);
     for (std::size_t tried = 0; tried != all_.size(); ++tried) {
         auto const i = (first + tried) % all_.size();
-        auto one = std::make_unique<connection>(stream_socket(context), dog);
+        stream_socket socket(context);
+        if (socket.open(all_[i].protocol(), ec))
+            continue;
+        auto one = std::make_unique<connection>(std::move(socket), dog);
         {
             auto const left = static_cast<clock::rep>(all_.size() - tried);
             time_limit const share(*one, direction::writing, (end - clock::now()) / left);

@@ -30,7 +30,7 @@ enum class presence : std::uint8_t {
 
 enum class direction : std::uint8_t { reading, writing };
 
-/// A socket with time limits, on the thread of its watchdog.
+/// A socket with time limits, on the thread of its watchdog. It is non-blocking from then on.
 class connection final : public watched {
 public:
     connection(stream_socket socket, watchdog& dog);

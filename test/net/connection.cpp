@@ -247,6 +247,23 @@ BOOST_FIXTURE_TEST_CASE(what_the_socket_does_not_take_is_left, connected) {
     BOOST_TEST((read == pieces[0] + pieces[1] + pieces[2] + pieces[3]));
 }
 
+// Where a socket comes from does not matter: the thread has other connections to look after.
+BOOST_FIXTURE_TEST_CASE(a_socket_that_takes_nothing_keeps_nobody_waiting, two_ends) {
+    asio::io_context another;
+    net::watchdog dog(another);
+    mine.non_blocking(true);
+    net::connection connection(net::move_to(another, std::move(mine)), dog);
+    std::string const text(1'000'000, 'x');
+    net::error_code ec;
+    std::size_t left = 0;
+    do {
+        http::gather what{text};
+        BOOST_REQUIRE(!(connection.send_now(what, ec) && ec));
+        left = what.empty() ? 0 : what.front().size();
+    } while (left < text.size());
+    BOOST_TEST(!ec);
+}
+
 BOOST_FIXTURE_TEST_CASE(to_send_to_somebody_who_has_gone_is_over_with_an_error, connected) {
     they_reset();
     wait_until_here_is(presence::gone);
