@@ -123,9 +123,8 @@ void connection::reset() noexcept {
 
 void connection::look(clock::time_point now) {
     for (auto const d : {direction::reading, direction::writing}) {
-        auto& deadline = deadline_[index(d)];
-        if (now >= deadline) {
-            deadline = clock::time_point::max();
+        // On each round, since what has begun when nothing was going on would never end.
+        if (now >= deadline_[index(d)]) {
             expired_[index(d)] = true;
             cancel();
         }

@@ -68,7 +68,8 @@ public:
     /// Whether it has sent something that has not been read.
     [[nodiscard]] bool has_input();
 
-    /// Whether a time limit was exceeded. What was going on has then been cancelled.
+    /// Whether a time limit was exceeded. What was going on has then been cancelled, and so is what begins before the limit
+    /// has ended.
     [[nodiscard]] bool expired(direction d) const noexcept { return expired_[index(d)]; }
 
     /// The limit that was exceeded was none that counts.
