@@ -3,6 +3,7 @@
 #include "json.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -19,14 +20,20 @@ history::point difference(limit_state const& before, limit_state const& now) {
     history::point p;
     p.at_once = narrow(now.granted_at_once - before.granted_at_once);
     p.later = narrow(later(now) - later(before));
-    for (std::size_t i = 0; i != p.refused.size(); ++i)
-        p.refused[i] = narrow(now.refused[i] - before.refused[i]);
+    std::ranges::transform(refused_since(before, now), p.refused.begin(), narrow);
     p.waiting = narrow(now.waiting);
     p.in_use = narrow(now.in_use);
     return p;
 }
 
 }  // namespace
+
+refusals refused_since(limit_state const& before, limit_state const& now) {
+    refusals since{};
+    if (before.shadow == now.shadow)
+        std::ranges::transform(now.refused, before.refused, since.begin(), std::minus());
+    return since;
+}
 
 void history::add(state& now) {
     ++second_;

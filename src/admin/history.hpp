@@ -21,6 +21,10 @@ struct refused_by {
     friend bool operator==(refused_by const&, refused_by const&) = default;
 };
 
+/// What a limit has refused between two moments. Where it has become a shadow, or was one, nothing: what a shadow would have
+/// refused is counted in another way.
+[[nodiscard]] refusals refused_since(limit_state const& before, limit_state const& now);
+
 /// What limits have done in each of the last seconds. Of a limit that has gone nothing is kept.
 class history {
 public:

@@ -34,8 +34,9 @@ hold hold_of(limit_state const* before, limit_state const& now) {
     if (!before)
         return found;
     std::uint64_t most = 0;
+    auto const since = refused_since(*before, now);
     for (std::size_t i = 0; i != reason_names.size(); ++i) {
-        auto const n = i == hung_up ? 0 : now.refused[i] - before->refused[i];
+        auto const n = i == hung_up ? 0 : since[i];
         found.refused += n;
         if (n > most) {
             most = n;

@@ -368,6 +368,30 @@ class Admin(ProxyTest):
         self.assertEqual(limit_of(proxy, "b")["rule"], "6/90s")
         self.assertNotIn('limit="a"', request(proxy, "/metrics").body.decode())
 
+    def test_what_a_shadow_would_have_refused_was_refused_by_no_limit(self):
+        strict = shop(limit("quota", "2/90s"))
+        shadow = shop(limit("quota", "2/90s", "shadow = true\n"))
+        proxy = self.start_with(shadow)
+        self.assertEqual(self.statuses(proxy, 5), [200] * 5)
+
+        def next_state(fits):
+            while True:
+                name, data = watcher.event()
+                if name == "state" and fits(data["stats"]["limits"][0]):
+                    return data
+
+        with Watcher(port_of(proxy)) as watcher:
+            for config, is_shadow in ((strict, False), (shadow, True), (strict, False)):
+                for _ in range(2):  # the first one may be older than the last second
+                    next_state(lambda l: l["refused"]["limited"] >= 3)
+                proxy.write(self.filled(config))
+                proxy.process.send_signal(signal.SIGHUP)
+                self.assertIn("read anew", proxy.process.stderr.readline())
+                data = next_state(lambda l: l["shadow"] == is_shadow)
+                self.assertEqual([p[4:] for points in data["last"]["limits"].values() for p in points], [[0] * 8])
+                self.assertEqual(data["stats"]["holding_back"], "Nothing is held back.")
+                self.statuses(proxy, 3)
+
 
 if __name__ == "__main__":
     main()
