@@ -1,20 +1,13 @@
 #include "json.hpp"
 
+#include "tool/text.hpp"
+
 namespace admin {
 
-// Bytes that are no ASCII are shown as Latin-1, so that the text is valid whatever they are.
+// What is no UTF-8 is shown as Latin-1, so that the text is valid whatever it is.
 void json::quote(std::string_view text) {
-    out_ += '"';
-    for (char const c : text) {
-        auto const byte = static_cast<unsigned char>(c);
-        if (c == '"' || c == '\\')
-            out_.append(1, '\\').append(1, c);
-        else if (byte < 0x20 || byte >= 0x7f)
-            fmt::format_to(std::back_inserter(out_), "\\u{:04x}", byte);
-        else
-            out_ += c;
-    }
-    out_ += '"';
+    using enum tool::beyond_ascii;
+    out_ += tool::quoted(text, tool::is_utf8(text) ? as_they_are : as_latin_1);
 }
 
 }  // namespace admin

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace tool {
@@ -75,6 +76,33 @@ std::optional<std::string> unescaped(std::string_view text) {
         text.remove_prefix(2);
     }
     return plain;
+}
+
+bool is_utf8(std::string_view text) noexcept {
+    constexpr std::array<std::uint32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};  // in so many bytes
+    while (!text.empty()) {
+        std::uint32_t const first = static_cast<unsigned char>(text.front());
+        std::size_t const size =
+            first < 0x80         ? 1
+            : first >> 5 == 0x06 ? 2
+            : first >> 4 == 0x0e ? 3
+            : first >> 3 == 0x1e ? 4
+                                 : 0;
+        if (size == 0 || text.size() < size)
+            return false;
+        auto code = size == 1 ? first : first & 0x7fU >> size;
+        for (char const c : text.substr(1, size - 1)) {
+            std::uint32_t const next = static_cast<unsigned char>(c);
+            if (next >> 6 != 2)
+                return false;
+            code = code << 6 | (next & 0x3f);
+        }
+        bool const is_surrogate = code >= 0xd800 && code <= 0xdfff;
+        if (code < least[size] || code > 0x10ffff || is_surrogate)
+            return false;
+        text.remove_prefix(size);
+    }
+    return true;
 }
 
 std::string quoted(std::string_view text, beyond_ascii how) {

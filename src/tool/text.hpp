@@ -29,6 +29,8 @@ struct host_and_port {
 /// What a part of a URL stands for: `%40` is `@`.
 [[nodiscard]] std::optional<std::string> unescaped(std::string_view text);
 
+[[nodiscard]] bool is_utf8(std::string_view text) noexcept;
+
 /// What becomes of bytes that are no ASCII.
 enum class beyond_ascii { as_they_are, as_latin_1 };
 

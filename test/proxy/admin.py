@@ -303,6 +303,17 @@ class Admin(ProxyTest):
 
     # ---- Those who watch
 
+    def test_names_are_told_as_they_are(self):
+        name = 'Gäste <b>"☕\\`'
+        quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+        proxy = self.start_with(shop(limit(quoted, "5/90s"), admin=ADMIN + "write = true\n"))
+        self.assertEqual([one["name"] for one in stats(proxy)["limits"]], [name])
+        self.assertIn(f'weir_limit_in_use{{limit="{quoted}"}} 0\n', request(proxy, "/metrics").body.decode())
+        with Watcher(port_of(proxy)) as watcher:
+            watcher.event()
+            told = watcher.event()[1]["stats"]["limits"][0]["name"]
+        self.assertEqual(put(proxy, told, "6/90s"), (200, "6/90s"))
+
     def test_events_are_stats(self):
         proxy = self.start("--rate", "2/90s", "--patience", "0s")
         with Watcher(port_of(proxy)) as watcher:

@@ -60,4 +60,16 @@ BOOST_AUTO_TEST_CASE(of_addresses) {
         BOOST_TEST(!tool::address_of(text), text);
 }
 
+BOOST_AUTO_TEST_CASE(of_utf_8) {
+    for (std::string_view const text :
+         {"", "plain", "\xc3\xa9", "\xc2\x80", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80",
+          "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"})
+        BOOST_TEST(tool::is_utf8(text), text);
+    for (std::string_view const text :
+         {"\x80", "\xc3", "a\xe9z", "\xc3\xa9\xa9", "\xe2\x98", "\xc1\xbf", "\xe0\x9f\xbf",
+          "\xed\xa0\x80", "\xed\xbf\xbf", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80",
+          "\xf8\x88\x80\x80\x80", "\xff"})
+        BOOST_TEST(!tool::is_utf8(text), text);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
