@@ -191,6 +191,11 @@ void site::core::take_in(net::stream_socket socket, net::endpoint const& from,
 }
 
 net::task<> site::core::serve(std::unique_ptr<visitor> v) {
+    // Before anything is read: strangers who are slow to ask would take the places of all others.
+    if (!on.guard().lets_in(v->peer)) {
+        co_await send(*v, text(403, "`allow` of [admin] does not name your network"));
+        co_return;
+    }
     auto const wrong = co_await receive(*v);
     if (wrong && wrong.status == 0)
         co_return;
@@ -201,7 +206,7 @@ net::task<> site::core::serve(std::unique_ptr<visitor> v) {
     auto const& target = v->request.target;
     bool const watches =
         v->request.method == http::verb::get && target.substr(0, target.find('?')) == "/events" &&
-        on.guard().lets_in(v->peer) && on.guard().is_here(v->request);
+        on.guard().is_here(v->request);
     if (watches && watchers.size() < most_watchers)
         co_await watch(*v);
     else if (watches)
@@ -306,8 +311,6 @@ reply site::core::answer_to(visitor& v) {
     auto const guard = on.guard();
     auto const& request = v.request;
     auto const path = request.target.substr(0, request.target.find('?'));
-    if (!guard.lets_in(v.peer))
-        return text(403, "`allow` of [admin] does not name your network");
     constexpr std::string_view limits = "/limits/";
     if (path.starts_with(limits)) {
         if (request.method != http::verb::put)

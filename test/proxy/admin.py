@@ -114,6 +114,8 @@ class Admin(ProxyTest):
             with socket.create_connection((mine, port), PATIENCE) as sock:
                 sock.sendall(f"GET {target} HTTP/1.1\r\nHost: {mine}\r\n\r\n".encode())
                 self.assertTrue(Reader(sock).rest().startswith(b"HTTP/1.1 403 "), target)
+        with socket.create_connection((mine, port), PATIENCE) as sock:  # who asks nothing has no place for long
+            self.assertTrue(Reader(sock).rest().startswith(b"HTTP/1.1 403 "))
         good = f'[admin]\naddress = "0.0.0.0:0"\nallow = "{mine}"\n'
         proxy.write(self.filled(shop(admin=good)))  # at once, without another listener
         proxy.process.send_signal(signal.SIGHUP)
