@@ -287,13 +287,12 @@ net::task<> site::core::watch(visitor& v) {
         std::list<visitor*>::iterator at;
     };
     place const mine(watchers, v);
-    auto const first = fmt::format(
+    v.next = std::make_shared<std::string const>(fmt::format(
         "{}retry: 1000\n\n{}{}",
         head_of({.type = "text/event-stream", .body = {}, .fields = {}}, false),
         event("history", past.to_json()),
         event("state", fmt::format("{{\"stats\":{},\"last\":{}}}", admin::to_json(look()),
-                                   past.last_to_json())));
-    v.next = std::make_shared<std::string const>(first);
+                                   past.last_to_json()))));
     while (!over) {
         while (auto const news = std::exchange(v.next, nullptr)) {
             http::gather const out{*news};
