@@ -88,8 +88,10 @@ net::task<> relay::run(std::string_view client_name) {
         upstream_.close();
     }
     bool const connected = co_await connect();
-    if (!connected || over())
+    if (!connected || over()) {
+        at_ = {};  // before the permits go back
         co_return;
+    }
     server_ = &at_.server();
     co_await attempt();
 }
@@ -382,14 +384,14 @@ net::task<> relay::switch_protocols() {
     stage_ = stage::complete;
 }
 
-// What it has used of rates stays used.
+// The server's first, which whoever gets a permit then looks for. What it has used of rates stays used.
 void relay::free_seats() noexcept {
+    at_ = {};
+    upstream_.free_place();
     for (auto& permit : entered_.permits) {
         permit.report(weir::outcome::success);
         permit.leave();
     }
-    at_ = {};
-    upstream_.free_place();
 }
 
 net::task<bool> relay::read_answer_head() {

@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 
-from support import KEEPS_MEMORY, PATIENCE, PROXY, Client, ProxyTest, Upstream, main, pattern, wait_until
+from support import KEEPS_MEMORY, PATIENCE, PROXY, Client, ProxyTest, Upstream, in_parallel, main, pattern, wait_until
 
 SHOP = '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
 SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: %s\r\n\r\n"
@@ -289,6 +289,22 @@ class Held(TunnelTest):
         for client in tunnels:
             client.send(b"hello")
             self.assertEqual(client.reader.exactly(5), b"hello")
+
+    def test_who_gets_the_seat_of_a_handshake_finds_the_server_free(self):
+        queue = limit("one", "1 seats").replace("limit 0 patience 0s", "patience 20s")
+        proxy = self.start_with('threads = 4\n[[upstream]]\nname = "shop"\n[[upstream.server]]\naddress = "UPSTREAM"\nseats = 1\n'
+                                + queue + queue.replace("one", "two")
+                                + route('to = "echo"\nseats = "handshake"', '["one", "two"]'))
+        statuses = set()
+
+        def shake_hands(_):
+            for _ in range(20):
+                with Client(proxy.port) as client:
+                    client.send(f"GET /echo HTTP/1.1\r\nHost: test\r\n{ASK}\r\n")
+                    statuses.add(client.reader.head()[0].split()[1])
+
+        in_parallel(16, shake_hands)
+        self.assertLessEqual(statuses, {"101", "503"})  # on a busy machine the patience of the upstream's seats may end
 
     def test_adaptive_seats_learn_nothing_from_it(self):
         proxy = self.start_with(SHOP + limit("seats", "20 aimd least 1 most 40") + route(limits='["seats"]'))
