@@ -315,7 +315,7 @@ BOOST_FIXTURE_TEST_CASE(what_takes_too_long_is_cancelled, connected) {
 
 BOOST_FIXTURE_TEST_CASE(a_limit_that_has_passed_ends_what_begins_later, connected) {
     net::time_limit const limit(connection, direction::reading, 0s);
-    run_until(context, [&] { return connection.expired(direction::reading); });  // between two steps
+    run_until(context, [&] { return connection.expired(direction::reading); });
     BOOST_TEST((receive().first == asio::error::operation_aborted));
 }
 
