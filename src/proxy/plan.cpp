@@ -61,9 +61,7 @@ plan_maker::plan_maker(net::executor const& ex, config::configuration c, file_sh
 
 void plan_maker::find_servers() {
     for (auto const& u : configuration_.upstreams) {
-        auto const old = before_ ? find_name(before_->upstreams, u.name) : nullptr;
-        auto const old_servers =
-            old ? old->servers() : std::vector<std::shared_ptr<upstream_server>>();
+        auto const old_servers = servers_before(u.name);
         auto& servers = servers_.emplace_back();
         for (auto const& s : u.servers) {
             auto const same = [&](auto const& one) { return one->address() == s.address; };
@@ -74,6 +72,19 @@ void plan_maker::find_servers() {
                     : std::make_shared<upstream_server>(s, resolve(s.address, u.name)));
         }
     }
+}
+
+std::vector<std::shared_ptr<upstream_server>> plan_maker::servers_before(
+    std::string const& of) const {
+    std::vector<std::shared_ptr<upstream_server>> all;
+    if (!before_)
+        return all;
+    if (auto const old = find_name(before_->upstreams, of))
+        all = old->servers();
+    for (auto const& one : before_->dismissed)
+        if (auto server = one.of == of ? one.server.lock() : nullptr)
+            all.push_back(std::move(server));
+    return all;
 }
 
 void plan_maker::find_engines() {
@@ -113,7 +124,8 @@ std::shared_ptr<plan const> plan_maker::make() {
               .engines = engines_,
               .limits = limits_,
               .upstreams = {},
-              .routes = routes({})};
+              .routes = routes({}),
+              .dismissed = {}};
     for (std::size_t i = 0; i != limits_.size(); ++i)
         limits_[i]->configure(configuration_.limits[i]);
     for (std::size_t i = 0; i != configuration_.upstreams.size(); ++i)
@@ -122,18 +134,29 @@ std::shared_ptr<plan const> plan_maker::make() {
     for (auto const& r : configuration_.routes)
         all.push_back(make_route_of(made, r));
     made.routes = routes(std::move(all));
-    if (before_)
-        dismiss_servers();
+    made.dismissed = dismiss_servers();
     return std::make_shared<plan const>(std::move(made));
 }
 
-void plan_maker::dismiss_servers() const {
+std::vector<plan::dismissed_server> plan_maker::dismiss_servers() const {
+    std::vector<plan::dismissed_server> all;
+    if (!before_)
+        return all;
+    auto const is_named = [this](std::shared_ptr<upstream_server> const& s) {
+        return std::ranges::any_of(servers_, [&](auto const& servers) {
+            return std::ranges::find(servers, s) != servers.end();
+        });
+    };
+    for (auto const& old : before_->dismissed)
+        if (auto const s = old.server.lock(); s && !is_named(s))
+            all.push_back(old);
     for (auto const& old : before_->upstreams)
         for (auto const& s : old->servers())
-            if (std::ranges::none_of(servers_, [&](auto const& servers) {
-                    return std::ranges::find(servers, s) != servers.end();
-                }))
+            if (!is_named(s)) {
                 s->leave();
+                all.push_back({old->configuration().name, s});
+            }
+    return all;
 }
 
 std::shared_ptr<upstream> plan_maker::make_upstream_of(std::size_t i) const {

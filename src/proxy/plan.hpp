@@ -22,6 +22,13 @@ struct plan {
     std::vector<std::shared_ptr<limit>> limits;  // in the order of the configuration
     std::vector<std::shared_ptr<upstream>> upstreams;
     proxy::routes routes;
+
+    /// A server that was named by a plan before. While requests are there it counts them.
+    struct dismissed_server {
+        std::string of;  // the name of its upstream
+        std::weak_ptr<upstream_server> server;
+    };
+    std::vector<dismissed_server> dismissed;
 };
 
 /// What limits and upstreams are made of. Names are looked up here, so that all that can be wrong is found before anything
@@ -39,14 +46,17 @@ public:
     [[nodiscard]] std::vector<net::endpoint> endpoints() const;
 
     /// The plan. Engines, limits, upstreams and servers of the plan before that have the same name go on in it: limits
-    /// are configured in place if they can be, and begin anew otherwise.
+    /// are configured in place if they can be, and begin anew otherwise. So do servers of earlier plans that still have
+    /// requests.
     [[nodiscard]] std::shared_ptr<plan const> make();
 
 private:
     void find_servers();
     void find_engines();
     void find_limits();
-    void dismiss_servers() const;
+    [[nodiscard]] std::vector<std::shared_ptr<upstream_server>> servers_before(
+        std::string const& of) const;
+    [[nodiscard]] std::vector<plan::dismissed_server> dismiss_servers() const;
     [[nodiscard]] std::shared_ptr<upstream> make_upstream_of(std::size_t i) const;
     [[nodiscard]] route make_route_of(plan const& made, config::route const& c) const;
 

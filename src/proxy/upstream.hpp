@@ -23,7 +23,8 @@ namespace proxy {
 
 namespace asio = boost::asio;
 
-/// One server of an upstream, as all threads see it. It lives on in the next configuration that names it.
+/// One server of an upstream, as all threads see it. It lives on in the next configuration that names it, as long as
+/// anybody uses it.
 class upstream_server : public std::enable_shared_from_this<upstream_server> {
 public:
     explicit upstream_server(config::server const& c, std::vector<net::endpoint> at);
@@ -33,6 +34,7 @@ public:
     void configure(config::server const& c, std::int64_t most) noexcept {
         seats_ = c.seats.value_or(no_limit);
         most_ = most;
+        leaves_ = false;
     }
 
     [[nodiscard]] config::server_address const& address() const noexcept { return address_; }

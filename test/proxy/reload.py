@@ -142,6 +142,29 @@ class Reload(ProxyTest):
             self.assertEqual((client.ask("/no").status, len(self.upstream.requests)), (200, 2))
             self.assertFalse(os.path.exists(path))
 
+    def test_a_server_that_is_named_again_has_the_seats_that_are_taken(self):
+        other = Upstream()
+        self.addCleanup(other.close)
+        other.script["/hang"] = self.upstream.script["/hang"]
+
+        def config(*servers):
+            return '[[upstream]]\nname = "shop"\n# seats: reported\n' + "".join(
+                f'[[upstream.server]]\naddress = "127.0.0.1:{server.port}"\nseats = {seats}\n' for server, seats in servers)
+
+        both = config((self.upstream, 9), (other, 1))
+        proxy = self.start_with(both)
+        clients = [Client(proxy.port) for _ in range(6)]
+        for n, client in enumerate(clients):
+            self.addCleanup(client.close)
+            if n == 2:
+                for another in (config((self.upstream, 9)), config((self.upstream, 8)), both):
+                    self.reload(proxy, another)
+            client.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
+            wait_until(lambda: len(self.upstream.requests) + len(other.requests) == n + 1)
+        self.assertEqual((len(self.upstream.requests), len(other.requests)), (5, 1))
+        self.over.set()
+        self.assertEqual({client.answer().status for client in clients}, {200})
+
     def test_by_a_command(self):
         pid = os.path.join(self.enterContext(__import__("tempfile").TemporaryDirectory()), "pid")
         proxy = self.start_with(f'pid_file = "{pid}"\n' + '[[listen]]\naddress = "127.0.0.1:0"\n' + shop())
