@@ -9,8 +9,9 @@ goes out. All processes of a machine share that clock, so the stamps of all serv
   at its end, less what it took, plus what it has waited. If N + 1 requests arrive within a time that is shorter than a second
   by more than the largest delay among them, they were granted within less than a second. So much, and CLOCKS, is the margin.
 - A request is at work from its stamp to the other one, or until its server is killed. Its seat is held for longer than that,
-  so there is no margin.
-- While a limit is changed, the largest is judged by that may have been in force in the window.
+  so there is no margin to how many are at work.
+- While a limit is changed, the largest is judged by that may have been in force in the window; for seats, from the grant of
+  the last that came to its arrival.
 
 A request of a patient client is answered 200, and by no second server if the first one has answered. It may be lost where the
 proxy cannot know whether it was done: with the server that was killed while it was there. The client then asks again."""
@@ -150,6 +151,11 @@ class Settings:
         last = bisect.bisect_right(self.begun, end)
         return max(self.values[first:last])
 
+    def around(self, at):
+        """For people."""
+        now = bisect.bisect_right(self.begun, at)
+        return list(zip(self.begun, self.there, self.values))[max(0, now - 3):now + 1]
+
 
 Arrival = collections.namedtuple("Arrival", "at id client granted seated until place")
 
@@ -190,8 +196,9 @@ def judge_seats(arrivals, limit, what):
     for at, comes, a in events:
         now += 1 if comes else -1
         # Of all that are at work now, the last was let in between these.
-        if comes and now > limit.most(a.seated, at):
-            raise AssertionError(f"{what}: {now} are at work at {at}, with {a}, of {limit.most(a.seated, at)}")
+        if comes and now > limit.most(a.seated - CLOCKS, at):
+            raise AssertionError(f"{what}: {now} are at work at {at}, with {a}, of {limit.most(a.seated - CLOCKS, at)}; "
+                                 f"there have been {limit.around(at)}")
         most = max(most, now)
     return most
 
@@ -207,9 +214,9 @@ class Clock:
         self.offset = []
 
     def note(self):
-        now = time.time()
-        self.wall.append(now)
-        self.offset.append(time.monotonic() - now)
+        before = time.monotonic()  # a pause between the two makes a grant seem earlier, which only makes the margin larger
+        self.wall.append(time.time())
+        self.offset.append(before - self.wall[-1])
 
     def monotonic(self, wall):
         return wall + self.offset[max(0, bisect.bisect_right(self.wall, wall) - 1)]
