@@ -212,6 +212,7 @@ std::optional<limit> seats_of(upstream const& u) {
     limit l;
     l.name = "upstream " + u.name;
     l.rule = weir::seats_options{sum};
+    l.queue = {};  // as patient as the other limits of a route
     return l;
 }
 

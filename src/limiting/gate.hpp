@@ -102,6 +102,9 @@ public:
                 patience_ = std::min(
                     patience_, limits_[i]->configuration().queue.patience.length_or(weir::forever));
         }
+        // The seats of an upstream's servers alone have no patience of their own.
+        if (strict_ > 0 && patience_ == weir::forever)
+            patience_ = config::limit::default_patience;
     }
 
     /// Lets a request in, or refuses it, if nobody has to wait for that. Otherwise false: it is to wait, again and again,

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 
 from support import PROXY, PATIENCE, Client, ProxyTest, Reader, Upstream, in_parallel, main, wait_until
 
@@ -71,6 +72,27 @@ class Servers(ProxyTest):
         self.assertEqual((self.upstream.most, self.other.most), (1, 3))
         self.assertEqual(len(self.upstream.requests) + len(self.other.requests), 320)
         self.assertEqual(proxy.numbers()["upstream shop"]["granted"], 320)
+
+    def test_seats_of_servers_are_waited_for_as_long_as_the_limits_say(self):
+        server = f'[[upstream.server]]\naddress = "127.0.0.1:{self.upstream.port}"\nseats = 1\n'
+        for limits, least, status in (('[[limit]]\nname = "rate"\nrule = "99/1s"\nqueue = "limit 9 patience 20s"\n', 1.5, 200),
+                                      ('[[limit]]\nname = "rate"\nrule = "99/1s"\nqueue = "patience 100ms"\n', 0.1, 503),
+                                      ("", 1.0, 503)):  # as without a patience anywhere
+            with self.subTest(limits):
+                self.over.clear()
+                self.hang(self.upstream)
+                before = len(self.upstream.requests)
+                proxy = self.start_with('[[upstream]]\nname = "shop"\n# seats: reported\n' + server + limits)
+                with Client(proxy.port) as holder, Client(proxy.port) as waiter:
+                    holder.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
+                    wait_until(lambda: len(self.upstream.requests) == before + 1)
+                    begun = time.monotonic()
+                    if status == 200:
+                        threading.Timer(least, self.over.set).start()
+                    self.assertEqual(waiter.ask("/").status, status)
+                    self.assertGreater(time.monotonic() - begun, 0.99 * least)
+                    self.over.set()
+                    self.assertEqual(holder.answer().status, 200)
 
     def test_a_request_that_was_not_sent_goes_to_another(self):
         config = (f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{self.refused()}", "127.0.0.1:{self.refused()}", '
