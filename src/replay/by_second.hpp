@@ -17,24 +17,26 @@ public:
     explicit by_second(std::chrono::seconds slack)
         : slack_(slack.count()), seconds_(static_cast<std::size_t>(slack_) + 1) {}
 
-    /// False if its second has been released. `release(second, things)` is called with those that are due, in the
-    /// order of seconds; what is of one second is in the order in which it came.
+    /// Whether its second has been released: it cannot be added.
+    [[nodiscard]] bool is_past(std::chrono::nanoseconds at) const noexcept {
+        return has_begun_ && second_of(at) < oldest_;
+    }
+
+    /// `release(second, things)` is called with those that are due, in the order of seconds; what is of one second is
+    /// in the order in which it came.
     template <class Release>
-    [[nodiscard]] bool add(std::chrono::nanoseconds at, T const& thing, Release release) {
-        auto const second = std::chrono::floor<std::chrono::seconds>(at).count();
+    void add(std::chrono::nanoseconds at, T const& thing, Release release) {
+        auto const second = second_of(at);
         if (!has_begun_) {
             has_begun_ = true;
             newest_ = second;
             oldest_ = second - slack_;
         }
-        if (second < oldest_)
-            return false;
         if (second > newest_) {
             release_before(second - slack_, release);
             newest_ = second;
         }
         bucket(second).push_back(thing);
-        return true;
     }
 
     /// Releases all.
@@ -45,6 +47,9 @@ public:
     }
 
 private:
+    [[nodiscard]] static std::int64_t second_of(std::chrono::nanoseconds at) noexcept {
+        return std::chrono::floor<std::chrono::seconds>(at).count();
+    }
     [[nodiscard]] std::vector<T>& bucket(std::int64_t second) noexcept {
         constexpr std::int64_t far = std::int64_t{1} << 40;  // so that none is below 0
         return seconds_[static_cast<std::size_t>(second + far) % seconds_.size()];

@@ -28,16 +28,17 @@ public:
         for (auto const& p : requests) {
             now_.push_back(p.request);
             now_.back().at = p.at + (p.is_whole_second ? offsets_[next++] : 0ns) - p.before;
-            is_shifted_ = is_shifted_ || p.before != 0ns;
         }
-        if (!is_shifted_)
+        if (!owner_.is_shifted_)
             return send(now_);
         // Lines are written in the order in which requests end, and not in that in which they came.
         if (!seconds_)
             seconds_.emplace(owner_.settings_.slack);
         for (auto& a : now_) {
-            if (!seconds_->add(a.at, a, [this](auto, auto& due) { send(due); }))
-                send_late(a);
+            if (seconds_->is_past(a.at))
+                send(a);
+            else
+                seconds_->add(a.at, a, [this](auto, auto& due) { send(due); });
         }
     }
 
@@ -62,18 +63,18 @@ private:
         for (auto& a : requests)
             send(a);
     }
-    void send_late(arrival& a) {
-        a.at = last_;
-        send(a);
-        if (is_first_)
-            ++owner_.traffic_.late;
-    }
     void send(arrival& a) {
         if (lanes_.empty())
             open(a.at);
-        last_ = std::max(last_, a.at);
-        if (is_first_)
+        if (a.at < last_) {
+            a.at = last_;
+            a.is_late = true;
+        }
+        last_ = a.at;
+        if (is_first_) {
             owner_.traffic_.last = last_;
+            owner_.traffic_.late += a.is_late ? 1 : 0;
+        }
         for (auto& l : lanes_)
             l->come(a);
     }
@@ -95,7 +96,6 @@ private:
     engine& owner_;
     spread spread_;
     bool is_first_;
-    bool is_shifted_ = false;
     nanoseconds last_ = nanoseconds::min();
     std::vector<nanoseconds> offsets_;
     std::vector<arrival> now_;
@@ -133,10 +133,14 @@ bool engine::add(logs::entry const& e) {
     pending p{.at = e.at, .before = e.before, .is_whole_second = e.whole_second, .request = {}};
     if (p.before > settings_.slack) {
         p.before = settings_.slack;
-        ++traffic_.late;
+        p.request.is_late = true;
     }
     if (!e.whole_second)
         p.at -= std::exchange(p.before, 0ns);
+    if (seconds_.is_past(p.at))
+        return false;
+    // From here on, what is released may have to wait for requests of later lines that came before it.
+    is_shifted_ = is_shifted_ || p.before != 0ns;
     p.request.line = traffic_.requests;
     p.request.overloaded = e.status >= 502 && e.status <= 504;
     for (std::size_t k = 0; k != keys_.size(); ++k)
@@ -144,8 +148,7 @@ bool engine::add(logs::entry const& e) {
     if (routed_by_)
         p.request.way = way_of(e);
     p.request.held = held(e, p.request.way);
-    if (!seconds_.add(p.at, p, [this](auto second, auto& due) { release(second, due); }))
-        return false;
+    seconds_.add(p.at, p, [this](auto second, auto& due) { release(second, due); });
 
     ++traffic_.requests;
     if (e.whole_second)

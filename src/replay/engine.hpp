@@ -107,6 +107,7 @@ private:
     std::vector<std::vector<std::uint64_t>> asked_;
     std::vector<std::optional<nanoseconds>> last_held_;  // of each way
     by_second<pending> seconds_;
+    bool is_shifted_ = false;  // a request came before the second of its line, or after it
     std::vector<std::unique_ptr<branch>> branches_;
 };
 

@@ -33,6 +33,7 @@ struct arrival {
     std::array<std::uint32_t, most_keys> keys{};
     std::uint32_t way = 0;    // its routes, one of each plan
     bool overloaded = false;  // the service answered that it has too much to do
+    bool is_late = false;     // it came before `at`
 };
 
 /// Which of the keys of an arrival counts.

@@ -98,19 +98,66 @@ BOOST_AUTO_TEST_CASE(lines_of_the_end_are_put_where_requests_began) {
     BOOST_TEST(told.late == 1);
 }
 
+// One request a second, of no length, and one line at 30 s of a request that took 20 s: it came at 10 s, right behind
+// the one of that second, and has the only seat until 30 s.
+BOOST_AUTO_TEST_CASE(a_long_request_is_put_among_short_ones_that_have_been_read_before) {
+    std::vector<logs::entry> log;
+    times expected;
+    for (auto at = 0s; at != 30s; ++at) {
+        log.push_back(entry(at, true));
+        expected.insert(expected.end(), at == 10s ? 2 : 1, at);
+    }
+    log.push_back(entry(30s, true, 20s));
+    log.back().held = 20s;
+    replay::traffic told;
+    BOOST_TEST((times_of(log, {replay::spread::kind::burst}, &told) == expected));
+    BOOST_TEST(told.late == 0);
+    BOOST_TEST((told.first == begin));
+    BOOST_TEST((told.last == begin + 29s));
+
+    replay::settings s;
+    s.spreads = {{replay::spread::kind::burst}};
+    replay::plan p;
+    p.rules = {replay::rule::parse("1 seats")};
+    p.patience = 0ns;
+    replay::engine e(s, {p});
+    for (auto const& each : log)
+        BOOST_TEST(e.add(each));
+    e.finish();
+    BOOST_TEST(e.results().front().at_once == 12);  // at 0 s to 10 s, where two came
+    BOOST_TEST(e.results().front().refused == 19);  // at 11 s to 29 s
+}
+
+// What has been sent cannot be preceded.
+BOOST_AUTO_TEST_CASE(time_never_runs_backwards) {
+    replay::traffic told;
+    BOOST_TEST((times_of({entry(100s, true), entry(170s, true), entry(115s, true, 59s)}, {},
+                         &told) == times{100s, 100s, 170s}));
+    BOOST_TEST(told.late == 1);
+}
+
 BOOST_AUTO_TEST_CASE(lines_out_of_order) {
     BOOST_TEST((times_of({entry(50s, false), entry(1s, false), entry(30s, false)}) ==
                 times{1s, 30s, 50s}));
     replay::plan p;
     p.rules = {replay::rule::parse("1/1s")};
     replay::engine e({}, {p});
+    auto const of_stranger = [](nanoseconds at) {
+        auto line = entry(at, true, 200s);  // which would be late
+        line.keys[0] = "10.0.0.2";
+        return line;
+    };
     BOOST_TEST(e.add(entry(100s, false)));
     BOOST_TEST(e.add(entry(40s, false)));
-    BOOST_TEST(!e.add(entry(39'999ms, false)));
+    BOOST_TEST(!e.add(of_stranger(39'999ms)));
     BOOST_TEST(e.add(entry(24h * 365, false)));  // a year of silence
-    BOOST_TEST(!e.add(entry(101s, false)));
+    BOOST_TEST(!e.add(of_stranger(101s)));
     e.finish();
+    // What is left out counts nowhere.
     BOOST_TEST(e.requests().requests == 3);
+    BOOST_TEST(e.requests().clients == 1);
+    BOOST_TEST(e.requests().held_by_log == 3);
+    BOOST_TEST(e.requests().late == 0);
     BOOST_TEST(e.results().front().at_once == 3);
 }
 
