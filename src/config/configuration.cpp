@@ -153,6 +153,24 @@ std::optional<failure_mode> failure_mode_of(std::string_view text) {
     return weir::fail_local{share};
 }
 
+weir::queue_options queue_of(std::string_view text, weir::patience unless_said) {
+    auto made = weir::queue_options::parse(text);
+    // Names and values stand alone between spaces, and no value is called so.
+    if (fmt::format(" {} ", text).find(" patience ") == std::string::npos)
+        made.patience = unless_said;
+    weir::validate(made);
+    if (made.order == weir::queue_order::shares)
+        throw std::invalid_argument("no request names a partition here");
+    return made;
+}
+
+std::string text_of(weir::queue_options const& queue) {
+    auto text = to_string(queue);
+    if (queue.patience.length_or(weir::forever) == weir::forever)
+        text += text.empty() ? "patience forever" : " patience forever";
+    return text;
+}
+
 std::optional<weir::limiter_config> seats_named(std::string_view text) {
     constexpr std::string_view word = "adaptive";
     constexpr weir::amount most = 1'000'000'000;

@@ -164,6 +164,12 @@ struct limit {
     failure_mode on_failure = weir::fail_closed();
 };
 
+/// Of text such as `limit 100 patience 2s`; its patience is `unless_said` where the text says none. Throws
+/// `std::invalid_argument` if it is no queue of a proxy.
+[[nodiscard]] weir::queue_options queue_of(std::string_view text, weir::patience unless_said);
+/// The text of which `queue_of` makes the same, whatever holds unless a patience is said.
+[[nodiscard]] std::string text_of(weir::queue_options const& queue);
+
 /// `64` seats; `adaptive`, from 1 to 1,000 seats, as many as turn out to be right; `adaptive 4..200`. Nothing if it is
 /// something else.
 [[nodiscard]] std::optional<weir::limiter_config> seats_named(std::string_view text);

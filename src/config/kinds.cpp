@@ -95,11 +95,7 @@ kind<weir::limiter_config> rule() {
 kind<weir::queue_options> queue() {
     return of_text<weir::queue_options>(
         "a queue, like `limit 100 patience 2s`", [](std::string_view found) {
-            auto made = weir::queue_options::parse(found);
-            weir::validate(made);
-            if (made.order == weir::queue_order::shares)
-                throw std::invalid_argument("no request names a partition here");
-            return std::optional(std::move(made));
+            return std::optional(queue_of(found, limit::default_patience));
         });
 }
 

@@ -246,9 +246,7 @@ void file_reader::read_limit(table_reader& t) {
     bool const ruled = t.require("rule", l.rule, rule());
     read_key(t, l);
 
-    if (t.get("queue", l.queue, queue()) &&
-        l.queue.patience.length_or(weir::forever) == weir::forever)
-        l.queue.patience = limit::default_patience;
+    t.get("queue", l.queue, queue());
     t.get("priority", l.priority, token("the name of a field, like Priority"));
     if (l.priority && l.queue.order != weir::queue_order::priority)
         t.problem(t.at("priority"),

@@ -197,7 +197,7 @@ void write(writer& w, limit const& l) {
     w.member("v6_prefix", l.v6_prefix, by_default.v6_prefix);
     w.member("max_keys", l.max_keys, by_default.max_keys);
 
-    w.member("queue", to_string(l.queue), to_string(by_default.queue));
+    w.member("queue", text_of(l.queue), text_of(by_default.queue));
     w.member("priority", l.priority);
     w.member("shadow", l.shadow, by_default.shadow);
     w.member("engine", l.engine, by_default.engine);

@@ -66,9 +66,13 @@ std::string text_of(std::vector<config::limit> const& limits) {
         std::ranges::all_of(limits, [&](auto const& l) { return to_string(l.queue) == text; });
     if (!one_queue)
         return fmt::format("{}", fmt::join(each, ", "));
+    auto const patience = q.patience.length_or(weir::forever);
     return fmt::format(
-        "{}; up to {} wait for up to {} ms", fmt::join(each, ", "), q.limit,
-        std::chrono::duration<double, std::milli>(q.patience.length_or(weir::forever)).count());
+        "{}; up to {} wait for {}", fmt::join(each, ", "), q.limit,
+        patience == weir::forever
+            ? "as long as it takes"
+            : fmt::format("up to {} ms",
+                          std::chrono::duration<double, std::milli>(patience).count()));
 }
 
 std::string url_of(net::listener::door const& door) {

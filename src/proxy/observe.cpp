@@ -65,7 +65,7 @@ admin::limit_state state_of(limit const& l, bool writable) {
     out.id = l.id();
     out.name = c.name;
     out.rule = to_string(c.rule);
-    out.queue = to_string(c.queue);
+    out.queue = config::text_of(c.queue);
     out.key = key_of(c);
     out.shadow = c.shadow;
     out.seats = l.has_seats();

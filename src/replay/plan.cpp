@@ -71,15 +71,10 @@ key key_of(config::limit const& l) {
 void set_queue(weir::queue_options& queue, std::string_view text) {
     if (auto const n = tool::number_of(text)) {
         queue.limit = *n;
+        validate(queue);
     } else {
-        auto const patience = queue.patience;
-        queue = weir::queue_options::parse(text);
-        if (queue.patience.length_or(weir::forever) == weir::forever)
-            queue.patience = patience;
+        queue = config::queue_of(text, queue.patience);
     }
-    validate(queue);
-    if (queue.order == weir::queue_order::shares)
-        throw std::invalid_argument("no request names a partition here");
 }
 
 }  // namespace

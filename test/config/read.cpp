@@ -210,6 +210,35 @@ BOOST_AUTO_TEST_CASE(without_routes_has_every_limit_for_every_request) {
     BOOST_TEST((c.limits[0].queue.patience.length_or(0s) == 1s));
 }
 
+BOOST_AUTO_TEST_CASE(has_a_patience_in_each_queue) {
+    auto const limit = [](std::string_view queue) {
+        return with(fmt::format("[[limit]]\nname = \"a\"\nrule = \"3 seats\"\n{}", queue));
+    };
+    struct row {
+        std::string_view queue, written;
+        weir::duration patience;
+    };
+    for (auto const& [queue, written, patience] : {
+             row{"", "", 1s},
+             row{"queue = \"\"\n", "", 1s},
+             row{"queue = \"limit 9\"\n", "queue = \"limit 9 patience 1s\"\n", 1s},
+             row{"queue = \"patience 1s\"\n", "", 1s},
+             row{"queue = \"patience 2s limit 9\"\n", "queue = \"limit 9 patience 2s\"\n", 2s},
+             row{"queue = \"patience forever\"\n", "queue = \"patience forever\"\n", weir::forever},
+             row{"queue = \"patience  forever limit 9\"\n",
+                 "queue = \"limit 9 patience forever\"\n", weir::forever},
+             row{"queue = \"max_wait forever\"\n", "", 1s},
+         }) {
+        auto const c = read(limit(queue));
+        BOOST_TEST((c.limits[0].queue.patience.length_or(0s) == patience), queue);
+        auto const text = write(c);
+        auto const line = "rule = \"3 seats\"\n" + std::string(written) + "\n[[route]]";
+        BOOST_TEST(text.find(line) != text.npos, queue << " is written as\n" << text);
+        BOOST_TEST(write(read(text)) == text);
+        BOOST_TEST((read(text).limits[0].queue.patience.length_or(0s) == patience), queue);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(says_all_that_can_be_said) {
     auto const c = read(everything);
     BOOST_TEST(c.threads == 4);
