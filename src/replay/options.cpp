@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -121,6 +122,17 @@ std::string quoted(std::string_view word) {
     return out + "'";
 }
 
+// Both options may say it, if they say the same. `of_queue` is not set if --queue has not said it.
+weir::patience patience_of(weir::patience of_queue, std::optional<weir::duration> of_option) {
+    if (!of_queue.is_set())
+        return of_option.value_or(config::limit::default_patience);
+    if (of_option && *of_option != of_queue.length_or(weir::forever))
+        throw tool::usage_error(
+            fmt::format("--patience is {}, but --queue says `{}`", tool::to_text(*of_option),
+                        config::text_of({.patience = of_queue})));
+    return of_queue;
+}
+
 class command_line {
 public:
     explicit command_line(options& o);
@@ -138,6 +150,7 @@ public:
     }
 
     plan base;
+    std::optional<weir::duration> patience;
     std::string file;
     std::vector<std::string> versus;
     bool has_refuse_at_most = false;
@@ -166,6 +179,7 @@ private:
 };
 
 command_line::command_line(options& o) {
+    base.queue.patience = {};
     app_.set_help_flag("--help", "this text");
     app_.set_version_flag("--version", fmt::format("weir-replay {}\n", tool::version),
                           "which version this is");
@@ -207,7 +221,7 @@ command_line::command_line(options& o) {
     add("--queue", "N", "how many may wait for each limit (1024), or options of the queue",
         [this](auto& n, auto& v) { base.change(n, "queue " + v); });
     add("--patience", "TIME", "how long a request waits for its turn, all in all (1s)",
-        [this](auto& n, auto& v) { base.patience = duration(n, v); });
+        [this](auto& n, auto& v) { patience = duration(n, v); });
     add_each("--versus", "ALTERNATIVE", "other limits, side by side with these",
              [this](auto&, auto& v) { versus.push_back(v); });
     add("--find", "RULE", "the smallest number in RULE, or in `patience TIME`, that is enough",
@@ -284,6 +298,7 @@ options parse_options(int argc, char const* const* argv) {
     }
     auto& base = line.base;
     base.sort();
+    base.queue.patience = patience_of(base.queue.patience, line.patience);
     if (o.find && !line.versus.empty())
         throw tool::usage_error("--find and --versus exclude each other");
     if (!o.find && line.has_refuse_at_most)

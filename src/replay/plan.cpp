@@ -137,10 +137,10 @@ void plan::change(std::string const& option, std::string_view text) {
     constexpr std::string_view queue_word = "queue ";
     auto changed = file ? std::make_shared<config::configuration>(*file) : nullptr;
     if (text.starts_with(patience_word)) {
-        patience = tool::duration(option, text.substr(patience_word.size()));
+        queue.patience = tool::duration(option, text.substr(patience_word.size()));
         if (changed)
             for (auto& l : changed->limits)
-                l.queue.patience = patience;
+                l.queue.patience = queue.patience;
     } else if (text.starts_with(queue_word)) {
         try {
             set_queue(queue, text.substr(queue_word.size()));
@@ -181,7 +181,6 @@ std::vector<planned_limit> plan::limits() const {
             auto& l = all.emplace_back();
             l.what.rule = r.config;
             l.what.queue = queue;
-            l.what.queue.patience = patience;
             l.what.max_keys = static_cast<std::int64_t>(max_keys);
             l.what.v4_prefix = v4_prefix;
             l.what.v6_prefix = v6_prefix;

@@ -2,13 +2,11 @@
 
 #include <weir/policy/limiter_config.hpp>
 #include <weir/queue_options.hpp>
-#include <weir/time.hpp>
 
 #include "config/configuration.hpp"
 #include "keys.hpp"
 #include "tool/arguments.hpp"
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -46,8 +44,7 @@ struct planned_limit {
 struct plan {
     std::string name;
     std::vector<rule> rules;
-    weir::duration patience = std::chrono::seconds(1);  // for all waits of a request together
-    weir::queue_options queue;
+    weir::queue_options queue{.patience = config::limit::default_patience};
     std::uint64_t max_keys = 100'000;  // of each rule; those that come later share one limiter
     int v4_prefix = 32;                // clients with so many bits of the address in common are one
     int v6_prefix = 64;

@@ -23,6 +23,8 @@ WRONG = [
     (["log", "--rate", "5/1s", "--patience", "1"], "--patience is `1`, but must be a time from 0s to 24h"),
     (["log", "--seats", "5", "--takes", "1s", "--queue", "order shares"], "no request names a partition here"),
     (["log", "--rate", "5/1s", "--queue", "long"], "--queue is `long`, but must be a number, or options of a queue: "),
+    (["log", "--rate", "5/1s", "--queue", "patience 2s", "--patience", "3s"],
+     "--patience is 3s, but --queue says `patience 2s`"),
     (["log", "--rate", "5/1s", "--spread", "butter"], "--spread is `butter`, but must be even, random"),
     (["log", "--rate", "5/1s", "--takes", "ages"], "--takes is `ages`, but must be a time"),
     (["log", "--rate", "5/1s", "--takes", "9ms..4ms"], "--takes is `9ms..4ms`, but must be a time"),
@@ -74,6 +76,25 @@ class Answers(ReplayTest):
         self.assertEqual(len(set(refused)), 3, refused)
         self.assertEqual([r["rule"] for r in both["outcomes"][0]["rules"]],
                          ["2/1s burst 3 per client", "3 seats", "5/1s"])
+
+    def test_the_patience_is_that_of_the_queue(self):
+        log = self.write([common(BEGIN)] * 10)
+        how = [log, "--limit", "1/1s", "--spread", "burst"]
+
+        def granted(*args):
+            return [o["at_once"] + o["waited"] for o in self.replay(*how, *args)["outcomes"]]
+        self.assertEqual(granted(), [2])  # the second waits for 1 s
+        for text, n in (("patience 5s", 6), ("limit 4 patience 5s", 5), ("patience forever", 10), ("limit 5", 2)):
+            with self.subTest(text):
+                self.assertEqual(granted("--queue", text), [n])
+                self.assertEqual(granted("--versus", f"queue {text}"), [2, n])
+        for args in (["--patience", "5s"], ["--patience", "5s", "--queue", "limit 9"],
+                     ["--queue", "limit 9", "--patience", "5s"], ["--queue", "patience 5s", "--patience", "5s"]):
+            self.assertEqual(granted(*args), [6], args)
+        # What an alternative does not say is as it was.
+        self.assertEqual(granted("--patience", "5s", "--versus", "queue 3", "--versus", "queue limit 4",
+                                 "--versus", "queue 3, patience 2s", "--versus", "patience 2s, queue patience 3s"),
+                         [6, 4, 5, 3, 4])
 
     def test_each_request_is_counted_once(self):
         log = self.write(random_lines(3000))

@@ -103,6 +103,13 @@ seats = 1
         found = self.replay(log, "--spread", "burst", "--config", one, "--find", "all: 9/1s", "--refuse-at-most", "50%")
         self.assertEqual(found["find"]["found"], "all: 3/1s")
 
+    def test_a_patience_without_end(self):
+        text = limit("all", "1/1s").replace("patience 0s", "patience forever")
+        log = self.write([common(BEGIN)] * 6)
+        found = self.replay(log, "--spread", "burst", "--config", self.file(text),
+                            "--versus", "queue limit 3", "--versus", "patience 2s")
+        self.assertEqual([o["refused"] for o in found["outcomes"]], [0, 2, 3])
+
     def test_what_is_wrong(self):
         log = self.write([common(BEGIN)])
         good = self.file(limit("all", "1/1s"))

@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(a_long_request_is_put_among_short_ones_that_have_been_read_
     s.spreads = {{replay::spread::kind::burst}};
     replay::plan p;
     p.rules = {replay::rule::parse("1 seats")};
-    p.patience = 0ns;
+    p.queue.patience = 0ns;
     replay::engine e(s, {p});
     for (auto const& each : log)
         BOOST_TEST(e.add(each));
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(how_long_requests_are_served) {
     // What the log says goes first; where it says nothing, the time of the request before counts.
     replay::plan p;
     p.rules = {replay::rule::parse("1 seats")};
-    p.patience = 0ns;
+    p.queue.patience = 0ns;
     replay::engine e({}, {p});
     auto first = entry(0s, false);
     first.held = 3s;
@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(a_series_keeps_its_sums_however_long_it_is) {
 BOOST_AUTO_TEST_CASE(what_was_read_counts_when_it_is_broken_off) {
     replay::plan p;
     p.rules = {replay::rule::parse("1/10s")};
-    p.patience = 1h;
+    p.queue.patience = 1h;
     replay::engine e({}, {p});
     for (int i = 0; i != 5; ++i)
         BOOST_TEST(e.add(entry(i * 1s, false)));

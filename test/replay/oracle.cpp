@@ -400,8 +400,8 @@ std::string text_of(answer const& a) {
 replay::plan plan_of(std::string const& rule, line_options const& o) {
     replay::plan p;
     p.rules = {replay::rule::parse(rule)};
-    p.patience = o.patience;
     p.queue = weir::queue_options::parse("tolerance 0s");
+    p.queue.patience = o.patience;
     p.queue.limit = static_cast<std::int64_t>(o.places);
     return p;
 }
@@ -561,7 +561,7 @@ BOOST_AUTO_TEST_CASE(all_rules_let_a_request_go_or_none) {
         BOOST_TEST_INFO_SCOPE(seed);
         auto const log = random_log(seed, 3'000, 60ms);
         replay::plan p;
-        p.patience = 0ns;
+        p.queue.patience = 0ns;
         p.rules = {replay::rule::parse("6/1s"), replay::rule::parse("3 seats"),
                    replay::rule::parse("3/1s per client"),
                    replay::rule::parse("1 seats per client")};
@@ -627,7 +627,7 @@ BOOST_AUTO_TEST_CASE(a_limit_that_does_not_refuse_keeps_its_token) {
         {begin + 3500ms, 0s, 2},  // which is there for this one
         {begin + 3600ms, 0s, 2}};
     replay::plan p;
-    p.patience = 1s;
+    p.queue.patience = 1s;
     p.rules = {replay::rule::parse("1/10s per client"), replay::rule::parse("1 seats")};
     auto const got = by_library(log, p);
     compare(log, {{}, {errc::timed_out}, {errc::timed_out}, {}, {errc::deadline_unreachable}},
