@@ -19,9 +19,10 @@ constexpr std::size_t at_once = 16;  // numbers that are tried in one replay
 unknown unknown::parse(std::string_view text) {
     constexpr std::string_view word = "patience";
     unknown u;
-    if (text.starts_with(word)) {
-        auto const value = text.substr(std::min(text.size(), word.size() + 1));
-        if (!value.empty() && !tool::time_of(value))
+    if (text == word)
+        return u;
+    if (text.starts_with(word) && text[word.size()] == ' ') {
+        if (!tool::time_of(text.substr(word.size() + 1)))
             throw tool::usage_error(
                 fmt::format("`{}` is no patience, like `patience 500ms`", text));
         return u;

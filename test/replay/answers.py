@@ -35,6 +35,7 @@ WRONG = [
     (["-", "--find", "5/1s"], "--find reads the log several times"),
     (["-", "-", "--rate", "5/1s"], "standard input is named twice"),
     (["log", "--find", "quick"], "--find is `quick`, but must be a rule"),
+    (["log", "--find", "patiences"], "--find is `patiences`, but must be a rule"),
     (["log", "--find", "3/1s & 4/1s"], "must begin with the number"),
     (["log", "--rate", "5/1s", "--versus", "2 fast"], "--versus is `2 fast`, but must be a rule"),
     (["log", "--frobnicate"], "--frobnicate"),

@@ -103,6 +103,12 @@ seats = 1
         found = self.replay(log, "--spread", "burst", "--config", one, "--find", "all: 9/1s", "--refuse-at-most", "50%")
         self.assertEqual(found["find"]["found"], "all: 3/1s")
 
+    def test_a_limit_whose_name_begins_like_a_patience(self):
+        config = self.file(limit("patience-free", "1/1s"))
+        found = self.replay(self.write([common(BEGIN)] * 6), "--spread", "burst", "--config", config,
+                            "--find", "patience-free: 9/1s", "--refuse-at-most", "50%")
+        self.assertEqual(found["find"]["found"], "patience-free: 3/1s")
+
     def test_a_patience_without_end(self):
         text = limit("all", "1/1s").replace("patience 0s", "patience forever")
         log = self.write([common(BEGIN)] * 6)
