@@ -1,5 +1,7 @@
 #include "table_reader.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 #include <sstream>
