@@ -39,7 +39,6 @@ public:
 
     /// Whether lines say how long a request was served.
     [[nodiscard]] bool says_held() const noexcept { return says_held_; }
-    [[nodiscard]] stamped when() const noexcept { return when_; }
     void set_when(stamped w) noexcept { when_ = w; }
 
     /// What reads lines and finds `keys` in them, at most `most_keys`. Throws `std::invalid_argument` if the format

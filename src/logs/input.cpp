@@ -42,7 +42,6 @@ public:
             ::close(file_);
     }
     [[nodiscard]] int get() const noexcept { return file_; }
-    [[nodiscard]] int release() noexcept { return std::exchange(file_, -1); }
 
 private:
     int file_;

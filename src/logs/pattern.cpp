@@ -40,7 +40,7 @@ enum class meaning : std::uint8_t {
 };
 constexpr std::size_t meanings = 14;
 
-constexpr std::array<std::pair<std::string_view, meaning>, 20> known{{
+constexpr std::array<std::pair<std::string_view, meaning>, 19> known{{
     {"time_local", meaning::time},
     {"time_iso8601", meaning::time},
     {"msec", meaning::time},
@@ -60,7 +60,6 @@ constexpr std::array<std::pair<std::string_view, meaning>, 20> known{{
     {"to_request", meaning::to_request},
     {"in_queue", meaning::in_queue},
     {"active", meaning::active},
-    {"", meaning::nothing},
 }};
 
 meaning meaning_of(std::string_view name) {

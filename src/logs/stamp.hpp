@@ -24,7 +24,7 @@ struct stamp {
 class stamp_reader {
 public:
     [[nodiscard]] std::optional<stamp> operator()(std::string_view text) {
-        if (text != text_ || text.empty()) {
+        if (text != text_) {
             found_ = stamp_of(text);
             text_ = text;
         }
