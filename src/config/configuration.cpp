@@ -1,5 +1,7 @@
 #include "configuration.hpp"
 
+#include <weir/policy/any.hpp>
+
 #include "tool/text.hpp"
 
 #include <fmt/format.h>
@@ -151,6 +153,17 @@ std::optional<failure_mode> failure_mode_of(std::string_view text) {
     if (failed != std::errc() || stop != end || !(share >= 1e-6) || !(share <= 1))
         return std::nullopt;
     return weir::fail_local{share};
+}
+
+bool is_engine_url(std::string_view text) noexcept {
+    return text.starts_with("redis://") || text.starts_with("unix:") ||
+           text.starts_with("mysql://");
+}
+
+weir::limiter_config rule_of(std::string_view text) {
+    auto made = weir::limiter_config::parse(text);
+    static_cast<void>(weir::policy::any(made));  // checks the values
+    return made;
 }
 
 weir::queue_options queue_of(std::string_view text, weir::patience unless_said) {

@@ -116,10 +116,12 @@ struct upstream {
 /// A server that keeps limits for several proxies.
 struct engine {
     std::string name;
-    std::string url;  // redis://..., unix:..., mysql://...
+    std::string url;  // it begins with one of `engine_schemes`
 
     friend bool operator==(engine const&, engine const&) = default;
 };
+inline constexpr std::string_view engine_schemes = "redis://, unix: and mysql://";
+[[nodiscard]] bool is_engine_url(std::string_view text) noexcept;
 
 /// A part of what tells one request's limiter from another's.
 struct key_part {
@@ -163,6 +165,9 @@ struct limit {
     weir::duration deadline = std::chrono::milliseconds(50);  // for an answer of the engine
     failure_mode on_failure = weir::fail_closed();
 };
+
+/// Of text such as `100/1s`. Throws `std::invalid_argument` if no limiter can keep it.
+[[nodiscard]] weir::limiter_config rule_of(std::string_view text);
 
 /// Of text such as `limit 100 patience 2s`; its patience is `unless_said` where the text says none. Throws
 /// `std::invalid_argument` if it is no queue of a proxy.

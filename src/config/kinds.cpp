@@ -1,12 +1,9 @@
 #include "kinds.hpp"
 
-#include <weir/policy/any.hpp>
-
 #include "tool/text.hpp"
 
 #include <algorithm>
 #include <chrono>
-#include <stdexcept>
 #include <variant>
 
 namespace config {
@@ -85,11 +82,8 @@ kind<std::string> path(std::string expected) {
 
 kind<weir::limiter_config> rule() {
     return of_text<weir::limiter_config>(
-        "a rule, like `100/1s`, `100/1s burst 20` or `32 seats`", [](std::string_view found) {
-            auto made = weir::limiter_config::parse(found);
-            static_cast<void>(weir::policy::any(made));  // checks the values
-            return std::optional(std::move(made));
-        });
+        "a rule, like `100/1s`, `100/1s burst 20` or `32 seats`",
+        [](std::string_view found) { return std::optional(rule_of(found)); });
 }
 
 kind<weir::queue_options> queue() {

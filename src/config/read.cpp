@@ -232,12 +232,10 @@ void file_reader::read_upstream(table_reader& t) {
 
 void file_reader::read_engine(table_reader& t) {
     engine e{.name = name_of(t, "engine", engines_), .url = {}};
-    constexpr std::string_view schemes = "redis://, unix: and mysql://";
     // What is wrong with it is said without the password that it may hold.
-    if (t.require("url", e.url, text(fmt::format("one of {}", schemes))) &&
-        !e.url.starts_with("redis://") && !e.url.starts_with("unix:") &&
-        !e.url.starts_with("mysql://"))
-        t.problem(t.at("url"), fmt::format("`url` begins with none of {}", schemes));
+    if (t.require("url", e.url, text(fmt::format("one of {}", engine_schemes))) &&
+        !is_engine_url(e.url))
+        t.problem(t.at("url"), fmt::format("`url` begins with none of {}", engine_schemes));
     made_.engines.push_back(std::move(e));
 }
 

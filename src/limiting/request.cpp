@@ -6,6 +6,7 @@
 #include "http/path.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 
 namespace limiting {
@@ -54,6 +55,16 @@ int priority_of(std::string_view value) {
         value.remove_prefix(end == value.npos ? value.size() : end + 1);
     }
     return unsaid;
+}
+
+boost::asio::ip::address address_of_key(std::uint64_t key) {
+    namespace ip = boost::asio::ip;
+    if (key >> 32 == 0xffff)
+        return ip::address_v4(static_cast<std::uint32_t>(key));
+    ip::address_v6::bytes_type bytes{};
+    for (std::size_t i = 0; i != 8; ++i)
+        bytes[i] = static_cast<unsigned char>(key >> (56 - 8 * i));
+    return ip::address_v6(bytes);
 }
 
 }  // namespace limiting

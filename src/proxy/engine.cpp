@@ -107,11 +107,7 @@ engine mysql_engine(net::executor const& ex, std::string const& what, std::strin
 }  // namespace
 
 engine make_engine(net::executor const& ex, std::string const& what, std::string const& url) {
-    if (url.starts_with("mysql://"))
-        return mysql_engine(ex, what, url);
-    if (url.starts_with("redis://") || url.starts_with("unix:"))
-        return redis_engine(ex, what, url);
-    throw tool::usage_error(what + " begins with none of redis://, unix: and mysql://");
+    return url.starts_with("mysql://") ? mysql_engine(ex, what, url) : redis_engine(ex, what, url);
 }
 
 }  // namespace proxy

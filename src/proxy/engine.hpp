@@ -21,7 +21,7 @@ struct engine {
     std::function<boost::asio::awaitable<void>(std::string name)> prepare;
 };
 
-/// The one at `url`, which messages call `what`. Throws `tool::usage_error` if that is nonsense, or if this program was built
+/// The one at `url`, a `config::is_engine_url`, which messages call `what`. Throws `tool::usage_error` if that is nonsense, or if this program was built
 /// without what it needs; what it says does not repeat a password.
 [[nodiscard]] engine make_engine(net::executor const& ex, std::string const& what,
                                  std::string const& url);

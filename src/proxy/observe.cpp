@@ -1,11 +1,8 @@
 #include "observe.hpp"
 
-#include <weir/policy/any.hpp>
-
+#include "limiting/request.hpp"
 #include "tool/trouble.hpp"
 #include "tool/version.hpp"
-
-#include <boost/asio/ip/address.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -126,23 +123,17 @@ admin::guard guard_of(config::admin_options const& a) {
 }
 
 std::string name_of_client(std::uint64_t key) {
-    namespace ip = boost::asio::ip;
-    if (key >> 32 == 0xffff)
-        return key == std::uint64_t(0xffff) << 32
-                   ? std::string("a unix socket")
-                   : ip::make_address_v4(static_cast<std::uint32_t>(key)).to_string();
-    ip::address_v6::bytes_type bytes{};
-    for (std::size_t i = 0; i != 8; ++i)
-        bytes[i] = static_cast<unsigned char>(key >> (56 - 8 * i));
-    return ip::make_address_v6(bytes).to_string() + "/64";
+    if (key == std::uint64_t(0xffff) << 32)
+        return "a unix socket";
+    auto const first = limiting::address_of_key(key);
+    return first.is_v4() ? first.to_string() : first.to_string() + "/64";
 }
 
 admin::answer set_rule(limit& l, std::string_view rule, std::string const& client) {
     auto wanted = l.configuration();
     auto const before = to_string(wanted.rule);
     try {
-        wanted.rule = weir::limiter_config::parse(rule);
-        static_cast<void>(weir::policy::any(wanted.rule));  // checks the values
+        wanted.rule = config::rule_of(rule);
         if (!config::are_of_one_kind(wanted.rule, l.configuration().rule))
             return {409, fmt::format("the rule is `{}`, but must be of the same kind as `{}`",
                                      to_string(wanted.rule), before)};

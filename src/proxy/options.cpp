@@ -1,7 +1,5 @@
 #include "options.hpp"
 
-#include <weir/policy/any.hpp>
-
 #include "tool/arguments.hpp"
 #include "tool/text.hpp"
 #include "tool/version.hpp"
@@ -118,12 +116,11 @@ weir::limiter_config seats(std::string const& option, std::string_view value) {
 // library knows.
 weir::limiter_config rate(std::string const& option, std::string_view value) {
     try {
-        auto const rule = weir::limiter_config::parse(value);
+        auto rule = config::rule_of(value);
         if (config::has_seats(rule))
             reject(option, value,
                    fmt::format("a rate, like 100/1s; for seats there is {}",
                                option == "--rate" ? "--seats" : "--per-client-seats"));
-        (void)weir::policy::any(rule);  // checks the values
         return rule;
     } catch (std::invalid_argument const& wrong) {
         reject(option, value, fmt::format("a rate, like 100/1s: {}", wrong.what()));
@@ -389,10 +386,9 @@ command parse_options(int argc, char const* const* argv) {
     if (o.engine.empty() && !line.of_engine().empty())
         throw tool::usage_error(fmt::format("{} says nothing without --engine", line.of_engine()));
     if (!o.engine.empty()) {
-        bool const known = o.engine.starts_with("redis://") || o.engine.starts_with("unix:") ||
-                           o.engine.starts_with("mysql://");
-        if (!known)
-            throw tool::usage_error("--engine begins with none of redis://, unix: and mysql://");
+        if (!config::is_engine_url(o.engine))
+            throw tool::usage_error(
+                fmt::format("--engine begins with none of {}", config::engine_schemes));
         if (!o.rate)
             throw tool::usage_error(
                 "--engine keeps the rate of several proxies, but there is no --rate");

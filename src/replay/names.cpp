@@ -2,6 +2,8 @@
 
 #include <weir/client_key.hpp>
 
+#include "limiting/request.hpp"
+
 #include <boost/asio/ip/address.hpp>
 
 #include <fmt/format.h>
@@ -41,15 +43,10 @@ std::optional<std::string> network_of(std::string_view text, int v4_prefix, int 
     auto const address = ip::make_address(std::string(text), ec);
     if (ec)
         return {};
-    auto const key = weir::client_key(address, v4_prefix, v6_prefix);
-    if (address.is_v4() || address.to_v6().is_v4_mapped()) {
-        auto const v4 = ip::address_v4(static_cast<std::uint32_t>(key)).to_string();
-        return v4_prefix == 32 ? v4 : fmt::format("{}/{}", v4, v4_prefix);
-    }
-    ip::address_v6::bytes_type bytes{};
-    for (std::size_t i = 0; i != 8; ++i)
-        bytes[i] = static_cast<unsigned char>(key >> (56 - 8 * i));
-    return fmt::format("{}/{}", ip::address_v6(bytes).to_string(), v6_prefix);
+    auto const first = limiting::address_of_key(weir::client_key(address, v4_prefix, v6_prefix));
+    if (first.is_v4() && v4_prefix == 32)
+        return first.to_string();
+    return fmt::format("{}/{}", first.to_string(), first.is_v4() ? v4_prefix : v6_prefix);
 }
 
 }  // namespace

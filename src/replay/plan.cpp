@@ -1,7 +1,5 @@
 #include "plan.hpp"
 
-#include <weir/policy/any.hpp>
-
 #include "config/read.hpp"
 #include "tool/arguments.hpp"
 #include "tool/text.hpp"
@@ -93,8 +91,7 @@ rule rule::parse(std::string_view text) {
     rule r;
     auto const at = text.rfind(word);
     try {
-        r.config = weir::limiter_config::parse(text.substr(0, at));
-        (void)weir::policy::any(r.config);  // checks the values
+        r.config = config::rule_of(text.substr(0, at));
     } catch (std::invalid_argument const& wrong) {
         throw tool::usage_error(wrong.what());
     }

@@ -2,7 +2,6 @@
 
 #include "tool/text.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -99,22 +98,16 @@ nanoseconds service_time::of(std::uint64_t number) const noexcept {
 }
 
 std::string to_string(service_time const& t) {
-    auto const text = [](nanoseconds d) {
-        if (d % 1s == 0ns)
-            return fmt::format("{}s", d / 1s);
-        if (d % 1ms == 0ns)
-            return fmt::format("{}ms", d / 1ms);
-        return fmt::format("{}", d);
-    };
+    using tool::to_text;
     switch (t.how) {
         case service_time::kind::fixed:
             break;
         case service_time::kind::exponential:
-            return "exponential " + text(t.least);
+            return "exponential " + to_text(t.least);
         case service_time::kind::uniform:
-            return fmt::format("{}..{}", text(t.least), text(t.most));
+            return fmt::format("{}..{}", to_text(t.least), to_text(t.most));
     }
-    return text(t.least);
+    return to_text(t.least);
 }
 
 }  // namespace replay
