@@ -42,8 +42,8 @@ struct found_number {
         neighbours;  // of the numbers around it; of the greatest that was tried, if there is none
 };
 
-/// `replay` says what becomes of the requests by each of some plans; the first call is with one. What is refused is
-/// taken to be less for a greater number; the neighbours show it.
+/// `replay` says what becomes of the requests by each of some plans. What is refused is taken to be less for a greater
+/// number; the neighbours show it.
 [[nodiscard]] found_number find(
     plan const& p, unknown const& what, double refuse_at_most,
     std::function<std::vector<outcome>(std::vector<plan> const&)> const& replay);
