@@ -96,14 +96,17 @@ public:
         }
         if (chained_ == 1)
             chained_ = 0;
+        bool has_patience = false;
         for (std::size_t i = 0; i != limits_.size(); ++i) {
             adaptive_ = adaptive_ || limits_[i]->is_adaptive();
-            if (i < strict_)
-                patience_ = std::min(
-                    patience_, limits_[i]->configuration().queue.patience.length_or(weir::forever));
+            auto const& own = limits_[i]->configuration().queue.patience;
+            if (i >= strict_ || !own.is_set())
+                continue;
+            patience_ = std::min(patience_, own.length_or(weir::forever));
+            has_patience = true;
         }
-        // The seats of an upstream's servers alone have no patience of their own.
-        if (strict_ > 0 && patience_ == weir::forever)
+        // The seats of an upstream's servers have none of their own.
+        if (!has_patience && strict_ > 0)
             patience_ = config::limit::default_patience;
     }
 
