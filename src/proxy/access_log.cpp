@@ -36,9 +36,8 @@ struct instant {
     long long ms;
 };
 
-instant now() {
+instant instant_of(std::chrono::system_clock::time_point t) {
     using namespace std::chrono;
-    auto const t = system_clock::now();
     return {system_clock::to_time_t(t),
             duration_cast<milliseconds>(t.time_since_epoch()).count() % 1000};
 }
@@ -88,7 +87,7 @@ void take_request_id(http::request_head& request, std::string& id, request_ids& 
 }
 
 std::string text_of(log_line const& l) {
-    auto const [second, ms] = now();
+    auto const [second, ms] = instant_of(l.ended);
     return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z {} \"{}\" {} {} {:.3f} {:.3f} {} \"{}\" {}\n",
                        fmt::gmtime(second), ms, l.client, escaped(l.request), l.status, l.bytes,
                        seconds(l.took), seconds(l.waited), l.upstream.empty() ? "-" : l.upstream,
@@ -96,7 +95,7 @@ std::string text_of(log_line const& l) {
 }
 
 std::string json_of(log_line const& l) {
-    auto const [second, ms] = now();
+    auto const [second, ms] = instant_of(l.ended);
     admin::json out;
     auto const text = [&](std::string_view name, std::string_view value) {
         out.name(name);

@@ -3,6 +3,7 @@
 #include "http/head.hpp"
 #include "net/asio.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@ private:
 
 /// What the access log says of a request.
 struct log_line {
+    std::chrono::system_clock::time_point ended;
     std::string_view client;
     std::string_view request;
     unsigned status = 0;

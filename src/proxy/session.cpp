@@ -418,6 +418,7 @@ net::task<> session::close_gently() {
 
 void session::log(exchange const& x, net::clock::time_point begun) {
     log_line const line{
+        .ended = std::chrono::system_clock::now(),  // before `took`: nothing seems to begin late
         .client = x.client.empty() ? name_ : x.client,
         .request = x.request_line.empty() ? "-" : std::string_view(x.request_line),
         .status = x.status,
