@@ -99,6 +99,9 @@ void add_proxy(families& out, state const& s) {
     out.add(s.connections);
     out.family("weir_connections_open", "Connections of clients that are open.", MetricType::Gauge);
     out.add(s.open_connections);
+    out.family("weir_connections_upgraded",
+               "Open connections that have gone over to another protocol.", MetricType::Gauge);
+    out.add(s.open_tunnels);
     out.family("weir_requests_total", "Requests by what has become of them.", MetricType::Counter);
     for (auto const& [name, n] : s.requests)
         out.add(n, {{"result", std::string(name)}});

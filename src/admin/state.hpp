@@ -137,6 +137,7 @@ struct state {
     bool writable = false;
     std::uint64_t connections = 0;
     std::uint64_t open_connections = 0;
+    std::uint64_t open_tunnels = 0;  // of these, that have gone over to another protocol
     std::vector<std::pair<std::string_view, std::uint64_t>> requests;  // by what became of them
     std::uint64_t log_lines_dropped = 0;
     std::vector<limit_state> limits;

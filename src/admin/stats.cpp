@@ -111,6 +111,7 @@ std::string to_json(state const& s) {
     out.name("connections")
         .begin()
         .member("open", s.open_connections)
+        .member("upgraded", s.open_tunnels)
         .member("in_all", s.connections)
         .end();
     out.name("requests").begin();

@@ -179,7 +179,7 @@ weir::queue_options queue_of(std::string_view text, weir::patience unless_said) 
 
 std::string text_of(weir::queue_options const& queue) {
     auto text = to_string(queue);
-    if (queue.patience.length_or(weir::forever) == weir::forever)
+    if (queue.patience.length_or({}) == weir::forever)
         text += text.empty() ? "patience forever" : " patience forever";
     return text;
 }
@@ -243,7 +243,7 @@ std::optional<limit> seats_of(upstream const& u) {
     limit l;
     l.name = "upstream " + u.name;
     l.rule = weir::seats_options{sum};
-    l.queue = {};  // as patient as the other limits of a route
+    l.queue = {.patience = {}};  // none of its own: that of the other limits of a route
     return l;
 }
 

@@ -8,14 +8,6 @@
 namespace http {
 namespace {
 
-std::string_view trimmed(std::string_view text) noexcept {
-    while (!text.empty() && is_blank(text.front()))
-        text.remove_prefix(1);
-    while (!text.empty() && is_blank(text.back()))
-        text.remove_suffix(1);
-    return text;
-}
-
 // Takes what stands before the next `separator` off `text`. One between quotes is none.
 std::string_view take(std::string_view& text, char separator) noexcept {
     bool quoted = false;

@@ -68,4 +68,13 @@ inline constexpr characters is_host([](char c) {
     return a.size() == b.size() && std::ranges::equal(a, b, {}, lower, lower);
 }
 
+/// Without the blanks around it.
+[[nodiscard]] constexpr std::string_view trimmed(std::string_view text) noexcept {
+    while (!text.empty() && is_blank(text.front()))
+        text.remove_prefix(1);
+    while (!text.empty() && is_blank(text.back()))
+        text.remove_suffix(1);
+    return text;
+}
+
 }  // namespace http

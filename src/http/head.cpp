@@ -67,14 +67,6 @@ bool read_first_line(std::string_view line, answer_head& out) noexcept {
            all(out.reason, is_text);
 }
 
-std::string_view trimmed(std::string_view text) noexcept {
-    while (!text.empty() && is_blank(text.front()))
-        text.remove_prefix(1);
-    while (!text.empty() && is_blank(text.back()))
-        text.remove_suffix(1);
-    return text;
-}
-
 // `text` is what follows the first line.
 fault read_fields(std::string_view text, head& out) noexcept {
     out.fields.clear();

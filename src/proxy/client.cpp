@@ -17,14 +17,6 @@ namespace {
 
 namespace ip = boost::asio::ip;
 
-std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && http::is_blank(text.front()))
-        text.remove_prefix(1);
-    while (!text.empty() && http::is_blank(text.back()))
-        text.remove_suffix(1);
-    return text;
-}
-
 // A number, or a name that hides one (RFC 7239, 6.3).
 bool is_port(std::string_view text) {
     return http::some(text, text.starts_with('_') ? http::is_token : http::is_digit);
@@ -65,11 +57,11 @@ void each_member(std::string_view text, char separator, in_quotes what, F f) {
         else if (quoted && text[i] == '\\' && i + 1 != text.size())
             ++i;
         else if (!quoted && text[i] == separator) {
-            f(trimmed(text.substr(begin, i - begin)));
+            f(http::trimmed(text.substr(begin, i - begin)));
             begin = i + 1;
         }
     }
-    f(trimmed(text.substr(begin)));
+    f(http::trimmed(text.substr(begin)));
 }
 
 // What a value stands for: what is between its quotes, if it has any. Absent if they are not just around it.

@@ -22,6 +22,7 @@ private:
 struct counters {
     counter connections;
     counter open;
+    counter tunnels;  // of these, that have gone over to another protocol
     counter requests;
     counter answered;     // with what the upstream has said
     counter malformed;    // 4xx and 5xx for what was no proper request

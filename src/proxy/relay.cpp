@@ -377,9 +377,9 @@ net::task<> relay::switch_protocols() {
         co_return client_has_gone();
     tunnel through(worker_.dog(), {client_, x_.in}, {*upstream_, x_.back},
                    {.idle = how.idle, .leaves = server->leaves(), .drain = configuration_.drain});
-    worker_.tunnel_begins();
+    ++worker_.counts().tunnels;
     co_await through.run();
-    worker_.tunnel_ends();
+    --worker_.counts().tunnels;
     x_.bytes += through.sent();
     stage_ = stage::complete;
 }

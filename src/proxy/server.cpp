@@ -282,6 +282,7 @@ admin::state server::look() const {
     s.draining = draining_;
     s.connections = sum(&counters::connections);
     s.open_connections = sum(&counters::open);
+    s.open_tunnels = sum(&counters::tunnels);
     s.requests = {
         {"answered", sum(&counters::answered)},       {"answered_by_route", sum(&counters::routed)},
         {"turned_away", sum(&counters::turned_away)}, {"hung_up", sum(&counters::hung_up)},

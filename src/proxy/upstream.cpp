@@ -61,22 +61,27 @@ upstream::upstream(net::executor const& ex, config::upstream c,
 upstream::visit upstream::choose(std::span<upstream_server const* const> tried) {
     if (!counts_)
         return tried.empty() ? visit(*servers_.front(), false) : visit();
-    bool const all_out =
-        std::ranges::all_of(servers_, [](auto const& s) { return s->out_.load(); });
+    struct candidate {
+        upstream_server* server = nullptr;
+        weir::amount busy = 0;
+    };
     auto const first = next_.fetch_add(1, std::memory_order_relaxed);
     for (;;) {
-        upstream_server* best = nullptr;
-        weir::amount least = 0;
+        candidate in;
+        candidate out;  // in case that all are
+        bool all_out = true;
         for (std::size_t i = 0; i != servers_.size(); ++i) {
             auto& s = *servers_[(first + i) % servers_.size()];
+            bool const is_out = s.out_;
+            all_out = all_out && is_out;
             auto const busy = s.busy_.load();
-            bool const unfit = (s.out_ && !all_out) || busy >= s.seats_.load() ||
-                               std::ranges::find(tried, &s) != tried.end();
-            if (unfit || (best && busy >= least))
+            if (busy >= s.seats_.load() || std::ranges::find(tried, &s) != tried.end())
                 continue;
-            best = &s;
-            least = busy;
+            auto& best = is_out ? out : in;
+            if (!best.server || busy < best.busy)
+                best = {&s, busy};
         }
+        auto* const best = all_out ? out.server : in.server;
         if (!best)
             return {};
         if (best->try_take())

@@ -74,10 +74,9 @@ public:
     /// Memory that was not needed for a second goes back to the system.
     [[nodiscard]] exchanges::handle take_exchange();
     /// Whether so many are in use that those which are not needed for the moment are to come back.
-    [[nodiscard]] bool crowded() const noexcept { return exchanges_.crowded(tunnels_); }
-    /// Tunnels keep theirs for long.
-    void tunnel_begins() noexcept { ++tunnels_; }
-    void tunnel_ends() noexcept { --tunnels_; }
+    [[nodiscard]] bool crowded() const noexcept {
+        return exchanges_.crowded(counts_.tunnels.value());
+    }
     [[nodiscard]] tool::log_file* log() noexcept { return log_; }
     [[nodiscard]] request_ids& ids() noexcept { return ids_; }
     /// What has gone wrong with requests since it was taken away; on its thread.
@@ -104,7 +103,6 @@ private:
     asio::io_context context_{1};
     net::watchdog dog_{context_};
     exchanges exchanges_;
-    std::size_t tunnels_ = 0;
     upstream_pool upstreams_;
     tool::log_file* log_;
     counters counts_;

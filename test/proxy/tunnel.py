@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 
+from admin_support import request, stats
 from support import KEEPS_MEMORY, PATIENCE, PROXY, Client, ProxyTest, Upstream, in_parallel, main, pattern, wait_until
 
 SHOP = '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
@@ -87,6 +88,22 @@ class Bytes(TunnelTest):
         sender.start()
         self.assertEqual(hashlib.sha256(client.reader.rest()).digest(), hashlib.sha256(data).digest())
         sender.join()
+
+    def test_it_is_counted_while_it_lasts(self):
+        proxy = self.start_with('[admin]\naddress = "127.0.0.1:0"\n' + SHOP + route())
+
+        def told():
+            metrics = request(proxy, "/metrics").body.decode()
+            return stats(proxy)["connections"]["upgraded"], float(re.search(r"^weir_connections_upgraded (.*)$", metrics, re.M)[1])
+
+        self.assertEqual(told(), (0, 0))
+        clients = []
+        for n in (1, 2):
+            clients.append(self.over(proxy))
+            wait_until(lambda: told() == (n, n))
+        for n, client in zip((1, 0), clients):
+            client.close()
+            wait_until(lambda: told() == (n, n))
 
     def test_any_bytes_piece_by_piece(self):
         client = self.over(self.start_with(SHOP + route()))
