@@ -15,8 +15,6 @@
 namespace config {
 namespace {
 
-using tool::quoted;
-
 // How a value stands in a file.
 std::string value_text(bool b) {
     return b ? "true" : "false";
@@ -31,43 +29,43 @@ std::string value_text(unsigned n) {
     return std::to_string(n);
 }
 std::string value_text(weir::duration d) {
-    return quoted(tool::to_text(d));
+    return tool::quoted(tool::to_text(d));
 }
 std::string value_text(std::string const& s) {
-    return quoted(s);
+    return tool::quoted(s);
 }
 std::string value_text(weir::limiter_config const& rule) {
-    return quoted(to_string(rule));
+    return tool::quoted(to_string(rule));
 }
 std::string value_text(listen_address const& a) {
-    return quoted(to_string(a));
+    return tool::quoted(to_string(a));
 }
 std::string value_text(server_address const& a) {
-    return quoted(to_string(a));
+    return tool::quoted(to_string(a));
 }
 std::string value_text(tool::network const& n) {
-    return quoted(tool::to_string(n));
+    return tool::quoted(tool::to_string(n));
 }
 std::string value_text(key_part const& part) {
-    return quoted(to_string(part));
+    return tool::quoted(to_string(part));
 }
 std::string value_text(server const& s) {
     return value_text(s.address);
 }
 std::string value_text(forwarded_by value) {
-    return quoted(to_string(value));
+    return tool::quoted(to_string(value));
 }
 std::string value_text(seats_of_upgrade value) {
-    return quoted(to_string(value));
+    return tool::quoted(to_string(value));
 }
 std::string value_text(limit_headers value) {
-    return quoted(to_string(value));
+    return tool::quoted(to_string(value));
 }
 std::string value_text(log_format value) {
-    return quoted(to_string(value));
+    return tool::quoted(to_string(value));
 }
 std::string value_text(tool::level value) {
-    return quoted(tool::to_string(value));
+    return tool::quoted(tool::to_string(value));
 }
 template <class T>
 std::string value_text(std::vector<T> const& all) {
@@ -143,14 +141,14 @@ void write(writer& w, clients_options const& c, clients_options const& by_defaul
 void write(writer& w, admin_options const& a, admin_options const& by_default) {
     w.table("admin");
     if (a.address != by_default.address || a.is_named)
-        w.line("address", quoted(a.address ? to_string(*a.address) : "none"));
+        w.line("address", tool::quoted(a.address ? to_string(*a.address) : "none"));
     w.member("allow", a.allow);
     w.member("write", a.write, by_default.write);
 }
 
 void write(writer& w, upstream const& u) {
     w.table("[upstream]");
-    w.line("name", quoted(u.name));
+    w.line("name", tool::quoted(u.name));
     // Those that are an address alone are listed; as soon as one has seats, each has a table, in the same order.
     bool plain = true;
     for (auto const& s : u.servers)
@@ -166,7 +164,7 @@ void write(writer& w, upstream const& u) {
                 members.push_back(fmt::format("{} = {}", key, value_text(value)));
         };
         if (h.path)
-            members.push_back("path = " + quoted(*h.path));
+            members.push_back("path = " + tool::quoted(*h.path));
         add("every", h.every, by_default.every);
         add("within", h.within, by_default.within);
         add("fall", h.fall, by_default.fall);
@@ -187,7 +185,7 @@ void write(writer& w, upstream const& u) {
 void write(writer& w, limit const& l) {
     limit const by_default;
     w.table("[limit]");
-    w.line("name", quoted(l.name));
+    w.line("name", tool::quoted(l.name));
     w.line("rule", value_text(l.rule));
     if (l.key.size() == 1)
         w.line("key", value_text(l.key.front()));
@@ -209,7 +207,7 @@ void write(writer& w, limit const& l) {
         return;
     w.table("limit.overrides");
     for (auto const& [key, rule] : l.overrides)
-        w.line(quoted(key), value_text(rule));
+        w.line(tool::quoted(key), value_text(rule));
 }
 
 void write(writer& w, std::string_view name, field_changes const& changes) {
@@ -217,7 +215,7 @@ void write(writer& w, std::string_view name, field_changes const& changes) {
     w.member("remove", changes.remove);
     w.table(fmt::format("route.{}.add", name));
     for (auto const& [field, value] : changes.add)
-        w.line(quoted(field), quoted(value));
+        w.line(tool::quoted(field), tool::quoted(value));
 }
 
 void write(writer& w, route const& r) {
@@ -264,8 +262,8 @@ std::string write(configuration const& c) {
         write(w, u);
     for (auto const& e : c.engines) {
         w.table("[engine]");
-        w.line("name", quoted(e.name));
-        w.line("url", quoted(e.url));
+        w.line("name", tool::quoted(e.name));
+        w.line("url", tool::quoted(e.url));
     }
     for (auto const& l : c.limits)
         write(w, l);
@@ -274,8 +272,8 @@ std::string write(configuration const& c) {
     for (auto const& b : c.bodies) {
         w.table("[body]");
         w.member("status", b.status);
-        w.line("file", quoted(b.file));
-        w.line("type", quoted(b.type));
+        w.line("file", tool::quoted(b.file));
+        w.line("type", tool::quoted(b.type));
     }
     return std::move(w).text();
 }
