@@ -1,4 +1,5 @@
 #include "history.hpp"
+#include "tool/text.hpp"
 
 #include <fmt/format.h>
 
@@ -60,8 +61,7 @@ std::string text_of(hold const& h, double elapsed) {
         out += h.refused > 0 ? "; " : fmt::format("`{}` holds requests back: ", l.name);
         out += fmt::format("{} {}", l.waiting, l.waiting == 1 ? "waits" : "wait");
         if (l.oldest_wait > weir::duration::zero())
-            out += fmt::format(", the first for {:.1f} s",
-                               std::chrono::duration<double>(l.oldest_wait).count());
+            out += fmt::format(", the first for {:.1f} s", tool::seconds(l.oldest_wait));
     }
     if (l.seats && l.capacity)
         out += fmt::format("; {} of {} seats are taken", l.in_use, *l.capacity);
@@ -85,7 +85,7 @@ std::string holding_back(state const& before, state const& now) {
         if ((one.refused > 0 || l.waiting > 0) && (!worst.limit || holds_more(one, worst)))
             worst = one;
     }
-    auto const elapsed = std::chrono::duration<double>(now.now - before.now).count();
+    auto const elapsed = tool::seconds(now.now - before.now);
     if (worst.limit)
         return text_of(worst, std::max(elapsed, 0.001));
     for (auto const& u : now.upstreams)

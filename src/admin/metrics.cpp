@@ -1,4 +1,5 @@
 #include "stats.hpp"
+#include "tool/text.hpp"
 
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
@@ -11,10 +12,6 @@ namespace {
 using prometheus::ClientMetric;
 using prometheus::MetricType;
 using labels = std::vector<ClientMetric::Label>;
-
-double seconds(weir::duration d) noexcept {
-    return std::chrono::duration<double>(d).count();
-}
 
 // A wait is counted where its range ends, so it is never told to be shorter than it was.
 constexpr std::array<std::chrono::microseconds, 16> wait_ends{
@@ -64,13 +61,13 @@ private:
 ClientMetric::Histogram histogram_of(limit_state const& l) {
     ClientMetric::Histogram h;
     h.sample_count = l.granted;
-    h.sample_sum = seconds(l.waited_total);
+    h.sample_sum = tool::seconds(l.waited_total);
     std::uint64_t so_far = l.granted_at_once;
     std::size_t i = 0;
     for (auto const end : wait_ends) {
         for (; i != weir::wait_histogram::ranges && weir::wait_histogram::end_of(i) <= end; ++i)
             so_far += l.waits.count_in(i);
-        h.bucket.push_back({so_far, seconds(end)});
+        h.bucket.push_back({so_far, tool::seconds(end)});
     }
     return h;
 }
@@ -78,11 +75,11 @@ ClientMetric::Histogram histogram_of(limit_state const& l) {
 ClientMetric::Histogram histogram_of(latency const& took) {
     ClientMetric::Histogram h;
     h.sample_count = took.count();
-    h.sample_sum = seconds(took.total);
+    h.sample_sum = tool::seconds(took.total);
     std::uint64_t so_far = 0;
     for (std::size_t i = 0; i != latency::ends.size(); ++i) {
         so_far += took.counts[i];
-        h.bucket.push_back({so_far, seconds(latency::ends[i])});
+        h.bucket.push_back({so_far, tool::seconds(latency::ends[i])});
     }
     return h;
 }
@@ -92,7 +89,7 @@ void add_proxy(families& out, state const& s) {
     out.add(1.0, {{"version", s.version}});
     out.family("weir_start_time_seconds", "When the proxy was started, since 1970.",
                MetricType::Gauge);
-    out.add(std::chrono::duration<double>(s.started.time_since_epoch()).count());
+    out.add(tool::seconds(s.started.time_since_epoch()));
     out.family("weir_ready", "Whether clients are let in.", MetricType::Gauge);
     out.add(s.ready ? 1.0 : 0.0);
     out.family("weir_connections_total", "Connections of clients.", MetricType::Counter);
@@ -154,7 +151,7 @@ void add_limits(families& out, state const& s) {
                MetricType::Gauge);
     each([&](limit_state const& l, labels of) {
         if (l.key.empty())
-            out.add(seconds(l.oldest_wait), std::move(of));
+            out.add(tool::seconds(l.oldest_wait), std::move(of));
     });
     out.family("weir_limit_in_use", "Permits that are out.", MetricType::Gauge);
     each([&](limit_state const& l, labels of) { out.add(l.in_use, std::move(of)); });

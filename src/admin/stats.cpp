@@ -1,16 +1,13 @@
 #include "stats.hpp"
 
 #include "json.hpp"
+#include "tool/text.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 namespace admin {
 namespace {
-
-double seconds(weir::duration d) noexcept {
-    return std::chrono::duration<double>(d).count();
-}
 
 std::string instant(std::chrono::system_clock::time_point t) {
     using namespace std::chrono;
@@ -22,7 +19,7 @@ void add_waits(json& out, std::string_view name, weir::wait_histogram const& wai
     out.name(name).begin().member("count", waits.count());
     for (auto const& [key, part] :
          {std::pair("p50", 0.5), {"p90", 0.9}, {"p99", 0.99}, {"max", 1.0}})
-        out.member(key, seconds(waits.quantile(part)));
+        out.member(key, tool::seconds(waits.quantile(part)));
     out.end();
 }
 
@@ -44,13 +41,13 @@ void add(json& out, limit_state const& l) {
         out.member(reason_names[i], l.refused[i]);
     out.end().member("refused_in_all", l.refused_in_all());
     out.member("in_use", l.in_use).member("waiting", l.waiting);
-    out.member("oldest_wait", seconds(l.oldest_wait));
+    out.member("oldest_wait", tool::seconds(l.oldest_wait));
     if (l.capacity)
         out.member("capacity", *l.capacity);
     if (l.keys)
         out.member("keys", *l.keys);
-    out.member("waited_in_all", seconds(l.waited_total))
-        .member("longest_wait", seconds(l.waited_max));
+    out.member("waited_in_all", tool::seconds(l.waited_total))
+        .member("longest_wait", tool::seconds(l.waited_max));
     add_waits(out, "waits", l.waits);
     add_waits(out, "recent_waits", l.recent_waits);
     out.name("refused_most").begin('[');
@@ -88,8 +85,9 @@ void add(json& out, upstream_state const& u) {
             out.member("seats", *s.seats);
         auto const answers = s.answers.count();
         out.member("answers", answers)
-            .member("mean_latency",
-                    answers == 0 ? 0.0 : seconds(s.answers.total) / static_cast<double>(answers))
+            .member(
+                "mean_latency",
+                answers == 0 ? 0.0 : tool::seconds(s.answers.total) / static_cast<double>(answers))
             .member("unreachable", s.unreachable)
             .end();
     }

@@ -4,6 +4,7 @@
 
 #include "admin/json.hpp"
 #include "http/characters.hpp"
+#include "tool/text.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -40,10 +41,6 @@ instant instant_of(std::chrono::system_clock::time_point t) {
     using namespace std::chrono;
     return {system_clock::to_time_t(t),
             duration_cast<milliseconds>(t.time_since_epoch()).count() % 1000};
-}
-
-double seconds(net::clock::duration d) noexcept {
-    return std::chrono::duration<double>(d).count();
 }
 
 constexpr std::string_view request_id_field = "X-Request-Id";
@@ -88,10 +85,11 @@ void take_request_id(http::request_head& request, std::string& id, request_ids& 
 
 std::string text_of(log_line const& l) {
     auto const [second, ms] = instant_of(l.ended);
-    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z {} \"{}\" {} {} {:.3f} {:.3f} {} \"{}\" {}\n",
-                       fmt::gmtime(second), ms, l.client, escaped(l.request), l.status, l.bytes,
-                       seconds(l.took), seconds(l.waited), l.upstream.empty() ? "-" : l.upstream,
-                       l.limit.empty() ? "-" : escaped(l.limit), l.id.empty() ? "-" : l.id);
+    return fmt::format(
+        "{:%Y-%m-%dT%H:%M:%S}.{:03}Z {} \"{}\" {} {} {:.3f} {:.3f} {} \"{}\" {}\n",
+        fmt::gmtime(second), ms, l.client, escaped(l.request), l.status, l.bytes,
+        tool::seconds(l.took), tool::seconds(l.waited), l.upstream.empty() ? "-" : l.upstream,
+        l.limit.empty() ? "-" : escaped(l.limit), l.id.empty() ? "-" : l.id);
 }
 
 std::string json_of(log_line const& l) {
@@ -109,8 +107,8 @@ std::string json_of(log_line const& l) {
     text("remote_addr", l.client);
     text("request", l.request);
     out.member("status", l.status).member("body_bytes_sent", l.bytes);
-    out.name("request_time").raw(fmt::format("{:.3f}", seconds(l.took)));
-    out.name("waited").raw(fmt::format("{:.3f}", seconds(l.waited)));
+    out.name("request_time").raw(fmt::format("{:.3f}", tool::seconds(l.took)));
+    out.name("waited").raw(fmt::format("{:.3f}", tool::seconds(l.waited)));
     text("upstream", l.upstream);
     text("limit", l.limit);
     text("request_id", l.id);

@@ -1,6 +1,7 @@
 #include "progress.hpp"
 
 #include "report.hpp"
+#include "tool/text.hpp"
 
 #include <fmt/format.h>
 
@@ -23,7 +24,7 @@ void progress_bar::show(reading const& r) {
     if (now - last_ < 100ms)
         return;
     last_ = now;
-    auto const took = std::chrono::duration<double>(now - begin_).count();
+    auto const took = tool::seconds(now - begin_);
     auto text = fmt::format("{} lines, {:.1f} million a second", grouped(r.lines),
                             static_cast<double>(lines_before_ + lines_) / took / 1e6);
     if (r.bytes_in_all != 0) {

@@ -177,7 +177,7 @@ std::string wait_or_none(outcome const& o, double q) {
 }
 
 // The first column to the left, the others to the right.
-std::string text_of(std::vector<table_line> const& lines) {
+std::string aligned(std::vector<table_line> const& lines) {
     std::size_t first = 0;
     std::vector<std::size_t> widths;
     for (auto const& [name, cells] : lines) {
@@ -281,7 +281,7 @@ std::string to_text(report const& r) {
     }
     if (auto const found = result_of_search(r))
         out += fmt::format("\n{}\n", *found);
-    out += '\n' + text_of(summary(r));
+    out += '\n' + aligned(summary(r));
 
     for (auto const& o : r.outcomes) {
         if (o.refused_most.empty())
@@ -292,7 +292,7 @@ std::string to_text(report const& r) {
             keys.emplace_back(
                 fmt::format("  {} {}", k.what, k.key.empty() ? "-" : k.key),
                 std::vector{fmt::format("{} of {}", grouped(k.refused), grouped(k.asked))});
-        out += text_of(keys);
+        out += aligned(keys);
     }
     out += '\n';
     for (auto const& n : notes(r))

@@ -15,6 +15,10 @@ namespace tool {
 /// `10s`, `500ms`, `2min`: a whole number and a unit, `ns`, `us`, `ms`, `s`, `min` or `h`.
 [[nodiscard]] std::optional<std::chrono::nanoseconds> time_of(std::string_view text);
 
+[[nodiscard]] constexpr double seconds(std::chrono::nanoseconds t) noexcept {
+    return std::chrono::duration<double>(t).count();
+}
+
 /// The text of which `time_of` makes the same, in the greatest unit in which it is whole. Not below 0.
 [[nodiscard]] std::string to_text(std::chrono::nanoseconds t);
 
