@@ -10,7 +10,7 @@ namespace weir::policy {
 namespace {
 
 // Debt ends here, and no more than this waits as far as a forecast is concerned: sums still fit.
-constexpr amount most = std::numeric_limits<amount>::max() / 4;
+constexpr amount most_ahead = std::numeric_limits<amount>::max() / 4;
 
 time_point just_before(time_point t) noexcept {
     return t == time_point::min() ? t : t - duration(1);
@@ -132,7 +132,7 @@ time_point cooling_log::ready_at(state_type const& s, amount n, amount ahead,
                                  time_point now) const noexcept {
     auto const logged = s.up_to(s.granted());
     auto place =
-        logged + std::min(ahead, most) + n - limit_;  // in the log: up to there must be cool
+        logged + std::min(ahead, most_ahead) + n - limit_;  // in the log: up to there must be cool
     if (place <= 0)
         return now;
 
@@ -160,7 +160,7 @@ ticket cooling_log::take(state_type& s, amount n, time_point now) const {
     if (s.size == 0)
         s.forgotten_until = std::max(s.forgotten_until, just_before(now));
 
-    auto const taken = static_cast<number>(std::min(n, most - s.up_to(s.granted())));
+    auto const taken = static_cast<number>(std::min(n, most_ahead - s.up_to(s.granted())));
     // What is granted at one time is one entry, whatever its slice, so that a ticket names one.
     bool const goes_on =
         s.size != 0 && (s.nth(s.size - 1).at == now || now < later(s.slice_began, slice_));
