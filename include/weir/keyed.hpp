@@ -45,7 +45,7 @@ namespace weir {
 /// What happens to a new key when a limiter keeps `max_keys` of them and can forget none.
 enum class when_no_place : std::uint8_t {
     refuse,  ///< it is refused with `errc::too_many_keys`
-    share,   ///< all such keys share one state and one queue, of the same options
+    share,  ///< all such keys share one state and one queue, of the same options, until one can be forgotten
 };
 
 struct keyed_options {
@@ -116,10 +116,11 @@ void check_not_watched(std::tuple<Options...> const& options) {
 ///
 /// Forgetting: each key has a limiter from the time at which this is made, so a key that was not used yet
 /// is like one that has not been used for long. A key that has become like that again is forgotten: that
-/// cannot change a later decision. Eight places of the table are looked at whenever a new key comes, so no
-/// call stops to clear the table; the memory is used again by other keys. If there is no place for a new
-/// key, or no memory, it is refused with `errc::too_many_keys`, or shares one state with others, as
-/// `keyed_options::no_place` says. No key is evicted.
+/// cannot change a later decision. Eight places of the table are looked at whenever a new key comes, and 72 if
+/// there is no place for it, so no call stops to clear the table; the memory is used again by other keys. If
+/// there still is no place, the key is refused with `errc::too_many_keys`, or shares one state with others, as
+/// `keyed_options::no_place` says. If there is no memory for it, or another thread has taken the last place meanwhile, it
+/// is refused in any case. No key is evicted.
 ///
 /// Statistics are of all keys together, and `heaviest` names those that come most often.
 ///
@@ -305,7 +306,7 @@ public:
     template <class Like>
     [[nodiscard]] options_type options(Like const& key) const {
         auto const who = look_up(key);
-        return core_for(who).ask([&](room const& r, time_point) { return r.options(who); });
+        return core_that_knows(who).ask([&](room const& r, time_point) { return r.options(who); });
     }
 
     /// Goes on with other options for all keys that have none of their own. Keys are changed one page of the
@@ -373,14 +374,17 @@ public:
     void close() noexcept {
         each([](core_type& core) { core.close(); });
     }
-    /// Cancels all that waits now; and all that waits for one key.
+    /// Cancels all that waits now; and all that waits for one key, or, if there is no place for that, for all that
+    /// share a state with it.
     void cancel() noexcept {
         each([](core_type& core) { core.cancel(); });
     }
     template <class Like>
     void cancel(Like const& key) noexcept {
         auto const who = look_up(key);
-        core_for(who).tell_at(clock_now(), [&](room& r, time_point now) { r.cancel(who, now); });
+        core_that_knows(who).tell_at(clock_now(), [&](room& r, time_point now) {
+            r.cancel(who, now);
+        });
     }
 
     /// Completes when no permit of any key is out and no request waits. The parts of the limiter are
@@ -442,7 +446,9 @@ public:
     template <class Like>
     [[nodiscard]] limiter_stats stats(Like const& key) const {
         auto const who = look_up(key);
-        return core_for(who).ask([&](room const& r, time_point now) { return r.stats(who, now); });
+        return core_that_knows(who).ask([&](room const& r, time_point now) {
+            return r.stats(who, now);
+        });
     }
 
 private:
@@ -484,11 +490,15 @@ private:
     template <class Like>
     [[nodiscard]] handle_type const& handle_for(
         detail::keyed_lookup<Like> const& who) const noexcept {
-        return all_->shards.handle_for(who);
+        return all_->shards.handle_for(who, &clock_now);
     }
     template <class Like>
     [[nodiscard]] core_type& core_for(detail::keyed_lookup<Like> const& who) const noexcept {
         return *handle_for(who).core;
+    }
+    template <class Like>
+    [[nodiscard]] core_type& core_that_knows(detail::keyed_lookup<Like> const& who) const noexcept {
+        return all_->shards.core_that_knows(who);
     }
 
     template <class F>

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -219,6 +220,51 @@ BOOST_AUTO_TEST_CASE(lets_new_keys_share_one_state_when_there_is_no_place) {
     BOOST_TEST(thirteen.granted());
     tables.close();
     BOOST_TEST(refusal_of(tables, 14) == errc::closed);
+}
+
+BOOST_AUTO_TEST_CASE(lets_keys_share_only_while_no_other_can_be_forgotten) {
+    asio::io_context ctx;
+    bucket_keys per_client{
+        ctx, {.rate = {1, 1s}, .burst = 1}, {.max_keys = 100, .no_place = when_no_place::share}};
+    auto const enter = [&](std::uint64_t key) {
+        return static_cast<bool>(per_client.try_enter(key));
+    };
+    for (std::uint64_t key = 0; key != 100; ++key)
+        BOOST_TEST(enter(key));
+    BOOST_TEST(enter(100));
+    BOOST_TEST(!enter(101));  // it shares with that
+    BOOST_TEST(!enter(7));
+
+    // All are as good as new: each new key takes the place of one.
+    run_for(ctx, 1min);
+    for (std::uint64_t key = 200; key != 250; ++key) {
+        BOOST_TEST(enter(key));
+        BOOST_TEST(!enter(key));
+    }
+    BOOST_TEST(enter(7));
+    visit waiting;
+    ask(waiting, per_client, 300U, 10s);
+    settle(ctx);
+    BOOST_TEST(waiting.granted());
+    BOOST_TEST(static_cast<bool>(per_client.charge(400U, 1)));
+    BOOST_TEST(!enter(400));
+    BOOST_TEST(enter(500));
+    BOOST_TEST(per_client.stats().keys <= 100U);
+}
+
+BOOST_AUTO_TEST_CASE(many_keys_at_once_share_like_one_at_a_time) {
+    asio::io_context ctx;
+    seat_keys tables{ctx, {.seats = 2}, {.max_keys = 3, .no_place = when_no_place::share}};
+    std::vector<int> const keys{1, 2, 3, 10, 1, 11, 12};
+    std::vector<permit> seats(keys.size());
+    tables.try_enter_many<int>(keys, seats);
+    std::vector<bool> granted;
+    for (auto const& seat : seats)
+        granted.push_back(static_cast<bool>(seat));
+    BOOST_TEST(granted == (std::vector<bool>{true, true, true, true, true, true, false}),
+               boost::test_tools::per_element());
+    BOOST_TEST(tables.stats().total.too_many_keys == 0U);
+    BOOST_TEST(tables.stats().total.limited == 1U);
 }
 
 // However many come: memory stays as it is, and so do the decisions of others.

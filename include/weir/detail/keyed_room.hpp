@@ -585,6 +585,12 @@ public:
     [[nodiscard]] bool knows(keyed_lookup<Like> const& who) const noexcept {
         return static_cast<bool>(find(who).where);
     }
+    /// The same, after its key was put into the table if there is a place for it.
+    template <class Like>
+    [[nodiscard]] bool has_place(keyed_lookup<Like> const& who, time_point now) noexcept {
+        auto at = find(who);
+        return gate_.has_place(at.where, who.key, who.hash, now);
+    }
     /// A request will be made: asks for the memory of its key.
     template <class Like>
     void expect(keyed_lookup<Like> const& who) const noexcept {

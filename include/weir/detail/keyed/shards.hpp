@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -68,18 +69,28 @@ public:
     [[nodiscard]] Core& own_core_for(std::uint64_t hash) const noexcept {
         return *parts_[index_of(hash)].core;
     }
-    /// Where a request for it goes.
+    /// Where a request for it goes, which may make a place for it. `now()` is the time.
+    template <class Like, class Now>
+    [[nodiscard]] handle_type const& handle_for(keyed_lookup<Like> const& who,
+                                                Now now) const noexcept {
+        auto const& own = parts_[index_of(who.hash)];
+        if (!has_shared() || !bounds_->is_full()) [[likely]]
+            return own;
+        bool has_place = false;
+        own.core->tell_at(now(),
+                          [&](auto& room, time_point t) { has_place = room.has_place(who, t); });
+        return has_place ? own : parts_.back();
+    }
+    /// Where something is known of it.
     template <class Like>
-    [[nodiscard]] handle_type const& handle_for(keyed_lookup<Like> const& who) const noexcept {
-        auto const& handle = parts_[index_of(who.hash)];
-        if (has_shared() && bounds_->is_full() &&
-            !handle.core->ask([&](auto const& room, time_point) { return room.knows(who); }))
-            [[unlikely]]
-            return parts_.back();
-        return handle;
+    [[nodiscard]] Core& core_that_knows(keyed_lookup<Like> const& who) const noexcept {
+        Core& own = own_core_for(who.hash);
+        bool const is_own = !has_shared() || !bounds_->is_full() ||
+                            own.ask([&](auto const& room, time_point) { return room.knows(who); });
+        return is_own ? own : *parts_.back().core;
     }
 
-    /// As `try_enter_many` of the limiter, at the time `now`. Keys that share one part are not looked for in it.
+    /// As `try_enter_many` of the limiter, at the time `now`.
     template <class Like>
     void try_enter_many(std::span<Like const> keys, std::span<permit> permits,
                         time_point now) const noexcept {
@@ -127,22 +138,34 @@ private:
             batch[i] = {hash, shard,
                         std::exchange(first[shard], static_cast<std::uint16_t>(i + 1))};
         }
+        std::bitset<batch_size> without_place;
+        error_code ignored;
         for (std::size_t i = 0; i != keys.size(); ++i) {
             if (first[batch[i].shard] != i + 1)
                 continue;
             auto const each_of_shard = [&](auto f) {
                 for (auto at = i + 1; at != 0; at = batch[at - 1].next)
-                    f(look_up(keys[at - 1], batch[at - 1].hash), permits[at - 1]);
+                    f(look_up(keys[at - 1], batch[at - 1].hash), static_cast<std::size_t>(at - 1));
             };
             parts_[batch[i].shard].core->tell_at(now, [&](auto& room, time_point t) {
-                each_of_shard([&](auto const& who, permit&) { room.expect(who); });
-                each_of_shard([&](auto const& who, permit&) { room.expect_entry(who); });
-                each_of_shard([&](auto const& who, permit& p) {
-                    error_code ignored;
-                    p = room.try_enter(1, t, ignored, who);
+                each_of_shard([&](auto const& who, std::size_t) { room.expect(who); });
+                each_of_shard([&](auto const& who, std::size_t) { room.expect_entry(who); });
+                each_of_shard([&](auto const& who, std::size_t at) {
+                    if (has_shared() && bounds_->is_full() && !room.has_place(who, t))
+                        without_place.set(at);
+                    else
+                        permits[at] = room.try_enter(1, t, ignored, who);
                 });
             });
         }
+        if (without_place.none())
+            return;
+        parts_.back().core->tell_at(now, [&](auto& room, time_point t) {
+            for (std::size_t i = 0; i != keys.size(); ++i) {
+                if (without_place[i])
+                    permits[i] = room.try_enter(1, t, ignored, look_up(keys[i], batch[i].hash));
+            }
+        });
     }
 
     std::shared_ptr<bounds_type> bounds_;
