@@ -56,7 +56,8 @@ struct keyed_options {
     when_no_place no_place = when_no_place::refuse;
 
     /// Into how many parts the keys are divided, each with a lock and a timer of its own: 1 to 1,024, and
-    /// rounded up to a power of two. The more there are, the more seldom two threads meet.
+    /// rounded up to a power of two; fewer if there were less than 64 of `max_keys` for each. The more there are, the
+    /// more seldom two threads meet.
     std::uint32_t shards = 16;
 
     /// In how many counters each part notes which keys come most often, for `heaviest`: 0 to 65,536, of some

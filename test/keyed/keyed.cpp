@@ -252,6 +252,19 @@ BOOST_AUTO_TEST_CASE(lets_keys_share_only_while_no_other_can_be_forgotten) {
     BOOST_TEST(per_client.stats().keys <= 100U);
 }
 
+BOOST_AUTO_TEST_CASE(forgets_keys_however_few_there_may_be) {
+    asio::io_context ctx;
+    for (std::uint64_t const most : {1U, 5U, 50U}) {
+        bucket_keys per_client{
+            ctx, {.rate = {1, 1s}, .burst = 1}, {.max_keys = most, .shards = 1024}};
+        for (std::uint64_t key = 0; key != 1'000; ++key) {
+            BOOST_TEST_REQUIRE(static_cast<bool>(per_client.try_enter(key)));
+            run_for(ctx, 1s);
+        }
+        BOOST_TEST(per_client.stats().keys <= most);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(many_keys_at_once_share_like_one_at_a_time) {
     asio::io_context ctx;
     seat_keys tables{ctx, {.seats = 2}, {.max_keys = 3, .no_place = when_no_place::share}};

@@ -39,12 +39,14 @@ public:
     using bounds_type = keyed_bounds<Hash>;
     using handle_type = limiter_handle<Core, Executor>;
 
-    /// `count` parts, rounded up to a power of two. `make(bounds, all_share_one)` makes the core of one.
+    /// `count` parts, rounded up to a power of two, but no more than have some keys each: a part forgets only keys of
+    /// its own. `make(bounds, all_share_one)` makes the core of one.
     template <class Make>
     keyed_shards(Executor const& ex, std::shared_ptr<bounds_type> bounds, std::uint32_t count,
                  bool has_shared, Make make)
         : bounds_(std::move(bounds)) {
-        for (auto more = std::bit_ceil(count); more != 0; --more)
+        auto const most = std::bit_floor(std::max<std::size_t>(bounds_->most_keys / least_keys, 1));
+        for (auto more = std::min<std::size_t>(std::bit_ceil(count), most); more != 0; --more)
             parts_.push_back({make(bounds_, false), ex});
         own_ = parts_.size();
         if (has_shared)
@@ -103,6 +105,8 @@ public:
 
 private:
     static constexpr std::size_t batch_size = 256;
+    // Of a part: so that one can be forgotten in each when there is no place.
+    static constexpr std::size_t least_keys = 64;
 
     template <class Like>
     [[nodiscard]] std::uint64_t hash_of(Like const& key) const noexcept {
