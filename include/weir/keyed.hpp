@@ -377,9 +377,7 @@ public:
     }
     /// Cancels all that waits now; and all that waits for one key, or, if there is no place for that, for all that
     /// share a state with it.
-    void cancel() noexcept {
-        each([](core_type& core) { core.cancel(); });
-    }
+    void cancel() noexcept { all_->shards.cancel(); }
     template <class Like>
     void cancel(Like const& key) noexcept {
         auto const who = look_up(key);
@@ -396,10 +394,8 @@ public:
     template <boost::asio::completion_token_for<void(error_code)> Token =
                   detail::default_token_t<Executor>>
     auto async_drain(Token&& token = detail::default_token_t<Executor>()) {
-        auto const parts = all_->shards.all();
         return boost::asio::async_compose<Token, void(error_code)>(
-            detail::drains_shards<core_type, Executor>{{parts.begin(), parts.end()}}, token,
-            get_executor());
+            all_->shards.drain(), token, get_executor());
     }
 
     [[nodiscard]] keyed_stats stats() const {

@@ -525,6 +525,30 @@ BOOST_AUTO_TEST_CASE(cancels_and_closes_and_drains) {
     BOOST_TEST((closed == make_error_code(errc::closed)));
 }
 
+// It waits from its beginning, though the first parts that it looks at may have nothing out.
+BOOST_AUTO_TEST_CASE(drain_is_cancelled_at_any_time) {
+    asio::io_context ctx;
+    for (bool const by_signal : {true, false}) {
+        for (int steps = 0; steps != 40; ++steps) {
+            seat_keys tables{ctx, {.seats = 1}};
+            auto const seat = tables.try_enter(1);
+            asio::cancellation_signal signal;
+            auto const drained = std::make_shared<std::optional<error_code>>();
+            tables.async_drain(asio::bind_cancellation_slot(
+                signal.slot(), [drained](error_code ec) { *drained = ec; }));
+            ctx.restart();
+            for (int i = 0; i != steps; ++i)
+                ctx.poll_one();
+            if (by_signal)
+                signal.emit(asio::cancellation_type::total);
+            else
+                tables.cancel();
+            settle(ctx);
+            BOOST_TEST((*drained == error_code(asio::error::operation_aborted)));
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(cancels_only_those_that_wait_at_the_time) {
     asio::io_context ctx;
     seat_keys tables{ctx, {.seats = 1}, {.shards = 1}};

@@ -90,7 +90,13 @@ public:
 
     /// Completes `op` when nothing is out and nobody waits: true if that is later.
     [[nodiscard]] bool drain(operation& op) {
+        return drain_unless(op, [] { return false; });
+    }
+    /// The same, but if `is_cancelled()`, which is asked under the lock, `op` is cancelled.
+    template <class F>
+    [[nodiscard]] bool drain_unless(operation& op, F is_cancelled) {
         visit const here(*this);
+        op.cancelled = op.cancelled || is_cancelled();
         if (room().decide_drain(op))
             return false;
         room().join_drain(op);

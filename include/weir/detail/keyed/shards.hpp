@@ -10,6 +10,8 @@
 
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/cancellation_state.hpp>
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/error.hpp>
 
 #include <algorithm>
 #include <array>
@@ -27,6 +29,40 @@
 namespace weir::detail {
 
 inline constexpr std::uint32_t most_shards = 1024;
+
+/// Begins to wait until one part of several is drained, unless all were cancelled meanwhile.
+template <class Bounds>
+struct starts_to_drain_part {
+    std::shared_ptr<Bounds const> of;
+    std::uint64_t cancels;
+
+    template <class Core>
+    bool operator()(Core& core, operation& op) const {
+        return core.drain_unless(op, [&] { return of->cancels != cancels; });
+    }
+};
+
+/// A composed operation: drains one part after the other. It may be cancelled while none is waited for.
+template <class Core, class Executor, class Bounds>
+struct drains_shards {
+    std::vector<limiter_handle<Core, Executor>> parts;
+    starts_to_drain_part<Bounds> start;
+    std::size_t next = 0;
+
+    template <class Self>
+    void operator()(Self& self, error_code ec = {}) {
+        using kind = boost::asio::cancellation_type;
+        if (next == 0)
+            self.reset_cancellation_state(boost::asio::enable_total_cancellation());
+        else if (!ec && next != parts.size() && self.cancelled() != kind::none)
+            ec = boost::asio::error::operation_aborted;
+        if (ec || next == parts.size())
+            return self.complete(ec);
+        auto const part = parts[next++];
+        boost::asio::async_initiate<Self, void(error_code)>(
+            initiation<Core, Executor, drain_signature>(part.core, part.executor), self, start);
+    }
+};
 
 /// The parts of a keyed limiter, each with a lock, a timer and some of the keys. It decides which part a key
 /// belongs to. There may be one part more, which is shared by all keys for which there is no place.
@@ -57,6 +93,17 @@ public:
     [[nodiscard]] std::span<handle_type const> all() const noexcept { return parts_; }
     [[nodiscard]] handle_type const& first() const noexcept { return parts_.front(); }
     [[nodiscard]] bool has_shared() const noexcept { return parts_.size() != own_; }
+
+    void cancel() const noexcept {
+        ++bounds_->cancels;
+        for (auto const& part : parts_)
+            part.core->cancel();
+    }
+    /// What is to be composed to drain all parts.
+    [[nodiscard]] auto drain() const {
+        return drains_shards<Core, Executor, bounds_type>{
+            parts_, {bounds_, bounds_->cancels.load()}};
+    }
 
     /// A key as the parts look it up. It is kept by reference, unless it is small.
     template <class Like>
@@ -175,25 +222,6 @@ private:
     std::shared_ptr<bounds_type> bounds_;
     std::vector<handle_type> parts_;
     std::size_t own_ = 0;  // a power of two
-};
-
-/// A composed operation: drains one part after the other.
-template <class Core, class Executor>
-struct drains_shards {
-    std::vector<limiter_handle<Core, Executor>> parts;
-    std::size_t next = 0;
-
-    template <class Self>
-    void operator()(Self& self, error_code ec = {}) {
-        if (next == 0)
-            self.reset_cancellation_state(boost::asio::enable_total_cancellation());
-        if (ec || next == parts.size())
-            return self.complete(ec);
-        auto const part = parts[next++];
-        boost::asio::async_initiate<Self, void(error_code)>(
-            initiation<Core, Executor, drain_signature>(part.core, part.executor), self,
-            starts_to_drain());
-    }
 };
 
 }  // namespace weir::detail

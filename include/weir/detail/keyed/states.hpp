@@ -35,6 +35,7 @@ struct keyed_bounds {
     hash_seed seed;
     std::size_t most_keys;
     std::atomic<std::size_t> keys = 0;
+    std::atomic<std::uint64_t> cancels = 0;  // of all that waits in all parts
 
     template <class Like>
     [[nodiscard]] std::uint64_t hash(Like const& key) const noexcept {
