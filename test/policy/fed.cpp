@@ -395,6 +395,26 @@ BOOST_AUTO_TEST_CASE(five_failures_in_a_row_make_an_outage) {
     BOOST_TEST(s.question()->most == 3);
 }
 
+BOOST_AUTO_TEST_CASE(probe_of_a_fast_limiter_that_was_saturated_asks_for_no_more_than_it_may_get) {
+    story s{{.rate = {10'000, 1s}, .burst = 100, .retry = {.jitter = 0}}};
+    s.waiting = {.head = 1, .all = 50};
+    s.grant(*s.question(), 20);  // fewer than were asked for
+    s.p.take(20, s.now);
+    BOOST_TEST(s.question()->least == 10);  // what comes back in a millisecond
+    for (int i = 0; i != 5; ++i) {
+        s.now += 50ms;
+        s.p.elapse(s.now);
+        if (i != 4)
+            BOOST_TEST_REQUIRE(s.question().has_value());
+    }
+    BOOST_TEST_REQUIRE(s.p.fed_stats().unavailable);
+    s.now += 100ms;
+    auto const probe = s.question();
+    BOOST_TEST_REQUIRE(probe.has_value());
+    BOOST_TEST(probe->least == 1);
+    BOOST_TEST(probe->most == 1);
+}
+
 BOOST_AUTO_TEST_CASE(second_without_success_makes_an_outage) {
     story s{{.deadline = 400ms, .retry = {.jitter = 0}}};
     s.waiting = {.head = 1, .all = 1};

@@ -395,7 +395,7 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
         auto const in_a_millisecond =
             static_cast<amount>(wide{bucket_.drained} * 1000 / bucket_.permit);
         bool const is_probe = backoff_.failures() != 0;
-        q.least = scarce_ ? std::clamp(in_a_millisecond, head, all) : head;
+        q.least = scarce_ && !is_probe ? std::clamp(in_a_millisecond, head, all) : head;
         q.most = is_probe ? head : std::min(all + stats_.lease, bucket_.burst);
         auto const patience = d.all <= have      ? duration::zero()  // nobody would wait for a turn
                               : d.until == never ? forever
