@@ -288,6 +288,12 @@ void connection::heard(redisAsyncContext* ac, void* answer, void* data) noexcept
     } catch (std::bad_alloc const&) {
         // The text, or the answer, is left out.
     }
+    // hiredis ends the program when something comes that nobody has asked for.
+    bool const comes_more = ac->c.reader->pos < ac->c.reader->len;
+    if (answer && c.sent_.empty() && comes_more) {
+        c.error_ = errc::protocol;
+        redisAsyncFree(ac);  // as soon as this has returned
+    }
 }
 
 void connection::append(std::vector<std::string_view> const& words, commands& from,

@@ -484,6 +484,23 @@ BOOST_AUTO_TEST_CASE(what_comes_unasked_is_taken_for_no_answer) {
     BOOST_TEST(server.sessions.size() == 2u);
 }
 
+BOOST_AUTO_TEST_CASE(answer_that_comes_twice_counts_once) {
+    auto const once = false_server::granted();
+    for (auto const& more : {once, once.substr(0, 7), std::string("-ERR what?\r\n")}) {
+        server.say = [&](int) { return once + more; };
+        auto const first = ask(*engine);
+        run(*first);
+        BOOST_TEST(!first->error);
+        BOOST_TEST(first->said.granted == 1);
+    }
+    server.say = [&](int) { return once; };
+    auto const next = ask(*engine);
+    run(*next);
+    BOOST_TEST(!next->error);
+    BOOST_TEST(next->said.granted == 1);
+    BOOST_TEST(server.sessions.size() == 4u);
+}
+
 BOOST_AUTO_TEST_CASE(server_that_refuses_a_connection_says_why) {
     server.deaf = true;
     auto const one = ask(*engine);
