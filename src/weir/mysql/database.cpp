@@ -3,6 +3,7 @@
 #include <weir/shared/seat_ledger.hpp>
 
 #include "statements.hpp"
+#include "time_limit.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -10,6 +11,7 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/mysql/blob_view.hpp>
 #include <boost/mysql/client_errc.hpp>
 #include <boost/mysql/common_server_errc.hpp>
@@ -111,12 +113,14 @@ asio::awaitable<database::connection> database::checkout(clock::time_point until
     if (ec) {
         if (auto const why = given.failure())
             std::rethrow_exception(why);
-        throw boost::system::system_error(ec, "weir::mysql");
+        throw refusal(ec, std::nullopt);
     }
     if (!(*given)->limits_statements(statement)) {
         auto const limited = co_await (*given)->limit_statements(statement, until);
         if (limited.error) {
             given.discard();
+            if (limited.error == asio::error::timed_out && clock::now() >= until)
+                throw refusal(errc::timed_out, std::nullopt);
             throw boost::system::system_error(limited.error, "weir::mysql");
         }
     }
@@ -244,8 +248,17 @@ void database::hold(std::string name, weir::engine::seats_question const& q,
 
 asio::awaitable<void> database::install() {
     // On a connection of its own, so that whatever is wrong is said at once.
-    session one(executor_, settings_);
-    co_await one.connect();
+    auto const strand = co_await asio::this_coro::executor;
+    session one(strand, settings_);
+    {
+        time_limit const limit(strand, settings_->connect_until());
+        auto const [failure] = co_await asio::co_spawn(
+            strand, one.connect(), limit.bound(asio::as_tuple(asio::deferred)));
+        if (failure && limit.passed())
+            throw boost::system::system_error(asio::error::timed_out, "weir::mysql: connect");
+        if (failure)
+            std::rethrow_exception(failure);
+    }
     for (auto const table : {create_table(), create_log_table(), create_seats_table()}) {
         auto const done = co_await one.execute(table, clock::time_point::max());
         if (done.error)

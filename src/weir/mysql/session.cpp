@@ -48,6 +48,14 @@ settings::settings(options o) : given(std::move(o)), tls(asio::ssl::context::tls
     tls.set_verify_callback(asio::ssl::host_name_verification(given.host));
 }
 
+std::chrono::steady_clock::time_point settings::connect_until() const {
+    using clock = std::chrono::steady_clock;
+    auto const now = clock::now();
+    return given.connect_within < clock::time_point::max() - now
+               ? now + given.connect_within
+               : clock::time_point::max();
+}
+
 session::session(asio::any_io_executor const& ex, std::shared_ptr<settings> s)
     : settings_(std::move(s)), connection_(ex, settings_->tls) {}
 
@@ -60,10 +68,7 @@ asio::awaitable<void> session::open() {
         co_await socket.async_connect(to, asio::deferred);
         co_return;
     }
-    auto const begin = clock::now();
-    auto const until = o.connect_within < clock::time_point::max() - begin
-                           ? begin + o.connect_within
-                           : clock::time_point::max();
+    auto const until = settings_->connect_until();
     using asio::ip::tcp;
     tcp::resolver resolver(co_await asio::this_coro::executor);
     auto const found =
@@ -78,7 +83,7 @@ asio::awaitable<void> session::open() {
         time_limit const limit(co_await asio::this_coro::executor, now + share);
         auto const [ec] =
             co_await socket.async_connect(to, limit.bound(asio::as_tuple(asio::deferred)));
-        failure = ec == asio::error::operation_aborted ? error_code(asio::error::timed_out) : ec;
+        failure = limit.outcome(ec);
         if (!ec)
             break;
     }
@@ -134,15 +139,16 @@ asio::awaitable<outcome> session::prepare(std::string_view text, my::statement& 
     auto const [ec, prepared] = co_await connection_.async_prepare_statement(
         text, diagnostics_, limit.bound(asio::as_tuple(asio::deferred)));
     made = prepared;
-    note(ec);
-    co_return outcome{ec};  // it has had no effect
+    auto const error = limit.outcome(ec);
+    note(error);
+    co_return outcome{error};  // it has had no effect
 }
 
 asio::awaitable<outcome> session::execute(std::string_view text, clock::time_point until) {
     time_limit const limit(co_await asio::this_coro::executor, until);
     auto const [ec] = co_await connection_.async_execute(
         text, result_, diagnostics_, limit.bound(asio::as_tuple(asio::deferred)));
-    co_return note(ec);
+    co_return note(limit.outcome(ec));
 }
 
 asio::awaitable<outcome> session::execute(my::statement const& prepared,
@@ -152,7 +158,7 @@ asio::awaitable<outcome> session::execute(my::statement const& prepared,
     auto const [ec] = co_await connection_.async_execute(
         prepared.bind(values.begin(), values.end()), result_, diagnostics_,
         limit.bound(asio::as_tuple(asio::deferred)));
-    co_return note(ec);
+    co_return note(limit.outcome(ec));
 }
 
 asio::awaitable<outcome> session::execute(statement_text const& text,

@@ -32,6 +32,9 @@ namespace weir::mysql::detail {
 struct settings {
     explicit settings(options o);
 
+    /// Until when a connection that is made from now on may take.
+    [[nodiscard]] std::chrono::steady_clock::time_point connect_until() const;
+
     options given;
     boost::asio::ssl::context tls;
 };

@@ -85,7 +85,7 @@ public:
         auto const done = co_await session().execute(text, fields, what_.until);
         check(done.error);
     }
-    // What it fails with.
+    // What the server says to it.
     asio::awaitable<std::exception_ptr> insert() {
         std::vector<my::field_view> fields;
         for (auto const& v : what_.values)
@@ -93,6 +93,8 @@ public:
         auto const done = co_await session().execute_once(what_.sql, fields, what_.until);
         if (!done.error)
             co_return nullptr;
+        if (session().is_broken())
+            check(done.error);
         co_return std::make_exception_ptr(failure(done.error, "weir::mysql: "));
     }
 
@@ -108,8 +110,11 @@ private:
     [[nodiscard]] detail::session& session() const noexcept { return **connection_; }
 
     void check(error_code const& ec) const {
-        if (ec)
-            throw failure(ec, "weir::mysql: ");
+        if (!ec)
+            return;
+        if (ec == asio::error::timed_out && clock::now() >= what_.until)
+            throw refusal(errc::timed_out, std::nullopt);  // and the server undoes it all
+        throw failure(ec, "weir::mysql: ");
     }
     [[nodiscard]] boost::system::system_error failure(error_code const& ec,
                                                       std::string const& what) const {

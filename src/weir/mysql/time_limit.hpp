@@ -1,9 +1,12 @@
 #pragma once
 
+#include <weir/error.hpp>
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include <chrono>
@@ -19,8 +22,10 @@ public:
                std::chrono::steady_clock::time_point until)
         : timer_(strand, until) {
         timer_.async_wait([state = state_](boost::system::error_code ec) {
-            if (!ec && !state->over)
-                state->signal.emit(boost::asio::cancellation_type::terminal);
+            if (ec || state->over)
+                return;
+            state->passed = true;
+            state->signal.emit(boost::asio::cancellation_type::terminal);
         });
     }
     time_limit(time_limit const&) = delete;
@@ -33,10 +38,18 @@ public:
             state_->signal.slot(), std::forward<Token>(token));
     }
 
+    [[nodiscard]] bool passed() const noexcept { return state_->passed; }
+    /// What has come of the operation: `timed_out` if it was cancelled here.
+    [[nodiscard]] error_code outcome(error_code const& ec) const noexcept {
+        bool const is_late = state_->passed && ec == boost::asio::error::operation_aborted;
+        return is_late ? error_code(boost::asio::error::timed_out) : ec;
+    }
+
 private:
     struct state {
         boost::asio::cancellation_signal signal;
         bool over = false;
+        bool passed = false;
     };
 
     std::shared_ptr<state> state_ = std::make_shared<state>();

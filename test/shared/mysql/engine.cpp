@@ -14,6 +14,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/test/tree/decorator.hpp>
 #include <boost/test/unit_test.hpp>
@@ -348,6 +349,26 @@ BOOST_FIXTURE_TEST_CASE(connection_that_the_server_has_closed_since_it_was_idle_
     BOOST_TEST(connections() == 1);
     while (connections() != 0) {}
     BOOST_TEST(ask(calls, 30s).granted());
+}
+
+BOOST_AUTO_TEST_CASE(installing_at_a_server_that_says_nothing_takes_no_longer_than_connecting) {
+    asio::io_context ctx;
+    asio::ip::tcp::acceptor const silent(
+        ctx, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+    weir::mysql::options const where{
+        .port = silent.local_endpoint().port(),
+        .user = "root",
+        .database = "weir",
+        .connect_within = 100ms};
+    auto const engine = std::make_shared<weir::mysql::engine>(ctx, where);
+    std::exception_ptr result;
+    asio::co_spawn(ctx, engine->install(),
+                   [&](std::exception_ptr failure) { result = std::move(failure); });
+    ctx.run_for(20s);
+    BOOST_TEST_REQUIRE((result != nullptr));
+    BOOST_CHECK_EXCEPTION(rethrow(result), boost::system::system_error, [](auto const& e) {
+        return e.code() == asio::error::timed_out;
+    });
 }
 
 BOOST_AUTO_TEST_CASE(server_that_knows_only_when_a_statement_began_is_refused) {

@@ -227,6 +227,44 @@ BOOST_AUTO_TEST_CASE(request_that_is_cancelled_in_the_middle_leaves_nothing) {
     BOOST_TEST(rows_of("cancelled") == 1);
 }
 
+BOOST_AUTO_TEST_CASE(patience_that_ends_is_a_refusal_and_nothing_is_inserted) {
+    // Another process is in the middle of its transaction.
+    weir::mysql::strict_interval rows(ctx, engine, "locked", 1us);
+    auto const insert = "insert into events(name) values('locked')";
+    BOOST_TEST((outcome(rows.insert_at_most(insert)) == nullptr));
+    session.query("start transaction");
+    session.query("select at from weir_bucket where k = 'locked' for update");
+    auto const barred = outcome(rows.insert_at_most(insert, 200ms));
+    BOOST_TEST((code_of(barred) == errc::timed_out));
+    BOOST_CHECK_THROW(rethrow(barred), weir::refusal);
+    session.query("rollback");
+    BOOST_TEST((outcome(rows.insert_at_most(insert, 30s)) == nullptr));
+    BOOST_TEST(rows_of("locked") == 2);
+
+    // It takes too long by itself.
+    weir::mysql::strict_interval slow(ctx, engine, "slow", 1us);
+    auto const late = outcome(slow.insert_at_most(
+        "insert into events(name) select 'slow' from (select sleep(60)) late", 300ms));
+    BOOST_TEST((code_of(late) == errc::timed_out));
+    BOOST_CHECK_THROW(rethrow(late), weir::refusal);
+    support::kill_others(session, "query", "state = 'User sleep'");
+    BOOST_TEST(
+        (outcome(slow.insert_at_most("insert into events(name) values('slow')", 30s)) == nullptr));
+    BOOST_TEST(rows_of("slow") == 1);
+
+    // And no patience at all, though there is no connection yet.
+    auto const fresh = at(ctx, address());
+    weir::mysql::strict_interval hasty(ctx, fresh, "hasty", 1us);
+    for (weir::duration const none :
+         {weir::duration(0), weir::duration(-1s), weir::duration::min()}) {
+        auto const refused =
+            outcome(hasty.insert_at_most("insert into events(name) values('hasty')", none));
+        BOOST_TEST((code_of(refused) == errc::timed_out));
+        BOOST_CHECK_THROW(rethrow(refused), weir::refusal);
+    }
+    BOOST_TEST(rows_of("hasty") == 0);
+}
+
 BOOST_AUTO_TEST_CASE(clock_that_was_set_back_delays_nobody_for_longer) {
     session.query("replace into weir_bucket values('back', 4000000000000000, 0, 1)");
     weir::mysql::strict_interval rows(ctx, engine, "back", 100ms);
