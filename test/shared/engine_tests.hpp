@@ -152,6 +152,24 @@ BOOST_AUTO_TEST_CASE(engine_may_go_before_its_limiter_and_the_context_before_bot
     guest.seat().refund();
 }
 
+BOOST_AUTO_TEST_CASE(context_of_the_engine_may_end_before_that_of_its_limiters) {
+    auto own = std::make_unique<asio::io_context>();
+    weir::shared_token_bucket calls(ctx, connect(*own), "elsewhere", slow(2));
+    visit const guest(calls, 1);
+    while (guest.waiting()) {
+        own->poll();
+        own->restart();
+        ctx.poll();
+        ctx.restart();
+    }
+    BOOST_TEST(guest.granted());
+    own.reset();
+    guest.seat().refund();
+    visit const late(calls, 1, 100ms);
+    run(late);
+    BOOST_TEST(late.refused(errc::timed_out));
+}
+
 BOOST_AUTO_TEST_CASE(context_ends_at_any_moment_of_a_question) {
     // One step more each time, from before it connects until it is over.
     int steps = 0;

@@ -19,9 +19,9 @@ namespace weir {
 /// log. One that is set forward by d cannot be told from time that has passed: it grants what comes back in d, at most a
 /// burst and what is booked then, which is what comes back in `reach`.
 ///
-/// All members may be called from any thread. A handler is called once or never, not before the member has
-/// returned, under no lock and on any thread. A limiter that hears nothing for as long as
-/// `shared_options::deadline` goes on without.
+/// All members may be called from any thread, also after the execution context of the engine has ended: then no handler
+/// is called any more. A handler is called once or never, not before the member has returned, under no lock and on any
+/// thread. A limiter that hears nothing for as long as `shared_options::deadline` goes on without.
 class engine {
 public:
     using question = policy::fed::question;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/home_executor.hpp>
 #include <weir/error.hpp>
 #include <weir/limiter.hpp>
 #include <weir/shared/engine.hpp>
@@ -98,7 +99,7 @@ class basic_memory_engine final
     using self = std::shared_ptr<basic_memory_engine>;
 
 public:
-    explicit basic_memory_engine(boost::asio::any_io_executor ex) : executor_(std::move(ex)) {}
+    explicit basic_memory_engine(boost::asio::any_io_executor ex) : home_(std::move(ex)) {}
     template <class Context>
     explicit basic_memory_engine(Context& context)
         : basic_memory_engine(boost::asio::any_io_executor(context.get_executor())) {}
@@ -160,7 +161,7 @@ private:
     void answer_with(Handler handler, F f) {
         auto const how = conduct();
         if (how.what == engine_conduct::fate::refused) {
-            boost::asio::post(executor_, [handler = std::move(handler)]() mutable {
+            after(duration::zero(), [handler = std::move(handler)]() mutable {
                 std::move(handler)(boost::asio::error::connection_refused, Answer());
             });
             return;
@@ -184,25 +185,27 @@ private:
         return f(ledger_, (epoch + now + offset_).count());
     }
 
-    // Never before this returns.
+    // Never before this returns, nor after the context has ended.
     template <class F>
     void after(duration d, F f) {
-        if (d <= duration::zero()) {
-            boost::asio::post(executor_, std::move(f));
-            return;
-        }
-        auto timer = std::make_shared<Timer>(executor_);
-        timer->expires_after(std::chrono::ceil<typename Timer::duration>(d));
-        timer->async_wait([timer, f = std::move(f)](error_code ec) mutable {
-            if (!ec)
-                f();
+        home_.use([&](auto const& executor) {
+            if (d <= duration::zero()) {
+                boost::asio::post(executor, std::move(f));
+                return;
+            }
+            auto timer = std::make_shared<Timer>(executor);
+            timer->expires_after(std::chrono::ceil<typename Timer::duration>(d));
+            timer->async_wait([timer, f = std::move(f)](error_code ec) mutable {
+                if (!ec)
+                    f();
+            });
         });
     }
 
     // Far from 0, wherever the clock begins.
     static constexpr std::chrono::microseconds epoch = std::chrono::hours(24 * 365 * 100);
 
-    boost::asio::any_io_executor executor_;
+    detail::home_executor home_;
     std::mutex mutable mutex_;
     engine_conduct conduct_;
     std::chrono::microseconds offset_{};

@@ -97,7 +97,7 @@ bool is_deadlock(error_code const& ec) noexcept {
 }
 
 database::database(asio::any_io_executor ex, options const& o)
-    : executor_(ex),
+    : home_(ex),
       settings_(std::make_shared<settings>(o)),
       connections_(
           ex, [s = settings_](asio::any_io_executor const& home) { return make_session(home, s); },
@@ -105,6 +105,22 @@ database::database(asio::any_io_executor ex, options const& o)
           {.maximum = o.connections,
            .check_after = std::chrono::seconds(10),
            .make_within = o.connect_within}) {}
+
+asio::strand<asio::any_io_executor> database::make_strand() const {
+    std::optional<asio::strand<asio::any_io_executor>> made;
+    if (!home_.use([&](auto const& executor) { made = asio::make_strand(executor); }))
+        throw boost::system::system_error(make_error_code(errc::closed), "weir::mysql");
+    return *made;
+}
+
+template <class F>
+void database::on_strand(F f) {
+    home_.use([&](auto const& executor) {
+        asio::post(executor, [strand = asio::make_strand(executor), f = std::move(f)]() mutable {
+            f(strand);
+        });
+    });
+}
 
 asio::awaitable<database::connection> database::checkout(clock::time_point until,
                                                          duration statement) {
@@ -156,14 +172,17 @@ asio::awaitable<database::reply> database::ask(std::shared_ptr<database> self, s
 
 void database::take(std::string name, weir::engine::question const& q,
                     weir::engine::answer_handler handler) {
-    asio::co_spawn(
-        asio::make_strand(executor_), ask(shared_from_this(), std::move(name), q),
-        [handler = std::move(handler)](std::exception_ptr const& failure, reply const& r) mutable {
+    on_strand([self = shared_from_this(), name = std::move(name), q,
+               handler = std::move(handler)](auto const& strand) mutable {
+        auto tell = [handler = std::move(handler)](
+                        std::exception_ptr const& failure, reply const& r) mutable {
             if (failure)  // no memory
                 std::move(handler)(asio::error::no_memory, weir::engine::answer{.lost = true});
             else
                 std::move(handler)(r.error, r.said);
-        });
+        };
+        asio::co_spawn(strand, ask(std::move(self), std::move(name), q), std::move(tell));
+    });
 }
 
 asio::awaitable<void> database::return_to(std::shared_ptr<database> self, std::string name,
@@ -179,16 +198,17 @@ asio::awaitable<void> database::return_to(std::shared_ptr<database> self, std::s
 }
 
 void database::give_back(std::string name, weir::engine::give_back const& what) {
-    asio::co_spawn(asio::make_strand(executor_),
-                   return_to(shared_from_this(), std::move(name), what),
-                   [](std::exception_ptr const&) {});  // then it counts as used
+    on_strand(
+        [self = shared_from_this(), name = std::move(name), what](auto const& strand) mutable {
+            asio::co_spawn(strand, return_to(std::move(self), std::move(name), what),
+                           [](std::exception_ptr const&) {});  // then it counts as used
+        });
 }
 
 // The row is read, and written if nobody has written it meanwhile: so nothing is locked while a process stands still.
 // The time is that of the read, which is before anything is granted, and after the question.
 asio::awaitable<database::seats_reply> database::ask_for_seats(
     std::shared_ptr<database> self, std::string name, weir::engine::seats_question q) {
-    co_await asio::post(asio::deferred);
     auto const until = clock::now() + q.deadline;
     connection given;
     try {
@@ -234,16 +254,18 @@ asio::awaitable<database::seats_reply> database::ask_for_seats(
 
 void database::hold(std::string name, weir::engine::seats_question const& q,
                     weir::engine::seats_handler handler) {
-    asio::co_spawn(
-        asio::make_strand(executor_), ask_for_seats(shared_from_this(), std::move(name), q),
-        [handler =
-             std::move(handler)](std::exception_ptr const& failure, seats_reply const& r) mutable {
+    on_strand([self = shared_from_this(), name = std::move(name), q,
+               handler = std::move(handler)](auto const& strand) mutable {
+        auto tell = [handler = std::move(handler)](
+                        std::exception_ptr const& failure, seats_reply const& r) mutable {
             if (failure)  // no memory
                 std::move(handler)(asio::error::no_memory,
                                    weir::engine::seats_answer{.lost = true});
             else
                 std::move(handler)(r.error, r.said);
-        });
+        };
+        asio::co_spawn(strand, ask_for_seats(std::move(self), std::move(name), q), std::move(tell));
+    });
 }
 
 asio::awaitable<void> database::install() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/home_executor.hpp>
 #include <weir/mysql/engine.hpp>
 #include <weir/pool.hpp>
 
@@ -7,6 +8,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/strand.hpp>
 
 #include <chrono>
 #include <memory>
@@ -22,9 +24,8 @@ public:
 
     database(boost::asio::any_io_executor ex, options const& o);
 
-    [[nodiscard]] boost::asio::any_io_executor const& executor() const noexcept {
-        return executor_;
-    }
+    /// Throws `boost::system::system_error` if the context has ended.
+    [[nodiscard]] boost::asio::strand<boost::asio::any_io_executor> make_strand() const;
 
     void take(std::string name, weir::engine::question const& q,
               weir::engine::answer_handler handler);
@@ -56,7 +57,11 @@ private:
     static boost::asio::awaitable<seats_reply> ask_for_seats(
         std::shared_ptr<database> self, std::string name, weir::engine::seats_question q);
 
-    boost::asio::any_io_executor executor_;
+    // Has `f(strand)` called on the executor, never in here; or never, if the context has ended.
+    template <class F>
+    void on_strand(F f);
+
+    weir::detail::home_executor home_;
     std::shared_ptr<settings> settings_;
     weir::pool<std::unique_ptr<session>> connections_;
 };

@@ -4,7 +4,6 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
-#include <boost/asio/strand.hpp>
 
 #include <utility>
 
@@ -31,7 +30,7 @@ void engine::async_hold(std::string const& name, seats_question const& q, seats_
 
 asio::awaitable<void> engine::install() {
     auto const database = database_;
-    auto const strand = asio::make_strand(database->executor());
+    auto const strand = database->make_strand();
     co_await asio::co_spawn(strand, database->install(), asio::deferred);
 }
 

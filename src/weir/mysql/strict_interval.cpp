@@ -7,7 +7,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/mysql/field_view.hpp>
 
@@ -191,7 +190,7 @@ asio::awaitable<void> strict_interval::insert_at_most(std::string sql, std::vect
         std::move(values), until};
     for (;;) {
         auto task = attempt_twice(what);
-        auto const strand = asio::make_strand(database_->executor());
+        auto const strand = database_->make_strand();
         auto const pause = co_await asio::co_spawn(strand, std::move(task), asio::deferred);
         if (!pause)
             co_return;
