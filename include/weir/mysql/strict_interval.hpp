@@ -40,6 +40,9 @@ using value = std::variant<std::nullptr_t, std::int64_t, double, std::string>;
 /// The table is that of the engine; a name that is used here must not be used by another kind of limiter. Any isolation
 /// level will do. If the clock of the server is set back, nobody waits for longer than `every`.
 ///
+/// The time zone of the session is UTC: what `now()` or a default puts into a `datetime` is that, whatever zone the server
+/// has. `sql_mode` is that of the server, but without ORACLE and EMPTY_STRING_IS_NULL.
+///
 /// Threads and lifetime: as `basic_limiter`; it must exist until what it has started is over.
 class strict_interval {
 public:

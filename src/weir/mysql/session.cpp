@@ -102,7 +102,10 @@ asio::awaitable<void> session::connect() {
     if (ec)
         throw boost::system::system_error(ec, "weir::mysql: " + text_of_error());
 
-    co_await must_execute("set time_zone = '+00:00', autocommit = 1");
+    // What the server gives to new sessions may be anything. These two modes give another meaning to what is empty.
+    co_await must_execute(
+        "set time_zone = '+00:00', autocommit = 1, completion_type = 0, "
+        "sql_mode = replace(replace(@@sql_mode, 'EMPTY_STRING_IS_NULL', ','), 'ORACLE', ',')");
     auto const text = fmt::format("select version(), {0}, sleep(0.002) + {0}", now_text);
     co_await must_execute(text);
     auto const row = result_.rows().at(0);

@@ -371,6 +371,37 @@ BOOST_AUTO_TEST_CASE(installing_at_a_server_that_says_nothing_takes_no_longer_th
     });
 }
 
+BOOST_FIXTURE_TEST_CASE(modes_that_the_server_gives_to_new_sessions_change_nothing, own_server) {
+    for (std::string const mode :
+         {"", "ORACLE", "ANSI", "EMPTY_STRING_IS_NULL", "EMPTY_STRING_IS_NULL,STRICT_ALL_TABLES",
+          "TRADITIONAL", "SIMULTANEOUS_ASSIGNMENT", "PAD_CHAR_TO_FULL_LENGTH", "MSSQL"}) {
+        BOOST_TEST_CONTEXT(mode) {
+            session.query("set global sql_mode = '" + mode + "'");
+            auto const another = place::at(ctx, server.socket());
+            weir::shared_options const three{.rate = {3, 1h}, .deadline = 10s};
+            weir::mysql::token_bucket calls(ctx, another, "calls " + mode, three);
+            weir::mysql::sliding_log quota(ctx, another, "quota " + mode, three);
+            weir::mysql::seats seats(ctx, another, "seats " + mode, {.seats = 3, .deadline = 1s});
+            auto const ask = [&](auto& limiter) {
+                std::vector<visit> guests(5);
+                for (auto& guest : guests) {
+                    limiter.async_enter(1, 1s, guest.callback());
+                    ctx.restart();
+                    while (guest.waiting() && ctx.run_one() != 0) {}
+                }
+                for (int i = 0; i != 3; ++i)
+                    BOOST_TEST(guests[static_cast<std::size_t>(i)].granted());
+                BOOST_TEST(!guests[3].granted());
+                BOOST_TEST(!guests[4].granted());
+                BOOST_TEST(limiter.shared_stats().failed + limiter.shared_stats().unknown == 0u);
+            };
+            ask(calls);
+            ask(quota);
+            ask(seats);
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(server_that_knows_only_when_a_statement_began_is_refused) {
     support::mariadb_server wrong({"--sysdate-is-now"});
     asio::io_context ctx;

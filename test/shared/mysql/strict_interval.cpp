@@ -265,6 +265,24 @@ BOOST_AUTO_TEST_CASE(patience_that_ends_is_a_refusal_and_nothing_is_inserted) {
     BOOST_TEST(rows_of("hasty") == 0);
 }
 
+BOOST_AUTO_TEST_CASE(how_the_server_completes_transactions_does_not_matter) {
+    for (std::string const completion : {"CHAIN", "RELEASE"}) {
+        session.query("set global completion_type = '" + completion + "'");
+        auto const other = at(ctx, address());
+        weir::mysql::strict_interval rows(ctx, other, completion, 1us);
+        weir::mysql::token_bucket calls(
+            ctx, other, "behind " + completion, {.rate = {10, 1s}, .burst = 5, .deadline = 10s});
+        BOOST_TEST(
+            (outcome(rows.insert_at_most("insert into events(name) values('x')")) == nullptr));
+        support::visit const guest(calls, 1, 30s);
+        run(guest);
+        BOOST_TEST(guest.granted());
+        BOOST_TEST(has("behind " + completion));  // to others
+        BOOST_TEST(calls.shared_stats().questions == 1u);
+        session.query("set global completion_type = default");
+    }
+}
+
 BOOST_AUTO_TEST_CASE(clock_that_was_set_back_delays_nobody_for_longer) {
     session.query("replace into weir_bucket values('back', 4000000000000000, 0, 1)");
     weir::mysql::strict_interval rows(ctx, engine, "back", 100ms);
