@@ -88,6 +88,8 @@ struct options {
 /// Make it with `std::make_shared`. It may be destroyed before its limiters. Threads: as `weir::engine`.
 class engine final : public weir::engine {
 public:
+    /// Throws `std::invalid_argument` that names the option, its value and the bound, if one is nonsense, and
+    /// `boost::system::system_error` if `authorities` cannot be read.
     explicit engine(boost::asio::any_io_executor ex, options const& options = {});
     template <class Context>
         requires std::convertible_to<Context&, boost::asio::execution_context&>

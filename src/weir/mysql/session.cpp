@@ -1,5 +1,6 @@
 #include "session.hpp"
 
+#include "../check_option.hpp"
 #include "time_limit.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -41,6 +42,10 @@ my::ssl_mode mode_of(options const& o) {
 }  // namespace
 
 settings::settings(options o) : given(std::move(o)), tls(asio::ssl::context::tls_client) {
+    using weir::detail::check_option;
+    check_option("mysql", "connections", given.connections, 1, 10'000);
+    check_option("mysql", "connect_within in nanoseconds", given.connect_within.count(), 1,
+                 forever.count());
     if (given.authorities.empty())
         return;
     tls.load_verify_file(given.authorities);

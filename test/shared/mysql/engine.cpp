@@ -27,6 +27,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -369,6 +370,26 @@ BOOST_AUTO_TEST_CASE(installing_at_a_server_that_says_nothing_takes_no_longer_th
     BOOST_CHECK_EXCEPTION(rethrow(result), boost::system::system_error, [](auto const& e) {
         return e.code() == asio::error::timed_out;
     });
+}
+
+BOOST_AUTO_TEST_CASE(options_that_make_no_sense_are_named) {
+    asio::io_context ctx;
+    auto const complaint = [&](weir::mysql::options const& o) -> std::string {
+        try {
+            weir::mysql::engine const engine(ctx, o);
+        } catch (std::invalid_argument const& e) {
+            return e.what();
+        }
+        return {};
+    };
+    BOOST_TEST(complaint({.connections = 0}) ==
+               "weir::mysql: connections is 0, but must be from 1 to 10000");
+    BOOST_TEST(complaint({.connections = 10'001}) ==
+               "weir::mysql: connections is 10001, but must be from 1 to 10000");
+    BOOST_TEST(complaint({.connect_within = 0s})
+                   .starts_with(
+                       "weir::mysql: connect_within in nanoseconds is 0, but must be from 1 to "));
+    BOOST_TEST(complaint({.connections = 10'000, .connect_within = weir::forever}).empty());
 }
 
 BOOST_FIXTURE_TEST_CASE(modes_that_the_server_gives_to_new_sessions_change_nothing, own_server) {
