@@ -1,5 +1,8 @@
 #include "address.hpp"
 
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/system/system_error.hpp>
+
 #include <charconv>
 #include <limits>
 #include <stdexcept>
@@ -85,6 +88,13 @@ address parse_local(std::string_view rest) {
     a.path = decoded(rest);
     if (!a.path.starts_with('/'))
         refuse("has no absolute path to a socket");
+    if (a.path.find('\0') != a.path.npos)
+        refuse("has a zero in its path");
+    try {
+        boost::asio::local::stream_protocol::endpoint const fits(a.path);
+    } catch (boost::system::system_error const&) {
+        refuse("has a path that is too long for a socket");
+    }
     return a;
 }
 
@@ -95,6 +105,8 @@ address parse_remote(std::string_view rest) {
     if (slash != rest.npos && slash + 1 != rest.size())
         a.database = database_of(rest.substr(slash + 1));
     auto place = rest.substr(0, slash);
+    if (place.find_first_of("?#") != place.npos)
+        refuse("has something behind the host that is neither a port nor a database");
 
     std::string_view host = place;
     if (place.starts_with('[')) {
@@ -107,7 +119,7 @@ address parse_remote(std::string_view rest) {
         place.remove_prefix(host.size());
     }
     a.host = decoded(host);
-    if (a.host.empty())
+    if (a.host.empty() || a.host.find('\0') != a.host.npos)
         refuse("has no host");
     if (!place.empty())
         a.port = number_of<std::uint16_t>(

@@ -70,10 +70,16 @@ BOOST_DATA_TEST_CASE(
         "redis://:secret%4@host",
         "redis://:secret%zz@host",
         "redis://[::1]secret",
+        "redis://host?db=secret",
+        "redis://host#secret",
+        "redis://host%00secret",
         "unix:secret",
         "unix:",
         "unix:/secret?database=1",
         "unix:/secret?db=x",
+        "unix:/run%00secret",
+        "unix:/secret/of/a/hundred/and/eight/bytes/or/more/"
+        "ppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp",
     }),
     url) {
     BOOST_CHECK_EXCEPTION(address::parse(url), std::invalid_argument, [](auto const& e) {
