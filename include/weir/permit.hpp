@@ -129,7 +129,8 @@ public:
     /// debt, for which other requests have to wait. `count()` is `actual` afterwards.
     ///
     /// Precondition: not empty. Throws, changing nothing, `std::invalid_argument` if `actual` is above
-    /// `max_amount`, and `std::bad_alloc` if a debt cannot be noted.
+    /// `max_amount`, `std::bad_alloc` if a debt cannot be noted, and `std::length_error` if more was used of a key of
+    /// `keyed` that was forgotten, and for which there is no place.
     void settle(request actual);
 
     /// Takes `n` out of this permit, into another permit object.
