@@ -64,7 +64,7 @@ public:
     /// in the middle of it: then nothing was inserted. Throws `boost::system::system_error` with what the server says if
     /// `sql` fails, and then nobody has to wait on account of it; and if the server cannot be asked. If the patience ends
     /// or the connection breaks during the commit, which the text of the error says, the row may have been inserted all
-    /// the same.
+    /// the same. So it is if it is cancelled (`terminal`), which ends it at once.
     [[nodiscard]] boost::asio::awaitable<void> insert_at_most(
         std::string sql, std::vector<value> values, patience wait = {});
     [[nodiscard]] boost::asio::awaitable<void> insert_at_most(std::string sql, patience wait = {}) {

@@ -273,7 +273,8 @@ asio::awaitable<void> database::install() {
     auto const strand = co_await asio::this_coro::executor;
     session one(strand, settings_);
     {
-        time_limit const limit(strand, settings_->connect_until());
+        auto const state = co_await asio::this_coro::cancellation_state;
+        time_limit const limit(strand, state, settings_->connect_until());
         auto const [failure] = co_await asio::co_spawn(
             strand, one.connect(), limit.bound(asio::as_tuple(asio::deferred)));
         if (failure && limit.passed())

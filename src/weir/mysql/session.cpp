@@ -75,7 +75,9 @@ asio::awaitable<void> session::open() {
     }
     auto const until = settings_->connect_until();
     using asio::ip::tcp;
-    tcp::resolver resolver(co_await asio::this_coro::executor);
+    auto const strand = co_await asio::this_coro::executor;
+    auto const state = co_await asio::this_coro::cancellation_state;
+    tcp::resolver resolver(strand);
     auto const found =
         co_await resolver.async_resolve(o.host, std::to_string(o.port), asio::deferred);
     error_code failure = asio::error::host_not_found;
@@ -85,7 +87,7 @@ asio::awaitable<void> session::open() {
         asio::generic::stream_protocol::endpoint const to(entry.endpoint());
         auto const now = clock::now();
         auto const share = (until - now) / left--;  // of the time, between those that are left
-        time_limit const limit(co_await asio::this_coro::executor, now + share);
+        time_limit const limit(strand, state, now + share);
         auto const [ec] =
             co_await socket.async_connect(to, limit.bound(asio::as_tuple(asio::deferred)));
         failure = limit.outcome(ec);
@@ -143,7 +145,9 @@ outcome session::note(error_code const& ec) noexcept {
 
 asio::awaitable<outcome> session::prepare(std::string_view text, my::statement& made,
                                           clock::time_point until) {
-    time_limit const limit(co_await asio::this_coro::executor, until);
+    auto const strand = co_await asio::this_coro::executor;
+    auto const state = co_await asio::this_coro::cancellation_state;
+    time_limit const limit(strand, state, until);
     auto const [ec, prepared] = co_await connection_.async_prepare_statement(
         text, diagnostics_, limit.bound(asio::as_tuple(asio::deferred)));
     made = prepared;
@@ -153,7 +157,9 @@ asio::awaitable<outcome> session::prepare(std::string_view text, my::statement& 
 }
 
 asio::awaitable<outcome> session::execute(std::string_view text, clock::time_point until) {
-    time_limit const limit(co_await asio::this_coro::executor, until);
+    auto const strand = co_await asio::this_coro::executor;
+    auto const state = co_await asio::this_coro::cancellation_state;
+    time_limit const limit(strand, state, until);
     auto const [ec] = co_await connection_.async_execute(
         text, result_, diagnostics_, limit.bound(asio::as_tuple(asio::deferred)));
     co_return note(limit.outcome(ec));
@@ -162,7 +168,9 @@ asio::awaitable<outcome> session::execute(std::string_view text, clock::time_poi
 asio::awaitable<outcome> session::execute(my::statement const& prepared,
                                           std::vector<my::field_view> const& values,
                                           clock::time_point until) {
-    time_limit const limit(co_await asio::this_coro::executor, until);
+    auto const strand = co_await asio::this_coro::executor;
+    auto const state = co_await asio::this_coro::cancellation_state;
+    time_limit const limit(strand, state, until);
     auto const [ec] = co_await connection_.async_execute(
         prepared.bind(values.begin(), values.end()), result_, diagnostics_,
         limit.bound(asio::as_tuple(asio::deferred)));
@@ -198,7 +206,9 @@ asio::awaitable<outcome> session::execute_once(
         co_return done;
     done = co_await execute(made, values, until);
     if (!broken_) {
-        time_limit const limit(co_await asio::this_coro::executor, until);
+        auto const strand = co_await asio::this_coro::executor;
+        auto const state = co_await asio::this_coro::cancellation_state;
+        time_limit const limit(strand, state, until);
         my::diagnostics ignored;
         auto const [unclosed] = co_await connection_.async_close_statement(
             made, ignored, limit.bound(asio::as_tuple(asio::deferred)));

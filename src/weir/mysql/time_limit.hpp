@@ -5,6 +5,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/cancellation_state.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -15,22 +16,34 @@
 
 namespace weir::mysql::detail {
 
-/// Cancels an operation that takes too long. It is used by one coroutine, on the strand that is given.
+/// Cancels an operation that takes too long, or when its coroutine is cancelled. It is used by one coroutine, on the
+/// strand that is given.
 class time_limit {
 public:
     time_limit(boost::asio::any_io_executor const& strand,
+               boost::asio::cancellation_state const& of_coroutine,
                std::chrono::steady_clock::time_point until)
-        : timer_(strand, until) {
-        timer_.async_wait([state = state_](boost::system::error_code ec) {
+        : state_(std::make_shared<state>(strand, until)), of_coroutine_(of_coroutine.slot()) {
+        state_->timer.async_wait([state = state_](error_code ec) {
             if (ec || state->over)
                 return;
             state->passed = true;
-            state->signal.emit(boost::asio::cancellation_type::terminal);
+            state->cancel(kind::terminal);
         });
+        if (of_coroutine_.is_connected())
+            of_coroutine_.assign([state = state_](kind k) {
+                if (!state->over)
+                    state->cancel(k);
+            });
     }
     time_limit(time_limit const&) = delete;
     time_limit& operator=(time_limit const&) = delete;
-    ~time_limit() { state_->over = true; }
+    ~time_limit() {
+        state_->over = true;
+        state_->timer.cancel();
+        if (of_coroutine_.is_connected())
+            of_coroutine_.clear();
+    }
 
     template <class Token>
     [[nodiscard]] auto bound(Token&& token) const {
@@ -39,21 +52,38 @@ public:
     }
 
     [[nodiscard]] bool passed() const noexcept { return state_->passed; }
-    /// What has come of the operation: `timed_out` if it was cancelled here.
+    /// What has come of the operation: `timed_out` if it was cancelled here since it took too long.
     [[nodiscard]] error_code outcome(error_code const& ec) const noexcept {
         bool const is_late = state_->passed && ec == boost::asio::error::operation_aborted;
         return is_late ? error_code(boost::asio::error::timed_out) : ec;
     }
 
 private:
-    struct state {
+    using kind = boost::asio::cancellation_type;
+
+    struct state : std::enable_shared_from_this<state> {
+        state(boost::asio::any_io_executor const& strand,
+              std::chrono::steady_clock::time_point until)
+            : timer(strand, until) {}
+
+        // Again and again: a signal is lost between two steps of a composed operation.
+        void cancel(kind k) {
+            signal.emit(k);
+            timer.expires_after(std::chrono::milliseconds(10));
+            timer.async_wait([self = this->shared_from_this(), k](error_code ec) {
+                if (!ec && !self->over)
+                    self->cancel(k);
+            });
+        }
+
         boost::asio::cancellation_signal signal;
+        boost::asio::steady_timer timer;
         bool over = false;
         bool passed = false;
     };
 
-    std::shared_ptr<state> state_ = std::make_shared<state>();
-    boost::asio::steady_timer timer_;
+    std::shared_ptr<state> state_;
+    boost::asio::cancellation_slot of_coroutine_;
 };
 
 }  // namespace weir::mysql::detail

@@ -283,6 +283,29 @@ BOOST_AUTO_TEST_CASE(how_the_server_completes_transactions_does_not_matter) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(request_that_waits_for_the_lock_of_another_is_cancelled_at_once) {
+    weir::mysql::strict_interval rows(ctx, engine, "patient", 1us);
+    auto const insert = "insert into events(name) values('patient')";
+    BOOST_TEST((outcome(rows.insert_at_most(insert)) == nullptr));
+    session.query("start transaction");
+    session.query("select at from weir_bucket where k = 'patient' for update");
+    asio::cancellation_signal signal;
+    std::exception_ptr result;
+    auto const finished = [&](std::exception_ptr e) { result = std::move(e); };
+    asio::co_spawn(ctx, rows.insert_at_most(insert),
+                   asio::bind_cancellation_slot(signal.slot(), finished));
+    ctx.restart();
+    while (support::lock_waits(session) == 0)
+        ctx.poll_one();
+    signal.emit(asio::cancellation_type::terminal);
+    ctx.run_for(10s);
+    BOOST_TEST_REQUIRE((result != nullptr));
+    BOOST_TEST((code_of(result) == asio::error::operation_aborted));
+    session.query("rollback");
+    BOOST_TEST((outcome(rows.insert_at_most(insert, 30s)) == nullptr));
+    BOOST_TEST(rows_of("patient") == 2);
+}
+
 BOOST_AUTO_TEST_CASE(clock_that_was_set_back_delays_nobody_for_longer) {
     session.query("replace into weir_bucket values('back', 4000000000000000, 0, 1)");
     weir::mysql::strict_interval rows(ctx, engine, "back", 100ms);
