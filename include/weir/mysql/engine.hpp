@@ -104,8 +104,8 @@ public:
                     seats_handler handler) override;
     [[nodiscard]] bool keeps_seats() const noexcept override { return true; }
 
-    /// Makes the tables that there are not, on a connection of its own. Throws `boost::system::system_error`, with what
-    /// the server says.
+    /// Makes the tables that there are not, on a connection of its own; if there are all, the user need not be allowed
+    /// to make them. Throws `boost::system::system_error`, with what the server says.
     [[nodiscard]] boost::asio::awaitable<void> install();
 
 private:

@@ -18,6 +18,7 @@
 #include <boost/mysql/error_categories.hpp>
 #include <boost/mysql/field_view.hpp>
 
+#include <array>
 #include <cstdint>
 #include <exception>
 #include <optional>
@@ -282,8 +283,16 @@ asio::awaitable<void> database::install() {
         if (failure)
             std::rethrow_exception(failure);
     }
-    for (auto const table : {create_table(), create_log_table(), create_seats_table()}) {
-        auto const done = co_await one.execute(table, clock::time_point::max());
+    using namespace std::string_view_literals;
+    constexpr std::array tables{
+        std::pair{"select 1 from weir_bucket limit 0"sv, &create_table},
+        std::pair{"select 1 from weir_log limit 0"sv, &create_log_table},
+        std::pair{"select 1 from weir_seats limit 0"sv, &create_seats_table}};
+    for (auto const& [look, create] : tables) {
+        auto done = co_await one.execute(look, clock::time_point::max());
+        if (!done.error)
+            continue;  // and who may use it need not be allowed to make it
+        done = co_await one.execute(create(), clock::time_point::max());
         if (done.error)
             throw boost::system::system_error(done.error, "weir::mysql: " + one.text_of_error());
     }

@@ -62,6 +62,26 @@ BOOST_AUTO_TEST_CASE(table_is_made_once) {
                               "table_schema = 'weir' and table_name = 'weir_bucket'") == 1);
 }
 
+BOOST_AUTO_TEST_CASE(tables_that_there_are_need_no_right_to_make_them) {
+    session.query("create user if not exists user@localhost");
+    session.query("grant select, insert, update on weir.* to user@localhost");
+    auto other = login();
+    other.user = "user";
+    auto const plain = std::make_shared<weir::mysql::engine>(ctx, other);
+    asio::co_spawn(ctx, plain->install(), rethrow);
+    run();
+
+    // Others are made only by who may.
+    session.query("create database if not exists bare");
+    session.query("grant select, insert, update on bare.* to user@localhost");
+    other.database = "bare";
+    auto const bare = std::make_shared<weir::mysql::engine>(ctx, other);
+    asio::co_spawn(ctx, bare->install(), rethrow);
+    BOOST_CHECK_EXCEPTION(run(), boost::system::system_error, [](auto const& e) {
+        return std::string(e.what()).find("CREATE") != std::string::npos;
+    });
+}
+
 BOOST_AUTO_TEST_CASE(permits_are_granted_by_the_server_and_its_row_makes_itself) {
     weir::mysql::token_bucket calls(ctx, engine, "first", patient);
     visit const guest(calls, 2);
