@@ -8,6 +8,7 @@
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/mysql/common_server_errc.hpp>
 #include <boost/mysql/field_view.hpp>
 
 #include <algorithm>
@@ -79,10 +80,16 @@ public:
     }
     // Of the row of the limiter.
     asio::awaitable<void> say(detail::statement_text const& text) {
-        auto const fields =
-            detail::bound(text, what_.name, [this](auto) { return what_.every.count(); });
-        auto const done = co_await session().execute(text, fields, what_.until);
+        auto const done = co_await execute(text);
         check(done.error);
+    }
+    // Locks that row: false if the server lets nobody wait so long for a lock.
+    asio::awaitable<bool> lock() {
+        auto const done = co_await execute(detail::lock_interval());
+        if (done.error == my::common_server_errc::er_lock_wait_timeout)
+            co_return false;
+        check(done.error);
+        co_return true;
     }
     // What the server says to it.
     asio::awaitable<std::exception_ptr> insert() {
@@ -108,6 +115,12 @@ public:
 private:
     [[nodiscard]] detail::session& session() const noexcept { return **connection_; }
 
+    asio::awaitable<detail::outcome> execute(detail::statement_text const& text) {
+        auto const fields =
+            detail::bound(text, what_.name, [this](auto) { return what_.every.count(); });
+        co_return co_await session().execute(text, fields, what_.until);
+    }
+
     void check(error_code const& ec) const {
         if (!ec)
             return;
@@ -131,7 +144,11 @@ asio::awaitable<std::optional<microseconds>> attempt(insertion const& what) {
     transaction t(what, std::move(connection));
     for (;;) {
         co_await t.begin();
-        co_await t.say(detail::lock_interval());
+        bool const is_locked = co_await t.lock();
+        if (!is_locked) {
+            co_await t.roll_back();
+            continue;
+        }
         auto const wait = t.wait();
         if (wait && *wait <= microseconds::zero())
             break;

@@ -19,7 +19,9 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -304,6 +306,29 @@ BOOST_AUTO_TEST_CASE(request_that_waits_for_the_lock_of_another_is_cancelled_at_
     session.query("rollback");
     BOOST_TEST((outcome(rows.insert_at_most(insert, 30s)) == nullptr));
     BOOST_TEST(rows_of("patient") == 2);
+}
+
+BOOST_AUTO_TEST_CASE(server_that_lets_nobody_wait_long_for_a_lock_shortens_no_patience) {
+    session.query("set global innodb_lock_wait_timeout = 1");
+    auto const other = at(ctx, address());
+    weir::mysql::strict_interval rows(ctx, other, "short", 1us);
+    auto const insert = "insert into events(name) values('short')";
+    BOOST_TEST((outcome(rows.insert_at_most(insert)) == nullptr));
+    session.query("start transaction");
+    session.query("select at from weir_bucket where k = 'short' for update");
+    auto held = session.start("select sleep(2.5)");
+    std::optional<std::exception_ptr> result;
+    asio::co_spawn(ctx, rows.insert_at_most(insert, 60s),
+                   [&](std::exception_ptr e) { result = std::move(e); });
+    ctx.restart();
+    while (held.wait_for(0s) != std::future_status::ready)
+        ctx.run_one_for(10ms);
+    session.query("rollback");
+    while (!result && ctx.run_one() != 0) {}
+    BOOST_TEST_REQUIRE(result.has_value());
+    BOOST_TEST((*result == nullptr));
+    BOOST_TEST(rows_of("short") == 2);
+    session.query("set global innodb_lock_wait_timeout = 1000");
 }
 
 BOOST_AUTO_TEST_CASE(clock_that_was_set_back_delays_nobody_for_longer) {
