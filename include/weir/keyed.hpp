@@ -111,9 +111,10 @@ void check_not_watched(std::tuple<Options...> const& options) {
 /// may change from one run to the next.
 ///
 /// Memory: a key for which nobody waits costs its state and 8 bytes, or for text and large keys 8 bytes and
-/// a block on the heap, in a table that is 69 % full on average: a `token_bucket` of 64-bit keys 38 bytes. A
-/// waiting room, of some 950 bytes, exists only while a request waits for the key, or while the key has
-/// options of its own. There is no timer and no allocation for a key besides that of a page of the table.
+/// a block on the heap, in a table that is 69 % full on average: a `token_bucket` of 64-bit keys 50 bytes,
+/// since its state has to lie at multiples of 16. A waiting room, of some 950 bytes, exists only while a request
+/// waits for the key, or while the key has options of its own. There is no timer and no allocation for a key
+/// besides that of a page of the table.
 ///
 /// Forgetting: each key has a limiter from the time at which this is made, so a key that was not used yet
 /// is like one that has not been used for long. A key that has become like that again is forgotten: that

@@ -150,9 +150,10 @@ private:
 ///     weir::shared_token_bucket calls{ctx, engine, "calls", {.rate = {100, 1min}, .burst = 20}};
 ///     auto const call = co_await calls.enter(1s);
 ///
-/// Every permit costs a round trip to the engine, which many requests share if they wait together. So `try_enter`, and
-/// `enter` without patience, are always refused with `errc::limited` or `errc::timed_out`: the least patience that
-/// can be served is a round trip. No caller waits for longer than its patience, whatever the engine does.
+/// Every permit costs a round trip to the engine, which many requests share if they wait together. So while the engine
+/// decides, `try_enter` and `enter` without patience are refused with `errc::limited` or `errc::timed_out`, but for 0
+/// permits: the least patience that can be served is a round trip. No caller waits for longer than its patience,
+/// whatever the engine does.
 /// With `shared_options::lease` permits are taken ahead for requests that wait, and granted without a round trip, to
 /// `try_enter` too, while there are any; but `try_enter` alone causes none to be taken.
 ///
