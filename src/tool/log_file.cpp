@@ -16,6 +16,9 @@ namespace tool {
 namespace {
 
 constexpr std::size_t most_pending = 1024 * 1024;  // bytes
+// To wake the writer for each line costs more than all else about it.
+constexpr std::size_t enough_to_write = 64 * 1024;
+constexpr std::chrono::milliseconds time_to_gather{10};
 constexpr std::chrono::seconds patience_at_the_end{1};
 constexpr int patience_of_a_look = 100;  // milliseconds
 
@@ -53,17 +56,19 @@ log_file::~log_file() {
 }
 
 void log_file::write(std::string_view line) {
-    bool first = false;
+    bool wakes = false;
     {
         std::lock_guard const lock(mutex_);
         if (pending_.size() + line.size() > most_pending) {
             ++dropped_;
             return;
         }
-        first = pending_.empty();
+        bool const first = pending_.empty();
+        bool const few = pending_.size() < enough_to_write;
         pending_ += line;
+        wakes = first || (few && pending_.size() >= enough_to_write);
     }
-    if (first)
+    if (wakes)
         changed_.notify_one();
 }
 
@@ -85,6 +90,9 @@ void log_file::run() {
         {
             std::unique_lock lock(mutex_);
             changed_.wait(lock, [this] { return ends_ || reopen_ || !pending_.empty(); });
+            changed_.wait_for(lock, time_to_gather, [this] {
+                return ends_ || reopen_ || pending_.size() >= enough_to_write;
+            });
             lines.swap(pending_);
             anew = std::exchange(reopen_, false);
             ends = ends_;

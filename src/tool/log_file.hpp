@@ -14,7 +14,8 @@ namespace tool {
 
 /// A file that grows by lines. A thread of its own writes them, so that nobody waits for a slow disk
 /// or for a pipe that nobody reads: a line that does not fit, or that cannot be written, is dropped
-/// and counted. Signals of files (SIGPIPE, SIGXFSZ) must be ignored.
+/// and counted. Lines are gathered for ten milliseconds, or until there are 64 KiB. Signals of files
+/// (SIGPIPE, SIGXFSZ) must be ignored.
 class log_file {
 public:
     /// `-` is standard output. Throws `std::system_error` if the file cannot be opened.

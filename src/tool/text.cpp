@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
@@ -106,17 +107,27 @@ bool is_utf8(std::string_view text) noexcept {
 }
 
 std::string quoted(std::string_view text, beyond_ascii how) {
-    std::string out = "\"";
-    for (char const c : text) {
+    auto const is_plain = [how](char c) {
         auto const byte = static_cast<unsigned char>(c);
-        if (c == '"' || c == '\\')
-            out.append(1, '\\').append(1, c);
-        else if (byte < ' ' || byte == 127 || (byte > 127 && how == beyond_ascii::as_latin_1))
-            out += fmt::format("\\u{:04x}", byte);
+        return c != '"' && c != '\\' && byte >= ' ' && byte != 127 &&
+               (byte < 127 || how == beyond_ascii::as_they_are);
+    };
+    std::string out;
+    out.reserve(text.size() + 2);
+    out += '"';
+    for (;;) {
+        auto const plain = std::ranges::find_if_not(text, is_plain) - text.begin();
+        out += text.substr(0, static_cast<std::size_t>(plain));
+        text.remove_prefix(static_cast<std::size_t>(plain));
+        if (text.empty())
+            break;
+        if (text.front() == '"' || text.front() == '\\')
+            out.append(1, '\\').append(1, text.front());
         else
-            out += c;
+            out += fmt::format("\\u{:04x}", static_cast<unsigned char>(text.front()));
+        text.remove_prefix(1);
     }
-    return out + '"';
+    return out += '"';
 }
 
 }  // namespace tool
