@@ -549,6 +549,29 @@ BOOST_AUTO_TEST_CASE(drain_is_cancelled_at_any_time) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(an_event_for_all_keys_leaves_their_orders_as_they_were) {
+    asio::io_context ctx;
+    seat_keys tables{
+        ctx,
+        {.seats = 1},
+        {},
+        {.order = weir::queue_order::codel, .target = 5ms, .interval = 100ms, .tolerance = 0s}};
+    auto seat = tables.try_enter(1);
+    visit first;
+    visit second;
+    ask(first, tables, 1);
+    ask(second, tables, 1);
+    run_for(ctx, 5ms);
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(first.granted());  // in time
+    tables.shutdown();
+    run_for(ctx, 100ms);
+    BOOST_TEST(second.waiting());
+    run_for(ctx, 95ms);
+    BOOST_TEST(second.refused(errc::shed));
+}
+
 BOOST_AUTO_TEST_CASE(cancels_only_those_that_wait_at_the_time) {
     asio::io_context ctx;
     seat_keys tables{ctx, {.seats = 1}, {.shards = 1}};

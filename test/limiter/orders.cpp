@@ -469,6 +469,32 @@ BOOST_AUTO_TEST_CASE(the_order_can_be_changed_while_some_wait) {
     BOOST_TEST(k.states() == "sds");
 }
 
+BOOST_AUTO_TEST_CASE(a_change_of_options_forgets_nothing_that_the_order_has_seen) {
+    auto const change = [](queue_options& o) { o.limit = 7; };
+    // There is always one that waits, though not always the same.
+    kitchen_with lifo({.order = queue_order::adaptive_lifo, .interval = 100ms});
+    lifo.come(1);
+    run_for(lifo.ctx, 50ms);
+    lifo.come(1);
+    lifo.hand_over();
+    lifo.kitchen.configure_queue(change);
+    run_for(lifo.ctx, 50ms + 1ns);
+    lifo.come(1);
+    lifo.hand_over();
+    BOOST_TEST(lifo.states() == "sws");
+
+    // In the interval one has been granted in time.
+    kitchen_with codel({.order = queue_order::codel, .target = 5ms, .interval = 100ms});
+    codel.come(2);
+    run_for(codel.ctx, 5ms);
+    codel.hand_over();
+    codel.kitchen.configure_queue(change);
+    run_for(codel.ctx, 100ms);
+    BOOST_TEST(codel.states() == "sw");
+    run_for(codel.ctx, 95ms);
+    BOOST_TEST(codel.states() == "sd");
+}
+
 BOOST_AUTO_TEST_CASE(every_order_lets_all_go_who_are_cancelled_refused_or_priced_out) {
     for (auto const order : {queue_order::fifo, queue_order::lifo, queue_order::adaptive_lifo,
                              queue_order::codel, queue_order::priority, queue_order::fair}) {

@@ -14,8 +14,8 @@
 /// |---------------------------|-----------------------------------------------------------------------------|
 /// | `r.foresees()`            | whether no request is ever granted before one that came earlier: then it    |
 /// |                           | can be told when the turn of each comes                                     |
-/// | `r.configure(o, oldest)`  | take over what `o` says; the oldest request came at `oldest`, `never` if    |
-/// |                           | none waits                                                                  |
+/// | `r.configure(o, oldest)`  | take over what `o` says, and forget nothing that it has seen; the oldest    |
+/// |                           | request came at `oldest`, `never` if none waits                             |
 /// | `r.begin(now)`            | a request has come while none waited                                        |
 /// | `r.grant(waited, now)`    | a request that has `waited` is granted                                      |
 /// | `r.end()`                 | the last one has left                                                       |
@@ -58,7 +58,8 @@ public:
 
     void configure(queue_options const& options, time_point oldest) noexcept {
         interval_ = options.interval;
-        busy_since_ = oldest;
+        if (busy_since_ == never)
+            busy_since_ = oldest;
     }
     void begin(time_point now) noexcept { busy_since_ = now; }
     [[nodiscard]] bool newest_first(time_point now) const noexcept { return now >= turns_at(); }
@@ -83,8 +84,10 @@ public:
 
     void configure(queue_options const& options, time_point oldest) noexcept {
         target_ = options.target;
+        bool const is_as_long = interval_ == options.interval;
         interval_ = options.interval;
-        begin(oldest);
+        if (ends_ == never || !is_as_long)
+            begin(oldest);
     }
     void begin(time_point now) noexcept {
         stands_ = false;
@@ -123,7 +126,7 @@ private:
     duration interval_{};
     bool stands_ = false;         // in the last interval nobody was granted within the target
     duration shortest_ = nobody;  // of the waits of those that were granted in this interval
-    time_point ends_{};           // of this interval
+    time_point ends_ = never;     // of this interval
 };
 
 /// The one that the options name, of those above.
