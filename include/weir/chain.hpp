@@ -242,8 +242,11 @@ private:
 ///
 /// Order: at each limiter, requests that stand in line are granted in the order in which they came, chains or
 /// not, and chains over the same limiters are granted in the order in which they came. Where the queue of a
-/// limiter has another order than `fifo`, a chain goes before all that came after it, and the order holds for the
-/// others. A chain is not dropped for a newcomer by `when_full::evict_oldest`, nor by `queue_order::codel`.
+/// limiter has another order than `fifo`, that order is one of the other requests alone, and says which of them is
+/// next. A chain goes before that one if the chain came first, otherwise after it: so it goes before all that came
+/// after it, newcomers included, whatever their class, key or partition. A chain that comes overtakes nobody.
+/// A chain is not dropped for a newcomer by `when_full::evict_oldest`, nor by `queue_order::codel`. For a chain that
+/// comes `evict_oldest` drops whom it drops for a request that says nothing of its `standing`.
 /// What becomes due at the same instant at different limiters is decided in an order that is not specified, and
 /// that may change from one run to the next: it depends on their addresses, and on the seed of `keyed`.
 ///

@@ -82,7 +82,7 @@ enum class queue_order : std::uint8_t {
     /// Of one partition, requests go in the order in which they came. One for more than the whole share can only
     /// borrow, and so may wait for as long as others use theirs; it holds up those of its partition behind it.
     /// What rounding leaves over, and what is left of 100 per cent, is borrowed by whoever comes first. Requests of
-    /// no partition can only borrow, and so can chains.
+    /// no partition can only borrow. A `chain` belongs to none either, but goes before all that came after it.
     ///
     /// A newcomer, and so `try_enter`, may overtake those that can only borrow, if it fits into its share and none
     /// that does waits; of its own partition it overtakes none.
