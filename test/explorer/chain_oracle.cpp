@@ -1,9 +1,10 @@
 #include "chain_oracle.hpp"
 
+#include "joint_ledger.hpp"
+
 #include <boost/asio/error.hpp>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -18,77 +19,21 @@ auto const aborted = error_code(boost::asio::error::operation_aborted);
 
 chain_oracle* the_oracle = nullptr;
 
-// All of these at once.
-class joint_ledger final : public ledger {
-public:
-    joint_ledger(rule in_force, time_point now)
-        : ledger(in_force),
-          seats_(ledger::of(policy::seats, in_force, now)),
-          log_(ledger::of(policy::sliding_log, with_window(in_force), now)) {}
-
-    amount remaining(time_point now) const override {
-        return std::min(seats_->remaining(now), log_->remaining(now));
-    }
-    void took(amount n, ticket t, time_point now) override {
-        seats_->took(n, t, now);
-        log_->took(n, t, now);
-    }
-    void came_home(amount n) override { seats_->came_home(n); }
-    void refunded(amount n, ticket t, time_point now) override {
-        seats_->refunded(n, t, now);
-        log_->refunded(n, t, now);
-    }
-    void configured(rule next, time_point now) override {
-        rule_ = next;
-        seats_->configured(next, now);
-        log_->configured(with_window(next), now);
-    }
-
-private:
-    static rule with_window(rule r) {
-        r.time = window_of_a_log;
-        return r;
-    }
-    joint_ledger(rule in_force, std::unique_ptr<ledger> seats, std::unique_ptr<ledger> log)
-        : ledger(in_force), seats_(std::move(seats)), log_(std::move(log)) {}
-
-    std::unique_ptr<ledger> copy() const override {
-        return std::unique_ptr<ledger>(new joint_ledger(rule_, seats_->copy(), log_->copy()));
-    }
-    time_point alone(amount n, time_point now) const override {
-        return std::max(seats_->alone(n, now), log_->alone(n, now));
-    }
-
-    std::unique_ptr<ledger> seats_;
-    std::unique_ptr<ledger> log_;
-};
-
-std::string name(visit const& v) {
-    return fmt::format("{} of caller {} for {} of {}", v.is_chain ? "the chain" : "the request",
-                       v.caller, fmt::join(v.asks_of, ", "), fmt::join(v.named, ", "));
-}
-
 }  // namespace
 
-bool visit::names(int limiter) const noexcept {
-    return std::ranges::find(named, limiter) != named.end();
-}
-
-bool visit::asks_for_nothing() const noexcept {
-    return std::ranges::all_of(asks_of, [](amount each) { return each == 0; });
-}
-
 chain_oracle::chain_oracle(simulation& world, of_each_limiter<limiter_kind> const& limiters)
-    : world_(world), queueing_(world.what.queueing) {
+    : world_(world), queueing_(world.what.queueing), sections_(world.threads), cases_(limiters_) {
     the_oracle = this;
     auto const now = world.threads.now();
-    for (std::size_t i = 0; i != limiters.size(); ++i) {
-        auto const& l = limiters[i];
-        limiters_[i].is = l;
-        if (l.with_a_log)
-            limiters_[i].book = std::make_unique<joint_ledger>(l.in_force, now);
-        else
-            limiters_[i].book = ledger::of(l.which, l.in_force, now);
+    for (auto const& l : limiters) {
+        auto book = l.with_a_log ? ledger_of_seats_and_log(l.in_force, now)
+                                 : ledger::of(l.which, l.in_force, now);
+        auto& one = limiters_.emplace_back(chained_limiter{
+            .which = l.which,
+            .core = l.core,
+            .book = std::move(book),
+            .line = order_book(queueing_)});
+        one.line.has_seats(one.book->capacity());
         number_of_cores_ = std::max(number_of_cores_, l.core + 1);
     }
 }
@@ -101,6 +46,11 @@ chain_oracle& chain_oracle::current() noexcept {
     return *the_oracle;
 }
 
+int chain_oracle::limiter_of(int core) const {
+    auto const it = std::ranges::find(limiters_, core, &chained_limiter::core);
+    return static_cast<int>(it - limiters_.begin());
+}
+
 // Calls.
 
 visit& chain_oracle::asks(int caller, visit::way by, action const& a, std::vector<int> named,
@@ -110,6 +60,8 @@ visit& chain_oracle::asks(int caller, visit::way by, action const& a, std::vecto
     v.caller = caller;
     v.asked_by = by;
     v.n = a.n;
+    if (by != visit::way::charges)  // which say nothing of that
+        v.how = a.how;
     if (a.time != action::unset)
         v.patience = a.time;
     v.named = std::move(named);
@@ -160,135 +112,45 @@ void chain_oracle::told(request& drain, error_code ec) {
     drain.is = request::state::over;
 }
 
-// What a policy hears.
-
-ticket chain_oracle::took(ticket inner, amount n, time_point now) {
-    auto const t = ++last_ticket_;
-    inner_[t] = inner;
-    under_way().steps.push_back({.taken = t, .n = n, .now = now});
-    return t;
-}
-
-void chain_oracle::configured(int limiter, rule const& next, time_point now) {
-    under_way().steps.push_back({.configured = limiter, .next = next, .now = now});
-}
-
-chain_oracle::section& chain_oracle::under_way() {
-    auto const it = open_.find(world_.threads.running());
-    if (it == open_.end() || it->second.heard)
-        violated(invariant::lock, "a policy is used without the lock");
-    return it->second.being;
-}
-
 // Critical sections.
 
 void chain_oracle::section_begins(call& c, int core) {
-    auto& open = open_[world_.threads.running()];
-    if (open.heard)
-        violated(invariant::lock, "a lock is taken after another one was let go of");
-    open.locked |= 1U << static_cast<unsigned>(core);
+    request* cancels = nullptr;
     if (c.what == call::kind::cancel && c.link->target) {
         for (auto const& v : visits_) {
             if (v->op == c.link->target)
-                open.being.cancels = v.get();
+                cancels = v.get();
         }
         for (auto const& r : drains_) {
             if (r->op == c.link->target)
-                open.being.cancels = r.get();
+                cancels = r.get();
         }
-        if (!open.being.cancels)
+        if (!cancels)
             violated(invariant::verdict, "a cancellation finds somebody who is over");
     }
+    sections_.begins(core, cancels);
 }
 
 void chain_oracle::section_ends(call& c, int core, stats const& of_core,
                                 of_each_limiter<stats> const& of_limiter) {
-    auto const it = open_.find(world_.threads.running());
-    auto& open = it->second;
-    if (!open.heard) {
-        auto& s = open.being;
-        s.what = c.what;
-        s.core = c.core;
-        s.key = c.key;
-        s.is_first = c.sections++ == 0;
-        s.who = c.who;
-        if (s.is_first)
-            s.home = c.home_of_each;
-        s.cores = open.locked;
-        s.now = c.at = c.told.value_or(world_.threads.now());
-        c.told.reset();
-        heard_.push_back(std::move(s));
-        open.heard = &heard_.back();
-    }
-    open.heard->of_core[static_cast<std::size_t>(core)] = of_core;
+    auto& s = sections_.ends(c, core);
+    s.of_core[static_cast<std::size_t>(core)] = of_core;
     for (std::size_t i = 0; i != limiters_.size(); ++i) {
-        if (limiters_[i].is.core == core)
-            open.heard->of_limiter[i] = of_limiter[i];
+        if (limiters_[i].core == core)
+            s.of_limiter[i] = of_limiter[i];
     }
-    open.locked &= ~(1U << static_cast<unsigned>(core));
-    if (open.locked == 0)
-        open_.erase(it);
 }
 
 // What is so in a case.
 
-unsigned chain_oracle::locks_of(visit const& v) const {
-    unsigned locks = 0;
-    for (auto const i : v.named)
-        locks |= 1U << static_cast<unsigned>(limiters_[static_cast<std::size_t>(i)].is.core);
-    return locks;
-}
-
 bool chain_oracle::names_one_of(visit const& v, int core) const {
-    return (locks_of(v) & (1U << static_cast<unsigned>(core))) != 0;
+    return (locks_of(v, limiters_) & (1U << static_cast<unsigned>(core))) != 0;
 }
 
-bool chain_oracle::stands(place const& p, int limiter) {
-    return p.where == limiter ||
-           (p.where == place::all && p.who->asks_of[static_cast<std::size_t>(limiter)] != 0);
-}
-
-// "It goes before all that came after it", in any order of the queue; among plain requests the order holds. Where that
-// does not say who is first, either may be.
-chain_oracle::answer chain_oracle::barred(possibility const& c, visit const& v, int limiter) const {
-    using enum weir::queue_order;
-    auto const order = queueing_.order;
-    bool const by_age = order == fifo || order == codel;
-    auto result = answer::no;
-    for (auto const& p : c.waiting) {
-        if (p.who == &v || !stands(p, limiter))
-            continue;
-        bool const newcomer = v.is == request::state::entering;
-        bool const elder = newcomer || p.who->number < v.number;
-        auto one = answer::no;
-        if (p.who->is_chain || by_age)
-            one = elder ? answer::yes : answer::no;
-        else if (v.is_chain || order == adaptive_lifo)
-            one = elder || order == adaptive_lifo ? answer::perhaps : answer::no;
-        else
-            one = elder ? answer::no : answer::yes;  // lifo
-        if (v.is_chain && !p.who->is_chain && !elder)
-            one = answer::no;
-        result = std::max(result, one);
-    }
-    return result;
-}
-
-bool chain_oracle::fits(int limiter, amount n, time_point now) const {
-    return n == 0 || limiters_[static_cast<std::size_t>(limiter)].book->fits(n, now);
-}
-
-chain_oracle::answer chain_oracle::lets(possibility const& c, visit const& v, int limiter,
-                                        time_point now) const {
-    auto const n = v.asks_of[static_cast<std::size_t>(limiter)];
-    if (n == 0)
-        return answer::yes;
-    if (!fits(limiter, n, now))
-        return answer::no;
-    auto const by_others = barred(c, v, limiter);
-    return by_others == answer::yes  ? answer::no
-           : by_others == answer::no ? answer::yes
-                                     : answer::perhaps;
+// The same of a newcomer, before anybody was dropped for it.
+bool chain_oracle::has_let(possibility const& c, visit const& v, int limiter,
+                           time_point now) const {
+    return made_way_ != limiter && cases_.lets(c, v, limiter, now);
 }
 
 // Whether there is the reason now with which it has been refused.
@@ -324,131 +186,83 @@ bool chain_oracle::may_leave(visit const& v, time_point now) const {
         };
         return too_late({}) || too_late(ahead);
     }
-    // "A chain is not dropped for a newcomer by when_full::evict_oldest, nor by queue_order::codel."
-    if (v.error == errc::shed)
-        return !v.is_chain && (queueing_.full == weir::when_full::evict_oldest ||
-                               queueing_.order == weir::queue_order::codel);
     return false;
 }
 
-bool chain_oracle::may_reserve(possibility const& c, place const& p) const {
-    return p.is_overdue && p.where != place::all &&
-           std::ranges::none_of(c.waiting, [&](place const& other) {
-               bool const first = other.where == place::all ||
-                                  (other.is_overdue && other.who->number < p.who->number);
-               return first && other.who != p.who &&
-                      std::ranges::any_of(p.who->named, [&](int i) { return other.who->names(i); });
-           });
+// "A chain is not dropped for a newcomer by when_full::evict_oldest, nor by queue_order::codel."
+bool chain_oracle::may_be_shed(section const& s, visit const& v) const {
+    auto const limiter = v.named.front();
+    auto const& line = of(limiter).line;
+    if (line.may_drop(v.since, s.now))
+        return true;
+    if (queueing_.full != weir::when_full::evict_oldest || !s.is_first || !s.who ||
+        s.who->wants != request::wish::permits || s.who == &v)
+        return false;
+    auto const& newcomer = static_cast<visit const&>(*s.who);
+    return newcomer.names(limiter) &&
+           line.may_make_way(v.number, newcomer.number, newcomer.asked_of(limiter));
 }
 
-bool chain_oracle::has_place(possibility const& c, int limiter) const {
-    std::uint64_t size = 0;
-    bool makes_way = false;
-    for (auto const& p : c.waiting) {
-        if (!stands(p, limiter))
-            continue;
-        ++size;
-        makes_way = makes_way || !p.who->is_chain;
-    }
-    return size < static_cast<std::uint64_t>(queueing_.limit) ||
-           (queueing_.full == weir::when_full::evict_oldest && makes_way);
-}
-
-std::string chain_oracle::text(possibility const& c) {
-    std::string result;
-    for (auto const& p : c.waiting)
-        result += fmt::format("; {} stands at {}, passed {}{}", name(*p.who),
-                              p.where == place::all ? "all" : fmt::format("{}", p.where), p.passed,
-                              p.is_overdue ? ", overdue" : "");
-    return result.empty() ? "; nobody waits" : result;
-}
-
-template <class Wrong>
-void chain_oracle::drop(std::string_view invariant, std::string const& what, Wrong wrong) {
-    std::string last;
-    for (auto it = cases_.begin(); it != cases_.end();) {
-        auto const why = wrong(*it);
-        if (why)
-            last = *why + text(*it);
-        it = why ? cases_.erase(it) : std::next(it);
-    }
-    if (cases_.empty())
-        violated(invariant, fmt::format("{}: {}", what, last));
-}
-
-// What may have happened in a section by itself: chains move, and who was refused has left.
-void chain_oracle::settle(section const& s) {
-    std::vector<possibility> todo(cases_.begin(), cases_.end());
-    while (!todo.empty()) {
-        auto const c = std::move(todo.back());
-        todo.pop_back();
-        for (std::size_t k = 0; k != c.waiting.size(); ++k) {
-            auto const& p = c.waiting[k];
-            auto const& v = *p.who;
-            if ((locks_of(v) & ~s.cores) != 0)
-                continue;
-            auto next = c;
-            auto const add = [&] {
-                if (cases_.insert(next).second)
-                    todo.push_back(next);
-            };
-            if (may_leave(v, s.now)) {
-                next.waiting.erase(next.waiting.begin() + static_cast<std::ptrdiff_t>(k));
-                next.left.push_back({p.who, s.now});
-                std::ranges::sort(next.left);
-                add();
-            }
-            if (!v.is_chain)
-                continue;
-            auto const stand_with = [&](bool turn_is_lost) {
-                for (auto const to : v.named) {
-                    if (to == p.where || lets(c, v, to, s.now) == answer::yes)
-                        continue;
-                    next = c;
-                    auto& moved = next.waiting[k];
-                    moved.where = to;
-                    moved.reserves_until = {};
-                    moved.passed = turn_is_lost ? std::min(p.passed + 1, v.options.passes) : 0;
-                    moved.is_overdue = moved.passed >= v.options.passes;
-                    add();
-                }
-            };
-            if (p.where != place::all && lets(c, v, p.where, s.now) != answer::no)
-                stand_with(true);
-            if (p.where == place::all && p.reserves_until < s.now)
-                stand_with(false);
-            if (may_reserve(c, p)) {
-                next = c;
-                auto& reserving = next.waiting[k];
-                reserving.where = place::all;
-                reserving.is_overdue = false;
-                reserving.passed = 0;
-                reserving.reserves_until = weir::later(s.now, v.options.reserve_for);
-                add();
-            }
-        }
-    }
+bool chain_oracle::has_place(possibility const& c, visit const& v, int limiter) const {
+    return chain_cases::size(c, limiter) < static_cast<std::uint64_t>(queueing_.limit) ||
+           made_way_ == limiter ||
+           (queueing_.full == weir::when_full::evict_oldest &&
+            of(limiter).line.somebody_makes_way(v.asked_of(limiter)));
 }
 
 // Replays.
 
-void chain_oracle::replay(section& s) {
+void chain_oracle::settle(section const& s) {
+    cases_.settle(s.cores, s.now, [&](visit const& v) { return may_leave(v, s.now); });
+}
+
+void chain_oracle::replay(section const& s) {
     note_call(s);
-    for (std::size_t k = 0; k < s.steps.size();) {
+    made_way_.reset();
+    visit const* served = nullptr;  // and takes next
+    visit* gone = nullptr;          // before it has waited
+    for (std::size_t k = 0; k < s.steps.size(); ++k) {
+        using enum chain_section::step::kind;
         auto const& one = s.steps[k];
-        settle(s);
-        if (one.configured >= 0) {
-            limiters_[static_cast<std::size_t>(one.configured)].book->configured(one.next, one.now);
-            ++k;
-            continue;
+        if (!served) {
+            settle(s);
+            note_who_is_idle();
         }
-        auto const it = owners_.find(one.taken);
-        if (it == owners_.end())
-            violated(invariant::conserved, "something is taken for nobody");
-        auto const& v = *it->second.who;
-        auto const takes = std::ranges::count_if(v.asks_of, [](amount n) { return n != 0; });
-        grant(s, k);
-        k += static_cast<std::size_t>(takes);
+        switch (one.what) {
+            case configure: {
+                auto& l = of(one.limiter);
+                l.book->configured(one.next, one.now);
+                l.line.has_seats(l.book->capacity());
+                break;
+            }
+            case join:
+                joins(*one.who, s.now);
+                break;
+            case serve:
+                is_served(*one.who, s.now);
+                served = one.who;
+                break;
+            case leave:
+                if (one.who->is == request::state::entering && one.who != served)
+                    gone = one.who;
+                else if (one.who != served)
+                    leaves(s, *one.who);
+                break;
+            case take: {
+                auto const it = owners_.find(one.taken);
+                if (it == owners_.end())
+                    violated(invariant::conserved, "something is taken for nobody");
+                auto const& v = *it->second.who;
+                if (served && served != &v)
+                    violated(invariant::conserved, "something is taken for another one");
+                served = nullptr;
+                grant(s, k);
+                k += static_cast<std::size_t>(
+                         std::ranges::count_if(v.asks_of, [](amount n) { return n != 0; })) -
+                     1;
+                break;
+            }
+        }
     }
     settle(s);
     note_who_is_idle();  // before one who comes begins to wait
@@ -456,6 +270,8 @@ void chain_oracle::replay(section& s) {
         arrives(s, static_cast<visit&>(*s.who));
         settle(s);
     }
+    if (gone)
+        leaves(s, *gone);
     for (int core = 0; core != number_of_cores_; ++core) {
         if (s.of_core[static_cast<std::size_t>(core)])
             compare(s, core);
@@ -470,7 +286,7 @@ void chain_oracle::note_call(section const& s) {
     auto& core = cores_[static_cast<std::size_t>(s.core)];
     auto const shut = [&](doors d) {
         for (auto& l : limiters_) {
-            if (l.is.core == s.core)
+            if (l.core == s.core)
                 l.door = std::max(l.door, d);
         }
     };
@@ -478,13 +294,16 @@ void chain_oracle::note_call(section const& s) {
         s.cancels->cancelled = true;
     for (auto const& part : s.home) {
         auto const at = static_cast<std::size_t>(part.limiter);
-        auto& counts = cores_[static_cast<std::size_t>(limiters_[at].is.core)].counts;
+        auto& counts = cores_[static_cast<std::size_t>(limiters_[at].core)].counts;
         --counts.live;
         counts.in_use -= part.n;
         if (part.n == 0)
             continue;
         auto const granted =
             static_cast<ticket>(taken_at_.at(part.taken).time_since_epoch().count());
+        auto const& whose = *owners_.at(part.taken).who;
+        if (!whose.is_chain)
+            limiters_[at].line.came_home(whose.how.key, part.n);
         if (part.used)
             limiters_[at].book->came_home(part.n);
         else
@@ -520,6 +339,51 @@ void chain_oracle::note_call(section const& s) {
     }
 }
 
+// In the order in which the queue hears of them.
+void chain_oracle::joins(visit& v, time_point now) {
+    auto& line = of(v.named.front()).line;
+    v.number = ++arrivals_;
+    v.since = now;
+    v.in_queue = true;
+    if (line.empty())
+        line.begins(now);
+    line.joined(v.number, now, v.asks_for());
+}
+
+void chain_oracle::is_served(visit& v, time_point now) {
+    auto& line = of(v.named.front()).line;
+    if (line.next(now) != v.number)
+        violated(invariant::order, fmt::format("{}, number {}, is served before number {}", name(v),
+                                               v.number, line.next(now)));
+    line.granted(now - v.since, now);
+    line.served(v.number);
+    v.in_queue = false;
+}
+
+void chain_oracle::leaves(section const& s, visit& v) {
+    auto const limiter = v.named.front();
+    v.in_queue = false;
+    if (v.thrown)
+        return of(limiter).line.left(v.number);
+    bool const is_shed = v.error == errc::shed;
+    if (is_shed ? !may_be_shed(s, v) : !may_leave(v, s.now))
+        violated(invariant::verdict,
+                 fmt::format("{} is refused without that reason: {}", name(v), v.error.message()));
+    bool const makes_way = is_shed && !of(limiter).line.may_drop(v.since, s.now);
+    of(limiter).line.left(v.number);
+    if (makes_way) {
+        cases_.drop(
+            invariant::verdict, name(v) + " is dropped",
+            [&](possibility const& c) -> std::optional<std::string> {
+                if (chain_cases::size(c, limiter) < static_cast<std::uint64_t>(queueing_.limit))
+                    return "the queue is not full";
+                return std::nullopt;
+            });
+        made_way_ = limiter;
+    }
+    cases_.leaves(v, s.now);
+}
+
 // All that it has asked for, at one time.
 void chain_oracle::grant(section const& s, std::size_t first) {
     auto& v = *owners_.at(s.steps[first].taken).who;
@@ -541,31 +405,39 @@ void chain_oracle::grant(section const& s, std::size_t first) {
         auto const& l = limiters_[static_cast<std::size_t>(i)];
         if (l.door == doors::shut || (newcomer && l.door != doors::open))
             violated(invariant::closed, name(v));
-        if (!charges && !fits(i, v.asks_of[static_cast<std::size_t>(i)], s.now))
+        if (!charges && !l.fits(v.asks_of[static_cast<std::size_t>(i)], s.now))
             violated(invariant::room, name(v));
     }
     if (v.cancelled || v.marked)
         violated(invariant::cancelled, name(v));
     if (!newcomer && v.deadline < s.now)
         violated(invariant::deadline, name(v));
+    // Of one that has waited the queue has said that it is next.
+    bool const asks_all = v.is_chain || v.number == 0;
+    if (v.in_queue)
+        violated(invariant::order, name(v) + " is granted, and has not been next");
     if (!charges)
-        drop(newcomer ? invariant::barging : invariant::order, name(v) + " is granted",
-             [&](possibility const& c) -> std::optional<std::string> {
-                 if (!newcomer && std::ranges::find(c.waiting, &v, &place::who) == c.waiting.end())
-                     return "it has left already";
-                 for (auto const i : v.named) {
-                     if (v.asks_of[static_cast<std::size_t>(i)] != 0 &&
-                         barred(c, v, i) == answer::yes)
-                         return fmt::format("another one stands before it at {}", i);
-                 }
-                 return std::nullopt;
-             });
+        cases_.drop(
+            newcomer ? invariant::barging : invariant::order, name(v) + " is granted",
+            [&](possibility const& c) -> std::optional<std::string> {
+                if (!newcomer && std::ranges::find(c.waiting, &v, &place::who) == c.waiting.end())
+                    return "it has left already";
+                for (auto const i : v.named) {
+                    if (v.asks_of[static_cast<std::size_t>(i)] != 0 &&
+                        (chain_cases::barred_by_chains(c, v, i) ||
+                         (asks_all && cases_.barred_by_plain(v, i, s.now))))
+                        return fmt::format("another one stands before it at {}", i);
+                }
+                return std::nullopt;
+            });
     for (auto k = first; k != s.steps.size(); ++k) {
         auto const it = owners_.find(s.steps[k].taken);
         if (it == owners_.end() || it->second.who != &v)
             break;
         auto& l = limiters_[static_cast<std::size_t>(it->second.limiter)];
         taken_at_[s.steps[k].taken] = s.now;
+        if (!v.is_chain)
+            l.line.took(v.how.key, s.steps[k].n);
         l.book->took(s.steps[k].n, static_cast<ticket>(s.now.time_since_epoch().count()), s.now);
         std::erase_if(fits_since_,
                       [&](auto const& one) { return one.first.second == it->second.limiter; });
@@ -578,18 +450,13 @@ void chain_oracle::grant(section const& s, std::size_t first) {
     if (newcomer)
         return;
     std::erase(waiting_, &v);
-    cases next;
-    for (auto c : cases_) {
-        std::erase_if(c.waiting, [&](place const& p) { return p.who == &v; });
-        next.insert(std::move(c));
-    }
-    cases_ = std::move(next);
+    cases_.ends(v);
 }
 
 void chain_oracle::count_grant(visit const& v, time_point now, bool at_once) {
     for (auto const i : v.named) {
         auto const at = static_cast<std::size_t>(i);
-        auto& counts = cores_[static_cast<std::size_t>(limiters_[at].is.core)].counts;
+        auto& counts = cores_[static_cast<std::size_t>(limiters_[at].core)].counts;
         ++counts.granted;
         ++counts.live;
         counts.in_use += v.asks_of[at];
@@ -623,14 +490,15 @@ void chain_oracle::count_refusal(stats& to, error_code ec, std::optional<duratio
 // "A refusal names the limiter that has refused, and is counted there." One that none has made is counted at home.
 int chain_oracle::counted_at(visit const& v) const {
     auto const at = static_cast<std::size_t>(v.refused_by.value_or(v.named.front()));
-    return limiters_[at].is.core;
+    return limiters_[at].core;
 }
 
 // "Checks are those of `basic_limiter`, each over all limiters before the next one."
 void chain_oracle::arrives(section const& s, visit& v) {
     if (v.thrown || v.is != request::state::entering)
         return;
-    v.number = ++arrivals_;
+    if (v.number == 0)
+        v.number = ++arrivals_;
     v.since = s.now;
     auto const length = v.patience ? *v.patience : queueing_.patience.length_or(weir::forever);
     v.deadline = length == weir::forever ? weir::never : weir::later(s.now, length);
@@ -663,8 +531,8 @@ void chain_oracle::arrives(section const& s, visit& v) {
     } else if (granted) {
         violated(invariant::conserved, name(v) + " is granted, and nothing is taken");
     } else {
-        drop(invariant::verdict, name(v),
-             [&](possibility const& c) { return wrong_arrival(c, v, s.now); });
+        cases_.drop(invariant::verdict, name(v),
+                    [&](possibility const& c) { return wrong_arrival(c, v, s.now); });
     }
     bool const is_asked_again = v.asked_by == visit::way::tries_first && v.error == errc::limited;
     if (v.told && v.error && !v.waits) {
@@ -675,17 +543,9 @@ void chain_oracle::arrives(section const& s, visit& v) {
         v.is = request::state::over;
         return;
     }
-    cases next;
-    for (auto const& c : cases_) {
-        for (auto const i : v.named) {
-            if (lets(c, v, i, s.now) == answer::yes || !has_place(c, i))
-                continue;
-            auto one = c;
-            one.waiting.push_back({.who = &v, .where = i});
-            next.insert(std::move(one));
-        }
-    }
-    cases_ = std::move(next);
+    cases_.begins(v, [&](possibility const& c, int i) {
+        return !has_let(c, v, i, s.now) && has_place(c, v, i);
+    });
     v.is = request::state::waiting;
     waiting_.push_back(&v);
 }
@@ -698,12 +558,12 @@ std::optional<std::string> chain_oracle::wrong_arrival(possibility const& c, vis
     std::optional<duration> most;
     std::map<int, std::pair<std::optional<duration>, bool>> refusing;  // when, and whether exactly
     for (auto const i : v.named) {
-        if (lets(c, v, i, now) == answer::yes)
+        if (has_let(c, v, i, now))
             continue;
         auto const at = static_cast<std::size_t>(i);
         std::vector<amount> ahead;
         for (auto const& p : c.waiting) {
-            if (stands(p, i))
+            if (chain_cases::stands(p, i))
                 ahead.push_back(p.who->asks_of[at]);
         }
         bool const exact = ahead.empty();
@@ -728,7 +588,7 @@ std::optional<std::string> chain_oracle::wrong_arrival(possibility const& c, vis
         if (v.deadline <= now || unreachable)
             return "it cannot be granted in time, and waits";
         if (std::ranges::none_of(refusing, [&](auto const& one) {
-                return has_place(c, one.first);
+                return has_place(c, v, one.first);
             }))
             return "there is no place in a line where it may stand";
         return std::nullopt;
@@ -737,7 +597,7 @@ std::optional<std::string> chain_oracle::wrong_arrival(possibility const& c, vis
     if (said ? !most || *said > *most || (least && *said < *least) : least.has_value())
         return fmt::format("it is told to come back in {} ns", said ? said->count() : -1);
     if (v.error == errc::queue_full) {
-        if (!v.refused_by || !refusing.contains(*v.refused_by) || has_place(c, *v.refused_by))
+        if (!v.refused_by || !refusing.contains(*v.refused_by) || has_place(c, v, *v.refused_by))
             return "there is a place";
         return std::nullopt;
     }
@@ -765,7 +625,7 @@ std::optional<std::string> chain_oracle::wrong_arrival(possibility const& c, vis
 void chain_oracle::compare(section const& s, int core) {
     for (std::size_t i = 0; i != limiters_.size(); ++i) {
         auto const& seen = s.of_limiter[i];
-        if (limiters_[i].is.core != core || !seen)
+        if (limiters_[i].core != core || !seen)
             continue;
         auto const& book = *limiters_[i].book;
         if (seen->remaining != book.remaining(s.now) || seen->capacity != book.capacity())
@@ -773,8 +633,8 @@ void chain_oracle::compare(section const& s, int core) {
                      fmt::format("{} of {} remain at {} instead of {} of {}", seen->remaining,
                                  seen->capacity, i, book.remaining(s.now), book.capacity()));
     }
-    drop(invariant::counts, fmt::format("the statistics of {}", core),
-         [&](possibility const& c) { return wrong_counts(c, s, core); });
+    cases_.drop(invariant::counts, fmt::format("the statistics of {}", core),
+                [&](possibility const& c) { return wrong_counts(c, s, core); });
 }
 
 std::optional<std::string> chain_oracle::wrong_counts(possibility const& c, section const& s,
@@ -786,13 +646,13 @@ std::optional<std::string> chain_oracle::wrong_counts(possibility const& c, sect
     };
     for (std::size_t i = 0; i != limiters_.size(); ++i) {
         auto const& seen = s.of_limiter[i];
-        if (limiters_[i].is.core != core || !seen)
+        if (limiters_[i].core != core || !seen)
             continue;
         std::uint64_t waiting = 0;
         amount waiting_for = 0;
         duration oldest{};
         for (auto const& p : c.waiting) {
-            if (!stands(p, static_cast<int>(i)))
+            if (!chain_cases::stands(p, static_cast<int>(i)))
                 continue;
             ++waiting;
             waiting_for += p.who->asks_of[i];
@@ -833,11 +693,12 @@ std::optional<std::string> chain_oracle::wrong_counts(possibility const& c, sect
 void chain_oracle::note_who_is_idle() {
     for (int core = 0; core != number_of_cores_; ++core) {
         auto& at = cores_[static_cast<std::size_t>(core)];
-        bool const idle = at.counts.live == 0 && std::ranges::any_of(cases_, [&](auto const& c) {
-                              return std::ranges::none_of(c.waiting, [&](place const& p) {
-                                  return names_one_of(*p.who, core);
-                              });
-                          });
+        bool const idle =
+            at.counts.live == 0 && std::ranges::any_of(cases_.all(), [&](auto const& c) {
+                return std::ranges::none_of(c.waiting, [&](place const& p) {
+                    return names_one_of(*p.who, core);
+                });
+            });
         for (auto* const r : at.drains)
             r->granted = r->granted || idle;
     }
@@ -851,7 +712,7 @@ duration chain_oracle::slack() const {
 
 // By how much the first in line may be served too late: a bucket makes up for it.
 bool chain_oracle::may_be_late(visit const& v, int limiter, time_point now) const {
-    if (limiters_[static_cast<std::size_t>(limiter)].is.which != policy::token_bucket)
+    if (limiters_[static_cast<std::size_t>(limiter)].which != policy::token_bucket)
         return false;
     auto const it = fits_since_.find({const_cast<visit*>(&v), limiter});
     return it != fits_since_.end() && now < weir::later(it->second, queueing_.tolerance);
@@ -863,13 +724,13 @@ std::optional<std::string> chain_oracle::oversleeps(possibility const& c, time_p
     for (auto const& p : c.waiting) {
         auto const& v = *p.who;
         auto const sleeps_at = [&](int i) {
-            return lets(c, v, i, now) == answer::yes && !may_be_late(v, i, now);
+            return cases_.lets(c, v, i, now) && !may_be_late(v, i, now);
         };
         bool const wakes =
             p.where == place::all ? std::ranges::all_of(v.named, sleeps_at) : sleeps_at(p.where);
         if (wakes)
             return name(v) + " waits where nothing keeps it waiting";
-        if (may_reserve(c, p))
+        if (chain_cases::may_reserve(c, p))
             return name(v) + " is overdue, and does not reserve";
         if (p.where == place::all && weir::later(p.reserves_until, slack()) <= now)
             return name(v) + " reserves for too long";
@@ -882,19 +743,20 @@ void chain_oracle::quiet_core(int core, oracle::quiet_view const& seen) {
 }
 
 void chain_oracle::quiet(time_point now) {
-    if (!open_.empty())
+    if (sections_.is_one_open())
         violated(invariant::lock, "a lock is kept");
-    for (; !heard_.empty(); heard_.pop_front())
-        replay(heard_.front());
+    for (auto& past = sections_.past; !past.empty(); past.pop_front())
+        replay(past.front());
 
-    drop(invariant::verdict, "who was refused waits still, or was refused without that reason",
-         [&](possibility const& c) -> std::optional<std::string> {
-             for (auto const& p : c.waiting) {
-                 if (p.who->told)
-                     return fmt::format("{}: {}", name(*p.who), p.who->error.message());
-             }
-             return std::nullopt;
-         });
+    cases_.drop(invariant::verdict,
+                "who was refused waits still, or was refused without that reason",
+                [&](possibility const& c) -> std::optional<std::string> {
+                    for (auto const& p : c.waiting) {
+                        if (p.who->told)
+                            return fmt::format("{}: {}", name(*p.who), p.who->error.message());
+                    }
+                    return std::nullopt;
+                });
     std::erase_if(waiting_, [](visit* v) {
         if (v->told)
             v->is = request::state::over;
@@ -904,20 +766,10 @@ void chain_oracle::quiet(time_point now) {
         if (v->told && v->is != request::state::over && !v->thrown)
             violated(invariant::completion, name(*v) + " is granted, and nothing is taken");
     }
-    if (std::ranges::all_of(cases_, [&](auto const& c) {
-            return c.left == cases_.begin()->left;
-        })) {
-        for (auto const& d : cases_.begin()->left) {
-            if (d.who->error)
-                count_refusal(cores_[static_cast<std::size_t>(counted_at(*d.who))].counts,
-                              d.who->error, d.at - d.who->since);
-        }
-        cases next;
-        for (auto c : cases_) {
-            c.left.clear();
-            next.insert(std::move(c));
-        }
-        cases_ = std::move(next);
+    for (auto const& d : cases_.take_departures()) {
+        if (d.who->error)
+            count_refusal(cores_[static_cast<std::size_t>(counted_at(*d.who))].counts, d.who->error,
+                          d.at - d.who->since);
     }
 
     auto const is_asleep = [](visit const& v, std::string_view why) {
@@ -928,20 +780,22 @@ void chain_oracle::quiet(time_point now) {
             is_asleep(*v, "it was cancelled");
         if (v->deadline != weir::never && now >= weir::later(v->deadline, slack()))
             is_asleep(*v, "its deadline has passed");
+        if (v->in_queue && now >= of(v->named.front()).line.must_drop(v->since))
+            is_asleep(*v, "it should have been dropped");
         for (auto const i : v->named) {
             auto const at = static_cast<std::size_t>(i);
             if (limiters_[at].door == doors::shut)
                 is_asleep(*v, "a limiter is closed");
             if (v->asks_of[at] > limiters_[at].book->capacity())
                 is_asleep(*v, "a limiter will never let it go");
-            if (fits(i, v->asks_of[at], now))
+            if (limiters_[at].fits(v->asks_of[at], now))
                 fits_since_.try_emplace({v, i}, now);
             else
                 fits_since_.erase({v, i});
         }
     }
-    drop(invariant::asleep, "at a quiet moment",
-         [&](possibility const& c) { return oversleeps(c, now); });
+    cases_.drop(invariant::asleep, "at a quiet moment",
+                [&](possibility const& c) { return oversleeps(c, now); });
 
     for (int core = 0; core != number_of_cores_; ++core) {
         auto& at = cores_[static_cast<std::size_t>(core)];
@@ -954,11 +808,9 @@ void chain_oracle::quiet(time_point now) {
                     violated(invariant::asleep, "a drain waits for nothing");
                 return false;
             }
-            bool const right =
-                r->doomed             ? at.dead
-                : !r->error           ? r->granted
-                : r->error == aborted ? r->cancelled || r->marked
-                                      : r->error == errc::closed && at.gone;
+            bool const right = !r->error             ? r->granted || (r->doomed && at.dead)
+                               : r->error == aborted ? r->cancelled || r->marked
+                                                     : r->error == errc::closed && at.gone;
             if (!right)
                 violated(invariant::verdict, "a drain is over without a reason");
             return true;
@@ -987,6 +839,11 @@ time_point chain_oracle::next_event(time_point now) const {
     for (auto const* const v : waiting_) {
         if (v->deadline != weir::never)
             consider(weir::later(v->deadline, slack()));
+        if (v->in_queue) {
+            auto const& line = of(v->named.front()).line;
+            consider(line.must_drop(v->since));
+            consider(line.turns());
+        }
         for (auto const i : v->named) {
             auto const at = static_cast<std::size_t>(i);
             consider(limiters_[at].book->earliest(v->asks_of[at], {}, now));
@@ -994,7 +851,7 @@ time_point chain_oracle::next_event(time_point now) const {
     }
     for (auto const& [who, since] : fits_since_)
         consider(weir::later(since, queueing_.tolerance));
-    for (auto const& c : cases_) {
+    for (auto const& c : cases_.all()) {
         for (auto const& p : c.waiting) {
             if (p.where == place::all)
                 consider(weir::later(p.reserves_until, slack()));

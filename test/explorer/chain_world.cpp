@@ -6,6 +6,8 @@
 #include <weir/detail/waiting_room.hpp>
 
 #include "chain_oracle.hpp"
+#include "either_core.hpp"
+#include "joint_ledger.hpp"
 #include "overheard.hpp"
 #include "world.hpp"
 #include "world_of.hpp"
@@ -23,8 +25,8 @@
 #include <utility>
 #include <vector>
 
-// Chains of three limiters, in every order, and plain callers of each of them. The last limiter lives in a context of its
-// own.
+// Chains of three limiters, in every order, and plain callers of each of them. The limiters are plain ones, keys, or both.
+// The last core lives in a context of its own.
 
 namespace explorer {
 namespace {
@@ -47,6 +49,14 @@ std::vector<std::vector<int>> const& chains() {
     return all;
 }
 
+std::vector<int> const& named_by(int key) {
+    return chains()[static_cast<std::size_t>(key)];
+}
+
+int key_of_one(int limiter) {
+    return static_cast<int>(std::ranges::find(chains(), std::vector{limiter}) - chains().begin());
+}
+
 /// What is granted of one limiter, or of several.
 struct turn {
     std::vector<int> of;  // limiters, in the order of the permits
@@ -64,6 +74,10 @@ struct turn {
     }
 };
 
+chain_sections& heard() noexcept {
+    return chain_oracle::current().sections();
+}
+
 /// A policy whose grants can be told apart.
 template <class Policy>
 class numbered : public Policy {
@@ -75,19 +89,19 @@ public:
         Policy::take_over(before, now);
         simulation::unfailing const ours;
         auto const core = simulation::current().calling().core;
-        chain_oracle::current().configured(core, rule_of(this->options()), now);
+        heard().configured(chain_oracle::current().limiter_of(core), rule_of(this->options()), now);
     }
     ticket take(amount n, time_point now) {
         auto const t = Policy::take(n, now);
         simulation::unfailing const ours;
-        return chain_oracle::current().took(t, n, now);
+        return heard().took(t, n, now);
     }
     bool leave(amount n, ticket t, time_point now) noexcept {
-        return weir::leave<Policy>(*this, n, chain_oracle::current().inner(t), now);
+        return weir::leave<Policy>(*this, n, heard().inner(t), now);
     }
     [[nodiscard]] bool times_leave() const noexcept { return weir::times_leave<Policy>(*this); }
     bool refund(amount n, ticket t, time_point now) noexcept {
-        return Policy::refund(n, chain_oracle::current().inner(t), now);
+        return Policy::refund(n, heard().inner(t), now);
     }
 };
 
@@ -101,13 +115,16 @@ public:
     ticket take(state_type& s, amount n, time_point now) const {
         auto const t = Rule::take(s, n, now);
         simulation::unfailing const ours;
-        return chain_oracle::current().took(t, n, now);
+        return heard().took(t, n, now);
     }
-    bool leave(state_type& s, amount n, ticket t) const noexcept {
-        return Rule::leave(s, n, chain_oracle::current().inner(t));
+    template <std::same_as<time_point>... Now>
+    bool leave(state_type& s, amount n, ticket t, Now... now) const noexcept
+        requires requires(Rule const& r) { r.leave(s, n, t, now...); }
+    {
+        return Rule::leave(s, n, heard().inner(t), now...);
     }
     bool refund(state_type& s, amount n, ticket t, time_point now) const noexcept {
-        return Rule::refund(s, n, chain_oracle::current().inner(t), now);
+        return Rule::refund(s, n, heard().inner(t), now);
     }
 };
 
@@ -130,35 +147,21 @@ Options options_of(chain_oracle::limiter_kind const& l, rule const& r) {
     }
 }
 
-// Each limiter has a core of its own.
-template <class Policy>
-struct without_keys {
-    using room = weir::detail::waiting_room<numbered<Policy>>;
-    using operation_type = weir::detail::operation;
-    using core = weir::detail::core<room, host>;
-    using who_type = weir::detail::anybody;
-
-    static constexpr int cores = chained_limiters;
-    [[nodiscard]] static int core_of(int limiter) noexcept { return limiter; }
-    [[nodiscard]] static who_type who(int) noexcept { return {}; }
-
-    [[nodiscard]] static typename Policy::options_type options_of_core(
-        chain_oracle::limiter_kind const& l) {
-        return options_of<typename Policy::options_type>(l, l.in_force);
-    }
-    static void configure(core& c, int, chain_oracle::limiter_kind const& l, rule const& change) {
-        c.configure([&](auto& options) {
-            options = options_of<typename Policy::options_type>(l, change);
-        });
-    }
-    static void cancel(core& c, int) {
-        simulation::current().calling().key = call::every_key;
-        c.cancel();
-    }
-    [[nodiscard]] static weir::limiter_stats stats(room const& r, int, time_point now) {
-        return r.stats(now);
-    }
+template <class... F>
+struct by_kind : F... {
+    using F::operator()...;
 };
+
+// Which of the limiters are keys. Two keys that follow each other are of one core.
+enum class layout { no_keys, all_keys, keys_first, keys_last };
+
+int core_of_limiter(layout l, int limiter) {
+    return l == layout::no_keys ? limiter : (limiter + (l == layout::keys_last ? 1 : 0)) / 2;
+}
+bool has_keys(layout l, int core) {
+    return l == layout::all_keys || (l == layout::keys_first && core == 0) ||
+           (l == layout::keys_last && core == 1);
+}
 
 struct hash_of_key {
     [[nodiscard]] std::uint64_t operator()(weir::hash_seed const&, int key) const noexcept {
@@ -166,95 +169,47 @@ struct hash_of_key {
     }
 };
 
-// Each limiter is a key; the first two are in one core.
-template <class Policy>
-struct with_keys_of {
-    using rule_type = numbered_rule<weir::policy::rule_of_t<Policy>>;
-    using room = weir::detail::keyed_room<int, hash_of_key, rule_type>;
-    using operation_type = weir::detail::keyed_operation;
-    using core = weir::detail::core<room, host>;
-    using options_type = typename Policy::options_type;
-    using lookup = weir::detail::keyed_lookup<int>;
+weir::detail::keyed_lookup<int> look_up(int key) noexcept {
+    return {key, hash_of_key()({}, key)};
+}
 
-    struct who_type {
-        template <class F>
-        auto with(F f) const {
-            return f(look_up(key));
-        }
-        friend bool operator==(who_type, who_type) = default;
-        int key;
-    };
-
-    static constexpr int cores = 2;
-    [[nodiscard]] static int core_of(int limiter) noexcept { return limiter / 2; }
-    [[nodiscard]] static who_type who(int limiter) noexcept { return {limiter}; }
-    [[nodiscard]] static lookup look_up(int key) noexcept { return {key, hash_of_key()({}, key)}; }
-
-    [[nodiscard]] static typename room::options_type options_of_core(
-        chain_oracle::limiter_kind const& l) {
-        return {.rule = rule_for(l, l.in_force),
-                .bounds = std::make_shared<weir::detail::keyed_bounds<hash_of_key>>(
-                    hash_of_key(), weir::hash_seed(), 100)};
-    }
-    static void configure(core& c, int limiter, chain_oracle::limiter_kind const& l,
-                          rule const& change) {
-        auto const next = rule_for(l, change);
-        tell(c, [&](room& r, time_point now) {
-            chain_oracle::current().configured(limiter, change, now);
-            if (!r.configure(look_up(limiter), next, now))
-                violated(invariant::verdict, "there is no place for a key");
-        });
-    }
-    static void cancel(core& c, int limiter) {
-        simulation::current().calling().key = limiter;
-        tell(c, [&](room& r, time_point now) { r.cancel(look_up(limiter), now); });
-    }
-    [[nodiscard]] static weir::limiter_stats stats(room const& r, int limiter, time_point now) {
-        return r.stats(look_up(limiter), now);
-    }
-
-private:
-    static std::shared_ptr<rule_type const> rule_for(chain_oracle::limiter_kind const& l,
-                                                     rule const& r) {
-        return std::make_shared<rule_type const>(options_of<options_type>(l, r));
-    }
+// Of which a chain asks.
+struct one_key {
     template <class F>
-    static void tell(core& c, F f) {
-        c.tell_at(host::now(), [&](room& r, time_point now) {
-            simulation::unfailing const ours;
-            simulation::current().calling().told = now;
-            f(r, now);
-        });
+    auto with(F f) const {
+        return f(look_up(key));
     }
+    friend bool operator==(one_key, one_key) = default;
+    int key;
 };
 
 /// Three limiters.
-template <class Kind>
+template <class Policy>
 class chained {
+    using heard_queue = overheard_queue<heard>;
+    using rule_type = numbered_rule<weir::policy::rule_of_t<Policy>>;
+    using plain_room = weir::detail::waiting_room<numbered<Policy>, heard_queue>;
+    using keyed_room = weir::detail::keyed_room<int, hash_of_key, rule_type, heard_queue>;
+
 public:
-    using room = typename Kind::room;
-    using core = typename Kind::core;
+    using core = either_core<plain_room, keyed_room>;
     using permit_type = turn;
-    using operation_type = typename Kind::operation_type;
-    using options_type = int;
+    using operation_type = weir::detail::keyed_operation;
+    using options_type = layout;
 
 private:
-    using link = weir::detail::chain_link<core, int, typename Kind::who_type>;
+    using plain_core = weir::detail::core<plain_room, host>;
+    using keyed_core = weir::detail::core<keyed_room, host>;
 
     // What a chain asks for.
     class wishes {
     public:
         void name(chained& all, action const& a) {
-            auto const& named = chains()[static_cast<std::size_t>(a.key)];
             auto const counts = counts_of(a);
             std::vector<weir::detail::chain_member*> members;
-            for (auto const i : named) {
-                links_.emplace_back(
-                    weir::detail::limiter_handle<core, int>{all.core_at(Kind::core_of(i)), 0},
-                    counts[static_cast<std::size_t>(i)], Kind::who(i));
-            }
-            for (auto& one : links_)
-                members.push_back(&one);
+            for (auto const i : named_by(a.key))
+                members.push_back(
+                    links_.emplace_back(all.link(i, counts[static_cast<std::size_t>(i)])).get());
             used = fill(places_, members);
         }
         /// It is over: lets go of the limiters.
@@ -263,7 +218,7 @@ private:
         std::span<weir::detail::chain_entry> used;
 
     private:
-        std::vector<link> links_;
+        std::vector<std::shared_ptr<weir::detail::chain_member>> links_;
         std::array<weir::detail::chain_entry, chained_limiters> places_;
     };
 
@@ -285,51 +240,70 @@ public:
         wishes wishes_;
     };
 
-    static constexpr int cores = Kind::cores;
+    static int cores(layout l) { return core_of_limiter(l, chained_limiters - 1) + 1; }
     static constexpr int keys = 15;
 
-    chained(simulation& world, options_type, std::vector<std::shared_ptr<core>> const& all)
+    chained(simulation& world, layout l, std::vector<std::shared_ptr<core>> const& all)
         : world_(world),
+          layout_(l),
           cores_(all),
-          limiters_(limiters_of(world.what)),
+          limiters_(limiters_of(world.what, l)),
           oracle_(world, limiters_) {
         world_.stations.back().where = &world_.elsewhere;
+        for (auto const& each : limiters_)
+            world_.say("limiter {}: {}{} in core {}", &each - limiters_.data(), name_of(each.which),
+                       has_keys(layout_, each.core) ? ", a key" : "", each.core);
     }
 
-    [[nodiscard]] static int core_of(int key) {
-        return Kind::core_of(chains()[static_cast<std::size_t>(key)].front());
+    [[nodiscard]] int core_of(int key) const {
+        return core_of_limiter(layout_, named_by(key).front());
     }
-    [[nodiscard]] static std::vector<int> cores_of(int key) {
+    [[nodiscard]] std::vector<int> cores_of(int key) const {
         std::vector<int> all;
-        for (auto const i : chains()[static_cast<std::size_t>(key)])
-            all.push_back(Kind::core_of(i));
+        for (auto const i : named_by(key))
+            all.push_back(core_of_limiter(layout_, i));
         return all;
     }
     [[nodiscard]] static bool is_chain(action const& a) {
-        return a.posts || chains()[static_cast<std::size_t>(a.key)].size() > 1;
+        return a.posts || named_by(a.key).size() > 1;
     }
-    [[nodiscard]] static bool concerns(action const& a, int number) {
+    [[nodiscard]] bool concerns(action const& a, int number) const {
         return a.of_all || core_of(a.key) == number;
     }
 
-    [[nodiscard]] auto options_of_core(int number) const {
-        auto const it = std::ranges::find(limiters_, number, &chain_oracle::limiter_kind::core);
-        return Kind::options_of_core(*it);
+    [[nodiscard]] typename core::options_type options_of_core(int number) {
+        auto const& l = *std::ranges::find(limiters_, number, &chain_oracle::limiter_kind::core);
+        auto& self = of_each_core_[static_cast<std::size_t>(number)];
+        if (!has_keys(layout_, number))
+            return {&self, options_of<typename Policy::options_type>(l, l.in_force)};
+        return {&self, typename keyed_room::options_type{
+                           .rule = make_rule(l, l.in_force),
+                           .bounds = std::make_shared<weir::detail::keyed_bounds<hash_of_key>>(
+                               hash_of_key(), weir::hash_seed(), 100)}};
     }
-    void made(core& c, station const& at) { known_[static_cast<std::size_t>(at.number)] = &c; }
+    static void made(core&, station const&) noexcept {}
     void configure(core& c, action const& a) {
         for (int i = 0; i != chained_limiters; ++i) {
             auto const& l = limiters_[static_cast<std::size_t>(i)];
-            bool const is_meant =
-                a.of_all || chains()[static_cast<std::size_t>(a.key)].front() == i;
-            if (known_[static_cast<std::size_t>(l.core)] == &c && is_meant)
-                Kind::configure(c, i, l, rule_for(l, a.change));
+            if (core_at(l.core).get() == &c && (a.of_all || named_by(a.key).front() == i))
+                change(c, i, l, rule_for(l, a.change));
         }
     }
     static void cancel_key(core& c, int key) {
-        Kind::cancel(c, chains()[static_cast<std::size_t>(key)].front());
+        auto const limiter = named_by(key).front();
+        c.with(by_kind{
+            [](plain_core& one) {
+                simulation::current().calling().key = call::every_key;
+                one.cancel();
+            },
+            [&](keyed_core& one) {
+                simulation::current().calling().key = limiter;
+                tell(one, [&](keyed_room& r, time_point now) { r.cancel(look_up(limiter), now); });
+            }});
     }
-    static void look(core& c) { static_cast<void>(c.stats()); }
+    static void look(core& c) {
+        c.with([](auto& one) { static_cast<void>(one.stats()); });
+    }
 
     // Requests.
 
@@ -345,7 +319,7 @@ public:
     }
     bool enter(operation_type& op, action const& a, weir::detail::wait_limit const& limit) {
         return with_core(a,
-                         [&](core& c, auto const&... who) { return c.enter(op, limit, who...); });
+                         [&](auto& c, auto const&... who) { return c.enter(op, limit, who...); });
     }
     static void began(request& r, bool waits) {
         if (r.wants == request::wish::permits)
@@ -360,7 +334,7 @@ public:
             all.name(*this, a);
             decide(granted, weir::detail::enter_chain_at_once(all.used), all.used, ec);
         } else {
-            granted.alone = with_core(a, [&](core& one, auto const&... who) {
+            granted.alone = with_core(a, [&](auto& one, auto const&... who) {
                 return one.enter_at_once({a.n, a.how}, ec, who...);
             });
         }
@@ -376,7 +350,7 @@ public:
             all.name(*this, a);
             decide(granted, try_chain(all.used), all.used, ec);
         } else {
-            granted.alone = with_core(a, [&](core& one, auto const&... who) {
+            granted.alone = with_core(a, [&](auto& one, auto const&... who) {
                 return one.try_enter({a.n, a.how}, ec, who...);
             });
         }
@@ -387,7 +361,7 @@ public:
         auto& v = begin_call(c, visit::way::charges, a);
         turn granted{.of = v.named};
         granted.alone =
-            with_core(a, [&](core& one, auto const&... who) { return one.charge(a.n, who...); });
+            with_core(a, [&](auto& one, auto const&... who) { return one.charge(a.n, who...); });
         tell(v, granted ? error_code() : error_code(weir::errc::closed), granted);
         return granted;
     }
@@ -401,9 +375,9 @@ public:
                 c.home_of_each.push_back({t.of[i], t.all[i].count(), t.all[i].id(), used});
         }
     }
-    static void leave_part(turn& t, action const& a) {
-        auto const leave = [](permit& p, int limiter) {
-            simulation::calls c(call::kind::leave, Kind::core_of(limiter));
+    void leave_part(turn& t, action const& a) {
+        auto const leave = [&](permit& p, int limiter) {
+            simulation::calls c(call::kind::leave, core_of_limiter(layout_, limiter));
             c.home_of_each.push_back({limiter, p.count(), p.id(), true});
             p.leave();
         };
@@ -435,21 +409,24 @@ public:
     void section_begins(call& c, int number) { oracle_.section_begins(c, number); }
     void section_ends(call& c, int number) {
         auto const now = c.told.value_or(world_.threads.now());
-        auto& ended = *known_[static_cast<std::size_t>(number)];
-        ended.within(false, [&](room const& r, time_point) {
-            of_each_limiter<weir::limiter_stats> each;
-            for (int i = 0; i != chained_limiters; ++i) {
-                if (Kind::core_of(i) == number)
-                    each[static_cast<std::size_t>(i)] = Kind::stats(r, i, now);
-            }
-            oracle_.section_ends(c, number, r.stats(now), each);
+        of_each_core_[static_cast<std::size_t>(number)].with([&](auto& ended) {
+            ended.within(false, [&](auto const& r, time_point) {
+                of_each_limiter<weir::limiter_stats> each;
+                for (int i = 0; i != chained_limiters; ++i) {
+                    if (core_of_limiter(layout_, i) == number)
+                        each[static_cast<std::size_t>(i)] = stats_of(r, i, now);
+                }
+                oracle_.section_ends(c, number, r.stats(now), each);
+            });
         });
     }
     [[nodiscard]] time_point next_event(time_point now) const { return oracle_.next_event(now); }
     static void holds(seat_of<turn> const&) noexcept {}
     void quiet(core* c, station const& at, oracle::quiet_view seen) {
         if (c)
-            seen.waits = c->ask([](auto const& r, time_point) { return r.waits(); });
+            seen.waits = c->with([](auto& one) {
+                return one.ask([](auto const& r, time_point) { return r.waits(); });
+            });
         oracle_.quiet_core(at.number, seen);
     }
     void quiet(time_point now) { oracle_.quiet(now); }
@@ -461,7 +438,7 @@ private:
     // Of each limiter that the action names: as much, or one, or nothing beside the first.
     static of_each_limiter<amount> counts_of(action const& a) {
         of_each_limiter<amount> counts{};
-        auto const& named = chains()[static_cast<std::size_t>(a.key)];
+        auto const& named = named_by(a.key);
         for (auto const i : named) {
             bool const is_first = i == named.front();
             counts[static_cast<std::size_t>(i)] = is_first || a.of_all ? a.n : a.resets ? 0 : 1;
@@ -471,15 +448,15 @@ private:
     static weir::chain_options options_of_chain(action const& a) {
         return {.passes = 1 + static_cast<int>(a.lives), .reserve_for = duration(10)};
     }
-    // One kind, or with `any` each of its own.
-    static of_each_limiter<chain_oracle::limiter_kind> limiters_of(scenario const& s) {
+    // One kind, or with `any` those of each core one of their own.
+    static of_each_limiter<chain_oracle::limiter_kind> limiters_of(scenario const& s, layout of) {
         of_each_limiter<chain_oracle::limiter_kind> all;
         for (int i = 0; i != chained_limiters; ++i) {
             auto& l = all[static_cast<std::size_t>(i)];
-            l.core = Kind::core_of(i);
+            l.core = core_of_limiter(of, i);
             l.which = s.which;
             if (s.in_any) {
-                auto const kind = mix(s.failure_seed, 20 + static_cast<std::uint64_t>(i)) % 4;
+                auto const kind = mix(s.failure_seed, 20 + static_cast<std::uint64_t>(l.core)) % 4;
                 l.which = kind == 0   ? policy::sliding_log
                           : kind == 1 ? policy::token_bucket
                                       : policy::seats;
@@ -502,12 +479,61 @@ private:
     }
     template <class F>
     auto with_core(action const& a, F f) {
-        return Kind::who(chains()[static_cast<std::size_t>(a.key)].front())
-            .with([&](auto const&... who) { return f(*core_at(core_of(a.key)), who...); });
+        auto const limiter = named_by(a.key).front();
+        return core_at(core_of(a.key))
+            ->with(by_kind{[&](plain_core& c) { return f(c); },
+                           [&](keyed_core& c) { return f(c, look_up(limiter)); }});
+    }
+    [[nodiscard]] std::shared_ptr<weir::detail::chain_member> link(int limiter, amount n) const {
+        using weir::detail::chain_link;
+        auto const& at = core_at(core_of_limiter(layout_, limiter));
+        auto const make = [&]<class... Who>(auto& c, Who... who) {
+            using one = std::remove_reference_t<decltype(c)>;
+            weir::detail::limiter_handle<one, int> const handle{{at, &c}, 0};
+            return std::shared_ptr<weir::detail::chain_member>(
+                std::make_shared<chain_link<one, int, Who...>>(handle, n, who...));
+        };
+        return at->with(by_kind{[&](plain_core& c) { return make(c); },
+                                [&](keyed_core& c) { return make(c, one_key{limiter}); }});
+    }
+
+    static std::shared_ptr<rule_type const> make_rule(chain_oracle::limiter_kind const& l,
+                                                      rule const& r) {
+        return std::make_shared<rule_type const>(options_of<typename Policy::options_type>(l, r));
+    }
+    static void change(core& c, int limiter, chain_oracle::limiter_kind const& l,
+                       rule const& next) {
+        c.with(by_kind{[&](plain_core& one) {
+                           one.configure([&](auto& options) {
+                               options = options_of<typename Policy::options_type>(l, next);
+                           });
+                       },
+                       [&](keyed_core& one) {
+                           auto const made = make_rule(l, next);
+                           tell(one, [&](keyed_room& r, time_point now) {
+                               heard().configured(limiter, next, now);
+                               if (!r.configure(look_up(limiter), made, now))
+                                   violated(invariant::verdict, "there is no place for a key");
+                           });
+                       }});
+    }
+    template <class F>
+    static void tell(keyed_core& c, F f) {
+        c.tell_at(host::now(), [&](keyed_room& r, time_point now) {
+            simulation::unfailing const ours;
+            simulation::current().calling().told = now;
+            f(r, now);
+        });
+    }
+    static weir::limiter_stats stats_of(plain_room const& r, int, time_point now) {
+        return r.stats(now);
+    }
+    static weir::limiter_stats stats_of(keyed_room const& r, int limiter, time_point now) {
+        return r.stats(look_up(limiter), now);
     }
 
     visit& asks(int caller, visit::way by, action const& a) {
-        auto named = chains()[static_cast<std::size_t>(a.key)];
+        auto named = named_by(a.key);
         auto counts = counts_of(a);
         if (by == visit::way::charges)
             named.resize(1);
@@ -563,10 +589,11 @@ private:
     }
 
     simulation& world_;
+    layout layout_;
     std::vector<std::shared_ptr<core>> const& cores_;
+    std::array<core, chained_limiters> of_each_core_;
     of_each_limiter<chain_oracle::limiter_kind> limiters_;
     chain_oracle oracle_;
-    std::array<core*, chained_limiters> known_{};
 };
 
 }  // namespace
@@ -591,31 +618,89 @@ struct outcome_of<turn> {
     }
 };
 
-int const keys_of_limiter = static_cast<int>(chains().size());
-bool const has_chains = true;
+// Limiters go, and their context does, while others leave.
+static void let_it_end(scenario& s) {
+    action last;
+    last.what = action::kind::abandon;
+    s.callers.back().push_back(last);
+    last.what = action::kind::end_context;
+    s.callers.front().push_back(last);
+}
 
-// Every fourth time the limiters are keys.
-weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud) {
-    bool const keyed = mix(s.failure_seed, 30) % 4 == 0;
-    auto const play = [&]<class Kind>(std::type_identity<Kind>) {
-        return world<chained<Kind>>(0, s, choices, how_fine, aloud).play();
+// In every second scenario all callers begin at the same limiter, so that several wait there, and every second request is
+// for one limiter of those that it would name.
+scenario for_this_world(scenario s) {
+    s = with_keys(with_shares(std::move(s)), static_cast<int>(chains().size()));
+    auto seed = mix(s.failure_seed, 31);
+    auto const roll = [&](std::size_t n) {
+        seed = mix(seed, 1);
+        return seed % n;
     };
-    auto const play_either = [&]<class Policy>(std::type_identity<Policy>) {
-        return keyed ? play(std::type_identity<with_keys_of<Policy>>())
-                     : play(std::type_identity<without_keys<Policy>>());
+    if (roll(2) == 0) {
+        if (roll(4) == 0)
+            let_it_end(s);
+        return s;
+    }
+    auto const where = static_cast<int>(roll(chained_limiters));
+    if (s.queueing.order != weir::queue_order::shares)
+        s.at_first.limit = 1;
+    for (auto& script : s.callers) {
+        for (auto& a : script) {
+            auto const& named = named_by(a.key);
+            if (roll(2) == 0)
+                a.key = key_of_one(named[roll(named.size())]);
+        }
+        auto first = script.front();
+        first.what = action::kind::enter;
+        first.n = 1;
+        first.time = action::unset;
+        do
+            first.key = static_cast<int>(roll(chains().size()));
+        while (std::ranges::count(named_by(first.key), where) == 0);
+        if (roll(2) == 0)
+            first.key = key_of_one(where);
+        action stay;
+        stay.time = duration(1 + static_cast<int>(roll(8)));
+        action leave;
+        leave.what = action::kind::leave;
+        script.insert(script.begin(), {first, stay, leave});
+    }
+    return s;
+}
+
+// Every fourth time all limiters are keys, and every fourth time some are.
+static layout layout_of(scenario const& s) {
+    if (s.queueing.order == weir::queue_order::shares)  // which limits by key cannot have
+        return layout::no_keys;
+    switch (mix(s.failure_seed, 30) % 8) {
+        case 0:
+        case 4:
+            return layout::all_keys;
+        case 1:
+            return layout::keys_first;
+        case 2:
+            return layout::keys_last;
+        default:
+            return layout::no_keys;
+    }
+}
+
+weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud) {
+    auto const play = [&]<class Policy>(std::type_identity<Policy>) {
+        return world<chained<Policy>>(layout_of(s), s, choices, how_fine, aloud).play();
     };
 #ifdef WEIR_EXPLORE_ONLY
-    return play_either(std::type_identity<weir::policy::WEIR_EXPLORE_ONLY>());
+    return play(std::type_identity<weir::policy::WEIR_EXPLORE_ONLY>());
 #else
     if (s.in_any)
-        return play(std::type_identity<without_keys<weir::policy::any>>());
+        return play(std::type_identity<weir::policy::any>());
     switch (s.which) {
         case policy::seats:
-            return play_either(std::type_identity<weir::policy::seats>());
+            return play(std::type_identity<weir::policy::seats>());
         case policy::sliding_log:
-            return play_either(std::type_identity<weir::policy::sliding_log>());
+            return play(std::type_identity<weir::policy::sliding_log>());
         case policy::token_bucket:
-            return play_either(std::type_identity<weir::policy::token_bucket>());
+            return play(std::type_identity<weir::policy::token_bucket>());
         default:
             violated(invariant::crash, "chains are not explored with this policy");
     }

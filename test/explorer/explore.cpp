@@ -107,12 +107,7 @@ settings parse(int argc, char* argv[]) {
 }
 
 scenario scenario_of(settings const& set, policy which, std::uint64_t seed) {
-    auto s = make_scenario(which, mix(seed, 1), set.callers);
-    if (!has_chains && keys_of_limiter == 1)
-        s = with_shares(std::move(s));
-    if (!has_chains)
-        s = with_ranges(with_places(std::move(s)));
-    return keys_of_limiter == 1 ? s : with_keys(std::move(s), keys_of_limiter);
+    return for_this_world(make_scenario(which, mix(seed, 1), set.callers));
 }
 
 double seconds_since(std::chrono::steady_clock::time_point began) {

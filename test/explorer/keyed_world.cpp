@@ -15,8 +15,9 @@
 
 namespace explorer {
 
-int const keys_of_limiter = key_oracles::keys;
-bool const has_chains = false;
+scenario for_this_world(scenario s) {
+    return with_keys(without_groups(with_ranges(with_places(std::move(s)))), key_oracles::keys);
+}
 
 namespace {
 
@@ -113,7 +114,7 @@ public:
     using core = weir::detail::core<room, host>;
     using lookup = weir::detail::keyed_lookup<int>;
 
-    static constexpr int cores = key_oracles::cores;
+    static constexpr int cores(options_type const&) noexcept { return key_oracles::cores; }
     static constexpr int keys = key_oracles::keys;
     [[nodiscard]] static int core_of(int key) noexcept { return key_oracles::core_of(key); }
     [[nodiscard]] static lookup look_up(int key) noexcept { return {key, hash_of_key()({}, key)}; }

@@ -37,7 +37,7 @@ public:
     }
 
     /// Whether it is one of the orders that ask for more than when somebody came. These are told of each who
-    /// joins and leaves.
+    /// joins and leaves; others need not be.
     [[nodiscard]] bool groups() const noexcept {
         return order_ == weir::queue_order::priority || order_ == weir::queue_order::fair ||
                order_ == weir::queue_order::shares;
@@ -78,6 +78,19 @@ public:
         }
         return next->number;
     }
+    // Of any order, if it is told of each who joins and leaves.
+    [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
+    /// 0 if nobody waits.
+    [[nodiscard]] std::uint64_t next(time_point now) const {
+        if (groups() || line_.empty())
+            return next();
+        return (newest_first(now) ? line_.back() : line_.front()).number;
+    }
+    /// Whether somebody who waits goes before a newcomer.
+    [[nodiscard]] bool bars(weir::request const& r, time_point now) const {
+        return !line_.empty() && !(groups() ? lets_pass(r, now) : newest_first(now));
+    }
+
     /// Whether a newcomer goes before all that wait.
     [[nodiscard]] bool lets_pass(weir::request const& r, time_point now) const {
         if (order_ == weir::queue_order::shares)
@@ -87,37 +100,35 @@ public:
                    return goes_first(one, r.priority(), now);
                });
     }
-    /// Whether one may be dropped for a newcomer, who has joined already.
+    /// Whether one may be dropped for a newcomer, who may have joined already.
     [[nodiscard]] bool may_make_way(std::uint64_t number, std::uint64_t newcomer,
                                     weir::request const& asked) const {
-        if (order_ == weir::queue_order::shares) {
-            auto without = shares_;
-            without.leave(static_cast<int>(newcomer));
-            return std::ranges::count(without.may_make_way(asked.key(), asked.count()),
+        auto others = *this;
+        if (std::ranges::count(line_, newcomer, &place::number) != 0)
+            others.left(newcomer);
+        if (order_ == weir::queue_order::shares)
+            return std::ranges::count(others.shares_.may_make_way(asked.key(), asked.count()),
                                       static_cast<int>(number)) != 0;
-        }
-        if (order_ == weir::queue_order::fair) {
-            auto without = fair_;
-            without.leave(static_cast<int>(newcomer));
-            return without.may_make_way(static_cast<int>(number));
-        }
+        if (order_ == weir::queue_order::fair)
+            return others.fair_.may_make_way(static_cast<int>(number));
+        if (order_ != weir::queue_order::priority)
+            return others.line_.front().number == number;
         auto const& one = *std::ranges::find(line_, number, &place::number);
-        auto const& other = *std::ranges::find(line_, newcomer, &place::number);
-        return one.priority >= other.priority &&
-               std::ranges::none_of(line_, [&](place const& third) {
-                   return third.number != newcomer &&
-                          (third.priority > one.priority ||
-                           (third.priority == one.priority && third.number < one.number));
+        return one.priority >= asked.priority() &&
+               std::ranges::none_of(others.line_, [&](place const& third) {
+                   return third.priority > one.priority ||
+                          (third.priority == one.priority && third.number < one.number);
                });
     }
     /// Whether one may be dropped for such a newcomer.
     [[nodiscard]] bool somebody_makes_way(weir::request const& r) const {
         if (order_ == weir::queue_order::shares)
             return !shares_.may_make_way(r.key(), r.count()).empty();
-        return order_ != weir::queue_order::priority ||
-               std::ranges::any_of(line_, [&](place const& one) {
-                   return one.priority >= r.priority();
-               });
+        if (order_ == weir::queue_order::priority)
+            return std::ranges::any_of(line_, [&](place const& one) {
+                return one.priority >= r.priority();
+            });
+        return !line_.empty();
     }
     /// Whether somebody who has come at `since` goes before a newcomer.
     [[nodiscard]] bool goes_before(weir::request const& one, time_point since,

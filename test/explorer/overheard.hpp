@@ -161,7 +161,8 @@ private:
     }
 };
 
-/// A queue that tells the oracle what it is told.
+/// A queue that tells the oracle which `judge` returns what it is told.
+template <auto judge>
 class overheard_queue : public weir::detail::any_queue {
     using op = weir::detail::operation;
 
@@ -189,7 +190,6 @@ public:
     }
 
 private:
-    static oracle& judge() { return simulation::current().judge; }
     static request& asked(op& one) { return dynamic_cast<mortal&>(one).asked(); }
 };
 

@@ -314,11 +314,15 @@ scenario with_ranges(scenario s) {
     return s;
 }
 
+scenario without_groups(scenario s) {
+    if (groups(s))
+        s.queueing.order = weir::queue_order::codel;
+    return s;
+}
+
 scenario with_keys(scenario s, int keys) {
     dice d(mix(s.failure_seed, 3));
     s.keys = keys;
-    if (groups(s))  // to be tried in limiters without keys
-        s.queueing.order = weir::queue_order::codel;
     if (s.which == policy::seats)
         s.at_first.time = weir::forever;
     if (d.one_in(2))  // so that somebody waits, although callers are spread over keys

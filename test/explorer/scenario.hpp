@@ -120,11 +120,14 @@ struct scenario {
 /// The same, but that some callers reserve places.
 [[nodiscard]] scenario with_places(scenario s);
 
-/// The same, but that seats may be shared out among partitions: for a limiter without keys.
+/// The same, but that seats may be shared out among partitions: for limiters without keys.
 [[nodiscard]] scenario with_shares(scenario s);
 
 /// The same, but that some requests take more than they need.
 [[nodiscard]] scenario with_ranges(scenario s);
+
+/// The same in an order that asks for nothing but when a request came.
+[[nodiscard]] scenario without_groups(scenario s);
 
 /// The same for a limiter with so many keys, and without what keys do not have: permits that are watched,
 /// and the outcome of an allocation that fails, which differs.

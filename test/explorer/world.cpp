@@ -9,28 +9,34 @@
 #include <memory>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace explorer {
 
-int const keys_of_limiter = 1;
-bool const has_chains = false;
+scenario for_this_world(scenario s) {
+    return with_ranges(with_places(with_shares(std::move(s))));
+}
 
 namespace {
 
+oracle& the_oracle() {
+    return simulation::current().judge;
+}
+
+template <class Policy>
+using overheard_room = weir::detail::waiting_room<overheard<Policy>, overheard_queue<the_oracle>>;
+
 /// A limiter with one core and no keys.
 template <class Policy>
-class plain : public one_limiter<
-                  plain<Policy>,
-                  weir::detail::core<weir::detail::waiting_room<overheard<Policy>, overheard_queue>,
-                                     host>> {
+class plain : public one_limiter<plain<Policy>, weir::detail::core<overheard_room<Policy>, host>> {
 public:
-    using room = weir::detail::waiting_room<overheard<Policy>, overheard_queue>;
+    using room = overheard_room<Policy>;
     using operation_type = weir::detail::overdue_operation;
     using options_type = typename Policy::options_type;
     using core = weir::detail::core<room, host>;
 
-    static constexpr int cores = 1;
+    static constexpr int cores(options_type const&) noexcept { return 1; }
     static constexpr int keys = 1;
     [[nodiscard]] static int core_of(int) noexcept { return 0; }
     [[nodiscard]] static std::tuple<> who(int) noexcept { return {}; }

@@ -7,10 +7,8 @@
 
 namespace explorer {
 
-/// How many keys the limiters of this world tell apart.
-extern int const keys_of_limiter;
-/// Whether requests are for several limiters at once: then there are neither places nor ranges.
-extern bool const has_chains;
+/// The same for the limiters of this world, with what they have besides.
+[[nodiscard]] scenario for_this_world(scenario s);
 
 /// Runs `s` with the real core; whatever is wrong ends the process through `violated`. `aloud` prints
 /// what happens. Returns what became of all requests.

@@ -26,10 +26,10 @@ namespace explorer {
 ///
 /// | expression                             | what it is or does                                     |
 /// |----------------------------------------|--------------------------------------------------------|
-/// | `L::room`, `L::permit_type`            | what a core drives, and what is granted                |
+/// | `L::core`, `L::permit_type`            | a core, and what is granted                            |
 /// | `L::operation_type`, `L::chain_type`   | what waits; and what does where `L::is_chain(action)`  |
-/// | `L::cores`, `L::keys`                  | how many there are                                     |
-/// | `L::core_of(key)`, `L::cores_of(key)`  | the core that a request for the key begins at; all     |
+/// | `L::cores(options)`, `L::keys`         | how many there are                                     |
+/// | `l.core_of(key)`, `l.cores_of(key)`    | the core that a request for the key begins at; all     |
 /// | `l.concerns(action, core)`             | whether it is one of those that the action is about    |
 /// | `l.options_of_core(number)`            | what a core is made of                                 |
 /// | `l.made(core, station)`                | it has been                                            |
@@ -55,8 +55,7 @@ namespace explorer {
 /// | `l.finished()`, `l.counted()`          | checks that nothing is left; what became of requests   |
 template <class Limiter>
 class world final : public simulation, addressee<typename Limiter::permit_type> {
-    using room = typename Limiter::room;
-    using core = weir::detail::core<room, host>;
+    using core = typename Limiter::core;
     using permit_type = typename Limiter::permit_type;
     using seat = seat_of<permit_type>;
     using caller = caller_of<permit_type>;
@@ -74,7 +73,7 @@ class world final : public simulation, addressee<typename Limiter::permit_type> 
 public:
     world(typename Limiter::options_type const& options, scenario const& s, chooser& choices,
           grain how_fine, bool aloud)
-        : simulation(s, choices, how_fine, aloud, Limiter::cores),
+        : simulation(s, choices, how_fine, aloud, Limiter::cores(options)),
           limiter_(*this, options, cores_),
           callers_(s.callers.size()),
           places_(s.callers.size()) {
@@ -139,7 +138,7 @@ private:
         using enum action::kind;
         switch (a.what) {
             case enter:
-                return begin(me, a, request::wish::permits, Limiter::core_of(a.key));
+                return begin(me, a, request::wish::permits, limiter_.core_of(a.key));
             case reserve:
             case use:
             case take_up:
@@ -201,14 +200,15 @@ private:
         return std::ranges::all_of(stations, [&](auto const& at) { return is_usable(at.number); });
     }
     [[nodiscard]] bool are_usable_for(int key) const {
-        return std::ranges::all_of(Limiter::cores_of(key), [&](int i) { return is_usable(i); });
+        return std::ranges::all_of(limiter_.cores_of(key), [&](int i) { return is_usable(i); });
     }
 
+    [[nodiscard]] int number_of_cores() const { return static_cast<int>(stations.size()); }
     [[nodiscard]] core& core_at(int number) { return *cores_[static_cast<std::size_t>(number)]; }
 
     template <class F>
     void with_each_core(F f, kind k, action const& a) {
-        for (int i = 0; i != Limiter::cores; ++i) {
+        for (int i = 0; i != number_of_cores(); ++i) {
             if (!is_usable(i) || !limiter_.concerns(a, i))
                 continue;
             use const here(*this);
@@ -218,7 +218,7 @@ private:
     }
 
     void cancel_key(int key) {
-        auto const number = Limiter::core_of(key);
+        auto const number = limiter_.core_of(key);
         if (!is_usable(number))
             return;
         use const here(*this);
@@ -230,7 +230,7 @@ private:
 
     // One core after the other.
     void drain_all(caller& me, action const& a) {
-        for (int i = 0; i != Limiter::cores; ++i) {
+        for (int i = 0; i != number_of_cores(); ++i) {
             me.told = weir::errc::closed;
             begin(me, a, request::wish::idleness, i);
             if (me.told)
@@ -369,7 +369,7 @@ private:
 
     void take_place(caller& me, action const& a) {
         give_back_place(me);
-        auto const number = Limiter::core_of(a.key);
+        auto const number = limiter_.core_of(a.key);
         if (!are_usable_for(a.key) || ending_)
             return;
         use const here(*this);
@@ -498,7 +498,7 @@ private:
 
     bool try_first(caller& me, action const& a) {
         error_code ec;
-        calls c(kind::enter_at_once, Limiter::core_of(a.key), a.key);
+        calls c(kind::enter_at_once, limiter_.core_of(a.key), a.key);
         c.n = a.n;
         c.more = a.more;
         c.how = a.how;
@@ -513,7 +513,7 @@ private:
             return;
         use const here(*this);
         error_code ec;
-        calls c(kind::try_enter, Limiter::core_of(a.key), a.key);
+        calls c(kind::try_enter, limiter_.core_of(a.key), a.key);
         c.n = a.n;
         c.more = a.more;
         c.how = a.how;
@@ -522,10 +522,10 @@ private:
     }
 
     void charge_for(caller& me, action const& a) {
-        if (!is_usable(Limiter::core_of(a.key)))
+        if (!is_usable(limiter_.core_of(a.key)))
             return;
         use const here(*this);
-        calls c(kind::charge, Limiter::core_of(a.key), a.key);
+        calls c(kind::charge, limiter_.core_of(a.key), a.key);
         c.n = a.n;
         seat s{{}, {}, a.key, {}};
         fail_allocation(a.allocation);
@@ -581,7 +581,7 @@ private:
     void leave(seat& s) override {
         if (!s.held)
             return;
-        calls c(kind::leave, Limiter::core_of(s.key), s.key);
+        calls c(kind::leave, limiter_.core_of(s.key), s.key);
         c.how = s.how;
         limiter_.comes_home(c, s.held, true);
         s.held.leave();
@@ -606,7 +606,7 @@ private:
         say("leaves, unused");
         if (!s.held)
             return;
-        calls c(kind::leave_unused, Limiter::core_of(s.key), s.key);
+        calls c(kind::leave_unused, limiter_.core_of(s.key), s.key);
         c.how = s.how;
         limiter_.comes_home(c, s.held, false);
         c.unused = s.granted;
@@ -643,7 +643,7 @@ private:
         auto const n = s.held.count();
         if (a.n == n)
             return s.held.settle(a.n);
-        calls c(a.n < n ? kind::refund : kind::overdraw, Limiter::core_of(s.key), s.key);
+        calls c(a.n < n ? kind::refund : kind::overdraw, limiter_.core_of(s.key), s.key);
         c.n = std::max(n - a.n, a.n - n);
         c.how = s.how;
         if (a.n < n) {  // the oldest go first
@@ -664,7 +664,7 @@ private:
 
     void split(caller& me, seat& s) {
         auto const n = s.held.count() / 2;
-        calls const c(kind::split, Limiter::core_of(s.key), s.key);
+        calls const c(kind::split, limiter_.core_of(s.key), s.key);
         seat part{s.held.split(n), {}, s.key, s.how};
         part.granted.assign(s.granted.end() - n, s.granted.end());
         s.granted.erase(s.granted.end() - n, s.granted.end());
@@ -683,7 +683,7 @@ private:
             auto s = std::move(me.seats[i]);
             me.seats.erase(me.seats.begin() + static_cast<std::ptrdiff_t>(i));
             auto& all = me.seats[static_cast<std::size_t>(n)];
-            calls const c(kind::merge, Limiter::core_of(s.key), s.key);
+            calls const c(kind::merge, limiter_.core_of(s.key), s.key);
             all.held.merge(std::move(s.held));
             all.granted.insert(all.granted.end(), s.granted.begin(), s.granted.end());
             std::ranges::sort(all.granted);
@@ -720,8 +720,8 @@ private:
     }
 
     void change_options(action const& a) {
-        for (int i = 0; i != Limiter::cores; ++i) {
-            if (!is_usable(i) || (!a.of_all && i != Limiter::core_of(a.key)))
+        for (int i = 0; i != number_of_cores(); ++i) {
+            if (!is_usable(i) || (!a.of_all && i != limiter_.core_of(a.key)))
                 continue;
             use const here(*this);
             calls c(kind::configure, i, a.of_all ? call::every_key : a.key);
@@ -882,7 +882,7 @@ private:
     std::vector<std::weak_ptr<core>> known_;
     int users_ = 0;
     int initiating_ = 0;
-    std::vector<bool> abandoned_ = std::vector<bool>(Limiter::cores);
+    std::vector<bool> abandoned_ = std::vector<bool>(stations.size());
     bool destroying_ = false;  // somebody destroys the limiter or its context
     bool ending_ = false;
     int freed_ = 0;

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <weir/stats.hpp>
+
+#include "chain_visit.hpp"
+#include "scenario.hpp"
+#include "simulation.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace explorer {
+
+/// What a thread does under the locks of some cores.
+struct chain_section {
+    // Something that is heard in it.
+    struct step {
+        enum class kind : std::uint8_t { take, configure, join, serve, leave };
+
+        kind what = kind::take;
+        ticket taken = 0;
+        amount n = 0;
+        int limiter = 0;
+        rule next = {};
+        visit* who = nullptr;
+        time_point now{};
+    };
+
+    call::kind what = call::kind::other;
+    int core = 0;
+    int key = call::every_key;
+    bool is_first = false;  // of its call
+    request* who = nullptr;
+    request* cancels = nullptr;
+    std::vector<call::part_home> home;
+    unsigned cores = 0;  // whose locks it has had
+    time_point now{};
+    std::vector<step> steps;
+    of_each_limiter<std::optional<weir::limiter_stats>> of_core;
+    of_each_limiter<std::optional<weir::limiter_stats>> of_limiter;
+};
+
+/// The critical sections of a run, and what policies and queues have heard in them.
+class chain_sections {
+public:
+    explicit chain_sections(scheduler const& threads) : threads_(threads) {}
+
+    // What a policy hears.
+
+    [[nodiscard]] ticket took(ticket inner, amount n, time_point now);
+    [[nodiscard]] ticket inner(ticket t) const { return inner_.at(t); }
+    void configured(int limiter, rule const& next, time_point now);
+
+    // What a queue hears, which has plain requests.
+
+    void joined(request& r);
+    void served(request& r, call const&);
+    void left(request& r, call const&);
+
+    // What a lock hears.
+
+    void begins(int core, request* cancels);
+    /// It has happened when the first lock is let go of.
+    chain_section& ends(call& c, int core);
+
+    [[nodiscard]] bool is_one_open() const noexcept { return !open_.empty(); }
+    /// Those that have happened, in their order: to be taken out.
+    std::deque<chain_section> past;
+
+private:
+    using step = chain_section::step;
+
+    struct open_section {
+        chain_section being;
+        chain_section* heard = nullptr;
+        unsigned locked = 0;
+    };
+
+    [[nodiscard]] chain_section& under_way();
+
+    scheduler const& threads_;
+    std::map<ticket, ticket> inner_;
+    ticket last_ticket_ = 0;
+    std::map<simulated_thread const*, open_section> open_;
+};
+
+}  // namespace explorer

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <weir/chain_options.hpp>
+#include <weir/permit.hpp>
+
+#include "oracle.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace explorer {
+
+/// How many limiters there are that a chain can name.
+inline constexpr int chained_limiters = 3;
+template <class T>
+using of_each_limiter = std::array<T, chained_limiters>;
+
+/// A request for permits of one limiter or of several, as its caller knows it.
+struct visit : request {
+    enum class way : std::uint8_t { enters, tries_first, tries, charges };
+
+    way asked_by = way::enters;
+    std::vector<int> named;  // limiters
+    of_each_limiter<amount> asks_of{};
+    bool is_chain = false;
+    bool lives_elsewhere = false;  // its handler
+    weir::chain_options options;
+
+    // What its caller is told.
+    bool waits = false;  // the initiating function left it waiting
+    bool told = false;
+    bool thrown = false;
+    of_each_limiter<ticket> tickets{};
+    of_each_limiter<duration> waited{};
+    std::optional<int> refused_by;
+    std::optional<duration> retry_after;
+
+    [[nodiscard]] bool names(int limiter) const noexcept;
+    [[nodiscard]] bool asks_for_nothing() const noexcept;
+    /// What it is to the queue of a limiter: a chain says nothing of its class or key.
+    [[nodiscard]] weir::request asked_of(int limiter) const;
+};
+
+[[nodiscard]] std::string name(visit const& v);
+
+}  // namespace explorer
