@@ -177,7 +177,8 @@ bool chain_oracle::may_leave(visit const& v, time_point now) const {
         auto const at = static_cast<std::size_t>(*v.refused_by);
         std::vector<amount> ahead;
         for (auto const* const other : waiting_) {
-            if (!v.is_chain && other->number < v.number && other->asks_of[at] != 0)
+            if (!v.is_chain && other->in_queue && other->number < v.number &&
+                other->asks_of[at] != 0)
                 ahead.push_back(other->asks_of[at]);
         }
         auto const too_late = [&](std::vector<amount> const& others) {
@@ -566,7 +567,7 @@ std::optional<std::string> chain_oracle::wrong_arrival(possibility const& c, vis
             if (chain_cases::stands(p, i))
                 ahead.push_back(p.who->asks_of[at]);
         }
-        bool const exact = ahead.empty();
+        bool const exact = ahead.empty() && made_way_ != i;
         auto const turn = limiters_[at].book->earliest(v.asks_of[at], ahead, now);
         std::optional<duration> in;
         if (turn != weir::unknown)
