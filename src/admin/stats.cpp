@@ -3,17 +3,10 @@
 #include "json.hpp"
 #include "tool/text.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 namespace admin {
 namespace {
-
-std::string instant(std::chrono::system_clock::time_point t) {
-    using namespace std::chrono;
-    auto const ms = duration_cast<milliseconds>(t.time_since_epoch()).count() % 1000;
-    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(system_clock::to_time_t(t)), ms);
-}
 
 void add_waits(json& out, std::string_view name, weir::wait_histogram const& waits) {
     out.name(name).begin().member("count", waits.count());
@@ -100,8 +93,8 @@ std::string to_json(state const& s) {
     json out;
     out.begin()
         .member("version", std::string_view(s.version))
-        .member("started", std::string_view(instant(s.started)))
-        .member("now", std::string_view(instant(s.now)))
+        .member("started", std::string_view(tool::to_text(s.started)))
+        .member("now", std::string_view(tool::to_text(s.now)))
         .member("ready", s.ready)
         .member("draining", s.draining)
         .member("writable", s.writable)

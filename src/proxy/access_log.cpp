@@ -6,12 +6,10 @@
 #include "http/characters.hpp"
 #include "tool/text.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <iterator>
 #include <utility>
 
@@ -30,17 +28,6 @@ std::string escaped(std::string_view text) {
         else
             fmt::format_to(std::back_inserter(out), "\\x{:02X}", static_cast<unsigned char>(c));
     return out;
-}
-
-struct instant {
-    std::time_t second;
-    long long ms;
-};
-
-instant instant_of(std::chrono::system_clock::time_point t) {
-    using namespace std::chrono;
-    return {system_clock::to_time_t(t),
-            duration_cast<milliseconds>(t.time_since_epoch()).count() % 1000};
 }
 
 constexpr std::string_view request_id_field = "X-Request-Id";
@@ -84,16 +71,13 @@ void take_request_id(http::request_head& request, std::string& id, request_ids& 
 }
 
 std::string text_of(log_line const& l) {
-    auto const [second, ms] = instant_of(l.ended);
-    return fmt::format(
-        "{:%Y-%m-%dT%H:%M:%S}.{:03}Z {} \"{}\" {} {} {:.3f} {:.3f} {} \"{}\" {}\n",
-        fmt::gmtime(second), ms, l.client, escaped(l.request), l.status, l.bytes,
-        tool::seconds(l.took), tool::seconds(l.waited), l.upstream.empty() ? "-" : l.upstream,
-        l.limit.empty() ? "-" : escaped(l.limit), l.id.empty() ? "-" : l.id);
+    return fmt::format("{} {} \"{}\" {} {} {:.3f} {:.3f} {} \"{}\" {}\n", tool::to_text(l.ended),
+                       l.client, escaped(l.request), l.status, l.bytes, tool::seconds(l.took),
+                       tool::seconds(l.waited), l.upstream.empty() ? "-" : l.upstream,
+                       l.limit.empty() ? "-" : escaped(l.limit), l.id.empty() ? "-" : l.id);
 }
 
 std::string json_of(log_line const& l) {
-    auto const [second, ms] = instant_of(l.ended);
     admin::json out;
     auto const text = [&](std::string_view name, std::string_view value) {
         out.name(name);
@@ -103,7 +87,7 @@ std::string json_of(log_line const& l) {
             out.value(value);
     };
     out.begin();
-    text("time", fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(second), ms));
+    text("time", tool::to_text(l.ended));
     text("remote_addr", l.client);
     text("request", l.request);
     out.member("status", l.status).member("body_bytes_sent", l.bytes);

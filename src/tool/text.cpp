@@ -45,6 +45,17 @@ std::string to_text(nanoseconds t) {
     return std::to_string(t / units[i].second).append(units[i].first);
 }
 
+std::string to_text(std::chrono::system_clock::time_point t) {
+    using namespace std::chrono;
+    auto const day = floor<days>(t);
+    year_month_day const date(day);
+    hh_mm_ss const time(floor<milliseconds>(t - day));
+    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", static_cast<int>(date.year()),
+                       static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                       time.hours().count(), time.minutes().count(), time.seconds().count(),
+                       time.subseconds().count());
+}
+
 std::optional<host_and_port> address_of(std::string_view text) {
     auto const colon = text.rfind(':');
     if (colon == text.npos)
@@ -107,13 +118,17 @@ bool is_utf8(std::string_view text) noexcept {
 }
 
 std::string quoted(std::string_view text, beyond_ascii how) {
+    std::string out;
+    append_quoted(out, text, how);
+    return out;
+}
+
+void append_quoted(std::string& out, std::string_view text, beyond_ascii how) {
     auto const is_plain = [how](char c) {
         auto const byte = static_cast<unsigned char>(c);
         return c != '"' && c != '\\' && byte >= ' ' && byte != 127 &&
                (byte < 127 || how == beyond_ascii::as_they_are);
     };
-    std::string out;
-    out.reserve(text.size() + 2);
     out += '"';
     for (;;) {
         auto const plain = std::ranges::find_if_not(text, is_plain) - text.begin();
@@ -127,7 +142,7 @@ std::string quoted(std::string_view text, beyond_ascii how) {
             out += fmt::format("\\u{:04x}", static_cast<unsigned char>(text.front()));
         text.remove_prefix(1);
     }
-    return out += '"';
+    out += '"';
 }
 
 }  // namespace tool

@@ -22,6 +22,9 @@ namespace tool {
 /// The text of which `time_of` makes the same, in the greatest unit in which it is whole. Not below 0.
 [[nodiscard]] std::string to_text(std::chrono::nanoseconds t);
 
+/// `2024-05-01T12:00:00.123Z`.
+[[nodiscard]] std::string to_text(std::chrono::system_clock::time_point t);
+
 struct host_and_port {
     std::string host;
     std::string port;
@@ -41,5 +44,8 @@ enum class beyond_ascii { as_they_are, as_latin_1 };
 /// As JSON and TOML quote it: `"a \"b\""`.
 [[nodiscard]] std::string quoted(std::string_view text,
                                  beyond_ascii how = beyond_ascii::as_they_are);
+/// The same, behind what is in `out`.
+void append_quoted(std::string& out, std::string_view text,
+                   beyond_ascii how = beyond_ascii::as_they_are);
 
 }  // namespace tool

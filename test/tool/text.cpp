@@ -37,6 +37,10 @@ BOOST_AUTO_TEST_CASE(of_times_are_made_again) {
     BOOST_TEST(tool::to_text(90s) == "90s");
     BOOST_TEST(tool::to_text(120s) == "2min");
     BOOST_TEST(tool::to_text(24h) == "24h");
+    using namespace std::chrono;
+    BOOST_TEST(tool::to_text(sys_days(2024y / February / 29d) + 7h + 8min + 9s + 45'999us) ==
+               "2024-02-29T07:08:09.045Z");
+    BOOST_TEST(tool::to_text(sys_days(1970y / January / 1d) - 1ms) == "1969-12-31T23:59:59.999Z");
     for (auto const t :
          {1ns, 1001ns, 1000ns, std::chrono::nanoseconds(25h), std::chrono::nanoseconds::max()})
         BOOST_TEST((tool::time_of(tool::to_text(t)) == t));
