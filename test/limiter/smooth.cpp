@@ -13,10 +13,10 @@ using namespace support;
 using weir::errc;
 using weir::smooth_bursty_options;
 
+namespace {
+
 using smooth_bursty = weir::testing::limiter<weir::smooth_bursty>;
 using smooth_warming_up = weir::testing::limiter<weir::smooth_warming_up>;
-
-namespace {
 
 // A curve of a user's own: after idleness twice as fast, for as many permits as were missed.
 class catching_up {
