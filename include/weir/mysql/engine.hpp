@@ -27,8 +27,8 @@ class strict_interval;
 
 enum class tls : std::uint8_t {
     never,
-    if_offered,  ///< if the server offers it; what it is certified by is not looked at
-    required,
+    if_offered,  ///< if the server offers it and is not at a local socket; nothing is asked of its certificate
+    required,  ///< nothing is asked of its certificate, either
 };
 
 /// Where the server is, and who asks.
@@ -43,7 +43,8 @@ struct options {
     std::string database = {};
 
     mysql::tls tls = tls::if_offered;
-    /// If it is given, the certificate of the server must be of one of the authorities in this file, and for `host`.
+    /// If it is given, TLS is required, at a local socket as well, and the certificate of the server must be of one of
+    /// the authorities in this file, and for `host`.
     std::string authorities = {};
 
     /// The most connections at a time, 1 to 10,000. A limiter uses one at a time.

@@ -294,7 +294,7 @@ asio::awaitable<void> database::install() {
             continue;  // and who may use it need not be allowed to make it
         done = co_await one.execute(create(), clock::time_point::max());
         if (done.error)
-            throw boost::system::system_error(done.error, "weir::mysql: " + one.text_of_error());
+            throw one.failure(done.error);
     }
 }
 

@@ -32,11 +32,9 @@ bool is_of_server(error_code const& ec) {
 }
 
 my::ssl_mode mode_of(options const& o) {
-    if (!o.socket.empty() || o.tls == tls::never)
-        return my::ssl_mode::disable;
-    return o.tls == tls::required || !o.authorities.empty()
-               ? my::ssl_mode::require
-               : my::ssl_mode::enable;
+    if (o.tls == tls::required || !o.authorities.empty())
+        return my::ssl_mode::require;
+    return o.tls == tls::never || !o.socket.empty() ? my::ssl_mode::disable : my::ssl_mode::enable;
 }
 
 }  // namespace
@@ -107,7 +105,7 @@ asio::awaitable<void> session::connect() {
     auto const [ec] =
         co_await connection_.async_handshake(params, diagnostics_, asio::as_tuple(asio::deferred));
     if (ec)
-        throw boost::system::system_error(ec, "weir::mysql: " + text_of_error());
+        throw failure(ec);
 
     // What the server gives to new sessions may be anything. These two modes give another meaning to what is empty.
     co_await must_execute(
@@ -130,7 +128,7 @@ asio::awaitable<void> session::must_execute(std::string_view text) {
     auto const [ec] = co_await connection_.async_execute(
         text, result_, diagnostics_, asio::as_tuple(asio::deferred));
     if (ec)
-        throw boost::system::system_error(ec, "weir::mysql: " + text_of_error());
+        throw failure(ec);
 }
 
 asio::awaitable<bool> session::is_alive() {
@@ -230,8 +228,10 @@ asio::awaitable<outcome> session::limit_statements(duration length, clock::time_
     co_return outcome{done.error};
 }
 
-std::string session::text_of_error() const {
-    return std::string(diagnostics_.server_message());
+boost::system::system_error session::failure(error_code const& ec, std::string what) const {
+    if (auto const said = diagnostics_.server_message(); !said.empty())
+        what.append(": ").append(said);
+    return {ec, what};
 }
 
 std::int64_t session::about() const noexcept {

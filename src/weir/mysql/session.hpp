@@ -16,6 +16,7 @@
 #include <boost/mysql/field_view.hpp>
 #include <boost/mysql/results.hpp>
 #include <boost/mysql/statement.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -92,8 +93,9 @@ public:
     boost::asio::awaitable<outcome> limit_statements(duration length, clock::time_point until);
 
     [[nodiscard]] boost::mysql::results const& result() const noexcept { return result_; }
-    /// What the server has said about the last error.
-    [[nodiscard]] std::string text_of_error() const;
+    /// The last error, with what the server has said about it.
+    [[nodiscard]] boost::system::system_error failure(error_code const& ec,
+                                                      std::string what = "weir::mysql") const;
     [[nodiscard]] bool is_broken() const noexcept { return broken_; }
 
     /// What the time of the server is about, and what it was in truth.

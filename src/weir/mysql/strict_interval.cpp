@@ -68,9 +68,9 @@ public:
     asio::awaitable<void> commit() {
         auto const done = co_await session().execute("commit", what_.until);
         if (done.error)
-            throw failure(done.error,
-                          "weir::mysql: nobody knows whether the row was inserted, since the "
-                          "commit has failed: ");
+            throw session().failure(done.error,
+                                    "weir::mysql: nobody knows whether the row was inserted, since "
+                                    "the commit has failed");
         is_open_ = false;
     }
 
@@ -101,7 +101,7 @@ public:
             co_return nullptr;
         if (session().is_broken())
             check(done.error);
-        co_return std::make_exception_ptr(failure(done.error, "weir::mysql: "));
+        co_return std::make_exception_ptr(session().failure(done.error));
     }
 
     // How long the row of the limiter, which is locked, says to wait; none if there is no row.
@@ -126,11 +126,7 @@ private:
             return;
         if (ec == asio::error::timed_out && clock::now() >= what_.until)
             throw refusal(errc::timed_out, std::nullopt);  // and the server undoes it all
-        throw failure(ec, "weir::mysql: ");
-    }
-    [[nodiscard]] boost::system::system_error failure(error_code const& ec,
-                                                      std::string const& what) const {
-        return {ec, what + session().text_of_error()};
+        throw session().failure(ec);
     }
 
     insertion const& what_;
