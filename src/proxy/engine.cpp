@@ -9,6 +9,8 @@
 #include <weir/mysql/engine.hpp>
 #endif
 
+#include <boost/system/system_error.hpp>
+
 #include <fmt/format.h>
 
 #include <stdexcept>
@@ -45,7 +47,8 @@ namespace {
 
 [[noreturn]] void reject_mysql(std::string const& what) {
     throw tool::usage_error(what + " must be like mysql://user:password@host:3306/database, or "
-                                   "mysql://user@/database?socket=/run/mysqld/mysqld.sock");
+                                   "mysql://user@/database?socket=/run/mysqld/mysqld.sock; it may "
+                                   "say `tls=required` or `tls=never`, and `authorities=FILE`");
 }
 
 std::string plain(std::string const& what, std::string_view text) {
@@ -61,13 +64,30 @@ std::pair<std::string_view, std::string_view> parted(std::string_view text, char
     return {text.substr(0, at), text.substr(at + 1)};
 }
 
+weir::mysql::tls tls_of(std::string const& what, std::string_view text) {
+    if (text == "required")
+        return weir::mysql::tls::required;
+    if (text != "never")
+        reject_mysql(what);
+    return weir::mysql::tls::never;
+}
+
 weir::mysql::options mysql_options(std::string const& what, std::string_view url) {
     weir::mysql::options o;
-    auto const [address, more] = parted(url, '?');
-    if (more.starts_with("socket="))
-        o.socket = plain(what, more.substr(7));
-    else if (!more.empty())
-        reject_mysql(what);
+    auto [address, more] = parted(url, '?');
+    while (!more.empty()) {
+        auto const [one, others] = parted(more, '&');
+        auto const [name, value] = parted(one, '=');
+        if (name == "socket")
+            o.socket = plain(what, value);
+        else if (name == "tls")
+            o.tls = tls_of(what, value);
+        else if (name == "authorities")
+            o.authorities = plain(what, value);
+        else
+            reject_mysql(what);
+        more = others;
+    }
     auto [place, database] = parted(address, '/');
     if (auto const at = place.rfind('@'); at != place.npos) {
         auto const [user, password] = parted(place.substr(0, at), ':');
@@ -94,9 +114,14 @@ weir::mysql::options mysql_options(std::string const& what, std::string_view url
 engine mysql_engine(net::executor const& ex, std::string const& what, std::string const& url) {
     constexpr std::string_view scheme = "mysql://";
 #ifdef WEIR_PROXY_MYSQL
-    auto const made = std::make_shared<weir::mysql::engine>(
-        ex, mysql_options(what, std::string_view(url).substr(scheme.size())));
-    return {made, [made](std::string const&) { return made->install(); }};
+    auto const options = mysql_options(what, std::string_view(url).substr(scheme.size()));
+    try {
+        auto const made = std::make_shared<weir::mysql::engine>(ex, options);
+        return {made, [made](std::string const&) { return made->install(); }};
+    } catch (boost::system::system_error const& e) {
+        throw tool::usage_error(fmt::format("{} names the authorities {}, which cannot be read: {}",
+                                            what, options.authorities, e.code().message()));
+    }
 #else
     (void)ex;
     (void)url;

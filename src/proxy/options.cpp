@@ -67,9 +67,9 @@ constexpr char const* footer =
 "100/1s burst 20", "100/1s leaky" or "10/60s sliding".
 --engine may stand in the environment as WEIR_ENGINE, where a password is not seen. A URL is
 redis://user:password@host:port/database, unix:/socket, mysql://user:password@host:port/database,
-or mysql://user@/database?socket=/path. While the server does not answer, --on-failure closed
-answers 503, open lets every request through, and `local 0.25` grants a quarter of the rate in
-this proxy by itself.
+or mysql://user@/database?socket=/path; the last two may also say tls=required and
+authorities=FILE. While the server does not answer, --on-failure closed answers 503, open lets
+every request through, and `local 0.25` grants a quarter of the rate in this proxy by itself.
 A TIME is a whole number of ns, us, ms, s, min or h. SIGINT and SIGTERM let what is being
 served finish, print what was done, and exit with 0; SIGUSR1 prints it and goes on; SIGHUP
 opens the access log anew, and applies what the file of --config says then, as --reload does.)";

@@ -70,6 +70,23 @@ class Files(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertIn("engine `e`: `url` ", result.stderr)
 
+    def test_what_the_url_of_an_engine_says_of_tls(self):
+        def check(url):
+            self.write('[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n'
+                       f'[[engine]]\nname = "e"\nurl = "mysql://{url}"\n')
+            result = run("--config", self.file, "--check")
+            if "was built without" in result.stderr:
+                self.skipTest(result.stderr)
+            self.assertEqual(result.returncode, 2 if result.stderr else 0)
+            return result.stderr
+
+        for good in ("u@h/d?tls=never", "u:p@h:1/d?tls=required", "u@/d?tls=required&socket=%2Frun%2Fs"):
+            self.assertEqual(check(good), "", good)
+        for bad in ("u@h/d?tls", "u@h/d?tls=maybe", "u@h/d?tls=required&size=3", "u@h/d?&"):
+            self.assertIn("it may say `tls=required`", check(bad), bad)
+        self.assertIn("`url` names the authorities /no/such file, which cannot be read: ",
+                      check("u@h/d?authorities=/no/such%20file"))
+
     def test_a_file_that_is_not_there(self):
         result = run("--config", self.file)
         self.assertEqual(result.returncode, 2)

@@ -98,6 +98,19 @@ class MariaDB(Server):
                 f"--datadir={self.path}/data", f"--tmpdir={self.path}/tmp", f"--socket={self.socket}"]
 
 
+class MariaDBWithCertificates(MariaDB):
+    """One of them is its own; none is of an authority but itself."""
+
+    def command(self):
+        for name in ("own", "other"):
+            if not (self.path / f"{name}.crt").exists():
+                subprocess.run([program("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                                "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", f"{self.path}/{name}.key", "-out",
+                                f"{self.path}/{name}.crt", "-days", "2", "-subj", "/CN=weir", "-addext",
+                                "subjectAltName=IP:127.0.0.1"], stderr=subprocess.DEVNULL, check=True)
+        return [*super().command(), f"--ssl-key={self.path}/own.key", f"--ssl-cert={self.path}/own.crt"]
+
+
 class Engine(ProxyTest):
     def have(self, kind):
         server = kind()
@@ -149,6 +162,14 @@ class Engine(ProxyTest):
 
     def test_a_rate_on_mariadb(self):
         self.check_rate(self.have(MariaDB), "20/400ms")
+
+    def test_a_mariadb_that_must_show_a_certificate(self):
+        server = self.have(MariaDBWithCertificates)
+        proxies = [self.start("--engine", f"{server.url}&tls=required&authorities={server.path}/{authority}.crt",
+                              "--rate", "100/1s") for authority in ("own", "other")]
+        with Client(proxies[0].port) as trusting, Client(proxies[1].port) as distrusting:
+            self.assertEqual([trusting.ask("/").status, distrusting.ask("/").status], [200, 503])
+        self.assertIn("certificate verify failed", proxies[1].stop())
 
     def test_a_bucket_and_a_name(self):
         server = self.have(Redis)
