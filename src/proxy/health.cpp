@@ -17,7 +17,7 @@ struct health_checks::one {
         : context(c), dog(d), of(std::move(u)), server(std::move(s)), pause(c) {}
 
     net::task<bool> is_good();
-    net::task<bool> answers_well(net::connection& connection);
+    net::task<bool> answers_well(net::connection& connection, net::clock::duration within);
 
     asio::io_context& context;
     net::watchdog& dog;
@@ -59,23 +59,25 @@ net::task<> health_checks::look_after(std::shared_ptr<one> check) {
 
 net::task<bool> health_checks::one::is_good() {
     auto const within = of->configuration().health->within;
+    auto const began = net::clock::now();
     net::error_code ec;
     auto const connection = co_await server->endpoints().connect(context, dog, within, ec);
     if (!connection || !of->configuration().health->path)
         co_return connection != nullptr;
-    co_return co_await answers_well(*connection);
+    co_return co_await answers_well(*connection, within - (net::clock::now() - began));
 }
 
 // With 2xx or 3xx.
-net::task<bool> health_checks::one::answers_well(net::connection& connection) {
+net::task<bool> health_checks::one::answers_well(net::connection& connection,
+                                                 net::clock::duration within) {
+    net::time_limit const sending(connection, net::direction::writing, within);
+    net::time_limit const reading(connection, net::direction::reading, within);
     auto const& health = *of->configuration().health;
     auto const request = "GET " + *health.path + " HTTP/1.1\r\nHost: " + server->name() +
                          "\r\nUser-Agent: weir-proxy\r\nConnection: close\r\n\r\n";
-    net::time_limit const sending(connection, net::direction::writing, health.within);
     http::gather const out{request};
     if (co_await connection.send(out))
         co_return false;
-    net::time_limit const reading(connection, net::direction::reading, health.within);
     std::string answer;
     std::array<char, 256> room;
     constexpr std::size_t enough = sizeof "HTTP/1.1 200" - 1;

@@ -2,6 +2,7 @@
 """What an operator sees: where it listens and who may ask, health, the statistics as JSON and for Prometheus, and what has
 become of all that while the proxy drains, reloads, or is asked by those who never read."""
 
+import contextlib
 import json
 import os
 import re
@@ -259,6 +260,29 @@ class Admin(ProxyTest):
                    f"Nothing is held back, but the server 127.0.0.1:{port} of `shop` is out.")
         self.assertIn(f'weir_upstream_server_up{{upstream="shop",server="127.0.0.1:{port}"}} 0\n',
                       request(proxy, "/metrics").body.decode())
+
+    def test_a_check_has_its_time_once_for_all_of_it(self):
+        # It connects at its second try, a second after the first, which finds a full backlog; and the answer takes as long.
+        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+        with socket.socket() as slow, contextlib.ExitStack() as others:
+            slow.bind(("127.0.0.1", 0))
+            slow.listen(0)
+            with contextlib.ExitStack() as backlog:
+                for _ in range(3):
+                    s = backlog.enter_context(socket.socket())
+                    s.setblocking(False)
+                    s.connect_ex(slow.getsockname())
+                proxy = self.start_with(ADMIN + '[[upstream]]\nname = "shop"\n'
+                                        f'servers = "127.0.0.1:{slow.getsockname()[1]}"\n'
+                                        'health = { path = "/healthz", every = "1h", within = "1500ms", fall = 1 }\n')
+                time.sleep(0.5)
+            came = others.enter_context(slow.accept()[0])
+            while not came.recv(1):
+                came = others.enter_context(slow.accept()[0])
+            time.sleep(1)
+            with contextlib.suppress(OSError):
+                came.sendall(EMPTY)
+            wait_until(lambda: stats(proxy)["upstreams"][0]["servers"][0]["out"])
 
     # ---- For Prometheus
 
