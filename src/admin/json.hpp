@@ -3,15 +3,21 @@
 #include <fmt/format.h>
 
 #include <concepts>
+#include <cstddef>
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace admin {
 
 /// Writes JSON, member by member. What is opened must be closed.
 class json {
 public:
+    json() = default;
+    /// For a text that hardly becomes longer, in bytes.
+    explicit json(std::size_t length) { out_.reserve(length); }
+
     json& begin(char bracket = '{') {
         separate();
         out_ += bracket;
@@ -36,7 +42,8 @@ public:
         requires(!std::same_as<Integer, bool>)
     json& value(Integer n) {
         separate();
-        fmt::format_to(std::back_inserter(out_), "{}", n);
+        fmt::format_int const digits(n);
+        out_.append(digits.data(), digits.size());
         return *this;
     }
     /// A finite one.

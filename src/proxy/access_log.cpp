@@ -22,11 +22,23 @@ bool is_plain(char c) noexcept {
 
 std::string escaped(std::string_view text) {
     std::string out;
-    for (char const c : text)
-        if (is_plain(c))
-            out += c;
-        else
-            fmt::format_to(std::back_inserter(out), "\\x{:02X}", static_cast<unsigned char>(c));
+    for (;;) {
+        auto const special = std::ranges::find_if_not(text, is_plain);
+        out.append(text.begin(), special);
+        if (special == text.end())
+            return out;
+        fmt::format_to(std::back_inserter(out), "\\x{:02X}", static_cast<unsigned char>(*special));
+        text.remove_prefix(static_cast<std::size_t>(special - text.begin()) + 1);
+    }
+}
+
+// In seconds, to the millisecond; not below 0.
+std::string seconds(net::clock::duration t) {
+    auto const ms = std::chrono::round<std::chrono::milliseconds>(t).count();
+    std::string out = std::to_string(ms);
+    if (out.size() < 4)
+        out.insert(0, 4 - out.size(), '0');
+    out.insert(out.size() - 3, 1, '.');
     return out;
 }
 
@@ -71,14 +83,14 @@ void take_request_id(http::request_head& request, std::string& id, request_ids& 
 }
 
 std::string text_of(log_line const& l) {
-    return fmt::format("{} {} \"{}\" {} {} {:.3f} {:.3f} {} \"{}\" {}\n", tool::to_text(l.ended),
-                       l.client, escaped(l.request), l.status, l.bytes, tool::seconds(l.took),
-                       tool::seconds(l.waited), l.upstream.empty() ? "-" : l.upstream,
+    return fmt::format("{} {} \"{}\" {} {} {} {} {} \"{}\" {}\n", tool::to_text(l.ended), l.client,
+                       escaped(l.request), l.status, l.bytes, seconds(l.took), seconds(l.waited),
+                       l.upstream.empty() ? "-" : l.upstream,
                        l.limit.empty() ? "-" : escaped(l.limit), l.id.empty() ? "-" : l.id);
 }
 
 std::string json_of(log_line const& l) {
-    admin::json out;
+    admin::json out(512);
     auto const text = [&](std::string_view name, std::string_view value) {
         out.name(name);
         if (value.empty())
@@ -91,8 +103,8 @@ std::string json_of(log_line const& l) {
     text("remote_addr", l.client);
     text("request", l.request);
     out.member("status", l.status).member("body_bytes_sent", l.bytes);
-    out.name("request_time").raw(fmt::format("{:.3f}", tool::seconds(l.took)));
-    out.name("waited").raw(fmt::format("{:.3f}", tool::seconds(l.waited)));
+    out.name("request_time").raw(seconds(l.took));
+    out.name("waited").raw(seconds(l.waited));
     text("upstream", l.upstream);
     text("limit", l.limit);
     text("request_id", l.id);
