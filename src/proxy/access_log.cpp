@@ -16,14 +16,10 @@
 namespace proxy {
 namespace {
 
-bool is_plain(char c) noexcept {
-    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
-}
-
 std::string escaped(std::string_view text) {
     std::string out;
     for (;;) {
-        auto const special = std::ranges::find_if_not(text, is_plain);
+        auto const special = std::ranges::find_if_not(text, tool::is_plain);
         out.append(text.begin(), special);
         if (special == text.end())
             return out;
@@ -64,7 +60,7 @@ void request_ids::make(std::string& out) {
 void take_request_id(http::request_head& request, std::string& id, request_ids& fresh) {
     auto const is_good = [](std::string_view text) {
         return !text.empty() && text.size() <= longest_id &&
-               std::ranges::all_of(text, [](char c) { return is_plain(c) && c != ' '; });
+               std::ranges::all_of(text, [](char c) { return tool::is_plain(c) && c != ' '; });
     };
     id.clear();
     for (auto& f : request.fields) {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
@@ -134,23 +133,15 @@ std::string quoted(std::string_view text, beyond_ascii how) {
 }
 
 void append_quoted(std::string& out, std::string_view text, beyond_ascii how) {
-    auto const is_plain = [how](char c) {
-        auto const byte = static_cast<unsigned char>(c);
-        return c != '"' && c != '\\' && byte >= ' ' && byte != 127 &&
-               (byte < 127 || how == beyond_ascii::as_they_are);
-    };
     out += '"';
-    for (;;) {
-        auto const plain = std::ranges::find_if_not(text, is_plain) - text.begin();
-        out += text.substr(0, static_cast<std::size_t>(plain));
-        text.remove_prefix(static_cast<std::size_t>(plain));
-        if (text.empty())
-            break;
-        if (text.front() == '"' || text.front() == '\\')
-            out.append(1, '\\').append(1, text.front());
+    for (char const c : text) {
+        auto const byte = static_cast<unsigned char>(c);
+        if (is_plain(c) || (byte > 127 && how == beyond_ascii::as_they_are))
+            out += c;
+        else if (c == '"' || c == '\\')
+            out.append(1, '\\').append(1, c);
         else
-            out += fmt::format("\\u{:04x}", static_cast<unsigned char>(text.front()));
-        text.remove_prefix(1);
+            out += fmt::format("\\u{:04x}", byte);
     }
     out += '"';
 }

@@ -38,6 +38,11 @@ struct host_and_port {
 
 [[nodiscard]] bool is_utf8(std::string_view text) noexcept;
 
+/// Whether it is printable ASCII, and stands for itself between quotes.
+[[nodiscard]] constexpr bool is_plain(char c) noexcept {
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
 /// What becomes of bytes that are no ASCII.
 enum class beyond_ascii { as_they_are, as_latin_1 };
 

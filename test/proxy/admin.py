@@ -16,7 +16,7 @@ import time
 import urllib.parse
 
 from admin_support import Watcher, limit_of, port_of, put, request, stats
-from support import PATIENCE, PROXY, Client, Proxy, ProxyTest, Reader, in_parallel, main, wait_until
+from support import PATIENCE, PROXY, Client, Proxy, ProxyTest, Reader, full_backlog, in_parallel, main, wait_until
 
 EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 ADMIN = '[admin]\naddress = "127.0.0.1:0"\n'
@@ -265,22 +265,15 @@ class Admin(ProxyTest):
 
     def test_a_check_has_its_time_once_for_all_of_it(self):
         # It connects at its second try, a second after the first, which finds a full backlog; and the answer takes as long.
-        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-        with socket.socket() as slow, contextlib.ExitStack() as others:
-            slow.bind(("127.0.0.1", 0))
-            slow.listen(0)
-            with contextlib.ExitStack() as backlog:
-                for _ in range(3):
-                    s = backlog.enter_context(socket.socket())
-                    s.setblocking(False)
-                    s.connect_ex(slow.getsockname())
-                proxy = self.start_with(ADMIN + '[[upstream]]\nname = "shop"\n'
-                                        f'servers = "127.0.0.1:{slow.getsockname()[1]}"\n'
-                                        'health = { path = "/healthz", every = "1h", within = "1500ms", fall = 1 }\n')
-                time.sleep(0.5)
-            came = others.enter_context(slow.accept()[0])
+        with contextlib.ExitStack() as accepted, full_backlog() as (slow, others):
+            proxy = self.start_with(ADMIN + '[[upstream]]\nname = "shop"\n'
+                                    f'servers = "127.0.0.1:{slow.getsockname()[1]}"\n'
+                                    'health = { path = "/healthz", every = "1h", within = "1500ms", fall = 1 }\n')
+            time.sleep(0.5)
+            others.close()
+            came = accepted.enter_context(slow.accept()[0])
             while not came.recv(1):
-                came = others.enter_context(slow.accept()[0])
+                came = accepted.enter_context(slow.accept()[0])
             time.sleep(1)
             with contextlib.suppress(OSError):
                 came.sendall(EMPTY)

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import unittest
 
-from support import PATIENCE, PROXY, Client, Proxy, ProxyTest, main, numbers, wait_until
+from support import PATIENCE, PROXY, Client, Proxy, ProxyTest, full_backlog, main, numbers, wait_until
 
 RUN = os.environ.get("WEIR_EXAMPLES_RUN")
 UP = ["--upstream", "127.0.0.1:9"]
@@ -134,14 +134,7 @@ class CommandLine(ProxyTest):
                                             rf"the proxy itself listens \({listen}\)\n\Z")
 
     def test_an_upstream_that_does_not_even_refuse(self):
-        # Its backlog is full, so that a connection is neither accepted nor refused.
-        with socket.socket() as silent, contextlib.ExitStack() as stack:
-            silent.bind(("127.0.0.1", 0))
-            silent.listen(0)
-            for _ in range(3):
-                s = stack.enter_context(socket.socket())
-                s.setblocking(False)
-                s.connect_ex(silent.getsockname())
+        with full_backlog() as (silent, _):
             proxy = Proxy("--upstream", f"127.0.0.1:{silent.getsockname()[1]}", "--upstream-timeout", "200ms")
             with Client(proxy.port) as client:
                 self.assertEqual(client.ask("/").status, 504)

@@ -35,6 +35,19 @@ def main():
     unittest.main(verbosity=2)
 
 
+@contextlib.contextmanager
+def full_backlog():
+    """Listens at a port at which a connection is neither accepted nor refused, until the others are closed."""
+    with socket.socket() as listener, contextlib.ExitStack() as others:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(3):
+            s = others.enter_context(socket.socket())
+            s.setblocking(False)
+            s.connect_ex(listener.getsockname())
+        yield listener, others
+
+
 def wait_until(predicate, what="it"):
     end = time.monotonic() + PATIENCE
     while not predicate():

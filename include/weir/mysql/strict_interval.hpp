@@ -37,8 +37,9 @@ using value = std::variant<std::nullptr_t, std::int64_t, double, std::string>;
 /// transaction takes. A process that is stopped in the middle of one holds up all others until the server ends
 /// its transaction: MariaDB after 5 s, MySQL after its `wait_timeout`.
 ///
-/// The table is that of the engine; a name that is used here must not be used by another kind of limiter, and all who use
-/// it must state the same time. Any isolation level will do. If the clock of the server is set back, nobody waits for longer than `every`.
+/// The table is that of the engine; a name that is used here must not be used by another kind of limiter, and all who
+/// use it must state the same time. Any isolation level will do. If the clock of the server is set back, nobody waits
+/// for longer than `every`.
 ///
 /// The time zone of the session is UTC: what `now()` or a default puts into a `datetime` is that, whatever zone the server
 /// has. `sql_mode` is that of the server, but without ORACLE and EMPTY_STRING_IS_NULL.

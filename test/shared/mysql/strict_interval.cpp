@@ -67,6 +67,11 @@ struct fixture : support::mysql_place {
     std::int64_t rows_of(std::string const& name) {
         return session.number("select count(*) from events where name = '" + name + "'");
     }
+    // As a process in the middle of its transaction, until it says `rollback`.
+    void hold_lock_of(std::string const& name) {
+        session.query("start transaction");
+        session.query("select at from weir_bucket where k = '" + name + "' for update");
+    }
     // The least time between two of them, in microseconds.
     std::int64_t least_gap(std::string const& name) {
         return session.number(
@@ -230,12 +235,11 @@ BOOST_AUTO_TEST_CASE(request_that_is_cancelled_in_the_middle_leaves_nothing) {
 }
 
 BOOST_AUTO_TEST_CASE(patience_that_ends_is_a_refusal_and_nothing_is_inserted) {
-    // Another process is in the middle of its transaction.
+    // Another process has the lock.
     weir::mysql::strict_interval rows(ctx, engine, "locked", 1us);
     auto const insert = "insert into events(name) values('locked')";
     BOOST_TEST((outcome(rows.insert_at_most(insert)) == nullptr));
-    session.query("start transaction");
-    session.query("select at from weir_bucket where k = 'locked' for update");
+    hold_lock_of("locked");
     auto const barred = outcome(rows.insert_at_most(insert, 200ms));
     BOOST_TEST((code_of(barred) == errc::timed_out));
     BOOST_CHECK_THROW(rethrow(barred), weir::refusal);
@@ -289,8 +293,7 @@ BOOST_AUTO_TEST_CASE(request_that_waits_for_the_lock_of_another_is_cancelled_at_
     weir::mysql::strict_interval rows(ctx, engine, "patient", 1us);
     auto const insert = "insert into events(name) values('patient')";
     BOOST_TEST((outcome(rows.insert_at_most(insert)) == nullptr));
-    session.query("start transaction");
-    session.query("select at from weir_bucket where k = 'patient' for update");
+    hold_lock_of("patient");
     asio::cancellation_signal signal;
     std::exception_ptr result;
     auto const finished = [&](std::exception_ptr e) { result = std::move(e); };
@@ -314,8 +317,7 @@ BOOST_AUTO_TEST_CASE(server_that_lets_nobody_wait_long_for_a_lock_shortens_no_pa
     weir::mysql::strict_interval rows(ctx, other, "short", 1us);
     auto const insert = "insert into events(name) values('short')";
     BOOST_TEST((outcome(rows.insert_at_most(insert)) == nullptr));
-    session.query("start transaction");
-    session.query("select at from weir_bucket where k = 'short' for update");
+    hold_lock_of("short");
     auto held = session.start("select sleep(2.5)");
     std::optional<std::exception_ptr> result;
     asio::co_spawn(ctx, rows.insert_at_most(insert, 60s),
