@@ -3,14 +3,16 @@
 namespace limiting {
 namespace {
 
-bool keeps_fifo(config::limit const& c) {
-    return c.queue.order == weir::queue_order::fifo;
+// A queue that may belong to a chain stays one; and one that is fair knows its clients from the start.
+bool may_change_order(weir::queue_order before, weir::queue_order after) {
+    using enum weir::queue_order;
+    return (before == fifo) == (after == fifo) && (before == fair) == (after == fair);
 }
 
 }  // namespace
 
 bool can_be_chained(config::limit const& c) {
-    return c.engine.empty() && keeps_fifo(c);
+    return c.engine.empty() && c.queue.order == weir::queue_order::fifo;
 }
 
 bool can_become(config::limit const& before, config::limit const& after) {
@@ -18,7 +20,8 @@ bool can_become(config::limit const& before, config::limit const& after) {
            after.key == before.key && after.v4_prefix == before.v4_prefix &&
            after.v6_prefix == before.v6_prefix && after.max_keys == before.max_keys &&
            after.priority == before.priority && after.engine == before.engine &&
-           after.shared_as == before.shared_as && keeps_fifo(after) == keeps_fifo(before);
+           after.shared_as == before.shared_as &&
+           may_change_order(before.queue.order, after.queue.order);
 }
 
 }  // namespace limiting

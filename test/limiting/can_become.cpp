@@ -1,0 +1,125 @@
+#include "limiting/limit.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <set>
+#include <string>
+#include <tuple>
+
+using namespace std::chrono_literals;
+using config::limit;
+using limiting::can_become;
+
+namespace {
+
+// A member more or less does not compile: it needs a row in the table of `each_member`.
+constexpr std::size_t members = 15;
+[[maybe_unused]] void count_members(limit const& l) {
+    auto const& [name, rule, key, v4_prefix, v6_prefix, max_keys, overrides, queue, priority,
+                 shadow, engine, shared_as, lease, deadline, on_failure] = l;
+    static_assert(std::tuple_size_v<decltype(std::tie(
+                      name, rule, key, v4_prefix, v6_prefix, max_keys, overrides, queue, priority,
+                      shadow, engine, shared_as, lease, deadline, on_failure))> == members);
+}
+
+enum class after : bool { begins_anew, goes_on };
+
+struct change {
+    char const* member;
+    after then;
+    std::function<void(limit&)> make;
+};
+
+limit of(std::string const& rule, std::string const& queue = "") {
+    limit l;
+    l.name = "api";
+    l.rule = config::rule_of(rule);
+    l.queue = config::queue_of(queue, limit::default_patience);
+    return l;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(a_limit)
+
+BOOST_AUTO_TEST_CASE(goes_on_with_itself) {
+    BOOST_TEST(can_become(of("10/1s"), of("10/1s")));
+}
+
+// What its limiters were made with makes it another limit; all else can be changed in place.
+BOOST_AUTO_TEST_CASE(each_member) {
+    std::array<change, members> const changes{{
+        {"name", after::begins_anew, [](limit& l) { l.name = "other"; }},
+        {"rule", after::goes_on, [](limit& l) { l.rule = config::rule_of("11/1s"); }},
+        {"key", after::begins_anew, [](limit& l) { l.key = {{}}; }},
+        {"v4_prefix", after::begins_anew, [](limit& l) { l.v4_prefix = 24; }},
+        {"v6_prefix", after::begins_anew, [](limit& l) { l.v6_prefix = 56; }},
+        {"max_keys", after::begins_anew, [](limit& l) { ++l.max_keys; }},
+        {"overrides", after::goes_on,
+         [](limit& l) { l.overrides.emplace_back("10.0.0.1", config::rule_of("20/1s")); }},
+        {"queue", after::goes_on, [](limit& l) { l.queue.limit = 7; }},
+        {"priority", after::begins_anew, [](limit& l) { l.priority = "Priority"; }},
+        {"shadow", after::goes_on, [](limit& l) { l.shadow = true; }},
+        {"engine", after::begins_anew, [](limit& l) { l.engine = "store"; }},
+        {"shared_as", after::begins_anew, [](limit& l) { l.shared_as = "other"; }},
+        {"lease", after::goes_on, [](limit& l) { l.lease = 5; }},
+        {"deadline", after::goes_on, [](limit& l) { l.deadline = 1s; }},
+        {"on_failure", after::goes_on, [](limit& l) { l.on_failure = weir::fail_open(); }},
+    }};
+    std::set<std::string> names;
+    for (auto const& one : changes) {
+        names.insert(one.member);
+        auto const before = of("10/1s");
+        auto changed = before;
+        one.make(changed);
+        BOOST_TEST_CONTEXT(one.member) {
+            bool const goes_on = one.then == after::goes_on;
+            BOOST_TEST(can_become(before, changed) == goes_on);
+            BOOST_TEST(can_become(changed, before) == goes_on);
+        }
+    }
+    BOOST_TEST(names.size() == members);
+}
+
+BOOST_AUTO_TEST_CASE(keeps_its_kind) {
+    for (std::string const rule :
+         {"3 seats", "20 vegas", "10/60s", "10/60s sliding", "10/60s fixed", "10/1s bucket",
+          "10/1s leaky", "10/1s & 100/1min"}) {
+        BOOST_TEST_CONTEXT(rule) {
+            BOOST_TEST(can_become(of(rule), of(rule)));
+            BOOST_TEST(!can_become(of(rule), of("7/7s warming")));
+            BOOST_TEST(!can_become(of("7/7s warming"), of(rule)));
+        }
+    }
+    BOOST_TEST(!can_become(of("10/1s & 100/1min"), of("10/1s & 100/1min bucket")));
+    BOOST_TEST(!can_become(of("10/1s & 100/1min"), of("10/1s & 100/1min & 1000/1h")));
+}
+
+// A queue in another order is no member of a chain; and `fair` needs to know the clients from the start.
+BOOST_AUTO_TEST_CASE(may_change_its_order_unless_others_must_know) {
+    std::array const orders{"fifo", "lifo", "adaptive_lifo", "codel", "priority", "fair"};
+    auto const needs = [](std::string const& order) {
+        return order == "fifo" ? 0 : order == "fair" ? 1 : 2;
+    };
+    for (std::string const before : orders)
+        for (std::string const now : orders)
+            BOOST_TEST_CONTEXT(before << " to " << now) {
+                bool const goes_on =
+                    can_become(of("10/1s", "order " + before), of("10/1s", "order " + now));
+                BOOST_TEST(goes_on == (needs(before) == needs(now)));
+            }
+}
+
+BOOST_AUTO_TEST_CASE(is_chained_if_it_decides_here_and_in_order) {
+    BOOST_TEST(limiting::can_be_chained(of("10/1s")));
+    BOOST_TEST(!limiting::can_be_chained(of("10/1s", "order lifo")));
+    auto at_an_engine = of("10/1s");
+    at_an_engine.engine = "store";
+    BOOST_TEST(!limiting::can_be_chained(at_an_engine));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
