@@ -1,5 +1,7 @@
 #pragma once
 
+#include "clock.hpp"
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
@@ -9,8 +11,6 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/system/error_code.hpp>
 
-#include <chrono>
-
 // The types of Asio with the executor that everything here runs on. It is not type-erased, which
 // makes a trip through the scheduler cheaper.
 namespace net {
@@ -19,8 +19,7 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 using executor = asio::io_context::executor_type;
-using clock = std::chrono::steady_clock;
-using timer = asio::basic_waitable_timer<clock, asio::wait_traits<clock>, executor>;
+using timer = asio::basic_waitable_timer<clock, clock_traits, executor>;
 using tcp = asio::ip::tcp;
 using tcp_socket = asio::basic_stream_socket<tcp, executor>;
 using tcp_acceptor = asio::basic_socket_acceptor<tcp, executor>;

@@ -114,7 +114,7 @@ private:
             });
     }
 
-    weir::basic_shared_limiter<Policy, net::executor> limiter_;
+    weir::basic_shared_limiter<Policy, net::executor, net::timer> limiter_;
     place_in_queue const asks_;
 };
 

@@ -30,7 +30,7 @@ class limit;
 /// What the limits of a configuration are used with: requests of clients, and the clock.
 struct world {
     using executor = net::executor;
-    using timer = weir::basic_steady_timer<executor>;
+    using timer = net::timer;
     using asking = proxy::asking;
     using keys = keys_of_requests;
     using place = place_in_queue;

@@ -1,0 +1,158 @@
+#pragma once
+
+#include "net/clock.hpp"
+#include "net/listener.hpp"
+#include "proxy/health.hpp"
+#include "proxy/plan.hpp"
+#include "proxy/worker.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// weir-proxy in one thread: its clients and its upstreams are functions of the test, and time is virtual. All sockets are
+/// those of the file system, where the one side can read at once what the other has sent. So nothing depends on how busy
+/// the machine is, and a minute passes in no time.
+namespace support {
+
+/// The time of a program that is linked with this.
+struct virtual_time {
+    static void advance_to(net::clock::time_point t) noexcept;
+
+    /// When the next timer is due, as far as it has been asked for since `forget_due`.
+    [[nodiscard]] static net::clock::time_point next_due() noexcept;
+    static void forget_due() noexcept;
+};
+
+/// The test's end of a connection.
+class wire {
+public:
+    explicit wire(int socket) noexcept : socket_(socket) {}
+    wire(wire&& other) noexcept;
+    wire& operator=(wire&&) = delete;
+    ~wire() { close(); }
+
+    void send(std::string_view text);
+    /// All that has come and was not taken. `ended` is up to date afterwards.
+    std::string& look();
+    /// The same, and takes it.
+    [[nodiscard]] std::string take();
+    /// The other side has closed its end.
+    [[nodiscard]] bool ended();
+
+    /// Sends nothing more, but reads.
+    void end() noexcept;
+    void close() noexcept;
+
+private:
+    int socket_;
+    std::string unread_;
+    bool ended_ = false;
+};
+
+/// What becomes of a request.
+struct reply {
+    std::string text;
+    bool closes = false;
+};
+/// 200 with that body.
+[[nodiscard]] reply ok(std::string_view body = "", std::string_view fields = "");
+
+/// A server that answers each request as `answer` says, at once.
+class local_upstream {
+public:
+    /// Listens at a socket of that name.
+    explicit local_upstream(std::string path);
+    local_upstream(local_upstream const&) = delete;
+    ~local_upstream();
+
+    /// As the configuration has it.
+    [[nodiscard]] std::string address() const { return "unix:" + path_; }
+
+    /// Nothing: the test answers by itself, on `connections`.
+    std::function<std::optional<reply>(std::string const& request)> answer =
+        [](std::string const&) { return ok(); };
+
+    std::vector<std::string> requests;  // whole ones, as they came
+    std::list<wire> connections;        // as they came; some may have ended
+    /// How many have been accepted, and have not been closed by the proxy.
+    [[nodiscard]] std::size_t open();
+
+    /// Refuses connections from now on.
+    void stop() noexcept;
+
+    /// Accepts, reads and answers what there is. Whether there was anything.
+    bool serve();
+
+private:
+    std::string path_;
+    int listener_;
+};
+
+class local_proxy {
+public:
+    /// With a configuration in which UPSTREAM and OTHER stand for the addresses of the two servers.
+    explicit local_proxy(std::string const& configuration);
+    ~local_proxy();
+
+private:
+    temporary_folder folder_{"weir-local-proxy-"};
+
+public:
+    local_upstream upstream{folder_ / "upstream"};
+    local_upstream other{folder_ / "other"};
+
+    /// A new connection of that client.
+    [[nodiscard]] wire connect(std::string const& address = "10.0.0.1");
+
+    /// Does all that can be done now.
+    void settle();
+    /// The same until so long from now.
+    void pass(net::clock::duration d);
+
+    /// Sends it and does all that can be done now: the status that came, or 0 if none has.
+    unsigned ask(wire& client, std::string_view request);
+    /// `GET /` on a connection of its own.
+    unsigned ask(std::string const& client = "10.0.0.1");
+
+    /// Another configuration from now on.
+    void reload(std::string const& configuration);
+    /// Begins the checks of health.
+    void check_health();
+
+    [[nodiscard]] proxy::plan const& plan() const noexcept { return *plan_; }
+    [[nodiscard]] proxy::worker& worker() noexcept { return worker_; }
+
+private:
+    [[nodiscard]] std::shared_ptr<proxy::plan const> make(
+        std::string configuration, std::shared_ptr<proxy::plan const> before) const;
+
+    boost::asio::io_context context_{1};
+    net::executor executor_ = context_.get_executor();
+    std::shared_ptr<proxy::plan const> plan_;
+    proxy::upstream_pool::all pools_;
+    net::watchdog dog_{context_};
+    net::listener listener_{context_, 1'000'000};
+    proxy::worker worker_;
+    std::optional<proxy::health_checks> health_;
+    boost::asio::ip::address client_;
+};
+
+/// The status of an answer; 0 if it is none.
+[[nodiscard]] unsigned status_of(std::string_view answer);
+/// The value of the first field of that name, in this spelling; empty if there is none.
+[[nodiscard]] std::string field_of(std::string_view head, std::string_view name);
+
+inline constexpr std::string_view get = "GET / HTTP/1.1\r\nHost: test\r\n\r\n";
+
+}  // namespace support
