@@ -17,7 +17,8 @@ public:
     line_reader(line_reader const&) = delete;
     virtual ~line_reader() = default;
 
-    /// Whether the line, without its end, is of the format: then what it says is in `e`.
+    /// Whether the line, without its end, is of the format: then what it says is in `e`, whose texts point into the
+    /// line or into this reader.
     [[nodiscard]] virtual bool read(std::string_view line, entry& e) = 0;
 };
 

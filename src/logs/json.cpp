@@ -4,15 +4,19 @@
 #include "request_line.hpp"
 #include "stamp.hpp"
 
+#include <boost/json/basic_parser_impl.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstring>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
-#include <optional>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace logs {
@@ -21,126 +25,165 @@ namespace {
 using std::chrono::nanoseconds;
 using namespace std::chrono_literals;
 
-constexpr int most_depth = 32;
-
 // What stands for the start of a text within which nothing has been found.
 constexpr std::size_t nowhere = std::numeric_limits<std::size_t>::max();
 
-// A member that is looked for, under any of its names.
+// What a line has for one of the members that are looked for.
 struct wanted {
-    std::vector<std::string> names;
-    std::string_view value;
-    std::size_t which = nowhere;  // of the names has been found
+    std::string value;
+    std::size_t which = nowhere;  // of its names has been found
+
+    [[nodiscard]] bool is_there() const noexcept { return which != nowhere; }
 };
 
-// Goes through a text of JSON once, and notes the members that are wanted. Strings are left as they are written.
-class scan {
+// The members that are looked for, each under any of its names.
+class wanted_members {
 public:
-    scan(std::string_view text, std::vector<wanted>& all, std::string& path) noexcept
-        : at_(text.data()), end_(text.data() + text.size()), all_(all), path_(path) {}
+    void add(std::vector<std::string> names) {
+        for (std::size_t which = 0; which != names.size(); ++which) {
+            auto const length = names[which].size();
+            if (by_length_.size() <= length)
+                by_length_.resize(length + 1);
+            by_length_[length].push_back({std::move(names[which]), found_.size(), which});
+        }
+        found_.emplace_back();
+    }
 
-    bool line() {
+    void clear() noexcept {
+        for (auto& f : found_) {
+            f.value.clear();
+            f.which = nowhere;
+        }
+    }
+    void note(std::string_view path, std::string_view value) {
+        if (path.size() >= by_length_.size())
+            return;
+        for (auto const& n : by_length_[path.size()]) {
+            auto& f = found_[n.member];
+            if (n.which < f.which && n.path == path) {
+                f.value = value;
+                f.which = n.which;
+            }
+        }
+    }
+    // In the order in which they were added.
+    [[nodiscard]] wanted const& operator[](std::size_t i) const noexcept { return found_[i]; }
+
+private:
+    struct name {
+        std::string path;
+        std::size_t member;
+        std::size_t which;  // of its names
+    };
+    std::vector<std::vector<name>> by_length_;  // few are of one length
+    std::vector<wanted> found_;
+};
+
+// Keeps the members that are wanted. It is a handler of `boost::json::basic_parser`, which calls it for each part of a
+// text.
+class finder {
+public:
+    static constexpr std::size_t max_object_size = nowhere;
+    static constexpr std::size_t max_array_size = nowhere;
+    static constexpr std::size_t max_key_size = nowhere;
+    static constexpr std::size_t max_string_size = nowhere;
+    using error_code = boost::json::error_code;
+
+    void begin(wanted_members& all) noexcept {
+        all_ = &all;
         path_.clear();
-        blank();
-        if (at_ == end_ || *at_ != '{' || !object(0))
-            return false;
-        blank();
-        return at_ == end_;
+        text_.clear();
+        enclosing_.clear();
+    }
+
+    bool on_document_begin(error_code&) { return true; }
+    bool on_document_end(error_code&) { return true; }
+    bool on_object_begin(error_code&) {
+        enclosing_.push_back(path_.size());
+        return true;
+    }
+    bool on_object_end(std::size_t, error_code&) { return leave(); }
+    bool on_array_begin(error_code&) {
+        enclosing_.push_back(path_.size());
+        path_ += "[]";
+        return true;
+    }
+    bool on_array_end(std::size_t, error_code&) { return leave(); }
+
+    // A text with escapes comes in parts.
+    bool on_key_part(std::string_view part, std::size_t, error_code&) { return add(part); }
+    bool on_key(std::string_view last, std::size_t, error_code&) {
+        path_.resize(enclosing_.back());
+        if (!path_.empty())
+            path_ += '.';
+        path_.append(text_).append(last);
+        text_.clear();
+        return true;
+    }
+    bool on_string_part(std::string_view part, std::size_t, error_code&) { return add(part); }
+    bool on_string(std::string_view last, std::size_t, error_code&) {
+        if (text_.empty())
+            return note(last);
+        note(text_.append(last));
+        text_.clear();
+        return true;
+    }
+    // Numbers as they are written.
+    bool on_number_part(std::string_view, error_code&) { return true; }
+    bool on_int64(std::int64_t, std::string_view text, error_code&) { return note(text); }
+    bool on_uint64(std::uint64_t, std::string_view text, error_code&) { return note(text); }
+    bool on_double(double, std::string_view text, error_code&) { return note(text); }
+    bool on_bool(bool b, error_code&) { return note(b ? "true" : "false"); }
+    bool on_null(error_code&) { return true; }
+    bool on_comment_part(std::string_view, error_code&) { return true; }
+    bool on_comment(std::string_view, error_code&) { return true; }
+
+private:
+    bool leave() {
+        path_.resize(enclosing_.back());
+        enclosing_.pop_back();
+        return true;
+    }
+    bool add(std::string_view part) {
+        text_ += part;
+        return true;
+    }
+    bool note(std::string_view text) {
+        all_->note(path_, text);
+        return true;
+    }
+
+    wanted_members* all_ = nullptr;
+    std::string path_;
+    std::string text_;                    // its parts so far
+    std::vector<std::size_t> enclosing_;  // the lengths of their paths
+};
+
+// Finds members in lines, one after the other.
+class member_parser {
+public:
+    member_parser() : parser_(options()) {}
+
+    // Whether the line is one text of JSON.
+    bool find(std::string_view line, wanted_members& all) {
+        all.clear();
+        parser_.reset();
+        parser_.handler().begin(all);
+        boost::json::error_code ec;
+        auto const read = parser_.write_some(false, line.data(), line.size(), ec);
+        return !ec && read == line.size();
     }
 
 private:
-    void blank() noexcept {
-        while (at_ != end_ && (*at_ == ' ' || *at_ == '\t'))
-            ++at_;
-    }
-    bool has(char c) noexcept {
-        blank();
-        if (at_ == end_ || *at_ != c)
-            return false;
-        ++at_;
-        return true;
-    }
-    std::optional<std::string_view> string() noexcept {
-        if (!has('"'))
-            return {};
-        auto const* const begin = at_;
-        for (; at_ != end_ && *at_ != '"'; ++at_)
-            if (*at_ == '\\' && ++at_ == end_)
-                return {};
-        if (at_ == end_)
-            return {};
-        return std::string_view(begin, static_cast<std::size_t>(at_++ - begin));
-    }
-    bool object(int depth) {
-        if (!has('{') || depth == most_depth)
-            return false;
-        if (has('}'))
-            return true;
-        do {
-            auto const name = string();
-            if (!name || !has(':'))
-                return false;
-            auto const length = path_.size();
-            if (length != 0)
-                path_ += '.';
-            path_ += *name;
-            if (!value(depth + 1))
-                return false;
-            path_.resize(length);
-        } while (has(','));
-        return has('}');
-    }
-    bool array(int depth) {
-        if (!has('[') || depth == most_depth)
-            return false;
-        if (has(']'))
-            return true;
-        auto const length = path_.size();
-        path_ += "[]";
-        do {
-            if (!value(depth + 1))
-                return false;
-        } while (has(','));
-        path_.resize(length);
-        return has(']');
-    }
-    bool value(int depth) {
-        blank();
-        if (at_ == end_)
-            return false;
-        if (*at_ == '{')
-            return object(depth);
-        if (*at_ == '[')
-            return array(depth);
-        if (*at_ == '"') {
-            auto const text = string();
-            if (text)
-                note(*text);
-            return text.has_value();
-        }
-        auto const* const begin = at_;
-        while (at_ != end_ && !std::strchr(",]} \t", *at_))
-            ++at_;
-        std::string_view const word(begin, static_cast<std::size_t>(at_ - begin));
-        if (word.empty())
-            return false;
-        if (word != "null")
-            note(word);
-        return true;
-    }
-    void note(std::string_view text) noexcept {
-        for (auto& w : all_)
-            for (std::size_t i = 0; i != w.names.size() && i < w.which; ++i)
-                if (w.names[i] == path_) {
-                    w.value = text;
-                    w.which = i;
-                }
+    static boost::json::parse_options options() noexcept {
+        boost::json::parse_options o;
+        o.numbers = boost::json::number_precision::none;
+        // What a client has sent makes no line unreadable.
+        o.allow_invalid_utf8 = true;
+        return o;
     }
 
-    char const* at_;
-    char const* end_;
-    std::vector<wanted>& all_;
-    std::string& path_;
+    boost::json::basic_parser<finder> parser_;
 };
 
 class json_reader final : public line_reader {
@@ -150,25 +193,19 @@ public:
         for (auto* const n :
              {&names.time, &names.client, &names.request, &names.target, &names.method, &names.host,
               &names.status, &names.took, &names.waited})
-            members_.push_back({std::move(*n), {}, nowhere});
+            members_.add(std::move(*n));
         for (auto const& k : keys_)
-            members_.push_back(
-                {k.what == key_source::kind::field ? names_of(k.name) : std::vector<std::string>(),
-                 {},
-                 nowhere});
+            members_.add(
+                k.what == key_source::kind::field ? names_of(k.name) : std::vector<std::string>());
     }
 
     bool read(std::string_view line, entry& e) override {
         e = {};
-        for (auto& m : members_) {
-            m.value = {};
-            m.which = nowhere;
-        }
-        if (!scan(line, members_, path_).line())
+        if (!parser_.find(line, members_))
             return false;
         auto const s = times_(members_[time].value);
         auto const code = status_of(members_[status].value);
-        if (!s || (members_[status].which != nowhere && !code))
+        if (!s || (members_[status].is_there() && !code))
             return false;
         e.at = s->at;
         e.whole_second = s->whole_second;
@@ -229,13 +266,13 @@ private:
         }
         return members_[host].value;
     }
-    [[nodiscard]] bool has(member m) const noexcept { return members_[m].which != nowhere; }
+    [[nodiscard]] bool has(member m) const noexcept { return members_[m].is_there(); }
 
     stamped when_;
     nanoseconds unit_;
     std::vector<key_source> keys_;
-    std::vector<wanted> members_;
-    std::string path_;
+    wanted_members members_;
+    member_parser parser_;
     stamp_reader times_;
 };
 

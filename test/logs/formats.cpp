@@ -224,7 +224,7 @@ BOOST_AUTO_TEST_CASE(of_json) {
         R"({ "at" : {"when": "1995-08-01T06:00:00Z"}, "who":"a\"b", "ms": 12, "x": [1, {"y": null}] })");
     BOOST_REQUIRE(named);
     BOOST_TEST((named->held == 12ms));
-    BOOST_TEST(named->keys[0] == R"(a\"b)");
+    BOOST_TEST(named->keys[0] == R"(a"b)");
     for (auto const* line :
          {"", "{", "{}", "[]", "null", R"({"ts":})", R"({"ts":807256800)", R"({"ts":807256800}})",
           R"({"ts":"yesterday"})", R"({"ts":807256800,"status":"x"})", R"({"ts":807256800 "a":1})",
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(of_json) {
     BOOST_TEST(has(wrong("json when=ts"), "`when=ts` is none of"));
 }
 
-// Whatever stands in a line: it is read or it is not, and what was found lies in it.
+// Whatever stands in a line: it is read or it is not, and what was found lies in it, if it was not decoded.
 BOOST_AUTO_TEST_CASE(of_damaged_lines) {
     std::mt19937_64 random(1);
     auto const any = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
@@ -272,8 +272,8 @@ BOOST_AUTO_TEST_CASE(of_damaged_lines) {
                 continue;
             ++readable;
             for (auto const key : e.keys)
-                BOOST_TEST_REQUIRE(
-                    (key.empty() || (key.data() >= line.data() &&
+                BOOST_TEST_REQUIRE((key.empty() || whole == caddy ||
+                                    (key.data() >= line.data() &&
                                      key.data() + key.size() <= line.data() + line.size())));
         }
     }

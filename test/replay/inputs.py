@@ -72,6 +72,26 @@ class Inputs(ReplayTest):
         long = self.write(lines + ["x" * 70_000], "long")
         self.assertIn("longer than 65536 bytes", self.replay(long, *LIMIT)["unreadable_lines"][0]["why"])
 
+    def test_json_says_the_same_with_escapes(self):
+        def lines(client, request):
+            return ['{"time":"%s","remote_addr":"%s","request":"%s","status":200}' % (BEGIN, client, request)] * 3
+
+        config = self.write(["[[upstream]]", 'name = "shop"', 'servers = "127.0.0.1:9000"',
+                             "[[limit]]", 'name = "a"', 'rule = "1/60s"', 'queue = "patience 0s"',
+                             "[[route]]", 'path = "/a"', 'upstream = "shop"', 'limits = "a"',
+                             "[[route]]", 'upstream = "shop"'], "weir.toml")
+        plain = lines("1.2.3.4", "GET /a/b HTTP/1.1")
+        for line in (plain[0], r'{"time":"%s","remote_addr":"\u0031.2.3.4","request":"GET \/a\/b HTTP\/1.1"}' % BEGIN):
+            log = self.write([*plain[:2], line])
+            found = self.replay(log, "--config", config, "--spread", "burst")
+            self.assertEqual((found["requests"], found["clients"], found["unreadable"]), (3, 1, 0))
+            self.assertEqual((found["outcomes"][0]["at_once"], found["outcomes"][0]["refused"]), (1, 2))
+        found = self.replay(self.write(lines("1.2.3.4", r"GET \/a\/b HTTP\/1.1")), "--config", config)
+        self.assertEqual((found["outcomes"][0]["at_once"], found["outcomes"][0]["refused"]), (1, 2))
+        wrong = self.replay(self.write([*plain, plain[0].replace("GET", "\\x47ET")]), "--limit", "1/1s",
+                            "--unreadable", "0.5")
+        self.assertEqual((wrong["requests"], wrong["unreadable"]), (3, 1))
+
     def test_times_that_run_backwards(self):
         lines = random_lines(1000)
         back = self.write(lines + lines, "back")
