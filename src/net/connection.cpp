@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <tuple>
 #include <utility>
@@ -23,6 +24,20 @@ input peek(stream_socket& socket) {
     return n < 0 && (errno == EAGAIN || errno == EINTR) ? input::none : input::ended;
 }
 
+// What poll tells of an end that is all that is left to be read.
+#ifdef POLLRDHUP
+// Linux tells of one that is behind unread bytes, too.
+constexpr short end_of_input = POLLRDHUP;
+bool has_ended(stream_socket&) {
+    return true;
+}
+#else
+constexpr short end_of_input = POLLIN;
+bool has_ended(stream_socket& socket) {
+    return peek(socket) == input::ended;
+}
+#endif
+
 auto as_buffers(http::gather const& what) {
     boost::container::static_vector<asio::const_buffer, http::gather::static_capacity> buffers;
     for (auto const& piece : what)
@@ -32,23 +47,27 @@ auto as_buffers(http::gather const& what) {
 
 }  // namespace
 
-bool is_silent(stream_socket& socket) {
-    return peek(socket) == input::none;
-}
-
 stream_socket move_to(asio::io_context& context, stream_socket socket) {
     error_code ec;
     auto const protocol = socket.local_endpoint(ec).protocol();
     return {context, protocol, socket.release(ec)};
 }
 
-connection::connection(stream_socket socket, watchdog& dog)
-    : socket_(std::move(socket)), dog_(dog) {
-    // What is sent at once would wait for room otherwise, and the thread with it. A system call, unless it is so already.
+connection::connection(stream_socket socket, watchdog& dog) : socket_(std::move(socket)) {
+    be_non_blocking();
+    dog.add(*this);
+}
+
+// What is sent at once would wait for room otherwise, and the thread with it. A system call, unless it is so already.
+void connection::be_non_blocking() {
     error_code ignored;
     if (socket_.is_open() && !socket_.non_blocking())
         socket_.non_blocking(true, ignored);
-    dog_.add(*this);
+}
+
+void connection::move_to(asio::io_context& context) {
+    socket_ = net::move_to(context, std::move(socket_));
+    be_non_blocking();
 }
 
 bool connection::send_now(http::gather& what, error_code& ec) {
@@ -80,10 +99,12 @@ task<error_code> connection::send(http::gather what) {
 presence connection::other_side() {
     if (!socket_.is_open())
         return presence::gone;
-    pollfd what{socket_.native_handle(), POLLRDHUP, 0};
+    pollfd what{socket_.native_handle(), end_of_input, 0};
     if (::poll(&what, 1, 0) <= 0)
         return presence::here;
-    return what.revents & (POLLERR | POLLHUP | POLLNVAL) ? presence::gone : presence::ended;
+    if (what.revents & (POLLERR | POLLHUP | POLLNVAL))
+        return presence::gone;
+    return has_ended(socket_) ? presence::ended : presence::here;
 }
 
 bool connection::is_reset() {
@@ -93,6 +114,10 @@ bool connection::is_reset() {
 
 bool connection::has_input() {
     return peek(socket_) == input::some;
+}
+
+bool connection::is_silent() {
+    return peek(socket_) == input::none;
 }
 
 void connection::no_delay() {
@@ -121,7 +146,7 @@ void connection::reset() noexcept {
     socket_.close(ignored);
 }
 
-void connection::look(clock::time_point now) {
+clock::time_point connection::look(clock::time_point now) {
     for (auto const d : {direction::reading, direction::writing}) {
         // On each round, since what has begun when nothing was going on would never end.
         if (now >= deadline_[index(d)]) {
@@ -129,6 +154,7 @@ void connection::look(clock::time_point now) {
             cancel();
         }
     }
+    return std::ranges::min(deadline_);
 }
 
 task<std::unique_ptr<connection>> server_endpoints::connect(

@@ -15,9 +15,6 @@
 
 namespace net {
 
-/// Whether nothing has come from the other side that was not read, be it its end.
-[[nodiscard]] bool is_silent(stream_socket& socket);
-
 /// The same connection, on another context.
 [[nodiscard]] stream_socket move_to(asio::io_context& context, stream_socket socket);
 
@@ -46,7 +43,7 @@ public:
         return socket_.async_wait(what, as_values);
     }
 
-    /// Calls `f(error_code)` as soon as there is something to read, or an error.
+    /// Calls `f(error_code)` as soon as there is something to read, or an end, or an error.
     template <class F>
     void when_readable(F f) {
         socket_.async_wait(stream_socket::wait_read, std::move(f));
@@ -67,6 +64,8 @@ public:
     [[nodiscard]] bool is_reset();
     /// Whether it has sent something that has not been read.
     [[nodiscard]] bool has_input();
+    /// Whether it has neither sent something that has not been read, nor ended.
+    [[nodiscard]] bool is_silent();
 
     /// Whether a time limit was exceeded. What was going on has then been cancelled, and so is what begins before the limit
     /// has ended.
@@ -76,16 +75,21 @@ public:
     void forgive(direction d) noexcept { expired_[index(d)] = false; }
 
     /// If a time limit is running in this direction, it starts again with another length.
-    void restart(direction d, clock::duration limit) noexcept {
+    void restart(direction d, clock::duration limit) {
         if (deadline_[index(d)] != clock::time_point::max())
-            deadline_[index(d)] = dog_.after(limit);
+            deadline_[index(d)] = after(limit);
     }
 
     /// Whether it waits for a request that has not begun; such a one may be closed at any time.
     void set_idle(bool idle) noexcept { idle_ = idle; }
 
-    /// Afterwards it has none, and may only be destroyed.
-    [[nodiscard]] stream_socket give_socket() noexcept { return std::move(socket_); }
+    /// Is not watched until it is added to a watchdog again. Precondition: it has no time limit.
+    void rest() noexcept {
+        leave();
+        expired_ = {};
+    }
+    /// Continues on another context, and cancels what goes on. On any thread, if no other uses it and it is not watched.
+    void move_to(asio::io_context& context);
 
     void no_delay();
     void cancel() noexcept;
@@ -94,7 +98,7 @@ public:
     /// Closes so that the other side sees an error, instead of an end.
     void reset() noexcept;
 
-    void look(clock::time_point now) override;
+    [[nodiscard]] clock::time_point look(clock::time_point now) override;
     void stop_if_idle() override {
         if (idle_)
             cancel();
@@ -105,9 +109,9 @@ private:
     friend class time_limit;
 
     static constexpr std::size_t index(direction d) noexcept { return static_cast<std::size_t>(d); }
+    void be_non_blocking();
 
     stream_socket socket_;
-    watchdog& dog_;
     std::array<clock::time_point, 2> deadline_{clock::time_point::max(), clock::time_point::max()};
     std::array<bool, 2> expired_{};
     bool idle_ = false;
@@ -134,9 +138,9 @@ private:
 /// For as long as it lives, what goes on in one direction may take no longer than `limit`.
 class time_limit {
 public:
-    time_limit(connection& c, direction d, clock::duration limit) noexcept
+    time_limit(connection& c, direction d, clock::duration limit)
         : deadline_(c.deadline_[connection::index(d)]) {
-        deadline_ = c.dog_.after(limit);
+        deadline_ = c.after(limit);
     }
     time_limit(time_limit const&) = delete;
     ~time_limit() { deadline_ = clock::time_point::max(); }

@@ -4,82 +4,112 @@
 
 #include <boost/intrusive/list.hpp>
 
-#include <algorithm>
+#include <array>
+#include <bit>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 
 namespace net {
 
-/// Something that the watchdog looks at on every round.
+class watchdog;
+
+/// An object with time limits. It is used on the thread of its watchdog.
 class watched : public boost::intrusive::list_base_hook<
                     boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
 public:
-    /// May cancel what is going on, and unlink itself, but destroys nothing that is watched.
-    virtual void look(clock::time_point now) = 0;
+    /// Called on a round. Returns the time of its next limit; it may be called before that, and is called on the first round
+    /// after it. It may cancel operations and `leave`, but destroys nothing that is watched.
+    [[nodiscard]] virtual clock::time_point look(clock::time_point now) = 0;
 
-    /// The proxy is about to end: whatever only waits for something to do is to stop.
+    /// The thread is about to end: an object that only waits for work stops.
     virtual void stop_if_idle() = 0;
 
     /// The time for that is over.
     virtual void abort() = 0;
 
+    /// Has `look` called on the next round.
+    void look_soon();
+    /// The time at which `limit` from now will certainly be over. `look` is called on the next round, and may return it.
+    [[nodiscard]] clock::time_point after(clock::duration limit);
+
+    /// Ends the watch.
+    void leave() noexcept;
+    [[nodiscard]] bool is_watched() const noexcept { return is_linked(); }
+
 protected:
     watched() = default;
     watched(watched const&) = delete;
-    ~watched() = default;
+    ~watched() { leave(); }
+
+private:
+    friend class watchdog;
+
+    watchdog* dog_ = nullptr;  // the last that watched it
+    bool asleep_ = false;
 };
 
-/// One timer for all the time limits of a thread. A limit is a time that is noted and looked at on
-/// the next round, so that setting it costs a store: a timer of Asio for each would be moved twice in
-/// every request. It is noticed late by up to two rounds, and never early.
+/// One timer for all the time limits of a thread. A limit is a time that is stored, and compared on the next round, so that
+/// setting it costs a store: a timer of Asio for each would be moved twice in every request. It is noticed late by up to two
+/// rounds, and never early.
+///
+/// An object whose next limit is some rounds away sleeps until then. There are no rounds while all sleep, so that
+/// connections without traffic wake nothing.
 class watchdog {
 public:
     static constexpr std::chrono::milliseconds round{50};
 
     explicit watchdog(asio::io_context& context) : timer_(context) {}
 
-    void add(watched& one) {
-        all_.push_back(one);
-        if (!running_) {
-            running_ = true;
-            now_ = clock::now();
-            wait();
-        }
-    }
+    /// Precondition: `one` is not watched.
+    void add(watched& one);
 
-    /// The time at which `limit` from now will certainly be over.
-    [[nodiscard]] clock::time_point after(clock::duration limit) const noexcept {
-        return now_ + round + limit;
-    }
+    /// Has all called on the next round.
+    void look_at_all();
 
-    template <class F>
-    void each(F f) {
-        for (auto& one : all_)
-            f(one);
-    }
+    /// Of each that is watched.
+    void stop_if_idle() { each(&watched::stop_if_idle); }
+    void abort() { each(&watched::abort); }
 
 private:
-    void wait() {
-        timer_.expires_after(round);
-        timer_.async_wait([this](error_code ec) {
-            if (!ec)
-                go_round();
-        });
-    }
+    friend class watched;
 
-    void go_round() {
-        now_ = clock::now();
-        for (auto i = all_.begin(); i != all_.end();)
-            (i++)->look(now_);
-        // Nobody to look after: the thread sleeps, and may end.
-        running_ = !all_.empty();
-        if (running_)
-            wait();
-    }
+    using list = boost::intrusive::list<watched, boost::intrusive::constant_time_size<false>>;
+
+    // Group k sleeps for at least 2^(k - 1) rounds, and for less than twice as long. When the first of a group is due, all of it
+    // are looked at, and the rest joins the group of what is left: twice in one group at the most.
+    struct group {
+        list all;
+        clock::time_point first = clock::time_point::max();  // is due; or has left
+    };
+    static constexpr std::uint64_t most_rounds = clock::duration::max() / round;
+
+    void each(void (watched::*f)());
+    void go_round();
+    void keep_going_round();
+    void put_to_sleep(watched& one, clock::time_point due);
+    void wake(watched& one);
+    void wake(group& those) noexcept;
+    void arm(clock::time_point at);
+    void left() noexcept;
 
     timer timer_;
-    boost::intrusive::list<watched, boost::intrusive::constant_time_size<false>> all_;
+    list awake_;
+    std::array<group, std::bit_width(most_rounds) + 1> asleep_;
+    std::size_t size_ = 0;  // of all
     clock::time_point now_ = clock::now();
-    bool running_ = false;
+    bool goes_round_ = false;  // `now_` is less than a round ago
+    bool armed_ = false;       // the timer
 };
+
+inline void watched::look_soon() {
+    if (asleep_)
+        dog_->wake(*this);
+}
+
+inline clock::time_point watched::after(clock::duration limit) {
+    look_soon();
+    return dog_->now_ + watchdog::round + limit;
+}
 
 }  // namespace net

@@ -119,21 +119,24 @@ net::task<bool> relay::connect() {
 }
 
 // A client that has ended its half may still read. Whether it does shows when it is answered.
-void relay::look(net::clock::time_point) {
+net::clock::time_point relay::look(net::clock::time_point now) {
+    if (tunnelled_)
+        return net::clock::time_point::max();
     // Most requests are over before the next round, and need no system call for this.
     bool const lasts = std::exchange(seen_, true);
-    if (!lasts || tunnelled_ || over())
-        return;
+    if (!lasts || over())
+        return now;
     auto const there = client_.other_side();
     bool const aborts = configuration_.clients.abort_on_hang_up;
     if (there == net::presence::here || (there == net::presence::ended && !aborts))
-        return;
+        return now;
     there_ = there;
     wrong_ = hung_up;
     if (there == net::presence::gone)
         client_.cancel();
     if (upstream_)
         upstream_->cancel();
+    return now;
 }
 
 net::task<> relay::attempt() {

@@ -63,7 +63,7 @@ private:
     // The body of the request.
     enum class upload_state : std::uint8_t { sending, sent, unwanted };
 
-    void look(net::clock::time_point now) override;
+    [[nodiscard]] net::clock::time_point look(net::clock::time_point now) override;
     void stop_if_idle() override {}
     void abort() override {}
 

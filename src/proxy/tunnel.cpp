@@ -2,6 +2,7 @@
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
+#include <algorithm>
 #include <tuple>
 
 namespace proxy {
@@ -21,19 +22,28 @@ net::task<> tunnel::run() {
     co_await (relay(up_) && relay(down_));
 }
 
-void tunnel::look(net::clock::time_point now) {
+net::clock::time_point tunnel::look(net::clock::time_point now) {
     if (moved_) {
         moved_ = false;
         last_ = now;
     }
     if (limits_.leaves && !end_)
         end_ = now + limits_.drain;
-    if (now - last_ >= limits_.idle || (end_ && now >= *end_))
-        return close();
+    auto const due = std::min(last_ + limits_.idle, end_.value_or(net::clock::time_point::max()));
+    if (now >= due) {
+        close();
+        return net::clock::time_point::max();
+    }
     // A reset is not seen while nothing is read.
     for (auto const* const d : {&up_, &down_})
         if (d->waits && d->from.connection.is_reset())
-            return reset();
+            reset();
+    return up_.waits || down_.waits ? now : due;
+}
+
+void tunnel::note_move() {
+    moved_ = true;
+    look_soon();
 }
 
 net::task<> tunnel::relay(direction& d) {
@@ -49,7 +59,7 @@ net::task<> tunnel::relay(direction& d) {
         if (ec)
             co_return reset();
         in.commit(n);
-        moved_ = true;
+        note_move();
     }
 }
 
@@ -60,11 +70,13 @@ net::task<net::error_code> tunnel::send(direction& d) {
         http::gather rest{in.text()};
         static_cast<void>(d.to.connection.send_now(rest, ec));
         auto const left = rest.empty() ? 0 : rest.front().size();
-        moved_ = moved_ || left < in.size();
+        if (left < in.size())
+            note_move();
         d.sent += in.size() - left;
         in.consume(in.size() - left);
         if (!ec && left > 0) {
             d.waits = true;
+            look_soon();
             std::tie(ec) = co_await d.to.connection.wait(net::stream_socket::wait_write);
             d.waits = false;
         }

@@ -44,12 +44,13 @@ private:
         bool waits = false;  // for `to` to take what there is
     };
 
-    void look(net::clock::time_point now) override;
+    [[nodiscard]] net::clock::time_point look(net::clock::time_point now) override;
     void stop_if_idle() override {}
     void abort() override {}  // what is watched closes itself
 
     net::task<> relay(direction& d);
     net::task<net::error_code> send(direction& d);
+    void note_move();
     void close() noexcept;
     void reset() noexcept;
 

@@ -179,20 +179,23 @@ upstream_connection upstream_pool::take_for(upstream_pool& user, upstream_server
     for (;;) {
         std::unique_lock lock(mutex_);
         auto found = kept_.end();
-        while (found != kept_.begin() && std::prev(found)->holds.of() != &server)
+        while (found != kept_.begin() && std::prev(found)->one.place_.of() != &server)
             --found;
         if (found == kept_.begin())
             return {};
         --found;
-        auto one = std::move(*found);
+        auto one = std::move(found->one);
+        bool const awaits_end = found->awaits_end;
         kept_.erase(found);
         lock.unlock();
-        if (!net::is_silent(one.socket))
+        if (!one->is_silent())
             continue;
         if (&user != this)
-            one.socket = net::move_to(user.context_, std::move(one.socket));
-        return {std::move(one.holds),
-                std::make_unique<net::connection>(std::move(one.socket), user.dog_)};
+            one->move_to(user.context_);
+        else if (awaits_end)
+            one->cancel();
+        user.dog_.add(*one);
+        return one;
     }
 }
 
@@ -229,13 +232,15 @@ net::task<upstream_connection> upstream_pool::open(
 }
 
 void upstream_pool::keep(upstream_connection one, net::clock::duration how_long) {
-    auto const until = dog_.after(how_long);
+    if (!is_watched())
+        dog_.add(*this);
+    auto const until = after(how_long);
+    // Another thread may take it, and its own watchdog looks after it.
+    one->rest();
     std::lock_guard const lock(mutex_);
     if (closed_ || kept_.size() == most)
         return;
-    kept_.push_back({std::move(one.place_), one.connection_->give_socket(), until});
-    if (!is_linked())
-        dog_.add(*this);
+    kept_.push_back({std::move(one), until, ++last_});
 }
 
 void upstream_pool::close() noexcept {
@@ -244,12 +249,33 @@ void upstream_pool::close() noexcept {
     kept_.clear();
 }
 
-void upstream_pool::look(net::clock::time_point now) {
+net::clock::time_point upstream_pool::look(net::clock::time_point now) {
     std::lock_guard const lock(mutex_);
-    std::erase_if(kept_,
-                  [now](kept& one) { return now >= one.until || !net::is_silent(one.socket); });
-    if (kept_.empty())
-        unlink();
+    std::erase_if(kept_, [now](kept const& k) { return now >= k.until; });
+    auto next = net::clock::time_point::max();
+    for (auto& k : kept_) {
+        next = std::min(next, k.until);
+        // Most are used again before the next round, and need no system calls for this.
+        if (!std::exchange(k.seen, true))
+            next = now;
+        else if (!k.awaits_end)
+            await_end(k);
+    }
+    return next;
+}
+
+void upstream_pool::await_end(kept& k) {
+    k.awaits_end = true;
+    k.one->when_readable([this, number = k.number](net::error_code ec) {
+        if (!ec)
+            drop(number);
+    });
+}
+
+// It has ended, or has sent what nobody asked for.
+void upstream_pool::drop(std::uint64_t number) {
+    std::lock_guard const lock(mutex_);
+    std::erase_if(kept_, [number](kept const& k) { return k.number == number; });
 }
 
 }  // namespace proxy

@@ -200,8 +200,8 @@ private:
     std::unique_ptr<net::connection> connection_;
 };
 
-/// The connections to servers that one thread keeps for its next requests.
-class upstream_pool final : public net::watched {
+/// The connections to servers that one thread keeps for its next requests. One that its server ends is closed.
+class upstream_pool final : private net::watched {
 public:
     /// Those of all threads, which are complete before the threads start.
     using all = std::vector<upstream_pool*>;
@@ -223,17 +223,21 @@ public:
     /// Keeps none from now on.
     void close() noexcept;
 
-    void look(net::clock::time_point now) override;
-    void stop_if_idle() override { close(); }
-    void abort() override { close(); }
-
 private:
     struct kept {
-        place holds;  // until the socket has been closed
-        net::stream_socket socket;
+        upstream_connection one;
         net::clock::time_point until;
+        std::uint64_t number;  // no other is kept under it
+        bool seen = false;     // by the watchdog
+        bool awaits_end = false;
     };
 
+    [[nodiscard]] net::clock::time_point look(net::clock::time_point now) override;
+    void stop_if_idle() override {}
+    void abort() override {}
+
+    void await_end(kept& k);
+    void drop(std::uint64_t number);
     [[nodiscard]] upstream_connection take_for(upstream_pool& user, upstream_server& server);
     [[nodiscard]] upstream_connection take_from_another(upstream_server& server);
 
@@ -246,6 +250,7 @@ private:
     // Another thread may take one out.
     std::mutex mutex_;
     std::vector<kept> kept_;
+    std::uint64_t last_ = 0;
     bool closed_ = false;
 };
 

@@ -28,15 +28,20 @@ void give_memory_back() noexcept {
 worker::worker(std::shared_ptr<plan const> p, upstream_pool::all& pools, tool::log_file* log)
     : plan_(std::move(p)), upstreams_(context_, dog_, pools), log_(log) {}
 
+void worker::use(std::shared_ptr<plan const> p) {
+    plan_ = std::move(p);
+    dog_.look_at_all();  // a server may be gone
+}
+
 void worker::drain() {
     draining_ = true;
     upstreams_.close();
-    dog_.each([](net::watched& one) { one.stop_if_idle(); });
+    dog_.stop_if_idle();
     tidy_.cancel();
 }
 
 void worker::abort() {
-    dog_.each([](net::watched& one) { one.abort(); });
+    dog_.abort();
 }
 
 exchanges::handle worker::take_exchange() {

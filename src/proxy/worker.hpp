@@ -66,7 +66,7 @@ public:
         return plan_->configuration.access_log_format;
     }
     /// On its thread.
-    void use(std::shared_ptr<plan const> p) noexcept { plan_ = std::move(p); }
+    void use(std::shared_ptr<plan const> p);
 
     [[nodiscard]] asio::io_context& context() noexcept { return context_; }
     [[nodiscard]] net::watchdog& dog() noexcept { return dog_; }

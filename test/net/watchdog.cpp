@@ -2,35 +2,86 @@
 
 #include "two_ends.hpp"
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
+#include <list>
+#include <memory>
 #include <utility>
 
 namespace {
 
 using namespace std::chrono_literals;
 using time_point = net::clock::time_point;
+constexpr auto never = time_point::max();
 
 struct subject final : net::watched {
-    explicit subject(std::function<void(subject&, time_point)> f = [](auto&, auto) {})
+    explicit subject(std::function<time_point(subject&, time_point)> f =
+                         [](auto&, auto now) {
+                             return now;  // on every round
+                         })
         : does(std::move(f)) {}
 
-    void look(time_point now) override {
+    time_point look(time_point now) override {
         ++looks;
-        does(*this, now);
+        last = now;
+        return does(*this, now);
     }
     void stop_if_idle() override { ++stops; }
-    void abort() override {}
+    void abort() override { ++aborts; }
 
-    std::function<void(subject&, time_point)> does;
+    std::function<time_point(subject&, time_point)> does;
+    time_point last;
     int looks = 0;
     int stops = 0;
+    int aborts = 0;
+};
+
+// Has a limit, like a connection.
+struct limited final : net::watched {
+    void set(net::clock::duration limit) {
+        begun = net::clock::now();
+        due = after(limit);
+    }
+    time_point look(time_point now) override {
+        ++looks;
+        if (now >= due) {
+            noticed = std::max(noticed, net::clock::now());
+            due = never;
+        }
+        return due;
+    }
+    void stop_if_idle() override {}
+    void abort() override {}
+
+    time_point begun;
+    time_point due = never;
+    time_point noticed{};
+    int looks = 0;
 };
 
 struct watching {
+    // Until all that have no limit soon are asleep.
+    void fall_asleep() {
+        {
+            subject last;
+            dog.add(last);
+            run_until(context, [&] { return last.looks == 2; });
+        }
+        context.restart();
+        context.run_one();  // the last round
+    }
+    // How many times the thread has woken up.
+    std::size_t wake_ups(net::clock::duration in) {
+        context.restart();
+        return context.run_for(in);
+    }
+
     net::asio::io_context context;
+    net::asio::executor_work_guard<net::executor> work{context.get_executor()};
     net::watchdog dog{context};
 };
 
@@ -49,16 +100,27 @@ BOOST_FIXTURE_TEST_CASE(looks_at_all_on_every_round, watching) {
 
 BOOST_FIXTURE_TEST_CASE(a_time_limit_is_never_early, watching) {
     // Nor is one that begins just before the next round.
-    subject a([&](subject& self, time_point now) {
-        BOOST_TEST((dog.after(1h) >= now + net::watchdog::round + 1h));
-        self.unlink();
+    subject a([](subject& self, time_point now) {
+        BOOST_TEST((self.after(1h) >= now + net::watchdog::round + 1h));
+        self.leave();
+        return never;
     });
     dog.add(a);
-    context.run();
-    BOOST_TEST(a.looks == 1);
+    run_until(context, [&] { return a.looks == 1; });
+}
+
+BOOST_FIXTURE_TEST_CASE(a_time_limit_after_a_pause_is_never_early, watching) {
+    limited a;
+    dog.add(a);
+    fall_asleep();
+    wake_ups(200ms);
+    a.set(1ms);
+    run_until(context, [&] { return a.due == never; });
+    BOOST_TEST((a.noticed >= a.begun + 1ms));
 }
 
 BOOST_FIXTURE_TEST_CASE(lets_the_thread_end_when_there_is_nobody_to_look_after, watching) {
+    work.reset();
     {
         subject a;
         dog.add(a);
@@ -67,34 +129,162 @@ BOOST_FIXTURE_TEST_CASE(lets_the_thread_end_when_there_is_nobody_to_look_after, 
     context.restart();
     context.run();
     // And begins again.
-    subject b([](subject& self, time_point) { self.unlink(); });
+    subject b([](subject& self, time_point) {
+        self.leave();
+        return never;
+    });
     dog.add(b);
     context.restart();
     context.run();
     BOOST_TEST(b.looks == 1);
 }
 
+BOOST_FIXTURE_TEST_CASE(lets_the_thread_end_when_the_last_that_sleeps_has_gone, watching) {
+    work.reset();
+    auto a = std::make_unique<limited>();
+    auto b = std::make_unique<limited>();
+    for (auto* const one : {a.get(), b.get()}) {
+        dog.add(*one);
+        one->set(1h);
+    }
+    fall_asleep();
+    a.reset();
+    BOOST_TEST(wake_ups(1ms) == 0);
+    BOOST_TEST(!context.stopped());
+    b.reset();
+    context.restart();
+    context.run();
+    // And begins again.
+    limited c;
+    dog.add(c);
+    c.set(0s);
+    run_until(context, [&] { return c.due == never; });
+}
+
+BOOST_FIXTURE_TEST_CASE(those_without_a_limit_soon_wake_nothing, watching) {
+    std::list<limited> all(100);
+    for (auto& one : all) {
+        dog.add(one);
+        if (&one != &all.front())
+            one.set(1h);
+    }
+    fall_asleep();
+    BOOST_TEST(wake_ups(200ms) == 0);
+    for (auto& one : all)
+        BOOST_TEST(one.looks <= 3);
+}
+
+BOOST_FIXTURE_TEST_CASE(one_that_sleeps_is_looked_at_in_time, watching) {
+    // Each in another group, and each the first of its group that is due; then also behind another one.
+    std::list<limited> all(12);
+    for (auto& one : all)
+        dog.add(one);
+    fall_asleep();
+    auto limit = 30ms;
+    for (auto& one : all) {
+        one.set(limit);
+        limit += limit < 300ms ? limit : 10ms;
+    }
+    run_until(context, [&] {
+        return std::ranges::all_of(all, [](auto const& one) { return one.due == never; });
+    });
+    auto before = time_point::min();
+    for (auto const& one : all) {
+        BOOST_TEST((one.noticed >= before));  // in their order
+        before = one.noticed;
+    }
+    limit = 30ms;
+    for (auto const& one : all) {
+        BOOST_TEST((one.noticed >= one.begun + limit));
+        limit += limit < 300ms ? limit : 10ms;
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(one_that_sleeps_can_get_a_nearer_limit, watching) {
+    limited a;
+    dog.add(a);
+    a.set(1h);
+    fall_asleep();
+    a.set(1ms);
+    run_until(context, [&] { return a.due == never; });
+    BOOST_TEST((a.noticed >= a.begun + 1ms));
+    // And another one.
+    fall_asleep();
+    a.set(1ms);
+    run_until(context, [&] { return a.due == never; });
+}
+
+BOOST_FIXTURE_TEST_CASE(one_that_sleeps_can_be_looked_at_soon, watching) {
+    subject a([](auto&, auto) { return never; });
+    limited b;
+    dog.add(a);
+    dog.add(b);
+    fall_asleep();
+    auto const looks = a.looks;
+    a.look_soon();
+    run_until(context, [&] { return a.looks == looks + 1; });
+    fall_asleep();
+    auto const others = b.looks;
+    dog.look_at_all();
+    run_until(context, [&] { return a.looks == looks + 2 && b.looks == others + 1; });
+    fall_asleep();
+    BOOST_TEST(a.looks == looks + 2);
+}
+
+BOOST_FIXTURE_TEST_CASE(those_that_sleep_are_stopped_too, watching) {
+    subject asleep([](auto&, auto) { return never; });
+    dog.add(asleep);
+    fall_asleep();
+    subject awake;
+    dog.add(awake);
+    dog.stop_if_idle();
+    BOOST_TEST((asleep.stops == 1 && awake.stops == 1));
+    BOOST_TEST((asleep.aborts == 0 && awake.aborts == 0));
+    dog.abort();
+    BOOST_TEST((asleep.aborts == 1 && awake.aborts == 1));
+}
+
 BOOST_FIXTURE_TEST_CASE(whoever_leaves_while_it_is_looked_at_hides_nobody, watching) {
     subject a;
-    subject leaves([](subject& self, time_point) { self.unlink(); });
+    subject leaves([](subject& self, time_point now) {
+        self.leave();
+        return now;
+    });
     subject b;
     for (auto* const one : {&a, &leaves, &b})
         dog.add(*one);
     run_until(context, [&] { return a.looks == 2; });
     BOOST_TEST(leaves.looks == 1);
     BOOST_TEST(b.looks == 2);
-    dog.each([](net::watched& one) { one.stop_if_idle(); });
+    dog.stop_if_idle();
     BOOST_TEST((a.stops == 1 && leaves.stops == 0 && b.stops == 1));
 }
 
 BOOST_FIXTURE_TEST_CASE(whoever_comes_while_others_are_looked_at_is_looked_at_soon, watching) {
     subject late;
-    subject a([&](subject&, time_point) {
-        if (!late.is_linked())
+    subject a([&](subject&, time_point now) {
+        if (!late.is_watched())
             dog.add(late);
+        return now;
     });
     dog.add(a);
     run_until(context, [&] { return late.looks == 2; });
+}
+
+BOOST_FIXTURE_TEST_CASE(may_end_before_those_that_it_watches, watching) {
+    limited awake;
+    limited asleep;
+    {
+        net::watchdog other{context};
+        other.add(asleep);
+        asleep.set(1h);
+        subject last;
+        other.add(last);
+        run_until(context, [&] { return last.looks == 2; });
+        other.add(awake);
+    }
+    BOOST_TEST((!awake.is_watched() && !asleep.is_watched()));
+    wake_ups(1ms);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
