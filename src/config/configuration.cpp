@@ -7,9 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <stdexcept>
-#include <system_error>
 
 namespace config {
 namespace {
@@ -146,13 +144,10 @@ std::optional<failure_mode> failure_mode_of(std::string_view text) {
         return weir::fail_open();
     if (!text.starts_with(local))
         return std::nullopt;
-    auto const number = text.substr(local.size());
-    auto const* const end = number.data() + number.size();
-    double share = 0;
-    auto const [stop, failed] = std::from_chars(number.data(), end, share);
-    if (failed != std::errc() || stop != end || !(share >= 1e-6) || !(share <= 1))
+    auto const share = tool::decimal_of(text.substr(local.size()));
+    if (!share || !(*share >= 1e-6) || !(*share <= 1))
         return std::nullopt;
-    return weir::fail_local{share};
+    return weir::fail_local{*share};
 }
 
 bool is_engine_url(std::string_view text) noexcept {

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <charconv>
+#include "tool/text.hpp"
+
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <system_error>
 
 namespace logs {
 
@@ -24,13 +24,11 @@ namespace logs {
 }
 
 /// `1.25` of a unit, up to a day; nothing if it is something else.
-[[nodiscard]] inline std::optional<std::chrono::nanoseconds> time_in(
-    std::chrono::nanoseconds unit, std::string_view text) noexcept {
-    double n = 0;
-    auto const* const last = text.data() + text.size();
-    auto const [end, ec] = std::from_chars(text.data(), last, n);
-    auto const ns = n * static_cast<double>(unit.count());
-    if (ec != std::errc() || end != last || !(ns >= 0) || ns > 86'400e9)
+[[nodiscard]] inline std::optional<std::chrono::nanoseconds> time_in(std::chrono::nanoseconds unit,
+                                                                     std::string_view text) {
+    auto const n = tool::decimal_of(text);
+    auto const ns = n.value_or(-1) * static_cast<double>(unit.count());
+    if (!(ns >= 0) || ns > 86'400e9)
         return {};
     return std::chrono::nanoseconds(std::llround(ns));
 }

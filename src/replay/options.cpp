@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <chrono>
 #include <optional>
 #include <stdexcept>
@@ -69,15 +68,11 @@ On 1 August 1995, when weeks of requests to the Kennedy Space Center began:
 // `0.1%` or `0.001`.
 double part(std::string const& option, std::string_view value) {
     bool const is_percent = value.ends_with('%');
-    auto const number = value.substr(0, value.size() - (is_percent ? 1 : 0));
-    double n = 0;
-    auto const* const end = number.data() + number.size();
-    auto const [stop, failed] = std::from_chars(number.data(), end, n);
-    if (is_percent)
-        n /= 100;
-    if (failed != std::errc() || stop != end || !(n >= 0) || !(n <= 1))
+    auto const n = tool::decimal_of(value.substr(0, value.size() - (is_percent ? 1 : 0)));
+    auto const found = is_percent && n ? *n / 100 : n;
+    if (!found || !(*found >= 0) || !(*found <= 1))
         reject(option, value, "a part, like 0.1% or 0.001");
-    return n;
+    return *found;
 }
 
 // As weir-proxy takes it.

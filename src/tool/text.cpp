@@ -6,7 +6,12 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <system_error>
 #include <utility>
+#ifndef __cpp_lib_to_chars
+#include <locale>
+#include <sstream>
+#endif
 
 namespace tool {
 
@@ -19,6 +24,25 @@ std::optional<std::int64_t> number_of(std::string_view text) {
     auto const [end, ec] = std::from_chars(text.data(), last, n);
     if (ec != std::errc() || end != last || n < 0)
         return {};
+    return n;
+}
+
+std::optional<double> decimal_of(std::string_view text) {
+    // Neither `inf` nor `0x1p4`, which some of what reads numbers would take.
+    if (text.starts_with('+') || text.find_first_not_of("0123456789+-.eE") != text.npos)
+        return {};
+    double n = 0;
+#ifdef __cpp_lib_to_chars
+    auto const* const last = text.data() + text.size();
+    auto const [end, ec] = std::from_chars(text.data(), last, n);
+    if (ec != std::errc() || end != last)
+        return {};
+#else  // libc++ before 20 has it for integers only
+    std::istringstream in{std::string(text)};
+    in.imbue(std::locale::classic());
+    if (!(in >> n) || in.peek() != std::istringstream::traits_type::eof())
+        return {};
+#endif
     return n;
 }
 

@@ -12,6 +12,9 @@ namespace tool {
 /// A whole number, not below 0: digits alone.
 [[nodiscard]] std::optional<std::int64_t> number_of(std::string_view text);
 
+/// A finite number such as `0.25`, `-1` or `1e-3`, whatever the locale.
+[[nodiscard]] std::optional<double> decimal_of(std::string_view text);
+
 /// `10s`, `500ms`, `2min`: a whole number and a unit, `ns`, `us`, `ms`, `s`, `min` or `h`.
 [[nodiscard]] std::optional<std::chrono::nanoseconds> time_of(std::string_view text);
 

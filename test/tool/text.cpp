@@ -3,6 +3,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include <chrono>
+#include <locale>
+#include <string>
 #include <string_view>
 
 using namespace std::chrono_literals;
@@ -16,6 +18,36 @@ BOOST_AUTO_TEST_CASE(of_numbers) {
     for (std::string_view const text :
          {"", "-1", "+1", " 1", "1 ", "1x", "0x1", "1.0", "9223372036854775808"})
         BOOST_TEST(!tool::number_of(text), text);
+}
+
+BOOST_AUTO_TEST_CASE(of_decimals) {
+    BOOST_TEST((tool::decimal_of("0") == 0.0));
+    BOOST_TEST((tool::decimal_of("0.25") == 0.25));
+    BOOST_TEST((tool::decimal_of("007") == 7.0));
+    BOOST_TEST((tool::decimal_of("-1.5") == -1.5));
+    BOOST_TEST((tool::decimal_of(".5") == 0.5));
+    BOOST_TEST((tool::decimal_of("1e-3") == 1e-3));
+    BOOST_TEST((tool::decimal_of("1E+3") == 1e3));
+    BOOST_TEST((tool::decimal_of("0.1000000000000000055511151231257827") == 0.1));
+    for (std::string_view const text :
+         {"",   "-",     ".",    "e5",    "1e",  "+1",   "--1",      " 1",  "1 ",    "1,5",
+          "1x", "1.5.5", "0x10", "0x1p4", "inf", "-inf", "infinity", "nan", "1e999", "1 2"})
+        BOOST_TEST(!tool::decimal_of(text), text);
+}
+
+// As some library may set it, for all of the process.
+BOOST_AUTO_TEST_CASE(of_decimals_are_the_same_in_any_language) {
+    struct comma : std::numpunct<char> {
+        char do_decimal_point() const override { return ','; }
+        char do_thousands_sep() const override { return '.'; }
+        std::string do_grouping() const override { return "\3"; }
+    };
+    auto const before = std::locale::global(std::locale(std::locale(), new comma));
+    auto const found = tool::decimal_of("1.234");
+    auto const none = tool::decimal_of("1,234");
+    std::locale::global(before);
+    BOOST_TEST((found == 1.234));
+    BOOST_TEST(!none);
 }
 
 BOOST_AUTO_TEST_CASE(of_times) {
