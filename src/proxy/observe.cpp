@@ -1,5 +1,6 @@
 #include "observe.hpp"
 
+#include "admin/tell_apart.hpp"
 #include "limiting/request.hpp"
 #include "tool/trouble.hpp"
 #include "tool/version.hpp"
@@ -85,18 +86,6 @@ admin::limit_state state_of(limit const& l, bool writable) {
     return out;
 }
 
-// Where a name is there already, the second has a number.
-template <class All>
-void tell_apart(All& all) {
-    for (std::size_t i = 0; i != all.size(); ++i) {
-        auto const same =
-            std::count_if(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i),
-                          [&](auto const& other) { return other.name == all[i].name; });
-        if (same > 0)
-            all[i].name += fmt::format("#{}", same + 1);
-    }
-}
-
 }  // namespace
 
 admin::state state_of(plan const& p) {
@@ -111,9 +100,9 @@ admin::state state_of(plan const& p) {
             s.limits.push_back(state_of(*seats, false));
             s.limits.back().rule = fmt::format("{} seats", *s.limits.back().capacity);
         }
-        tell_apart(s.upstreams.emplace_back(u->state()).servers);
+        admin::tell_apart(s.upstreams.emplace_back(u->state()).servers);
     }
-    tell_apart(s.limits);
+    admin::tell_apart(s.limits);
     return s;
 }
 

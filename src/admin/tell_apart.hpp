@@ -1,0 +1,31 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace admin {
+
+/// Gives each of `all` a `name` of its own: the first of several keeps it, and the others are `name#2`, `name#3` and so on,
+/// without what is a name of another one already.
+template <class Named>
+void tell_apart(std::vector<Named>& all) {
+    std::set<std::string> given;
+    for (auto const& one : all)
+        given.insert(one.name);
+    std::set<std::string> seen;
+    for (auto& one : all) {
+        if (seen.insert(one.name).second)
+            continue;
+        std::string name;
+        for (std::size_t n = 2; name.empty() || !given.insert(name).second; ++n)
+            name = fmt::format("{}#{}", one.name, n);
+        one.name = std::move(name);
+    }
+}
+
+}  // namespace admin
