@@ -689,9 +689,6 @@ weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, boo
     auto const play = [&]<class Policy>(std::type_identity<Policy>) {
         return world<chained<Policy>>(layout_of(s), s, choices, how_fine, aloud).play();
     };
-#ifdef WEIR_EXPLORE_ONLY
-    return play(std::type_identity<weir::policy::WEIR_EXPLORE_ONLY>());
-#else
     if (s.in_any)
         return play(std::type_identity<weir::policy::any>());
     switch (s.which) {
@@ -704,7 +701,6 @@ weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, boo
         default:
             violated(invariant::crash, "chains are not explored with this policy");
     }
-#endif
 }
 
 }  // namespace explorer

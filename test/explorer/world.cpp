@@ -85,9 +85,6 @@ private:
 }  // namespace
 
 weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud) {
-#ifdef WEIR_EXPLORE_ONLY
-    return world<plain<weir::policy::WEIR_EXPLORE_ONLY>>({}, s, choices, how_fine, aloud).play();
-#else
     auto const play = [&]<class Policy>(std::type_identity<Policy>) {
         typename Policy::options_type const options;
         if (s.in_any)
@@ -115,7 +112,6 @@ weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, boo
             break;
     }
     return {};
-#endif
 }
 
 }  // namespace explorer
