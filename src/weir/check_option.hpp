@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
@@ -13,6 +14,14 @@ void check_option(std::string_view where, std::string_view option, std::int64_t 
                   std::int64_t least, std::int64_t most, std::string_view above = "");
 void check_option(std::string_view where, std::string_view option, double value, double least,
                   double most);
+
+/// The same for a mix of integers: `nanoseconds::rep` is `long long` in libc++, where `std::int64_t` may be `long`.
+template <std::integral Value, std::integral Least, std::integral Most>
+void check_option(std::string_view where, std::string_view option, Value value, Least least,
+                  Most most, std::string_view above = "") {
+    check_option(where, option, static_cast<std::int64_t>(value), static_cast<std::int64_t>(least),
+                 static_cast<std::int64_t>(most), above);
+}
 
 /// The same for an enumeration that begins with 0.
 template <class Enum>

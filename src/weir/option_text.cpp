@@ -5,6 +5,12 @@
 #include <stdexcept>
 #include <system_error>
 
+#ifndef __cpp_lib_to_chars
+#include <cerrno>
+#include <cstdlib>
+#include <locale>  // declares strtod_l wherever libc++ is
+#endif
+
 namespace weir::detail {
 namespace {
 
@@ -16,9 +22,38 @@ constexpr char const* a_time = "a time, such as 500ms";
 
 std::string printable(std::string_view text) {
     std::string shown(text);
-    std::ranges::replace_if(shown, [](char c) { return c >= 0 && c < ' '; }, '?');
+    std::ranges::replace_if(shown, [](char c) { return static_cast<unsigned char>(c) < ' '; }, '?');
     return shown;
 }
+
+std::from_chars_result parse(char const* first, char const* last, amount& value) noexcept {
+    return std::from_chars(first, last, value);
+}
+
+#ifdef __cpp_lib_to_chars
+std::from_chars_result parse(char const* first, char const* last, double& value) noexcept {
+    return std::from_chars(first, last, value);
+}
+#else
+// libc++ has no `std::from_chars` for it before LLVM 20. `strtod_l` takes more: spaces, a plus, hexadecimal digits.
+std::from_chars_result parse(char const* first, char const* last, double& value) {
+    static ::locale_t const plain = ::newlocale(LC_ALL_MASK, "C", nullptr);
+    auto const* const cut = std::find_if_not(first, last, [](char c) {
+        return std::string_view("0123456789.eE+-infatyINFATY").find(c) != std::string_view::npos;
+    });
+    std::string const text(first, cut);
+    char* end = nullptr;
+    errno = 0;
+    auto const found = ::strtod_l(text.c_str(), &end, plain);
+    if (end == text.c_str() || text.front() == '+')
+        return {first, std::errc::invalid_argument};
+    auto const* const after = first + (end - text.c_str());
+    if (errno == ERANGE)
+        return {after, std::errc::result_out_of_range};
+    value = found;
+    return {after, std::errc()};
+}
+#endif
 
 }  // namespace
 
@@ -88,7 +123,7 @@ template <class Number>
 Number reader::number(std::string const& otherwise_expected, Number least, Number most) {
     Number value{};
     auto const* const begin = text_.data() + at_;
-    auto const [end, error] = std::from_chars(begin, text_.data() + end_, value);
+    auto const [end, error] = parse(begin, text_.data() + end_, value);
     if (error == std::errc::result_out_of_range ||
         (error == std::errc() && (value < least || value > most)))
         expected("a number from " + to_text(least) + " to " + to_text(most));

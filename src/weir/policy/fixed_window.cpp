@@ -56,7 +56,7 @@ fixed_window_rule::state_type fixed_window_rule::next(state_type const& s,
     if (w.owed != 0) {
         auto const passed = (now - w.began) / options_.window;
         if (passed <= (w.owed - 1) / options_.limit + 1) {
-            auto const left = w.owed - (passed - 1) * options_.limit;
+            amount const left = w.owed - (passed - 1) * options_.limit;
             w.began += passed * options_.window;
             w.carried = std::min(w.carried, left);
             w.used = std::min(left, options_.limit);
