@@ -426,4 +426,4 @@ class Admin(ProxyTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=6)

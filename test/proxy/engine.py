@@ -8,13 +8,12 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
-import time
 import unittest
 
 from support import PATIENCE, PROXY, Client, Proxy, ProxyTest, in_parallel, main, numbers, wait_until
 
-SLACK = 0.05  # between the grant and the moment at which the upstream notes the request
+# Neither is over before the server answers, however busy the machine is.
+SLOW = ("--engine-deadline", "5s", "--patience", "15s")
 
 
 def needs(scheme):
@@ -119,62 +118,61 @@ class Engine(ProxyTest):
 
     def share(self, server, *options):
         """Two proxies on it."""
-        return [self.start("--engine", server.url, "--threads", 1, *options) for _ in range(2)]
+        return [self.start("--engine", server.url, "--threads", 1, *SLOW, *options)
+                for _ in range(2)]
 
-    def check_rate(self, server, rate):
-        limit, window = 20, 0.4
-        proxies = self.share(server, "--rate", rate, "--patience", "300ms")
+    def check_rate(self, server):
+        limit = 20
+        proxies = self.share(server, "--rate", f"{limit}/1h")
         statuses = []
 
         def work(i):
-            end = time.monotonic() + 3.0
             with Client(proxies[i % 2].port) as client:
-                while time.monotonic() < end:
+                for _ in range(5):
                     answer = client.ask("/")
                     statuses.append(answer.status)
                     if answer.status == 429:
                         self.assertIsNotNone(answer.get("retry-after"))
-                        time.sleep(0.02)
 
         in_parallel(12, work)
-        came = sorted(r.came for r in self.upstream.requests)
-        for first, beyond in zip(came, came[limit:]):
-            self.assertGreater(beyond - first, window - SLACK)
-        self.assertGreater(len(came), 0.7 * limit * 3.0 / window)
-        self.assertLessEqual(set(statuses), {200, 429})
-        for proxy in proxies:
-            report = proxy.stop()
-            self.assertGreater(numbers(report)["rate"]["granted"], len(came) / 5)
+        self.assertEqual((statuses.count(200), statuses.count(429)), (limit, 60 - limit))
+        self.assertEqual(len(self.upstream.requests), limit)
+        reports = [proxy.stop() for proxy in proxies]
+        granted = [numbers(report)["rate"]["granted"] for report in reports]
+        self.assertEqual(sum(granted), limit)
+        for report in reports:
             self.assertIn("; engine: ", report)
 
     def test_a_rate_on_redis(self):
-        self.check_rate(self.have(Redis), "20/400ms")
+        self.check_rate(self.have(Redis))
 
     def test_what_answers_say_of_a_rate_that_a_server_keeps(self):
         # What remains there nobody knows here, unless it is nothing.
-        proxy = self.start("--engine", self.have(Redis).url, "--rate", "2/60s", "--patience", "300ms")
+        proxy = self.start("--engine", self.have(Redis).url, "--rate", "2/1h", *SLOW)
         with Client(proxy.port) as client:
             answers = [client.ask("/") for _ in range(3)]
         self.assertEqual([a.status for a in answers], [200, 200, 429])
-        self.assertEqual({a.get("ratelimit-policy") for a in answers}, {'"rate";q=2;w=60'})
+        self.assertEqual({a.get("ratelimit-policy") for a in answers}, {'"rate";q=2;w=3600'})
         self.assertEqual([a.get("ratelimit") for a in answers],
                          [None, None, f'"rate";r=0;t={answers[2].get("retry-after")}'])
 
     def test_a_rate_on_mariadb(self):
-        self.check_rate(self.have(MariaDB), "20/400ms")
+        self.check_rate(self.have(MariaDB))
 
     def test_a_mariadb_that_must_show_a_certificate(self):
         server = self.have(MariaDBWithCertificates)
-        proxies = [self.start("--engine", f"{server.url}&tls=required&authorities={server.path}/{authority}.crt",
-                              "--rate", "100/1s") for authority in ("own", "other")]
-        with Client(proxies[0].port) as trusting, Client(proxies[1].port) as distrusting:
-            self.assertEqual([trusting.ask("/").status, distrusting.ask("/").status], [200, 503])
-        self.assertIn("certificate verify failed", proxies[1].stop())
+        trusting, distrusting = (
+            self.start("--engine", f"{server.url}&tls=required&authorities={server.path}/{authority}.crt", "--rate", "100/1s",
+                       *options) for authority, options in (("own", SLOW), ("other", ("--engine-deadline", "500ms"))))
+        with Client(trusting.port) as one, Client(distrusting.port) as other:
+            self.assertEqual(one.ask("/").status, 200)
+            self.until_it_is(503, other)
+        self.assertIn("certificate verify failed", distrusting.stop())
 
     def test_a_bucket_and_a_name(self):
         server = self.have(Redis)
-        proxies = self.share(server, "--rate", "3/1h burst 3", "--patience", "2s")
-        other = self.start("--engine", server.url, "--rate", "3/1h burst 3", "--name", "other")
+        proxies = self.share(server, "--rate", "3/1h burst 3")
+        other = self.start("--engine", server.url, "--rate", "3/1h burst 3", "--name", "other", *SLOW)
         with Client(proxies[0].port) as one, Client(proxies[1].port) as two, Client(other.port) as three:
             statuses = [c.ask("/").status for c in (one, two, one, two, one)]
             self.assertEqual(statuses, [200, 200, 200, 429, 429])
@@ -185,8 +183,8 @@ class Engine(ProxyTest):
         names = ["chain", "keys", "engine"]
         proxy = self.start_with(
             f'[[engine]]\nname = "redis"\nurl = "{server.url}"\n[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
-            '[[limit]]\nname = "engine"\nrule = "2/1h"\nengine = "redis"\nshared_as = "chained"\ndeadline = "1s"\n'
-            '[[limit]]\nname = "chain"\nrule = "3/1h"\n[[limit]]\nname = "keys"\nrule = "3/1h"\nkey = "client"\n'
+            '[[limit]]\nname = "engine"\nrule = "2/1h"\nengine = "redis"\nshared_as = "chained"\ndeadline = "20s"\nqueue = "patience 20s"\n'
+            '[[limit]]\nname = "chain"\nrule = "3/1h"\nqueue = "patience 20s"\n[[limit]]\nname = "keys"\nrule = "3/1h"\nqueue = "patience 20s"\nkey = "client"\n'
             '[[route]]\npath = "/local"\nupstream = "shop"\nlimits = ["chain", "keys"]\n'
             '[[route]]\nupstream = "shop"\nlimits = ["engine", "chain", "keys"]\n')
         with Client(proxy.port) as client:
@@ -207,17 +205,19 @@ class Engine(ProxyTest):
 
     def check_failure(self, server):
         """The three modes, while the server is away; and when it has come back all is as before."""
-        rate = ("--rate", "1000/1s burst 1000")
+        soon = ("--engine-deadline", "500ms", "--patience", "15s")  # which may be too soon on a busy machine
+        rate = ("--rate", "1000/1s burst 1000", *soon)
         closed = self.start("--engine", server.url, *rate, "--name", "closed")
         opened = self.start("--engine", server.url, *rate, "--name", "open", "--on-failure", "open")
         local = self.start("--engine", server.url, "--rate", "4/1h burst 4", "--name", "local", "--on-failure",
-                           "local 0.5")
+                           "local 0.5", *soon)
         with Client(closed.port) as one, Client(opened.port) as two, Client(local.port) as three:
             for client in (one, two, three):
-                self.assertEqual(client.ask("/").status, 200)
+                self.until_it_is(200, client)
             server.kill()
             answer = self.until_it_is(503, one)
             self.assertGreaterEqual(int(answer.get("retry-after")), 1)
+            self.until_it_is(200, two)
             self.assertEqual([two.ask("/").status for _ in range(20)], [200] * 20)
             # Half of four, of which one was granted before.
             self.assertEqual([three.ask("/").status for _ in range(5)], [200] + [429] * 4)
@@ -254,7 +254,7 @@ class Engine(ProxyTest):
     def test_an_engine_that_is_not_there_yet(self):
         server = self.have(Redis)
         server.kill()
-        proxy = self.start("--engine", server.url, "--rate", "100/1s")
+        proxy = self.start("--engine", server.url, "--rate", "100/1s", *SLOW)
         with Client(proxy.port) as client:
             self.until_it_is(503, client)
             server.start()
@@ -263,7 +263,7 @@ class Engine(ProxyTest):
 
     def test_a_repeated_request_is_counted_again(self):
         server = self.have(Redis)
-        proxy = self.start("--engine", server.url, "--rate", "3/1h", "--seats", 1)
+        proxy = self.start("--engine", server.url, "--rate", "3/1h", "--seats", 1, *SLOW)
         with Client(proxy.port) as client:
             self.assertEqual(client.ask("/once").status, 200)
             self.assertEqual(client.ask("/once").status, 200)  # dropped, and sent again
@@ -273,7 +273,7 @@ class Engine(ProxyTest):
         server = self.have(Redis)
         os.environ["WEIR_ENGINE"] = server.url
         self.addCleanup(os.environ.pop, "WEIR_ENGINE")
-        proxies = [self.start("--rate", "1/1h") for _ in range(2)]
+        proxies = [self.start("--rate", "1/1h", *SLOW) for _ in range(2)]
         with Client(proxies[0].port) as one, Client(proxies[1].port) as two:
             self.assertEqual([one.ask("/").status, two.ask("/").status], [200, 429])
 

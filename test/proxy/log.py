@@ -133,7 +133,7 @@ class Log(ProxyTest):
             proxy.write(self.filled('access_log_format = "json"\n' + config))
             proxy.process.send_signal(signal.SIGHUP)
             self.assertIn("read anew", proxy.process.stderr.readline())
-            wait_until(lambda: client.ask("/").status and self.lines()[-1].startswith("{"))
+            wait_until(lambda: client.ask("/").status and self.lines() and self.lines()[-1].startswith("{"))
         self.assertNotEqual(self.lines()[0][0], "{")
 
     # ---- Standard error

@@ -3,6 +3,7 @@
 The proxy's program is named by the environment variable WEIR_PROXY."""
 
 import collections
+import concurrent.futures
 import contextlib
 import hashlib
 import os
@@ -29,10 +30,39 @@ def skip(why):
     sys.exit(77)
 
 
-def main():
+class Runner:
+    """Runs so many tests at the same time, for tests that mostly wait; and says how long each took."""
+
+    def __init__(self, at_once):
+        self.at_once = at_once
+
+    def run(self, suite):
+        def run_one(test):
+            result, began = unittest.TestResult(), time.monotonic()
+            test.run(result)
+            return test, result, time.monotonic() - began
+
+        whole = unittest.TestResult()
+        with concurrent.futures.ThreadPoolExecutor(self.at_once) as pool:
+            for test, result, seconds in pool.map(run_one, self.tests(suite)):
+                bad = result.errors + result.failures
+                outcome = "FAILED" if bad else "skipped" if result.skipped else "ok"
+                print(f"{seconds:6.2f} s {outcome:8}{test.id()}", flush=True)
+                for which, text in bad + result.skipped:
+                    print(f"{which}\n{text}", flush=True)
+                whole.errors += bad
+                whole.testsRun += 1
+        return whole
+
+    @classmethod
+    def tests(cls, suite):
+        return [one for part in suite for one in (cls.tests(part) if isinstance(part, unittest.TestSuite) else [part])]
+
+
+def main(at_once=1):
     if not os.access(PROXY, os.X_OK):
         skip(f"there is no {PROXY}")
-    unittest.main(verbosity=2)
+    unittest.main(testRunner=Runner(at_once))
 
 
 @contextlib.contextmanager

@@ -478,4 +478,4 @@ class Reloads(TunnelTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=6)
