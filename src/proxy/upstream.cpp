@@ -232,21 +232,21 @@ net::task<upstream_connection> upstream_pool::open(
 }
 
 void upstream_pool::keep(upstream_connection one, net::clock::duration how_long) {
-    if (!is_watched())
-        dog_.add(*this);
-    auto const until = after(how_long);
-    // Another thread may take it, and its own watchdog looks after it.
-    one->rest();
     std::lock_guard const lock(mutex_);
     if (closed_ || kept_.size() == most)
         return;
-    kept_.push_back({std::move(one), until, ++last_});
+    if (!is_watched())
+        dog_.add(*this);
+    // Another thread may take it, and its own watchdog looks after it.
+    one->rest();
+    kept_.push_back({std::move(one), after(how_long), ++last_});
 }
 
 void upstream_pool::close() noexcept {
     std::lock_guard const lock(mutex_);
     closed_ = true;
     kept_.clear();
+    leave();  // or the thread would not end before a limit of one of them
 }
 
 net::clock::time_point upstream_pool::look(net::clock::time_point now) {

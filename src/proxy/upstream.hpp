@@ -220,7 +220,7 @@ public:
     /// Keeps one for so long.
     void keep(upstream_connection one, net::clock::duration how_long);
 
-    /// Keeps none from now on.
+    /// Keeps none from now on. On its thread.
     void close() noexcept;
 
 private:
