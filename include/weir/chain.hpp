@@ -4,6 +4,7 @@
 #include <weir/chain_permit.hpp>
 #include <weir/detail/chain/entry_list.hpp>
 #include <weir/detail/chain/link.hpp>
+#include <weir/detail/chain/link_box.hpp>
 #include <weir/detail/chain/member.hpp>
 #include <weir/detail/chain/start.hpp>
 #include <weir/detail/enter_operation.hpp>
@@ -22,9 +23,11 @@
 #include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -75,9 +78,14 @@ private:
     std::tuple<Links...> links_;
 };
 
-/// The links of a chain whose limiters are known when it runs: at least one, when it is used. They belong to all
-/// copies together.
+/// A link with a key that takes no more than a string.
 template <class Executor>
+using any_link_box =
+    link_box<sizeof(Executor) + 4 * sizeof(void*) + sizeof(std::string) + sizeof(std::uint64_t)>;
+
+/// The links of a chain whose limiters are known when it runs: at least one, when it is used. It has room for `inline_links`;
+/// for more it makes an allocation.
+template <class Executor, std::size_t inline_links>
 class link_list {
 public:
     using core_type = chain_core;
@@ -88,9 +96,9 @@ public:
 
     static constexpr std::size_t most = most_chained;
 
-    void add(std::shared_ptr<chain_member> link, Executor const& ex) {
+    void add(any_link_box<Executor> link, Executor const& ex) {
         if (links_.empty())
-            home_.emplace(limiter_handle<chain_core, Executor>{link->share(), ex});
+            home_.emplace(limiter_handle<chain_core, Executor>{link.get().share(), ex});
         links_.push_back(std::move(link));
     }
     [[nodiscard]] std::size_t size() const noexcept { return links_.size(); }
@@ -99,12 +107,12 @@ public:
     [[nodiscard]] auto members() noexcept {
         boost::container::static_vector<chain_member*, most> all;
         for (auto const& link : links_)
-            all.push_back(link.get());
+            all.push_back(&link.get());
         return all;
     }
 
 private:
-    boost::container::small_vector<std::shared_ptr<chain_member>, 4> links_;
+    boost::container::small_vector<any_link_box<Executor>, inline_links> links_;
     std::optional<limiter_handle<chain_core, Executor>> home_;
 };
 
@@ -296,30 +304,31 @@ template <detail::chainable... Limiters>
 chain(chain_options const&, Limiters const&...) -> chain<detail::link_of_t<Limiters>...>;
 
 /// A limiter, or what its `with` returns, as a member of an `any_chain`, whatever its kind. It may be made once, for
-/// many chains, and used on several threads; it keeps what it needs of the limiter.
+/// many chains, and used on several threads; it keeps what it needs of the limiter. It makes no allocation, unless the key
+/// of a `keyed` does when it is copied, or takes more room than a `std::string`.
 template <class Executor>
 class basic_any_link {
 public:
     template <detail::chainable Limiter>
         requires std::convertible_to<typename detail::link_of_t<Limiter>::executor_type, Executor>
-    basic_any_link(Limiter const& limiter) {
-        auto link = std::make_shared<detail::link_of_t<Limiter>>(detail::link_of(limiter));
-        executor_.emplace(link->handle().executor);
-        member_ = std::move(link);
-    }
+    basic_any_link(Limiter const& limiter) : basic_any_link(0, detail::link_of(limiter)) {}
 
 private:
-    template <class>
+    template <class, std::size_t>
     friend class basic_any_chain;
 
-    std::shared_ptr<detail::chain_member> member_;
-    std::optional<Executor> executor_;
+    template <class Link>
+    basic_any_link(int, Link link) : executor_(link.handle().executor), box_(std::move(link)) {}
+
+    Executor executor_;
+    detail::any_link_box<Executor> box_;
 };
 
 using any_link = basic_any_link<boost::asio::any_io_executor>;
 
-/// A `chain` whose limiters are chosen at run time, by a configuration for instance. All that is said there holds, and
-/// it costs an allocation for each `any_link` that is made, and one for each request that waits.
+/// A `chain` whose limiters are chosen at run time, by a configuration for instance. All that is said there holds. A request
+/// that does not wait makes no allocation if the chain has at most `inline_links` limiters, and one otherwise. The
+/// chain takes some 100 bytes for each of these, and so does each request that waits.
 ///
 ///     weir::any_chain door{kitchen.with(2)};
 ///     if (client)
@@ -327,9 +336,9 @@ using any_link = basic_any_link<boost::asio::any_io_executor>;
 ///     weir::any_chain_permit turn = co_await door.enter(1s);
 ///
 /// Preconditions: no more than 16 limiters; at least one when it is used.
-template <class Executor>
-class basic_any_chain : public detail::chain_of<detail::link_list<Executor>> {
-    using base = detail::chain_of<detail::link_list<Executor>>;
+template <class Executor, std::size_t inline_links = 4>
+class basic_any_chain : public detail::chain_of<detail::link_list<Executor, inline_links>> {
+    using base = detail::chain_of<detail::link_list<Executor, inline_links>>;
 
 public:
     /// Throws `std::invalid_argument` if an option is nonsense.
@@ -341,9 +350,9 @@ public:
             add(link);
     }
 
-    void add(basic_any_link<Executor> const& link) {
+    void add(basic_any_link<Executor> link) {
         BOOST_ASSERT(size() < detail::most_chained);
-        this->links_.add(link.member_, *link.executor_);
+        this->links_.add(std::move(link.box_), link.executor_);
     }
     [[nodiscard]] std::size_t size() const noexcept { return this->links_.size(); }
 };
