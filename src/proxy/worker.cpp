@@ -1,29 +1,13 @@
 #include "worker.hpp"
 
+#include "tool/memory.hpp"
+
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-
-#include <malloc.h>
 
 #include <chrono>
 
 namespace proxy {
-namespace {
-
-#ifndef __has_feature
-#define __has_feature(x) 0  // clang's; g++ defines __SANITIZE_...__
-#endif
-
-// What is freed stays with the process otherwise, unless it lies at the very end. The allocator of a
-// sanitizer takes the place of glibc's, which must then not be asked: its arenas have never been made.
-void give_memory_back() noexcept {
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&       \
-    !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
-    malloc_trim(0);
-#endif
-}
-
-}  // namespace
 
 worker::worker(std::shared_ptr<plan const> p, upstream_pool::all& pools, tool::log_file* log)
     : plan_(std::move(p)), upstreams_(context_, dog_, pools), log_(log) {}
@@ -58,7 +42,7 @@ void worker::tidy_soon() {
         if (ec || draining_)
             return;
         if (exchanges_.tidy())
-            give_memory_back();
+            tool::give_memory_back();
         if (!exchanges_.empty())
             tidy_soon();
     });
