@@ -21,6 +21,9 @@
 
 namespace limiting {
 
+/// How many limits a gate has at most, if the configuration says which: with the seats of an upstream.
+inline constexpr std::size_t usual_limits = config::route::most_limits + 1;
+
 /// What a request got at the gate.
 template <class World>
 struct entry {
@@ -28,7 +31,8 @@ struct entry {
 
     typename World::asking who;
 
-    // One of each limit that it has passed, in the order of the gate.
+    // Of each limit, in the order of the gate; and a permit of each that it has passed.
+    boost::container::small_vector<std::uint64_t, usual_limits> keys;
     boost::container::small_vector<weir::permit, 4> permits;
     std::size_t passed = 0;
 
@@ -51,6 +55,7 @@ struct entry {
     }
     /// It leaves, and is as it was before it came.
     void reset() noexcept {
+        keys.clear();
         permits.clear();
         passed = 0;
         waited = {};
@@ -114,18 +119,19 @@ public:
     /// until it is in or refused.
     [[nodiscard]] bool enter_at_once(entry_type& e) const {
         e.patience = patience_;
+        for (auto const& l : limits_)
+            e.keys.push_back(l->key_of(e.who));
         if (chained_ > 0 && !try_chain(e))
             return !waits();
         while (e.passed < strict_) {
             weir::error_code ec;
-            auto& permit = e.permits.emplace_back(limits_[e.passed]->try_enter(e.who, ec));
+            auto permit = limits_[e.passed]->try_enter(e.who, e.keys[e.passed], ec);
             if (!permit) {
                 if (!waits())
                     refuse(e, e.passed, ec, permit.retry_after());
-                e.permits.resize(e.passed);
                 return !waits();
             }
-            ++e.passed;
+            take(e, std::move(permit));
         }
         pass_shadows(e);
         return true;
@@ -139,7 +145,7 @@ public:
         return e.passed < chained_;
     }
     void wait_for_chain(entry_type const& e, handler<weir::any_chain_permit> h) const {
-        chain_for(e.who).async_enter(e.patience, std::move(h));
+        chain_for(e).async_enter(e.patience, std::move(h));
     }
     [[nodiscard]] limit_type& next(entry_type const& e) const noexcept {
         return *limits_[e.passed];
@@ -164,8 +170,7 @@ public:
             return false;
         }
         note_wait(e, permit.waited());
-        e.permits.push_back(std::move(permit));
-        ++e.passed;
+        take(e, std::move(permit));
         if (is_in(e))
             pass_shadows(e);
         return true;
@@ -202,16 +207,16 @@ private:
 
     [[nodiscard]] bool waits() const noexcept { return patience_ > weir::duration::zero(); }
 
-    [[nodiscard]] weir::basic_any_chain<typename World::executor> chain_for(
-        typename World::asking const& who) const {
-        weir::basic_any_chain<typename World::executor> door;
+    [[nodiscard]] weir::basic_any_chain<typename World::executor, usual_limits> chain_for(
+        entry_type const& e) const {
+        weir::basic_any_chain<typename World::executor, usual_limits> door;
         for (std::size_t i = 0; i != chained_; ++i)
-            door.add(limits_[i]->link(who));
+            door.add(limits_[i]->link(e.keys[i]));
         return door;
     }
     [[nodiscard]] bool try_chain(entry_type& e) const {
         weir::error_code ec;
-        auto permit = chain_for(e.who).try_enter(ec);
+        auto permit = chain_for(e).try_enter(ec);
         if (!permit) {
             if (!waits())
                 refuse(e, refused_by(permit), ec, permit.retry_after());
@@ -222,8 +227,13 @@ private:
     }
     void take_chain(entry_type& e, weir::any_chain_permit& permit) const {
         for (std::size_t i = 0; i != chained_; ++i)
-            e.permits.push_back(std::move(permit[i]));
-        e.passed = chained_;
+            take(e, std::move(permit[i]));
+    }
+    // With an allocation at the most, and none for a request that the first refuses.
+    void take(entry_type& e, weir::permit permit) const {
+        e.permits.reserve(limits_.size());
+        e.permits.push_back(std::move(permit));
+        ++e.passed;
     }
     [[nodiscard]] static std::size_t refused_by(weir::any_chain_permit const& permit) {
         return permit.refused_by().value_or(0);
@@ -241,8 +251,9 @@ private:
     // What they refuse they have counted.
     void pass_shadows(entry_type& e) const {
         weir::error_code ignored;
+        e.permits.reserve(limits_.size());
         for (auto i = strict_; i < limits_.size(); ++i)
-            e.permits.push_back(limits_[i]->try_enter(e.who, ignored));
+            e.permits.push_back(limits_[i]->try_enter(e.who, e.keys[i], ignored));
     }
 
     std::vector<std::shared_ptr<limit_type>> limits_;  // chained, alone, shadows

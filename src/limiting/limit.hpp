@@ -64,18 +64,21 @@ public:
     limit(limit const&) = delete;
     virtual ~limit() = default;
 
-    [[nodiscard]] virtual weir::permit try_enter(asking const& who, weir::error_code& ec) = 0;
-    virtual void async_enter(asking const& who, weir::duration patience, handler h) = 0;
+    /// The number of the key that the request has here, as long as its head is there; 0 if the limit tells none apart.
+    [[nodiscard]] virtual std::uint64_t key_of(asking const&) const { return 0; }
+    /// `key` is that of `who`: a key may be long to hash, and is hashed once in a request.
+    [[nodiscard]] virtual weir::permit try_enter(asking const& who, std::uint64_t key,
+                                                 weir::error_code& ec) = 0;
+    virtual void async_enter(asking const& who, std::uint64_t key, weir::duration patience,
+                             handler h) = 0;
     /// As a member of a chain. Precondition: `is_chained()`.
-    [[nodiscard]] virtual link_type link(asking const& who) = 0;
+    [[nodiscard]] virtual link_type link(std::uint64_t key) const = 0;
     /// Refuses all that wait, and all that come.
     virtual void close() noexcept = 0;
 
     [[nodiscard]] virtual weir::limiter_stats stats() const = 0;
     /// The same with the waits, at one instant.
     [[nodiscard]] virtual weir::snapshot<weir::limiter_stats> snapshot() const = 0;
-    /// By what it tells this request from others, if it does that; as long as its head is there.
-    [[nodiscard]] virtual std::uint64_t key_of(asking const&) const { return 0; }
     /// How many seats there are for a key at the moment, if they are adaptive.
     [[nodiscard]] virtual std::optional<weir::amount> seats_now(std::uint64_t) const { return {}; }
     /// How many keys it keeps apart for the moment, if it does that.
@@ -119,14 +122,14 @@ public:
                 typename World::place place)
         : World::limit(c), limiter_(ex, c.rule, c.queue), link_(limiter_), place_(place) {}
 
-    weir::permit try_enter(asking const& who, weir::error_code& ec) override {
+    weir::permit try_enter(asking const& who, std::uint64_t, weir::error_code& ec) override {
         return limiter_.try_enter(place_.of(who), ec);
     }
-    void async_enter(asking const& who, weir::duration patience,
+    void async_enter(asking const& who, std::uint64_t, weir::duration patience,
                      typename base::handler h) override {
         limiter_.async_enter(place_.of(who), patience, std::move(h));
     }
-    typename base::link_type link(asking const&) override { return link_; }
+    typename base::link_type link(std::uint64_t) const override { return link_; }
     void close() noexcept override { limiter_.close(); }
     weir::limiter_stats stats() const override { return limiter_.stats(); }
     weir::snapshot<weir::limiter_stats> snapshot() const override { return limiter_.snapshot(); }
@@ -168,23 +171,21 @@ public:
         override_keys({}, c);
     }
 
-    weir::permit try_enter(asking const& who, weir::error_code& ec) override {
-        return limiter_.try_enter(keys_.of(who), place_.of(who), ec);
+    std::uint64_t key_of(asking const& who) const override { return keys_.of(who); }
+    weir::permit try_enter(asking const& who, std::uint64_t key, weir::error_code& ec) override {
+        return limiter_.try_enter(key, place_.of(who), ec);
     }
-    void async_enter(asking const& who, weir::duration patience,
+    void async_enter(asking const& who, std::uint64_t key, weir::duration patience,
                      typename base::handler h) override {
-        limiter_.async_enter(keys_.of(who), place_.of(who), patience, std::move(h));
+        limiter_.async_enter(key, place_.of(who), patience, std::move(h));
     }
-    typename base::link_type link(asking const& who) override {
-        return limiter_.with(keys_.of(who));
-    }
+    typename base::link_type link(std::uint64_t key) const override { return limiter_.with(key); }
     void close() noexcept override { limiter_.close(); }
     weir::limiter_stats stats() const override { return limiter_.stats().total; }
     weir::snapshot<weir::limiter_stats> snapshot() const override {
         auto const all = limiter_.snapshot();
         return {all.stats.total, all.waits};
     }
-    std::uint64_t key_of(asking const& who) const override { return keys_.of(who); }
     std::optional<weir::amount> seats_now(std::uint64_t key) const override {
         return base::is_adaptive() ? std::optional(limiter_.stats(key).capacity) : std::nullopt;
     }

@@ -64,7 +64,7 @@ net::task<> gate::enter_in_turn(entry& e, net::connection& client) const {
             auto v = co_await wait_turn<weir::any_chain_permit>(client, enter);
             goes_on = is_let_in(e, v);
         } else {
-            auto v = co_await next(e).enter(e.who, client, e.patience);
+            auto v = co_await next(e).enter(e.who, e.keys[e.passed], client, e.patience);
             goes_on = is_let_in(e, v);
         }
     }
@@ -78,9 +78,9 @@ net::task<bool> gate::enter_again(entry& e, net::connection& client) const {
         auto& one = *all()[i];
         if (one.has_seats())
             continue;
-        auto& permit = again.permits[i] = one.try_enter(e.who, ignored);
+        auto& permit = again.permits[i] = one.try_enter(e.who, e.keys[i], ignored);
         if (auto const trip = one.round_trip(); !permit && trip > weir::duration::zero())
-            permit = (co_await one.enter(e.who, client, trip)).permit;
+            permit = (co_await one.enter(e.who, e.keys[i], client, trip)).permit;
         if (!permit && i < strict()) {
             again.give_back();
             co_return false;

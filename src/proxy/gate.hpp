@@ -10,8 +10,6 @@
 #include "net/asio.hpp"
 #include "net/connection.hpp"
 
-#include <boost/container/small_vector.hpp>
-
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -30,8 +28,6 @@ struct entry : limiting::entry<world> {
     limit const* turned_away_by = nullptr;  // also if it hung up there; the plan keeps it
     std::chrono::seconds retry_after{};
     net::presence client = net::presence::here;  // otherwise it hung up while it waited
-
-    boost::container::small_vector<std::uint64_t, 4> keys;  // of each limit: see `told_limits`
 
     /// The number of the limit that has refused it; none if an engine could not be asked.
     [[nodiscard]] std::optional<std::size_t> refused_by() const noexcept {

@@ -8,7 +8,9 @@
 #include "limiting/request.hpp"
 
 #include <boost/asio/ip/address.hpp>
+#include <boost/container/small_vector.hpp>
 
+#include <cstddef>
 #include <cstring>
 
 namespace proxy {
@@ -19,27 +21,47 @@ weir::hash_seed const& seed() {
     return one;
 }
 
-// Parts cannot run into each other: each begins with its length.
-void add(std::string& text, std::string_view part) {
-    auto const size = static_cast<std::uint64_t>(part.size());
-    char bytes[sizeof size];
-    std::memcpy(bytes, &size, sizeof size);
-    text.append(bytes, sizeof size).append(part);
-}
-void add(std::string& text, std::uint64_t key) {
-    char bytes[sizeof key];
-    std::memcpy(bytes, &key, sizeof key);
-    add(text, std::string_view(bytes, sizeof key));
-}
+// What is hashed: most keys need no allocation.
+class key_text {
+public:
+    // Parts cannot run into each other: each begins with its length.
+    void add(std::string_view part) {
+        begin();
+        append(part);
+        end();
+    }
+    void add(std::uint64_t key) { add({reinterpret_cast<char const*>(&key), sizeof key}); }
+    // What the upstream sees of the field: several lines are one list.
+    void add_field(http::request_head const& request, std::string_view name) {
+        begin();
+        for (auto const& f : request.fields) {
+            if (!f.goes_on || !http::iequals(f.name, name))
+                continue;
+            if (text_.size() != begun_)
+                append(",");
+            append(f.value);
+        }
+        end();
+    }
 
-// What the upstream sees of the field: several lines are one list.
-void add_field(std::string& text, http::request_head const& request, std::string_view name) {
-    std::string value;
-    for (auto const& f : request.fields)
-        if (f.goes_on && http::iequals(f.name, name))
-            value.append(value.empty() ? "" : ",").append(f.value);
-    add(text, value);
-}
+    [[nodiscard]] std::uint64_t hash() const {
+        return weir::key_hash()(seed(), std::string_view(text_.data(), text_.size()));
+    }
+
+private:
+    void begin() {
+        text_.resize(text_.size() + sizeof(std::uint64_t));
+        begun_ = text_.size();
+    }
+    void append(std::string_view text) { text_.insert(text_.end(), text.begin(), text.end()); }
+    void end() {
+        auto const size = static_cast<std::uint64_t>(text_.size() - begun_);
+        std::memcpy(text_.data() + begun_ - sizeof size, &size, sizeof size);
+    }
+
+    boost::container::small_vector<char, 256> text_;
+    std::size_t begun_ = 0;  // the last part
+};
 
 }  // namespace
 
@@ -54,29 +76,29 @@ std::uint64_t keys_of_requests::of(asking const& who) const {
     using kind = config::key_part::kind;
     if (parts_.size() == 1 && parts_.front().what == kind::client)
         return client(who.client);
-    std::string text;
+    key_text text;
     for (auto const& part : parts_) {
         switch (part.what) {
             case kind::client:
-                add(text, client(who.client));
+                text.add(client(who.client));
                 break;
             case kind::header:
-                add_field(text, who.request, part.name);
+                text.add_field(who.request, part.name);
                 break;
             case kind::segment:
-                add(text, http::segment_of(http::normal_path(who.request.target), part.number));
+                text.add(http::segment_of(http::normal_path(who.request.target), part.number));
                 break;
         }
     }
-    return weir::key_hash()(seed(), text);
+    return text.hash();
 }
 
 std::uint64_t keys_of_requests::of(std::string const& text) const {
     if (parts_.front().what == config::key_part::kind::client)
         return client(boost::asio::ip::make_address(text.substr(0, text.find('/'))));
-    std::string key;
-    add(key, text);
-    return weir::key_hash()(seed(), key);
+    key_text key;
+    key.add(text);
+    return key.hash();
 }
 
 place_in_queue::place_in_queue(config::limit const& c)

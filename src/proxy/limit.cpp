@@ -58,24 +58,26 @@ public:
         watch();
     }
 
-    weir::permit try_enter(asking const& who, net::error_code& ec) override {
+    weir::permit try_enter(asking const& who, std::uint64_t, net::error_code& ec) override {
         return limiter_.try_enter(asks_.of(who), ec);
     }
-    void async_enter(asking const& who, weir::duration patience, handler h) override {
+    void async_enter(asking const& who, std::uint64_t, weir::duration patience,
+                     handler h) override {
         limiter_.async_enter(asks_.of(who), patience, std::move(h));
     }
     // A request that has waited for the engine and nothing else has not asked for too much.
-    net::task<verdict<weir::permit>> enter(asking const& who, net::connection& client,
+    net::task<verdict<weir::permit>> enter(asking const& who, std::uint64_t key,
+                                           net::connection& client,
                                            weir::duration patience) override {
         auto const before = limiter_.shared_stats().answered;
-        auto decided = co_await limit::enter(who, client, patience);
+        auto decided = co_await limit::enter(who, key, client, patience);
         auto const s = limiter_.shared_stats();
         bool const is_owed = s.failing != 0 || (s.is_asking() && s.answered == before);
         if (decided.ec == weir::errc::timed_out && s.mode == weir::shared_mode::engine && is_owed)
             decided.ec = weir::errc::unavailable;
         co_return decided;
     }
-    link_type link(asking const&) override { std::terminate(); }
+    link_type link(std::uint64_t) const override { std::terminate(); }
     void close() noexcept override { limiter_.close(); }
     weir::limiter_stats stats() const override { return limiter_.stats(); }
     weir::snapshot<weir::limiter_stats> snapshot() const override { return limiter_.snapshot(); }
@@ -150,10 +152,10 @@ std::shared_ptr<limit::override_texts const> limit::overrides_told() const {
     return texts;
 }
 
-net::task<verdict<weir::permit>> limit::enter(asking const& who, net::connection& client,
-                                              weir::duration patience) {
-    return wait_turn<weir::permit>(client, [this, who, patience](on_turn<weir::permit> h) {
-        async_enter(who, patience, std::move(h));
+net::task<verdict<weir::permit>> limit::enter(asking const& who, std::uint64_t key,
+                                              net::connection& client, weir::duration patience) {
+    return wait_turn<weir::permit>(client, [this, who, key, patience](on_turn<weir::permit> h) {
+        async_enter(who, key, patience, std::move(h));
     });
 }
 

@@ -56,7 +56,7 @@ public:
 
     /// Waits for its turn; ends sooner if the client ends the connection.
     [[nodiscard]] virtual net::task<verdict<weir::permit>> enter(
-        asking const& who, net::connection& client, weir::duration patience);
+        asking const& who, std::uint64_t key, net::connection& client, weir::duration patience);
 
     /// How long a permit may take even if it is there.
     [[nodiscard]] virtual weir::duration round_trip() const { return {}; }

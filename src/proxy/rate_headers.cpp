@@ -62,13 +62,6 @@ told_limits::told_limits(std::span<std::shared_ptr<limit> const> limits,
             limits_.push_back({l, l->overrides_told()});
 }
 
-void told_limits::note(entry& e) const {
-    if (std::ranges::none_of(limits_, [](one const& l) { return l.of->is_keyed(); }))
-        return;
-    for (auto const& l : limits_)
-        e.keys.push_back(l.of->is_keyed() ? l.of->key_of(e.who) : 0);
-}
-
 policy_text const& told_limits::text_for(std::size_t i, entry const& e) const {
     auto const& [of, overrides] = limits_[i];
     if (overrides)
@@ -97,7 +90,7 @@ void told_limits::tell_policies(std::string& out, entry const& e) const {
     auto const begin = [&] { out.append(std::exchange(first, false) ? "" : ", "); };
     for (std::size_t i = 0; i != limits_.size(); ++i) {
         auto const& l = *limits_[i].of;
-        if (auto const seats = l.seats_now(e.keys.empty() ? 0 : e.keys[i])) {
+        if (auto const seats = l.seats_now(e.keys[i])) {
             begin();
             out.append(l.told().name).append(";q=");
             append(out, *seats);

@@ -29,9 +29,6 @@ public:
     /// The limits of the gate, in its order.
     told_limits(std::span<std::shared_ptr<limit> const> limits, config::limit_headers which);
 
-    /// Keeps the keys of the request, as long as its head is there.
-    void note(entry& e) const;
-
     /// Writes whole lines. `theirs` is what an upstream says to remain in X-RateLimit-Remaining: if that is no more, it
     /// stays. Whether ours take the place of the upstream's X-RateLimit fields.
     bool tell(std::string& out, entry const& e, std::optional<weir::amount> theirs = {}) const;

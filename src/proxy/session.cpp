@@ -264,7 +264,6 @@ net::task<session::next> session::answer_in_turn(exchange& x) {
             ++worker_.counts().hung_up;
             co_return next::close;
         }
-        to->told.note(entered);
         if (entered.status != 0) {
             to->told.tell(x.told, entered);
             mine = {entered.status, entered.why, entered.retry_after};

@@ -144,7 +144,8 @@ void lane::wait(visit& v) {
     if (v.at->waits_for_chain(v.entry))
         v.at->wait_for_chain(v.entry, handler);
     else
-        v.at->next(v.entry).async_enter(v.entry.who, v.entry.patience, handler);
+        v.at->next(v.entry).async_enter(
+            v.entry.who, v.entry.keys[v.entry.passed], v.entry.patience, handler);
     if (waiting_ > so_far_.longest_queue)
         so_far_.longest_queue = waiting_;
     if (options_.details && waiting_ != 0) {

@@ -1,0 +1,106 @@
+#include "support/allocations.hpp"
+
+#include "limiting/gate.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace {
+
+// Limits of clients that are numbers.
+struct client {
+    std::uint64_t number;
+};
+struct world {
+    struct keys {
+        static std::uint64_t of(client who) { return who.number; }
+        static std::uint64_t of(std::string const& text) { return std::stoull(text); }
+    };
+    struct place {
+        static weir::request of(client) { return {}; }
+    };
+    template <class Permit>
+    struct decided {
+        void operator()(weir::error_code, Permit const&) const {}
+    };
+
+    using executor = boost::asio::io_context::executor_type;
+    using timer = weir::basic_steady_timer<executor>;
+    using asking = client;
+    using hash = weir::key_hash;
+    using limit = limiting::limit<world>;
+    template <class Permit>
+    using handler = decided<Permit>;
+    static constexpr std::uint32_t shards = 1;
+};
+
+config::limit limit_of(std::string const& rule, bool has_key) {
+    config::limit l;
+    l.name = rule;
+    l.rule = weir::limiter_config::parse(rule);
+    l.queue.patience = weir::duration::zero();
+    if (has_key)
+        l.key = {{}};
+    return l;
+}
+
+// Seats of all and seats of each client in turn, with one that refuses behind them.
+struct chained {
+    chained(std::size_t n, bool refuses) {
+        std::vector<std::shared_ptr<world::limit>> limits;
+        for (std::size_t i = 0; i != n; ++i) {
+            bool const last = i + 1 == n;
+            add(limits, limit_of(refuses && last ? "1/1h" : "9 seats", i % 2 == 1));
+        }
+        gate.emplace(limits);
+    }
+    void add(std::vector<std::shared_ptr<world::limit>>& limits, config::limit const& c) {
+        limits.push_back(limiting::make_limit<world>(
+            context.get_executor(), c, c.key.empty() ? std::nullopt : std::optional(world::keys()),
+            world::place()));
+    }
+
+    // How many allocations it costs to let a client in, or to refuse it.
+    std::size_t cost(bool refused) {
+        support::allocation_count const made;
+        limiting::entry<world> e(client{1});
+        bool const decided = gate->enter_at_once(e);
+        bool const passed = gate->is_in(e);
+        auto const n = made();
+        BOOST_TEST_REQUIRE(decided);
+        BOOST_TEST_REQUIRE(passed != refused);
+        return n;
+    }
+
+    boost::asio::io_context context;
+    std::optional<limiting::gate<world>> gate;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(at_a_gate)
+
+BOOST_AUTO_TEST_CASE(any_number_of_chained_limits_costs_one_allocation_at_the_most) {
+    for (std::size_t n = 0; n <= limiting::usual_limits; ++n) {
+        chained all(n, false);
+        static_cast<void>(all.cost(false));  // the client has its places from now on
+        BOOST_TEST(all.cost(false) == (n <= 4 ? 0u : 1u), n << " limits");
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_refusal_costs_none) {
+    for (std::size_t n = 1; n <= limiting::usual_limits; ++n) {
+        chained all(n, true);
+        static_cast<void>(all.cost(false));
+        BOOST_TEST(all.cost(true) == 0u, n << " limits");
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
