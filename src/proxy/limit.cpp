@@ -141,15 +141,15 @@ void limit::change_rule(weir::limiter_config const& rule) {
     told_.change(rule);
 }
 
-std::shared_ptr<limit::override_texts const> limit::overrides_told() const {
+std::shared_ptr<limit::override_quotas const> limit::overrides_told() const {
     auto const& c = configuration();
     if (!is_keyed_ || c.overrides.empty())
         return nullptr;
     keys_of_requests const keys(c);
-    auto texts = std::make_shared<override_texts>();
+    auto told = std::make_shared<override_quotas>();
     for (auto const& [key, rule] : c.overrides)
-        texts->insert_or_assign(keys.of(key), policy_text(c.name, quotas_of(rule)));
-    return texts;
+        told->insert_or_assign(keys.of(key), quotas_of(rule));
+    return told;
 }
 
 net::task<verdict<weir::permit>> limit::enter(asking const& who, std::uint64_t key,

@@ -22,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace proxy {
 
@@ -79,11 +80,11 @@ public:
     [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
 
     /// What clients are told of the rule.
-    [[nodiscard]] policy_text const& told() const noexcept { return told_.text(); }
+    [[nodiscard]] policy told() const { return told_.now(); }
     /// Of the keys with a rule of their own; null if there is none.
-    using override_texts = std::unordered_map<std::uint64_t, policy_text>;
+    using override_quotas = std::unordered_map<std::uint64_t, std::vector<quota>>;
     /// On the thread that configures.
-    [[nodiscard]] std::shared_ptr<override_texts const> overrides_told() const;
+    [[nodiscard]] std::shared_ptr<override_quotas const> overrides_told() const;
 
     [[nodiscard]] limit_text const& text() const noexcept { return text_; }
     [[nodiscard]] bool is_keyed() const noexcept { return is_keyed_; }

@@ -5,9 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
+#include <cstddef>
 #include <iterator>
-#include <optional>
 #include <utility>
 #include <variant>
 
@@ -103,31 +104,60 @@ std::string quoted(std::string_view name) {
     return out + '"';
 }
 
-policy_text::policy_text(std::string_view n, std::vector<quota> const& quotas)
-    : name(quoted(n)), most(std::ranges::min(quotas, {}, &quota::most).most) {
-    for (auto const& q : quotas) {
-        auto& item = items.emplace_back(fmt::format("{};q={}", name, q.most));
-        if (q.at_a_time)
-            item += ";qu=\"concurrent-requests\"";
-        if (q.seconds > 0)
-            item += fmt::format(";w={}", q.seconds);
-        has_window = has_window || q.seconds > 0;
+weir::amount policy::most() const noexcept {
+    return std::ranges::min(quotas, {}, &quota::most).most;
+}
+
+bool policy::has_window() const noexcept {
+    return std::ranges::any_of(quotas, [](quota const& q) { return q.seconds > 0; });
+}
+
+void append_item(std::string& out, std::string_view name, quota const& q) {
+    auto const append = [&out](std::int64_t n) {
+        fmt::format_int const digits(n);
+        out.append(digits.data(), digits.size());
+    };
+    out.append(name).append(";q=");
+    append(q.most);
+    if (q.at_a_time)
+        out.append(";qu=\"concurrent-requests\"");
+    if (q.seconds > 0) {
+        out.append(";w=");
+        append(q.seconds);
     }
 }
 
-told_rule::told_rule(std::string name, weir::limiter_config const& rule) : name_(std::move(name)) {
+told_rule::told_rule(std::string_view name, weir::limiter_config const& rule)
+    : name_(quoted(name)), parts_(quotas_of(rule).size()) {
     change(rule);
 }
 
+// Those who read meanwhile begin again. Each value is published behind the odd version.
 void told_rule::change(weir::limiter_config const& rule) {
-    auto quotas = quotas_of(rule);
+    auto const quotas = quotas_of(rule);
+    assert(quotas.size() == parts_.size());
     std::lock_guard const lock(changes_);
-    auto known = std::ranges::find(versions_, quotas, &version::quotas);
-    if (known == versions_.end()) {
-        policy_text text(name_, quotas);
-        known = versions_.insert(known, {std::move(quotas), std::move(text)});
+    version_.fetch_add(1);
+    for (std::size_t i = 0; i != parts_.size(); ++i) {
+        parts_[i].most.store(quotas[i].most, std::memory_order_release);
+        parts_[i].seconds.store(quotas[i].seconds, std::memory_order_release);
+        parts_[i].at_a_time.store(quotas[i].at_a_time, std::memory_order_release);
     }
-    text_.store(&known->text);
+    version_.fetch_add(1);
+}
+
+policy told_rule::now() const {
+    policy found{.name = name_};
+    for (;;) {
+        auto const version = version_.load(std::memory_order_acquire);
+        found.quotas.clear();
+        for (auto const& p : parts_)
+            found.quotas.push_back({.most = p.most.load(std::memory_order_acquire),
+                                    .seconds = p.seconds.load(std::memory_order_acquire),
+                                    .at_a_time = p.at_a_time.load(std::memory_order_acquire)});
+        if (version % 2 == 0 && version_.load(std::memory_order_relaxed) == version)
+            return found;
+    }
 }
 
 }  // namespace proxy

@@ -3,9 +3,10 @@
 #include <weir/amount.hpp>
 #include <weir/policy/limiter_config.hpp>
 
+#include <boost/container/small_vector.hpp>
+
 #include <atomic>
 #include <cstdint>
-#include <list>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -31,34 +32,39 @@ struct quota {
 [[nodiscard]] std::string quoted(std::string_view name);
 
 /// A limit in the words of RateLimit-Policy.
-struct policy_text {
-    policy_text(std::string_view name, std::vector<quota> const& quotas);
+struct policy {
+    std::string_view name;                                 // as `quoted`
+    boost::container::small_vector<quota, 4> quotas = {};  // one for each part of the rule
 
-    std::string name;                // as `quoted`
-    std::vector<std::string> items;  // one for each part of the rule, without a partition
-    weir::amount most;               // the least of them
-    bool has_window = false;         // of some part
+    [[nodiscard]] weir::amount most() const noexcept;  // the least of them
+    [[nodiscard]] bool has_window() const noexcept;    // of some part
 };
 
-/// What is told of the rule of a limit. One thread may change it while others read.
+/// Appends an item of RateLimit-Policy, without a partition.
+void append_item(std::string& out, std::string_view name, quota const& q);
+
+/// The quotas of a limit's rule, which may change. Any thread may do anything.
 class told_rule {
 public:
-    told_rule(std::string name, weir::limiter_config const& rule);
+    told_rule(std::string_view name, weir::limiter_config const& rule);
 
+    /// Precondition: a rule of the same kind.
     void change(weir::limiter_config const& rule);
-    /// It stays where it is for as long as this lives.
-    [[nodiscard]] policy_text const& text() const noexcept { return *text_.load(); }
+    /// That of one rule, without a lock. The name is good for as long as this lives.
+    [[nodiscard]] policy now() const;
 
 private:
-    struct version {
-        std::vector<quota> quotas;
-        policy_text text;
+    // Of a part of the rule: rules of one kind have the same parts.
+    struct part {
+        std::atomic<weir::amount> most = 0;
+        std::atomic<std::int64_t> seconds = 0;
+        std::atomic<bool> at_a_time = false;
     };
 
     std::string const name_;
+    std::vector<part> parts_;
+    std::atomic<std::uint64_t> version_ = 0;  // odd while parts are written
     std::mutex changes_;
-    std::list<version> versions_;  // each once: those who read may still be at an older one
-    std::atomic<policy_text const*> text_;
 };
 
 }  // namespace proxy

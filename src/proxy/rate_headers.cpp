@@ -50,6 +50,7 @@ void append_partition(std::string& out, std::uint64_t key) {
 // What remains of a limit.
 struct told_limits::rest {
     std::size_t limit;
+    std::string_view name;
     weir::amount remaining;
     std::optional<std::int64_t> reset;  // in seconds
 };
@@ -62,23 +63,25 @@ told_limits::told_limits(std::span<std::shared_ptr<limit> const> limits,
             limits_.push_back({l, l->overrides_told()});
 }
 
-policy_text const& told_limits::text_for(std::size_t i, entry const& e) const {
+policy told_limits::policy_for(std::size_t i, entry const& e) const {
     auto const& [of, overrides] = limits_[i];
+    auto found = of->told();
     if (overrides)
-        if (auto const found = overrides->find(e.keys[i]); found != overrides->end())
-            return found->second;
-    return of->told();
+        if (auto const own = overrides->find(e.keys[i]); own != overrides->end())
+            found.quotas.assign(own->second.begin(), own->second.end());
+    return found;
 }
 
 std::optional<told_limits::rest> told_limits::rest_of(std::size_t i, entry const& e) const {
     auto const& l = *limits_[i].of;
-    auto const& text = text_for(i, e);
+    auto const told = policy_for(i, e);
     if (e.refused_by() == i)
-        return rest{i, 0, text.has_window ? std::optional(e.retry_after.count()) : std::nullopt};
+        return rest{i, told.name, 0,
+                    told.has_window() ? std::optional(e.retry_after.count()) : std::nullopt};
     if (l.is_of_engine() || i >= e.permits.size() || !e.permits[i])
         return std::nullopt;
-    rest found{i, std::min(e.permits[i].remaining(), text.most), {}};
-    if (text.has_window)
+    rest found{i, told.name, std::min(e.permits[i].remaining(), told.most()), {}};
+    if (told.has_window())
         if (auto const wait = e.permits[i].reset_after())
             found.reset = std::chrono::ceil<seconds>(*wait).count();
     return found;
@@ -90,18 +93,12 @@ void told_limits::tell_policies(std::string& out, entry const& e) const {
     auto const begin = [&] { out.append(std::exchange(first, false) ? "" : ", "); };
     for (std::size_t i = 0; i != limits_.size(); ++i) {
         auto const& l = *limits_[i].of;
-        if (auto const seats = l.seats_now(e.keys[i])) {
+        auto told = policy_for(i, e);
+        if (auto const seats = l.seats_now(e.keys[i]))
+            told.quotas = {{.most = *seats, .at_a_time = true}};
+        for (auto const& q : told.quotas) {
             begin();
-            out.append(l.told().name).append(";q=");
-            append(out, *seats);
-            out.append(";qu=\"concurrent-requests\"");
-            if (l.is_keyed())
-                append_partition(out, e.keys[i]);
-            continue;
-        }
-        for (auto const& item : text_for(i, e).items) {
-            begin();
-            out.append(item);
+            append_item(out, told.name, q);
             if (l.is_keyed())
                 append_partition(out, e.keys[i]);
         }
@@ -122,7 +119,7 @@ bool told_limits::tell(std::string& out, entry const& e, std::optional<weir::amo
         tell_policies(out, e);
         std::string_view before = "RateLimit: ";
         for (auto const& r : known) {
-            out.append(before).append(limits_[r.limit].of->told().name).append(";r=");
+            out.append(before).append(r.name).append(";r=");
             append(out, r.remaining);
             if (r.reset) {
                 out.append(";t=");
@@ -144,7 +141,7 @@ bool told_limits::tell(std::string& out, entry const& e, std::optional<weir::amo
     if (least == known.end() || !least->reset || (theirs && *theirs <= least->remaining))
         return false;
     out.append("X-RateLimit-Limit: ");
-    append(out, text_for(least->limit, e).most);
+    append(out, policy_for(least->limit, e).most());
     out.append("\r\nX-RateLimit-Remaining: ");
     append(out, least->remaining);
     out.append("\r\nX-RateLimit-Reset: ");

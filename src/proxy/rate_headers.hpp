@@ -36,11 +36,11 @@ public:
 private:
     struct one {
         std::shared_ptr<limit> of;
-        std::shared_ptr<limit::override_texts const> overrides;  // null: there are none
+        std::shared_ptr<limit::override_quotas const> overrides;  // null: there are none
     };
     struct rest;
 
-    [[nodiscard]] policy_text const& text_for(std::size_t i, entry const& e) const;
+    [[nodiscard]] policy policy_for(std::size_t i, entry const& e) const;
     [[nodiscard]] std::optional<rest> rest_of(std::size_t i, entry const& e) const;
     void tell_policies(std::string& out, entry const& e) const;
 
