@@ -1,6 +1,6 @@
 #include "history.hpp"
 
-#include "json.hpp"
+#include "tool/json.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -97,7 +97,7 @@ std::string history::last_to_json() const {
 }
 
 std::string history::to_json(std::size_t most) const {
-    json out;
+    tool::json out;
     out.begin().member("second", second_).name("limits").begin();
     for (auto const& [id, of] : limits_) {
         out.name(std::to_string(id)).begin('[');

@@ -1,14 +1,12 @@
 #include "stats.hpp"
 
-#include "json.hpp"
+#include "tool/json.hpp"
 #include "tool/text.hpp"
-
-#include <fmt/format.h>
 
 namespace admin {
 namespace {
 
-void add_waits(json& out, std::string_view name, weir::wait_histogram const& waits) {
+void add_waits(tool::json& out, std::string_view name, weir::wait_histogram const& waits) {
     out.name(name).begin().member("count", waits.count());
     for (auto const& [key, part] :
          {std::pair("p50", 0.5), {"p90", 0.9}, {"p99", 0.99}, {"max", 1.0}})
@@ -16,13 +14,13 @@ void add_waits(json& out, std::string_view name, weir::wait_histogram const& wai
     out.end();
 }
 
-void add(json& out, limit_state const& l) {
+void add(tool::json& out, limit_state const& l) {
     out.begin()
         .member("id", l.id)
-        .member("name", std::string_view(l.name))
-        .member("rule", std::string_view(l.rule))
-        .member("queue", std::string_view(l.queue))
-        .member("key", std::string_view(l.key.empty() ? "total" : l.key))
+        .member("name", l.name)
+        .member("rule", l.rule)
+        .member("queue", l.queue)
+        .member("key", l.key.empty() ? "total" : l.key)
         .member("shadow", l.shadow)
         .member("seats", l.seats)
         .member("writable", l.writable)
@@ -46,7 +44,7 @@ void add(json& out, limit_state const& l) {
     out.name("refused_most").begin('[');
     for (auto const& c : l.refused_most)
         out.begin()
-            .member("client", std::string_view(c.client))
+            .member("client", c.client)
             .member("refused", c.refused)
             .member("error", c.error)
             .end();
@@ -54,7 +52,7 @@ void add(json& out, limit_state const& l) {
     if (auto const& e = l.engine)
         out.name("engine")
             .begin()
-            .member("mode", std::string_view(e->mode))
+            .member("mode", e->mode)
             .member("questions", e->questions)
             .member("failed", e->failed)
             .member("unanswered", e->unanswered)
@@ -63,14 +61,10 @@ void add(json& out, limit_state const& l) {
     out.end();
 }
 
-void add(json& out, upstream_state const& u) {
-    out.begin()
-        .member("name", std::string_view(u.name))
-        .member("checked", u.checked)
-        .name("servers")
-        .begin('[');
+void add(tool::json& out, upstream_state const& u) {
+    out.begin().member("name", u.name).member("checked", u.checked).name("servers").begin('[');
     for (auto const& s : u.servers) {
-        out.begin().member("name", std::string_view(s.name)).member("out", s.out);
+        out.begin().member("name", s.name).member("out", s.out);
         out.member("connections", s.connections);
         if (s.busy)
             out.member("busy", *s.busy);
@@ -90,15 +84,15 @@ void add(json& out, upstream_state const& u) {
 }  // namespace
 
 std::string to_json(state const& s) {
-    json out;
+    tool::json out;
     out.begin()
-        .member("version", std::string_view(s.version))
-        .member("started", std::string_view(tool::to_text(s.started)))
-        .member("now", std::string_view(tool::to_text(s.now)))
+        .member("version", s.version)
+        .member("started", tool::to_text(s.started))
+        .member("now", tool::to_text(s.now))
         .member("ready", s.ready)
         .member("draining", s.draining)
         .member("writable", s.writable)
-        .member("holding_back", std::string_view(s.holding_back));
+        .member("holding_back", s.holding_back);
     out.name("connections")
         .begin()
         .member("open", s.open_connections)

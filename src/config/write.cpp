@@ -1,5 +1,6 @@
 #include "write.hpp"
 
+#include "tool/json.hpp"
 #include "tool/text.hpp"
 
 #include <fmt/format.h>

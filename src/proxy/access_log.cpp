@@ -2,8 +2,8 @@
 
 #include <weir/key_hash.hpp>
 
-#include "admin/json.hpp"
 #include "http/characters.hpp"
+#include "tool/json.hpp"
 #include "tool/text.hpp"
 
 #include <fmt/format.h>
@@ -18,14 +18,10 @@ namespace {
 
 std::string escaped(std::string_view text) {
     std::string out;
-    for (;;) {
-        auto const special = std::ranges::find_if_not(text, tool::is_plain);
-        out.append(text.begin(), special);
-        if (special == text.end())
-            return out;
-        fmt::format_to(std::back_inserter(out), "\\x{:02X}", static_cast<unsigned char>(*special));
-        text.remove_prefix(static_cast<std::size_t>(special - text.begin()) + 1);
-    }
+    tool::append_escaped(out, text, [&out](char c) {
+        fmt::format_to(std::back_inserter(out), "\\x{:02X}", static_cast<unsigned char>(c));
+    });
+    return out;
 }
 
 // In seconds, to the millisecond; not below 0.
@@ -86,7 +82,8 @@ std::string text_of(log_line const& l) {
 }
 
 std::string json_of(log_line const& l) {
-    admin::json out(512);
+    tool::json out;
+    out.reserve(512);
     auto const text = [&](std::string_view name, std::string_view value) {
         out.name(name);
         if (value.empty())

@@ -1,5 +1,7 @@
 #include "feed.hpp"
 
+#include "tool/text.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,11 +23,12 @@ constexpr std::uint64_t lines_between_looks = 8192;  // at the clock, and at whe
 std::string shown(std::string_view text) {
     constexpr std::size_t most = 100;
     std::string out;
-    for (char const c : text.substr(0, most))
-        if (c >= 0x20 && c < 0x7f)
+    tool::append_escaped(out, text.substr(0, most), [&out](char c) {
+        if (c == '"' || c == '\\')
             out += c;
         else
             out += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
+    });
     return text.size() > most ? out + "..." : out;
 }
 

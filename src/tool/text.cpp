@@ -1,7 +1,5 @@
 #include "text.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <charconv>
 #include <cstddef>
@@ -148,26 +146,6 @@ bool is_utf8(std::string_view text) noexcept {
         text.remove_prefix(size);
     }
     return true;
-}
-
-std::string quoted(std::string_view text, beyond_ascii how) {
-    std::string out;
-    append_quoted(out, text, how);
-    return out;
-}
-
-void append_quoted(std::string& out, std::string_view text, beyond_ascii how) {
-    out += '"';
-    for (char const c : text) {
-        auto const byte = static_cast<unsigned char>(c);
-        if (is_plain(c) || (byte > 127 && how == beyond_ascii::as_they_are))
-            out += c;
-        else if (c == '"' || c == '\\')
-            out.append(1, '\\').append(1, c);
-        else
-            out += fmt::format("\\u{:04x}", byte);
-    }
-    out += '"';
 }
 
 }  // namespace tool

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -46,14 +48,18 @@ struct host_and_port {
     return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
 
-/// What becomes of bytes that are no ASCII.
-enum class beyond_ascii { as_they_are, as_latin_1 };
-
-/// As JSON and TOML quote it: `"a \"b\""`.
-[[nodiscard]] std::string quoted(std::string_view text,
-                                 beyond_ascii how = beyond_ascii::as_they_are);
-/// The same, behind what is in `out`.
-void append_quoted(std::string& out, std::string_view text,
-                   beyond_ascii how = beyond_ascii::as_they_are);
+/// Appends a text to `out`: plain characters as they are, and the others by `escape(char)`, which appends what stands for
+/// one.
+template <class Escape>
+void append_escaped(std::string& out, std::string_view text, Escape escape) {
+    for (;;) {
+        auto const special = std::ranges::find_if_not(text, is_plain);
+        out.append(text.begin(), special);
+        if (special == text.end())
+            return;
+        escape(*special);
+        text.remove_prefix(static_cast<std::size_t>(special - text.begin()) + 1);
+    }
+}
 
 }  // namespace tool

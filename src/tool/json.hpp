@@ -9,28 +9,43 @@
 #include <string_view>
 #include <utility>
 
-namespace admin {
+namespace tool {
+
+/// As JSON and TOML quote it: `"a \"b\""`. A text that is not UTF-8 is taken for Latin-1, so that the result is UTF-8.
+[[nodiscard]] std::string quoted(std::string_view text);
+/// Appends the same to `out`.
+void append_quoted(std::string& out, std::string_view text);
 
 /// Writes JSON, member by member. What is opened must be closed.
 class json {
 public:
-    json() = default;
-    /// For a text that hardly becomes longer, in bytes.
-    explicit json(std::size_t length) { out_.reserve(length); }
+    enum class layout {
+        compact,  // no blanks
+        spaced,   // one behind each comma and colon
+    };
+
+    explicit json(layout how = layout::compact) noexcept
+        : comma_(how == layout::spaced ? ", " : ","), colon_(how == layout::spaced ? ": " : ":") {}
+
+    /// Makes room for a text of about so many bytes.
+    void reserve(std::size_t length) { out_.reserve(length); }
 
     json& begin(char bracket = '{') {
         separate();
         out_ += bracket;
+        is_first_ = true;
         return *this;
     }
     json& end(char bracket = '}') {
         out_ += bracket;
+        is_first_ = false;
         return *this;
     }
     json& name(std::string_view text) {
         separate();
-        quote(text);
-        out_ += ':';
+        append_quoted(out_, text);
+        out_ += colon_;
+        is_first_ = true;
         return *this;
     }
 
@@ -41,10 +56,8 @@ public:
     template <std::integral Integer>
         requires(!std::same_as<Integer, bool>)
     json& value(Integer n) {
-        separate();
         fmt::format_int const digits(n);
-        out_.append(digits.data(), digits.size());
-        return *this;
+        return raw({digits.data(), digits.size()});
     }
     /// A finite one.
     json& value(double x) {
@@ -54,11 +67,11 @@ public:
     }
     json& value(std::string_view text) {
         separate();
-        quote(text);
+        append_quoted(out_, text);
         return *this;
     }
     json& null() { return raw("null"); }
-    /// What is JSON already.
+    /// Writes a text that is JSON already.
     json& raw(std::string_view text) {
         separate();
         out_ += text;
@@ -75,12 +88,15 @@ public:
 private:
     // Between two values there is a comma.
     void separate() {
-        if (!out_.empty() && out_.back() != '{' && out_.back() != '[' && out_.back() != ':')
-            out_ += ',';
+        if (!is_first_)
+            out_ += comma_;
+        is_first_ = false;
     }
-    void quote(std::string_view text);
 
     std::string out_;
+    std::string_view comma_;
+    std::string_view colon_;
+    bool is_first_ = true;  // nothing of this value, object or array has been written
 };
 
-}  // namespace admin
+}  // namespace tool
