@@ -3,6 +3,8 @@
 #include "refused.hpp"
 #include "state.hpp"
 
+#include <boost/container_hash/hash.hpp>
+
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -19,6 +21,11 @@ struct refused_by {
     std::string client;
 
     friend bool operator==(refused_by const&, refused_by const&) = default;
+    friend std::size_t hash_value(refused_by const& r) {
+        auto seed = boost::hash<std::string>()(r.client);
+        boost::hash_combine(seed, r.limit);
+        return seed;
+    }
 };
 
 /// What a limit has refused between two moments. Where it has become a shadow, or was one, nothing: what a shadow would have
@@ -55,7 +62,7 @@ public:
 
 private:
     static constexpr std::size_t minutes = 10;
-    static constexpr std::size_t clients =
+    static constexpr std::uint32_t clients =
         128;  // that are counted apart, of all limits in a minute
     static constexpr std::size_t clients_shown = 10;  // of a limit
 

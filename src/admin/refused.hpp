@@ -1,19 +1,18 @@
 #pragma once
 
-#include <cstddef>
+#include <weir/heavy_hitters.hpp>
+
+#include <boost/container_hash/hash.hpp>
+
+#include <algorithm>
 #include <cstdint>
-#include <map>
-#include <string>
-#include <utility>
+#include <functional>
 #include <vector>
 
 namespace admin {
 
-/// Which keys come most often, in so many counters at most. While all are taken, a new key gets that of a key that has come
-/// least, and goes on from its count, which is then its error.
-///
-/// Source: Metwally, Agrawal and El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data
-/// Streams" (2005): Space-Saving.
+/// Which keys come most often, in so many counters at most: see `weir::heavy_hitters`. A Key is compared, and hashed by
+/// `boost::hash`.
 template <class Key>
 class most_frequent {
 public:
@@ -23,35 +22,26 @@ public:
         std::uint64_t error = 0;
     };
 
-    explicit most_frequent(std::size_t counters) : most_(counters) { all_.reserve(counters); }
+    explicit most_frequent(std::uint32_t counters) : counted_(counters) {}
 
     void count(Key const& key, std::uint64_t times = 1, std::uint64_t error = 0) {
-        counter* least = nullptr;
-        for (auto& one : all_) {
-            if (one.key == key) {
-                one.count += times;
-                one.error += error;
-                return;
-            }
-            if (!least || one.count < least->count)
-                least = &one;
-        }
-        if (all_.size() < most_) {
-            all_.push_back({key, times, error});
-            return;
-        }
-        least->key = key;
-        least->error = least->count + error;
-        least->count += times;
+        // Its upper bits count, and `boost::hash` leaves them 0 for a small number.
+        auto const hash = std::uint64_t{boost::hash<Key>()(key)} * 0x9e37'79b9'7f4a'7c15;
+        auto const same = [&](Key const& other) { return other == key; };
+        counted_.count(hash, same, [&] { return key; }, times, error);
     }
 
-    [[nodiscard]] std::vector<counter> const& all() const noexcept { return all_; }
-    [[nodiscard]] bool empty() const noexcept { return all_.empty(); }
-    void clear() noexcept { all_.clear(); }
+    /// Those that come most often first.
+    [[nodiscard]] std::vector<counter> all() const {
+        std::vector<counter> found;
+        counted_.for_each([&](auto const& f) { found.push_back({f.key, f.count, f.error}); });
+        std::ranges::stable_sort(found, std::ranges::greater(), &counter::count);
+        return found;
+    }
+    void clear() noexcept { counted_.clear(); }
 
 private:
-    std::size_t most_;
-    std::vector<counter> all_;
+    weir::heavy_hitters<Key> counted_;
 };
 
 }  // namespace admin

@@ -11,6 +11,8 @@
 #include "tool/log_file.hpp"
 #include "upstream.hpp"
 
+#include <boost/container_hash/hash.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
@@ -27,22 +29,35 @@ using exchanges = pool<exchange, 256>;
 
 /// Whom a limit has refused: a client, or its network, as `weir::client_key` has it.
 struct refused_client {
-    static constexpr std::size_t most = 32;  // that are counted at a time
+    static constexpr std::uint32_t most = 32;  // that are counted at a time
 
     std::uint64_t limit = 0;  // its id
     std::uint64_t client = 0;
 
     friend bool operator==(refused_client const&, refused_client const&) = default;
+    friend std::size_t hash_value(refused_client const& r) noexcept {
+        std::size_t seed = 0;
+        boost::hash_combine(seed, r.limit);
+        boost::hash_combine(seed, r.client);
+        return seed;
+    }
 };
 /// What a server has not done for a request.
 struct upstream_trouble {
-    static constexpr std::size_t most = 16;  // that are counted at a time
+    static constexpr std::uint32_t most = 16;  // that are counted at a time
 
     std::shared_ptr<upstream const> of;
     upstream_server const* server = nullptr;  // one of `of`; null if none could be asked
     char const* why = nullptr;
 
     friend bool operator==(upstream_trouble const&, upstream_trouble const&) = default;
+    friend std::size_t hash_value(upstream_trouble const& t) noexcept {
+        std::size_t seed = 0;
+        boost::hash_combine(seed, t.of.get());
+        boost::hash_combine(seed, t.server);
+        boost::hash_combine(seed, t.why);
+        return seed;
+    }
 };
 using upstream_troubles = admin::most_frequent<upstream_trouble>;
 
