@@ -1,0 +1,443 @@
+// Each key of the file: what it may be, what is said of anything else, and that it is written as it was read.
+
+#include "config/read.hpp"
+#include "config/write.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using texts = std::vector<std::string_view>;
+
+// A key in its table, where what else is needed stands already.
+struct place {
+    std::string_view where;  // as messages call it
+    std::string_view before;
+    std::string_view behind = {};
+};
+
+constexpr std::string_view shop = "[[upstream]]\nname = \"shop\"\nservers = \"127.0.0.1:9000\"\n";
+constexpr std::string_view bucket = "[[limit]]\nname = \"a\"\nrule = \"100/1s\"\n";
+constexpr std::string_view engine =
+    "[[engine]]\nname = \"e\"\nurl = \"redis://a\"\n"
+    "[[limit]]\nname = \"a\"\nrule = \"100/1s\"\nengine = \"e\"\n";
+
+constexpr place top{"", "", shop};
+constexpr place timeouts{"timeouts: ", "[timeouts]\n", shop};
+constexpr place clients{"clients: ", "[clients]\n", shop};
+constexpr place admin{"admin: ", "[admin]\n", shop};
+constexpr place listener{"listen", "[[listen]]\n", shop};
+constexpr place bound_listener{
+    "listen `127.0.0.1:1`: ", "[[listen]]\naddress = \"127.0.0.1:1\"\n", shop};
+constexpr place unix_listener{"listen `unix:/a`: ", "[[listen]]\naddress = \"unix:/a\"\n", shop};
+constexpr place upstream{"upstream `shop`: ", "[[upstream]]\nname = \"shop\"\n"};
+constexpr place server{
+    "upstream `shop` server: ",
+    "[[upstream]]\nname = \"shop\"\n[[upstream.server]]\naddress = \"127.0.0.1:1\"\n"};
+constexpr place health{
+    "upstream `shop` health: ",
+    "[[upstream]]\nname = \"shop\"\nservers = \"127.0.0.1:9000\"\n[upstream.health]\n"};
+constexpr place limit{"limit `a`: ", "[[limit]]\nname = \"a\"\nrule = \"100/1s\"\n", shop};
+constexpr place keyed{
+    "limit `a`: ", "[[limit]]\nname = \"a\"\nrule = \"100/1s\"\nkey = \"client\"\n", shop};
+constexpr place classed{
+    "limit `a`: ", "[[limit]]\nname = \"a\"\nrule = \"100/1s\"\nqueue = \"order priority\"\n",
+    shop};
+constexpr place shared{"limit `a`: ", engine, shop};
+constexpr place route{"route `/`: ", "[[route]]\nupstream = \"shop\"\n", shop};
+constexpr place answer{"route `/`: ", "[[route]]\n", shop};
+constexpr place upgrade{
+    "route `/` upgrade: ", "[[route]]\nupstream = \"shop\"\n[route.upgrade]\nto = \"websocket\"\n",
+    shop};
+constexpr place fields{
+    "route `/` answer_fields: ", "[[route]]\nupstream = \"shop\"\n[route.answer_fields]\n", shop};
+
+struct row {
+    place in;
+    std::string_view key;
+    texts right;  // as they stand in the file; none is the default
+    texts wrong;
+    std::string_view must;  // be, or what else is said
+};
+
+std::string file(row const& r, std::string_view value) {
+    return fmt::format("{}{} = {}\n{}", r.in.before, r.key, value, r.in.behind);
+}
+
+std::vector<std::string> problems(std::string const& text) {
+    try {
+        static_cast<void>(config::read(text, "f"));
+    } catch (config::bad_configuration const& wrong) {
+        return wrong.problems();
+    }
+    return {};
+}
+
+// The value as a message has it.
+std::string shown(std::string_view value) {
+    if (value.starts_with('['))
+        return "a list";
+    if (value.starts_with('{'))
+        return "a table";
+    return fmt::format("`{}`", value.starts_with('"') ? value.substr(1, value.size() - 2) : value);
+}
+
+std::vector<row> const& rows() {
+    static texts const times{"\"1ms\"", "\"24h\"", "\"86400s\"", "\"1234ms\""};
+    static texts const no_times{"\"0s\"",  "\"999us\"", "\"86401s\"", "\"24\"", "\"1.5s\"",
+                                "\"-1s\"", "\"\"",      "5",          "[]",     "true"};
+    static constexpr std::string_view a_time = "a time from 1ms to 24h, like 500ms, 10s or 2min";
+    static texts const flags{"true"};
+    static texts const no_flags{"1", "\"true\"", "[true]"};
+    static constexpr std::string_view a_flag = "true or false";
+    static texts const no_texts{"\"\"", "\"a\\nb\"", "5", "true", "{}"};
+    static std::vector<row> const all{
+        {top,
+         "threads",
+         {"1", "256"},
+         {"0", "257", "-1", "1.0", "\"4\"", "true"},
+         "a number from 1 to 256"},
+        {top,
+         "drain",
+         {"\"0s\"", "\"24h\"", "\"1ns\""},
+         {"\"86401s\"", "\"10\"", "10"},
+         "a time from 0s to 24h, like 500ms, 10s or 2min"},
+        {top, "pid_file", {"\"/run/a\""}, {"\"\"", "5"}, "a file"},
+        {top,
+         "access_log",
+         {"\"-\"", "\"a.log\""},
+         {"\"\"", "true"},
+         "a file, or `-` for standard output"},
+        {top,
+         "headers",
+         {"\"legacy\"", "\"both\"", "\"none\""},
+         {"\"IETF\"", "\"\"", "true"},
+         "`ietf`, `legacy`, `both` or `none`"},
+        {top, "access_log_format", {"\"json\""}, {"\"JSON\"", "\"xml\"", "1"}, "`text` or `json`"},
+        {top,
+         "log_level",
+         {"\"error\"", "\"warning\""},
+         {"\"debug\"", "\"\"", "1"},
+         "`error`, `warning` or `info`"},
+        {timeouts, "header", times, no_times, a_time},
+        {timeouts, "body", times, no_times, a_time},
+        {timeouts, "idle", times, no_times, a_time},
+        {timeouts, "upstream", times, no_times, a_time},
+        {timeouts, "keep", times, no_times, a_time},
+        {clients,
+         "trusted",
+         {"[\"10.0.0.0/8\"]", "[\"10.0.0.1\", \"::1\", \"fd00::/8\"]"},
+         {"\"10.0.0.1/8\"", "\"10.0.0.0/33\"", "\"::/129\"", "\"example.org\"", "\"\"", "5"},
+         "a network, like 10.0.0.0/8 or fd00::/8, without bits behind its prefix, or an address"},
+        {clients,
+         "forwarded_by",
+         {"\"forwarded\""},
+         {"\"Forwarded\"", "\"\"", "1"},
+         "`x-forwarded-for` or `forwarded`"},
+        {clients,
+         "connections",
+         {"1", "1000000000"},
+         {"0", "1000000001", "\"5\""},
+         "a number from 1 to 1000000000"},
+        {clients, "abort_on_hang_up", flags, no_flags, a_flag},
+        {clients, "pass_underscores", flags, no_flags, a_flag},
+        {admin,
+         "address",
+         {"\"127.0.0.1:1\"", "\"[::1]:0\"", "\"unix:/a\"", "\"none\"", "\"127.0.0.1:9090\""},
+         {"\"127.0.0.1\"", "\"127.0.0.1:65536\"", "\"unix:\"", "\"systemd:a\"", "\"None\"", "9090"},
+         "host:port, like 127.0.0.1:9090 or [::1]:9090, unix:PATH or `none`"},
+        {admin, "allow", {"[\"10.0.0.0/8\"]"}, {"\"10.0.0.1/8\"", "true"}, "a network"},
+        {admin, "write", flags, no_flags, a_flag},
+        {listener,
+         "address",
+         {"\"0.0.0.0:80\"", "\"[::]:0\"", "\"unix:/a\"", "\"systemd:a\""},
+         {"\"80\"", "\":80\"", "\"::1:80\"", "\"a:65536\"", "\"unix:\"", "\"systemd:\"", "80"},
+         "host:port, like 127.0.0.1:8080 or [::1]:8080, unix:PATH or systemd:NAME"},
+        {unix_listener, "proxy_protocol", flags, no_flags, a_flag},
+        {bound_listener,
+         "proxy_protocol",
+         {},
+         {"true"},
+         "`proxy_protocol` is believed of networks in `trusted`"},
+        {upstream,
+         "servers",
+         {"[\"a:1\"]", "[\"a:65535\", \"[::1]:9\", \"unix:/a\"]"},
+         {"\"a:0\"", "\"a:65536\"", "\"a\"", "\"systemd:a\"", "\"unix:\"", "5"},
+         "host:port, with a port from 1 to 65535"},
+        {server,
+         "seats",
+         {"1", "1000000000"},
+         {"0", "1000000001", "\"5\""},
+         "a number from 1 to 1000000000"},
+        {server,
+         "connections",
+         {"1", "1000000000"},
+         {"0", "1000000001", "\"5\""},
+         "a number from 1 to 1000000000"},
+        {server,
+         "seats = 5\nconnections",
+         {"5", "6"},
+         {"4"},
+         "`connections` is 4, but must be at least 5, as `seats`"},
+        {health,
+         "path",
+         {"\"/\"", "\"/a?b\""},
+         {"\"a\"", "\"\"", "\"/a b\"", "\"/\\u00e9\"", "5"},
+         "a path, like /healthz"},
+        {health, "every", times, no_times, a_time},
+        {health, "within", {"\"1ms\"", "\"24h\""}, no_times, a_time},
+        {health, "fall", {"1", "1000"}, {"0", "1001", "\"3\""}, "a number from 1 to 1000"},
+        {health, "rise", {"1", "1000"}, {"0", "1001", "\"3\""}, "a number from 1 to 1000"},
+        {{"engine `e`: ", "[[engine]]\nname = \"e\"\n", shop},
+         "url",
+         {"\"redis://a\"", "\"unix:/a\"", "\"mysql://u:p@a/b\""},
+         {"\"http://a\"", "\"redis:a\""},
+         "`url` begins with none of redis://, unix: and mysql://"},
+        {limit,
+         "key",
+         {"\"client\"", "\"header A\"", "\"path 1\"", "\"path 100\"", "[\"client\", \"path 2\"]"},
+         {"\"path 0\"", "\"path 101\"", "\"path\"", "\"path x\"", "\"header \"", "\"header a b\"",
+          "\"Client\"", "5"},
+         "`total`, `client`, `header NAME`, or `path N`, a segment of the path from 1 to 100"},
+        {limit, "v4_prefix", {"0", "31"}, {"-1", "33", "\"8\""}, "a number from 0 to 32"},
+        {limit, "v6_prefix", {"0", "63"}, {"-1", "65", "\"8\""}, "a number from 0 to 64"},
+        {limit,
+         "max_keys",
+         {"1", "1000000000"},
+         {"0", "1000000001"},
+         "a number from 1 to 1000000000"},
+        {limit,
+         "queue",
+         {"\"limit 5 patience 1s\"", "\"patience 2s\"", "\"patience forever\""},
+         {"\"length 5\"", "\"limit -1\"", "\"order shares\"", "5"},
+         "a queue, like `limit 100 patience 2s`"},
+        {limit, "shadow", flags, no_flags, a_flag},
+        {limit,
+         "priority",
+         {},
+         {"\"Priority\""},
+         "`priority` is for a limit whose `queue` says `order priority`"},
+        {classed,
+         "priority",
+         {"\"X-Class\""},
+         {"\"a b\"", "\"\"", "5"},
+         "the name of a field, like Priority"},
+        {limit, "lease", {}, {"1"}, "`lease` is for a limit that has an `engine`"},
+        {limit, "shared_as", {}, {"\"b\""}, "`shared_as` is for a limit that has an `engine`"},
+        {limit, "deadline", {}, {"\"1s\""}, "`deadline` is for a limit that has an `engine`"},
+        {limit, "on_failure", {}, {"\"open\""}, "`on_failure` is for a limit that has an `engine`"},
+        {limit, "engine", {}, {"\"b\""}, "there is no engine `b`"},
+        {shared, "shared_as", {"\"b\""}, no_texts, "a name"},
+        {shared,
+         "lease",
+         {"1", "500000000"},
+         {"-1", "500000001", "\"5\""},
+         "a number from 0 to 500000000"},
+        {shared, "deadline", {"\"1ms\"", "\"24h\""}, no_times, a_time},
+        {shared,
+         "on_failure",
+         {"\"open\"", "\"local 1\"", "\"local 1e-06\"", "\"local 0.25\""},
+         {"\"local\"", "\"local 0\"", "\"local 1.1\"", "\"local -0.5\"", "\"local 0.25x\"",
+          "\"local nan\"", "\"local 9e-7\"", "\"Open\"", "\"\"", "5"},
+         "`closed`, `open`, or `local` and a share up to 1, like `local 0.25`"},
+        {shared, "key", {}, {"\"client\""}, "an engine keeps limits of the key `total` alone"},
+        {shared, "shadow", {}, {"true"}, "an engine keeps no shadow"},
+        {shared,
+         "queue",
+         {"\"limit 5 patience 1ns\""},
+         {"\"patience 0s\""},
+         "the patience is 0s, but with an `engine` a request waits for its answer"},
+        {{"limit `a`: ", "[[limit]]\nname = \"a\"\n", shop},
+         "rule",
+         {"\"100/1s\"", "\"3 seats\"", "\"1/1s & 10/1min\""},
+         {"\"fast\"", "\"0 seats\"", "\"\"", "5"},
+         "a rule, like `100/1s`, `100/1s burst 20` or `32 seats`"},
+        {keyed,
+         "overrides",
+         {},
+         {"{ \"a\" = \"1/1s\" }"},
+         "`a` is no client, but must be an address"},
+        {keyed,
+         "overrides",
+         {},
+         {"{ \"10.0.0.0/24\" = \"1/1s\" }"},
+         "or a network of 32 bits, or 64 of IPv6"},
+        {keyed,
+         "overrides",
+         {},
+         {"{ \"10.0.0.1\" = \"3 seats\" }"},
+         "a rule of the same kind as `100/1s`"},
+        {keyed,
+         "max_keys = 1\noverrides",
+         {},
+         {"{ \"10.0.0.1\" = \"1/1s\", \"10.0.0.2\" = \"1/1s\" }"},
+         "`overrides` are 2, but `max_keys` is 1"},
+        {keyed,
+         "v4_prefix = 24\noverrides",
+         {},
+         {"{ \"10.0.0.0/25\" = \"1/1s\" }"},
+         "a network of 24 bits"},
+        {limit,
+         "overrides",
+         {},
+         {"{ \"a\" = \"1/1s\" }"},
+         "`overrides` are for a limit whose `key` has one part"},
+        {route,
+         "host",
+         {"\"example.org\"", "\"*.example.org\""},
+         {"\"\"", "5"},
+         "a host, like example.org"},
+        {route,
+         "path",
+         {"\"/a\"", "\"/a/\""},
+         {"\"a\"", "\"\"", "\"/a b\"", "5"},
+         "what a path begins with, like /api"},
+        {route,
+         "method",
+         {"[\"GET\"]", "[\"GET\", \"X-Y\"]"},
+         {"\"G T\"", "\"\"", "5"},
+         "a method, like GET"},
+        {route, "upstream_timeout", times, no_times, a_time},
+        {answer, "answer", {"200", "599"}, {"199", "600", "\"403\""}, "a number from 200 to 599"},
+        {answer, "upstream", {"\"shop\""}, {"\"b\""}, "there is no upstream `b`; there are shop"},
+        {route, "answer", {}, {"403"}, "either `upstream` or `answer` is needed"},
+        {route, "limits", {}, {"\"b\""}, "there is no limit `b`"},
+        {{"route `/`: ", bucket,
+          "[[route]]\nupstream = \"shop\"\n[[upstream]]\nname = \"shop\"\nservers = \"a:1\"\n"},
+         "shadow",
+         {"true"},
+         {},
+         ""},
+        {upgrade,
+         "seats",
+         {"\"handshake\""},
+         {"\"forever\"", "\"\"", "5"},
+         "`connection` or `handshake`"},
+        {upgrade, "idle", times, no_times, a_time},
+        {{"route `/` upgrade: ", "[[route]]\nupstream = \"shop\"\n[route.upgrade]\n", shop},
+         "to",
+         {"[\"websocket\"]", "[\"websocket\", \"echo/1\"]"},
+         {"\"h2c\"", "\"HTTP/2.0\"", "\"h3\"", "\"http\"", "\"\"", "\"a b\"", "5"},
+         "a protocol like websocket, but not HTTP itself"},
+        {fields,
+         "remove",
+         {"[\"X-A\"]", "[\"X-A\", \"Server\"]"},
+         {"\"a b\""},
+         "is no name of a field"},
+        {fields,
+         "remove",
+         {},
+         {"\"Content-Length\"", "\"VIA\"", "\"te\""},
+         "is a field that the proxy writes itself"},
+        {fields,
+         "add",
+         {},
+         {"{ \"X-A\" = \"a\\nb\" }", "{ \"X-A\" = 5 }"},
+         "text without control characters"},
+        {fields,
+         "add",
+         {},
+         {"{ \"Transfer-Encoding\" = \"a\" }"},
+         "is a field that the proxy writes itself"},
+    };
+    return all;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(each_key)
+
+BOOST_AUTO_TEST_CASE(is_taken_and_written_again) {
+    for (auto const& r : rows())
+        for (auto const value : r.right) {
+            auto const text = file(r, value);
+            auto const wrong = problems(text);
+            BOOST_TEST(wrong.empty(), text << fmt::format("{}", fmt::join(wrong, "\n")));
+            if (!wrong.empty())
+                continue;
+            auto const written = write(config::read(text, "f"));
+            BOOST_TEST(write(config::read(written, "f")) == written);
+        }
+}
+
+// What it is changes what is written: nothing is read and forgotten.
+BOOST_AUTO_TEST_CASE(has_values_that_are_different_files) {
+    for (auto const& r : rows()) {
+        std::set<std::string> all;
+        for (auto const value : r.right)
+            all.insert(write(config::read(file(r, value), "f")));
+        // 24h and 86400s are one time.
+        auto const same = static_cast<std::size_t>(std::ranges::count(r.right, "\"86400s\""));
+        BOOST_TEST(all.size() == r.right.size() - same, r.key);
+        if (r.in.where.starts_with("listen") || r.right.empty())
+            continue;
+        auto const plain = fmt::format("{}{}", r.in.before, r.in.behind);
+        if (problems(plain).empty())
+            BOOST_TEST(!all.contains(write(config::read(plain, "f"))), r.key);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(is_refused_with_its_place_value_and_bound) {
+    for (auto const& r : rows())
+        for (auto const value : r.wrong) {
+            auto const text = file(r, value);
+            auto const found = problems(text);
+            auto const is_said = [&](std::string const& line) {
+                auto const name = r.key.substr(r.key.rfind('\n') + 1);
+                bool const placed = line.starts_with("f:") && line.find(r.in.where) != line.npos;
+                if (!placed || line.find(r.must) == line.npos)
+                    return false;
+                // A sentence of its own names what it must.
+                return line.find(" but must be " + std::string(r.must)) == line.npos ||
+                       (line.find(fmt::format("`{}`", name)) != line.npos &&
+                        line.find(shown(value)) != line.npos) ||
+                       value.starts_with('{');
+            };
+            BOOST_TEST(std::ranges::any_of(found, is_said),
+                       text << "\nshould say: " << r.must << "\nbut says\n"
+                            << fmt::format("{}", fmt::join(found, "\n")));
+        }
+}
+
+BOOST_AUTO_TEST_CASE(is_known_in_its_table_alone) {
+    for (auto const in : {top, timeouts, clients, admin, bound_listener, upstream, server, health,
+                          limit, shared, route, upgrade, fields}) {
+        auto const text = fmt::format("{}frobnicate = 1\n{}", in.before, in.behind);
+        auto const found = problems(text);
+        BOOST_TEST(
+            std::ranges::any_of(
+                found,
+                [&](std::string const& line) {
+                    return line.find(fmt::format("{}`frobnicate` is not known here; known are ",
+                                                 in.where)) != line.npos;
+                }),
+            text << fmt::format("{}", fmt::join(found, "\n")));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(of_a_route_has_at_most_15_limits) {
+    auto const with = [](int n) {
+        std::string text, names;
+        for (int i = 0; i != n; ++i) {
+            text += fmt::format("[[limit]]\nname = \"l{}\"\nrule = \"1/1s\"\n", i);
+            names += fmt::format("\"l{}\",", i);
+        }
+        return problems(
+            fmt::format("{}[[route]]\nupstream = \"shop\"\nlimits = [{}]\n{}", text, names, shop));
+    };
+    BOOST_TEST(with(15).empty());
+    BOOST_TEST(with(16).size() == 1U);
+    BOOST_TEST(with(16).front().find("`limits` are 16, but must be at most 15") !=
+               std::string::npos);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,275 @@
+#include "replay/options.hpp"
+
+#include "tool/arguments.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using namespace std::chrono_literals;
+using replay::options;
+
+namespace {
+
+options parsed(std::vector<char const*> args) {
+    args.insert(args.begin(), "weir-replay");
+    return replay::parse_options(static_cast<int>(args.size()), args.data());
+}
+// With a log and a limit.
+options with(std::vector<char const*> args) {
+    args.insert(args.end(), {"log", "--limit", "100/1s"});
+    return parsed(std::move(args));
+}
+
+std::string wrong(std::vector<char const*> args, bool has_limit = true) {
+    try {
+        static_cast<void>(has_limit ? with(std::move(args)) : parsed(std::move(args)));
+        return "nothing";
+    } catch (tool::usage_error const& e) {
+        return e.what();
+    }
+}
+
+std::string rules_of(replay::plan const& p) {
+    std::string all;
+    for (auto const& r : p.rules)
+        all += (all.empty() ? "" : ", ") + to_string(r);
+    return all;
+}
+
+bool has(std::string const& text, std::string_view part) {
+    return text.find(part) != text.npos;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(options_of_weir_replay)
+
+BOOST_AUTO_TEST_CASE(have_the_defaults_that_help_names) {
+    auto const o = with({});
+    BOOST_TEST((o.logs.files == std::vector<std::string>{"log"}));
+    BOOST_TEST(!o.logs.format);
+    BOOST_TEST(!o.logs.when);
+    BOOST_TEST(o.logs.most_unreadable == 0.05);
+    BOOST_TEST(o.plans.size() == 1U);
+    auto const& p = o.plans.front();
+    BOOST_TEST(rules_of(p) == "100/1s");
+    BOOST_TEST(p.name == "100/1s");
+    BOOST_TEST(p.queue.limit == 1024);
+    BOOST_TEST((p.queue.patience.length_or(0s) == 1s));
+    BOOST_TEST(p.max_keys == 100'000U);
+    BOOST_TEST(p.v4_prefix == 32);
+    BOOST_TEST(p.v6_prefix == 64);
+    BOOST_TEST(o.how.v4_prefix == 32);
+    BOOST_TEST(o.how.v6_prefix == 64);
+    BOOST_TEST(o.how.spreads.size() == 1U);
+    BOOST_TEST(to_string(o.how.spreads.front()) == "even");
+    BOOST_TEST(!o.is_spread_chosen);
+    BOOST_TEST(!o.how.takes);
+    BOOST_TEST((o.how.slack == 1min));
+    BOOST_TEST(o.how.retries == 0);
+    BOOST_TEST(o.how.most_keys == 10U);
+    BOOST_TEST(!o.find);
+    BOOST_TEST(o.refuse_at_most == 0.001);
+    BOOST_TEST(!o.json);
+    BOOST_TEST(o.html == "");
+    BOOST_TEST(o.command == "weir-replay log --limit 100/1s");
+    BOOST_TEST(o.help == "");
+}
+
+BOOST_AUTO_TEST_CASE(say_what_they_are_given) {
+    auto const o = with(
+        {"--max-clients",
+         "7",
+         "--client-prefix-v4",
+         "24",
+         "--client-prefix-v6",
+         "48",
+         "--queue",
+         "9",
+         "--patience",
+         "2s",
+         "--takes",
+         "50ms",
+         "--retry",
+         "3",
+         "--spread",
+         "random 5",
+         "--format",
+         "common",
+         "--stamp",
+         "end",
+         "--slack",
+         "1500ms",
+         "--unreadable",
+         "1%",
+         "--top",
+         "0",
+         "--json",
+         "--report",
+         "a b.html",
+         "--host",
+         "x"});
+    auto const& p = o.plans.front();
+    BOOST_TEST(p.max_keys == 7U);
+    BOOST_TEST(p.v4_prefix == 24);
+    BOOST_TEST(p.v6_prefix == 48);
+    BOOST_TEST(o.how.v4_prefix == 24);
+    BOOST_TEST(o.how.v6_prefix == 48);
+    BOOST_TEST(p.queue.limit == 9);
+    BOOST_TEST((p.queue.patience.length_or(0s) == 2s));
+    BOOST_TEST(to_string(*o.how.takes) == "50ms");
+    BOOST_TEST(o.how.retries == 3);
+    BOOST_TEST(to_string(o.how.spreads.front()) == "random 5");
+    BOOST_TEST(o.is_spread_chosen);
+    BOOST_TEST((o.logs.format == "common"));
+    BOOST_TEST((o.logs.when == logs::stamped::at_the_end));
+    BOOST_TEST((with({"--stamp", "begin"}).logs.when == logs::stamped::at_the_beginning));
+    BOOST_TEST((o.how.slack == 2s));  // rounded up
+    BOOST_TEST(o.logs.most_unreadable == 0.01);
+    BOOST_TEST(o.how.most_keys == 0U);
+    BOOST_TEST(o.json);
+    BOOST_TEST(o.html == "a b.html");
+    BOOST_TEST(o.how.host == "x");
+    BOOST_TEST(has(o.command, " --spread 'random 5' "));
+    BOOST_TEST(has(o.command, " --report 'a b.html' "));
+    BOOST_TEST(has(with({"--host", "it's"}).command, R"( --host 'it'\''s' )"));
+}
+
+// What is of keys is before what is of all, and seats before rates.
+BOOST_AUTO_TEST_CASE(have_limits_in_one_order) {
+    auto const o = parsed({"log", "--rate", "5/1s", "--per-client-rate", "2/1s", "--seats", "3",
+                           "--per-client-seats", "1", "--limit", "9/1s per path 1"});
+    BOOST_TEST(rules_of(o.plans.front()) ==
+               "1 seats per client, 2/1s per client, 9/1s per path 1, 3 seats, 5/1s");
+    BOOST_TEST(rules_of(parsed({"log", "--seats", "adaptive 4..200"}).plans.front()) ==
+               to_string(*config::seats_named("adaptive 4..200")));
+    BOOST_TEST(
+        rules_of(parsed({"log", "--limit", "1/1s per header Host", "--limit", "2/1s per field x",
+                         "--limit", "3/1s per path"})
+                     .plans.front()) == "1/1s per header Host, 2/1s per field x, 3/1s per path");
+}
+
+BOOST_AUTO_TEST_CASE(name_the_option_the_value_and_the_bound) {
+    struct row {
+        std::vector<char const*> args;
+        std::string_view said;
+    };
+    for (auto const& [args, said] : {
+             row{{"--max-clients", "0"},
+                 "--max-clients is `0`, but must be a number from 1 to 1000000000"},
+             row{{"--max-clients", "1000000001"}, "from 1 to 1000000000"},
+             row{{"--client-prefix-v4", "33"},
+                 "--client-prefix-v4 is `33`, but must be a number from 0 to 32"},
+             row{{"--client-prefix-v6", "65"},
+                 "--client-prefix-v6 is `65`, but must be a number from 0 to 64"},
+             row{{"--per-client-seats", "0"},
+                 "--per-client-seats is `0`, but must be a number from 1 to 1000000000"},
+             row{{"--seats", "0"}, "--seats is `0`, but must be a number from 1 to 1000000000"},
+             row{{"--rate", "x"}, "--rate is `x`, but must be a rule"},
+             row{{"--limit", "1/1s per planet"}, "`planet` is none of client, header NAME, path N"},
+             row{{"--limit", "1/1s per path 0"}, "`path 0` is none of"},
+             row{{"--limit", "1/1s per path 101"}, "`path 101` is none of"},
+             row{{"--limit", "1/1s per header "}, "is none of"},
+             row{{"--queue", "-1"}, "--queue is `-1`, but must be a number, or options of a queue"},
+             row{{"--queue", "length 5"}, "--queue is `length 5`"},
+             row{{"--queue", "patience 2s", "--patience", "3s"},
+                 "--patience is 3s, but --queue says `patience 2s`"},
+             row{{"--patience", "25h"}, "--patience is `25h`, but must be a time from 0s to 24h"},
+             row{{"--takes", "soon"}, "--takes is `soon`, but must be a time"},
+             row{{"--retry", "1000001"}, "--retry is `1000001`, but must be a number from 0 to"},
+             row{{"--spread", "evenly"}, "--spread is `evenly`, but must be even, random"},
+             row{{"--stamp", "middle"}, "--stamp is `middle`, but must be begin or end"},
+             row{{"--slack", "61min"}, "--slack is `61min`, but must be a time from 0s to 1h"},
+             row{{"--unreadable", "101%"}, "--unreadable is `101%`, but must be a part"},
+             row{{"--unreadable", "1.1"}, "--unreadable is `1.1`"},
+             row{{"--unreadable", "-0.1"}, "--unreadable is `-0.1`"},
+             row{{"--unreadable", "%"}, "--unreadable is `%`"},
+             row{{"--top", "1000001"}, "--top is `1000001`, but must be a number from 0 to"},
+             row{{"--find", "fast"}, "--find is `fast`, but must be a rule, or `patience TIME`"},
+             row{{"--find", "1/1s & 2/1s"}, "must begin with the number that is looked for"},
+             row{{"--find", "patience soon"}, "is no patience, like `patience 500ms`"},
+             row{{"--refuse-at-most", "1%"}, "--refuse-at-most says nothing without --find"},
+             row{{"--find", "1/1s", "--refuse-at-most", "2"}, "--refuse-at-most is `2`"},
+             row{{"--find", "1/1s", "--versus", "2/1s"}, "exclude each other"},
+             row{{"--find", "1/1s", "-"}, "which standard input cannot"},
+             row{{"-", "-"}, "standard input is named twice"},
+             row{{"--frobnicate"}, "; see --help"},
+             row{{"--versus", "patience soon"}, "--versus is `soon`"},
+             row{{"--versus", "queue x"}, "--versus is `x`, but must be a number, or options"},
+         })
+        BOOST_TEST(has(wrong(args), said), wrong(args) << "\nsays not: " << said);
+    BOOST_TEST(has(wrong({"log"}, false), "there is no limit: --limit, --seats, --rate"));
+    BOOST_TEST(has(wrong({"--limit", "1/1s"}, false), "LOG"));
+    BOOST_TEST(has(wrong({"log", "--find", "patience 1s"}, false), "there is no limit"));
+    BOOST_TEST(wrong({"log", "--find", "1/1s"}, false) == "nothing");
+}
+
+BOOST_AUTO_TEST_CASE(may_be_at_their_bounds) {
+    for (std::vector<char const*> const& args : std::vector<std::vector<char const*>>{
+             {"--max-clients", "1"},
+             {"--max-clients", "1000000000"},
+             {"--client-prefix-v4", "0"},
+             {"--client-prefix-v4", "32"},
+             {"--client-prefix-v6", "0"},
+             {"--client-prefix-v6", "64"},
+             {"--per-client-seats", "1000000000"},
+             {"--seats", "1000000000"},
+             {"--limit", "1/1s per path 100"},
+             {"--queue", "0"},
+             {"--queue", "patience 2s", "--patience", "2s"},
+             {"--patience", "0s"},
+             {"--patience", "24h"},
+             {"--retry", "1000000"},
+             {"--slack", "0s"},
+             {"--slack", "1h"},
+             {"--unreadable", "0"},
+             {"--unreadable", "1"},
+             {"--unreadable", "100%"},
+             {"--top", "1000000"}})
+        BOOST_TEST(wrong(args) == "nothing", args[0] << " " << args[1]);
+    auto const parts = [](char const* text) {
+        return with({"--unreadable", text}).logs.most_unreadable;
+    };
+    BOOST_TEST(parts("0.1%") == 0.001);
+    BOOST_TEST(parts("1e-1") == 0.1);
+}
+
+BOOST_AUTO_TEST_CASE(have_alternatives) {
+    auto const o = with({"--limit", "3 seats", "--versus", "200/1s", "--versus",
+                         "5 seats, 7/1s, patience 3s,queue 4", "--versus", "1/1s per client"});
+    BOOST_TEST(o.plans.size() == 4U);
+    BOOST_TEST(rules_of(o.plans[0]) == "3 seats, 100/1s");
+    BOOST_TEST(rules_of(o.plans[1]) == "3 seats, 200/1s");
+    BOOST_TEST(o.plans[1].name == "200/1s");
+    BOOST_TEST(rules_of(o.plans[2]) == "5 seats, 7/1s");
+    BOOST_TEST((o.plans[2].queue.patience.length_or(0s) == 3s));
+    BOOST_TEST(o.plans[2].queue.limit == 4);
+    BOOST_TEST((o.plans[1].queue.patience.length_or(0s) == 1s));
+    BOOST_TEST(o.plans[1].queue.limit == 1024);
+    BOOST_TEST(rules_of(o.plans[3]) == "1/1s per client, 3 seats, 100/1s");
+}
+
+BOOST_AUTO_TEST_CASE(find_a_number) {
+    auto const o = with({"--find", "7 seats", "--refuse-at-most", "2%"});
+    BOOST_TEST(o.refuse_at_most == 0.02);
+    BOOST_TEST(o.find_text == "7 seats");
+    BOOST_TEST(rules_of(o.find->with(o.plans.front(), 12)) == "12 seats, 100/1s");
+    BOOST_TEST(o.find->text(5) == "5 seats");
+    BOOST_TEST(o.find->least() == 1);
+    auto const patience = with({"--find", "patience 1s"});
+    BOOST_TEST(
+        (patience.find->with(patience.plans.front(), 250).queue.patience.length_or(0s) == 250ms));
+    BOOST_TEST(patience.find->least() == 0);
+    BOOST_TEST(patience.find->most() == 86'400'000);
+}
+
+BOOST_AUTO_TEST_CASE(print_help_and_version) {
+    BOOST_TEST(has(parsed({"--help"}).help, "--refuse-at-most"));
+    BOOST_TEST(parsed({"--version"}).help.starts_with("weir-replay "));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
