@@ -9,7 +9,8 @@
 //
 // Each schedule is a scenario and an interleaving, made of nothing but its seed. When one fails, its
 // seed, the invariant and the shortest trace that was found are printed; `--policy P --seed S` runs
-// that one again. A million schedules: --schedules 1000000.
+// that one again. A million schedules: --schedules 1000000. Without --seed the environment's WEIR_SEED is the first
+// seed, or else 1; with --expect it is 1, since the mistake must be found within so many schedules.
 //
 //     --callers N       how many callers at most; 64 by default
 //     --minimise N      for how many seconds to look for a shorter trace; 10 by default, 0: not at all
@@ -59,6 +60,14 @@ struct settings {
     std::exit(2);
 }
 
+std::uint64_t number_of(std::string_view text) {
+    std::uint64_t n = 0;
+    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (error != std::errc() || end != text.data() + text.size())
+        usage(fmt::format("{} is not a number", text));
+    return n;
+}
+
 settings parse(int argc, char* argv[]) {
     settings s;
     for (int i = 1; i < argc; ++i) {
@@ -68,14 +77,7 @@ settings parse(int argc, char* argv[]) {
                 usage(fmt::format("{} needs a value", option));
             return argv[i];
         };
-        auto const number = [&] {
-            auto const text = value();
-            std::uint64_t n = 0;
-            auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-            if (error != std::errc() || end != text.data() + text.size())
-                usage(fmt::format("{} is not a number", text));
-            return n;
-        };
+        auto const number = [&] { return number_of(value()); };
         if (option == "--policy") {
             auto const name = value();
             auto const found = std::ranges::find(all_policies, name, name_of);
@@ -104,6 +106,13 @@ settings parse(int argc, char* argv[]) {
         }
     }
     return s;
+}
+
+std::uint64_t first_seed(settings const& set) {
+    auto const* const given = std::getenv("WEIR_SEED");
+    if (set.seed || given == nullptr || !set.expect.empty())
+        return set.seed.value_or(1);
+    return number_of(given);
 }
 
 scenario scenario_of(settings const& set, policy which, std::uint64_t seed) {
@@ -168,7 +177,7 @@ void run_schedules(settings const& set, policy which, std::uint64_t first,
 }
 
 bool explore(settings const& set, policy which) {
-    auto const first = set.seed.value_or(1);
+    auto const first = first_seed(set);
     auto const schedules = set.schedules.value_or(set.seed ? 1 : 10000);
     auto const began = std::chrono::steady_clock::now();
     std::uint64_t choices = 0;
