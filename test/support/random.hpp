@@ -53,15 +53,18 @@ private:
 };
 
 /// Calls `body(random)` for so many seeds, the first of which is given. A failure names its seed; with
-/// the environment variable WEIR_TEST_SEED only that one is run. Under a sanitizer, which is slow and sees
-/// other things, a fifth of them has to do.
+/// the environment variable WEIR_TEST_SEED only that one is run. `test/run --nightly` adds the day's to the first
+/// one, by WEIR_TEST_SEEDS_FROM. Under a sanitizer, which is slow and sees other things, a fifth of them has to do.
 template <class Body>
 void for_each_seed(std::uint64_t first, std::uint64_t count, Body body) {
     if (auto const* const wanted = std::getenv("WEIR_TEST_SEED")) {
         first = std::stoull(wanted);
         count = 1;
-    } else if (sanitizer) {
-        count = (count + 4) / 5;
+    } else {
+        if (auto const* const from = std::getenv("WEIR_TEST_SEEDS_FROM"))
+            first += std::stoull(from);
+        if (sanitizer)
+            count = (count + 4) / 5;
     }
     for (auto seed = first; seed != first + count; ++seed) {
         BOOST_TEST_CONTEXT("seed " << seed << "; WEIR_TEST_SEED=" << seed << " runs it alone") {
