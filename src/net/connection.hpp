@@ -2,6 +2,7 @@
 
 #include "asio.hpp"
 #include "http/buffer.hpp"
+#include "presence.hpp"
 #include "watchdog.hpp"
 
 #include <array>
@@ -17,13 +18,6 @@ namespace net {
 
 /// The same connection, on another context.
 [[nodiscard]] stream_socket move_to(asio::io_context& context, stream_socket socket);
-
-/// What is known of the other side of a connection.
-enum class presence : std::uint8_t {
-    here,
-    ended,  // it sends no more; whether it still reads cannot be known
-    gone,
-};
 
 enum class direction : std::uint8_t { reading, writing };
 

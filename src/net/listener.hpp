@@ -37,6 +37,9 @@ public:
         [[nodiscard]] endpoint listens_at() const { return acceptor_.local_endpoint(); }
         /// What was said of it when it was opened.
         [[nodiscard]] std::string const& name() const noexcept { return name_; }
+        /// Whether its connections begin with the PROXY protocol; at first they do not.
+        [[nodiscard]] bool is_introduced() const noexcept { return introduced_; }
+        void set_introduced(bool introduced) noexcept { introduced_ = introduced; }
 
     private:
         friend class listener;
@@ -46,7 +49,8 @@ public:
         stream_acceptor acceptor_;
         timer pause_;
         std::string name_;
-        std::string path_;    // to be removed
+        std::string path_;  // to be removed
+        bool introduced_ = false;
         bool waits_ = false;  // for a connection to leave
         bool closed_ = false;
         int pending_ = 0;  // what refers to it

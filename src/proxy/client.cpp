@@ -98,6 +98,10 @@ std::array<std::uint8_t, 16> bytes_of(ip::address const& address) {
 
 }  // namespace
 
+std::string name_of(ip::address const& client) {
+    return client.is_unspecified() ? "unknown" : client.to_string();
+}
+
 bool is_trusted(config::clients_options const& c, ip::address const& peer) {
     if (peer.is_unspecified())
         return !c.trusted.empty();

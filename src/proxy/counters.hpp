@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace proxy {
@@ -19,17 +21,41 @@ private:
     std::atomic<std::uint64_t> value_ = 0;
 };
 
+/// Counts something for as long as it lives.
+class counted {
+public:
+    explicit counted(counter& c) noexcept : in_(c) { ++in_; }
+    counted(counted const&) = delete;
+    ~counted() { --in_; }
+
+private:
+    counter& in_;
+};
+
+/// What has become of a request: each ends in one of these ways.
+enum class ending : std::uint8_t {
+    answered,     // with what the upstream has said
+    routed,       // by a route itself, or without any route
+    turned_away,  // 429 and 503
+    hung_up,      // by the client, before the answer was complete
+    failed,       // 502 and 504, and answers that broke off
+    malformed,    // 4xx and 5xx for what was no proper request
+};
+inline constexpr std::size_t endings = 6;
+
 struct counters {
     counter connections;
     counter open;
-    counter tunnels;  // of these, that have gone over to another protocol
-    counter requests;
-    counter answered;     // with what the upstream has said
-    counter malformed;    // 4xx and 5xx for what was no proper request
-    counter turned_away;  // 429 and 503
-    counter hung_up;      // by the client, before the answer was complete
-    counter routed;       // answered by a route itself, or without any route
-    counter failed;       // 502 and 504, and answers that broke off
+    counter tunnels;   // of these, that have gone over to another protocol
+    counter requests;  // but malformed ones
+    std::array<counter, endings> ended;
+
+    [[nodiscard]] counter& operator[](ending how) noexcept {
+        return ended[static_cast<std::size_t>(how)];
+    }
+    [[nodiscard]] counter const& operator[](ending how) const noexcept {
+        return ended[static_cast<std::size_t>(how)];
+    }
 };
 
 }  // namespace proxy

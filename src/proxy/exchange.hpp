@@ -3,38 +3,42 @@
 #include "http/body.hpp"
 #include "http/buffer.hpp"
 #include "http/head.hpp"
-#include "net/asio.hpp"
+#include "record.hpp"
 
-#include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace proxy {
 
-/// What a request needs while it is being served. An idle connection has none of it.
+/// A request in hand, and the answer to it. It knows nothing of the connection by which the request has come: that may
+/// have several at a time.
 struct exchange {
-    http::buffer in;    // from the client
-    http::buffer back;  // from the upstream
-    std::string out;    // the head that is being sent
-    std::string told;   // lines of it that tell of limits
-    std::string text;   // the body of an answer of the proxy's own
-    http::request_head request;
-    http::answer_head answer;
+    /// The request. Its texts lie in what the connection has received, until that receives more.
+    struct incoming {
+        http::request_head head;
+        http::body_reader body{http::framing::none, 0};
+        std::string_view first;   // of the body, what has come with the head
+        bool body_begun = false;  // something of it has come, be it only of its framing
+    };
+    incoming request;
+    http::answer_head answer;  // of the upstream. Its texts lie in:
+    http::buffer back;         // what has come from the upstream and was not used
+    proxy::record record;
 
-    http::body_reader body{http::framing::none, 0};  // of the request
-    http::body_reader::piece first;  // what of it has come with the head, behind which it lies
+    // What is being sent.
+    std::string out;   // a head
+    std::string told;  // lines of it that tell of limits
+    std::string body;  // of an answer of the proxy's own
 
-    std::string
-        accept;  // of the request, where the proxy may answer by itself when its head has gone
-
-    // For the log.
-    std::string request_line;
-    std::string client;  // if it is another than the peer
-    std::string id;
-    std::string upstream;
-    std::string limit;
-    unsigned status = 0;
-    std::uint64_t bytes = 0;
-    net::clock::duration waited{};
+    // What is wanted of the request when its head has gone. Only its memory goes on from one request to the next: each of
+    // them is written before it is read.
+    struct kept_texts {
+        std::string accept;
+        std::string line;  // this and the others are of the record
+        std::string client;
+        std::string id;
+    };
+    kept_texts kept;
 };
 
 }  // namespace proxy

@@ -150,7 +150,7 @@ int serve(command const& asked, config::configuration c) {
         c.upstreams[0].servers[0].address =
             config::tcp_address{"127.0.0.1", kitchen->listens_at().port()};
     }
-    server::reader again;
+    reloader::reader again;
     if (!asked.file.empty())
         again = [file = asked.file] { return config::read_file(file); };
     server proxy(c, again);

@@ -2,8 +2,6 @@
 
 #include "net/resolve.hpp"
 
-#include <boost/beast/http/status.hpp>
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -176,9 +174,6 @@ route plan_maker::make_route_of(plan const& made, config::route const& c) const 
         limits.push_back(find_name(made.limits, name));
     if (auto const seats = to ? to->seats() : nullptr)
         limits.push_back(seats);
-    namespace beast = boost::beast::http;
-    auto const reason =
-        c.answer ? std::string(beast::obsolete_reason(static_cast<beast::status>(*c.answer))) : "";
     gate entrance(limits);
     told_limits const told(entrance.limits(), configuration_.headers);
     return {c,
@@ -187,8 +182,7 @@ route plan_maker::make_route_of(plan const& made, config::route const& c) const 
             told,
             to,
             changes_of(c.request_fields),
-            changes_of(c.answer_fields),
-            reason};
+            changes_of(c.answer_fields)};
 }
 
 }  // namespace proxy

@@ -16,6 +16,7 @@ struct problem {
     std::string_view why;
     std::optional<std::chrono::seconds> retry_after = {};
     std::string_view violated = {};  // the limit that has refused the request: `policy_text::name`
+    std::string_view lines = {};     // of the header, that tell of limits
 };
 
 struct own_body {

@@ -23,7 +23,6 @@ struct route {
 
     http::field_changes request_fields;
     http::field_changes answer_fields;
-    std::string reason;  // of an answer
 };
 
 /// All routes. The first that fits a request is its route.

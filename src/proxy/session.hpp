@@ -1,18 +1,23 @@
 #pragma once
 
+#include "account.hpp"
+#include "counters.hpp"
+#include "decision.hpp"
+#include "net/asio.hpp"
 #include "net/connection.hpp"
 #include "net/listener.hpp"
-#include "problem.hpp"
-#include "worker.hpp"
+#include "plan.hpp"
+#include "relay.hpp"
+#include "routes.hpp"
+#include "side.hpp"
+#include "workspace.hpp"
 
 #include <boost/asio/ip/address.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 
 namespace proxy {
 
@@ -20,42 +25,49 @@ namespace proxy {
 enum class introduced : bool { by_itself, by_a_balancer };
 
 /// A client's connection: one request after the other, until one of the two sides closes.
+///
+/// A request is read, decided upon (see decision.hpp), performed, accounted for (see account.hpp).
 class session {
 public:
+    /// What those of one thread share. All of it outlives them.
+    struct shared {
+        asio::io_context& context;
+        std::shared_ptr<proxy::plan const> const& plan;  // what holds for the next request
+        workspaces& spaces;
+        account& told;
+        relay::shared for_relays;
+    };
+
     /// `from` is unspecified for a client that comes by a unix socket.
-    session(worker& w, net::stream_socket socket, boost::asio::ip::address const& from,
+    session(shared const& s, net::stream_socket socket, boost::asio::ip::address const& from,
             net::listener::admission a, introduced by);
-    ~session();
 
     /// Serves it until it ends; on its thread.
     static void start(std::unique_ptr<session> self);
 
 private:
-    struct head_search;
-    enum class next : std::uint8_t { request, close, close_gently };
-
     static void sleep(std::unique_ptr<session> self);
     static net::task<> wake(std::unique_ptr<session> self);
     net::task<next> serve_all();
-    net::task<bool> be_introduced(exchange& x);
-    net::task<bool> goes_on_soon(exchange& x);
-    net::task<next> serve(exchange& x);
-    net::task<http::fault> receive_head(exchange& x, head_search& head);
-    [[nodiscard]] http::fault understand(exchange& x, std::size_t head_size);
-    net::task<next> answer_in_turn(exchange& x);
-    net::task<next> answer_itself(exchange& x, unsigned status, std::string_view why);
-    next turn_away(exchange& x, entry const& refused);
-    [[nodiscard]] static next what_follows(exchange& x);
-    net::task<next> refuse(exchange& x, http::fault f);
-    net::task<next> answer_myself(exchange& x, problem what, next after);
-    net::task<bool> drop_body(exchange& x);
-    void log(exchange const& x, net::clock::time_point begun);
-    [[nodiscard]] next closing(exchange const& x);
+    net::task<bool> be_introduced(side from);
+    net::task<bool> goes_on_soon(http::buffer& in);
+    net::task<next> serve(workspace& w);
+    net::task<conclusion> perform(workspace& w, plan const& p, route const& to,
+                                  decision const& what);
+    [[nodiscard]] conclusion turned_away(exchange& x, route const& to, entry const& entered) const;
+    net::task<next> answer(workspace& w, plan const& p, conclusion const& end);
+    [[nodiscard]] next close_as(next wanted, http::buffer const& in);
     net::task<> close_gently();
 
-    worker& worker_;
+    [[nodiscard]] bool draining() const noexcept { return shared_.for_relays.draining; }
+    [[nodiscard]] config::timeouts const& limits() const noexcept {
+        return shared_.plan->configuration.timeouts;
+    }
+
+    shared const& shared_;
     net::listener::admission admission_;  // until the socket has been closed
     net::connection client_;
+    counted open_;
     std::optional<net::time_limit> asleep_;
     boost::asio::ip::address peer_;
     bool awaits_balancer_;  // which says who the client is

@@ -1,9 +1,8 @@
 #pragma once
 
-#include "http/buffer.hpp"
 #include "net/asio.hpp"
-#include "net/connection.hpp"
 #include "net/watchdog.hpp"
+#include "side.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -18,10 +17,6 @@ namespace proxy {
 /// which does not read makes the other one wait.
 class tunnel final : private net::watched {
 public:
-    struct side {
-        net::connection& connection;
-        http::buffer& received;  // which may hold something already
-    };
     struct limits {
         net::clock::duration idle;        // it ends when nothing has moved for so long,
         std::atomic<bool> const& leaves;  // and when its server has been told to leave

@@ -214,7 +214,7 @@ local_proxy::local_proxy(std::string const& configuration)
                     net::listener::admission admission, net::listener::door const&) {
                  using proxy::session;
                  session::start(std::make_unique<session>(
-                     worker_, std::move(socket), client_, std::move(admission),
+                     worker_.for_sessions(), std::move(socket), client_, std::move(admission),
                      proxy::introduced::by_itself));
              },
          .trouble = [](std::string const& what) { BOOST_ERROR(what); }});

@@ -1,0 +1,101 @@
+#include "doors.hpp"
+
+#include "net/resolve.hpp"
+
+#include <boost/system/system_error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string_view>
+#include <variant>
+
+namespace proxy {
+
+std::string why_not(net::error_code ec) {
+    return ec == asio::error::address_in_use ? "another program already does" : ec.message();
+}
+
+net::endpoint endpoint_of(config::listen_address const& at) {
+    auto const complain = [&](std::string_view why) {
+        throw std::runtime_error(fmt::format("cannot listen at {}: {}", to_string(at), why));
+    };
+    if (auto const* const local = std::get_if<config::unix_address>(&at)) {
+        auto const found = net::unix_endpoint(local->path);
+        if (!found)
+            complain("the path is too long");
+        return *found;
+    }
+    auto const& tcp = std::get<config::tcp_address>(at);
+    net::error_code ec;
+    auto const found = net::resolve(tcp.host, std::to_string(tcp.port), ec);
+    if (ec)
+        complain(fmt::format("that host is not known: {}", ec.message()));
+    return found.front();
+}
+
+doors::opening::~opening() {
+    for (auto* const door : opened_)
+        listener_.close(*door);
+}
+
+bool doors::is_open(std::string const& name) const {
+    return std::ranges::any_of(all(), [&](auto const& door) { return door.name() == name; });
+}
+
+doors::opening doors::open(config::configuration const& c) {
+    opening made(listener_);
+    for (auto const& l : c.listeners)
+        if (!is_open(to_string(l.address)))
+            open(l, made);
+    return made;
+}
+
+void doors::open(config::listener const& l, opening& o) {
+    auto const name = to_string(l.address);
+    auto const* const named = std::get_if<config::inherited_sockets>(&l.address);
+    try {
+        if (!named) {
+            o.opened_.push_back(&listener_.open(endpoint_of(l.address), name));
+            return;
+        }
+        auto const taken = std::erase_if(inherited_, [&](auto const& one) {
+            bool const mine = one.first == named->name;
+            if (mine)
+                o.opened_.push_back(&listener_.adopt(one.second, name));
+            return mine;
+        });
+        if (taken == 0)
+            throw std::runtime_error(fmt::format(
+                "cannot listen at {}: the service manager has opened no such socket", name));
+    } catch (boost::system::system_error const& e) {
+        throw std::runtime_error(fmt::format("cannot listen at {}: {}", name, why_not(e.code())));
+    }
+}
+
+void doors::follow(config::configuration const& c) {
+    std::vector<net::listener::door*> unnamed;
+    for (auto& door : listener_.doors()) {
+        auto const l = std::ranges::find_if(c.listeners, [&](auto const& one) {
+            return to_string(one.address) == door.name();
+        });
+        if (l == c.listeners.end())
+            unnamed.push_back(&door);
+        else
+            door.set_introduced(l->proxy_protocol);
+    }
+    for (auto* const door : unnamed)
+        listener_.close(*door);
+}
+
+void doors::check_for_loops(plan_maker const& maker) const {
+    for (auto const& to : maker.endpoints())
+        for (auto const& door : all())
+            if (net::leads_back(to, door.listens_at()))
+                throw std::runtime_error(fmt::format("an upstream has the server {}, but that is "
+                                                     "where the proxy itself listens ({})",
+                                                     net::to_string(to), door.name()));
+}
+
+}  // namespace proxy

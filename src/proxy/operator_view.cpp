@@ -1,0 +1,162 @@
+#include "operator_view.hpp"
+
+#include "doors.hpp"
+#include "observe.hpp"
+#include "tool/trouble.hpp"
+
+#include <boost/asio/post.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+
+namespace proxy {
+namespace {
+
+std::string text_of(upstream_trouble const& t) {
+    auto const server = t.server ? fmt::format("the server {}: ", t.server->name()) : "";
+    return fmt::format("weir-proxy: upstream {}: {}{}", t.of->configuration().name, server, t.why);
+}
+
+void report_one(std::string& out, limit const& l) {
+    auto const s = l.stats();
+    // Who waits has been refused at once before.
+    auto const& c = l.configuration();
+    bool const waits =
+        !c.shadow && c.queue.patience.length_or(weir::forever) > weir::duration::zero();
+    auto const too_late = waits ? s.deadline_unreachable : s.limited;
+
+    fmt::format_to(std::back_inserter(out),
+                   "weir-proxy: {}: {} granted ({} at once), {}: {} queue full, {} timed out, "
+                   "{} too late, {} hung up; now {} in use, {} waiting",
+                   c.name, s.granted, s.granted_at_once, c.shadow ? "would be refused" : "refused",
+                   s.queue_full, s.timed_out, too_late, s.cancelled, s.in_use, s.waiting);
+    if (l.is_adaptive())
+        fmt::format_to(std::back_inserter(out), ", {} seats", s.capacity);
+    if (auto const keys = l.keys())
+        fmt::format_to(std::back_inserter(out), ", {} clients", *keys);
+    out += l.more();
+    out += '\n';
+}
+
+}  // namespace
+
+operator_view::operator_view(asio::io_context& context, net::watchdog& dog, sources s)
+    : context_(context), dog_(dog), of_(std::move(s)), second_(context) {}
+
+void operator_view::open(config::admin_options const& a, std::int64_t most_connections) {
+    if (!a.address)
+        return;
+    auto const at =
+        std::visit([](auto const& one) { return config::listen_address(one); }, *a.address);
+    auto const complain = [](std::string const& what) {
+        tool::tell(tool::level::warning, fmt::format("weir-proxy: for the operator: {}", what));
+    };
+    site_.emplace(context_, dog_, most_connections,
+                  admin::site::handlers{
+                      .look = [this] { return look(); },
+                      .guard = [this] { return guard_of(of_.plan->configuration.admin); },
+                      .change = [this](auto name, auto rule,
+                                       auto const& by) { return change_limit(name, rule, by); },
+                      .trouble = complain});
+    try {
+        site_->open(endpoint_of(at), to_string(at));
+    } catch (boost::system::system_error const& e) {
+        // A second proxy of a machine starts, too.
+        if (a.is_named || e.code() != asio::error::address_in_use)
+            throw std::runtime_error(fmt::format(
+                "cannot listen at {} for the operator: {}", to_string(at), why_not(e.code())));
+        auto const host = std::get<config::tcp_address>(at).host;
+        site_->open(endpoint_of(config::tcp_address{host, 0}), host + ":0");
+    }
+}
+
+void operator_view::start() {
+    if (site_)
+        site_->start();
+    go_on();
+}
+
+// A step of all that is done once a second.
+void operator_view::go_on() {
+    second_.expires_after(std::chrono::seconds(1));
+    second_.async_wait([this](net::error_code ec) {
+        if (ec)
+            return;
+        collect();
+        tool::tell_how_often();
+        if (site_)
+            site_->go_on();
+        go_on();
+    });
+}
+
+// What threads have counted. Where no request has failed nothing is asked.
+void operator_view::collect() {
+    of_.threads.on_each_with_trouble([this](worker& w) {
+        asio::post(context_, [this, lists = w.told().take_troubles()] {
+            for (auto const& one : lists.refused)
+                if (site_)
+                    site_->count({one.key.limit, name_of_client(one.key.client)}, one.count,
+                                 one.error);
+            for (auto const& one : lists.upstreams)
+                tool::tell(tool::level::warning, text_of(one.key), one.count - one.error);
+        });
+    });
+}
+
+admin::state operator_view::look() const {
+    auto const& all = of_.threads;
+    auto s = state_of(*of_.plan);
+    s.started = started_;
+    s.ready = of_.now == phase::serving;
+    s.draining = of_.now == phase::draining;
+    s.connections = all.sum(&counters::connections);
+    s.open_connections = all.sum(&counters::open);
+    s.open_tunnels = all.sum(&counters::tunnels);
+    s.requests = {{"answered", all.sum(ending::answered)},
+                  {"answered_by_route", all.sum(ending::routed)},
+                  {"turned_away", all.sum(ending::turned_away)},
+                  {"hung_up", all.sum(ending::hung_up)},
+                  {"failed", all.sum(ending::failed)},
+                  {"malformed", all.sum(ending::malformed)}};
+    s.log_lines_dropped = of_.log ? of_.log->dropped() : 0;
+    return s;
+}
+
+admin::answer operator_view::change_limit(std::string_view name, std::string_view rule,
+                                          std::string const& client) const {
+    if (of_.is_changing())
+        return {503, "the configuration is being read anew: try again"};
+    auto const& limits = of_.plan->limits;
+    auto const found = std::ranges::find(limits, name, [](auto const& l) {
+        return std::string_view(l->configuration().name);
+    });
+    if (found == limits.end())
+        return {404, fmt::format("there is no limit `{}` in the configuration", name)};
+    return set_rule(**found, rule, client);
+}
+
+std::string operator_view::report() const {
+    auto const& all = of_.threads;
+    auto out = fmt::format(
+        "weir-proxy: {} connections ({} open), {} requests: {} answered, {} answered by a route, "
+        "{} turned away, {} hung up, {} failed; {} malformed; {} log lines dropped\n",
+        all.sum(&counters::connections), all.sum(&counters::open), all.sum(&counters::requests),
+        all.sum(ending::answered), all.sum(ending::routed), all.sum(ending::turned_away),
+        all.sum(ending::hung_up), all.sum(ending::failed), all.sum(ending::malformed),
+        of_.log ? of_.log->dropped() : 0);
+    for (auto const& l : of_.plan->limits)
+        report_one(out, *l);
+    for (auto const& u : of_.plan->upstreams)
+        if (auto const seats = u->seats())
+            report_one(out, *seats);
+    return out;
+}
+
+}  // namespace proxy

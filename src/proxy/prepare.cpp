@@ -1,0 +1,58 @@
+#include "prepare.hpp"
+
+#include "tool/trouble.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/connect.hpp>
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <memory>
+#include <utility>
+
+namespace proxy {
+
+void probe_upstreams(asio::io_context& context, plan const& p) {
+    for (auto const& u : p.upstreams) {
+        for (auto const& s : u->servers()) {
+            auto const probe = std::make_shared<net::stream_socket>(context);
+            asio::async_connect(
+                *probe, s->endpoints().all(), [probe, s](net::error_code ec, auto const&) {
+                    if (ec && ec != asio::error::operation_aborted)
+                        tool::say(
+                            tool::level::warning,
+                            fmt::format("weir-proxy: warning: nobody answers at {} yet ({}); until "
+                                        "then requests are answered 502\n",
+                                        s->name(), ec.message()));
+                });
+        }
+    }
+}
+
+void prepare_engines(asio::io_context& context, plan const& p, std::function<void()> ready) {
+    asio::any_io_executor const ex = context.get_executor();
+    // It is called when the last of its owners has gone.
+    std::shared_ptr<void> const all(nullptr, [ready = std::move(ready)](void*) { ready(); });
+    for (auto const& l : p.configuration.limits) {
+        if (l.engine.empty())
+            continue;
+        auto const& engine = p.engines.at(l.engine);
+        asio::co_spawn(
+            ex, engine.prepare(l.shared_as.empty() ? l.name : l.shared_as),
+            [all](std::exception_ptr const& failure) {
+                try {
+                    if (failure)
+                        std::rethrow_exception(failure);
+                } catch (std::exception const& e) {
+                    tool::say(
+                        tool::level::warning,
+                        fmt::format("weir-proxy: warning: the engine cannot be asked yet: {}\n",
+                                    e.what()));
+                }
+            });
+    }
+}
+
+}  // namespace proxy

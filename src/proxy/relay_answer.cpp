@@ -1,0 +1,190 @@
+#include "http/characters.hpp"
+#include "http/compose.hpp"
+#include "relay.hpp"
+#include "tool/text.hpp"
+#include "tunnel.hpp"
+
+#include <optional>
+
+namespace proxy {
+
+namespace asio = boost::asio;
+
+net::task<> relay::download() {
+    x_.back.clear();
+    do {
+        if (!co_await read_answer_head()) {
+            end_upload();
+            co_return;
+        }
+    } while (x_.answer.status < 200 && x_.answer.status != 101);
+    server_->note_answer(net::clock::now() - asked_);
+    if (x_.answer.status == 101)
+        co_return co_await switch_protocols();
+
+    auto const& request = x_.request.head;
+    framing_ = http::framing_for(request.version, x_.answer);
+    // An upstream that refuses what it has not read, or wants no more, will not see the end of it.
+    bool const cut_short = upload_ != upload_state::sent && !x_.request.body.done() &&
+                           (x_.answer.status >= 400 || !x_.answer.keep_alive);
+    keep_alive_ = request.keep_alive && framing_ != http::framing::until_close &&
+                  !shared_.draining && !cut_short;
+    x_.record.status = x_.answer.status;
+    tell_of_limits();
+    http::compose(x_.out, x_.answer, framing_, request.version, keep_alive_, shared_.date.now(),
+                  route_.answer_fields, x_.told);
+    x_.back.consume(x_.answer.size);
+
+    if (co_await send_answer())
+        reached_ = progress::complete;
+    end_upload();
+}
+
+// The next head, be it of an interim answer.
+net::task<bool> relay::read_answer_head() {
+    http::head_scanner scanner;
+    auto& back = x_.back;
+    for (;;) {
+        if (scanner.look(back.text())) {
+            fail(failure::malformed);
+            co_return false;
+        }
+        if (scanner.size() > 0)
+            break;
+        if (back.full()) {
+            fail(failure::header_too_long);
+            co_return false;
+        }
+        if (co_await receive_answer()) {
+            bool const late = upstream_->expired(net::direction::reading) ||
+                              upstream_->expired(net::direction::writing);
+            fail(late ? failure::too_slow : failure::silent);
+            co_return false;
+        }
+    }
+    auto const head = back.text().substr(0, scanner.size());
+    if (auto const wrong = http::parse(head, x_.request.head.method, x_.answer, upgrade_)) {
+        fail(failure::malformed, wrong);
+        co_return false;
+    }
+    if (x_.answer.status >= 200 || x_.answer.status == 101)
+        co_return true;
+    co_return co_await pass_on_interim();
+}
+
+net::task<bool> relay::pass_on_interim() {
+    // 100 has been said by the proxy itself, where it was asked for.
+    if (auto const version = x_.request.head.version; version >= 11 && x_.answer.status != 100) {
+        http::compose(x_.out, x_.answer, http::framing::none, version, true, {});
+        http::gather const out{x_.out};
+        if (co_await send_to_client(out))
+            give_up(failure::client_gone);
+    }
+    x_.back.consume(x_.answer.size);
+    co_return !over();
+}
+
+// Of the older fields there is one set: the upstream's, or ours.
+void relay::tell_of_limits() {
+    constexpr std::string_view older = "x-ratelimit-";
+    std::optional<weir::amount> theirs;
+    for (auto const& f : x_.answer.fields)
+        if (http::iequals(f.name, "x-ratelimit-remaining"))
+            theirs = tool::number_of(f.value);
+    if (route_.told.tell(x_.told, entered_, theirs))
+        for (auto& f : x_.answer.fields)
+            if (http::iequals(f.name.substr(0, older.size()), older))
+                f.goes_on = false;
+}
+
+// The answer whose head has been composed. Whether all of it was sent.
+net::task<bool> relay::send_answer() {
+    http::body_reader body(x_.answer.body, x_.answer.length);
+    http::body_writer writer(framing_);
+    for (;;) {
+        auto const piece = body.take(x_.back.data(), x_.back.size());
+        if (body.bad()) {
+            fail(failure::bad_chunks);
+            co_return false;
+        }
+        http::gather out;
+        bool const first = reached_ < progress::begun;
+        if (first)
+            out.emplace_back(x_.out);
+        writer.put(out, x_.back.data(), piece.body, body.done());
+        if (first)
+            http::join(out, x_.out);
+        reached_ = progress::begun;
+        net::error_code ec;
+        if (!out.empty() && !client_.connection.send_now(out, ec))
+            ec = co_await send_to_client(out);
+        if (ec) {
+            give_up(failure::client_gone);
+            co_return false;
+        }
+        x_.record.bytes += piece.body;
+        x_.back.consume(piece.used);
+        if (body.done())
+            co_return true;
+        ec = co_await receive_answer();
+        if (ec) {
+            if (ec == asio::error::eof)
+                body.end_of_input();
+            if (!body.done()) {
+                fail(failure::cut_off);
+                co_return false;
+            }
+        }
+    }
+}
+
+net::task<> relay::switch_protocols() {
+    auto const& how = route_.configuration.upgrade;
+    x_.record.status = x_.answer.status;
+    tell_of_limits();
+    http::compose_switch(x_.out, x_.answer, upgrade_, route_.answer_fields, x_.told);
+    x_.back.consume(x_.answer.size);
+    reached_ = progress::switched;
+    auto const server = at_.server().shared_from_this();
+    if (how.seats == config::seats_of_upgrade::handshake)
+        free_seats();
+    http::gather const head{x_.out};
+    if (co_await send_to_client(head))
+        co_return give_up(failure::client_gone);
+    tunnel through(shared_.dog, client_, {*upstream_, x_.back},
+                   {.idle = how.idle, .leaves = server->leaves(), .drain = configuration_.drain});
+    {
+        counted const one(shared_.tunnels);
+        co_await through.run();
+    }
+    x_.record.bytes += through.sent();
+    reached_ = progress::tunnelled;
+}
+
+// The server's first, which whoever gets a permit then looks for. What it has used of rates stays used.
+void relay::free_seats() noexcept {
+    at_ = {};
+    upstream_.free_place();
+    for (auto& permit : entered_.permits) {
+        permit.report(weir::outcome::success);
+        permit.leave();
+    }
+}
+
+net::task<net::error_code> relay::receive_answer() {
+    // An upstream is not to blame for what the client takes long to send.
+    auto const longer = x_.request.body.done() ? net::clock::duration::zero() : limits_.body;
+    net::time_limit const limit(*upstream_, net::direction::reading, limits_.upstream + longer);
+    auto const [ec, n] = co_await upstream_->receive(x_.back.room());
+    x_.back.commit(n);
+    if (n > 0 && reached_ < progress::heard)
+        reached_ = progress::heard;
+    co_return ec;
+}
+
+net::task<net::error_code> relay::send_to_client(http::gather const& out) {
+    net::time_limit const limit(client_.connection, net::direction::writing, limits_.body);
+    co_return co_await client_.connection.send(out);
+}
+
+}  // namespace proxy

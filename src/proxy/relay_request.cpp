@@ -1,0 +1,66 @@
+#include "relay.hpp"
+
+#include <tuple>
+
+namespace proxy {
+
+namespace asio = boost::asio;
+
+// The rest of the body, from the client to the upstream.
+net::task<> relay::upload() {
+    auto& [head, body, first, begun] = x_.request;
+    auto& [client, in] = client_;
+    if (head.expects_continue && !begun) {
+        http::gather const go_on{"HTTP/1.1 100 Continue\r\n\r\n"};
+        (void)co_await send_to_client(go_on);
+    }
+    while (!over()) {
+        upstream_->restart(net::direction::reading, limits_.body + limits_.upstream);
+        net::error_code ec;
+        std::size_t n = 0;
+        {
+            net::time_limit const limit(client, net::direction::reading, limits_.body);
+            std::tie(ec, n) = co_await client.receive(in.room());
+        }
+        in.commit(n);
+        if (over())
+            co_return;
+        if (ec) {
+            if (client.expired(net::direction::reading))
+                give_up(failure::body_too_slow);
+            else
+                give_up(ec == asio::error::eof ? failure::body_cut_off : failure::client_gone);
+            co_return;
+        }
+        auto const piece = body.take(in.data(), in.size());
+        if (body.bad())
+            co_return give_up(failure::body_bad_chunks);
+        http::gather out;
+        http::body_writer writer(head.body);
+        writer.put(out, in.data(), piece.body, body.done());
+        // If the upstream reads no more, what it answers says why. Until then the client is read on,
+        // since it may not look for an answer before it has sent everything.
+        if (!out.empty() && upload_ == upload_state::sending) {
+            net::time_limit const limit(*upstream_, net::direction::writing, limits_.upstream);
+            if (co_await upstream_->send(out))
+                upload_ = upload_state::unwanted;
+        }
+        in.consume(piece.used);
+        if (body.done()) {
+            if (upload_ == upload_state::sending)
+                upload_ = upload_state::sent;
+            upstream_->restart(net::direction::reading, limits_.upstream);
+            co_return;
+        }
+    }
+}
+
+// The answer is over, and nobody wants the rest of the request.
+void relay::end_upload() noexcept {
+    if (!x_.request.body.done()) {
+        client_.connection.cancel();
+        upstream_->cancel();
+    }
+}
+
+}  // namespace proxy

@@ -1,0 +1,80 @@
+#include "reload.hpp"
+
+#include "config/read.hpp"
+#include "file_shares.hpp"
+#include "tool/trouble.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace proxy {
+
+// What has come of reading it: a maker, or what is wrong.
+struct reloader::loaded {
+    std::unique_ptr<plan_maker> maker;
+    std::vector<std::string> problems;
+};
+
+reloader::reloader(asio::io_context& context, reader again,
+                   std::shared_ptr<plan const> const& in_force, applier apply)
+    : context_(context), again_(std::move(again)), in_force_(in_force), apply_(std::move(apply)) {}
+
+void reloader::join() {
+    if (reads_.joinable())
+        reads_.join();
+}
+
+void reloader::start() {
+    if (!again_ || stopped_)
+        return;
+    if (is_reading()) {
+        once_more_ = true;
+        return;
+    }
+    reads_ = std::thread([this, before = in_force_] {
+        auto result = std::make_shared<loaded>(load(before));
+        asio::post(context_, [this, result] { finish(*result); });
+    });
+}
+
+reloader::loaded reloader::load(std::shared_ptr<plan const> const& before) const {
+    loaded result;
+    try {
+        auto c = again_();
+        c.threads = before->configuration.threads;
+        result.maker =
+            std::make_unique<plan_maker>(context_.get_executor(), c, share_out_files(c), before);
+    } catch (config::bad_configuration const& e) {
+        result.problems = e.problems();
+    } catch (std::exception const& e) {
+        result.problems = {e.what()};
+    }
+    return result;
+}
+
+void reloader::finish(loaded const& l) {
+    reads_.join();
+    auto problems = l.problems;
+    if (l.maker && !stopped_) {
+        try {
+            apply_(*l.maker);
+            tool::say(tool::level::info, "weir-proxy: the configuration has been read anew\n");
+        } catch (std::exception const& e) {
+            problems = {e.what()};
+        }
+    }
+    for (auto const& line : problems)
+        tool::say(tool::level::error, fmt::format("weir-proxy: {}\n", line));
+    if (!problems.empty())
+        tool::say(tool::level::error, "weir-proxy: the configuration stays as it was\n");
+    if (std::exchange(once_more_, false))
+        start();
+}
+
+}  // namespace proxy

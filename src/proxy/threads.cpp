@@ -1,0 +1,66 @@
+#include "threads.hpp"
+
+#include <numeric>
+#include <utility>
+
+namespace proxy {
+
+void threads::add(std::int64_t n, std::shared_ptr<plan const> const& p, tool::log_file* log) {
+    for (std::int64_t i = 0; i < n; ++i)
+        all_.push_back(std::make_unique<one>(p, pools_, log));
+}
+
+void threads::run(std::function<void()> ended) {
+    running_ = all_.size();
+    for (auto& t : all_)
+        t->runs = std::thread([this, ended, &t = *t] {
+            t.work.context().run();
+            asio::post(context_, [this, ended] {
+                if (--running_ == 0)
+                    ended();
+            });
+        });
+}
+
+void threads::join() {
+    for (auto& t : all_)
+        t->runs.join();
+}
+
+void threads::drain() {
+    for (auto& t : all_)
+        asio::post(t->work.context(), [&t = *t] {
+            t.work.drain();
+            t.keeps_running.reset();
+        });
+}
+
+void threads::abort() {
+    on_each([](worker& w) { w.abort(); });
+}
+
+void threads::stop() {
+    for (auto& t : all_)
+        t->work.context().stop();
+}
+
+bool threads::has_new_trouble(one& t) noexcept {
+    auto const& counts = t.work.told().counts();
+    auto const n = counts[ending::turned_away].value() + counts[ending::failed].value();
+    return n != std::exchange(t.troubles, n);
+}
+
+std::uint64_t threads::sum(counter counters::* which) const {
+    return std::accumulate(
+        all_.begin(), all_.end(), std::uint64_t(0), [which](std::uint64_t n, auto const& t) {
+            return n + (t->work.told().counts().*which).value();
+        });
+}
+
+std::uint64_t threads::sum(ending how) const {
+    return std::accumulate(
+        all_.begin(), all_.end(), std::uint64_t(0),
+        [how](std::uint64_t n, auto const& t) { return n + t->work.told().counts()[how].value(); });
+}
+
+}  // namespace proxy

@@ -1,0 +1,84 @@
+#pragma once
+
+#include "counters.hpp"
+#include "net/asio.hpp"
+#include "plan.hpp"
+#include "tool/log_file.hpp"
+#include "upstream.hpp"
+#include "worker.hpp"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace proxy {
+
+namespace asio = boost::asio;
+
+/// The threads that serve clients, each with its worker. They are looked after on the thread of `context`.
+class threads {
+public:
+    explicit threads(asio::io_context& context) noexcept : context_(context) {}
+
+    /// So many more, before they are started. `log` must outlive them; null if there is none.
+    void add(std::int64_t n, std::shared_ptr<plan const> const& p, tool::log_file* log);
+
+    /// Starts them, and calls `ended` when the last has ended.
+    void run(std::function<void()> ended);
+    void join();
+
+    /// For the next connection.
+    [[nodiscard]] worker& next() noexcept { return all_[next_]->work; }
+    /// It has one.
+    void advance() noexcept { next_ = (next_ + 1) % all_.size(); }
+
+    /// Calls `f(worker&)` on each of them, soon.
+    template <class F>
+    void on_each(F f) {
+        for (auto& t : all_)
+            asio::post(t->work.context(), [f, &w = t->work] { f(w); });
+    }
+    /// The same for those where requests were turned away or have failed since the last time.
+    template <class F>
+    void on_each_with_trouble(F f) {
+        for (auto& t : all_)
+            if (has_new_trouble(*t))
+                asio::post(t->work.context(), [f, &w = t->work] { f(w); });
+    }
+
+    /// Each ends when what it serves has finished.
+    void drain();
+    /// Cuts off what is still being served.
+    void abort();
+    /// Ends them whatever they do.
+    void stop();
+
+    [[nodiscard]] std::uint64_t sum(counter counters::* which) const;
+    [[nodiscard]] std::uint64_t sum(ending how) const;
+
+private:
+    struct one {
+        one(std::shared_ptr<plan const> const& p, upstream_pool::all& pools, tool::log_file* log)
+            : work(p, pools, log), keeps_running(work.context().get_executor()) {}
+        worker work;
+        asio::executor_work_guard<net::executor> keeps_running;
+        std::thread runs;
+        std::uint64_t troubles = 0;  // when they were last collected
+    };
+
+    [[nodiscard]] static bool has_new_trouble(one& t) noexcept;
+
+    asio::io_context& context_;
+    upstream_pool::all pools_;
+    std::vector<std::unique_ptr<one>> all_;
+    std::size_t next_ = 0;
+    std::size_t running_ = 0;
+};
+
+}  // namespace proxy
