@@ -55,12 +55,13 @@ kind<std::int64_t> number(std::int64_t least, std::int64_t most) {
             }};
 }
 
-kind<weir::duration> time(weir::duration least) {
+kind<weir::duration> time(weir::duration least, weir::duration most) {
     return of_text<weir::duration>(
-        fmt::format("a time from {} to 24h, like 500ms, 10s or 2min", least > 0ns ? "1ms" : "0s"),
-        [least](std::string_view text) -> std::optional<weir::duration> {
+        fmt::format("a time from {} to {}, like 500ms, 10s or 2min", tool::to_text(least),
+                    tool::to_text(most)),
+        [=](std::string_view text) -> std::optional<weir::duration> {
             auto const found = tool::time_of(text);
-            return found && *found >= least && *found <= 24h ? found : std::nullopt;
+            return found && *found >= least && *found <= most ? found : std::nullopt;
         });
 }
 

@@ -3,6 +3,7 @@
 #include "configuration.hpp"
 #include "table_reader.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,8 +14,8 @@ namespace config {
 
 [[nodiscard]] kind<bool> flag();
 [[nodiscard]] kind<std::int64_t> number(std::int64_t least, std::int64_t most);
-/// At most a day; with `least` above 0, at least 1 ms.
-[[nodiscard]] kind<weir::duration> time(weir::duration least);
+[[nodiscard]] kind<weir::duration> time(weir::duration least,
+                                        weir::duration most = std::chrono::hours(24));
 /// Not empty, and without control characters.
 [[nodiscard]] kind<std::string> text(std::string expected);
 /// Begins with a slash; printable ASCII.

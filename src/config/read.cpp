@@ -306,7 +306,7 @@ void file_reader::read_key(table_reader& t, limit& l) {
 void file_reader::read_sharing(table_reader& t, limit& l, bool ruled) {
     t.get("shared_as", l.shared_as, text("a name"));
     t.get("lease", l.lease, number(0, 500'000'000));
-    t.get("deadline", l.deadline, time(1ms));
+    t.get("deadline", l.deadline, time(1ms, 1min));  // as a shared limiter takes it
     t.get("on_failure", l.on_failure, mode_of_failure());
     if (!t.has("engine")) {
         for (char const* const key : {"shared_as", "lease", "deadline", "on_failure"})
