@@ -15,7 +15,7 @@ struct problem {
     unsigned status = 0;
     std::string_view why;
     std::optional<std::chrono::seconds> retry_after = {};
-    std::string_view violated = {};  // the limit that has refused the request: `policy_text::name`
+    std::string_view violated = {};  // the limit that has refused the request: `policy::name`
     std::string_view lines = {};     // of the header, that tell of limits
 };
 
