@@ -56,11 +56,11 @@ BOOST_AUTO_TEST_CASE(need_no_allocation_for_keys_of_the_size_of_a_string) {
     weir::seats all{ctx, {.seats = 9}};
     BOOST_TEST(allocations_of(all) == 0u);
     keyed_by<32> small{ctx, {.seats = 9}};
-    static_cast<void>(small.try_enter({}));
-    BOOST_TEST(allocations_of(small.with({})) == 0u);
+    static_cast<void>(small.try_enter(wide<32>{}));
+    BOOST_TEST(allocations_of(small.with(wide<32>{})) == 0u);
     keyed_by<40> large{ctx, {.seats = 9}};
-    static_cast<void>(large.try_enter({}));
-    BOOST_TEST(allocations_of(large.with({})) == 1u);  // all copies share it
+    static_cast<void>(large.try_enter(wide<40>{}));
+    BOOST_TEST(allocations_of(large.with(wide<40>{})) == 1u);  // all copies share it
 }
 
 BOOST_AUTO_TEST_CASE(need_one_allocation_in_a_chain_of_more_than_it_has_room_for) {
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(keep_what_they_hold_when_they_are_copied_moved_and_assigned
     std::vector<weir::any_link> links;
     for (char const c : {'a', 'b', 'c'})
         links.emplace_back(per_name.with(name(c)));
-    links.emplace_back(large.with({}));
+    links.emplace_back(large.with(wide<400>{}));
     auto const copies = links;
     links[0] = copies[3];  // another kind
     links[3] = copies[0];
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(keep_what_they_hold_when_they_are_copied_moved_and_assigned
     links.clear();
 
     auto const one = first.try_enter();
-    BOOST_TEST((one.size() == 1u && large.stats({}).in_use == 1));
+    BOOST_TEST((one.size() == 1u && large.stats(wide<400>{}).in_use == 1));
     auto const two = second.try_enter();
     BOOST_TEST(two.size() == 2u);
     BOOST_TEST((per_name.stats(name('a')).in_use == 1 && per_name.stats(name('b')).in_use == 0 &&
