@@ -99,6 +99,8 @@ public:
     void add(any_link_box<Executor> link, Executor const& ex) {
         if (links_.empty())
             home_.emplace(limiter_handle<chain_core, Executor>{link.get().share(), ex});
+        if (links_.size() == inline_links)
+            links_.reserve(most);
         links_.push_back(std::move(link));
     }
     [[nodiscard]] std::size_t size() const noexcept { return links_.size(); }
