@@ -78,8 +78,7 @@ BOOST_AUTO_TEST_CASE(only_failures_of_the_upstream_say_that_it_is_overloaded) {
         for (auto const reached :
              {progress::idle, progress::asked, progress::heard, progress::begun}) {
             auto const outcome = one.of_client ? weir::outcome::ignored : weir::outcome::dropped;
-            BOOST_CHECK(outcome_of({.why = one.why, .reached = reached, .status = 200}) ==
-                        expected);
+            BOOST_CHECK(outcome_of({.why = one.why, .reached = reached, .status = 200}) == outcome);
         }
 }
 

@@ -21,7 +21,7 @@ void put(http::buffer& in, std::string_view text) {
     in.commit(text.size());
 }
 
-struct connected {
+struct client_buffer {
     std::unique_ptr<http::buffer> in = std::make_unique<http::buffer>();
     exchange::incoming request;
     config::clients_options options;
@@ -38,7 +38,7 @@ struct connected {
 BOOST_AUTO_TEST_CASE(a_head_is_found_whatever_the_pieces_in_which_it_comes) {
     std::string_view const text = "GET /a HTTP/1.1\r\nHost: b\r\n\r\n";
     for (std::size_t cut = 1; cut != text.size(); ++cut) {
-        connected c;
+        client_buffer c;
         head_search head;
         put(*c.in, text.substr(0, cut));
         BOOST_REQUIRE(!head.look(*c.in));
@@ -51,13 +51,13 @@ BOOST_AUTO_TEST_CASE(a_head_is_found_whatever_the_pieces_in_which_it_comes) {
 }
 
 BOOST_AUTO_TEST_CASE(one_empty_line_before_it_is_passed_over_and_no_second_one) {
-    connected c;
+    client_buffer c;
     head_search head;
     put(*c.in, "\r\nGET / HTTP/1.1\r\nHost: b\r\n\r\n");
     BOOST_REQUIRE(!head.look(*c.in));
     BOOST_TEST(head.text(*c.in).starts_with("GET"));
 
-    connected two;
+    client_buffer two;
     head_search other;
     put(*two.in, "\r\n\r\nGET / HTTP/1.1\r\nHost: b\r\n\r\n");
     BOOST_REQUIRE(!other.look(*two.in));
@@ -66,12 +66,12 @@ BOOST_AUTO_TEST_CASE(one_empty_line_before_it_is_passed_over_and_no_second_one) 
 }
 
 BOOST_AUTO_TEST_CASE(a_head_that_fills_the_buffer_is_too_long) {
-    connected line;
+    client_buffer line;
     head_search in_line;
     put(*line.in, std::string(http::buffer::capacity, 'a'));
     BOOST_TEST(in_line.look(*line.in).status == 414u);
 
-    connected field;
+    client_buffer field;
     head_search in_field;
     std::string const first = "GET / HTTP/1.1\r\nA: ";
     put(*field.in, first + std::string(http::buffer::capacity - first.size(), 'a'));
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(a_head_that_fills_the_buffer_is_too_long) {
 }
 
 BOOST_AUTO_TEST_CASE(what_is_understood_is_consumed_and_what_follows_is_not) {
-    connected c;
+    client_buffer c;
     put(*c.in, "POST / HTTP/1.1\r\nHost: b\r\nContent-Length: 3\r\n\r\nabcGET /next");
     c.read();
     BOOST_TEST(c.request.first == "abc");
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(what_is_understood_is_consumed_and_what_follows_is_not) {
 }
 
 BOOST_AUTO_TEST_CASE(a_body_may_come_later) {
-    connected c;
+    client_buffer c;
     put(*c.in, "POST / HTTP/1.1\r\nHost: b\r\nContent-Length: 3\r\n\r\n");
     c.read();
     BOOST_TEST(c.request.first == "");
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(a_body_may_come_later) {
 }
 
 BOOST_AUTO_TEST_CASE(the_framing_of_a_body_is_a_beginning_of_it) {
-    connected c;
+    client_buffer c;
     put(*c.in, "POST / HTTP/1.1\r\nHost: b\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n");
     c.read();
     BOOST_TEST(c.request.first == "");
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(the_framing_of_a_body_is_a_beginning_of_it) {
 }
 
 BOOST_AUTO_TEST_CASE(chunks_that_are_wrong_make_the_request_wrong) {
-    connected c;
+    client_buffer c;
     head_search head;
     put(*c.in, "POST / HTTP/1.1\r\nHost: b\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n");
     BOOST_REQUIRE(!head.look(*c.in));
