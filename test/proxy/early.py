@@ -8,7 +8,7 @@ import time
 
 from support import PATIENCE, Client, ProxyTest, main, wait_until
 
-BIG = 30_000_000
+BIG = b"x" * 30_000_000
 NO = b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno"
 
 
@@ -30,7 +30,7 @@ class Early(ProxyTest):
     def post(self, proxy, target):
         """Sends all of a large body, however long that takes, and only then looks for the answer."""
         connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=PATIENCE)
-        connection.request("POST", target, b"x" * BIG)
+        connection.request("POST", target, BIG)
         answer = connection.getresponse()
         found = (answer.status, answer.read(), answer.getheader("connection"))
         connection.close()
@@ -46,23 +46,27 @@ class Early(ProxyTest):
                     self.assertEqual(self.post(proxy, f"/stream-back/{how}"), (413, b"no", "close"))
 
     def test_of_the_proxy_itself(self):
-        for limit, status in ((("--rate", "1/60s"), 429), (("--seats", 1), 503)):
+        for limit, status in ((("--rate", "1/1h"), 429), (("--seats", 1), 503)):
+            over = threading.Event()
+            self.addCleanup(over.set)
+            self.upstream.script["/hang"] = lambda sock, request, reader: over.wait(30) and False
             proxy = self.start(*limit, "--patience", "0s", "--threads", 1)
             with Client(proxy.port) as holder:
-                holder.send("GET /sleep/3000 HTTP/1.1\r\nHost: test\r\n\r\n")
-                wait_until(lambda: "/sleep/3000" in self.upstream.targets())
+                holder.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
+                wait_until(lambda: "/hang" in self.upstream.targets())
                 for _ in range(4):
                     with self.subTest(status):
                         found = self.post(proxy, "/")
                         self.assertEqual((found[0], found[2]), (status, "close"))
                 self.upstream.requests.clear()
-                holder.answer()
+                over.set()
+                self.assertEqual(holder.answer().status, 502)
 
     def test_a_body_that_goes_wrong(self):
         proxy = self.start("--seats", 1)
         with Client(proxy.port) as client:
             client.send("POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
-            client.send(b"x" * BIG)
+            client.send(BIG)
             self.assertEqual(client.answer().status, 400)
 
     def test_a_client_that_is_only_listened_to_holds_no_seat(self):
