@@ -155,20 +155,6 @@ class Faults(ProxyTest):
             self.assertEqual((answer.interim, answer.status), ([103], 502))
             self.assertEqual(self.upstream.targets().count("/hint"), 1)
 
-    def test_a_kept_connection_that_was_closed_is_not_used(self):
-        def last(sock, request, reader):
-            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-            return False
-
-        proxy = self.start("--threads", 1)
-        self.upstream.script["/last"] = last
-        with Client(proxy.port) as client:
-            for _ in range(20):
-                self.assertEqual(client.ask("/last").status, 200)
-                time.sleep(0.01)
-                answer = client.ask("/digest", "POST", "Content-Length: 1\r\n", b"x")
-                self.assertEqual(answer.status, 200)
-
     def test_what_an_upstream_says_too_much_is_not_taken_for_the_next_answer(self):
         def too_much(sock, request, reader):
             sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

@@ -198,6 +198,8 @@ bool local_upstream::serve() {
             if (what->closes)
                 one.close();
         }
+        if (one.ended())
+            one.close();
     }
     return any;
 }

@@ -68,7 +68,7 @@ struct reply {
 /// 200 with that body.
 [[nodiscard]] reply ok(std::string_view body = "", std::string_view fields = "");
 
-/// A server that answers each request as `answer` says, at once.
+/// A server that answers each request as `answer` says, at once, and closes connections that the proxy has ended.
 class local_upstream {
 public:
     /// Listens at a socket of that name.
@@ -153,6 +153,15 @@ private:
 /// The value of the first field of that name, in this spelling; empty if there is none.
 [[nodiscard]] std::string field_of(std::string_view head, std::string_view name);
 
+/// A configuration that forwards all requests.
+inline std::string const forwards = R"(
+[[upstream]]
+name = "a"
+servers = ["UPSTREAM"]
+
+[[route]]
+upstream = "a"
+)";
 inline constexpr std::string_view get = "GET / HTTP/1.1\r\nHost: test\r\n\r\n";
 
 }  // namespace support

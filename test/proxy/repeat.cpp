@@ -12,6 +12,7 @@
 #include <vector>
 
 using namespace std::chrono_literals;
+using support::forwards;
 using support::get;
 using support::local_proxy;
 using support::ok;
@@ -60,15 +61,6 @@ constexpr std::array drops{
     dropped{"an interim answer", "HTTP/1.1 103 Early Hints\r\n\r\n"},
     dropped{"a part of the body", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe"},
 };
-
-std::string const forwards = R"(
-[[upstream]]
-name = "a"
-servers = ["UPSTREAM"]
-
-[[route]]
-upstream = "a"
-)";
 
 std::string text_of(method const& m, body const& b) {
     return std::string(m.name) + " / HTTP/1.1\r\nHost: test\r\n" + b.fields + "\r\n" + b.text;

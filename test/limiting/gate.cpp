@@ -1,0 +1,365 @@
+#include "world.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+using namespace std::chrono_literals;
+using support::limit_of;
+using support::test_gate;
+using support::test_limit;
+using support::visit;
+
+namespace {
+
+// What has waited in vain may be told so late.
+constexpr auto late = weir::queue_options().tolerance;
+
+struct limits {
+    test_limit& add(config::limit const& c) {
+        all.push_back(
+            std::make_shared<test_limit>(context.get_executor(), c, support::test_world::place()));
+        return static_cast<test_limit&>(*all.back());
+    }
+    test_limit& add(std::string const& name, std::string const& rule,
+                    std::string const& queue = "") {
+        return add(limit_of(name, rule, queue));
+    }
+    test_limit& add_shadow(std::string const& name, std::string const& rule,
+                           std::string const& queue = "") {
+        auto c = limit_of(name, rule, queue);
+        c.shadow = true;
+        return add(c);
+    }
+    test_limit& add_at_engine(std::string const& name, std::string const& rule) {
+        auto c = limit_of(name, rule);
+        c.engine = "store";
+        return add(c);
+    }
+    [[nodiscard]] std::string order() const {
+        std::string names;
+        test_gate const gate(all);
+        for (auto const& l : gate.all())
+            names += l->configuration().name + ' ';
+        return names;
+    }
+    void pass(weir::duration d) { weir::testing::run_for(context, d); }
+
+    boost::asio::io_context context;
+    std::vector<std::shared_ptr<support::test_world::limit>> all;
+};
+
+weir::amount in_use(test_limit const& l) {
+    return l.stats().in_use;
+}
+std::uint64_t refused_by(test_limit const& l) {
+    auto const s = l.stats();
+    return s.limited + s.timed_out + s.deadline_unreachable;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(a_gate)
+
+BOOST_FIXTURE_TEST_CASE(is_passed_in_this_order, limits) {
+    add_shadow("shadow", "1 seats");
+    add_at_engine("engine", "1/1s");
+    add("lifo", "1 seats", "order lifo");
+    add("first", "1/1s");
+    add_shadow("second_shadow", "1/1s");
+    add("codel", "1/1s", "order codel");
+    add("second", "1 seats");
+    BOOST_TEST(order() == "first second lifo codel engine shadow second_shadow ");
+    BOOST_TEST(test_gate(all).strict() == 5u);
+}
+
+BOOST_FIXTURE_TEST_CASE(lets_in_at_once_what_all_have_room_for, limits) {
+    auto& seats = add("seats", "1 seats");
+    auto& rate = add("rate", "2/60s");
+    test_gate const gate(all);
+    visit one(gate);
+    BOOST_TEST(one.is_in());
+    BOOST_TEST(one.entry.permits.size() == 2u);
+    BOOST_TEST(one.entry.passed == 2u);
+    BOOST_TEST(in_use(seats) == 1);
+    BOOST_TEST(in_use(rate) == 1);
+}
+
+BOOST_FIXTURE_TEST_CASE(without_limits_is_open, limits) {
+    test_gate const gate(all);
+    BOOST_TEST(visit(gate).is_in());
+}
+
+// Each combination of a limit that has room and one that has none, in each kind of place.
+BOOST_AUTO_TEST_CASE(takes_nothing_for_a_request_that_it_refuses) {
+    for (std::string const patience : {"patience 0s", "patience 100ms"})
+        for (std::string const order : {"", " order lifo"}) {
+            BOOST_TEST_CONTEXT(patience << order) {
+                limits here;
+                auto& rate = here.add("rate", "5/60s", patience);
+                auto& lifo = here.add("lifo", "5/60s", patience + " order lifo");
+                auto& full = here.add("full", "1 seats", patience + order);
+                test_gate const gate(here.all);
+                visit const holder(gate);
+                BOOST_REQUIRE(holder.is_in());
+                for (int i = 0; i != 9; ++i) {
+                    visit refused(gate);
+                    BOOST_TEST(refused.waits() == (patience != "patience 0s"));
+                    here.pass(100ms + late);
+                    BOOST_TEST(refused.refused_by() == "full");
+                    BOOST_TEST(refused.entry.refused.number == (order.empty() ? 1u : 2u));
+                }
+                BOOST_TEST(in_use(rate) == 1);
+                BOOST_TEST(in_use(lifo) == 1);
+                BOOST_TEST(in_use(full) == 1);
+            }
+        }
+}
+
+BOOST_FIXTURE_TEST_CASE(holds_nothing_while_a_chain_waits, limits) {
+    auto& rate = add("rate", "5/60s");
+    add("seats", "1 seats");
+    test_gate const gate(all);
+    visit holder(gate);
+    visit waiter(gate);
+    BOOST_TEST(waiter.waits());
+    BOOST_TEST(in_use(rate) == 1);
+    holder.leave();
+    pass(0s);
+    BOOST_TEST(waiter.is_in());
+    BOOST_TEST(in_use(rate) == 1);
+    BOOST_TEST(rate.stats().granted == 2u);
+}
+
+// What cannot be in the chain is waited for with what was got before.
+BOOST_FIXTURE_TEST_CASE(goes_from_one_wait_to_the_next, limits) {
+    auto& chained = add("chained", "1 seats");
+    add("rate", "9/60s");
+    add("lifo", "1 seats", "order lifo");
+    test_gate const gate(all);
+    visit holder(gate);
+    visit waiter(gate);
+    holder.entry.permits[0].leave();
+    pass(300ms);
+    BOOST_TEST(waiter.waits());
+    BOOST_TEST(waiter.entry.passed == 2u);
+    BOOST_TEST(in_use(chained) == 1);
+    holder.leave();
+    pass(0s);
+    BOOST_TEST(waiter.is_in());
+    BOOST_TEST((waiter.entry.waited == 300ms));
+}
+
+// One patience for both waits, and not one for each.
+BOOST_FIXTURE_TEST_CASE(is_waited_for_no_longer_than_the_patience_in_all, limits) {
+    add("chained", "1 seats", "patience 1s");
+    auto& rate = add("rate", "9/60s", "patience 1s");
+    add("lifo", "1 seats", "patience 1s order lifo");
+    test_gate const gate(all);
+    visit holder(gate);
+    visit waiter(gate);
+    pass(600ms);
+    holder.entry.permits[0].leave();
+    pass(399ms);
+    BOOST_TEST(waiter.waits());
+    BOOST_TEST((waiter.entry.patience == 400ms));
+    pass(1ms + late);
+    BOOST_TEST(waiter.refused_by() == "lifo");
+    BOOST_TEST((waiter.entry.refused.ec == weir::errc::timed_out));
+    BOOST_TEST(in_use(rate) == 1);
+}
+
+BOOST_FIXTURE_TEST_CASE(has_the_least_patience_of_its_limits, limits) {
+    add("seats", "1 seats", "patience 3s");
+    add("lifo", "9 seats", "patience 2s order lifo");
+    add_shadow("shadow", "9 seats", "patience 1s");
+    test_gate const gate(all);
+    visit holder(gate);
+    visit waiter(gate);
+    pass(1999ms);
+    BOOST_TEST(waiter.waits());
+    pass(1ms + late);
+    BOOST_TEST(waiter.refused_by() == "seats");
+}
+
+// The seats of an upstream have none of their own.
+BOOST_FIXTURE_TEST_CASE(has_the_default_patience_where_no_limit_has_one, limits) {
+    auto of_upstream = limit_of("upstream", "1 seats");
+    of_upstream.queue.patience = {};
+    add(of_upstream);
+    test_gate const gate(all);
+    visit holder(gate);
+    visit waiter(gate);
+    pass(999ms);
+    BOOST_TEST(waiter.waits());
+    pass(1ms + late);
+    BOOST_TEST(waiter.refused_by() == "upstream");
+}
+
+BOOST_FIXTURE_TEST_CASE(has_the_patience_of_the_limits_that_have_one, limits) {
+    auto of_upstream = limit_of("upstream", "1 seats");
+    of_upstream.queue.patience = {};
+    add(of_upstream);
+    add("rate", "9/60s", "patience 5s");
+    test_gate const gate(all);
+    visit holder(gate);
+    visit waiter(gate);
+    pass(4999ms);
+    BOOST_TEST(waiter.waits());
+    pass(1ms + late);
+    BOOST_TEST(waiter.refused_by() == "upstream");
+}
+
+BOOST_FIXTURE_TEST_CASE(of_shadows_alone_holds_nobody_up, limits) {
+    auto& shadow = add_shadow("shadow", "1/60s");
+    test_gate const gate(all);
+    for (int i = 0; i != 3; ++i)
+        BOOST_TEST(visit(gate).is_in());
+    BOOST_TEST(shadow.stats().granted == 1u);
+}
+
+// A shadow counts what goes on, and nothing else.
+BOOST_FIXTURE_TEST_CASE(asks_shadows_last, limits) {
+    auto& shadow = add_shadow("shadow", "1/60s");
+    add("seats", "2 seats", "patience 100ms");
+    add("lifo", "2 seats", "patience 100ms order lifo");
+    test_gate const gate(all);
+    visit first(gate);
+    visit second(gate);
+    visit refused(gate);
+    pass(100ms + late);
+    BOOST_TEST(second.is_in());
+    BOOST_TEST(second.entry.permits.size() == 3u);
+    BOOST_TEST(!second.entry.permits[2]);
+    BOOST_TEST(refused.refused_by() == "seats");
+    BOOST_TEST(shadow.stats().granted == 1u);
+    BOOST_TEST(refused_by(shadow) == 1u);
+
+    visit waits(gate);
+    first.leave();
+    pass(0s);
+    BOOST_TEST(waits.is_in());
+    BOOST_TEST(waits.entry.permits.size() == 3u);
+    BOOST_TEST(refused_by(shadow) == 2u);
+}
+
+BOOST_FIXTURE_TEST_CASE(has_no_chain_of_one, limits) {
+    add("seats", "1 seats");
+    test_gate const gate(all);
+    visit holder(gate);
+    visit waiter(gate);
+    BOOST_TEST(!gate.waits_for_chain(waiter.entry));
+    holder.leave();
+    pass(0s);
+    BOOST_TEST(waiter.is_in());
+}
+
+BOOST_FIXTURE_TEST_CASE(says_which_limit_has_refused_and_when_to_come_back, limits) {
+    add("often", "9/60s", "patience 0s");
+    add("seldom", "1/60s", "patience 0s");
+    test_gate const gate(all);
+    visit const first(gate);
+    pass(20s);
+    visit const second(gate);
+    BOOST_TEST(second.refused_by() == "seldom");
+    BOOST_TEST(second.entry.refused.number == 1u);
+    BOOST_TEST((second.entry.refused.retry_after == 40s));
+}
+
+BOOST_FIXTURE_TEST_CASE(gives_back_a_request_that_has_not_gone_on, limits) {
+    auto& rate = add("rate", "1/60s", "patience 0s");
+    add("lifo", "1/60s", "patience 0s order lifo");
+    test_gate const gate(all);
+    visit one(gate);
+    BOOST_TEST(visit(gate).refused_by() == "rate");
+    one.entry.give_back();
+    BOOST_TEST(in_use(rate) == 0);
+    BOOST_TEST(visit(gate).is_in());
+}
+
+// Only adaptive seats are free before the request is over.
+BOOST_FIXTURE_TEST_CASE(reports_to_adaptive_seats, limits) {
+    auto& seats = add("seats", "1 seats");
+    auto& adaptive = add("adaptive", "10 aimd least 1");
+    test_gate const gate(all);
+    visit one(gate);
+    gate.report(one.entry, weir::outcome::dropped);
+    BOOST_TEST(in_use(seats) == 1);
+    BOOST_TEST(in_use(adaptive) == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_CASE(a_client_is_told_to_come_back_in_whole_seconds_rounded_up) {
+    using limiting::come_back_after;
+    BOOST_TEST((come_back_after(std::nullopt) == 1s));
+    BOOST_TEST((come_back_after(0s) == 1s));
+    BOOST_TEST((come_back_after(1ms) == 1s));
+    BOOST_TEST((come_back_after(1s) == 1s));
+    BOOST_TEST((come_back_after(1001ms) == 2s));
+    BOOST_TEST((come_back_after(59s + 1ns) == 60s));
+}
+
+BOOST_AUTO_TEST_SUITE(a_limit_in_use)
+
+BOOST_FIXTURE_TEST_CASE(changes_its_rule_and_its_queue_in_place, limits) {
+    auto& seats = add("seats", "2 seats", "patience 1s limit 1");
+    test_gate const gate(all);
+    visit const one(gate);
+    visit const two(gate);
+    visit const three(gate);
+    visit const four(gate);
+    BOOST_TEST(three.waits());
+    pass(0s);
+    BOOST_TEST(four.refused_by() == "seats");
+    seats.configure(limit_of("seats", "3 seats", "patience 1s limit 2"));
+    pass(0s);
+    BOOST_TEST(three.is_in());
+    visit const five(gate);
+    visit const six(gate);
+    visit const seven(gate);
+    pass(0s);
+    BOOST_TEST(five.waits());
+    BOOST_TEST(six.waits());
+    BOOST_TEST(seven.refused_by() == "seats");
+    BOOST_TEST((seats.configuration().queue.limit == 2));
+    pass(2s);
+}
+
+BOOST_FIXTURE_TEST_CASE(takes_another_rule_that_its_configuration_does_not_know, limits) {
+    auto& seats = add("seats", "1 seats", "patience 0s");
+    seats.change_rule(config::rule_of("2 seats"));
+    test_gate const gate(all);
+    visit const one(gate);
+    visit const two(gate);
+    BOOST_TEST(two.is_in());
+    BOOST_TEST(weir::to_string(seats.configuration().rule) == "1 seats");
+}
+
+BOOST_FIXTURE_TEST_CASE(that_is_closed_refuses_all, limits) {
+    auto& seats = add("seats", "1 seats");
+    test_gate const gate(all);
+    visit const holder(gate);
+    visit const waiter(gate);
+    seats.close();
+    pass(0s);
+    BOOST_TEST(waiter.refused_by() == "seats");
+    BOOST_TEST((visit(gate).entry.refused.ec == weir::errc::closed || visit(gate).waits()));
+}
+
+BOOST_FIXTURE_TEST_CASE(knows_what_it_is, limits) {
+    BOOST_TEST(add("a", "1 seats").has_seats());
+    BOOST_TEST(add("b", "1/1s & 3 seats").has_seats());
+    BOOST_TEST(!add("c", "1/1s").has_seats());
+    auto& adaptive = add("d", "adaptive 2..20");
+    BOOST_TEST(adaptive.is_adaptive());
+    BOOST_TEST((adaptive.seats_now(0) == adaptive.stats().capacity));
+    BOOST_TEST(!add("e", "1 seats").seats_now(0).has_value());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <weir/error.hpp>
+#include <weir/key_hash.hpp>
+#include <weir/permit.hpp>
+#include <weir/testing.hpp>
+
+#include "limiting/gate.hpp"
+#include "limiting/limit.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// What limits are tested with: requests that a test makes up, on virtual time.
+namespace support {
+
+struct test_world {
+    using executor = boost::asio::io_context::executor_type;
+    using timer = weir::testing::basic_timer<executor>;
+    struct asking {
+        std::uint64_t client = 0;
+    };
+    struct keys {
+        [[nodiscard]] std::uint64_t of(asking const& who) const noexcept { return who.client; }
+        [[nodiscard]] std::uint64_t of(std::string const& text) const { return std::stoull(text); }
+    };
+    struct place {
+        [[nodiscard]] weir::request of(asking const&) const noexcept { return {}; }
+    };
+    using hash = weir::key_hash;
+    using limit = limiting::limit<test_world>;
+    template <class Permit>
+    using handler = std::function<void(weir::error_code, Permit)>;
+    static constexpr std::uint32_t shards = 1;
+};
+
+using test_limit = limiting::total_limit<test_world>;
+using test_gate = limiting::gate<test_world>;
+
+[[nodiscard]] inline config::limit limit_of(std::string name, std::string const& rule,
+                                            std::string const& queue = "") {
+    config::limit c;
+    c.name = std::move(name);
+    c.rule =
+        rule.find("adaptive") == rule.npos ? config::rule_of(rule) : *config::seats_named(rule);
+    c.queue = config::queue_of(queue, config::limit::default_patience);
+    return c;
+}
+
+/// A request at a gate, which waits there if it must.
+class visit {
+public:
+    explicit visit(test_gate const& gate) : gate_(gate) {
+        decided_ = gate_.enter_at_once(entry);
+        if (!decided_)
+            wait();
+    }
+    visit(visit const&) = delete;
+
+    [[nodiscard]] bool waits() const noexcept { return !decided_; }
+    [[nodiscard]] bool is_in() const noexcept { return decided_ && !entry.refused.by; }
+    /// By which limit it was refused; empty if by none.
+    [[nodiscard]] std::string refused_by() const {
+        return entry.refused.by ? entry.refused.by->configuration().name : "";
+    }
+    /// Its permits come back, but what they have used of rates stays used.
+    void leave() { entry.permits.clear(); }
+
+    limiting::entry<test_world> entry{{}};
+
+private:
+    void wait() {
+        if (gate_.waits_for_chain(entry))
+            gate_.wait_for_chain(entry, told<weir::any_chain_permit>());
+        else
+            gate_.next(entry).async_enter(
+                entry.who, entry.keys[entry.passed], entry.patience, told<weir::permit>());
+    }
+    template <class Permit>
+    test_world::handler<Permit> told() {
+        return [this](weir::error_code ec, Permit permit) {
+            decided_ = !gate_.decide(entry, ec, permit) || gate_.is_in(entry);
+            if (!decided_)
+                wait();
+        };
+    }
+
+    test_gate const& gate_;
+    bool decided_ = false;
+};
+
+}  // namespace support

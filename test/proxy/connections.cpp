@@ -1,0 +1,166 @@
+#include "local_proxy.hpp"
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <array>
+#include <chrono>
+#include <ostream>
+#include <string>
+
+using namespace std::chrono_literals;
+using support::forwards;
+using support::get;
+using support::local_proxy;
+using support::ok;
+using support::reply;
+using support::status_of;
+
+namespace {
+
+struct answer {
+    char const* name;
+    char const* text;
+    bool is_kept;
+
+    friend std::ostream& operator<<(std::ostream& out, answer const& a) { return out << a.name; }
+};
+
+constexpr std::array answers{
+    answer{"complete", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", true},
+    answer{"empty", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", true},
+    answer{"in chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+           true},
+    answer{"without a body", "HTTP/1.1 204 No Content\r\n\r\n", true},
+    answer{"an error", "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n", true},
+    answer{"behind an interim one",
+           "HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", true},
+    answer{"of 1.0 that goes on",
+           "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", true},
+    answer{"the last", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
+           false},
+    answer{"of 1.0", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", false},
+    answer{"with a byte behind it", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokX", false},
+    answer{"with an answer behind it",
+           "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+           "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+           false},
+    answer{"with a byte behind its chunks",
+           "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\nX", false},
+    answer{"no body and a byte behind it", "HTTP/1.1 204 No Content\r\n\r\nX", false},
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(a_connection_to_a_server)
+
+namespace data = boost::unit_test::data;
+
+BOOST_DATA_TEST_CASE(is_kept_after_an_answer_or_not, data::make(answers), a) {
+    local_proxy proxy(forwards);
+    proxy.upstream.answer = [&](std::string const&) { return reply{a.text}; };
+    auto client = proxy.connect();
+    client.send(get);
+    proxy.settle();
+    auto const first = client.take();
+    BOOST_TEST(first.find("evil") == first.npos);
+    BOOST_TEST(proxy.upstream.open() == (a.is_kept ? 1u : 0u));
+    proxy.upstream.answer = [](std::string const&) { return ok("next"); };
+    client.send(get);
+    proxy.settle();
+    BOOST_TEST(client.take().ends_with("next"));
+    BOOST_TEST(proxy.upstream.connections.size() == (a.is_kept ? 1u : 2u));
+}
+
+// The end of such an answer is the end of the connection.
+BOOST_AUTO_TEST_CASE(is_not_kept_where_it_delimits_the_answer) {
+    local_proxy proxy(forwards);
+    proxy.upstream.answer = [](std::string const&) {
+        return reply{"HTTP/1.1 200 OK\r\n\r\nall of it", true};
+    };
+    auto client = proxy.connect();
+    client.send(get);
+    proxy.settle();
+    BOOST_TEST(client.take().find("all of it") != std::string::npos);
+    BOOST_TEST(proxy.upstream.open() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(is_kept_for_so_long) {
+    local_proxy proxy(forwards);
+    BOOST_TEST(proxy.ask() == 200u);
+    proxy.pass(4900ms);
+    BOOST_TEST(proxy.upstream.open() == 1u);
+    BOOST_TEST(proxy.ask() == 200u);
+    BOOST_TEST(proxy.upstream.connections.size() == 1u);
+    proxy.pass(4900ms);  // from its last use
+    BOOST_TEST(proxy.upstream.open() == 1u);
+    proxy.pass(300ms);
+    BOOST_TEST(proxy.upstream.open() == 0u);
+    BOOST_TEST(proxy.ask() == 200u);
+    BOOST_TEST(proxy.upstream.connections.size() == 2u);
+}
+
+// What a server says unasked would be taken for the next answer.
+BOOST_AUTO_TEST_CASE(is_not_used_again_if_the_server_has_spoken_unasked) {
+    local_proxy proxy(forwards);
+    BOOST_TEST(proxy.ask() == 200u);
+    proxy.upstream.connections.front().send(ok("unasked").text);
+    auto client = proxy.connect();
+    proxy.upstream.answer = [](std::string const&) { return ok("asked"); };
+    client.send(get);
+    proxy.settle();
+    BOOST_TEST(client.take().ends_with("\r\n\r\nasked"));
+    BOOST_TEST(proxy.upstream.connections.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(is_not_used_again_if_the_server_has_closed_it) {
+    local_proxy proxy(forwards);
+    BOOST_TEST(proxy.ask() == 200u);
+    proxy.upstream.connections.front().close();
+    auto client = proxy.connect();
+    BOOST_TEST(proxy.ask(client, "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\n\r\nhi") ==
+               200u);
+    BOOST_TEST(proxy.upstream.requests.size() == 2u);
+    BOOST_TEST(proxy.upstream.connections.size() == 2u);
+}
+
+// The last that came back is the first to be used, and as many are open as were needed at a time.
+BOOST_AUTO_TEST_CASE(is_shared_by_all_clients) {
+    local_proxy proxy(forwards);
+    for (int i = 0; i != 5; ++i)
+        BOOST_TEST(proxy.ask() == 200u);
+    BOOST_TEST(proxy.upstream.connections.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(is_one_of_so_many) {
+    local_proxy proxy(R"(
+[[upstream]]
+name = "a"
+[[upstream.server]]
+address = "UPSTREAM"
+seats = 2
+connections = 2
+
+[[route]]
+upstream = "a"
+)");
+    proxy.upstream.answer = nullptr;
+    std::list<support::wire> clients;
+    for (int i = 0; i != 4; ++i) {
+        clients.push_back(proxy.connect());
+        BOOST_TEST(proxy.ask(clients.back(), get) == 0u);
+    }
+    BOOST_TEST(proxy.upstream.connections.size() == 2u);
+    for (int i = 0; i != 2; ++i) {
+        for (auto& one : proxy.upstream.connections)
+            if (!one.take().empty())
+                one.send(ok().text);
+        proxy.settle();
+    }
+    for (auto& client : clients)
+        BOOST_TEST(status_of(client.take()) == 200u);
+    BOOST_TEST(proxy.upstream.connections.size() == 2u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,165 @@
+#include "local_proxy.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <string>
+
+using namespace std::chrono_literals;
+using support::get;
+using support::local_proxy;
+using support::ok;
+using support::reply;
+using support::status_of;
+
+namespace {
+
+// No limit ends early, and none later than two rounds of the watchdog.
+constexpr auto rounds = 2 * net::watchdog::round;
+
+std::string const timed = R"(
+[timeouts]
+header = "10s"
+body = "30s"
+idle = "75s"
+upstream = "60s"
+)" + support::forwards;
+
+struct timed_proxy {
+    // Nothing happens for so long, and then something does.
+    void stays_for(net::clock::duration d) {
+        proxy.pass(d - 1ms);
+        BOOST_TEST(client.look() == "");
+        BOOST_TEST(!client.ended());
+        proxy.pass(rounds + 1ms);
+    }
+
+    local_proxy proxy{timed};
+    support::wire client = proxy.connect();
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(time_runs_out)
+
+BOOST_FIXTURE_TEST_CASE(for_a_client_that_says_nothing, timed_proxy) {
+    stays_for(10s);
+    BOOST_TEST(client.ended());
+    BOOST_TEST(client.take() == "");
+}
+
+BOOST_FIXTURE_TEST_CASE(for_a_head_that_does_not_end, timed_proxy) {
+    client.send("GET / HTTP/1.1\r\n");
+    proxy.pass(5s);
+    client.send("Host: test\r\n");
+    stays_for(5s);  // since its first byte
+    BOOST_TEST(status_of(client.take()) == 408u);
+}
+
+BOOST_FIXTURE_TEST_CASE(for_a_client_that_sends_no_other_request, timed_proxy) {
+    BOOST_TEST(proxy.ask(client, get) == 200u);
+    stays_for(75s);
+    proxy.pass(rounds);  // it may take so long until it counts as idle
+    BOOST_TEST(client.ended());
+}
+
+BOOST_FIXTURE_TEST_CASE(for_each_piece_of_a_body, timed_proxy) {
+    client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 3\r\n\r\n1");
+    proxy.pass(29s);
+    client.send("2");
+    stays_for(30s);
+    BOOST_TEST(status_of(client.take()) == 408u);
+    BOOST_TEST(proxy.upstream.requests.empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(for_an_answer, timed_proxy) {
+    proxy.upstream.answer = nullptr;
+    client.send(get);
+    proxy.settle();
+    stays_for(60s);
+    BOOST_TEST(status_of(client.take()) == 504u);
+    BOOST_TEST(proxy.upstream.open() == 0u);
+}
+
+// Each piece of it has that long.
+BOOST_FIXTURE_TEST_CASE(for_each_piece_of_an_answer, timed_proxy) {
+    proxy.upstream.answer = [](std::string const&) {
+        return reply{"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n1"};
+    };
+    BOOST_TEST(proxy.ask(client, get) == 200u);
+    proxy.pass(59s);
+    proxy.upstream.connections.front().send("2");
+    proxy.settle();
+    BOOST_TEST(client.take() == "2");
+    stays_for(60s);
+    BOOST_TEST(client.ended());
+}
+
+// The upstream is not to blame for what the client takes long to send.
+BOOST_FIXTURE_TEST_CASE(for_an_answer_when_the_request_has_been_sent, timed_proxy) {
+    client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 3\r\n\r\n1");
+    proxy.upstream.answer = nullptr;
+    for (char const* const piece : {"2", "3"}) {
+        proxy.pass(29s);
+        client.send(piece);
+    }
+    proxy.settle();
+    stays_for(60s);
+    BOOST_TEST(status_of(client.take()) == 504u);
+}
+
+BOOST_AUTO_TEST_CASE(for_a_route_by_its_own_time) {
+    local_proxy proxy(timed + "upstream_timeout = \"2s\"\n");
+    proxy.upstream.answer = nullptr;
+    auto client = proxy.connect();
+    client.send(get);
+    proxy.pass(1999ms);
+    BOOST_TEST(client.look() == "");
+    proxy.pass(rounds + 1ms);
+    BOOST_TEST(status_of(client.take()) == 504u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(a_client_that_hangs_up)
+
+// The upstream is told by the end of the request, and its seat is free when it has closed the connection.
+BOOST_AUTO_TEST_CASE(leaves_its_seat_to_the_upstream) {
+    local_proxy proxy(support::forwards + R"(limits = ["seats"]
+[[limit]]
+name = "seats"
+rule = "1 seats"
+queue = "patience 0s"
+[clients]
+abort_on_hang_up = true
+)");
+    proxy.upstream.answer = nullptr;
+    auto client = proxy.connect();
+    BOOST_TEST(proxy.ask(client, get) == 0u);
+    client.close();
+    proxy.pass(3 * net::watchdog::round);
+    BOOST_TEST(proxy.upstream.open() == 0u);
+    BOOST_TEST(proxy.plan().limits.front()->stats().in_use == 0);
+}
+
+BOOST_AUTO_TEST_CASE(is_noticed_unless_it_may_still_read) {
+    for (bool const aborts : {false, true}) {
+        BOOST_TEST_CONTEXT("abort_on_hang_up: " << aborts) {
+            local_proxy proxy(support::forwards +
+                              "[clients]\nabort_on_hang_up = " + (aborts ? "true\n" : "false\n"));
+            proxy.upstream.answer = nullptr;
+            auto client = proxy.connect();
+            BOOST_TEST(proxy.ask(client, get) == 0u);
+            client.end();
+            proxy.pass(3 * net::watchdog::round);
+            BOOST_TEST(proxy.upstream.open() == (aborts ? 0u : 1u));
+            if (!aborts) {
+                proxy.upstream.connections.front().send(ok().text);
+                proxy.settle();
+                BOOST_TEST(status_of(client.take()) == 200u);
+            }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

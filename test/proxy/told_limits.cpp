@@ -1,0 +1,162 @@
+#include "local_proxy.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+using namespace std::chrono_literals;
+using support::field_of;
+using support::get;
+using support::local_proxy;
+using support::ok;
+using support::status_of;
+
+namespace {
+
+std::string with(std::string const& rule, std::string const& headers = "both",
+                 std::string const& more = "") {
+    return "headers = \"" + headers + "\"\n" + support::forwards +
+           "limits = [\"r\"]\n[[limit]]\nname = \"r\"\nrule = \"" + rule +
+           "\"\nqueue = \"patience 0s\"\n" + more;
+}
+
+struct answered {
+    explicit answered(std::string const& configuration) : proxy(configuration) {}
+
+    std::string ask() {
+        client->send(get);
+        proxy.settle();
+        return client->take();
+    }
+    // RateLimit of the next answer.
+    std::string rest() { return field_of(ask(), "RateLimit"); }
+
+    local_proxy proxy;
+    std::optional<support::wire> client{proxy.connect()};
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(what_is_told)
+
+// A client that comes back when it is told is not refused.
+BOOST_AUTO_TEST_CASE(of_time_is_in_seconds_rounded_up) {
+    answered a(with("2/60s"));
+    BOOST_TEST(a.rest() == R"("r";r=1;t=60)");
+    a.proxy.pass(1ms);
+    BOOST_TEST(a.rest() == R"("r";r=0;t=60)");
+    a.proxy.pass(100ms);
+    BOOST_TEST(a.rest() == R"("r";r=0;t=60)");  // after 59.899 s
+    a.proxy.pass(58900ms);
+    BOOST_TEST(a.rest() == R"("r";r=0;t=1)");  // after 0.999 s
+    a.proxy.pass(999ms);
+    BOOST_TEST(status_of(a.ask()) == 200u);
+}
+
+BOOST_AUTO_TEST_CASE(of_time_that_is_less_than_a_second_is_a_second) {
+    answered a(with("10/1s burst 20"));
+    auto const first = a.ask();
+    BOOST_TEST(field_of(first, "RateLimit") == R"("r";r=19;t=1)");  // 0.1 s
+    BOOST_TEST(field_of(first, "RateLimit-Policy") == R"("r";q=20;w=2)");
+    BOOST_TEST(field_of(first, "X-RateLimit-Limit") == "20");
+    BOOST_TEST(field_of(first, "X-RateLimit-Remaining") == "19");
+    BOOST_TEST(field_of(first, "X-RateLimit-Reset") == "1");
+    for (int i = 0; i != 10; ++i)
+        a.ask();
+    BOOST_TEST(a.rest() == R"("r";r=8;t=2)");  // 1.2 s
+}
+
+BOOST_AUTO_TEST_CASE(of_a_refusal_agrees_with_retry_after) {
+    answered a(with("1/30s"));
+    a.ask();
+    a.proxy.pass(600ms);
+    auto const refused = a.ask();
+    BOOST_TEST(status_of(refused) == 429u);
+    BOOST_TEST(field_of(refused, "Retry-After") == "30");
+    BOOST_TEST(field_of(refused, "RateLimit") == R"("r";r=0;t=30)");
+    BOOST_TEST(field_of(refused, "X-RateLimit-Reset") == "30");
+}
+
+BOOST_AUTO_TEST_CASE(of_seats_has_no_time) {
+    answered a(with("3 seats"));
+    auto const first = a.ask();
+    BOOST_TEST(field_of(first, "RateLimit") == R"("r";r=2)");
+    BOOST_TEST(field_of(first, "RateLimit-Policy") == R"("r";q=3;qu="concurrent-requests")");
+    BOOST_TEST(field_of(first, "X-RateLimit-Limit") == "");
+}
+
+BOOST_AUTO_TEST_CASE(is_what_was_asked_for) {
+    for (std::string const which : {"ietf", "legacy", "both", "none"}) {
+        BOOST_TEST_CONTEXT(which) {
+            answered a(with("9/60s", which));
+            auto const first = a.ask();
+            bool const ietf = which == "ietf" || which == "both";
+            bool const legacy = which == "legacy" || which == "both";
+            BOOST_TEST((first.find("\r\nRateLimit: ") != first.npos) == ietf);
+            BOOST_TEST((first.find("\r\nRateLimit-Policy: ") != first.npos) == ietf);
+            BOOST_TEST((first.find("\r\nX-RateLimit-Limit: ") != first.npos) == legacy);
+        }
+    }
+}
+
+// Of the older fields the set that leaves less goes through.
+BOOST_AUTO_TEST_CASE(of_the_older_fields_is_one_set) {
+    answered a(with("9/60s"));
+    for (auto const& [theirs, seen] :
+         {std::pair("3", "3"), std::pair("8", "7"), std::pair("6", "6"), std::pair("5", "5")}) {
+        a.proxy.upstream.answer = [&](std::string const&) {
+            return ok("", std::string("X-RateLimit-Remaining: ") + theirs +
+                              "\r\nX-RateLimit-Other: yes\r\n");
+        };
+        auto const answer = a.ask();
+        BOOST_TEST(field_of(answer, "X-RateLimit-Remaining") == seen);
+        bool const is_theirs = std::string_view(theirs) == seen;
+        BOOST_TEST((field_of(answer, "X-RateLimit-Other") == "yes") == is_theirs);
+        BOOST_TEST((field_of(answer, "X-RateLimit-Reset") == "60") != is_theirs);
+    }
+}
+
+// Shadows are nobody's business; and of several limits the older fields name that of which the least remains.
+BOOST_AUTO_TEST_CASE(is_of_each_limit_that_counts) {
+    answered a("headers = \"both\"\n" + support::forwards + R"(limits = ["s", "a", "b", "c"]
+[[limit]]
+name = "s"
+rule = "1/60s"
+shadow = true
+[[limit]]
+name = "a"
+rule = "9/60s"
+[[limit]]
+name = "b"
+rule = "4/30s"
+[[limit]]
+name = "c"
+rule = "2 seats"
+)");
+    auto const first = a.ask();
+    BOOST_TEST(field_of(first, "RateLimit") == R"("a";r=8;t=60, "b";r=3;t=30, "c";r=1)");
+    BOOST_TEST(field_of(first, "RateLimit-Policy") ==
+               R"("a";q=9;w=60, "b";q=4;w=30, "c";q=2;qu="concurrent-requests")");
+    BOOST_TEST(field_of(first, "X-RateLimit-Limit") == "4");
+    BOOST_TEST(field_of(first, "X-RateLimit-Reset") == "30");
+}
+
+BOOST_AUTO_TEST_CASE(of_a_key_is_its_own_rule) {
+    answered a(
+        with("9/60s", "ietf", "key = \"client\"\noverrides = { \"10.0.0.2\" = \"2/30s\" }\n"));
+    auto const first = a.ask();
+    BOOST_TEST(field_of(first, "RateLimit-Policy").starts_with(R"("r";q=9;w=60;pk=:)"));
+    a.client.emplace(a.proxy.connect("10.0.0.2"));
+    auto const other = a.ask();
+    BOOST_TEST(field_of(other, "RateLimit-Policy").starts_with(R"("r";q=2;w=30;pk=:)"));
+    BOOST_TEST(field_of(other, "RateLimit").starts_with(R"("r";r=1;t=30;pk=:)"));
+    auto const partition = [](std::string const& text) { return text.substr(text.find(";pk=")); };
+    BOOST_TEST(partition(field_of(other, "RateLimit")) ==
+               partition(field_of(other, "RateLimit-Policy")));
+    BOOST_TEST(partition(field_of(other, "RateLimit")) != partition(field_of(first, "RateLimit")));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
