@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <system_error>

@@ -1,6 +1,5 @@
 #include "path.hpp"
 
-#include <algorithm>
 #include <optional>
 
 namespace http {

@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
-#include <ranges>
 #include <system_error>
 
 namespace logs {

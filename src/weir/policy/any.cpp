@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <string>
-#include <type_traits>
 #include <utility>
 
 namespace weir::policy {

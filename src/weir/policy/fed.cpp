@@ -3,9 +3,7 @@
 #include "../check_option.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 namespace weir {
@@ -140,7 +138,7 @@ void fed::begin(time_point now) noexcept {
 }
 
 void fed::take_over(fed& before, time_point now) {
-    auto local = std::move(local_);
+    auto local = local_;
     if (local && before.local_)
         local->take_over(*before.local_, now);
     else if (local)
@@ -152,7 +150,7 @@ void fed::take_over(fed& before, time_point now) {
     *this = before;
     options_ = options;
     bucket_ = bucket;
-    local_ = std::move(local);
+    local_ = local;
     lease_time_ = length;
     stats_.lease = std::min(stats_.lease, most_ahead());
     if (backoff_.failures() == 0)
