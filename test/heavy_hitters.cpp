@@ -28,12 +28,12 @@ struct numbers {
     std::uint64_t count, error;
 };
 std::map<std::string, numbers> all_of(counted const& c) {
-    std::map<std::string, numbers> all;
+    std::map<std::string, numbers> found;
     c.for_each([&](auto const& f) {
-        BOOST_TEST_REQUIRE(all.try_emplace(f.key, numbers{f.count, f.error}).second);
+        BOOST_TEST_REQUIRE(found.try_emplace(f.key, numbers{f.count, f.error}).second);
         BOOST_TEST_REQUIRE(f.hash == hash_of(f.key));
     });
-    return all;
+    return found;
 }
 
 }  // namespace
@@ -47,9 +47,9 @@ BOOST_AUTO_TEST_CASE(are_exact_while_there_are_counters) {
     count(c, "b");
     count(c, "c", 2);
     count(c, "b", 3);
-    auto const all = all_of(c);
-    BOOST_TEST((all.size() == 3 && all.at("a").count == 5 && all.at("b").count == 4));
-    BOOST_TEST((all.at("c").count == 2 && all.at("c").error == 0));
+    auto const found = all_of(c);
+    BOOST_TEST((found.size() == 3 && found.at("a").count == 5 && found.at("b").count == 4));
+    BOOST_TEST((found.at("c").count == 2 && found.at("c").error == 0));
     BOOST_TEST(c.count_without_counter() == 2U);
     // The least makes room.
     count(c, "d", 10);
@@ -74,20 +74,20 @@ BOOST_AUTO_TEST_CASE(keep_their_bounds_however_often_a_key_comes_at_a_time) {
             truth[key] += times - std::min<std::uint64_t>(error, times);
             errors += error;
             events += times;
-            auto const all = all_of(c);
-            BOOST_TEST_REQUIRE(all.size() == std::min<std::size_t>(counters, truth.size()));
+            auto const found = all_of(c);
+            BOOST_TEST_REQUIRE(found.size() == std::min<std::size_t>(counters, truth.size()));
             std::uint64_t sum = 0, least = ~std::uint64_t{0};
-            for (auto const& [name, n] : all) {
+            for (auto const& [name, n] : found) {
                 sum += n.count;
                 least = std::min(least, n.count);
                 BOOST_TEST_REQUIRE(truth.at(name) <= n.count);
                 BOOST_TEST_REQUIRE(n.count <= truth.at(name) + n.error);
             }
             BOOST_TEST_REQUIRE(sum == events);
-            BOOST_TEST_REQUIRE(c.count_without_counter() == (all.size() == counters ? least : 0));
+            BOOST_TEST_REQUIRE(c.count_without_counter() == (found.size() == counters ? least : 0));
             BOOST_TEST_REQUIRE(c.count_without_counter() <= events / counters);
             for (auto const& [name, n] : truth)
-                BOOST_TEST_REQUIRE((all.contains(name) || n <= c.count_without_counter()));
+                BOOST_TEST_REQUIRE((found.contains(name) || n <= c.count_without_counter()));
         }
         c.clear();
         BOOST_TEST(all_of(c).empty());

@@ -85,6 +85,8 @@ void server::run() {
     prepare_engines(context_, *plan_, [this] { let_clients_in(); });
     context_.run();
     threads_.join();
+    if (log_)
+        log_->end();  // before the report that counts its lines
 }
 
 void server::let_clients_in() {

@@ -44,6 +44,14 @@ log_file::log_file(std::string path)
     : path_(std::move(path)), file_(open_file(path_)), writer_([this] { run(); }) {}
 
 log_file::~log_file() {
+    end();
+    if (path_ != "-")
+        ::close(file_);
+}
+
+void log_file::end() {
+    if (!writer_.joinable())
+        return;
     {
         std::lock_guard const lock(mutex_);
         ends_ = true;
@@ -51,8 +59,6 @@ log_file::~log_file() {
     }
     changed_.notify_one();
     writer_.join();
-    if (path_ != "-")
-        ::close(file_);
 }
 
 void log_file::write(std::string_view line) {

@@ -21,7 +21,6 @@ public:
     /// `-` is standard output. Throws `std::system_error` if the file cannot be opened.
     explicit log_file(std::string path);
 
-    /// Writes what is there, for a second at most.
     ~log_file();
 
     /// Any thread. `line` ends in a newline.
@@ -30,6 +29,10 @@ public:
     /// Any thread. Opens the path anew, as when the file has been renamed; if that cannot be done, the
     /// old file stays, and standard error says so.
     void reopen();
+
+    /// Writes the lines that are there, for a second at most; `dropped` is final afterwards. To be called before the
+    /// destructor if at all, when no thread writes any more.
+    void end();
 
     [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
 

@@ -41,7 +41,7 @@ struct world {
     static constexpr std::uint32_t shards = 1;
 };
 
-config::limit limit_of(std::string const& rule, bool has_key) {
+config::limit rule_with(std::string const& rule, bool has_key) {
     config::limit l;
     l.name = rule;
     l.rule = weir::limiter_config::parse(rule);
@@ -57,7 +57,7 @@ struct chained {
         std::vector<std::shared_ptr<world::limit>> limits;
         for (std::size_t i = 0; i != n; ++i) {
             bool const last = i + 1 == n;
-            add(limits, limit_of(refuses && last ? "1/1h" : "9 seats", i % 2 == 1));
+            add(limits, rule_with(refuses && last ? "1/1h" : "9 seats", i % 2 == 1));
         }
         gate.emplace(limits);
     }

@@ -26,7 +26,7 @@ using support::wire;
 
 namespace {
 
-std::string const forwards = R"(
+std::string const with_time_limits = R"(
 [timeouts]
 idle = "60s"
 keep = "40s"
@@ -58,7 +58,7 @@ struct with_a_kept_connection {
     }
     [[nodiscard]] wire& kept() { return proxy.upstream.connections.back(); }
 
-    local_proxy proxy{forwards};
+    local_proxy proxy{with_time_limits};
 };
 
 }  // namespace
@@ -66,7 +66,7 @@ struct with_a_kept_connection {
 BOOST_AUTO_TEST_SUITE(connections_without_traffic)
 
 BOOST_AUTO_TEST_CASE(wake_nothing_until_their_limit) {
-    local_proxy proxy(forwards);
+    local_proxy proxy(with_time_limits);
     BOOST_TEST((sleeps(proxy) == net::clock::duration::max()));
     std::list<wire> clients;
     for (int i = 0; i != 20; ++i)
@@ -131,7 +131,7 @@ BOOST_FIXTURE_TEST_CASE(that_are_kept_let_the_thread_end, with_a_kept_connection
 }
 
 BOOST_AUTO_TEST_CASE(of_another_protocol_wake_nothing_until_their_limit) {
-    local_proxy proxy(forwards);
+    local_proxy proxy(with_time_limits);
     proxy.upstream.answer = [](std::string const&) {
         return support::reply{
             "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: chat\r\n\r\n"};
