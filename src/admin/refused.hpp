@@ -35,7 +35,7 @@ public:
     [[nodiscard]] std::vector<counter> all() const {
         std::vector<counter> found;
         counted_.for_each([&](auto const& f) { found.push_back({f.key, f.count, f.error}); });
-        std::ranges::stable_sort(found, std::ranges::greater(), &counter::count);
+        std::ranges::sort(found, std::ranges::greater(), &counter::count);
         return found;
     }
     void clear() noexcept { counted_.clear(); }

@@ -72,16 +72,18 @@ BOOST_AUTO_TEST_CASE(wake_nothing_until_their_limit) {
     for (int i = 0; i != 20; ++i)
         BOOST_TEST(proxy.ask(clients.emplace_back(proxy.connect()), get) == 200u);
     proxy.upstream.connections.clear();  // of these none is kept
+    // What had another limit before may wake it once, when that would have ended: here at 40 s.
     proxy.pass(5s);
-    BOOST_TEST((sleeps(proxy) >= 54s));
+    BOOST_TEST((sleeps(proxy) >= 34s));
     // One that asks wakes none of the others.
     BOOST_TEST(proxy.ask(clients.front(), get) == 200u);
     proxy.upstream.connections.clear();
     proxy.pass(5s);
-    BOOST_TEST((sleeps(proxy) >= 49s));
+    BOOST_TEST((sleeps(proxy) >= 29s));
+    proxy.pass(49s);
     for (auto& c : clients)
         BOOST_TEST(!c.ended());
-    proxy.pass(50s + 2 * net::watchdog::round);
+    proxy.pass(1500ms);
     for (auto& c : clients)
         BOOST_TEST(c.ended() == (&c != &clients.front()));
     proxy.pass(5s);
@@ -143,7 +145,7 @@ BOOST_AUTO_TEST_CASE(of_another_protocol_wake_nothing_until_their_limit) {
     proxy.upstream.answer = [](std::string const&) { return std::nullopt; };
     for (int i = 0; i != 3; ++i) {
         proxy.pass(5s);
-        BOOST_TEST((sleeps(proxy) >= 44s));
+        BOOST_TEST((sleeps(proxy) >= 1s));  // what its buffers need is looked at once a second
         server.send("hello");
         proxy.settle();
         BOOST_TEST(client.take() == "hello");
