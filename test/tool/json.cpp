@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(with_any_bytes) {
     for (int i = 0; i != 20'000; ++i) {
         std::string text(random() % 8, '\0');
         for (auto& c : text)
-            c = static_cast<char>(random() % 4 == 0 ? random() : "\"\\a\xc3\xa9\n"[random() % 6]);
+            c = random() % 4 == 0 ? static_cast<char>(random()) : "\"\\a\xc3\xa9\n"[random() % 6];
         auto const quoted = tool::quoted(text);
         BOOST_TEST_REQUIRE(tool::is_utf8(quoted));
         std::size_t quotes = 0;
