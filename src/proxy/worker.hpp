@@ -24,6 +24,8 @@ public:
     worker(std::shared_ptr<plan const> p, upstream_pool::all& pools, tool::log_file* log)
         : plan_(std::move(p)), upstreams_(context_, dog_, pools), told_(log) {}
     worker(worker const&) = delete;
+    /// What a forced `stop` of the context has left behind uses the rest until it is destroyed: that comes first.
+    ~worker() { context_.shutdown(); }
 
     [[nodiscard]] asio::io_context& context() noexcept { return context_; }
     [[nodiscard]] session::shared const& for_sessions() const noexcept { return for_sessions_; }
@@ -39,8 +41,13 @@ public:
     void abort();
 
 private:
+    struct io_context : asio::io_context {
+        using asio::execution_context::shutdown;
+        using asio::io_context::io_context;
+    };
+
     std::shared_ptr<plan const> plan_;
-    asio::io_context context_{1};
+    io_context context_{1};
     net::watchdog dog_{context_};
     upstream_pool upstreams_;
     account told_;
