@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -24,6 +25,7 @@ public:
             else
                 pool_.free_.push_back(
                     std::move(owned));  // there is room for it: see the constructor
+            pool_.given_back_();
         }
 
     private:
@@ -31,7 +33,10 @@ public:
     };
     using handle = std::unique_ptr<T, give_back>;
 
-    pool() { free_.reserve(kept); }
+    /// Calls `given_back` when an object has come back: from then on there may be something to tidy.
+    explicit pool(std::function<void()> given_back) : given_back_(std::move(given_back)) {
+        free_.reserve(kept);
+    }
 
     /// Whether more are in use than would be kept, not counting as many as `apart`.
     [[nodiscard]] bool crowded(std::size_t apart = 0) const noexcept {
@@ -56,14 +61,15 @@ public:
         return std::exchange(freed_, false);
     }
 
-    /// Whether none is in use or kept.
-    [[nodiscard]] bool empty() const noexcept { return in_use_ == 0 && free_.empty(); }
+    /// Whether none is kept.
+    [[nodiscard]] bool empty() const noexcept { return free_.empty(); }
 
 private:
     std::vector<std::unique_ptr<T>> free_;
     std::size_t in_use_ = 0;
     std::size_t least_free_ = 0;  // since `tidy`
     bool freed_ = false;
+    std::function<void()> given_back_;
 };
 
 }  // namespace proxy

@@ -6,13 +6,9 @@
 
 namespace proxy {
 
-workspaces::handle workspaces::take() {
-    if (!tidies_ && !stopped_)
-        tidy_soon();
-    return all_.take();
-}
-
 void workspaces::tidy_soon() {
+    if (tidies_ || stopped_)
+        return;
     tidies_ = true;
     tidy_.expires_after(std::chrono::seconds(1));
     tidy_.async_wait([this](net::error_code ec) {

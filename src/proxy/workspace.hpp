@@ -25,7 +25,7 @@ public:
     workspaces(asio::io_context& context, counter const& apart) : apart_(apart), tidy_(context) {}
 
     /// Memory that was not needed for a second goes back to the system.
-    [[nodiscard]] handle take();
+    [[nodiscard]] handle take() { return all_.take(); }
     /// Whether so many are in use that those which are not needed for the moment are to come back.
     [[nodiscard]] bool crowded() const noexcept { return all_.crowded(apart_.value()); }
     /// From now on memory stays: the thread is about to end.
@@ -34,11 +34,11 @@ public:
 private:
     void tidy_soon();
 
-    pool<workspace, 256> all_;
     counter const& apart_;
-    net::timer tidy_;
+    net::timer tidy_;  // while any is kept
     bool tidies_ = false;
     bool stopped_ = false;
+    pool<workspace, 256> all_{[this] { tidy_soon(); }};
 };
 
 }  // namespace proxy
