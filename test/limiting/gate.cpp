@@ -49,6 +49,16 @@ struct limits {
         return names;
     }
     void pass(weir::duration d) { weir::testing::run_for(context, d); }
+    // By which limit a second request is refused, which waits for so long and no longer.
+    [[nodiscard]] std::string refuses_after(weir::duration patience) {
+        test_gate const gate(all);
+        visit holder(gate);
+        visit waiter(gate);
+        pass(patience - 1ms);
+        BOOST_TEST(waiter.waits());
+        pass(1ms + late);
+        return waiter.refused_by();
+    }
 
     boost::asio::io_context context;
     std::vector<std::shared_ptr<support::test_world::limit>> all;
@@ -105,7 +115,7 @@ BOOST_AUTO_TEST_CASE(takes_nothing_for_a_request_that_it_refuses) {
                 auto& lifo = here.add("lifo", "5/60s", patience + " order lifo");
                 auto& full = here.add("full", "1 seats", patience + order);
                 test_gate const gate(here.all);
-                visit const holder(gate);
+                visit holder(gate);
                 BOOST_REQUIRE(holder.is_in());
                 for (int i = 0; i != 9; ++i) {
                     visit refused(gate);
@@ -178,13 +188,7 @@ BOOST_FIXTURE_TEST_CASE(has_the_least_patience_of_its_limits, limits) {
     add("seats", "1 seats", "patience 3s");
     add("lifo", "9 seats", "patience 2s order lifo");
     add_shadow("shadow", "9 seats", "patience 1s");
-    test_gate const gate(all);
-    visit holder(gate);
-    visit waiter(gate);
-    pass(1999ms);
-    BOOST_TEST(waiter.waits());
-    pass(1ms + late);
-    BOOST_TEST(waiter.refused_by() == "seats");
+    BOOST_TEST(refuses_after(2s) == "seats");
 }
 
 // The seats of an upstream have none of their own.
@@ -192,13 +196,7 @@ BOOST_FIXTURE_TEST_CASE(has_the_default_patience_where_no_limit_has_one, limits)
     auto of_upstream = limit_of("upstream", "1 seats");
     of_upstream.queue.patience = {};
     add(of_upstream);
-    test_gate const gate(all);
-    visit holder(gate);
-    visit waiter(gate);
-    pass(999ms);
-    BOOST_TEST(waiter.waits());
-    pass(1ms + late);
-    BOOST_TEST(waiter.refused_by() == "upstream");
+    BOOST_TEST(refuses_after(1s) == "upstream");
 }
 
 BOOST_FIXTURE_TEST_CASE(has_the_patience_of_the_limits_that_have_one, limits) {
@@ -206,13 +204,7 @@ BOOST_FIXTURE_TEST_CASE(has_the_patience_of_the_limits_that_have_one, limits) {
     of_upstream.queue.patience = {};
     add(of_upstream);
     add("rate", "9/60s", "patience 5s");
-    test_gate const gate(all);
-    visit holder(gate);
-    visit waiter(gate);
-    pass(4999ms);
-    BOOST_TEST(waiter.waits());
-    pass(1ms + late);
-    BOOST_TEST(waiter.refused_by() == "upstream");
+    BOOST_TEST(refuses_after(5s) == "upstream");
 }
 
 BOOST_FIXTURE_TEST_CASE(of_shadows_alone_holds_nobody_up, limits) {
