@@ -43,8 +43,12 @@ class Runner:
             return test, result, time.monotonic() - began
 
         whole = unittest.TestResult()
-        with concurrent.futures.ThreadPoolExecutor(self.at_once) as pool:
-            for test, result, seconds in pool.map(run_one, self.tests(suite)):
+        tests = self.tests(suite)
+        with contextlib.ExitStack() as classes, concurrent.futures.ThreadPoolExecutor(self.at_once) as pool:
+            for case in {type(test) for test in tests}:
+                classes.callback(case.doClassCleanups)
+                case.setUpClass()
+            for test, result, seconds in pool.map(run_one, tests):
                 bad = result.errors + result.failures
                 outcome = "FAILED" if bad else "skipped" if result.skipped else "ok"
                 print(f"{seconds:6.2f} s {outcome:8}{test.id()}", flush=True)
