@@ -328,9 +328,9 @@ private:
 
 using any_link = basic_any_link<boost::asio::any_io_executor>;
 
-/// A `chain` whose limiters are chosen at run time, by a configuration for instance. All that is said there holds. A request
-/// that does not wait makes no allocation if the chain has at most `inline_links` limiters, and one otherwise. The
-/// chain takes some 100 bytes for each of these, and so does each request that waits.
+/// A `chain` whose limiters are chosen at run time, for instance by a configuration. The documentation of `chain` applies. A
+/// request that does not wait makes no allocation if the chain has at most `inline_links` limiters, and one otherwise. The
+/// chain takes about 100 bytes for each of the `inline_links`, and so does each request that waits.
 ///
 ///     weir::any_chain door{kitchen.with(2)};
 ///     if (client)

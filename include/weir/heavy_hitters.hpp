@@ -8,16 +8,16 @@
 
 namespace weir {
 
-/// Which keys come most often, in a fixed number of counters. While all counters are taken, a key that has none gets
-/// that of a key that has come least, and goes on from its count, which is then its error: how often it has come in
-/// truth is from `count - error` to `count`. After `all` events the error is at most `all / counters`, and each key that
-/// has come more often than that has a counter.
+/// Finds the most frequent keys of a stream with a fixed number of counters. When all counters are in use, a new key takes
+/// over the counter with the smallest count. It continues from that count, which becomes its error: the true count of a key
+/// lies between `count - error` and `count`. After `all` events the error is at most `all / counters`, and every key with
+/// more than `all / counters` events has a counter.
 ///
-/// An event takes constant time: counters are in the order of their counts, in groups of those that are equal. Several
-/// at a time pass each group between the old count and the new one.
+/// One event takes constant time: the counters are sorted by their counts, in groups of equal counts. A call that adds
+/// several events passes each group between the old count and the new one.
 ///
-/// A Key is default-constructible, and moved without an exception; the caller brings hashes and comparisons. Not for use
-/// by several threads at once.
+/// A Key is default-constructible and its move throws nothing. The caller supplies hashes and comparisons. Not safe for
+/// concurrent use.
 ///
 /// Source: Metwally, Agrawal and El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data
 /// Streams" (2005): Space-Saving.
@@ -34,7 +34,7 @@ class heavy_hitters {
         index place = 0;    // in the order
         index group = 0;
     };
-    // Those with one count: a stretch of the order.
+    // The counters with one count: a range of the order.
     struct group {
         std::uint64_t count;
         index begin;
@@ -50,7 +50,7 @@ public:
         std::uint64_t error;
     };
 
-    /// With no counters it counts nothing. Throws `std::bad_alloc`.
+    /// With 0 counters `is_on()` is false. Throws `std::bad_alloc`.
     explicit heavy_hitters(std::uint32_t counters)
         : counters_(counters),
           order_(counters),
@@ -74,9 +74,9 @@ public:
             groups_[new_group()] = {.count = 0, .begin = 0, .end = size(), .next_unused = none};
     }
 
-    /// The key for which `same(key)` is true, among those with the hash, has come so often; its count was too great by
-    /// `error` already. If it has no counter, `make()` returns it: where that throws, nothing is counted. Returns the key
-    /// as it is kept. Precondition: `is_on()` and `times > 0`.
+    /// Adds `times` events of the key with this hash for which `same(key)` is true, and adds `error` to its error. If the key
+    /// has no counter, `make()` returns the key to store; if `make()` throws, nothing changes. Returns the stored key.
+    /// Precondition: `is_on()` and `times > 0`.
     template <class Same, class Make>
     Key& count(std::uint64_t hash, Same same, Make make, std::uint64_t times = 1,
                std::uint64_t error = 0) {
@@ -87,18 +87,18 @@ public:
         raise(i, times);
         return counters_[i].key;
     }
-    /// The key as it is kept; null if it has no counter.
+    /// The stored key; null if the key has no counter.
     template <class Same>
     [[nodiscard]] Key* find(std::uint64_t hash, Same same) noexcept {
         auto const i = is_on() ? place_of(hash, same) : none;
         return i == none ? nullptr : &counters_[i].key;
     }
 
-    /// At most how often a key has come that has no counter.
+    /// The largest possible count of a key without a counter.
     [[nodiscard]] std::uint64_t count_without_counter() const noexcept {
         return is_on() ? count_of(order_.front()) : 0;
     }
-    /// Calls `f(found)` for each key that has a counter, in no order.
+    /// Calls `f(found)` for each key with a counter, in unspecified order.
     template <class F>
     void for_each(F f) const {
         for (auto const& c : counters_) {
@@ -113,7 +113,7 @@ private:
         return groups_[counters_[i].group].count;
     }
 
-    // The upper bits: a table that has chosen this part of the keys may have used the lower ones.
+    // From the upper bits: the caller may have selected this part of its keys by the lower bits.
     [[nodiscard]] index& bucket_of(std::uint64_t hash) noexcept {
         return buckets_[(hash >> 32) & (buckets_.size() - 1)];
     }
@@ -125,7 +125,7 @@ private:
         return i;
     }
 
-    // That of a key that has come least, or one that was never used, for another key.
+    // Gives the key the counter with the smallest count, which may be unused.
     [[nodiscard]] index counter_for(Key key, std::uint64_t hash) noexcept {
         auto const i = order_.front();
         counter& c = counters_[i];
@@ -146,7 +146,7 @@ private:
         order_[place] = i;
         counters_[i].place = place;
     }
-    // Leaves its group at the end, and passes those with smaller counts, each of which comes one place nearer.
+    // Moves the counter behind all smaller counts. Each group that it passes moves one place towards the front.
     void raise(index i, std::uint64_t times) noexcept {
         auto const own = counters_[i].group;
         auto const count = groups_[own].count + times;
@@ -177,7 +177,7 @@ private:
     [[nodiscard]] index group_at(index place) const noexcept {
         return place == size() ? none : counters_[order_[place]].group;
     }
-    // Never more than there are counters, since none is empty.
+    // There are at most as many groups as counters, since no group is empty.
     [[nodiscard]] index new_group() noexcept {
         return std::exchange(first_unused_, groups_[first_unused_].next_unused);
     }

@@ -11,7 +11,7 @@
 
 namespace admin {
 
-/// Which keys come most often, in so many counters at most: see `weir::heavy_hitters`. A Key is compared, and hashed by
+/// Finds the most frequent keys with a fixed number of counters: see `weir::heavy_hitters`. A Key has `==` and
 /// `boost::hash`.
 template <class Key>
 class most_frequent {
@@ -31,7 +31,7 @@ public:
         counted_.count(hash, same, [&] { return key; }, times, error);
     }
 
-    /// Those that come most often first.
+    /// All counted keys, the most frequent first.
     [[nodiscard]] std::vector<counter> all() const {
         std::vector<counter> found;
         counted_.for_each([&](auto const& f) { found.push_back({f.key, f.count, f.error}); });

@@ -10,8 +10,8 @@
 
 namespace admin {
 
-/// Gives each of `all` a `name` of its own: the first of several keeps it, and the others are `name#2`, `name#3` and so on,
-/// without what is a name of another one already.
+/// Makes the names of `all` unique: the first of several equal names stays, and the others become `name#2`, `name#3` and so on,
+/// skipping names that are taken.
 template <class Named>
 void tell_apart(std::vector<Named>& all) {
     std::set<std::string> given;

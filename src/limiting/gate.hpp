@@ -21,7 +21,7 @@
 
 namespace limiting {
 
-/// How many limits a gate has at most, if the configuration says which: with the seats of an upstream.
+/// The largest number of limits of a gate in a configuration: those of a route, and the seats of an upstream.
 inline constexpr std::size_t usual_limits = config::route::most_limits + 1;
 
 /// What a request got at the gate.
@@ -31,7 +31,7 @@ struct entry {
 
     typename World::asking who;
 
-    // Of each limit, in the order of the gate; and a permit of each that it has passed.
+    // A key for each limit, in the order of the gate, and a permit of each limit that was passed.
     boost::container::small_vector<std::uint64_t, usual_limits> keys;
     boost::container::small_vector<weir::permit, 4> permits;
     std::size_t passed = 0;
@@ -229,7 +229,7 @@ private:
         for (std::size_t i = 0; i != chained_; ++i)
             take(e, std::move(permit[i]));
     }
-    // With an allocation at the most, and none for a request that the first refuses.
+    // Allocates at most once, and not at all for a request that the first limit refuses.
     void take(entry_type& e, weir::permit permit) const {
         e.permits.reserve(limits_.size());
         e.permits.push_back(std::move(permit));

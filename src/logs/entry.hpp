@@ -29,7 +29,7 @@ struct key_source {
 /// How many parts of a line can be asked for.
 inline constexpr std::size_t most_keys = 8;
 
-/// What a line says of a request. The texts are good until the next line is read.
+/// A request as a line of a log describes it. The texts are valid until the next line is read.
 struct entry {
     std::chrono::nanoseconds at{};  // the time of the line, since 1970 in UTC
     bool whole_second = false;      // it is known to the second only

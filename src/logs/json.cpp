@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 // What stands for the start of a text within which nothing has been found.
 constexpr std::size_t nowhere = std::numeric_limits<std::size_t>::max();
 
-// What a line has for one of the members that are looked for.
+// The value of a line for one of the requested members.
 struct wanted {
     std::string value;
     std::size_t which = nowhere;  // of its names has been found
@@ -178,7 +178,7 @@ private:
     static boost::json::parse_options options() noexcept {
         boost::json::parse_options o;
         o.numbers = boost::json::number_precision::none;
-        // What a client has sent makes no line unreadable.
+        // A line that quotes invalid UTF-8 of a client stays readable.
         o.allow_invalid_utf8 = true;
         return o;
     }

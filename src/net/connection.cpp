@@ -24,9 +24,9 @@ input peek(stream_socket& socket) {
     return n < 0 && (errno == EAGAIN || errno == EINTR) ? input::none : input::ended;
 }
 
-// What poll tells of an end that is all that is left to be read.
+// The event of poll for an end of input with no bytes before it.
 #ifdef POLLRDHUP
-// Linux tells of one that is behind unread bytes, too.
+// Linux also reports an end of input behind unread bytes.
 constexpr short end_of_input = POLLRDHUP;
 bool has_ended(stream_socket&) {
     return true;
@@ -58,7 +58,7 @@ connection::connection(stream_socket socket, watchdog& dog) : socket_(std::move(
     dog.add(*this);
 }
 
-// What is sent at once would wait for room otherwise, and the thread with it. A system call, unless it is so already.
+// A direct send on a blocking socket would block the thread until there is room. Makes a system call only the first time.
 void connection::be_non_blocking() {
     error_code ignored;
     if (socket_.is_open() && !socket_.non_blocking())

@@ -82,7 +82,8 @@ public:
         leave();
         expired_ = {};
     }
-    /// Continues on another context, and cancels what goes on. On any thread, if no other uses it and it is not watched.
+    /// Moves the connection to another context and cancels its operations. On any thread, while no other thread uses it and the
+    /// watchdog does not watch it.
     void move_to(asio::io_context& context);
 
     void no_delay();

@@ -67,7 +67,7 @@ public:
     /// Has all called on the next round.
     void look_at_all();
 
-    /// Of each that is watched.
+    /// Calls the function of this name of each watched object.
     void stop_if_idle() { each(&watched::stop_if_idle); }
     void abort() { each(&watched::abort); }
 
@@ -77,7 +77,7 @@ private:
     using list = boost::intrusive::list<watched, boost::intrusive::constant_time_size<false>>;
 
     // Group k sleeps for at least 2^(k - 1) rounds, and for less than twice as long. When the first of a group is due, all of it
-    // are looked at, and the rest joins the group of what is left: twice in one group at the most.
+    // are looked at, and the rest joins the group of what is left: at most twice in one group.
     struct group {
         list all;
         clock::time_point first = clock::time_point::max();  // is due; or has left

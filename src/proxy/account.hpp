@@ -19,9 +19,9 @@
 
 namespace proxy {
 
-/// Whom a limit has refused: a client, or its network, as `weir::client_key` has it.
+/// A client, or its network as `weir::client_key` defines it, and a limit that refused it.
 struct refused_client {
-    static constexpr std::uint32_t most = 32;  // that are counted at a time
+    static constexpr std::uint32_t most = 32;  // counters
 
     std::uint64_t limit = 0;  // its id
     std::uint64_t client = 0;
@@ -36,13 +36,13 @@ struct refused_client {
 };
 using refused_clients = admin::most_frequent<refused_client>;
 
-/// What a server has not done for a request.
+/// A failure at a server of an upstream.
 struct upstream_trouble {
-    static constexpr std::uint32_t most = 16;  // that are counted at a time
+    static constexpr std::uint32_t most = 16;  // counters
 
     std::shared_ptr<upstream const> of;
-    upstream_server const* server = nullptr;  // one of `of`; null if none could be asked
-    std::string_view why = {};                // of a literal
+    upstream_server const* server = nullptr;  // of `of`; null if the request reached no server
+    std::string_view why = {};                // a literal
 
     friend bool operator==(upstream_trouble const&, upstream_trouble const&) = default;
     friend std::size_t hash_value(upstream_trouble const& t) noexcept {
@@ -55,8 +55,8 @@ struct upstream_trouble {
 };
 using upstream_troubles = admin::most_frequent<upstream_trouble>;
 
-/// The one place that is told what has become of the requests of a thread: its counters, what an operator is shown, and
-/// the access log. On that thread, but for `counts`.
+/// Records the requests of one thread: in its counters, for the operator, and in the access log. Used on that thread;
+/// `counts` may be read on any.
 class account {
 public:
     /// `log` must outlive it; null if there is none.
@@ -65,24 +65,25 @@ public:
     [[nodiscard]] counters const& counts() const noexcept { return counts_; }
     [[nodiscard]] counter& tunnels() noexcept { return counts_.tunnels; }
 
-    /// A connection, which is open for as long as that lives.
+    /// Counts a connection, and counts it as open while the returned object lives.
     [[nodiscard]] counted opens() noexcept {
         ++counts_.connections;
         return counted(counts_.open);
     }
 
-    /// Its first bytes have come, of what may be a request.
+    /// Called when the first bytes arrive: begins the exchange's record.
     void expects(exchange& x) const;
-    /// It is one. `line` is its first, which is kept for the log; so is its id, by which it also goes on.
+    /// Called when the head is complete: counts the request, and keeps its first line and its id for the log. The upstream
+    /// gets the same id.
     void begins(exchange& x, std::string_view line);
-    /// Its client, by which the limits know it, is another than the peer.
+    /// Called when the limits see another client than the peer, behind a trusted proxy.
     void comes_from(exchange& x, boost::asio::ip::address const& client) const;
-    /// The record says how. A client that has its answer finds it counted.
+    /// Counts the end of a request, before its answer is complete: a client that received its answer finds it counted.
     void ends(record const& r);
-    /// All has been said.
+    /// Writes the line of the access log.
     void log(record const& r, std::string_view peer, config::log_format format);
 
-    /// What has gone wrong since this was called before.
+    /// Refusals and failures since the previous call.
     struct troubles {
         std::vector<refused_clients::counter> refused;
         std::vector<upstream_troubles::counter> upstreams;

@@ -9,7 +9,7 @@
 
 namespace proxy {
 
-/// As the upstream and the log are told of it; `unknown` if it is unspecified.
+/// The address as text, for the upstream and the log; `unknown` if it is unspecified.
 [[nodiscard]] std::string name_of(boost::asio::ip::address const& client);
 
 /// Whether the peer's word on its client is believed: it is in a trusted network, or comes by a socket of the file system

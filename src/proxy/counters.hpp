@@ -7,7 +7,7 @@
 
 namespace proxy {
 
-/// Counted by one thread, read by any.
+/// A counter that one thread changes and any thread reads.
 class counter {
 public:
     void operator++() noexcept { add(1); }
@@ -21,7 +21,7 @@ private:
     std::atomic<std::uint64_t> value_ = 0;
 };
 
-/// Counts something for as long as it lives.
+/// Adds 1 to a counter for its lifetime.
 class counted {
 public:
     explicit counted(counter& c) noexcept : in_(c) { ++in_; }
@@ -32,22 +32,22 @@ private:
     counter& in_;
 };
 
-/// What has become of a request: each ends in one of these ways.
+/// The result of a request.
 enum class ending : std::uint8_t {
-    answered,     // with what the upstream has said
-    routed,       // by a route itself, or without any route
-    turned_away,  // 429 and 503
-    hung_up,      // by the client, before the answer was complete
-    failed,       // 502 and 504, and answers that broke off
-    malformed,    // 4xx and 5xx for what was no proper request
+    answered,     // with the upstream's answer
+    routed,       // answered by a route, or no route matched
+    turned_away,  // 429 and 503 of a limit
+    hung_up,      // the client disconnected before the answer was complete
+    failed,       // 502 and 504, and incomplete answers
+    malformed,    // 4xx and 5xx for an invalid request
 };
 inline constexpr std::size_t endings = 6;
 
 struct counters {
     counter connections;
     counter open;
-    counter tunnels;   // of these, that have gone over to another protocol
-    counter requests;  // but malformed ones
+    counter tunnels;   // open connections that switched to another protocol
+    counter requests;  // without malformed ones
     std::array<counter, endings> ended;
 
     [[nodiscard]] counter& operator[](ending how) noexcept {

@@ -7,7 +7,7 @@
 namespace proxy {
 namespace {
 
-// So much of a body that nobody wants is read, so that the connection can go on.
+// The largest rest of an unused body that is read to keep the connection.
 constexpr std::uint64_t small_body = 64 * 1024;
 
 // Another request, if what is left of this one is little enough to be read over.
@@ -19,7 +19,7 @@ next after_answer(http::request_head const& request, bool is_read) noexcept {
 
 // The first protocol that the request asks for and its route allows.
 std::string_view protocol_of(http::request_head const& request, config::route const& to) noexcept {
-    // What follows the head of such a request is of the other protocol.
+    // The bytes behind the head of an upgrade belong to the other protocol.
     if (request.body != http::framing::none)
         return {};
     auto const asked = http::upgrade_among(request, to.upgrade.to);

@@ -10,33 +10,33 @@
 #include <cstdint>
 #include <string_view>
 
-// What becomes of a request, and of the connection by which it came. All of it follows from values: nothing here waits.
+// Decides on a request, and on its connection. These functions are pure: the result depends on the arguments alone.
 namespace proxy {
 
 enum class action : std::uint8_t {
-    answer,   // the proxy answers by itself
-    forward,  // the upstream does
-    upgrade,  // the same, and both may go over to another protocol
+    answer,   // the proxy answers
+    forward,  // the upstream answers
+    upgrade,  // the upstream answers, and may switch to another protocol
 };
 
-/// What is done with a request.
+/// The action for a request.
 struct decision {
     action what = action::answer;
-    bool limited = true;             // by the limits of its route, which may refuse it
-    ending how = ending::answered;   // unless something comes between
+    bool limited = true;             // the limits of its route apply first
+    ending how = ending::answered;   // the ending to count if nothing fails
     problem say = {};                // of `answer`
     std::string_view protocol = {};  // of `upgrade`, as the configuration spells it
 };
 
-/// `malformed` if the request cannot be read; `to` is null if no route fits it.
+/// `malformed` has a status if the request is invalid; `to` is null if no route matches.
 [[nodiscard]] decision decide(http::fault const& malformed, http::request_head const& request,
                               config::route const* to) noexcept;
 
-/// What becomes of the connection.
+/// The next step of a connection.
 enum class next : std::uint8_t {
-    request,        // another request may come
+    request,        // wait for another request
     close,          // at once
-    close_if_read,  // at once, unless something was not read: then gently
+    close_if_read,  // at once if all input was read, else gently
     close_gently,   // so that the client, which may still be sending, sees its answer
     reset,          // so that the client sees an error
 };
@@ -48,16 +48,16 @@ struct conclusion {
     problem say = {};  // to the client, if there is a status
 };
 
-/// What becomes of the connection if no other request is wanted, since the proxy is about to end.
+/// The next step of the connection if the proxy is shutting down and accepts no further request.
 [[nodiscard]] next last_after(conclusion const& c) noexcept;
 
-/// Of what the proxy answers by itself. `is_read`: all of its body was read.
+/// For a request that the proxy answers. `is_read`: all of its body was read.
 [[nodiscard]] conclusion conclude(decision const& what, http::request_head const& request,
                                   bool is_read) noexcept;
-/// Of what the limits have turned away, or what has left meanwhile.
+/// For a request that the limits refused, or whose client left while it waited.
 [[nodiscard]] conclusion conclude(problem const& say, net::presence client,
                                   http::request_head const& request, bool is_read) noexcept;
-/// Of what was sent to the upstream, or would have been.
+/// For a request that was relayed, even if it reached no server.
 [[nodiscard]] conclusion conclude(relayed const& r, http::request_head const& request,
                                   bool is_read) noexcept;
 

@@ -14,19 +14,19 @@
 
 namespace proxy {
 
-/// Where to listen. Throws `std::runtime_error` that says why that is not known.
+/// Resolves the address of a listener. Throws `std::runtime_error` with the reason if it cannot.
 [[nodiscard]] net::endpoint endpoint_of(config::listen_address const& at);
 
-/// Why nothing can listen there.
+/// The reason, in words, why an address cannot be listened on.
 [[nodiscard]] std::string why_not(net::error_code ec);
 
-/// The doors that the configuration in force names.
+/// The listening sockets of the current configuration.
 class doors {
 public:
-    /// At most so many connections are open at a time.
+    /// `most`: the largest number of open connections.
     doors(asio::io_context& context, std::int64_t most) : listener_(context, most) {}
 
-    /// Doors that have been opened for a configuration, and are closed again unless it comes into force.
+    /// Sockets that were opened for a new configuration. The destructor closes them, unless `keep` was called.
     class opening {
     public:
         explicit opening(net::listener& l) noexcept : listener_(l) {}
@@ -41,13 +41,14 @@ public:
         std::vector<net::listener::door*> opened_;
     };
 
-    /// Opens what `c` names and is not open yet: all of it, or `std::runtime_error` says what cannot be opened.
+    /// Opens the listeners of `c` that are not open yet. Throws `std::runtime_error`, and opens none, if one of them cannot be
+    /// opened.
     [[nodiscard]] opening open(config::configuration const& c);
-    /// From now on there are those that `c` names, as it wants them.
+    /// Applies `c`: closes the listeners that it does not name, and sets the options of the others.
     void follow(config::configuration const& c);
 
-    /// Throws `std::runtime_error` if a request could come back by one of its servers: it would go round until no connection
-    /// is left.
+    /// Throws `std::runtime_error` if a server of the new plan is one of these listeners: a request would come back to this
+    /// proxy until no connection is left.
     void check_for_loops(plan_maker const& maker) const;
 
     [[nodiscard]] std::list<net::listener::door> const& all() const noexcept {
@@ -62,7 +63,7 @@ private:
 
     net::listener listener_;
     std::vector<std::pair<std::string, int>> inherited_ =
-        tool::inherited_sockets();  // and not taken yet
+        tool::inherited_sockets();  // those without a listener yet
 };
 
 }  // namespace proxy

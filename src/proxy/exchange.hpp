@@ -10,31 +10,30 @@
 
 namespace proxy {
 
-/// A request in hand, and the answer to it. It knows nothing of the connection by which the request has come: that may
-/// have several at a time.
+/// A request and its answer. It is independent of the connection, which may have several exchanges at a time.
 struct exchange {
-    /// The request. Its texts lie in what the connection has received, until that receives more.
+    /// The request. Its texts lie in the receive buffer of the connection, until that receives more.
     struct incoming {
         http::request_head head;
         http::body_reader body{http::framing::none, 0};
-        std::string_view first;   // of the body, what has come with the head
-        bool body_begun = false;  // something of it has come, be it only of its framing
+        std::string_view first;   // the part of the body that arrived with the head
+        bool body_begun = false;  // bytes of it arrived, if only of its framing
     };
     incoming request;
     http::answer_head answer;  // of the upstream. Its texts lie in:
-    http::buffer back;         // what has come from the upstream and was not used
+    http::buffer back;         // unread bytes from the upstream
     proxy::record record;
 
-    // What is being sent.
+    // Output:
     std::string out;   // a head
-    std::string told;  // lines of it that tell of limits
-    std::string body;  // of an answer of the proxy's own
+    std::string told;  // its header lines about limits
+    std::string body;  // of the proxy's own answer
 
-    // What is wanted of the request when its head has gone. Only its memory goes on from one request to the next: each of
-    // them is written before it is read.
+    // Texts that outlive the head in the receive buffer. They are members to reuse their memory; each is written before it is
+    // read.
     struct kept_texts {
         std::string accept;
-        std::string line;  // this and the others are of the record
+        std::string line;  // `record` refers to this one and the following
         std::string client;
         std::string id;
     };

@@ -10,76 +10,76 @@ namespace proxy {
 
 class upstream_server;
 
-/// How a request that the limits have let in can fail on its way to the upstream and back.
+/// Why a granted request failed at the upstream or at the client.
 enum class failure : std::uint8_t {
     none,
-    // Of the upstream:
+    // The upstream:
     unreachable,      // no server accepts a connection
-    silent,           // it has closed the connection and has not finished the head of an answer
-    too_slow,         // it does not accept a connection, or does not answer, in time
+    silent,           // it closed the connection before the end of an answer's head
+    too_slow,         // it did not accept a connection or did not answer in time
     header_too_long,  // of the answer
-    malformed,        // the answer is not HTTP, or not clear
+    malformed,        // the answer is not HTTP or is ambiguous
     bad_chunks,       // in the body of the answer
-    cut_off,          // the body of the answer has ended too soon
-    // Of the client:
+    cut_off,          // the body of the answer ended too soon
+    // The client:
     body_too_slow,
     body_cut_off,
     body_bad_chunks,
-    client_ended,  // it sends no more, and nobody waits for what it might still read
+    client_ended,  // it closed its sending side, and the configuration takes that for its end
     client_gone,
 };
 
-/// What the client is told: a status, and a line for people.
+/// The status and the text of the answer to the client.
 [[nodiscard]] http::fault fault_of(failure f) noexcept;
 
-/// Whether the failure says nothing of the upstream.
+/// Whether the client caused the failure, so that it is no sign of trouble at the upstream.
 [[nodiscard]] bool is_of_client(failure f) noexcept;
-/// Whether the client has left before its answer was complete.
+/// Whether the client left before its answer was complete.
 [[nodiscard]] constexpr bool is_hang_up(failure f) noexcept {
     return f == failure::client_ended || f == failure::client_gone;
 }
 
-/// How far a request has come at the upstream. Later is more.
+/// The stages of a request at the upstream, in order.
 enum class progress : std::uint8_t {
     idle,
-    asked,      // something was sent to the upstream
-    heard,      // something has come from it
-    begun,      // something of its answer was sent to the client
-    switched,   // the same, and the connections now carry another protocol
-    complete,   // all of the answer was sent
-    tunnelled,  // the other protocol has ended
+    asked,      // sent bytes to the upstream
+    heard,      // received bytes from the upstream
+    begun,      // sent bytes of the answer to the client
+    switched,   // sent status 101: the connections carry another protocol
+    complete,   // sent the whole answer
+    tunnelled,  // the other protocol ended
 };
 
-/// Whether the connections carry another protocol, or have done so.
+/// Whether the connections carry another protocol, or did so until it ended.
 [[nodiscard]] constexpr bool has_switched(progress p) noexcept {
     return p == progress::switched || p == progress::tunnelled;
 }
 
-/// The end of a request's way to the upstream and back.
+/// The result of a relay.
 struct relayed {
     failure why = failure::none;
-    http::fault said = {};  // what the client is told of `why`
+    http::fault said = {};  // the client's answer to `why`
     progress reached = progress::idle;
     http::framing framing = http::framing::none;  // of the answer, as the client gets it
-    bool keep_alive = false;                      // the connection to the client can go on
-    unsigned status = 0;                          // of the upstream's answer
-    upstream_server const* server = nullptr;      // to which it was sent; null if to none
+    bool keep_alive = false;  // the connection to the client can carry another request
+    unsigned status = 0;      // of the upstream's answer
+    upstream_server const* server = nullptr;  // the server that got the request; null without one
 };
 
-/// What it says of the load of the upstream. Neither a client that hangs up nor the length of a tunnel says anything.
+/// The outcome that adaptive seats learn from. A client that disconnects and the duration of a tunnel carry no information
+/// about the load of the upstream.
 [[nodiscard]] weir::outcome outcome_of(relayed const& r) noexcept;
 
-/// An attempt to get an answer, when its connection has ended.
+/// An attempt to get an answer whose connection ended.
 struct attempt {
     http::verb method;
     bool has_body;
-    bool answered;  // something has come back
-    bool
-        kept;  // the connection had been used before, so that the server may have closed it as idle
+    bool answered;  // the upstream sent bytes
+    bool kept;      // the connection was used before: the server may have closed it as idle
 };
 
-/// Whether the request may be sent again: it may have come to nothing, and to do it twice does no harm (RFC 9110, 9.2.2).
-/// A body has been used up by the first attempt.
+/// Whether the request may be sent again: the server may not have seen it, and its method is idempotent (RFC 9110, 9.2.2).
+/// A request with a body is never sent again, since the first attempt consumed the body.
 [[nodiscard]] bool may_repeat(attempt const& a) noexcept;
 
 }  // namespace proxy

@@ -21,7 +21,7 @@ weir::hash_seed const& seed() {
     return one;
 }
 
-// What is hashed: most keys need no allocation.
+// The text to hash. Most keys need no allocation.
 class key_text {
 public:
     // Parts cannot run into each other: each begins with its length.
@@ -31,7 +31,7 @@ public:
         end();
     }
     void add(std::uint64_t key) { add({reinterpret_cast<char const*>(&key), sizeof key}); }
-    // What the upstream sees of the field: several lines are one list.
+    // Adds the value as the upstream sees it: several lines are one list.
     void add_field(http::request_head const& request, std::string_view name) {
         begin();
         for (auto const& f : request.fields) {

@@ -25,7 +25,7 @@ std::string text_of(upstream_trouble const& t) {
 
 void report_one(std::string& out, limit const& l) {
     auto const s = l.stats();
-    // Who waits has been refused at once before.
+    // A request that waits was refused by `try_enter` before, which counted it as `limited`.
     auto const& c = l.configuration();
     bool const waits =
         !c.shadow && c.queue.patience.length_or(weir::forever) > weir::duration::zero();
@@ -96,7 +96,7 @@ void operator_view::go_on() {
     });
 }
 
-// What threads have counted. Where no request has failed nothing is asked.
+// Collects the refusals and failures of the threads that had any.
 void operator_view::collect() {
     of_.threads.on_each_with_trouble([this](worker& w) {
         asio::post(context_, [this, lists = w.told().take_troubles()] {

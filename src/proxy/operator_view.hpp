@@ -21,31 +21,31 @@ namespace proxy {
 
 enum class phase : std::uint8_t { starting, serving, draining };
 
-/// What an operator sees and changes: the page and its numbers, the rules of limits, the report, and what is said of
-/// requests that go wrong.
+/// The operator's view of the proxy: the live page, metrics, changes of rules, the report, and warnings about failed
+/// requests.
 class operator_view {
 public:
-    /// What it looks at. All of it outlives the view.
+    /// The observed objects, which must outlive the view.
     struct sources {
         std::shared_ptr<proxy::plan const> const& plan;
         phase const& now;
         proxy::threads& threads;
-        tool::log_file const* log;          // null if there is none
-        std::function<bool()> is_changing;  // whether the limits must be left alone for the moment
+        tool::log_file const* log;          // may be null
+        std::function<bool()> is_changing;  // whether a reload is reading the limits
     };
 
     operator_view(asio::io_context& context, net::watchdog& dog, sources s);
 
-    /// Listens, if it is to be shown anywhere. Throws `std::runtime_error` if it cannot.
+    /// Opens the admin listener if the configuration has one. Throws `std::runtime_error` if it cannot be opened.
     void open(config::admin_options const& a, std::int64_t most_connections);
-    /// Null if it is shown nowhere.
+    /// The admin listener; null if the configuration has none.
     [[nodiscard]] net::listener::door const* door() const {
         return site_ ? site_->door() : nullptr;
     }
-    /// From now on it is shown, and is up to date each second.
+    /// Begins to serve the page, and updates its numbers each second.
     void start();
 
-    /// What was done, in a few lines.
+    /// The counters of the proxy and of each limit, as text.
     [[nodiscard]] std::string report() const;
 
 private:

@@ -10,8 +10,8 @@
 
 namespace proxy {
 
-/// The whole answer by which the proxy says `what`, in the form that the client wants most. It lies in `x` and in
-/// `bodies`; the record says what is sent.
+/// Composes the proxy's answer to `what`, in the media type that the client prefers. Its texts lie in `x` and in `bodies`.
+/// Sets the status and the size in `x.record`.
 [[nodiscard]] http::gather write_answer(exchange& x, std::span<config::body const> bodies,
                                         problem const& what, bool keep_alive,
                                         std::string_view date);

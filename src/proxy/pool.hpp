@@ -33,7 +33,7 @@ public:
     };
     using handle = std::unique_ptr<T, give_back>;
 
-    /// Calls `given_back` when an object has come back: from then on there may be something to tidy.
+    /// Calls `given_back` after each object that returns to the pool, which may then be tidied.
     explicit pool(std::function<void()> given_back) : given_back_(std::move(given_back)) {
         free_.reserve(kept);
     }

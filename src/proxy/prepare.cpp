@@ -33,7 +33,7 @@ void probe_upstreams(asio::io_context& context, plan const& p) {
 
 void prepare_engines(asio::io_context& context, plan const& p, std::function<void()> ready) {
     asio::any_io_executor const ex = context.get_executor();
-    // It is called when the last of its owners has gone.
+    // The last owner that is destroyed calls `ready`.
     std::shared_ptr<void> const all(nullptr, [ready = std::move(ready)](void*) { ready(); });
     for (auto const& l : p.configuration.limits) {
         if (l.engine.empty())

@@ -5,13 +5,13 @@
 
 #include <functional>
 
-// What a plan needs of others is tried before the first request needs it.
+// Tries the servers and engines of a plan before the first request needs them.
 namespace proxy {
 
-/// Says which servers accept no connection. It waits for nothing.
+/// Warns about each server that accepts no connection. Returns at once.
 void probe_upstreams(asio::io_context& context, plan const& p);
 
-/// Asks the engines, and says which cannot be asked. Calls `ready` when all have answered, or cannot.
+/// Prepares the engines, and warns about each that fails. Calls `ready` when all have succeeded or failed.
 void prepare_engines(asio::io_context& context, plan const& p, std::function<void()> ready);
 
 }  // namespace proxy

@@ -15,8 +15,8 @@ struct problem {
     unsigned status = 0;
     std::string_view why;
     std::optional<std::chrono::seconds> retry_after = {};
-    std::string_view violated = {};  // the limit that has refused the request: `policy::name`
-    std::string_view lines = {};     // of the header, that tell of limits
+    std::string_view violated = {};  // the `policy::name` of the limit that refused the request
+    std::string_view lines = {};     // of the header, about limits
 };
 
 struct own_body {

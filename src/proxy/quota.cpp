@@ -132,7 +132,7 @@ told_rule::told_rule(std::string_view name, weir::limiter_config const& rule)
     change(rule);
 }
 
-// Those who read meanwhile begin again. Each value is published behind the odd version.
+// A sequence lock: a reader that sees an odd version, or another one at its end, reads again.
 void told_rule::change(weir::limiter_config const& rule) {
     auto const quotas = quotas_of(rule);
     assert(quotas.size() == parts_.size());

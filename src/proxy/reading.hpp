@@ -11,17 +11,17 @@
 #include <optional>
 #include <string_view>
 
-// How requests of HTTP/1.1 come in.
+// Reads requests of HTTP/1.1.
 namespace proxy {
 
 /// The head of a request, from its first bytes to its end.
 class head_search {
 public:
-    /// Looks at what has come. That grows, and loses an empty line before the request.
+    /// Searches `in`, which only grows between calls. Consumes an empty line before the request.
     [[nodiscard]] http::fault look(http::buffer& in);
 
     [[nodiscard]] bool found() const noexcept { return scanner_.size() > 0; }
-    /// What was found.
+    /// The head. Precondition: `found()`.
     [[nodiscard]] std::string_view text(http::buffer const& in) const noexcept {
         return in.text().substr(0, scanner_.size());
     }
@@ -31,22 +31,23 @@ private:
     bool blank_line_ = false;
 };
 
-/// Reads until the head is found, or wrong. The status is 0 if the connection has ended instead.
+/// Reads until the head is complete or invalid. Returns the fault, without a status if the connection ended.
 [[nodiscard]] net::task<http::fault> receive_head(side from, head_search& head,
                                                   net::clock::duration limit);
 
-/// What the head says, and what of the body has come with it. Both are consumed, and lie before what `in` has.
+/// Parses `head`, and reads the part of the body that arrived with it. Consumes both from `in`; their bytes stay valid until
+/// `in` receives more.
 [[nodiscard]] http::fault understand(http::buffer& in, std::string_view head,
                                      config::clients_options const& c, exchange::incoming& out);
 
-/// What has been understood cannot be relied on: the request is one of HTTP/1.1 that nothing is known of.
+/// Resets the facts of an invalid request on which its answer depends: the answer is one of HTTP/1.1.
 void forget(exchange& x) noexcept;
 
-/// Reads over the rest of a body. Whether it came to its end; each piece of it in time.
+/// Reads and discards the rest of a body. `limit` is the time for each piece. Returns whether the body was complete.
 [[nodiscard]] net::task<bool> drop_body(side from, http::body_reader& body,
                                         net::clock::duration limit);
 
-/// Reads the line of the PROXY protocol with which a connection begins. Empty if there is none.
+/// Reads the header of the PROXY protocol at the start of a connection. Empty if it is missing or invalid.
 [[nodiscard]] net::task<std::optional<net::introduction>> receive_introduction(
     side from, net::clock::duration limit);
 

@@ -14,16 +14,16 @@ class limit;
 class upstream_server;
 struct route;
 
-/// What is told of one request when it is over: to the counters, to the operator, to the access log. What it refers to
-/// lies in the exchange and in the plan.
+/// The facts about one finished request for the counters, the operator and the access log. It refers to texts of the exchange
+/// and to objects of the plan.
 struct record {
     ending how = ending::hung_up;
 
     route const* to = nullptr;
-    upstream_server const* server = nullptr;  // that was asked
-    limit const* turned_away_by = nullptr;    // also if the client hung up there
-    boost::asio::ip::address client = {};     // of which the limits know
-    std::string_view trouble = {};            // why the upstream has not answered; of a literal
+    upstream_server const* server = nullptr;  // that got the request
+    limit const* turned_away_by = nullptr;    // also if the client hung up while it waited there
+    boost::asio::ip::address client = {};     // as the limits see it
+    std::string_view trouble = {};            // why the upstream did not answer; a literal
 
     unsigned status = 0;      // of the answer
     std::uint64_t bytes = 0;  // of its body
@@ -31,8 +31,8 @@ struct record {
 
     // Where there is an access log:
     net::clock::time_point begun = {};
-    std::string_view line = {};         // the first of the request
-    std::string_view client_name = {};  // if it is another than the peer
+    std::string_view line = {};         // the request line
+    std::string_view client_name = {};  // if the client is not the peer
     std::string_view id = {};
 };
 

@@ -195,7 +195,7 @@ void relay::fail(failure f, http::fault said) noexcept {
     said_ = said;
 }
 
-// There will be no answer from the upstream, since the request cannot be sent to its end or the client has gone.
+// Ends without an answer from the upstream: the request cannot be sent completely, or the client left.
 void relay::give_up(failure f) noexcept {
     fail(f);
     upstream_->cancel();

@@ -19,24 +19,26 @@
 
 namespace proxy {
 
-/// One request on its way to the upstream, and the answer on its way back, both at the same time: an
-/// upstream may answer before it has read everything.
+/// Sends one request to the upstream and its answer to the client, both at the same time: an upstream may answer before it has
+/// read the whole request.
 class relay final : private net::watched {
 public:
-    /// What those of one thread share. All of it outlives them.
+    /// The objects that the relays of one thread share, and which must outlive them.
     struct shared {
         net::watchdog& dog;
         upstream_pool& upstreams;
         proxy::date& date;
         counter& tunnels;
-        bool const& draining;  // no connection of a client goes on
+        bool const&
+            draining;  // the proxy is shutting down: each answer is the last of its connection
     };
 
-    /// `upgrade` is the protocol that the upstream is asked for; empty if it is none.
+    /// `upgrade` is the protocol that the upstream is asked to switch to; empty without one.
     relay(shared const& s, plan const& p, route const& r, side client, exchange& x, entry& entered,
           std::string_view upgrade);
 
-    /// Ends when the answer has been sent or cannot be. If nothing of one was sent, it is still to be said why.
+    /// Completes when the answer was sent or cannot be sent. On a failure before the first byte of an answer, the caller has to
+    /// send one: `relayed::said`.
     net::task<relayed> run(std::string_view client_name);
 
 private:
@@ -54,7 +56,7 @@ private:
     [[nodiscard]] bool may_be_kept() const noexcept;
     [[nodiscard]] relayed end() const noexcept;
 
-    // The first failure counts: others follow from it.
+    // Keeps the first failure, which causes the following ones.
     void fail(failure f) noexcept { fail(f, fault_of(f)); }
     void fail(failure f, http::fault said) noexcept;
     void give_up(failure f) noexcept;
@@ -88,16 +90,16 @@ private:
 
     upstream::visit at_;
     upstream_connection upstream_;
-    upstream_server* server_ = nullptr;  // to which that leads
-    net::clock::time_point asked_;       // when it was
+    upstream_server* server_ = nullptr;  // of `upstream_`
+    net::clock::time_point asked_;       // when the request began to be sent
 
     progress reached_ = progress::idle;
     upload_state upload_ = upload_state::sending;
     failure failure_ = failure::none;
-    http::fault said_;                             // of it
+    http::fault said_;                             // the client's answer to `failure_`
     http::framing framing_ = http::framing::none;  // of the answer, as the client gets it
     bool keep_alive_ = false;
-    bool lasts_ = false;  // for longer than a round of the watchdog
+    bool lasts_ = false;  // longer than a round of the watchdog
 };
 
 }  // namespace proxy

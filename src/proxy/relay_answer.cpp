@@ -73,7 +73,7 @@ net::task<bool> relay::read_answer_head() {
 }
 
 net::task<bool> relay::pass_on_interim() {
-    // 100 has been said by the proxy itself, where it was asked for.
+    // The proxy sends 100 itself if the client expects it.
     if (auto const version = x_.request.head.version; version >= 11 && x_.answer.status != 100) {
         http::compose(x_.out, x_.answer, http::framing::none, version, true, {});
         http::gather const out{x_.out};
@@ -84,7 +84,7 @@ net::task<bool> relay::pass_on_interim() {
     co_return !over();
 }
 
-// Of the older fields there is one set: the upstream's, or ours.
+// The answer has one set of the older fields: the upstream's or ours.
 void relay::tell_of_limits() {
     constexpr std::string_view older = "x-ratelimit-";
     std::optional<weir::amount> theirs;
@@ -161,7 +161,7 @@ net::task<> relay::switch_protocols() {
     reached_ = progress::tunnelled;
 }
 
-// The server's first, which whoever gets a permit then looks for. What it has used of rates stays used.
+// Frees the place at the server first: a request that gets the permit looks for it. Rates keep counting the request.
 void relay::free_seats() noexcept {
     at_ = {};
     upstream_.free_place();

@@ -15,7 +15,7 @@
 
 namespace proxy {
 
-// What has come of reading it: a maker, or what is wrong.
+// The result of reading: a maker, or the errors.
 struct reloader::loaded {
     std::unique_ptr<plan_maker> maker;
     std::vector<std::string> problems;

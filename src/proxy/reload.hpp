@@ -10,27 +10,27 @@
 
 namespace proxy {
 
-/// Reads the configuration anew, on a thread of its own, so that nobody waits for a slow disk or name server. It is used
-/// on the thread of its context.
+/// Reloads the configuration. It reads on a separate thread, so that a slow disk or name server delays no request. Its members
+/// are called on the thread of `context`.
 class reloader {
 public:
-    /// Reads the configuration that is to hold from now on. Throws what is wrong with it.
+    /// Returns the new configuration, or throws its errors.
     using reader = std::function<config::configuration()>;
-    /// Brings it into force, or throws why that cannot be.
+    /// Puts a new plan into force, or throws the reason why it cannot.
     using applier = std::function<void(plan_maker&)>;
 
-    /// Without a reader it does nothing. `in_force` is what the new one follows.
+    /// Without a reader, `start` has no effect. `in_force` is the current plan.
     reloader(asio::io_context& context, reader again, std::shared_ptr<plan const> const& in_force,
              applier apply);
     ~reloader() { join(); }
 
-    /// Reads and applies it, and says what has come of that; once more if it is being read already.
+    /// Reads the configuration, applies it, and reports the result. If a reload is in progress, another one follows it.
     void start();
-    /// It looks at the limits in force.
+    /// Whether a reload is in progress. It reads the limits in force, which must not change meanwhile.
     [[nodiscard]] bool is_reading() const noexcept { return reads_.joinable(); }
-    /// From now on nothing is applied.
+    /// Discards the result of a reload in progress, and applies no further one.
     void stop() noexcept { stopped_ = true; }
-    /// Waits until nothing is being read.
+    /// Waits until no reload is in progress.
     void join();
 
 private:

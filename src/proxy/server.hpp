@@ -30,8 +30,8 @@ namespace asio = boost::asio;
 /// The kernel's own way of sharing them out (SO_REUSEPORT) goes by a hash, and leaves threads idle.
 class server {
 public:
-    /// Listens. `c.threads` is known. Throws `std::runtime_error` saying what cannot be had, and `tool::usage_error`. On SIGHUP
-    /// it goes on with what `again` reads, if there is one.
+    /// Opens the listeners. `c.threads` is set. Throws `std::runtime_error` naming the resource that is not available, and
+    /// `tool::usage_error`. On SIGHUP the server continues with the configuration that `again` returns, if it is set.
     explicit server(config::configuration const& c, reloader::reader again = nullptr);
     ~server();
 

@@ -190,8 +190,8 @@ net::task<next> session::serve(workspace& w) {
     co_return end.after;
 }
 
-// What its route's limits let in. When it ends, nothing is held at the gate any more: what follows is between the client and
-// the proxy.
+// Passes the limits of the route, and answers. The permits are released at the end of this function: the rest concerns only
+// the client and the proxy.
 net::task<conclusion> session::perform(workspace& w, plan const& p, route const& to,
                                        decision const& what) {
     auto& x = w.current;

@@ -24,25 +24,25 @@ namespace proxy {
 /// Whether a connection begins with the PROXY protocol.
 enum class introduced : bool { by_itself, by_a_balancer };
 
-/// A client's connection: one request after the other, until one of the two sides closes.
+/// A client's connection, which serves one request after the other until one of the two sides closes.
 ///
-/// A request is read, decided upon (see decision.hpp), performed, accounted for (see account.hpp).
+/// Each request is read, decided upon (see decision.hpp), performed, and recorded (see account.hpp).
 class session {
 public:
-    /// What those of one thread share. All of it outlives them.
+    /// The objects that the sessions of one thread share, and which must outlive them.
     struct shared {
         asio::io_context& context;
-        std::shared_ptr<proxy::plan const> const& plan;  // what holds for the next request
+        std::shared_ptr<proxy::plan const> const& plan;  // for the next request
         workspaces& spaces;
         account& told;
         relay::shared for_relays;
     };
 
-    /// `from` is unspecified for a client that comes by a unix socket.
+    /// `from` is the peer's address; unspecified for a Unix socket.
     session(shared const& s, net::stream_socket socket, boost::asio::ip::address const& from,
             net::listener::admission a, introduced by);
 
-    /// Serves it until it ends; on its thread.
+    /// Serves the connection until it ends; on its thread.
     static void start(std::unique_ptr<session> self);
 
 private:
@@ -65,14 +65,14 @@ private:
     }
 
     shared const& shared_;
-    net::listener::admission admission_;  // until the socket has been closed
+    net::listener::admission admission_;  // until the socket is closed
     net::connection client_;
     counted open_;
     std::optional<net::time_limit> asleep_;
     boost::asio::ip::address peer_;
-    bool awaits_balancer_;  // which says who the client is
+    bool awaits_balancer_;  // for the header of the PROXY protocol, which names the client
     std::string name_;      // of the peer, for the upstream and the log
-    bool fresh_ = true;     // has not sent a request yet
+    bool fresh_ = true;     // no request yet
 };
 
 }  // namespace proxy

@@ -5,7 +5,7 @@
 
 namespace proxy {
 
-/// One side of an exchange or of a tunnel: a connection, and what has come by it and was not used.
+/// One side of an exchange or of a tunnel: a connection and its unread bytes.
 struct side {
     net::connection& connection;
     http::buffer& received;

@@ -21,30 +21,30 @@ namespace proxy {
 
 namespace asio = boost::asio;
 
-/// The threads that serve clients, each with its worker. They are looked after on the thread of `context`.
+/// The threads that serve clients, each with its worker. The members of this class are called on the thread of `context`.
 class threads {
 public:
     explicit threads(asio::io_context& context) noexcept : context_(context) {}
 
-    /// So many more, before they are started. `log` must outlive them; null if there is none.
+    /// Adds `n` threads that are not started yet. `log` must outlive them, and may be null.
     void add(std::int64_t n, std::shared_ptr<plan const> const& p, tool::log_file* log);
 
-    /// Starts them, and calls `ended` when the last has ended.
+    /// Starts all threads. Calls `ended` when the last one ends.
     void run(std::function<void()> ended);
     void join();
 
-    /// For the next connection.
+    /// The worker for the next connection.
     [[nodiscard]] worker& next() noexcept { return all_[next_]->work; }
-    /// It has one.
+    /// Passes to the following worker.
     void advance() noexcept { next_ = (next_ + 1) % all_.size(); }
 
-    /// Calls `f(worker&)` on each of them, soon.
+    /// Posts `f(worker&)` to each thread.
     template <class F>
     void on_each(F f) {
         for (auto& t : all_)
             asio::post(t->work.context(), [f, &w = t->work] { f(w); });
     }
-    /// The same for those where requests were turned away or have failed since the last time.
+    /// Posts `f(worker&)` to each thread where a limit refused a request, or a request failed, since the previous call.
     template <class F>
     void on_each_with_trouble(F f) {
         for (auto& t : all_)
@@ -52,11 +52,11 @@ public:
                 asio::post(t->work.context(), [f, &w = t->work] { f(w); });
     }
 
-    /// Each ends when what it serves has finished.
+    /// Lets each thread finish its requests and then end.
     void drain();
-    /// Cuts off what is still being served.
+    /// Cuts off the connections that are left.
     void abort();
-    /// Ends them whatever they do.
+    /// Ends the threads, finished or not.
     void stop();
 
     [[nodiscard]] std::uint64_t sum(counter counters::* which) const;
@@ -69,7 +69,7 @@ private:
         worker work;
         asio::executor_work_guard<net::executor> keeps_running;
         std::thread runs;
-        std::uint64_t troubles = 0;  // when they were last collected
+        std::uint64_t troubles = 0;  // at the previous on_each_with_trouble
     };
 
     [[nodiscard]] static bool has_new_trouble(one& t) noexcept;

@@ -272,7 +272,7 @@ void upstream_pool::await_end(kept& k) {
     });
 }
 
-// It has ended, or has sent what nobody asked for.
+// The connection ended, or sent bytes without a request.
 void upstream_pool::drop(std::uint64_t number) {
     std::lock_guard const lock(mutex_);
     std::erase_if(kept_, [number](kept const& k) { return k.number == number; });

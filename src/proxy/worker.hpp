@@ -16,15 +16,15 @@
 
 namespace proxy {
 
-/// One thread of the proxy: the owner of what its connections share. All of it but `context` and `told().counts()` is used on
-/// that thread.
+/// One thread of the proxy. Owns the objects that its connections share. Members other than `context` and `told().counts()` are
+/// used on that thread only.
 class worker {
 public:
     /// `pools` and `log` must outlive it; `log` may be null.
     worker(std::shared_ptr<plan const> p, upstream_pool::all& pools, tool::log_file* log)
         : plan_(std::move(p)), upstreams_(context_, dog_, pools), told_(log) {}
     worker(worker const&) = delete;
-    /// What a forced `stop` of the context has left behind uses the rest until it is destroyed: that comes first.
+    /// Destroys the pending handlers first: after a forced `stop` of the context they still refer to the members.
     ~worker() { context_.shutdown(); }
 
     [[nodiscard]] asio::io_context& context() noexcept { return context_; }
@@ -32,12 +32,12 @@ public:
     [[nodiscard]] account& told() noexcept { return told_; }
     [[nodiscard]] account const& told() const noexcept { return told_; }
 
-    /// From the next request on.
+    /// Sets the plan of the next requests.
     void use(std::shared_ptr<plan const> p);
 
-    /// What is being served is the last.
+    /// Closes each connection behind its present request.
     void drain();
-    /// Cuts off what is still being served.
+    /// Cuts off the connections that are left.
     void abort();
 
 private:

@@ -10,32 +10,32 @@ namespace proxy {
 
 namespace asio = boost::asio;
 
-/// What a connection has while a request of it is served. An idle one has none of it.
+/// The buffers of a connection while it serves a request. An idle connection has none.
 struct workspace {
-    http::buffer in;   // what has come from the client and was not used
-    exchange current;  // of HTTP/1.1 there is one at a time
+    http::buffer in;   // unread bytes from the client
+    exchange current;  // HTTP/1.1 has one at a time
 };
 
-/// Those of one thread.
+/// The workspaces of one thread.
 class workspaces {
 public:
     using handle = pool<workspace, 256>::handle;
 
-    /// `apart`: how many are in use for long, and do not count as a crowd.
+    /// `apart`: the number of workspaces that tunnels hold, which `crowded` does not count.
     workspaces(asio::io_context& context, counter const& apart) : apart_(apart), tidy_(context) {}
 
-    /// Memory that was not needed for a second goes back to the system.
+    /// A workspace. It returns to the pool with the handle; the pool frees memory that was unused for a second.
     [[nodiscard]] handle take() { return all_.take(); }
-    /// Whether so many are in use that those which are not needed for the moment are to come back.
+    /// Whether more are in use than the pool keeps, so that a waiting connection should return its own.
     [[nodiscard]] bool crowded() const noexcept { return all_.crowded(apart_.value()); }
-    /// From now on memory stays: the thread is about to end.
+    /// Stops the freeing of unused memory: the thread is about to end.
     void stop();
 
 private:
     void tidy_soon();
 
     counter const& apart_;
-    net::timer tidy_;  // while any is kept
+    net::timer tidy_;  // runs while the pool keeps an unused workspace
     bool tidies_ = false;
     bool stopped_ = false;
     pool<workspace, 256> all_{[this] { tidy_soon(); }};

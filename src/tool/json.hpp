@@ -27,7 +27,7 @@ public:
     explicit json(layout how = layout::compact) noexcept
         : comma_(how == layout::spaced ? ", " : ","), colon_(how == layout::spaced ? ": " : ":") {}
 
-    /// Makes room for a text of about so many bytes.
+    /// Reserves memory for a text of `length` bytes.
     void reserve(std::size_t length) { out_.reserve(length); }
 
     json& begin(char bracket = '{') {

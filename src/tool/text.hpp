@@ -48,8 +48,8 @@ struct host_and_port {
     return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
 
-/// Appends a text to `out`: plain characters as they are, and the others by `escape(char)`, which appends what stands for
-/// one.
+/// Appends a text to `out`: plain characters unchanged, and each other character by `escape(char)`, which appends its escape
+/// sequence.
 template <class Escape>
 void append_escaped(std::string& out, std::string_view text, Escape escape) {
     for (;;) {

@@ -46,7 +46,7 @@ private:
         sizeof(Link) <= room && alignof(Link) <= alignof(std::max_align_t) &&
         std::is_nothrow_move_constructible_v<Link>;
 
-    // What can be done with the kind that lies in a box.
+    // The operations of the type in a box.
     struct actions {
         chain_member& (*get)(void*) noexcept;
         void (*copy)(void* from, void* to);

@@ -8,7 +8,7 @@
 
 namespace weir::detail {
 
-/// Which keys of a limiter have come most often, and how often they were refused.
+/// The most frequent keys of a limiter, with the number of their refusals.
 template <class Key>
 class heavy_keys {
     using handle = key_handle<Key>;
