@@ -1,4 +1,4 @@
-// Each key of the file: what it may be, what is said of anything else, and that it is written as it was read.
+// Each key of the file: its valid values, the messages for invalid ones, and that writing returns the value that was read.
 
 #include "config/read.hpp"
 #include "config/write.hpp"
@@ -67,9 +67,9 @@ constexpr place fields{
 struct row {
     place in;
     std::string_view key;
-    texts right;  // as they stand in the file; none is the default
+    texts right;  // as in the file; none is the default
     texts wrong;
-    std::string_view must;  // be, or what else is said
+    std::string_view must;  // the message: behind "but must be ", or another part of it
 };
 
 std::string file(row const& r, std::string_view value) {
@@ -376,7 +376,7 @@ BOOST_AUTO_TEST_CASE(is_taken_and_written_again) {
         }
 }
 
-// What it is changes what is written: nothing is read and forgotten.
+// Different values are written differently: no value is read and lost.
 BOOST_AUTO_TEST_CASE(has_values_that_are_different_files) {
     for (auto const& r : rows()) {
         std::set<std::string> all;
@@ -403,7 +403,7 @@ BOOST_AUTO_TEST_CASE(is_refused_with_its_place_value_and_bound) {
                 bool const placed = line.starts_with("f:") && line.find(r.in.where) != line.npos;
                 if (!placed || line.find(r.must) == line.npos)
                     return false;
-                // A sentence of its own names what it must.
+                // A message of another form names the key and the value.
                 return line.find(" but must be " + std::string(r.must)) == line.npos ||
                        (line.find(fmt::format("`{}`", name)) != line.npos &&
                         line.find(shown(value)) != line.npos) ||

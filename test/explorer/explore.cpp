@@ -10,7 +10,7 @@
 // Each schedule is a scenario and an interleaving, made of nothing but its seed. When one fails, its
 // seed, the invariant and the shortest trace that was found are printed; `--policy P --seed S` runs
 // that one again. A million schedules: --schedules 1000000. Without --seed the environment's WEIR_SEED is the first
-// seed, or else 1; with --expect it is 1, since the mistake must be found within so many schedules.
+// seed, or else 1; with --expect it is 1, since the mistake must be found within that number.
 //
 //     --callers N       how many callers at most; 64 by default
 //     --minimise N      for how many seconds to look for a shorter trace; 10 by default, 0: not at all

@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(goes_on_with_itself) {
     BOOST_TEST(can_become(of("10/1s"), of("10/1s")));
 }
 
-// What its limiters were made with makes it another limit; all else can be changed in place.
+// A member that the constructor of a limiter takes makes another limit; all others can be changed in place.
 BOOST_AUTO_TEST_CASE(each_member) {
     std::array<change, members> const changes{{
         {"name", after::begins_anew, [](limit& l) { l.name = "other"; }},
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(keeps_its_kind) {
     BOOST_TEST(!can_become(of("10/1s & 100/1min"), of("10/1s & 100/1min & 1000/1h")));
 }
 
-// A queue in another order is no member of a chain; and `fair` needs to know the clients from the start.
+// A queue of another order cannot be a member of a chain, and `fair` needs the clients of all its requests.
 BOOST_AUTO_TEST_CASE(may_change_its_order_unless_others_must_know) {
     std::array const orders{"fifo", "lifo", "adaptive_lifo", "codel", "priority", "fair"};
     auto const needs = [](std::string const& order) {

@@ -17,7 +17,7 @@ using support::visit;
 
 namespace {
 
-// What has waited in vain may be told so late.
+// A request may be timed out this much after its patience.
 constexpr auto late = weir::queue_options().tolerance;
 
 struct limits {
@@ -146,7 +146,7 @@ BOOST_FIXTURE_TEST_CASE(holds_nothing_while_a_chain_waits, limits) {
     BOOST_TEST(rate.stats().granted == 2u);
 }
 
-// What cannot be in the chain is waited for with what was got before.
+// A limit that cannot be a member of the chain is waited for after the chain, with the chain's permits.
 BOOST_FIXTURE_TEST_CASE(goes_from_one_wait_to_the_next, limits) {
     auto& chained = add("chained", "1 seats");
     add("rate", "9/60s");
@@ -191,7 +191,7 @@ BOOST_FIXTURE_TEST_CASE(has_the_least_patience_of_its_limits, limits) {
     BOOST_TEST(refuses_after(2s) == "seats");
 }
 
-// The seats of an upstream have none of their own.
+// The seats of an upstream have no patience option.
 BOOST_FIXTURE_TEST_CASE(has_the_default_patience_where_no_limit_has_one, limits) {
     auto of_upstream = limit_of("upstream", "1 seats");
     of_upstream.queue.patience = {};
@@ -215,7 +215,7 @@ BOOST_FIXTURE_TEST_CASE(of_shadows_alone_holds_nobody_up, limits) {
     BOOST_TEST(shadow.stats().granted == 1u);
 }
 
-// A shadow counts what goes on, and nothing else.
+// A shadow only counts.
 BOOST_FIXTURE_TEST_CASE(asks_shadows_last, limits) {
     auto& shadow = add_shadow("shadow", "1/60s");
     add("seats", "2 seats", "patience 100ms");

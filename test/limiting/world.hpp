@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-/// What limits are tested with: requests that a test makes up, on virtual time.
+/// Tests of limits: requests with chosen clients and fields, on virtual time.
 namespace support {
 
 struct test_world {

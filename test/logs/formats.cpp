@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(of_json) {
     BOOST_TEST(has(wrong("json when=ts"), "`when=ts` is none of"));
 }
 
-// Whatever stands in a line: it is read or it is not, and what was found lies in it, if it was not decoded.
+// Any line is read or rejected, and a text that needs no decoding is a part of the line.
 BOOST_AUTO_TEST_CASE(of_damaged_lines) {
     std::mt19937_64 random(1);
     auto const any = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };

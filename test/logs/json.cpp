@@ -16,7 +16,7 @@ using kind = logs::key_source::kind;
 
 namespace {
 
-// What a line has for the client, if it can be read.
+// The client of a line; nothing if the line is unreadable.
 std::optional<std::string> client_of(std::string_view line,
                                      std::string_view format = "json time=t client=c") {
     auto const reader = logs::format::parse(format).make_reader({key_source{}});
@@ -33,7 +33,7 @@ std::optional<std::string> text(std::string_view inside) {
     return with("\"c\":\""s.append(inside).append("\""));
 }
 
-// A line of objects in objects, all told.
+// A line of `levels` nested objects.
 std::string nested(std::size_t levels) {
     std::string line = R"({"t":807256800,"c":"a")";
     for (std::size_t i = 1; i < levels; ++i)
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(cannot_be_read_with_texts_that_are_wrong) {
     }
 }
 
-// A client may send them: whoever does shall not be left out.
+// Clients may send such bytes, and their requests count.
 BOOST_AUTO_TEST_CASE(keep_bytes_that_are_no_utf_8) {
     for (auto const bytes : {"\xff"sv, "a\xe9z"sv, "\xc3"sv, "\xed\xa0\x80"sv, "\x7f"sv})
         BOOST_TEST((text(bytes) == bytes));
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(have_the_first_of_members_of_one_name) {
     BOOST_TEST((with(R"("c":"","c":"b")") == ""));
     BOOST_TEST((with(R"("c":"a","\u0063":"b")") == "a"));
     BOOST_TEST((with(R"("x":{"c":"b"},"c":"a","y":["c"])") == "a"));
-    // Of several names the first in their list counts, wherever it stands.
+    // If a line has several of the names, the first name of the list wins, wherever its member is.
     auto const first = [](std::string_view line) { return client_of(line, "json"); };
     BOOST_TEST((first(R"({"ts":807256800,"ip":"b","remote_addr":"a"})") == "a"));
     BOOST_TEST((first(R"({"ts":807256800,"remote_addr":"a","ip":"b"})") == "a"));

@@ -15,8 +15,7 @@ function(weir_control name)
     endif()
 endfunction()
 
-# The command that follows must fail by what a test of its kind says of an assertion: neither a crash nor a broken
-# environment counts.
+# The command must fail with the message of a failed assertion: neither a crash nor a broken environment counts.
 function(weir_see name test failure)
     set(programs WEIR_PROXY=$<TARGET_FILE:weir-proxy> WEIR_REPLAY=$<TARGET_FILE:weir-replay>)
     add_test(NAME mutant/${name} COMMAND ${ARGN})
@@ -27,8 +26,8 @@ function(weir_see name test failure)
         FAIL_REGULAR_EXPRESSION "memory access violation;Segmentation fault;signal: ")
 endfunction()
 
-# The explorer must find a violation of the invariant within so many schedules. Most are found within 200; the bound leaves
-# room for other schedules. The control is that nothing is violated in fewer.
+# The explorer must find a violation of the invariant within the number of schedules. Most are found within 200; the bound
+# leaves room for other schedules. The control runs without a mistake and must find no violation.
 function(weir_add_explorer_mutant name explorer policy invariant)
     set(schedules 100000)
     if(ARGC GREATER 4)

@@ -77,7 +77,7 @@ struct one_port {
         }
     }
 
-    // Whether a connection has come, which then is gone.
+    // Whether a connection arrived. It is closed.
     bool took_one() {
         net::error_code ec;
         acceptor.non_blocking(true);

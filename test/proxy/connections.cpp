@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(is_kept_for_so_long) {
     BOOST_TEST(proxy.upstream.connections.size() == 2u);
 }
 
-// What a server says unasked would be taken for the next answer.
+// Bytes that a server sends without a request would be taken for the next answer.
 BOOST_AUTO_TEST_CASE(is_not_used_again_if_the_server_has_spoken_unasked) {
     local_proxy proxy(forwards);
     BOOST_TEST(proxy.ask() == 200u);

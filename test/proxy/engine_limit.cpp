@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(keeps_its_rate) {
         (rate.ask() == weir::errc::deadline_unreachable || rate.limit->stats().granted == 5u));
 }
 
-// What may be had at once after a pause is the burst, and not what comes back in a period.
+// After a pause, the burst is granted at once, and not the permits of a period.
 BOOST_AUTO_TEST_CASE(keeps_its_burst) {
     BOOST_TEST(shared(kept_there("1/60s burst 3")).granted() == 3);
     BOOST_TEST(shared(kept_there("8/60s burst 2")).granted() == 2);
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(has_the_options_of_the_configuration) {
                       std::invalid_argument);
 }
 
-// The name at the engine is the limit's own, unless another one is said.
+// The name at the engine is the limit's name, unless `shared_as` gives another one.
 BOOST_AUTO_TEST_CASE(is_shared_by_name) {
     auto c = kept_there("3/60s");
     shared one(c);

@@ -150,7 +150,7 @@ BOOST_FIXTURE_TEST_CASE(takes_successes_of_one_time_only, checked) {
     BOOST_TEST(after("g") == ".");
 }
 
-// A request that finds nobody is a failed check; one that is answered ends the row.
+// A failed connection attempt of a request counts as a failed check; an answered request ends the series.
 BOOST_AUTO_TEST_CASE(counts_requests) {
     local_proxy proxy(configuration(R"(every = "1h", fall = 3, rise = 2)"));
     auto& upstream = *proxy.plan().upstreams.front();
@@ -262,7 +262,7 @@ BOOST_FIXTURE_TEST_CASE(if_all_are_out_all_are_asked, both) {
     BOOST_TEST(shares() == "4 4");
 }
 
-// Health is of the server, whatever the configuration; without checks nothing is out.
+// A server keeps its health across a reload. Without checks no server is out.
 BOOST_FIXTURE_TEST_CASE(a_reload_keeps_what_is_known, both) {
     proxy.upstream.answer = bad;
     proxy.pass(1s);
@@ -314,7 +314,7 @@ BOOST_AUTO_TEST_CASE(the_least_busy_is_asked) {
     BOOST_TEST((asked == 3 || proxy.other.connections.size() == 6u));
 }
 
-// The seats of a server that is out are nobody's.
+// The seats of a server that is out cannot be used.
 BOOST_AUTO_TEST_CASE(seats_are_those_of_servers_that_are_not_out) {
     local_proxy proxy(R"(
 [[upstream]]

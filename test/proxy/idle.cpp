@@ -40,7 +40,7 @@ upstream = "a"
 upgrade = { to = ["chat"], idle = "50s" }
 )";
 
-// For how long nothing wakes the proxy up by itself.
+// The time until the proxy's next timer.
 net::clock::duration sleeps(local_proxy& proxy) {
     proxy.settle();
     auto const due = virtual_time::next_due();
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(wake_nothing_until_their_limit) {
     for (int i = 0; i != 20; ++i)
         BOOST_TEST(proxy.ask(clients.emplace_back(proxy.connect()), get) == 200u);
     proxy.upstream.connections.clear();  // of these none is kept
-    // What had another limit before may wake it once, when that would have ended: here at 40 s.
+    // A connection whose limit changed may cause one wake-up at the end of the former limit: here at 40 s.
     proxy.pass(5s);
     BOOST_TEST((sleeps(proxy) >= 34s));
     // One that asks wakes none of the others.

@@ -301,7 +301,7 @@ void local_proxy::check_health() {
     health_.emplace(context_, dog_, plan_);
 }
 
-// ---- What is said
+// ---- Texts
 
 unsigned status_of(std::string_view answer) {
     unsigned status = 0;

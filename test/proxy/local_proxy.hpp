@@ -20,9 +20,9 @@
 #include <string_view>
 #include <vector>
 
-/// weir-proxy in one thread: its clients and its upstreams are functions of the test, and time is virtual. All sockets are
-/// those of the file system, where the one side can read at once what the other has sent. So nothing depends on how busy
-/// the machine is, and a minute passes in no time.
+/// weir-proxy in one thread: its clients and upstreams are functions of the test, and time is virtual. All sockets are Unix
+/// sockets, where one side can read at once the bytes that the other side sent. So no test depends on the load of the machine,
+/// and a minute takes no time.
 namespace support {
 
 /// The time of a program that is linked with this.
@@ -43,9 +43,9 @@ public:
     ~wire() { close(); }
 
     void send(std::string_view text);
-    /// All that has come and was not taken. `ended` is up to date afterwards.
+    /// Receives, and returns all bytes that were not taken. `ended` is up to date afterwards.
     std::string& look();
-    /// The same, and takes it.
+    /// Receives, and takes all bytes.
     [[nodiscard]] std::string take();
     /// The other side has closed its end.
     [[nodiscard]] bool ended();
@@ -60,7 +60,7 @@ private:
     bool ended_ = false;
 };
 
-/// What becomes of a request.
+/// The answer of an upstream.
 struct reply {
     std::string text;
     bool closes = false;
@@ -68,10 +68,10 @@ struct reply {
 /// 200 with that body.
 [[nodiscard]] reply ok(std::string_view body = "", std::string_view fields = "");
 
-/// A server that answers each request as `answer` says, at once, and closes connections that the proxy has ended.
+/// A server that answers each request at once by `answer`, and closes the connections that the proxy ended.
 class local_upstream {
 public:
-    /// Listens at a socket of that name.
+    /// Listens at a Unix socket of that name.
     explicit local_upstream(std::string path);
     local_upstream(local_upstream const&) = delete;
     ~local_upstream();
@@ -79,7 +79,7 @@ public:
     /// As the configuration has it.
     [[nodiscard]] std::string address() const { return "unix:" + path_; }
 
-    /// Nothing: the test answers by itself, on `connections`.
+    /// If it returns nothing, the test answers on `connections`.
     std::function<std::optional<reply>(std::string const& request)> answer =
         [](std::string const&) { return ok(); };
 
@@ -117,12 +117,12 @@ public:
 
     /// Does all that can be done now.
     void settle();
-    /// The same until so long from now.
+    /// Advances virtual time by `d`, and handles all events until then.
     void pass(net::clock::duration d);
 
     /// Sends it and does all that can be done now: the status that came, or 0 if none has.
     unsigned ask(wire& client, std::string_view request);
-    /// `GET /` on a connection of its own.
+    /// Sends `GET /` on a new connection and returns the status.
     unsigned ask(std::string const& client = "10.0.0.1");
 
     /// Another configuration from now on.
@@ -148,7 +148,7 @@ private:
     boost::asio::ip::address client_;
 };
 
-/// The status of an answer; 0 if it is none.
+/// The status of an answer; 0 if the text is not an answer.
 [[nodiscard]] unsigned status_of(std::string_view answer);
 /// The value of the first field of that name, in this spelling; empty if there is none.
 [[nodiscard]] std::string field_of(std::string_view head, std::string_view name);

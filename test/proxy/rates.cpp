@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(gets_no_more_than_the_rate_of_each_client) {
     }
 }
 
-// Seats are what is short at first: the tokens must not pile up behind them.
+// At first the seats are the bottleneck: unused tokens must not accumulate meanwhile.
 BOOST_AUTO_TEST_CASE(gets_no_more_than_two_limits_together_let_through) {
     local_proxy proxy(limited(
         limit("seats", "2 seats", "patience 20s") + limit("rate", "10/500ms", "patience 20s"),
@@ -179,11 +179,11 @@ BOOST_AUTO_TEST_CASE(waits_for_its_turn_as_long_as_it_has_patience) {
     BOOST_TEST(full.find("queue") != full.npos);
     proxy.pass(299ms);
     BOOST_TEST(waiter.look() == "");
-    proxy.pass(2ms);  // a limiter is late by a millisecond at the most
+    proxy.pass(2ms);  // a limiter is at most a millisecond late
     auto const late = waiter.take();
     BOOST_TEST(status_of(late) == 503u);
     BOOST_TEST(late.find("in time") != late.npos);
-    // Each of these connections goes on.
+    // Each of these connections can carry another request.
     proxy.upstream.answer = [](std::string const&) { return ok(); };
     proxy.settle();
     BOOST_TEST(status_of(holder.take()) == 200u);

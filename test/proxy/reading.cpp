@@ -26,7 +26,7 @@ struct client_buffer {
     exchange::incoming request;
     config::clients_options options;
 
-    // What has come is a head, which is understood.
+    // Reads a complete and valid head.
     void read() {
         head_search head;
         BOOST_REQUIRE(!head.look(*in));

@@ -48,7 +48,7 @@ constexpr std::array bodies{
 
 enum class connection : bool { made_for_it, kept };
 
-// A server that has taken a request, has said so much, and closes the connection.
+// A server that reads a request, sends `said`, and closes the connection.
 struct dropped {
     char const* name;
     char const* said;
@@ -187,7 +187,7 @@ limits = ["first", "second"]
     std::string answer;
     BOOST_TEST(deliveries(proxy, std::string(get), drops[0], connection::kept, answer) == 1u);
     BOOST_TEST(status_of(answer) == 502u);
-    // What was tried in vain of the other rate is given back.
+    // The permits of the other rate were refunded.
     proxy.upstream.answer = [](std::string const&) { return ok(); };
     auto client = proxy.connect();
     for (int i = 0; i != 7; ++i)

@@ -31,7 +31,7 @@ def skip(why):
 
 
 class Runner:
-    """Runs so many tests at the same time, for tests that mostly wait; and says how long each took."""
+    """Runs at most `at_once` tests at the same time, since most of them wait; prints how long each took."""
 
     def __init__(self, at_once):
         self.at_once = at_once

@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(a_client_that_hangs_up)
 
-// The upstream is told by the end of the request, and its seat is free when it has closed the connection.
+// The proxy ends the request to the upstream, and frees the seat when the upstream closed the connection.
 BOOST_AUTO_TEST_CASE(leaves_its_seat_to_the_upstream) {
     local_proxy proxy(support::forwards + R"(limits = ["seats"]
 [[limit]]

@@ -42,7 +42,7 @@ struct answered {
 
 BOOST_AUTO_TEST_SUITE(what_is_told)
 
-// A client that comes back when it is told is not refused.
+// A client that returns after `t` seconds is not refused.
 BOOST_AUTO_TEST_CASE(of_time_is_in_seconds_rounded_up) {
     answered a(with("2/60s"));
     BOOST_TEST(a.rest() == R"("r";r=1;t=60)");
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(is_what_was_asked_for) {
     }
 }
 
-// Of the older fields the set that leaves less goes through.
+// The answer has the set of older fields with the smaller remainder.
 BOOST_AUTO_TEST_CASE(of_the_older_fields_is_one_set) {
     answered a(with("9/60s"));
     for (auto const& [theirs, seen] :
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(of_the_older_fields_is_one_set) {
     }
 }
 
-// Shadows are nobody's business; and of several limits the older fields name that of which the least remains.
+// Clients see no shadow limit. The older fields are those of the limit with the smallest remainder.
 BOOST_AUTO_TEST_CASE(is_of_each_limit_that_counts) {
     answered a("headers = \"both\"\n" + support::forwards + R"(limits = ["s", "a", "b", "c"]
 [[limit]]

@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(say_what_they_are_given) {
     BOOST_TEST(has(with({"--host", "it's"}).command, R"( --host 'it'\''s' )"));
 }
 
-// What is of keys is before what is of all, and seats before rates.
+// Limits per key come before limits of all requests, and seats before rates.
 BOOST_AUTO_TEST_CASE(have_limits_in_one_order) {
     auto const o = parsed({"log", "--rate", "5/1s", "--per-client-rate", "2/1s", "--seats", "3",
                            "--per-client-seats", "1"});

@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(random_comes_in_order_at_any_time_of_the_second) {
             BOOST_TEST_REQUIRE(std::ranges::is_sorted(found));
             BOOST_TEST_REQUIRE((found.front() >= 0ns && found.back() < 1s));
         }
-    // Of many, a tenth is in each tenth.
+    // Each tenth of the second has a tenth of many requests.
     auto const many = offsets(at_random, 1, 100'000);
     for (int tenth = 0; tenth != 10; ++tenth) {
         auto const n = std::ranges::count_if(many, [&](nanoseconds t) {

@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(with_quoted_texts) {
           row{"\n\t\r"sv, R"("\u000a\u0009\u000d")"},
           row{"a\0b\x1f\x7f"sv, R"("a\u0000b\u001f\u007f")"}, row{"caf\xc3\xa9", "\"caf\xc3\xa9\""},
           row{"\xf0\x9f\x98\x80", "\"\xf0\x9f\x98\x80\""},
-          // What is not UTF-8 is taken for Latin-1, all of it.
+          // A text that is not UTF-8 is read as Latin-1.
           row{"caf\xe9", R"("caf\u00e9")"}, row{"\xc3\xa9\xff", R"("\u00c3\u00a9\u00ff")"},
           row{"\xed\xa0\x80", R"("\u00ed\u00a0\u0080")"}, row{"\xc3", R"("\u00c3")"}}) {
         BOOST_TEST(tool::quoted(text) == quoted);
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(with_quoted_texts) {
     }
 }
 
-// Whatever is quoted: UTF-8, in one line, with no quote but the two around it.
+// Any bytes become UTF-8 in one line, with no quotation marks except the two around it.
 BOOST_AUTO_TEST_CASE(with_any_bytes) {
     std::mt19937 random(1);
     for (int i = 0; i != 20'000; ++i) {
