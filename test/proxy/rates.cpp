@@ -315,4 +315,29 @@ BOOST_AUTO_TEST_CASE(holds_for_the_next_request) {
     BOOST_TEST(proxy.ask(client, get) == 200u);
 }
 
+// Neither twenty reloads nor a change of another limit of the chain lets one more through, or loses a request.
+BOOST_AUTO_TEST_CASE(exceeds_no_limit) {
+    auto const with = [](int seats) {
+        return limited(limit("seats", std::to_string(seats) + " seats", "limit 100 patience 20s") +
+                           limit("rate", "40/400ms", "limit 100 patience 20s") +
+                           limit("client", std::to_string(seats + 90) + "/1s burst 100",
+                                 "limit 100 patience 20s", "key = \"client\"\n"),
+                       "\"seats\", \"rate\", \"client\"");
+    };
+    local_proxy proxy(with(8));
+    crowd clients(proxy, 16, 2);
+    for (int i = 0; i != 20; ++i) {
+        clients.ask_for(100ms);
+        proxy.reload(with(i % 2 == 0 ? 12 : 8));
+    }
+    auto const came = together(clients.came);
+    BOOST_TEST(keeps_to(came, 40, 400ms));
+    BOOST_TEST(came.size() >= 200u - 16u);
+    proxy.pass(20s);
+    BOOST_TEST(clients.answers.size() == 1u);
+    BOOST_TEST(clients.answers[200] >= 200 - 16 - 16);
+    for (auto const& l : proxy.plan().limits)
+        BOOST_TEST(l->stats().waiting == 0);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
