@@ -15,6 +15,7 @@ from support import PATIENCE, ReplayTest, main, skip
 
 PROXY = os.environ.get("WEIR_PROXY", "build/release/src/weir-proxy")
 CONNECTIONS = 40
+ATTEMPTS = 3
 
 # Clients that pause between requests, some 130 a second of them at most: a dish takes 300 ms.
 PAUSES = "function delay() return math.random(20, 180) end\n"
@@ -92,29 +93,43 @@ class Truth(ReplayTest):
         told = "\n".join(line for line in told.splitlines() if "would be refused" not in line)
         return sum_of("queue full") + sum_of("timed out") + sum_of("too late"), sum_of("hung up")
 
+    # A request that the scheduler holds up between decision and log has another time in the log. That happens in one attempt and
+    # not in the next; what is wrong with the replay is wrong in each.
+    def assert_agreement(self, attempt):
+        for _ in range(ATTEMPTS):
+            refused, hung_up, replayed = attempt()
+            self.assertGreater(refused, 100)
+            if hung_up <= CONNECTIONS and 0.99 * refused <= replayed <= 1.01 * (refused + hung_up):
+                return
+        self.fail(f"{ATTEMPTS} attempts; in the last one the proxy refused {refused} and the replay {replayed}, "
+                  f"and {hung_up} hung up")
+
     def test_as_many_are_refused(self):
         for i, limits in enumerate(LIMITS):
             with self.subTest(limits):
-                log = self.path(f"log{i}")
-                refused, hung_up = self.refused_by_proxy(limits, log)
-                with open(log) as lines:
-                    requests = sum(1 for _ in lines)
-                found = self.replay(log, *limits)
-                outcome = found["outcomes"][0]
-                print(f"{' '.join(limits)}: {requests} requests, {refused} refused and {hung_up} hung up by the proxy, "
-                      f"{outcome['refused']} refused by the replay")
-                self.assertEqual((found["requests"], found["unreadable"]), (requests, 0))
-                self.are_as_many(refused, hung_up, outcome["refused"])
+                self.assert_agreement(lambda: self.by_options(limits, self.path(f"log{i}")))
 
-    def are_as_many(self, refused, hung_up, replayed):
-        self.assertGreater(refused, 100)
-        self.assertLessEqual(hung_up, CONNECTIONS)
-        self.assertGreaterEqual(replayed, 0.99 * refused)
-        self.assertLessEqual(replayed, 1.01 * (refused + hung_up))
+    def by_options(self, limits, log):
+        if os.path.exists(log):
+            os.remove(log)
+        refused, hung_up = self.refused_by_proxy(limits, log)
+        with open(log) as lines:
+            requests = sum(1 for _ in lines)
+        found = self.replay(log, *limits)
+        outcome = found["outcomes"][0]
+        print(f"{' '.join(limits)}: {requests} requests, {refused} refused and {hung_up} hung up by the proxy, "
+              f"{outcome['refused']} refused by the replay")
+        self.assertEqual((found["requests"], found["unreadable"]), (requests, 0))
+        return refused, hung_up, outcome["refused"]
 
     def test_by_its_own_file(self):
+        self.assert_agreement(self.by_file)
+
+    def by_file(self):
         _, demo = self.start("--demo", "--listen", "127.0.0.1:0", "--seats", "1000")
         log = self.path("log")
+        if os.path.exists(log):
+            os.remove(log)
         config = self.write(CONFIGURATION.format(log=log, demo=demo.removeprefix("http://")).splitlines(), "weir.toml")
         refused, hung_up = self.refused_by(*self.start("--config", config), PAUSES + PATHS)
         with open(log) as lines:
@@ -125,7 +140,7 @@ class Truth(ReplayTest):
               f"{outcome['refused']} refused and {shadowed} noted by the replay")
         self.assertGreater(answered, 100)
         self.assertEqual(outcome["answered_by_route"], answered)
-        self.are_as_many(refused, hung_up, outcome["refused"])
+        return refused, hung_up, outcome["refused"]
 
 
 if __name__ == "__main__":
