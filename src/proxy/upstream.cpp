@@ -23,6 +23,33 @@ bool upstream_server::try_take() noexcept {
     return false;
 }
 
+bool upstream_server::try_open() noexcept {
+    auto n = open_.load();
+    while (n < most_.load())
+        if (open_.compare_exchange_weak(n, n + 1))
+            return true;
+    return false;
+}
+
+// Whoever gets in line looks for a place afterwards: one of the two sees the other.
+void upstream_server::close_one() noexcept {
+    open_.fetch_sub(1);
+    serve_line();
+}
+
+void upstream_server::serve_line() noexcept {
+    if (!is_awaited())
+        return;
+    std::lock_guard const lock(line_mutex_);
+    while (!line_.empty() && try_open()) {
+        auto const first = std::move(line_.front());
+        line_.pop_front();
+        --waiting_;
+        first->has_come = true;
+        asio::post(first->turn.get_executor(), [first] { first->turn.cancel(); });
+    }
+}
+
 admin::server_state upstream_server::state() const {
     admin::server_state s;
     s.name = name_;
@@ -152,15 +179,38 @@ void upstream::count_seats() {
 // ---- Connections
 
 place::place(upstream_server& s) noexcept {
-    if (s.open_.fetch_add(1) < s.most_.load(std::memory_order_relaxed))
+    if (!s.is_awaited() && s.try_open())
         of_ = s.shared_from_this();
-    else
-        s.open_.fetch_sub(1);
 }
 
 place::~place() {
     if (of_)
-        of_->open_.fetch_sub(1);
+        of_->close_one();
+}
+
+turn_for_a_place::turn_for_a_place(upstream_server& s, asio::io_context& context)
+    : server_(s), mine_(std::make_shared<upstream_server::waiter>(context)) {
+    {
+        std::lock_guard const lock(server_.line_mutex_);
+        server_.line_.push_back(mine_);
+        ++server_.waiting_;
+    }
+    server_.serve_line();
+}
+
+net::task<> turn_for_a_place::wait_until(net::clock::time_point end) {
+    mine_->turn.expires_at(end);
+    co_await mine_->turn.async_wait(net::as_values);
+}
+
+place turn_for_a_place::take() noexcept {
+    std::lock_guard const lock(server_.line_mutex_);
+    place taken;
+    if (std::exchange(mine_->has_come, false))
+        taken.of_ = server_.shared_from_this();
+    else
+        server_.waiting_ -= server_.line_.remove(mine_);
+    return taken;
 }
 
 upstream_pool::upstream_pool(asio::io_context& context, net::watchdog& dog, all& pools)
@@ -211,20 +261,21 @@ net::task<upstream_connection> upstream_pool::open(
     upstream_server& server, net::clock::duration limit, net::error_code& ec) {
     auto const end = net::clock::now() + limit;
     place mine(server);
-    // There are as many places as seats, or as clients: some connection is kept, or about to be closed.
-    while (!mine) {
-        if (net::clock::now() >= end) {
-            ec = asio::error::timed_out;
-            co_return upstream_connection();
-        }
+    if (!mine) {
+        turn_for_a_place turn(server, context_);
         auto spare = take_for(*this, server);
         if (!spare)
             spare = take_from_another(server);
         spare.close();
-        co_await asio::post(context_, asio::deferred);
-        mine = place(server);
+        co_await turn.wait_until(end);
+        mine = turn.take();
     }
-    auto one = co_await server.endpoints_.connect(context_, dog_, limit, ec);
+    auto const left = end - net::clock::now();
+    if (!mine || left <= net::clock::duration::zero()) {
+        ec = asio::error::timed_out;
+        co_return upstream_connection();
+    }
+    auto one = co_await server.endpoints_.connect(context_, dog_, left, ec);
     if (!one)
         co_return upstream_connection();
     one->no_delay();
@@ -240,6 +291,9 @@ void upstream_pool::keep(upstream_connection one, net::clock::duration how_long)
     // Another thread may take it, and its own watchdog looks after it.
     one->rest();
     kept_.push_back({std::move(one), after(how_long), ++last_});
+    // A request that is already in line has looked for it in vain.
+    if (kept_.back().one.place_.of()->is_awaited())
+        kept_.pop_back();
 }
 
 void upstream_pool::close() noexcept {

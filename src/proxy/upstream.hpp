@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -35,6 +36,7 @@ public:
         seats_ = c.seats.value_or(no_limit);
         most_ = most;
         leaves_ = false;
+        serve_line();
     }
 
     [[nodiscard]] config::server_address const& address() const noexcept { return address_; }
@@ -54,11 +56,26 @@ private:
     friend class upstream;
     friend class upstream_pool;
     friend class place;
+    friend class turn_for_a_place;
+
+    struct waiter {
+        explicit waiter(asio::io_context& context) : turn(context) {}
+        net::timer turn;        // cancelled when it has come, on the thread of the waiter
+        bool has_come = false;  // under `line_mutex_`: a connection is counted for it
+    };
 
     static constexpr weir::amount no_limit = std::numeric_limits<weir::amount>::max();
 
     /// Counts a request there, if it has a seat for it.
     [[nodiscard]] bool try_take() noexcept;
+
+    // Counts a connection, if one more may be open.
+    [[nodiscard]] bool try_open() noexcept;
+    // A connection that was counted is closed.
+    void close_one() noexcept;
+    // Gives places that are free to the first in line.
+    void serve_line() noexcept;
+    [[nodiscard]] bool is_awaited() const noexcept { return waiting_ != 0; }
 
     config::server_address const address_;
     std::string const name_;
@@ -67,6 +84,9 @@ private:
     std::atomic<weir::amount> busy_ = 0;
     std::atomic<std::int64_t> most_ = 0;
     std::atomic<std::int64_t> open_ = 0;
+    std::mutex line_mutex_;
+    std::list<std::shared_ptr<waiter>> line_;
+    std::atomic<std::size_t> waiting_ = 0;     // in `line_`
     std::atomic<std::int64_t> failures_ = 0;   // in a row
     std::atomic<std::int64_t> successes_ = 0;  // of checks, in a row, while it is out
     std::atomic<bool> out_ = false;
@@ -153,7 +173,7 @@ private:
 class place {
 public:
     place() = default;
-    /// There may be none any more; see `operator bool`.
+    /// There may be none any more, or others wait for one; see `operator bool`.
     explicit place(upstream_server& s) noexcept;
     place(place&& other) noexcept = default;
     place& operator=(place other) noexcept {
@@ -166,7 +186,26 @@ public:
     [[nodiscard]] upstream_server* of() const noexcept { return of_.get(); }
 
 private:
+    friend class turn_for_a_place;
     std::shared_ptr<upstream_server> of_;
+};
+
+/// A place in the line of those that wait for the right to have a connection to a server: first come, first served. On the
+/// thread of `context`.
+class turn_for_a_place {
+public:
+    turn_for_a_place(upstream_server& s, asio::io_context& context);
+    turn_for_a_place(turn_for_a_place const&) = delete;
+    ~turn_for_a_place() { static_cast<void>(take()); }
+
+    /// Completes when the turn has come, or at `end`.
+    [[nodiscard]] net::task<> wait_until(net::clock::time_point end);
+    /// Leaves the line, with the right if the turn has come.
+    [[nodiscard]] place take() noexcept;
+
+private:
+    upstream_server& server_;
+    std::shared_ptr<upstream_server::waiter> const mine_;
 };
 
 /// A connection to a server. It is closed before its place is free.

@@ -164,3 +164,107 @@ upstream = "a"
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+// The server has no seats, so that only its connections hold requests back.
+BOOST_AUTO_TEST_SUITE(a_request_above_the_connections_of_a_server)
+
+namespace {
+
+constexpr auto rounds = 2 * net::watchdog::round;
+
+struct narrow_proxy {
+    void answer(support::wire& connection) {
+        connection.send(ok().text);
+        proxy.settle();
+    }
+    [[nodiscard]] bool has_asked(support::wire& connection) { return !connection.take().empty(); }
+
+    static inline std::string const to_one = R"(
+[timeouts]
+upstream = "10s"
+
+[[upstream]]
+name = "a"
+[[upstream.server]]
+address = "UPSTREAM"
+connections = 1
+
+[[route]]
+upstream = "a"
+)";
+    local_proxy proxy{to_one};
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_CASE(waits_in_turn, narrow_proxy) {
+    proxy.upstream.answer = nullptr;
+    std::list<support::wire> clients;
+    for (int i = 0; i != 4; ++i) {
+        clients.push_back(proxy.connect());
+        clients.back().send("GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: test\r\n\r\n");
+        proxy.pass(1s);
+    }
+    for (auto& client : clients) {
+        BOOST_TEST(proxy.upstream.open() == 1u);
+        auto& used = proxy.upstream.connections.back();
+        auto const number = std::to_string(proxy.upstream.connections.size() - 1);
+        BOOST_TEST(used.take().starts_with("GET /" + number + " "));
+        answer(used);
+        BOOST_TEST(status_of(client.take()) == 200u);
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(waits_no_longer_than_for_an_answer, narrow_proxy) {
+    proxy.upstream.answer = nullptr;
+    auto first = proxy.connect();
+    first.send(get);
+    proxy.pass(4s);
+    auto second = proxy.connect();
+    second.send(get);
+    proxy.pass(5s);
+    proxy.upstream.connections.front().send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n1");
+    proxy.pass(4999ms);
+    BOOST_TEST(second.look() == "");
+    proxy.pass(rounds);
+    BOOST_TEST(status_of(second.take()) == 504u);
+    // The next one does not wait behind it.
+    auto third = proxy.connect();
+    BOOST_TEST(proxy.ask(third, get) == 0u);
+    proxy.upstream.connections.front().send("2");
+    proxy.settle();
+    BOOST_TEST(proxy.upstream.connections.size() == 2u);
+    BOOST_TEST(has_asked(proxy.upstream.connections.back()));
+}
+
+BOOST_FIXTURE_TEST_CASE(gets_the_place_of_a_connection_that_would_be_kept, narrow_proxy) {
+    BOOST_TEST(proxy.ask() == 200u);
+    proxy.upstream.answer = nullptr;
+    auto first = proxy.connect();
+    auto second = proxy.connect();
+    BOOST_TEST(proxy.ask(first, get) == 0u);
+    BOOST_TEST(proxy.ask(second, get) == 0u);
+    answer(proxy.upstream.connections.front());
+    BOOST_TEST(status_of(first.take()) == 200u);
+    BOOST_TEST(proxy.upstream.open() == 1u);
+    BOOST_TEST(has_asked(proxy.upstream.connections.back()));
+}
+
+BOOST_FIXTURE_TEST_CASE(goes_on_when_a_reload_allows_more, narrow_proxy) {
+    proxy.upstream.answer = nullptr;
+    std::list<support::wire> clients;
+    for (int i = 0; i != 4; ++i) {
+        clients.push_back(proxy.connect());
+        BOOST_TEST(proxy.ask(clients.back(), get) == 0u);
+    }
+    BOOST_TEST(proxy.upstream.connections.size() == 1u);
+    auto to_three = to_one;
+    to_three.replace(to_three.find("connections = 1"), 15, "connections = 3");
+    proxy.reload(to_three);
+    proxy.settle();
+    BOOST_TEST(proxy.upstream.open() == 3u);
+    for (auto& one : proxy.upstream.connections)
+        BOOST_TEST(has_asked(one));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -115,7 +115,7 @@ public:
     /// A new connection of that client.
     [[nodiscard]] wire connect(std::string const& address = "10.0.0.1");
 
-    /// Does all that can be done now.
+    /// Does all that can be done now. Fails where that never ends: something waits by asking again and again.
     void settle();
     /// Advances virtual time by `d`, and handles all events until then.
     void pass(net::clock::duration d);
@@ -134,6 +134,7 @@ public:
     [[nodiscard]] proxy::worker& worker() noexcept { return worker_; }
 
 private:
+    [[nodiscard]] bool comes_to_rest();
     [[nodiscard]] std::shared_ptr<proxy::plan const> make(
         std::string configuration, std::shared_ptr<proxy::plan const> before) const;
 
