@@ -430,6 +430,14 @@ BOOST_AUTO_TEST_CASE(is_no_contradiction) {
     }
 }
 
+// A URL may hold a password.
+BOOST_AUTO_TEST_CASE(is_not_told_with_the_url_of_an_engine) {
+    for (std::string const url : {"http://u:secret@a", "secret", "redis:u:secret@a"})
+        BOOST_TEST(
+            problem(with("[[engine]]\nname = \"e\"\nurl = \"" + url + "\"\n")) ==
+            "weir.toml:3:7: engine `e`: `url` begins with none of redis://, unix: and mysql://");
+}
+
 BOOST_AUTO_TEST_CASE(is_toml) {
     BOOST_TEST(problem("threads = \n").starts_with("weir.toml:1:"));
     BOOST_TEST(problem("threads = 1\nthreads = 2\n").starts_with("weir.toml:2:"));

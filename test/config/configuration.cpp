@@ -1,0 +1,100 @@
+// Values of a configuration: seats, and what an engine keeps.
+
+#include "config/configuration.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <variant>
+
+// Files of this folder are compiled together.
+namespace values_of_a_configuration {
+namespace {
+
+weir::gradient2_options adaptive(std::string_view text) {
+    auto const rule = config::seats_named(text);
+    BOOST_REQUIRE(rule.has_value());
+    return std::get<weir::gradient2_options>(std::get<weir::adaptive_options>(rule->options));
+}
+
+config::server with_seats(weir::amount n) {
+    config::server s;
+    s.seats = n;
+    return s;
+}
+
+// Why an engine cannot keep the rule.
+std::string wrong_for_an_engine(std::string const& rule) {
+    config::limit l;
+    l.rule = config::rule_of(rule);
+    try {
+        static_cast<void>(shared_rule_of(l));
+    } catch (std::invalid_argument const& e) {
+        return e.what();
+    }
+    return "nothing";
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(seats)
+
+BOOST_AUTO_TEST_CASE(that_adapt_are_from_1_to_1000_or_between_bounds) {
+    BOOST_TEST(adaptive("adaptive").least == 1);
+    BOOST_TEST(adaptive("adaptive").most == 1000);
+    BOOST_TEST(adaptive("adaptive 4..200").least == 4);
+    BOOST_TEST(adaptive("adaptive 4..200").most == 200);
+    BOOST_TEST(config::most_seats(*config::seats_named("adaptive 4..200")) == 200);
+    BOOST_TEST(config::most_seats(*config::seats_named("64")) == 64);
+}
+
+BOOST_AUTO_TEST_CASE(that_adapt_begin_between_their_bounds) {
+    for (std::string_view const bounds :
+         {"adaptive 1..1", "adaptive 4..4", "adaptive 1..5", "adaptive 900..1000000000"}) {
+        auto const o = adaptive(bounds);
+        BOOST_TEST(o.seats >= o.least, bounds);
+        BOOST_TEST(o.seats <= o.most, bounds);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(are_named_in_these_ways_alone) {
+    for (std::string_view const right : {"1", "1000000000", "adaptive 1..1000000000"})
+        BOOST_TEST(config::seats_named(right).has_value(), right);
+    for (std::string_view const wrong :
+         {"", "0", "-1", "1000000001", "3 seats", "adaptively", "adaptive ", "adaptive4..5",
+          "adaptive 4", "adaptive 0..5", "adaptive 5..4", "adaptive 1..1000000001", "adaptive 4..",
+          "adaptive ..5", "adaptive 4..5 "})
+        BOOST_TEST(!config::seats_named(wrong).has_value(), wrong);
+}
+
+// If all servers have seats, their sum is a limit.
+BOOST_AUTO_TEST_CASE(of_servers_are_their_sum) {
+    config::upstream u{.name = "shop", .servers = {with_seats(3), with_seats(4)}, .health = {}};
+    auto const l = config::seats_of(u);
+    BOOST_REQUIRE(l.has_value());
+    BOOST_TEST(to_string(l->rule) == "7 seats");
+    BOOST_TEST(!l->queue.patience.is_set());
+    u.servers.insert(u.servers.begin(), config::server());
+    BOOST_TEST(!config::seats_of(u).has_value());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(an_engine)
+
+BOOST_AUTO_TEST_CASE(keeps_a_rate_with_or_without_a_burst) {
+    BOOST_TEST(wrong_for_an_engine("100/1s") == "nothing");
+    BOOST_TEST(wrong_for_an_engine("100/1s burst 20") == "nothing");
+    for (std::string const rule :
+         {"3 seats", "10/60s sliding", "10/60s fixed", "100/1s leaky", "1/1s & 2/1min",
+          "100/1s burst 20 initial 0", "100/1s burst 20 refill interval"}) {
+        auto const wrong = wrong_for_an_engine(rule);
+        BOOST_TEST(wrong == "an engine keeps what is like 100/1s or 100/1s burst 20", rule);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace values_of_a_configuration
