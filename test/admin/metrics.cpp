@@ -1,0 +1,148 @@
+// The numbers of /metrics and /stats.json.
+
+#include "admin/state.hpp"
+#include "admin/stats.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+// Files of this folder are compiled together.
+namespace numbers {
+namespace {
+
+using namespace std::chrono_literals;
+using admin::reason;
+
+std::uint64_t& refused(admin::limit_state& l, reason why) {
+    return l.refused[static_cast<std::size_t>(why)];
+}
+
+struct one_limit {
+    one_limit() {
+        auto& l = all.limits.emplace_back();
+        l.name = "a";
+        l.rule = "10/1s";
+        l.granted = 7;
+        l.granted_at_once = 4;
+        l.waits.add(3ms);
+        l.waits.add(3ms);
+        l.waits.add(2min);
+        l.waited_total = 2min + 6ms;
+        refused(l, reason::limited) = 5;
+        refused(l, reason::queue_full) = 2;
+        refused(l, reason::hung_up) = 3;
+    }
+    admin::limit_state& limit() { return all.limits.front(); }
+
+    // The value of a series of Prometheus' text; empty if it is not there.
+    [[nodiscard]] std::string value(std::string const& series) const {
+        auto const text = "\n" + to_metrics(all);
+        auto const at = text.find("\n" + series + " ");
+        if (at == text.npos)
+            return {};
+        auto const rest = text.substr(at + series.size() + 2);
+        return rest.substr(0, rest.find('\n'));
+    }
+    [[nodiscard]] bool says(std::string_view part) const {
+        return to_json(all).find(part) != std::string::npos;
+    }
+
+    admin::state all;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(metrics)
+
+BOOST_FIXTURE_TEST_CASE(have_each_decision, one_limit) {
+    auto const of = [this](std::string const& decision, std::string const& why) {
+        return value("weir_limit_decisions_total{limit=\"a\",decision=\"" + decision +
+                     "\",reason=\"" + why + "\"}");
+    };
+    BOOST_TEST(of("granted", "") == "4");
+    BOOST_TEST(of("delayed", "") == "3");
+    BOOST_TEST(of("refused", "limited") == "5");
+    BOOST_TEST(of("refused", "queue_full") == "2");
+    BOOST_TEST(of("refused", "other") == "0");
+    BOOST_TEST(of("cancelled", "hung_up") == "3");
+    BOOST_TEST(of("refused", "hung_up") == "");
+    limit().shadow = true;
+    BOOST_TEST(of("shadow", "limited") == "5");
+    BOOST_TEST(of("refused", "limited") == "");
+    BOOST_TEST(of("cancelled", "hung_up") == "3");
+}
+
+// Requests that were granted at once have waited for 0 s.
+BOOST_FIXTURE_TEST_CASE(have_all_grants_in_the_histogram_of_waits, one_limit) {
+    auto const bucket = [this](std::string const& end) {
+        return value("weir_limit_wait_seconds_bucket{limit=\"a\",le=\"" + end + "\"}");
+    };
+    BOOST_TEST(bucket("0.001") == "4");
+    BOOST_TEST(bucket("0.0025") == "4");
+    BOOST_TEST(bucket("0.005") == "6");
+    BOOST_TEST(bucket("60") == "6");
+    BOOST_TEST(bucket("300") == "7");
+    BOOST_TEST(bucket("+Inf") == "7");
+    BOOST_TEST(value("weir_limit_wait_seconds_count{limit=\"a\"}") == "7");
+    BOOST_TEST(value("weir_limit_wait_seconds_sum{limit=\"a\"}") == "120.006");
+}
+
+BOOST_FIXTURE_TEST_CASE(say_which_server_is_up, one_limit) {
+    all.upstreams.push_back({.name = "u", .checked = true, .servers = {}});
+    auto& servers = all.upstreams[0].servers;
+    servers.resize(2);
+    servers[0].name = "a";
+    servers[1].name = "b";
+    servers[1].out = true;
+    servers[1].busy = 3;
+    BOOST_TEST(value("weir_upstream_server_up{upstream=\"u\",server=\"a\"}") == "1");
+    BOOST_TEST(value("weir_upstream_server_up{upstream=\"u\",server=\"b\"}") == "0");
+    BOOST_TEST(value("weir_upstream_requests_busy{upstream=\"u\",server=\"a\"}") == "");
+    BOOST_TEST(value("weir_upstream_requests_busy{upstream=\"u\",server=\"b\"}") == "3");
+}
+
+BOOST_FIXTURE_TEST_CASE(have_no_oldest_wait_of_a_limit_by_keys, one_limit) {
+    limit().oldest_wait = 1500ms;
+    BOOST_TEST(value("weir_limit_oldest_wait_seconds{limit=\"a\"}") == "1.5");
+    limit().key = "client";
+    BOOST_TEST(value("weir_limit_oldest_wait_seconds{limit=\"a\"}") == "");
+}
+
+BOOST_FIXTURE_TEST_CASE(say_what_decides_instead_of_an_engine, one_limit) {
+    limit().engine = admin::engine_state{.mode = "local", .failed = 2, .unanswered = 1};
+    for (std::string const mode : {"engine", "refusing", "open", "local"})
+        BOOST_TEST(value("weir_engine_mode{limit=\"a\",mode=\"" + mode + "\"}") ==
+                   (mode == "local" ? "1" : "0"));
+    BOOST_TEST(value("weir_engine_failures_total{limit=\"a\",kind=\"failed\"}") == "2");
+    BOOST_TEST(value("weir_engine_failures_total{limit=\"a\",kind=\"unanswered\"}") == "1");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(stats)
+
+// A client that has hung up was turned away by nobody.
+BOOST_FIXTURE_TEST_CASE(have_what_was_refused_in_all, one_limit) {
+    BOOST_TEST(limit().refused_in_all() == 7u);
+    BOOST_TEST(says("\"refused_in_all\":7"));
+    BOOST_TEST(says("\"hung_up\":3"));
+    BOOST_TEST(says("\"waited\":3"));
+}
+
+BOOST_FIXTURE_TEST_CASE(have_the_mean_latency_of_a_server, one_limit) {
+    all.upstreams.push_back({.name = "u", .checked = false, .servers = {}});
+    auto& server = all.upstreams[0].servers.emplace_back();
+    BOOST_TEST(says("\"answers\":0,\"mean_latency\":0"));
+    server.answers.counts[3] = 3;
+    server.answers.counts[14] = 1;
+    server.answers.total = 10s;
+    BOOST_TEST(says("\"answers\":4,\"mean_latency\":2.5"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace numbers
