@@ -165,6 +165,26 @@ BOOST_FIXTURE_TEST_CASE(goes_from_one_wait_to_the_next, limits) {
     BOOST_TEST((waiter.entry.waited == 300ms));
 }
 
+BOOST_FIXTURE_TEST_CASE(adds_up_waits_one_after_the_other, limits) {
+    add("chained", "1 seats");
+    add("rate", "9/60s");
+    add("lifo", "1 seats", "order lifo");
+    add_shadow("shadow", "9/60s");
+    test_gate const gate(all);
+    visit holder(gate);
+    visit waiter(gate);
+    pass(200ms);
+    holder.entry.permits[0].leave();
+    pass(300ms);
+    BOOST_TEST(waiter.waits());
+    holder.leave();
+    pass(0s);
+    BOOST_TEST(waiter.is_in());
+    BOOST_TEST((waiter.entry.waited == 500ms));
+    BOOST_TEST((waiter.entry.patience == 500ms));
+    BOOST_TEST(waiter.entry.permits.size() == 4u);
+}
+
 // One patience for both waits, and not one for each.
 BOOST_FIXTURE_TEST_CASE(is_waited_for_no_longer_than_the_patience_in_all, limits) {
     add("chained", "1 seats", "patience 1s");
@@ -188,6 +208,13 @@ BOOST_FIXTURE_TEST_CASE(has_the_least_patience_of_its_limits, limits) {
     add("seats", "1 seats", "patience 3s");
     add("lifo", "9 seats", "patience 2s order lifo");
     add_shadow("shadow", "9 seats", "patience 1s");
+    BOOST_TEST(refuses_after(2s) == "seats");
+}
+
+BOOST_FIXTURE_TEST_CASE(has_the_least_patience_in_whatever_order_they_are, limits) {
+    add("seats", "1 seats", "patience 2s");
+    add("rate", "9/60s", "patience 3s");
+    add("lifo", "9 seats", "patience 4s order lifo");
     BOOST_TEST(refuses_after(2s) == "seats");
 }
 
@@ -238,6 +265,22 @@ BOOST_FIXTURE_TEST_CASE(asks_shadows_last, limits) {
     BOOST_TEST(waits.is_in());
     BOOST_TEST(waits.entry.permits.size() == 3u);
     BOOST_TEST(refused_by(shadow) == 2u);
+}
+
+BOOST_FIXTURE_TEST_CASE(asks_shadows_after_the_wait_for_a_chain, limits) {
+    auto& shadow = add_shadow("shadow", "1/60s");
+    add("seats", "1 seats");
+    add("rate", "9/60s");
+    test_gate const gate(all);
+    visit holder(gate);
+    visit waiter(gate);
+    BOOST_TEST(gate.waits_for_chain(waiter.entry));
+    BOOST_TEST(refused_by(shadow) == 0u);
+    holder.leave();
+    pass(0s);
+    BOOST_TEST(waiter.is_in());
+    BOOST_TEST(waiter.entry.permits.size() == 3u);
+    BOOST_TEST(refused_by(shadow) == 1u);
 }
 
 BOOST_FIXTURE_TEST_CASE(has_no_chain_of_one, limits) {
