@@ -170,6 +170,24 @@ BOOST_AUTO_TEST_CASE(counts_requests) {
     BOOST_TEST(server.state().unreachable == 7u);
 }
 
+// Each outage needs its own: those that ended the one before do not count.
+BOOST_AUTO_TEST_CASE(takes_successes_of_one_outage_only) {
+    local_proxy proxy(configuration(R"(every = "1h", fall = 3, rise = 2)"));
+    auto& upstream = *proxy.plan().upstreams.front();
+    auto& server = *upstream.servers().front();
+    for (int outage = 0; outage != 3; ++outage) {
+        for (int i = 0; i != 3; ++i) {
+            BOOST_TEST(!is_out(proxy));
+            upstream.note(server, false);  // and no check
+        }
+        BOOST_TEST(is_out(proxy));
+        upstream.note_check(server, true);
+        BOOST_TEST(is_out(proxy));
+        upstream.note_check(server, true);
+    }
+    BOOST_TEST(!is_out(proxy));
+}
+
 BOOST_AUTO_TEST_CASE(of_requests_is_that_of_the_connection) {
     local_proxy proxy(configuration(R"(every = "1h", fall = 2)"));
     proxy.upstream.answer = [](std::string const&) { return status(500); };

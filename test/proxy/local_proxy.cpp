@@ -206,8 +206,8 @@ bool local_upstream::serve() {
 
 // ---- The proxy
 
-local_proxy::local_proxy(std::string const& configuration)
-    : plan_(make(configuration, nullptr)), worker_(plan_, pools_, nullptr) {
+local_proxy::local_proxy(std::string const& configuration, tool::log_file* log)
+    : plan_(make(configuration, nullptr)), worker_(plan_, pools_, log) {
     listener_.open(*net::unix_endpoint(folder_ / "proxy"), "proxy");
     listener_.start(
         {.next_context = [this]() -> boost::asio::io_context& { return worker_.context(); },
@@ -215,9 +215,10 @@ local_proxy::local_proxy(std::string const& configuration)
              [this](net::stream_socket socket, net::endpoint const&,
                     net::listener::admission admission, net::listener::door const&) {
                  using proxy::session;
-                 session::start(std::make_unique<session>(
-                     worker_.for_sessions(), std::move(socket), client_, std::move(admission),
-                     proxy::introduced::by_itself));
+                 auto const how = is_introduced ? proxy::introduced::by_a_balancer
+                                                : proxy::introduced::by_itself;
+                 session::start(std::make_unique<session>(worker_.for_sessions(), std::move(socket),
+                                                          client_, std::move(admission), how));
              },
          .trouble = [](std::string const& what) { BOOST_ERROR(what); }});
 }

@@ -6,6 +6,7 @@
 #include "proxy/plan.hpp"
 #include "proxy/worker.hpp"
 #include "support/temporary_folder.hpp"
+#include "tool/log_file.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
@@ -101,8 +102,9 @@ private:
 
 class local_proxy {
 public:
-    /// With a configuration in which UPSTREAM and OTHER stand for the addresses of the two servers.
-    explicit local_proxy(std::string const& configuration);
+    /// With a configuration in which UPSTREAM and OTHER stand for the addresses of the two servers. `log`, the access log,
+    /// may be null and must outlive it.
+    explicit local_proxy(std::string const& configuration, tool::log_file* log = nullptr);
     ~local_proxy();
 
 private:
@@ -111,6 +113,9 @@ private:
 public:
     local_upstream upstream{folder_ / "upstream"};
     local_upstream other{folder_ / "other"};
+
+    /// Whether the next connections begin with the PROXY protocol.
+    bool is_introduced = false;
 
     /// A new connection of that client.
     [[nodiscard]] wire connect(std::string const& address = "10.0.0.1");

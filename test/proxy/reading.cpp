@@ -65,6 +65,19 @@ BOOST_AUTO_TEST_CASE(one_empty_line_before_it_is_passed_over_and_no_second_one) 
     BOOST_TEST(understand(*two.in, other.text(*two.in), two.options, two.request).status == 400u);
 }
 
+BOOST_AUTO_TEST_CASE(a_second_empty_line_is_no_request_if_it_comes_later_either) {
+    client_buffer c;
+    head_search head;
+    put(*c.in, "\r\n");
+    BOOST_REQUIRE(!head.look(*c.in));
+    BOOST_TEST(!head.found());
+    BOOST_TEST(c.in->empty());
+    put(*c.in, "\r\nGET / HTTP/1.1\r\nHost: b\r\n\r\n");
+    BOOST_REQUIRE(!head.look(*c.in));
+    BOOST_REQUIRE(head.found());
+    BOOST_TEST(understand(*c.in, head.text(*c.in), c.options, c.request).status == 400u);
+}
+
 BOOST_AUTO_TEST_CASE(a_head_that_fills_the_buffer_is_too_long) {
     client_buffer line;
     head_search in_line;

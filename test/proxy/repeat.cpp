@@ -158,6 +158,28 @@ limits = ["rate", "seats"]
     BOOST_TEST(proxy.ask() == 200u);
 }
 
+// A shadow holds nobody up.
+BOOST_AUTO_TEST_CASE(is_sent_again_beyond_a_shadow) {
+    local_proxy proxy(R"(
+[[upstream]]
+name = "a"
+servers = ["UPSTREAM"]
+
+[[limit]]
+name = "shadow"
+rule = "2/60s"
+queue = "patience 0s"
+shadow = true
+
+[[route]]
+upstream = "a"
+limits = ["shadow"]
+)");
+    std::string answer;
+    BOOST_TEST(deliveries(proxy, std::string(get), drops[0], connection::kept, answer) == 2u);
+    BOOST_TEST(status_of(answer) == 200u);
+}
+
 // Where the rate has none left for a second time, it is not sent.
 BOOST_AUTO_TEST_CASE(is_not_sent_again_beyond_a_rate) {
     local_proxy proxy(R"(

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <string>
+#include <system_error>
 
 using namespace std::chrono_literals;
 using support::get;
@@ -56,6 +57,14 @@ BOOST_FIXTURE_TEST_CASE(for_a_head_that_does_not_end, timed_proxy) {
     BOOST_TEST(status_of(client.take()) == 408u);
 }
 
+// It has not begun a request: there is nothing to answer.
+BOOST_FIXTURE_TEST_CASE(for_an_empty_line_without_a_request, timed_proxy) {
+    client.send("\r\n");
+    stays_for(10s);
+    BOOST_TEST(client.ended());
+    BOOST_TEST(client.take() == "");
+}
+
 BOOST_FIXTURE_TEST_CASE(for_a_client_that_sends_no_other_request, timed_proxy) {
     BOOST_TEST(proxy.ask(client, get) == 200u);
     stays_for(75s);
@@ -97,9 +106,9 @@ BOOST_FIXTURE_TEST_CASE(for_each_piece_of_an_answer, timed_proxy) {
 
 // The upstream is not to blame for what the client takes long to send.
 BOOST_FIXTURE_TEST_CASE(for_an_answer_when_the_request_has_been_sent, timed_proxy) {
-    client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 3\r\n\r\n1");
+    client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 7\r\n\r\n1");
     proxy.upstream.answer = nullptr;
-    for (char const* const piece : {"2", "3"}) {
+    for (char const* const piece : {"2", "3", "4", "5", "6", "7"}) {
         proxy.pass(29s);
         client.send(piece);
     }
@@ -117,6 +126,56 @@ BOOST_AUTO_TEST_CASE(for_a_route_by_its_own_time) {
     BOOST_TEST(client.look() == "");
     proxy.pass(rounds + 1ms);
     BOOST_TEST(status_of(client.take()) == 504u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// A client that still sends would lose the answer if the connection was closed at once.
+BOOST_AUTO_TEST_SUITE(a_client_that_is_no_longer_wanted)
+
+namespace {
+
+struct unwanted {
+    unwanted() {
+        client.send("POST /none HTTP/1.1\r\nHost: test\r\nContent-Length: 1000000\r\n\r\n");
+        proxy.settle();
+        BOOST_TEST(status_of(client.take()) == 404u);
+        BOOST_TEST(client.ended());
+    }
+    // A closed connection takes nothing more.
+    bool is_listened_to() {
+        try {
+            client.send("x");
+        } catch (std::system_error const&) {
+            return false;
+        }
+        proxy.settle();
+        return true;
+    }
+
+    local_proxy proxy{timed + "path = \"/some\"\n"};
+    support::wire client = proxy.connect();
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_CASE(is_listened_to_until_it_is_silent_for_5_s, unwanted) {
+    proxy.pass(4900ms);
+    BOOST_TEST(is_listened_to());
+    proxy.pass(4900ms);
+    BOOST_TEST(is_listened_to());
+    proxy.pass(5s + rounds);
+    BOOST_TEST(!is_listened_to());
+}
+
+BOOST_FIXTURE_TEST_CASE(is_listened_to_for_30_s, unwanted) {
+    for (int second = 1; second != 30; ++second) {
+        proxy.pass(1s);
+        BOOST_TEST(is_listened_to());
+    }
+    proxy.pass(1s);
+    is_listened_to();  // what is then read is the last
+    BOOST_TEST(!is_listened_to());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,290 @@
+// What is told of requests: the lines of the access log, and the counts.
+
+#include "proxy/account.hpp"
+
+#include "local_proxy.hpp"
+#include "proxy/access_log.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Files of this folder are compiled together.
+namespace accounts {
+namespace {
+
+using namespace std::chrono_literals;
+using proxy::ending;
+using support::field_of;
+using support::get;
+using support::local_proxy;
+using support::reply;
+
+std::string const limited = support::forwards + R"(limits = ["seats"]
+[[limit]]
+name = "seats"
+rule = "1 seats"
+queue = "patience 5s"
+[clients]
+trusted = ["10.0.0.0/8"]
+)";
+
+struct logged {
+    explicit logged(std::string const& configuration = limited) : proxy(configuration, &log) {}
+
+    // The lines so far, each without its time, as words; what is between quotes is one.
+    [[nodiscard]] std::vector<std::vector<std::string>> lines() {
+        log.end();
+        std::ifstream in(folder / "log");
+        std::vector<std::vector<std::string>> all;
+        for (std::string line; std::getline(in, line);) {
+            auto& words = all.emplace_back();
+            for (std::size_t at = line.find(' '); at < line.size();) {
+                bool const quoted = line[++at] == '"';
+                auto const end = quoted ? line.find('"', at + 1) + 1 : line.find(' ', at);
+                words.push_back(line.substr(at, end - at));
+                at = end;
+            }
+        }
+        return all;
+    }
+    std::string answer(support::wire& client, std::string const& fields = "") {
+        client.send("GET /dish HTTP/1.1\r\nHost: test\r\n" + fields + "\r\n");
+        proxy.settle();
+        return client.take();
+    }
+
+    support::temporary_folder folder{"weir-log-"};
+    tool::log_file log{(folder / "log").string()};
+    local_proxy proxy;
+};
+
+constexpr std::string_view id_field = "X-Request-Id";
+
+std::string id_field_with(std::string const& id) {
+    return std::string(id_field) + ": " + id + "\r\n";
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(the_access_log)
+
+BOOST_FIXTURE_TEST_CASE(has_a_line_for_each_request, logged) {
+    proxy.upstream.answer = nullptr;
+    auto client = proxy.connect("192.0.2.1");
+    auto waiter = proxy.connect("192.0.2.2");
+    BOOST_TEST(answer(client, id_field_with("a1")) == "");
+    proxy.pass(200ms);
+    BOOST_TEST(answer(waiter, id_field_with("a2")) == "");
+    proxy.pass(104ms);
+    proxy.upstream.connections.front().send(support::ok("hello").text);
+    proxy.settle();
+    proxy.pass(100ms);
+    proxy.upstream.connections.front().send(support::ok("").text);
+    proxy.settle();
+    auto const all = lines();
+    BOOST_REQUIRE(all.size() == 2u);
+    auto const server = proxy.upstream.address();
+    std::vector<std::string> const first{
+        "192.0.2.1", "\"GET /dish HTTP/1.1\"", "200", "5", "0.304", "0.000", server, "\"-\"", "a1"};
+    std::vector<std::string> const second{
+        "192.0.2.2", "\"GET /dish HTTP/1.1\"", "200", "0", "0.204", "0.104", server, "\"-\"", "a2"};
+    BOOST_TEST(all[0] == first, boost::test_tools::per_element());
+    BOOST_TEST(all[1] == second, boost::test_tools::per_element());
+}
+
+BOOST_FIXTURE_TEST_CASE(names_the_limit_that_has_refused_the_request, logged) {
+    proxy.upstream.answer = nullptr;
+    auto client = proxy.connect("192.0.2.1");
+    auto waiter = proxy.connect("192.0.2.2");
+    BOOST_TEST(answer(client) == "");
+    BOOST_TEST(answer(waiter, id_field_with("a")) == "");
+    proxy.pass(5001ms);
+    auto const refused = waiter.take();
+    BOOST_TEST(support::status_of(refused) == 503u);
+    auto const all = lines();
+    BOOST_REQUIRE(all.size() == 1u);
+    auto const bytes = refused.size() - refused.find("\r\n\r\n") - 4;
+    BOOST_TEST(all[0][2] == "503");
+    BOOST_TEST(all[0][3] == std::to_string(bytes));
+    BOOST_TEST(all[0][6] == "-");
+    BOOST_TEST(all[0][7] == "\"seats\"");
+}
+
+// The bytes of a body, and not those of its chunks.
+BOOST_FIXTURE_TEST_CASE(counts_the_bytes_of_bodies, logged) {
+    auto client = proxy.connect();
+    proxy.upstream.answer = [](std::string const&) {
+        return reply{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                     "5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n"};
+    };
+    BOOST_TEST(answer(client).find("hello") != std::string::npos);
+    client.send("HEAD / HTTP/1.1\r\nHost: test\r\n\r\n");
+    proxy.upstream.answer = [](std::string const&) {
+        return reply{"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n"};
+    };
+    proxy.settle();
+    BOOST_TEST(client.take() != "");
+    auto const all = lines();
+    BOOST_REQUIRE(all.size() == 2u);
+    BOOST_TEST(all[0][3] == "6");
+    BOOST_TEST(all[1][3] == "0");
+}
+
+BOOST_FIXTURE_TEST_CASE(names_the_client_behind_a_trusted_peer, logged) {
+    auto client = proxy.connect("10.0.0.1");
+    answer(client, "X-Forwarded-For: 192.0.2.9\r\n");
+    answer(client);
+    auto const all = lines();
+    BOOST_REQUIRE(all.size() == 2u);
+    BOOST_TEST(all[0][0] == "192.0.2.9");
+    BOOST_TEST(all[1][0] == "10.0.0.1");
+}
+
+BOOST_FIXTURE_TEST_CASE(has_what_cannot_be_read, logged) {
+    auto client = proxy.connect("192.0.2.1");
+    BOOST_TEST(proxy.ask(client, "NO\r\n\r\n") == 400u);
+    auto const all = lines();
+    BOOST_REQUIRE(all.size() == 1u);
+    BOOST_TEST(all[0][1] == "\"-\"");
+    BOOST_TEST(all[0][2] == "400");
+    BOOST_TEST(all[0][8] == "-");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(a_line)
+
+BOOST_AUTO_TEST_CASE(has_seconds_to_the_nearest_millisecond) {
+    proxy::log_line l;
+    l.took = 1'234'500us;
+    l.waited = 499us;
+    l.client = "a";
+    l.request = "b";
+    BOOST_TEST(text_of(l).find(" 1.234 0.000 ") != std::string::npos);  // to the even one
+    l.took = 61s + 999'600us;
+    l.waited = 501us;
+    BOOST_TEST(text_of(l).find(" 62.000 0.001 ") != std::string::npos);
+    BOOST_TEST(json_of(l).find(R"("request_time":62.000,"waited":0.001)") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(has_nothing_that_could_end_a_field) {
+    proxy::log_line l;
+    l.client = "a";
+    l.request = "GET /\"\\\x07\xe9 HTTP/1.1";
+    l.limit = "a \"limit\"";
+    auto const text = text_of(l);
+    BOOST_TEST(text.find(R"("GET /\x22\x5C\x07\xE9 HTTP/1.1")") != std::string::npos);
+    BOOST_TEST(text.find(R"("a \x22limit\x22" -)") != std::string::npos);
+    BOOST_TEST(json_of(l).find(R"("upstream":null)") != std::string::npos);
+    BOOST_TEST(json_of(l).find(R"("request_id":null)") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(the_id_of_a_request)
+
+BOOST_FIXTURE_TEST_CASE(is_the_one_that_has_come_or_a_fresh_one, logged) {
+    auto client = proxy.connect();
+    auto const sent = [&](std::string const& fields) {
+        proxy.upstream.requests.clear();
+        answer(client, fields);
+        BOOST_REQUIRE(proxy.upstream.requests.size() == 1u);
+        auto const& request = proxy.upstream.requests.front();
+        auto const at = request.find("X-Request-Id");
+        BOOST_TEST(request.find("X-Request-Id", at + 1) == request.npos);  // one alone
+        return field_of(request, id_field);
+    };
+    std::string const longest(128, 'a');
+    BOOST_TEST(sent(id_field_with("abc-1")) == "abc-1");
+    BOOST_TEST(sent(id_field_with(longest)) == longest);
+    BOOST_TEST(sent(id_field_with("first") + id_field_with("second")) == "first");
+    std::string last;
+    for (std::string const& wrong :
+         {std::string(), id_field_with(longest + "a"), id_field_with("a b"), id_field_with("a\"b"),
+          id_field_with("\xe9"), id_field_with("")}) {
+        auto const fresh = sent(wrong);
+        BOOST_TEST(fresh.size() == 32u);
+        BOOST_TEST(fresh != last);
+        last = fresh;
+    }
+    auto const all = lines();
+    BOOST_TEST(all[0][8] == "abc-1");
+    BOOST_TEST(all.back()[8] == last);
+}
+
+BOOST_AUTO_TEST_CASE(passes_as_any_field_where_there_is_no_access_log) {
+    local_proxy proxy(support::forwards);
+    auto client = proxy.connect();
+    BOOST_TEST(proxy.ask(client, "GET / HTTP/1.1\r\nHost: test\r\n\r\n") == 200u);
+    BOOST_TEST(field_of(proxy.upstream.requests.back(), id_field) == "");
+    BOOST_TEST(proxy.ask(client, "GET / HTTP/1.1\r\nHost: test\r\nX-Request-Id: a b\r\n\r\n") ==
+               200u);
+    BOOST_TEST(field_of(proxy.upstream.requests.back(), id_field) == "a b");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(counts)
+
+BOOST_AUTO_TEST_CASE(have_each_request_once) {
+    local_proxy proxy(limited + "[[route]]\npath = \"/no\"\nanswer = 403\n");
+    auto& told = proxy.worker().told();
+    auto const n = [&](ending how) { return told.counts()[how].value(); };
+    auto client = proxy.connect();
+    BOOST_TEST(proxy.ask(client, get) == 200u);
+    proxy.upstream.answer = [](std::string const&) { return reply{"", true}; };
+    BOOST_TEST(proxy.ask(client, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n") ==
+               502u);
+    BOOST_TEST(n(ending::answered) == 1u);
+    BOOST_TEST(n(ending::failed) == 1u);
+    auto other = proxy.connect();
+    BOOST_TEST(proxy.ask(other, "NO\r\n\r\n") == 400u);
+    BOOST_TEST(n(ending::malformed) == 1u);
+    BOOST_TEST(told.counts().requests.value() == 2u);  // without that
+    BOOST_TEST(told.counts().connections.value() == 2u);
+    client.close();
+    proxy.pass(1s);
+    BOOST_TEST(told.counts().connections.value() == 2u);
+}
+
+// What is taken once is not told again.
+BOOST_AUTO_TEST_CASE(of_refusals_are_of_each_client_and_limit) {
+    local_proxy proxy(support::forwards + R"(limits = ["rate"]
+[[limit]]
+name = "rate"
+rule = "1/60s"
+queue = "patience 0s"
+)");
+    for (int i = 0; i != 4; ++i)
+        proxy.ask("192.0.2.1");
+    proxy.ask("192.0.2.2");
+    auto& told = proxy.worker().told();
+    auto const all = told.take_troubles();
+    BOOST_REQUIRE(all.refused.size() == 2u);
+    BOOST_TEST(all.refused[0].count == 3u);
+    BOOST_TEST(all.refused[1].count == 1u);
+    BOOST_TEST(all.refused[0].key.limit == proxy.plan().limits[0]->id());
+    BOOST_TEST(told.take_troubles().refused.empty());
+}
+
+BOOST_AUTO_TEST_CASE(of_failures_are_of_each_server) {
+    local_proxy proxy(support::forwards);
+    proxy.upstream.answer = [](std::string const&) { return reply{"", true}; };
+    for (int i = 0; i != 3; ++i)
+        BOOST_TEST(proxy.ask() == 502u);
+    auto const all = proxy.worker().told().take_troubles();
+    BOOST_REQUIRE(all.upstreams.size() == 1u);
+    BOOST_TEST(all.upstreams[0].count == 3u);
+    BOOST_TEST(all.upstreams[0].key.server->name() == proxy.upstream.address());
+    BOOST_TEST(proxy.worker().told().take_troubles().upstreams.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace accounts

@@ -1,0 +1,108 @@
+// How the files that the process may open are shared out.
+
+#include "proxy/file_shares.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+// Files of this folder are compiled together.
+namespace shares_of_files {
+namespace {
+
+std::int64_t files() {
+    rlimit all{};
+    BOOST_REQUIRE(::getrlimit(RLIMIT_NOFILE, &all) == 0);
+    constexpr rlim_t most = std::numeric_limits<std::int32_t>::max();
+    return static_cast<std::int64_t>(std::min(all.rlim_max, most));
+}
+
+config::configuration with(std::vector<std::optional<std::int64_t>> const& connections) {
+    config::configuration c;
+    c.threads = 1;
+    auto& u = c.upstreams.emplace_back();
+    for (auto const& n : connections)
+        u.servers.push_back({.address = config::unix_address{"/a"}, .seats = {}, .connections = n});
+    return c;
+}
+
+std::string wrong(config::configuration const& c) {
+    try {
+        static_cast<void>(proxy::share_out_files(c));
+    } catch (std::runtime_error const& e) {
+        return e.what();
+    }
+    return "nothing";
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(files_of_the_process)
+
+BOOST_AUTO_TEST_CASE(are_enough_for_all_together) {
+    for (auto const& c : {with({{}}), with({{}, {}, {}}), with({{10}}), with({{10}, {}}),
+                          with({{1'000'000'000}}), with({{1'000'000'000}, {}})}) {
+        auto const shares = proxy::share_out_files(c);
+        std::int64_t upstream = 0;
+        for (auto const& s : c.upstreams[0].servers)
+            if (!s.connections)
+                upstream += shares.upstream;
+        BOOST_TEST(shares.clients > 0);
+        BOOST_TEST(shares.clients + shares.admin + upstream < files());
+    }
+}
+
+// What a server says is left to it, and the rest is the clients'.
+BOOST_AUTO_TEST_CASE(that_servers_do_not_need_are_of_clients) {
+    auto const ten = proxy::share_out_files(with({{10}}));
+    auto const twenty = proxy::share_out_files(with({{10}, {10}}));
+    BOOST_TEST(ten.clients - twenty.clients == 10);
+    auto const unsaid = proxy::share_out_files(with({{}}));
+    BOOST_TEST(unsaid.clients < ten.clients);
+    BOOST_TEST(unsaid.upstream >= unsaid.clients - 1);
+    BOOST_TEST(unsaid.upstream <= unsaid.clients + 1);
+    auto seats = with({{}});
+    seats.upstreams[0].servers[0].seats = 10;
+    BOOST_TEST(proxy::share_out_files(seats).clients == ten.clients);
+}
+
+BOOST_AUTO_TEST_CASE(are_shared_among_servers_that_do_not_say) {
+    auto const one = proxy::share_out_files(with({{}}));
+    auto const four = proxy::share_out_files(with({{}, {}, {}, {}}));
+    BOOST_TEST(four.clients == one.clients);
+    BOOST_TEST(four.upstream == one.upstream / 4);
+}
+
+BOOST_AUTO_TEST_CASE(bound_the_connections_of_clients) {
+    auto c = with({{10}});
+    auto const most = proxy::share_out_files(c).clients;
+    c.clients.connections = most;
+    BOOST_TEST(proxy::share_out_files(c).clients == most);
+    c.clients.connections = 5;
+    BOOST_TEST(proxy::share_out_files(c).clients == 5);
+    c.clients.connections = most + 1;
+    BOOST_TEST(wrong(c).starts_with("the connections of clients are `" + std::to_string(most + 1) +
+                                    "`, but must be at most " + std::to_string(most) + ","));
+}
+
+BOOST_AUTO_TEST_CASE(are_of_the_operator_only_where_there_is_a_page) {
+    auto c = with({{10}});
+    auto const with_page = proxy::share_out_files(c);
+    BOOST_TEST(with_page.admin > 0);
+    c.admin.address.reset();
+    auto const without = proxy::share_out_files(c);
+    BOOST_TEST(without.admin == 0);
+    BOOST_TEST(without.clients == with_page.clients + with_page.admin);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace shares_of_files

@@ -1,0 +1,102 @@
+// Connections that begin with the PROXY protocol.
+
+#include "local_proxy.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+// Files of this folder are compiled together.
+namespace connections_of_a_balancer {
+namespace {
+
+using namespace std::chrono_literals;
+using support::field_of;
+using support::get;
+using support::local_proxy;
+using support::status_of;
+
+struct behind_a_balancer {
+    behind_a_balancer() { proxy.is_introduced = true; }
+
+    // The client that the upstream is told of.
+    std::string client_of(support::wire& connection, std::string_view request = get) {
+        connection.send(request);
+        proxy.settle();
+        BOOST_TEST(status_of(connection.take()) == 200u);
+        BOOST_REQUIRE(!proxy.upstream.requests.empty());
+        return field_of(proxy.upstream.requests.back(), "X-Forwarded-For");
+    }
+
+    local_proxy proxy{support::forwards + R"(limits = ["rate"]
+[[limit]]
+name = "rate"
+rule = "2/60s"
+key = "client"
+queue = "patience 0s"
+[clients]
+trusted = ["10.0.0.0/8"]
+[timeouts]
+header = "10s"
+)"};
+};
+
+constexpr std::string_view one = "PROXY TCP4 192.0.2.1 10.0.0.9 1000 80\r\n";
+constexpr std::string_view other = "PROXY TCP6 2001:db8::1 2001:db8::2 1000 80\r\n";
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(a_balancer)
+
+BOOST_FIXTURE_TEST_CASE(says_once_who_the_client_is, behind_a_balancer) {
+    auto connection = proxy.connect("10.0.0.1");
+    connection.send(one);
+    proxy.settle();
+    BOOST_TEST(!connection.ended());
+    BOOST_TEST(client_of(connection) == "192.0.2.1");
+    BOOST_TEST(client_of(connection) == "192.0.2.1");
+    BOOST_TEST(proxy.ask(connection, get) == 429u);
+    auto next = proxy.connect("10.0.0.1");
+    BOOST_TEST(client_of(next, std::string(other) + std::string(get)) == "2001:db8::1");
+    // A limit by clients is one of that client.
+    auto third = proxy.connect("10.0.0.2");
+    BOOST_TEST(proxy.ask(third, std::string(one) + std::string(get)) == 429u);
+}
+
+BOOST_FIXTURE_TEST_CASE(may_speak_for_itself, behind_a_balancer) {
+    auto connection = proxy.connect("10.0.0.1");
+    BOOST_TEST(client_of(connection, "PROXY UNKNOWN\r\n" + std::string(get)) == "10.0.0.1");
+}
+
+BOOST_FIXTURE_TEST_CASE(is_one_that_is_trusted, behind_a_balancer) {
+    auto connection = proxy.connect("192.0.2.9");
+    connection.send(std::string(one) + std::string(get));
+    proxy.settle();
+    BOOST_TEST(connection.ended());
+    BOOST_TEST(connection.take() == "");
+    BOOST_TEST(proxy.upstream.requests.empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(speaks_before_all_else, behind_a_balancer) {
+    auto connection = proxy.connect("10.0.0.1");
+    connection.send(get);
+    proxy.settle();
+    BOOST_TEST(connection.ended());
+    BOOST_TEST(connection.take() == "");
+    BOOST_TEST(proxy.upstream.requests.empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(has_as_long_for_it_as_a_client_for_a_header, behind_a_balancer) {
+    auto connection = proxy.connect("10.0.0.1");
+    connection.send(one.substr(0, 5));
+    proxy.pass(9999ms);
+    BOOST_TEST(!connection.ended());
+    proxy.pass(2 * net::watchdog::round + 1ms);
+    BOOST_TEST(connection.ended());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace connections_of_a_balancer

@@ -1,0 +1,210 @@
+// What tells the requests of a limit apart, and what a client is told that its limit refuses.
+
+#include "proxy/key.hpp"
+
+#include "local_proxy.hpp"
+
+#include <boost/asio/ip/address.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <list>
+#include <string>
+#include <vector>
+
+// Files of this folder are compiled together.
+namespace keys_of_limits {
+namespace {
+
+using namespace std::chrono_literals;
+using config::key_part;
+using kind = config::key_part::kind;
+using support::get;
+using support::local_proxy;
+using support::status_of;
+
+key_part const client{};
+key_part header(std::string name) {
+    return {.what = kind::header, .name = std::move(name), .number = 0};
+}
+key_part path(std::int64_t n) {
+    return {.what = kind::segment, .name = {}, .number = n};
+}
+
+struct request {
+    std::string target = "/";
+    std::string fields = {};
+    std::string client = "10.0.0.1";
+};
+
+config::limit by(std::vector<key_part> key) {
+    config::limit l;
+    l.key = std::move(key);
+    return l;
+}
+
+// With a field that is not to go on, as one that Connection names.
+std::uint64_t key_of(config::limit const& l, request const& r) {
+    auto const text = "GET " + r.target + " HTTP/1.1\r\nHost: a\r\n" + r.fields + "\r\n";
+    http::request_head head;
+    BOOST_REQUIRE(!http::parse(text, head));
+    auto const address = boost::asio::ip::make_address(r.client);
+    return proxy::keys_of_requests(l).of({head, address});
+}
+bool are_one(config::limit const& l, request const& a, request const& b) {
+    return key_of(l, a) == key_of(l, b);
+}
+
+std::string limited(std::string const& limit) {
+    return support::forwards + "limits = [\"a\"]\n[[limit]]\nname = \"a\"\n" + limit;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(a_key)
+
+BOOST_AUTO_TEST_CASE(of_clients_is_their_network) {
+    auto l = by({client});
+    BOOST_TEST(are_one(l, {}, {"/other", "A: b\r\n"}));
+    BOOST_TEST(!are_one(l, {.client = "10.0.0.1"}, {.client = "10.0.0.2"}));
+    BOOST_TEST(are_one(l, {.client = "2001:db8::1"}, {.client = "2001:db8::ffff:0:0:2"}));
+    BOOST_TEST(!are_one(l, {.client = "2001:db8::1"}, {.client = "2001:db8:0:1::1"}));
+    l.v4_prefix = 24;
+    l.v6_prefix = 48;
+    BOOST_TEST(are_one(l, {.client = "10.0.0.1"}, {.client = "10.0.0.200"}));
+    BOOST_TEST(!are_one(l, {.client = "10.0.0.1"}, {.client = "10.0.1.1"}));
+    BOOST_TEST(are_one(l, {.client = "2001:db8::1"}, {.client = "2001:db8:0:1::1"}));
+    l.key.push_back(path(1));
+    BOOST_TEST(are_one(l, {.client = "10.0.0.1"}, {.client = "10.0.0.200"}));
+}
+
+BOOST_AUTO_TEST_CASE(of_fields_is_their_value) {
+    auto const l = by({header("X-Api-Key")});
+    BOOST_TEST(are_one(l, {.fields = "X-Api-Key: a\r\n"},
+                       {"/b", "x-api-key: a\r\nOther: c\r\n", "10.0.0.2"}));
+    BOOST_TEST(!are_one(l, {.fields = "X-Api-Key: a\r\n"}, {.fields = "X-Api-Key: A\r\n"}));
+    BOOST_TEST(!are_one(l, {.fields = "X-Api-Key: a\r\n"}, {}));
+}
+
+// Several lines are one list, as the service sees it.
+BOOST_AUTO_TEST_CASE(of_fields_has_all_their_lines) {
+    auto const l = by({header("X-A")});
+    request const two{.fields = "X-A: a\r\nX-A: b\r\n"};
+    BOOST_TEST(!are_one(l, two, {.fields = "X-A: a\r\n"}));
+    BOOST_TEST(!are_one(l, two, {.fields = "X-A: b\r\n"}));
+    BOOST_TEST(!are_one(l, two, {.fields = "X-A: ab\r\n"}));
+    BOOST_TEST(are_one(l, two, {.fields = "X-A: a,b\r\n"}));
+}
+
+// Otherwise a client could have as many keys as it likes.
+BOOST_AUTO_TEST_CASE(of_fields_has_only_what_goes_on) {
+    auto const l = by({header("X-A")});
+    BOOST_TEST(are_one(l, {.fields = "Connection: X-A\r\nX-A: a\r\n"},
+                       {.fields = "Connection: X-A\r\nX-A: b\r\n"}));
+    BOOST_TEST(are_one(l, {.fields = "Connection: X-A\r\nX-A: a\r\n"}, {}));
+}
+
+BOOST_AUTO_TEST_CASE(of_paths_is_a_segment) {
+    auto const l = by({path(2)});
+    BOOST_TEST(are_one(l, {"/a/b/c"}, {"/x/b?c=d"}));
+    BOOST_TEST(are_one(l, {"/a/b"}, {"/a/%62"}));
+    BOOST_TEST(are_one(l, {"/a/b"}, {"//a/./x/../b/"}));
+    BOOST_TEST(!are_one(l, {"/a/b"}, {"/a/c"}));
+    BOOST_TEST(are_one(l, {"/a"}, {"/b"}));  // which have none
+}
+
+BOOST_AUTO_TEST_CASE(of_several_parts_has_each_by_itself) {
+    auto const l = by({header("A"), header("B")});
+    auto const with = [](std::string const& a, std::string const& b) {
+        return request{.fields = "A: " + a + "\r\nB: " + b + "\r\n"};
+    };
+    BOOST_TEST(are_one(l, with("a", "b"), with("a", "b")));
+    BOOST_TEST(!are_one(l, with("a", "b"), with("b", "a")));
+    BOOST_TEST(!are_one(l, with("ab", "c"), with("a", "bc")));
+    BOOST_TEST(!are_one(l, with("ab", ""), with("", "ab")));
+    auto const both = by({client, path(1)});
+    BOOST_TEST(!are_one(both, {.target = "/a", .client = "10.0.0.1"},
+                        {.target = "/a", .client = "10.0.0.2"}));
+    BOOST_TEST(!are_one(both, {.target = "/a"}, {.target = "/b"}));
+}
+
+BOOST_AUTO_TEST_CASE(in_a_file_is_that_of_a_request) {
+    auto l = by({client});
+    proxy::keys_of_requests const clients(l);
+    BOOST_TEST(clients.of("10.0.0.1") == key_of(l, {.client = "10.0.0.1"}));
+    l.v4_prefix = 24;
+    proxy::keys_of_requests const networks(l);
+    BOOST_TEST(networks.of("10.0.0.0/24") == key_of(l, {.client = "10.0.0.77"}));
+    BOOST_TEST(networks.of("2001:db8::/64") == key_of(l, {.client = "2001:db8::77"}));
+    auto const fields = by({header("X-A")});
+    BOOST_TEST(proxy::keys_of_requests(fields).of("a/b") ==
+               key_of(fields, {.fields = "X-A: a/b\r\n"}));
+    auto const paths = by({path(1)});
+    BOOST_TEST(proxy::keys_of_requests(paths).of("a") == key_of(paths, {.target = "/a/b"}));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(a_queue)
+
+namespace {
+
+// The order in which requests that wait for one seat get it, by their targets.
+std::string order(std::string const& limit, std::vector<request> const& all) {
+    local_proxy proxy(limited(limit));
+    proxy.upstream.answer = nullptr;
+    auto holder = proxy.connect();
+    BOOST_TEST(proxy.ask(holder, get) == 0u);
+    std::list<support::wire> clients;
+    for (auto const& r : all) {
+        clients.push_back(proxy.connect(r.client));
+        clients.back().send("GET " + r.target + " HTTP/1.1\r\nHost: test\r\n" + r.fields + "\r\n");
+        proxy.settle();
+    }
+    std::string served;
+    proxy.upstream.answer = [&](std::string const& text) {
+        served += text.substr(0, text.find(" HTTP")).substr(5);
+        return support::ok();
+    };
+    proxy.pass(1s);
+    return served;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(goes_by_the_class_that_a_field_names) {
+    std::string const limit = "rule = \"1 seats\"\nqueue = \"order priority patience 20s\"\n"
+                              "priority = \"Priority\"\n";
+    auto const of = [](std::string const& target, std::string const& value) {
+        return request{"/" + target, value.empty() ? "" : "priority: " + value + "\r\n"};
+    };
+    BOOST_TEST(order(limit, {of("e", "u=5"), of("c", ""), of("b", "1"), of("a", "u=0, i"),
+                             of("d", "3")}) == "abcde");
+}
+
+BOOST_AUTO_TEST_CASE(that_is_fair_has_clients_take_turns) {
+    std::string const limit = "rule = \"1 seats\"\nqueue = \"order fair patience 20s\"\n";
+    std::vector<request> const all{
+        {"/a", "", "10.0.0.2"},
+        {"/b", "", "10.0.0.2"},
+        {"/c", "", "10.0.0.3"},
+        {"/d", "", "10.0.1.4"}};
+    BOOST_TEST(order(limit, all) == "acdb");
+    BOOST_TEST(order(limit + "v4_prefix = 24\n", all) == "adbc");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// That a client has too many requests at a time says nothing about the service.
+BOOST_AUTO_TEST_CASE(seats_of_each_client_refuse_with_429) {
+    for (bool const is_of_clients : {false, true}) {
+        local_proxy proxy(limited("rule = \"1 seats\"\nqueue = \"patience 0s\"\n" +
+                                  std::string(is_of_clients ? "key = \"client\"\n" : "")));
+        proxy.upstream.answer = nullptr;
+        auto holder = proxy.connect();
+        BOOST_TEST(proxy.ask(holder, get) == 0u);
+        BOOST_TEST(proxy.ask() == (is_of_clients ? 429u : 503u));
+    }
+}
+
+}  // namespace keys_of_limits

@@ -1,0 +1,139 @@
+// What an operator is told of limits, and how a limit gets another rule.
+
+#include "proxy/observe.hpp"
+
+#include <weir/client_key.hpp>
+
+#include "local_proxy.hpp"
+
+#include <boost/asio/ip/address.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <string>
+
+// Files of this folder are compiled together.
+namespace observed_limits {
+namespace {
+
+using namespace std::chrono_literals;
+using admin::reason;
+using support::get;
+using support::local_proxy;
+
+std::string limited(std::string const& limit) {
+    return support::forwards + "limits = [\"a\"]\n[[limit]]\nname = \"a\"\n" + limit;
+}
+
+struct observed {
+    explicit observed(std::string const& limit) : proxy(limited(limit)) {}
+
+    [[nodiscard]] admin::limit_state limit() const {
+        return proxy::state_of(proxy.plan()).limits.front();
+    }
+    [[nodiscard]] std::uint64_t refused(reason why) const {
+        return limit().refused[static_cast<std::size_t>(why)];
+    }
+    admin::answer set(std::string_view rule) {
+        return proxy::set_rule(*proxy.plan().limits.front(), rule, "10.0.0.9");
+    }
+
+    local_proxy proxy;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(an_operator)
+
+BOOST_AUTO_TEST_CASE(sees_what_a_limit_is) {
+    observed some("rule = \"10/1s burst 20\"\nkey = [\"client\", \"path 1\"]\n");
+    auto const l = some.limit();
+    BOOST_TEST(l.name == "a");
+    BOOST_TEST(l.rule == "10/1s burst 20");
+    BOOST_TEST(l.key == "client and path 1");
+    BOOST_TEST(!l.seats);
+    BOOST_TEST(!l.capacity);
+    BOOST_TEST((l.keys == 0u));
+    BOOST_TEST(!l.writable);
+}
+
+BOOST_AUTO_TEST_CASE(sees_each_refusal_at_once) {
+    observed some("rule = \"2/60s\"\nqueue = \"patience 0s\"\n");
+    for (int i = 0; i != 5; ++i)
+        some.proxy.ask();
+    BOOST_TEST(some.limit().granted == 2u);
+    BOOST_TEST(some.limit().granted_at_once == 2u);
+    BOOST_TEST(some.refused(reason::limited) == 3u);
+    BOOST_TEST(some.limit().refused_in_all() == 3u);
+}
+
+// To its limiter, one that waits was refused before.
+BOOST_AUTO_TEST_CASE(sees_no_refusal_of_a_request_that_waits) {
+    observed some("rule = \"1 seats\"\nqueue = \"limit 1 patience 1s\"\n");
+    some.proxy.upstream.answer = nullptr;
+    std::list<support::wire> clients;
+    for (int i = 0; i != 3; ++i) {
+        clients.push_back(some.proxy.connect());
+        some.proxy.ask(clients.back(), get);
+    }
+    BOOST_TEST(some.limit().waiting == 1u);
+    BOOST_TEST(some.limit().in_use == 1u);
+    BOOST_TEST(some.refused(reason::limited) == 0u);
+    BOOST_TEST(some.refused(reason::queue_full) == 1u);
+    some.proxy.pass(1001ms);
+    BOOST_TEST(some.refused(reason::timed_out) == 1u);
+    BOOST_TEST(some.limit().refused_in_all() == 2u);
+    BOOST_TEST((some.limit().capacity == 1));
+}
+
+BOOST_AUTO_TEST_CASE(sees_what_a_shadow_would_refuse) {
+    observed some("rule = \"1/60s\"\nshadow = true\n");
+    for (int i = 0; i != 3; ++i)
+        BOOST_TEST(some.proxy.ask() == 200u);
+    BOOST_TEST(some.limit().shadow);
+    BOOST_TEST(some.refused(reason::limited) == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(sees_clients_by_address_or_network) {
+    auto const name = [](char const* address) {
+        return proxy::name_of_client(weir::client_key(boost::asio::ip::make_address(address)));
+    };
+    BOOST_TEST(name("192.0.2.1") == "192.0.2.1");
+    BOOST_TEST(name("2001:db8:1:2:3::4") == "2001:db8:1:2::/64");
+    BOOST_TEST(name("0.0.0.0") == "a unix socket");
+}
+
+BOOST_AUTO_TEST_CASE(gives_a_limit_another_rule) {
+    observed some("rule = \"1/30s\"\nqueue = \"patience 0s\"\n");
+    BOOST_TEST(some.proxy.ask() == 200u);
+    BOOST_TEST(some.proxy.ask() == 429u);
+    auto const done = some.set("3/30s");
+    BOOST_TEST(done.status == 200u);
+    BOOST_TEST(done.text == "3/30s");
+    BOOST_TEST(some.limit().rule == "3/30s");
+    BOOST_TEST(some.proxy.ask() == 200u);  // what was used stays used
+    BOOST_TEST(some.proxy.ask() == 200u);
+    BOOST_TEST(some.proxy.ask() == 429u);
+    // A reload gives it the rule of the file again.
+    some.proxy.reload(limited("rule = \"1/30s\"\nqueue = \"patience 0s\"\n"));
+    BOOST_TEST(some.limit().rule == "1/30s");
+    some.proxy.pass(30s);
+    BOOST_TEST(some.proxy.ask() == 200u);
+    BOOST_TEST(some.proxy.ask() == 429u);
+}
+
+BOOST_AUTO_TEST_CASE(gives_a_limit_no_rule_of_another_kind) {
+    observed some("rule = \"1/30s\"\n");
+    for (char const* const other : {"3 seats", "1/30s burst 2", "1/30s & 2/1h"})
+        BOOST_TEST(some.set(other).status == 409u, other);
+    for (char const* const wrong : {"", "fast", "0/1s", "1/30s\n"})
+        BOOST_TEST(some.set(wrong).status == 400u, wrong);
+    BOOST_TEST(some.limit().rule == "1/30s");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace observed_limits

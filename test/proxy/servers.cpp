@@ -1,0 +1,161 @@
+// The servers of an upstream: their seats, and what a reload makes of them.
+
+#include "local_proxy.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <list>
+#include <string>
+#include <vector>
+
+// Files of this folder are compiled together.
+namespace servers_of_an_upstream {
+namespace {
+
+using namespace std::chrono_literals;
+using support::field_of;
+using support::get;
+using support::local_proxy;
+using support::status_of;
+
+std::string server(std::string const& name, std::string const& more) {
+    return "[[upstream.server]]\naddress = \"" + name + "\"\n" + more + "\n";
+}
+std::string upstream(std::string const& servers, std::string const& of_route = "") {
+    return "[[upstream]]\nname = \"a\"\n" + servers + "[[route]]\nupstream = \"a\"\n" + of_route;
+}
+
+struct clients {
+    explicit clients(local_proxy& p) : proxy(p) {
+        proxy.upstream.answer = nullptr;
+        proxy.other.answer = nullptr;
+    }
+    // The status that another client gets at once.
+    unsigned ask() {
+        all.push_back(proxy.connect());
+        return proxy.ask(all.back(), get);
+    }
+
+    local_proxy& proxy;
+    std::list<support::wire> all;
+};
+
+void answer_all(local_proxy& proxy) {
+    for (auto* const one : {&proxy.upstream, &proxy.other})
+        for (auto& connection : one->connections)
+            if (!connection.ended() && !connection.take().empty())
+                connection.send(support::ok().text);
+    proxy.settle();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(seats_of_servers)
+
+BOOST_AUTO_TEST_CASE(are_those_of_each) {
+    // Whichever is asked first.
+    for (int before = 0; before != 4; ++before) {
+        local_proxy proxy(upstream(server("UPSTREAM", "seats = 2") + server("OTHER", "seats = 5")));
+        for (int i = 0; i != before; ++i)
+            BOOST_TEST(proxy.ask() == 200u);
+        clients some(proxy);
+        for (int i = 0; i != 8; ++i)
+            BOOST_TEST(some.ask() == 0u);
+        BOOST_TEST(proxy.upstream.open() == 2u);
+        BOOST_TEST(proxy.other.open() == 5u);
+        answer_all(proxy);
+        answer_all(proxy);
+        for (auto& one : some.all)
+            BOOST_TEST(status_of(one.take()) == 200u);
+    }
+}
+
+// Their sum is a limit, at which requests wait.
+BOOST_AUTO_TEST_CASE(are_waited_for) {
+    local_proxy proxy(upstream(server("UPSTREAM", "seats = 1")));
+    clients some(proxy);
+    for (int i = 0; i != 3; ++i)
+        BOOST_TEST(some.ask() == 0u);
+    for (auto& one : some.all) {
+        answer_all(proxy);
+        BOOST_TEST(status_of(one.take()) == 200u);
+    }
+    BOOST_TEST(some.ask() == 0u);
+    BOOST_TEST(some.ask() == 0u);
+    proxy.pass(1001ms);  // the patience of a queue that does not say it
+    BOOST_TEST(status_of(some.all.back().take()) == 503u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(after_a_reload)
+
+// A server that is named again knows of the requests that it still has.
+BOOST_AUTO_TEST_CASE(a_server_has_the_connections_that_it_had) {
+    auto const here = upstream(server("UPSTREAM", "connections = 1"));
+    auto const there = upstream(server("OTHER", "connections = 1"));
+    for (int reloads = 1; reloads != 4; ++reloads) {
+        local_proxy proxy(here);
+        clients some(proxy);
+        BOOST_TEST(some.ask() == 0u);
+        for (int i = 0; i != reloads; ++i)
+            proxy.reload(there);
+        BOOST_TEST(proxy.upstream.open() == 1u);
+        proxy.reload(here);
+        BOOST_TEST(some.ask() == 0u);
+        BOOST_TEST(proxy.upstream.open() == 1u);
+        BOOST_TEST(proxy.upstream.connections.size() == 1u);
+        answer_all(proxy);
+        BOOST_TEST(status_of(some.all.front().take()) == 200u);
+        BOOST_TEST(proxy.upstream.open() == 1u);
+        answer_all(proxy);
+        BOOST_TEST(status_of(some.all.back().take()) == 200u);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_connection_to_a_server_that_is_named_no_more_ends_after_drain) {
+    for (bool const is_named : {false, true}) {
+        auto const of_route = "upgrade = { to = \"chat\", idle = \"1h\" }\n";
+        local_proxy proxy("drain = \"7s\"\n" + upstream(server("UPSTREAM", ""), of_route));
+        proxy.upstream.answer = [](std::string const&) {
+            return support::reply{
+                "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: chat\r\n\r\n"};
+        };
+        auto client = proxy.connect();
+        BOOST_TEST(proxy.ask(client, "GET / HTTP/1.1\r\nHost: test\r\nConnection: upgrade\r\n"
+                                     "Upgrade: chat\r\n\r\n") == 101u);
+        proxy.pass(1min);
+        BOOST_TEST(!client.ended());
+        proxy.reload(
+            "drain = \"7s\"\n" +
+            upstream(server("OTHER", "") + (is_named ? server("UPSTREAM", "") : ""), of_route));
+        proxy.pass(6900ms);
+        BOOST_TEST(!client.ended());
+        proxy.pass(100ms + 3 * net::watchdog::round);
+        BOOST_TEST(client.ended() == !is_named);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(answers_tell_the_rule_that_holds) {
+    auto const with = [](std::string const& rule) {
+        return support::forwards + "limits = [\"r\"]\n[[limit]]\nname = \"r\"\nrule = \"" + rule +
+               "\"\n";
+    };
+    local_proxy proxy(with("9/60s"));
+    auto client = proxy.connect();
+    auto const told = [&] {
+        client.send(get);
+        proxy.settle();
+        return field_of(client.take(), "RateLimit-Policy");
+    };
+    BOOST_TEST(told() == R"("r";q=9;w=60)");
+    proxy.reload(with("5/30s"));
+    BOOST_TEST(told() == R"("r";q=5;w=30)");
+    proxy.plan().limits.front()->change_rule(config::rule_of("6/60s"));
+    BOOST_TEST(told() == R"("r";q=6;w=60)");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace servers_of_an_upstream
