@@ -1,0 +1,169 @@
+// How the answer is told.
+
+#include "replay/report.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <string>
+#include <string_view>
+
+using namespace std::chrono_literals;
+using replay::length;
+using replay::percent;
+
+namespace {
+
+struct one_outcome {
+    one_outcome() {
+        told.outcomes.emplace_back();
+        told.plans.emplace_back();
+        told.spreads = {replay::spread{}};
+    }
+    replay::outcome& of() { return told.outcomes.front(); }
+    // What the line of that name says; empty if there is none.
+    std::string cell(std::string_view name) const {
+        for (auto const& [line, cells] : summary(told))
+            if (line == name)
+                return cells.front();
+        return {};
+    }
+    [[nodiscard]] bool json_has(std::string_view part) const {
+        return to_json(told).find(part) != std::string::npos;
+    }
+    [[nodiscard]] bool notes_have(std::string_view part) const {
+        return std::ranges::any_of(notes(told), [&](std::string const& n) {
+            return n.find(part) != n.npos;
+        });
+    }
+
+    replay::report told;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(numbers)
+
+BOOST_AUTO_TEST_CASE(are_grouped_by_thousands) {
+    using replay::grouped;
+    BOOST_TEST(grouped(0) == "0");
+    BOOST_TEST(grouped(999) == "999");
+    BOOST_TEST(grouped(1000) == "1,000");
+    BOOST_TEST(grouped(12345) == "12,345");
+    BOOST_TEST(grouped(123456) == "123,456");
+    BOOST_TEST(grouped(1234567) == "1,234,567");
+    BOOST_TEST(grouped(std::numeric_limits<std::uint64_t>::max()) == "18,446,744,073,709,551,615");
+}
+
+BOOST_AUTO_TEST_CASE(of_time_have_three_digits_and_a_unit) {
+    BOOST_TEST(length(0ns) == "0 ns");
+    BOOST_TEST(length(999ns) == "999 ns");
+    BOOST_TEST(length(1us) == "1 us");
+    BOOST_TEST(length(1500us) == "1.5 ms");
+    BOOST_TEST(length(12'345us) == "12.3 ms");
+    BOOST_TEST(length(999'600us) == "1000 ms");
+    BOOST_TEST(length(1s) == "1 s");
+    BOOST_TEST(length(59'900ms) == "59.9 s");
+    BOOST_TEST(length(1min) == "1 min 0 s");
+    BOOST_TEST(length(59min + 59s + 999ms) == "59 min 59 s");
+    BOOST_TEST(length(1h) == "1 h 0 min");
+    BOOST_TEST(length(12h + 52min + 59s) == "12 h 52 min");
+    BOOST_TEST(length(100h) == "100 h 0 min");
+}
+
+BOOST_AUTO_TEST_CASE(of_a_part_are_per_cent) {
+    BOOST_TEST(percent(0) == "0.00 %");
+    BOOST_TEST(percent(0.00009) == "< 0.01 %");
+    BOOST_TEST(percent(0.0001) == "0.01 %");
+    BOOST_TEST(percent(0.123456) == "12.35 %");
+    BOOST_TEST(percent(1) == "100.00 %");
+}
+
+BOOST_AUTO_TEST_CASE(of_an_instant_are_in_utc) {
+    BOOST_TEST(replay::instant(0ns) == "1970-01-01 00:00:00.000");
+    BOOST_TEST(replay::instant(807'256'800s + 1'999'999ns) == "1995-08-01 06:00:00.001");
+    BOOST_TEST(replay::instant(-1ns) == "1969-12-31 23:59:59.999");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(a_report)
+
+BOOST_FIXTURE_TEST_CASE(has_each_request_once, one_outcome) {
+    of().at_once = 6;
+    of().waited = 2;
+    of().later = 1;
+    of().refused = 1;
+    of().came_back = 3;
+    BOOST_TEST(cell("asked") == "10");
+    BOOST_TEST(cell("at once") == "6 (60.00 %)");
+    BOOST_TEST(cell("refused") == "1 (10.00 %)");
+    BOOST_TEST(cell("  attempts") == "");
+    told.retries = 2;
+    BOOST_TEST(cell("came back") == "1 (10.00 %)");
+    BOOST_TEST(cell("  attempts") == "13");
+    BOOST_TEST(json_has("\"attempts\": 13"));
+    BOOST_TEST(json_has("\"refused_part\": 0.1"));
+    BOOST_TEST(notes_have("up to 2 times"));
+}
+
+// A wait is counted in a range, and is never told to be longer than the longest.
+BOOST_FIXTURE_TEST_CASE(tells_no_wait_that_nobody_had, one_outcome) {
+    BOOST_TEST(cell("wait max") == "-");
+    of().waits.add(1'500ms);
+    of().longest_wait = 1'500ms;
+    BOOST_TEST(cell("wait p50") == "1.5 s");
+    BOOST_TEST(cell("wait max") == "1.5 s");
+    BOOST_TEST(json_has("\"p50\": 1.500000000"));
+    BOOST_TEST(json_has("\"max\": 1.500000000"));
+}
+
+BOOST_FIXTURE_TEST_CASE(says_why_a_rule_refuses, one_outcome) {
+    of().refused = 5;
+    of().rules.resize(2);
+    of().rules[0].text = "1/1s";
+    of().rules[1].text = "2/1s";
+    of().rules[1].shadow = true;
+    of().rules[1].refused[static_cast<std::size_t>(weir::errc::queue_full)] = 5;
+    BOOST_TEST(cell("  by") == "2/1s (shadow: would have been)");
+    BOOST_TEST(cell("    queue full") == "5");
+    BOOST_TEST(cell("    no room") == "");
+}
+
+BOOST_FIXTURE_TEST_CASE(says_what_a_search_has_found, one_outcome) {
+    BOOST_TEST(!result_of_search(told).has_value());
+    told.found = replay::report::search{"4/1s", true, 0.01};
+    BOOST_TEST(*result_of_search(told) ==
+               "4/1s is the least with which at most 1.00 % are refused.");
+    BOOST_TEST(json_has("\"found\": \"4/1s\""));
+    told.found->was_found = false;
+    BOOST_TEST(result_of_search(told)->starts_with("No number in the place of that of `4/1s`"));
+}
+
+// What stands in a log is text.
+BOOST_FIXTURE_TEST_CASE(shows_markup_as_text, one_outcome) {
+    told.command = "weir-replay 'a<b>&\"'";
+    of().name = "<script>";
+    of().refused_most.push_back({"client", "<img>\xe9\x07", 2, 1});
+    auto const page = to_html(told);
+    BOOST_TEST(page.find("a&lt;b&gt;&amp;&quot;") != page.npos);
+    BOOST_TEST(page.find("<script") == page.npos);
+    BOOST_TEST(page.find("<img") == page.npos);
+    BOOST_TEST(page.find("&lt;img&gt;&#233; ") != page.npos);
+}
+
+// A bar for each doubling of the wait.
+BOOST_FIXTURE_TEST_CASE(shows_all_waits_on_its_page, one_outcome) {
+    for (auto const wait : {1'100us, 1'300us, 1'900us, 5'000us, 5'100us})
+        of().waits.add(wait);
+    auto const page = to_html(told);
+    auto const table = page.substr(page.find("<table id=\"waits-0\">"));
+    auto const numbers = table.substr(0, table.find("</table>"));
+    BOOST_TEST(numbers.find("<td>3</td>") != numbers.npos);
+    BOOST_TEST(numbers.find("<td>0</td>") != numbers.npos);
+    BOOST_TEST(numbers.find("<td>2</td>") != numbers.npos);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
