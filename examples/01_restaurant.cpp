@@ -34,8 +34,8 @@ int main(int argc, char** argv) {
                 co_await stage.sleep(1s);
                 stage.say("guest {} pays and goes", number);
                 ++fed;
-            } catch (weir::refusal const& refusal) {
-                stage.say("guest {} leaves hungry: {}", number, refusal);
+            } catch (weir::rejection const& rejection) {
+                stage.say("guest {} leaves hungry: {}", number, rejection);
                 ++hungry;
             }
         };

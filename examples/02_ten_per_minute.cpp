@@ -43,8 +43,8 @@ int main(int argc, char** argv) {
         };
         auto const in_a_hurry = [&]() -> asio::awaitable<void> {
             co_await stage.sleep(19s);
-            auto const refused = tokens.try_enter();
-            stage.say("not now: {}", refused);
+            auto const rejected = tokens.try_enter();
+            stage.say("not now: {}", rejected);
             auto const [error, none] =
                 co_await tokens.async_enter(5s, asio::as_tuple(asio::deferred));
             stage.say("not within 5 s: {}, {}", error.message(), none);

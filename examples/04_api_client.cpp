@@ -29,13 +29,13 @@ int main(int argc, char** argv) {
 
         // The vendor, who counts as well.
         std::deque<typename clock::time_point> last_minute;
-        int refused = 0;
+        int rejected = 0;
         auto const call_vendor = [&]() -> asio::awaitable<void> {
             auto const now = clock::now();
             while (!last_minute.empty() && last_minute.front() <= now - 1min)
                 last_minute.pop_front();
             last_minute.push_back(now);
-            refused += last_minute.size() > 100;
+            rejected += last_minute.size() > 100;
             co_await stage.sleep(200ms);
         };
 
@@ -54,8 +54,8 @@ int main(int argc, char** argv) {
             co_await stage.sleep(30s);
             try {
                 auto const token = co_await quota.enter(20s);
-            } catch (weir::refusal const& refusal) {
-                stage.say("not now: {}", refusal);
+            } catch (weir::rejection const& rejection) {
+                stage.say("not now: {}", rejection);
             }
         };
 
@@ -63,8 +63,8 @@ int main(int argc, char** argv) {
             stage.start(worker());
         stage.start(for_a_user());
         stage.run();
-        stage.say("{} calls, {} of them refused by the vendor", made, refused);
-        return made == 250 && refused == 0;
+        stage.say("{} calls, {} of them rejected by the vendor", made, rejected);
+        return made == 250 && rejected == 0;
     };
     return play(argc, argv, story);
 }

@@ -24,9 +24,9 @@ asio::awaitable<void> serve(tcp::socket client, weir::permit, weir::any_limiter&
             client, asio::dynamic_buffer(text, 1000), '\n', as_tuple(use_awaitable));
         if (failed)
             co_return;
-        auto const [refused, line] = co_await lines.async_enter(100ms, as_tuple(use_awaitable));
-        auto const answer = refused ? fmt::format("{}, {}\n", refused.message(), line)
-                                    : fmt::format("echo: {}", text.substr(0, length));
+        auto const [rejected, line] = co_await lines.async_enter(100ms, as_tuple(use_awaitable));
+        auto const answer = rejected ? fmt::format("{}, {}\n", rejected.message(), line)
+                                     : fmt::format("echo: {}", text.substr(0, length));
         text.erase(0, length);
         co_await asio::async_write(client, asio::buffer(answer), use_awaitable);
     }

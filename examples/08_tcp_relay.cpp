@@ -36,9 +36,9 @@ asio::awaitable<void> carry(tcp::socket& from, tcp::socket& to) {
 // All that limits is this: ask before the work begins, and keep the permit until it is done.
 asio::awaitable<void> serve(tcp::socket client, tcp::endpoint service, weir::any_limiter& door) {
     using namespace asio::experimental::awaitable_operators;
-    auto const [refused, permit] = co_await door.async_enter(500ms, as_tuple(use_awaitable));
-    if (refused) {
-        fmt::print("turned away: {}, {}\n", refused.message(), permit);
+    auto const [rejected, permit] = co_await door.async_enter(500ms, as_tuple(use_awaitable));
+    if (rejected) {
+        fmt::print("turned away: {}, {}\n", rejected.message(), permit);
         co_return;
     }
     tcp::socket upstream(client.get_executor());

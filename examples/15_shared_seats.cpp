@@ -1,6 +1,6 @@
 // Two processes share one seat: only one of them may write to the archive. One of them is cut off from the engine while it
 // holds the seat. Its lease ends: its work is cancelled, the other one gets the seat, and what the first one had sent
-// before is refused by the archive, since it comes with a lower fence.
+// before is rejected by the archive, since it comes with a lower fence.
 //
 // It plays with an engine in its own memory, on virtual time, and two limiters for the two processes. With weir::redis or
 // weir::mysql the engine is another one, and the rest is the same.
@@ -59,7 +59,7 @@ private:
     bool is_cut_ = false;
 };
 
-// What the seat is for. It keeps the greatest fence that it has seen, and refuses a lower one.
+// What the seat is for. It keeps the greatest fence that it has seen, and rejects a lower one.
 class archive {
 public:
     void write(std::uint64_t fence, std::string_view who) {
@@ -67,7 +67,7 @@ public:
         if (is_good)
             newest_ = fence;
         say(fmt::format("archive: {} {}", who,
-                        is_good ? "writes" : "is refused, it comes too late"));
+                        is_good ? "writes" : "is rejected, it comes too late"));
     }
 
 private:

@@ -7,7 +7,7 @@
 //  20.000 s  half of the workers are gone
 //  25.000 s  26 seats, 393 answers per second
 //
-// What cannot be served is refused at once, instead of late.
+// What cannot be served is rejected at once, instead of late.
 
 #include "stage.hpp"
 

@@ -4,7 +4,7 @@
 //
 //   0.000 s  ann: a dish, after 0s
 //   0.000 s  bob: a dish, after 0s
-//   0.200 s  bob leaves: refused by his own rate, for 800ms
+//   0.200 s  bob leaves: rejected by his own rate, for 800ms
 //   0.500 s  cat: a dish, after 300ms
 //   1.000 s  ann: a dish, after 1s
 //   2.000 s  ann: a dish, after 2s
@@ -29,17 +29,17 @@ int main(int argc, char** argv) {
         keyed per_guest(stage.context, {.rate = {1, 1s}, .burst = 1});
 
         int served = 0;
-        int refused = 0;
+        int rejected = 0;
         auto const dine = [&](std::string guest, weir::duration comes,
                               weir::patience wait) -> asio::awaitable<void> {
             co_await stage.sleep(comes);
             weir::chain door{stoves, per_guest.with(guest), dishes};
             auto const [ec, dish] = co_await door.async_enter(wait, asio::as_tuple(asio::deferred));
             if (ec) {
-                ++refused;
+                ++rejected;
                 constexpr std::array limiters{"the stoves", "his own rate", "the rate of all"};
-                stage.say("{} leaves: refused by {}, for {}", guest,
-                          limiters.at(dish.refused_by().value()),
+                stage.say("{} leaves: rejected by {}, for {}", guest,
+                          limiters.at(dish.rejected_by().value()),
                           weir::readable(dish.retry_after().value_or(weir::duration::zero())));
                 co_return;
             }
@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
         stage.start(dine("bob", 200ms, 0s));
         stage.start(dine("cat", 200ms, 1s));
         stage.run();
-        return served == 5 && refused == 1 && dishes.stats().granted == 5;
+        return served == 5 && rejected == 1 && dishes.stats().granted == 5;
     };
     return play(argc, argv, story);
 }

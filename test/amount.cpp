@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(for_more_than_there_can_be_is_held_at_the_most) {
     BOOST_TEST(request(most, {.priority = 7}).priority() == 7);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(for_a_negative_number_is_refused_by_name, T, integers) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(for_a_negative_number_is_rejected_by_name, T, integers) {
     if constexpr (std::is_signed_v<T>) {
         BOOST_CHECK_EXCEPTION(request(static_cast<T>(-1)), std::invalid_argument,
                               says("weir: a request for -1 permits; it must be at least 0"));

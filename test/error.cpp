@@ -30,8 +30,8 @@ constexpr std::array all{
 }  // namespace
 
 static_assert(std::is_convertible_v<errc, error_code>);
-static_assert(std::is_base_of_v<boost::system::system_error, weir::refusal>);
-static_assert(std::is_base_of_v<std::runtime_error, weir::refusal>);
+static_assert(std::is_base_of_v<boost::system::system_error, weir::rejection>);
+static_assert(std::is_base_of_v<std::runtime_error, weir::rejection>);
 
 BOOST_AUTO_TEST_SUITE(an_error)
 
@@ -103,37 +103,37 @@ BOOST_AUTO_TEST_CASE(equals_the_condition_of_the_standard_as_well) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_AUTO_TEST_SUITE(a_refusal)
+BOOST_AUTO_TEST_SUITE(a_rejection)
 
 BOOST_AUTO_TEST_CASE(carries_the_code_and_when_to_come_back) {
-    weir::refusal const refused(errc::queue_full, 3s);
-    BOOST_TEST((refused.code() == errc::queue_full));
-    BOOST_TEST(refused.retry_after() == 3s);
+    weir::rejection const rejected(errc::queue_full, 3s);
+    BOOST_TEST((rejected.code() == errc::queue_full));
+    BOOST_TEST(rejected.retry_after() == 3s);
 }
 
 BOOST_AUTO_TEST_CASE(may_not_know_when_to_come_back) {
-    weir::refusal const refused(errc::closed, std::nullopt);
-    BOOST_TEST(!refused.retry_after());
+    weir::rejection const rejected(errc::closed, std::nullopt);
+    BOOST_TEST(!rejected.retry_after());
 }
 
-BOOST_AUTO_TEST_CASE(says_who_refused_and_why) {
+BOOST_AUTO_TEST_CASE(says_who_rejected_and_why) {
     for (auto const e : all) {
-        std::string const what = weir::refusal(e, std::nullopt).what();
+        std::string const what = weir::rejection(e, std::nullopt).what();
         BOOST_TEST(what.starts_with("weir"), what);
         BOOST_TEST(what.find(make_error_code(e).message()) != std::string::npos, what);
     }
 }
 
 BOOST_AUTO_TEST_CASE(can_be_a_cancellation) {
-    weir::refusal const refused(boost::asio::error::operation_aborted, std::nullopt);
-    BOOST_TEST((refused.code() == boost::asio::error::operation_aborted));
+    weir::rejection const rejected(boost::asio::error::operation_aborted, std::nullopt);
+    BOOST_TEST((rejected.code() == boost::asio::error::operation_aborted));
 }
 
 BOOST_AUTO_TEST_CASE(is_caught_as_what_it_derives_from) {
-    auto const refuse = [] { throw weir::refusal(errc::shed, 1s); };
-    BOOST_CHECK_THROW(refuse(), boost::system::system_error);
-    BOOST_CHECK_THROW(refuse(), std::runtime_error);
-    BOOST_CHECK_THROW(refuse(), std::exception);
+    auto const reject = [] { throw weir::rejection(errc::shed, 1s); };
+    BOOST_CHECK_THROW(reject(), boost::system::system_error);
+    BOOST_CHECK_THROW(reject(), std::runtime_error);
+    BOOST_CHECK_THROW(reject(), std::exception);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -25,7 +25,7 @@ void reads(T const& value, std::string_view text) {
     BOOST_TEST(fmt::format("{}", value) == text);
 }
 
-// A permit that has waited, or the empty one of a refusal.
+// A permit that has waited, or the empty one of a rejection.
 struct permits {
     boost::asio::io_context ctx;
     weir::testing::limiter<weir::token_bucket> bucket{ctx, {.rate = weir::rate{2, 1s}}};
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(a_permit_says_what_it_holds_or_when_to_come_back) {
     reads(weir::permit(), "no permit");
 }
 
-BOOST_AUTO_TEST_CASE(a_chain_says_what_it_holds_of_each_limiter_or_which_one_has_refused) {
+BOOST_AUTO_TEST_CASE(a_chain_says_what_it_holds_of_each_limiter_or_which_one_has_rejected) {
     permits p;
     weir::testing::limiter<weir::seats> kitchen{p.ctx, {.seats = 3}};
     weir::chain door{kitchen.with(2), p.bucket};
@@ -99,19 +99,19 @@ BOOST_AUTO_TEST_CASE(a_chain_says_what_it_holds_of_each_limiter_or_which_one_has
     reads(turn, "no permits");
 }
 
-BOOST_AUTO_TEST_CASE(a_chain_refusal_says_why_and_by_which_limiter) {
+BOOST_AUTO_TEST_CASE(a_chain_rejection_says_why_and_by_which_limiter) {
     using weir::errc;
-    reads(weir::chain_refusal(errc::limited, 500ms, 1),
+    reads(weir::chain_rejection(errc::limited, 500ms, 1),
           fmt::format("{}, says limiter 1; come back in 500ms", errc::limited));
-    reads(weir::chain_refusal(boost::asio::error::operation_aborted, {}, {}),
-          fmt::format("{}", weir::refusal(boost::asio::error::operation_aborted, {})));
+    reads(weir::chain_rejection(boost::asio::error::operation_aborted, {}, {}),
+          fmt::format("{}", weir::rejection(boost::asio::error::operation_aborted, {})));
 }
 
 BOOST_AUTO_TEST_CASE(a_pool_says_what_became_of_its_objects) {
-    reads(weir::checkout_refusal(
+    reads(weir::checkout_rejection(
               weir::errc::timed_out, std::make_exception_ptr(std::runtime_error("no server"))),
           "weir: patience ran out while waiting [weir:2]; no object could be made: no server");
-    reads(weir::checkout_refusal(weir::errc::closed, nullptr),
+    reads(weir::checkout_rejection(weir::errc::closed, nullptr),
           "weir: the limiter is closed [weir:7]");
     weir::pool_stats stats;
     stats.idle = 2;
@@ -119,18 +119,18 @@ BOOST_AUTO_TEST_CASE(a_pool_says_what_became_of_its_objects) {
     stats.made = 4;
     stats.discarded = 1;
     reads(stats, "4 made, 0 failed; 1 discarded, 0 unhealthy, 0 retired; 2 idle, 1 in use, "
-                 "0 being checked, 0 being made; 0 granted, 0 at once; 0 refused; 0 waiting; "
+                 "0 being checked, 0 being made; 0 granted, 0 at once; 0 rejected; 0 waiting; "
                  "0 permits out, 0 remaining");
 }
 
-BOOST_AUTO_TEST_CASE(a_refusal_says_why_and_when_to_come_back) {
+BOOST_AUTO_TEST_CASE(a_rejection_says_why_and_when_to_come_back) {
     using weir::errc;
     reads(errc::limited, "no permit is free");
     reads(errc::closed, "the limiter is closed");
-    reads(weir::refusal(errc::deadline_unreachable, 41s),
+    reads(weir::rejection(errc::deadline_unreachable, 41s),
           "the turn would come too late; come back in 41s");
-    reads(weir::refusal(errc::queue_full, {}), "too many are waiting");
-    reads(weir::refusal(boost::asio::error::operation_aborted, {}),
+    reads(weir::rejection(errc::queue_full, {}), "too many are waiting");
+    reads(weir::rejection(boost::asio::error::operation_aborted, {}),
           weir::error_code(boost::asio::error::operation_aborted).message());
 }
 
@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE(enumerators_are_written_as_in_options) {
 
 BOOST_AUTO_TEST_CASE(statistics_leave_out_what_is_not_there) {
     reads(weir::limiter_stats{},
-          "0 granted, 0 at once; 0 refused; 0 waiting; 0 permits out, 0 remaining");
+          "0 granted, 0 at once; 0 rejected; 0 waiting; 0 permits out, 0 remaining");
     reads(
         weir::limiter_stats{
             .granted = 12,
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(statistics_leave_out_what_is_not_there) {
             .in_use = 1,
             .remaining = 5},
         "12 granted, 10 at once, the others within 1.5s; "
-        "7 refused: 2 limited, 1 timed out, 4 cancelled; "
+        "7 rejected: 2 limited, 1 timed out, 4 cancelled; "
         "3 waiting for 6 permits, the first for 300ms; 1 permit out, 5 remaining");
     reads(weir::limiter_stats{.deadline_unreachable = 1,
                               .queue_full = 2,
@@ -230,7 +230,7 @@ BOOST_AUTO_TEST_CASE(statistics_leave_out_what_is_not_there) {
                               .unavailable = 8,
                               .overdue = 6,
                               .debt = 7},
-          "0 granted, 0 at once; 32 refused: 1 deadline unreachable, 2 queue full, 3 shed, "
+          "0 granted, 0 at once; 32 rejected: 1 deadline unreachable, 2 queue full, 3 shed, "
           "4 exceed the capacity, 5 closed, 9 too many keys, 8 unavailable; 0 waiting; 0 permits "
           "out, 0 remaining, "
           "7 owed; "
@@ -246,23 +246,23 @@ BOOST_AUTO_TEST_CASE(statistics_of_all_keys_leave_out_what_only_one_has) {
                                       .in_use = 1},
                             .keys = 5,
                             .bytes = 4096},
-          "12 granted, 10 at once; 2 refused: 2 limited; 3 waiting for 6 permits; 1 permit out; "
+          "12 granted, 10 at once; 2 rejected: 2 limited; 3 waiting for 6 permits; 1 permit out; "
           "5 keys in 4096 bytes");
 
     boost::asio::io_context ctx;
     weir::keyed<int, weir::policy::seats> tables{ctx, {.seats = 1}, {.shards = 1}};
     auto const seat = tables.try_enter(7);
     auto const stats = tables.stats();
-    reads(stats, fmt::format("1 granted, 1 at once; 0 refused; 0 waiting; 1 permit out; "
+    reads(stats, fmt::format("1 granted, 1 at once; 0 rejected; 0 waiting; 1 permit out; "
                              "1 key in {} bytes",
                              stats.bytes));
 }
 
 BOOST_AUTO_TEST_CASE(a_heavy_key_says_within_which_bounds_it_has_come) {
-    reads(weir::heavy_key<std::string>{.key = "alice", .asked = 10, .refused = 3},
-          "alice: 10 asked, 3 refused");
-    reads(weir::heavy_key<int>{.key = 7, .asked = 10, .error = 2, .refused = 3},
-          "7: 8 to 10 asked, 3 to 5 refused");
+    reads(weir::heavy_key<std::string>{.key = "alice", .asked = 10, .rejected = 3},
+          "alice: 10 asked, 3 rejected");
+    reads(weir::heavy_key<int>{.key = 7, .asked = 10, .error = 2, .rejected = 3},
+          "7: 8 to 10 asked, 3 to 5 rejected");
 
     struct nameless {};
     static_assert(!fmt::is_formattable<weir::heavy_key<nameless>>::value);

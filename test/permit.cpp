@@ -139,19 +139,19 @@ BOOST_AUTO_TEST_CASE(that_nobody_granted_is_empty) {
     check_is_empty(p);
 }
 
-BOOST_AUTO_TEST_CASE(that_was_refused_is_empty_and_says_when_to_come_back) {
-    permit p = permit_issuer::refuse(3s);
+BOOST_AUTO_TEST_CASE(that_was_rejected_is_empty_and_says_when_to_come_back) {
+    permit p = permit_issuer::reject(3s);
     check_is_empty(p);
     BOOST_TEST(p.retry_after() == 3s);
-    BOOST_TEST(permit_issuer::refuse(0s).retry_after() == 0s);
+    BOOST_TEST(permit_issuer::reject(0s).retry_after() == 0s);
 
     // To leave is to do nothing.
     p.leave();
     BOOST_TEST(p.retry_after() == 3s);
 }
 
-BOOST_AUTO_TEST_CASE(that_was_refused_may_not_know_when_to_come_back) {
-    permit const p = permit_issuer::refuse(weir::forever);
+BOOST_AUTO_TEST_CASE(that_was_rejected_may_not_know_when_to_come_back) {
+    permit const p = permit_issuer::reject(weir::forever);
     check_is_empty(p);
     BOOST_TEST(!p.retry_after());
 }
@@ -246,13 +246,13 @@ BOOST_AUTO_TEST_CASE(moves_with_all_it_stands_for) {
     BOOST_TEST(news() == calls{"leave 3 of 7"});
 }
 
-BOOST_AUTO_TEST_CASE(moves_with_what_it_knows_of_a_refusal) {
-    auto p = permit_issuer::refuse(3s);
+BOOST_AUTO_TEST_CASE(moves_with_what_it_knows_of_a_rejection) {
+    auto p = permit_issuer::reject(3s);
     auto const q = std::move(p);
     BOOST_TEST(q.retry_after() == 3s);
 
     permit r;
-    r = permit_issuer::refuse(4s);
+    r = permit_issuer::reject(4s);
     BOOST_TEST(r.retry_after() == 4s);
 }
 
@@ -287,15 +287,15 @@ BOOST_AUTO_TEST_CASE(stays_what_it_is_when_it_is_moved_onto_itself) {
     }
     BOOST_TEST(news() == calls{"leave 3 of 7"});
 
-    auto refused = permit_issuer::refuse(3s);
-    auto& itself = refused;
-    refused = std::move(itself);
-    BOOST_TEST(refused.retry_after() == 3s);
+    auto rejected = permit_issuer::reject(3s);
+    auto& itself = rejected;
+    rejected = std::move(itself);
+    BOOST_TEST(rejected.retry_after() == 3s);
 }
 
 BOOST_AUTO_TEST_CASE(can_be_swapped) {
     auto p = grant(1, 1, 5s);
-    auto q = permit_issuer::refuse(3s);
+    auto q = permit_issuer::reject(3s);
     p.swap(q);
     check_is_empty(p);
     BOOST_TEST(p.retry_after() == 3s);
@@ -424,7 +424,7 @@ BOOST_AUTO_TEST_CASE(merges_with_another_of_the_same_limiter) {
 BOOST_AUTO_TEST_CASE(merges_with_nothing_and_is_not_changed) {
     auto p = grant(3, 7);
     p.merge(permit());
-    p.merge(permit_issuer::refuse(3s));
+    p.merge(permit_issuer::reject(3s));
     BOOST_TEST(news() == calls());
     BOOST_TEST(p.count() == 3);
     BOOST_TEST(!p.retry_after());
@@ -435,7 +435,7 @@ BOOST_AUTO_TEST_CASE(merges_with_nothing_and_is_not_changed) {
 }
 
 BOOST_AUTO_TEST_CASE(that_is_empty_becomes_what_is_merged_into_it) {
-    auto p = permit_issuer::refuse(3s);
+    auto p = permit_issuer::reject(3s);
     auto q = grant(3, 7, 5s);
     p.merge(std::move(q));
     BOOST_TEST(news() == calls());
@@ -593,7 +593,7 @@ BOOST_AUTO_TEST_CASE(knows_how_long_it_has_waited) {
     BOOST_TEST(part.waited() == 5s);
 }
 
-BOOST_AUTO_TEST_CASE(that_was_refused_says_when_to_come_back_if_that_is_known) {
+BOOST_AUTO_TEST_CASE(that_was_rejected_says_when_to_come_back_if_that_is_known) {
     asio::io_context ctx;
     sliding_log tokens{ctx, {.limit = 1, .window = 10s}};
     auto const granted = tokens.try_enter();

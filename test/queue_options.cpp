@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(may_go_to_their_bounds) {
     BOOST_CHECK_NO_THROW(validate({.patience = std::chrono::hours::max()}));
 }
 
-BOOST_AUTO_TEST_CASE(that_are_nonsense_are_refused_by_name) {
+BOOST_AUTO_TEST_CASE(that_are_nonsense_are_rejected_by_name) {
     BOOST_CHECK_EXCEPTION(
         validate({.limit = -1}), std::invalid_argument,
         says("weir::queue_options: limit is -1, but must be from 0 to 1000000000"));
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(have_partitions_whose_keys_are_the_same_everywhere) {
     BOOST_TEST(weir::partition("foobar", 3).key() == weir::partition_key("foobar"));
 }
 
-BOOST_AUTO_TEST_CASE(that_name_no_enumerator_are_refused_by_name) {
+BOOST_AUTO_TEST_CASE(that_name_no_enumerator_are_rejected_by_name) {
     constexpr auto past_full = static_cast<int>(weir::when_full::evict_oldest) + 1;
     BOOST_CHECK_EXCEPTION(
         validate({.full = static_cast<weir::when_full>(past_full)}), std::invalid_argument,
@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(are_written_as_one_line) {
     BOOST_TEST(to_string(shares) == "order shares partitions live:70,batch_2.x-y:30");
     BOOST_TEST(to_string(queue_options::parse(" patience forever  limit 0 ")) == "limit 0");
     BOOST_TEST(to_string(queue_options::parse("patience 0s")) == "patience 0s");
-    BOOST_TEST(to_string(queue_options::parse("limit -3")) == "limit -3");  // `validate` refuses it
+    BOOST_TEST(to_string(queue_options::parse("limit -3")) == "limit -3");  // `validate` rejects it
 }
 
 BOOST_AUTO_TEST_CASE(say_where_a_text_is_wrong) {

@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(rounds_its_period_up_to_nanoseconds) {
     BOOST_TEST(rate(1, std::chrono::hours::max()).period() == weir::forever);
 }
 
-BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
     BOOST_CHECK_EXCEPTION(
         rate(-1, 1s), std::invalid_argument,
         says("weir::rate: permits is -1, but must be from 0 to 1000000000000000"));

@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(infinity_is_for_ever) {
     BOOST_TEST(round_up(seconds_in<float>(std::numeric_limits<float>::infinity())) == forever);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_no_number_is_refused) {
+BOOST_AUTO_TEST_CASE(what_is_no_number_is_rejected) {
     throws_if_it_is_no_number<float, std::ratio<1>>();
     throws_if_it_is_no_number<double, std::milli>();
     throws_if_it_is_no_number<long double, std::nano>();

@@ -39,10 +39,10 @@ inline constexpr int last_priority = 7;
 ///     co_await bytes.enter({1'024, 65'536}, 1s);         // as many as there are, from 1,024 on
 ///
 /// Zero asks for nothing and is granted at once. A negative number throws `std::invalid_argument`, and so does
-/// a class that there is not; more than `max_amount` is refused as `errc::exceeds_capacity`.
+/// a class that there is not; more than `max_amount` is rejected as `errc::exceeds_capacity`.
 ///
 /// A request for `least` to `most` waits until `least` can be granted, and is then granted as many as there are,
-/// up to `most`: `permit::count()` tells how many. All else goes by `least`: its turn, what it is refused for, how
+/// up to `most`: `permit::count()` tells how many. All else goes by `least`: its turn, what it is rejected for, how
 /// much of the queue it takes, and what a `chain` takes of it. It has a class, but no key.
 class request {
 public:

@@ -49,7 +49,7 @@ void set_boottime_descriptor(int descriptor, boottime_clock::time_point expiry);
 /// expires at once if its time has come meanwhile. Linux only.
 ///
 /// Completion, cancellation and executors are as there; a timer takes a file descriptor. The constructor and
-/// `expires_at` throw `boost::system::system_error` if the system refuses.
+/// `expires_at` throw `boost::system::system_error` if the system rejects.
 template <class Executor = boost::asio::any_io_executor>
 class basic_boottime_timer {
 public:

@@ -139,7 +139,7 @@ public:
         auto const answer = try_chain(asked.used());
         ec = answer.error;
         return answer.granted ? permit_type(asked.used(), asked.named())
-                              : permit_type(answer.refused);
+                              : permit_type(answer.rejected);
     }
     permit_type try_enter() noexcept {
         error_code ignored;
@@ -147,7 +147,7 @@ public:
     }
 
     /// Waits until all limiters let it go, for as long as the patience lasts, in a coroutine on any executor. Throws
-    /// `chain_refusal`. The chain must exist until the awaitable is awaited.
+    /// `chain_rejection`. The chain must exist until the awaitable is awaited.
     [[nodiscard]] auto enter(patience wait = {}) { return enter_within({.length = wait}); }
     /// The same until an instant of the clock of the first limiter.
     template <class Clock, class Duration>
@@ -156,7 +156,7 @@ public:
     }
 
     /// The same with a completion token: `void(error_code, permit_type)`. On an error the permit is empty, and
-    /// says which limiter has refused, and when to come back, if that is known.
+    /// says which limiter has rejected, and when to come back, if that is known.
     template <boost::asio::completion_token_for<void(error_code, permit_type)> Token>
     auto async_enter(patience wait, Token&& token) {
         return boost::asio::async_initiate<Token, void(error_code, permit_type)>(
@@ -276,12 +276,12 @@ private:
 /// Checks are those of `basic_limiter`, each over all limiters before the next one. The patience of a chain that
 /// names none is that of its first limiter, which is also where its handler runs if that has no executor of
 /// its own. The queue of the limiter in whose line it would stand must have a place for it; later it moves to
-/// the line of others as it must. A refusal names the limiter that has refused, `chain_permit::refused_by`, and
+/// the line of others as it must. A rejection names the limiter that has rejected, `chain_permit::rejected_by`, and
 /// is counted there; a grant is counted at each.
 ///
 /// Threads, cancellation and completion are as in `basic_limiter`. While a chain waits, each of its limiters
 /// keeps its context running, and `async_drain` of each waits for it. If one of them is closed or destroyed, or
-/// its context ends, the chain is refused with `errc::closed`; if it is the context of the first one, the
+/// its context ends, the chain is rejected with `errc::closed`; if it is the context of the first one, the
 /// handler is destroyed, uncalled. A chain keeps what it needs of its limiters, which may be destroyed before.
 ///
 /// A chain without an operation is a value: it may be made for one request, or used for many, on several threads

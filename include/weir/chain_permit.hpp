@@ -22,7 +22,7 @@ namespace weir {
 /// `std::dynamic_extent` it is what an `any_chain` grants.
 ///
 /// It may be moved to, used in and destroyed on any thread, after limiters were closed, and after limiters and
-/// execution contexts have gone, as a `permit`. An empty one is what a refusal comes with.
+/// execution contexts have gone, as a `permit`. An empty one is what a rejection comes with.
 ///
 ///     auto turn = co_await chain.enter();
 ///     turn[1].settle(bytes);   // what the second limiter was asked for was an estimate
@@ -40,7 +40,7 @@ public:
         for (auto& e : granted)
             parts_[e.index] = std::move(e.granted);
     }
-    explicit chain_permit(detail::chain_refused const& refused) noexcept : refused_(refused) {}
+    explicit chain_permit(detail::chain_rejected const& rejected) noexcept : rejected_(rejected) {}
 
     chain_permit(chain_permit&&) noexcept = default;
     chain_permit& operator=(chain_permit&& other) noexcept {
@@ -51,7 +51,7 @@ public:
 
     void swap(chain_permit& other) noexcept {
         std::swap(parts_, other.parts_);
-        std::swap(refused_, other.refused_);
+        std::swap(rejected_, other.rejected_);
     }
 
     /// Whether something was granted and has not been given back.
@@ -90,29 +90,30 @@ public:
         return longest;
     }
 
-    /// For a refusal: which limiter has refused, by its place; absent if none has, as for a cancellation.
+    /// For a rejection: which limiter has rejected, by its place; absent if none has, as for a cancellation.
     /// Where several do not let the chain go, it is that for which it takes longest, as far as that is known;
     /// or else the first.
-    [[nodiscard]] std::optional<std::size_t> refused_by() const noexcept { return refused_.by; }
+    [[nodiscard]] std::optional<std::size_t> rejected_by() const noexcept { return rejected_.by; }
 
-    /// For a refusal: how long to stay away before it is worth asking again: the largest time that a limiter
+    /// For a rejection: how long to stay away before it is worth asking again: the largest time that a limiter
     /// names, as `permit::retry_after`; absent if none does.
     [[nodiscard]] std::optional<duration> retry_after() const noexcept {
-        return refused_.retry_after == forever ? std::nullopt : std::optional(refused_.retry_after);
+        return rejected_.retry_after == forever ? std::nullopt
+                                                : std::optional(rejected_.retry_after);
     }
 
 private:
-    friend chain_refusal refusal_of(error_code ec, chain_permit const& refused) {
-        return {ec, refused.retry_after(), refused.refused_by()};
+    friend chain_rejection rejection_of(error_code ec, chain_permit const& rejected) {
+        return {ec, rejected.retry_after(), rejected.rejected_by()};
     }
 
     std::conditional_t<dynamic, boost::container::static_vector<permit, detail::most_chained>,
                        std::array<permit, dynamic ? 0 : N>>
         parts_;
-    detail::chain_refused refused_;
+    detail::chain_rejected rejected_;
 };
 
-/// It is empty, and has no part, for a refusal.
+/// It is empty, and has no part, for a rejection.
 using any_chain_permit = chain_permit<std::dynamic_extent>;
 
 }  // namespace weir

@@ -52,9 +52,9 @@ enum class errc {
 [[nodiscard]] error_code make_error_code(errc e) noexcept;
 
 /// What the awaitable forms throw when a request is not granted, `operation_aborted` included.
-class refusal : public boost::system::system_error {
+class rejection : public boost::system::system_error {
 public:
-    refusal(error_code ec, std::optional<duration> retry_after);
+    rejection(error_code ec, std::optional<duration> retry_after);
 
     /// How long to stay away before it is worth asking again; absent if no time can be named.
     [[nodiscard]] std::optional<duration> retry_after() const noexcept { return retry_after_; }
@@ -63,18 +63,18 @@ private:
     std::optional<duration> retry_after_;
 };
 
-/// What `chain::enter` throws: a refusal that knows which limiter has refused.
-class chain_refusal : public refusal {
+/// What `chain::enter` throws: a rejection that knows which limiter has rejected.
+class chain_rejection : public rejection {
 public:
-    chain_refusal(error_code ec, std::optional<duration> retry_after,
-                  std::optional<std::size_t> refused_by)
-        : refusal(ec, retry_after), refused_by_(refused_by) {}
+    chain_rejection(error_code ec, std::optional<duration> retry_after,
+                    std::optional<std::size_t> rejected_by)
+        : rejection(ec, retry_after), rejected_by_(rejected_by) {}
 
     /// The index of the limiter, in the order in which the chain names them.
-    [[nodiscard]] std::optional<std::size_t> refused_by() const noexcept { return refused_by_; }
+    [[nodiscard]] std::optional<std::size_t> rejected_by() const noexcept { return rejected_by_; }
 
 private:
-    std::optional<std::size_t> refused_by_;
+    std::optional<std::size_t> rejected_by_;
 };
 
 namespace detail {
@@ -102,10 +102,10 @@ struct lease_access;
 
 }  // namespace detail
 
-/// What `pool::checkout` throws: a refusal that knows why no object was made.
-class checkout_refusal : public refusal {
+/// What `pool::checkout` throws: a rejection that knows why no object was made.
+class checkout_rejection : public rejection {
 public:
-    checkout_refusal(error_code ec, std::exception_ptr failure);
+    checkout_rejection(error_code ec, std::exception_ptr failure);
 
     /// What the last attempt to make an object has failed with, if it has failed; otherwise null.
     [[nodiscard]] std::exception_ptr failure() const noexcept {
@@ -117,7 +117,7 @@ public:
 
 private:
     friend detail::lease_access;
-    checkout_refusal(detail::shared_failure failure, error_code ec);
+    checkout_rejection(detail::shared_failure failure, error_code ec);
 
     detail::shared_failure failure_;
     std::shared_ptr<std::string const> what_;

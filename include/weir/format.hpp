@@ -24,7 +24,7 @@
 
 /// The values of weir as text, for {fmt}. No other header includes this one.
 ///
-///     fmt::print("{}\n", kitchen.stats());       // 12 granted, 12 at once; 0 refused; 0 waiting; ...
+///     fmt::print("{}\n", kitchen.stats());       // 12 granted, 12 at once; 0 rejected; 0 waiting; ...
 ///     fmt::print("{}\n", weir::rate(100, 1s));   // 100/1s
 ///
 /// Options are written as they are parsed, with exact times. Everything else is meant to be read, and
@@ -75,13 +75,13 @@ namespace detail {
 [[nodiscard]] inline std::string text_of(errc e) {
     return make_error_code(e).message();
 }
-[[nodiscard]] inline std::string text_of(refusal const& r) {
+[[nodiscard]] inline std::string text_of(rejection const& r) {
     auto text = r.code().message();
     if (auto const wait = r.retry_after())
         text += "; come back in " + readable(*wait);
     return text;
 }
-[[nodiscard]] inline std::string text_of(checkout_refusal const& r) {
+[[nodiscard]] inline std::string text_of(checkout_rejection const& r) {
     return r.what();
 }
 [[nodiscard]] inline std::string text_of(permit const& p) {
@@ -91,22 +91,22 @@ namespace detail {
     auto const wait = p.retry_after();
     return wait ? "no permit; come back in " + readable(*wait) : "no permit";
 }
-// Which limiter of a chain has refused, counted from 0 in the order in which the chain names them, and until when.
-template <class Refused>
-[[nodiscard]] std::string refused_text(std::string text, Refused const& refused) {
-    if (auto const by = refused.refused_by())
+// Which limiter of a chain has rejected, counted from 0 in the order in which the chain names them, and until when.
+template <class Rejected>
+[[nodiscard]] std::string rejected_text(std::string text, Rejected const& rejected) {
+    if (auto const by = rejected.rejected_by())
         text += fmt::format(", says limiter {}", *by);
-    if (auto const wait = refused.retry_after())
+    if (auto const wait = rejected.retry_after())
         text += "; come back in " + readable(*wait);
     return text;
 }
-[[nodiscard]] inline std::string text_of(chain_refusal const& r) {
-    return refused_text(r.code().message(), r);
+[[nodiscard]] inline std::string text_of(chain_rejection const& r) {
+    return rejected_text(r.code().message(), r);
 }
 template <std::size_t N>
 [[nodiscard]] std::string text_of(chain_permit<N> const& p) {
     if (!p)
-        return refused_text("no permits", p);
+        return rejected_text("no permits", p);
     auto text = fmt::format("{}", p[0].count());
     for (std::size_t i = 1; i != p.size(); ++i)
         text += fmt::format(" + {}", p[i].count());
@@ -178,7 +178,7 @@ template <std::size_t N>
     if (s.waited_max > duration::zero())
         add(", the others within {}", readable(s.waited_max));
 
-    add("; {} refused",
+    add("; {} rejected",
         s.limited + s.timed_out + s.deadline_unreachable + s.queue_full + s.shed +
             s.exceeds_capacity + s.closed + s.too_many_keys + s.unavailable + s.cancelled);
     char const* comma = ": ";
@@ -225,9 +225,9 @@ template <std::size_t N>
 template <class Key>
 [[nodiscard]] std::string text_of(heavy_key<Key> const& h) {
     if (h.error == 0)
-        return fmt::format("{}: {} asked, {} refused", h.key, h.asked, h.refused);
-    return fmt::format("{}: {} to {} asked, {} to {} refused", h.key, h.asked - h.error, h.asked,
-                       h.refused, h.refused + h.error);
+        return fmt::format("{}: {} asked, {} rejected", h.key, h.asked, h.rejected);
+    return fmt::format("{}: {} to {} asked, {} to {} rejected", h.key, h.asked - h.error, h.asked,
+                       h.rejected, h.rejected + h.error);
 }
 
 [[nodiscard]] inline std::string text_of(share_stats const& s) {
@@ -305,8 +305,9 @@ struct fmt::formatter<weir::chain_permit<N>> : weir::detail::formatter<weir::cha
 
 // By itself, since {fmt} has a formatter for all exceptions.
 template <>
-struct fmt::formatter<weir::refusal> : weir::detail::formatter<weir::refusal> {};
+struct fmt::formatter<weir::rejection> : weir::detail::formatter<weir::rejection> {};
 template <>
-struct fmt::formatter<weir::checkout_refusal> : weir::detail::formatter<weir::checkout_refusal> {};
+struct fmt::formatter<weir::checkout_rejection>
+    : weir::detail::formatter<weir::checkout_rejection> {};
 template <>
-struct fmt::formatter<weir::chain_refusal> : weir::detail::formatter<weir::chain_refusal> {};
+struct fmt::formatter<weir::chain_rejection> : weir::detail::formatter<weir::chain_rejection> {};

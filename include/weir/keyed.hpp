@@ -44,7 +44,7 @@ namespace weir {
 
 /// What happens to a new key when a limiter keeps `max_keys` of them and can forget none.
 enum class when_no_place : std::uint8_t {
-    refuse,  ///< it is refused with `errc::too_many_keys`
+    reject,  ///< it is rejected with `errc::too_many_keys`
     share,  ///< all such keys share one state and one queue, of the same options, until one can be forgotten
 };
 
@@ -53,7 +53,7 @@ struct keyed_options {
     /// key that was never used, and a little longer.
     std::uint64_t max_keys = 1'000'000;
 
-    when_no_place no_place = when_no_place::refuse;
+    when_no_place no_place = when_no_place::reject;
 
     /// Into how many parts the keys are divided, each with a lock and a timer of its own: 1 to 1,024, and
     /// rounded up to a power of two; fewer if there were less than 64 of `max_keys` for each. The more there are, the
@@ -120,9 +120,9 @@ void check_not_watched(std::tuple<Options...> const& options) {
 /// is like one that has not been used for long. A key that has become like that again is forgotten: that
 /// cannot change a later decision. Eight places of the table are looked at whenever a new key comes, and 72 if
 /// there is no place for it, so no call stops to clear the table; the memory is used again by other keys. If
-/// there still is no place, the key is refused with `errc::too_many_keys`, or shares one state with others, as
+/// there still is no place, the key is rejected with `errc::too_many_keys`, or shares one state with others, as
 /// `keyed_options::no_place` says. If there is no memory for it, or another thread has taken the last place meanwhile, it
-/// is refused in any case. No key is evicted.
+/// is rejected in any case. No key is evicted.
 ///
 /// Statistics are of all keys together, and `heaviest` names those that come most often.
 ///
@@ -368,11 +368,11 @@ public:
         change(key, nullptr);
     }
 
-    /// Refuses all new requests, of all keys, from now on; see `basic_limiter`.
+    /// Rejects all new requests, of all keys, from now on; see `basic_limiter`.
     void shutdown() noexcept {
         each([](core_type& core) { core.shut_down(); });
     }
-    /// Refuses all new requests and all that wait.
+    /// Rejects all new requests and all that wait.
     void close() noexcept {
         each([](core_type& core) { core.close(); });
     }

@@ -35,7 +35,7 @@ public:
 /// pool and its execution context have gone, as far as the object itself can stand that. Two threads must
 /// not use one lease at the same time.
 ///
-/// An empty lease is what a refusal comes with: it holds nothing, but may know why nothing was made.
+/// An empty lease is what a rejection comes with: it holds nothing, but may know why nothing was made.
 template <class T>
 class [[nodiscard]] lease {
 public:
@@ -90,7 +90,7 @@ public:
     /// What `overdue::id` calls this lease; 0 if the pool has no `max_hold`.
     [[nodiscard]] std::uint64_t id() const noexcept { return permit_ ? item().watched_as() : 0; }
 
-    /// Of a refusal: what the last attempt to make an object has failed with, if it has failed; otherwise
+    /// Of a rejection: what the last attempt to make an object has failed with, if it has failed; otherwise
     /// null. Then all objects were in use, or the pool was closed, or making one took too long.
     [[nodiscard]] std::exception_ptr failure() const noexcept {
         return failure_ ? failure_->thrown() : nullptr;
@@ -117,14 +117,14 @@ private:
 };
 
 struct detail::lease_access {
-    /// The lease of what was granted, or of a refusal.
+    /// The lease of what was granted, or of a rejection.
     template <class T>
     [[nodiscard]] static lease<T> make(permit&& p, shared_failure failure = nullptr) noexcept {
         return lease<T>(std::move(p), std::move(failure));
     }
     template <class T>
-    [[nodiscard]] static checkout_refusal refusal(error_code ec, lease<T> const& refused) {
-        return {refused.failure_, ec};
+    [[nodiscard]] static checkout_rejection rejection(error_code ec, lease<T> const& rejected) {
+        return {rejected.failure_, ec};
     }
 };
 

@@ -69,7 +69,7 @@ struct outcome_of<boost::asio::awaitable<T, CoroutineExecutor>, Executor> {
 
 }  // namespace detail
 
-/// Decides by the rule of `Policy` which requests are granted now, which wait and which are refused.
+/// Decides by the rule of `Policy` which requests are granted now, which wait and which are rejected.
 ///
 ///     weir::seats kitchen{ex, {.seats = 3}};
 ///
@@ -122,7 +122,7 @@ struct outcome_of<boost::asio::awaitable<T, CoroutineExecutor>, Executor> {
 /// must not call the limiter nor one of its permits, and must not block on a lock that another thread
 /// holds while it destroys a function or uses a limiter. It either keeps the function or throws; if it
 /// throws, the next call tries again. The executors of handlers are called outside the lock, on whatever
-/// thread has granted, refused or cancelled the request. Asio's own executors do all that.
+/// thread has granted, rejected or cancelled the request. Asio's own executors do all that.
 ///
 /// While nothing waits, a limiter has no timer running, keeps no `run()` from returning and holds no
 /// memory for operations; once requests have waited in the order `priority` or `fair`, it keeps 1 KiB for the next
@@ -214,7 +214,7 @@ public:
     /// executor: `co_await limiter.enter()`. If they can be granted now, nothing is posted, and only the
     /// frame of a coroutine is allocated, from Asio's cache.
     ///
-    /// Throws `refusal` with the `error_code` that `async_enter` completes with, that of a cancellation,
+    /// Throws `rejection` with the `error_code` that `async_enter` completes with, that of a cancellation,
     /// too, and with `retry_after` if that is known.
     ///
     /// The limiter must exist until the awaitable is awaited. It may also be given to `co_spawn`, and to
@@ -238,7 +238,7 @@ public:
     /// been started.
     ///
     /// Without a token it is an operation to be awaited, in a coroutine on any executor: it gives the
-    /// permit, or throws `refusal` like `enter`, of which it is the cheapest form. It may be awaited
+    /// permit, or throws `rejection` like `enter`, of which it is the cheapest form. It may be awaited
     /// after the limiter has gone, and then throws `errc::closed`. If the executor has a default token
     /// of its own, that is used instead.
     template <boost::asio::completion_token_for<void(error_code, permit)> Token>
@@ -280,10 +280,10 @@ public:
 
     /// Takes a place in line for `n` permits, and says when its turn comes: see `basic_reservation`. It waits for nothing. If
     /// the turn would come after the patience, or the queue is full, there is no place: `ec` says why, and `retry_after`
-    /// when to come back. A place whose turn has not come when the patience ends is refused then, as a request would be.
+    /// when to come back. A place whose turn has not come when the patience ends is rejected then, as a request would be.
     /// For policies that know their schedule: buckets and smooth limiters.
     ///
-    /// Without `ec` it throws `refusal`. Throws `std::bad_alloc`, and what the limiter's executor throws.
+    /// Without `ec` it throws `rejection`. Throws `std::bad_alloc`, and what the limiter's executor throws.
     reservation reserve(request n, patience wait, error_code& ec)
         requires scheduled_policy<Policy>
     {
@@ -296,7 +296,7 @@ public:
     }
 
     /// Enters, calls `f()`, leaves, and returns what `f` has returned; if `f` returns an awaitable, that is
-    /// awaited. Throws `refusal` if the request was not granted, and what `f` throws.
+    /// awaited. Throws `rejection` if the request was not granted, and what `f` throws.
     ///
     /// `f` runs on the executor of the coroutine that awaits this, also after a wait, and not on the
     /// limiter's. If the context ends while the request waits, the coroutine is destroyed and `f` is never
@@ -334,7 +334,7 @@ public:
     [[nodiscard]] options_type options() const { return core().options(); }
 
     /// Goes on with other options. What was used under the old ones stays used. Each request that waits is
-    /// looked at again; one that can no longer be granted, or not in time, is refused at once. Lowering a
+    /// looked at again; one that can no longer be granted, or not in time, is rejected at once. Lowering a
     /// limit below what is in use revokes nothing, and nothing is granted until it fits.
     ///
     /// The policy is made of the new options, with all its memory, before the lock is taken. Under the
@@ -364,11 +364,11 @@ public:
         core().configure_queue(std::move(change));
     }
 
-    /// Refuses all new requests with `errc::closed` from now on; those that wait are served to the end.
+    /// Rejects all new requests with `errc::closed` from now on; those that wait are served to the end.
     /// Permits that are out stay good. It cannot be undone.
     void shutdown() noexcept { core().shut_down(); }
 
-    /// Refuses all new requests, and all that wait, with `errc::closed`. Permits that are out stay good,
+    /// Rejects all new requests, and all that wait, with `errc::closed`. Permits that are out stay good,
     /// and `async_drain` tells when they have come home. It cannot be undone.
     void close() noexcept { core().close(); }
 

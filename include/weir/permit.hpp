@@ -27,7 +27,7 @@ class permit_issuer {
 public:
     [[nodiscard]] static permit grant(permit_issuer& issuer, amount n, permit_origin from,
                                       duration waited) noexcept;
-    [[nodiscard]] static permit refuse(duration retry_after) noexcept;
+    [[nodiscard]] static permit reject(duration retry_after) noexcept;
 
     /// Who has issued `p`, or null; and what that one is to be told of `p`, which is empty afterwards.
     [[nodiscard]] static permit_issuer* of(permit const& p) noexcept;
@@ -63,7 +63,7 @@ protected:
 /// and destroyed on any thread, after its limiter was closed, after the limiter object has gone and
 /// after its execution context has gone. Two threads must not use one permit object at the same time.
 ///
-/// An empty permit is what a refusal comes with: it holds nothing, but may know when to come back.
+/// An empty permit is what a rejection comes with: it holds nothing, but may know when to come back.
 ///
 ///     if (auto seat = kitchen.try_enter())
 ///         dine();
@@ -149,7 +149,7 @@ public:
         return issuer_ ? -time_ - duration(1) : duration::zero();
     }
 
-    /// For a refusal: how long to stay away before it is worth asking again. Exact if no request was
+    /// For a rejection: how long to stay away before it is worth asking again. Exact if no request was
     /// ahead; otherwise the time that holds if no request ahead gives up, or, where an order lets requests
     /// overtake, the least time that is sure. `queue_options::jitter` makes it longer. Absent if no time can be
     /// named, as for seats, and for a permit that was granted.
@@ -188,7 +188,8 @@ private:
     detail::permit_issuer* issuer_ = nullptr;
     amount count_ = 0;  // meaningless if empty
     detail::permit_origin origin_;
-    duration time_ = forever;  // of a refusal: when to come back; of a grant: -1 - how long it took
+    duration time_ =
+        forever;  // of a rejection: when to come back; of a grant: -1 - how long it took
 };
 
 inline permit detail::permit_issuer::grant(permit_issuer& issuer, amount n, permit_origin from,
@@ -196,7 +197,7 @@ inline permit detail::permit_issuer::grant(permit_issuer& issuer, amount n, perm
     return {&issuer, n, from, -waited - duration(1)};
 }
 
-inline permit detail::permit_issuer::refuse(duration retry_after) noexcept {
+inline permit detail::permit_issuer::reject(duration retry_after) noexcept {
     return {nullptr, 0, {}, retry_after};
 }
 

@@ -71,7 +71,7 @@ namespace weir {
 /// request has no patience for making or checking if it has none at all: `try_checkout` and a patience of 0
 /// get an object that is idle and needs no check, or nothing.
 ///
-/// Errors: those of `basic_limiter`. A lease that comes with one, and `checkout_refusal`, have what the last
+/// Errors: those of `basic_limiter`. A lease that comes with one, and `checkout_rejection`, have what the last
 /// attempt to make an object has failed with. It is null if objects can be made, and all were in use.
 ///
 /// What keeps `run()` from returning: requests that wait, and objects that are being made or checked. While
@@ -182,7 +182,7 @@ public:
     /// Waits for an object, for as long as the patience lasts: `co_await pool.checkout(1s)`. If one is idle
     /// and needs no check, nothing is posted.
     ///
-    /// Throws `checkout_refusal` with the `error_code` that `async_checkout` completes with, that of a
+    /// Throws `checkout_rejection` with the `error_code` that `async_checkout` completes with, that of a
     /// cancellation, too. The pool must exist until the awaitable is awaited.
     template <class CoroutineExecutor = Executor>
     [[nodiscard]] boost::asio::awaitable<lease_type, CoroutineExecutor> checkout(
@@ -226,14 +226,14 @@ public:
         supplier_->look();  // there may be fewer than `minimum`
     }
 
-    /// Refuses all new requests with `errc::closed` from now on; those that wait are served to the end, and
+    /// Rejects all new requests with `errc::closed` from now on; those that wait are served to the end, and
     /// objects are made for them. It cannot be undone.
     void shutdown() noexcept {
         core().shut_down();
         supplier_->shut_down();
     }
 
-    /// Refuses all new requests, and all that wait, with `errc::closed`; destroys the objects that are idle,
+    /// Rejects all new requests, and all that wait, with `errc::closed`; destroys the objects that are idle,
     /// cancels what is being made or checked, and keeps nothing that comes home. Leases that are out stay
     /// good, and `async_drain` tells when they have come home. It cannot be undone.
     void close() noexcept {
@@ -320,16 +320,16 @@ private:
         // A coroutine may have asked not to be told of a cancellation by an exception.
         auto const state = co_await boost::asio::this_coro::cancellation_state;
         if (state.cancelled() != boost::asio::cancellation_type::none)
-            throw checkout_refusal(boost::asio::error::operation_aborted, nullptr);
+            throw checkout_rejection(boost::asio::error::operation_aborted, nullptr);
         error_code ec;
         if (auto granted = pool->core().enter_at_once(1, ec))
             co_return detail::lease_access::make<T>(std::move(granted));
         if (ec)
-            throw checkout_refusal(ec, nullptr);
+            throw checkout_rejection(ec, nullptr);
         auto [error, given] =
             co_await initiate(pool, limit, boost::asio::as_tuple(boost::asio::deferred));
         if (error)
-            throw detail::lease_access::refusal(error, given);
+            throw detail::lease_access::rejection(error, given);
         co_return std::move(given);
     }
 

@@ -13,10 +13,10 @@ namespace weir {
 
 /// What becomes of a request that must wait when the queue is full.
 enum class when_full : std::uint8_t {
-    /// The new request is refused with `errc::queue_full`.
+    /// The new request is rejected with `errc::queue_full`.
     reject_newest,
     /// The request that has waited longest is dropped with `errc::shed`, and the new one waits. For one that
-    /// asks for more permits, up to 16 are dropped; if that is not enough, the new one is refused. The orders
+    /// asks for more permits, up to 16 are dropped; if that is not enough, the new one is rejected. The orders
     /// `priority` and `fair` say of which class or key it is.
     evict_oldest,
 };
@@ -51,7 +51,7 @@ enum class queue_order : std::uint8_t {
     /// A newcomer, and so `try_enter`, may overtake those of higher classes that have not aged so far, the
     /// next one included, and does so at once if it can be granted.
     /// `evict_oldest` drops the oldest of the highest class that waits, then the one after it, and then goes on
-    /// with the class before; but none of a lower class than the newcomer has: then that is refused.
+    /// with the class before; but none of a lower class than the newcomer has: then that is rejected.
     /// `max_wait` counts what requests of the same and lower classes ask for, and the first of each higher class
     /// that has aged so far, so that a turn may come later than was foreseen.
     priority,
@@ -87,7 +87,7 @@ enum class queue_order : std::uint8_t {
     /// A newcomer, and so `try_enter`, may overtake those that can only borrow, if it fits into its share and none
     /// that does waits; of its own partition it overtakes none.
     /// `evict_oldest` drops the oldest of the partition that is furthest beyond its share with what it holds and
-    /// what it asks for, the newcomer included; if that one has none that waits, the newcomer is refused. If several
+    /// what it asks for, the newcomer included; if that one has none that waits, the newcomer is rejected. If several
     /// are equally far, it is the newcomer's own, if that is one of them. So no
     /// partition can fill the queue for the others; with `reject_newest` it can.
     /// `max_wait` counts what requests of the same partition ask for, so that a turn may come later than was
@@ -119,7 +119,7 @@ struct queue_options {
     /// of a request that asks for too many.
     amount limit_permits = std::numeric_limits<amount>::max();
 
-    /// A request is refused with `errc::queue_full`, and told when to come back, if its turn would come
+    /// A request is rejected with `errc::queue_full`, and told when to come back, if its turn would come
     /// later than after this time. Where it cannot be told when a turn comes, as for `seats`,
     /// every request waits.
     weir::patience max_wait = forever;
@@ -153,7 +153,7 @@ struct queue_options {
     duration tolerance = std::chrono::milliseconds(1);
 
     /// `retry_after` is later by up to this much, evenly by chance, 0 to an hour: never earlier than it would be
-    /// without. Callers that are refused together do not come back together then, of which but a few could be
+    /// without. Callers that are rejected together do not come back together then, of which but a few could be
     /// granted. The time that it takes to grant them all is a good choice: for 300 callers of `10/1s`, 30 s.
     duration jitter{};
 

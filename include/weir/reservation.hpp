@@ -72,7 +72,7 @@ private:
 ///
 ///     weir::leaky_bucket mails{ctx, {.rate = {10, 1s}}};
 ///
-///     auto place = mails.reserve();                   // now, or throws weir::refusal
+///     auto place = mails.reserve();                   // now, or throws weir::rejection
 ///     fmt::print("goes out at {}\n", *place.at());
 ///     auto turn = co_await place.enter();             // or place.give_back(), or its destructor
 ///
@@ -87,7 +87,7 @@ private:
 /// it, if a timer is late; and with `refill::interval`, if more comes back at a time than the bucket has room for.
 ///
 /// Threads: it may be used on any thread, on one at a time. It may outlive its limiter and the execution context: then it
-/// is refused with `errc::closed`. An empty one may be destroyed, assigned to and asked for nothing but `retry_after`.
+/// is rejected with `errc::closed`. An empty one may be destroyed, assigned to and asked for nothing but `retry_after`.
 template <class Core, class Executor, class Clock, class Signature>
 class [[nodiscard]] basic_reservation {
     using kept = detail::kept_place<typename Signature::operation_type>;
@@ -127,7 +127,7 @@ public:
         return instant(std::chrono::ceil<typename instant::duration>(turn_.time_since_epoch()));
     }
 
-    /// For a refusal: when it may be worth asking again, as `permit::retry_after`.
+    /// For a rejection: when it may be worth asking again, as `permit::retry_after`.
     [[nodiscard]] std::optional<duration> retry_after() const noexcept {
         return if_known(retry_after_);
     }
@@ -145,7 +145,7 @@ public:
         return try_enter(ignored);
     }
 
-    /// Waits for its turn, in a coroutine on any executor. It gives the permit or throws `refusal`, like
+    /// Waits for its turn, in a coroutine on any executor. It gives the permit or throws `rejection`, like
     /// `basic_limiter::async_enter`. The reservation is empty from now on: the operation that is returned has the place.
     [[nodiscard]] auto enter() {
         auto handle = *handle_;
@@ -211,7 +211,7 @@ private:
         error_code ec;
         auto made = take(handle, n, wait, ec, key...);
         if (ec)
-            throw refusal(ec, made.retry_after());
+            throw rejection(ec, made.retry_after());
         return made;
     }
 

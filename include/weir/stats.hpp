@@ -37,8 +37,8 @@ struct limiter_stats {
     duration waited_max{};
 
     /// The same for requests that have waited in vain.
-    duration refused_waited_total{};
-    duration refused_waited_max{};
+    duration rejected_waited_total{};
+    duration rejected_waited_max{};
 
     /// Permits that were reported to `async_wait_overdue`.
     std::uint64_t overdue = 0;
@@ -138,9 +138,9 @@ struct heavy_key {
     /// Requests for it: in truth at most so many, and at least `asked - error`.
     std::uint64_t asked = 0;
     std::uint64_t error = 0;
-    /// How many of these were refused, for whatever reason but cancellation: at least so many, and in truth
+    /// How many of these were rejected, for whatever reason but cancellation: at least so many, and in truth
     /// at most `error` more.
-    std::uint64_t refused = 0;
+    std::uint64_t rejected = 0;
 };
 
 }  // namespace weir

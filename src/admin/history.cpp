@@ -20,7 +20,7 @@ history::point difference(limit_state const& before, limit_state const& now) {
     history::point p;
     p.at_once = narrow(now.granted_at_once - before.granted_at_once);
     p.later = narrow(later(now) - later(before));
-    std::ranges::transform(refused_since(before, now), p.refused.begin(), narrow);
+    std::ranges::transform(rejected_since(before, now), p.rejected.begin(), narrow);
     p.waiting = narrow(now.waiting);
     p.in_use = narrow(now.in_use);
     return p;
@@ -28,10 +28,10 @@ history::point difference(limit_state const& before, limit_state const& now) {
 
 }  // namespace
 
-refusals refused_since(limit_state const& before, limit_state const& now) {
-    refusals since{};
+rejections rejected_since(limit_state const& before, limit_state const& now) {
+    rejections since{};
     if (before.shadow == now.shadow)
-        std::ranges::transform(now.refused, before.refused, since.begin(), std::minus());
+        std::ranges::transform(now.rejected, before.rejected, since.begin(), std::minus());
     return since;
 }
 
@@ -39,9 +39,9 @@ void history::add(state& now) {
     ++second_;
     bool const next_minute = second_ % 60 == 0;
     if (next_minute) {
-        refused_.emplace_back(clients);
-        if (refused_.size() > minutes)
-            refused_.pop_front();
+        rejected_.emplace_back(clients);
+        if (rejected_.size() > minutes)
+            rejected_.pop_front();
     }
     std::map<std::uint64_t, of_limit> left;
     for (auto const& l : now.limits) {
@@ -69,23 +69,23 @@ void history::complete(state& now) const {
         auto const found = limits_.find(l.id);
         l.recent_waits = found == limits_.end() ? l.waits : l.waits - found->second.waits.front();
         most_frequent<std::string> all(clients);
-        for (auto const& minute : refused_)
+        for (auto const& minute : rejected_)
             for (auto const& one : minute.all())
                 if (one.key.limit == l.id)
                     all.count(one.key.client, one.count, one.error);
-        l.refused_most.clear();
+        l.rejected_most.clear();
         for (auto const& one : all.all())
-            l.refused_most.push_back({one.key, one.count, one.error});
-        std::ranges::sort(l.refused_most, [](auto const& a, auto const& b) {
-            return std::pair(b.refused, a.client) < std::pair(a.refused, b.client);
+            l.rejected_most.push_back({one.key, one.count, one.error});
+        std::ranges::sort(l.rejected_most, [](auto const& a, auto const& b) {
+            return std::pair(b.rejected, a.client) < std::pair(a.rejected, b.client);
         });
-        if (l.refused_most.size() > clients_shown)
-            l.refused_most.resize(clients_shown);
+        if (l.rejected_most.size() > clients_shown)
+            l.rejected_most.resize(clients_shown);
     }
 }
 
-void history::count(refused_by const& who, std::uint64_t times, std::uint64_t error) {
-    refused_.back().count(who, times, error);
+void history::count(rejected_by const& who, std::uint64_t times, std::uint64_t error) {
+    rejected_.back().count(who, times, error);
 }
 
 std::string history::to_json() const {
@@ -104,8 +104,8 @@ std::string history::to_json(std::size_t most) const {
         auto const n = std::min(most, of.points.size());
         for (auto p = of.points.end() - static_cast<std::ptrdiff_t>(n); p != of.points.end(); ++p) {
             out.begin('[').value(p->at_once).value(p->later).value(p->waiting).value(p->in_use);
-            for (auto const refused : p->refused)
-                out.value(refused);
+            for (auto const rejected : p->rejected)
+                out.value(rejected);
             out.end(']');
         }
         out.end(']');

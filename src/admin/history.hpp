@@ -1,6 +1,6 @@
 #pragma once
 
-#include "refused.hpp"
+#include "rejected.hpp"
 #include "state.hpp"
 
 #include <boost/container_hash/hash.hpp>
@@ -15,22 +15,22 @@
 
 namespace admin {
 
-/// A client that a limit has refused.
-struct refused_by {
+/// A client that a limit has rejected.
+struct rejected_by {
     std::uint64_t limit = 0;
     std::string client;
 
-    friend bool operator==(refused_by const&, refused_by const&) = default;
-    friend std::size_t hash_value(refused_by const& r) {
+    friend bool operator==(rejected_by const&, rejected_by const&) = default;
+    friend std::size_t hash_value(rejected_by const& r) {
         auto seed = boost::hash<std::string>()(r.client);
         boost::hash_combine(seed, r.limit);
         return seed;
     }
 };
 
-/// What a limit has refused between two moments. Where it has become a shadow, or was one, nothing: what a shadow would have
-/// refused is counted in another way.
-[[nodiscard]] refusals refused_since(limit_state const& before, limit_state const& now);
+/// What a limit has rejected between two moments. Where it has become a shadow, or was one, nothing: what a shadow would have
+/// rejected is counted in another way.
+[[nodiscard]] rejections rejected_since(limit_state const& before, limit_state const& now);
 
 /// What limits have done in each of the last seconds. Of a limit that has gone nothing is kept.
 class history {
@@ -41,7 +41,7 @@ public:
     struct point {
         std::uint32_t at_once = 0;
         std::uint32_t later = 0;
-        std::array<std::uint32_t, reason_names.size()> refused{};
+        std::array<std::uint32_t, reason_names.size()> rejected{};
         std::uint32_t waiting = 0;
         std::uint32_t in_use = 0;
     };
@@ -51,10 +51,10 @@ public:
     /// Completes it without going on.
     void complete(state& now) const;
 
-    /// So often a limit has refused a client. What nobody counts for ten minutes is forgotten.
-    void count(refused_by const& who, std::uint64_t times, std::uint64_t error);
+    /// So often a limit has rejected a client. What nobody counts for ten minutes is forgotten.
+    void count(rejected_by const& who, std::uint64_t times, std::uint64_t error);
 
-    /// `{"second":N,"limits":{"ID":[[at_once,later,waiting,in_use,refused...],...]}}`: the second of the last point since
+    /// `{"second":N,"limits":{"ID":[[at_once,later,waiting,in_use,rejected...],...]}}`: the second of the last point since
     /// the proxy was started, and the points up to it.
     [[nodiscard]] std::string to_json() const;
     /// The same of the last point alone.
@@ -76,7 +76,7 @@ private:
 
     std::uint64_t second_ = 0;
     std::map<std::uint64_t, of_limit> limits_;
-    std::deque<most_frequent<refused_by>> refused_{most_frequent<refused_by>(clients)};
+    std::deque<most_frequent<rejected_by>> rejected_{most_frequent<rejected_by>(clients)};
 };
 
 /// A sentence for people: what holds requests back now, by what has happened since `before`, a moment ago.

@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, reason_names.size()> because{
 // What one limit has done to requests for the moment.
 struct hold {
     limit_state const* limit = nullptr;
-    std::uint64_t refused = 0;
+    std::uint64_t rejected = 0;
     std::size_t why = 0;  // most of them
 };
 
@@ -35,10 +35,10 @@ hold hold_of(limit_state const* before, limit_state const& now) {
     if (!before)
         return found;
     std::uint64_t most = 0;
-    auto const since = refused_since(*before, now);
+    auto const since = rejected_since(*before, now);
     for (std::size_t i = 0; i != reason_names.size(); ++i) {
         auto const n = i == hung_up ? 0 : since[i];
-        found.refused += n;
+        found.rejected += n;
         if (n > most) {
             most = n;
             found.why = i;
@@ -48,17 +48,17 @@ hold hold_of(limit_state const* before, limit_state const& now) {
 }
 
 bool holds_more(hold const& a, hold const& b) {
-    return std::pair(a.refused, a.limit->waiting) > std::pair(b.refused, b.limit->waiting);
+    return std::pair(a.rejected, a.limit->waiting) > std::pair(b.rejected, b.limit->waiting);
 }
 
 std::string text_of(hold const& h, double elapsed) {
     auto const& l = *h.limit;
     std::string out;
-    if (h.refused > 0)
-        out = fmt::format("`{}` refuses {:.0f} requests a second, since {}", l.name,
-                          std::max(1.0, static_cast<double>(h.refused) / elapsed), because[h.why]);
+    if (h.rejected > 0)
+        out = fmt::format("`{}` rejects {:.0f} requests a second, since {}", l.name,
+                          std::max(1.0, static_cast<double>(h.rejected) / elapsed), because[h.why]);
     if (l.waiting > 0) {
-        out += h.refused > 0 ? "; " : fmt::format("`{}` holds requests back: ", l.name);
+        out += h.rejected > 0 ? "; " : fmt::format("`{}` holds requests back: ", l.name);
         out += fmt::format("{} {}", l.waiting, l.waiting == 1 ? "waits" : "wait");
         if (l.oldest_wait > weir::duration::zero())
             out += fmt::format(", the first for {:.1f} s", tool::seconds(l.oldest_wait));
@@ -82,7 +82,7 @@ std::string holding_back(state const& before, state const& now) {
             continue;
         auto const known = std::ranges::find(before.limits, l.id, &limit_state::id);
         auto const one = hold_of(known == before.limits.end() ? nullptr : &*known, l);
-        if ((one.refused > 0 || l.waiting > 0) && (!worst.limit || holds_more(one, worst)))
+        if ((one.rejected > 0 || l.waiting > 0) && (!worst.limit || holds_more(one, worst)))
             worst = one;
     }
     auto const elapsed = tool::seconds(now.now - before.now);

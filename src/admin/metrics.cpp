@@ -73,7 +73,7 @@ void add_proxy(exposition& out, state const& s) {
 std::string decision_of(reason why, bool shadow) {
     if (why == reason::hung_up)
         return "cancelled";
-    return shadow ? "shadow" : "refused";
+    return shadow ? "shadow" : "rejected";
 }
 
 void add_limits(exposition& out, state const& s) {
@@ -90,17 +90,17 @@ void add_limits(exposition& out, state const& s) {
     });
     out.family(
         "weir_limit_decisions_total",
-        "Requests by what has become of them at the limit: granted at once, delayed, refused, "
-        "cancelled by a client that hung up; of a shadow, those that it would refuse.",
+        "Requests by what has become of them at the limit: granted at once, delayed, rejected, "
+        "cancelled by a client that hung up; of a shadow, those that it would reject.",
         metric::counter);
     each([&](limit_state const& l, labels const&) {
         out.add(l.granted_at_once, {{"limit", l.name}, {"decision", "granted"}, {"reason", ""}});
         out.add(l.granted - l.granted_at_once,
                 {{"limit", l.name}, {"decision", "delayed"}, {"reason", ""}});
         for (std::size_t i = 0; i != reason_names.size(); ++i)
-            out.add(l.refused[i], {{"limit", l.name},
-                                   {"decision", decision_of(static_cast<reason>(i), l.shadow)},
-                                   {"reason", std::string(reason_names[i])}});
+            out.add(l.rejected[i], {{"limit", l.name},
+                                    {"decision", decision_of(static_cast<reason>(i), l.shadow)},
+                                    {"reason", std::string(reason_names[i])}});
     });
     out.family("weir_limit_wait_seconds",
                "How long requests have waited that were granted; 0 for those that were at once.",
@@ -154,7 +154,7 @@ void add_engines(exposition& out, state const& s) {
     });
     out.family("weir_engine_mode", "1 for what decides at the moment.", metric::gauge);
     each([&](engine_state const& e, std::string const& name) {
-        for (char const* const mode : {"engine", "refusing", "open", "local"})
+        for (char const* const mode : {"engine", "closed", "open", "local"})
             out.add(e.mode == mode ? 1.0 : 0.0, {{"limit", name}, {"mode", mode}});
     });
 }

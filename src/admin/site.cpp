@@ -134,7 +134,7 @@ net::listener::door const* site::door() const {
     return all.empty() ? nullptr : &all.front();
 }
 
-void site::count(refused_by const& who, std::uint64_t times, std::uint64_t error) {
+void site::count(rejected_by const& who, std::uint64_t times, std::uint64_t error) {
     core_->past.count(who, times, error);
 }
 

@@ -52,8 +52,8 @@ public:
     void start();
     /// To be called once a second, from then on.
     void go_on();
-    /// So often a limit has refused a client.
-    void count(refused_by const& who, std::uint64_t times, std::uint64_t error);
+    /// So often a limit has rejected a client.
+    void count(rejected_by const& who, std::uint64_t times, std::uint64_t error);
 
 private:
     struct core;

@@ -30,12 +30,12 @@ enum class reason : std::uint8_t {
 };
 inline constexpr std::array<std::string_view, 8> reason_names{
     "limited", "queue_full", "timed_out", "too_late", "shed", "unavailable", "hung_up", "other"};
-using refusals = std::array<std::uint64_t, reason_names.size()>;
+using rejections = std::array<std::uint64_t, reason_names.size()>;
 
-/// A client and how often a limit has refused it: in truth at most so often, and at least `refused - error`.
-struct refused_client {
+/// A client and how often a limit has rejected it: in truth at most so often, and at least `rejected - error`.
+struct rejected_client {
     std::string client;
-    std::uint64_t refused = 0;
+    std::uint64_t rejected = 0;
     std::uint64_t error = 0;
 };
 
@@ -62,7 +62,7 @@ struct limit_state {
     // Since it was made.
     std::uint64_t granted = 0;
     std::uint64_t granted_at_once = 0;
-    refusals refused{};
+    rejections rejected{};
     weir::duration waited_total{};
     weir::duration waited_max{};
     weir::wait_histogram waits;  // of those that were granted later than at once
@@ -77,13 +77,13 @@ struct limit_state {
 
     // Lately: see `history`.
     weir::wait_histogram recent_waits;
-    std::vector<refused_client> refused_most;
+    std::vector<rejected_client> rejected_most;
 
     /// Those that it has turned away: a client that has hung up has left by itself.
-    [[nodiscard]] std::uint64_t refused_in_all() const noexcept {
+    [[nodiscard]] std::uint64_t rejected_in_all() const noexcept {
         std::uint64_t n = 0;
-        for (std::size_t i = 0; i != refused.size(); ++i)
-            n += i == static_cast<std::size_t>(reason::hung_up) ? 0 : refused[i];
+        for (std::size_t i = 0; i != rejected.size(); ++i)
+            n += i == static_cast<std::size_t>(reason::hung_up) ? 0 : rejected[i];
         return n;
     }
 };

@@ -27,10 +27,10 @@ void add(tool::json& out, limit_state const& l) {
         .member("granted", l.granted)
         .member("granted_at_once", l.granted_at_once)
         .member("waited", l.granted - l.granted_at_once);
-    out.name("refused").begin();
+    out.name("rejected").begin();
     for (std::size_t i = 0; i != reason_names.size(); ++i)
-        out.member(reason_names[i], l.refused[i]);
-    out.end().member("refused_in_all", l.refused_in_all());
+        out.member(reason_names[i], l.rejected[i]);
+    out.end().member("rejected_in_all", l.rejected_in_all());
     out.member("in_use", l.in_use).member("waiting", l.waiting);
     out.member("oldest_wait", tool::seconds(l.oldest_wait));
     if (l.capacity)
@@ -41,11 +41,11 @@ void add(tool::json& out, limit_state const& l) {
         .member("longest_wait", tool::seconds(l.waited_max));
     add_waits(out, "waits", l.waits);
     add_waits(out, "recent_waits", l.recent_waits);
-    out.name("refused_most").begin('[');
-    for (auto const& c : l.refused_most)
+    out.name("rejected_most").begin('[');
+    for (auto const& c : l.rejected_most)
         out.begin()
             .member("client", c.client)
-            .member("refused", c.refused)
+            .member("rejected", c.rejected)
             .member("error", c.error)
             .end();
     out.end(']');

@@ -85,7 +85,7 @@ private:
 /// cannot tell `X_Y` from `X-Y`, so that a client could pass the one for the other.
 enum class underscores : bool { drop, pass };
 
-/// Parses a whole head, and refuses what RFC 9110 and 9112 do not allow or what two servers might
+/// Parses a whole head, and rejects what RFC 9110 and 9112 do not allow or what two servers might
 /// understand differently. `text` is exactly the head. After a fault, `out` holds nothing to rely on.
 [[nodiscard]] fault parse(std::string_view text, request_head& out,
                           underscores names = underscores::drop) noexcept;

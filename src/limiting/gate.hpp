@@ -39,14 +39,14 @@ struct entry {
     weir::duration patience{};  // what is left of it
     weir::duration waited{};    // all in all
 
-    /// Which limit has refused it, and why, if one has.
-    struct refusal {
+    /// Which limit has rejected it, and why, if one has.
+    struct rejection {
         typename World::limit* by = nullptr;
         std::size_t number = 0;  // its place at the gate
         weir::error_code ec;
         std::optional<weir::duration> retry_after;
     };
-    refusal refused;
+    rejection rejected;
 
     /// The request has not gone on after all: as if it had never been let in.
     void give_back() noexcept {
@@ -59,11 +59,11 @@ struct entry {
         permits.clear();
         passed = 0;
         waited = {};
-        refused = {};
+        rejected = {};
     }
 };
 
-/// When somebody who was refused is told to come back: rounded up, so that nobody comes too early; after a second where
+/// When somebody who was rejected is told to come back: rounded up, so that nobody comes too early; after a second where
 /// nobody can tell.
 [[nodiscard]] inline std::chrono::seconds come_back_after(
     std::optional<weir::duration> retry_after) noexcept {
@@ -75,7 +75,7 @@ struct entry {
 ///
 /// Those that can be are one chain: a request takes all of them or none, and while it waits it holds nothing. Then
 /// follow, one after the other, while it holds what it has got, those that no chain can have: a limit whose queue has an
-/// order, and a limit of an engine. What it got is given back if one of these refuses it.
+/// order, and a limit of an engine. What it got is given back if one of these rejects it.
 ///
 /// Last are shadows, which are asked when the request goes on, and which never hold it up.
 ///
@@ -115,8 +115,8 @@ public:
             patience_ = config::limit::default_patience;
     }
 
-    /// Lets a request in, or refuses it, if nobody has to wait for that. Otherwise false: it is to wait, again and again,
-    /// until it is in or refused.
+    /// Lets a request in, or rejects it, if nobody has to wait for that. Otherwise false: it is to wait, again and again,
+    /// until it is in or rejected.
     [[nodiscard]] bool enter_at_once(entry_type& e) const {
         e.patience = patience_;
         for (auto const& l : limits_)
@@ -128,7 +128,7 @@ public:
             auto permit = limits_[e.passed]->try_enter(e.who, e.keys[e.passed], ec);
             if (!permit) {
                 if (!waits())
-                    refuse(e, e.passed, ec, permit.retry_after());
+                    reject(e, e.passed, ec, permit.retry_after());
                 return !waits();
             }
             take(e, std::move(permit));
@@ -151,11 +151,11 @@ public:
         return *limits_[e.passed];
     }
 
-    /// What a handler is told, in the end: false if that refuses the request.
+    /// What a handler is told, in the end: false if that rejects the request.
     [[nodiscard]] bool decide(entry_type& e, weir::error_code ec,
                               weir::any_chain_permit& permit) const {
         if (ec) {
-            refuse(e, refused_by(permit), ec, permit.retry_after());
+            reject(e, rejected_by(permit), ec, permit.retry_after());
             return false;
         }
         note_wait(e, permit.waited());
@@ -166,7 +166,7 @@ public:
     }
     [[nodiscard]] bool decide(entry_type& e, weir::error_code ec, weir::permit& permit) const {
         if (ec) {
-            refuse(e, e.passed, ec, permit.retry_after());
+            reject(e, e.passed, ec, permit.retry_after());
             return false;
         }
         note_wait(e, permit.waited());
@@ -219,7 +219,7 @@ private:
         auto permit = chain_for(e).try_enter(ec);
         if (!permit) {
             if (!waits())
-                refuse(e, refused_by(permit), ec, permit.retry_after());
+                reject(e, rejected_by(permit), ec, permit.retry_after());
             return false;
         }
         take_chain(e, permit);
@@ -229,26 +229,26 @@ private:
         for (std::size_t i = 0; i != chained_; ++i)
             take(e, std::move(permit[i]));
     }
-    // Allocates at most once, and not at all for a request that the first limit refuses.
+    // Allocates at most once, and not at all for a request that the first limit rejects.
     void take(entry_type& e, weir::permit permit) const {
         e.permits.reserve(limits_.size());
         e.permits.push_back(std::move(permit));
         ++e.passed;
     }
-    [[nodiscard]] static std::size_t refused_by(weir::any_chain_permit const& permit) {
-        return permit.refused_by().value_or(0);
+    [[nodiscard]] static std::size_t rejected_by(weir::any_chain_permit const& permit) {
+        return permit.rejected_by().value_or(0);
     }
 
-    void refuse(entry_type& e, std::size_t by, weir::error_code ec,
+    void reject(entry_type& e, std::size_t by, weir::error_code ec,
                 std::optional<weir::duration> retry_after) const {
-        e.refused = {limits_[by].get(), by, ec, retry_after};
+        e.rejected = {limits_[by].get(), by, ec, retry_after};
         e.give_back();
     }
     static void note_wait(entry_type& e, weir::duration waited) noexcept {
         e.waited += waited;
         e.patience = std::max(e.patience - waited, weir::duration::zero());
     }
-    // What they refuse they have counted.
+    // What they reject they have counted.
     void pass_shadows(entry_type& e) const {
         weir::error_code ignored;
         e.permits.reserve(limits_.size());

@@ -73,7 +73,7 @@ public:
                              handler h) = 0;
     /// As a member of a chain. Precondition: `is_chained()`.
     [[nodiscard]] virtual link_type link(std::uint64_t key) const = 0;
-    /// Refuses all that wait, and all that come.
+    /// Rejects all that wait, and all that come.
     virtual void close() noexcept = 0;
 
     [[nodiscard]] virtual weir::limiter_stats stats() const = 0;

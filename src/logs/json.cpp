@@ -213,8 +213,8 @@ public:
         if (auto const took_it = time_in(unit_, members_[took].value)) {
             // What weir-proxy has turned away was not served.
             auto const in_queue = time_in(unit_, members_[waited].value);
-            bool const was_refused = in_queue && (e.status == 429 || e.status == 503);
-            if (!was_refused)
+            bool const was_rejected = in_queue && (e.status == 429 || e.status == 503);
+            if (!was_rejected)
                 e.held = std::max(*took_it - in_queue.value_or(0ns), 0ns);
             if (when_ == stamped::at_the_end)
                 e.before = *took_it;

@@ -285,8 +285,8 @@ private:
             if (when_ == stamped::at_the_end)
                 e.before = *took;
             // What weir-proxy has turned away was not served.
-            bool const was_refused = is_weir_ && (e.status == 429 || e.status == 503);
-            if (!was_refused)
+            bool const was_rejected = is_weir_ && (e.status == 429 || e.status == 503);
+            if (!was_rejected)
                 e.held = std::max(*took - found(meaning::waited).value_or(0ns), 0ns);
         }
     }

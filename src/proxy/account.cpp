@@ -33,7 +33,7 @@ void account::comes_from(exchange& x, boost::asio::ip::address const& client) co
 void account::ends(record const& r) {
     ++counts_[r.how];
     if (r.how == ending::turned_away)
-        refused_.count({r.turned_away_by->id(), weir::client_key(r.client)});
+        rejected_.count({r.turned_away_by->id(), weir::client_key(r.client)});
     if (r.how == ending::failed && !r.trouble.empty())
         troubles_.count({r.to->to, r.server, r.trouble});
 }
@@ -56,8 +56,8 @@ void account::log(record const& r, std::string_view peer, config::log_format for
 }
 
 account::troubles account::take_troubles() {
-    troubles all{refused_.all(), troubles_.all()};
-    refused_.clear();
+    troubles all{rejected_.all(), troubles_.all()};
+    rejected_.clear();
     troubles_.clear();
     return all;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "access_log.hpp"
-#include "admin/refused.hpp"
+#include "admin/rejected.hpp"
 #include "config/configuration.hpp"
 #include "counters.hpp"
 #include "exchange.hpp"
@@ -19,22 +19,22 @@
 
 namespace proxy {
 
-/// A client, or its network as `weir::client_key` defines it, and a limit that refused it.
-struct refused_client {
+/// A client, or its network as `weir::client_key` defines it, and a limit that rejected it.
+struct rejected_client {
     static constexpr std::uint32_t most = 32;  // counters
 
     std::uint64_t limit = 0;  // its id
     std::uint64_t client = 0;
 
-    friend bool operator==(refused_client const&, refused_client const&) = default;
-    friend std::size_t hash_value(refused_client const& r) noexcept {
+    friend bool operator==(rejected_client const&, rejected_client const&) = default;
+    friend std::size_t hash_value(rejected_client const& r) noexcept {
         std::size_t seed = 0;
         boost::hash_combine(seed, r.limit);
         boost::hash_combine(seed, r.client);
         return seed;
     }
 };
-using refused_clients = admin::most_frequent<refused_client>;
+using rejected_clients = admin::most_frequent<rejected_client>;
 
 /// A failure at a server of an upstream.
 struct upstream_trouble {
@@ -83,9 +83,9 @@ public:
     /// Writes the line of the access log.
     void log(record const& r, std::string_view peer, config::log_format format);
 
-    /// Refusals and failures since the previous call.
+    /// Rejections and failures since the previous call.
     struct troubles {
-        std::vector<refused_clients::counter> refused;
+        std::vector<rejected_clients::counter> rejected;
         std::vector<upstream_troubles::counter> upstreams;
     };
     [[nodiscard]] troubles take_troubles();
@@ -93,7 +93,7 @@ public:
 private:
     tool::log_file* log_;
     counters counts_;
-    refused_clients refused_{refused_client::most};
+    rejected_clients rejected_{rejected_client::most};
     upstream_troubles troubles_{upstream_trouble::most};
     request_ids ids_;
 };

@@ -54,7 +54,7 @@ struct conclusion {
 /// For a request that the proxy answers. `is_read`: all of its body was read.
 [[nodiscard]] conclusion conclude(decision const& what, http::request_head const& request,
                                   bool is_read) noexcept;
-/// For a request that the limits refused, or whose client left while it waited.
+/// For a request that the limits rejected, or whose client left while it waited.
 [[nodiscard]] conclusion conclude(problem const& say, net::presence client,
                                   http::request_head const& request, bool is_read) noexcept;
 /// For a request that was relayed, even if it reached no server.

@@ -11,7 +11,7 @@ void turn_away(entry& e, limit const& at, unsigned status, char const* why) {
     e.status = status;
     e.turned_away_by = &at;
     e.why = why;
-    e.retry_after = limiting::come_back_after(e.refused.retry_after);
+    e.retry_after = limiting::come_back_after(e.rejected.retry_after);
 }
 
 char const* why(limit_text const& text, net::error_code ec) {
@@ -25,17 +25,17 @@ char const* why(limit_text const& text, net::error_code ec) {
 
 // Says what the limits have decided.
 void turn_away(entry& e) {
-    auto const& at = *e.refused.by;
-    bool const nobody_knows = e.refused.ec == weir::errc::unavailable;  // whether there is room
-    turn_away(e, at, nobody_knows ? 503 : at.text().status, why(at.text(), e.refused.ec));
+    auto const& at = *e.rejected.by;
+    bool const nobody_knows = e.rejected.ec == weir::errc::unavailable;  // whether there is room
+    turn_away(e, at, nobody_knows ? 503 : at.text().status, why(at.text(), e.rejected.ec));
 }
 
 }  // namespace
 
 bool gate::enter_at_once(entry& e) const {
     bool const decided = base::enter_at_once(e);
-    if (e.refused.by) {
-        e.refused.by->note_turned_away();
+    if (e.rejected.by) {
+        e.rejected.by->note_turned_away();
         turn_away(e);
     }
     return decided;

@@ -29,10 +29,10 @@ struct entry : limiting::entry<world> {
     std::chrono::seconds retry_after{};
     net::presence client = net::presence::here;  // otherwise it hung up while it waited
 
-    /// The number of the limit that has refused it; none if an engine could not be asked.
-    [[nodiscard]] std::optional<std::size_t> refused_by() const noexcept {
-        bool const known = refused.by && refused.ec != weir::errc::unavailable;
-        return known ? std::optional(refused.number) : std::nullopt;
+    /// The number of the limit that has rejected it; none if an engine could not be asked.
+    [[nodiscard]] std::optional<std::size_t> rejected_by() const noexcept {
+        bool const known = rejected.by && rejected.ec != weir::errc::unavailable;
+        return known ? std::optional(rejected.number) : std::nullopt;
     }
 };
 

@@ -29,7 +29,7 @@ void tell_of(std::string const& name, weir::mode_change const& change, net::erro
         switch (change.after) {
             case weir::shared_mode::engine:
                 return "the engine answers again";
-            case weir::shared_mode::refusing:
+            case weir::shared_mode::closed:
                 return fmt::format("the engine cannot be asked ({}): requests are answered 503",
                                    why.message());
             case weir::shared_mode::open:

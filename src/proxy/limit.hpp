@@ -69,7 +69,7 @@ public:
     void change_rule(weir::limiter_config const& rule) final;
 
     /// Any thread. A request has been turned away without a wait. The limiter itself cannot tell: to it, a request that goes
-    /// on to wait was refused, too.
+    /// on to wait was rejected, too.
     void note_turned_away() noexcept { turned_away_.fetch_add(1, std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t turned_away() const noexcept {
         return turned_away_.load(std::memory_order_relaxed);

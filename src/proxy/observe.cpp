@@ -28,8 +28,8 @@ char const* name_of(weir::shared_mode mode) {
     switch (mode) {
         case weir::shared_mode::engine:
             return "engine";
-        case weir::shared_mode::refusing:
-            return "refusing";
+        case weir::shared_mode::closed:
+            return "closed";
         case weir::shared_mode::open:
             return "open";
         case weir::shared_mode::local:
@@ -38,10 +38,10 @@ char const* name_of(weir::shared_mode mode) {
     return "";
 }
 
-// A request that waits was refused at once before, which only counts where nobody waits.
-admin::refusals refusals_of(limit const& l, weir::limiter_stats const& s) {
+// A request that waits was rejected at once before, which only counts where nobody waits.
+admin::rejections rejections_of(limit const& l, weir::limiter_stats const& s) {
     using enum admin::reason;
-    admin::refusals all{};
+    admin::rejections all{};
     auto const set = [&](admin::reason why, std::uint64_t n) {
         all[static_cast<std::size_t>(why)] = n;
     };
@@ -70,7 +70,7 @@ admin::limit_state state_of(limit const& l, bool writable) {
     out.writable = writable;
     out.granted = s.granted;
     out.granted_at_once = s.granted_at_once;
-    out.refused = refusals_of(l, s);
+    out.rejected = rejections_of(l, s);
     out.waited_total = s.waited_total;
     out.waited_max = s.waited_max;
     out.waits = waits;

@@ -25,17 +25,18 @@ std::string text_of(upstream_trouble const& t) {
 
 void report_one(std::string& out, limit const& l) {
     auto const s = l.stats();
-    // A request that waits was refused by `try_enter` before, which counted it as `limited`.
+    // A request that waits was rejected by `try_enter` before, which counted it as `limited`.
     auto const& c = l.configuration();
     bool const waits =
         !c.shadow && c.queue.patience.length_or(weir::forever) > weir::duration::zero();
     auto const too_late = waits ? s.deadline_unreachable : s.limited;
 
-    fmt::format_to(std::back_inserter(out),
-                   "weir-proxy: {}: {} granted ({} at once), {}: {} queue full, {} timed out, "
-                   "{} too late, {} hung up; now {} in use, {} waiting",
-                   c.name, s.granted, s.granted_at_once, c.shadow ? "would be refused" : "refused",
-                   s.queue_full, s.timed_out, too_late, s.cancelled, s.in_use, s.waiting);
+    fmt::format_to(
+        std::back_inserter(out),
+        "weir-proxy: {}: {} granted ({} at once), {}: {} queue full, {} timed out, "
+        "{} too late, {} hung up; now {} in use, {} waiting",
+        c.name, s.granted, s.granted_at_once, c.shadow ? "would be rejected" : "rejected",
+        s.queue_full, s.timed_out, too_late, s.cancelled, s.in_use, s.waiting);
     if (l.is_adaptive())
         fmt::format_to(std::back_inserter(out), ", {} seats", s.capacity);
     if (auto const keys = l.keys())
@@ -96,11 +97,11 @@ void operator_view::go_on() {
     });
 }
 
-// Collects the refusals and failures of the threads that had any.
+// Collects the rejections and failures of the threads that had any.
 void operator_view::collect() {
     of_.threads.on_each_with_trouble([this](worker& w) {
         asio::post(context_, [this, lists = w.told().take_troubles()] {
-            for (auto const& one : lists.refused)
+            for (auto const& one : lists.rejected)
                 if (site_)
                     site_->count({one.key.limit, name_of_client(one.key.client)}, one.count,
                                  one.error);

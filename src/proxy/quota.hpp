@@ -24,7 +24,7 @@ struct quota {
 };
 
 /// The quota of each part of a rule. The window is in whole seconds, rounded up. For a rule with a burst, the window is at
-/// least the time that refills the burst, so that a client that keeps to the quota is not refused.
+/// least the time that refills the burst, so that a client that keeps to the quota is not rejected.
 [[nodiscard]] std::vector<quota> quotas_of(weir::limiter_config const& rule);
 
 /// Quotes `name` as a string of structured fields (RFC 9651), which is a JSON string as well. Writes other characters, and `%`,

@@ -24,7 +24,7 @@ net::task<> relay::download() {
 
     auto const& request = x_.request.head;
     framing_ = http::framing_for(request.version, x_.answer);
-    // An upstream that refuses what it has not read, or wants no more, will not see the end of it.
+    // An upstream that rejects what it has not read, or wants no more, will not see the end of it.
     bool const cut_short = upload_ != upload_state::sent && !x_.request.body.done() &&
                            (x_.answer.status >= 400 || !x_.answer.keep_alive);
     keep_alive_ = request.keep_alive && framing_ != http::framing::until_close &&

@@ -228,7 +228,7 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
 
 conclusion session::turned_away(exchange& x, route const& to, entry const& entered) const {
     problem say{entered.status, entered.why, entered.retry_after};
-    if (auto const by = entered.refused_by())
+    if (auto const by = entered.rejected_by())
         say.violated = to.entrance.limits()[*by]->told().name;
     return conclude(say, entered.client, x.request.head, x.request.body.done());
 }

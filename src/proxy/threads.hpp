@@ -44,7 +44,7 @@ public:
         for (auto& t : all_)
             asio::post(t->work.context(), [f, &w = t->work] { f(w); });
     }
-    /// Posts `f(worker&)` to each thread where a limit refused a request, or a request failed, since the previous call.
+    /// Posts `f(worker&)` to each thread where a limit rejected a request, or a request failed, since the previous call.
     template <class F>
     void on_each_with_trouble(F f) {
         for (auto& t : all_)

@@ -40,7 +40,7 @@ public:
     on_turn(std::shared_ptr<turn<Permit>> t, net::executor const& ex)
         : turn_(std::move(t)), ex_(ex) {}
 
-    // What is refused at once is told at once, on this very thread.
+    // What is rejected at once is told at once, on this very thread.
     using executor_type = net::executor;
     net::executor get_executor() const noexcept { return ex_; }
     using immediate_executor_type = net::executor;
@@ -68,7 +68,7 @@ private:
 /// call the `on_turn` that it is given.
 ///
 /// A parallel group of both would be half as long, but costs twice the processor time of a request that
-/// waits, and nearly three times that of one that is refused.
+/// waits, and nearly three times that of one that is rejected.
 template <class Permit, class Enter>
 net::task<verdict<Permit>> wait_turn(net::connection& client, Enter enter) {
     auto const ex = co_await boost::asio::this_coro::executor;

@@ -224,11 +224,11 @@ std::vector<outcome> engine::results() const {
     return all;
 }
 
-std::vector<std::vector<double>> engine::refused_by_spread() const {
+std::vector<std::vector<double>> engine::rejected_by_spread() const {
     std::vector<std::vector<double>> all(plans_.size());
     for (auto const& b : branches_)
         for (std::size_t i = 0; i != b->lanes().size(); ++i)
-            all[i].push_back(b->lanes()[i]->so_far().refused_share());
+            all[i].push_back(b->lanes()[i]->so_far().rejected_share());
     return all;
 }
 

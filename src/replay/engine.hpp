@@ -25,14 +25,14 @@ struct settings {
     int v6_prefix = 64;
     std::string host;  // that the requests were for, where the log does not say it
 
-    /// The first counts; of the others only the refusals are told.
+    /// The first counts; of the others only the rejections are told.
     std::vector<spread> spreads{spread{}};
     std::optional<service_time> takes;  // where the log does not say it
 
     /// How far lines may be out of order.
     std::chrono::seconds slack = std::chrono::minutes(1);
     int retries = 0;
-    std::size_t most_keys = 10;                    // of those that were refused most
+    std::size_t most_keys = 10;                    // of those that were rejected most
     std::function<void(decision const&)> watcher;  // of the first plan, by the first spread
 };
 
@@ -71,8 +71,8 @@ public:
     [[nodiscard]] traffic const& requests() const noexcept { return traffic_; }
     /// Of each plan.
     [[nodiscard]] std::vector<outcome> results() const;
-    /// Which part of the requests is refused: of each plan, by each spread.
-    [[nodiscard]] std::vector<std::vector<double>> refused_by_spread() const;
+    /// Which part of the requests is rejected: of each plan, by each spread.
+    [[nodiscard]] std::vector<std::vector<double>> rejected_by_spread() const;
 
 private:
     struct pending {

@@ -58,7 +58,7 @@ std::int64_t unknown::most() const noexcept {
     return rule_ ? 1'000'000'000 : std::chrono::milliseconds(24h).count();
 }
 
-found_number find(plan const& p, unknown const& what, double refuse_at_most,
+found_number find(plan const& p, unknown const& what, double max_rejected,
                   std::function<std::vector<outcome>(std::vector<plan> const&)> const& replay) {
     auto const are_enough = [&](std::vector<std::int64_t> const& numbers) {
         std::vector<plan> plans;
@@ -66,7 +66,7 @@ found_number find(plan const& p, unknown const& what, double refuse_at_most,
             plans.push_back(what.with(p, n));
         return replay(plans);
     };
-    auto const is_enough = [&](outcome const& o) { return o.refused_share() <= refuse_at_most; };
+    auto const is_enough = [&](outcome const& o) { return o.rejected_share() <= max_rejected; };
 
     // Between a number that is too small, or below all, and one that is enough.
     auto low = what.least() - 1;

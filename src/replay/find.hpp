@@ -35,17 +35,17 @@ private:
     std::string behind_;        // the number
 };
 
-/// The smallest number for which no more than a part of the requests is refused.
+/// The smallest number for which no more than a part of the requests is rejected.
 struct found_number {
     std::optional<std::int64_t> number;
     std::vector<outcome>
         neighbours;  // of the numbers around it; of the greatest that was tried, if there is none
 };
 
-/// `replay` says what becomes of the requests by each of some plans. What is refused is taken to be less for a greater
+/// `replay` says what becomes of the requests by each of some plans. What is rejected is taken to be less for a greater
 /// number; the neighbours show it.
 [[nodiscard]] found_number find(
-    plan const& p, unknown const& what, double refuse_at_most,
+    plan const& p, unknown const& what, double max_rejected,
     std::function<std::vector<outcome>(std::vector<plan> const&)> const& replay);
 
 }  // namespace replay

@@ -21,7 +21,7 @@ lane::lane(plan const& p, std::vector<key_numbers>& keys, nanoseconds begin, lan
     : keys_(keys), options_(std::move(options)), now_(begin) {
     set_time(begin);
     so_far_.name = p.name;
-    refused_.resize(keys.size());
+    rejected_.resize(keys.size());
     for (auto const& l : p.limits())
         add_limit(l);
     for (auto const& r : p.routes()) {
@@ -43,7 +43,7 @@ lane::~lane() {
 }
 
 void lane::add_limit(planned_limit const& l) {
-    so_far_.rules.push_back({.text = l.text, .shadow = l.what.shadow, .refused = {}});
+    so_far_.rules.push_back({.text = l.text, .shadow = l.what.shadow, .rejected = {}});
     so_far_.holds = so_far_.holds || config::has_seats(l.what.rule);
     std::optional<key_of_arrivals> key;
     if (l.per)
@@ -131,8 +131,8 @@ void lane::ask(visit& v) {
         ++so_far_.over_time.at(now_).asked;
     if (!v.at->enter_at_once(v.entry))
         wait(v);
-    else if (v.entry.refused.by)
-        refuse(v);
+    else if (v.entry.rejected.by)
+        reject(v);
     else
         grant(v);
 }
@@ -158,7 +158,7 @@ template <class Permit>
 void lane::decided(visit& v, weir::error_code ec, Permit& permit) {
     --waiting_;
     if (!v.at->decide(v.entry, ec, permit))
-        refuse(v);
+        reject(v);
     else if (v.at->is_in(v.entry))
         grant(v);
     else
@@ -179,7 +179,7 @@ void lane::grant(visit& v) {
     for (auto i = v.at->strict(); i < e.permits.size(); ++i)
         if (!e.permits[i]) {
             auto& rule = so_far_.rules[number_of(v.at->all()[i].get())];
-            ++rule.refused[static_cast<std::size_t>(weir::errc::limited)];
+            ++rule.rejected[static_cast<std::size_t>(weir::errc::limited)];
         }
     if (v.is_answered)
         return answer(v);
@@ -205,27 +205,27 @@ void lane::grant(visit& v) {
     ends_.push({now_ + v.entry.who.held, order_++, &v});
 }
 
-void lane::refuse(visit& v) {
-    auto const& refused = v.entry.refused;
-    auto const rule = number_of(refused.by);
-    auto const why = static_cast<weir::errc>(refused.ec.value());
-    ++so_far_.rules[rule].refused[static_cast<std::size_t>(why)];
+void lane::reject(visit& v) {
+    auto const& rejected = v.entry.rejected;
+    auto const rule = number_of(rejected.by);
+    auto const why = static_cast<weir::errc>(rejected.ec.value());
+    ++so_far_.rules[rule].rejected[static_cast<std::size_t>(why)];
     if (options_.details)
-        ++so_far_.over_time.at(now_).refused;
+        ++so_far_.over_time.at(now_).rejected;
     if (options_.watcher)
         options_.watcher({v.number, now_, v.entry.waited, why, rule});
     if (v.attempts < options_.retries) {
         ++v.attempts;
         ++so_far_.came_back;
-        auto const back_at = now_ + limiting::come_back_after(refused.retry_after);
+        auto const back_at = now_ + limiting::come_back_after(rejected.retry_after);
         v.entry.reset();
         returns_.push({back_at, order_++, &v});
         return;
     }
     --so_far_.open;
-    ++so_far_.refused;
+    ++so_far_.rejected;
     if (options_.details) {
-        auto& by_key = refused_[slots_[rule]];
+        auto& by_key = rejected_[slots_[rule]];
         auto const key = v.entry.who.keys[slots_[rule]];
         if (key >= by_key.size())
             by_key.resize(std::max<std::size_t>(key + 1, 2 * by_key.size()));
@@ -260,22 +260,22 @@ outcome lane::result(std::vector<std::vector<std::uint64_t>> const& asked, std::
     struct found {
         std::size_t slot;
         std::uint32_t key;
-        std::uint64_t refused;
+        std::uint64_t rejected;
     };
     std::vector<found> all;
-    for (std::size_t slot = 0; slot != refused_.size(); ++slot)
-        for (std::uint32_t key = 0; key != refused_[slot].size(); ++key)
-            if (auto const n = refused_[slot][key])
+    for (std::size_t slot = 0; slot != rejected_.size(); ++slot)
+        for (std::uint32_t key = 0; key != rejected_[slot].size(); ++key)
+            if (auto const n = rejected_[slot][key])
                 all.push_back({slot, key, n});
     auto const kept = static_cast<std::ptrdiff_t>(std::min(most, all.size()));
     std::ranges::partial_sort(all, all.begin() + kept, [](found const& a, found const& b) {
-        return std::tuple(b.refused, a.slot, a.key) < std::tuple(a.refused, b.slot, b.key);
+        return std::tuple(b.rejected, a.slot, a.key) < std::tuple(a.rejected, b.slot, b.key);
     });
 
     auto r = so_far_;
     for (auto const& f : all | std::views::take(kept))
-        r.refused_most.push_back({to_string(keys_[f.slot].what()), keys_[f.slot].all()[f.key],
-                                  asked[f.slot][f.key], f.refused});
+        r.rejected_most.push_back({to_string(keys_[f.slot].what()), keys_[f.slot].all()[f.key],
+                                   asked[f.slot][f.key], f.rejected});
     return r;
 }
 

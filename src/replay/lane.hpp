@@ -27,13 +27,13 @@ struct decision {
     std::uint64_t number = 0;  // of the request, from 0
     nanoseconds at{};
     nanoseconds waited{};
-    std::optional<weir::errc> refused;  // otherwise it was granted
-    std::size_t rule = 0;               // which has refused it
+    std::optional<weir::errc> rejected;  // otherwise it was granted
+    std::size_t rule = 0;                // which has rejected it
 };
 
 struct lane_options {
     bool details = true;   // series and keys, and not only numbers
-    int retries = 0;       // how often a client comes back that is refused
+    int retries = 0;       // how often a client comes back that is rejected
     std::size_t plan = 0;  // its number
     std::vector<std::vector<std::uint16_t>> const* ways =
         nullptr;  // of arrivals: the route of each plan
@@ -60,7 +60,7 @@ public:
     /// The numbers so far.
     [[nodiscard]] outcome const& so_far() const noexcept { return so_far_; }
 
-    /// The same with the keys that were refused most. `asked` has how often each key has come.
+    /// The same with the keys that were rejected most. `asked` has how often each key has come.
     [[nodiscard]] outcome result(std::vector<std::vector<std::uint64_t>> const& asked,
                                  std::size_t most) const;
 
@@ -88,7 +88,7 @@ private:
     void decided(visit& v, weir::error_code ec, Permit& permit);
     void grant(visit& v);
     void answer(visit& v);
-    void refuse(visit& v);
+    void reject(visit& v);
     void leave(visit& v);
     [[nodiscard]] visit& new_visit();
     void end(visit& v) noexcept;
@@ -112,12 +112,12 @@ private:
     std::uint64_t waiting_ = 0;
     std::uint64_t in_use_ = 0;
     events ends_;     // of those that are being served
-    events returns_;  // of those that have been refused
+    events returns_;  // of those that have been rejected
     std::deque<visit> visits_;
     std::vector<visit*> free_;
 
     outcome so_far_;
-    std::vector<std::vector<std::uint64_t>> refused_;  // by source, by key
+    std::vector<std::vector<std::uint64_t>> rejected_;  // by source, by key
 };
 
 }  // namespace replay

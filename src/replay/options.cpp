@@ -33,7 +33,7 @@ constexpr char const* about =
 
   weir-replay access.log --limit 100/1s --limit "20/1s burst 50 per client"
   weir-replay access.log --limit 100/1s --versus 200/1s --versus "patience 3s"
-  weir-replay access.log --find 100/1s --refuse-at-most 0.1%
+  weir-replay access.log --find 100/1s --max-rejected 0.1%
   weir-replay access.log --config weir.toml --versus "everybody: 32 seats" --versus other.toml
 
 It sends the requests through the limiters that weir-proxy has, on the time of the log, and says who
@@ -57,13 +57,13 @@ members: "json time=ts client=ip took=ms:ms" (time, client, request, target, sta
 a member request.uri). It is found out by itself; a time without a zone is in UTC. Files may be packed by gzip; - is standard input.
 A log of whole seconds does not say when in the second a request came: --spread even has them come in
 equal distances, random at any time, burst all at once. Without it, even is taken, and what the others
-would have refused is said, too.
+would have rejected is said, too.
 A TIME is a whole number of ns, us, ms, s, min or h. Ctrl-C prints what it has come to.
 
 On 1 August 1995, when weeks of requests to the Kennedy Space Center began:
 
   weir-replay nasa-1995-08-01.log.gz --limit "5/1s" --limit "1/1s burst 10 per client"
-  weir-replay nasa-1995-08-01.log.gz --find "5/1s" --refuse-at-most 1%)";
+  weir-replay nasa-1995-08-01.log.gz --find "5/1s" --max-rejected 1%)";
 
 // `0.1%` or `0.001`.
 double part(std::string const& option, std::string_view value) {
@@ -150,7 +150,7 @@ public:
     std::optional<weir::duration> patience;
     std::string file;
     std::vector<std::string> versus;
-    bool has_refuse_at_most = false;
+    bool has_max_rejected = false;
 
 private:
     template <class Set>
@@ -230,10 +230,10 @@ command_line::command_line(options& o) {
                 reject(n, v, fmt::format("a rule, or `patience TIME`: {}", wrong.what()));
             }
         });
-    add("--refuse-at-most", "PART", "for --find: what is enough (0.1%)",
+    add("--max-rejected", "PART", "for --find: what is enough (0.1%)",
         [&o, this](auto& n, auto& v) {
-            o.refuse_at_most = part(n, v);
-            has_refuse_at_most = true;
+            o.max_rejected = part(n, v);
+            has_max_rejected = true;
         });
     add("--takes", "TIME",
         "how long a seat is held where the log does not say it; or `exponential 50ms`, 10ms..90ms",
@@ -242,7 +242,7 @@ command_line::command_line(options& o) {
             if (!o.how.takes)
                 reject(n, v, "a time, like 50ms, `exponential 50ms` or 10ms..90ms");
         });
-    add("--retry", "N", "who is refused comes back when Retry-After says so, up to N times (0)",
+    add("--retry", "N", "who is rejected comes back when Retry-After says so, up to N times (0)",
         [&o](auto& n, auto& v) { o.how.retries = int(integer(n, v, 0, 1'000'000)); });
     add("--spread", "HOW", "when in its second a request came: even, random, `random SEED`, burst",
         [&o](auto& n, auto& v) {
@@ -268,7 +268,7 @@ command_line::command_line(options& o) {
     });
     add("--unreadable", "PART", "how many lines may be left out (5%)",
         [&o](auto& n, auto& v) { o.logs.most_unreadable = part(n, v); });
-    add("--top", "N", "how many keys are named that were refused most (10)",
+    add("--top", "N", "how many keys are named that were rejected most (10)",
         [&o](auto& n, auto& v) {
             o.how.most_keys = static_cast<std::size_t>(integer(n, v, 0, 1'000'000));
         });
@@ -298,8 +298,8 @@ options parse_options(int argc, char const* const* argv) {
     base.queue.patience = patience_of(base.queue.patience, line.patience);
     if (o.find && !line.versus.empty())
         throw tool::usage_error("--find and --versus exclude each other");
-    if (!o.find && line.has_refuse_at_most)
-        throw tool::usage_error("--refuse-at-most says nothing without --find");
+    if (!o.find && line.has_max_rejected)
+        throw tool::usage_error("--max-rejected says nothing without --find");
     if (o.find && std::ranges::count(o.logs.files, "-"))
         throw tool::usage_error("--find reads the log several times, which standard input cannot");
     if (std::ranges::count(o.logs.files, "-") > 1)

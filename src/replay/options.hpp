@@ -21,7 +21,7 @@ struct options {
 
     std::optional<unknown> find;
     std::string find_text;
-    double refuse_at_most = 0.001;
+    double max_rejected = 0.001;
 
     bool json = false;
     std::string html;     // a file; empty for none

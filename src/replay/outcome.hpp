@@ -20,13 +20,13 @@ using std::chrono::nanoseconds;
 struct point {
     std::uint64_t asked = 0;
     std::uint64_t granted = 0;
-    std::uint64_t refused = 0;
+    std::uint64_t rejected = 0;
     std::uint64_t waiting = 0;  // the most at a time
 
     void add(point const& p) noexcept {
         asked += p.asked;
         granted += p.granted;
-        refused += p.refused;
+        rejected += p.rejected;
         waiting = std::max(waiting, p.waiting);
     }
 };
@@ -77,21 +77,21 @@ private:
     nanoseconds end_{};     // of that piece
 };
 
-/// How many refusals there were for each reason, an `errc`.
+/// How many rejections there were for each reason, an `errc`.
 using reasons = std::array<std::uint64_t, static_cast<std::size_t>(weir::errc::lost) + 1>;
 
 struct rule_outcome {
     std::string text;
-    bool shadow = false;  // it would have refused so many, and has refused none
-    reasons refused{};
+    bool shadow = false;  // it would have rejected so many, and has rejected none
+    reasons rejected{};
 };
 
-/// A key of which requests were refused.
-struct refused_key {
+/// A key of which requests were rejected.
+struct rejected_key {
     std::string what;  // such as `client`
     std::string key;
     std::uint64_t asked = 0;
-    std::uint64_t refused = 0;
+    std::uint64_t rejected = 0;
 };
 
 /// What would have become of the requests of a log. Each of them is one of the first six.
@@ -100,19 +100,19 @@ struct outcome {
     std::uint64_t at_once = 0;
     std::uint64_t waited = 0;
     std::uint64_t later = 0;     // granted when it came back
-    std::uint64_t refused = 0;   // for good
+    std::uint64_t rejected = 0;  // for good
     std::uint64_t answered = 0;  // by a route itself, or without any
     std::uint64_t open = 0;      // waiting when the replay was broken off
 
     [[nodiscard]] std::uint64_t asked() const noexcept {
-        return at_once + waited + later + refused + answered + open;
+        return at_once + waited + later + rejected + answered + open;
     }
-    [[nodiscard]] double refused_share() const noexcept {
-        return asked() == 0 ? 0 : static_cast<double>(refused) / static_cast<double>(asked());
+    [[nodiscard]] double rejected_share() const noexcept {
+        return asked() == 0 ? 0 : static_cast<double>(rejected) / static_cast<double>(asked());
     }
 
     std::vector<rule_outcome> rules;  // in their order
-    std::uint64_t came_back = 0;      // how often, after a refusal
+    std::uint64_t came_back = 0;      // how often, after a rejection
 
     weir::wait_histogram waits;  // of those that were granted after a wait
     nanoseconds longest_wait{};
@@ -121,7 +121,7 @@ struct outcome {
     std::uint64_t peak_in_use = 0;  // requests at a time
     std::uint64_t longest_queue = 0;
 
-    std::vector<refused_key> refused_most;
+    std::vector<rejected_key> rejected_most;
     series over_time;
 };
 

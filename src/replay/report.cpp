@@ -98,11 +98,11 @@ std::vector<std::string> notes(report const& r) {
                                 to_string(r.spreads.front()));
         for (std::size_t i = 1; i < r.spreads.size(); ++i) {
             text += fmt::format(" With --spread {}, ", to_string(r.spreads[i]));
-            for (std::size_t p = 0; p != r.refused_by_spread.size(); ++p)
-                if (i < r.refused_by_spread[p].size())
-                    text +=
-                        fmt::format("{}{}", p == 0 ? "" : ", ", percent(r.refused_by_spread[p][i]));
-            text += " would be refused.";
+            for (std::size_t p = 0; p != r.rejected_by_spread.size(); ++p)
+                if (i < r.rejected_by_spread[p].size())
+                    text += fmt::format("{}{}", p == 0 ? "" : ", ",
+                                        percent(r.rejected_by_spread[p][i]));
+            text += " would be rejected.";
         }
         all.push_back(text);
     }
@@ -145,23 +145,24 @@ std::vector<std::string> notes(report const& r) {
         all.push_back(fmt::format("{} requests came longer before their lines than --slack: they "
                                   "were replayed later than they came.",
                                   grouped(r.requests.late)));
-    all.push_back(r.retries == 0
-                      ? "Nobody can know who would have come back after a refusal, or stayed away "
-                        "after a wait: here nobody does (--retry)."
-                      : fmt::format("Clients that are refused come back when Retry-After says so, "
-                                    "up to {} times; nobody can know what yours would do.",
-                                    r.retries));
+    all.push_back(
+        r.retries == 0
+            ? "Nobody can know who would have come back after a rejection, or stayed away "
+              "after a wait: here nobody does (--retry)."
+            : fmt::format("Clients that are rejected come back when Retry-After says so, "
+                          "up to {} times; nobody can know what yours would do.",
+                          r.retries));
     return all;
 }
 
 namespace {
 
-// The reasons for which any of the outcomes has refused a request by rule number `i`.
+// The reasons for which any of the outcomes has rejected a request by rule number `i`.
 std::vector<weir::errc> reasons_of(report const& r, std::size_t i) {
     std::vector<weir::errc> found;
     for (std::size_t why = 0; why != reasons().size(); ++why)
         if (std::ranges::any_of(r.outcomes, [&](outcome const& o) {
-                return i < o.rules.size() && o.rules[i].refused[why] != 0;
+                return i < o.rules.size() && o.rules[i].rejected[why] != 0;
             }))
             found.push_back(static_cast<weir::errc>(why));
     return found;
@@ -217,7 +218,7 @@ std::vector<table_line> summary(report const& r) {
         line("came back", [](outcome const& o) { return share(o.later, o.asked()); });
         line("  attempts", [](outcome const& o) { return grouped(o.asked() + o.came_back); });
     }
-    line("refused", [](outcome const& o) { return share(o.refused, o.asked()); });
+    line("rejected", [](outcome const& o) { return share(o.rejected, o.asked()); });
     std::size_t rules = 0;
     for (auto const& o : r.outcomes)
         rules = std::max(rules, o.rules.size());
@@ -233,7 +234,7 @@ std::vector<table_line> summary(report const& r) {
         for (auto const why : all)
             line(fmt::format("    {}", text_of(why)), [&](outcome const& o) {
                 return i < o.rules.size()
-                           ? grouped(o.rules[i].refused[static_cast<std::size_t>(why)])
+                           ? grouped(o.rules[i].rejected[static_cast<std::size_t>(why)])
                            : std::string("-");
             });
     }
@@ -255,12 +256,12 @@ std::vector<table_line> summary(report const& r) {
 std::optional<std::string> result_of_search(report const& r) {
     if (!r.found)
         return {};
-    auto const most = percent(r.found->refuse_at_most);
+    auto const most = percent(r.found->max_rejected);
     if (r.found->was_found)
-        return fmt::format("{} is the least with which at most {} are refused.", r.found->what,
+        return fmt::format("{} is the least with which at most {} are rejected.", r.found->what,
                            most);
     return fmt::format(
-        "No number in the place of that of `{}` is enough for at most {}: others refuse more.",
+        "No number in the place of that of `{}` is enough for at most {}: others reject more.",
         r.found->what, most);
 }
 
@@ -284,14 +285,14 @@ std::string to_text(report const& r) {
     out += '\n' + aligned(summary(r));
 
     for (auto const& o : r.outcomes) {
-        if (o.refused_most.empty())
+        if (o.rejected_most.empty())
             continue;
-        out += fmt::format("\nrefused most by {}\n", o.name);
+        out += fmt::format("\nrejected most by {}\n", o.name);
         std::vector<table_line> keys;
-        for (auto const& k : o.refused_most)
+        for (auto const& k : o.rejected_most)
             keys.emplace_back(
                 fmt::format("  {} {}", k.what, k.key.empty() ? "-" : k.key),
-                std::vector{fmt::format("{} of {}", grouped(k.refused), grouped(k.asked))});
+                std::vector{fmt::format("{} of {}", grouped(k.rejected), grouped(k.asked))});
         out += aligned(keys);
     }
     out += '\n';

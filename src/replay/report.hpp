@@ -23,15 +23,15 @@ struct report {
     std::vector<outcome> outcomes;  // of each plan
 
     std::vector<spread> spreads;
-    std::vector<std::vector<double>> refused_by_spread;  // which part, of each plan
-    std::string host;                                    // that was named
+    std::vector<std::vector<double>> rejected_by_spread;  // which part, of each plan
+    std::string host;                                     // that was named
     std::optional<service_time> takes;
     int retries = 0;
 
     struct search {
         std::string what;  // with the number that was found, or the one that was asked
         bool was_found = false;
-        double refuse_at_most = 0;
+        double max_rejected = 0;
     };
     std::optional<search> found;  // then the plans are those of the numbers around it
 };

@@ -24,10 +24,10 @@ constexpr std::string_view head =
 <title>weir-replay</title>
 <style>
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --faint: #d7dce1; --soft: #59636e;
-        --asked: #c3ccd5; --granted: #1f6feb; --waiting: #9a6700; --refused: #cf222e; }
+        --asked: #c3ccd5; --granted: #1f6feb; --waiting: #9a6700; --rejected: #cf222e; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e6edf3; --paper: #0d1117; --faint: #30363d; --soft: #9198a1;
-          --asked: #3d444d; --granted: #58a6ff; --waiting: #d29922; --refused: #ff7b72; } }
+          --asked: #3d444d; --granted: #58a6ff; --waiting: #d29922; --rejected: #ff7b72; } }
 body { font: 16px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper);
        max-width: 46rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; margin-top: 2rem; } h3 { font-size: 1rem; }
@@ -40,8 +40,8 @@ svg { width: 100%; max-width: 40rem; display: block; }
 svg text { font: 10px system-ui, sans-serif; fill: var(--soft); }
 svg .axis { stroke: var(--faint); fill: none; }
 .asked { fill: var(--asked); } .granted { stroke: var(--granted); } .waiting { stroke: var(--waiting); }
-.refused { stroke: var(--refused); } polyline { fill: none; stroke-width: 1.2; }
-rect.bar-waiting { fill: var(--waiting); } rect.bar-refused { fill: var(--refused); }
+.rejected { stroke: var(--rejected); } polyline { fill: none; stroke-width: 1.2; }
+rect.bar-waiting { fill: var(--waiting); } rect.bar-rejected { fill: var(--rejected); }
 .key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 .8em; }
 summary { color: var(--soft); cursor: pointer; } .note { color: var(--soft); }
 </style>
@@ -146,17 +146,17 @@ void over_time(page& p, outcome const& o, std::size_t number) {
     auto const end = begin + width * static_cast<std::int64_t>(all.size());
     auto const most = std::max(most_of(all, &point::asked), most_of(all, &point::granted));
     p.raw("<h3>Requests over time</h3>\n");
-    p.add(
-        "<p><span class=\"key\" style=\"background:var(--asked)\"></span>asked"
-        "<span class=\"key\" style=\"background:var(--granted)\"></span>granted"
-        "<span class=\"key\" style=\"background:var(--refused)\"></span>refused, in each {}</p>\n",
-        length(width));
+    p.add("<p><span class=\"key\" style=\"background:var(--asked)\"></span>asked"
+          "<span class=\"key\" style=\"background:var(--granted)\"></span>granted"
+          "<span class=\"key\" style=\"background:var(--rejected)\"></span>rejected, in each "
+          "{}</p>\n",
+          length(width));
     p.raw(begin_plot("requests over time", grouped(most), instant(begin), instant(end)));
     p.add("<polygon class=\"asked\" points=\"{},{} {}{},{}\"/>\n", left, bottom,
           steps(all, &point::asked, most), right, bottom);
     p.add("<polyline class=\"granted\" points=\"{}\"/>\n", steps(all, &point::granted, most));
-    p.add("<polyline class=\"refused\" points=\"{}\"/>\n</svg>\n",
-          steps(all, &point::refused, most));
+    p.add("<polyline class=\"rejected\" points=\"{}\"/>\n</svg>\n",
+          steps(all, &point::rejected, most));
     auto const longest = most_of(all, &point::waiting);
     p.raw("<p><span class=\"key\" style=\"background:var(--waiting)\"></span>waiting, at most at a "
           "time</p>\n");
@@ -166,10 +166,10 @@ void over_time(page& p, outcome const& o, std::size_t number) {
 
     p.raw("<details><summary>the numbers</summary>\n");
     p.begin_table(fmt::format("time-{}", number));
-    p.row("th", "from", {"asked", "granted", "refused", "waiting"});
+    p.row("th", "from", {"asked", "granted", "rejected", "waiting"});
     for (std::size_t i = 0; i != all.size(); ++i)
         p.row("td", instant(begin + width * static_cast<std::int64_t>(i)),
-              {grouped(all[i].asked), grouped(all[i].granted), grouped(all[i].refused),
+              {grouped(all[i].asked), grouped(all[i].granted), grouped(all[i].rejected),
                grouped(all[i].waiting)});
     p.end_table();
     p.raw("</details>\n");
@@ -220,28 +220,28 @@ void waits(page& p, outcome const& o, std::size_t number) {
 }
 
 void keys(page& p, outcome const& o, std::size_t number) {
-    p.raw("<h3>Who was refused most</h3>\n");
-    if (o.refused_most.empty()) {
-        p.raw("<p>Nobody was refused.</p>\n");
+    p.raw("<h3>Who was rejected most</h3>\n");
+    if (o.rejected_most.empty()) {
+        p.raw("<p>Nobody was rejected.</p>\n");
         return;
     }
-    auto const most = o.refused_most.front().refused;
+    auto const most = o.rejected_most.front().rejected;
     constexpr double height = 12;
-    p.add("<svg viewBox=\"0 0 380 {:.0f}\" role=\"img\" aria-label=\"who was refused most\">\n",
-          height * static_cast<double>(o.refused_most.size()) + 4);
-    for (std::size_t i = 0; i != o.refused_most.size(); ++i) {
-        auto const& k = o.refused_most[i];
+    p.add("<svg viewBox=\"0 0 380 {:.0f}\" role=\"img\" aria-label=\"who was rejected most\">\n",
+          height * static_cast<double>(o.rejected_most.size()) + 4);
+    for (std::size_t i = 0; i != o.rejected_most.size(); ++i) {
+        auto const& k = o.rejected_most[i];
         auto const y = height * static_cast<double>(i);
-        p.add("<rect class=\"bar-refused\" x=\"180\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"8\"/>"
+        p.add("<rect class=\"bar-rejected\" x=\"180\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"8\"/>"
               "<text x=\"176\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>\n",
-              y + 2, 196 * static_cast<double>(k.refused) / static_cast<double>(most), y + 10,
+              y + 2, 196 * static_cast<double>(k.rejected) / static_cast<double>(most), y + 10,
               plain(k.key.substr(0, 32)));
     }
     p.raw("</svg>\n");
     p.begin_table(fmt::format("keys-{}", number));
-    p.row("th", "", {"refused", "asked"});
-    for (auto const& k : o.refused_most)
-        p.row("td", fmt::format("{} {}", k.what, k.key), {grouped(k.refused), grouped(k.asked)});
+    p.row("th", "", {"rejected", "asked"});
+    for (auto const& k : o.rejected_most)
+        p.row("td", fmt::format("{} {}", k.what, k.key), {grouped(k.rejected), grouped(k.asked)});
     p.end_table();
 }
 

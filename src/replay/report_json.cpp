@@ -22,17 +22,17 @@ void write(tool::json& w, outcome const& o) {
         .member("at_once", o.at_once)
         .member("waited", o.waited)
         .member("came_back", o.later)
-        .member("refused", o.refused)
+        .member("rejected", o.rejected)
         .member("answered_by_route", o.answered)
         .member("still_waiting", o.open)
         .member("attempts", o.asked() + o.came_back)
-        .member("refused_part", o.refused_share());
+        .member("rejected_part", o.rejected_share());
     w.name("rules").begin('[');
     for (auto const& r : o.rules) {
-        w.begin().member("rule", r.text).member("shadow", r.shadow).name("refused").begin();
-        for (std::size_t why = 0; why != r.refused.size(); ++why)
-            if (r.refused[why] != 0)
-                w.member(text_of(static_cast<weir::errc>(why)), r.refused[why]);
+        w.begin().member("rule", r.text).member("shadow", r.shadow).name("rejected").begin();
+        for (std::size_t why = 0; why != r.rejected.size(); ++why)
+            if (r.rejected[why] != 0)
+                w.member(text_of(static_cast<weir::errc>(why)), r.rejected[why]);
         w.end().end();
     }
     w.end(']').name("waits").begin();
@@ -42,13 +42,13 @@ void write(tool::json& w, outcome const& o) {
     w.member("longest_queue", o.longest_queue);
     if (o.holds)
         w.member("peak_in_use", o.peak_in_use);
-    w.name("refused_most").begin('[');
-    for (auto const& k : o.refused_most)
+    w.name("rejected_most").begin('[');
+    for (auto const& k : o.rejected_most)
         w.begin()
             .member("of", k.what)
             .member("key", k.key)
             .member("asked", k.asked)
-            .member("refused", k.refused)
+            .member("rejected", k.rejected)
             .end();
     w.end(']').name("over_time").begin();
     w.member("begin", instant(o.over_time.begin()));
@@ -61,7 +61,7 @@ void write(tool::json& w, outcome const& o) {
     };
     numbers("asked", &point::asked);
     numbers("granted", &point::granted);
-    numbers("refused", &point::refused);
+    numbers("rejected", &point::rejected);
     numbers("waiting", &point::waiting);
     w.end().end();
 }
@@ -92,15 +92,15 @@ std::string to_json(report const& r) {
         w.name("find")
             .begin()
             .member(f->was_found ? "found" : "not_found", f->what)
-            .member("refuse_at_most", f->refuse_at_most)
+            .member("max_rejected", f->max_rejected)
             .end();
     w.name("outcomes").begin('[');
     for (auto const& o : r.outcomes)
         write(w, o);
-    w.end(']').name("refused_part_by_spread").begin();
+    w.end(']').name("rejected_part_by_spread").begin();
     for (std::size_t i = 0; i != r.spreads.size(); ++i) {
         w.name(to_string(r.spreads[i])).begin('[');
-        for (auto const& parts : r.refused_by_spread)
+        for (auto const& parts : r.rejected_by_spread)
             if (i < parts.size())
                 w.value(parts[i]);
         w.end(']');

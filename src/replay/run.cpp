@@ -38,7 +38,7 @@ report replay_by(options const& o, std::vector<plan> plans, watch const& w) {
     r.plans = std::move(plans);
     r.outcomes = e.results();
     r.spreads = how.spreads;
-    r.refused_by_spread = e.refused_by_spread();
+    r.rejected_by_spread = e.rejected_by_spread();
     r.host = how.host;
     r.takes = how.takes;
     r.retries = how.retries;
@@ -52,17 +52,17 @@ report run(options const& o, watch const& w) {
         return replay_by(o, o.plans, w);
     report last;
     auto const found =
-        find(o.plans.front(), *o.find, o.refuse_at_most, [&](std::vector<plan> const& plans) {
+        find(o.plans.front(), *o.find, o.max_rejected, [&](std::vector<plan> const& plans) {
             last = replay_by(o, plans, w);
             if (last.read.broken_off)
                 throw broken_off();
             return last.outcomes;
         });
     last.found = report::search{found.number ? o.find->text(*found.number) : o.find_text,
-                                found.number.has_value(), o.refuse_at_most};
+                                found.number.has_value(), o.max_rejected};
     if (!found.number) {
         last.plans = {last.plans.back()};
-        last.refused_by_spread = {last.refused_by_spread.back()};
+        last.rejected_by_spread = {last.rejected_by_spread.back()};
     }
     last.outcomes = found.neighbours;
     return last;

@@ -83,19 +83,20 @@ error_code make_error_code(errc e) noexcept {
     return {static_cast<int>(e), error_category()};
 }
 
-refusal::refusal(error_code ec, std::optional<duration> retry_after)
+rejection::rejection(error_code ec, std::optional<duration> retry_after)
     : system_error(ec, "weir"), retry_after_(retry_after) {}
 
 detail::failure::failure(std::exception_ptr thrown)
     : thrown_(std::move(thrown)), text_(text_of(thrown_)) {}
 
-checkout_refusal::checkout_refusal(error_code ec, std::exception_ptr failure)
-    : checkout_refusal(failure ? new detail::failure(std::move(failure)) : nullptr, ec) {}
+checkout_rejection::checkout_rejection(error_code ec, std::exception_ptr failure)
+    : checkout_rejection(failure ? new detail::failure(std::move(failure)) : nullptr, ec) {}
 
-checkout_refusal::checkout_refusal(detail::shared_failure failure, error_code ec)
-    : refusal(ec, std::nullopt),
+checkout_rejection::checkout_rejection(detail::shared_failure failure, error_code ec)
+    : rejection(ec, std::nullopt),
       failure_(std::move(failure)),
       what_(std::make_shared<std::string>(
-          refusal::what() + (failure_ ? "; no object could be made: " + failure_->text() : ""))) {}
+          rejection::what() + (failure_ ? "; no object could be made: " + failure_->text() : ""))) {
+}
 
 }  // namespace weir

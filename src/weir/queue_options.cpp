@@ -40,21 +40,21 @@ constexpr std::tuple fields{
 };
 
 void check(partitions const& all) {
-    auto const refuse = [](std::string const& what) {
+    auto const reject = [](std::string const& what) {
         throw std::invalid_argument("weir::queue_options: partitions " + what);
     };
     amount percent = 0;
     for (auto const& one : all) {
         auto const name = std::string(one.name());
         if (name.empty() || !std::ranges::all_of(name, detail::is_of_a_name))
-            refuse("have the name `" + name + "`, which must be of letters, digits, _, - and .");
+            reject("have the name `" + name + "`, which must be of letters, digits, _, - and .");
         auto const same = [&](partition const& other) { return other.key() == one.key(); };
         if (std::ranges::count_if(all, same) != 1)
-            refuse("have " + name + " twice");
+            reject("have " + name + " twice");
         percent += one.percent();
     }
     if (percent > 100)
-        refuse("have " + detail::to_text(percent) + " per cent, but must have at most 100");
+        reject("have " + detail::to_text(percent) + " per cent, but must have at most 100");
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ namespace {
 using namespace std::chrono_literals;
 using admin::reason;
 
-std::uint64_t& refused(admin::limit_state& l, reason why) {
-    return l.refused[static_cast<std::size_t>(why)];
+std::uint64_t& rejected(admin::limit_state& l, reason why) {
+    return l.rejected[static_cast<std::size_t>(why)];
 }
 
 admin::limit_state limit(std::uint64_t id, std::string name = "all") {
@@ -76,8 +76,8 @@ BOOST_FIXTURE_TEST_CASE(has_a_point_for_each_second, lately) {
     one.granted_at_once = 3;
     one.waiting = 4;
     one.in_use = 6;
-    refused(one, reason::limited) = 8;
-    refused(one, reason::other) = 9;
+    rejected(one, reason::limited) = 8;
+    rejected(one, reason::other) = 9;
     second();
     BOOST_TEST(past.to_json() == R"({"second":2,"limits":{"7":[[3,2,4,6,8,0,0,0,0,0,0,9]]}})");
     one.granted = 6;
@@ -106,19 +106,20 @@ BOOST_FIXTURE_TEST_CASE(keeps_nothing_of_a_limit_that_has_gone, lately) {
     BOOST_TEST(past.to_json() == R"({"second":4,"limits":{"8":[]}})");
 }
 
-// What a shadow would have refused is counted in another way.
-BOOST_FIXTURE_TEST_CASE(tells_no_refusals_of_the_second_in_which_a_limit_becomes_a_shadow, lately) {
-    refused(one, reason::limited) = 5;
+// What a shadow would have rejected is counted in another way.
+BOOST_FIXTURE_TEST_CASE(tells_no_rejections_of_the_second_in_which_a_limit_becomes_a_shadow,
+                        lately) {
+    rejected(one, reason::limited) = 5;
     second();
     one.shadow = true;
-    refused(one, reason::limited) = 100;
+    rejected(one, reason::limited) = 100;
     second();
     BOOST_TEST(past.last_to_json() == R"({"second":2,"limits":{"7":[[0,0,0,0,0,0,0,0,0,0,0,0]]}})");
-    refused(one, reason::limited) = 101;
+    rejected(one, reason::limited) = 101;
     second();
     BOOST_TEST(past.last_to_json() == R"({"second":3,"limits":{"7":[[0,0,0,0,1,0,0,0,0,0,0,0]]}})");
     one.shadow = false;
-    refused(one, reason::limited) = 5;
+    rejected(one, reason::limited) = 5;
     second();
     BOOST_TEST(past.last_to_json() == R"({"second":4,"limits":{"7":[[0,0,0,0,0,0,0,0,0,0,0,0]]}})");
 }
@@ -136,16 +137,16 @@ BOOST_FIXTURE_TEST_CASE(knows_the_waits_of_ten_minutes, lately) {
     BOOST_TEST(look().waits.count() == 2u);
 }
 
-BOOST_FIXTURE_TEST_CASE(knows_the_clients_that_were_refused_most, lately) {
+BOOST_FIXTURE_TEST_CASE(knows_the_clients_that_were_rejected_most, lately) {
     second();
     for (int i = 1; i <= 12; ++i)
         past.count({7, fmt::format("c{:02}", i)}, i % 2 == 0 ? 5 : 6, 0);
     past.count({7, "c02"}, 3, 1);
     past.count({8, "of another limit"}, 100, 0);
-    auto const most = look().refused_most;
+    auto const most = look().rejected_most;
     BOOST_REQUIRE(most.size() == 10u);
     BOOST_TEST(most[0].client == "c02");
-    BOOST_TEST(most[0].refused == 8u);
+    BOOST_TEST(most[0].rejected == 8u);
     BOOST_TEST(most[0].error == 1u);
     BOOST_TEST(most[1].client == "c01");  // those of one number by their names
     BOOST_TEST(most[6].client == "c11");
@@ -156,9 +157,9 @@ BOOST_FIXTURE_TEST_CASE(forgets_a_client_after_ten_minutes, lately) {
     second();
     past.count({7, "a"}, 1, 0);
     pass(598);
-    BOOST_TEST(look().refused_most.size() == 1u);
+    BOOST_TEST(look().rejected_most.size() == 1u);
     pass(1);
-    BOOST_TEST(look().refused_most.size() == 0u);
+    BOOST_TEST(look().rejected_most.size() == 0u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -186,24 +187,24 @@ BOOST_FIXTURE_TEST_CASE(is_nothing_at_first, now_and_before) {
     BOOST_TEST(said() == "Nothing is held back.");
 }
 
-BOOST_FIXTURE_TEST_CASE(is_a_limit_that_refuses, now_and_before) {
-    refused(one(), reason::queue_full) = 3;
-    refused(one(), reason::timed_out) = 4;
+BOOST_FIXTURE_TEST_CASE(is_a_limit_that_rejects, now_and_before) {
+    rejected(one(), reason::queue_full) = 3;
+    rejected(one(), reason::timed_out) = 4;
     BOOST_TEST(said() ==
-               "`all` refuses 7 requests a second, since their turn did not come in time.");
+               "`all` rejects 7 requests a second, since their turn did not come in time.");
     now.now += 1s;
-    refused(one(), reason::timed_out) = 7;
+    rejected(one(), reason::timed_out) = 7;
     BOOST_TEST(said() ==
-               "`all` refuses 5 requests a second, since their turn did not come in time.");
+               "`all` rejects 5 requests a second, since their turn did not come in time.");
     now.now += 1h;
     BOOST_TEST(said() ==
-               "`all` refuses 1 requests a second, since their turn did not come in time.");
+               "`all` rejects 1 requests a second, since their turn did not come in time.");
 }
 
-// What was refused before says nothing of now.
+// What was rejected before says nothing of now.
 BOOST_FIXTURE_TEST_CASE(is_not_what_has_been, now_and_before) {
-    refused(one(), reason::limited) = 9;
-    refused(before.limits.front(), reason::limited) = 9;
+    rejected(one(), reason::limited) = 9;
+    rejected(before.limits.front(), reason::limited) = 9;
     BOOST_TEST(said() == "Nothing is held back.");
     before.limits.clear();
     BOOST_TEST(said() == "Nothing is held back.");
@@ -219,27 +220,27 @@ BOOST_FIXTURE_TEST_CASE(is_a_limit_where_requests_wait, now_and_before) {
     one().in_use = 4;
     BOOST_TEST(said() ==
                "`all` holds requests back: 3 wait, the first for 1.2 s; 4 of 5 seats are taken.");
-    refused(one(), reason::limited) = 2;
+    rejected(one(), reason::limited) = 2;
     BOOST_TEST(said() ==
-               "`all` refuses 2 requests a second, since nobody waits there; 3 wait, the first for "
+               "`all` rejects 2 requests a second, since nobody waits there; 3 wait, the first for "
                "1.2 s; 4 of 5 seats are taken.");
 }
 
-BOOST_FIXTURE_TEST_CASE(is_the_limit_that_refuses_most, now_and_before) {
+BOOST_FIXTURE_TEST_CASE(is_the_limit_that_rejects_most, now_and_before) {
     for (std::uint64_t id = 2; id != 5; ++id) {
         now.limits.push_back(limit(id, fmt::format("l{}", id)));
         before.limits.push_back(now.limits.back());
     }
     now.limits[1].waiting = 100;
-    refused(now.limits[2], reason::limited) = 2;
-    refused(now.limits[3], reason::limited) = 1;
+    rejected(now.limits[2], reason::limited) = 2;
+    rejected(now.limits[3], reason::limited) = 1;
     BOOST_TEST(said().starts_with("`l3` "));
 }
 
 BOOST_FIXTURE_TEST_CASE(is_neither_a_shadow_nor_a_client_that_hangs_up, now_and_before) {
-    refused(one(), reason::hung_up) = 9;
+    rejected(one(), reason::hung_up) = 9;
     BOOST_TEST(said() == "Nothing is held back.");
-    refused(one(), reason::limited) = 9;
+    rejected(one(), reason::limited) = 9;
     one().shadow = true;
     before.limits.front().shadow = true;
     one().waiting = 9;
@@ -247,13 +248,13 @@ BOOST_FIXTURE_TEST_CASE(is_neither_a_shadow_nor_a_client_that_hangs_up, now_and_
 }
 
 BOOST_FIXTURE_TEST_CASE(is_an_upstream_without_a_server_before_all_limits, now_and_before) {
-    refused(one(), reason::limited) = 9;
+    rejected(one(), reason::limited) = 9;
     now.upstreams.push_back({.name = "shop", .checked = true, .servers = {}});
     now.upstreams[0].servers.resize(2);
     now.upstreams[0].servers[1].name = "b";
     now.upstreams[0].servers[1].out = true;
-    BOOST_TEST(said().starts_with("`all` refuses"));
-    refused(one(), reason::limited) = 0;
+    BOOST_TEST(said().starts_with("`all` rejects"));
+    rejected(one(), reason::limited) = 0;
     BOOST_TEST(said() == "Nothing is held back, but the server b of `shop` is out.");
     now.upstreams[0].servers[0].out = true;
     BOOST_TEST(said() == "No server of `shop` answers: they are asked all the same.");

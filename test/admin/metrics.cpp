@@ -17,8 +17,8 @@ namespace {
 using namespace std::chrono_literals;
 using admin::reason;
 
-std::uint64_t& refused(admin::limit_state& l, reason why) {
-    return l.refused[static_cast<std::size_t>(why)];
+std::uint64_t& rejected(admin::limit_state& l, reason why) {
+    return l.rejected[static_cast<std::size_t>(why)];
 }
 
 struct one_limit {
@@ -32,9 +32,9 @@ struct one_limit {
         l.waits.add(3ms);
         l.waits.add(2min);
         l.waited_total = 2min + 6ms;
-        refused(l, reason::limited) = 5;
-        refused(l, reason::queue_full) = 2;
-        refused(l, reason::hung_up) = 3;
+        rejected(l, reason::limited) = 5;
+        rejected(l, reason::queue_full) = 2;
+        rejected(l, reason::hung_up) = 3;
     }
     admin::limit_state& limit() { return all.limits.front(); }
 
@@ -65,14 +65,14 @@ BOOST_FIXTURE_TEST_CASE(have_each_decision, one_limit) {
     };
     BOOST_TEST(of("granted", "") == "4");
     BOOST_TEST(of("delayed", "") == "3");
-    BOOST_TEST(of("refused", "limited") == "5");
-    BOOST_TEST(of("refused", "queue_full") == "2");
-    BOOST_TEST(of("refused", "other") == "0");
+    BOOST_TEST(of("rejected", "limited") == "5");
+    BOOST_TEST(of("rejected", "queue_full") == "2");
+    BOOST_TEST(of("rejected", "other") == "0");
     BOOST_TEST(of("cancelled", "hung_up") == "3");
-    BOOST_TEST(of("refused", "hung_up") == "");
+    BOOST_TEST(of("rejected", "hung_up") == "");
     limit().shadow = true;
     BOOST_TEST(of("shadow", "limited") == "5");
-    BOOST_TEST(of("refused", "limited") == "");
+    BOOST_TEST(of("rejected", "limited") == "");
     BOOST_TEST(of("cancelled", "hung_up") == "3");
 }
 
@@ -114,7 +114,7 @@ BOOST_FIXTURE_TEST_CASE(have_no_oldest_wait_of_a_limit_by_keys, one_limit) {
 
 BOOST_FIXTURE_TEST_CASE(say_what_decides_instead_of_an_engine, one_limit) {
     limit().engine = admin::engine_state{.mode = "local", .failed = 2, .unanswered = 1};
-    for (std::string const mode : {"engine", "refusing", "open", "local"})
+    for (std::string const mode : {"engine", "closed", "open", "local"})
         BOOST_TEST(value("weir_engine_mode{limit=\"a\",mode=\"" + mode + "\"}") ==
                    (mode == "local" ? "1" : "0"));
     BOOST_TEST(value("weir_engine_failures_total{limit=\"a\",kind=\"failed\"}") == "2");
@@ -126,9 +126,9 @@ BOOST_AUTO_TEST_SUITE_END()
 BOOST_AUTO_TEST_SUITE(stats)
 
 // A client that has hung up was turned away by nobody.
-BOOST_FIXTURE_TEST_CASE(have_what_was_refused_in_all, one_limit) {
-    BOOST_TEST(limit().refused_in_all() == 7u);
-    BOOST_TEST(says("\"refused_in_all\":7"));
+BOOST_FIXTURE_TEST_CASE(have_what_was_rejected_in_all, one_limit) {
+    BOOST_TEST(limit().rejected_in_all() == 7u);
+    BOOST_TEST(says("\"rejected_in_all\":7"));
     BOOST_TEST(says("\"hung_up\":3"));
     BOOST_TEST(says("\"waited\":3"));
 }

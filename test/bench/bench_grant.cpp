@@ -107,7 +107,7 @@ void sliding_log_enter(benchmark::State& state) {
     bench::run_coroutine<Executor>(body);
 }
 
-void sliding_log_refuse(benchmark::State& state) {
+void sliding_log_reject(benchmark::State& state) {
     bench::live_context context;
     weir::sliding_log log(context->get_executor(),
                           {.limit = 1000, .window = std::chrono::hours(1)});
@@ -132,7 +132,7 @@ BENCHMARK(token_bucket_try_enter);
 BENCHMARK(sliding_log_try_enter<any>);
 BENCHMARK(sliding_log_enter<any>);
 BENCHMARK(sliding_log_enter<typed>);
-BENCHMARK(sliding_log_refuse);
+BENCHMARK(sliding_log_reject);
 
 }  // namespace
 
@@ -157,6 +157,6 @@ int main(int argc, char** argv) {
              "floor_clock"},
             {"sliding_log: co_await enter(), any, to a child", "sliding_log_enter<any>",
              "floor_child<any>"},
-            {"sliding_log: a refusal, to a clock read", "sliding_log_refuse", "floor_clock"},
+            {"sliding_log: a rejection, to a clock read", "sliding_log_reject", "floor_clock"},
         });
 }

@@ -34,7 +34,7 @@ using weir::permit;
 constexpr std::size_t keys = 1'000'000;
 constexpr std::size_t calls = 1 << 20;
 constexpr std::size_t batch = 256;
-// Nobody is refused, and no bucket is full again while the bench runs.
+// Nobody is rejected, and no bucket is full again while the bench runs.
 weir::token_bucket_options const options{.rate = {1, 1h}, .burst = 1'000'000};
 
 // What is asked for in turn; keys look random.

@@ -112,20 +112,20 @@ template <class Policy, class Time>
 void grant(benchmark::State& state) {
     auto p = sizes<Policy>::roomy();
     Time time;
-    std::size_t refused = 0;
+    std::size_t rejected = 0;
     for (auto _ : state) {
         auto const now = time.now();
         if (p.ready_at(1, 0, now) <= now)
             benchmark::DoNotOptimize(p.take(1, now));
         else
-            ++refused;
+            ++rejected;
     }
-    if (refused != 0)
+    if (rejected != 0)
         state.SkipWithError("not everything was granted");
 }
 
 template <class Policy, class Time>
-void refuse(benchmark::State& state) {
+void reject(benchmark::State& state) {
     auto p = sizes<Policy>::full();
     Time time;
     auto const first = time.now();
@@ -148,10 +148,10 @@ void add(std::string const& name, std::vector<bench::comparison>& comparisons) {
         benchmark::RegisterBenchmark((name + what).c_str(), run);
     };
     add_one("/grant", &grant<Policy, free_time>);
-    add_one("/refuse", &refuse<Policy, free_time>);
+    add_one("/reject", &reject<Policy, free_time>);
     add_one("/grant_with_clock", &grant<Policy, clock_time>);
-    add_one("/refuse_with_clock", &refuse<Policy, clock_time>);
-    for (auto const* what : {"/grant", "/refuse"})
+    add_one("/reject_with_clock", &reject<Policy, clock_time>);
+    for (auto const* what : {"/grant", "/reject"})
         comparisons.push_back({name + what + ", with the clock, to the clock alone",
                                name + what + "_with_clock", "floor_clock"});
 }

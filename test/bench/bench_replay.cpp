@@ -94,15 +94,15 @@ void replay_by(benchmark::State& state, std::vector<std::string> const& rules, c
     plan.sort();
     replay::settings settings;
     settings.takes = replay::service_time::parse(takes);
-    double refused = 0;
+    double rejected = 0;
     for (auto _ : state) {
         replay::engine engine(settings, {plan});
         replay::log_set logs({.files = {path}, .format = {}, .when = {}});
         (void)logs.feed(engine);
-        refused = engine.results().front().refused_share();
+        rejected = engine.results().front().rejected_share();
     }
     state.SetItemsProcessed(state.iterations() * state.range(0));
-    state.counters["refused"] = refused;
+    state.counters["rejected"] = rejected;
 }
 
 void replay_rate(benchmark::State& state) {

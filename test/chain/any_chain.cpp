@@ -110,7 +110,7 @@ struct world {
     template <class Door>
     void ask(Door door, call const& c, std::size_t i) {
         auto const end = [this, i, hold = c.hold](error_code ec, Permit p) {
-            ends[i] = {ends[i].times + 1, ec.value(), p.refused_by(),
+            ends[i] = {ends[i].times + 1, ec.value(), p.rejected_by(),
                        p.retry_after(),   p.waited(), clock::now()};
             if (!p)
                 return;
@@ -255,8 +255,8 @@ BOOST_AUTO_TEST_CASE(has_as_many_limiters_as_are_added) {
         BOOST_TEST_REQUIRE(turn.size() == n);
         for (std::size_t i = 0; i != all.size(); ++i)
             BOOST_TEST(all[i].stats().in_use == (i < n ? 1 : 0));
-        auto const refused = any_chain{links[n - 1]}.try_enter();
-        BOOST_TEST((!refused && refused.refused_by() == 0U && refused.size() == 0U));
+        auto const rejected = any_chain{links[n - 1]}.try_enter();
+        BOOST_TEST((!rejected && rejected.rejected_by() == 0U && rejected.size() == 0U));
 
         // One that waits has a place for each of them, too.
         any_chain_permit late;
@@ -294,8 +294,8 @@ BOOST_AUTO_TEST_CASE(is_awaited_and_cancelled) {
         [&]() -> asio::awaitable<void> {
             try {
                 auto const turn = co_await door.enter(1s);
-            } catch (weir::chain_refusal const& refused) {
-                by = refused.refused_by();
+            } catch (weir::chain_rejection const& rejected) {
+                by = rejected.rejected_by();
             }
             auto const turn = co_await door.async_enter(10s);
             entered = true;

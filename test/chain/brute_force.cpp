@@ -101,7 +101,7 @@ asio::awaitable<void> visits(scene& s, stage::mark, int client) {
             chain door{s.per_client->with(client), *s.bar, *s.kitchen};
             auto const turn = co_await door.enter(3s);
             co_await pause(300ms);
-        } catch (weir::refusal const&) {}
+        } catch (weir::rejection const&) {}
     }
 }
 

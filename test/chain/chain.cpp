@@ -51,7 +51,7 @@ struct ends {
 
     auto note(int number) {
         return [this, number](error_code ec, chain_permit<2> p) {
-            all.push_back({number, ec, p.refused_by(), p.retry_after()});
+            all.push_back({number, ec, p.rejected_by(), p.retry_after()});
             if (p)
                 permits.push_back(std::move(p));
         };
@@ -100,9 +100,9 @@ BOOST_FIXTURE_TEST_CASE(takes_all_or_nothing, two_seats) {
 
     auto const taken = b.try_enter();
     error_code ec;
-    auto const refused = both.try_enter(ec);
-    BOOST_TEST((!refused && ec == errc::limited));
-    BOOST_TEST((refused.refused_by() == 1U));
+    auto const rejected = both.try_enter(ec);
+    BOOST_TEST((!rejected && ec == errc::limited));
+    BOOST_TEST((rejected.rejected_by() == 1U));
     BOOST_TEST(in_use(a) == 0);
     BOOST_TEST(b.stats().limited == 1U);
     BOOST_TEST(a.stats().limited == 1U);
@@ -184,16 +184,16 @@ BOOST_AUTO_TEST_CASE(checks_are_in_the_order_of_those_of_a_limiter) {
     seats a{ctx, {.seats = 1}};
     seats b{ctx, {.seats = 1}};
     error_code ec;
-    auto refused = chain{a.with(2), b}.try_enter(ec);
-    BOOST_TEST((ec == errc::exceeds_capacity && refused.refused_by() == 0U));
-    BOOST_TEST(!refused.retry_after());
+    auto rejected = chain{a.with(2), b}.try_enter(ec);
+    BOOST_TEST((ec == errc::exceeds_capacity && rejected.rejected_by() == 0U));
+    BOOST_TEST(!rejected.retry_after());
 
     auto const nothing = chain{a.with(0), b.with(0)}.try_enter(ec);
     BOOST_TEST((nothing && !ec && in_use(a) == 0));
 
     b.close();
-    refused = chain{a.with(2), b}.try_enter(ec);
-    BOOST_TEST((ec == errc::closed && refused.refused_by() == 1U));
+    rejected = chain{a.with(2), b}.try_enter(ec);
+    BOOST_TEST((ec == errc::closed && rejected.rejected_by() == 1U));
     BOOST_TEST(b.stats().closed == 1U);
 }
 
@@ -204,12 +204,12 @@ BOOST_AUTO_TEST_CASE(retry_after_is_the_largest_that_is_known) {
     seats kitchen{ctx, {.seats = 1}};
     auto const seat = kitchen.try_enter();
 
-    auto refused = chain{fast, slow}.try_enter();
-    BOOST_TEST((refused.retry_after() == 10s && refused.refused_by() == 1U));
+    auto rejected = chain{fast, slow}.try_enter();
+    BOOST_TEST((rejected.retry_after() == 10s && rejected.rejected_by() == 1U));
     auto three = chain{kitchen, fast, slow}.try_enter();
-    BOOST_TEST((three.retry_after() == 10s && three.refused_by() == 2U));
-    refused = chain{kitchen, kitchen.with(0)}.try_enter();
-    BOOST_TEST((!refused.retry_after() && refused.refused_by() == 0U));
+    BOOST_TEST((three.retry_after() == 10s && three.rejected_by() == 2U));
+    rejected = chain{kitchen, kitchen.with(0)}.try_enter();
+    BOOST_TEST((!rejected.retry_after() && rejected.rejected_by() == 0U));
 }
 
 // Found elsewhere: grafana/dskit#1007.
@@ -386,7 +386,7 @@ BOOST_FIXTURE_TEST_CASE(patience_ends_and_leaves_no_trace, two_seats) {
     BOOST_TEST((end.only().ec == errc::timed_out && end.only().by == 0U));
 }
 
-BOOST_AUTO_TEST_CASE(a_turn_that_would_come_too_late_is_refused_at_once) {
+BOOST_AUTO_TEST_CASE(a_turn_that_would_come_too_late_is_rejected_at_once) {
     asio::io_context ctx;
     token_bucket slow{ctx, {.rate = {1, 10s}, .burst = 1, .initial = 0}};
     seats kitchen{ctx, {.seats = 1}, {.limit = 1}};
@@ -437,7 +437,7 @@ BOOST_FIXTURE_TEST_CASE(is_told_by_each_of_its_limiters, two_seats) {
     BOOST_TEST(b.stats().waiting == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(a_limit_that_is_lowered_below_what_it_asks_for_refuses_it) {
+BOOST_AUTO_TEST_CASE(a_limit_that_is_lowered_below_what_it_asks_for_rejects_it) {
     asio::io_context ctx;
     seats a{ctx, {.seats = 2}};
     seats b{ctx, {.seats = 1}};
@@ -539,9 +539,9 @@ BOOST_FIXTURE_TEST_CASE(coroutines_await_it, two_seats) {
     auto const guest = [&]() -> asio::awaitable<void> {
         try {
             auto const turn = co_await both.enter(1s);
-        } catch (weir::chain_refusal const& refusal) {
-            BOOST_TEST((refusal.code() == errc::timed_out && refusal.refused_by() == 1U));
-            seen.emplace_back("refused");
+        } catch (weir::chain_rejection const& rejection) {
+            BOOST_TEST((rejection.code() == errc::timed_out && rejection.rejected_by() == 1U));
+            seen.emplace_back("rejected");
         }
         auto const turn = co_await both.async_enter(5s);
         seen.emplace_back("granted");
@@ -552,7 +552,7 @@ BOOST_FIXTURE_TEST_CASE(coroutines_await_it, two_seats) {
     run_for(ctx, 2s);
     at_b.leave();
     settle(ctx);
-    BOOST_TEST(seen == (std::vector<std::string>{"refused", "granted"}));
+    BOOST_TEST(seen == (std::vector<std::string>{"rejected", "granted"}));
     auto const run = [&]() -> asio::awaitable<void> {
         auto const cook = [&] { return in_use(a) + in_use(b); };
         amount const used = co_await both.run(cook, 1s);
@@ -574,8 +574,8 @@ BOOST_AUTO_TEST_CASE(keys_are_members_like_any_other) {
         auto turn = chain{clients.with("ann"), kitchen}.try_enter();
         BOOST_TEST(static_cast<bool>(turn));
     }
-    auto refused = chain{clients.with("ann"), kitchen}.try_enter();
-    BOOST_TEST((refused.refused_by() == 0U && refused.retry_after() == 10s));
+    auto rejected = chain{clients.with("ann"), kitchen}.try_enter();
+    BOOST_TEST((rejected.rejected_by() == 0U && rejected.retry_after() == 10s));
     BOOST_TEST(in_use(kitchen) == 0);
 
     chain{clients.with("ann"), kitchen}.async_enter(end.note(1));

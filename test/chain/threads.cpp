@@ -79,7 +79,7 @@ asio::awaitable<void> pairs(three_seats& s, int turn, int times) {
             co_await asio::post(asio::use_awaitable);
             second.leave();
             first.leave();
-        } catch (weir::refusal const&) {}
+        } catch (weir::rejection const&) {}
     };
     for (int i = 0; i != times; ++i) {
         weir::chain_options const options{.passes = 1 + i % 3, .reserve_for = 1ms};

@@ -394,7 +394,7 @@ BOOST_AUTO_TEST_CASE(has_values_that_are_different_files) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(is_refused_with_its_place_value_and_bound) {
+BOOST_AUTO_TEST_CASE(is_rejected_with_its_place_value_and_bound) {
     for (auto const& r : rows())
         for (auto const value : r.wrong) {
             auto const text = file(r, value);

@@ -12,34 +12,34 @@ using namespace std::chrono_literals;
 
 BOOST_AUTO_TEST_SUITE(detail_counters)
 
-BOOST_AUTO_TEST_CASE(have_a_count_for_each_refusal) {
+BOOST_AUTO_TEST_CASE(have_a_count_for_each_rejection) {
     using stats = weir::limiter_stats;
     using field = std::uint64_t stats::*;
-    struct refusal {
+    struct rejection {
         weir::error_code why;
         field count;
     };
-    std::array const refusals{
-        refusal{errc::limited, &stats::limited},
-        refusal{errc::timed_out, &stats::timed_out},
-        refusal{errc::deadline_unreachable, &stats::deadline_unreachable},
-        refusal{errc::queue_full, &stats::queue_full},
-        refusal{errc::shed, &stats::shed},
-        refusal{errc::exceeds_capacity, &stats::exceeds_capacity},
-        refusal{errc::closed, &stats::closed},
-        refusal{boost::asio::error::operation_aborted, &stats::cancelled},
+    std::array const rejections{
+        rejection{errc::limited, &stats::limited},
+        rejection{errc::timed_out, &stats::timed_out},
+        rejection{errc::deadline_unreachable, &stats::deadline_unreachable},
+        rejection{errc::queue_full, &stats::queue_full},
+        rejection{errc::shed, &stats::shed},
+        rejection{errc::exceeds_capacity, &stats::exceeds_capacity},
+        rejection{errc::closed, &stats::closed},
+        rejection{boost::asio::error::operation_aborted, &stats::cancelled},
     };
     counters counted;
-    for (std::size_t i = 0; i != refusals.size(); ++i) {
+    for (std::size_t i = 0; i != rejections.size(); ++i) {
         for (std::size_t times = 0; times <= i; ++times) {
             if (times % 2 == 0)
-                counted.refuse(refusals[i].why);
+                counted.reject(rejections[i].why);
             else
-                counted.refuse(refusals[i].why, 1s);
+                counted.reject(rejections[i].why, 1s);
         }
     }
-    for (std::size_t i = 0; i != refusals.size(); ++i)
-        BOOST_TEST((counted.done().*refusals[i].count) == i + 1);
+    for (std::size_t i = 0; i != rejections.size(); ++i)
+        BOOST_TEST((counted.done().*rejections[i].count) == i + 1);
     BOOST_TEST(counted.done().granted == 0U);
 }
 
@@ -56,19 +56,19 @@ BOOST_AUTO_TEST_CASE(add_up_the_permits_and_the_waits_of_requests_that_were_gran
     BOOST_TEST(done.permits_granted == 17);
     BOOST_TEST(done.waited_total == 4s);
     BOOST_TEST(done.waited_max == 3s);
-    BOOST_TEST(done.refused_waited_total == 0s);
+    BOOST_TEST(done.rejected_waited_total == 0s);
     BOOST_TEST(done.overdue == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(add_up_the_waits_of_requests_that_have_waited_in_vain) {
     counters counted;
-    counted.refuse(errc::timed_out, 2s);
-    counted.refuse(errc::shed, 5s);
-    counted.refuse(boost::asio::error::operation_aborted, 1s);
-    counted.refuse(errc::queue_full);
+    counted.reject(errc::timed_out, 2s);
+    counted.reject(errc::shed, 5s);
+    counted.reject(boost::asio::error::operation_aborted, 1s);
+    counted.reject(errc::queue_full);
     auto const& done = counted.done();
-    BOOST_TEST(done.refused_waited_total == 8s);
-    BOOST_TEST(done.refused_waited_max == 5s);
+    BOOST_TEST(done.rejected_waited_total == 8s);
+    BOOST_TEST(done.rejected_waited_max == 5s);
     BOOST_TEST(done.waited_total == 0s);
     BOOST_TEST(done.waited_max == 0s);
 }

@@ -237,7 +237,7 @@ private:
                 expect(full && !evicts, "the queue is full");
                 ++expected_.queue_full;
             }
-            expect(!op.granted && !op.link.target, "a refusal grants nothing");
+            expect(!op.granted && !op.link.target, "a rejection grants nothing");
             check_retry(op.granted, op.count, staying);
             return;
         }
@@ -579,9 +579,9 @@ private:
             return;
         }
 
-        expect(!g.granted, "a refusal grants nothing");
-        expected_.refused_waited_total += waited;
-        expected_.refused_waited_max = std::max(expected_.refused_waited_max, waited);
+        expect(!g.granted, "a rejection grants nothing");
+        expected_.rejected_waited_total += waited;
+        expected_.rejected_waited_max = std::max(expected_.rejected_waited_max, waited);
         if (g.error == aborted) {
             expect(b.must_be_cancelled, "only what is cancelled is aborted");
             ++expected_.cancelled;
@@ -601,7 +601,7 @@ private:
             expect(g.error == errc::deadline_unreachable, "there is no other reason");
             auto const turn = rule_.turn(ahead, b.count, now_);
             expect(b.was_repriced && turn && *turn > b.deadline,
-                   "nobody is refused that could make it");
+                   "nobody is rejected that could make it");
             ++expected_.deadline_unreachable;
         }
         if (g.error == errc::timed_out || g.error == errc::shed ||
@@ -653,8 +653,8 @@ private:
 
     // "How long to stay away: exact if nobody is ahead, otherwise the time that holds if nobody ahead gives
     // up. Absent if no time can be named." It may be earlier where requests of several sizes are ahead.
-    void check_retry(permit const& refused, amount n, std::vector<amount> const& ahead) {
-        auto const answer = refused.retry_after();
+    void check_retry(permit const& rejected, amount n, std::vector<amount> const& ahead) {
+        auto const answer = rejected.retry_after();
         if (n > rule_.capacity())
             return expect(!answer, "no time helps a request that is too big");
         auto const alone = rule_.turn({}, n, now_);
@@ -772,10 +772,10 @@ private:
                    s.queue_full == expected_.queue_full && s.shed == expected_.shed &&
                    s.exceeds_capacity == expected_.exceeds_capacity &&
                    s.closed == expected_.closed && s.cancelled == expected_.cancelled,
-               "refusals are counted by their reasons");
+               "rejections are counted by their reasons");
         expect(s.waited_total == expected_.waited_total && s.waited_max == expected_.waited_max &&
-                   s.refused_waited_total == expected_.refused_waited_total &&
-                   s.refused_waited_max == expected_.refused_waited_max,
+                   s.rejected_waited_total == expected_.rejected_waited_total &&
+                   s.rejected_waited_max == expected_.rejected_waited_max,
                "waits are added up");
         expect(s.overdue == expected_.overdue, "reports are counted");
         expect(s.waiting == line_.size() && s.waiting_for == sum_of_line(), "the line is counted");
@@ -908,7 +908,7 @@ BOOST_AUTO_TEST_CASE(with_a_log_in_small_portions_and_late_breaks_no_word) {
     play<slow_log>(6'000'000, {.prompt = false});
 }
 
-BOOST_AUTO_TEST_CASE(that_is_crowded_looks_again_at_all_and_refuses_none_that_could_make_it) {
+BOOST_AUTO_TEST_CASE(that_is_crowded_looks_again_at_all_and_rejects_none_that_could_make_it) {
     play<slow_log>(7'000'000, {.crowded = true});
     play<slow_log>(8'000'000, {.prompt = false, .crowded = true});
 }

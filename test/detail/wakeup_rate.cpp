@@ -44,7 +44,7 @@ public:
     struct caller final : support::stand_in {
         bool comes_again = false;
         int grants = 0;
-        int refusals = 0;
+        int rejections = 0;
     };
 
     actor(typename Policy::options_type const& options, duration tolerance, duration lateness)
@@ -118,7 +118,7 @@ private:
 
     static void leaves(caller& c) {
         auto const seat = std::move(c.granted);
-        ++(seat ? c.grants : c.refusals);
+        ++(seat ? c.grants : c.rejections);
     }
 
     void leave(amount n, permit_origin from) noexcept override {
@@ -251,7 +251,7 @@ BOOST_AUTO_TEST_CASE(does_not_let_a_head_expire_that_could_be_served) {
     limiter.run_until(start + 10ms);
     BOOST_TEST(first.grants == 1);
     BOOST_TEST(second.grants == 1);
-    BOOST_TEST(second.refusals == 0);
+    BOOST_TEST(second.rejections == 0);
     BOOST_TEST((limiter.alarms.front() == start + 100us));
     BOOST_TEST((limiter.alarms[1] <= start + 350us));
 }

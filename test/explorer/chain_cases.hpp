@@ -55,7 +55,7 @@ public:
     };
     struct possibility {
         std::vector<place> waiting;   // in the order of arrival
-        std::vector<departure> left;  // refused, and not yet counted
+        std::vector<departure> left;  // rejected, and not yet counted
         friend auto operator<=>(possibility const&, possibility const&) = default;
     };
 
@@ -93,7 +93,7 @@ public:
     }
     /// It is granted.
     void ends(visit const& v);
-    /// It is refused.
+    /// It is rejected.
     void leaves(visit& v, time_point now);
     /// Those that have left in all cases alike, which are forgotten.
     [[nodiscard]] std::vector<departure> take_departures();

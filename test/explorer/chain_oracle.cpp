@@ -88,7 +88,7 @@ void chain_oracle::told(visit& v, error_code ec) {
             owners_[t] = {&v, i};
     }
     if (ec) {
-        count_refusal(told_, ec, {});
+        count_rejection(told_, ec, {});
     } else {
         ++told_.granted;
         told_.granted_at_once += v.waits ? 0 : 1;
@@ -153,7 +153,7 @@ bool chain_oracle::has_let(possibility const& c, visit const& v, int limiter,
     return made_way_ != limiter && cases_.lets(c, v, limiter, now);
 }
 
-// Whether there is the reason now with which it has been refused.
+// Whether there is the reason now with which it has been rejected.
 bool chain_oracle::may_leave(visit const& v, time_point now) const {
     if (!v.told)
         return false;
@@ -165,16 +165,16 @@ bool chain_oracle::may_leave(visit const& v, time_point now) const {
     if (v.error == errc::closed)
         return std::ranges::any_of(v.named, [&](int i) {
             return limiters_[static_cast<std::size_t>(i)].door == doors::shut &&
-                   (!v.refused_by || *v.refused_by == i);
+                   (!v.rejected_by || *v.rejected_by == i);
         });
     if (v.error == errc::timed_out)
         return v.deadline < now;
     if (v.error == errc::exceeds_capacity) {
-        auto const at = static_cast<std::size_t>(*v.refused_by);
+        auto const at = static_cast<std::size_t>(*v.rejected_by);
         return v.asks_of[at] > limiters_[at].book->capacity();
     }
     if (v.error == errc::deadline_unreachable) {
-        auto const at = static_cast<std::size_t>(*v.refused_by);
+        auto const at = static_cast<std::size_t>(*v.rejected_by);
         std::vector<amount> ahead;
         for (auto const* const other : waiting_) {
             if (!v.is_chain && other->in_queue && other->number < v.number &&
@@ -369,7 +369,7 @@ void chain_oracle::leaves(section const& s, visit& v) {
     bool const is_shed = v.error == errc::shed;
     if (is_shed ? !may_be_shed(s, v) : !may_leave(v, s.now))
         violated(invariant::verdict,
-                 fmt::format("{} is refused without that reason: {}", name(v), v.error.message()));
+                 fmt::format("{} is rejected without that reason: {}", name(v), v.error.message()));
     bool const makes_way = is_shed && !of(limiter).line.may_drop(v.since, s.now);
     of(limiter).line.left(v.number);
     if (makes_way) {
@@ -472,7 +472,7 @@ void chain_oracle::count_grant(visit const& v, time_point now, bool at_once) {
     }
 }
 
-void chain_oracle::count_refusal(stats& to, error_code ec, std::optional<duration> waited) {
+void chain_oracle::count_rejection(stats& to, error_code ec, std::optional<duration> waited) {
     ++(ec == errc::limited                ? to.limited
        : ec == errc::timed_out            ? to.timed_out
        : ec == errc::deadline_unreachable ? to.deadline_unreachable
@@ -484,13 +484,13 @@ void chain_oracle::count_refusal(stats& to, error_code ec, std::optional<duratio
                                           : to.cancelled);
     if (!waited)
         return;
-    to.refused_waited_total += *waited;
-    to.refused_waited_max = std::max(to.refused_waited_max, *waited);
+    to.rejected_waited_total += *waited;
+    to.rejected_waited_max = std::max(to.rejected_waited_max, *waited);
 }
 
-// "A refusal names the limiter that has refused, and is counted there." One that none has made is counted at home.
+// "A rejection names the limiter that has rejected, and is counted there." One that none has made is counted at home.
 int chain_oracle::counted_at(visit const& v) const {
-    auto const at = static_cast<std::size_t>(v.refused_by.value_or(v.named.front()));
+    auto const at = static_cast<std::size_t>(v.rejected_by.value_or(v.named.front()));
     return limiters_[at].core;
 }
 
@@ -506,8 +506,8 @@ void chain_oracle::arrives(section const& s, visit& v) {
 
     std::optional<error_code> must;
     std::optional<int> by;
-    auto const check = [&](error_code ec, auto refuses) {
-        auto const it = std::ranges::find_if(v.named, refuses);
+    auto const check = [&](error_code ec, auto rejects) {
+        auto const it = std::ranges::find_if(v.named, rejects);
         if (must || it == v.named.end())
             return;
         must = ec;
@@ -524,7 +524,7 @@ void chain_oracle::arrives(section const& s, visit& v) {
     });
     bool const granted = v.told && !v.error && !v.waits;
     if (must) {
-        if (v.error != *must || v.refused_by != by || v.retry_after || v.waits)
+        if (v.error != *must || v.rejected_by != by || v.retry_after || v.waits)
             violated(invariant::verdict, fmt::format("{}: {} instead of {}", name(v),
                                                      v.error.message(), must->message()));
     } else if (granted && v.asks_for_nothing()) {
@@ -538,7 +538,7 @@ void chain_oracle::arrives(section const& s, visit& v) {
     bool const is_asked_again = v.asked_by == visit::way::tries_first && v.error == errc::limited;
     if (v.told && v.error && !v.waits) {
         if (!charges && !is_asked_again)
-            count_refusal(cores_[static_cast<std::size_t>(counted_at(v))].counts, v.error, {});
+            count_rejection(cores_[static_cast<std::size_t>(counted_at(v))].counts, v.error, {});
     }
     if (!v.waits) {
         v.is = request::state::over;
@@ -551,13 +551,13 @@ void chain_oracle::arrives(section const& s, visit& v) {
     waiting_.push_back(&v);
 }
 
-// "It says which limiter has refused: that for which it takes longest, as far as that is known; or else the first", and
+// "It says which limiter has rejected: that for which it takes longest, as far as that is known; or else the first", and
 // "how long to stay away: the largest time that a limiter names". Behind others that may be too early, or unknown.
 std::optional<std::string> chain_oracle::wrong_arrival(possibility const& c, visit const& v,
                                                        time_point now) const {
     std::optional<duration> least;
     std::optional<duration> most;
-    std::map<int, std::pair<std::optional<duration>, bool>> refusing;  // when, and whether exactly
+    std::map<int, std::pair<std::optional<duration>, bool>> rejecting;  // when, and whether exactly
     for (auto const i : v.named) {
         if (has_let(c, v, i, now))
             continue;
@@ -574,12 +574,12 @@ std::optional<std::string> chain_oracle::wrong_arrival(possibility const& c, vis
             in = turn - now;
         else if (!exact)
             in = weir::forever;
-        refusing[i] = {in, exact};
+        rejecting[i] = {in, exact};
         if (in && exact)
             least = std::max(least, in);
         most = std::max(most, in);
     }
-    if (refusing.empty())
+    if (rejecting.empty())
         return "it would be let go by all";
     if (v.asked_by == visit::way::tries_first && !v.told)
         return std::nullopt;
@@ -588,7 +588,7 @@ std::optional<std::string> chain_oracle::wrong_arrival(possibility const& c, vis
     if (v.waits) {
         if (v.deadline <= now || unreachable)
             return "it cannot be granted in time, and waits";
-        if (std::ranges::none_of(refusing, [&](auto const& one) {
+        if (std::ranges::none_of(rejecting, [&](auto const& one) {
                 return has_place(c, v, one.first);
             }))
             return "there is no place in a line where it may stand";
@@ -598,7 +598,8 @@ std::optional<std::string> chain_oracle::wrong_arrival(possibility const& c, vis
     if (said ? !most || *said > *most || (least && *said < *least) : least.has_value())
         return fmt::format("it is told to come back in {} ns", said ? said->count() : -1);
     if (v.error == errc::queue_full) {
-        if (!v.refused_by || !refusing.contains(*v.refused_by) || has_place(c, v, *v.refused_by))
+        if (!v.rejected_by || !rejecting.contains(*v.rejected_by) ||
+            has_place(c, v, *v.rejected_by))
             return "there is a place";
         return std::nullopt;
     }
@@ -611,14 +612,14 @@ std::optional<std::string> chain_oracle::wrong_arrival(possibility const& c, vis
     } else if (v.error != errc::limited || v.asked_by == visit::way::enters) {
         return "there is no reason for that: " + v.error.message();
     }
-    if (!v.refused_by || !refusing.contains(*v.refused_by))
-        return "another limiter has refused";
-    auto const& [in, exact] = refusing.at(*v.refused_by);
+    if (!v.rejected_by || !rejecting.contains(*v.rejected_by))
+        return "another limiter has rejected";
+    auto const& [in, exact] = rejecting.at(*v.rejected_by);
     if (said && (!in || (exact ? *in != *said : *in < *said)))
         return "another limiter names that time";
-    auto const first = std::ranges::find_if(v.named, [&](int i) { return refusing.contains(i); });
-    if (!said && *v.refused_by != *first)
-        return "another limiter is the first to refuse";
+    auto const first = std::ranges::find_if(v.named, [&](int i) { return rejecting.contains(i); });
+    if (!said && *v.rejected_by != *first)
+        return "another limiter is the first to reject";
     return std::nullopt;
 }
 
@@ -666,7 +667,7 @@ std::optional<std::string> chain_oracle::wrong_counts(possibility const& c, sect
     auto truth = cores_[static_cast<std::size_t>(core)].counts;
     for (auto const& d : c.left) {
         if (d.who->error && counted_at(*d.who) == core)
-            count_refusal(truth, d.who->error, d.at - d.who->since);
+            count_rejection(truth, d.who->error, d.at - d.who->since);
     }
     auto const& seen = *s.of_core[static_cast<std::size_t>(core)];
     same("granted", seen.granted, truth.granted);
@@ -682,9 +683,10 @@ std::optional<std::string> chain_oracle::wrong_counts(possibility const& c, sect
     same("permits_granted", seen.permits_granted, truth.permits_granted);
     same("waited_total", seen.waited_total.count(), truth.waited_total.count());
     same("waited_max", seen.waited_max.count(), truth.waited_max.count());
-    same("refused_waited_total", seen.refused_waited_total.count(),
-         truth.refused_waited_total.count());
-    same("refused_waited_max", seen.refused_waited_max.count(), truth.refused_waited_max.count());
+    same("rejected_waited_total", seen.rejected_waited_total.count(),
+         truth.rejected_waited_total.count());
+    same("rejected_waited_max", seen.rejected_waited_max.count(),
+         truth.rejected_waited_max.count());
     same("live", seen.live, truth.live);
     same("in_use", seen.in_use, truth.in_use);
     return wrong;
@@ -750,7 +752,7 @@ void chain_oracle::quiet(time_point now) {
         replay(past.front());
 
     cases_.drop(invariant::verdict,
-                "who was refused waits still, or was refused without that reason",
+                "who was rejected waits still, or was rejected without that reason",
                 [&](possibility const& c) -> std::optional<std::string> {
                     for (auto const& p : c.waiting) {
                         if (p.who->told)
@@ -769,8 +771,8 @@ void chain_oracle::quiet(time_point now) {
     }
     for (auto const& d : cases_.take_departures()) {
         if (d.who->error)
-            count_refusal(cores_[static_cast<std::size_t>(counted_at(*d.who))].counts, d.who->error,
-                          d.at - d.who->since);
+            count_rejection(cores_[static_cast<std::size_t>(counted_at(*d.who))].counts,
+                            d.who->error, d.at - d.who->since);
     }
 
     auto const is_asleep = [](visit const& v, std::string_view why) {

@@ -31,7 +31,7 @@ namespace explorer {
 /// A chain stands in the line of one limiter, which does not let it go, and it is not promised which. So the oracle
 /// keeps all cases that are possible, by these words:
 ///
-/// - who comes and is neither granted nor refused stands with a limiter that does not let it go: there is no room, or
+/// - who comes and is neither granted nor rejected stands with a limiter that does not let it go: there is no room, or
 ///   another one stands before it there;
 /// - a chain moves in a section that has the locks of all its limiters, away from one that lets it go, to one that
 ///   does not; so it loses a turn;
@@ -132,8 +132,8 @@ private:
     [[nodiscard]] bool may_be_late(visit const& v, int limiter, time_point now) const;
 
     void count_grant(visit const& v, time_point now, bool at_once);
-    static void count_refusal(weir::limiter_stats& to, error_code ec,
-                              std::optional<duration> waited);
+    static void count_rejection(weir::limiter_stats& to, error_code ec,
+                                std::optional<duration> waited);
     [[nodiscard]] int counted_at(visit const& v) const;
     [[nodiscard]] chained_limiter& of(int limiter) {
         return limiters_[static_cast<std::size_t>(limiter)];
@@ -159,7 +159,7 @@ private:
     std::array<std::optional<oracle::quiet_view>, chained_limiters> views_;
     std::uint64_t arrivals_ = 0;
     std::optional<int> made_way_;  // a limiter where somebody was dropped in this section
-    std::vector<visit*> waiting_;  // in each case, or refused in some
+    std::vector<visit*> waiting_;  // in each case, or rejected in some
     std::map<std::pair<visit*, int>, time_point> fits_since_;
     weir::limiter_stats told_;
 };

@@ -35,7 +35,7 @@ struct visit : request {
     bool thrown = false;
     of_each_limiter<ticket> tickets{};
     of_each_limiter<duration> waited{};
-    std::optional<int> refused_by;
+    std::optional<int> rejected_by;
     std::optional<duration> retry_after;
 
     [[nodiscard]] bool names(int limiter) const noexcept;

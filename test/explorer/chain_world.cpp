@@ -558,7 +558,7 @@ private:
                        std::span<weir::detail::chain_entry> entries, error_code& ec) {
         ec = answer.error;
         t.all = answer.granted ? weir::chain_permit<chained_limiters>(entries, chained_limiters)
-                               : weir::chain_permit<chained_limiters>(answer.refused);
+                               : weir::chain_permit<chained_limiters>(answer.rejected);
     }
 
     void tell(visit& v, error_code ec, turn const& t) {
@@ -577,12 +577,12 @@ private:
         }
         if (ec && v.is_chain) {
             v.retry_after = t.all.retry_after();
-            if (auto const by = t.all.refused_by())
-                v.refused_by = v.named[*by];
+            if (auto const by = t.all.rejected_by())
+                v.rejected_by = v.named[*by];
         } else if (ec) {
             v.retry_after = t.alone.retry_after();
             if (ec != boost::asio::error::operation_aborted)
-                v.refused_by = v.named.front();
+                v.rejected_by = v.named.front();
         }
         world_.say("caller {}: {}", v.caller, ec ? ec.message() : t ? "granted" : "destroyed");
         oracle_.told(v, ec);
@@ -608,7 +608,7 @@ struct outcome_of<turn> {
         result.of = static_cast<visit&>(op.asked()).named;
         if constexpr (requires { op.entries; }) {
             result.all =
-                op.error ? weir::chain_permit<chained_limiters>(op.refused)
+                op.error ? weir::chain_permit<chained_limiters>(op.rejected)
                          : weir::chain_permit<chained_limiters>(op.entries, chained_limiters);
             op.forget();
         } else {

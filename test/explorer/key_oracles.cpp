@@ -29,8 +29,8 @@ constexpr std::array counts{
     &stats::closed,
     &stats::cancelled,
     &stats::overdue};
-constexpr std::array lengths{&stats::waited_total, &stats::refused_waited_total};
-constexpr std::array longest{&stats::waited_max, &stats::refused_waited_max};
+constexpr std::array lengths{&stats::waited_total, &stats::rejected_waited_total};
+constexpr std::array longest{&stats::waited_max, &stats::rejected_waited_max};
 
 void add(stats& all, stats const& one) {
     for (auto const count : counts)
@@ -240,7 +240,7 @@ void key_oracles::begins_to_drain(call& c, bool is_idle) {
     } else if (r.op->error) {
         if (r.op->error != (r.cancelled ? aborted : error_code(weir::errc::closed)) ||
             !(core.gone || r.cancelled))
-            violated(invariant::verdict, "a drain is refused without a reason");
+            violated(invariant::verdict, "a drain is rejected without a reason");
         r.is = request::state::decided;
         r.error = r.op->error;
     } else if (is_idle && !core.gone && !r.cancelled) {

@@ -180,20 +180,20 @@ void oracle::judge_before(call& c) {
             }
             break;
         case shut_down:
-            refuses_newcomers_ = true;
+            rejects_newcomers_ = true;
             break;
         case abandon:
-            refuses_newcomers_ = closed_ = gone_ = true;
+            rejects_newcomers_ = closed_ = gone_ = true;
             break;
         case close:
-            refuses_newcomers_ = closed_ = true;
+            rejects_newcomers_ = closed_ = true;
             break;
         case configure:
             if (c.configured && book_->in_force() != c.change)
                 violated(invariant::verdict, "other options are in force than were given");
             break;
         case context_ends:
-            refuses_newcomers_ = closed_ = gone_ = dead_ = true;
+            rejects_newcomers_ = closed_ = gone_ = dead_ = true;
             for (auto* r : std::exchange(waiting_, {})) {
                 r->is = request::state::decided;
                 r->doomed = true;
@@ -231,21 +231,22 @@ void oracle::judge_enter(call& c, time_point now) {
         return;
     auto& op = *r.op;
     bool const queued = op.number != 0;
-    auto const refusal = queued ? error_code() : op.error;
+    auto const rejection = queued ? error_code() : op.error;
     bool const nobody_waits = callers_waiting() == 0;
     auto const expect = [&](bool reason, error_code ec, bool exactly) {
-        if (refusal == ec && !reason)
-            violated(invariant::verdict, fmt::format("{} for {} is refused without that reason: {}",
-                                                     name(r), r.n, ec.message()));
-        if (refusal != ec && reason && exactly)
-            violated(invariant::verdict, fmt::format("{} for {} should have been refused: {}",
+        if (rejection == ec && !reason)
+            violated(invariant::verdict,
+                     fmt::format("{} for {} is rejected without that reason: {}", name(r), r.n,
+                                 ec.message()));
+        if (rejection != ec && reason && exactly)
+            violated(invariant::verdict, fmt::format("{} for {} should have been rejected: {}",
                                                      name(r), r.n, ec.message()));
     };
 
     if (op.granted && !queued) {
         if (r.n != 0 && !nobody_waits && !might_pass_)
             violated(invariant::barging, fmt::format("{} while somebody waits", name(r)));
-        if (refuses_newcomers_)
+        if (rejects_newcomers_)
             violated(invariant::closed, name(r) + " is granted at once");
         if (r.cancelled)
             violated(invariant::cancelled, name(r) + " is granted at once");
@@ -258,7 +259,7 @@ void oracle::judge_enter(call& c, time_point now) {
         ++counted_.granted_at_once;
         return;
     }
-    if (!refusal && !queued)
+    if (!rejection && !queued)
         return;  // it throws, or has not decided yet
 
     auto const length = r.patience ? *r.patience : queueing_.patience.length_or(weir::forever);
@@ -275,7 +276,7 @@ void oracle::judge_enter(call& c, time_point now) {
         undecided = undecided && !reason;
     };
     ask(r.cancelled, aborted);
-    ask(refuses_newcomers_, errc::closed);
+    ask(rejects_newcomers_, errc::closed);
     if (undecided && r.n == 0)
         violated(invariant::verdict, name(r) + " asks for nothing, and does not get it");
     ask(r.n > book_->capacity(), errc::exceeds_capacity);
@@ -286,14 +287,14 @@ void oracle::judge_enter(call& c, time_point now) {
                              "there is room: {}",
                              name(r), r.n, queued ? "waits" : op.error.message()));
     // Behind others the policy may know less than there is to be known.
-    bool const said_so = refusal == errc::deadline_unreachable;
+    bool const said_so = rejection == errc::deadline_unreachable;
     ask(too_late && ((nobody_waits && !line_moved_) || said_so), errc::deadline_unreachable);
     ask(deadline <= now, errc::timed_out);
     ask(full && !evicts, errc::queue_full);
 
     if (!queued) {
         check_retry(r, full && evicts, now);
-        refuse(r, op.error, now);
+        reject(r, op.error, now);
         return;
     }
     if (begins_anew_ && callers_waiting() == 0)
@@ -340,8 +341,8 @@ void oracle::judge_try(call& c, time_point now) {
     bool const nobody_waits = callers_waiting() == 0;
     bool const took = c.takes.size() > used_takes_;
     if (c.what == charge)
-        c.expected = refuses_newcomers_ ? error_code(errc::closed) : error_code();
-    else if (refuses_newcomers_)
+        c.expected = rejects_newcomers_ ? error_code(errc::closed) : error_code();
+    else if (rejects_newcomers_)
         c.expected = errc::closed;
     else if (c.n == 0)
         c.expected = error_code();
@@ -396,7 +397,7 @@ void oracle::judge_drain(call& c) {
     } else if (r.op->error) {
         if (r.op->error != (r.cancelled ? aborted : error_code(errc::closed)) ||
             !(gone_ || r.cancelled))
-            violated(invariant::verdict, "a drain is refused without a reason");
+            violated(invariant::verdict, "a drain is rejected without a reason");
         r.is = request::state::decided;
         r.error = r.op->error;
     } else if (idle() && !gone_ && !r.cancelled) {
@@ -415,7 +416,7 @@ void oracle::judge_watch(call& c, time_point now) {
     } else if (r.op->error) {
         if (r.op->error != (r.cancelled ? aborted : error_code(errc::closed)) ||
             !(gone_ || r.cancelled))
-            violated(invariant::verdict, "a watch is refused without a reason");
+            violated(invariant::verdict, "a watch is rejected without a reason");
         r.is = request::state::decided;
         r.error = r.op->error;
     } else if (static_cast<weir::detail::overdue_operation&>(*r.op).found.count != 0) {
@@ -532,9 +533,9 @@ void oracle::removed(request& r, call& c, time_point now) {
     else
         must(false);
     if (is_caller(r)) {
-        counted_.refused_waited_total += now - r.since;
-        counted_.refused_waited_max = std::max(counted_.refused_waited_max, now - r.since);
-        refuse(r, ec, now);
+        counted_.rejected_waited_total += now - r.since;
+        counted_.rejected_waited_max = std::max(counted_.rejected_waited_max, now - r.since);
+        reject(r, ec, now);
     } else {
         r.is = request::state::decided;
         r.error = ec;
@@ -556,7 +557,7 @@ void oracle::grant(request& r, amount n, time_point now) {
     }
 }
 
-void oracle::refuse(request& r, error_code ec, time_point now) {
+void oracle::reject(request& r, error_code ec, time_point now) {
     r.is = request::state::decided;
     r.error = ec;
     r.decided_at = now;
@@ -881,9 +882,10 @@ void oracle::quiet(quiet_view const& seen) {
     same("permits_granted", s.permits_granted, counted_.permits_granted);
     same("waited_total", s.waited_total.count(), counted_.waited_total.count());
     same("waited_max", s.waited_max.count(), counted_.waited_max.count());
-    same("refused_waited_total", s.refused_waited_total.count(),
-         counted_.refused_waited_total.count());
-    same("refused_waited_max", s.refused_waited_max.count(), counted_.refused_waited_max.count());
+    same("rejected_waited_total", s.rejected_waited_total.count(),
+         counted_.rejected_waited_total.count());
+    same("rejected_waited_max", s.rejected_waited_max.count(),
+         counted_.rejected_waited_max.count());
     same("live", s.live, live_);
     same("in_use", s.in_use, out_);
     same("capacity", s.capacity, book_->capacity());

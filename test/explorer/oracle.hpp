@@ -226,7 +226,7 @@ private:
     void granted_in_line(request& r, call& c, std::size_t take, time_point now);
     void removed(request& r, call& c, time_point now);
     void grant(request& r, amount n, time_point now);
-    void refuse(request& r, error_code ec, time_point now);
+    void reject(request& r, error_code ec, time_point now);
     void count(error_code ec);
 
     [[nodiscard]] std::vector<amount> ahead_of(request const* r) const;
@@ -249,7 +249,7 @@ private:
     std::vector<request*> gave_up_;  // in this section, or were given up
     std::uint64_t last_number_ = 0;
     std::uint64_t last_served_ = 0;
-    bool refuses_newcomers_ = false;
+    bool rejects_newcomers_ = false;
     bool closed_ = false;
     bool gone_ = false;                // the limiter object, or the context
     bool dead_ = false;                // the context has ended

@@ -60,7 +60,7 @@ struct action {
         cancel,       // what caller `whom` waits for
         unlink,       // its own cancellation: it can no longer be cancelled
         cancel_all,   //
-        shut_down,    // refuses newcomers
+        shut_down,    // rejects newcomers
         close,        //
         drain,        // goes on when it is completed
         watch,        // for a permit that is overdue; goes on when it is completed

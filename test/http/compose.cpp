@@ -188,15 +188,15 @@ BOOST_AUTO_TEST_SUITE(an_answer_of_the_proxys_own)
 
 BOOST_AUTO_TEST_CASE(has_a_head) {
     std::string out = "what was there before";
-    http::own_answer const refusal{
+    http::own_answer const rejection{
         .status = 503, .type = "text/plain", .length = 8, .retry_after = 2s, .lines = "A: 1\r\n"};
-    http::compose(out, refusal, 11, true, date);
+    http::compose(out, rejection, 11, true, date);
     auto const head =
         "HTTP/1.1 503 Service Unavailable\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
         "Server: weir-proxy\r\nContent-Type: text/plain\r\nVary: Accept\r\nContent-Length: 8\r\n"
         "Retry-After: 2\r\nA: 1\r\n"s;
     BOOST_TEST(out == head + "\r\n");
-    http::compose(out, refusal, 11, false, date);
+    http::compose(out, rejection, 11, false, date);
     BOOST_TEST(out == head + "Connection: close\r\n\r\n");
     http::compose(out, {.status = 429, .type = "a/b"}, 10, true, date);
     BOOST_TEST(out == "HTTP/1.1 429 Too Many Requests\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"

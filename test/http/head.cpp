@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(leaves_nothing_of_the_one_before) {
 }
 
 // RFC 9112, 3: exactly one blank between the parts. RFC 9110, 9.1: a method is a token.
-BOOST_AUTO_TEST_CASE(with_a_wrong_first_line_is_refused) {
+BOOST_AUTO_TEST_CASE(with_a_wrong_first_line_is_rejected) {
     auto const with = [](std::string first) { return first + "\r\n" + std::string(host) + "\r\n"; };
     check({
         {"\r\n", 400},
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(with_a_wrong_first_line_is_refused) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(of_another_version_is_refused) {
+BOOST_AUTO_TEST_CASE(of_another_version_is_rejected) {
     for (std::string_view const version : {"2.0", "1.2", "0.9", "3.0", "0.0", "9.9"})
         check({{get(host, "/", version), 505}});
     for (std::string_view const version : {"1.10", "11", "1", "1.", ".1", "1.x", "1,1", "01.1", ""})
@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(may_ask_for_the_options_of_a_server) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(to_connect_is_refused) {
+BOOST_AUTO_TEST_CASE(to_connect_is_rejected) {
     check({
         {"CONNECT test:443 HTTP/1.1\r\nHost: test\r\n\r\n", 501},
         {"CONNECT / HTTP/1.1\r\nHost: test\r\n\r\n", 501},
@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(names_one_host) {
 }
 
 // RFC 9112, 2.2 and 5.
-BOOST_AUTO_TEST_CASE(with_a_wrong_line_is_refused) {
+BOOST_AUTO_TEST_CASE(with_a_wrong_line_is_rejected) {
     auto const with = [](std::string line) { return get(std::string(host) + line); };
     check({
         {"GET / HTTP/1.1\nHost: test\r\n\r\n", 400},
@@ -301,7 +301,7 @@ BOOST_AUTO_TEST_CASE(with_a_wrong_line_is_refused) {
     BOOST_TEST(r.fields[1].value == "\"a\tb\" : \xe4\xff");
 }
 
-BOOST_AUTO_TEST_CASE(that_is_not_exactly_a_head_is_refused) {
+BOOST_AUTO_TEST_CASE(that_is_not_exactly_a_head_is_rejected) {
     http::request_head r;
     for (std::string_view const text :
          {"", "\r", "G", "GET / HTTP/1.1", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: test",
@@ -342,7 +342,7 @@ BOOST_AUTO_TEST_CASE(says_how_its_body_ends) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(that_does_not_say_clearly_how_it_ends_is_refused) {
+BOOST_AUTO_TEST_CASE(that_does_not_say_clearly_how_it_ends_is_rejected) {
     std::string const chunked = "Transfer-Encoding: chunked\r\n";
     auto const with = [](std::string fields) { return get(std::string(host) + fields); };
     check({
@@ -490,7 +490,7 @@ BOOST_AUTO_TEST_CASE(may_expect_a_continue) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(is_refused_if_it_is_too_long) {
+BOOST_AUTO_TEST_CASE(is_rejected_if_it_is_too_long) {
     auto const fields = [](std::size_t n) {
         std::string text(host);
         for (std::size_t i = 1; i < n; ++i)
@@ -539,7 +539,7 @@ BOOST_AUTO_TEST_CASE(leaves_behind_what_is_for_one_hop) {
     BOOST_TEST(going_on(a) == "X-B Set_Cookie ");
 }
 
-BOOST_AUTO_TEST_CASE(that_is_no_http_is_refused) {
+BOOST_AUTO_TEST_CASE(that_is_no_http_is_rejected) {
     for (auto const& text : {
              "\r\n"s,
              "nonsense\r\n\r\n"s,
@@ -648,7 +648,7 @@ BOOST_AUTO_TEST_CASE(to_head_has_no_body) {
     BOOST_TEST(!a.keep_alive);
 }
 
-BOOST_AUTO_TEST_CASE(that_does_not_say_clearly_how_it_ends_is_refused) {
+BOOST_AUTO_TEST_CASE(that_does_not_say_clearly_how_it_ends_is_rejected) {
     for (std::string const fields : {
              "Content-Length: 1\r\nContent-Length: 2\r\n",
              "Content-Length: 1\r\nContent-Length: 01\r\n",
@@ -668,7 +668,7 @@ BOOST_AUTO_TEST_CASE(that_does_not_say_clearly_how_it_ends_is_refused) {
     BOOST_TEST(read("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", a, verb::get) == 502);
 }
 
-BOOST_AUTO_TEST_CASE(is_refused_if_it_is_too_long) {
+BOOST_AUTO_TEST_CASE(is_rejected_if_it_is_too_long) {
     http::answer_head a;
     std::string fields;
     for (std::size_t i = 0; i < 200; ++i)

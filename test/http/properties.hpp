@@ -60,9 +60,9 @@ inline std::size_t scan(std::string_view bytes, cuts how) {
         found = cut.look(std::string(bytes.substr(0, n)));  // with nothing behind it to look at
     }
     must(wrong.why == found.why && wrong.status == found.status,
-         "a head is refused otherwise in pieces");
+         "a head is rejected otherwise in pieces");
     must(whole.size() == cut.size(), "a head ends elsewhere in pieces");
-    must(!wrong || whole.size() == 0, "a head is refused and ends");
+    must(!wrong || whole.size() == 0, "a head is rejected and ends");
     return whole.size();
 }
 
@@ -110,8 +110,8 @@ inline understood read_body(std::string_view bytes, http::framing framing, std::
     must(content == all.content, "a body is another one in pieces");
     must(used == all.used, "a body ends elsewhere in pieces");
     must(cut.done() == whole.done() && cut.bad() == whole.bad(),
-         "a body is refused otherwise in pieces");
-    must(!whole.done() || !whole.bad(), "a body is refused and ends");
+         "a body is rejected otherwise in pieces");
+    must(!whole.done() || !whole.bad(), "a body is rejected and ends");
     all.done = whole.done();
     return all;
 }
@@ -262,7 +262,7 @@ inline bool request(std::string_view bytes, http::underscores names, cuts how) {
     if (plain.size() <= http::head::max_fields) {
         must(scan(sent, how) == sent.size(), "what is composed is no head");
         http::request_head again;
-        must(!http::parse(sent, again, names), "what is composed is refused");
+        must(!http::parse(sent, again, names), "what is composed is rejected");
         must(again.method_name == head.method_name && again.method == head.method &&
                  again.target == head.target && again.version == 11 && again.keep_alive &&
                  again.body == head.body && again.length == head.length && !again.expects_continue,
@@ -290,7 +290,7 @@ inline bool answer(std::string_view bytes, http::verb method, unsigned version, 
     std::string const text(bytes.substr(0, size));
     http::answer_head head;
     if (auto const wrong = http::parse(text, method, head)) {
-        must(wrong.status == 502, "an answer is refused otherwise than by 502");
+        must(wrong.status == 502, "an answer is rejected otherwise than by 502");
         return false;
     }
     bool const bodiless =
@@ -317,7 +317,7 @@ inline bool answer(std::string_view bytes, http::verb method, unsigned version, 
     if (plain.size() <= http::head::max_fields) {
         must(scan(sent, how) == sent.size(), "what is composed is no head");
         http::answer_head again;
-        must(!http::parse(sent, method, again), "what is composed is refused");
+        must(!http::parse(sent, method, again), "what is composed is rejected");
         must(again.status == head.status && again.reason == head.reason && again.version == 11 &&
                  again.body == framing && again.length == head.length,
              "what is composed reads otherwise");

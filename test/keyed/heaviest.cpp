@@ -36,7 +36,7 @@ using watched_buckets = watched<std::uint64_t, weir::policy::token_bucket>;
 
 struct truth {
     std::uint64_t asked = 0;
-    std::uint64_t refused = 0;
+    std::uint64_t rejected = 0;
 };
 template <class Key>
 using truths = std::map<Key, truth>;
@@ -52,8 +52,8 @@ void check(std::vector<weir::heavy_key<Key>> const& found, truths<Key> const& ex
         BOOST_TEST_REQUIRE(t.asked <= f.asked);
         BOOST_TEST_REQUIRE(t.asked >= f.asked - f.error);
         BOOST_TEST_REQUIRE(f.error <= most_error);
-        BOOST_TEST_REQUIRE(t.refused >= f.refused);
-        BOOST_TEST_REQUIRE(t.refused <= f.refused + f.error);
+        BOOST_TEST_REQUIRE(t.rejected >= f.rejected);
+        BOOST_TEST_REQUIRE(t.rejected <= f.rejected + f.error);
         BOOST_TEST_REQUIRE((i == 0 || f.asked <= found[i - 1].asked));
     }
     for (auto const& [key, t] : exact) {
@@ -97,15 +97,15 @@ BOOST_AUTO_TEST_CASE(keeps_its_error_bound_on_any_stream) {
             truths<std::uint64_t> exact;
             for (std::uint64_t i = 0; i != events; ++i) {
                 auto const key = next(i, random);
-                bool const refused = random.one_in(3);
+                bool const rejected = random.one_in(3);
                 ++exact[key].asked;
-                exact[key].refused += refused;
+                exact[key].rejected += rejected;
                 // Some buckets are full, and some are empty.
-                counted.count(key, key % 50 << 32, refused, [&] { return handle::from(key); });
+                counted.count(key, key % 50 << 32, rejected, [&] { return handle::from(key); });
             }
             std::vector<weir::heavy_key<std::uint64_t>> found;
             counted.for_each([&](auto const& f) {
-                found.push_back({f.key.key(), f.count, f.error, f.refused});
+                found.push_back({f.key.key(), f.count, f.error, f.rejected});
             });
             std::ranges::sort(found, std::ranges::greater(),
                               &weir::heavy_key<std::uint64_t>::asked);
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(names_the_keys_that_come_most_often) {
         error_code ec;
         per_client.try_enter(key, 1, ec).leave();
         ++exact[key].asked;
-        exact[key].refused += static_cast<bool>(ec);
+        exact[key].rejected += static_cast<bool>(ec);
     }
     check(per_client.heaviest(400), exact, 50'000 / 100);
     auto const five = per_client.heaviest(5);
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(names_the_keys_that_come_most_often) {
         says("weir::keyed: heavy_keys is 65537, but must be from 0 to 65536"));
 }
 
-// However a request is made, it counts once, and once again if it is refused.
+// However a request is made, it counts once, and once again if it is rejected.
 BOOST_AUTO_TEST_CASE(counts_each_request_once) {
     asio::io_context ctx;
     watched<std::string, weir::policy::seats> tables{
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(counts_each_request_once) {
         BOOST_TEST_REQUIRE(found.size() == 1U);
         BOOST_TEST(found[0].key == "a");
         BOOST_TEST(found[0].error == 0U);
-        return std::pair(found[0].asked, found[0].refused);
+        return std::pair(found[0].asked, found[0].rejected);
     };
     using pair = std::pair<std::uint64_t, std::uint64_t>;
     auto seat = tables.try_enter("a");
@@ -174,15 +174,15 @@ BOOST_AUTO_TEST_CASE(counts_each_request_once) {
     tables.async_enter("a", 1s, visits[1].callback());
     tables.async_enter("a", visits[2].callback());  // the queue is full
     settle(ctx);
-    BOOST_TEST(visits[2].refused(errc::queue_full));
+    BOOST_TEST(visits[2].rejected(errc::queue_full));
     BOOST_TEST((count() == pair(6, 3)));
     run_for(ctx, 2s);
-    BOOST_TEST(visits[1].refused(errc::timed_out));
+    BOOST_TEST(visits[1].rejected(errc::timed_out));
     BOOST_TEST((count() == pair(6, 4)));
     auto const caller = [&]() -> asio::awaitable<void> {
         try {
             auto const none = co_await tables.enter("a", 10s);
-        } catch (weir::refusal const&) {}
+        } catch (weir::rejection const&) {}
     };
     co_spawn(ctx, caller(), rethrow);
     settle(ctx);
@@ -192,9 +192,9 @@ BOOST_AUTO_TEST_CASE(counts_each_request_once) {
     BOOST_TEST(visits[0].granted());
     BOOST_TEST((count() == pair(7, 4)));
     tables.async_enter("a", visits[3].callback());
-    tables.cancel("a");  // is no refusal
+    tables.cancel("a");  // is no rejection
     settle(ctx);
-    BOOST_TEST(visits[3].refused(asio::error::operation_aborted));
+    BOOST_TEST(visits[3].rejected(asio::error::operation_aborted));
     BOOST_TEST((count() == pair(8, 4)));
     std::vector<permit> outcomes(2);
     std::vector<std::string> const twice{"a", "a"};
@@ -205,10 +205,10 @@ BOOST_AUTO_TEST_CASE(counts_each_request_once) {
     BOOST_TEST((count() == pair(11, 7)));
 }
 
-// Keys for which there is no place are counted, too, where they are refused and where they share.
+// Keys for which there is no place are counted, too, where they are rejected and where they share.
 BOOST_AUTO_TEST_CASE(counts_keys_without_a_place) {
     asio::io_context ctx;
-    for (auto const no_place : {weir::when_no_place::refuse, weir::when_no_place::share}) {
+    for (auto const no_place : {weir::when_no_place::reject, weir::when_no_place::share}) {
         for (std::uint32_t const counters : {20U, 200U}) {
             watched<std::string, weir::policy::seats> tables{
                 ctx,
@@ -222,7 +222,7 @@ BOOST_AUTO_TEST_CASE(counts_keys_without_a_place) {
                     "a long name, which is not small: " + std::to_string(zipf(0, random));
                 auto p = tables.try_enter(key);
                 ++exact[key].asked;
-                exact[key].refused += !p;
+                exact[key].rejected += !p;
                 // Now and then there is a place again.
                 seats.push_back(std::move(p));
                 if (i % 500 == 0)

@@ -43,7 +43,7 @@ void ask(visit& v, Limiter& limiter, Key const& key, Args... args) {
 }
 
 template <class Limiter, class Key>
-error_code refusal_of(Limiter& limiter, Key const& key, weir::request n = {}) {
+error_code rejection_of(Limiter& limiter, Key const& key, weir::request n = {}) {
     error_code ec;
     auto const p = limiter.try_enter(key, n, ec);
     return ec;
@@ -58,11 +58,11 @@ BOOST_AUTO_TEST_CASE(gives_each_key_what_a_limiter_of_its_own_would) {
     bucket_keys per_client{ctx, {.rate = {10, 1s}, .burst = 2}};
     BOOST_TEST(static_cast<bool>(per_client.try_enter(1U)));
     BOOST_TEST(static_cast<bool>(per_client.try_enter(1U)));
-    auto const refused = per_client.try_enter(1U);
-    BOOST_TEST(!refused);
-    BOOST_TEST((refused.retry_after() == 100ms));
+    auto const rejected = per_client.try_enter(1U);
+    BOOST_TEST(!rejected);
+    BOOST_TEST((rejected.retry_after() == 100ms));
     BOOST_TEST(static_cast<bool>(per_client.try_enter(2U, 2)));
-    BOOST_TEST(refusal_of(per_client, 3U, 3) == errc::exceeds_capacity);
+    BOOST_TEST(rejection_of(per_client, 3U, 3) == errc::exceeds_capacity);
 }
 
 BOOST_AUTO_TEST_CASE(lets_no_key_wait_for_another) {
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(lets_no_key_wait_for_another) {
     BOOST_TEST(all.waits.count() == 1U);
     BOOST_TEST((all.waits.quantile(1) >= 1s && all.waits.quantile(1) <= 1125ms));
     run_for(ctx, 6s);
-    BOOST_TEST(second.refused(errc::timed_out));
+    BOOST_TEST(second.rejected(errc::timed_out));
     BOOST_TEST(tables.stats().total.timed_out == 1U);
 }
 
@@ -111,10 +111,10 @@ BOOST_AUTO_TEST_CASE(is_awaited_like_one_limiter) {
         co_await calls.run("dave", says_hello);
         try {
             auto const none = co_await calls.enter(bob, 500ms);
-        } catch (weir::refusal const& why) {
+        } catch (weir::rejection const& why) {
             said.push_back(why.code() == errc::deadline_unreachable && why.retry_after() == 1s
-                               ? "refused"
-                               : "oddly refused");
+                               ? "rejected"
+                               : "oddly rejected");
         }
         std::uint32_t const number = 7;
         auto const fifth = co_await numbers.enter(number);
@@ -124,8 +124,8 @@ BOOST_AUTO_TEST_CASE(is_awaited_like_one_limiter) {
     };
     co_spawn(ctx, caller(), rethrow);
     run_for(ctx, 10s);
-    BOOST_TEST((said ==
-                std::vector<std::string>{"waited", "did not wait", "hello", "refused", "counted"}));
+    BOOST_TEST((said == std::vector<std::string>{
+                            "waited", "did not wait", "hello", "rejected", "counted"}));
 }
 
 // Found elsewhere: cristipufu#61, #196.
@@ -168,17 +168,17 @@ BOOST_AUTO_TEST_CASE(does_not_forget_a_key_whose_permits_are_out) {
     BOOST_TEST(tables.stats().keys < 200U);
 }
 
-BOOST_AUTO_TEST_CASE(refuses_new_keys_when_there_is_no_place) {
+BOOST_AUTO_TEST_CASE(rejects_new_keys_when_there_is_no_place) {
     asio::io_context ctx;
     bucket_keys per_client{ctx, {.rate = {1, 1s}, .burst = 3}, {.max_keys = 100}};
     for (std::uint64_t key = 0; key != 100; ++key)
         BOOST_TEST(static_cast<bool>(per_client.try_enter(key)));
-    BOOST_TEST(refusal_of(per_client, 100U) == errc::too_many_keys);
+    BOOST_TEST(rejection_of(per_client, 100U) == errc::too_many_keys);
     BOOST_TEST(static_cast<bool>(per_client.try_enter(7U)));  // those that are there go on
     visit v;
     ask(v, per_client, 200U, 10s);
     settle(ctx);
-    BOOST_TEST(v.refused(errc::too_many_keys));
+    BOOST_TEST(v.rejected(errc::too_many_keys));
     BOOST_TEST(!per_client.charge(300U, 1));
     BOOST_CHECK_EXCEPTION(per_client.configure(400U, {.rate = {1, 1s}}), std::length_error,
                           says("weir::keyed: no place for one key more"));
@@ -202,8 +202,8 @@ BOOST_AUTO_TEST_CASE(lets_new_keys_share_one_state_when_there_is_no_place) {
     auto eleven = tables.try_enter(11);
     BOOST_TEST(static_cast<bool>(ten));
     BOOST_TEST(static_cast<bool>(eleven));
-    BOOST_TEST(refusal_of(tables, 12) == errc::limited);  // both are taken
-    BOOST_TEST(static_cast<bool>(tables.try_enter(1)));   // which does not concern the others
+    BOOST_TEST(rejection_of(tables, 12) == errc::limited);  // both are taken
+    BOOST_TEST(static_cast<bool>(tables.try_enter(1)));     // which does not concern the others
     visit twelve;
     visit thirteen;
     ask(twelve, tables, 12, 5s);
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(lets_new_keys_share_one_state_when_there_is_no_place) {
     settle(ctx);
     BOOST_TEST(thirteen.granted());
     tables.close();
-    BOOST_TEST(refusal_of(tables, 14) == errc::closed);
+    BOOST_TEST(rejection_of(tables, 14) == errc::closed);
 }
 
 BOOST_AUTO_TEST_CASE(lets_keys_share_only_while_no_other_can_be_forgotten) {
@@ -296,7 +296,7 @@ BOOST_AUTO_TEST_CASE(withstands_a_flood_of_keys) {
     BOOST_TEST(per_client.stats().bytes == bytes);
     BOOST_TEST(per_client.stats().keys == 1'000U);
     BOOST_TEST(static_cast<bool>(per_client.try_enter(0U)));
-    BOOST_TEST(refusal_of(per_client, 0U) == errc::limited);
+    BOOST_TEST(rejection_of(per_client, 0U) == errc::limited);
 }
 
 // Text that counts how often it is made.
@@ -411,7 +411,7 @@ BOOST_AUTO_TEST_CASE(has_options_for_all_and_for_one_key) {
     BOOST_TEST(tables.options().seats == 4);
 }
 
-BOOST_AUTO_TEST_CASE(serves_or_refuses_those_that_wait_when_options_change) {
+BOOST_AUTO_TEST_CASE(serves_or_rejects_those_that_wait_when_options_change) {
     asio::io_context ctx;
     seat_keys tables{ctx, {.seats = 1}};
     auto const one = tables.try_enter(1);
@@ -452,8 +452,8 @@ BOOST_AUTO_TEST_CASE(has_options_for_the_queues_of_all_keys) {
     run_for(ctx, 2s);
     for (std::size_t i = 0; i != 8; ++i) {
         BOOST_TEST(early[i].waiting());  // with the patience that it came with
-        BOOST_TEST(late[i].refused(errc::timed_out));
-        BOOST_TEST(late[i + 8].refused(errc::queue_full));
+        BOOST_TEST(late[i].rejected(errc::timed_out));
+        BOOST_TEST(late[i + 8].rejected(errc::queue_full));
     }
     BOOST_CHECK_THROW(tables.configure_queue([](weir::queue_options& queue) { queue.limit = -1; }),
                       std::invalid_argument);
@@ -489,18 +489,18 @@ BOOST_AUTO_TEST_CASE(cancels_and_closes_and_drains) {
     signal.emit(asio::cancellation_type::total);
     tables.cancel(5);
     settle(ctx);
-    BOOST_TEST(slotted.refused(asio::error::operation_aborted));
-    BOOST_TEST(waiting[5].refused(asio::error::operation_aborted));
+    BOOST_TEST(slotted.rejected(asio::error::operation_aborted));
+    BOOST_TEST(waiting[5].rejected(asio::error::operation_aborted));
     BOOST_TEST(waiting[6].waiting());
     tables.shutdown();
-    BOOST_TEST(refusal_of(tables, 99) == errc::closed);
+    BOOST_TEST(rejection_of(tables, 99) == errc::closed);
     seats[6].leave();
     settle(ctx);
     BOOST_TEST(waiting[6].granted());
     tables.close();
     settle(ctx);
     for (std::size_t i = 7; i != 20; ++i)
-        BOOST_TEST(waiting[i].refused(errc::closed));
+        BOOST_TEST(waiting[i].rejected(errc::closed));
     BOOST_TEST(!drained);
     seats.clear();
     waiting.clear();
@@ -569,7 +569,7 @@ BOOST_AUTO_TEST_CASE(an_event_for_all_keys_leaves_their_orders_as_they_were) {
     run_for(ctx, 100ms);
     BOOST_TEST(second.waiting());
     run_for(ctx, 95ms);
-    BOOST_TEST(second.refused(errc::shed));
+    BOOST_TEST(second.rejected(errc::shed));
 }
 
 BOOST_AUTO_TEST_CASE(cancels_only_those_that_wait_at_the_time) {
@@ -587,7 +587,7 @@ BOOST_AUTO_TEST_CASE(cancels_only_those_that_wait_at_the_time) {
         ask(after[static_cast<std::size_t>(key)], tables, key);
     settle(ctx);
     for (std::size_t i = 0; i != 100; ++i) {
-        BOOST_TEST(before[i].refused(asio::error::operation_aborted));
+        BOOST_TEST(before[i].rejected(asio::error::operation_aborted));
         BOOST_TEST(after[i].waiting());
     }
 }

@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(takes_the_options_of_any_kind) {
     auto const both = kitchen.try_enter(2);
     visit guest{kitchen, 1s};
     run_for(ctx, 2s);
-    BOOST_TEST(guest.refused(errc::timed_out));
+    BOOST_TEST(guest.rejected(errc::timed_out));
 
     any_limiter printer{ctx, weir::sliding_log_options{.limit = 1, .window = 10s}};
     auto const page = printer.try_enter();

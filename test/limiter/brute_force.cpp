@@ -74,7 +74,7 @@ asio::awaitable<void> visits(scene& s, stage::mark, int times, int n, clock::dur
         try {
             permit const seat = co_await s.kitchen->enter(n, patience);
             co_await pause(time);
-        } catch (weir::refusal const&) {}
+        } catch (weir::rejection const&) {}
     }
 }
 
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(a_rate_whose_options_change) {
                     permit page = co_await here.printer->enter(n, wait);
                     page.settle(1);
                     here.permits.push_back(std::move(page));
-                } catch (weir::refusal const&) {}
+                } catch (weir::rejection const&) {}
             }
         };
         auto configures = [](scene& here, stage::mark) -> asio::awaitable<void> {
@@ -264,7 +264,7 @@ BOOST_AUTO_TEST_CASE(functions_that_are_run) {
                     co_await here.kitchen->run(dine, 4s);
                     if (here.kitchen)
                         co_await here.kitchen->run(nothing);
-                } catch (weir::refusal const&) {}
+                } catch (weir::rejection const&) {}
             }
         };
         for (int i = 0; i != 3; ++i) {
@@ -306,7 +306,7 @@ BOOST_AUTO_TEST_CASE(those_who_wait_own_the_limiter) {
             try {
                 permit const seat = co_await limiter.enter(i);
                 co_await pause(1s);
-            } catch (weir::refusal const&) {  // the limiter's context has ended
+            } catch (weir::rejection const&) {  // the limiter's context has ended
             }
         };
         for (int i = 0; i != 2; ++i) {

@@ -48,7 +48,7 @@ BOOST_FIXTURE_TEST_CASE(terminal_partial_and_total_are_all_honoured_and_none_is_
         signal.emit(type);
         BOOST_TEST(guest.waiting());  // never from within the emitter
         settle(ctx);
-        BOOST_TEST(guest.refused(operation_aborted));
+        BOOST_TEST(guest.rejected(operation_aborted));
         BOOST_TEST(!guest.seat().retry_after());
     }
     BOOST_TEST(kitchen.stats().cancelled == 4U);
@@ -63,7 +63,7 @@ BOOST_FIXTURE_TEST_CASE(one_who_has_not_reached_the_queue_yet_can_be_cancelled, 
     BOOST_TEST(kitchen.stats().waiting == 0U);
     seat.leave();
     settle(ctx);
-    BOOST_TEST(guest.refused(operation_aborted));
+    BOOST_TEST(guest.rejected(operation_aborted));
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
@@ -78,7 +78,7 @@ BOOST_FIXTURE_TEST_CASE(a_cancelled_head_lets_the_next_one_in_at_once, full_hous
     BOOST_TEST(single.waiting());
     signal.emit(cancellation_type::terminal);
     settle(ctx);
-    BOOST_TEST(pair.refused(operation_aborted));
+    BOOST_TEST(pair.rejected(operation_aborted));
     BOOST_TEST(single.granted());
 }
 
@@ -151,7 +151,7 @@ BOOST_FIXTURE_TEST_CASE(a_signal_after_the_timeout_changes_nothing, full_house) 
     run_for(ctx, 2s);
     signal.emit(cancellation_type::all);
     settle(ctx);
-    BOOST_TEST(guest.refused(errc::timed_out));
+    BOOST_TEST(guest.rejected(errc::timed_out));
 }
 
 BOOST_FIXTURE_TEST_CASE(a_signal_twice_is_a_signal_once, full_house) {
@@ -161,7 +161,7 @@ BOOST_FIXTURE_TEST_CASE(a_signal_twice_is_a_signal_once, full_house) {
     signal.emit(cancellation_type::total);
     signal.emit(cancellation_type::terminal);
     settle(ctx);
-    BOOST_TEST(guest.refused(operation_aborted));
+    BOOST_TEST(guest.rejected(operation_aborted));
     BOOST_TEST(kitchen.stats().cancelled == 1U);
 }
 
@@ -170,13 +170,13 @@ BOOST_FIXTURE_TEST_CASE(one_slot_serves_many_requests_one_after_the_other, full_
         visit guest;
         kitchen.async_enter(0s, bind_cancellation_slot(signal.slot(), guest.callback()));
         settle(ctx);
-        BOOST_TEST(guest.refused(errc::timed_out));
+        BOOST_TEST(guest.rejected(errc::timed_out));
         visit other;
         kitchen.async_enter(bind_cancellation_slot(signal.slot(), other.callback()));
         settle(ctx);
         signal.emit(cancellation_type::total);
         settle(ctx);
-        BOOST_TEST(other.refused(operation_aborted));
+        BOOST_TEST(other.rejected(operation_aborted));
     }
 }
 
@@ -251,9 +251,9 @@ BOOST_FIXTURE_TEST_CASE(cancel_takes_all_who_wait_and_nobody_who_comes_later, fu
     kitchen.cancel();
     visit later{kitchen};
     settle(ctx);
-    BOOST_TEST(one.refused(operation_aborted));
-    BOOST_TEST(two.refused(operation_aborted));
-    BOOST_TEST(three.refused(operation_aborted));
+    BOOST_TEST(one.rejected(operation_aborted));
+    BOOST_TEST(two.rejected(operation_aborted));
+    BOOST_TEST(three.rejected(operation_aborted));
     BOOST_TEST(later.waiting());
     seat.leave();
     settle(ctx);
@@ -268,7 +268,7 @@ BOOST_FIXTURE_TEST_CASE(cancel_takes_as_many_as_there_are, full_house) {
     visit later{kitchen};
     settle(ctx);
     BOOST_TEST(
-        std::ranges::all_of(guests, [](auto const& g) { return g.refused(operation_aborted); }));
+        std::ranges::all_of(guests, [](auto const& g) { return g.rejected(operation_aborted); }));
     BOOST_TEST(later.waiting());
 }
 
@@ -284,39 +284,39 @@ auto const is_aborted = [](boost::system::system_error const& why) {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_CASE(one_who_waits_gets_a_refusal, full_house) {
-    int refused = 0;
+BOOST_FIXTURE_TEST_CASE(one_who_waits_gets_a_rejection, full_house) {
+    int rejected = 0;
     auto guest = [&]() -> asio::awaitable<void> {
         try {
             permit const none = co_await kitchen.enter();
-        } catch (weir::refusal const& why) {
+        } catch (weir::rejection const& why) {
             BOOST_TEST(why.code() == operation_aborted);
             BOOST_TEST(!why.retry_after());
-            ++refused;
+            ++rejected;
         }
     };
     co_spawn(ctx, guest(), bind_cancellation_slot(signal.slot(), rethrow));
     settle(ctx);
     signal.emit(cancellation_type::terminal);
     settle(ctx);
-    BOOST_TEST(refused == 1);
+    BOOST_TEST(rejected == 1);
     BOOST_TEST(kitchen.stats().waiting == 0U);
 }
 
 BOOST_FIXTURE_TEST_CASE(total_and_partial_arrive_if_the_coroutine_lets_them, full_house) {
     for (auto const type : {cancellation_type::partial, cancellation_type::total}) {
-        int refused = 0;
+        int rejected = 0;
         auto guest = [&]() -> asio::awaitable<void> {
             co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
             auto const [ec, none] = co_await kitchen.async_enter(asio::as_tuple(asio::deferred));
             BOOST_TEST(ec == operation_aborted);
-            ++refused;
+            ++rejected;
         };
         co_spawn(ctx, guest(), bind_cancellation_slot(signal.slot(), rethrow));
         settle(ctx);
         signal.emit(type);
         settle(ctx);
-        BOOST_TEST(refused == 1);
+        BOOST_TEST(rejected == 1);
     }
 }
 
@@ -324,7 +324,7 @@ BOOST_FIXTURE_TEST_CASE(total_and_partial_arrive_if_the_coroutine_lets_them, ful
 BOOST_FIXTURE_TEST_CASE(one_who_was_cancelled_before_takes_nothing, full_house) {
     seat.leave();
     weir::testing::timer timer{ctx, 1s};
-    int refused = 0;
+    int rejected = 0;
     auto guest = [&]() -> asio::awaitable<void> {
         try {
             co_await timer.async_wait(asio::deferred);
@@ -335,44 +335,44 @@ BOOST_FIXTURE_TEST_CASE(one_who_was_cancelled_before_takes_nothing, full_house) 
             permit const none = co_await kitchen.enter();
         } catch (boost::system::system_error const& why) {
             BOOST_TEST(is_aborted(why));
-            ++refused;
+            ++rejected;
         }
     };
     co_spawn(ctx, guest(), bind_cancellation_slot(signal.slot(), rethrow));
     settle(ctx);
     signal.emit(cancellation_type::terminal);
     settle(ctx);
-    BOOST_TEST(refused == 1);
+    BOOST_TEST(rejected == 1);
     BOOST_TEST(kitchen.stats().granted == 1U);  // that of the fixture
 }
 
 BOOST_FIXTURE_TEST_CASE(nor_does_one_who_does_not_want_to_be_told_by_exceptions, full_house) {
     seat.leave();
     weir::testing::timer timer{ctx, 1s};
-    int refused = 0;
+    int rejected = 0;
     auto guest = [&]() -> asio::awaitable<void> {
         co_await asio::this_coro::throw_if_cancelled(false);
         auto const [ec] = co_await timer.async_wait(asio::as_tuple(asio::deferred));
         BOOST_TEST(ec == operation_aborted);
         try {
             permit const none = co_await kitchen.enter();
-        } catch (weir::refusal const& why) {
+        } catch (weir::rejection const& why) {
             BOOST_TEST(why.code() == operation_aborted);
-            ++refused;
+            ++rejected;
         }
         kitchen.close();
         try {
             permit const none = co_await kitchen.enter(0);
-        } catch (weir::refusal const& why) {
+        } catch (weir::rejection const& why) {
             BOOST_TEST(why.code() == operation_aborted);  // said before closed
-            ++refused;
+            ++rejected;
         }
     };
     co_spawn(ctx, guest(), bind_cancellation_slot(signal.slot(), rethrow));
     settle(ctx);
     signal.emit(cancellation_type::terminal);
     settle(ctx);
-    BOOST_TEST(refused == 2);
+    BOOST_TEST(rejected == 2);
     BOOST_TEST(kitchen.stats().granted == 1U);
 }
 
@@ -402,7 +402,7 @@ BOOST_FIXTURE_TEST_CASE(a_coroutine_goes_on_to_wait_after_it_was_reset, full_hou
     auto guest = [&]() -> asio::awaitable<void> {
         try {
             permit const none = co_await kitchen.enter();
-        } catch (weir::refusal const&) {
+        } catch (weir::rejection const&) {
             ++seated;
         }
         co_await asio::this_coro::reset_cancellation_state();

@@ -121,8 +121,8 @@ BOOST_AUTO_TEST_CASE(who_can_never_be_served_any_more_is_told_and_the_next_one_i
     settle(ctx);
     kitchen.configure({.seats = 3});
     settle(ctx);
-    BOOST_TEST(big.refused(errc::exceeds_capacity));
-    BOOST_TEST(also_big.refused(errc::exceeds_capacity));
+    BOOST_TEST(big.rejected(errc::exceeds_capacity));
+    BOOST_TEST(also_big.rejected(errc::exceeds_capacity));
     BOOST_TEST(small.granted());
     BOOST_TEST(kitchen.stats().waiting == 0U);
     BOOST_TEST(kitchen.stats().exceeds_capacity == 2U);
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(who_cannot_make_the_deadline_any_more_is_told_at_once) {
     auto const now = clock::now();
     printer.configure([](sliding_log_options& o) { o.window = 21s; });
     settle(ctx);
-    BOOST_TEST(first.refused(errc::deadline_unreachable));
+    BOOST_TEST(first.rejected(errc::deadline_unreachable));
     BOOST_TEST(first.seat().retry_after() == 58s);  // behind those who are still in line
     BOOST_TEST(second.waiting());                   // in time, as the first has gone
     run_for(ctx, 1h);
@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(a_great_many_are_looked_at_again_in_bounded_steps) {
     settle(ctx);
     for (std::size_t i = 0; i != guests.size(); ++i)
         BOOST_TEST_REQUIRE(
-            (i % 2 == 0 ? guests[i].refused(errc::exceeds_capacity) : guests[i].waiting()));
+            (i % 2 == 0 ? guests[i].rejected(errc::exceeds_capacity) : guests[i].waiting()));
     kitchen.cancel();
     settle(ctx);
 }
@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(a_newcomer_is_told_at_once_however_many_are_being_looked_at
                 printer.configure({.limit = 1, .window = 2h});
             visit newcomer{printer, 5s};
             settle(ctx);
-            BOOST_TEST(newcomer.refused(errc::deadline_unreachable),
+            BOOST_TEST(newcomer.rejected(errc::deadline_unreachable),
                        n << " were waiting" << (cancel ? ", and are cancelled" : ""));
             printer.cancel();
             settle(ctx);

@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(patience_that_runs_out_is_a_timeout_and_never_early) {
     run_for(ctx, 1s);
     BOOST_TEST(guest.waiting());
     run_for(ctx, 1ns);
-    BOOST_TEST(guest.refused(errc::timed_out));
+    BOOST_TEST(guest.rejected(errc::timed_out));
     BOOST_TEST(guest.at() == start + 1s + 1ns);
     BOOST_TEST(!guest.seat().retry_after());
     BOOST_TEST((error_code(errc::timed_out) == boost::system::errc::timed_out));
@@ -63,14 +63,14 @@ BOOST_AUTO_TEST_CASE(no_patience_and_less_than_none_is_now_or_not_at_all) {
             visit granted{kitchen, none};
             settle(ctx);
             BOOST_TEST(granted.granted());
-            visit refused{kitchen, none};
+            visit rejected{kitchen, none};
             settle(ctx);
-            BOOST_TEST(refused.refused(errc::timed_out));
+            BOOST_TEST(rejected.rejected(errc::timed_out));
         }
         visit first{printer, none};
         visit second{printer, none};
         settle(ctx);
-        BOOST_TEST(second.refused(errc::deadline_unreachable));
+        BOOST_TEST(second.rejected(errc::deadline_unreachable));
         BOOST_TEST(second.seat().retry_after() == 1min);
         run_for(ctx, 1min);
     }
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(a_turn_beyond_the_end_of_time_is_too_late_for_all_but_endle
     settle(ctx);
     BOOST_TEST(patient.waiting());
     for (auto* guest : {&first, &second}) {
-        BOOST_TEST(guest->refused(errc::deadline_unreachable));
+        BOOST_TEST(guest->rejected(errc::deadline_unreachable));
         BOOST_TEST(!guest->seat().retry_after());
     }
     BOOST_TEST(!once.try_enter().retry_after());
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(the_default_patience_holds_for_those_who_do_not_say) {
     auto const other = cafe.try_enter();
     visit hasty{cafe};
     settle(ctx);
-    BOOST_TEST(hasty.refused(errc::timed_out));
+    BOOST_TEST(hasty.rejected(errc::timed_out));
 }
 
 BOOST_AUTO_TEST_CASE(a_deadline_equal_to_the_instant_of_the_grant_is_met) {
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(a_deadline_equal_to_the_instant_of_the_grant_is_met) {
     visit too_late{printer, 10s - 1ns};
     visit just_in_time{printer, 10s};
     settle(ctx);
-    BOOST_TEST(too_late.refused(errc::deadline_unreachable));
+    BOOST_TEST(too_late.rejected(errc::deadline_unreachable));
     run_for(ctx, 10s);
     BOOST_TEST(just_in_time.granted());
 }
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(nobody_is_granted_a_permit_past_the_deadline_however_late_t
     clock::advance_to(clock::now() + 1s + 1ns);  // nobody runs the context meanwhile
     seat.leave();
     settle(ctx);
-    BOOST_TEST(guest.refused(errc::timed_out));
+    BOOST_TEST(guest.rejected(errc::timed_out));
     BOOST_TEST(next.granted());
 }
 
@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(a_head_that_times_out_lets_the_next_one_in_at_once) {
     visit pair{kitchen, 2, 1s};
     visit single{kitchen};
     run_for(ctx, 5s);
-    BOOST_TEST(pair.refused(errc::timed_out));
+    BOOST_TEST(pair.rejected(errc::timed_out));
     BOOST_TEST(single.granted());
     BOOST_TEST(single.at() == start + 1s + 1ns);
     BOOST_TEST(single.at() == pair.at());
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(many_deadlines_share_a_wake_up_within_the_tolerance) {
     }
     BOOST_TEST(kitchen.stats().waiting == 0U);
     for (std::size_t i = 0; i != guests.size(); ++i) {
-        BOOST_TEST_REQUIRE(guests[i].refused(errc::timed_out));
+        BOOST_TEST_REQUIRE(guests[i].rejected(errc::timed_out));
         BOOST_TEST(guests[i].at() > deadlines[i]);
         BOOST_TEST(guests[i].at() <= deadlines[i] + 100ms);
     }
@@ -268,7 +268,7 @@ BOOST_AUTO_TEST_CASE(who_has_waited_in_vain_bars_no_newcomer_while_the_context_i
         ++granted;
     BOOST_TEST(granted == 10);
     settle(other);
-    BOOST_TEST(in_vain.refused(errc::timed_out));
+    BOOST_TEST(in_vain.rejected(errc::timed_out));
     settle(home);
     BOOST_TEST(home.stopped());
 }
@@ -311,7 +311,7 @@ BOOST_AUTO_TEST_CASE(a_request_and_a_permit_that_comes_home_help_those_whose_tim
                 break;
         }
         settle(other);
-        BOOST_TEST(in_vain.refused(errc::timed_out), "call number " << static_cast<int>(how));
+        BOOST_TEST(in_vain.rejected(errc::timed_out), "call number " << static_cast<int>(how));
         BOOST_TEST(next.granted(), "call number " << static_cast<int>(how));
     }
 }
@@ -348,7 +348,7 @@ BOOST_AUTO_TEST_CASE(the_real_timer_grants_and_expires) {
     auto waits = [&]() -> asio::awaitable<void> {
         try {
             auto const none = co_await kitchen.enter(5ms);
-        } catch (weir::refusal const& why) {
+        } catch (weir::rejection const& why) {
             BOOST_TEST(why.code() == errc::timed_out);
             BOOST_TEST((std::chrono::steady_clock::now() - start > 5ms));
             ++done;

@@ -47,9 +47,9 @@ BOOST_AUTO_TEST_CASE(turns_away_those_who_wait_and_all_newcomers) {
     visit newcomer{kitchen};
     BOOST_TEST(queued.waiting());  // nobody is told from within close()
     settle(ctx);
-    BOOST_TEST(queued.refused(errc::closed));
-    BOOST_TEST(arriving.refused(errc::closed));
-    BOOST_TEST(newcomer.refused(errc::closed));
+    BOOST_TEST(queued.rejected(errc::closed));
+    BOOST_TEST(arriving.rejected(errc::closed));
+    BOOST_TEST(newcomer.rejected(errc::closed));
     error_code ec;
     BOOST_TEST(!kitchen.try_enter(1, ec));
     BOOST_TEST(ec == errc::closed);
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(while_granting_grants_or_closes_but_not_both) {
     both.leave();
     settle(ctx);
     BOOST_TEST(granted_with_it.granted());
-    BOOST_TEST(behind.refused(errc::closed));
+    BOOST_TEST(behind.rejected(errc::closed));
 }
 
 BOOST_AUTO_TEST_CASE(stays_closed_after_a_shutdown_that_comes_later) {
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(stays_closed_after_a_shutdown_that_comes_later) {
     seat.leave();
     settle(ctx);
     for (auto const& guest : guests)
-        BOOST_TEST(guest.refused(errc::closed));
+        BOOST_TEST(guest.rejected(errc::closed));
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(cancel_while_granting_grants_or_cancels_but_not_both) {
     both.leave();
     settle(ctx);
     BOOST_TEST(granted_with_it.granted());
-    BOOST_TEST(behind.refused(asio::error::operation_aborted));
+    BOOST_TEST(behind.rejected(asio::error::operation_aborted));
 }
 
 BOOST_AUTO_TEST_CASE(is_told_to_a_great_many) {
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(is_told_to_a_great_many) {
     settle(ctx);
     kitchen.close();
     settle(ctx);
-    BOOST_TEST(std::ranges::all_of(guests, [](auto const& g) { return g.refused(errc::closed); }));
+    BOOST_TEST(std::ranges::all_of(guests, [](auto const& g) { return g.rejected(errc::closed); }));
     BOOST_TEST(ctx.stopped());
 }
 
@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(limiter_shutdown)
 
-BOOST_AUTO_TEST_CASE(refuses_newcomers_and_serves_the_queue_to_its_end) {
+BOOST_AUTO_TEST_CASE(rejects_newcomers_and_serves_the_queue_to_its_end) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
@@ -169,22 +169,22 @@ BOOST_AUTO_TEST_CASE(refuses_newcomers_and_serves_the_queue_to_its_end) {
     BOOST_TEST(!kitchen.try_enter(1, ec));
     BOOST_TEST(ec == errc::closed);
     BOOST_TEST(!kitchen.charge(1));
-    bool refused = false;
+    bool rejected = false;
     auto const guest = [&]() -> asio::awaitable<void> {
         try {
             permit const none = co_await kitchen.enter();
-        } catch (weir::refusal const& why) {
-            refused = why.code() == errc::closed && !why.retry_after();
+        } catch (weir::rejection const& why) {
+            rejected = why.code() == errc::closed && !why.retry_after();
         }
     };
     co_spawn(ctx, guest(), rethrow);
     drained all;
     kitchen.async_drain(all.callback());
     run_for(ctx, 2s);
-    BOOST_TEST(newcomer.refused(errc::closed));
-    BOOST_TEST(for_nothing.refused(errc::closed));
-    BOOST_TEST(refused);
-    BOOST_TEST(impatient.refused(errc::timed_out));
+    BOOST_TEST(newcomer.rejected(errc::closed));
+    BOOST_TEST(for_nothing.rejected(errc::closed));
+    BOOST_TEST(rejected);
+    BOOST_TEST(impatient.rejected(errc::timed_out));
     BOOST_TEST(first.waiting());
     BOOST_TEST(last.waiting());
     seat.leave();
@@ -202,7 +202,7 @@ BOOST_AUTO_TEST_CASE(refuses_newcomers_and_serves_the_queue_to_its_end) {
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(may_be_followed_by_a_close_that_refuses_the_queue) {
+BOOST_AUTO_TEST_CASE(may_be_followed_by_a_close_that_rejects_the_queue) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(may_be_followed_by_a_close_that_refuses_the_queue) {
     BOOST_TEST(guest.waiting());
     kitchen.close();
     settle(ctx);
-    BOOST_TEST(guest.refused(errc::closed));
+    BOOST_TEST(guest.rejected(errc::closed));
 }
 
 BOOST_AUTO_TEST_CASE(lets_options_be_changed_and_permits_come_home) {
@@ -306,7 +306,7 @@ BOOST_AUTO_TEST_CASE(after_close_is_the_way_to_end_it) {
     };
     co_spawn(ctx, owner(), rethrow);
     settle(ctx);
-    BOOST_TEST(guest.refused(errc::closed));
+    BOOST_TEST(guest.rejected(errc::closed));
     BOOST_TEST(!ended);
     seat.leave();
     settle(ctx);

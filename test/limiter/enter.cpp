@@ -83,44 +83,44 @@ BOOST_AUTO_TEST_CASE(takes_a_count_a_patience_or_both) {
     BOOST_TEST(kitchen.stats().granted == 8U);
 }
 
-BOOST_AUTO_TEST_CASE(throws_a_refusal_that_says_why_and_when_to_come_back) {
+BOOST_AUTO_TEST_CASE(throws_a_rejection_that_says_why_and_when_to_come_back) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 1, .window = 10s}};
     auto first = printer.try_enter();
-    int refused = 0;
+    int rejected = 0;
     auto guest = [&]() -> asio::awaitable<void> {
         try {
             auto const never = co_await printer.enter(4s);
-        } catch (weir::refusal const& why) {
+        } catch (weir::rejection const& why) {
             BOOST_TEST(why.code() == errc::deadline_unreachable);
             BOOST_TEST(why.retry_after() == 10s);
-            ++refused;
+            ++rejected;
         }
         try {
             auto const never = co_await printer.enter(2);
         } catch (boost::system::system_error const& why) {
             BOOST_TEST(why.code() == errc::exceeds_capacity);
-            ++refused;
+            ++rejected;
         }
         auto const seat = co_await printer.enter(10s);
         BOOST_TEST(seat.waited() == 10s);
     };
     co_spawn(ctx, guest(), rethrow);
     run_for(ctx, 10s);
-    BOOST_TEST(refused == 2);
+    BOOST_TEST(rejected == 2);
     BOOST_TEST(printer.stats().granted == 2U);
 }
 
-BOOST_AUTO_TEST_CASE(throws_the_same_refusal_in_whichever_way_it_is_awaited) {
+BOOST_AUTO_TEST_CASE(throws_the_same_rejection_in_whichever_way_it_is_awaited) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 1, .window = 10s}};
-    std::vector<std::pair<error_code, std::optional<clock::duration>>> refusals;
+    std::vector<std::pair<error_code, std::optional<clock::duration>>> rejections;
     auto const awaits = [&](auto ask) -> asio::awaitable<void> {
         try {
             permit const none = co_await ask();
             BOOST_ERROR("granted");
-        } catch (weir::refusal const& why) {
-            refusals.emplace_back(why.code(), why.retry_after());
+        } catch (weir::rejection const& why) {
+            rejections.emplace_back(why.code(), why.retry_after());
         }
     };
     auto const enter = [&] { return printer.enter(3s); };
@@ -137,26 +137,26 @@ BOOST_AUTO_TEST_CASE(throws_the_same_refusal_in_whichever_way_it_is_awaited) {
     run_for(ctx, 1s);
     co_spawn(ctx, all(), rethrow);
     settle(ctx);
-    BOOST_TEST(refusals.size() == 4U);
-    for (auto const& [why, when] : refusals) {
+    BOOST_TEST(rejections.size() == 4U);
+    for (auto const& [why, when] : rejections) {
         BOOST_TEST(why == errc::deadline_unreachable);
         BOOST_TEST(when == 9s);
     }
 
     // After a wait, and when it is closed.
-    refusals.clear();
+    rejections.clear();
     visit ahead{printer};
     co_spawn(ctx, all(), rethrow);
     settle(ctx);
-    BOOST_TEST(refusals.size() == 4U);
+    BOOST_TEST(rejections.size() == 4U);
     printer.close();
     co_spawn(ctx, all(), rethrow);
     settle(ctx);
-    BOOST_TEST(refusals.size() == 8U);
-    for (std::size_t i = 0; i != refusals.size(); ++i) {
-        BOOST_TEST(refusals[i].first == (i < 4 ? errc::deadline_unreachable : errc::closed));
+    BOOST_TEST(rejections.size() == 8U);
+    for (std::size_t i = 0; i != rejections.size(); ++i) {
+        BOOST_TEST(rejections[i].first == (i < 4 ? errc::deadline_unreachable : errc::closed));
         BOOST_TEST(
-            (refusals[i].second == (i < 4 ? std::optional<clock::duration>(19s) : std::nullopt)));
+            (rejections[i].second == (i < 4 ? std::optional<clock::duration>(19s) : std::nullopt)));
     }
 }
 
@@ -176,10 +176,10 @@ BOOST_AUTO_TEST_CASE(waits_until_a_deadline_as_well_as_for_a_length_of_time) {
     kitchen.async_enter_until(1, start - 1h, past.callback());
     kitchen.async_enter_until(clock::time_point::max(), endless.callback());
     settle(ctx);
-    BOOST_TEST(too_late.refused(errc::timed_out));
-    BOOST_TEST(past.refused(errc::timed_out));
+    BOOST_TEST(too_late.rejected(errc::timed_out));
+    BOOST_TEST(past.rejected(errc::timed_out));
     run_for(ctx, 1s + 1ns);
-    BOOST_TEST(late.refused(errc::timed_out));
+    BOOST_TEST(late.rejected(errc::timed_out));
     BOOST_TEST(late.at() == start + 1s + 1ns);
     run_for(ctx, 1s - 1ns);
     seat.leave();  // a deadline that is now is met
@@ -244,7 +244,7 @@ BOOST_AUTO_TEST_CASE(for_nothing_is_granted_and_takes_nothing) {
     BOOST_TEST(ec == errc::closed);
     visit late{kitchen, 0};
     settle(ctx);
-    BOOST_TEST(late.refused(errc::closed));
+    BOOST_TEST(late.rejected(errc::closed));
 }
 
 BOOST_AUTO_TEST_CASE(for_a_negative_number_is_a_mistake_of_the_caller) {
@@ -262,7 +262,7 @@ BOOST_AUTO_TEST_CASE(for_a_negative_number_is_a_mistake_of_the_caller) {
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
-BOOST_AUTO_TEST_CASE(for_more_than_can_ever_be_granted_is_refused_at_once) {
+BOOST_AUTO_TEST_CASE(for_more_than_can_ever_be_granted_is_rejected_at_once) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 3}};
     auto seat = kitchen.try_enter(3);
@@ -272,14 +272,14 @@ BOOST_AUTO_TEST_CASE(for_more_than_can_ever_be_granted_is_refused_at_once) {
     BOOST_TEST(!kitchen.try_enter(4, ec));
     BOOST_TEST(ec == errc::exceeds_capacity);
     settle(ctx);
-    BOOST_TEST(one_more.refused(errc::exceeds_capacity));
+    BOOST_TEST(one_more.rejected(errc::exceeds_capacity));
     BOOST_TEST(!one_more.seat().retry_after());
-    BOOST_TEST(absurd.refused(errc::exceeds_capacity));
+    BOOST_TEST(absurd.rejected(errc::exceeds_capacity));
     BOOST_TEST(kitchen.stats().exceeds_capacity == 3U);
     BOOST_TEST(kitchen.stats().waiting == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(is_refused_before_the_sum_of_all_who_wait_overflows) {
+BOOST_AUTO_TEST_CASE(is_rejected_before_the_sum_of_all_who_wait_overflows) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = weir::max_amount}, {.limit = 100'000}};
     auto seat = kitchen.try_enter();
@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(is_refused_before_the_sum_of_all_who_wait_overflows) {
         });
     visit one_too_many{kitchen, weir::max_amount};
     settle(ctx);
-    BOOST_TEST(one_too_many.refused(errc::queue_full));
+    BOOST_TEST(one_too_many.rejected(errc::queue_full));
     BOOST_TEST(kitchen.stats().waiting_for == fit * weir::max_amount);
     kitchen.cancel();
     settle(ctx);
@@ -304,7 +304,7 @@ BOOST_AUTO_TEST_CASE(checks_closed_then_zero_then_capacity_then_room) {
     for (int const n : {0, 1, 2}) {
         visit guest{kitchen, n, 0s};
         settle(ctx);
-        BOOST_TEST(guest.refused(errc::closed), n);
+        BOOST_TEST(guest.rejected(errc::closed), n);
     }
 
     sliding_log printer{ctx, {.limit = 1, .window = 10s}, {.limit = 0}};
@@ -313,17 +313,17 @@ BOOST_AUTO_TEST_CASE(checks_closed_then_zero_then_capacity_then_room) {
     visit too_late{printer, 1, 9s};  // before the bound of the queue
     visit no_place{printer, 1, 10s};
     settle(ctx);
-    BOOST_TEST(too_many.refused(errc::exceeds_capacity));
+    BOOST_TEST(too_many.rejected(errc::exceeds_capacity));
     BOOST_TEST(fits.granted());
-    BOOST_TEST(too_late.refused(errc::deadline_unreachable));
-    BOOST_TEST(no_place.refused(errc::queue_full));
+    BOOST_TEST(too_late.rejected(errc::deadline_unreachable));
+    BOOST_TEST(no_place.rejected(errc::queue_full));
     BOOST_TEST(no_place.seat().retry_after() == 10s);
 
     seats cafe{ctx, {.seats = 1}, {.limit = 0}};
     auto const seat = cafe.try_enter();
     visit impatient{cafe, 0s};  // no patience is said before no place
     settle(ctx);
-    BOOST_TEST(impatient.refused(errc::timed_out));
+    BOOST_TEST(impatient.rejected(errc::timed_out));
 }
 
 BOOST_AUTO_TEST_CASE(never_completes_before_the_initiating_function_returns) {
@@ -332,13 +332,13 @@ BOOST_AUTO_TEST_CASE(never_completes_before_the_initiating_function_returns) {
     auto initiate = [&] {
         visit granted{kitchen};
         BOOST_TEST(granted.waiting());
-        visit refused{kitchen, 2};
-        BOOST_TEST(refused.waiting());
+        visit rejected{kitchen, 2};
+        BOOST_TEST(rejected.waiting());
         visit impatient{kitchen, 0s};
         BOOST_TEST(impatient.waiting());
         settle(ctx);
         BOOST_TEST(granted.granted());
-        BOOST_TEST(refused.over());
+        BOOST_TEST(rejected.over());
         BOOST_TEST(impatient.over());
     };
     initiate();
@@ -434,7 +434,7 @@ BOOST_AUTO_TEST_CASE(once_the_last_who_waits_has_gone_the_gate_is_open_again) {
     settle(ctx);
     BOOST_TEST(!kitchen.try_enter());
     run_for(ctx, 2s);
-    BOOST_TEST(pair.refused(errc::timed_out));
+    BOOST_TEST(pair.rejected(errc::timed_out));
     BOOST_TEST(bool(kitchen.try_enter()));
 }
 

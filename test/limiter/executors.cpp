@@ -152,8 +152,8 @@ BOOST_AUTO_TEST_CASE(a_limiter_may_live_on_a_concrete_executor) {
     seat.leave();
     settle(ctx);
     BOOST_TEST(guest.granted());
-    BOOST_TEST(too_many.refused(errc::exceeds_capacity));
-    BOOST_TEST(impatient.refused(errc::timed_out));
+    BOOST_TEST(too_many.rejected(errc::exceeds_capacity));
+    BOOST_TEST(impatient.rejected(errc::timed_out));
 }
 
 BOOST_AUTO_TEST_CASE(typed_coroutines_enter_limiters_of_their_own_executor) {
@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(a_coroutine_elsewhere_resumes_where_it_lives) {
         BOOST_TEST(home.get_executor().running_in_this_thread());
         try {
             permit const none = co_await kitchen.enter(1s);
-        } catch (weir::refusal const& why) {
+        } catch (weir::rejection const& why) {
             BOOST_TEST(why.code() == errc::timed_out);
             BOOST_TEST(home.get_executor().running_in_this_thread());
             ++passed;
@@ -285,7 +285,7 @@ BOOST_AUTO_TEST_CASE(an_idle_limiter_keeps_nothing_running) {
     BOOST_TEST(ctx.stopped());
     visit guest{kitchen, 1s};
     run_for(ctx, 2s);
-    BOOST_TEST(guest.refused(errc::timed_out));
+    BOOST_TEST(guest.rejected(errc::timed_out));
     BOOST_TEST(ctx.stopped());
     BOOST_TEST((weir::testing::next_expiry(ctx) == clock::time_point::max()));
 }
@@ -317,7 +317,7 @@ BOOST_AUTO_TEST_CASE(an_executor_that_knows_no_posting_is_reached_through_the_li
     BOOST_TEST(calls == 0);
     run_for(ctx, 2s);
     BOOST_TEST(granted.granted());
-    BOOST_TEST(waits.refused(errc::timed_out));
+    BOOST_TEST(waits.rejected(errc::timed_out));
     BOOST_TEST(calls == 2);
 }
 

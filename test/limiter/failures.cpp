@@ -52,7 +52,7 @@ BOOST_FIXTURE_TEST_CASE(a_faulty_executor_that_does_not_fail_is_like_any_other, 
     seat.leave();
     settle(ctx);
     BOOST_TEST(guest.granted());
-    BOOST_TEST(impatient.refused(errc::timed_out));
+    BOOST_TEST(impatient.rejected(errc::timed_out));
     BOOST_TEST(ctx.stopped());
 }
 
@@ -267,7 +267,7 @@ BOOST_FIXTURE_TEST_CASE(close_and_cancel_are_made_up_for_too, shaky_house) {
     BOOST_TEST(guest.waiting());
     BOOST_TEST(!kitchen.try_enter());
     settle(ctx);
-    BOOST_TEST(guest.refused(asio::error::operation_aborted));
+    BOOST_TEST(guest.rejected(asio::error::operation_aborted));
 
     visit other{kitchen};
     settle(ctx);
@@ -278,7 +278,7 @@ BOOST_FIXTURE_TEST_CASE(close_and_cancel_are_made_up_for_too, shaky_house) {
     BOOST_TEST(other.waiting());
     seat.leave();
     settle(ctx);
-    BOOST_TEST(other.refused(errc::closed));
+    BOOST_TEST(other.rejected(errc::closed));
 }
 
 BOOST_FIXTURE_TEST_CASE(every_single_post_may_fail_and_nobody_sleeps_for_ever, shaky_house) {
@@ -356,7 +356,7 @@ BOOST_AUTO_TEST_CASE(a_handler_whose_executor_fails_after_it_has_kept_it_is_call
     faulty_executor shaky(ctx.get_executor(), plan);
     seats kitchen{ctx, {.seats = 1, .max_hold = 1h}};
     for (int failures = 1; failures != 4; ++failures) {
-        // A grant, a refusal, a drain and a report.
+        // A grant, a rejection, a drain and a report.
         auto seat = kitchen.try_enter();
         visit guest;
         visit impatient;
@@ -370,7 +370,7 @@ BOOST_AUTO_TEST_CASE(a_handler_whose_executor_fails_after_it_has_kept_it_is_call
         settle(ctx);
         plan.fail_next(-1);
         run_for(ctx, 2s);
-        BOOST_TEST(impatient.refused(errc::timed_out));
+        BOOST_TEST(impatient.rejected(errc::timed_out));
         run_for(ctx, 1h);
         BOOST_TEST(told == 1);
         seat.leave();
@@ -411,12 +411,12 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_kept_though_its_post_has_failed_does_no_harm
         auto both = kitchen.try_enter(2);
         std::vector<visit> guests(4);
         plan.fail_next(1, k);
-        int refused = 0;
+        int rejected = 0;
         for (auto& guest : guests) {
             try {
                 kitchen.async_enter(10s, guest.callback());
             } catch (fault const&) {
-                ++refused;
+                ++rejected;
                 BOOST_TEST(guest.dropped());
             }
         }
@@ -434,7 +434,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_kept_though_its_post_has_failed_does_no_harm
         run_for(ctx, 20s);
         BOOST_TEST(std::ranges::none_of(guests, &visit::waiting), "post number " << k);
         BOOST_TEST(kitchen.stats().waiting == 0U);
-        BOOST_TEST(refused <= 1);
+        BOOST_TEST(rejected <= 1);
     }
 }
 
@@ -630,7 +630,7 @@ BOOST_AUTO_TEST_CASE(an_overdue_handler_that_throws_does_no_other_harm) {
     visit patient{kitchen};
     BOOST_CHECK_THROW(run_for(ctx, 2s), kitchen_fire);
     run_for(ctx, 2s);
-    BOOST_TEST(guest.refused(errc::timed_out));
+    BOOST_TEST(guest.rejected(errc::timed_out));
     seat.leave();
     settle(ctx);
     BOOST_TEST(patient.granted());

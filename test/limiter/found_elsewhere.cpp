@@ -84,10 +84,10 @@ BOOST_AUTO_TEST_CASE(cadence_6030_those_that_wait_in_vain_owe_nothing) {
     BOOST_TEST(bool(calls.try_enter()));
 }
 
-// boinkor-net/governor by chatmail/filtermail#166, #167: a clock that goes back between cores refused what was in
+// boinkor-net/governor by chatmail/filtermail#166, #167: a clock that goes back between cores rejected what was in
 // time. golang/x/time/rate earns twice what has passed twice.
 BOOST_AUTO_TEST_CASE(
-    filtermail_166_a_clock_that_goes_back_refuses_nothing_and_grants_nothing_twice) {
+    filtermail_166_a_clock_that_goes_back_rejects_nothing_and_grants_nothing_twice) {
     asio::io_context ctx;
     loose_clock::at = loose_clock::time_point(100s);
     weir::basic_limiter<weir::policy::token_bucket, asio::any_io_executor,
@@ -98,8 +98,8 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST(bool(calls.try_enter()));
     BOOST_TEST(!calls.try_enter());
     loose_clock::at -= 10s;
-    auto const refused = calls.try_enter();
-    BOOST_TEST((refused.retry_after() == weir::duration(100ms)));
+    auto const rejected = calls.try_enter();
+    BOOST_TEST((rejected.retry_after() == weir::duration(100ms)));
     loose_clock::at = loose_clock::time_point(100s + 100ms);
     BOOST_TEST(bool(calls.try_enter()));
     loose_clock::at -= 5s;

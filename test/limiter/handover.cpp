@@ -118,7 +118,7 @@ BOOST_FIXTURE_TEST_CASE(never_comes_after_the_deadline, two_contexts) {
     clock::advance_to(clock::now() + 1s + 1ns);
     seat.leave();
     settle(ctx, other);
-    BOOST_TEST(late.refused(errc::timed_out));
+    BOOST_TEST(late.rejected(errc::timed_out));
     BOOST_TEST(next.granted());
 }
 
@@ -138,7 +138,7 @@ BOOST_FIXTURE_TEST_CASE(never_comes_after_close_cancel_or_a_change_of_options_wh
         both.leave();
         BOOST_TEST(guest.waiting());  // told on its own executor, not from within
         settle(other);
-        BOOST_TEST(guest.refused(outcome));
+        BOOST_TEST(guest.rejected(outcome));
         BOOST_TEST(cafe.stats().live == 0U);
         settle(ctx);
         BOOST_TEST(ctx.stopped());
@@ -361,7 +361,7 @@ BOOST_AUTO_TEST_CASE(that_fails_after_the_end_of_the_limiter_is_made_up_for) {
     kitchen->cancel();
     BOOST_TEST(!kitchen);
     settle(ctx, other);
-    BOOST_TEST(guest.refused(asio::error::operation_aborted));
+    BOOST_TEST(guest.rejected(asio::error::operation_aborted));
     BOOST_TEST(ctx.stopped());
 }
 
@@ -521,7 +521,7 @@ BOOST_AUTO_TEST_CASE(is_not_waited_for_by_the_end_of_the_limiter) {
         elsewhere.join();
         settle(ctx, other);
         BOOST_TEST(guest.granted());
-        BOOST_TEST(another_waits == behind.refused(errc::closed));
+        BOOST_TEST(another_waits == behind.rejected(errc::closed));
         BOOST_TEST(ctx.stopped());
     }
 }

@@ -28,8 +28,8 @@ asio::awaitable<void> call(fixed_window& calls) {
     }
 }
 
-// How many refusals it costs to make 311 calls, of which 10 are allowed per second.
-std::uint64_t refusals(weir::duration jitter) {
+// How many rejections it costs to make 311 calls, of which 10 are allowed per second.
+std::uint64_t rejections(weir::duration jitter) {
     weir::testing::seed(1);
     asio::io_context ctx;
     fixed_window calls(ctx, {.limit = 10, .window = 1s}, {.jitter = jitter});
@@ -40,7 +40,7 @@ std::uint64_t refusals(weir::duration jitter) {
     return calls.stats().limited;
 }
 
-// What refusals tell after a seed.
+// What rejections tell after a seed.
 std::vector<weir::duration> told_after(std::uint64_t seed) {
     weir::testing::seed(seed);
     asio::io_context ctx;
@@ -56,16 +56,16 @@ std::vector<weir::duration> told_after(std::uint64_t seed) {
 
 BOOST_AUTO_TEST_SUITE(what_jitter_does)
 
-// By hand: 10 are granted in each second and all others refused; 301 in the first, 291 in the next one, and 1 in
+// By hand: 10 are granted in each second and all others rejected; 301 in the first, 291 in the next one, and 1 in
 // the 31st: 31 * (301 + 1) / 2.
 BOOST_AUTO_TEST_CASE(without_it_all_come_back_together) {
-    BOOST_TEST(refusals(0s) == 4681U);
+    BOOST_TEST(rejections(0s) == 4681U);
 }
 
 // 301 in the first second, as before; of those that come back by chance, over the time that it takes to grant
 // them all, most find a place.
-BOOST_AUTO_TEST_CASE(with_it_most_are_refused_once) {
-    BOOST_TEST(refusals(30s) < 650U);
+BOOST_AUTO_TEST_CASE(with_it_most_are_rejected_once) {
+    BOOST_TEST(rejections(30s) < 650U);
 }
 
 // Found elsewhere: snyk/go-application-framework#649, NousResearch/hermes-agent#109234.

@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(overflows_for_those_who_do_not) {
         guests.emplace_back(drip);
     settle(ctx);
     BOOST_TEST(guests[2].granted());
-    BOOST_TEST(guests[3].refused(errc::queue_full));
+    BOOST_TEST(guests[3].rejected(errc::queue_full));
     BOOST_TEST(guests[3].seat().retry_after() == 500ms);
     BOOST_TEST(drip.try_enter().retry_after() == 500ms);
 }
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(prices_those_who_wait_anew_when_its_rate_changes) {
     run_for(ctx, 1min);
     BOOST_TEST(soon.at() == start + 15s);  // half of what had to leak does so at half the pace
     BOOST_TEST(later.at() == start + 35s);
-    BOOST_TEST(patient.refused(errc::deadline_unreachable));
+    BOOST_TEST(patient.rejected(errc::deadline_unreachable));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -27,7 +27,7 @@ namespace {
 // Something in a coroutine's frame whose end can be seen.
 struct guest_book {
     int inside = 0;
-    int refused = 0;
+    int rejected = 0;
 
     class entry {
     public:
@@ -49,8 +49,8 @@ asio::awaitable<void> stays_for_ever(Limiter& limiter, guest_book& book) {
         permit const seat = co_await limiter.enter();
         weir::testing::timer for_ever{co_await asio::this_coro::executor, clock::time_point::max()};
         co_await for_ever.async_wait(asio::deferred);
-    } catch (weir::refusal const&) {
-        ++book.refused;
+    } catch (weir::rejection const&) {
+        ++book.rejected;
     }
 }
 
@@ -70,8 +70,8 @@ BOOST_AUTO_TEST_CASE(destroying_the_limiter_closes_it_for_those_who_wait) {
     kitchen.reset();
     BOOST_TEST(queued.waiting());
     settle(ctx);
-    BOOST_TEST(queued.refused(errc::closed));
-    BOOST_TEST(arriving.refused(errc::closed));
+    BOOST_TEST(queued.rejected(errc::closed));
+    BOOST_TEST(arriving.rejected(errc::closed));
     BOOST_TEST(drained == errc::closed);
     BOOST_TEST(ctx.stopped());
     BOOST_TEST((weir::testing::next_expiry(ctx) == clock::time_point::max()));
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(what_was_granted_but_not_delivered_is_delivered_after_the_l
     kitchen.reset();
     settle(ctx);
     BOOST_TEST(at_once.granted());
-    BOOST_TEST(waits.refused(errc::closed));
+    BOOST_TEST(waits.rejected(errc::closed));
 }
 
 BOOST_AUTO_TEST_CASE(
@@ -138,22 +138,22 @@ BOOST_AUTO_TEST_CASE(
         std::move(enter_elsewhere)(asio::bind_executor(other, guest_elsewhere.callback()));
         std::move(drain)(note);
         std::move(watch)(note);
-        bool refused = false;
+        bool rejected = false;
         auto const awaits = [&]() -> asio::awaitable<void> {
             try {
                 permit const none = co_await std::move(awaited);
-            } catch (weir::refusal const& why) {
-                refused = why.code() == errc::closed;
+            } catch (weir::rejection const& why) {
+                rejected = why.code() == errc::closed;
             }
         };
         co_spawn(ctx, awaits(), rethrow);
         BOOST_TEST(guest.waiting());  // not from within
         BOOST_TEST(told.empty());
         settle(ctx, other);
-        BOOST_TEST(guest.refused(errc::closed));
-        BOOST_TEST(guest_elsewhere.refused(errc::closed));
+        BOOST_TEST(guest.rejected(errc::closed));
+        BOOST_TEST(guest_elsewhere.rejected(errc::closed));
         BOOST_TEST((told == std::vector<error_code>{errc::closed, errc::closed}));
-        BOOST_TEST(refused);
+        BOOST_TEST(rejected);
         BOOST_TEST(!waits.waiting());
         BOOST_TEST(ctx.stopped());
         BOOST_TEST(other.stopped());
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(a_handler_may_destroy_the_limiter_that_calls_it) {
     settle(ctx);
     BOOST_TEST(!kitchen);
     BOOST_TEST(served_with_it.granted());
-    BOOST_TEST(behind.refused(errc::closed));
+    BOOST_TEST(behind.rejected(errc::closed));
     BOOST_TEST(ctx.stopped());
 
     // The same for the last one.
@@ -205,7 +205,7 @@ BOOST_AUTO_TEST_CASE(a_handler_may_destroy_the_limiter_that_calls_it) {
     visit waits{*kitchen};
     run_for(ctx, 2s);
     BOOST_TEST(!kitchen);
-    BOOST_TEST(waits.refused(errc::closed));
+    BOOST_TEST(waits.rejected(errc::closed));
     BOOST_TEST(ctx.stopped());
 }
 
@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(a_context_that_ends_drops_those_who_wait_and_nothing_runs) 
     BOOST_TEST(kitchen->stats().live == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(a_coroutine_elsewhere_is_refused_by_a_limiter_whose_context_has_ended) {
+BOOST_AUTO_TEST_CASE(a_coroutine_elsewhere_is_rejected_by_a_limiter_whose_context_has_ended) {
     asio::io_context home;
     std::optional<seats> kitchen;
     visit waited;
@@ -263,18 +263,18 @@ BOOST_AUTO_TEST_CASE(a_coroutine_elsewhere_is_refused_by_a_limiter_whose_context
         settle(ctx);
     }
     BOOST_TEST(waited.dropped());
-    int refused = 0;
+    int rejected = 0;
     auto guest = [&]() -> asio::awaitable<void> {
         try {
             permit const none = co_await kitchen->enter();
-        } catch (weir::refusal const& why) {
+        } catch (weir::rejection const& why) {
             BOOST_TEST(why.code() == errc::closed);
-            ++refused;
+            ++rejected;
         }
     };
     co_spawn(home, guest(), rethrow);
     settle(home);
-    BOOST_TEST(refused == 1);
+    BOOST_TEST(rejected == 1);
 }
 
 BOOST_AUTO_TEST_CASE(granted_but_undelivered_permits_come_home_when_the_context_ends) {
@@ -470,9 +470,9 @@ BOOST_AUTO_TEST_CASE(a_grant_dropped_silently_by_an_executor_goes_to_the_next_on
     BOOST_TEST(last.granted());
 
     // The same when it is over at once.
-    visit refused;
-    kitchen.async_enter(2, asio::bind_executor(ending, refused.callback()));
-    BOOST_TEST(refused.dropped());
+    visit rejected;
+    kitchen.async_enter(2, asio::bind_executor(ending, rejected.callback()));
+    BOOST_TEST(rejected.dropped());
     last.leave();
     visit granted;
     kitchen.async_enter(asio::bind_executor(ending, granted.callback()));
@@ -513,7 +513,7 @@ BOOST_AUTO_TEST_CASE(a_limiter_can_be_moved) {
     settle(ctx);
     other = std::move(moved);  // what it was is destroyed
     settle(ctx);
-    BOOST_TEST(waits.refused(errc::closed));
+    BOOST_TEST(waits.rejected(errc::closed));
     BOOST_TEST(guest.waiting());
     seat.leave();
     settle(ctx);
@@ -568,7 +568,7 @@ BOOST_AUTO_TEST_CASE(many_limiters_come_and_go_on_one_context) {
         }
         settle(ctx);
         BOOST_TEST(std::ranges::all_of(guests, [](visit const& guest) {
-            return guest.refused(errc::closed);
+            return guest.rejected(errc::closed);
         }));
         BOOST_TEST(ctx.stopped());
     }

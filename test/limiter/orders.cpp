@@ -64,10 +64,10 @@ struct kitchen_with {
     [[nodiscard]] std::string states() const {
         std::string all;
         for (auto const& guest : guests)
-            all += guest.waiting()             ? 'w'
-                   : guest.granted()           ? 's'
-                   : guest.refused(errc::shed) ? 'd'
-                                               : 'x';
+            all += guest.waiting()              ? 'w'
+                   : guest.granted()            ? 's'
+                   : guest.rejected(errc::shed) ? 'd'
+                                                : 'x';
         return all;
     }
 
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(lifo_lets_the_oldest_time_out_exactly) {
     k.come(1, 1s);
     auto const begun = clock::now();
     run_for(k.ctx, 500ms + 1ns);
-    BOOST_TEST(k.guests[0].refused(errc::timed_out));
+    BOOST_TEST(k.guests[0].rejected(errc::timed_out));
     BOOST_TEST(k.guests[0].at() == begun + 500ms + 1ns);
     k.hand_over();
     BOOST_TEST(k.states() == "xs");
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(lifo_of_a_rate_tells_no_turn_that_may_come_earlier) {
     BOOST_TEST(last.granted());
     visit too_late(bucket, 999ms);
     settle(ctx);
-    BOOST_TEST(too_late.refused(errc::deadline_unreachable));
+    BOOST_TEST(too_late.rejected(errc::deadline_unreachable));
 }
 
 BOOST_AUTO_TEST_CASE(adaptive_lifo_turns_and_turns_back) {
@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(codel_never_drops_who_can_be_granted) {
     k.seat.leave();
     settle(k.ctx);
     BOOST_TEST(k.guests[0].granted());
-    BOOST_TEST(k.guests[1].refused(errc::shed));
+    BOOST_TEST(k.guests[1].rejected(errc::shed));
 }
 
 BOOST_AUTO_TEST_CASE(codel_that_is_served_in_time_drops_nobody) {
@@ -325,7 +325,7 @@ BOOST_AUTO_TEST_CASE(priority_evicts_the_oldest_of_the_highest_class) {
     BOOST_TEST(k.states() == "dwddww");
     k.come({1, {.priority = 5}});  // all others are of lower classes
     BOOST_TEST(k.states() == "dwddwwx");
-    BOOST_TEST(k.guests.back().refused(errc::queue_full));
+    BOOST_TEST(k.guests.back().rejected(errc::queue_full));
 }
 
 BOOST_AUTO_TEST_CASE(priority_foresees_what_lower_classes_ask_for) {
@@ -342,10 +342,10 @@ BOOST_AUTO_TEST_CASE(priority_foresees_what_lower_classes_ask_for) {
     visit hopeless(bucket, weir::request(1, {.priority = 1}), 3s);  // it would be at 4 s
     settle(ctx);
     BOOST_TEST(last.waiting());
-    BOOST_TEST(too_late.refused(errc::queue_full));
+    BOOST_TEST(too_late.rejected(errc::queue_full));
     BOOST_TEST((too_late.seat().retry_after() == weir::duration(6s)));
     BOOST_TEST(urgent.waiting());
-    BOOST_TEST(hopeless.refused(errc::deadline_unreachable));
+    BOOST_TEST(hopeless.rejected(errc::deadline_unreachable));
     run_for(ctx, 2s);
     BOOST_TEST(urgent.granted());
 }
@@ -416,11 +416,11 @@ BOOST_AUTO_TEST_CASE(fair_foresees_what_the_same_key_asks_for_or_one_of_each_oth
     visit too_many(bucket, weir::request(1, {.key = 4}));
     settle(ctx);
     BOOST_TEST(guests.back().waiting());
-    BOOST_TEST(too_late.refused(errc::queue_full));
+    BOOST_TEST(too_late.rejected(errc::queue_full));
     BOOST_TEST((too_late.seat().retry_after() == weir::duration(4s)));
     BOOST_TEST(other.waiting());
     BOOST_TEST(third.waiting());
-    BOOST_TEST(too_many.refused(errc::queue_full));
+    BOOST_TEST(too_many.rejected(errc::queue_full));
 }
 
 BOOST_AUTO_TEST_CASE(a_change_to_priority_or_fair_waits_until_nobody_does) {
@@ -495,7 +495,7 @@ BOOST_AUTO_TEST_CASE(a_change_of_options_forgets_nothing_that_the_order_has_seen
     BOOST_TEST(codel.states() == "sd");
 }
 
-BOOST_AUTO_TEST_CASE(every_order_lets_all_go_who_are_cancelled_refused_or_priced_out) {
+BOOST_AUTO_TEST_CASE(every_order_lets_all_go_who_are_cancelled_rejected_or_priced_out) {
     for (auto const order : {queue_order::fifo, queue_order::lifo, queue_order::adaptive_lifo,
                              queue_order::codel, queue_order::priority, queue_order::fair}) {
         for (int const how : {0, 1}) {
@@ -520,14 +520,14 @@ BOOST_AUTO_TEST_CASE(every_order_lets_all_go_who_are_cancelled_refused_or_priced
         settle(ctx);
         for (std::size_t i = 0; i != guests.size(); ++i) {
             if (i % 2 == 1)
-                BOOST_TEST(guests[i].refused(errc::exceeds_capacity));
+                BOOST_TEST(guests[i].rejected(errc::exceeds_capacity));
             else
                 BOOST_TEST(guests[i].waiting());
         }
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_type_has_its_order_and_refuses_another) {
+BOOST_AUTO_TEST_CASE(a_type_has_its_order_and_rejects_another) {
     asio::io_context ctx;
     seats_with<weir::order::lifo> kitchen(ctx, {.seats = 1});
     auto seat = kitchen.try_enter();
@@ -579,12 +579,12 @@ BOOST_AUTO_TEST_CASE(a_queue_may_be_bounded_in_permits) {
     settle(ctx);
     BOOST_TEST(four.waiting());
     BOOST_TEST(six.waiting());
-    BOOST_TEST(one.refused(errc::queue_full));
+    BOOST_TEST(one.rejected(errc::queue_full));
     kitchen.configure_queue([](queue_options& o) { o.full = when_full::evict_oldest; });
     visit five(kitchen, 5);
     settle(ctx);
-    BOOST_TEST(four.refused(errc::shed));
-    BOOST_TEST(six.refused(errc::shed));
+    BOOST_TEST(four.rejected(errc::shed));
+    BOOST_TEST(six.rejected(errc::shed));
     BOOST_TEST(five.waiting());
 }
 
@@ -600,7 +600,7 @@ BOOST_AUTO_TEST_CASE(a_newcomer_that_is_barred_is_never_told_to_come_back_at_onc
     BOOST_TEST((barred.retry_after() == weir::duration(4s)));
     visit hasty(bucket, weir::request(1, {.priority = 2}), 3s);
     settle(ctx);
-    BOOST_TEST(hasty.refused(errc::deadline_unreachable));
+    BOOST_TEST(hasty.rejected(errc::deadline_unreachable));
 }
 
 BOOST_AUTO_TEST_CASE(more_than_sixteen_are_not_dropped_for_one) {
@@ -613,14 +613,14 @@ BOOST_AUTO_TEST_CASE(more_than_sixteen_are_not_dropped_for_one) {
     settle(ctx);
     visit seventeen(kitchen, 17);
     settle(ctx);
-    BOOST_TEST(seventeen.refused(errc::queue_full));
+    BOOST_TEST(seventeen.rejected(errc::queue_full));
     BOOST_TEST(kitchen.stats().waiting == 20U);
     visit sixteen(kitchen, 16);
     settle(ctx);
     BOOST_TEST(sixteen.waiting());
     BOOST_TEST(kitchen.stats().waiting == 5U);
     BOOST_TEST(kitchen.stats().waiting_for == 20);
-    BOOST_TEST(guests[15].refused(errc::shed));
+    BOOST_TEST(guests[15].rejected(errc::shed));
     BOOST_TEST(guests[16].waiting());
 }
 
@@ -634,12 +634,12 @@ BOOST_AUTO_TEST_CASE(a_wait_that_would_be_too_long_is_not_begun) {
     settle(ctx);
     BOOST_TEST(first.waiting());
     BOOST_TEST(second.waiting());
-    BOOST_TEST(third.refused(errc::queue_full));
+    BOOST_TEST(third.rejected(errc::queue_full));
     BOOST_TEST((third.seat().retry_after() == weir::duration(3s)));
     run_for(ctx, 1ns);
     visit fourth(bucket);  // 3 s, less a nanosecond
     settle(ctx);
-    BOOST_TEST(fourth.refused(errc::queue_full));
+    BOOST_TEST(fourth.rejected(errc::queue_full));
     run_for(ctx, 1s);
     visit fifth(bucket);
     settle(ctx);

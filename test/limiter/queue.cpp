@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_CASE(of_limit_zero_lets_nobody_wait) {
         auto seat = kitchen.try_enter();
         visit guest{kitchen};
         settle(ctx);
-        BOOST_TEST(guest.refused(errc::queue_full));
+        BOOST_TEST(guest.rejected(errc::queue_full));
         BOOST_TEST(kitchen.stats().queue_full == 1U);
         seat.leave();
         visit next{kitchen};
@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_CASE(of_limit_zero_lets_nobody_wait) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(full_refuses_newcomers_until_there_is_a_place_again) {
+BOOST_AUTO_TEST_CASE(full_rejects_newcomers_until_there_is_a_place_again) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}, {.limit = 2}};
     auto seat = kitchen.try_enter();
@@ -45,13 +45,13 @@ BOOST_AUTO_TEST_CASE(full_refuses_newcomers_until_there_is_a_place_again) {
     settle(ctx);
     visit fourth{kitchen};
     settle(ctx);
-    BOOST_TEST(third.refused(errc::queue_full));
-    BOOST_TEST(fourth.refused(errc::queue_full));
+    BOOST_TEST(third.rejected(errc::queue_full));
+    BOOST_TEST(fourth.rejected(errc::queue_full));
     BOOST_TEST(first.waiting());
     BOOST_TEST(second.waiting());
 
     run_for(ctx, 2s);
-    BOOST_TEST(second.refused(errc::timed_out));
+    BOOST_TEST(second.rejected(errc::timed_out));
     visit fifth{kitchen};
     settle(ctx);
     BOOST_TEST(fifth.waiting());
@@ -66,10 +66,10 @@ BOOST_AUTO_TEST_CASE(full_may_drop_who_has_waited_longest_instead) {
     visit third{kitchen};  // before anything has run
     BOOST_TEST(first.waiting());
     settle(ctx);
-    BOOST_TEST(first.refused(errc::shed));
+    BOOST_TEST(first.rejected(errc::shed));
     visit fourth{kitchen};
     settle(ctx);
-    BOOST_TEST(second.refused(errc::shed));
+    BOOST_TEST(second.rejected(errc::shed));
     BOOST_TEST(third.waiting());
     BOOST_TEST(fourth.waiting());
     BOOST_TEST(kitchen.stats().shed == 2U);
@@ -88,14 +88,14 @@ BOOST_AUTO_TEST_CASE(an_evicted_head_that_was_too_big_lets_the_next_ones_in) {
     settle(ctx);
     visit other{kitchen};
     settle(ctx);
-    BOOST_TEST(everything.refused(errc::shed));
+    BOOST_TEST(everything.rejected(errc::shed));
     BOOST_TEST(one.granted());
     BOOST_TEST(other.granted());
     BOOST_TEST(kitchen.stats().remaining == 0);
 }
 
 // The newcomer takes the place of the one that it evicts, and so does not have to wait for its turn.
-BOOST_AUTO_TEST_CASE(who_evicts_another_is_not_refused_for_its_sake) {
+BOOST_AUTO_TEST_CASE(who_evicts_another_is_not_rejected_for_its_sake) {
     asio::io_context ctx;
     weir::testing::limiter<weir::token_bucket> b{
         ctx,
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(who_evicts_another_is_not_refused_for_its_sake) {
     visit big{b, 10};
     visit small{b, 1, 2s};
     settle(ctx);
-    BOOST_TEST(big.refused(errc::shed));
+    BOOST_TEST(big.rejected(errc::shed));
     BOOST_TEST(small.waiting());
     auto const now = clock::now();
     run_for(ctx, 20s);
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(who_evicts_another_is_not_refused_for_its_sake) {
     visit second{b, 5};
     visit third{b, 1, 2s};
     settle(ctx);
-    BOOST_TEST(third.refused(errc::deadline_unreachable));
+    BOOST_TEST(third.rejected(errc::deadline_unreachable));
     BOOST_TEST(first.waiting());
     BOOST_TEST(second.waiting());
 }
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(who_is_evicted_from_a_rate_limit_is_told_when_to_come_back)
     run_for(ctx, 3s);
     visit second{printer};
     settle(ctx);
-    BOOST_TEST(first.refused(errc::shed));
+    BOOST_TEST(first.rejected(errc::shed));
     BOOST_TEST(first.seat().retry_after() == 17s);  // behind the newcomer
     auto const now = clock::now();
     run_for(ctx, 10s);
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(who_is_evicted_from_a_rate_limit_is_told_when_to_come_back)
     BOOST_TEST(second.at() == now + 7s);
 }
 
-BOOST_AUTO_TEST_CASE(who_is_refused_is_told_how_long_the_queue_is) {
+BOOST_AUTO_TEST_CASE(who_is_rejected_is_told_how_long_the_queue_is) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 1, .window = 10s}, {.limit = 2}};
     auto const page = printer.try_enter();
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(who_is_refused_is_told_how_long_the_queue_is) {
     visit second{printer};
     visit third{printer};
     settle(ctx);
-    BOOST_TEST(third.refused(errc::queue_full));
+    BOOST_TEST(third.rejected(errc::queue_full));
     BOOST_TEST(third.seat().retry_after() == 26s);
     error_code ec;
     BOOST_TEST(printer.try_enter(1, ec).retry_after() == 26s);
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(every_removal_makes_a_place_at_once) {
     signal.emit(asio::cancellation_type::terminal);
     visit next{kitchen};  // before the one who has gone was told so
     settle(ctx);
-    BOOST_TEST(guest.refused(asio::error::operation_aborted));
+    BOOST_TEST(guest.rejected(asio::error::operation_aborted));
     BOOST_TEST(next.waiting());
 }
 
@@ -187,11 +187,11 @@ BOOST_AUTO_TEST_CASE(may_be_changed_and_those_that_wait_stay) {
     BOOST_TEST((kitchen.queueing().full == when_full::reject_newest));
     visit fourth{kitchen};
     run_for(ctx, 5s);
-    BOOST_TEST(fourth.refused(errc::queue_full));
+    BOOST_TEST(fourth.rejected(errc::queue_full));
     for (auto const* const guest : {&first, &second, &third})
         BOOST_TEST(guest->waiting());  // with their own patience, and that of then
     run_for(ctx, 6s);
-    BOOST_TEST(second.refused(errc::timed_out));
+    BOOST_TEST(second.rejected(errc::timed_out));
     seat.leave();
     settle(ctx);
     first.leave();
@@ -201,14 +201,14 @@ BOOST_AUTO_TEST_CASE(may_be_changed_and_those_that_wait_stay) {
     run_for(ctx, 1s);
     BOOST_TEST(fifth.waiting());
     run_for(ctx, 2s);
-    BOOST_TEST(fifth.refused(errc::timed_out));
+    BOOST_TEST(fifth.rejected(errc::timed_out));
 
     // From now on those that have waited longest make room.
     kitchen.configure_queue([](weir::queue_options& o) { o.full = when_full::evict_oldest; });
     visit old{kitchen};
     visit young{kitchen};
     settle(ctx);
-    BOOST_TEST(old.refused(errc::shed));
+    BOOST_TEST(old.rejected(errc::shed));
     BOOST_TEST(young.waiting());
 }
 
@@ -347,7 +347,7 @@ BOOST_AUTO_TEST_CASE(count_the_wait_from_the_call_on_even_if_the_context_stood_s
     BOOST_TEST(guest.seat().waited() == 3s);
 }
 
-BOOST_AUTO_TEST_CASE(a_refused_request_is_no_use) {
+BOOST_AUTO_TEST_CASE(a_rejected_request_is_no_use) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 2, .window = 10s}};
     auto const page = printer.try_enter();
@@ -355,7 +355,7 @@ BOOST_AUTO_TEST_CASE(a_refused_request_is_no_use) {
         BOOST_TEST(!printer.try_enter(2));
         visit impatient{printer, 2, 5s};
         settle(ctx);
-        BOOST_TEST(impatient.refused(errc::deadline_unreachable));
+        BOOST_TEST(impatient.rejected(errc::deadline_unreachable));
     }
     BOOST_TEST(printer.stats().remaining == 1);
     BOOST_TEST(bool(printer.try_enter()));

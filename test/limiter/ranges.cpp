@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(takes_at_its_turn_what_has_become_free) {
     BOOST_TEST(stats.waiting_for == 0);
 }
 
-BOOST_AUTO_TEST_CASE(is_refused_by_its_least) {
+BOOST_AUTO_TEST_CASE(is_rejected_by_its_least) {
     asio::io_context ctx;
     weir::testing::limiter<weir::token_bucket> bytes(
         ctx, {.rate = {10, 1s}, .burst = 100, .initial = 0});
@@ -92,14 +92,14 @@ BOOST_AUTO_TEST_CASE(is_refused_by_its_least) {
     auto const later = bytes.try_enter({30, 90}, ec);
     BOOST_TEST(ec == errc::limited);
     BOOST_TEST((later.retry_after() == weir::duration(3s)));
-    int refused = 0;
+    int rejected = 0;
     bytes.async_enter(request(30, 90), 2s, [&](error_code why, permit p) {
         BOOST_TEST(why == errc::deadline_unreachable);
         BOOST_TEST((p.retry_after() == weir::duration(3s)));
-        ++refused;
+        ++rejected;
     });
     settle(ctx);
-    BOOST_TEST(refused == 1);
+    BOOST_TEST(rejected == 1);
 }
 
 BOOST_AUTO_TEST_CASE(must_be_one) {

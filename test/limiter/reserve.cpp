@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(that_is_given_back_after_its_turn_is_refunded) {
     BOOST_TEST((waiter.at == start + 2500ms));
 }
 
-BOOST_AUTO_TEST_CASE(is_refused_beyond_its_bounds) {
+BOOST_AUTO_TEST_CASE(is_rejected_beyond_its_bounds) {
     one_a_second w({.limit = 2});
     error_code ec;
     auto const late = w.pace.reserve(1, 1s - 1ns, ec);
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(is_refused_beyond_its_bounds) {
     auto const full = w.pace.reserve(1, {}, ec);
     BOOST_TEST((!full && ec == errc::queue_full));
     BOOST_CHECK_EXCEPTION(
-        (void)w.pace.reserve(1, 500ms), weir::refusal, [](weir::refusal const& r) {
+        (void)w.pace.reserve(1, 500ms), weir::rejection, [](weir::rejection const& r) {
             return r.code() == errc::deadline_unreachable && r.retry_after() == 3s;
         });
     w.pace.shutdown();
@@ -355,13 +355,13 @@ BOOST_AUTO_TEST_CASE(is_awaited) {
     one_a_second w;
     asio::thread_pool elsewhere(1);
     std::vector<weir::duration> granted;
-    std::vector<error_code> refused;
+    std::vector<error_code> rejected;
     auto guest = [&](leaky_bucket::reservation place) -> asio::awaitable<void> {
         try {
             auto const turn = co_await place.enter();
             granted.push_back(clock::now() - w.start);
-        } catch (weir::refusal const& r) {
-            refused.push_back(r.code());
+        } catch (weir::rejection const& r) {
+            rejected.push_back(r.code());
         }
     };
     co_spawn(w.ctx, guest(w.pace.reserve()), asio::detached);
@@ -370,8 +370,8 @@ BOOST_AUTO_TEST_CASE(is_awaited) {
     BOOST_TEST(granted.size() == 1U);
     w.pace.close();
     settle(w.ctx);
-    BOOST_TEST(refused.size() == 1U);
-    BOOST_TEST((refused.at(0) == errc::closed));
+    BOOST_TEST(rejected.size() == 1U);
+    BOOST_TEST((rejected.at(0) == errc::closed));
 
     // An operation that is never started gives its place back.
     leaky_bucket other(w.ctx, {.rate = {1, 1s}});
@@ -422,7 +422,7 @@ BOOST_AUTO_TEST_CASE(is_of_one_key) {
     error_code ec;
     auto const late = clients.reserve("a", 1, 500ms, ec);
     BOOST_TEST((!late && ec == errc::deadline_unreachable));
-    BOOST_CHECK_THROW((void)clients.reserve("a", 2), weir::refusal);
+    BOOST_CHECK_THROW((void)clients.reserve("a", 2), weir::rejection);
 }
 
 // Of each policy with a schedule: the instants that places are told are those at which they get their permits.

@@ -104,21 +104,21 @@ BOOST_FIXTURE_TEST_CASE(returns_nothing_and_things_that_can_only_be_moved, one_s
 BOOST_FIXTURE_TEST_CASE(waits_for_its_turn_and_calls_nothing_if_it_was_not_let_in, one_seat) {
     auto seat = kitchen.try_enter();
     auto cook = [&] { ++done; };
-    int refused = 0;
+    int rejected = 0;
     auto patient = [&]() -> asio::awaitable<void> { co_await kitchen.run(cook); };
     auto hasty = [&]() -> asio::awaitable<void> {
         try {
             co_await kitchen.run(cook, 1s);
-        } catch (weir::refusal const& why) {
+        } catch (weir::rejection const& why) {
             BOOST_TEST(why.code() == errc::timed_out);
-            ++refused;
+            ++rejected;
         }
     };
     co_spawn(ctx, patient(), rethrow);
     co_spawn(ctx, hasty(), rethrow);
     run_for(ctx, 2s);
     BOOST_TEST(done == 0);
-    BOOST_TEST(refused == 1);
+    BOOST_TEST(rejected == 1);
     seat.leave();
     settle(ctx);
     BOOST_TEST(done == 1);
@@ -205,7 +205,7 @@ BOOST_FIXTURE_TEST_CASE(takes_functions_by_reference_and_copies_none, one_seat,
         kitchen.close();
         try {
             co_await kitchen.run(later, 1, 1min);
-        } catch (weir::refusal const&) {
+        } catch (weir::rejection const&) {
             ++done;
         }
         BOOST_TEST(live == named);

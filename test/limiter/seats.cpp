@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(moves_and_swaps) {
     BOOST_TEST(kitchen.stats().live == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(of_a_refusal_is_empty_and_knows_when_to_come_back) {
+BOOST_AUTO_TEST_CASE(of_a_rejection_is_empty_and_knows_when_to_come_back) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 1, .window = 10s}};
     auto const page = printer.try_enter();

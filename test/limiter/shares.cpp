@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(a_patience_that_ends_and_a_cancellation_let_the_next_one_go
     c.come(of(batch));
     BOOST_TEST(c.granted() == "");
     run_for(c.ctx, 2s);
-    BOOST_TEST(c.guests[0].refused(errc::timed_out));
+    BOOST_TEST(c.guests[0].rejected(errc::timed_out));
     BOOST_TEST(c.guests[2].waiting());
     stop.emit(asio::cancellation_type::terminal);
     BOOST_TEST(c.granted() == "2");
@@ -254,17 +254,17 @@ BOOST_AUTO_TEST_CASE(whoever_is_furthest_beyond_its_share_makes_way) {
     for (auto const key : {live, live, batch, batch})
         c.come(of(key));
     c.come(of(batch));  // 3 beyond with this one, which is 4, and live 2
-    BOOST_TEST(c.guests[2].refused(errc::shed));
+    BOOST_TEST(c.guests[2].rejected(errc::shed));
     c.come(of(live, 3));  // 5 beyond with this one, which is 5, and batch 2
-    BOOST_TEST(c.guests[0].refused(errc::shed));
+    BOOST_TEST(c.guests[0].rejected(errc::shed));
     c.come(of(batch));  // 3 beyond with this one, and live 4
-    BOOST_TEST(c.guests[1].refused(errc::shed));
+    BOOST_TEST(c.guests[1].rejected(errc::shed));
     BOOST_TEST(c.kitchen.stats().waiting == 4U);
     BOOST_TEST(c.kitchen.stats().shed == 3U);
 }
 
 // The queue is full of batch's, which holds what is its own.
-BOOST_AUTO_TEST_CASE(a_newcomer_that_is_furthest_beyond_is_refused_if_it_has_none_that_waits) {
+BOOST_AUTO_TEST_CASE(a_newcomer_that_is_furthest_beyond_is_rejected_if_it_has_none_that_waits) {
     auto options = sharing({{"live", 70}, {"batch", 30}});
     options.limit = 1;
     options.full = when_full::evict_oldest;
@@ -273,7 +273,7 @@ BOOST_AUTO_TEST_CASE(a_newcomer_that_is_furthest_beyond_is_refused_if_it_has_non
     auto const last = c.take(batch, 1);
     c.come(of(batch));  // 0, which fits: 2 of its 3
     c.come(of(live));   // 3 beyond
-    BOOST_TEST(c.guests[1].refused(errc::queue_full));
+    BOOST_TEST(c.guests[1].rejected(errc::queue_full));
     BOOST_TEST(c.after(lives[0]) == "0");
 }
 

@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(fails_early_counting_those_ahead) {
     visit too_late{printer, 25s};
     visit just_in_time{printer, 26s};
     settle(ctx);
-    BOOST_TEST(too_late.refused(errc::deadline_unreachable));
+    BOOST_TEST(too_late.rejected(errc::deadline_unreachable));
     BOOST_TEST(too_late.seat().retry_after() == 26s);
     BOOST_TEST(printer.stats().deadline_unreachable == 1U);
     run_for(ctx, 26s);

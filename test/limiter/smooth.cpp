@@ -44,7 +44,7 @@ int served_of(int callers, smooth_bursty_options const& options) {
     for (auto const& guest : guests) {
         served += guest.granted();
         if (!guest.granted())
-            BOOST_TEST(guest.refused(errc::deadline_unreachable));
+            BOOST_TEST(guest.rejected(errc::deadline_unreachable));
     }
     return served;
 }
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(lets_twenty_who_come_at_the_start_in_if_it_starts_full) {
     BOOST_TEST(served_of(20, {.rate = {100, 1s}, .initial = weir::forever}) == 20);
 }
 
-BOOST_AUTO_TEST_CASE(refuses_at_once_who_would_be_too_late_counting_those_ahead) {
+BOOST_AUTO_TEST_CASE(rejects_at_once_who_would_be_too_late_counting_those_ahead) {
     asio::io_context ctx;
     smooth_bursty calls{ctx, {.rate = {1, 1s}}};
     auto const debt = calls.try_enter(5);
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(refuses_at_once_who_would_be_too_late_counting_those_ahead)
     visit too_late{calls, 8s - 1ns};
     visit in_time{calls, 8s};
     settle(ctx);
-    BOOST_TEST(too_late.refused(errc::deadline_unreachable));
+    BOOST_TEST(too_late.rejected(errc::deadline_unreachable));
     BOOST_TEST(too_late.seat().retry_after() == 8s);
     run_for(ctx, 8s);
     BOOST_TEST(in_time.granted());

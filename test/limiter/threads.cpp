@@ -88,10 +88,10 @@ private:
 struct tally {
     std::atomic<std::uint64_t> asked = 0;
     std::atomic<std::uint64_t> granted = 0;
-    std::atomic<std::uint64_t> refused = 0;
+    std::atomic<std::uint64_t> rejected = 0;
 
-    void count(error_code ec) { ++(ec ? refused : granted); }
-    [[nodiscard]] bool complete() const { return asked == granted + refused; }
+    void count(error_code ec) { ++(ec ? rejected : granted); }
+    [[nodiscard]] bool complete() const { return asked == granted + rejected; }
 };
 
 auto const rethrow = [](std::exception_ptr failure) {
@@ -183,7 +183,7 @@ asio::awaitable<void> guest(Limiter& limiter, meter& in_use, tally& results, int
             default:
                 try {
                     seat = co_await limiter.enter(n);
-                } catch (weir::refusal const& why) {
+                } catch (weir::rejection const& why) {
                     ec = why.code();
                 }
         }
@@ -310,7 +310,7 @@ BOOST_AUTO_TEST_CASE(threads_without_a_context_try_their_luck) {
     BOOST_TEST(!in_use.exceeded());
     BOOST_TEST(results.complete());
     BOOST_TEST(kitchen.stats().granted == results.granted);
-    BOOST_TEST(kitchen.stats().limited == results.refused);
+    BOOST_TEST(kitchen.stats().limited == results.rejected);
     BOOST_TEST(kitchen.stats().live == 0U);
     BOOST_TEST(kitchen.stats().remaining == 5);
 }
@@ -350,7 +350,7 @@ BOOST_AUTO_TEST_CASE(cancelled_from_the_strand_while_permits_come_home) {
     BOOST_TEST(!in_use.exceeded());
     BOOST_TEST(results.complete());
     BOOST_TEST(kitchen.stats().granted == results.granted + 1);
-    BOOST_TEST(kitchen.stats().cancelled == results.refused);
+    BOOST_TEST(kitchen.stats().cancelled == results.rejected);
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
@@ -525,7 +525,7 @@ BOOST_AUTO_TEST_CASE(newcomers_on_many_threads_while_permits_come_home) {
     }
     BOOST_TEST(!in_use.exceeded());
     BOOST_TEST(results.complete());
-    BOOST_TEST(results.refused == 0U);
+    BOOST_TEST(results.rejected == 0U);
     BOOST_TEST(kitchen.stats().granted == results.granted);
     BOOST_TEST(kitchen.stats().remaining == 2);
 }

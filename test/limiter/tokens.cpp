@@ -160,14 +160,14 @@ BOOST_FIXTURE_TEST_CASE(the_tokens_of_coroutines, taken_seat) {
 
 BOOST_FIXTURE_TEST_CASE(an_erased_handler, taken_seat) {
     visit guest;
-    visit refused;
+    visit rejected;
     asio::any_completion_handler<void(error_code, permit)> one(guest.callback());
-    asio::any_completion_handler<void(error_code, permit)> other(refused.callback());
+    asio::any_completion_handler<void(error_code, permit)> other(rejected.callback());
     kitchen.async_enter(1s, std::move(one));
     kitchen.async_enter(2, std::move(other));
     serve();
     BOOST_TEST(guest.granted());
-    BOOST_TEST(refused.refused(errc::exceeds_capacity));
+    BOOST_TEST(rejected.rejected(errc::exceeds_capacity));
 }
 
 BOOST_FIXTURE_TEST_CASE(append_and_other_adapters, taken_seat) {
@@ -224,7 +224,7 @@ BOOST_FIXTURE_TEST_CASE(a_slot_cancels_what_waits, taken_seat) {
     settle(ctx);
     signal.emit(asio::cancellation_type::total);
     settle(ctx);
-    BOOST_TEST(guest.refused(asio::error::operation_aborted));
+    BOOST_TEST(guest.rejected(asio::error::operation_aborted));
 }
 
 BOOST_FIXTURE_TEST_CASE(an_immediate_executor_is_used_for_what_is_over_at_once, taken_seat) {
@@ -427,18 +427,18 @@ BOOST_FIXTURE_TEST_CASE(two_seats_at_two_tables, taken_seat) {
 
 BOOST_FIXTURE_TEST_CASE(one_of_two_that_fails_cancels_and_gives_back_the_other, taken_seat) {
     seats cafe{ctx, {.seats = 1}};
-    int refused = 0;
+    int rejected = 0;
     auto guest = [&]() -> asio::awaitable<void> {
         try {
             auto const both = co_await (kitchen.enter(1s) && cafe.enter());
         } catch (boost::system::system_error const& why) {
             BOOST_TEST(why.code() == errc::timed_out);
-            ++refused;
+            ++rejected;
         }
     };
     co_spawn(ctx, guest(), rethrow);
     run_for(ctx, 2s);
-    BOOST_TEST(refused == 1);
+    BOOST_TEST(rejected == 1);
     BOOST_TEST(cafe.stats().remaining == 1);
 }
 

@@ -51,13 +51,13 @@ config::limit rule_with(std::string const& rule, bool has_key) {
     return l;
 }
 
-// Seats of all and seats of each client in turn, with one that refuses behind them.
+// Seats of all and seats of each client in turn, with one that rejects behind them.
 struct chained {
-    chained(std::size_t n, bool refuses) {
+    chained(std::size_t n, bool rejects) {
         std::vector<std::shared_ptr<world::limit>> limits;
         for (std::size_t i = 0; i != n; ++i) {
             bool const last = i + 1 == n;
-            add(limits, rule_with(refuses && last ? "1/1h" : "9 seats", i % 2 == 1));
+            add(limits, rule_with(rejects && last ? "1/1h" : "9 seats", i % 2 == 1));
         }
         gate.emplace(limits);
     }
@@ -67,15 +67,15 @@ struct chained {
             world::place()));
     }
 
-    // How many allocations it costs to let a client in, or to refuse it.
-    std::size_t cost(bool refused) {
+    // How many allocations it costs to let a client in, or to reject it.
+    std::size_t cost(bool rejected) {
         support::allocation_count const made;
         limiting::entry<world> e(client{1});
         bool const decided = gate->enter_at_once(e);
         bool const passed = gate->is_in(e);
         auto const n = made();
         BOOST_TEST_REQUIRE(decided);
-        BOOST_TEST_REQUIRE(passed != refused);
+        BOOST_TEST_REQUIRE(passed != rejected);
         return n;
     }
 
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(any_number_of_chained_limits_costs_one_allocation_at_the_mo
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_refusal_costs_none) {
+BOOST_AUTO_TEST_CASE(a_rejection_costs_none) {
     for (std::size_t n = 1; n <= limiting::usual_limits; ++n) {
         chained all(n, true);
         static_cast<void>(all.cost(false));

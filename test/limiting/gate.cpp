@@ -49,15 +49,15 @@ struct limits {
         return names;
     }
     void pass(weir::duration d) { weir::testing::run_for(context, d); }
-    // By which limit a second request is refused, which waits for so long and no longer.
-    [[nodiscard]] std::string refuses_after(weir::duration patience) {
+    // By which limit a second request is rejected, which waits for so long and no longer.
+    [[nodiscard]] std::string rejects_after(weir::duration patience) {
         test_gate const gate(all);
         visit holder(gate);
         visit waiter(gate);
         pass(patience - 1ms);
         BOOST_TEST(waiter.waits());
         pass(1ms + late);
-        return waiter.refused_by();
+        return waiter.rejected_by();
     }
 
     boost::asio::io_context context;
@@ -67,7 +67,7 @@ struct limits {
 weir::amount in_use(test_limit const& l) {
     return l.stats().in_use;
 }
-std::uint64_t refused_by(test_limit const& l) {
+std::uint64_t rejected_by(test_limit const& l) {
     auto const s = l.stats();
     return s.limited + s.timed_out + s.deadline_unreachable;
 }
@@ -106,7 +106,7 @@ BOOST_FIXTURE_TEST_CASE(without_limits_is_open, limits) {
 }
 
 // Each combination of a limit that has room and one that has none, in each kind of place.
-BOOST_AUTO_TEST_CASE(takes_nothing_for_a_request_that_it_refuses) {
+BOOST_AUTO_TEST_CASE(takes_nothing_for_a_request_that_it_rejects) {
     for (std::string const patience : {"patience 0s", "patience 100ms"})
         for (std::string const order : {"", " order lifo"}) {
             BOOST_TEST_CONTEXT(patience << order) {
@@ -118,11 +118,11 @@ BOOST_AUTO_TEST_CASE(takes_nothing_for_a_request_that_it_refuses) {
                 visit holder(gate);
                 BOOST_REQUIRE(holder.is_in());
                 for (int i = 0; i != 9; ++i) {
-                    visit refused(gate);
-                    BOOST_TEST(refused.waits() == (patience != "patience 0s"));
+                    visit rejected(gate);
+                    BOOST_TEST(rejected.waits() == (patience != "patience 0s"));
                     here.pass(100ms + late);
-                    BOOST_TEST(refused.refused_by() == "full");
-                    BOOST_TEST(refused.entry.refused.number == (order.empty() ? 1u : 2u));
+                    BOOST_TEST(rejected.rejected_by() == "full");
+                    BOOST_TEST(rejected.entry.rejected.number == (order.empty() ? 1u : 2u));
                 }
                 BOOST_TEST(in_use(rate) == 1);
                 BOOST_TEST(in_use(lifo) == 1);
@@ -199,8 +199,8 @@ BOOST_FIXTURE_TEST_CASE(is_waited_for_no_longer_than_the_patience_in_all, limits
     BOOST_TEST(waiter.waits());
     BOOST_TEST((waiter.entry.patience == 400ms));
     pass(1ms + late);
-    BOOST_TEST(waiter.refused_by() == "lifo");
-    BOOST_TEST((waiter.entry.refused.ec == weir::errc::timed_out));
+    BOOST_TEST(waiter.rejected_by() == "lifo");
+    BOOST_TEST((waiter.entry.rejected.ec == weir::errc::timed_out));
     BOOST_TEST(in_use(rate) == 1);
 }
 
@@ -208,14 +208,14 @@ BOOST_FIXTURE_TEST_CASE(has_the_least_patience_of_its_limits, limits) {
     add("seats", "1 seats", "patience 3s");
     add("lifo", "9 seats", "patience 2s order lifo");
     add_shadow("shadow", "9 seats", "patience 1s");
-    BOOST_TEST(refuses_after(2s) == "seats");
+    BOOST_TEST(rejects_after(2s) == "seats");
 }
 
 BOOST_FIXTURE_TEST_CASE(has_the_least_patience_in_whatever_order_they_are, limits) {
     add("seats", "1 seats", "patience 2s");
     add("rate", "9/60s", "patience 3s");
     add("lifo", "9 seats", "patience 4s order lifo");
-    BOOST_TEST(refuses_after(2s) == "seats");
+    BOOST_TEST(rejects_after(2s) == "seats");
 }
 
 // The seats of an upstream have no patience option.
@@ -223,7 +223,7 @@ BOOST_FIXTURE_TEST_CASE(has_the_default_patience_where_no_limit_has_one, limits)
     auto of_upstream = limit_of("upstream", "1 seats");
     of_upstream.queue.patience = {};
     add(of_upstream);
-    BOOST_TEST(refuses_after(1s) == "upstream");
+    BOOST_TEST(rejects_after(1s) == "upstream");
 }
 
 BOOST_FIXTURE_TEST_CASE(has_the_patience_of_the_limits_that_have_one, limits) {
@@ -231,7 +231,7 @@ BOOST_FIXTURE_TEST_CASE(has_the_patience_of_the_limits_that_have_one, limits) {
     of_upstream.queue.patience = {};
     add(of_upstream);
     add("rate", "9/60s", "patience 5s");
-    BOOST_TEST(refuses_after(5s) == "upstream");
+    BOOST_TEST(rejects_after(5s) == "upstream");
 }
 
 BOOST_FIXTURE_TEST_CASE(of_shadows_alone_holds_nobody_up, limits) {
@@ -250,21 +250,21 @@ BOOST_FIXTURE_TEST_CASE(asks_shadows_last, limits) {
     test_gate const gate(all);
     visit first(gate);
     visit second(gate);
-    visit refused(gate);
+    visit rejected(gate);
     pass(100ms + late);
     BOOST_TEST(second.is_in());
     BOOST_TEST(second.entry.permits.size() == 3u);
     BOOST_TEST(!second.entry.permits[2]);
-    BOOST_TEST(refused.refused_by() == "seats");
+    BOOST_TEST(rejected.rejected_by() == "seats");
     BOOST_TEST(shadow.stats().granted == 1u);
-    BOOST_TEST(refused_by(shadow) == 1u);
+    BOOST_TEST(rejected_by(shadow) == 1u);
 
     visit waits(gate);
     first.leave();
     pass(0s);
     BOOST_TEST(waits.is_in());
     BOOST_TEST(waits.entry.permits.size() == 3u);
-    BOOST_TEST(refused_by(shadow) == 2u);
+    BOOST_TEST(rejected_by(shadow) == 2u);
 }
 
 BOOST_FIXTURE_TEST_CASE(asks_shadows_after_the_wait_for_a_chain, limits) {
@@ -275,12 +275,12 @@ BOOST_FIXTURE_TEST_CASE(asks_shadows_after_the_wait_for_a_chain, limits) {
     visit holder(gate);
     visit waiter(gate);
     BOOST_TEST(gate.waits_for_chain(waiter.entry));
-    BOOST_TEST(refused_by(shadow) == 0u);
+    BOOST_TEST(rejected_by(shadow) == 0u);
     holder.leave();
     pass(0s);
     BOOST_TEST(waiter.is_in());
     BOOST_TEST(waiter.entry.permits.size() == 3u);
-    BOOST_TEST(refused_by(shadow) == 1u);
+    BOOST_TEST(rejected_by(shadow) == 1u);
 }
 
 BOOST_FIXTURE_TEST_CASE(has_no_chain_of_one, limits) {
@@ -294,16 +294,16 @@ BOOST_FIXTURE_TEST_CASE(has_no_chain_of_one, limits) {
     BOOST_TEST(waiter.is_in());
 }
 
-BOOST_FIXTURE_TEST_CASE(says_which_limit_has_refused_and_when_to_come_back, limits) {
+BOOST_FIXTURE_TEST_CASE(says_which_limit_has_rejected_and_when_to_come_back, limits) {
     add("often", "9/60s", "patience 0s");
     add("seldom", "1/60s", "patience 0s");
     test_gate const gate(all);
     visit const first(gate);
     pass(20s);
     visit const second(gate);
-    BOOST_TEST(second.refused_by() == "seldom");
-    BOOST_TEST(second.entry.refused.number == 1u);
-    BOOST_TEST((second.entry.refused.retry_after == 40s));
+    BOOST_TEST(second.rejected_by() == "seldom");
+    BOOST_TEST(second.entry.rejected.number == 1u);
+    BOOST_TEST((second.entry.rejected.retry_after == 40s));
 }
 
 BOOST_FIXTURE_TEST_CASE(gives_back_a_request_that_has_not_gone_on, limits) {
@@ -311,7 +311,7 @@ BOOST_FIXTURE_TEST_CASE(gives_back_a_request_that_has_not_gone_on, limits) {
     add("lifo", "1/60s", "patience 0s order lifo");
     test_gate const gate(all);
     visit one(gate);
-    BOOST_TEST(visit(gate).refused_by() == "rate");
+    BOOST_TEST(visit(gate).rejected_by() == "rate");
     one.entry.give_back();
     BOOST_TEST(in_use(rate) == 0);
     BOOST_TEST(visit(gate).is_in());
@@ -351,7 +351,7 @@ BOOST_FIXTURE_TEST_CASE(changes_its_rule_and_its_queue_in_place, limits) {
     visit const four(gate);
     BOOST_TEST(three.waits());
     pass(0s);
-    BOOST_TEST(four.refused_by() == "seats");
+    BOOST_TEST(four.rejected_by() == "seats");
     seats.configure(limit_of("seats", "3 seats", "patience 1s limit 2"));
     pass(0s);
     BOOST_TEST(three.is_in());
@@ -361,7 +361,7 @@ BOOST_FIXTURE_TEST_CASE(changes_its_rule_and_its_queue_in_place, limits) {
     pass(0s);
     BOOST_TEST(five.waits());
     BOOST_TEST(six.waits());
-    BOOST_TEST(seven.refused_by() == "seats");
+    BOOST_TEST(seven.rejected_by() == "seats");
     BOOST_TEST((seats.configuration().queue.limit == 2));
     pass(2s);
 }
@@ -376,15 +376,15 @@ BOOST_FIXTURE_TEST_CASE(takes_another_rule_that_its_configuration_does_not_know,
     BOOST_TEST(weir::to_string(seats.configuration().rule) == "1 seats");
 }
 
-BOOST_FIXTURE_TEST_CASE(that_is_closed_refuses_all, limits) {
+BOOST_FIXTURE_TEST_CASE(that_is_closed_rejects_all, limits) {
     auto& seats = add("seats", "1 seats");
     test_gate const gate(all);
     visit const holder(gate);
     visit const waiter(gate);
     seats.close();
     pass(0s);
-    BOOST_TEST(waiter.refused_by() == "seats");
-    BOOST_TEST((visit(gate).entry.refused.ec == weir::errc::closed || visit(gate).waits()));
+    BOOST_TEST(waiter.rejected_by() == "seats");
+    BOOST_TEST((visit(gate).entry.rejected.ec == weir::errc::closed || visit(gate).waits()));
 }
 
 BOOST_FIXTURE_TEST_CASE(knows_what_it_is, limits) {

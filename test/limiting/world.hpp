@@ -64,10 +64,10 @@ public:
     visit(visit const&) = delete;
 
     [[nodiscard]] bool waits() const noexcept { return !decided_; }
-    [[nodiscard]] bool is_in() const noexcept { return decided_ && !entry.refused.by; }
-    /// By which limit it was refused; empty if by none.
-    [[nodiscard]] std::string refused_by() const {
-        return entry.refused.by ? entry.refused.by->configuration().name : "";
+    [[nodiscard]] bool is_in() const noexcept { return decided_ && !entry.rejected.by; }
+    /// By which limit it was rejected; empty if by none.
+    [[nodiscard]] std::string rejected_by() const {
+        return entry.rejected.by ? entry.rejected.by->configuration().name : "";
     }
     /// Its permits come back, but what they have used of rates stays used.
     void leave() { entry.permits.clear(); }

@@ -171,10 +171,10 @@ BOOST_AUTO_TEST_CASE(of_weir_proxy) {
     for (auto const* const line :
          {R"(1995-08-01T06:00:00.250Z ::1 "GET / HTTP/1.1" 429 24 0.500 0.000 - "a rate" 5f3b)",
           R"(1995-08-01T06:00:00.250Z ::1 "GET / HTTP/1.1" 503 24 0.500 0.500 - "seats" 5f3c)"}) {
-        auto const refused = read("weir-proxy", line);
-        BOOST_REQUIRE(refused);
-        BOOST_TEST((refused->before == 500ms));
-        BOOST_TEST(!refused->held);  // it was not served
+        auto const rejected = read("weir-proxy", line);
+        BOOST_REQUIRE(rejected);
+        BOOST_TEST((rejected->before == 500ms));
+        BOOST_TEST(!rejected->held);  // it was not served
     }
 }
 
@@ -184,12 +184,12 @@ BOOST_AUTO_TEST_CASE(of_weir_proxy_as_json) {
     BOOST_TEST((e->at == morning + 250ms));
     BOOST_TEST((e->before == 305ms));
     BOOST_TEST((e->held == 201ms));
-    auto const refused = read(
+    auto const rejected = read(
         "json",
         R"({"time":"1995-08-01T06:00:00.250Z","status":503,"request_time":0.5,"waited":0.5,"limit":"seats"})");
-    BOOST_REQUIRE(refused);
-    BOOST_TEST((refused->before == 500ms));
-    BOOST_TEST(!refused->held);
+    BOOST_REQUIRE(rejected);
+    BOOST_TEST((rejected->before == 500ms));
+    BOOST_TEST(!rejected->held);
 }
 
 BOOST_AUTO_TEST_CASE(of_haproxy) {

@@ -274,7 +274,7 @@ inline serve(m) {
 	f = 0
 }
 
-/* c goes to stand with one of those who refuse it; which one is left open. */
+/* c goes to stand with one of those who reject it; which one is left open. */
 inline stand(c) {
 	if
 	:: IN(0, MEM(c)) && !LETS(0, c) -> at = 0
@@ -331,7 +331,7 @@ inline leave_off_reserving(c) {
 	k = 0
 }
 
-#define STANDS_IN_LINE_THAT_REFUSES(c) \
+#define STANDS_IN_LINE_THAT_REJECTS(c) \
 	(IN(c, line[0]) && !LETS(0, c) || IN(c, line[1]) && !LETS(1, c) || IN(c, line[M - 1]) && !LETS(M - 1, c))
 
 /* What becomes of c. Sets told: a turn to reserve may have come for others. */
@@ -368,10 +368,10 @@ inline decide(c) {
 			:: IN(c, run_out) -> leave_off_reserving(c); stand_nowhere(c); stand(c)
 			:: else -> note_who_lets(c); told = 0
 			fi
-		:: !RESERVES(c) && STANDS_IN_LINE_THAT_REFUSES(c)
-		:: !RESERVES(c) && !(STANDS_IN_LINE_THAT_REFUSES(c)) ->         /* it has been passed */
+		:: !RESERVES(c) && STANDS_IN_LINE_THAT_REJECTS(c)
+		:: !RESERVES(c) && !(STANDS_IN_LINE_THAT_REJECTS(c)) ->         /* it has been passed */
 			stand_nowhere(c);
-#if defined(move_in_two_sections)       /* learns who refuses, and goes to stand there under that one's lock alone */
+#if defined(move_in_two_sections)       /* learns who rejects, and goes to stand there under that one's lock alone */
 			stand(c);
 			CUT(c, line[at]);
 			moves = 1 + at;

@@ -7,7 +7,7 @@
      CANCEL        caller 1's cancellation slot is fired: before its enter, while it waits, or too late
      CANCEL_ALL    all that wait are cancelled
      CLOSE         the limiter is closed
-     SHUT_DOWN     newcomers are refused, and the line is served to its end
+     SHUT_DOWN     newcomers are rejected, and the line is served to its end
      ABANDON       the limiter object goes
      EVICT         one may wait, and the oldest makes place for a newcomer
      DRAIN         an operation waits for the limiter to be idle
@@ -22,7 +22,7 @@
                    unless the host has thrown, too
      FINE          the search goes into critical sections too: see HOLD
 
-   Asserted: seats in use never exceed their number at a grant; grants in the order of refusals, and none at the gate while
+   Asserted: seats in use never exceed their number at a grant; grants in the order of rejections, and none at the gate while
    somebody waits; each caller completed once, and with no seat if its cancellation came first, or its deadline is past; timer
    and work guard touched by one thread at a time, there while they are needed and gone when idle; the context kept running while
    a handler is posted to it; nothing touched of a context that is gone, and no handler destroyed after it; what `coherent`
@@ -94,7 +94,7 @@
 #define BEFORE 0
 #define WAITING 1
 #define AFTER 2
-#define REFUSED 3                       /* on the way into line: in one mutant only */
+#define REJECTED 3                       /* on the way into line: in one mutant only */
 
 /* doors_, phase_, nobody_works_ */
 #define OPEN 0
@@ -722,7 +722,7 @@ inline when_all_is_done() {
 
 #define END_VISIT plan(); DROP; CARRY_OUT(assert(false))
 
-/* Waits, unless the post throws. Refusal and place in line are one critical section. */
+/* Waits, unless the post throws. Rejection and place in line are one critical section. */
 inline get_in_line(i) {
 	at[i] = WAITING;
 	line!i;
@@ -759,7 +759,7 @@ inline enter(i) {
 			draw_number(i);
 #ifdef two_sections
 			under_way++;
-			at[i] = REFUSED
+			at[i] = REJECTED
 #else
 			get_in_line(i)
 #endif
@@ -792,7 +792,7 @@ proctype caller(byte i) {
 	END_VISIT;
 #ifdef two_sections
 	if
-	:: at[i] == REFUSED -> HOLD; under_way--; get_in_line(i); END_VISIT
+	:: at[i] == REJECTED -> HOLD; under_way--; get_in_line(i); END_VISIT
 	:: else
 	fi;
 #endif

@@ -60,7 +60,7 @@ struct connected : two_ends {
 };
 
 // A server at a port of its own; or a port at which nobody listens, or one that lets newcomers wait for ever.
-enum class port : std::uint8_t { open, refusing, silent };
+enum class port : std::uint8_t { open, closed, silent };
 
 struct one_port {
     one_port(asio::io_context& context, port what) : acceptor(context) {
@@ -106,7 +106,7 @@ struct several_ports {
 
     asio::io_context context;
     net::watchdog dog{context};
-    one_port refusing{context, port::refusing};
+    one_port closed{context, port::closed};
     one_port good{context, port::open};
 };
 
@@ -120,10 +120,10 @@ BOOST_FIXTURE_TEST_CASE(go_to_the_first_endpoint_that_takes_one, several_ports) 
     BOOST_TEST(!connect(both));
     BOOST_TEST(good.took_one());
 
-    net::server_endpoints second({refusing.at, good.at, other.at});
+    net::server_endpoints second({closed.at, good.at, other.at});
     BOOST_TEST(!connect(second));
     BOOST_TEST(good.took_one());
-    refusing.acceptor.listen();  // too late: the one that was found is kept
+    closed.acceptor.listen();  // too late: the one that was found is kept
     BOOST_TEST(!connect(second));
     BOOST_TEST(good.took_one());
     good.acceptor.close();  // after the last comes the first
@@ -131,11 +131,11 @@ BOOST_FIXTURE_TEST_CASE(go_to_the_first_endpoint_that_takes_one, several_ports) 
     BOOST_TEST(other.took_one());
     other.acceptor.close();
     BOOST_TEST(!connect(second));
-    BOOST_TEST(refusing.took_one());
+    BOOST_TEST(closed.took_one());
 }
 
 BOOST_FIXTURE_TEST_CASE(fail_when_no_endpoint_takes_one, several_ports) {
-    net::server_endpoints none({refusing.at, refusing.at});
+    net::server_endpoints none({closed.at, closed.at});
     BOOST_TEST((connect(none) == asio::error::connection_refused));
 }
 

@@ -32,7 +32,7 @@ using weir::policy::adaptive;
 namespace {
 
 // So many workers behind one queue. What a request takes has an Erlang distribution: it varies by 1 /
-// sqrt(shape). What finds the queue full is refused after a millisecond.
+// sqrt(shape). What finds the queue full is rejected after a millisecond.
 struct service {
     amount workers = 100;
     duration mean = 100ms;
@@ -287,7 +287,7 @@ BOOST_AUTO_TEST_CASE(stay_where_they_are_while_they_are_not_needed) {
     });
 }
 
-// Where nothing is refused there is only the latency to go by.
+// Where nothing is rejected there is only the latency to go by.
 BOOST_AUTO_TEST_CASE(of_aimd_go_by_the_timeout_where_nothing_is_dropped) {
     support::for_each_seed(1, 5, [](random_source& random) {
         simulation s(weir::aimd_options{.timeout = 112ms}, {}, random.bits());

@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(changes_its_options_but_not_its_kind) {
     BOOST_TEST(seats.remaining(noon) == 5);
 }
 
-BOOST_AUTO_TEST_CASE(refuses_nonsense_as_the_policy_does) {
+BOOST_AUTO_TEST_CASE(rejects_nonsense_as_the_policy_does) {
     BOOST_CHECK_EXCEPTION(any(parsed("0/1s exact")), std::invalid_argument,
                           says("weir::sliding_log: limit is 0, but must be from 1 to 67108864"));
     BOOST_CHECK_EXCEPTION(any(parsed("99999999999/1s")), std::invalid_argument,

@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(partial_stock_is_kept_for_a_big_head_and_the_rest_asked_for
     BOOST_TEST(s.serve(3) == std::uint64_t{engine_time});
 }
 
-BOOST_AUTO_TEST_CASE(refusal_says_when_and_is_not_asked_again_before) {
+BOOST_AUTO_TEST_CASE(rejection_says_when_and_is_not_asked_again_before) {
     story s;
     s.waiting = {.head = 1, .all = 2, .until = s.now + 10s};
     auto const q = s.question();
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(refusal_says_when_and_is_not_asked_again_before) {
     BOOST_TEST(s.question().has_value());
 }
 
-BOOST_AUTO_TEST_CASE(refusal_is_believed_for_a_second_since_others_may_give_back) {
+BOOST_AUTO_TEST_CASE(rejection_is_believed_for_a_second_since_others_may_give_back) {
     story s;
     s.waiting = {.head = 1, .all = 1};
     auto const q = s.question();
@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(refusal_is_believed_for_a_second_since_others_may_give_back
     BOOST_TEST(s.question().has_value());
 }
 
-BOOST_AUTO_TEST_CASE(refusal_of_many_says_nothing_about_one) {
+BOOST_AUTO_TEST_CASE(rejection_of_many_says_nothing_about_one) {
     story s;
     s.waiting = {.head = 4, .all = 4, .until = s.now + 1ms};
     s.deny(*s.question(), 3s);
@@ -656,7 +656,7 @@ BOOST_AUTO_TEST_CASE(what_is_in_stock_can_be_used_in_an_outage) {
     BOOST_TEST((s.p.ready_at(101, 0, s.now) == weir::unknown));
 }
 
-BOOST_AUTO_TEST_CASE(refusal_of_the_engine_says_nothing_in_an_outage) {
+BOOST_AUTO_TEST_CASE(rejection_of_the_engine_says_nothing_in_an_outage) {
     story s;
     s.waiting = {.head = 1, .all = 1};
     s.deny(*s.question(), 700ms);
@@ -724,7 +724,7 @@ BOOST_AUTO_TEST_CASE(each_change_of_what_decides_is_told_once) {
     using mode = weir::shared_mode;
     for (auto const& [on_failure, failures, without] :
          {std::tuple<decltype(weir::shared_options::on_failure), int, mode>{
-              weir::fail_closed(), 5, mode::refusing},
+              weir::fail_closed(), 5, mode::closed},
           {weir::fail_open(), 1, mode::open},
           {weir::fail_local{0.5}, 1, mode::local}}) {
         story s{{.rate = {10, 1s}, .burst = 5, .on_failure = on_failure, .retry = {.jitter = 0}}};
@@ -749,7 +749,7 @@ BOOST_AUTO_TEST_CASE(each_change_of_what_decides_is_told_once) {
 
         s.now += 1s;
         s.waiting = {.head = 9, .all = 9};  // more than the share has
-        s.p.take(without == mode::refusing ? 0 : 1, s.now);
+        s.p.take(without == mode::closed ? 0 : 1, s.now);
         s.grant(*s.question(), 1);
         auto const back = s.p.pop_event().value();
         BOOST_TEST((back.before == without));

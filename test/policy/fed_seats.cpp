@@ -384,7 +384,7 @@ BOOST_AUTO_TEST_CASE(renewals_that_fail_are_repeated_and_what_is_held_stays_good
     BOOST_TEST(!s.p.must_go_on());
 }
 
-BOOST_AUTO_TEST_CASE(five_failures_are_an_outage_in_which_all_are_refused) {
+BOOST_AUTO_TEST_CASE(five_failures_are_an_outage_in_which_all_are_rejected) {
     story s;
     s.waiting = {.head = 1, .all = 1};
     for (int i = 1; i <= 5; ++i) {

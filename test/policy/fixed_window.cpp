@@ -347,7 +347,7 @@ BOOST_AUTO_TEST_CASE(never_lets_one_too_many_through) {
     BOOST_TEST(true);  // none has failed
 }
 
-BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
     using nonsense = std::invalid_argument;
     BOOST_CHECK_EXCEPTION(
         fixed_window({.limit = 0}), nonsense,
@@ -371,7 +371,7 @@ BOOST_AUTO_TEST_CASE(does_what_the_definition_says) {
     support::compare_in_every_way<windows>(10'000'000, 4'000);
 }
 
-BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_refused) {
+BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_rejected) {
     support::compare_asked_with_left_alone<windows>(19'000'000, 1'000);
 }
 

@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(has_no_leak_at_a_rate_of_none) {
     BOOST_TEST(bucket.rule().level(bucket.state(), noon + 24h * 365 * 100) == 2);
 }
 
-BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
     using nonsense = std::invalid_argument;
     BOOST_CHECK_EXCEPTION(
         leaky_bucket({.capacity = 0}), nonsense,
@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(does_what_the_definition_says) {
     support::compare_in_every_way<water>(40'000'000, 2'000);
 }
 
-BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_refused) {
+BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_rejected) {
     support::compare_asked_with_left_alone<water>(49'000'000, 1'000);
 }
 

@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(can_be_read_again_whatever_it_is) {
     BOOST_TEST(true);  // none has failed
 }
 
-// Whatever is cut from a text, or put into it, is either read or refused with an explanation.
+// Whatever is cut from a text, or put into it, is either read or rejected with an explanation.
 BOOST_AUTO_TEST_CASE(survives_any_text) {
     support::for_each_seed(2'000'000, 20'000, [](random_source& random) {
         constexpr auto kinds = std::variant_size_v<limiter_config::options_type>;

@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(tells_the_mean_latency_the_most_in_flight_and_whether_any_w
     BOOST_TEST(!first->dropped);
     BOOST_TEST(first->count == 3);
 
-    // What was dropped is not part of the mean: who is refused at once has not been served fast.
+    // What was dropped is not part of the mean: who is rejected at once has not been served fast.
     BOOST_TEST(!served(w, noon + 1s, 40ms, 2));
     BOOST_TEST(!dropped(w, noon + 1s, 1us, 3));
     auto const second = served(w, noon + 1s, 50ms, 1);

@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(never_goes_beyond_the_most) {
     check(wide, {{10ms, max_amount, false, max_amount}});
 }
 
-BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
     BOOST_CHECK_EXCEPTION(aimd({.least = 0}), nonsense,
                           says("weir::aimd: least is 0, but must be from 1 to 1000000000000000"));
     BOOST_CHECK_EXCEPTION(aimd({.least = 30, .most = 29}), nonsense,
@@ -265,7 +265,7 @@ BOOST_AUTO_TEST_CASE(learns_nothing_from_a_window_in_which_all_was_dropped) {
         {{0ms, 50, true, 49}, {100ms, 49, false, 49}, {0ms, 49, true, 48}, {100ms, 48, false, 54}});
 }
 
-BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
     BOOST_CHECK_EXCEPTION(vegas({.seats = 1001}), nonsense,
                           says("weir::vegas: seats is 1001, but must be from 1 to 1000"));
     BOOST_CHECK_EXCEPTION(vegas({.smoothing = 0}), nonsense,
@@ -365,7 +365,7 @@ BOOST_AUTO_TEST_CASE(doubles_again_when_the_service_has_become_slower) {
     check(a, {{300ms, 45, false, 90}, {300ms, 90, false, 100}});
 }
 
-BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
     BOOST_CHECK_EXCEPTION(gradient2({.seats = 10}), nonsense,
                           says("weir::gradient2: seats is 10, but must be from 20 to 200"));
     BOOST_CHECK_EXCEPTION(gradient2({.tolerance = 0.9}), nonsense,

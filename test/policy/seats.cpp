@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(can_be_a_quadrillion) {
     BOOST_TEST(room.remaining(whenever) == 1);
 }
 
-BOOST_AUTO_TEST_CASE(refuse_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(reject_nonsense_by_name) {
     using nonsense = std::invalid_argument;
     BOOST_CHECK_EXCEPTION(seats({.seats = 0}), nonsense,
                           says("weir::seats: seats is 0, but must be from 1 to 1000000000000000"));

@@ -258,7 +258,7 @@ private:
         expect_equal(std::max(ready, now_), past_.earliest(n, now_), "ready exactly then");
         if (ready > now_) {
             if (ready != never) {
-                expect(!fits(log_, n, ready - tick), "refused a nanosecond before");
+                expect(!fits(log_, n, ready - tick), "rejected a nanosecond before");
                 expect(fits(log_, n, ready), "granted then");
             }
             return;
@@ -494,7 +494,7 @@ BOOST_AUTO_TEST_CASE(goes_on_at_a_new_limit_with_what_was_granted) {
     BOOST_TEST(log.ready_at(6, 0, noon + 3s) == noon + 13s);
 }
 
-BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name_and_is_not_changed_by_it) {
+BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name_and_is_not_changed_by_it) {
     auto const limit_zero = says("weir::sliding_log: limit is 0, but must be from 1 to 67108864");
     auto const limit_large =
         says("weir::sliding_log: limit is 67108865, but must be from 1 to 67108864; "
@@ -550,14 +550,14 @@ BOOST_AUTO_TEST_CASE(is_exact_with_a_limit_of_a_million) {
     constexpr auto window = limit * tick;
     sliding_log log({.limit = limit, .window = window});
     allocation_count const allocations;
-    amount refused = 0;
+    amount rejected = 0;
     for (auto now = noon; now != noon + 3 * window; now += tick) {
-        refused += !fits(log, 1, now);
+        rejected += !fits(log, 1, now);
         log.take(1, now);
     }
     auto const allocated = allocations();
     BOOST_TEST(allocated == 0U);
-    BOOST_TEST(refused == 0);
+    BOOST_TEST(rejected == 0);
 
     auto const now = noon + 3 * window - tick;
     BOOST_TEST(log.remaining(now) == 0);
@@ -650,8 +650,8 @@ BOOST_AUTO_TEST_CASE(never_lets_one_too_many_through_when_permits_are_merged) {
     BOOST_TEST(true);  // none has failed
 }
 
-// Found elsewhere: hammer, whose sliding window counts what it has refused.
-BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_refused) {
+// Found elsewhere: hammer, whose sliding window counts what it has rejected.
+BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_rejected) {
     support::for_each_seed(6'000'000, 1'000, [](random_source& random) {
         auto const options = some_options(random);
         sliding_log asked(options);

@@ -296,7 +296,7 @@ BOOST_AUTO_TEST_CASE(can_count_for_ever) {
     BOOST_TEST(window.remaining(now) == weir::max_amount);
 }
 
-BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
     using nonsense = std::invalid_argument;
     BOOST_CHECK_EXCEPTION(
         sliding_window({.limit = 0}), nonsense,
@@ -320,7 +320,7 @@ BOOST_AUTO_TEST_CASE(does_what_the_definition_says) {
     support::compare_in_every_way<slices>(1'000'000, 4'000);
 }
 
-BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_refused) {
+BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_rejected) {
     support::compare_asked_with_left_alone<slices>(9'000'000, 1'000);
 }
 

@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(settles_at_the_old_rate_before_it_goes_on_at_the_new_one) {
     BOOST_TEST(bucket.remaining(noon + 5s) == 104);
 }
 
-BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name_and_is_not_changed_by_it) {
+BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name_and_is_not_changed_by_it) {
     using nonsense = std::invalid_argument;
     auto const no_rate =
         says("weir::smooth_bursty: permits of rate is 0, but must be from 1 to 1000000000000000");

@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(carries_over_the_cold_as_it_is_told) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name_and_is_not_changed_by_it) {
+BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name_and_is_not_changed_by_it) {
     using nonsense = std::invalid_argument;
     auto const nan = std::numeric_limits<double>::quiet_NaN();
     auto const infinite = std::numeric_limits<double>::infinity();

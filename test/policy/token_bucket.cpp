@@ -307,7 +307,7 @@ BOOST_AUTO_TEST_CASE(is_exact_at_the_ends_of_what_can_be_said) {
     BOOST_TEST(fits(slowest, 1, noon + 1ms));
 }
 
-BOOST_AUTO_TEST_CASE(refuses_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
     using nonsense = std::invalid_argument;
     BOOST_CHECK_EXCEPTION(
         token_bucket({.burst = 0}), nonsense,
@@ -324,7 +324,7 @@ BOOST_AUTO_TEST_CASE(does_what_the_definition_says) {
     support::compare_in_every_way<tokens>(30'000'000, 2'000);
 }
 
-BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_refused) {
+BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_rejected) {
     support::compare_asked_with_left_alone<tokens>(39'000'000, 1'000);
 }
 

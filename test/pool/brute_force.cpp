@@ -80,7 +80,7 @@ asio::awaitable<void> visits(scene& p, stage::mark, int times, clock::duration t
             lease->end_use();
             if (i % 2 == 1)
                 lease.discard();
-        } catch (weir::checkout_refusal const&) {}
+        } catch (weir::checkout_rejection const&) {}
     }
 }
 

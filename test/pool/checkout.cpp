@@ -56,10 +56,10 @@ BOOST_AUTO_TEST_CASE(awaited_gives_a_lease_or_throws) {
             auto lease = co_await pool.checkout(5s);
             BOOST_TEST(lease->number() == 1);
             BOOST_TEST((*lease).number() == 1);
-            BOOST_CHECK_THROW(static_cast<void>(co_await pool.checkout(1s)), weir::refusal);
+            BOOST_CHECK_THROW(static_cast<void>(co_await pool.checkout(1s)), weir::rejection);
             BOOST_CHECK_THROW(static_cast<void>(co_await pool.checkout_until(clock::now() + 1s)),
-                              weir::refusal);
-            BOOST_CHECK_THROW(static_cast<void>(co_await pool.checkout(0s)), weir::refusal);
+                              weir::rejection);
+            BOOST_CHECK_THROW(static_cast<void>(co_await pool.checkout(0s)), weir::rejection);
         }
         auto again = co_await pool.checkout(0s);
         again.checkin();
@@ -114,11 +114,11 @@ BOOST_AUTO_TEST_CASE(keeps_what_was_made_for_somebody_who_has_left) {
     order cancelled;
     pool.async_checkout(asio::bind_cancellation_slot(signal.slot(), cancelled.callback()));
     run_for(ctx, 2s);
-    BOOST_TEST(impatient.refused(errc::timed_out));
+    BOOST_TEST(impatient.rejected(errc::timed_out));
     BOOST_TEST(!impatient.given().failure());
     signal.emit(asio::cancellation_type::terminal);
     settle(ctx);
-    BOOST_TEST(cancelled.refused(asio::error::operation_aborted));
+    BOOST_TEST(cancelled.rejected(asio::error::operation_aborted));
     BOOST_TEST(pool.stats().being_made == 2);
     run_for(ctx, 8s);
     BOOST_TEST(pool.stats().idle == 2);
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(now_or_never_makes_nothing) {
     BOOST_TEST(ec == errc::limited);
     order nobody(pool, 0s);
     settle(ctx);
-    BOOST_TEST(nobody.refused(errc::timed_out));
+    BOOST_TEST(nobody.rejected(errc::timed_out));
     BOOST_TEST(shop.all->begun == 0);
     order first(pool);
     settle(ctx);
@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(tries_again_with_back_off_while_somebody_waits) {
     order next(pool, 1500ms);  // the back-off has begun again
     run_for(ctx, 10s);
     BOOST_TEST(shop.all->begun == 9);
-    BOOST_TEST(next.refused(errc::timed_out));
+    BOOST_TEST(next.rejected(errc::timed_out));
     BOOST_TEST((next.at() >= start + 1500ms));
     BOOST_TEST(next.failure() == workshop::failure);
 }
@@ -253,10 +253,10 @@ BOOST_AUTO_TEST_CASE(tells_why_nothing_was_made) {
         std::string what;
         try {
             static_cast<void>(co_await pool.checkout(1s));
-        } catch (weir::checkout_refusal const& refused) {
-            BOOST_TEST(refused.code() == errc::timed_out);
-            BOOST_TEST(bool(refused.failure()));
-            what = refused.what();
+        } catch (weir::checkout_rejection const& rejected) {
+            BOOST_TEST(rejected.code() == errc::timed_out);
+            BOOST_TEST(bool(rejected.failure()));
+            what = rejected.what();
         }
         BOOST_TEST(what.find("no object could be made: ") != std::string::npos);
         BOOST_TEST(what.find(make_error_code(workshop::failure).message()) != std::string::npos);
@@ -272,7 +272,7 @@ BOOST_AUTO_TEST_CASE(tells_why_nothing_was_made) {
     pool.close();
     order late(pool);
     settle(ctx);
-    BOOST_TEST(late.refused(errc::closed));
+    BOOST_TEST(late.rejected(errc::closed));
     BOOST_TEST(!late.given().failure());
 }
 
@@ -283,7 +283,7 @@ BOOST_AUTO_TEST_CASE(cancels_a_making_that_takes_too_long) {
         thing_pool pool(ctx, shop.maker(), {.maximum = 1, .make_within = 2s});
         order one(pool, 3s);
         run_for(ctx, 5s);
-        BOOST_TEST(one.refused(errc::timed_out));
+        BOOST_TEST(one.rejected(errc::timed_out));
         bool const deaf = what == kind::hangs_deaf;
         BOOST_TEST(
             (one.failure() == (deaf ? weir::error_code() : make_error_code(errc::timed_out))));

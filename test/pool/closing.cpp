@@ -12,7 +12,7 @@ using kind = workshop::kind;
 
 BOOST_AUTO_TEST_SUITE(pool_closing)
 
-BOOST_AUTO_TEST_CASE(close_refuses_and_destroys_what_is_idle_or_comes_home) {
+BOOST_AUTO_TEST_CASE(close_rejects_and_destroys_what_is_idle_or_comes_home) {
     asio::io_context ctx;
     workshop shop;
     thing_pool pool(ctx, shop.maker(), {.maximum = 3});
@@ -28,12 +28,12 @@ BOOST_AUTO_TEST_CASE(close_refuses_and_destroys_what_is_idle_or_comes_home) {
 
     pool.close();
     settle(ctx);
-    BOOST_TEST(waiting.refused(errc::closed));
+    BOOST_TEST(waiting.rejected(errc::closed));
     BOOST_TEST(shop.all->alive == 2);  // what was being made was cancelled
     BOOST_TEST(pool.stats().being_made == 0);
     order late(pool);
     settle(ctx);
-    BOOST_TEST(late.refused(errc::closed));
+    BOOST_TEST(late.rejected(errc::closed));
     weir::error_code ec;
     BOOST_TEST(!pool.try_checkout(ec));
     BOOST_TEST(ec == errc::closed);
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(what_is_made_in_spite_of_a_cancellation_is_destroyed) {
     settle(ctx);
     pool.close();
     settle(ctx);
-    BOOST_TEST(one.refused(errc::closed));
+    BOOST_TEST(one.rejected(errc::closed));
     BOOST_TEST(shop.all->alive == 1);
     run_for(ctx, 2h);
     BOOST_TEST(shop.all->alive == 0);
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(shutdown_serves_those_who_wait) {
     bool drained = false;
     pool.async_drain([&](weir::error_code ec) { drained = !ec; });
     run_for(ctx, 1s);
-    BOOST_TEST(late.refused(errc::closed));
+    BOOST_TEST(late.rejected(errc::closed));
     BOOST_TEST(first.number() == 1);
     first.given().discard();
     run_for(ctx, 1s);
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(cancel_ends_all_waits_and_keeps_what_is_made) {
     pool.async_wait_overdue([&](weir::error_code ec, weir::overdue const&) { watch = ec; });
     pool.cancel();
     settle(ctx);
-    BOOST_TEST(one.refused(asio::error::operation_aborted));
+    BOOST_TEST(one.rejected(asio::error::operation_aborted));
     BOOST_TEST(drain == asio::error::operation_aborted);
     BOOST_TEST(watch == asio::error::operation_aborted);
     run_for(ctx, 1s);
@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(only_requests_and_jobs_keep_the_context_running) {
     settle(ctx);
     BOOST_TEST(shop.all->begun == 3);
     run_for(ctx, 52ms);
-    BOOST_TEST(two.refused(errc::timed_out));
+    BOOST_TEST(two.rejected(errc::timed_out));
     BOOST_TEST(ctx.stopped());
     BOOST_TEST((weir::testing::next_expiry(ctx) == clock::time_point::max()));
     BOOST_TEST(pool.stats().being_made == 0);

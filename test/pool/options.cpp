@@ -279,7 +279,7 @@ BOOST_AUTO_TEST_CASE(a_check_for_somebody_who_has_left_is_made_again) {
     fill(pool, ctx, 1);
     order one(pool, 1s);
     run_for(ctx, 3s);
-    BOOST_TEST(one.refused(errc::timed_out));
+    BOOST_TEST(one.rejected(errc::timed_out));
     BOOST_TEST(pool.stats().idle == 1);
     order two(pool, 5s);
     run_for(ctx, 2s);
@@ -368,7 +368,7 @@ BOOST_AUTO_TEST_CASE(what_fails_its_check_for_somebody_who_has_left_is_not_repla
     fill(pool, ctx, 1);
     order one(pool, 1s);
     run_for(ctx, 2s);
-    BOOST_TEST(one.refused(errc::timed_out));
+    BOOST_TEST(one.rejected(errc::timed_out));
     BOOST_TEST(pool.stats().unhealthy == 1U);
     BOOST_TEST(shop.all->begun == 1);
     BOOST_TEST(ctx.stopped());
@@ -387,7 +387,7 @@ BOOST_AUTO_TEST_CASE(what_fails_its_check_when_nobody_waits_is_not_tried_again) 
     BOOST_TEST(pool.stats().being_checked == 1);
     BOOST_TEST(pool.stats().failed == 1U);
     run_for(ctx, 2s);
-    BOOST_TEST(two.refused(errc::timed_out));
+    BOOST_TEST(two.rejected(errc::timed_out));
     BOOST_TEST(pool.stats().unhealthy == 1U);
     BOOST_TEST(pool.stats().being_made == 0);
     BOOST_TEST(ctx.stopped());
@@ -425,9 +425,9 @@ BOOST_AUTO_TEST_CASE(the_queue_has_its_options) {
     order one(pool);
     order two(pool);
     settle(ctx);
-    BOOST_TEST(two.refused(errc::queue_full));
+    BOOST_TEST(two.rejected(errc::queue_full));
     run_for(ctx, 4s);
-    BOOST_TEST(one.refused(errc::timed_out));
+    BOOST_TEST(one.rejected(errc::timed_out));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

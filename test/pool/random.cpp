@@ -198,7 +198,7 @@ private:
         if (ec == weir::errc::timed_out) {
             BOOST_TEST_REQUIRE((now >= r.patience_ends));
             BOOST_TEST_REQUIRE((now <= r.patience_ends + tolerance));
-            // A patience of 0 is refused before there is anything to be told.
+            // A patience of 0 is rejected before there is anything to be told.
             if (r.patience_ends != r.asked)
                 BOOST_TEST_REQUIRE(bool(lease.failure()) == last_attempt_failed_);
         } else if (ec == asio::error::operation_aborted) {

@@ -81,8 +81,8 @@ asio::awaitable<void> visits(real_pool& pool, chance& luck, int times, std::atom
             ++served;
             if (luck.one_in(10))
                 lease.discard();
-        } catch (weir::checkout_refusal const& refused) {
-            if (refused.code() == weir::errc::closed)
+        } catch (weir::checkout_rejection const& rejected) {
+            if (rejected.code() == weir::errc::closed)
                 co_return;
         }
         if (luck.one_in(50))

@@ -98,18 +98,18 @@ BOOST_FIXTURE_TEST_CASE(has_a_line_for_each_request, logged) {
     BOOST_TEST(all[1] == second, boost::test_tools::per_element());
 }
 
-BOOST_FIXTURE_TEST_CASE(names_the_limit_that_has_refused_the_request, logged) {
+BOOST_FIXTURE_TEST_CASE(names_the_limit_that_has_rejected_the_request, logged) {
     proxy.upstream.answer = nullptr;
     auto client = proxy.connect("192.0.2.1");
     auto waiter = proxy.connect("192.0.2.2");
     BOOST_TEST(answer(client) == "");
     BOOST_TEST(answer(waiter, id_field_with("a")) == "");
     proxy.pass(5001ms);
-    auto const refused = waiter.take();
-    BOOST_TEST(support::status_of(refused) == 503u);
+    auto const rejected = waiter.take();
+    BOOST_TEST(support::status_of(rejected) == 503u);
     auto const all = lines();
     BOOST_REQUIRE(all.size() == 1u);
-    auto const bytes = refused.size() - refused.find("\r\n\r\n") - 4;
+    auto const bytes = rejected.size() - rejected.find("\r\n\r\n") - 4;
     BOOST_TEST(all[0][2] == "503");
     BOOST_TEST(all[0][3] == std::to_string(bytes));
     BOOST_TEST(all[0][6] == "-");
@@ -254,7 +254,7 @@ BOOST_AUTO_TEST_CASE(have_each_request_once) {
 }
 
 // What is taken once is not told again.
-BOOST_AUTO_TEST_CASE(of_refusals_are_of_each_client_and_limit) {
+BOOST_AUTO_TEST_CASE(of_rejections_are_of_each_client_and_limit) {
     local_proxy proxy(support::forwards + R"(limits = ["rate"]
 [[limit]]
 name = "rate"
@@ -266,11 +266,11 @@ queue = "patience 0s"
     proxy.ask("192.0.2.2");
     auto& told = proxy.worker().told();
     auto const all = told.take_troubles();
-    BOOST_REQUIRE(all.refused.size() == 2u);
-    BOOST_TEST(all.refused[0].count == 3u);
-    BOOST_TEST(all.refused[1].count == 1u);
-    BOOST_TEST(all.refused[0].key.limit == proxy.plan().limits[0]->id());
-    BOOST_TEST(told.take_troubles().refused.empty());
+    BOOST_REQUIRE(all.rejected.size() == 2u);
+    BOOST_TEST(all.rejected[0].count == 3u);
+    BOOST_TEST(all.rejected[1].count == 1u);
+    BOOST_TEST(all.rejected[0].key.limit == proxy.plan().limits[0]->id());
+    BOOST_TEST(told.take_troubles().rejected.empty());
 }
 
 BOOST_AUTO_TEST_CASE(of_failures_are_of_each_server) {

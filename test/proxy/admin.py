@@ -106,7 +106,7 @@ class Admin(ProxyTest):
         with self.assertRaisesRegex(AssertionError, "--admin is `0.0.0.0:0`"):
             Proxy("--upstream", "127.0.0.1:1", "--admin", "0.0.0.0:0")
 
-    def test_networks_that_are_not_allowed_are_refused(self):
+    def test_networks_that_are_not_allowed_are_rejected(self):
         proxy = self.start_with(shop(admin='[admin]\naddress = "0.0.0.0:0"\nallow = "203.0.113.0/24"\n'))
         port = int(re.search(r"see http://0\.0\.0\.0:(\d+)\n", proxy.greeting)[1])
         self.assertEqual(request(proxy, "/healthz", host="x", port=port).status, 200)  # this machine itself
@@ -199,17 +199,17 @@ class Admin(ProxyTest):
         limits = {one["name"]: one for one in told["limits"]}
         self.assertEqual([limits[n]["granted"] for n in ("all", "key", "shadow")], [4, 4, 1])
         self.assertEqual((limits["all"]["rule"], limits["all"]["key"], limits["key"]["key"]), ("4/90s", "total", "header X"))
-        # Whichever of two limits refuses a request that neither would let in, one of them does.
-        self.assertEqual(limits["all"]["refused_in_all"] + limits["key"]["refused_in_all"], 4)
-        self.assertEqual(limits["all"]["refused"]["limited"] + limits["key"]["refused"]["limited"], 4)
-        self.assertEqual((limits["shadow"]["refused"]["limited"], limits["shadow"]["shadow"]), (3, True))
+        # Whichever of two limits rejects a request that neither would let in, one of them does.
+        self.assertEqual(limits["all"]["rejected_in_all"] + limits["key"]["rejected_in_all"], 4)
+        self.assertEqual(limits["all"]["rejected"]["limited"] + limits["key"]["rejected"]["limited"], 4)
+        self.assertEqual((limits["shadow"]["rejected"]["limited"], limits["shadow"]["shadow"]), (3, True))
         self.assertEqual(limits["key"]["keys"], 3)
         server = told["upstreams"][0]["servers"][0]
         self.assertEqual((server["name"], server["answers"], server["out"], server["unreachable"]),
                          (f"127.0.0.1:{self.upstream.port}", 4, False, 0))
 
         def most():
-            return sum(c["refused"] for name in ("all", "key") for c in limit_of(proxy, name)["refused_most"]
+            return sum(c["rejected"] for name in ("all", "key") for c in limit_of(proxy, name)["rejected_most"]
                        if c["client"] == "127.0.0.1")
         wait_until(lambda: most() == 4, "the client to be named")
 
@@ -222,8 +222,8 @@ class Admin(ProxyTest):
             wait_until(lambda: limit_of(proxy, "seats")["waiting"] == 1)
             self.assertEqual(late.ask("/").status, 503)
             seats = limit_of(proxy, "seats")
-            self.assertEqual((seats["in_use"], seats["waiting"], seats["capacity"], seats["refused"]["queue_full"]), (1, 1, 1, 1))
-            self.assertEqual(seats["refused_in_all"], 1)
+            self.assertEqual((seats["in_use"], seats["waiting"], seats["capacity"], seats["rejected"]["queue_full"]), (1, 1, 1, 1))
+            self.assertEqual(seats["rejected_in_all"], 1)
             wait_until(lambda: "its queue is full" in stats(proxy)["holding_back"] or
                        "1 waits" in stats(proxy)["holding_back"], "what holds requests back")
             wait_until(lambda: stats(proxy)["holding_back"].startswith("`seats` holds requests back: 1 waits"))
@@ -236,7 +236,7 @@ class Admin(ProxyTest):
         self.assertEqual(seats["recent_waits"]["count"], 1)
         wait_until(lambda: stats(proxy)["holding_back"] == "Nothing is held back.")
 
-    def test_who_hangs_up_was_not_refused(self):
+    def test_who_hangs_up_was_not_rejected(self):
         proxy = self.start("--seats", 1, "--patience", "20s")
         with Client(proxy.port) as holder, Client(proxy.port) as waiter:
             holder.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
@@ -246,7 +246,7 @@ class Admin(ProxyTest):
             waiter.abort()
             wait_until(lambda: limit_of(proxy, "seats")["waiting"] == 0)
             seats = limit_of(proxy, "seats")
-            self.assertEqual((seats["refused"]["hung_up"], seats["refused_in_all"], seats["refused_most"]), (1, 0, []))
+            self.assertEqual((seats["rejected"]["hung_up"], seats["rejected_in_all"], seats["rejected_most"]), (1, 0, []))
             self.over.set()
             self.assertEqual(holder.answer().status, 200)
 
@@ -309,8 +309,8 @@ class Admin(ProxyTest):
                          if s.labels["limit"] == one["name"]}
             self.assertEqual(decisions[("granted", "")], one["granted_at_once"])
             self.assertEqual(decisions[("delayed", "")], one["waited"])
-            self.assertEqual({why: n for (what, why), n in decisions.items() if what in ("refused", "cancelled")},
-                             one["refused"])
+            self.assertEqual({why: n for (what, why), n in decisions.items() if what in ("rejected", "cancelled")},
+                             one["rejected"])
             self.assertEqual([why for what, why in decisions if what == "cancelled"], ["hung_up"])
             buckets = [(float(s.labels["le"]), s.value) for s in families["weir_limit_wait_seconds"].samples
                        if s.labels["limit"] == one["name"] and s.name.endswith("_bucket")]
@@ -349,7 +349,7 @@ class Admin(ProxyTest):
                 for i, p in enumerate(reversed(data["last"]["limits"][str(of["id"])])):
                     points[data["last"]["second"] - i] = p
             self.assertEqual(sum(p[0] for p in points.values()), 2)
-            self.assertEqual((of["granted"], of["refused_in_all"]), (2, 3))
+            self.assertEqual((of["granted"], of["rejected_in_all"]), (2, 3))
         with Watcher(port_of(proxy)) as again:
             name, data = again.event()
             past = data["limits"][str(of["id"])]
@@ -400,7 +400,7 @@ class Admin(ProxyTest):
         self.assertEqual(limit_of(proxy, "b")["rule"], "6/90s")
         self.assertNotIn('limit="a"', request(proxy, "/metrics").body.decode())
 
-    def test_what_a_shadow_would_have_refused_was_refused_by_no_limit(self):
+    def test_what_a_shadow_would_have_rejected_was_rejected_by_no_limit(self):
         strict = shop(limit("quota", "2/90s"))
         shadow = shop(limit("quota", "2/90s", "shadow = true\n"))
         proxy = self.start_with(shadow)
@@ -415,7 +415,7 @@ class Admin(ProxyTest):
         with Watcher(port_of(proxy)) as watcher:
             for config, is_shadow in ((strict, False), (shadow, True), (strict, False)):
                 for _ in range(2):  # the first one may be older than the last second
-                    next_state(lambda l: l["refused"]["limited"] >= 3)
+                    next_state(lambda l: l["rejected"]["limited"] >= 3)
                 proxy.write(self.filled(config))
                 proxy.process.send_signal(signal.SIGHUP)
                 self.assertIn("read anew", proxy.process.stderr.readline())

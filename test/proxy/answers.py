@@ -26,7 +26,7 @@ LIMITS = limit("rate", "3/1h") + limit("seats", "1 seats") + limit("client", "10
 
 
 class Problems(ProxyTest):
-    def refused(self, accept=None, config=SHOP + limit("rate", "1/1h"), target="/"):
+    def rejected(self, accept=None, config=SHOP + limit("rate", "1/1h"), target="/"):
         proxy = self.start_with(config)
         fields = "" if accept is None else f"Accept: {accept}\r\n"
         with Client(proxy.port) as client:
@@ -57,7 +57,7 @@ class Problems(ProxyTest):
             self.assertEqual(answer.get("content-type"), PROBLEM)
 
     def test_a_quota_that_is_exceeded(self):
-        answer = self.refused(PROBLEM, SHOP + limit("wide", "100/1h") + limit('a b', "1/1h", 'key = "client"\n'))
+        answer = self.rejected(PROBLEM, SHOP + limit("wide", "100/1h") + limit('a b', "1/1h", 'key = "client"\n'))
         self.assertEqual((answer.status, answer.get("retry-after") in ("3600", "3599")), (429, True))
         self.assertEqual(json.loads(answer.body), {
             "type": TYPES + "quota-exceeded", "title": "Request cannot be satisfied as assigned quota has been exceeded",
@@ -65,7 +65,7 @@ class Problems(ProxyTest):
 
     def test_names_are_those_of_the_fields(self):
         config = SHOP + "[[limit]]\nname = 'Küche \"\\%'\nrule = \"1/1h\"\nqueue = \"limit 0 patience 0s\"\n"
-        answer = self.refused(PROBLEM, config)
+        answer = self.rejected(PROBLEM, config)
         self.assertEqual(json.loads(answer.body)["violated-policies"], ['K%c3%bcche "\\%25'])
         self.assertIn('"K%c3%bcche \\"\\\\%25";r=0', answer.get("ratelimit"))
 

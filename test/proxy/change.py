@@ -86,7 +86,7 @@ class Change(ProxyTest):
         self.assertEqual(self.statuses(proxy, 2, "X: 1\r\n"), [200, 429])
         self.assertEqual(self.statuses(proxy, 4, "X: vip\r\n"), [200, 200, 200, 429])
 
-    def test_what_cannot_be_is_refused_and_changes_nothing(self):
+    def test_what_cannot_be_is_rejected_and_changes_nothing(self):
         proxy = self.start_with(shop(limit("rate", "1/90s"), limit("key", "5 seats", 'key = "client"\n')) +
                                 '[[upstream]]\nname = "bar"\n[[upstream.server]]\naddress = "UPSTREAM"\nseats = 3\n'
                                 '[[route]]\nupstream = "bar"\nlimits = ["rate", "key"]\n')

@@ -133,7 +133,7 @@ class CommandLine(ProxyTest):
             self.assertRegex(result.stderr, r"\Aweir-proxy: an upstream has the server \S+:18999, but that is where "
                                             rf"the proxy itself listens \({listen}\)\n\Z")
 
-    def test_an_upstream_that_does_not_even_refuse(self):
+    def test_an_upstream_that_does_not_even_reject(self):
         with full_backlog() as (silent, _):
             proxy = Proxy("--upstream", f"127.0.0.1:{silent.getsockname()[1]}", "--upstream-timeout", "200ms")
             with Client(proxy.port) as client:

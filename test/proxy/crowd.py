@@ -70,7 +70,7 @@ class Crowd(ProxyTest):
         wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0)
         wait_until(lambda: resident() - before < (most - before) / 5, "the memory")
 
-    def test_more_connections_than_there_can_be_are_refused(self):
+    def test_more_connections_than_there_can_be_are_rejected(self):
         with self.assertRaisesRegex(AssertionError, "the connections of clients are `100`, but must be at most 24"):
             self.start("--threads", 2, "--connections", 100, preexec_fn=few_files)
 

@@ -12,13 +12,13 @@ BIG = b"x" * 30_000_000
 NO = b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno"
 
 
-def refuse(sock, request, reader):
+def reject(sock, request, reader):
     sock.sendall(NO)
     time.sleep(0.2)
     return False
 
 
-def refuse_and_read_on(sock, request, reader):
+def reject_and_read_on(sock, request, reader):
     sock.sendall(NO)
     with_end = time.monotonic() + 5
     while time.monotonic() < with_end and reader.more():
@@ -38,8 +38,8 @@ class Early(ProxyTest):
 
     def test_of_the_upstream(self):
         proxy = self.start("--threads", 1)
-        self.upstream.script["/stream-back/closes"] = refuse
-        self.upstream.script["/stream-back/reads"] = refuse_and_read_on
+        self.upstream.script["/stream-back/closes"] = reject
+        self.upstream.script["/stream-back/reads"] = reject_and_read_on
         for _ in range(4):
             for how in ("closes", "reads"):
                 with self.subTest(how):
@@ -71,7 +71,7 @@ class Early(ProxyTest):
 
     def test_a_client_that_is_only_listened_to_holds_no_seat(self):
         proxy = self.start("--seats", 1, "--patience", "1s")
-        self.upstream.script["/stream-back/no"] = refuse
+        self.upstream.script["/stream-back/no"] = reject
         with Client(proxy.port) as client, Client(proxy.port) as other:
             client.send("POST /stream-back/no HTTP/1.1\r\nHost: test\r\nContent-Length: 99\r\n\r\nx")
             self.assertEqual(client.answer().status, 413)

@@ -178,7 +178,7 @@ class Engine(ProxyTest):
             self.assertEqual(statuses, [200, 200, 200, 429, 429])
             self.assertEqual(three.ask("/").status, 200)
 
-    def test_what_an_engine_refuses_takes_nothing_of_the_chain(self):
+    def test_what_an_engine_rejects_takes_nothing_of_the_chain(self):
         server = self.have(Redis)
         names = ["chain", "keys", "engine"]
         proxy = self.start_with(

@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(decides_by_itself_while_the_engine_is_away) {
         auto c = kept_there("4/3600s burst 4");
         c.on_failure = mode;
         shared rate(c);
-        rate.keeper->behave({.what = weir::engine_conduct::fate::refused});
+        rate.keeper->behave({.what = weir::engine_conduct::fate::unreachable});
         (void)rate.granted();
         return rate.granted();
     };
@@ -161,9 +161,9 @@ BOOST_AUTO_TEST_CASE(decides_by_itself_while_the_engine_is_away) {
 BOOST_AUTO_TEST_CASE(that_does_not_answer_is_unavailable) {
     shared rate(kept_there("9/60s"));
     BOOST_TEST(!rate.ask());
-    rate.keeper->behave({.what = weir::engine_conduct::fate::refused});
+    rate.keeper->behave({.what = weir::engine_conduct::fate::unreachable});
     BOOST_TEST((rate.ask() == weir::errc::unavailable));
-    BOOST_TEST((rate.limit->engine_stats()->mode == weir::shared_mode::refusing));
+    BOOST_TEST((rate.limit->engine_stats()->mode == weir::shared_mode::closed));
     rate.keeper->behave({});
     rate.pass(60s);
     BOOST_TEST(!rate.ask());

@@ -178,7 +178,7 @@ class Faults(ProxyTest):
                 wait_until(lambda: proxy.numbers()["seats"]["waiting"] == 1)
                 proxy.process.send_signal(which)
                 self.assertEqual(idle.ended(), b"")
-                wait_until(lambda: self.refuses(proxy.port), "the port to be closed")
+                wait_until(lambda: self.rejects(proxy.port), "the port to be closed")
                 for client in (first, second):
                     answer = client.answer()
                     self.assertEqual((answer.status, answer.get("connection")), (200, "close"))
@@ -226,7 +226,7 @@ class Faults(ProxyTest):
             self.assertEqual(numbers(proxy.report)["seats"]["in use"], 0)
 
     @staticmethod
-    def refuses(port):
+    def rejects(port):
         with socket.socket() as s:
             return s.connect_ex(("127.0.0.1", port)) != 0
 

@@ -1,4 +1,4 @@
-// What tells the requests of a limit apart, and what a client is told that its limit refuses.
+// What tells the requests of a limit apart, and what a client is told that its limit rejects.
 
 #include "proxy/key.hpp"
 
@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(that_is_fair_has_clients_take_turns) {
 BOOST_AUTO_TEST_SUITE_END()
 
 // That a client has too many requests at a time says nothing about the service.
-BOOST_AUTO_TEST_CASE(seats_of_each_client_refuse_with_429) {
+BOOST_AUTO_TEST_CASE(seats_of_each_client_reject_with_429) {
     for (bool const is_of_clients : {false, true}) {
         local_proxy proxy(limited("rule = \"1 seats\"\nqueue = \"patience 0s\"\n" +
                                   std::string(is_of_clients ? "key = \"client\"\n" : "")));

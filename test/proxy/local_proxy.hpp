@@ -89,7 +89,7 @@ public:
     /// How many have been accepted, and have not been closed by the proxy.
     [[nodiscard]] std::size_t open();
 
-    /// Refuses connections from now on.
+    /// Rejects connections from now on.
     void stop() noexcept;
 
     /// Accepts, reads and answers what there is. Whether there was anything.

@@ -94,9 +94,9 @@ class Log(ProxyTest):
             wait_until(lambda: "/hang" in self.upstream.targets())
             self.assertEqual(waiter.ask("/").status, 503)
             wait_until(lambda: len(self.lines()) == 1)
-            refused = json.loads(self.lines()[0])
-            self.assertEqual((refused["limit"], refused["upstream"]), ("a seat", None))
-            self.assertGreaterEqual(refused["request_time"], 0.3)
+            rejected = json.loads(self.lines()[0])
+            self.assertEqual((rejected["limit"], rejected["upstream"]), ("a seat", None))
+            self.assertGreaterEqual(rejected["request_time"], 0.3)
 
     def test_an_id_is_taken_or_made_and_goes_on(self):
         proxy = self.start("--access-log", self.log)

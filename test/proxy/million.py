@@ -105,7 +105,7 @@ class Million(ProxyTest):
 
     def test_a_million_clients(self):
         self.proxy = self.start_with(CONFIG)
-        # What the proxy needs for so many requests, of which all but one are refused, whoever sends them.
+        # What the proxy needs for so many requests, of which all but one are rejected, whoever sends them.
         self.assertEqual(self.ask(0, 1)[:2], (1, 0))
         in_parallel(CONNECTIONS, lambda i: self.ask_as_one(20_000))
         self.told("one client", [self.look() for _ in range(5)])
@@ -116,28 +116,28 @@ class Million(ProxyTest):
         watching = threading.Thread(target=lambda: looks.extend(self.look_often(ends)))
         watching.start()
         try:
-            let_in, refused, speed = self.ask(1, CLIENTS)
+            let_in, rejected, speed = self.ask(1, CLIENTS)
         finally:
             ends.set()
             watching.join()
-        self.assertEqual((let_in, refused), (CLIENTS - 1, 0))
+        self.assertEqual((let_in, rejected), (CLIENTS - 1, 0))
         self.assertEqual(limit_of(self.proxy, "client")["keys"], CLIENTS)
         each = (self.resident() - before) / CLIENTS
         print(f"{CLIENTS} clients take {each:.1f} bytes each, {before >> 10} KiB before; {speed} requests/s")
         self.told("while they come", looks)
 
-        # All of them again: each is known, and is refused.
+        # All of them again: each is known, and is rejected.
         most = self.resident()
-        let_in, refused, speed = self.ask(0, CLIENTS)
-        self.assertEqual((let_in, refused), (0, CLIENTS))
+        let_in, rejected, speed = self.ask(0, CLIENTS)
+        self.assertEqual((let_in, rejected), (0, CLIENTS))
         # And more than there may be, who are one client together.
         let_in, more, _ = self.ask(CLIENTS, CLIENTS + MORE)
         self.assertEqual((let_in, more), (1, MORE - 1))
         grown = self.resident() - most
         self.told("a million", [self.look() for _ in range(5)])
         told = limit_of(self.proxy, "client")
-        self.assertEqual((told["keys"], told["refused_in_all"]), (CLIENTS, 80_000 + CLIENTS + MORE - 1))
-        print(f"all of them and {MORE} more are refused: {grown >> 10} KiB more; {speed} requests/s")
+        self.assertEqual((told["keys"], told["rejected_in_all"]), (CLIENTS, 80_000 + CLIENTS + MORE - 1))
+        print(f"all of them and {MORE} more are rejected: {grown >> 10} KiB more; {speed} requests/s")
         if not KEEPS_MEMORY:
             self.assertLess(each, BYTES)
             self.assertLess(grown, 2 * 1024 * 1024)

@@ -34,8 +34,8 @@ struct observed {
     [[nodiscard]] admin::limit_state limit() const {
         return proxy::state_of(proxy.plan()).limits.front();
     }
-    [[nodiscard]] std::uint64_t refused(reason why) const {
-        return limit().refused[static_cast<std::size_t>(why)];
+    [[nodiscard]] std::uint64_t rejected(reason why) const {
+        return limit().rejected[static_cast<std::size_t>(why)];
     }
     admin::answer set(std::string_view rule) {
         return proxy::set_rule(*proxy.plan().limits.front(), rule, "10.0.0.9");
@@ -60,18 +60,18 @@ BOOST_AUTO_TEST_CASE(sees_what_a_limit_is) {
     BOOST_TEST(!l.writable);
 }
 
-BOOST_AUTO_TEST_CASE(sees_each_refusal_at_once) {
+BOOST_AUTO_TEST_CASE(sees_each_rejection_at_once) {
     observed some("rule = \"2/60s\"\nqueue = \"patience 0s\"\n");
     for (int i = 0; i != 5; ++i)
         some.proxy.ask();
     BOOST_TEST(some.limit().granted == 2u);
     BOOST_TEST(some.limit().granted_at_once == 2u);
-    BOOST_TEST(some.refused(reason::limited) == 3u);
-    BOOST_TEST(some.limit().refused_in_all() == 3u);
+    BOOST_TEST(some.rejected(reason::limited) == 3u);
+    BOOST_TEST(some.limit().rejected_in_all() == 3u);
 }
 
-// To its limiter, one that waits was refused before.
-BOOST_AUTO_TEST_CASE(sees_no_refusal_of_a_request_that_waits) {
+// To its limiter, one that waits was rejected before.
+BOOST_AUTO_TEST_CASE(sees_no_rejection_of_a_request_that_waits) {
     observed some("rule = \"1 seats\"\nqueue = \"limit 1 patience 1s\"\n");
     some.proxy.upstream.answer = nullptr;
     std::list<support::wire> clients;
@@ -81,20 +81,20 @@ BOOST_AUTO_TEST_CASE(sees_no_refusal_of_a_request_that_waits) {
     }
     BOOST_TEST(some.limit().waiting == 1u);
     BOOST_TEST(some.limit().in_use == 1u);
-    BOOST_TEST(some.refused(reason::limited) == 0u);
-    BOOST_TEST(some.refused(reason::queue_full) == 1u);
+    BOOST_TEST(some.rejected(reason::limited) == 0u);
+    BOOST_TEST(some.rejected(reason::queue_full) == 1u);
     some.proxy.pass(1001ms);
-    BOOST_TEST(some.refused(reason::timed_out) == 1u);
-    BOOST_TEST(some.limit().refused_in_all() == 2u);
+    BOOST_TEST(some.rejected(reason::timed_out) == 1u);
+    BOOST_TEST(some.limit().rejected_in_all() == 2u);
     BOOST_TEST((some.limit().capacity == 1));
 }
 
-BOOST_AUTO_TEST_CASE(sees_what_a_shadow_would_refuse) {
+BOOST_AUTO_TEST_CASE(sees_what_a_shadow_would_reject) {
     observed some("rule = \"1/60s\"\nshadow = true\n");
     for (int i = 0; i != 3; ++i)
         BOOST_TEST(some.proxy.ask() == 200u);
     BOOST_TEST(some.limit().shadow);
-    BOOST_TEST(some.refused(reason::limited) == 2u);
+    BOOST_TEST(some.rejected(reason::limited) == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(sees_clients_by_address_or_network) {

@@ -110,7 +110,7 @@ class PerClient(ProxyTest):
                          (1, 0, 1))
         self.assertEqual(self.statuses(proxy, "127.0.0.3", 2), [200, 200])
 
-    def test_who_is_refused_for_all_clients_uses_nothing_of_its_own(self):
+    def test_who_is_rejected_for_all_clients_uses_nothing_of_its_own(self):
         for patience in ("0s", "100ms"):
             with self.subTest(patience):
                 self.over.clear()

@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(have_whole_seconds_rounded_up) {
     BOOST_TEST(told("10/1500ms") == R"("a";q=10;w=2)");
 }
 
-// A client that keeps to the quota must not be refused.
+// A client that keeps to the quota must not be rejected.
 BOOST_AUTO_TEST_CASE(of_a_burst_last_until_it_is_back) {
     BOOST_TEST(told("10/1s burst 10") == R"("a";q=10;w=1)");
     BOOST_TEST(told("10/1s burst 25") == R"("a";q=25;w=3)");

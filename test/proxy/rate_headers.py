@@ -94,7 +94,7 @@ class Ietf(ProxyTest):
 
     def test_quantity_and_window_of_each_kind(self):
         # What may be asked for in a stretch of time, and how long that is in whole seconds, rounded up: a client that
-        # asks for no more is not refused in the long run.
+        # asks for no more is not rejected in the long run.
         seats = "concurrent-requests"
         for rule, wanted in (
                 ("100/1s", Limit(100, 1)), ("10/60s", Limit(10, 60)), ("20/400ms", Limit(20, 1)), ("7/1500ms", Limit(7, 2)),
@@ -127,11 +127,11 @@ class Ietf(ProxyTest):
                 (_, rest), = left(answer)
                 self.assertEqual((answer.status, rest.r, answer.get("retry-after")), (200, remaining, None))
                 self.assertIn(rest.t, (3599, 3600))
-            refused = client.ask("/")
-            self.assertEqual((refused.status, policies(refused)), (429, [("rate", Limit(3, 3600))]))
-            (_, rest), = left(refused)
+            rejected = client.ask("/")
+            self.assertEqual((rejected.status, policies(rejected)), (429, [("rate", Limit(3, 3600))]))
+            (_, rest), = left(rejected)
             # Retry-After is no earlier than what RateLimit says.
-            self.assertEqual((rest.r, rest.t), (0, int(refused.get("retry-after"))))
+            self.assertEqual((rest.r, rest.t), (0, int(rejected.get("retry-after"))))
             self.assertIn(rest.t, (3599, 3600))
 
     def test_a_bucket_says_when_it_is_full(self):
@@ -165,9 +165,9 @@ class Ietf(ProxyTest):
         holders[-1].send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
         wait_until(lambda: self.upstream.targets().count("/hang") == 3)
         with Client(proxy.port) as client:
-            refused = client.ask("/")
-        self.assertEqual((refused.status, refused.get("retry-after")), (503, "1"))
-        self.assertEqual((policies(refused), left(refused)),
+            rejected = client.ask("/")
+        self.assertEqual((rejected.status, rejected.get("retry-after")), (503, "1"))
+        self.assertEqual((policies(rejected), left(rejected)),
                          ([("seats", Limit(3, qu="concurrent-requests"))], [("seats", Left(0))]))
         over.set()
         for holder in holders:
@@ -181,13 +181,13 @@ class Ietf(ProxyTest):
         self.assertEqual({name: p.q for name, p in policies(answer)}, {"a": 9, "c": 7, "d": 6, "e": 5})
         self.assertEqual({name: rest.r for name, rest in left(answer)}, {"a": 8, "c": 6, "d": 5, "e": 4})
 
-    def test_a_refusal_tells_of_the_limit_that_refuses(self):
+    def test_a_rejection_tells_of_the_limit_that_rejects(self):
         proxy = self.start_with(shop(limit("wide", "100/1h"), limit("narrow", "1/1h"), limit("seats", "5 seats")))
         with Client(proxy.port) as client:
             self.assertEqual(client.ask("/").status, 200)
-            refused = client.ask("/")
-        self.assertEqual({name for name, _ in policies(refused)}, {"wide", "narrow", "seats"})
-        self.assertEqual([(name, rest.r) for name, rest in left(refused)], [("narrow", 0)])
+            rejected = client.ask("/")
+        self.assertEqual({name for name, _ in policies(rejected)}, {"wide", "narrow", "seats"})
+        self.assertEqual([(name, rest.r) for name, rest in left(rejected)], [("narrow", 0)])
 
     def test_routes_have_their_own(self):
         routes = ('[[route]]\npath = "/no"\nanswer = 403\nlimits = ["a"]\n[[route]]\npath = "/a"\nupstream = "shop"\nlimits = ["a"]\n'

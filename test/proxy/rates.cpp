@@ -39,7 +39,7 @@ bool keeps_to(times const& came, std::size_t most, net::clock::duration window) 
     return true;
 }
 
-// Clients that ask again as soon as they are answered, or a while after they were refused.
+// Clients that ask again as soon as they are answered, or a while after they were rejected.
 struct crowd {
     struct one {
         support::wire connection;
@@ -191,16 +191,16 @@ BOOST_AUTO_TEST_CASE(waits_for_its_turn_as_long_as_it_has_patience) {
         BOOST_TEST(proxy.ask(*one, get) == 200u);
 }
 
-BOOST_AUTO_TEST_CASE(that_is_refused_is_told_when_to_come_back) {
+BOOST_AUTO_TEST_CASE(that_is_rejected_is_told_when_to_come_back) {
     local_proxy proxy(limited(limit("rate", "1/30s", "patience 0s"), "\"rate\""));
     auto client = proxy.connect();
     BOOST_TEST(proxy.ask(client, get) == 200u);
     proxy.pass(700ms);
     client.send(get);
     proxy.settle();
-    auto const refused = client.take();
-    BOOST_TEST(status_of(refused) == 429u);
-    BOOST_TEST(field_of(refused, "Retry-After") == "30");
+    auto const rejected = client.take();
+    BOOST_TEST(status_of(rejected) == 429u);
+    BOOST_TEST(field_of(rejected, "Retry-After") == "30");
     proxy.pass(29299ms);
     BOOST_TEST(proxy.ask(client, get) == 429u);
     proxy.pass(1ms);
@@ -240,7 +240,7 @@ BOOST_AUTO_TEST_CASE(that_hangs_up_leaves_the_queue) {
 }
 
 // One that has only ended its half of the connection is answered.
-BOOST_AUTO_TEST_CASE(that_has_sent_all_is_refused_while_it_waits) {
+BOOST_AUTO_TEST_CASE(that_has_sent_all_is_rejected_while_it_waits) {
     local_proxy proxy(limited(limit("seats", "1 seats", "patience 60s"), "\"seats\""));
     proxy.upstream.answer = nullptr;
     auto holder = proxy.connect();
@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(that_has_sent_all_is_refused_while_it_waits) {
     BOOST_TEST(proxy.plan().limits.front()->stats().waiting == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(uses_nothing_of_others_if_it_is_refused_for_itself) {
+BOOST_AUTO_TEST_CASE(uses_nothing_of_others_if_it_is_rejected_for_itself) {
     local_proxy proxy(limited(limit("own", "1/60s", "patience 0s", "key = \"client\"\n") +
                                   limit("all", "3/60s", "patience 0s"),
                               "\"own\", \"all\""));

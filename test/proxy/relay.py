@@ -66,13 +66,13 @@ class Relay(ProxyTest):
             self.assertEqual(client.ask("/after").status, 200)
 
     def test_an_upstream_that_answers_without_reading(self):
-        def refuse(sock, request, reader):
+        def reject(sock, request, reader):
             sock.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
             time.sleep(0.2)
             return False
 
         proxy = self.start()
-        self.upstream.script["/stream-back/no"] = refuse
+        self.upstream.script["/stream-back/no"] = reject
         with Client(proxy.port) as client:
             client.send("POST /stream-back/no HTTP/1.1\r\nHost: test\r\nContent-Length: 99\r\n\r\nx")
             answer = client.answer()

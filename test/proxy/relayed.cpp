@@ -123,7 +123,7 @@ BOOST_FIXTURE_TEST_CASE(that_is_interim_does_not_go_to_a_client_of_1_0, one_clie
 }
 
 // The rest of the body is not waited for, and the client is told so.
-BOOST_FIXTURE_TEST_CASE(that_refuses_a_body_ends_the_connection, one_client) {
+BOOST_FIXTURE_TEST_CASE(that_rejects_a_body_ends_the_connection, one_client) {
     proxy.upstream.answer = nullptr;
     BOOST_TEST(answer("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 5\r\n\r\nhel") == "");
     BOOST_REQUIRE(proxy.upstream.connections.size() == 1u);

@@ -71,7 +71,7 @@ def main(at_once=1):
 
 @contextlib.contextmanager
 def full_backlog():
-    """Listens at a port at which a connection is neither accepted nor refused, until the others are closed."""
+    """Listens at a port at which a connection is neither accepted nor rejected, until the others are closed."""
     with socket.socket() as listener, contextlib.ExitStack() as others:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)

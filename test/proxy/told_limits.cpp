@@ -42,7 +42,7 @@ struct answered {
 
 BOOST_AUTO_TEST_SUITE(what_is_told)
 
-// A client that returns after `t` seconds is not refused.
+// A client that returns after `t` seconds is not rejected.
 BOOST_AUTO_TEST_CASE(of_time_is_in_seconds_rounded_up) {
     answered a(with("2/60s"));
     BOOST_TEST(a.rest() == R"("r";r=1;t=60)");
@@ -69,15 +69,15 @@ BOOST_AUTO_TEST_CASE(of_time_that_is_less_than_a_second_is_a_second) {
     BOOST_TEST(a.rest() == R"("r";r=8;t=2)");  // 1.2 s
 }
 
-BOOST_AUTO_TEST_CASE(of_a_refusal_agrees_with_retry_after) {
+BOOST_AUTO_TEST_CASE(of_a_rejection_agrees_with_retry_after) {
     answered a(with("1/30s"));
     a.ask();
     a.proxy.pass(600ms);
-    auto const refused = a.ask();
-    BOOST_TEST(status_of(refused) == 429u);
-    BOOST_TEST(field_of(refused, "Retry-After") == "30");
-    BOOST_TEST(field_of(refused, "RateLimit") == R"("r";r=0;t=30)");
-    BOOST_TEST(field_of(refused, "X-RateLimit-Reset") == "30");
+    auto const rejected = a.ask();
+    BOOST_TEST(status_of(rejected) == 429u);
+    BOOST_TEST(field_of(rejected, "Retry-After") == "30");
+    BOOST_TEST(field_of(rejected, "RateLimit") == R"("r";r=0;t=30)");
+    BOOST_TEST(field_of(rejected, "X-RateLimit-Reset") == "30");
 }
 
 BOOST_AUTO_TEST_CASE(of_seats_has_no_time) {

@@ -38,7 +38,7 @@ class Servers(ProxyTest):
 
         upstream.script["/hang"] = wait
 
-    def refused(self):
+    def rejected(self):
         """A port at which nobody listens."""
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
@@ -96,7 +96,7 @@ class Servers(ProxyTest):
                     self.assertEqual(holder.answer().status, 200)
 
     def test_a_request_that_was_not_sent_goes_to_another(self):
-        config = (f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{self.refused()}", "127.0.0.1:{self.refused()}", '
+        config = (f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{self.rejected()}", "127.0.0.1:{self.rejected()}", '
                   f'"127.0.0.1:{self.upstream.port}"]\n')
         proxy = self.start_with(config)
         with Client(proxy.port) as client:
@@ -104,8 +104,8 @@ class Servers(ProxyTest):
         self.assertEqual(answers, [200] * 9)
 
     def test_where_none_can_be_reached(self):
-        proxy = self.start_with(f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{self.refused()}", '
-                                f'"127.0.0.1:{self.refused()}"]\n')
+        proxy = self.start_with(f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{self.rejected()}", '
+                                f'"127.0.0.1:{self.rejected()}"]\n')
         with Client(proxy.port) as client:
             self.assertEqual([client.ask("/").status for _ in range(3)], [502] * 3)
 
@@ -149,7 +149,7 @@ class Servers(ProxyTest):
 
     def test_requests_that_fail_count_too(self):
         # No check comes meanwhile.
-        dead = self.refused()
+        dead = self.rejected()
         proxy = self.start_with(f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{dead}", '
                                 f'"127.0.0.1:{self.upstream.port}"]\nhealth = {{ every = "1h", fall = 3 }}\n')
         with Client(proxy.port) as client:

@@ -50,11 +50,11 @@ class Websockets(ProxyTest):
         self.proxy = self.start_with(CONFIG.replace("PORT", str(port)))
         self.address = f"ws://127.0.0.1:{self.proxy.port}/chat"
 
-    async def refused(self):
+    async def rejected(self):
         """Status and fields of the answer; versions of the library have them in different places."""
-        with self.assertRaises(websockets.InvalidHandshake) as refused:
+        with self.assertRaises(websockets.InvalidHandshake) as rejected:
             await self.connect()
-        answer = getattr(refused.exception, "response", refused.exception)
+        answer = getattr(rejected.exception, "response", rejected.exception)
         return answer.status_code, answer.headers
 
     def run_there(self, what):
@@ -128,7 +128,7 @@ class Websockets(ProxyTest):
     def test_many_at_a_time_and_no_more_than_seats(self):
         async def talk():
             ones = [await self.connect() for _ in range(3)]
-            status, fields = await self.refused()
+            status, fields = await self.rejected()
             self.assertEqual((status, fields["Retry-After"]), (503, "1"))
             for n in range(100):
                 for i, one in enumerate(ones):
@@ -182,7 +182,7 @@ class Websockets(ProxyTest):
         self.address = f"ws://127.0.0.1:{self.proxy.port}/plain"
 
         async def talk():
-            return (await self.refused())[0]
+            return (await self.rejected())[0]
 
         self.assertEqual(self.run_there(talk()), 426)  # the server's word
 

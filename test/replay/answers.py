@@ -30,7 +30,7 @@ WRONG = [
     (["log", "--rate", "5/1s", "--takes", "9ms..4ms"], "--takes is `9ms..4ms`, but must be a time"),
     (["log", "--rate", "5/1s", "--stamp", "never"], "--stamp is `never`, but must be begin or end"),
     (["log", "--rate", "5/1s", "--unreadable", "101%"], "--unreadable is `101%`, but must be a part"),
-    (["log", "--rate", "5/1s", "--refuse-at-most", "1%"], "--refuse-at-most says nothing without --find"),
+    (["log", "--rate", "5/1s", "--max-rejected", "1%"], "--max-rejected says nothing without --find"),
     (["log", "--rate", "5/1s", "--find", "5/1s", "--versus", "6/1s"], "--find and --versus exclude each other"),
     (["-", "--find", "5/1s"], "--find reads the log several times"),
     (["-", "-", "--rate", "5/1s"], "standard input is named twice"),
@@ -46,7 +46,7 @@ class Answers(ReplayTest):
     def test_what_is_wrong_with_the_command_line(self):
         for args, text in WRONG:
             with self.subTest(args):
-                self.refuses(2, text, *args)
+                self.rejects(2, text, *args)
         log = self.write(random_lines(50))
         self.assertIn("none/page.html cannot be written",
                       self.run_it(log, "--rate", "3/1s", "--report", self.path("none/page.html")).stderr)
@@ -54,7 +54,7 @@ class Answers(ReplayTest):
                            (["--rate", "3/1s", "--format", "odd"], "--format: `odd` is none of"),
                            (["--limit", "3/1s per header Host"], "no field `http_host`; its fields are: remote_addr")):
             with self.subTest(args):
-                self.refuses(2, text, log, *args)
+                self.rejects(2, text, log, *args)
 
     def test_options_stand_before_logs_and_behind_them(self):
         log = self.write(random_lines(100))
@@ -73,8 +73,8 @@ class Answers(ReplayTest):
         for one, other in zip(both["outcomes"], alone, strict=True):
             del one["name"], other["outcomes"][0]["name"]
             self.assertEqual(one, other["outcomes"][0])
-        refused = [o["refused"] for o in both["outcomes"]]
-        self.assertEqual(len(set(refused)), 3, refused)
+        rejected = [o["rejected"] for o in both["outcomes"]]
+        self.assertEqual(len(set(rejected)), 3, rejected)
         self.assertEqual([r["rule"] for r in both["outcomes"][0]["rules"]],
                          ["2/1s burst 3 per client", "3 seats", "5/1s"])
 
@@ -102,74 +102,74 @@ class Answers(ReplayTest):
         for more in ([], ["--retry", "3"], ["--patience", "0s"]):
             o = self.replay(log, "--limit", "4/1s", "--limit", "1/1s per client", *more)["outcomes"][0]
             self.assertEqual(o["asked"], 3000)
-            self.assertEqual(o["at_once"] + o["waited"] + o["came_back"] + o["refused"], 3000)
-            told = sum(sum(r["refused"].values()) for r in o["rules"])
-            self.assertEqual(told, o["refused"] + o["attempts"] - 3000)
-            self.assertEqual(sum(k["refused"] for k in o["refused_most"]), o["refused"])
+            self.assertEqual(o["at_once"] + o["waited"] + o["came_back"] + o["rejected"], 3000)
+            told = sum(sum(r["rejected"].values()) for r in o["rules"])
+            self.assertEqual(told, o["rejected"] + o["attempts"] - 3000)
+            self.assertEqual(sum(k["rejected"] for k in o["rejected_most"]), o["rejected"])
             time = o["over_time"]
             self.assertEqual(sum(time["asked"]), o["attempts"])
-            self.assertEqual(sum(time["granted"]), 3000 - o["refused"])
-            self.assertEqual(sum(time["refused"]), told)
+            self.assertEqual(sum(time["granted"]), 3000 - o["rejected"])
+            self.assertEqual(sum(time["rejected"]), told)
             self.assertEqual(max(time["waiting"]), o["longest_queue"])
 
     def test_the_least_number_is_found(self):
         log = self.write(random_lines(3000))
 
-        def refused(*args):
-            return self.replay(log, *args, "--spread", "even", "--takes", "300ms")["outcomes"][0]["refused_part"]
+        def rejected(*args):
+            return self.replay(log, *args, "--spread", "even", "--takes", "300ms")["outcomes"][0]["rejected_part"]
 
         for what, more in (("{}/1s", []), ("{} seats", []), ("{}/10s burst 3 per client", ["--rate", "9/1s"]),
                            ("patience {}ms", ["--rate", "8/1s"])):
             with self.subTest(what):
-                found = self.replay(log, *more, "--find", what.format(5), "--refuse-at-most", "2%", "--takes", "300ms")
+                found = self.replay(log, *more, "--find", what.format(5), "--max-rejected", "2%", "--takes", "300ms")
                 n = int(re.search(r"\d+", found["find"]["found"]).group())
-                around = {o["name"]: o["refused_part"] for o in found["outcomes"]}
+                around = {o["name"]: o["rejected_part"] for o in found["outcomes"]}
                 self.assertEqual(list(around), [what.format(i) for i in (n - 1, n, n + 1)])
 
                 def part(i):
                     flag = ["--patience", f"{i}ms"] if "patience" in what else ["--limit", what.format(i)]
-                    return refused(*more, *flag)
+                    return rejected(*more, *flag)
                 self.assertEqual(around[what.format(n)], part(n))
                 self.assertLessEqual(part(n), 0.02)
                 self.assertGreater(part(n - 1), 0.02)
-        none = self.replay(log, "--rate", "1/1s", "--find", "5 seats", "--refuse-at-most", "1%", "--takes", "1ms")
+        none = self.replay(log, "--rate", "1/1s", "--find", "5 seats", "--max-rejected", "1%", "--takes", "1ms")
         self.assertEqual(none["find"]["not_found"], "5 seats")
 
     def test_spreads(self):
         log = self.write([common(BEGIN + i // 4) for i in range(400)])  # 4 in each second
         found = self.replay(log, "--limit", "2/500ms", "--patience", "0s")
-        parts = found["refused_part_by_spread"]
+        parts = found["rejected_part_by_spread"]
         self.assertEqual(parts["even"], [0])
         self.assertEqual(parts["burst"], [0.5])
         self.assertTrue(0 < parts["random 1"][0] < 0.5, parts)
         again = self.replay(log, "--limit", "2/500ms", "--patience", "0s", "--spread", "random")
-        self.assertEqual(again["outcomes"][0]["refused_part"], parts["random 1"][0])
+        self.assertEqual(again["outcomes"][0]["rejected_part"], parts["random 1"][0])
         other = self.replay(log, "--limit", "2/500ms", "--patience", "0s", "--spread", "random 2")
-        self.assertNotEqual(other["outcomes"][0]["refused"], again["outcomes"][0]["refused"])
-        self.assertTrue(any("With --spread burst, 50.00 % would be refused" in n for n in found["notes"]))
+        self.assertNotEqual(other["outcomes"][0]["rejected"], again["outcomes"][0]["rejected"])
+        self.assertTrue(any("With --spread burst, 50.00 % would be rejected" in n for n in found["notes"]))
 
     def test_who_comes_back_when_told_to(self):
         # Two a second, but ten at first: 2 go, and 8 come back after a second, of whom 2 go, and so on.
         log = self.write([common(BEGIN)] * 10)
         how = [log, "--limit", "2/1s", "--patience", "0s", "--spread", "burst"]
         o = self.replay(*how, "--retry", "2")["outcomes"][0]
-        self.assertEqual((o["at_once"], o["came_back"], o["refused"], o["attempts"]), (2, 4, 4, 24))
+        self.assertEqual((o["at_once"], o["came_back"], o["rejected"], o["attempts"]), (2, 4, 4, 24))
         o = self.replay(*how, "--retry", "100")["outcomes"][0]
-        self.assertEqual((o["at_once"], o["came_back"], o["refused"], o["attempts"]), (2, 8, 0, 30))
+        self.assertEqual((o["at_once"], o["came_back"], o["rejected"], o["attempts"]), (2, 8, 0, 30))
 
     def test_keys(self):
         log = self.write([common(BEGIN, f"10.0.{i}.{j}", f"/{j}/a/{i}") for i in range(4) for j in range(6)])
-        def refused(*args):
+        def rejected(*args):
             o = self.replay(log, *args, "--patience", "0s", "--spread", "burst")["outcomes"][0]
-            return o["refused"], {(k["of"], k["key"]): k["refused"] for k in o["refused_most"]}
-        self.assertEqual(refused("--limit", "1/1s per client"), (0, {}))
-        n, by = refused("--limit", "1/1s per client", "--client-prefix-v4", "24")
+            return o["rejected"], {(k["of"], k["key"]): k["rejected"] for k in o["rejected_most"]}
+        self.assertEqual(rejected("--limit", "1/1s per client"), (0, {}))
+        n, by = rejected("--limit", "1/1s per client", "--client-prefix-v4", "24")
         self.assertEqual((n, by), (20, {("client", f"10.0.{i}.0/24"): 5 for i in range(4)}))
-        n, by = refused("--limit", "1/1s per path 1")
+        n, by = rejected("--limit", "1/1s per path 1")
         self.assertEqual((n, by), (18, {("path 1", str(j)): 3 for j in range(6)}))
-        self.assertEqual(refused("--limit", "1/1s per path 2")[0], 23)
-        self.assertEqual(refused("--limit", "1/1s per path")[0], 0)
-        self.assertEqual(refused("--limit", "1/1s per field status")[1], {("field status", "200"): 23})
+        self.assertEqual(rejected("--limit", "1/1s per path 2")[0], 23)
+        self.assertEqual(rejected("--limit", "1/1s per path")[0], 0)
+        self.assertEqual(rejected("--limit", "1/1s per field status")[1], {("field status", "200"): 23})
 
     def test_nothing_of_a_progress_bar_in_a_pipe(self):
         log = self.write(random_lines(20_000 if os.environ.get("WEIR_SANITIZED") else 200_000))  # some 100 ms

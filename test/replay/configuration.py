@@ -27,8 +27,8 @@ class Configuration(ReplayTest):
         found = self.replay(self.write(lines), "--spread", "burst", "--config", config, *more)
         self.notes = "\n".join(found["notes"])
         outcome = found["outcomes"][0]
-        self.by_rule = {r["rule"].split(":")[0]: sum(r["refused"].values()) for r in outcome["rules"]}
-        return [outcome[what] for what in ("at_once", "refused", "answered_by_route")]
+        self.by_rule = {r["rule"].split(":")[0]: sum(r["rejected"].values()) for r in outcome["rules"]}
+        return [outcome[what] for what in ("at_once", "rejected", "answered_by_route")]
 
     def test_the_first_route_that_fits(self):
         config = self.file(limit("posts", "1/1s"), limit("all", "2/1s"),
@@ -73,7 +73,7 @@ v4_prefix = 24
         self.assertEqual(self.outcome([common(BEGIN)] * 3, config), [2, 1, 0])
         self.assertEqual(self.notes.count("X-Api-Key"), 1)
 
-    def test_a_shadow_counts_and_refuses_nobody(self):
+    def test_a_shadow_counts_and_rejects_nobody(self):
         config = self.file(limit("all", "4/1s"), limit("strict", "1/1s", "shadow = true"))
         self.assertEqual(self.outcome([common(BEGIN)] * 6, config), [4, 2, 0])
         self.assertEqual(self.by_rule, {"all": 2, "strict": 3})
@@ -99,14 +99,14 @@ seats = 1
         log = self.write([common(BEGIN)] * 6)
         found = self.replay(log, "--spread", "burst", "--config", one, "--versus", other, "--versus", "all: 2/1s",
                             "--versus", "all: 2/1s, patience 1s")
-        self.assertEqual([o["refused"] for o in found["outcomes"]], [5, 3, 4, 2])
-        found = self.replay(log, "--spread", "burst", "--config", one, "--find", "all: 9/1s", "--refuse-at-most", "50%")
+        self.assertEqual([o["rejected"] for o in found["outcomes"]], [5, 3, 4, 2])
+        found = self.replay(log, "--spread", "burst", "--config", one, "--find", "all: 9/1s", "--max-rejected", "50%")
         self.assertEqual(found["find"]["found"], "all: 3/1s")
 
     def test_a_limit_whose_name_begins_like_a_patience(self):
         config = self.file(limit("patience-free", "1/1s"))
         found = self.replay(self.write([common(BEGIN)] * 6), "--spread", "burst", "--config", config,
-                            "--find", "patience-free: 9/1s", "--refuse-at-most", "50%")
+                            "--find", "patience-free: 9/1s", "--max-rejected", "50%")
         self.assertEqual(found["find"]["found"], "patience-free: 3/1s")
 
     def test_a_patience_without_end(self):
@@ -114,7 +114,7 @@ seats = 1
         log = self.write([common(BEGIN)] * 6)
         found = self.replay(log, "--spread", "burst", "--config", self.file(text),
                             "--versus", "queue limit 3", "--versus", "patience 2s")
-        self.assertEqual([o["refused"] for o in found["outcomes"]], [0, 2, 3])
+        self.assertEqual([o["rejected"] for o in found["outcomes"]], [0, 2, 3])
 
     def test_what_is_wrong(self):
         log = self.write([common(BEGIN)])
@@ -124,10 +124,10 @@ seats = 1
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertRegex(done.stderr, r"(?m)^weir-replay: .*bad.toml:8:8: limit `all`: `rule` is `many`")
         self.assertRegex(done.stderr, r"(?m)^weir-replay: .*bad.toml:\d+:11: route `/`: there is no limit `none`")
-        self.refuses(2, "cannot be read", log, "--config", self.path("none.toml"))
-        self.refuses(2, "--limit says nothing with --config", log, "--config", good, "--limit", "1/1s")
-        self.refuses(2, "--versus is `2/1s`, but must be `NAME: RULE`", log, "--config", good, "--versus", "2/1s")
-        self.refuses(2, "but must be a rule of the same kind as `1/1s`", log, "--config", good, "--versus", "all: 2 seats")
+        self.rejects(2, "cannot be read", log, "--config", self.path("none.toml"))
+        self.rejects(2, "--limit says nothing with --config", log, "--config", good, "--limit", "1/1s")
+        self.rejects(2, "--versus is `2/1s`, but must be `NAME: RULE`", log, "--config", good, "--versus", "2/1s")
+        self.rejects(2, "but must be a rule of the same kind as `1/1s`", log, "--config", good, "--versus", "all: 2 seats")
 
 
 if __name__ == "__main__":

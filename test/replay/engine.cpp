@@ -124,8 +124,8 @@ BOOST_AUTO_TEST_CASE(a_long_request_is_put_among_short_ones_that_have_been_read_
     for (auto const& each : log)
         BOOST_TEST(e.add(each));
     e.finish();
-    BOOST_TEST(e.results().front().at_once == 12);  // at 0 s to 10 s, where two came
-    BOOST_TEST(e.results().front().refused == 19);  // at 11 s to 29 s
+    BOOST_TEST(e.results().front().at_once == 12);   // at 0 s to 10 s, where two came
+    BOOST_TEST(e.results().front().rejected == 19);  // at 11 s to 29 s
 }
 
 // What has been sent cannot be preceded.
@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(how_long_requests_are_served) {
         BOOST_TEST(e.add(each));
     e.finish();
     BOOST_TEST(e.requests().held_like_last == 1);
-    BOOST_TEST(e.results().front().refused == 1);  // at 2 s; the time before that at 4 s is none
+    BOOST_TEST(e.results().front().rejected == 1);  // at 2 s; the time before that at 4 s is none
 }
 
 BOOST_AUTO_TEST_CASE(clients_of_a_network_are_one) {

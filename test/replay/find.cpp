@@ -16,8 +16,8 @@ namespace {
 constexpr std::uint64_t asked = 100'000;
 
 struct search {
-    // How many of these are refused with a number.
-    explicit search(std::function<std::uint64_t(std::int64_t)> f) : refused(std::move(f)) {}
+    // How many of these are rejected with a number.
+    explicit search(std::function<std::uint64_t(std::int64_t)> f) : rejected(std::move(f)) {}
 
     std::optional<std::int64_t> find(std::string const& what = "7/1s", double most = 0.01) {
         auto const u = replay::unknown::parse(what);
@@ -28,8 +28,8 @@ struct search {
             for (auto const& p : plans) {
                 auto& o = all.emplace_back();
                 o.name = p.name;
-                o.refused = refused(std::stoll(p.name.substr(prefix.size())));
-                o.at_once = asked - o.refused;
+                o.rejected = rejected(std::stoll(p.name.substr(prefix.size())));
+                o.at_once = asked - o.rejected;
             }
             return all;
         });
@@ -39,12 +39,12 @@ struct search {
         return found.number;
     }
 
-    std::function<std::uint64_t(std::int64_t)> refused;
+    std::function<std::uint64_t(std::int64_t)> rejected;
     int replays = 0;
     std::vector<std::string> neighbours;
 };
 
-// Enough is as many refusals as may be, and one more is too many.
+// Enough is as many rejections as may be, and one more is too many.
 search from(std::int64_t least) {
     return search([least](std::int64_t n) { return n >= least ? 1000u : 1001u; });
 }

@@ -16,7 +16,7 @@ class Inputs(ReplayTest):
         lines = random_lines(4000)
         whole = self.replay(self.write(lines), *LIMIT)
         self.assertEqual(whole["requests"], 4000)
-        self.assertGreater(whole["outcomes"][0]["refused"], 100)
+        self.assertGreater(whole["outcomes"][0]["rejected"], 100)
         self.assertEqual(self.replay(self.write(lines, "log.gz"), *LIMIT), whole)
         self.assertEqual(self.replay(self.write(lines, "crlf", "\r\n"), *LIMIT), whole)
         text = "".join(line + "\n" for line in lines)
@@ -35,7 +35,7 @@ class Inputs(ReplayTest):
                  enumerate(common(BEGIN + i // 20 * 60) for i in range(2000))]
         lines.sort(key=lambda line: line[line.index("["):])
         whole = self.replay(self.write(lines), *LIMIT)
-        self.assertGreater(whole["outcomes"][0]["refused"], 100)
+        self.assertGreater(whole["outcomes"][0]["rejected"], 100)
         for kind in ("a", "b.gz"):
             split = [self.write(lines[i::3], f"{i}{kind}") for i in range(3)]
             self.assertEqual(self.replay(*split, *LIMIT), whole)
@@ -65,9 +65,9 @@ class Inputs(ReplayTest):
         text = self.run_it(log, *LIMIT).stdout
         self.assertIn("4 of 204 lines were left out:\n", text)
         self.assertIn(f"  {log}:4: not of the format: dirt\n", text)
-        self.refuses(1, "4 of 204 lines cannot be read, which is more than 1 %", log, *LIMIT, "--unreadable", "1%")
+        self.rejects(1, "4 of 204 lines cannot be read, which is more than 1 %", log, *LIMIT, "--unreadable", "1%")
         half = self.write(lines + ["dirt"] * 150, "half")
-        self.refuses(1, f"\n  {half}:201: not of the format: dirt\n", half, *LIMIT)
+        self.rejects(1, f"\n  {half}:201: not of the format: dirt\n", half, *LIMIT)
         self.assertEqual(self.replay(half, *LIMIT, "--unreadable", "0.5")["unreadable"], 150)
         long = self.write(lines + ["x" * 70_000], "long")
         self.assertIn("longer than 65536 bytes", self.replay(long, *LIMIT)["unreadable_lines"][0]["why"])
@@ -85,9 +85,9 @@ class Inputs(ReplayTest):
             log = self.write([*plain[:2], line])
             found = self.replay(log, "--config", config, "--spread", "burst")
             self.assertEqual((found["requests"], found["clients"], found["unreadable"]), (3, 1, 0))
-            self.assertEqual((found["outcomes"][0]["at_once"], found["outcomes"][0]["refused"]), (1, 2))
+            self.assertEqual((found["outcomes"][0]["at_once"], found["outcomes"][0]["rejected"]), (1, 2))
         found = self.replay(self.write(lines("1.2.3.4", r"GET \/a\/b HTTP\/1.1")), "--config", config)
-        self.assertEqual((found["outcomes"][0]["at_once"], found["outcomes"][0]["refused"]), (1, 2))
+        self.assertEqual((found["outcomes"][0]["at_once"], found["outcomes"][0]["rejected"]), (1, 2))
         wrong = self.replay(self.write([*plain, plain[0].replace("GET", "\\x47ET")]), "--limit", "1/1s",
                             "--unreadable", "0.5")
         self.assertEqual((wrong["requests"], wrong["unreadable"]), (3, 1))
@@ -95,29 +95,29 @@ class Inputs(ReplayTest):
     def test_times_that_run_backwards(self):
         lines = random_lines(1000)
         back = self.write(lines + lines, "back")
-        self.refuses(1, "back:1001: ", back, *LIMIT)
-        self.refuses(1, "its time is long before that of the lines before it", back, *LIMIT)
+        self.rejects(1, "back:1001: ", back, *LIMIT)
+        self.rejects(1, "its time is long before that of the lines before it", back, *LIMIT)
         found = self.replay(self.write([*lines, common(BEGIN - 3600)], "one"), *LIMIT)
         self.assertEqual((found["requests"], found["unreadable"]), (1000, 1))
         # One that is far ahead leaves all others behind.
-        self.refuses(1, "its time is long before", self.write([common(BEGIN + 10**9), *lines], "ahead"), *LIMIT)
+        self.rejects(1, "its time is long before", self.write([common(BEGIN + 10**9), *lines], "ahead"), *LIMIT)
 
     def test_what_is_no_log(self):
-        self.refuses(1, f"{self.path('none')}: No such file", self.path("none"), *LIMIT)
-        self.refuses(1, "is a directory, and not a log", self.folder, *LIMIT)
-        self.refuses(1, "is empty", self.write(b"", "empty"), *LIMIT)
-        self.refuses(1, "is empty", self.write(b"", "empty.gz"), *LIMIT)
-        self.refuses(1, "standard input is empty", "-", *LIMIT, input="")
-        self.refuses(1, "an empty line", self.write(b"\n\n\n", "blank"), *LIMIT)
-        self.refuses(1, "is no text, but binary", PROGRAM, *LIMIT)
-        self.refuses(1, "is packed by zstd; to read it: zstd -dc ", self.write(b"\x28\xb5\x2f\xfd...", "z"), *LIMIT)
-        self.refuses(1, "its format is not known", self.write(["hello", "world"]), *LIMIT)
-        self.refuses(1, "it begins with: hello", self.write(["hello", "world"]), *LIMIT)
+        self.rejects(1, f"{self.path('none')}: No such file", self.path("none"), *LIMIT)
+        self.rejects(1, "is a directory, and not a log", self.folder, *LIMIT)
+        self.rejects(1, "is empty", self.write(b"", "empty"), *LIMIT)
+        self.rejects(1, "is empty", self.write(b"", "empty.gz"), *LIMIT)
+        self.rejects(1, "standard input is empty", "-", *LIMIT, input="")
+        self.rejects(1, "an empty line", self.write(b"\n\n\n", "blank"), *LIMIT)
+        self.rejects(1, "is no text, but binary", PROGRAM, *LIMIT)
+        self.rejects(1, "is packed by zstd; to read it: zstd -dc ", self.write(b"\x28\xb5\x2f\xfd...", "z"), *LIMIT)
+        self.rejects(1, "its format is not known", self.write(["hello", "world"]), *LIMIT)
+        self.rejects(1, "it begins with: hello", self.write(["hello", "world"]), *LIMIT)
         syslog = self.write(["Feb  6 12:14:14 host nginx: 10.0.0.1 GET / 200"] * 3)
-        self.refuses(1, "its times have no year, as syslog writes them", syslog, *LIMIT)
+        self.rejects(1, "its times have no year, as syslog writes them", syslog, *LIMIT)
         packed = gzip.compress("\n".join(random_lines(4000)).encode())
-        self.refuses(1, "is cut short", self.write(packed[:-100], "short"), *LIMIT)
-        self.refuses(1, "is damaged", self.write(packed[:100] + b"x" * 100 + packed[200:], "hurt"), *LIMIT)
+        self.rejects(1, "is cut short", self.write(packed[:-100], "short"), *LIMIT)
+        self.rejects(1, "is damaged", self.write(packed[:100] + b"x" * 100 + packed[200:], "hurt"), *LIMIT)
 
     def test_a_log_that_has_only_one_line(self):
         found = self.replay(self.write([common(BEGIN)]), *LIMIT)
@@ -146,7 +146,7 @@ class Inputs(ReplayTest):
         sizes = collections.Counter(seconds)
         for spread in ("burst", "even"):
             # At most 3 in any second, and nobody waits.
-            granted, refused = [], 0
+            granted, rejected = [], 0
             for i, second in enumerate(seconds):
                 first = i
                 while first and seconds[first - 1] == second:
@@ -155,13 +155,13 @@ class Inputs(ReplayTest):
                 if spread == "even":
                     at += 10**9 * (i - first) // sizes[second]
                 if len(granted) >= 3 and granted[-3] > at - 10**9:
-                    refused += 1
+                    rejected += 1
                 else:
                     granted.append(at)
             found = self.replay(NASA, "--limit", "3/1s", "--patience", "0s", "--spread", spread)
             self.assertEqual((found["requests"], found["clients"], found["unreadable"]), (30969, 2365, 0))
-            self.assertEqual(found["outcomes"][0]["refused"], refused)
-            self.assertGreater(refused, 100)
+            self.assertEqual(found["outcomes"][0]["rejected"], rejected)
+            self.assertGreater(rejected, 100)
 
 
 if __name__ == "__main__":

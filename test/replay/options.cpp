@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(have_the_defaults_that_help_names) {
     BOOST_TEST(o.how.retries == 0);
     BOOST_TEST(o.how.most_keys == 10U);
     BOOST_TEST(!o.find);
-    BOOST_TEST(o.refuse_at_most == 0.001);
+    BOOST_TEST(o.max_rejected == 0.001);
     BOOST_TEST(!o.json);
     BOOST_TEST(o.html == "");
     BOOST_TEST(o.command == "weir-replay log --limit 100/1s");
@@ -191,8 +191,8 @@ BOOST_AUTO_TEST_CASE(name_the_option_the_value_and_the_bound) {
              row{{"--find", "fast"}, "--find is `fast`, but must be a rule, or `patience TIME`"},
              row{{"--find", "1/1s & 2/1s"}, "must begin with the number that is looked for"},
              row{{"--find", "patience soon"}, "is no patience, like `patience 500ms`"},
-             row{{"--refuse-at-most", "1%"}, "--refuse-at-most says nothing without --find"},
-             row{{"--find", "1/1s", "--refuse-at-most", "2"}, "--refuse-at-most is `2`"},
+             row{{"--max-rejected", "1%"}, "--max-rejected says nothing without --find"},
+             row{{"--find", "1/1s", "--max-rejected", "2"}, "--max-rejected is `2`"},
              row{{"--find", "1/1s", "--versus", "2/1s"}, "exclude each other"},
              row{{"--find", "1/1s", "-"}, "which standard input cannot"},
              row{{"-", "-"}, "standard input is named twice"},
@@ -253,8 +253,8 @@ BOOST_AUTO_TEST_CASE(have_alternatives) {
 }
 
 BOOST_AUTO_TEST_CASE(find_a_number) {
-    auto const o = with({"--find", "7 seats", "--refuse-at-most", "2%"});
-    BOOST_TEST(o.refuse_at_most == 0.02);
+    auto const o = with({"--find", "7 seats", "--max-rejected", "2%"});
+    BOOST_TEST(o.max_rejected == 0.02);
     BOOST_TEST(o.find_text == "7 seats");
     BOOST_TEST(rules_of(o.find->with(o.plans.front(), 12)) == "12 seats, 100/1s");
     BOOST_TEST(o.find->text(5) == "5 seats");
@@ -267,7 +267,7 @@ BOOST_AUTO_TEST_CASE(find_a_number) {
 }
 
 BOOST_AUTO_TEST_CASE(print_help_and_version) {
-    BOOST_TEST(has(parsed({"--help"}).help, "--refuse-at-most"));
+    BOOST_TEST(has(parsed({"--help"}).help, "--max-rejected"));
     BOOST_TEST(parsed({"--version"}).help.starts_with("weir-replay "));
 }
 

@@ -34,7 +34,7 @@ struct request {
 };
 
 struct answer {
-    std::optional<errc> refused;
+    std::optional<errc> rejected;
     nanoseconds waited{};  // if it was granted
 };
 
@@ -52,7 +52,7 @@ replayed by_library(std::vector<request> const& log, replay::plan const& p) {
     replay::settings s;
     s.watcher = [&](replay::decision const& d) {
         ++told;
-        r.answers[d.number] = {d.refused, d.waited};
+        r.answers[d.number] = {d.rejected, d.waited};
     };
     replay::engine e(s, {p});
     for (auto const& q : log) {
@@ -393,8 +393,8 @@ std::vector<request> random_log(std::uint64_t seed, std::size_t count, nanosecon
 }
 
 std::string text_of(answer const& a) {
-    return a.refused ? fmt::format("refused: {}", replay::text_of(*a.refused))
-                     : fmt::format("granted after {}", a.waited);
+    return a.rejected ? fmt::format("rejected: {}", replay::text_of(*a.rejected))
+                      : fmt::format("granted after {}", a.waited);
 }
 
 replay::plan plan_of(std::string const& rule, line_options const& o) {
@@ -413,8 +413,8 @@ void compare(std::vector<request> const& log, std::vector<answer> const& expecte
     for (std::size_t i = 0; i != log.size() && wrong < 5; ++i) {
         auto const& e = expected[i];
         auto const& g = got[i];
-        bool const same = e.refused == g.refused &&
-                          (e.refused || std::chrono::abs(e.waited - g.waited) <= tolerance);
+        bool const same = e.rejected == g.rejected &&
+                          (e.rejected || std::chrono::abs(e.waited - g.waited) <= tolerance);
         wrong += same ? 0 : 1;
         BOOST_TEST(same, fmt::format("request {} at {} of client {}: {}, and not {}", i,
                                      log[i].at - log[0].at, log[i].client, text_of(g), text_of(e)));
@@ -424,36 +424,36 @@ void compare(std::vector<request> const& log, std::vector<answer> const& expecte
 // What is told in numbers is what has been told of each.
 void compare(replay::outcome const& o, std::vector<answer> const& all) {
     std::uint64_t at_once = 0, waited = 0;
-    replay::reasons refused{};
+    replay::reasons rejected{};
     nanoseconds longest{};
     for (auto const& a : all) {
-        if (a.refused)
-            ++refused[static_cast<std::size_t>(*a.refused)];
+        if (a.rejected)
+            ++rejected[static_cast<std::size_t>(*a.rejected)];
         else
             ++(a.waited > 0ns ? waited : at_once);
         longest = std::max(longest, a.waited);
     }
     BOOST_TEST(o.at_once == at_once);
     BOOST_TEST(o.waited == waited);
-    BOOST_TEST((o.rules.front().refused == refused));
+    BOOST_TEST((o.rules.front().rejected == rejected));
     BOOST_TEST(o.asked() == all.size());
     BOOST_TEST((o.longest_wait == longest));
     BOOST_TEST(o.waits.count() == waited);
     std::uint64_t keys = 0;
-    for (auto const& k : o.refused_most)
-        keys += k.refused;
-    BOOST_TEST(keys == o.refused);
+    for (auto const& k : o.rejected_most)
+        keys += k.rejected;
+    BOOST_TEST(keys == o.rejected);
 }
 
 std::vector<line_options> const lines{{0ns, 1024}, {1s, 1024}, {700ms, 3}, {5s, 10}, {1s, 0}};
 
-// For rules that tell only roughly when a turn comes behind others: of these nobody is refused for that.
+// For rules that tell only roughly when a turn comes behind others: of these nobody is rejected for that.
 std::vector<line_options> const patient_lines{{0ns, 1024}, {1h, 3}, {1h, 10}};
 
 template <class Expected>
 void try_all(std::string const& rule, Expected expected, nanoseconds tolerance = 0ns,
              std::vector<line_options> const& all = lines) {
-    std::size_t granted = 0, refused = 0;
+    std::size_t granted = 0, rejected = 0;
     for (bool const each_client : {false, true})
         for (auto const& o : all)
             for (std::uint64_t seed = 1; seed != 4; ++seed) {
@@ -467,10 +467,10 @@ void try_all(std::string const& rule, Expected expected, nanoseconds tolerance =
                 if (tolerance == 0ns)
                     compare(got.outcome, answers);
                 for (auto const& a : answers)
-                    ++(a.refused ? refused : granted);
+                    ++(a.rejected ? rejected : granted);
             }
     BOOST_TEST(granted > 1'000);
-    BOOST_TEST(refused > 1'000);
+    BOOST_TEST(rejected > 1'000);
 }
 
 template <class Oracle, class... Arguments>
@@ -554,7 +554,7 @@ BOOST_AUTO_TEST_CASE(several_rates_at_once) {
     try_all("3/1s & 10/5s", both, 0ns, patient_lines);
 }
 
-// Without patience: a request takes of all rules or of none. Of those that refuse it, the one is named for which it
+// Without patience: a request takes of all rules or of none. Of those that reject it, the one is named for which it
 // takes longest, as far as that is known: when a seat becomes free nobody knows.
 BOOST_AUTO_TEST_CASE(all_rules_let_a_request_go_or_none) {
     for (std::uint64_t seed = 1; seed != 6; ++seed) {
@@ -571,7 +571,7 @@ BOOST_AUTO_TEST_CASE(all_rules_let_a_request_go_or_none) {
         std::deque<nanoseconds> of_all;
         std::map<int, std::vector<nanoseconds>> seats_of_client;  // ends
         std::vector<answer> expected;
-        std::vector<std::size_t> refused_by(4);
+        std::vector<std::size_t> rejected_by(4);
         for (auto const& q : log) {
             // When there is room again; nothing if there is.
             auto const room_at = [&](auto& grants, std::size_t most) {
@@ -586,17 +586,17 @@ BOOST_AUTO_TEST_CASE(all_rules_let_a_request_go_or_none) {
             }
             auto const by_client = room_at(of_client[q.client], 3);
             auto const by_all = room_at(of_all, 6);
-            std::optional<std::size_t> refuses;
+            std::optional<std::size_t> rejects;
             if (by_client && (!by_all || *by_client >= *by_all))
-                refuses = 1;
+                rejects = 1;
             else if (by_all)
-                refuses = 3;
+                rejects = 3;
             else if (!seats_of_client[q.client].empty())
-                refuses = 0;
+                rejects = 0;
             else if (in_use == 3)
-                refuses = 2;
-            if (refuses) {
-                ++refused_by[*refuses];
+                rejects = 2;
+            if (rejects) {
+                ++rejected_by[*rejects];
                 expected.push_back({errc::limited});
                 continue;
             }
@@ -609,16 +609,16 @@ BOOST_AUTO_TEST_CASE(all_rules_let_a_request_go_or_none) {
         compare(log, expected, got.answers);
         BOOST_REQUIRE(got.outcome.rules.size() == 4);
         for (std::size_t i = 0; i != 4; ++i) {
-            BOOST_TEST(got.outcome.rules[i].refused[static_cast<std::size_t>(errc::limited)] ==
-                       refused_by[i]);
-            BOOST_TEST(refused_by[i] > 0);
+            BOOST_TEST(got.outcome.rules[i].rejected[static_cast<std::size_t>(errc::limited)] ==
+                       rejected_by[i]);
+            BOOST_TEST(rejected_by[i] > 0);
         }
         BOOST_TEST(got.outcome.peak_in_use <= 3);
     }
 }
 
-// One of two limits has no room: while requests wait for it, and when it refuses them, the other keeps its token.
-BOOST_AUTO_TEST_CASE(a_limit_that_does_not_refuse_keeps_its_token) {
+// One of two limits has no room: while requests wait for it, and when it rejects them, the other keeps its token.
+BOOST_AUTO_TEST_CASE(a_limit_that_does_not_reject_keeps_its_token) {
     constexpr nanoseconds begin = 807'249'600s;
     std::vector<request> const log{
         {begin, 3s, 1},           // has the seat, until 3 s
@@ -632,11 +632,11 @@ BOOST_AUTO_TEST_CASE(a_limit_that_does_not_refuse_keeps_its_token) {
     auto const got = by_library(log, p);
     compare(log, {{}, {errc::timed_out}, {errc::timed_out}, {}, {errc::deadline_unreachable}},
             got.answers);
-    auto const refused = [&](std::size_t rule, errc why) {
-        return got.outcome.rules.at(rule).refused[static_cast<std::size_t>(why)];
+    auto const rejected = [&](std::size_t rule, errc why) {
+        return got.outcome.rules.at(rule).rejected[static_cast<std::size_t>(why)];
     };
-    BOOST_TEST(refused(0, errc::deadline_unreachable) == 1);
-    BOOST_TEST(refused(1, errc::timed_out) == 2);
+    BOOST_TEST(rejected(0, errc::deadline_unreachable) == 1);
+    BOOST_TEST(rejected(1, errc::timed_out) == 2);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -29,7 +29,7 @@ class Page(ReplayTest):
                            "--versus", "1/1s", "--patience", "700ms", "--json", "--report", self.page)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         told = json.loads(done.stdout)
-        self.assertEqual([o["refused"] > 0 for o in told["outcomes"]], [True] * 3)
+        self.assertEqual([o["rejected"] > 0 for o in told["outcomes"]], [True] * 3)
 
         browser = Browser(self.folder)
         self.addCleanup(browser.close)
@@ -41,9 +41,9 @@ class Page(ReplayTest):
         for i, o in enumerate(told["outcomes"]):
             self.time(browser, i, o)
             self.waits(browser, i, o)
-            self.assertEqual([[name, number(refused), number(asked)] for name, refused, asked in
+            self.assertEqual([[name, number(rejected), number(asked)] for name, rejected, asked in
                               browser.run(TABLE, f"keys-{i}")[1:]],
-                             [[f"{k['of']} {k['key']}", k["refused"], k["asked"]] for k in o["refused_most"]])
+                             [[f"{k['of']} {k['key']}", k["rejected"], k["asked"]] for k in o["rejected_most"]])
         self.screen(browser)
         self.assertEqual(browser.run("return performance.getEntriesByType('resource').length"), 0)
         with open(self.page, encoding="utf-8") as file:
@@ -53,25 +53,25 @@ class Page(ReplayTest):
     def summary(self, browser, told):
         table = {row[0].strip(): row[1:] for row in browser.run(TABLE, "summary")}
         self.assertEqual(table[""], [o["name"] for o in told["outcomes"]])
-        for name, member in (("asked", "asked"), ("at once", "at_once"), ("waited", "waited"), ("refused", "refused"),
+        for name, member in (("asked", "asked"), ("at once", "at_once"), ("waited", "waited"), ("rejected", "rejected"),
                              ("longest queue", "longest_queue")):
             self.assertEqual([number(cell) for cell in table[name]], [o[member] for o in told["outcomes"]], name)
-        for cell, o in zip(table["refused"], told["outcomes"]):
-            self.assertIn(f"({100 * o['refused_part']:.2f} %)", cell)
+        for cell, o in zip(table["rejected"], told["outcomes"]):
+            self.assertIn(f"({100 * o['rejected_part']:.2f} %)", cell)
 
     def time(self, browser, i, o):
         table = browser.run(TABLE, f"time-{i}")
-        self.assertEqual(table[0], ["from", "asked", "granted", "refused", "waiting"])
+        self.assertEqual(table[0], ["from", "asked", "granted", "rejected", "waiting"])
         time = o["over_time"]
         self.assertEqual(table[1][0], time["begin"])
         self.assertEqual([[number(cell) for cell in row[1:]] for row in table[1:]],
                          [list(row) for row in zip(*(time[name] for name in table[0][1:]))])
 
         # The line is drawn from the same numbers: the highest place of it is its greatest number.
-        points = browser.run("return document.querySelectorAll('polyline.refused')[arguments[0]].getAttribute('points')", i)
+        points = browser.run("return document.querySelectorAll('polyline.rejected')[arguments[0]].getAttribute('points')", i)
         heights = [float(p.split(",")[1]) for p in points.split()][::2]
         most = max(time["asked"] + time["granted"])
-        self.assertEqual([round((124 - y) / 110 * most) for y in heights], time["refused"])
+        self.assertEqual([round((124 - y) / 110 * most) for y in heights], time["rejected"])
 
     def waits(self, browser, i, o):
         self.assertEqual(sum(number(row[1]) for row in browser.run(TABLE, f"waits-{i}")[1:]), o["waited"])

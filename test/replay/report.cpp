@@ -95,17 +95,17 @@ BOOST_FIXTURE_TEST_CASE(has_each_request_once, one_outcome) {
     of().at_once = 6;
     of().waited = 2;
     of().later = 1;
-    of().refused = 1;
+    of().rejected = 1;
     of().came_back = 3;
     BOOST_TEST(cell("asked") == "10");
     BOOST_TEST(cell("at once") == "6 (60.00 %)");
-    BOOST_TEST(cell("refused") == "1 (10.00 %)");
+    BOOST_TEST(cell("rejected") == "1 (10.00 %)");
     BOOST_TEST(cell("  attempts") == "");
     told.retries = 2;
     BOOST_TEST(cell("came back") == "1 (10.00 %)");
     BOOST_TEST(cell("  attempts") == "13");
     BOOST_TEST(json_has("\"attempts\": 13"));
-    BOOST_TEST(json_has("\"refused_part\": 0.1"));
+    BOOST_TEST(json_has("\"rejected_part\": 0.1"));
     BOOST_TEST(notes_have("up to 2 times"));
 }
 
@@ -120,13 +120,13 @@ BOOST_FIXTURE_TEST_CASE(tells_no_wait_that_nobody_had, one_outcome) {
     BOOST_TEST(json_has("\"max\": 1.500000000"));
 }
 
-BOOST_FIXTURE_TEST_CASE(says_why_a_rule_refuses, one_outcome) {
-    of().refused = 5;
+BOOST_FIXTURE_TEST_CASE(says_why_a_rule_rejects, one_outcome) {
+    of().rejected = 5;
     of().rules.resize(2);
     of().rules[0].text = "1/1s";
     of().rules[1].text = "2/1s";
     of().rules[1].shadow = true;
-    of().rules[1].refused[static_cast<std::size_t>(weir::errc::queue_full)] = 5;
+    of().rules[1].rejected[static_cast<std::size_t>(weir::errc::queue_full)] = 5;
     BOOST_TEST(cell("  by") == "2/1s (shadow: would have been)");
     BOOST_TEST(cell("    queue full") == "5");
     BOOST_TEST(cell("    no room") == "");
@@ -136,7 +136,7 @@ BOOST_FIXTURE_TEST_CASE(says_what_a_search_has_found, one_outcome) {
     BOOST_TEST(!result_of_search(told).has_value());
     told.found = replay::report::search{"4/1s", true, 0.01};
     BOOST_TEST(*result_of_search(told) ==
-               "4/1s is the least with which at most 1.00 % are refused.");
+               "4/1s is the least with which at most 1.00 % are rejected.");
     BOOST_TEST(json_has("\"found\": \"4/1s\""));
     told.found->was_found = false;
     BOOST_TEST(result_of_search(told)->starts_with("No number in the place of that of `4/1s`"));
@@ -146,7 +146,7 @@ BOOST_FIXTURE_TEST_CASE(says_what_a_search_has_found, one_outcome) {
 BOOST_FIXTURE_TEST_CASE(shows_markup_as_text, one_outcome) {
     told.command = "weir-replay 'a<b>&\"'";
     of().name = "<script>";
-    of().refused_most.push_back({"client", "<img>\xe9\x07", 2, 1});
+    of().rejected_most.push_back({"client", "<img>\xe9\x07", 2, 1});
     auto const page = to_html(told);
     BOOST_TEST(page.find("a&lt;b&gt;&amp;&quot;") != page.npos);
     BOOST_TEST(page.find("<script") == page.npos);

@@ -1,4 +1,4 @@
-// Requests that are refused and come back, that wait, and that leave.
+// Requests that are rejected and come back, that wait, and that leave.
 
 #include "replay/engine.hpp"
 
@@ -52,15 +52,15 @@ BOOST_AUTO_TEST_CASE(come_back_so_often_when_retry_after_says_so) {
     // One each 10 s: at 10 s the second is let in, at 20 s, the third.
     struct row {
         int retries;
-        unsigned later, refused, came_back;
+        unsigned later, rejected, came_back;
     };
-    for (auto const& [retries, later, refused, came_back] :
+    for (auto const& [retries, later, rejected, came_back] :
          {row{0, 0, 3, 0}, row{1, 1, 2, 3}, row{2, 2, 1, 5}, row{3, 3, 0, 6}, row{9, 3, 0, 6}}) {
         auto const o = outcome_of("1/10s", 0s, four, retries);
         BOOST_TEST(o.asked() == 4u);
         BOOST_TEST(o.at_once == 1u);
         BOOST_TEST(o.later == later);
-        BOOST_TEST(o.refused == refused);
+        BOOST_TEST(o.rejected == rejected);
         BOOST_TEST(o.came_back == came_back);
     }
 }
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(count_their_own_attempts) {
     auto const o = outcome_of("1/10s", 0s, {{0s}, {0s}, {100s}, {200s}, {200s}, {200s}}, 1);
     BOOST_TEST(o.at_once == 3u);
     BOOST_TEST(o.later == 2u);
-    BOOST_TEST(o.refused == 1u);
+    BOOST_TEST(o.rejected == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(wait_in_a_queue_of_which_the_longest_is_told) {
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(wait_in_a_queue_of_which_the_longest_is_told) {
 BOOST_AUTO_TEST_CASE(leave_before_others_come) {
     auto const o = outcome_of("1 seats", 0s, {{0s, 5s}, {4999ms, 5s}, {5s, 5s}, {10s, 0s}});
     BOOST_TEST(o.at_once == 3u);
-    BOOST_TEST(o.refused == 1u);
+    BOOST_TEST(o.rejected == 1u);
 }
 
 // A service that answers so has too much to do, so that adaptive seats become fewer.
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(tell_adaptive_seats_of_an_overload) {
             lines.push_back({at, 1s, status});  // five at a time
         auto const o = outcome_of("8 aimd least 1 most 8", 0s, lines);
         bool const overloaded = status >= 502 && status <= 504;
-        BOOST_TEST((o.refused > 0) == overloaded, status);
+        BOOST_TEST((o.rejected > 0) == overloaded, status);
     }
 }
 

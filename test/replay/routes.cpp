@@ -85,24 +85,24 @@ BOOST_AUTO_TEST_CASE(have_times_of_their_own) {
         {45s, "/a", "", 0s}};
     auto const o = outcome_of(p, lines);
     BOOST_TEST(o.at_once == 4u);
-    BOOST_TEST(o.refused == 1u);
+    BOOST_TEST(o.rejected == 1u);
 }
 
 // That of the log, or else the one that was named.
 BOOST_AUTO_TEST_CASE(go_by_the_host) {
     auto const p = plan_of(std::string(upstream) + limit("none", "1/1h") +
                            route("host = \"shop.example\"\nlimits = [\"none\"]") + route(""));
-    auto const refused =
+    auto const rejected =
         [&](std::string const& of_log, std::string const& named, std::string const& target = "/") {
-            return outcome_of(p, {{0s, target, of_log}, {1s, target, of_log}}, named).refused;
+            return outcome_of(p, {{0s, target, of_log}, {1s, target, of_log}}, named).rejected;
         };
-    BOOST_TEST(refused("shop.example", "") == 1u);
-    BOOST_TEST(refused("shop.example", "other.example") == 1u);
-    BOOST_TEST(refused("other.example", "shop.example") == 0u);
-    BOOST_TEST(refused("", "shop.example") == 1u);
-    BOOST_TEST(refused("-", "shop.example") == 1u);
-    BOOST_TEST(refused("-", "") == 0u);
-    BOOST_TEST(refused("other.example", "", "http://shop.example/") == 1u);
+    BOOST_TEST(rejected("shop.example", "") == 1u);
+    BOOST_TEST(rejected("shop.example", "other.example") == 1u);
+    BOOST_TEST(rejected("other.example", "shop.example") == 0u);
+    BOOST_TEST(rejected("", "shop.example") == 1u);
+    BOOST_TEST(rejected("-", "shop.example") == 1u);
+    BOOST_TEST(rejected("-", "") == 0u);
+    BOOST_TEST(rejected("other.example", "", "http://shop.example/") == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(have_the_seats_of_servers) {
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(have_the_seats_of_servers) {
     std::vector<line> const three{{0s, "/", "", 5s}, {0s, "/", "", 5s}, {0s, "/", "", 5s}};
     auto const o = outcome_of(p, three);
     BOOST_TEST(o.at_once == 2u);
-    BOOST_TEST(o.refused == 1u);
+    BOOST_TEST(o.rejected == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(change_by_the_name_of_a_limit_or_for_all) {

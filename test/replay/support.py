@@ -68,7 +68,7 @@ class ReplayTest(unittest.TestCase):
         del found["command"], found["files"]
         return found
 
-    def refuses(self, status, text, *args, **how):
+    def rejects(self, status, text, *args, **how):
         """Ends with the status, and says one thing and nothing else."""
         done = self.run_it(*args, **how)
         self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""weir-proxy under wrk, replayed from its own access log: as many are refused as it has refused.
+"""weir-proxy under wrk, replayed from its own access log: as many are rejected as it has rejected.
 
 What differs has these reasons. The log has milliseconds, so who came first in one of them is not known, and who has waited to
-the last millisecond may be granted here and refused there. At its end wrk hangs up on all who wait: the proxy lets go of
+the last millisecond may be granted here and rejected there. At its end wrk hangs up on all who wait: the proxy lets go of
 them, and a replay does not know that they would have left."""
 
 import os
@@ -25,7 +25,7 @@ LIMITS = [
     ["--rate", "60/1s burst 20", "--patience", "0s"],
     ["--seats", "20", "--patience", "150ms"],
     ["--per-client-rate", "70/1s", "--seats", "19", "--patience", "120ms", "--queue", "12"],
-    # Both refuse, and what the other has is not lost by that.
+    # Both reject, and what the other has is not lost by that.
     ["--per-client-rate", "60/1s burst 5", "--seats", "15", "--patience", "0s"],
     ["--rate", "70/1s burst 5", "--seats", "16", "--patience", "200ms", "--queue", "9"],
 ]
@@ -77,10 +77,10 @@ class Truth(ReplayTest):
         self.addCleanup(proxy.kill)
         return proxy, re.search(r"http://\S+", proxy.stdout.readline())[0].rstrip(":")
 
-    def refused_by_proxy(self, limits, log):
-        return self.refused_by(*self.start("--demo", "--listen", "127.0.0.1:0", "--access-log", log, *limits), PAUSES)
+    def rejected_by_proxy(self, limits, log):
+        return self.rejected_by(*self.start("--demo", "--listen", "127.0.0.1:0", "--access-log", log, *limits), PAUSES)
 
-    def refused_by(self, proxy, where, lua):
+    def rejected_by(self, proxy, where, lua):
         with open(self.path("pauses.lua"), "w") as script:
             script.write(lua)
         subprocess.run(["wrk", "-t1", f"-c{CONNECTIONS}", "-d10s", "-s", script.name, where],
@@ -90,21 +90,21 @@ class Truth(ReplayTest):
 
         def sum_of(what):
             return sum(int(n) for n in re.findall(rf"(\d+) {what}", told))
-        told = "\n".join(line for line in told.splitlines() if "would be refused" not in line)
+        told = "\n".join(line for line in told.splitlines() if "would be rejected" not in line)
         return sum_of("queue full") + sum_of("timed out") + sum_of("too late"), sum_of("hung up")
 
     # A request that the scheduler holds up between decision and log has another time in the log. That happens in one attempt and
     # not in the next; what is wrong with the replay is wrong in each.
     def assert_agreement(self, attempt):
         for _ in range(ATTEMPTS):
-            refused, hung_up, replayed = attempt()
-            self.assertGreater(refused, 100)
-            if hung_up <= CONNECTIONS and 0.99 * refused <= replayed <= 1.01 * (refused + hung_up):
+            rejected, hung_up, replayed = attempt()
+            self.assertGreater(rejected, 100)
+            if hung_up <= CONNECTIONS and 0.99 * rejected <= replayed <= 1.01 * (rejected + hung_up):
                 return
-        self.fail(f"{ATTEMPTS} attempts; in the last one the proxy refused {refused} and the replay {replayed}, "
+        self.fail(f"{ATTEMPTS} attempts; in the last one the proxy rejected {rejected} and the replay {replayed}, "
                   f"and {hung_up} hung up")
 
-    def test_as_many_are_refused(self):
+    def test_as_many_are_rejected(self):
         for i, limits in enumerate(LIMITS):
             with self.subTest(limits):
                 self.assert_agreement(lambda: self.by_options(limits, self.path(f"log{i}")))
@@ -112,15 +112,15 @@ class Truth(ReplayTest):
     def by_options(self, limits, log):
         if os.path.exists(log):
             os.remove(log)
-        refused, hung_up = self.refused_by_proxy(limits, log)
+        rejected, hung_up = self.rejected_by_proxy(limits, log)
         with open(log) as lines:
             requests = sum(1 for _ in lines)
         found = self.replay(log, *limits)
         outcome = found["outcomes"][0]
-        print(f"{' '.join(limits)}: {requests} requests, {refused} refused and {hung_up} hung up by the proxy, "
-              f"{outcome['refused']} refused by the replay")
+        print(f"{' '.join(limits)}: {requests} requests, {rejected} rejected and {hung_up} hung up by the proxy, "
+              f"{outcome['rejected']} rejected by the replay")
         self.assertEqual((found["requests"], found["unreadable"]), (requests, 0))
-        return refused, hung_up, outcome["refused"]
+        return rejected, hung_up, outcome["rejected"]
 
     def test_by_its_own_file(self):
         self.assert_agreement(self.by_file)
@@ -131,16 +131,16 @@ class Truth(ReplayTest):
         if os.path.exists(log):
             os.remove(log)
         config = self.write(CONFIGURATION.format(log=log, demo=demo.removeprefix("http://")).splitlines(), "weir.toml")
-        refused, hung_up = self.refused_by(*self.start("--config", config), PAUSES + PATHS)
+        rejected, hung_up = self.rejected_by(*self.start("--config", config), PAUSES + PATHS)
         with open(log) as lines:
             answered = sum(1 for line in lines if '" 403 ' in line)
         outcome = self.replay(log, "--config", config)["outcomes"][0]
-        shadowed = sum(n for r in outcome["rules"] if r["shadow"] for n in r["refused"].values())
-        print(f"{outcome['asked']} requests, {refused} refused and {hung_up} hung up by the proxy, "
-              f"{outcome['refused']} refused and {shadowed} noted by the replay")
+        shadowed = sum(n for r in outcome["rules"] if r["shadow"] for n in r["rejected"].values())
+        print(f"{outcome['asked']} requests, {rejected} rejected and {hung_up} hung up by the proxy, "
+              f"{outcome['rejected']} rejected and {shadowed} noted by the replay")
         self.assertGreater(answered, 100)
         self.assertEqual(outcome["answered_by_route"], answered)
-        return refused, hung_up, outcome["refused"]
+        return rejected, hung_up, outcome["rejected"]
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(two_limiters_share_a_bucket_and_are_told_when_to_come_back)
     run(one);
     BOOST_TEST(three.granted());
     BOOST_TEST(two.granted());
-    BOOST_TEST(one.refused(errc::deadline_unreachable));
+    BOOST_TEST(one.rejected(errc::deadline_unreachable));
     auto const retry = one.seat().retry_after();
     BOOST_TEST_REQUIRE(retry.has_value());
     BOOST_TEST(*retry > 23h);
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(log_is_kept_for_all_that_share_it) {
     run(one);
     BOOST_TEST(three.granted());
     BOOST_TEST(two.granted());
-    BOOST_TEST(one.refused(errc::deadline_unreachable));
+    BOOST_TEST(one.rejected(errc::deadline_unreachable));
     three.seat().refund();
     run();
     visit const again(there, 3);
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(log_is_kept_for_all_that_share_it) {
     BOOST_TEST(again.granted());
     visit const more(here, 1, 60s);
     run(more);
-    BOOST_TEST(more.refused(errc::deadline_unreachable));
+    BOOST_TEST(more.rejected(errc::deadline_unreachable));
 }
 
 BOOST_AUTO_TEST_CASE(requests_are_served_in_order) {
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(request_is_cancelled_while_the_engine_is_asked) {
     calls.async_enter(2, asio::bind_cancellation_slot(signal.slot(), guest.callback()));
     signal.emit(asio::cancellation_type::terminal);
     run();
-    BOOST_TEST(guest.refused(asio::error::operation_aborted));
+    BOOST_TEST(guest.rejected(asio::error::operation_aborted));
     BOOST_TEST(calls.shared_stats().granted == 2);
     BOOST_TEST(calls.shared_stats().returned == 2);
     visit const all(calls, 5, 60s);
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(context_of_the_engine_may_end_before_that_of_its_limiters) 
     guest.seat().refund();
     visit const late(calls, 1, 100ms);
     run(late);
-    BOOST_TEST(late.refused(errc::timed_out));
+    BOOST_TEST(late.rejected(errc::timed_out));
 }
 
 BOOST_AUTO_TEST_CASE(context_ends_at_any_moment_of_a_question) {

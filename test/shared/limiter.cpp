@@ -82,10 +82,10 @@ BOOST_AUTO_TEST_CASE(process_alone_without_a_stock_grants_nothing_at_once) {
     BOOST_TEST(!here.try_enter());
     visit const hasty(here, 1, 0s);
     settle(ctx);
-    BOOST_TEST(hasty.refused(errc::timed_out));
+    BOOST_TEST(hasty.rejected(errc::timed_out));
     visit const greedy(here, 6);
     settle(ctx);
-    BOOST_TEST(greedy.refused(errc::exceeds_capacity));
+    BOOST_TEST(greedy.rejected(errc::exceeds_capacity));
     BOOST_TEST(here.shared_stats().questions == 0u);
 }
 
@@ -230,14 +230,14 @@ BOOST_AUTO_TEST_CASE(permits_in_stock_lapse_on_time_though_nobody_comes) {
 
 BOOST_AUTO_TEST_CASE(permits_in_stock_are_granted_in_an_outage) {
     stocked one(ctx, server);
-    is_as_far_as(1ms, fate::refused);
+    is_as_far_as(1ms, fate::unreachable);
     one.use(76);
     settle(ctx);
     BOOST_TEST(one.limiter.shared_stats().unavailable);
     BOOST_TEST(one.limiter.stats().remaining == 24);
     visit const many(one.limiter, 25, 10s);
     settle(ctx);
-    BOOST_TEST(many.refused(errc::unavailable));
+    BOOST_TEST(many.rejected(errc::unavailable));
     visit const few(one.limiter, 4, 10s);
     settle(ctx);
     BOOST_TEST(few.granted());
@@ -306,7 +306,7 @@ BOOST_AUTO_TEST_CASE(nobody_waits_longer_than_its_patience) {
     is_as_far_as(40ms);
     visit const guest(here, 1, 10ms);
     run_for(ctx, 12ms);
-    BOOST_TEST(guest.refused(errc::timed_out));
+    BOOST_TEST(guest.rejected(errc::timed_out));
     // What was granted after it had gone is given back.
     run_for(ctx, 60ms);
     BOOST_TEST(here.shared_stats().granted == 1);
@@ -319,7 +319,7 @@ BOOST_AUTO_TEST_CASE(answer_for_one_who_has_gone_serves_the_next) {
     run_for(ctx, 5ms);
     visit const patient(here, 1);
     run_for(ctx, 35ms);
-    BOOST_TEST(hasty.refused(errc::timed_out));
+    BOOST_TEST(hasty.rejected(errc::timed_out));
     BOOST_TEST(patient.granted());
     BOOST_TEST(here.shared_stats().questions == 1u);
 }
@@ -328,7 +328,7 @@ BOOST_AUTO_TEST_CASE(whoever_cannot_be_served_in_time_is_told_at_once) {
     empty_bucket();
     visit const guest(here, 1, 50ms);
     run_for(ctx, 1ms);
-    BOOST_TEST(guest.refused(errc::deadline_unreachable));
+    BOOST_TEST(guest.rejected(errc::deadline_unreachable));
     auto const retry = guest.seat().retry_after();
     BOOST_TEST_REQUIRE(retry.has_value());
     BOOST_TEST((*retry > 97ms && *retry <= 100ms));
@@ -336,7 +336,7 @@ BOOST_AUTO_TEST_CASE(whoever_cannot_be_served_in_time_is_told_at_once) {
     // And the next one is told so without a question.
     visit const next(here, 1, 50ms);
     settle(ctx);
-    BOOST_TEST(next.refused(errc::deadline_unreachable));
+    BOOST_TEST(next.rejected(errc::deadline_unreachable));
     BOOST_TEST(here.shared_stats().questions == 1u);
 
     // One with more patience is asked for.
@@ -352,7 +352,7 @@ BOOST_AUTO_TEST_CASE(cancelled_request_leaves_its_permit_to_the_others) {
     run_for(ctx, 500us);
     signal.emit(asio::cancellation_type::total);
     settle(ctx);
-    BOOST_TEST(guest.refused(asio::error::operation_aborted));
+    BOOST_TEST(guest.rejected(asio::error::operation_aborted));
     run_for(ctx, 2ms);
     visit const all(there, 5);
     run_for(ctx, 1ms);
@@ -403,27 +403,27 @@ BOOST_AUTO_TEST_CASE(late_answer_is_given_back) {
     is_as_far_as(120ms);
     visit const guest(here, 1, 20ms);
     run_for(ctx, 21ms);
-    BOOST_TEST(guest.refused(errc::timed_out));
+    BOOST_TEST(guest.rejected(errc::timed_out));
     visit const next(here, 1, 80ms);  // past the deadline of the first question
     run_for(ctx, 200ms);
-    BOOST_TEST(next.refused(errc::timed_out));
+    BOOST_TEST(next.rejected(errc::timed_out));
     BOOST_TEST(here.shared_stats().late >= 1u);
     BOOST_TEST(here.shared_stats().returned >= 1);
 }
 
 BOOST_AUTO_TEST_CASE(engine_that_cannot_be_reached_bars_everybody_until_the_next_attempt) {
-    is_as_far_as(1ms, fate::refused);
+    is_as_far_as(1ms, fate::unreachable);
     visit const guest(here, 1, 10s);
     visit const other(here, 1, 10s);
     settle(ctx);
-    BOOST_TEST(guest.refused(errc::unavailable));
-    BOOST_TEST(other.refused(errc::unavailable));
+    BOOST_TEST(guest.rejected(errc::unavailable));
+    BOOST_TEST(other.rejected(errc::unavailable));
     BOOST_TEST((guest.seat().retry_after() == 100ms));
     BOOST_TEST(here.shared_stats().failed == 5u);
 
     visit const early(here, 1, 10s);
     settle(ctx);
-    BOOST_TEST(early.refused(errc::unavailable));
+    BOOST_TEST(early.rejected(errc::unavailable));
     BOOST_TEST(here.stats().unavailable == 3u);
     weir::error_code why;
     BOOST_TEST(!here.try_enter(1, why));
@@ -493,7 +493,7 @@ BOOST_AUTO_TEST_CASE(change_of_mode_completes_a_wait_outside_of_the_lock) {
     BOOST_TEST(told.empty());
     run_for(ctx, 1ns);
     BOOST_TEST_REQUIRE(told.size() == 1u);
-    BOOST_TEST((told[0].after == weir::shared_mode::refusing));
+    BOOST_TEST((told[0].after == weir::shared_mode::closed));
     BOOST_TEST((told[0].at.time_since_epoch() == clock::now().time_since_epoch()));
 
     is_as_far_as(1ms);
@@ -517,7 +517,7 @@ BOOST_AUTO_TEST_CASE(change_of_mode_is_seen_though_nobody_waits_for_a_permit) {
     is_as_far_as(1ms, fate::answer_lost);
     visit const hasty(here, 1, 10ms);
     run_for(ctx, 50ms);
-    BOOST_TEST(hasty.refused(errc::timed_out));
+    BOOST_TEST(hasty.rejected(errc::timed_out));
     BOOST_TEST_REQUIRE(told.has_value());
     BOOST_TEST((told->after == weir::shared_mode::open));
 }
@@ -566,9 +566,9 @@ BOOST_AUTO_TEST_CASE(black_hole_is_seen_and_nobody_waits_for_it) {
     visit const guest(here, 1, 10s);
     visit const hasty(here, 1, 30ms);
     run_for(ctx, 32ms);
-    BOOST_TEST(hasty.refused(errc::timed_out));
+    BOOST_TEST(hasty.rejected(errc::timed_out));
     run_for(ctx, 220ms);
-    BOOST_TEST(guest.refused(errc::unavailable));
+    BOOST_TEST(guest.rejected(errc::unavailable));
     BOOST_TEST(here.shared_stats().unknown == 5u);
 }
 
@@ -623,7 +623,7 @@ BOOST_AUTO_TEST_CASE(limiter_destroyed_while_the_answer_is_on_its_way_gives_it_b
         run_for(ctx, 500us);
         gone.reset();
         settle(ctx);
-        BOOST_TEST(guest.refused(errc::closed));
+        BOOST_TEST(guest.rejected(errc::closed));
         run_for(ctx, 1ms);
         visit const next(there, 4);
         run_for(ctx, 1ms);
@@ -636,7 +636,7 @@ BOOST_AUTO_TEST_CASE(closed_limiter_gives_back_what_comes) {
     run_for(ctx, 500us);
     here.close();
     run_for(ctx, 2ms);
-    BOOST_TEST(guest.refused(errc::closed));
+    BOOST_TEST(guest.rejected(errc::closed));
     BOOST_TEST(here.shared_stats().returned == 5);
 }
 
@@ -685,7 +685,7 @@ BOOST_AUTO_TEST_CASE(engine_set_back_neither_grants_early_nor_freezes) {
     BOOST_TEST(second.granted());
 }
 
-BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused) {
+BOOST_AUTO_TEST_CASE(wrong_arguments_are_rejected) {
     BOOST_CHECK_THROW(bucket(ctx, nullptr, "calls"), std::invalid_argument);
     BOOST_CHECK_THROW(bucket(ctx, server, ""), std::invalid_argument);
     BOOST_CHECK_THROW(bucket(ctx, server, std::string(256, 'x')), std::invalid_argument);

@@ -172,14 +172,14 @@ BOOST_AUTO_TEST_CASE(
     };
     BOOST_TEST(ask().granted());
     mortal.send(SIGKILL);
-    BOOST_TEST(ask().refused(weir::errc::unavailable));
+    BOOST_TEST(ask().rejected(weir::errc::unavailable));
     mortal.restart();
 
     // The one that was granted before is not granted again; what was lost on the way, perhaps.
     int granted = 0;
     for (;;) {
         auto const guest = ask();
-        if (guest.refused(weir::errc::deadline_unreachable))
+        if (guest.rejected(weir::errc::deadline_unreachable))
             break;
         granted += guest.granted();
     }

@@ -22,7 +22,7 @@
 
 namespace support {
 
-/// A permit of `limiter`, which is asked again if it refuses because of an outage: on a quick machine, connections
+/// A permit of `limiter`, which is asked again if it rejects because of an outage: on a quick machine, connections
 /// are killed faster than five questions can be asked.
 template <class Limiter>
 boost::asio::awaitable<weir::permit> insist(Limiter& limiter) {

@@ -129,9 +129,9 @@ private:
         auto const ready = policy_.ready_at(n, 0, now_);
         expect((ready <= now_) == lawful(oracle_, n, now_), "granted iff the definition allows it");
         if (ready > now_) {
-            auto const last_refusal = ready - tick;
-            expect(!fits(policy_, n, last_refusal), "refused a nanosecond before");
-            expect(!lawful(oracle_, n, last_refusal), "rightly");
+            auto const last_rejection = ready - tick;
+            expect(!fits(policy_, n, last_rejection), "rejected a nanosecond before");
+            expect(!lawful(oracle_, n, last_rejection), "rightly");
             expect((ready == weir::unknown) == oracle_.stands_still(), "whether time makes room");
             if (ready < weir::never) {
                 expect(fits(policy_, n, ready), "granted then");
@@ -294,7 +294,7 @@ void compare_in_every_way(std::uint64_t first_seed, std::uint64_t count) {
     }
 }
 
-/// A request that is refused, and a question, leave no trace.
+/// A request that is rejected, and a question, leave no trace.
 template <class Oracle>
 void compare_asked_with_left_alone(std::uint64_t first_seed, std::uint64_t count) {
     for_each_seed(first_seed, count, [](random_source& random) {

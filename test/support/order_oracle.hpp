@@ -145,7 +145,7 @@ public:
         with.join(-2, key, n);
         return fits(key, n) && with.next() == -2;
     }
-    /// The requests of which one makes way for a newcomer, if the queue is full; none if the newcomer is refused. They
+    /// The requests of which one makes way for a newcomer, if the queue is full; none if the newcomer is rejected. They
     /// are several where partitions are equally far beyond their shares.
     [[nodiscard]] std::vector<int> may_make_way(std::uint64_t key, amount n) const {
         std::map<std::uint64_t, amount> beyond;

@@ -70,16 +70,16 @@ public:
     [[nodiscard]] bool over() const { return record_->calls == 1 && record_.use_count() == 1; }
 
     [[nodiscard]] bool granted() const { return over() && !record_->error; }
-    [[nodiscard]] bool refused(weir::error_code ec) const {
+    [[nodiscard]] bool rejected(weir::error_code ec) const {
         return over() && record_->error == ec && !record_->seat;
     }
-    [[nodiscard]] bool refused(weir::errc e) const { return refused(make_error_code(e)); }
+    [[nodiscard]] bool rejected(weir::errc e) const { return rejected(make_error_code(e)); }
 
     [[nodiscard]] weir::error_code error() const {
         BOOST_TEST_REQUIRE(over());
         return record_->error;
     }
-    /// What was granted, or the empty permit of a refusal.
+    /// What was granted, or the empty permit of a rejection.
     [[nodiscard]] weir::permit& seat() const {
         BOOST_TEST_REQUIRE(over());
         return record_->seat;

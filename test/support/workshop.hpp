@@ -188,10 +188,10 @@ public:
     [[nodiscard]] bool waiting() const { return record_->calls == 0 && record_.use_count() > 1; }
     [[nodiscard]] bool dropped() const { return record_->calls == 0 && record_.use_count() == 1; }
     [[nodiscard]] bool over() const { return record_->calls == 1 && record_.use_count() == 1; }
-    [[nodiscard]] bool refused(weir::error_code ec) const {
+    [[nodiscard]] bool rejected(weir::error_code ec) const {
         return over() && record_->error == ec && !record_->given;
     }
-    [[nodiscard]] bool refused(weir::errc e) const { return refused(make_error_code(e)); }
+    [[nodiscard]] bool rejected(weir::errc e) const { return rejected(make_error_code(e)); }
     /// The number of the thing that was given; 0 if none was.
     [[nodiscard]] int number() const {
         return over() && record_->given ? record_->given->number() : 0;

@@ -42,10 +42,10 @@ inline void run_governor_wait_time(vector const& v) {
     int conforming = 0;
     for (int i = 0; i != 20; ++i) {
         run_for(b.context, 1ms);
-        auto const refused = b.limiter.try_enter();
-        if (!refused)
-            run_for(b.context, *refused.retry_after());
-        conforming += refused || b.limiter.try_enter();
+        auto const rejected = b.limiter.try_enter();
+        if (!rejected)
+            run_for(b.context, *rejected.retry_after());
+        conforming += rejected || b.limiter.try_enter();
     }
     BOOST_TEST(conforming == whole(ops_of(v)[0].as_object(), "expect_conforming"));
 }

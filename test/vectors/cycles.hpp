@@ -36,7 +36,7 @@ inline void run_resilience4j(vector const& v) {
         }
         auto const& guest = b.wait(std::to_string(guests++), whole(op, "n"), patience);
         if (says(op, "expect", "rejected"))
-            BOOST_TEST(outcome(guest) == "refused");
+            BOOST_TEST(outcome(guest) == "rejected");
         else if (whole(op, "expect") == 0)
             BOOST_TEST(guest.granted());
         else
@@ -86,13 +86,13 @@ inline void leaky_idle(vector const& v) {
 }
 
 // What is more than the bucket holds would block those behind it until it is cancelled; here it is
-// refused at once, and blocks nobody.
+// rejected at once, and blocks nobody.
 inline void leaky_big_head(vector const& v) {
     auto const& config = v.at("config").as_object();
     bench b(
         fmt::format("{}/{}ms burst {} initial {} refill interval", whole(config, "refill"),
                     whole(config, "interval_ms"), whole(config, "max"), whole(config, "initial")));
-    BOOST_TEST(b.wait("big", 10'000).refused(errc::exceeds_capacity));
+    BOOST_TEST(b.wait("big", 10'000).rejected(errc::exceeds_capacity));
     for (int i = 0; i != 10; ++i)
         b.wait(std::to_string(i), 10);
     run_for(b.context, 500ms);

@@ -19,11 +19,11 @@ inline std::string outcome(visit const& guest) {
         return "queued";
     if (guest.granted())
         return "granted";
-    return guest.error() == asio::error::operation_aborted ? "cancelled" : "refused";
+    return guest.error() == asio::error::operation_aborted ? "cancelled" : "rejected";
 }
 inline std::string outcome(json::value const& expected) {
     if (expected.is_bool())
-        return expected.as_bool() ? "granted" : "refused";
+        return expected.as_bool() ? "granted" : "rejected";
     return std::string(expected.as_string());
 }
 
@@ -48,8 +48,8 @@ inline void run_queue(bench& b, vector const& v, duration period = 1s) {
                 signal.emit(asio::cancellation_type::terminal);
                 try {
                     auto const seat = co_await b.limiter.enter(n);
-                } catch (weir::refusal const& refusal) {
-                    cancelled += refusal.code() == asio::error::operation_aborted;
+                } catch (weir::rejection const& rejection) {
+                    cancelled += rejection.code() == asio::error::operation_aborted;
                 }
             };
             co_spawn(b.context, late(), asio::bind_cancellation_slot(signal.slot(), rethrow));
@@ -121,14 +121,14 @@ public:
         settle(context_);
         for (auto const& guest : guests)
             BOOST_TEST(guest.waiting());
-        BOOST_TEST(last.refused(errc::queue_full));
+        BOOST_TEST(last.rejected(errc::queue_full));
     }
 
     void times_out() {
         auto const start = clock::now();
         visit guest{kitchen_};
         run_for(context_, 2 * patience_);
-        BOOST_TEST(guest.refused(errc::timed_out));
+        BOOST_TEST(guest.rejected(errc::timed_out));
         // A grant at the very end would have been in time.
         BOOST_TEST(guest.at() == start + patience_ + 1ns);
     }
@@ -177,7 +177,7 @@ private:
 
 inline void too_big_does_not_block_others(vector const& v) {
     bench b(fmt::format("{} seats", whole(v.at("config").as_object(), "permits")));
-    BOOST_TEST(b.wait("big", 3).refused(errc::exceeds_capacity));
+    BOOST_TEST(b.wait("big", 3).rejected(errc::exceeds_capacity));
     for (int i = 0; i != 6; ++i) {
         BOOST_TEST(b.wait("small", 1).granted());
         run_for(b.context, 1ms);
@@ -230,11 +230,11 @@ inline void run_dotnet_retry_after(vector const& v) {
     }
 }
 
-// More than can ever be granted is refused, and no exception; a negative number is one.
+// More than can ever be granted is rejected, and no exception; a negative number is one.
 inline void dotnet_over_limit(vector const&) {
     bench b("1/1s burst 1 refill interval");
     BOOST_TEST(b.ask(2) == errc::exceeds_capacity);
-    BOOST_TEST(b.wait("w", 2).refused(errc::exceeds_capacity));
+    BOOST_TEST(b.wait("w", 2).rejected(errc::exceeds_capacity));
     BOOST_CHECK_THROW((void)b.limiter.try_enter(-1), std::invalid_argument);
 }
 

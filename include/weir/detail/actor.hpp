@@ -30,7 +30,7 @@ namespace weir::detail {
 /// and keeps the context running.
 ///
 /// What must hold for nobody to be overlooked, and for the order to be kept (test/model checks it):
-/// - Refusal at the gate and the place in line are one critical section, and so is the decision that
+/// - Rejection at the gate and the place in line are one critical section, and so is the decision that
 ///   the gate is open again: it is open iff nobody waits.
 /// - Room that comes back and its handing over, or the message that does it, are one critical section:
 ///   each section that changes anything ends by asking `wakeup`, and the message is posted under the

@@ -310,7 +310,7 @@ public:
         return f(room(), time());
     }
 
-    /// The limiter object has gone: all that wait are refused, and the core lets go of the host as soon
+    /// The limiter object has gone: all that wait are rejected, and the core lets go of the host as soon
     /// as nothing is left to do.
     void abandon() noexcept {
         visit const here(*this);

@@ -30,16 +30,16 @@ public:
     void overdue() noexcept { ++done_.overdue; }
 
     /// A request that has not waited.
-    void refuse(error_code ec) noexcept {
+    void reject(error_code ec) noexcept {
         if (auto* const reason = counter_of(ec))
             ++*reason;
     }
 
     /// A request that has waited in vain.
-    void refuse(error_code ec, duration waited) noexcept {
-        refuse(ec);
-        done_.refused_waited_total += waited;
-        done_.refused_waited_max = std::max(done_.refused_waited_max, waited);
+    void reject(error_code ec, duration waited) noexcept {
+        reject(ec);
+        done_.rejected_waited_total += waited;
+        done_.rejected_waited_max = std::max(done_.rejected_waited_max, waited);
     }
 
     /// Adds what others have counted.
@@ -97,8 +97,8 @@ inline void counters::add(limiter_stats const& done) noexcept {
     done_.overdue += done.overdue;
     done_.waited_total += done.waited_total;
     done_.waited_max = std::max(done_.waited_max, done.waited_max);
-    done_.refused_waited_total += done.refused_waited_total;
-    done_.refused_waited_max = std::max(done_.refused_waited_max, done.refused_waited_max);
+    done_.rejected_waited_total += done.rejected_waited_total;
+    done_.rejected_waited_max = std::max(done_.rejected_waited_max, done.rejected_waited_max);
 }
 
 /// What all parts of a keyed limiter have done and are doing.

@@ -62,21 +62,21 @@ private:
     wait_limit limit_;
 };
 
-/// What is thrown for a refusal.
-[[nodiscard]] inline refusal refusal_of(error_code ec, permit const& refused) {
-    return {ec, refused.retry_after()};
+/// What is thrown for a rejection.
+[[nodiscard]] inline rejection rejection_of(error_code ec, permit const& rejected) {
+    return {ec, rejected.retry_after()};
 }
 
-/// A handler of `void(error_code, permit)` that passes a refusal on as an exception.
+/// A handler of `void(error_code, permit)` that passes a rejection on as an exception.
 template <class Handler>
-class refusing_handler {
+class rejecting_handler {
 public:
-    explicit refusing_handler(Handler&& h) noexcept : handler(std::move(h)) {}
+    explicit rejecting_handler(Handler&& h) noexcept : handler(std::move(h)) {}
 
     template <class Permit>
     void operator()(error_code ec, Permit granted) {
-        auto const refused = ec ? std::make_exception_ptr(refusal_of(ec, granted)) : nullptr;
-        std::move(handler)(refused, std::move(granted));
+        auto const rejected = ec ? std::make_exception_ptr(rejection_of(ec, granted)) : nullptr;
+        std::move(handler)(rejected, std::move(granted));
     }
 
     Handler handler;
@@ -103,7 +103,7 @@ private:
 /// A request for permits that has not started yet: an asynchronous operation in Asio's sense, to be
 /// awaited in a coroutine on any executor.
 ///
-/// Awaiting it gives the permit, or throws `refusal`. If the permit is granted at once, the coroutine is
+/// Awaiting it gives the permit, or throws `rejection`. If the permit is granted at once, the coroutine is
 /// not suspended and nothing is allocated. `std::move(op)(handler)` starts it with a handler of
 /// `void(error_code, permit)`.
 ///
@@ -153,7 +153,7 @@ private:
 
         template <class Handler>
         void operator()(Handler&& handler) {
-            op_.initiate(refusing_handler<std::decay_t<Handler>>(std::forward<Handler>(handler)));
+            op_.initiate(rejecting_handler<std::decay_t<Handler>>(std::forward<Handler>(handler)));
         }
 
     private:
@@ -194,12 +194,12 @@ concept enters = requires(Op const& op) { detail::as_enter_operation(op); };
 }  // namespace weir::detail
 
 template <template <class, class> class Associator, class Handler, class Default>
-struct boost::asio::associator<Associator, weir::detail::refusing_handler<Handler>, Default>
+struct boost::asio::associator<Associator, weir::detail::rejecting_handler<Handler>, Default>
     : Associator<Handler, Default> {
-    static auto get(weir::detail::refusing_handler<Handler> const& h) noexcept {
+    static auto get(weir::detail::rejecting_handler<Handler> const& h) noexcept {
         return Associator<Handler, Default>::get(h.handler);
     }
-    static auto get(weir::detail::refusing_handler<Handler> const& h,
+    static auto get(weir::detail::rejecting_handler<Handler> const& h,
                     Default const& otherwise) noexcept {
         return Associator<Handler, Default>::get(h.handler, otherwise);
     }
@@ -271,8 +271,8 @@ public:
         if (plain_)
             granted_ = plain_->await_resume();
         if (error_) {
-            using weir::detail::refusal_of;
-            throw refusal_of(error_, granted_);
+            using weir::detail::rejection_of;
+            throw rejection_of(error_, granted_);
         }
         return std::move(granted_);
     }

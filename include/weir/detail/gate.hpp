@@ -23,13 +23,13 @@ public:
     enum class doors : std::uint8_t {
         open,
         no_newcomers,  // the queue is served to its end
-        shut,          // the queue is refused, too
+        shut,          // the queue is rejected, too
     };
 
     struct answer {
         bool granted = false;
-        std::optional<errc> refused = {};  // if neither, waiting may help
-        time_point ready = unknown;        // when it would be this request's turn
+        std::optional<errc> rejected = {};  // if neither, waiting may help
+        time_point ready = unknown;         // when it would be this request's turn
     };
 
     /// Permits carry `key`.
@@ -48,16 +48,16 @@ public:
     /// those all the same.
     [[nodiscard]] answer ask(amount n, amount ahead, bool barred, time_point now) const noexcept {
         if (!is_open()) [[unlikely]]
-            return {.refused = errc::closed};
+            return {.rejected = errc::closed};
         if (n == 0)
             return {.granted = true, .ready = now};
         if (n > policy_.capacity()) [[unlikely]]
-            return {.refused = errc::exceeds_capacity};
+            return {.rejected = errc::exceeds_capacity};
         auto const ready = policy_.ready_at(n, ahead, now);
         if constexpr (fed_policy<Policy>) {
             if (ready == unknown) {
                 if (auto const until = policy_.barred(now))
-                    return {.refused = errc::unavailable, .ready = *until};
+                    return {.rejected = errc::unavailable, .ready = *until};
             }
         }
         return {.granted = !barred && ready <= now, .ready = ready};
@@ -81,9 +81,9 @@ public:
         counters_.grant(n, waited);
         return p;
     }
-    /// The permit of a refusal, which says when to come back. The request is counted by its caller.
-    [[nodiscard]] static permit refuse(time_point ready, time_point now) noexcept {
-        return permit_issuer::refuse(
+    /// The permit of a rejection, which says when to come back. The request is counted by its caller.
+    [[nodiscard]] static permit reject(time_point ready, time_point now) noexcept {
+        return permit_issuer::reject(
             ready >= never ? forever : std::max(ready - now, duration::zero()));
     }
 

@@ -136,9 +136,9 @@ public:
             ec = {};
             return granted;
         }
-        ec = asked.refused.value_or(errc::limited);
-        gate_.counters().refuse(ec);
-        return gate_type::refuse(jitter_.after(asked.ready, queueing().jitter, now), now);
+        ec = asked.rejected.value_or(errc::limited);
+        gate_.counters().reject(ec);
+        return gate_type::reject(jitter_.after(asked.ready, queueing().jitter, now), now);
     }
 
     template <class Like>
@@ -158,11 +158,11 @@ public:
         }
         permit granted;
         auto const asked = ask(at.where, who, r.count(), r.most(), now, granted);
-        if (asked.granted || asked.refused)
+        if (asked.granted || asked.rejected)
             count(at.where, who, !asked.granted);
-        if (asked.refused) {
-            ec = *asked.refused;
-            gate_.counters().refuse(ec);
+        if (asked.rejected) {
+            ec = *asked.rejected;
+            gate_.counters().reject(ec);
         }
         return granted;
     }
@@ -170,19 +170,19 @@ public:
     template <class Like>
     [[nodiscard]] bool decide(operation& op, time_point now, keyed_lookup<Like> const& who) {
         if (op.cancelled)
-            return refuse(op, boost::asio::error::operation_aborted);
+            return reject(op, boost::asio::error::operation_aborted);
         help(now);
         auto at = find(who);
         if (!at.room) {
             auto const asked = ask(at.where, who, op.count, op.count + op.more, now, op.granted);
-            if (asked.granted || asked.refused)
+            if (asked.granted || asked.rejected)
                 count(at.where, who, !asked.granted);
             if (asked.granted) {
                 op.detach();
                 return true;
             }
-            if (asked.refused)
-                return refuse(op, *asked.refused);
+            if (asked.rejected)
+                return reject(op, *asked.rejected);
             at.room = &open_room(at.where);
         }
         count(at.where, who);
@@ -243,7 +243,7 @@ public:
         if (at.room)
             return in(*at.room, now, [&](auto& room) { return room.charge(n, now); });
         if (rooms_.door() != doors::open || !gate_.has_place(at.where, who.key, who.hash, now))
-            return gate_type::refuse(unknown, now);
+            return gate_type::reject(unknown, now);
         return gate_.take(at.where, n, now);
     }
 
@@ -258,10 +258,10 @@ public:
             return at.room->room.consider(e, now);
         }
         if (rooms_.door() != doors::open)
-            return {.refused = errc::closed};
+            return {.rejected = errc::closed};
         auto const asked = gate_.consider(at.where, who, e.count, now);
-        if (asked.refused)
-            return {.refused = *asked.refused};
+        if (asked.rejected)
+            return {.rejected = *asked.rejected};
         return chain_turn::at(asked.granted, asked.ready, now);
     }
     template <class Like>
@@ -281,16 +281,16 @@ public:
         return true;
     }
     template <class Like>
-    duration refuse(chain_entry const& e, error_code ec, duration ready_in, time_point now,
+    duration reject(chain_entry const& e, error_code ec, duration ready_in, time_point now,
                     keyed_lookup<Like> const& who) noexcept {
         auto const at = e.room ? whereabouts{{}, room_of(e)} : find(who);
         if (at.room) {
             if (e.number == 0)
                 count(at.where, who);
-            return in(*at.room, now, [&](auto& room) { return room.refuse(e, ec, ready_in, now); });
+            return in(*at.room, now, [&](auto& room) { return room.reject(e, ec, ready_in, now); });
         }
         count(at.where, who, true);
-        gate_.counters().refuse(ec);
+        gate_.counters().reject(ec);
         return jitter_.of(ready_in, queueing().jitter, now);
     }
     template <class Like>
@@ -651,16 +651,16 @@ private:
                                                  amount least, amount most, time_point now,
                                                  permit& granted) noexcept {
         if (rooms_.door() != doors::open) [[unlikely]]
-            return {.refused = errc::closed};
+            return {.rejected = errc::closed};
         return gate_.ask(where, who, least, most, now, granted);
     }
 
-    // A request for the key, which has been refused, or not, or not yet: then it is its room that knows.
+    // A request for the key, which has been rejected, or not, or not yet: then it is its room that knows.
     template <class Like>
-    void count(spot where, keyed_lookup<Like> const& who, bool refused = false) noexcept {
+    void count(spot where, keyed_lookup<Like> const& who, bool rejected = false) noexcept {
         if (!heavy_.is_on()) [[likely]]
             return;
-        heavy_.count(who.key, who.hash, refused, [&] {
+        heavy_.count(who.key, who.hash, rejected, [&] {
             if (!where)
                 return handle::make(who.key, who.hash);
             where.key().retain();
@@ -668,7 +668,7 @@ private:
         });
     }
 
-    [[nodiscard]] static std::uint64_t refusals(limiter_stats const& done) noexcept {
+    [[nodiscard]] static std::uint64_t rejections(limiter_stats const& done) noexcept {
         return done.limited + done.timed_out + done.deadline_unreachable + done.queue_full +
                done.shed + done.exceeds_capacity + done.closed;
     }
@@ -712,7 +712,7 @@ private:
         r.room.take_calls(calls_);
         gate_.add(news, r.key);
         if (heavy_.is_on() && !everyone_)
-            heavy_.refuse(r.key, states().hash_of(r.key), refusals(news.done));
+            heavy_.reject(r.key, states().hash_of(r.key), rejections(news.done));
         if (r.stays || !r.room.nobody_waits())
             rooms_.schedule(r, now, last_alarm_);
         else
@@ -734,8 +734,8 @@ private:
     }
 
     // Returns true: it is over.
-    bool refuse(operation& op, error_code ec) noexcept {
-        gate_.counters().refuse(ec);
+    bool reject(operation& op, error_code ec) noexcept {
+        gate_.counters().reject(ec);
         op.end(ec);
         return true;
     }

@@ -30,7 +30,7 @@
 namespace weir::detail {
 
 /// The rules of a limiter: which request is granted, which one waits and in what order, which one is
-/// refused and why. A pure state machine: it is told the time, and knows no lock, clock, executor or handler.
+/// rejected and why. A pure state machine: it is told the time, and knows no lock, clock, executor or handler.
 ///
 /// What becomes of a newcomer is decided here. The rest is decided by its parts, which know nothing of each other:
 ///
@@ -111,10 +111,10 @@ public:
         auto const asked = turns_.ask(r, now);
         if (asked.granted) [[likely]]
             return turns_.grant_at_once(r, now);
-        if (asked.refused) {
-            ec = *asked.refused;
-            gate().counters().refuse(ec);
-            return turns_.refusal(asked.ready, now);
+        if (asked.rejected) {
+            ec = *asked.rejected;
+            gate().counters().reject(ec);
+            return turns_.rejection(asked.ready, now);
         }
         return {};
     }
@@ -122,7 +122,7 @@ public:
     /// The same for `op`: whether it is over, with the outcome in it.
     [[nodiscard]] bool decide(operation& op, time_point now) {
         if (op.cancelled)
-            return refuse(op, boost::asio::error::operation_aborted, unknown, now);
+            return reject(op, boost::asio::error::operation_aborted, unknown, now);
         help(now);
         auto const asked = turns_.ask(op.asked_for(), now);
         if (asked.granted) {
@@ -131,7 +131,7 @@ public:
             op.detach();
             return true;
         }
-        return asked.refused && refuse(op, *asked.refused, asked.ready, now);
+        return asked.rejected && reject(op, *asked.rejected, asked.ready, now);
     }
 
     /// After `decide` has not: whether `op` cannot wait, with the outcome in it. Otherwise it has its
@@ -144,11 +144,11 @@ public:
         auto const ready = turns_.turn_of(r, evicted.value_or(0), now);
 
         if (ready != unknown && ready > deadline)
-            return refuse(op, errc::deadline_unreachable, ready, now);
+            return reject(op, errc::deadline_unreachable, ready, now);
         if (deadline <= now)
-            return refuse(op, errc::timed_out, ready, now);
+            return reject(op, errc::timed_out, ready, now);
         if (!evicted || is_too_long(ready, now))
-            return refuse(op, errc::queue_full, ready, now);
+            return reject(op, errc::queue_full, ready, now);
         turns_.prepare(op, deadline, now);
         op.deadline = deadline;
         return false;
@@ -194,7 +194,7 @@ public:
     /// Takes `n` whatever the state of the policy; an empty permit if the doors are not open.
     [[nodiscard]] permit charge(amount n, time_point now) {
         if (!gate().is_open())
-            return gate_type::refuse(unknown, now);
+            return gate_type::reject(unknown, now);
         return gate().grant_at_once(n, now);
     }
 
@@ -208,9 +208,9 @@ public:
                                   : turns_.grant(e.count, e.since, now);
         return true;
     }
-    duration refuse(chain_entry const& e, error_code ec, duration ready_in,
+    duration reject(chain_entry const& e, error_code ec, duration ready_in,
                     time_point now) noexcept {
-        return turns_.refuse(e, ec, ready_in, now);
+        return turns_.reject(e, ec, ready_in, now);
     }
     [[nodiscard]] bool prepare(chain_entry& e, time_point now) {
         turns_.prepare(e, now);
@@ -284,10 +284,10 @@ public:
 
     // Events that concern all that wait: `settle` carries them out.
 
-    /// Newcomers are refused from now on.
+    /// Newcomers are rejected from now on.
     void shut_down() noexcept { gate().close(gate_type::doors::no_newcomers); }
 
-    /// Newcomers and those in the line are refused.
+    /// Newcomers and those in the line are rejected.
     void close() noexcept { turns_.close(); }
 
     /// All that wait now are cancelled.
@@ -297,7 +297,7 @@ public:
         turns_.cancel_all();
     }
 
-    /// The limiter object has gone: all that wait are refused.
+    /// The limiter object has gone: all that wait are rejected.
     void abandon() noexcept {
         drains_.abandon();
         watchers_.abandon();
@@ -450,15 +450,15 @@ private:
             ec = {};
             return turns_.grant_at_once(r, now);
         }
-        ec = asked.refused.value_or(errc::limited);
-        gate().counters().refuse(ec);
-        return turns_.refusal(asked.ready, now);
+        ec = asked.rejected.value_or(errc::limited);
+        gate().counters().reject(ec);
+        return turns_.rejection(asked.ready, now);
     }
 
     // Returns true: it is over.
-    bool refuse(operation& op, error_code ec, time_point ready, time_point now) noexcept {
-        gate().counters().refuse(ec);
-        op.granted = turns_.refusal(ready, now);
+    bool reject(operation& op, error_code ec, time_point ready, time_point now) noexcept {
+        gate().counters().reject(ec);
+        op.granted = turns_.rejection(ready, now);
         op.end(ec);
         return true;
     }

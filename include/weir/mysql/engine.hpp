@@ -78,7 +78,7 @@ struct options {
 /// What the server cannot grant within the deadline of the limiter is not granted at all: MariaDB ends the
 /// statement then, and the wait for a row lock. MySQL does not; there what is granted later counts as used.
 ///
-/// A server that runs with `--sysdate-is-now` is refused, since it knows only when a statement began.
+/// A server that runs with `--sysdate-is-now` is rejected, since it knows only when a statement began.
 ///
 /// Binary logs must be of rows, or mixed. What an asynchronous replica has not received is granted again if it becomes
 /// the master.

@@ -61,7 +61,7 @@ public:
     /// transaction. It must be one statement, and must not end the transaction; each question mark stands for one of
     /// `values`.
     ///
-    /// Throws `refusal`, as `basic_limiter::enter` does, if its turn would come or has come too late, or the patience ends
+    /// Throws `rejection`, as `basic_limiter::enter` does, if its turn would come or has come too late, or the patience ends
     /// in the middle of it: then nothing was inserted. Throws `boost::system::system_error` with what the server says if
     /// `sql` fails, and then nobody has to wait on account of it; and if the server cannot be asked. If the patience ends
     /// or the connection breaks during the commit, which the text of the error says, the row may have been inserted all

@@ -37,7 +37,7 @@ namespace policy {
 ///
 /// None creeps while that lasts. The first line holds for 50 to 150 workers that take 20 ms to 500 ms as well,
 /// but that `gradient2` lets 4 and a tenth of the best number queue up, which is 18 % of 50. `aimd` needs a
-/// service that refuses what is too much, or a timeout that is a little above its latency. `vegas` and
+/// service that rejects what is too much, or a timeout that is a little above its latency. `vegas` and
 /// `gradient2` hold a latency against one without load; where latencies vary by more than a half, `vegas` takes
 /// chance for a queue and stays too low. With its default tolerance of 1.5, which forgives much, `gradient2`
 /// settles at 150.

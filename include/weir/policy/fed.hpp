@@ -16,7 +16,7 @@
 
 namespace weir {
 
-/// While the engine does not answer, requests wait; in an outage they are refused with `errc::unavailable`. An outage
+/// While the engine does not answer, requests wait; in an outage they are rejected with `errc::unavailable`. An outage
 /// begins with the fifth question in a row that has failed, or when none was answered for a second.
 struct fail_closed {};
 /// From the first question that fails until one is answered, everything is granted: no limit holds.
@@ -70,10 +70,10 @@ void validate(shared_options const& options);
 
 /// What decides about the requests of a shared limiter.
 enum class shared_mode : std::uint8_t {
-    engine,    ///< the engine does
-    refusing,  ///< in an outage, `fail_closed` refuses all
-    open,      ///< `fail_open` grants all
-    local,     ///< `fail_local`: this process does, by its share
+    engine,  ///< the engine does
+    closed,  ///< in an outage, `fail_closed` rejects all
+    open,    ///< `fail_open` grants all
+    local,   ///< `fail_local`: this process does, by its share
 };
 
 /// Another mode than before.
@@ -91,7 +91,7 @@ struct shared_stats {
     /// Questions that were put to the engine, and permits that it has granted.
     std::uint64_t questions = 0;
     amount granted = 0;
-    /// Questions that were answered with a turn to come, and with a refusal.
+    /// Questions that were answered with a turn to come, and with a rejection.
     std::uint64_t booked = 0;
     std::uint64_t denied = 0;
     /// Questions without an answer: nothing has happened, or nobody knows. In the second case what was asked
@@ -166,7 +166,7 @@ struct shared_bucket {
 ///
 /// One question is under way at a time: for at least what the first in line asks for, and at most what all ask for
 /// together. So a crowd is one question. What is granted goes to whoever is first in line when the answer comes;
-/// what nobody wants by then is given back. A refusal is believed, and those who come are refused without a question,
+/// what nobody wants by then is given back. A rejection is believed, and those who come are rejected without a question,
 /// until the time that it names, or for a second: others may give permits back.
 ///
 /// With a lease, more is asked for than is waited for: while permits are in stock, requests are granted without a
@@ -267,7 +267,7 @@ public:
     [[nodiscard]] bool has_event() const noexcept { return told_ != stats_.mode_changes; }
     [[nodiscard]] std::optional<mode_change> pop_event() noexcept;
 
-    // What has come of a question: true if requests that wait may have to be refused.
+    // What has come of a question: true if requests that wait may have to be rejected.
 
     bool answered(std::uint64_t number, answer const& a, time_point now) noexcept;
     /// Without an answer. `lost`: it may have been granted all the same.
@@ -290,7 +290,7 @@ private:
     };
     /// So many more than what is held will not be granted before, unless others give permits back. That is believed
     /// for a while.
-    struct refusal {
+    struct rejection {
         amount least = 0;
         time_point at = time_point::min();
         time_point believed_until = time_point::min();
@@ -329,7 +329,7 @@ private:
     [[nodiscard]] question make_question(demand const& d, time_point now) noexcept;
     void note_mode(time_point now) noexcept;
     void read_clock(std::int64_t said, time_point sent, time_point now) noexcept;
-    void refuse_before(time_point at, amount least, time_point now) noexcept;
+    void reject_before(time_point at, amount least, time_point now) noexcept;
     void keep(lot const& l) noexcept;
     void tidy() noexcept;
     void put_back(amount n, std::int64_t since) noexcept;
@@ -341,7 +341,7 @@ private:
     std::array<give_back, 8> returns_{};
     std::size_t return_count_ = 0;
     amount owed_ = 0;
-    refusal refused_;
+    rejection rejected_;
     under_way asked_;
     std::uint64_t last_number_ = 0;
     bool scarce_ = false;                  // the last grant was booked, or less than was asked for

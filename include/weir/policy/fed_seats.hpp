@@ -73,7 +73,7 @@ namespace policy {
 /// or the engine has stood still, if they cannot reach each other, if the clock of the engine was set forward, and if
 /// the engine has forgotten the holding. In the last two cases another process may have the seat before this
 /// one knows: until its next renewal, at most a third of the lease and a deadline later. If the process has stood still, it
-/// knows as soon as it looks. What it does without looking only the resource itself can refuse, by the
+/// knows as soon as it looks. What it does without looking only the resource itself can reject, by the
 /// fence: the ticket of a permit is the number of its holding, and each holding that begins has a greater number
 /// than all before it.
 ///
@@ -160,7 +160,7 @@ public:
         return fence_ != no_fence || asking_ || doubtful_until_ != time_point::min();
     }
 
-    // What has come of a question: true if requests that wait may have to be refused.
+    // What has come of a question: true if requests that wait may have to be rejected.
 
     bool answered(std::uint64_t number, answer const& a, time_point now) noexcept;
     /// Without an answer. `lost`: it may have been carried out all the same.

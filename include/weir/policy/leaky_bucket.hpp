@@ -30,7 +30,7 @@ namespace policy {
 /// that would make it overflow.
 ///
 /// When the bucket is full, newcomers wait with `enter` (the tap is shut), in a line that
-/// `queue_options` bounds, and are refused with `try_enter` or a queue of 0 (it overflows).
+/// `queue_options` bounds, and are rejected with `try_enter` or a queue of 0 (it overflows).
 /// With the default capacity of 1, grants are 1/rate apart at least, to the nanosecond, whatever was
 /// idle before and however late a timer is; one for n at a time needs a capacity of n. A larger capacity
 /// is for what comes in bunches, and makes up for late timers.

@@ -241,8 +241,8 @@ struct demand {
 /// |                           | or earlier if that is now, `never` if nothing of the kind will be      |
 /// | `p.pop_order(d, now)`     | the next order, if there is one now                                    |
 /// | `p.elapse(now)`           | note what time alone has changed; true if requests that wait may have  |
-/// |                           | to be refused                                                          |
-/// | `p.barred(now)`           | until when a request is refused with `errc::unavailable`, if so, unless |
+/// |                           | to be rejected                                                          |
+/// | `p.barred(now)`           | until when a request is rejected with `errc::unavailable`, if so, unless |
 /// |                           | `ready_at` can tell its turn                                           |
 /// | `p.must_go_on()`          | whether it needs the time although nobody waits: then the context is   |
 /// |                           | kept running                                                           |

@@ -13,7 +13,7 @@ struct smooth_bursty_options {
     duration max_burst = std::chrono::seconds(1);
 
     /// How much of it is there at the start, 0 or more; what exceeds `max_burst` is not counted, so
-    /// `forever` fills it. Guava starts with nothing, and so refuses many requests that come
+    /// `forever` fills it. Guava starts with nothing, and so rejects many requests that come
     /// together at the start and have little patience; full, it grants them.
     duration initial = duration::zero();
 

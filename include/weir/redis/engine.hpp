@@ -90,7 +90,7 @@ public:
     [[nodiscard]] bool keeps_seats() const noexcept override { return true; }
 
     /// Connects, unless it is connected, and has an empty script run for the limiter `name`. A replica and a server
-    /// without memory refuse that, and so does one of a cluster, of which another one has the key, and one whose user may
+    /// without memory reject that, and so does one of a cluster, of which another one has the key, and one whose user may
     /// not use it. Throws `boost::system::system_error`, with what the server says, if it cannot be asked; only what it
     /// says to a wrong password is left out. Nothing depends on it: it is there for a program that wants to know when it
     /// starts.

@@ -151,14 +151,14 @@ private:
 ///     auto const call = co_await calls.enter(1s);
 ///
 /// Every permit costs a round trip to the engine, which many requests share if they wait together. So while the engine
-/// decides, `try_enter` and `enter` without patience are refused with `errc::limited` or `errc::timed_out`, but for 0
+/// decides, `try_enter` and `enter` without patience are rejected with `errc::limited` or `errc::timed_out`, but for 0
 /// permits: the least patience that can be served is a round trip. No caller waits for longer than its patience,
 /// whatever the engine does.
 /// With `shared_options::lease` permits are taken ahead for requests that wait, and granted without a round trip, to
 /// `try_enter` too, while there are any; but `try_enter` alone causes none to be taken.
 ///
-/// While the engine does not answer, `shared_options::on_failure` holds: requests wait, and are refused with
-/// `errc::unavailable` in an outage; or all are granted; or this process grants its share by itself. A refusal says when
+/// While the engine does not answer, `shared_options::on_failure` holds: requests wait, and are rejected with
+/// `errc::unavailable` in an outage; or all are granted; or this process grants its share by itself. A rejection says when
 /// the engine is asked again, which the first request that comes then causes. Nothing has to be done for the limiter to
 /// return to the engine.
 ///

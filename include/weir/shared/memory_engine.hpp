@@ -82,7 +82,7 @@ struct engine_conduct {
         /// The engine grants, and nobody is told.
         answer_lost,
         /// The engine cannot be reached: nothing is granted, and the limiter is told so.
-        refused,
+        unreachable,
     };
     fate what = fate::answered;
 };
@@ -142,7 +142,7 @@ public:
 
     void async_give_back(std::string const& name, give_back const& what) override {
         auto const how = conduct();
-        if (how.what == engine_conduct::fate::refused)
+        if (how.what == engine_conduct::fate::unreachable)
             return;
         after(how.there, [me = this->shared_from_this(), name, what] {
             me->in_ledger([&](auto& ledger, std::int64_t now) {
@@ -160,7 +160,7 @@ private:
     template <class Answer, class Handler, class F>
     void answer_with(Handler handler, F f) {
         auto const how = conduct();
-        if (how.what == engine_conduct::fate::refused) {
+        if (how.what == engine_conduct::fate::unreachable) {
             after(duration::zero(), [handler = std::move(handler)]() mutable {
                 std::move(handler)(boost::asio::error::connection_refused, Answer());
             });

@@ -83,7 +83,7 @@ struct ends_both {
 ///
 /// Fence: a process may stand still between its look at `lost()` and what it does then. Against that only the resource
 /// can protect itself: send `permit::id()` with every order to it. With one seat, the resource keeps the greatest number that
-/// it has seen and refuses an order with a lower one, in the same transaction as what it does. With several seats
+/// it has seen and rejects an order with a lower one, in the same transaction as what it does. With several seats
 /// a lower number may be good as well; where it matters, let there be a name for each seat, with one seat.
 /// Numbers grow also where the engine has lost its data, unless its clock was set back as well.
 ///
@@ -92,11 +92,11 @@ struct ends_both {
 /// is set back, the seats of a process that has died come free up to a lease later. If it is set forward by d, leases end
 /// by d sooner, and others may have a seat up to a third of the lease before its holder knows.
 ///
-/// While the engine cannot be asked, nothing new is granted: after five failures in a row requests are refused with
+/// While the engine cannot be asked, nothing new is granted: after five failures in a row requests are rejected with
 /// `errc::unavailable`, unless this process holds seats that may come home. There is no other choice: seats that were
 /// granted without the engine would be too many as soon as two processes do so.
 ///
-/// Why no time can be named when a request is refused: nobody knows when a seat comes home.
+/// Why no time can be named when a request is rejected: nobody knows when a seat comes home.
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
 class basic_shared_seats : public basic_shared_limiter<policy::fed_seats, Executor, Timer> {
     using base = basic_shared_limiter<policy::fed_seats, Executor, Timer>;
@@ -130,7 +130,7 @@ public:
     }
 
     /// As that of `basic_limiter`; besides, an awaitable that `f` returns is cancelled if the permit is lost. Then
-    /// this throws `refusal` with `errc::lost` when `f` has ended, whatever has come of it. `f` may ignore the cancellation;
+    /// this throws `rejection` with `errc::lost` when `f` has ended, whatever has come of it. `f` may ignore the cancellation;
     /// it must support the terminal one to be ended by it, as coroutines do unless they say otherwise. What it gives must be
     /// default-constructible.
     template <class F>
@@ -171,7 +171,7 @@ private:
 
     static void check(std::exception_ptr const& failure, error_code const& kept) {
         if (!kept)
-            throw refusal(errc::lost, std::nullopt);
+            throw rejection(errc::lost, std::nullopt);
         if (failure)
             std::rethrow_exception(failure);
     }

@@ -130,14 +130,14 @@ asio::awaitable<database::connection> database::checkout(clock::time_point until
     if (ec) {
         if (auto const why = given.failure())
             std::rethrow_exception(why);
-        throw refusal(ec, std::nullopt);
+        throw rejection(ec, std::nullopt);
     }
     if (!(*given)->limits_statements(statement)) {
         auto const limited = co_await (*given)->limit_statements(statement, until);
         if (limited.error) {
             given.discard();
             if (limited.error == asio::error::timed_out && clock::now() >= until)
-                throw refusal(errc::timed_out, std::nullopt);
+                throw rejection(errc::timed_out, std::nullopt);
             throw boost::system::system_error(limited.error, "weir::mysql");
         }
     }

@@ -36,7 +36,7 @@ public:
     /// On a strand.
     [[nodiscard]] boost::asio::awaitable<void> install();
 
-    /// A connection, on which a statement may take so long. Throws `boost::system::system_error`: a `refusal` if it
+    /// A connection, on which a statement may take so long. Throws `boost::system::system_error`: a `rejection` if it
     /// comes too late, and otherwise what the server says.
     [[nodiscard]] boost::asio::awaitable<connection> checkout(clock::time_point until,
                                                               duration statement);

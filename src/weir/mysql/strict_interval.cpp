@@ -125,7 +125,7 @@ private:
         if (!ec)
             return;
         if (ec == asio::error::timed_out && clock::now() >= what_.until)
-            throw refusal(errc::timed_out, std::nullopt);  // and the server undoes it all
+            throw rejection(errc::timed_out, std::nullopt);  // and the server undoes it all
         throw session().failure(ec);
     }
 
@@ -208,7 +208,7 @@ asio::awaitable<void> strict_interval::insert_at_most(std::string sql, std::vect
         if (!pause)
             co_return;
         if (*pause > until - clock::now())
-            throw refusal(errc::deadline_unreachable, *pause);
+            throw rejection(errc::deadline_unreachable, *pause);
         asio::steady_timer timer(co_await asio::this_coro::executor, *pause);
         co_await timer.async_wait(asio::deferred);
     }

@@ -155,12 +155,12 @@ void fed::take_over(fed& before, time_point now) {
     stats_.lease = std::min(stats_.lease, most_ahead());
     if (backoff_.failures() == 0)
         backoff_ = retry;
-    refused_ = {};
+    rejected_ = {};
     note_mode(now);
 }
 
 void fed::note_mode(time_point now) noexcept {
-    auto mode = stats_.unavailable ? shared_mode::refusing : shared_mode::engine;
+    auto mode = stats_.unavailable ? shared_mode::closed : shared_mode::engine;
     if (decides_itself())
         mode = local_ ? shared_mode::local : shared_mode::open;
     if (mode == stats_.mode)
@@ -228,9 +228,9 @@ time_point fed::ready_at(amount n, amount ahead, time_point now) const noexcept 
         if (missing <= 0)
             return std::max(l.from, now);
     }
-    if (stats_.unavailable || now >= refused_.believed_until || missing < refused_.least)
+    if (stats_.unavailable || now >= rejected_.believed_until || missing < rejected_.least)
         return unknown;
-    return later(refused_.at, of_microseconds(bucket_.time_of(missing - refused_.least)));
+    return later(rejected_.at, of_microseconds(bucket_.time_of(missing - rejected_.least)));
 }
 
 ticket fed::take(amount n, time_point now) noexcept {
@@ -331,27 +331,27 @@ time_point fed::next_question(demand const& d, time_point now) const noexcept {
     bool const failing = backoff_.failures() != 0;
     auto const earliest = failing ? backoff_.retry_at() : now;
     if (owed_ != 0)
-        return std::max(earliest, refused_.believed_until);
+        return std::max(earliest, rejected_.believed_until);
     auto const missing = d.all - held(now);
     if (decides_itself() && (probes_ || missing > 0))
         return earliest;
     if (missing <= 0 && is_running_out(now))
-        return std::max(earliest, refused_.believed_until);
+        return std::max(earliest, rejected_.believed_until);
     if (missing <= 0)
         return never;
     auto const head_missing = d.head - held(now);
     // Early enough for the answer to be here when the last of what is booked is due.
     if (lot_count_ != 0 && lots_[lot_count_ - 1].from > now)
         return std::max(earliest, lots_[lot_count_ - 1].from - stats_.round_trip);
-    if (now < refused_.believed_until && head_missing >= refused_.least)
+    if (now < rejected_.believed_until && head_missing >= rejected_.least)
         return std::max(earliest,
-                        std::min(refused_.at - options_.reach / 2, refused_.believed_until));
+                        std::min(rejected_.at - options_.reach / 2, rejected_.believed_until));
     return earliest;
 }
 
 std::optional<fed::order_type> fed::pop_order(demand const& d, time_point now) noexcept {
     if (d.all == 0)
-        elapse(now);  // nobody waits who would have to be refused
+        elapse(now);  // nobody waits who would have to be rejected
     for (std::size_t i = 0; i != lot_count_; ++i) {
         auto& l = lots_[i];
         bool const late = now > l.until;
@@ -367,7 +367,7 @@ std::optional<fed::order_type> fed::pop_order(demand const& d, time_point now) n
     if (return_count_ != 0) {
         auto const& last = returns_[--return_count_];
         stats_.returned += last.count;
-        refused_ = {};  // there may be room now
+        rejected_ = {};  // there may be room now
         return last;
     }
     if (asked_.number != 0 || next_question(d, now) > now)
@@ -440,19 +440,19 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
     if (a.granted == 0) {
         ++stats_.denied;
         scarce_ = false;  // or it would be asked for too much again
-        refuse_before(later(sent, wait), least, now);
+        reject_before(later(sent, wait), least, now);
         return true;
     }
     bool const is_booked = wait > duration::zero();
     stats_.booked += is_booked;
     scarce_ = is_booked || a.granted < most;
-    refused_ = {};
+    rejected_ = {};
     if (is_booked)
         stats_.lease /= 2;
     else
         deposited_ = now;
     if (is_booked)  // the bucket will be full then
-        refuse_before(later(later(sent, wait), of_microseconds(bucket_.time_of(1))), 1, now);
+        reject_before(later(later(sent, wait), of_microseconds(bucket_.time_of(1))), 1, now);
     if (pays_debt)
         owed_ -= std::min(owed_, a.granted);
     else
@@ -461,8 +461,8 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
     return false;
 }
 
-void fed::refuse_before(time_point at, amount least, time_point now) noexcept {
-    refused_ = {least, at, std::min(at, later(now, belief))};
+void fed::reject_before(time_point at, amount least, time_point now) noexcept {
+    rejected_ = {least, at, std::min(at, later(now, belief))};
 }
 
 bool fed::failed(std::uint64_t number, bool lost, time_point now) noexcept {

@@ -11,7 +11,7 @@
 namespace weir::redis::detail {
 namespace {
 
-[[noreturn]] void refuse(std::string_view why) {
+[[noreturn]] void reject(std::string_view why) {
     throw std::invalid_argument("weir::redis: the URL " + std::string(why));
 }
 
@@ -36,7 +36,7 @@ std::string decoded(std::string_view text) {
         auto const digits = text.substr(i + 1, 2);
         auto const* const end = digits.data() + digits.size();
         if (digits.size() != 2 || std::from_chars(digits.data(), end, byte, 16).ptr != end)
-            refuse("has a % that is not followed by two hexadecimal digits");
+            reject("has a % that is not followed by two hexadecimal digits");
         plain += static_cast<char>(byte);
         i += 2;
     }
@@ -49,7 +49,7 @@ Number number_of(std::string_view text, Number least, char const* why) {
     auto const* const end = text.data() + text.size();
     auto const [stop, failed] = std::from_chars(text.data(), end, n);
     if (failed != std::errc() || stop != end || n < least)
-        refuse(why);
+        reject(why);
     return n;
 }
 
@@ -65,11 +65,11 @@ void cut_login(std::string_view& rest, address& a) {
     auto login = rest.substr(0, at);
     rest.remove_prefix(at + 1);
     if (login.find(':') == login.npos)
-        refuse("has a user without a password");
+        reject("has a user without a password");
     a.user = decoded(cut_front(login, ':'));
     a.password = decoded(login);
     if (a.password.empty())
-        refuse("has an empty password");
+        reject("has an empty password");
 }
 
 address parse_local(std::string_view rest) {
@@ -81,19 +81,19 @@ address parse_local(std::string_view rest) {
     if (auto const options = rest.find('?'); options != rest.npos) {
         auto const said = rest.substr(options + 1);
         if (!said.starts_with("db="))
-            refuse("has an option other than db");
+            reject("has an option other than db");
         a.database = database_of(said.substr(3));
         rest = rest.substr(0, options);
     }
     a.path = decoded(rest);
     if (!a.path.starts_with('/'))
-        refuse("has no absolute path to a socket");
+        reject("has no absolute path to a socket");
     if (a.path.find('\0') != a.path.npos)
-        refuse("has a zero in its path");
+        reject("has a zero in its path");
     try {
         boost::asio::local::stream_protocol::endpoint const fits(a.path);
     } catch (boost::system::system_error const&) {
-        refuse("has a path that is too long for a socket");
+        reject("has a path that is too long for a socket");
     }
     return a;
 }
@@ -106,21 +106,21 @@ address parse_remote(std::string_view rest) {
         a.database = database_of(rest.substr(slash + 1));
     auto place = rest.substr(0, slash);
     if (place.find_first_of("?#") != place.npos)
-        refuse("has something behind the host that is neither a port nor a database");
+        reject("has something behind the host that is neither a port nor a database");
 
     std::string_view host = place;
     if (place.starts_with('[')) {
         place.remove_prefix(1);
         host = cut_front(place, ']');
         if (!place.empty() && !place.starts_with(':'))
-            refuse("has something behind the address in brackets");
+            reject("has something behind the address in brackets");
     } else {
         host = place.substr(0, place.find(':'));
         place.remove_prefix(host.size());
     }
     a.host = decoded(host);
     if (a.host.empty() || a.host.find('\0') != a.host.npos)
-        refuse("has no host");
+        reject("has no host");
     if (!place.empty())
         a.port = number_of<std::uint16_t>(
             place.substr(1), 1, "has a port that is not a number from 1 to 65535");
@@ -133,12 +133,12 @@ address address::parse(std::string_view url) {
     constexpr std::string_view remote = "redis://";
     constexpr std::string_view local = "unix:";
     if (url.find('\0') != url.npos)
-        refuse("has a zero in it");
+        reject("has a zero in it");
     if (url.starts_with(remote))
         return parse_remote(url.substr(remote.size()));
     if (url.starts_with(local))
         return parse_local(url.substr(local.size()));
-    refuse("begins with neither redis:// nor unix:");
+    reject("begins with neither redis:// nor unix:");
 }
 
 }  // namespace weir::redis::detail

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// With the first line a replica, or a server without memory, refuses the script before it runs, even if it would
+// With the first line a replica, or a server without memory, rejects the script before it runs, even if it would
 // change nothing. Two milliseconds more, since the server rounds the time.
 constexpr std::string_view head = R"(#!lua
 local time = redis.call('TIME')

@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(keep_what_they_hold_when_they_are_copied_moved_and_assigned
     BOOST_TEST((!per_name.try_enter(name('a')) && per_name.try_enter(name('b')) &&
                 !per_name.try_enter(name('c'))));
     weir::any_chain door{copies[1], copies[2]};
-    BOOST_TEST((door.try_enter().refused_by() == 1u));
+    BOOST_TEST((door.try_enter().rejected_by() == 1u));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(nobody_is_granted_anything_after_the_deadline_of_a_lock_wai
     session.query("select * from weir_bucket where k = 'locked' for update");
     visit const hasty(calls, 1, 20ms);
     run(hasty);
-    BOOST_TEST(hasty.refused(errc::timed_out));
+    BOOST_TEST(hasty.rejected(errc::timed_out));
     run();                                     // until the question has come to its end
     support::wait_for_lock_waits(session, 0);  // the server has given it up
     session.query("rollback");
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(server_without_the_table_is_unavailable_and_the_error_says_
     weir::mysql::token_bucket calls(ctx, bare, "x", patient);
     visit const guest(calls, 1);
     run(guest);
-    BOOST_TEST(guest.refused(errc::unavailable));
+    BOOST_TEST(guest.rejected(errc::unavailable));
     BOOST_TEST(calls.shared_stats().failed == 5u);  // for sure, nothing was granted
     BOOST_TEST(calls.last_failure().message() == "er_no_such_table");
 }
@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(server_that_only_reads_is_unavailable_until_it_writes_again
     session.query("set global read_only = 1");
     visit const guest(calls, 1);
     run(guest);
-    BOOST_TEST(guest.refused(errc::unavailable));
+    BOOST_TEST(guest.rejected(errc::unavailable));
     session.query("set global read_only = 0");
     asio::steady_timer pause(ctx, guest.seat().retry_after().value());
     pause.async_wait([](auto) {});
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(server_over_tcp_with_a_password) {
         run(guest);
         BOOST_TEST(guest.granted() == is_right);
         if (!is_right)
-            BOOST_TEST(guest.refused(errc::timed_out));
+            BOOST_TEST(guest.rejected(errc::timed_out));
     }
 }
 
@@ -279,7 +279,7 @@ BOOST_FIXTURE_TEST_CASE(racers_for_fresh_keys_get_one_grant_a_key_and_no_deadloc
         run();
         BOOST_TEST_REQUIRE(std::ranges::count_if(guests, &visit::granted) == 1);
         for (auto const& g : guests)
-            BOOST_TEST((g.granted() || g.refused(errc::deadline_unreachable)));
+            BOOST_TEST((g.granted() || g.rejected(errc::deadline_unreachable)));
         for (auto const& r : racers)
             BOOST_TEST(r->shared_stats().failed + r->shared_stats().unknown == 0u);
     }
@@ -303,7 +303,7 @@ BOOST_AUTO_TEST_CASE(nobody_waits_for_a_server_that_is_stopped) {
     visit const guest(calls, 1, 20ms);
     ctx.restart();
     ctx.run();
-    BOOST_TEST(guest.refused(errc::timed_out));
+    BOOST_TEST(guest.rejected(errc::timed_out));
     BOOST_TEST(calls.shared_stats().granted == 0);
     stopped.send(SIGCONT);
     visit const next(calls, 1, 30s);
@@ -347,7 +347,7 @@ BOOST_FIXTURE_TEST_CASE(server_that_takes_no_more_connections_is_unavailable_unt
         std::vector<sql_session> others;
         for (int i = 0; i != 10; ++i)  // root has one more
             others.emplace_back(server.socket());
-        BOOST_TEST(ask(calls, 30s).refused(errc::unavailable));
+        BOOST_TEST(ask(calls, 30s).rejected(errc::unavailable));
         ctx.restart();
         ctx.run();  // until the last question has come to its end
         BOOST_TEST(calls.last_failure().message() == "er_con_count_error");
@@ -357,7 +357,7 @@ BOOST_FIXTURE_TEST_CASE(server_that_takes_no_more_connections_is_unavailable_unt
         auto const guest = ask(calls, 30s);
         if (guest.granted())
             break;
-        BOOST_TEST_REQUIRE(guest.refused(errc::unavailable));
+        BOOST_TEST_REQUIRE(guest.rejected(errc::unavailable));
     }
 }
 
@@ -443,7 +443,7 @@ BOOST_FIXTURE_TEST_CASE(modes_that_the_server_gives_to_new_sessions_change_nothi
     }
 }
 
-BOOST_AUTO_TEST_CASE(server_that_knows_only_when_a_statement_began_is_refused) {
+BOOST_AUTO_TEST_CASE(server_that_knows_only_when_a_statement_began_is_rejected) {
     support::mariadb_server wrong({"--sysdate-is-now"});
     asio::io_context ctx;
     weir::mysql::options const where{.socket = wrong.socket(), .user = "root", .database = "weir"};

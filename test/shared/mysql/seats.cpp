@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(something_else_in_the_row_is_an_error) {
     weir::shared_seats kitchen(ctx, engine, "odd", long_seats(1));
     visit const guest(kitchen);
     run(guest);
-    BOOST_TEST(guest.refused(weir::errc::unavailable));
+    BOOST_TEST(guest.rejected(weir::errc::unavailable));
     BOOST_TEST(kitchen.last_failure().failed());
     BOOST_TEST(kitchen.shared_stats().unknown == 0u);
 }

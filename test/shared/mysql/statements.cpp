@@ -15,7 +15,7 @@
 #include <vector>
 
 // The statements of weir::mysql on a real server, in virtual time: it runs with --sysdate-is-now, so that `set timestamp`
-// moves its clock. (The engine refuses such a server.)
+// moves its clock. (The engine rejects such a server.)
 
 namespace {
 
@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(another_rate_goes_on_from_the_same_level) {
     question const three{shared_bucket::of({.rate = {3, 1s}, .burst = 5}), 1, 9};
     BOOST_TEST(take(three, now).granted == 1);
     BOOST_TEST(take(three, now).wait.count() == 333'334);
-    // The first rate again, and a refusal converts as well.
+    // The first rate again, and a rejection converts as well.
     BOOST_TEST(take(ask(1, 1), now).wait.count() == 100'000);
     BOOST_TEST(take(three, now).wait.count() == 333'334);
 }

@@ -165,10 +165,10 @@ BOOST_AUTO_TEST_CASE(one_that_comes_too_early_is_told_when_to_come_back) {
     BOOST_TEST((code_of(second) == errc::deadline_unreachable));
     try {
         rethrow(second);
-    } catch (weir::refusal const& refusal) {
-        BOOST_TEST_REQUIRE(refusal.retry_after().has_value());
-        BOOST_TEST(*refusal.retry_after() > 50min);
-        BOOST_TEST(*refusal.retry_after() <= 1h);
+    } catch (weir::rejection const& rejection) {
+        BOOST_TEST_REQUIRE(rejection.retry_after().has_value());
+        BOOST_TEST(*rejection.retry_after() > 50min);
+        BOOST_TEST(*rejection.retry_after() <= 1h);
     }
     BOOST_TEST(rows_of("early") == 1);
 }
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(request_that_is_cancelled_in_the_middle_leaves_nothing) {
     BOOST_TEST(rows_of("cancelled") == 1);
 }
 
-BOOST_AUTO_TEST_CASE(patience_that_ends_is_a_refusal_and_nothing_is_inserted) {
+BOOST_AUTO_TEST_CASE(patience_that_ends_is_a_rejection_and_nothing_is_inserted) {
     // Another process has the lock.
     weir::mysql::strict_interval rows(ctx, engine, "locked", 1us);
     auto const insert = "insert into events(name) values('locked')";
@@ -242,7 +242,7 @@ BOOST_AUTO_TEST_CASE(patience_that_ends_is_a_refusal_and_nothing_is_inserted) {
     hold_lock_of("locked");
     auto const barred = outcome(rows.insert_at_most(insert, 200ms));
     BOOST_TEST((code_of(barred) == errc::timed_out));
-    BOOST_CHECK_THROW(rethrow(barred), weir::refusal);
+    BOOST_CHECK_THROW(rethrow(barred), weir::rejection);
     session.query("rollback");
     BOOST_TEST((outcome(rows.insert_at_most(insert, 30s)) == nullptr));
     BOOST_TEST(rows_of("locked") == 2);
@@ -252,7 +252,7 @@ BOOST_AUTO_TEST_CASE(patience_that_ends_is_a_refusal_and_nothing_is_inserted) {
     auto const late = outcome(slow.insert_at_most(
         "insert into events(name) select 'slow' from (select sleep(60)) late", 300ms));
     BOOST_TEST((code_of(late) == errc::timed_out));
-    BOOST_CHECK_THROW(rethrow(late), weir::refusal);
+    BOOST_CHECK_THROW(rethrow(late), weir::rejection);
     support::kill_others(session, "query", "state = 'User sleep'");
     BOOST_TEST(
         (outcome(slow.insert_at_most("insert into events(name) values('slow')", 30s)) == nullptr));
@@ -263,10 +263,10 @@ BOOST_AUTO_TEST_CASE(patience_that_ends_is_a_refusal_and_nothing_is_inserted) {
     weir::mysql::strict_interval hasty(ctx, fresh, "hasty", 1us);
     for (weir::duration const none :
          {weir::duration(0), weir::duration(-1s), weir::duration::min()}) {
-        auto const refused =
+        auto const rejected =
             outcome(hasty.insert_at_most("insert into events(name) values('hasty')", none));
-        BOOST_TEST((code_of(refused) == errc::timed_out));
-        BOOST_CHECK_THROW(rethrow(refused), weir::refusal);
+        BOOST_TEST((code_of(rejected) == errc::timed_out));
+        BOOST_CHECK_THROW(rethrow(rejected), weir::rejection);
     }
     BOOST_TEST(rows_of("hasty") == 0);
 }

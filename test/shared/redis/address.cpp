@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(local_socket) {
 }
 
 BOOST_DATA_TEST_CASE(
-    nonsense_is_refused_and_not_repeated,
+    nonsense_is_rejected_and_not_repeated,
     boost::unit_test::data::make({
         "",
         "localhost",

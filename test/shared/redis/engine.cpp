@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(wrong_password_is_unavailable_and_the_error_says_why) {
     auto const why = complaint(wrong);
     auto const none = complaint(make("redis://127.0.0.1:" + port));
     session.say({"ACL", "SETUSER", "default", "nopass"});
-    BOOST_TEST(guest.refused(errc::unavailable));
+    BOOST_TEST(guest.rejected(errc::unavailable));
     BOOST_TEST(calls.last_failure() == make_error_code(weir::redis::errc::wrong_password));
     BOOST_TEST(calls.shared_stats().unknown == 0u);
     BOOST_TEST(calls.shared_stats().failed >= 1u);
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(user_who_may_not_use_the_key_is_told_so) {
     weir::redis::token_bucket calls(ctx, other, "forbidden", patient);
     visit const guest(calls, 1);
     run(guest);
-    BOOST_TEST(guest.refused(errc::unavailable));
+    BOOST_TEST(guest.rejected(errc::unavailable));
     BOOST_TEST(calls.last_failure() == make_error_code(weir::redis::errc::forbidden));
 }
 
@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(server_that_would_grant_nothing_is_found_by_a_check) {
     BOOST_TEST(replica.starts_with("weir::redis: READONLY"), replica);
 }
 
-BOOST_AUTO_TEST_CASE(limiter_that_cannot_be_counted_is_refused_when_it_is_made_or_configured) {
+BOOST_AUTO_TEST_CASE(limiter_that_cannot_be_counted_is_rejected_when_it_is_made_or_configured) {
     weir::shared_options const fine{.rate = {999'999'937, 24h}, .burst = 1'000'000};
     auto const is_named = [](std::invalid_argument const& e) {
         return std::string_view(e.what()) ==
@@ -225,7 +225,7 @@ BOOST_AUTO_TEST_CASE(limiter_that_cannot_be_counted_is_refused_when_it_is_made_o
     BOOST_TEST(calls.options().burst.value() == 5);
 }
 
-BOOST_AUTO_TEST_CASE(nonsense_is_refused) {
+BOOST_AUTO_TEST_CASE(nonsense_is_rejected) {
     BOOST_CHECK_THROW(make("http://localhost"), std::invalid_argument);
     weir::redis::options const hasty{.connect_within = 0ns};
     BOOST_CHECK_THROW(weir::redis::engine(ctx, hasty), std::invalid_argument);

@@ -110,7 +110,7 @@ struct fixture {
     weir::error_code failure_of(weir::redis::token_bucket& calls) {
         visit const guest(calls, 1, 30s);
         run(guest);
-        BOOST_TEST(guest.refused(errc::unavailable));
+        BOOST_TEST(guest.rejected(errc::unavailable));
         return calls.last_failure();
     }
     void run(told const& one) {
@@ -310,7 +310,7 @@ BOOST_AUTO_TEST_CASE(half_an_answer_and_silence_is_given_up) {
     weir::redis::token_bucket calls(ctx, engine, "calls", hasty);
     visit const guest(calls, 1, 10ms);
     run(guest);
-    BOOST_TEST(guest.refused(errc::timed_out));
+    BOOST_TEST(guest.rejected(errc::timed_out));
     run_until([&] { return server.sessions.front()->socket.is_open() == false; });
     visit const next(calls, 1, 30s);
     run(next);
@@ -501,7 +501,7 @@ BOOST_AUTO_TEST_CASE(answer_that_comes_twice_counts_once) {
     BOOST_TEST(server.sessions.size() == 4u);
 }
 
-BOOST_AUTO_TEST_CASE(server_that_refuses_a_connection_says_why) {
+BOOST_AUTO_TEST_CASE(server_that_rejects_a_connection_says_why) {
     server.deaf = true;
     auto const one = ask(*engine);
     run_until([&] { return !server.sessions.empty(); });
@@ -628,14 +628,14 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_FIXTURE_TEST_SUITE(redis_no_server, fixture)
 
-BOOST_AUTO_TEST_CASE(refused_connection_is_told_at_once) {
+BOOST_AUTO_TEST_CASE(rejected_connection_is_told_at_once) {
     auto const port = std::to_string(support::free_port());
     for (auto const& url : {"redis://127.0.0.1:" + port, std::string("unix:/nowhere/at/all")}) {
         auto const nowhere = make({.url = url});
         weir::redis::token_bucket calls(ctx, nowhere, "calls", patient);
         visit const guest(calls, 1, 30s);
         run(guest);
-        BOOST_TEST(guest.refused(errc::unavailable));
+        BOOST_TEST(guest.rejected(errc::unavailable));
         BOOST_TEST(calls.shared_stats().unknown == 0u);
         BOOST_TEST(calls.shared_stats().failed == 5u);
         auto const expected =
@@ -702,7 +702,7 @@ BOOST_AUTO_TEST_CASE(nobody_waits_for_a_black_hole) {
     weir::redis::token_bucket calls(ctx, lost, "calls", hasty);
     visit const guest(calls, 1, 20ms);
     run(guest);
-    BOOST_TEST(guest.refused(errc::timed_out));
+    BOOST_TEST(guest.rejected(errc::timed_out));
     auto const other = ask(*lost);
     run(*other);
     BOOST_TEST(other->error == asio::error::timed_out);
@@ -717,14 +717,14 @@ BOOST_FIXTURE_TEST_SUITE(redis_faults, fixture, *ut::precondition(support::if_re
 
 namespace {
 
-// Asks until it is granted, or refused for another reason than that the server cannot be asked.
+// Asks until it is granted, or rejected for another reason than that the server cannot be asked.
 weir::error_code insist(asio::io_context& ctx, weir::redis::token_bucket& calls) {
     for (;;) {
         visit const guest(calls, 1, 30s);
         ctx.restart();
         while (guest.waiting() && ctx.run_one() != 0) {}
         BOOST_TEST_REQUIRE(guest.over());
-        if (!guest.refused(errc::unavailable))
+        if (!guest.rejected(errc::unavailable))
             return guest.error();
         asio::steady_timer retry(ctx, guest.seat().retry_after().value_or(1ms));
         retry.async_wait([](auto) {});
@@ -749,7 +749,7 @@ BOOST_AUTO_TEST_CASE(server_that_saves_nothing_grants_one_burst_more_after_a_res
     BOOST_TEST(granted == 2);
     mortal.send(SIGKILL);
     mortal.restart();
-    // Its refusal is believed for a second.
+    // Its rejection is believed for a second.
     weir::redis::token_bucket others(ctx, engine, "calls", slow);
     while (!insist(ctx, others))
         ++granted;
@@ -774,15 +774,15 @@ BOOST_AUTO_TEST_CASE(
         stopped.send(SIGCONT);
         is_over = true;
     });
-    int refused = 0;
+    int rejected = 0;
     while (!is_over) {
         visit const guest(calls, 1, 20ms);
         run(guest);
         if (is_over)
             break;
-        BOOST_TEST_REQUIRE((guest.refused(errc::timed_out) || guest.refused(errc::unavailable)));
-        ++refused;
-        if (guest.refused(errc::unavailable)) {  // until the next attempt
+        BOOST_TEST_REQUIRE((guest.rejected(errc::timed_out) || guest.rejected(errc::unavailable)));
+        ++rejected;
+        if (guest.rejected(errc::unavailable)) {  // until the next attempt
             asio::steady_timer later(
                 ctx, std::min<weir::duration>(*guest.seat().retry_after(), 100ms));
             bool awake = false;
@@ -790,7 +790,7 @@ BOOST_AUTO_TEST_CASE(
             run_until([&] { return awake; });
         }
     }
-    BOOST_TEST(refused > 1);
+    BOOST_TEST(rejected > 1);
     BOOST_TEST(!insist(ctx, calls));
     ctx.restart();
     ctx.run();  // until the late answers have been heard, and what they granted has been given back
@@ -834,7 +834,7 @@ BOOST_AUTO_TEST_CASE(server_without_memory_is_unavailable_until_it_has_some) {
     session.say({"CONFIG", "SET", "maxmemory", "1"});
     visit const guest(calls, 1);
     run(guest);
-    BOOST_TEST(guest.refused(errc::unavailable));
+    BOOST_TEST(guest.rejected(errc::unavailable));
     BOOST_TEST(calls.last_failure() == make_error_code(why::out_of_memory));
     BOOST_TEST(calls.shared_stats().unknown == 0u);
     session.say({"CONFIG", "SET", "maxmemory", "0"});
@@ -849,11 +849,11 @@ BOOST_AUTO_TEST_CASE(replica_is_unavailable_until_it_is_a_master) {
     weir::redis::token_bucket calls(ctx, engine, "calls", slow);
     BOOST_TEST(!insist(ctx, calls));
     session.say({"REPLICAOF", "127.0.0.1", std::to_string(support::free_port())});
-    // Another limiter, that knows of no refusal: the answer would be one, which changes nothing.
+    // Another limiter, that knows of no rejection: the answer would be one, which changes nothing.
     weir::redis::token_bucket others(ctx, engine, "calls", slow);
     visit const guest(others, 1);
     run(guest);
-    BOOST_TEST(guest.refused(errc::unavailable));
+    BOOST_TEST(guest.rejected(errc::unavailable));
     BOOST_TEST(others.last_failure() == make_error_code(why::read_only));
     session.say({"REPLICAOF", "NO", "ONE"});
     BOOST_TEST(insist(ctx, others) == make_error_code(errc::deadline_unreachable));
@@ -876,7 +876,7 @@ BOOST_AUTO_TEST_CASE(server_that_loads_its_data_is_unavailable_until_it_has_done
     weir::redis::token_bucket calls(ctx, engine, "calls", patient);
     visit const guest(calls, 1, 30s);
     run(guest);
-    BOOST_TEST(guest.refused(errc::unavailable));
+    BOOST_TEST(guest.rejected(errc::unavailable));
     BOOST_TEST(calls.last_failure() == make_error_code(why::loading));
     BOOST_TEST(calls.shared_stats().unknown == 0u);
     BOOST_TEST(!insist(ctx, calls));
@@ -900,7 +900,7 @@ BOOST_AUTO_TEST_CASE(node_of_a_cluster_answers_for_its_own_keys_and_names_who_ha
     weir::redis::token_bucket calls(ctx, engine, "calls", patient);
     visit const guest(calls, 1);
     run(guest);
-    BOOST_TEST(guest.refused(errc::unavailable));
+    BOOST_TEST(guest.rejected(errc::unavailable));
     BOOST_TEST(calls.last_failure() == make_error_code(why::cluster_down));
 
     // The other one has the slot of the key, and this one has all others.

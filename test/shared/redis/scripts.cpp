@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(another_rate_goes_on_from_the_same_level) {
     take(4, 4, now);
     BOOST_TEST(take(1, 9, now, three).granted == 1);
     BOOST_TEST(take(1, 9, now, three).wait.count() == 333'334);
-    // The first rate again, and a refusal converts as well.
+    // The first rate again, and a rejection converts as well.
     BOOST_TEST(take(1, 1, now).wait.count() == 100'000);
     BOOST_TEST(take(1, 9, now, three).wait.count() == 333'334);
 }

@@ -40,7 +40,8 @@ struct fixture {
 
 BOOST_FIXTURE_TEST_SUITE(shared_seats_ledger, fixture)
 
-BOOST_AUTO_TEST_CASE(seats_are_taken_while_there_are_any_and_refused_with_the_next_end_of_a_lease) {
+BOOST_AUTO_TEST_CASE(
+    seats_are_taken_while_there_are_any_and_rejected_with_the_next_end_of_a_lease) {
     BOOST_TEST(ask(1, 0, 0, 1, 2) == 2);
     now += 1'000'000;
     BOOST_TEST(ask(2, 0, 0, 1, 2) == 1);

@@ -186,11 +186,11 @@ BOOST_AUTO_TEST_CASE(patience_ends_whatever_the_engine_does) {
     run_for(ctx, 1ms);
     visit const guest(*here, 1, 200ms);
     run_for(ctx, 201ms);
-    BOOST_TEST(guest.refused(errc::timed_out));
+    BOOST_TEST(guest.rejected(errc::timed_out));
     BOOST_TEST(!guest.seat().retry_after().has_value());
     visit const greedy(*here, 3);
     settle(ctx);
-    BOOST_TEST(greedy.refused(errc::exceeds_capacity));
+    BOOST_TEST(greedy.rejected(errc::exceeds_capacity));
 }
 
 BOOST_AUTO_TEST_CASE(seat_is_kept_for_as_long_as_its_permit_is_out) {
@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(holder_that_cannot_renew_learns_of_its_loss_before_another_
     watch(*here, all.seat(), w);
     watch(*here, all.seat(), same);
     run_for(ctx, 2s);
-    is_as_far_as(1ms, fate::refused);
+    is_as_far_as(1ms, fate::unreachable);
     run_for(ctx, 6980ms);
     BOOST_TEST(w.calls == 0);
     BOOST_TEST(!all.seat().lost());
@@ -267,7 +267,8 @@ BOOST_AUTO_TEST_CASE(holder_that_cannot_renew_learns_of_its_loss_before_another_
 }
 
 // The engine renews the lease, and nobody here knows: the seats are lost here, and free only when that lease has ended.
-BOOST_AUTO_TEST_CASE(holder_whose_renewals_have_no_answers_loses_its_seats_before_the_engine_frees_them) {
+BOOST_AUTO_TEST_CASE(
+    holder_whose_renewals_have_no_answers_loses_its_seats_before_the_engine_frees_them) {
     visit const all(*here, 2);
     run_for(ctx, 1ms);
     is_as_far_as(1ms, fate::answer_lost);
@@ -359,7 +360,7 @@ BOOST_AUTO_TEST_CASE(answer_that_comes_after_the_limiter_has_gone_is_given_back)
     run_for(ctx, 300us);
     here.reset();
     run_for(ctx, 400us);
-    BOOST_TEST(guest.refused(errc::closed));
+    BOOST_TEST(guest.rejected(errc::closed));
     BOOST_TEST(held() == 1);
     run_for(ctx, 2ms);
     BOOST_TEST(held() == 0);
@@ -375,7 +376,7 @@ BOOST_AUTO_TEST_CASE(request_that_is_cancelled_while_the_engine_is_asked_leaves_
     run_for(ctx, 300us);
     signal.emit(asio::cancellation_type::terminal);
     settle(ctx);
-    BOOST_TEST(guest.refused(asio::error::operation_aborted));
+    BOOST_TEST(guest.rejected(asio::error::operation_aborted));
     run_for(ctx, 300us);
     BOOST_TEST(held() == 1);
     run_for(ctx, 1ms);
@@ -400,18 +401,18 @@ BOOST_AUTO_TEST_CASE(answer_that_is_lost_takes_no_seat_twice) {
     is_as_far_as(1ms, fate::answer_lost);
     visit const hasty(*here, 1, 10ms);
     run_for(ctx, 11ms);
-    BOOST_TEST(hasty.refused(errc::timed_out));
+    BOOST_TEST(hasty.rejected(errc::timed_out));
     BOOST_TEST(held() == 1);
     is_as_far_as(1ms);
     run_for(ctx, 1s);
     BOOST_TEST(held() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(outage_refuses_with_the_time_of_the_next_attempt_and_ends_by_itself) {
-    is_as_far_as(1ms, fate::refused);
+BOOST_AUTO_TEST_CASE(outage_rejects_with_the_time_of_the_next_attempt_and_ends_by_itself) {
+    is_as_far_as(1ms, fate::unreachable);
     visit const guest(*here, 1);
     run_for(ctx, 20s);
-    BOOST_TEST(guest.refused(errc::unavailable));
+    BOOST_TEST(guest.rejected(errc::unavailable));
     BOOST_TEST_REQUIRE(guest.seat().retry_after().has_value());
     BOOST_TEST(here->shared_stats().unavailable);
     BOOST_TEST((here->last_failure() == asio::error::connection_refused));
@@ -479,7 +480,7 @@ BOOST_AUTO_TEST_CASE(close_and_shutdown_leave_permits_good) {
     visit const waiting(*here, 2);
     here->close();
     settle(ctx);
-    BOOST_TEST(waiting.refused(errc::closed));
+    BOOST_TEST(waiting.rejected(errc::closed));
     bool is_drained = false;
     here->async_drain([&](error_code ec) { is_drained = !ec; });
     run_for(ctx, 30s);
@@ -493,7 +494,7 @@ BOOST_AUTO_TEST_CASE(close_and_shutdown_leave_permits_good) {
     there->shutdown();
     visit const late(*there, 1);
     settle(ctx);
-    BOOST_TEST(late.refused(errc::closed));
+    BOOST_TEST(late.rejected(errc::closed));
 }
 
 BOOST_AUTO_TEST_CASE(parts_of_a_permit_come_home_one_by_one) {
@@ -546,7 +547,7 @@ BOOST_AUTO_TEST_CASE(context_may_end_at_any_time) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused) {
+BOOST_AUTO_TEST_CASE(wrong_arguments_are_rejected) {
     struct bare : weir::engine {
         void async_take(std::string const&, question const&, answer_handler) override {}
         void async_give_back(std::string const&, give_back const&) override {}
@@ -610,14 +611,14 @@ BOOST_AUTO_TEST_CASE(run_cancels_what_runs_when_the_seat_is_lost) {
         };
         try {
             co_await here->run(cook);
-        } catch (weir::refusal const& r) {
+        } catch (weir::rejection const& r) {
             outside = r.code();
         }
     };
     auto const began = clock::now();
     co_spawn(ctx, guest(), rethrow);
     run_for(ctx, 1s);
-    is_as_far_as(1ms, fate::refused);
+    is_as_far_as(1ms, fate::unreachable);
     run_for(ctx, 20s);
     BOOST_TEST(inside == asio::error::operation_aborted);
     BOOST_TEST(outside == errc::lost);

@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(seats_are_taken_and_given_back) {
     BOOST_TEST(held("both") == 2);
     visit const big(there, 2, 100ms);
     run(big);
-    BOOST_TEST((big.refused(weir::errc::timed_out) || big.refused(weir::errc::unavailable)));
+    BOOST_TEST((big.rejected(weir::errc::timed_out) || big.rejected(weir::errc::unavailable)));
     visit const one(there, 1, 30s);
     run(one);
     BOOST_TEST(one.granted());

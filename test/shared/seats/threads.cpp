@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(every_request_and_every_wait_is_answered_once_whatever_the_
             engine->behave({.there = std::chrono::microseconds(random.between(0, 300)),
                             .back = std::chrono::microseconds(random.between(0, 300)),
                             .what = random.one_of({fate::answered, fate::answered,
-                                                   fate::answer_lost, fate::refused})});
+                                                   fate::answer_lost, fate::unreachable})});
             BOOST_TEST_REQUIRE(engine->held("kitchen") <= 3);
             static_cast<void>(there.shared_stats());
             if (random.one_in(50))

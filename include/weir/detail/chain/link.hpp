@@ -60,10 +60,10 @@ public:
             return who_.with([&](auto const&... who) { return room.admit(e, now, who...); });
         });
     }
-    duration refuse(chain_entry const& e, error_code ec, duration ready_in) noexcept override {
+    duration reject(chain_entry const& e, error_code ec, duration ready_in) noexcept override {
         return here([&](auto& room, time_point now) {
             return who_.with([&](auto const&... who) {
-                return room.refuse(e, ec, ready_in, now, who...);
+                return room.reject(e, ec, ready_in, now, who...);
             });
         });
     }

@@ -42,7 +42,7 @@ protected:
 /// What a limiter says to a chain that asks whether it may go.
 struct chain_turn {
     bool lets = false;
-    error_code refused = {};  // for good
+    error_code rejected = {};  // for good
     duration ready_in =
         forever;  // if it must wait: until when at least; `forever` if that is unknown
 
@@ -72,8 +72,8 @@ public:
     /// Grants, after `consider` lets it go. False if there is no longer a place for its key, which cannot be if
     /// it waits.
     [[nodiscard]] virtual bool admit(chain_entry& e) noexcept = 0;
-    /// Counts a refusal, and says when to come back.
-    virtual duration refuse(chain_entry const& e, error_code ec, duration ready_in) noexcept = 0;
+    /// Counts a rejection, and says when to come back.
+    virtual duration reject(chain_entry const& e, error_code ec, duration ready_in) noexcept = 0;
 
     /// Sets aside what `enroll` and `stand` need; false as for `admit`. May throw. If `enroll` does not follow,
     /// `strike` must.

@@ -53,8 +53,8 @@ struct chain_entry
     permit granted;
 };
 
-/// What a request gets that is refused.
-struct chain_refused {
+/// What a request gets that is rejected.
+struct chain_rejected {
     std::optional<std::size_t> by;   // the index of the limiter
     duration retry_after = forever;  // which is unknown
 };
@@ -78,7 +78,7 @@ public:
     bool is_overdue = false;
     bool reserves = false;
 
-    chain_refused refused;
+    chain_rejected rejected;
 
 protected:
     chain_operation() = default;

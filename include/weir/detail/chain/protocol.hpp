@@ -14,12 +14,12 @@ struct wait_limit;
 
 /// How several limiters let a request go together: all of them, or none.
 ///
-/// A chain that waits stands in the line of one limiter at a time: one that has refused it. There it is like any
+/// A chain that waits stands in the line of one limiter at a time: one that has rejected it. There it is like any
 /// other request, in the place that its arrival gives it. With its other limiters it is only registered, so
 /// that they can tell it when they close. When its turn comes there, the limiter does not grant: it calls the
 /// chain, and its line pauses. The thread that has called it lets go of the lock and makes the claim: it takes
 /// the locks of all limiters and decides. Either all let the chain go, and all grant in that section; or one
-/// refuses, and in that section the chain goes to stand in the line of that one, and the line that it has left
+/// rejects, and in that section the chain goes to stand in the line of that one, and the line that it has left
 /// is served.
 ///
 /// What must hold for no chain to be overlooked, and for the order to be kept (test/model checks it):
@@ -29,7 +29,7 @@ struct wait_limit;
 ///   owes nothing. So one thread at a time has a chain in hand, which cannot go meanwhile.
 /// - A claim begins without any lock. It takes each lock once, in the order of their addresses.
 /// - A line whose first is called is not served: the claim does that, for each line of the chain.
-/// - A chain that waits and is not called stands in a line of a limiter that refuses it, for want of room or since
+/// - A chain that waits and is not called stands in a line of a limiter that rejects it, for want of room or since
 ///   another request is before it.
 ///
 /// Two limiters may never have room at the same instant. So a chain that has lost its turn too often is overdue,
@@ -53,11 +53,11 @@ inline constexpr int most_claimed_together = 32;
 /// After how many claims a thread serves no further lines.
 inline constexpr int most_claims_in_a_turn = 16;
 
-/// What became of a request that does not wait. If it is neither granted nor refused, waiting might help.
+/// What became of a request that does not wait. If it is neither granted nor rejected, waiting might help.
 struct chain_answer {
     bool granted = false;  // the permits are in the entries
     error_code error = {};
-    chain_refused refused = {};
+    chain_rejected rejected = {};
 };
 
 /// Makes entries of the members of a chain, in the order of the locks. What is asked of a limiter that is named
@@ -67,7 +67,7 @@ struct chain_answer {
 
 /// Lets the entries go now or not at all. `errc::limited` if waiting might help.
 [[nodiscard]] chain_answer try_chain(std::span<chain_entry> entries) noexcept;
-/// The same, but neither granted nor refused if waiting might help.
+/// The same, but neither granted nor rejected if waiting might help.
 [[nodiscard]] chain_answer enter_chain_at_once(std::span<chain_entry> entries) noexcept;
 
 /// Either decides at once, and leaves the outcome in `c`, or lets `c` wait: true. If this throws, nothing has

@@ -86,7 +86,7 @@ struct chain_signature {
     public:
         explicit outcome(operation_type& op) noexcept
             : error_(op.error),
-              granted_(op.error ? result(op.refused) : result(op.entries, op.named)) {}
+              granted_(op.error ? result(op.rejected) : result(op.entries, op.named)) {}
 
         template <class Handler>
         void give_to(Handler&& handler) {
@@ -119,7 +119,7 @@ public:
         chain_entries asked(links());
         auto const answer = enter_chain_at_once(asked.used());
         ec = answer.error;
-        return answer.granted ? result(asked.used(), asked.named()) : result(answer.refused);
+        return answer.granted ? result(asked.used(), asked.named()) : result(answer.rejected);
     }
 
 private:

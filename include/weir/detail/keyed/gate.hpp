@@ -56,9 +56,9 @@ public:
                                   time_point now) noexcept {
         if (n != 0 && n > (where ? where.rule() : states_.rule_at(who.hash)).capacity())
             [[unlikely]]
-            return {.refused = errc::exceeds_capacity};
+            return {.rejected = errc::exceeds_capacity};
         if (!has_place(where, who.key, who.hash, now)) [[unlikely]]
-            return {.refused = errc::too_many_keys};
+            return {.rejected = errc::too_many_keys};
         auto const ready = n == 0 ? now : where.rule().ready_at(where.own_state(), n, 0, now);
         return {.granted = ready <= now, .ready = ready};
     }

@@ -19,7 +19,7 @@ template <class Key>
 struct heavy_part {
     explicit heavy_part(heavy_keys<Key> const& counted) : others(counted.count_without_counter()) {
         counted.for_each([&](auto const& found) {
-            keys.push_back({Key(found.key.key()), found.count, found.error, found.refused});
+            keys.push_back({Key(found.key.key()), found.count, found.error, found.rejected});
             hashes.push_back(found.hash);
         });
     }
@@ -48,7 +48,7 @@ void add_shared(std::span<heavy_part<Key>> parts, PartOf part_of) {
             bool const in_both = at != end;
             key.asked += in_both ? at->second->asked : shared.others;
             key.error += in_both ? at->second->error : shared.others;
-            key.refused += in_both ? at->second->refused : 0;
+            key.rejected += in_both ? at->second->rejected : 0;
             if (in_both)
                 of_hash.erase(at);
         }

@@ -8,7 +8,7 @@
 
 namespace weir::detail {
 
-/// The most frequent keys of a limiter, with the number of their refusals.
+/// The most frequent keys of a limiter, with the number of their rejections.
 template <class Key>
 class heavy_keys {
     using handle = key_handle<Key>;
@@ -19,13 +19,13 @@ class heavy_keys {
         kept() = default;
         explicit kept(handle h) noexcept : word_(h.word()), is_held_(true) {}
         kept(kept&& other) noexcept
-            : refused(other.refused),
+            : rejected(other.rejected),
               word_(other.word_),
               is_held_(std::exchange(other.is_held_, false)) {}
         kept& operator=(kept&& other) noexcept {
             std::swap(word_, other.word_);
             std::swap(is_held_, other.is_held_);
-            refused = other.refused;
+            rejected = other.rejected;
             return *this;
         }
         ~kept() {
@@ -35,7 +35,7 @@ class heavy_keys {
 
         [[nodiscard]] handle key() const noexcept { return handle::from(word_); }
 
-        std::uint64_t refused = 0;
+        std::uint64_t rejected = 0;
 
     private:
         std::uint64_t word_ = 0;
@@ -48,7 +48,7 @@ public:
         std::uint64_t hash;
         std::uint64_t count;
         std::uint64_t error;
-        std::uint64_t refused;
+        std::uint64_t rejected;
     };
 
     /// With no counters it counts nothing. Throws `std::bad_alloc`.
@@ -56,20 +56,20 @@ public:
 
     [[nodiscard]] bool is_on() const noexcept { return counted_.is_on(); }
 
-    /// `key` has come, which `refused` says; `keep()` gives a handle of it that is released in the end. If
+    /// `key` has come, which `rejected` says; `keep()` gives a handle of it that is released in the end. If
     /// that throws, the event is not counted.
     template <class Like, class Keep>
-    void count(Like const& key, std::uint64_t hash, bool refused, Keep keep) noexcept {
+    void count(Like const& key, std::uint64_t hash, bool rejected, Keep keep) noexcept {
         auto const is_key = [&](kept const& k) { return k.key().key() == key; };
         try {
-            counted_.count(hash, is_key, [&] { return kept(keep()); }).refused += refused;
+            counted_.count(hash, is_key, [&] { return kept(keep()); }).rejected += rejected;
         } catch (...) {}
     }
-    /// Requests that were counted when they came have been refused.
-    void refuse(handle key, std::uint64_t hash, std::uint64_t times) noexcept {
+    /// Requests that were counted when they came have been rejected.
+    void reject(handle key, std::uint64_t hash, std::uint64_t times) noexcept {
         auto const is_key = [&](kept const& k) { return k.key().key() == key.key(); };
         if (auto* const k = counted_.find(hash, is_key))
-            k->refused += times;
+            k->rejected += times;
     }
 
     /// At most how often a key has come that has no counter.
@@ -80,7 +80,7 @@ public:
     template <class F>
     void for_each(F f) const {
         counted_.for_each([&](auto const& c) {
-            f(found{c.key.key(), c.hash, c.count, c.error, c.key.refused});
+            f(found{c.key.key(), c.hash, c.count, c.error, c.key.rejected});
         });
     }
 

@@ -87,9 +87,9 @@ public:
         auto const ahead = line_.ahead_of_new(r, now);
         return policy().ready_at(r.count(), std::max<amount>(ahead - evicted, 0), now);
     }
-    /// The permit of a refusal, which says when to come back.
-    [[nodiscard]] permit refusal(time_point ready, time_point now) noexcept {
-        return gate_type::refuse(jitter_.after(ready, queueing_.jitter, now), now);
+    /// The permit of a rejection, which says when to come back.
+    [[nodiscard]] permit rejection(time_point ready, time_point now) noexcept {
+        return gate_type::reject(jitter_.after(ready, queueing_.jitter, now), now);
     }
 
     [[nodiscard]] permit grant_at_once(request const& r, time_point now) {
@@ -141,13 +141,13 @@ public:
     [[nodiscard]] chain_turn consider(chain_entry const& e, time_point now) noexcept {
         bool const waits = e.number != 0;
         if (waits ? gate_.is_shut() : !gate_.is_open())
-            return {.refused = errc::closed};
+            return {.rejected = errc::closed};
         if (waits && sweep_.cancels(e.number))
-            return {.refused = boost::asio::error::operation_aborted};
+            return {.rejected = boost::asio::error::operation_aborted};
         if (e.count == 0)
             return {.lets = true, .ready_in = duration::zero()};
         if (e.count > policy().capacity())
-            return {.refused = errc::exceeds_capacity};
+            return {.rejected = errc::exceeds_capacity};
         bool const barred = waits ? !line_.is_first(e, now) : !line_.empty();
         auto const ahead = waits || !barred ? 0 : line_.ahead_of_new(e.count, now);
         auto const ready = policy().ready_at(e.count, ahead, now);
@@ -155,12 +155,12 @@ public:
             return {};
         return chain_turn::at(!barred && ready <= now, ready, now);
     }
-    [[nodiscard]] duration refuse(chain_entry const& e, error_code ec, duration ready_in,
+    [[nodiscard]] duration reject(chain_entry const& e, error_code ec, duration ready_in,
                                   time_point now) noexcept {
         if (e.number == 0)
-            gate_.counters().refuse(ec);
+            gate_.counters().reject(ec);
         else
-            gate_.counters().refuse(ec, std::max(now - e.since, duration::zero()));
+            gate_.counters().reject(ec, std::max(now - e.since, duration::zero()));
         return jitter_.of(ready_in, queueing_.jitter, now);
     }
     /// Sets aside what `enroll` and what follows need. May throw.
@@ -215,8 +215,8 @@ public:
     void remove(operation& op, error_code ec, time_point now) noexcept {
         take_out(op);
         op.error = ec;
-        gate_.counters().refuse(ec, std::max(now - op.since, duration::zero()));
-        op.granted = refusal(comes_back(op, ec, now), now);
+        gate_.counters().reject(ec, std::max(now - op.since, duration::zero()));
+        op.granted = rejection(comes_back(op, ec, now), now);
     }
     /// A chain of which this is the home is over, with the outcome in it.
     void complete(chain_operation& op) noexcept {

@@ -74,9 +74,9 @@ struct survey {
 
     // For good.
     error_code error;
-    chain_entry* refuses = nullptr;
+    chain_entry* rejects = nullptr;
 
-    // That which it takes longest to wait for, as far as that is known, or else the first that refuses.
+    // That which it takes longest to wait for, as far as that is known, or else the first that rejects.
     chain_entry* named = nullptr;
     duration longest = forever;  // `forever` if none is known
 
@@ -89,11 +89,11 @@ private:
         if (t.lets)
             return;
         all_let = false;
-        if (t.refused) {
-            if (!refuses ||
-                std::pair(rank(t.refused), e.index) < std::pair(rank(error), refuses->index)) {
-                refuses = &e;
-                error = t.refused;
+        if (t.rejected) {
+            if (!rejects ||
+                std::pair(rank(t.rejected), e.index) < std::pair(rank(error), rejects->index)) {
+                rejects = &e;
+                error = t.rejected;
             }
             return;
         }
@@ -153,11 +153,11 @@ bool may_return(error_code ec) noexcept {
            ec == errc::queue_full;
 }
 
-// `by` is null if no limiter has refused: then it is counted at home.
-chain_refused refuse(chain_entry const* by, chain_entry const& home, error_code ec,
-                     survey const& s) noexcept {
+// `by` is null if no limiter has rejected: then it is counted at home.
+chain_rejected reject(chain_entry const* by, chain_entry const& home, error_code ec,
+                      survey const& s) noexcept {
     auto const& at = by ? *by : home;
-    auto const retry_after = at.member->refuse(at, ec, may_return(ec) ? s.longest : forever);
+    auto const retry_after = at.member->reject(at, ec, may_return(ec) ? s.longest : forever);
     return {by ? std::optional(by->index) : std::nullopt, retry_after};
 }
 
@@ -192,7 +192,7 @@ void give_up_its_say(chain_operation& c) noexcept {
 void finish(chain_operation& c, error_code ec, chain_entry const* by, survey const& s) noexcept {
     c.error = ec;
     if (ec)
-        c.refused = refuse(by, *c.at_home, ec, s);
+        c.rejected = reject(by, *c.at_home, ec, s);
     give_up_its_say(c);
     c.at_home->member->complete(c);
     for (auto& e : c.entries)
@@ -271,7 +271,7 @@ void decide(chain_operation& c) noexcept {
     if (c.cancelled)
         return finish(c, boost::asio::error::operation_aborted, nullptr, s);
     if (s.error)
-        return finish(c, s.error, s.refuses, s);
+        return finish(c, s.error, s.rejects, s);
     if (c.gives_up < now)
         return finish(c, errc::timed_out, s.named, s);
     if (s.all_let) {
@@ -330,17 +330,17 @@ chain_answer answer(std::span<chain_entry> entries, bool is_final) noexcept {
     joint_section const here(entries);
     auto const s = survey_now(entries);
     if (s.error)
-        return {.error = s.error, .refused = refuse(s.refuses, *s.refuses, s.error, s)};
+        return {.error = s.error, .rejected = reject(s.rejects, *s.rejects, s.error, s)};
     if (s.all_let) {
         chain_entry const* const lacks_place = admit(entries);
         if (!lacks_place)
             return {.granted = true};
         error_code const ec = errc::too_many_keys;
-        return {.error = ec, .refused = refuse(lacks_place, *lacks_place, ec, s)};
+        return {.error = ec, .rejected = reject(lacks_place, *lacks_place, ec, s)};
     }
     if (!is_final)
         return {};
-    return {.error = errc::limited, .refused = refuse(s.named, *s.named, errc::limited, s)};
+    return {.error = errc::limited, .rejected = reject(s.named, *s.named, errc::limited, s)};
 }
 
 }  // namespace
@@ -384,14 +384,14 @@ bool enter_chain(chain_operation& c, wait_limit const& limit) {
     auto const over = [&](error_code ec, chain_entry const* by) {
         c.error = ec;
         if (ec)
-            c.refused = refuse(by, *c.at_home, ec, s);
+            c.rejected = reject(by, *c.at_home, ec, s);
         c.detach();
         return false;
     };
     if (c.cancelled)
         return over(boost::asio::error::operation_aborted, nullptr);
     if (s.error)
-        return over(s.error, s.refuses);
+        return over(s.error, s.rejects);
     if (s.all_let) {
         chain_entry const* const lacks_place = admit(c.entries);
         return over(lacks_place ? make_error_code(errc::too_many_keys) : error_code(), lacks_place);
