@@ -96,5 +96,5 @@ int main(int argc, char** argv) {
     context.run();
     auto const stats = per_client.lines.stats();
     fmt::print("{} clients, {}\n", stats.keys, stats.total);
-    return echoes == 5 && stats.total.limited == 2 ? 0 : 1;
+    return echoes == 5 && stats.total.no_permit == 2 ? 0 : 1;
 }

@@ -23,8 +23,9 @@ namespace generic = boost::system::errc;
 namespace {
 
 constexpr std::array all{
-    errc::limited, errc::timed_out,        errc::deadline_unreachable, errc::queue_full, errc::shed,
-    errc::closed,  errc::exceeds_capacity, errc::unavailable,          errc::lost,
+    errc::no_permit,        errc::timed_out,   errc::deadline_unreachable,
+    errc::queue_full,       errc::shed,        errc::closed,
+    errc::exceeds_capacity, errc::unavailable, errc::lost,
 };
 
 }  // namespace
@@ -53,7 +54,7 @@ BOOST_AUTO_TEST_CASE(converts_to_an_error_code_that_says_something_failed) {
         BOOST_TEST((ec == e));
     }
     BOOST_TEST((make_error_code(errc::closed) != errc::shed));
-    BOOST_TEST((error_code() != errc::limited));
+    BOOST_TEST((error_code() != errc::no_permit));
 }
 
 BOOST_AUTO_TEST_CASE(has_a_message_of_its_own) {
@@ -75,7 +76,7 @@ BOOST_AUTO_TEST_CASE(that_nobody_knows_is_named_by_its_number) {
 }
 
 BOOST_AUTO_TEST_CASE(equals_a_generic_condition) {
-    BOOST_TEST((make_error_code(errc::limited) == generic::resource_unavailable_try_again));
+    BOOST_TEST((make_error_code(errc::no_permit) == generic::resource_unavailable_try_again));
     BOOST_TEST((make_error_code(errc::shed) == generic::resource_unavailable_try_again));
     BOOST_TEST((make_error_code(errc::timed_out) == generic::timed_out));
     BOOST_TEST((make_error_code(errc::deadline_unreachable) == generic::timed_out));
@@ -91,7 +92,7 @@ BOOST_AUTO_TEST_CASE(equals_a_generic_condition) {
 
 BOOST_AUTO_TEST_CASE(equals_the_condition_of_the_standard_as_well) {
     auto const standard = [](errc e) -> std::error_code { return make_error_code(e); };
-    BOOST_TEST((standard(errc::limited) == std::errc::resource_unavailable_try_again));
+    BOOST_TEST((standard(errc::no_permit) == std::errc::resource_unavailable_try_again));
     BOOST_TEST((standard(errc::timed_out) == std::errc::timed_out));
     BOOST_TEST((standard(errc::deadline_unreachable) == std::errc::timed_out));
     BOOST_TEST((standard(errc::queue_full) == std::errc::no_buffer_space));

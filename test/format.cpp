@@ -101,8 +101,8 @@ BOOST_AUTO_TEST_CASE(a_chain_says_what_it_holds_of_each_limiter_or_which_one_has
 
 BOOST_AUTO_TEST_CASE(a_chain_rejection_says_why_and_by_which_limiter) {
     using weir::errc;
-    reads(weir::chain_rejection(errc::limited, 500ms, 1),
-          fmt::format("{}, says limiter 1; come back in 500ms", errc::limited));
+    reads(weir::chain_rejection(errc::no_permit, 500ms, 1),
+          fmt::format("{}, says limiter 1; come back in 500ms", errc::no_permit));
     reads(weir::chain_rejection(boost::asio::error::operation_aborted, {}, {}),
           fmt::format("{}", weir::rejection(boost::asio::error::operation_aborted, {})));
 }
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(a_pool_says_what_became_of_its_objects) {
 
 BOOST_AUTO_TEST_CASE(a_rejection_says_why_and_when_to_come_back) {
     using weir::errc;
-    reads(errc::limited, "no permit is free");
+    reads(errc::no_permit, "no permit is free");
     reads(errc::closed, "the limiter is closed");
     reads(weir::rejection(errc::deadline_unreachable, 41s),
           "the turn would come too late; come back in 41s");
@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(statistics_leave_out_what_is_not_there) {
         weir::limiter_stats{
             .granted = 12,
             .granted_at_once = 10,
-            .limited = 2,
+            .no_permit = 2,
             .timed_out = 1,
             .cancelled = 4,
             .waited_max = 1500ms,
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(statistics_leave_out_what_is_not_there) {
             .in_use = 1,
             .remaining = 5},
         "12 granted, 10 at once, the others within 1.5s; "
-        "7 rejected: 2 limited, 1 timed out, 4 cancelled; "
+        "7 rejected: 2 no permit, 1 timed out, 4 cancelled; "
         "3 waiting for 6 permits, the first for 300ms; 1 permit out, 5 remaining");
     reads(weir::limiter_stats{.deadline_unreachable = 1,
                               .queue_full = 2,
@@ -240,13 +240,13 @@ BOOST_AUTO_TEST_CASE(statistics_leave_out_what_is_not_there) {
 BOOST_AUTO_TEST_CASE(statistics_of_all_keys_leave_out_what_only_one_has) {
     reads(weir::keyed_stats{.total = {.granted = 12,
                                       .granted_at_once = 10,
-                                      .limited = 2,
+                                      .no_permit = 2,
                                       .waiting = 3,
                                       .waiting_for = 6,
                                       .in_use = 1},
                             .keys = 5,
                             .bytes = 4096},
-          "12 granted, 10 at once; 2 rejected: 2 limited; 3 waiting for 6 permits; 1 permit out; "
+          "12 granted, 10 at once; 2 rejected: 2 no permit; 3 waiting for 6 permits; 1 permit out; "
           "5 keys in 4096 bytes");
 
     boost::asio::io_context ctx;

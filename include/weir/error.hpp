@@ -22,7 +22,7 @@ using boost::system::error_code;
 /// Why a request was not granted. Cancellation is not here: it is `asio::error::operation_aborted`.
 enum class errc {
     /// `try_enter` found no room, or a request that waits.
-    limited = 1,
+    no_permit = 1,
     /// The patience ran out before the turn of the request came.
     timed_out,
     /// It was clear at once, or became clear when options changed, that the turn would come after the

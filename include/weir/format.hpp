@@ -179,7 +179,7 @@ template <std::size_t N>
         add(", the others within {}", readable(s.waited_max));
 
     add("; {} rejected",
-        s.limited + s.timed_out + s.deadline_unreachable + s.queue_full + s.shed +
+        s.no_permit + s.timed_out + s.deadline_unreachable + s.queue_full + s.shed +
             s.exceeds_capacity + s.closed + s.too_many_keys + s.unavailable + s.cancelled);
     char const* comma = ": ";
     auto const add_reason = [&](std::uint64_t n, char const* reason) {
@@ -188,7 +188,7 @@ template <std::size_t N>
         add("{}{} {}", comma, n, reason);
         comma = ", ";
     };
-    add_reason(s.limited, "limited");
+    add_reason(s.no_permit, "no permit");
     add_reason(s.timed_out, "timed out");
     add_reason(s.deadline_unreachable, "deadline unreachable");
     add_reason(s.queue_full, "queue full");

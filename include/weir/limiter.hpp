@@ -190,7 +190,7 @@ public:
     [[nodiscard]] executor_type get_executor() const noexcept { return handle_.executor; }
 
     /// Grants `n` permits now or not at all. An empty permit says when to come back, if that is known; the
-    /// reason is in `ec`: `errc::limited`, `exceeds_capacity` or `closed`. It allocates nothing, but it
+    /// reason is in `ec`: `errc::no_permit`, `exceeds_capacity` or `closed`. It allocates nothing, but it
     /// may post completion handlers of requests that wait and whose time has come.
     permit try_enter(request n, error_code& ec) noexcept { return core().try_enter(n, ec); }
     permit try_enter(request n = {}) noexcept {

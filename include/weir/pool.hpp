@@ -170,7 +170,7 @@ public:
     [[nodiscard]] executor_type get_executor() const noexcept { return executor_; }
 
     /// An object that is idle and needs no check, now or not at all: it never has one made. The reason is
-    /// in `ec`: `errc::limited` or `closed`.
+    /// in `ec`: `errc::no_permit` or `closed`.
     lease_type try_checkout(error_code& ec) noexcept {
         return detail::lease_access::make<T>(core().try_enter(1, ec));
     }

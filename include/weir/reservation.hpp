@@ -57,7 +57,7 @@ public:
     template <class Core>
     [[nodiscard]] permit at_once(Core&, error_code& ec) const {
         auto granted = kept_.try_enter(ec);
-        if (ec == errc::limited)
+        if (ec == errc::no_permit)
             ec = {};
         return granted;
     }
@@ -133,10 +133,10 @@ public:
     }
 
     /// The permit, if its turn has come. The reservation is empty then, and so it is if there will be none: that is told by
-    /// any other `ec` than `errc::limited`.
+    /// any other `ec` than `errc::no_permit`.
     permit try_enter(error_code& ec) noexcept {
         auto granted = handle_->core->take_up(*place_, ec);
-        if (ec != errc::limited)
+        if (ec != errc::no_permit)
             clear();
         return granted;
     }

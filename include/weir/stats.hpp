@@ -21,7 +21,7 @@ struct limiter_stats {
     amount permits_granted = 0;
 
     /// Requests that were not granted, by reason: a field for each `errc`, and `cancelled`.
-    std::uint64_t limited = 0;
+    std::uint64_t no_permit = 0;
     std::uint64_t timed_out = 0;
     std::uint64_t deadline_unreachable = 0;
     std::uint64_t queue_full = 0;

@@ -19,7 +19,7 @@ namespace admin {
 
 /// Why a limit has not let a request in.
 enum class reason : std::uint8_t {
-    limited,      // at once: nobody waits there
+    no_permit,    // at once: nobody waits there
     queue_full,   // too many wait
     timed_out,    // its turn did not come in time
     too_late,     // its turn would have come too late
@@ -29,7 +29,7 @@ enum class reason : std::uint8_t {
     other,
 };
 inline constexpr std::array<std::string_view, 8> reason_names{
-    "limited", "queue_full", "timed_out", "too_late", "shed", "unavailable", "hung_up", "other"};
+    "no_permit", "queue_full", "timed_out", "too_late", "shed", "unavailable", "hung_up", "other"};
 using rejections = std::array<std::uint64_t, reason_names.size()>;
 
 /// A client and how often a limit has rejected it: in truth at most so often, and at least `rejected - error`.

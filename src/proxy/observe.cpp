@@ -45,7 +45,7 @@ admin::rejections rejections_of(limit const& l, weir::limiter_stats const& s) {
     auto const set = [&](admin::reason why, std::uint64_t n) {
         all[static_cast<std::size_t>(why)] = n;
     };
-    set(limited, l.configuration().shadow ? s.limited : l.turned_away());
+    set(no_permit, l.configuration().shadow ? s.no_permit : l.turned_away());
     set(queue_full, s.queue_full);
     set(timed_out, s.timed_out);
     set(too_late, s.deadline_unreachable);

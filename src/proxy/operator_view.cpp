@@ -25,11 +25,11 @@ std::string text_of(upstream_trouble const& t) {
 
 void report_one(std::string& out, limit const& l) {
     auto const s = l.stats();
-    // A request that waits was rejected by `try_enter` before, which counted it as `limited`.
+    // A request that waits was rejected by `try_enter` before, which counted it as `no_permit`.
     auto const& c = l.configuration();
     bool const waits =
         !c.shadow && c.queue.patience.length_or(weir::forever) > weir::duration::zero();
-    auto const too_late = waits ? s.deadline_unreachable : s.limited;
+    auto const too_late = waits ? s.deadline_unreachable : s.no_permit;
 
     fmt::format_to(
         std::back_inserter(out),

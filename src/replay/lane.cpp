@@ -179,7 +179,7 @@ void lane::grant(visit& v) {
     for (auto i = v.at->strict(); i < e.permits.size(); ++i)
         if (!e.permits[i]) {
             auto& rule = so_far_.rules[number_of(v.at->all()[i].get())];
-            ++rule.rejected[static_cast<std::size_t>(weir::errc::limited)];
+            ++rule.rejected[static_cast<std::size_t>(weir::errc::no_permit)];
         }
     if (v.is_answered)
         return answer(v);

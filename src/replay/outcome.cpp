@@ -4,7 +4,7 @@ namespace replay {
 
 char const* text_of(weir::errc why) noexcept {
     switch (why) {
-        case weir::errc::limited:
+        case weir::errc::no_permit:
             return "no room";
         case weir::errc::timed_out:
             return "waited in vain";

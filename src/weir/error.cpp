@@ -13,7 +13,7 @@ public:
 
     std::string message(int code) const override {
         switch (static_cast<errc>(code)) {
-            case errc::limited:
+            case errc::no_permit:
                 return "no permit is free";
             case errc::timed_out:
                 return "patience ran out while waiting";
@@ -40,7 +40,7 @@ public:
     boost::system::error_condition default_error_condition(int code) const noexcept override {
         namespace generic = boost::system::errc;
         switch (static_cast<errc>(code)) {
-            case errc::limited:
+            case errc::no_permit:
             case errc::shed:
                 return generic::make_error_condition(generic::resource_unavailable_try_again);
             case errc::timed_out:

@@ -76,7 +76,7 @@ BOOST_FIXTURE_TEST_CASE(has_a_point_for_each_second, lately) {
     one.granted_at_once = 3;
     one.waiting = 4;
     one.in_use = 6;
-    rejected(one, reason::limited) = 8;
+    rejected(one, reason::no_permit) = 8;
     rejected(one, reason::other) = 9;
     second();
     BOOST_TEST(past.to_json() == R"({"second":2,"limits":{"7":[[3,2,4,6,8,0,0,0,0,0,0,9]]}})");
@@ -109,17 +109,17 @@ BOOST_FIXTURE_TEST_CASE(keeps_nothing_of_a_limit_that_has_gone, lately) {
 // What a shadow would have rejected is counted in another way.
 BOOST_FIXTURE_TEST_CASE(tells_no_rejections_of_the_second_in_which_a_limit_becomes_a_shadow,
                         lately) {
-    rejected(one, reason::limited) = 5;
+    rejected(one, reason::no_permit) = 5;
     second();
     one.shadow = true;
-    rejected(one, reason::limited) = 100;
+    rejected(one, reason::no_permit) = 100;
     second();
     BOOST_TEST(past.last_to_json() == R"({"second":2,"limits":{"7":[[0,0,0,0,0,0,0,0,0,0,0,0]]}})");
-    rejected(one, reason::limited) = 101;
+    rejected(one, reason::no_permit) = 101;
     second();
     BOOST_TEST(past.last_to_json() == R"({"second":3,"limits":{"7":[[0,0,0,0,1,0,0,0,0,0,0,0]]}})");
     one.shadow = false;
-    rejected(one, reason::limited) = 5;
+    rejected(one, reason::no_permit) = 5;
     second();
     BOOST_TEST(past.last_to_json() == R"({"second":4,"limits":{"7":[[0,0,0,0,0,0,0,0,0,0,0,0]]}})");
 }
@@ -203,8 +203,8 @@ BOOST_FIXTURE_TEST_CASE(is_a_limit_that_rejects, now_and_before) {
 
 // What was rejected before says nothing of now.
 BOOST_FIXTURE_TEST_CASE(is_not_what_has_been, now_and_before) {
-    rejected(one(), reason::limited) = 9;
-    rejected(before.limits.front(), reason::limited) = 9;
+    rejected(one(), reason::no_permit) = 9;
+    rejected(before.limits.front(), reason::no_permit) = 9;
     BOOST_TEST(said() == "Nothing is held back.");
     before.limits.clear();
     BOOST_TEST(said() == "Nothing is held back.");
@@ -220,7 +220,7 @@ BOOST_FIXTURE_TEST_CASE(is_a_limit_where_requests_wait, now_and_before) {
     one().in_use = 4;
     BOOST_TEST(said() ==
                "`all` holds requests back: 3 wait, the first for 1.2 s; 4 of 5 seats are taken.");
-    rejected(one(), reason::limited) = 2;
+    rejected(one(), reason::no_permit) = 2;
     BOOST_TEST(said() ==
                "`all` rejects 2 requests a second, since nobody waits there; 3 wait, the first for "
                "1.2 s; 4 of 5 seats are taken.");
@@ -232,15 +232,15 @@ BOOST_FIXTURE_TEST_CASE(is_the_limit_that_rejects_most, now_and_before) {
         before.limits.push_back(now.limits.back());
     }
     now.limits[1].waiting = 100;
-    rejected(now.limits[2], reason::limited) = 2;
-    rejected(now.limits[3], reason::limited) = 1;
+    rejected(now.limits[2], reason::no_permit) = 2;
+    rejected(now.limits[3], reason::no_permit) = 1;
     BOOST_TEST(said().starts_with("`l3` "));
 }
 
 BOOST_FIXTURE_TEST_CASE(is_neither_a_shadow_nor_a_client_that_hangs_up, now_and_before) {
     rejected(one(), reason::hung_up) = 9;
     BOOST_TEST(said() == "Nothing is held back.");
-    rejected(one(), reason::limited) = 9;
+    rejected(one(), reason::no_permit) = 9;
     one().shadow = true;
     before.limits.front().shadow = true;
     one().waiting = 9;
@@ -248,13 +248,13 @@ BOOST_FIXTURE_TEST_CASE(is_neither_a_shadow_nor_a_client_that_hangs_up, now_and_
 }
 
 BOOST_FIXTURE_TEST_CASE(is_an_upstream_without_a_server_before_all_limits, now_and_before) {
-    rejected(one(), reason::limited) = 9;
+    rejected(one(), reason::no_permit) = 9;
     now.upstreams.push_back({.name = "shop", .checked = true, .servers = {}});
     now.upstreams[0].servers.resize(2);
     now.upstreams[0].servers[1].name = "b";
     now.upstreams[0].servers[1].out = true;
     BOOST_TEST(said().starts_with("`all` rejects"));
-    rejected(one(), reason::limited) = 0;
+    rejected(one(), reason::no_permit) = 0;
     BOOST_TEST(said() == "Nothing is held back, but the server b of `shop` is out.");
     now.upstreams[0].servers[0].out = true;
     BOOST_TEST(said() == "No server of `shop` answers: they are asked all the same.");

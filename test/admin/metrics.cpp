@@ -32,7 +32,7 @@ struct one_limit {
         l.waits.add(3ms);
         l.waits.add(2min);
         l.waited_total = 2min + 6ms;
-        rejected(l, reason::limited) = 5;
+        rejected(l, reason::no_permit) = 5;
         rejected(l, reason::queue_full) = 2;
         rejected(l, reason::hung_up) = 3;
     }
@@ -65,14 +65,14 @@ BOOST_FIXTURE_TEST_CASE(have_each_decision, one_limit) {
     };
     BOOST_TEST(of("granted", "") == "4");
     BOOST_TEST(of("delayed", "") == "3");
-    BOOST_TEST(of("rejected", "limited") == "5");
+    BOOST_TEST(of("rejected", "no_permit") == "5");
     BOOST_TEST(of("rejected", "queue_full") == "2");
     BOOST_TEST(of("rejected", "other") == "0");
     BOOST_TEST(of("cancelled", "hung_up") == "3");
     BOOST_TEST(of("rejected", "hung_up") == "");
     limit().shadow = true;
-    BOOST_TEST(of("shadow", "limited") == "5");
-    BOOST_TEST(of("rejected", "limited") == "");
+    BOOST_TEST(of("shadow", "no_permit") == "5");
+    BOOST_TEST(of("rejected", "no_permit") == "");
     BOOST_TEST(of("cancelled", "hung_up") == "3");
 }
 

@@ -94,18 +94,18 @@ BOOST_FIXTURE_TEST_CASE(takes_all_or_nothing, two_seats) {
         auto turn = both.try_enter(ec);
         BOOST_TEST((turn && !ec));
         BOOST_TEST((in_use(a) == 1 && in_use(b) == 1));
-        BOOST_TEST((!both.try_enter(ec) && ec == errc::limited));
+        BOOST_TEST((!both.try_enter(ec) && ec == errc::no_permit));
     }
     BOOST_TEST((in_use(a) == 0 && in_use(b) == 0));
 
     auto const taken = b.try_enter();
     error_code ec;
     auto const rejected = both.try_enter(ec);
-    BOOST_TEST((!rejected && ec == errc::limited));
+    BOOST_TEST((!rejected && ec == errc::no_permit));
     BOOST_TEST((rejected.rejected_by() == 1U));
     BOOST_TEST(in_use(a) == 0);
-    BOOST_TEST(b.stats().limited == 1U);
-    BOOST_TEST(a.stats().limited == 1U);
+    BOOST_TEST(b.stats().no_permit == 1U);
+    BOOST_TEST(a.stats().no_permit == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(wait_is_counted_at_each_limiter) {

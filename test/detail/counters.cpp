@@ -20,7 +20,7 @@ BOOST_AUTO_TEST_CASE(have_a_count_for_each_rejection) {
         field count;
     };
     std::array const rejections{
-        rejection{errc::limited, &stats::limited},
+        rejection{errc::no_permit, &stats::no_permit},
         rejection{errc::timed_out, &stats::timed_out},
         rejection{errc::deadline_unreachable, &stats::deadline_unreachable},
         rejection{errc::queue_full, &stats::queue_full},

@@ -167,8 +167,8 @@ private:
         auto p = room_.try_enter(n, now_, ec);
         collect();
         expect(is_answer_of_the_gate(p, ec, n), "the gate answers");
-        if (!p && ec == errc::limited) {
-            ++expected_.limited;
+        if (!p && ec == errc::no_permit) {
+            ++expected_.no_permit;
             check_retry(p, n, counts_of_staying());
         }
     }
@@ -200,7 +200,7 @@ private:
         }
         if (over) {
             expect(is_answer_of_the_gate(op.granted, op.error, op.count) &&
-                       op.error != errc::limited,
+                       op.error != errc::no_permit,
                    "decided at the gate");
             return;
         }
@@ -624,7 +624,7 @@ private:
             return !p && ec == errc::exceeds_capacity && !p.retry_after();
         }
         if (must_wait(n))
-            return !p && ec == errc::limited;
+            return !p && ec == errc::no_permit;
         if (!p || ec || p.waited() != 0ns)
             return false;
         grant_at_once(std::move(p), n);
@@ -767,7 +767,7 @@ private:
         expect(s.granted == expected_.granted && s.granted_at_once == expected_.granted_at_once &&
                    s.permits_granted == expected_.permits_granted,
                "grants are counted");
-        expect(s.limited == expected_.limited && s.timed_out == expected_.timed_out &&
+        expect(s.no_permit == expected_.no_permit && s.timed_out == expected_.timed_out &&
                    s.deadline_unreachable == expected_.deadline_unreachable &&
                    s.queue_full == expected_.queue_full && s.shed == expected_.shed &&
                    s.exceeds_capacity == expected_.exceeds_capacity &&

@@ -473,7 +473,7 @@ void chain_oracle::count_grant(visit const& v, time_point now, bool at_once) {
 }
 
 void chain_oracle::count_rejection(stats& to, error_code ec, std::optional<duration> waited) {
-    ++(ec == errc::limited                ? to.limited
+    ++(ec == errc::no_permit              ? to.no_permit
        : ec == errc::timed_out            ? to.timed_out
        : ec == errc::deadline_unreachable ? to.deadline_unreachable
        : ec == errc::queue_full           ? to.queue_full
@@ -535,7 +535,7 @@ void chain_oracle::arrives(section const& s, visit& v) {
         cases_.drop(invariant::verdict, name(v),
                     [&](possibility const& c) { return wrong_arrival(c, v, s.now); });
     }
-    bool const is_asked_again = v.asked_by == visit::way::tries_first && v.error == errc::limited;
+    bool const is_asked_again = v.asked_by == visit::way::tries_first && v.error == errc::no_permit;
     if (v.told && v.error && !v.waits) {
         if (!charges && !is_asked_again)
             count_rejection(cores_[static_cast<std::size_t>(counted_at(v))].counts, v.error, {});
@@ -609,7 +609,7 @@ std::optional<std::string> chain_oracle::wrong_arrival(possibility const& c, vis
     } else if (v.error == errc::timed_out) {
         if (v.deadline > now || unreachable)
             return "its patience has not run out";
-    } else if (v.error != errc::limited || v.asked_by == visit::way::enters) {
+    } else if (v.error != errc::no_permit || v.asked_by == visit::way::enters) {
         return "there is no reason for that: " + v.error.message();
     }
     if (!v.rejected_by || !rejecting.contains(*v.rejected_by))
@@ -672,7 +672,7 @@ std::optional<std::string> chain_oracle::wrong_counts(possibility const& c, sect
     auto const& seen = *s.of_core[static_cast<std::size_t>(core)];
     same("granted", seen.granted, truth.granted);
     same("granted_at_once", seen.granted_at_once, truth.granted_at_once);
-    same("limited", seen.limited, truth.limited);
+    same("no_permit", seen.no_permit, truth.no_permit);
     same("timed_out", seen.timed_out, truth.timed_out);
     same("deadline_unreachable", seen.deadline_unreachable, truth.deadline_unreachable);
     same("queue_full", seen.queue_full, truth.queue_full);

@@ -150,7 +150,7 @@ void print_violation(settings const& set, report const& r, failing_run failed,
 void add(weir::limiter_stats const& one, weir::limiter_stats& all) {
     all.granted += one.granted;
     all.granted_at_once += one.granted_at_once;
-    all.limited += one.limited;
+    all.no_permit += one.no_permit;
     all.timed_out += one.timed_out;
     all.deadline_unreachable += one.deadline_unreachable;
     all.queue_full += one.queue_full;
@@ -209,7 +209,7 @@ bool explore(settings const& set, policy which) {
     fmt::print(
         "granted {}, of them {} at once; limited {}, timed out {}, unreachable {}, queue full {}, "
         "shed {}, exceeds {}, closed {}, cancelled {}\n",
-        all.granted, all.granted_at_once, all.limited, all.timed_out, all.deadline_unreachable,
+        all.granted, all.granted_at_once, all.no_permit, all.timed_out, all.deadline_unreachable,
         all.queue_full, all.shed, all.exceeds_capacity, all.closed, all.cancelled);
     return set.expect.empty();
 }

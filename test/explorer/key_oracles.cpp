@@ -20,7 +20,7 @@ auto const aborted = error_code(boost::asio::error::operation_aborted);
 constexpr std::array counts{
     &stats::granted,
     &stats::granted_at_once,
-    &stats::limited,
+    &stats::no_permit,
     &stats::timed_out,
     &stats::deadline_unreachable,
     &stats::queue_full,

@@ -55,7 +55,7 @@ public:
             return core.enter_at_once(asked_by(a.n, a.more, a.how), ec, who...);
         });
         auto expected = c.expected.value_or(error_code());
-        if (expected == weir::errc::limited)
+        if (expected == weir::errc::no_permit)
             expected = {};
         check_at_once(c, granted, ec, expected);
         return granted;

@@ -351,7 +351,7 @@ void oracle::judge_try(call& c, time_point now) {
     else if (took || ((nobody_waits || may_pass({c.n, c.how}, now)) && book_->fits(c.n, now)))
         c.expected = error_code();
     else
-        c.expected = errc::limited;
+        c.expected = errc::no_permit;
 
     if (took && c.what != charge && !nobody_waits && !might_pass_)
         violated(invariant::barging, "granted at once while somebody waits");
@@ -371,7 +371,7 @@ void oracle::judge_try(call& c, time_point now) {
         ++counted_.granted_at_once;
         counted_.permits_granted += c.got;
     } else if (*c.expected && c.what != charge &&
-               (c.what == try_enter || *c.expected != errc::limited)) {
+               (c.what == try_enter || *c.expected != errc::no_permit)) {
         count(*c.expected);
     }
 }
@@ -379,7 +379,7 @@ void oracle::judge_try(call& c, time_point now) {
 void oracle::judge_take_up(call& c) const {
     auto const& r = *c.who;
     if (c.sections == 1)
-        c.expected = r.is == request::state::waiting ? error_code(errc::limited)
+        c.expected = r.is == request::state::waiting ? error_code(errc::no_permit)
                      : r.granted || r.error          ? r.error
                                                      : error_code(errc::closed);
 }
@@ -567,8 +567,8 @@ void oracle::reject(request& r, error_code ec, time_point now) {
 void oracle::count(error_code ec) {
     if (ec == aborted)
         ++counted_.cancelled;
-    else if (ec == errc::limited)
-        ++counted_.limited;
+    else if (ec == errc::no_permit)
+        ++counted_.no_permit;
     else if (ec == errc::timed_out)
         ++counted_.timed_out;
     else if (ec == errc::deadline_unreachable)
@@ -870,7 +870,7 @@ void oracle::quiet(quiet_view const& seen) {
     auto const& s = *seen.stats;
     same("granted", s.granted, counted_.granted);
     same("granted_at_once", s.granted_at_once, counted_.granted_at_once);
-    same("limited", s.limited, counted_.limited);
+    same("no_permit", s.no_permit, counted_.no_permit);
     same("timed_out", s.timed_out, counted_.timed_out);
     same("deadline_unreachable", s.deadline_unreachable, counted_.deadline_unreachable);
     same("queue_full", s.queue_full, counted_.queue_full);

@@ -432,7 +432,7 @@ private:
                                      c.expected->message()));
         }
         say("  {}", ec ? ec.message() : "granted");
-        if (ec == weir::errc::limited)
+        if (ec == weir::errc::no_permit)
             return;
         auto const gone = release_place(me);
         come_to_an_end(me, asked, ec, std::move(granted));

@@ -398,7 +398,7 @@ private:
             auto const one = limiter->stats();
             sum.granted += one.granted;
             sum.permits_granted += one.permits_granted;
-            sum.limited += one.limited;
+            sum.no_permit += one.no_permit;
             sum.timed_out += one.timed_out;
             sum.deadline_unreachable += one.deadline_unreachable;
             sum.queue_full += one.queue_full;
@@ -412,7 +412,7 @@ private:
         auto const all = keyed_->stats().total;
         BOOST_TEST(sum.granted == all.granted);
         BOOST_TEST(sum.permits_granted == all.permits_granted);
-        BOOST_TEST(sum.limited == all.limited);
+        BOOST_TEST(sum.no_permit == all.no_permit);
         BOOST_TEST(sum.timed_out == all.timed_out);
         BOOST_TEST(sum.deadline_unreachable == all.deadline_unreachable);
         BOOST_TEST(sum.queue_full == all.queue_full);

@@ -202,8 +202,8 @@ BOOST_AUTO_TEST_CASE(lets_new_keys_share_one_state_when_there_is_no_place) {
     auto eleven = tables.try_enter(11);
     BOOST_TEST(static_cast<bool>(ten));
     BOOST_TEST(static_cast<bool>(eleven));
-    BOOST_TEST(rejection_of(tables, 12) == errc::limited);  // both are taken
-    BOOST_TEST(static_cast<bool>(tables.try_enter(1)));     // which does not concern the others
+    BOOST_TEST(rejection_of(tables, 12) == errc::no_permit);  // both are taken
+    BOOST_TEST(static_cast<bool>(tables.try_enter(1)));       // which does not concern the others
     visit twelve;
     visit thirteen;
     ask(twelve, tables, 12, 5s);
@@ -277,7 +277,7 @@ BOOST_AUTO_TEST_CASE(many_keys_at_once_share_like_one_at_a_time) {
     BOOST_TEST(granted == (std::vector<bool>{true, true, true, true, true, true, false}),
                boost::test_tools::per_element());
     BOOST_TEST(tables.stats().total.too_many_keys == 0U);
-    BOOST_TEST(tables.stats().total.limited == 1U);
+    BOOST_TEST(tables.stats().total.no_permit == 1U);
 }
 
 // However many come: memory stays as it is, and so do the decisions of others.
@@ -296,7 +296,7 @@ BOOST_AUTO_TEST_CASE(withstands_a_flood_of_keys) {
     BOOST_TEST(per_client.stats().bytes == bytes);
     BOOST_TEST(per_client.stats().keys == 1'000U);
     BOOST_TEST(static_cast<bool>(per_client.try_enter(0U)));
-    BOOST_TEST(rejection_of(per_client, 0U) == errc::limited);
+    BOOST_TEST(rejection_of(per_client, 0U) == errc::no_permit);
 }
 
 // Text that counts how often it is made.

@@ -361,7 +361,7 @@ BOOST_AUTO_TEST_CASE(nobody_overtakes_who_waits) {
     one.leave();  // there is room for one, but a pair is first in line
     weir::error_code ec;
     BOOST_TEST(!kitchen.try_enter(1, ec));
-    BOOST_TEST(ec == errc::limited);
+    BOOST_TEST(ec == errc::no_permit);
     visit behind{kitchen};
     settle(ctx);
     BOOST_TEST(pair.waiting());

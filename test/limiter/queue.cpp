@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(who_is_rejected_is_told_how_long_the_queue_is) {
     BOOST_TEST(third.seat().retry_after() == 26s);
     error_code ec;
     BOOST_TEST(printer.try_enter(1, ec).retry_after() == 26s);
-    BOOST_TEST(ec == errc::limited);
+    BOOST_TEST(ec == errc::no_permit);
 }
 
 BOOST_AUTO_TEST_CASE(every_removal_makes_a_place_at_once) {
@@ -321,7 +321,7 @@ BOOST_AUTO_TEST_CASE(add_up) {
     visit late{kitchen};
     settle(ctx);
     now = kitchen.stats();
-    BOOST_TEST(now.limited == 1U);
+    BOOST_TEST(now.no_permit == 1U);
     BOOST_TEST(now.timed_out == 2U);
     BOOST_TEST(now.exceeds_capacity == 1U);
     BOOST_TEST(now.shed == 1U);

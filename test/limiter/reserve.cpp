@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(is_told_its_instant_and_gets_its_permit_then) {
     error_code ec;
     run_for(w.ctx, 1s - 1ns);
     BOOST_TEST(!bool(first.try_enter(ec)));
-    BOOST_TEST((ec == errc::limited));
+    BOOST_TEST((ec == errc::no_permit));
     run_for(w.ctx, 1ns);
     BOOST_TEST(!bool(second.try_enter()));
     auto const turn = first.try_enter(ec);

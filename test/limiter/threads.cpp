@@ -310,7 +310,7 @@ BOOST_AUTO_TEST_CASE(threads_without_a_context_try_their_luck) {
     BOOST_TEST(!in_use.exceeded());
     BOOST_TEST(results.complete());
     BOOST_TEST(kitchen.stats().granted == results.granted);
-    BOOST_TEST(kitchen.stats().limited == results.rejected);
+    BOOST_TEST(kitchen.stats().no_permit == results.rejected);
     BOOST_TEST(kitchen.stats().live == 0U);
     BOOST_TEST(kitchen.stats().remaining == 5);
 }
@@ -712,7 +712,7 @@ BOOST_AUTO_TEST_CASE(places_are_taken_used_and_given_back) {
                     permit granted;
                     do
                         granted = place.try_enter(ec);
-                    while (ec == errc::limited);
+                    while (ec == errc::no_permit);
                     all.count(ec);
                 }
             }

@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE(are_granted_at_once) {
     BOOST_TEST(three.count() == 3);
     auto const none = kitchen.try_enter_up_to(1, ec);
     BOOST_TEST(!none);
-    BOOST_TEST(ec == errc::limited);
+    BOOST_TEST(ec == errc::no_permit);
     auto const nothing = kitchen.try_enter_up_to(0, ec);
     BOOST_TEST(!ec);
     BOOST_TEST(bool(nothing));
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(overtake_nobody) {
     settle(ctx);
     weir::error_code ec;
     BOOST_TEST(!kitchen.try_enter_up_to(2, ec));
-    BOOST_TEST(ec == errc::limited);
+    BOOST_TEST(ec == errc::no_permit);
     BOOST_TEST(big.waiting());
 }
 

@@ -69,7 +69,7 @@ weir::amount in_use(test_limit const& l) {
 }
 std::uint64_t rejected_by(test_limit const& l) {
     auto const s = l.stats();
-    return s.limited + s.timed_out + s.deadline_unreachable;
+    return s.no_permit + s.timed_out + s.deadline_unreachable;
 }
 
 }  // namespace

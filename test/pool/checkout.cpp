@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(now_or_never_makes_nothing) {
     thing_pool pool(ctx, shop.maker());
     weir::error_code ec;
     BOOST_TEST(!pool.try_checkout(ec));
-    BOOST_TEST(ec == errc::limited);
+    BOOST_TEST(ec == errc::no_permit);
     order nobody(pool, 0s);
     settle(ctx);
     BOOST_TEST(nobody.rejected(errc::timed_out));

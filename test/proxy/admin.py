@@ -201,8 +201,8 @@ class Admin(ProxyTest):
         self.assertEqual((limits["all"]["rule"], limits["all"]["key"], limits["key"]["key"]), ("4/90s", "total", "header X"))
         # Whichever of two limits rejects a request that neither would let in, one of them does.
         self.assertEqual(limits["all"]["rejected_in_all"] + limits["key"]["rejected_in_all"], 4)
-        self.assertEqual(limits["all"]["rejected"]["limited"] + limits["key"]["rejected"]["limited"], 4)
-        self.assertEqual((limits["shadow"]["rejected"]["limited"], limits["shadow"]["shadow"]), (3, True))
+        self.assertEqual(limits["all"]["rejected"]["no_permit"] + limits["key"]["rejected"]["no_permit"], 4)
+        self.assertEqual((limits["shadow"]["rejected"]["no_permit"], limits["shadow"]["shadow"]), (3, True))
         self.assertEqual(limits["key"]["keys"], 3)
         server = told["upstreams"][0]["servers"][0]
         self.assertEqual((server["name"], server["answers"], server["out"], server["unreachable"]),
@@ -415,7 +415,7 @@ class Admin(ProxyTest):
         with Watcher(port_of(proxy)) as watcher:
             for config, is_shadow in ((strict, False), (shadow, True), (strict, False)):
                 for _ in range(2):  # the first one may be older than the last second
-                    next_state(lambda l: l["rejected"]["limited"] >= 3)
+                    next_state(lambda l: l["rejected"]["no_permit"] >= 3)
                 proxy.write(self.filled(config))
                 proxy.process.send_signal(signal.SIGHUP)
                 self.assertIn("read anew", proxy.process.stderr.readline())

@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(sees_each_rejection_at_once) {
         some.proxy.ask();
     BOOST_TEST(some.limit().granted == 2u);
     BOOST_TEST(some.limit().granted_at_once == 2u);
-    BOOST_TEST(some.rejected(reason::limited) == 3u);
+    BOOST_TEST(some.rejected(reason::no_permit) == 3u);
     BOOST_TEST(some.limit().rejected_in_all() == 3u);
 }
 
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(sees_no_rejection_of_a_request_that_waits) {
     }
     BOOST_TEST(some.limit().waiting == 1u);
     BOOST_TEST(some.limit().in_use == 1u);
-    BOOST_TEST(some.rejected(reason::limited) == 0u);
+    BOOST_TEST(some.rejected(reason::no_permit) == 0u);
     BOOST_TEST(some.rejected(reason::queue_full) == 1u);
     some.proxy.pass(1001ms);
     BOOST_TEST(some.rejected(reason::timed_out) == 1u);
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(sees_what_a_shadow_would_reject) {
     for (int i = 0; i != 3; ++i)
         BOOST_TEST(some.proxy.ask() == 200u);
     BOOST_TEST(some.limit().shadow);
-    BOOST_TEST(some.rejected(reason::limited) == 2u);
+    BOOST_TEST(some.rejected(reason::no_permit) == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(sees_clients_by_address_or_network) {

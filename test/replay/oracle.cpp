@@ -303,7 +303,7 @@ std::vector<answer> of_rate(std::vector<request> const& log, make_oracle const& 
             l.turns.pop_front();
         auto const turn = l.rate->earliest(std::max(q.at, l.last));
         if (turn > q.at && o.patience == 0ns)
-            answers.push_back({errc::limited});
+            answers.push_back({errc::no_permit});
         else if (turn > q.at + o.patience)
             answers.push_back({errc::deadline_unreachable});
         else if (turn > q.at && l.turns.size() == o.places)
@@ -358,7 +358,7 @@ std::vector<answer> of_seats(std::vector<request> const& log, std::size_t seats,
             answers[i] = {};
             k.ends.push(q.at + q.held);
         } else if (o.patience == 0ns) {
-            answers[i] = {errc::limited};
+            answers[i] = {errc::no_permit};
         } else if (k.waiting.size() == o.places) {
             answers[i] = {errc::queue_full};
         } else {
@@ -597,7 +597,7 @@ BOOST_AUTO_TEST_CASE(all_rules_let_a_request_go_or_none) {
                 rejects = 2;
             if (rejects) {
                 ++rejected_by[*rejects];
-                expected.push_back({errc::limited});
+                expected.push_back({errc::no_permit});
                 continue;
             }
             seats_of_client[q.client].push_back(q.at + q.held);
@@ -609,7 +609,7 @@ BOOST_AUTO_TEST_CASE(all_rules_let_a_request_go_or_none) {
         compare(log, expected, got.answers);
         BOOST_REQUIRE(got.outcome.rules.size() == 4);
         for (std::size_t i = 0; i != 4; ++i) {
-            BOOST_TEST(got.outcome.rules[i].rejected[static_cast<std::size_t>(errc::limited)] ==
+            BOOST_TEST(got.outcome.rules[i].rejected[static_cast<std::size_t>(errc::no_permit)] ==
                        rejected_by[i]);
             BOOST_TEST(rejected_by[i] > 0);
         }

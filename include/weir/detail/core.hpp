@@ -157,11 +157,11 @@ public:
         return false;
     }
 
-    /// The permit of `op`, or why there is none: `errc::limited` as long as it waits.
+    /// The permit of `op`, or why there is none: `errc::no_permit` as long as it waits.
     [[nodiscard]] permit take_up(operation& op, error_code& ec) noexcept {
         visit const here(*this);
         settle(time());
-        ec = errc::limited;
+        ec = errc::no_permit;
         return is_over(op) ? outcome_of(op, ec) : permit();
     }
 

@@ -53,8 +53,8 @@ private:
         if (ec == boost::asio::error::operation_aborted)
             return &done_.cancelled;
         switch (static_cast<errc>(ec.value())) {
-            case errc::limited:
-                return &done_.limited;
+            case errc::no_permit:
+                return &done_.no_permit;
             case errc::timed_out:
                 return &done_.timed_out;
             case errc::deadline_unreachable:
@@ -84,7 +84,7 @@ inline void counters::add(limiter_stats const& done) noexcept {
     done_.granted += done.granted;
     done_.granted_at_once += done.granted_at_once;
     done_.permits_granted += done.permits_granted;
-    done_.limited += done.limited;
+    done_.no_permit += done.no_permit;
     done_.timed_out += done.timed_out;
     done_.deadline_unreachable += done.deadline_unreachable;
     done_.queue_full += done.queue_full;

@@ -136,7 +136,7 @@ public:
             ec = {};
             return granted;
         }
-        ec = asked.rejected.value_or(errc::limited);
+        ec = asked.rejected.value_or(errc::no_permit);
         gate_.counters().reject(ec);
         return gate_type::reject(jitter_.after(asked.ready, queueing().jitter, now), now);
     }
@@ -669,7 +669,7 @@ private:
     }
 
     [[nodiscard]] static std::uint64_t rejections(limiter_stats const& done) noexcept {
-        return done.limited + done.timed_out + done.deadline_unreachable + done.queue_full +
+        return done.no_permit + done.timed_out + done.deadline_unreachable + done.queue_full +
                done.shed + done.exceeds_capacity + done.closed;
     }
 

@@ -98,7 +98,7 @@ public:
 
     // Requests.
 
-    /// Grants at once what `r` asks for, or says why not: `errc::limited` if waiting might help.
+    /// Grants at once what `r` asks for, or says why not: `errc::no_permit` if waiting might help.
     [[nodiscard]] permit try_enter(request const& r, time_point now, error_code& ec) noexcept {
         help(now);
         return take(r, now, ec);
@@ -450,7 +450,7 @@ private:
             ec = {};
             return turns_.grant_at_once(r, now);
         }
-        ec = asked.rejected.value_or(errc::limited);
+        ec = asked.rejected.value_or(errc::no_permit);
         gate().counters().reject(ec);
         return turns_.rejection(asked.ready, now);
     }

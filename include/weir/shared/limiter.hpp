@@ -151,7 +151,7 @@ private:
 ///     auto const call = co_await calls.enter(1s);
 ///
 /// Every permit costs a round trip to the engine, which many requests share if they wait together. So while the engine
-/// decides, `try_enter` and `enter` without patience are rejected with `errc::limited` or `errc::timed_out`, but for 0
+/// decides, `try_enter` and `enter` without patience are rejected with `errc::no_permit` or `errc::timed_out`, but for 0
 /// permits: the least patience that can be served is a round trip. No caller waits for longer than its patience,
 /// whatever the engine does.
 /// With `shared_options::lease` permits are taken ahead for requests that wait, and granted without a round trip, to

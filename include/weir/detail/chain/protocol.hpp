@@ -65,7 +65,7 @@ struct chain_answer {
 [[nodiscard]] std::span<chain_entry> fill(std::span<chain_entry> entries,
                                           std::span<chain_member* const> members) noexcept;
 
-/// Lets the entries go now or not at all. `errc::limited` if waiting might help.
+/// Lets the entries go now or not at all. `errc::no_permit` if waiting might help.
 [[nodiscard]] chain_answer try_chain(std::span<chain_entry> entries) noexcept;
 /// The same, but neither granted nor rejected if waiting might help.
 [[nodiscard]] chain_answer enter_chain_at_once(std::span<chain_entry> entries) noexcept;

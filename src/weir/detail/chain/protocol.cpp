@@ -149,7 +149,7 @@ chain_entry* admit(std::span<chain_entry> entries) noexcept {
 
 // Whether another request may succeed where this one has failed.
 bool may_return(error_code ec) noexcept {
-    return ec == errc::limited || ec == errc::timed_out || ec == errc::deadline_unreachable ||
+    return ec == errc::no_permit || ec == errc::timed_out || ec == errc::deadline_unreachable ||
            ec == errc::queue_full;
 }
 
@@ -340,7 +340,7 @@ chain_answer answer(std::span<chain_entry> entries, bool is_final) noexcept {
     }
     if (!is_final)
         return {};
-    return {.error = errc::limited, .rejected = reject(s.named, *s.named, errc::limited, s)};
+    return {.error = errc::no_permit, .rejected = reject(s.named, *s.named, errc::no_permit, s)};
 }
 
 }  // namespace
