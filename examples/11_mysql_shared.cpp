@@ -3,11 +3,11 @@
 //
 //     example_11_mysql_shared --socket /run/mysqld/mysqld.sock --user me --database test
 //
-// Without arguments it plays with an engine in its own memory, on virtual time, and two limiters for the two processes.
+// Without arguments it plays with a store in its own memory, on virtual time, and two limiters for the two processes.
 
 #include <weir/format.hpp>
-#include <weir/mysql/engine.hpp>
-#include <weir/shared/memory_engine.hpp>
+#include <weir/mysql/store.hpp>
+#include <weir/shared/memory_store.hpp>
 #include <weir/testing.hpp>
 
 #include <boost/asio.hpp>
@@ -46,11 +46,11 @@ void rethrow(std::exception_ptr failure) {
 void play() {
     asio::io_context ctx;
     using timer = weir::testing::timer;
-    auto const engine = std::make_shared<weir::basic_memory_engine<timer>>(ctx);
-    engine->behave({.there = 500us, .back = 500us});
+    auto const store = std::make_shared<weir::basic_memory_store<timer>>(ctx);
+    store->behave({.there = 500us, .back = 500us});
     using limiter = weir::basic_shared_token_bucket<asio::any_io_executor, timer>;
-    limiter one(ctx, engine, "calls", hundred_per_minute);
-    limiter other(ctx, engine, "calls", hundred_per_minute);
+    limiter one(ctx, store, "calls", hundred_per_minute);
+    limiter other(ctx, store, "calls", hundred_per_minute);
     co_spawn(ctx, make_calls(one, "one"), rethrow);
     co_spawn(ctx, make_calls(other, "the other"), rethrow);
     weir::testing::run(ctx);
@@ -60,12 +60,12 @@ void play() {
 
 void share(weir::mysql::options const& where) {
     asio::io_context ctx;
-    auto const engine = std::make_shared<weir::mysql::engine>(ctx, where);
-    co_spawn(ctx, engine->install(), rethrow);
+    auto const store = std::make_shared<weir::mysql::store>(ctx, where);
+    co_spawn(ctx, store->install(), rethrow);
     ctx.run();
     ctx.restart();
 
-    weir::mysql::token_bucket calls{ctx, engine, "calls", hundred_per_minute};
+    weir::mysql::token_bucket calls{ctx, store, "calls", hundred_per_minute};
     auto const who = fmt::format("process {}", ::getpid());
     co_spawn(ctx, make_calls(calls, who), rethrow);
     ctx.run();

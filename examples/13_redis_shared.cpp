@@ -6,7 +6,7 @@
 // 11_mysql_shared does the same by a database, and without one on virtual time.
 
 #include <weir/format.hpp>
-#include <weir/redis/engine.hpp>
+#include <weir/redis/store.hpp>
 
 #include <boost/asio.hpp>
 
@@ -27,8 +27,8 @@ namespace {
 weir::shared_options const hundred_per_minute{
     .rate = {100, 1min}, .burst = 10, .on_failure = weir::fail_local{0.5}};
 
-asio::awaitable<void> make_calls(weir::redis::engine& engine, weir::redis::token_bucket& calls) {
-    co_await engine.check();  // throws if the server is not there
+asio::awaitable<void> make_calls(weir::redis::store& store, weir::redis::token_bucket& calls) {
+    co_await store.check();  // throws if the server is not there
     for (int number = 1; number <= 10; ++number) {
         auto const call = co_await calls.async_enter(1min);
         fmt::print("process {} makes call {:>2}: {}\n", ::getpid(), number, call);
@@ -46,9 +46,9 @@ int main(int argc, char* argv[]) {
     try {
         asio::io_context ctx;
         weir::redis::options const where{.url = argc > 1 ? argv[1] : "redis://127.0.0.1"};
-        auto const engine = std::make_shared<weir::redis::engine>(ctx, where);
-        weir::redis::token_bucket calls{ctx, engine, "calls", hundred_per_minute};
-        co_spawn(ctx, make_calls(*engine, calls), rethrow);
+        auto const store = std::make_shared<weir::redis::store>(ctx, where);
+        weir::redis::token_bucket calls{ctx, store, "calls", hundred_per_minute};
+        co_spawn(ctx, make_calls(*store, calls), rethrow);
         ctx.run();
         fmt::print("{}\n", calls.stats());
     } catch (std::exception const& e) {

@@ -1,12 +1,12 @@
-// Two processes share one seat: only one of them may write to the archive. One of them is cut off from the engine while it
+// Two processes share one seat: only one of them may write to the archive. One of them is cut off from the store while it
 // holds the seat. Its lease ends: its work is cancelled, the other one gets the seat, and what the first one had sent
 // before is rejected by the archive, since it comes with a lower fence.
 //
-// It plays with an engine in its own memory, on virtual time, and two limiters for the two processes. With weir::redis or
-// weir::mysql the engine is another one, and the rest is the same.
+// It plays with a store in its own memory, on virtual time, and two limiters for the two processes. With weir::redis or
+// weir::mysql the store is another one, and the rest is the same.
 
 #include <weir/format.hpp>
-#include <weir/shared/memory_engine.hpp>
+#include <weir/shared/memory_store.hpp>
 #include <weir/shared/seats.hpp>
 #include <weir/testing.hpp>
 
@@ -40,10 +40,10 @@ asio::awaitable<void> sleep(weir::duration d) {
     co_await t.async_wait(asio::use_awaitable);
 }
 
-// The way of a process to the engine. While it is cut, questions get no answer.
-class cable final : public weir::engine {
+// The way of a process to the store. While it is cut, questions get no answer.
+class cable final : public weir::store {
 public:
-    explicit cable(std::shared_ptr<weir::engine> to) : to_(std::move(to)) {}
+    explicit cable(std::shared_ptr<weir::store> to) : to_(std::move(to)) {}
     void cut(bool is_cut) { is_cut_ = is_cut; }
 
     void async_hold(std::string const& name, seats_question const& q, seats_handler hear) override {
@@ -55,7 +55,7 @@ public:
     void async_give_back(std::string const&, give_back const&) override {}
 
 private:
-    std::shared_ptr<weir::engine> to_;
+    std::shared_ptr<weir::store> to_;
     bool is_cut_ = false;
 };
 
@@ -121,11 +121,11 @@ asio::awaitable<void> careful(seats& pen) {
 int main() {
     try {
         asio::io_context ctx;
-        auto const engine = std::make_shared<weir::basic_memory_engine<timer>>(ctx);
-        auto const way = std::make_shared<cable>(engine);
+        auto const store = std::make_shared<weir::basic_memory_store<timer>>(ctx);
+        auto const way = std::make_shared<cable>(store);
         weir::shared_seats_options const one_seat{.seats = 1, .lease = 10s};
         seats here(ctx, way, "pen", one_seat);
-        seats there(ctx, engine, "pen", one_seat);
+        seats there(ctx, store, "pen", one_seat);
         archive to;
         co_spawn(ctx, unlucky(here, *way, to), rethrow);
         co_spawn(ctx, patient(there, to), rethrow);

@@ -39,7 +39,7 @@ enum class errc {
     /// The limiter keeps as many keys as it may, and none of them can be forgotten; or there is no memory
     /// for one more.
     too_many_keys,
-    /// The engine that the limiter is fed by, such as a server, cannot be asked.
+    /// The store that the limiter is fed by, such as a server, cannot be asked.
     unavailable,
     /// What was granted has been taken away meanwhile: the lease of a shared seat has ended.
     lost,

@@ -130,31 +130,30 @@ void add_limits(exposition& out, state const& s) {
     });
 }
 
-void add_engines(exposition& out, state const& s) {
+void add_stores(exposition& out, state const& s) {
     auto const each = [&](auto add) {
         for (auto const& l : s.limits)
-            if (l.engine)
-                add(*l.engine, l.name);
+            if (l.store)
+                add(*l.store, l.name);
     };
-    out.family("weir_engine_questions_total", "Questions to what keeps the limit.",
-               metric::counter);
-    each([&](engine_state const& e, std::string const& name) {
+    out.family("weir_store_questions_total", "Questions to what keeps the limit.", metric::counter);
+    each([&](store_state const& e, std::string const& name) {
         out.add(e.questions, {{"limit", name}});
     });
-    out.family("weir_engine_failures_total", "Questions that have failed, or got no answer.",
+    out.family("weir_store_failures_total", "Questions that have failed, or got no answer.",
                metric::counter);
-    each([&](engine_state const& e, std::string const& name) {
+    each([&](store_state const& e, std::string const& name) {
         out.add(e.failed, {{"limit", name}, {"kind", "failed"}});
         out.add(e.unanswered, {{"limit", name}, {"kind", "unanswered"}});
     });
-    out.family("weir_engine_granted_without_total", "Permits that were granted without it.",
+    out.family("weir_store_granted_without_total", "Permits that were granted without it.",
                metric::counter);
-    each([&](engine_state const& e, std::string const& name) {
+    each([&](store_state const& e, std::string const& name) {
         out.add(e.granted_without, {{"limit", name}});
     });
-    out.family("weir_engine_mode", "1 for what decides at the moment.", metric::gauge);
-    each([&](engine_state const& e, std::string const& name) {
-        for (char const* const mode : {"engine", "closed", "open", "local"})
+    out.family("weir_store_mode", "1 for what decides at the moment.", metric::gauge);
+    each([&](store_state const& e, std::string const& name) {
+        for (char const* const mode : {"store", "closed", "open", "local"})
             out.add(e.mode == mode ? 1.0 : 0.0, {{"limit", name}, {"mode", mode}});
     });
 }
@@ -196,7 +195,7 @@ std::string to_metrics(state const& s) {
     exposition out;
     add_proxy(out, s);
     add_limits(out, s);
-    add_engines(out, s);
+    add_stores(out, s);
     add_upstreams(out, s);
     return out.text();
 }

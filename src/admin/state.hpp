@@ -39,8 +39,8 @@ struct rejected_client {
     std::uint64_t error = 0;
 };
 
-/// What the questions to an engine have come to.
-struct engine_state {
+/// What the questions to a store have come to.
+struct store_state {
     std::string mode;
     std::uint64_t questions = 0;
     std::uint64_t failed = 0;
@@ -73,7 +73,7 @@ struct limit_state {
     std::uint64_t in_use = 0;
     std::optional<weir::amount> capacity;  // of one key there is none
     std::optional<std::uint64_t> keys;
-    std::optional<engine_state> engine;
+    std::optional<store_state> store;
 
     // Lately: see `history`.
     weir::wait_histogram recent_waits;

@@ -49,8 +49,8 @@ void add(tool::json& out, limit_state const& l) {
             .member("error", c.error)
             .end();
     out.end(']');
-    if (auto const& e = l.engine)
-        out.name("engine")
+    if (auto const& e = l.store)
+        out.name("store")
             .begin()
             .member("mode", e->mode)
             .member("questions", e->questions)

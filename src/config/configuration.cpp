@@ -150,7 +150,7 @@ std::optional<failure_mode> failure_mode_of(std::string_view text) {
     return weir::fail_local{*share};
 }
 
-bool is_engine_url(std::string_view text) noexcept {
+bool is_store_url(std::string_view text) noexcept {
     return text.starts_with("redis://") || text.starts_with("unix:") ||
            text.starts_with("mysql://");
 }
@@ -257,7 +257,7 @@ shared_rule shared_rule_of(limit const& l) {
         shared.burst = bucket->burst;
         static_cast<void>(weir::policy::fed(shared));
     } else {
-        throw std::invalid_argument("an engine keeps what is like 100/1s or 100/1s burst 20");
+        throw std::invalid_argument("a store keeps what is like 100/1s or 100/1s burst 20");
     }
     return made;
 }

@@ -114,14 +114,14 @@ struct upstream {
 // ---- Limits
 
 /// A server that keeps limits for several proxies.
-struct engine {
+struct store {
     std::string name;
-    std::string url;  // it begins with one of `engine_schemes`
+    std::string url;  // it begins with one of `store_schemes`
 
-    friend bool operator==(engine const&, engine const&) = default;
+    friend bool operator==(store const&, store const&) = default;
 };
-inline constexpr std::string_view engine_schemes = "redis://, unix: and mysql://";
-[[nodiscard]] bool is_engine_url(std::string_view text) noexcept;
+inline constexpr std::string_view store_schemes = "redis://, unix: and mysql://";
+[[nodiscard]] bool is_store_url(std::string_view text) noexcept;
 
 /// A part of what tells one request's limiter from another's.
 struct key_part {
@@ -159,10 +159,10 @@ struct limit {
     std::optional<std::string> priority;  // the field that names the class of a request
     bool shadow = false;                  // it decides and counts, and holds nobody up
 
-    std::string engine;     // by name; empty: this process counts by itself
-    std::string shared_as;  // its name at the engine; empty: its own
+    std::string store;      // by name; empty: this process counts by itself
+    std::string shared_as;  // its name at the store; empty: its own
     weir::amount lease = 0;
-    weir::duration deadline = std::chrono::milliseconds(50);  // for an answer of the engine
+    weir::duration deadline = std::chrono::milliseconds(50);  // for an answer of the store
     failure_mode on_failure = weir::fail_closed();
 };
 
@@ -191,12 +191,12 @@ struct limit {
 /// The seats of its servers together, if all of them have seats: one more limit of each route that leads there.
 [[nodiscard]] std::optional<limit> seats_of(upstream const& u);
 
-/// How an engine keeps a rule.
+/// How a store keeps a rule.
 struct shared_rule {
     weir::shared_options options;
     bool log = false;  // a log, and not a bucket
 };
-/// Throws `std::invalid_argument` if no engine can keep it.
+/// Throws `std::invalid_argument` if no store can keep it.
 [[nodiscard]] shared_rule shared_rule_of(limit const& l);
 
 // ---- Routes
@@ -324,7 +324,7 @@ struct configuration {
 
     std::vector<listener> listeners;
     std::vector<upstream> upstreams;
-    std::vector<engine> engines;
+    std::vector<store> stores;
     std::vector<limit> limits;
     std::vector<route> routes;
     std::vector<body> bodies;

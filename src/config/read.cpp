@@ -98,7 +98,7 @@ private:
     void read_timeouts(table_reader& t);
     void read_listener(table_reader& t);
     void read_upstream(table_reader& t);
-    void read_engine(table_reader& t);
+    void read_store(table_reader& t);
     void read_limit(table_reader& t);
     void read_key(table_reader& t, limit& l);
     void read_sharing(table_reader& t, limit& l, bool ruled);
@@ -122,7 +122,7 @@ private:
     problem_list& problems_;
     configuration made_;
     names upstreams_{"upstream"};
-    names engines_{"engine"};
+    names stores_{"store"};
     names limits_{"limit"};
 };
 
@@ -139,13 +139,13 @@ configuration file_reader::read() {
     file_.table("admin", [this](auto& t) { read_admin(t); });
     file_.tables("listen", [this](auto& t) { read_listener(t); });
     file_.tables("upstream", [this](auto& t) { read_upstream(t); });
-    file_.tables("engine", [this](auto& t) { read_engine(t); });
+    file_.tables("store", [this](auto& t) { read_store(t); });
     file_.tables("limit", [this](auto& t) { read_limit(t); });
     file_.tables("route", [this](auto& t) { read_route(t); });
     file_.tables("body", [this](auto& t) { read_body(t); });
     file_.finish();
     upstreams_.check(problems_);
-    engines_.check(problems_);
+    stores_.check(problems_);
     limits_.check(problems_);
     complete();
     return std::move(made_);
@@ -229,13 +229,13 @@ void file_reader::read_upstream(table_reader& t) {
     made_.upstreams.push_back(std::move(u));
 }
 
-void file_reader::read_engine(table_reader& t) {
-    engine e{.name = name_of(t, "engine", engines_), .url = {}};
+void file_reader::read_store(table_reader& t) {
+    store e{.name = name_of(t, "store", stores_), .url = {}};
     // What is wrong with it is said without the password that it may hold.
-    if (t.require("url", e.url, text(fmt::format("one of {}", engine_schemes))) &&
-        !is_engine_url(e.url))
-        t.problem(t.at("url"), fmt::format("`url` begins with none of {}", engine_schemes));
-    made_.engines.push_back(std::move(e));
+    if (t.require("url", e.url, text(fmt::format("one of {}", store_schemes))) &&
+        !is_store_url(e.url))
+        t.problem(t.at("url"), fmt::format("`url` begins with none of {}", store_schemes));
+    made_.stores.push_back(std::move(e));
 }
 
 void file_reader::read_limit(table_reader& t) {
@@ -251,8 +251,8 @@ void file_reader::read_limit(table_reader& t) {
                   "`priority` is for a limit whose `queue` says `order priority`");
     t.get("shadow", l.shadow, flag());
 
-    if (t.get("engine", l.engine, text("the name of an engine")))
-        engines_.use(l.engine, t.at("engine"), fmt::format("limit `{}`", l.name));
+    if (t.get("store", l.store, text("the name of a store")))
+        stores_.use(l.store, t.at("store"), fmt::format("limit `{}`", l.name));
     read_sharing(t, l, ruled);
     made_.limits.push_back(std::move(l));
 }
@@ -307,20 +307,20 @@ void file_reader::read_sharing(table_reader& t, limit& l, bool ruled) {
     t.get("lease", l.lease, number(0, 500'000'000));
     t.get("deadline", l.deadline, time(1ms, 1min));  // as a shared limiter takes it
     t.get("on_failure", l.on_failure, mode_of_failure());
-    if (!t.has("engine")) {
+    if (!t.has("store")) {
         for (char const* const key : {"shared_as", "lease", "deadline", "on_failure"})
             if (t.has(key))
-                t.problem(t.at(key), fmt::format("`{}` is for a limit that has an `engine`", key));
+                t.problem(t.at(key), fmt::format("`{}` is for a limit that has an `store`", key));
         return;
     }
     if (!l.key.empty())
-        t.problem(t.at("key"), "an engine keeps limits of the key `total` alone");
+        t.problem(t.at("key"), "a store keeps limits of the key `total` alone");
     if (l.shadow)
-        t.problem(t.at("shadow"), "an engine keeps no shadow: nobody waits for its answer");
+        t.problem(t.at("shadow"), "a store keeps no shadow: nobody waits for its answer");
     if (l.queue.patience.length_or(weir::forever) <= 0ns)
         t.problem(
             t.at("queue"),
-            "the patience is 0s, but with an `engine` a request waits for its answer: it must be "
+            "the patience is 0s, but with an `store` a request waits for its answer: it must be "
             "more than a round trip, like 50ms");
     try {
         if (ruled)

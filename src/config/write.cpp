@@ -198,7 +198,7 @@ void write(writer& w, limit const& l) {
     w.member("queue", text_of(l.queue), text_of(by_default.queue));
     w.member("priority", l.priority);
     w.member("shadow", l.shadow, by_default.shadow);
-    w.member("engine", l.engine, by_default.engine);
+    w.member("store", l.store, by_default.store);
     w.member("shared_as", l.shared_as, by_default.shared_as);
     w.member("lease", l.lease, by_default.lease);
     w.member("deadline", l.deadline, by_default.deadline);
@@ -260,8 +260,8 @@ std::string write(configuration const& c) {
     }
     for (auto const& u : c.upstreams)
         write(w, u);
-    for (auto const& e : c.engines) {
-        w.table("[engine]");
+    for (auto const& e : c.stores) {
+        w.table("[store]");
         w.line("name", tool::quoted(e.name));
         w.line("url", tool::quoted(e.url));
     }

@@ -75,7 +75,7 @@ struct entry {
 ///
 /// Those that can be are one chain: a request takes all of them or none, and while it waits it holds nothing. Then
 /// follow, one after the other, while it holds what it has got, those that no chain can have: a limit whose queue has an
-/// order, and a limit of an engine. What it got is given back if one of these rejects it.
+/// order, and a limit of a store. What it got is given back if one of these rejects it.
 ///
 /// Last are shadows, which are asked when the request goes on, and which never hold it up.
 ///
@@ -202,7 +202,7 @@ private:
             return 3;
         if (l.is_chained())
             return 0;
-        return l.configuration().engine.empty() ? 1 : 2;
+        return l.configuration().store.empty() ? 1 : 2;
     }
 
     [[nodiscard]] bool waits() const noexcept { return patience_ > weir::duration::zero(); }

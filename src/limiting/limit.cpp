@@ -12,14 +12,14 @@ bool may_change_order(weir::queue_order before, weir::queue_order after) {
 }  // namespace
 
 bool can_be_chained(config::limit const& c) {
-    return c.engine.empty() && c.queue.order == weir::queue_order::fifo;
+    return c.store.empty() && c.queue.order == weir::queue_order::fifo;
 }
 
 bool can_become(config::limit const& before, config::limit const& after) {
     return after.name == before.name && config::are_of_one_kind(after.rule, before.rule) &&
            after.key == before.key && after.v4_prefix == before.v4_prefix &&
            after.v6_prefix == before.v6_prefix && after.max_keys == before.max_keys &&
-           after.priority == before.priority && after.engine == before.engine &&
+           after.priority == before.priority && after.store == before.store &&
            after.shared_as == before.shared_as &&
            may_change_order(before.queue.order, after.queue.order);
 }

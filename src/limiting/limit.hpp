@@ -40,7 +40,7 @@
 ///     };
 namespace limiting {
 
-/// Whether it can be one of several that let a request go together. An engine cannot decide under a lock; and in a chain
+/// Whether it can be one of several that let a request go together. A store cannot decide under a lock; and in a chain
 /// requests go in the order in which they came, and in no other.
 [[nodiscard]] bool can_be_chained(config::limit const& c);
 

@@ -29,7 +29,7 @@ struct entry : limiting::entry<world> {
     std::chrono::seconds retry_after{};
     net::presence client = net::presence::here;  // otherwise it hung up while it waited
 
-    /// The number of the limit that has rejected it; none if an engine could not be asked.
+    /// The number of the limit that has rejected it; none if a store could not be asked.
     [[nodiscard]] std::optional<std::size_t> rejected_by() const noexcept {
         bool const known = rejected.by && rejected.ec != weir::errc::unavailable;
         return known ? std::optional(rejected.number) : std::nullopt;
@@ -52,7 +52,7 @@ public:
     [[nodiscard]] net::task<> enter_in_turn(entry& e, net::connection& client) const;
 
     /// Whether a request that was let in may be sent a second time, which the rates count again. It waits for nothing
-    /// but an engine.
+    /// but a store.
     [[nodiscard]] net::task<bool> enter_again(entry& e, net::connection& client) const;
 
     using base::report;

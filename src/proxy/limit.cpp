@@ -27,30 +27,30 @@ limit_text text_of(config::limit const& c) {
 void tell_of(std::string const& name, weir::mode_change const& change, net::error_code why) {
     auto const what = [&]() -> std::string {
         switch (change.after) {
-            case weir::shared_mode::engine:
-                return "the engine answers again";
+            case weir::shared_mode::store:
+                return "the store answers again";
             case weir::shared_mode::closed:
-                return fmt::format("the engine cannot be asked ({}): requests are answered 503",
+                return fmt::format("the store cannot be asked ({}): requests are answered 503",
                                    why.message());
             case weir::shared_mode::open:
-                return fmt::format("the engine cannot be asked ({}): there is no limit",
+                return fmt::format("the store cannot be asked ({}): there is no limit",
                                    why.message());
             case weir::shared_mode::local:
-                return fmt::format("the engine cannot be asked ({}): this proxy keeps its share",
+                return fmt::format("the store cannot be asked ({}): this proxy keeps its share",
                                    why.message());
         }
         return {};
     };
-    tool::say(change.after == weir::shared_mode::engine ? tool::level::info : tool::level::warning,
+    tool::say(change.after == weir::shared_mode::store ? tool::level::info : tool::level::warning,
               fmt::format("weir-proxy: {}: {}\n", name, what()));
 }
 
-/// A rate that an engine keeps, for all proxies that have it under the same name.
+/// A rate that a store keeps, for all proxies that have it under the same name.
 template <class Policy>
-class engine_limit final : public limit {
+class store_limit final : public limit {
 public:
-    engine_limit(net::executor const& ex, config::limit const& c,
-                 std::shared_ptr<weir::engine> const& e)
+    store_limit(net::executor const& ex, config::limit const& c,
+                std::shared_ptr<weir::store> const& e)
         : limit(c),
           limiter_(ex, e, c.shared_as.empty() ? c.name : c.shared_as, shared_rule_of(c).options,
                    c.queue),
@@ -65,7 +65,7 @@ public:
                      handler h) override {
         limiter_.async_enter(asks_.of(who), patience, std::move(h));
     }
-    // A request that has waited for the engine and nothing else has not asked for too much.
+    // A request that has waited for the store and nothing else has not asked for too much.
     net::task<verdict<weir::permit>> enter(asking const& who, std::uint64_t key,
                                            net::connection& client,
                                            weir::duration patience) override {
@@ -73,7 +73,7 @@ public:
         auto decided = co_await limit::enter(who, key, client, patience);
         auto const s = limiter_.shared_stats();
         bool const is_owed = s.failing != 0 || (s.is_asking() && s.answered == before);
-        if (decided.ec == weir::errc::timed_out && s.mode == weir::shared_mode::engine && is_owed)
+        if (decided.ec == weir::errc::timed_out && s.mode == weir::shared_mode::store && is_owed)
             decided.ec = weir::errc::unavailable;
         co_return decided;
     }
@@ -81,14 +81,14 @@ public:
     void close() noexcept override { limiter_.close(); }
     weir::limiter_stats stats() const override { return limiter_.stats(); }
     weir::snapshot<weir::limiter_stats> snapshot() const override { return limiter_.snapshot(); }
-    std::optional<weir::shared_stats> engine_stats() const override {
+    std::optional<weir::shared_stats> store_stats() const override {
         return limiter_.shared_stats();
     }
     weir::duration round_trip() const override { return limiter_.options().deadline; }
     std::string more() const override {
         auto const s = limiter_.shared_stats();
         return fmt::format(
-            "; engine: {} questions, {} failed, {} without an answer, {} granted without it",
+            "; store: {} questions, {} failed, {} without an answer, {} granted without it",
             s.questions, s.failed, s.unknown, s.granted_without);
     }
 
@@ -132,7 +132,7 @@ limit::limit(config::limit const& c)
       text_(text_of(c)),
       told_(c.name, c.rule),
       is_keyed_(!c.key.empty()),
-      is_of_engine_(!c.engine.empty()),
+      is_of_store_(!c.store.empty()),
       name_(c.name),
       id_(next_id()) {}
 
@@ -160,11 +160,11 @@ net::task<verdict<weir::permit>> limit::enter(asking const& who, std::uint64_t k
 }
 
 std::shared_ptr<limit> make_limit(net::executor const& ex, config::limit const& c,
-                                  std::shared_ptr<weir::engine> const& e) {
+                                  std::shared_ptr<weir::store> const& e) {
     if (e && shared_rule_of(c).log)
-        return std::make_shared<engine_limit<weir::policy::fed_log>>(ex, c, e);
+        return std::make_shared<store_limit<weir::policy::fed_log>>(ex, c, e);
     if (e)
-        return std::make_shared<engine_limit<weir::policy::fed>>(ex, c, e);
+        return std::make_shared<store_limit<weir::policy::fed>>(ex, c, e);
     auto keys = c.key.empty() ? std::nullopt : std::optional(keys_of_requests(c));
     return limiting::make_limit<world>(ex, c, std::move(keys), place_in_queue(c));
 }

@@ -4,7 +4,7 @@
 #include <weir/limiter.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/fed.hpp>
-#include <weir/shared/engine.hpp>
+#include <weir/shared/store.hpp>
 #include <weir/time.hpp>
 
 #include "asking.hpp"
@@ -63,8 +63,8 @@ public:
     [[nodiscard]] virtual weir::duration round_trip() const { return {}; }
     /// What else is told of it in the report.
     [[nodiscard]] virtual std::string more() const { return {}; }
-    /// Of a limit that an engine keeps.
-    [[nodiscard]] virtual std::optional<weir::shared_stats> engine_stats() const { return {}; }
+    /// Of a limit that a store keeps.
+    [[nodiscard]] virtual std::optional<weir::shared_stats> store_stats() const { return {}; }
 
     void change_rule(weir::limiter_config const& rule) final;
 
@@ -88,21 +88,21 @@ public:
 
     [[nodiscard]] limit_text const& text() const noexcept { return text_; }
     [[nodiscard]] bool is_keyed() const noexcept { return is_keyed_; }
-    [[nodiscard]] bool is_of_engine() const noexcept { return is_of_engine_; }
+    [[nodiscard]] bool is_of_store() const noexcept { return is_of_store_; }
 
 private:
     limit_text text_;
     told_rule told_;
     bool is_keyed_;
-    bool is_of_engine_;
+    bool is_of_store_;
     std::string const name_;
     std::uint64_t const id_;
     std::atomic<std::uint64_t> turned_away_ = 0;
 };
 
 /// Those who wait are served on `ex`, which must run for as long as anybody may wait. `e` keeps it, if it is a limit that
-/// an engine keeps.
+/// a store keeps.
 [[nodiscard]] std::shared_ptr<limit> make_limit(net::executor const& ex, config::limit const& c,
-                                                std::shared_ptr<weir::engine> const& e);
+                                                std::shared_ptr<weir::store> const& e);
 
 }  // namespace proxy

@@ -4,10 +4,10 @@
 #include "config/read.hpp"
 #include "config/write.hpp"
 #include "demo.hpp"
-#include "engine.hpp"
 #include "net/resolve.hpp"
 #include "options.hpp"
 #include "server.hpp"
+#include "store.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -48,7 +48,7 @@ std::string text_of(config::limit const& l) {
         key.push_back(to_string(part));
     if (!key.empty())
         out += fmt::format(" for each {}", fmt::join(key, " and "));
-    if (!l.engine.empty())
+    if (!l.store.empty())
         out +=
             fmt::format(" for all proxies named `{}`", l.shared_as.empty() ? l.name : l.shared_as);
     return out;
@@ -102,9 +102,9 @@ std::string greeting(server const& proxy, config::configuration const& c, bool d
 // What only shows when it is tried.
 void check(config::configuration const& c) {
     net::asio::io_context context;
-    for (auto const& e : c.engines)
+    for (auto const& e : c.stores)
         static_cast<void>(
-            make_engine(context.get_executor(), fmt::format("engine `{}`: `url`", e.name), e.url));
+            make_store(context.get_executor(), fmt::format("store `{}`: `url`", e.name), e.url));
 }
 
 // Says what is wrong with the file, or tells the process that runs from it.

@@ -26,8 +26,8 @@ std::string key_of(config::limit const& c) {
 
 char const* name_of(weir::shared_mode mode) {
     switch (mode) {
-        case weir::shared_mode::engine:
-            return "engine";
+        case weir::shared_mode::store:
+            return "store";
         case weir::shared_mode::closed:
             return "closed";
         case weir::shared_mode::open:
@@ -80,9 +80,9 @@ admin::limit_state state_of(limit const& l, bool writable) {
     if (c.key.empty())
         out.capacity = s.capacity;
     out.keys = l.keys();
-    if (auto const e = l.engine_stats())
-        out.engine = {name_of(e->mode), e->questions, e->failed, e->unknown,
-                      static_cast<std::uint64_t>(e->granted_without)};
+    if (auto const e = l.store_stats())
+        out.store = {name_of(e->mode), e->questions, e->failed, e->unknown,
+                     static_cast<std::uint64_t>(e->granted_without)};
     return out;
 }
 
@@ -126,7 +126,7 @@ admin::answer set_rule(limit& l, std::string_view rule, std::string const& clien
         if (!config::are_of_one_kind(wanted.rule, l.configuration().rule))
             return {409, fmt::format("the rule is `{}`, but must be of the same kind as `{}`",
                                      to_string(wanted.rule), before)};
-        if (!wanted.engine.empty())
+        if (!wanted.store.empty())
             static_cast<void>(shared_rule_of(wanted));
         l.configure(wanted);
     } catch (std::invalid_argument const& wrong) {

@@ -34,8 +34,8 @@ struct options {
     std::optional<weir::limiter_config> rate = {};
     std::optional<weir::limiter_config> per_client_seats = {};
     std::optional<weir::limiter_config> per_client_rate = {};
-    std::string engine;
-    config::limit shared = {};              // of --rate, if an engine keeps it
+    std::string store;
+    config::limit shared = {};              // of --rate, if a store keeps it
     config::limit client = {};              // of all that are for each client
     std::vector<std::string> upgrade = {};  // one, or none
     weir::queue_options queue{.patience = config::limit::default_patience};
@@ -57,7 +57,7 @@ All of that, and more, can be said in a file:
 Several proxies keep one rate together, each with the same --rate, where a Redis or MariaDB server
 counts:
 
-  weir-proxy --upstream 127.0.0.1:9000 --rate 100/1s --engine redis://10.0.0.5)";
+  weir-proxy --upstream 127.0.0.1:9000 --rate 100/1s --store redis://10.0.0.5)";
 
 constexpr char const* footer =
     R"(
@@ -65,7 +65,7 @@ constexpr char const* footer =
 --seats "adaptive 4..200" has other bounds.
 --rate and --per-client-rate also take any other rule that weir::limiter_config knows, such as
 "100/1s burst 20", "100/1s leaky" or "10/60s sliding".
---engine may stand in the environment as WEIR_ENGINE, where a password is not seen. A URL is
+--store may stand in the environment as WEIR_STORE, where a password is not seen. A URL is
 redis://user:password@host:port/database, unix:/socket, mysql://user:password@host:port/database,
 or mysql://user@/database?socket=/path; the last two may also say tls=required and
 authorities=FILE. While the server does not answer, --on-failure closed answers 503, open lets
@@ -127,14 +127,14 @@ weir::limiter_config rate(std::string const& option, std::string_view value) {
     }
 }
 
-// --rate, as an engine keeps it.
+// --rate, as a store keeps it.
 void check_shared_rate(config::limit const& l) {
     try {
         static_cast<void>(shared_rule_of(l));
     } catch (std::invalid_argument const& wrong) {
-        reject("--rate", to_string(l.rule),
-               fmt::format("like 100/1s or 100/1s burst 20 where --engine keeps it: {}",
-                           wrong.what()));
+        reject(
+            "--rate", to_string(l.rule),
+            fmt::format("like 100/1s or 100/1s burst 20 where --store keeps it: {}", wrong.what()));
     }
 }
 
@@ -145,8 +145,8 @@ public:
 
     void parse(int argc, char const* const* argv) { app_.parse(argc, argv); }
     [[nodiscard]] std::string help() const { return app_.help(); }
-    /// An option that was given, and that says nothing without --engine; empty if there was none.
-    [[nodiscard]] std::string const& of_engine() const { return of_engine_; }
+    /// An option that was given, and that says nothing without --store; empty if there was none.
+    [[nodiscard]] std::string const& of_store() const { return of_store_; }
     /// An option that was given and says something that stands in a file; empty if there was none.
     [[nodiscard]] std::string of_file() const;
 
@@ -169,7 +169,7 @@ private:
     }
 
     CLI::App app_{about, "weir-proxy"};
-    std::string of_engine_;
+    std::string of_store_;
 };
 
 command_line::command_line(command& c, options& o) {
@@ -211,33 +211,33 @@ command_line::command_line(command& c, options& o) {
         [&o](auto& n, auto& v) { o.client.v4_prefix = int(integer(n, v, 0, 32)); });
     add("--client-prefix-v6", "BITS", "the same for IPv6 (64)",
         [&o](auto& n, auto& v) { o.client.v6_prefix = int(integer(n, v, 0, 64)); });
-    add("--engine", "URL", "where --rate is counted for several proxies (in each by itself)",
-        [&o](auto&, auto& v) { o.engine = v; })
-        ->envname("WEIR_ENGINE");
+    add("--store", "URL", "where --rate is counted for several proxies (in each by itself)",
+        [&o](auto&, auto& v) { o.store = v; })
+        ->envname("WEIR_STORE");
     add("--name", "NAME", "of the rate that proxies share (weir-proxy)",
         [&o, this](auto& n, auto& v) {
             if (v.empty() || v.size() > 255)
                 reject(n, v, "a name of 1 to 255 bytes");
             o.shared.shared_as = v;
-            of_engine_ = n;
+            of_store_ = n;
         });
     add("--on-failure", "MODE",
-        "while --engine does not answer: closed, open or `local 0.25` (closed)",
+        "while --store does not answer: closed, open or `local 0.25` (closed)",
         [&o, this](auto& n, auto& v) {
             o.shared.on_failure =
                 named(n, v, config::failure_mode_of,
                       "closed, open, or local and a share up to 1, like `local 0.25`");
-            of_engine_ = n;
+            of_store_ = n;
         });
-    add("--engine-deadline", "TIME", "how long an answer of --engine is waited for (50ms)",
+    add("--store-deadline", "TIME", "how long an answer of --store is waited for (50ms)",
         [&o, this](auto& n, auto& v) {
             o.shared.deadline = duration(n, v, 1ms, 60s);
-            of_engine_ = n;
+            of_store_ = n;
         });
     add("--lease", "N", "up to N tokens are taken ahead, as many as are used up soon (0)",
         [&o, this](auto& n, auto& v) {
             o.shared.lease = integer(n, v, 0, 500'000'000);
-            of_engine_ = n;
+            of_store_ = n;
         });
     add("--queue", "N", "how many may wait for each limit (1024); 0: nobody waits",
         [&o](auto& n, auto& v) { o.queue.limit = integer(n, v, 0, 1'000'000'000); });
@@ -292,7 +292,7 @@ std::string command_line::of_file() const {
     for (auto const* const option : app_.get_options())
         if (option->count() > 0 && option->get_name() != "--config" &&
             option->get_name() != "--check" && option->get_name() != "--print-config" &&
-            option->get_name() != "--reload" && option->get_name() != "--engine")
+            option->get_name() != "--reload" && option->get_name() != "--store")
             return option->get_name();
     return {};
 }
@@ -328,9 +328,9 @@ void complete(command& c, options const& o) {
     add("per-client seats", o.per_client_seats, client);
     add("per-client rate", o.per_client_rate, client);
     add("seats", o.seats, {});
-    add("rate", o.rate, o.engine.empty() ? config::limit() : o.shared);
-    if (!o.engine.empty()) {
-        all.engines.push_back({"engine", o.engine});
+    add("rate", o.rate, o.store.empty() ? config::limit() : o.shared);
+    if (!o.store.empty()) {
+        all.stores.push_back({"store", o.store});
         check_shared_rate(all.limits.back());
     }
     all.routes.push_back(std::move(route));
@@ -340,9 +340,9 @@ void complete(command& c, options const& o) {
 
 command parse_options(int argc, char const* const* argv) {
     command c;
-    options o{.all = c.configuration, .upstream = {}, .engine = {}};
+    options o{.all = c.configuration, .upstream = {}, .store = {}};
     o.shared.shared_as = "weir-proxy";
-    o.shared.engine = "engine";
+    o.shared.store = "store";
     command_line line(c, o);
     try {
         line.parse(argc, argv);
@@ -383,18 +383,18 @@ command parse_options(int argc, char const* const* argv) {
             "--print-config says nothing with --demo, whose address nobody knows yet");
     if (c.demo && !o.seats && !o.rate)
         o.seats = seats("--seats", "3");
-    if (o.engine.empty() && !line.of_engine().empty())
-        throw tool::usage_error(fmt::format("{} says nothing without --engine", line.of_engine()));
-    if (!o.engine.empty()) {
-        if (!config::is_engine_url(o.engine))
+    if (o.store.empty() && !line.of_store().empty())
+        throw tool::usage_error(fmt::format("{} says nothing without --store", line.of_store()));
+    if (!o.store.empty()) {
+        if (!config::is_store_url(o.store))
             throw tool::usage_error(
-                fmt::format("--engine begins with none of {}", config::engine_schemes));
+                fmt::format("--store begins with none of {}", config::store_schemes));
         if (!o.rate)
             throw tool::usage_error(
-                "--engine keeps the rate of several proxies, but there is no --rate");
+                "--store keeps the rate of several proxies, but there is no --rate");
         if (o.queue.patience.length_or(weir::forever) <= 0ns)
             throw tool::usage_error(
-                "--patience is 0s, but with --engine a request waits for its answer: it "
+                "--patience is 0s, but with --store a request waits for its answer: it "
                 "must be more than a round trip, like 50ms");
     }
     complete(c, o);

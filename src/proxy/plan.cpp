@@ -53,7 +53,7 @@ plan_maker::plan_maker(net::executor const& ex, config::configuration c, file_sh
                        std::shared_ptr<plan const> before)
     : executor_(ex), configuration_(std::move(c)), files_(files), before_(std::move(before)) {
     find_servers();
-    find_engines();
+    find_stores();
     find_limits();
 }
 
@@ -85,27 +85,26 @@ std::vector<std::shared_ptr<upstream_server>> plan_maker::servers_before(
     return all;
 }
 
-void plan_maker::find_engines() {
-    for (auto const& e : configuration_.engines) {
-        auto const same = [&](config::engine const& one) { return one == e; };
-        if (before_ && std::ranges::any_of(before_->configuration.engines, same))
-            engines_.emplace(e.name, before_->engines.at(e.name));
+void plan_maker::find_stores() {
+    for (auto const& e : configuration_.stores) {
+        auto const same = [&](config::store const& one) { return one == e; };
+        if (before_ && std::ranges::any_of(before_->configuration.stores, same))
+            stores_.emplace(e.name, before_->stores.at(e.name));
         else
-            engines_.emplace(
-                e.name, make_engine(executor_, fmt::format("engine `{}`: `url`", e.name), e.url));
+            stores_.emplace(e.name,
+                            make_store(executor_, fmt::format("store `{}`: `url`", e.name), e.url));
     }
 }
 
 void plan_maker::find_limits() {
     for (auto const& c : configuration_.limits) {
-        auto const engine = c.engine.empty() ? nullptr : engines_.at(c.engine).keeper;
+        auto const store = c.store.empty() ? nullptr : stores_.at(c.store).keeper;
         auto const old = before_ ? find_name(before_->limits, c.name) : nullptr;
-        bool const same_engine =
-            old && (!engine || (before_->engines.contains(c.engine) &&
-                                before_->engines.at(c.engine).keeper == engine));
-        limits_.push_back(same_engine && limiting::can_become(old->configuration(), c)
+        bool const same_store = old && (!store || (before_->stores.contains(c.store) &&
+                                                   before_->stores.at(c.store).keeper == store));
+        limits_.push_back(same_store && limiting::can_become(old->configuration(), c)
                               ? old
-                              : make_limit(executor_, c, engine));
+                              : make_limit(executor_, c, store));
     }
 }
 
@@ -119,7 +118,7 @@ std::vector<net::endpoint> plan_maker::endpoints() const {
 
 std::shared_ptr<plan const> plan_maker::make() {
     plan made{.configuration = configuration_,
-              .engines = engines_,
+              .stores = stores_,
               .limits = limits_,
               .upstreams = {},
               .routes = routes({}),

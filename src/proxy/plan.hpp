@@ -1,11 +1,11 @@
 #pragma once
 
 #include "config/configuration.hpp"
-#include "engine.hpp"
 #include "file_shares.hpp"
 #include "limit.hpp"
 #include "net/asio.hpp"
 #include "routes.hpp"
+#include "store.hpp"
 #include "upstream.hpp"
 
 #include <map>
@@ -18,7 +18,7 @@ namespace proxy {
 /// What holds for requests until the next configuration does. A request keeps the plan under which it came.
 struct plan {
     config::configuration configuration;
-    std::map<std::string, engine> engines;
+    std::map<std::string, store> stores;
     std::vector<std::shared_ptr<limit>> limits;  // in the order of the configuration
     std::vector<std::shared_ptr<upstream>> upstreams;
     proxy::routes routes;
@@ -45,14 +45,14 @@ public:
     /// What was found for the servers.
     [[nodiscard]] std::vector<net::endpoint> endpoints() const;
 
-    /// The plan. Engines, limits, upstreams and servers of the plan before that have the same name go on in it: limits
+    /// The plan. Stores, limits, upstreams and servers of the plan before that have the same name go on in it: limits
     /// are configured in place if they can be, and begin anew otherwise. So do servers of earlier plans that still have
     /// requests.
     [[nodiscard]] std::shared_ptr<plan const> make();
 
 private:
     void find_servers();
-    void find_engines();
+    void find_stores();
     void find_limits();
     [[nodiscard]] std::vector<std::shared_ptr<upstream_server>> servers_before(
         std::string const& of) const;
@@ -65,7 +65,7 @@ private:
     file_shares files_;
     std::shared_ptr<plan const> before_;
     std::vector<std::vector<std::shared_ptr<upstream_server>>> servers_;  // of each upstream
-    std::map<std::string, engine> engines_;
+    std::map<std::string, store> stores_;
     std::vector<std::shared_ptr<limit>> limits_;
 };
 

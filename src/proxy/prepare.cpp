@@ -31,16 +31,16 @@ void probe_upstreams(asio::io_context& context, plan const& p) {
     }
 }
 
-void prepare_engines(asio::io_context& context, plan const& p, std::function<void()> ready) {
+void prepare_stores(asio::io_context& context, plan const& p, std::function<void()> ready) {
     asio::any_io_executor const ex = context.get_executor();
     // The last owner that is destroyed calls `ready`.
     std::shared_ptr<void> const all(nullptr, [ready = std::move(ready)](void*) { ready(); });
     for (auto const& l : p.configuration.limits) {
-        if (l.engine.empty())
+        if (l.store.empty())
             continue;
-        auto const& engine = p.engines.at(l.engine);
+        auto const& store = p.stores.at(l.store);
         asio::co_spawn(
-            ex, engine.prepare(l.shared_as.empty() ? l.name : l.shared_as),
+            ex, store.prepare(l.shared_as.empty() ? l.name : l.shared_as),
             [all](std::exception_ptr const& failure) {
                 try {
                     if (failure)
@@ -48,7 +48,7 @@ void prepare_engines(asio::io_context& context, plan const& p, std::function<voi
                 } catch (std::exception const& e) {
                     tool::say(
                         tool::level::warning,
-                        fmt::format("weir-proxy: warning: the engine cannot be asked yet: {}\n",
+                        fmt::format("weir-proxy: warning: the store cannot be asked yet: {}\n",
                                     e.what()));
                 }
             });

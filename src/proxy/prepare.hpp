@@ -5,13 +5,13 @@
 
 #include <functional>
 
-// Tries the servers and engines of a plan before the first request needs them.
+// Tries the servers and stores of a plan before the first request needs them.
 namespace proxy {
 
 /// Warns about each server that accepts no connection. Returns at once.
 void probe_upstreams(asio::io_context& context, plan const& p);
 
-/// Prepares the engines, and warns about each that fails. Calls `ready` when all have succeeded or failed.
-void prepare_engines(asio::io_context& context, plan const& p, std::function<void()> ready);
+/// Prepares the stores, and warns about each that fails. Calls `ready` when all have succeeded or failed.
+void prepare_stores(asio::io_context& context, plan const& p, std::function<void()> ready);
 
 }  // namespace proxy

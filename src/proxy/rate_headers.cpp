@@ -78,7 +78,7 @@ std::optional<told_limits::rest> told_limits::rest_of(std::size_t i, entry const
     if (e.rejected_by() == i)
         return rest{i, told.name, 0,
                     told.has_window() ? std::optional(e.retry_after.count()) : std::nullopt};
-    if (l.is_of_engine() || i >= e.permits.size() || !e.permits[i])
+    if (l.is_of_store() || i >= e.permits.size() || !e.permits[i])
         return std::nullopt;
     rest found{i, told.name, std::min(e.permits[i].remaining(), told.most()), {}};
     if (told.has_window())

@@ -20,7 +20,7 @@ namespace proxy {
 /// RateLimit-Policy and RateLimit are those of draft-ietf-httpapi-ratelimit-headers-10. There is an item for each limit
 /// but shadows: what its rule grants, what of that remains, and in how many seconds all of it will be there again. A
 /// request that was rejected is told of the limit alone that has rejected it, since nothing is known of the others; and
-/// what remains at an engine nobody here knows either.
+/// what remains at a store nobody here knows either.
 ///
 /// X-RateLimit-Limit, -Remaining and -Reset (in seconds) are those of the limit of which the least remains; seats have
 /// none.

@@ -75,14 +75,14 @@ void server::run() {
     listen_to_signals();
     probe_upstreams(context_, *plan_);
     checks_.emplace(context_, dog_, plan_);
-    // Clients are not kept waiting for an engine for long.
+    // Clients are not kept waiting for a store for long.
     bound_.expires_after(std::chrono::seconds(1));
     bound_.async_wait([this](net::error_code ec) {
         if (!ec)
             let_clients_in();
     });
     view_->start();
-    prepare_engines(context_, *plan_, [this] { let_clients_in(); });
+    prepare_stores(context_, *plan_, [this] { let_clients_in(); });
     context_.run();
     threads_.join();
     if (log_)
@@ -152,7 +152,7 @@ void server::apply(plan_maker& maker) {
     doors_.follow(c);
     note_limits();
     checks_.emplace(context_, dog_, plan_);
-    prepare_engines(context_, *plan_, [] {});
+    prepare_stores(context_, *plan_, [] {});
 }
 
 void server::drain() {

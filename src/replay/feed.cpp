@@ -135,7 +135,7 @@ bool log_set::says_held() const noexcept {
     return std::ranges::all_of(reading_.files, &reading::file::says_held);
 }
 
-reading log_set::feed(engine& e) {
+reading log_set::feed(simulation& e) {
     note_missing(e.sources());
     std::vector<file*> going;
     for (auto const& f : files_) {

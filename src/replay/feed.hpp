@@ -1,8 +1,8 @@
 #pragma once
 
-#include "engine.hpp"
 #include "logs/format.hpp"
 #include "logs/input.hpp"
+#include "simulation.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -70,9 +70,9 @@ public:
     /// Whether in one of them more than the second is not known of a time, as its first lines have it.
     [[nodiscard]] bool has_whole_seconds() const noexcept { return has_whole_seconds_; }
 
-    /// Reads them, merged by time, into the engine, and finishes it. Only once. Throws `logs::input_error`, and
+    /// Reads them, merged by time, into the simulation, and finishes it. Only once. Throws `logs::input_error`, and
     /// `tool::usage_error` if a format lacks a key.
-    [[nodiscard]] reading feed(engine& e);
+    [[nodiscard]] reading feed(simulation& e);
 
 private:
     class file;

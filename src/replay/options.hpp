@@ -1,9 +1,9 @@
 #pragma once
 
-#include "engine.hpp"
 #include "feed.hpp"
 #include "find.hpp"
 #include "plan.hpp"
+#include "simulation.hpp"
 
 #include <optional>
 #include <string>

@@ -136,9 +136,9 @@ std::vector<std::string> notes(report const& r) {
             all.push_back(*note);
     for (auto const& p : r.plans)
         for (auto const& l : p.limits())
-            if (!l.what.engine.empty())
+            if (!l.what.store.empty())
                 all.push_back(fmt::format(
-                    "`{}` is kept by an engine for several proxies: here it is kept for the "
+                    "`{}` is kept by a store for several proxies: here it is kept for the "
                     "requests of the log alone, and no answer is waited for.",
                     l.what.name));
     if (r.requests.late != 0)

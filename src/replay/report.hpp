@@ -1,9 +1,9 @@
 #pragma once
 
-#include "engine.hpp"
 #include "feed.hpp"
 #include "outcome.hpp"
 #include "plan.hpp"
+#include "simulation.hpp"
 #include "spread.hpp"
 
 #include <cstdint>

@@ -30,7 +30,7 @@ public:
             case errc::too_many_keys:
                 return "there is no place for one key more";
             case errc::unavailable:
-                return "the engine cannot be asked";
+                return "the store cannot be asked";
             case errc::lost:
                 return "the permit was lost";
         }

@@ -112,13 +112,13 @@ BOOST_FIXTURE_TEST_CASE(have_no_oldest_wait_of_a_limit_by_keys, one_limit) {
     BOOST_TEST(value("weir_limit_oldest_wait_seconds{limit=\"a\"}") == "");
 }
 
-BOOST_FIXTURE_TEST_CASE(say_what_decides_instead_of_an_engine, one_limit) {
-    limit().engine = admin::engine_state{.mode = "local", .failed = 2, .unanswered = 1};
-    for (std::string const mode : {"engine", "closed", "open", "local"})
-        BOOST_TEST(value("weir_engine_mode{limit=\"a\",mode=\"" + mode + "\"}") ==
+BOOST_FIXTURE_TEST_CASE(say_what_decides_instead_of_an_store, one_limit) {
+    limit().store = admin::store_state{.mode = "local", .failed = 2, .unanswered = 1};
+    for (std::string const mode : {"store", "closed", "open", "local"})
+        BOOST_TEST(value("weir_store_mode{limit=\"a\",mode=\"" + mode + "\"}") ==
                    (mode == "local" ? "1" : "0"));
-    BOOST_TEST(value("weir_engine_failures_total{limit=\"a\",kind=\"failed\"}") == "2");
-    BOOST_TEST(value("weir_engine_failures_total{limit=\"a\",kind=\"unanswered\"}") == "1");
+    BOOST_TEST(value("weir_store_failures_total{limit=\"a\",kind=\"failed\"}") == "2");
+    BOOST_TEST(value("weir_store_failures_total{limit=\"a\",kind=\"unanswered\"}") == "1");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -3,8 +3,8 @@
 
 #include "logs/format.hpp"
 #include "logs/input.hpp"
-#include "replay/engine.hpp"
 #include "replay/feed.hpp"
+#include "replay/simulation.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -96,10 +96,10 @@ void replay_by(benchmark::State& state, std::vector<std::string> const& rules, c
     settings.takes = replay::service_time::parse(takes);
     double rejected = 0;
     for (auto _ : state) {
-        replay::engine engine(settings, {plan});
+        replay::simulation simulation(settings, {plan});
         replay::log_set logs({.files = {path}, .format = {}, .when = {}});
-        (void)logs.feed(engine);
-        rejected = engine.results().front().rejected_share();
+        (void)logs.feed(simulation);
+        rejected = simulation.results().front().rejected_share();
     }
     state.SetItemsProcessed(state.iterations() * state.range(0));
     state.counters["rejected"] = rejected;

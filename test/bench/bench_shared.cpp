@@ -1,9 +1,9 @@
 // What a decision of a shared limiter costs where permits are taken ahead, and how many questions are put to the
-// engine for it: `try_enter` and the permit coming home, on one thread, while another runs the context. Floor: the same
+// store for it: `try_enter` and the permit coming home, on one thread, while another runs the context. Floor: the same
 // of a token bucket of this process alone.
 
 #include <weir/shared/limiter.hpp>
-#include <weir/shared/memory_engine.hpp>
+#include <weir/shared/memory_store.hpp>
 #include <weir/token_bucket.hpp>
 
 #include "support.hpp"
@@ -35,9 +35,9 @@ void leased(benchmark::State& state) {
     asio::io_context ctx;
     auto work = asio::make_work_guard(ctx);
     std::jthread const thread([&] { ctx.run(); });
-    auto const engine = std::make_shared<weir::memory_engine>(ctx);
+    auto const store = std::make_shared<weir::memory_store>(ctx);
     weir::shared_token_bucket limiter(
-        ctx, engine, "calls", {.rate = {permits, 1s}, .lease = state.range(0), .lease_time = 1s});
+        ctx, store, "calls", {.rate = {permits, 1s}, .lease = state.range(0), .lease_time = 1s});
     std::uint64_t granted = 0;
     for (auto _ : state) {
         if (limiter.try_enter()) {

@@ -5,7 +5,7 @@
 // a question for each grant, which costs the server half of the two statements of version 4; the rest of the difference
 // is what those lose who come second. Eight callers of one process share a question.
 
-#include <weir/mysql/engine.hpp>
+#include <weir/mysql/store.hpp>
 
 #include "in_turns.hpp"
 #include "shared/mysql/server.hpp"
@@ -68,7 +68,7 @@ public:
 
 private:
     asio::awaitable<void> ask(std::size_t i, steady_clock::time_point until, std::int64_t& done) {
-        weir::engine::question const q{
+        weir::store::question const q{
             .bucket = weir::policy::shared_bucket::of(plenty), .ahead = 1s};
         std::string const name = "floor";
         my::results result;
@@ -140,7 +140,7 @@ int main(int argc, char** argv) {
     constexpr int rounds = 5;
     weir::mysql::options where{.socket = server.socket(), .user = "root", .database = "weir"};
     auto const connect = [&](asio::io_context& ctx) {
-        return std::make_shared<weir::mysql::engine>(ctx, where);
+        return std::make_shared<weir::mysql::store>(ctx, where);
     };
     auto const at_one_row = [](int limiters) {
         return std::vector<std::string>(static_cast<std::size_t>(limiters), "ours");

@@ -2,7 +2,7 @@
 // at a limiter of its own, whose questions leave together. Floor: the same script, sent by hiredis alone, as many at a
 // time. And what a crowd at one limiter gets, whose questions are one. The server has a processor to itself.
 
-#include <weir/redis/engine.hpp>
+#include <weir/redis/store.hpp>
 
 #include "in_turns.hpp"
 #include "shared/redis/server.hpp"
@@ -41,7 +41,7 @@ public:
             auto& words = questions_.emplace_back(std::vector<std::string>{
                 "EVALSHA", loaded, "1",
                 detail::key_of(detail::script::take, "floor" + std::to_string(i))});
-            auto const more = detail::arguments_of(weir::engine::question{
+            auto const more = detail::arguments_of(weir::store::question{
                 .bucket = weir::policy::shared_bucket::of(plenty), .ahead = 1s});
             words.insert(words.end(), more.begin(), more.end());
         }
@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
     bench::stay_on(1);
     weir::redis::options const where{.url = server.url(), .connect_within = 10s, .silent_for = 10s};
     auto const connect = [&](asio::io_context& ctx) {
-        return std::make_shared<weir::redis::engine>(ctx, where);
+        return std::make_shared<weir::redis::store>(ctx, where);
     };
     constexpr int rounds = 7;
     for (int const callers : {1, 16, 128}) {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <weir/shared/engine.hpp>
 #include <weir/shared/limiter.hpp>
+#include <weir/shared/store.hpp>
 
 #include <boost/asio/io_context.hpp>
 
@@ -20,17 +20,17 @@ inline weir::shared_options const plenty{.rate = {1'000'000'000, std::chrono::se
                                          .burst = 100'000'000,
                                          .deadline = std::chrono::seconds(10)};
 
-/// Callers at limiters of one engine: so many at each, one request after the other, until their time is over.
+/// Callers at limiters of one store: so many at each, one request after the other, until their time is over.
 class shared_callers {
 public:
-    using connect = std::function<std::shared_ptr<weir::engine>(boost::asio::io_context&)>;
+    using connect = std::function<std::shared_ptr<weir::store>(boost::asio::io_context&)>;
 
     /// A limiter for each name.
     shared_callers(connect const& to, std::vector<std::string> const& names, int of_each = 1)
-        : engine_(to(ctx_)), of_each_(of_each) {
+        : store_(to(ctx_)), of_each_(of_each) {
         for (auto const& name : names)
             limiters_.push_back(
-                std::make_unique<weir::shared_token_bucket>(ctx_, engine_, name, plenty));
+                std::make_unique<weir::shared_token_bucket>(ctx_, store_, name, plenty));
     }
 
     std::int64_t operator()(std::chrono::steady_clock::time_point until) {
@@ -57,7 +57,7 @@ private:
     }
 
     boost::asio::io_context ctx_{1};
-    std::shared_ptr<weir::engine> engine_;
+    std::shared_ptr<weir::store> store_;
     std::vector<std::unique_ptr<weir::shared_token_bucket>> limiters_;
     int of_each_;
     std::chrono::steady_clock::time_point until_;

@@ -1,4 +1,4 @@
-// Values of a configuration: seats, and what an engine keeps.
+// Values of a configuration: seats, and what a store keeps.
 
 #include "config/configuration.hpp"
 
@@ -25,8 +25,8 @@ config::server with_seats(weir::amount n) {
     return s;
 }
 
-// Why an engine cannot keep the rule.
-std::string wrong_for_an_engine(std::string const& rule) {
+// Why a store cannot keep the rule.
+std::string wrong_for_an_store(std::string const& rule) {
     config::limit l;
     l.rule = config::rule_of(rule);
     try {
@@ -82,16 +82,16 @@ BOOST_AUTO_TEST_CASE(of_servers_are_their_sum) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_AUTO_TEST_SUITE(an_engine)
+BOOST_AUTO_TEST_SUITE(a_store)
 
 BOOST_AUTO_TEST_CASE(keeps_a_rate_with_or_without_a_burst) {
-    BOOST_TEST(wrong_for_an_engine("100/1s") == "nothing");
-    BOOST_TEST(wrong_for_an_engine("100/1s burst 20") == "nothing");
+    BOOST_TEST(wrong_for_an_store("100/1s") == "nothing");
+    BOOST_TEST(wrong_for_an_store("100/1s burst 20") == "nothing");
     for (std::string const rule :
          {"3 seats", "10/60s sliding", "10/60s fixed", "100/1s leaky", "1/1s & 2/1min",
           "100/1s burst 20 initial 0", "100/1s burst 20 refill interval"}) {
-        auto const wrong = wrong_for_an_engine(rule);
-        BOOST_TEST(wrong == "an engine keeps what is like 100/1s or 100/1s burst 20", rule);
+        auto const wrong = wrong_for_an_store(rule);
+        BOOST_TEST(wrong == "a store keeps what is like 100/1s or 100/1s burst 20", rule);
     }
 }
 

@@ -29,9 +29,9 @@ struct place {
 
 constexpr std::string_view shop = "[[upstream]]\nname = \"shop\"\nservers = \"127.0.0.1:9000\"\n";
 constexpr std::string_view bucket = "[[limit]]\nname = \"a\"\nrule = \"100/1s\"\n";
-constexpr std::string_view engine =
-    "[[engine]]\nname = \"e\"\nurl = \"redis://a\"\n"
-    "[[limit]]\nname = \"a\"\nrule = \"100/1s\"\nengine = \"e\"\n";
+constexpr std::string_view store =
+    "[[store]]\nname = \"e\"\nurl = \"redis://a\"\n"
+    "[[limit]]\nname = \"a\"\nrule = \"100/1s\"\nstore = \"e\"\n";
 
 constexpr place top{"", "", shop};
 constexpr place timeouts{"timeouts: ", "[timeouts]\n", shop};
@@ -54,7 +54,7 @@ constexpr place keyed{"limit `a`", "[[limit]]\nname = \"a\"\nrule = \"100/1s\"\n
 constexpr place classed{
     "limit `a`: ", "[[limit]]\nname = \"a\"\nrule = \"100/1s\"\nqueue = \"order priority\"\n",
     shop};
-constexpr place shared{"limit `a`: ", engine, shop};
+constexpr place shared{"limit `a`: ", store, shop};
 constexpr place route{"route `/`: ", "[[route]]\nupstream = \"shop\"\n", shop};
 constexpr place unnamed_route{"route", "[[route]]\nupstream = \"shop\"\n", shop};
 constexpr place answer{"route `/`: ", "[[route]]\n", shop};
@@ -200,7 +200,7 @@ std::vector<row> const& rows() {
         {health, "within", {"\"1ms\"", "\"24h\""}, no_times, a_time},
         {health, "fall", {"1", "1000"}, {"0", "1001", "\"3\""}, "a number from 1 to 1000"},
         {health, "rise", {"1", "1000"}, {"0", "1001", "\"3\""}, "a number from 1 to 1000"},
-        {{"engine `e`: ", "[[engine]]\nname = \"e\"\n", shop},
+        {{"store `e`: ", "[[store]]\nname = \"e\"\n", shop},
          "url",
          {"\"redis://a\"", "\"unix:/a\"", "\"mysql://u:p@a/b\""},
          {"\"http://a\"", "\"redis:a\""},
@@ -234,11 +234,11 @@ std::vector<row> const& rows() {
          {"\"X-Class\""},
          {"\"a b\"", "\"\"", "5"},
          "the name of a field, like Priority"},
-        {limit, "lease", {}, {"1"}, "`lease` is for a limit that has an `engine`"},
-        {limit, "shared_as", {}, {"\"b\""}, "`shared_as` is for a limit that has an `engine`"},
-        {limit, "deadline", {}, {"\"1s\""}, "`deadline` is for a limit that has an `engine`"},
-        {limit, "on_failure", {}, {"\"open\""}, "`on_failure` is for a limit that has an `engine`"},
-        {limit, "engine", {}, {"\"b\""}, "there is no engine `b`"},
+        {limit, "lease", {}, {"1"}, "`lease` is for a limit that has an `store`"},
+        {limit, "shared_as", {}, {"\"b\""}, "`shared_as` is for a limit that has an `store`"},
+        {limit, "deadline", {}, {"\"1s\""}, "`deadline` is for a limit that has an `store`"},
+        {limit, "on_failure", {}, {"\"open\""}, "`on_failure` is for a limit that has an `store`"},
+        {limit, "store", {}, {"\"b\""}, "there is no store `b`"},
         {shared, "shared_as", {"\"b\""}, no_texts, "a name"},
         {shared,
          "lease",
@@ -256,13 +256,13 @@ std::vector<row> const& rows() {
          {"\"local\"", "\"local 0\"", "\"local 1.1\"", "\"local -0.5\"", "\"local 0.25x\"",
           "\"local nan\"", "\"local 9e-7\"", "\"Open\"", "\"\"", "5"},
          "`closed`, `open`, or `local` and a share up to 1, like `local 0.25`"},
-        {shared, "key", {}, {"\"client\""}, "an engine keeps limits of the key `total` alone"},
-        {shared, "shadow", {}, {"true"}, "an engine keeps no shadow"},
+        {shared, "key", {}, {"\"client\""}, "a store keeps limits of the key `total` alone"},
+        {shared, "shadow", {}, {"true"}, "a store keeps no shadow"},
         {shared,
          "queue",
          {"\"limit 5 patience 1ns\""},
          {"\"patience 0s\""},
-         "the patience is 0s, but with an `engine` a request waits for its answer"},
+         "the patience is 0s, but with an `store` a request waits for its answer"},
         {{"limit `a`: ", "[[limit]]\nname = \"a\"\n", shop},
          "rule",
          {"\"100/1s\"", "\"3 seats\"", "\"1/1s & 10/1min\""},

@@ -106,7 +106,7 @@ connections = 9
 [[upstream.server]]
 address = "[fd00::7]:9000"
 
-[[engine]]
+[[store]]
 name = "shared"
 url = "redis://10.0.0.9"
 
@@ -138,7 +138,7 @@ key = "header X-Api-Key"
 [[limit]]
 name = "all proxies"
 rule = "1000/1s burst 100"
-engine = "shared"
+store = "shared"
 shared_as = "shop"
 lease = 64
 deadline = "20ms"
@@ -347,7 +347,7 @@ address = "nowhere"
 servers = []
 [[limit]]
 rule = 5
-engine = "none"
+store = "none"
 lease = 2
 [[route]]
 upstream = "shop"
@@ -360,7 +360,7 @@ limits = ["fast"]
     BOOST_TEST(all[3].starts_with("weir.toml:4:1: upstream: `servers` is missing"));
     BOOST_TEST(all[4].starts_with("weir.toml:6:1: limit: `name` is missing"));
     BOOST_TEST(all[5].starts_with("weir.toml:7:8: limit: `rule` is `5`"));
-    BOOST_TEST(all[6].starts_with("weir.toml:8:10: limit ``: there is no engine `none`"));
+    BOOST_TEST(all[6].starts_with("weir.toml:8:9: limit ``: there is no store `none`"));
     BOOST_TEST(all[7].starts_with("weir.toml:11:12: route `/`: there is no upstream `shop`"));
     BOOST_TEST(all[8].starts_with("weir.toml:12:11: route `/`: there is no limit `fast`"));
 }
@@ -392,15 +392,15 @@ BOOST_AUTO_TEST_CASE(is_no_contradiction) {
                  "`queue` is `length 5`, but must be a queue"},
              row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\nlease = 5\n",
                  "`lease` is for a limit that has an"},
-             row{"[[engine]]\nname = \"e\"\nurl = \"redis://a\"\n[[limit]]\nname = \"a\"\nrule = "
-                 "\"3 seats\"\nengine = \"e\"\n",
-                 "an engine keeps what is like 100/1s"},
-             row{"[[engine]]\nname = \"e\"\nurl = \"redis://a\"\n[[limit]]\nname = \"a\"\nrule = "
-                 "\"3/1s\"\nkey = \"client\"\nengine = \"e\"\n",
+             row{"[[store]]\nname = \"e\"\nurl = \"redis://a\"\n[[limit]]\nname = \"a\"\nrule = "
+                 "\"3 seats\"\nstore = \"e\"\n",
+                 "a store keeps what is like 100/1s"},
+             row{"[[store]]\nname = \"e\"\nurl = \"redis://a\"\n[[limit]]\nname = \"a\"\nrule = "
+                 "\"3/1s\"\nkey = \"client\"\nstore = \"e\"\n",
                  "of the key `total` alone"},
-             row{"[[engine]]\nname = \"e\"\nurl = \"redis://a\"\n[[limit]]\nname = \"a\"\nrule = "
-                 "\"3/1s\"\nshadow = true\nengine = \"e\"\n",
-                 "an engine keeps no shadow"},
+             row{"[[store]]\nname = \"e\"\nurl = \"redis://a\"\n[[limit]]\nname = \"a\"\nrule = "
+                 "\"3/1s\"\nshadow = true\nstore = \"e\"\n",
+                 "a store keeps no shadow"},
              row{"[[listen]]\naddress = \"0.0.0.0:80\"\nproxy_protocol = true\n", "`trusted`"},
              row{"[[listen]]\naddress = \"0.0.0.0:80\"\n[[listen]]\naddress = \"0.0.0.0:80\"\n",
                  "is there already"},
@@ -413,7 +413,7 @@ BOOST_AUTO_TEST_CASE(is_no_contradiction) {
                  "either `upstream` or `answer` is needed"},
              row{"[[route]]\nupstream = \"shop\"\npath = \"api\"\n",
                  "must be what a path begins with"},
-             row{"[[engine]]\nname = \"e\"\nurl = \"http://a\"\n",
+             row{"[[store]]\nname = \"e\"\nurl = \"http://a\"\n",
                  "begins with none of redis://, unix: and mysql://"},
              row{"[[limit]]\nname = \"a\"\nrule = \"0 seats\"\n", "must be a rule"},
              row{"[upstreams]\n", "`upstreams` is not known here"},
@@ -431,11 +431,11 @@ BOOST_AUTO_TEST_CASE(is_no_contradiction) {
 }
 
 // A URL may hold a password.
-BOOST_AUTO_TEST_CASE(is_not_told_with_the_url_of_an_engine) {
+BOOST_AUTO_TEST_CASE(is_not_told_with_the_url_of_an_store) {
     for (std::string const url : {"http://u:secret@a", "secret", "redis:u:secret@a"})
         BOOST_TEST(
-            problem(with("[[engine]]\nname = \"e\"\nurl = \"" + url + "\"\n")) ==
-            "weir.toml:3:7: engine `e`: `url` begins with none of redis://, unix: and mysql://");
+            problem(with("[[store]]\nname = \"e\"\nurl = \"" + url + "\"\n")) ==
+            "weir.toml:3:7: store `e`: `url` begins with none of redis://, unix: and mysql://");
 }
 
 BOOST_AUTO_TEST_CASE(is_toml) {

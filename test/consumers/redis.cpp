@@ -1,4 +1,4 @@
-#include <weir/redis/engine.hpp>
+#include <weir/redis/store.hpp>
 
 #include <boost/asio/io_context.hpp>
 
@@ -7,7 +7,7 @@
 
 int main() {
     boost::asio::io_context ctx;
-    auto const engine = std::make_shared<weir::redis::engine>(ctx);
-    weir::redis::interval tick{ctx, engine, "tick", std::chrono::seconds(3)};
+    auto const store = std::make_shared<weir::redis::store>(ctx);
+    weir::redis::interval tick{ctx, store, "tick", std::chrono::seconds(3)};
     return tick.try_enter() ? 1 : 0;
 }

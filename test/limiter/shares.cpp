@@ -2,7 +2,7 @@
 #include <weir/any_limiter.hpp>
 #include <weir/chain.hpp>
 #include <weir/keyed.hpp>
-#include <weir/shared/memory_engine.hpp>
+#include <weir/shared/memory_store.hpp>
 #include <weir/shared/seats.hpp>
 
 #include "support/order_oracle.hpp"
@@ -385,10 +385,10 @@ BOOST_AUTO_TEST_CASE(limits_by_key_and_limits_of_a_server_have_no_shares) {
     BOOST_CHECK_EXCEPTION(
         keyed(ctx, {.seats = 1}, {}, sharing({})), std::invalid_argument,
         says("weir::queue_options: order is shares, which is not for limits by key"));
-    using engine = weir::basic_memory_engine<weir::testing::timer>;
+    using store = weir::basic_memory_store<weir::testing::timer>;
     using shared = weir::basic_shared_seats<asio::any_io_executor, weir::testing::timer>;
     BOOST_CHECK_EXCEPTION(
-        shared(ctx, std::make_shared<engine>(ctx), "seats", {.seats = 1}, sharing({})),
+        shared(ctx, std::make_shared<store>(ctx), "seats", {.seats = 1}, sharing({})),
         std::invalid_argument,
         says("weir::queue_options: order is shares, which is not for what a server limits"));
 }

@@ -20,10 +20,10 @@ namespace {
 constexpr std::size_t members = 15;
 [[maybe_unused]] void count_members(limit const& l) {
     auto const& [name, rule, key, v4_prefix, v6_prefix, max_keys, overrides, queue, priority,
-                 shadow, engine, shared_as, lease, deadline, on_failure] = l;
+                 shadow, store, shared_as, lease, deadline, on_failure] = l;
     static_assert(std::tuple_size_v<decltype(std::tie(
                       name, rule, key, v4_prefix, v6_prefix, max_keys, overrides, queue, priority,
-                      shadow, engine, shared_as, lease, deadline, on_failure))> == members);
+                      shadow, store, shared_as, lease, deadline, on_failure))> == members);
 }
 
 enum class after : bool { begins_anew, goes_on };
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(each_member) {
         {"queue", after::goes_on, [](limit& l) { l.queue.limit = 7; }},
         {"priority", after::begins_anew, [](limit& l) { l.priority = "Priority"; }},
         {"shadow", after::goes_on, [](limit& l) { l.shadow = true; }},
-        {"engine", after::begins_anew, [](limit& l) { l.engine = "store"; }},
+        {"store", after::begins_anew, [](limit& l) { l.store = "store"; }},
         {"shared_as", after::begins_anew, [](limit& l) { l.shared_as = "other"; }},
         {"lease", after::goes_on, [](limit& l) { l.lease = 5; }},
         {"deadline", after::goes_on, [](limit& l) { l.deadline = 1s; }},
@@ -117,9 +117,9 @@ BOOST_AUTO_TEST_CASE(may_change_its_order_unless_others_must_know) {
 BOOST_AUTO_TEST_CASE(is_chained_if_it_decides_here_and_in_order) {
     BOOST_TEST(limiting::can_be_chained(of("10/1s")));
     BOOST_TEST(!limiting::can_be_chained(of("10/1s", "order lifo")));
-    auto at_an_engine = of("10/1s");
-    at_an_engine.engine = "store";
-    BOOST_TEST(!limiting::can_be_chained(at_an_engine));
+    auto at_a_store = of("10/1s");
+    at_a_store.store = "store";
+    BOOST_TEST(!limiting::can_be_chained(at_a_store));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

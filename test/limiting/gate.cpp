@@ -36,9 +36,9 @@ struct limits {
         c.shadow = true;
         return add(c);
     }
-    test_limit& add_at_engine(std::string const& name, std::string const& rule) {
+    test_limit& add_at_store(std::string const& name, std::string const& rule) {
         auto c = limit_of(name, rule);
-        c.engine = "store";
+        c.store = "store";
         return add(c);
     }
     [[nodiscard]] std::string order() const {
@@ -78,13 +78,13 @@ BOOST_AUTO_TEST_SUITE(a_gate)
 
 BOOST_FIXTURE_TEST_CASE(is_passed_in_this_order, limits) {
     add_shadow("shadow", "1 seats");
-    add_at_engine("engine", "1/1s");
+    add_at_store("store", "1/1s");
     add("lifo", "1 seats", "order lifo");
     add("first", "1/1s");
     add_shadow("second_shadow", "1/1s");
     add("codel", "1/1s", "order codel");
     add("second", "1 seats");
-    BOOST_TEST(order() == "first second lifo codel engine shadow second_shadow ");
+    BOOST_TEST(order() == "first second lifo codel store shadow second_shadow ");
     BOOST_TEST(test_gate(all).strict() == 5u);
 }
 

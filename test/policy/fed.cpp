@@ -23,7 +23,7 @@ static_assert(weir::fed_policy<fed>);
 static_assert(weir::eventful_policy<fed>);
 
 constexpr time_point start{1h};
-constexpr std::int64_t engine_time = 1'000'000;
+constexpr std::int64_t store_time = 1'000'000;
 
 // A policy, the time, and those who wait: each test is a table of what happens to them.
 struct story {
@@ -49,7 +49,7 @@ struct story {
     bool is_silent() const { return p.next_order(waiting, now) > now; }
 
     bool grant(fed::question const& q, amount n, std::chrono::microseconds wait = 0us,
-               std::int64_t since = engine_time) {
+               std::int64_t since = store_time) {
         return p.answered(q.number, {.granted = n, .wait = wait, .since = since}, now);
     }
     bool deny(fed::question const& q, std::chrono::microseconds wait) {
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(what_nobody_wants_any_more_is_given_back) {
     s.serve(1);
     auto const back = s.return_order();
     BOOST_TEST(back.count == 2);
-    BOOST_TEST(back.since == engine_time);
+    BOOST_TEST(back.since == store_time);
     BOOST_TEST(s.is_silent());
     BOOST_TEST(s.p.remaining(s.now) == 0);
     BOOST_TEST(s.p.fed_stats().returned == 2);
@@ -157,9 +157,9 @@ BOOST_AUTO_TEST_CASE(partial_stock_is_kept_for_a_big_head_and_the_rest_asked_for
     auto const next = s.question();
     BOOST_TEST_REQUIRE(next.has_value());
     BOOST_TEST(next->least == 2);
-    s.grant(*next, 2, 0us, engine_time + 7);
+    s.grant(*next, 2, 0us, store_time + 7);
     // The ticket of what was granted at two times is the earlier one: of that, more has drained.
-    BOOST_TEST(s.serve(3) == std::uint64_t{engine_time});
+    BOOST_TEST(s.serve(3) == std::uint64_t{store_time});
 }
 
 BOOST_AUTO_TEST_CASE(rejection_says_when_and_is_not_asked_again_before) {
@@ -260,7 +260,7 @@ BOOST_AUTO_TEST_CASE(saturated_it_asks_for_what_drains_in_a_millisecond) {
     BOOST_TEST(few.question()->least == 1);
 }
 
-BOOST_AUTO_TEST_CASE(refund_is_sent_to_the_engine_once) {
+BOOST_AUTO_TEST_CASE(refund_is_sent_to_the_store_once) {
     story s;
     s.waiting = {.head = 3, .all = 3};
     s.grant(*s.question(), 3);
@@ -268,7 +268,7 @@ BOOST_AUTO_TEST_CASE(refund_is_sent_to_the_engine_once) {
     BOOST_TEST(!s.p.refund(2, t, s.now));  // nobody here can use it
     auto const back = s.return_order();
     BOOST_TEST(back.count == 2);
-    BOOST_TEST(back.since == engine_time);
+    BOOST_TEST(back.since == store_time);
     BOOST_TEST(s.is_silent());
     BOOST_TEST(s.p.remaining(s.now) == 0);
 }
@@ -284,7 +284,7 @@ BOOST_AUTO_TEST_CASE(more_refunds_than_there_is_place_for_count_as_used) {
     BOOST_TEST(all == 9);
 }
 
-BOOST_AUTO_TEST_CASE(debt_is_told_to_the_engine_before_anybody_is_served) {
+BOOST_AUTO_TEST_CASE(debt_is_told_to_the_store_before_anybody_is_served) {
     story s;
     BOOST_TEST(s.p.take(7, s.now) == 0u);
     BOOST_TEST(s.p.debt(s.now) == 7);
@@ -476,7 +476,7 @@ BOOST_AUTO_TEST_CASE(probe_that_is_lost_is_followed_by_another_though_nobody_wai
     BOOST_TEST(s.p.fed_stats().unknown == 2u);
 }
 
-BOOST_AUTO_TEST_CASE(engine_is_left_alone_in_an_outage_though_permits_are_granted) {
+BOOST_AUTO_TEST_CASE(store_is_left_alone_in_an_outage_though_permits_are_granted) {
     story s{{.rate = {1, 1h}, .on_failure = weir::fail_open(), .retry = {.jitter = 0}}};
     for (int i = 0; i != 5; ++i) {
         s.waiting = {.head = 1, .all = 1};
@@ -508,7 +508,7 @@ BOOST_AUTO_TEST_CASE(fail_local_grants_a_share_in_which_all_counts_that_was_gran
         s.now += 200ms;
         return s.p.take(1, s.now);
     }();
-    BOOST_TEST(s.p.refund(1, t, s.now));  // here, and not to the engine
+    BOOST_TEST(s.p.refund(1, t, s.now));  // here, and not to the store
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == s.now));
 }
 
@@ -561,7 +561,7 @@ struct leased_story : story {
     }
     amount lease() const { return p.fed_stats().lease; }
 
-    std::int64_t since = engine_time;
+    std::int64_t since = store_time;
 };
 
 BOOST_AUTO_TEST_CASE(lease_grows_while_permits_are_used_up_within_a_tenth_of_its_time) {
@@ -656,7 +656,7 @@ BOOST_AUTO_TEST_CASE(what_is_in_stock_can_be_used_in_an_outage) {
     BOOST_TEST((s.p.ready_at(101, 0, s.now) == weir::unknown));
 }
 
-BOOST_AUTO_TEST_CASE(rejection_of_the_engine_says_nothing_in_an_outage) {
+BOOST_AUTO_TEST_CASE(rejection_of_the_store_says_nothing_in_an_outage) {
     story s;
     s.waiting = {.head = 1, .all = 1};
     s.deny(*s.question(), 700ms);
@@ -728,7 +728,7 @@ BOOST_AUTO_TEST_CASE(each_change_of_what_decides_is_told_once) {
           {weir::fail_open(), 1, mode::open},
           {weir::fail_local{0.5}, 1, mode::local}}) {
         story s{{.rate = {10, 1s}, .burst = 5, .on_failure = on_failure, .retry = {.jitter = 0}}};
-        BOOST_TEST((s.p.fed_stats().mode == mode::engine));
+        BOOST_TEST((s.p.fed_stats().mode == mode::store));
         BOOST_TEST((s.p.fed_stats().mode_since == start));
         BOOST_TEST(!s.p.pop_event());
         s.waiting = {.head = 1, .all = 1};
@@ -741,7 +741,7 @@ BOOST_AUTO_TEST_CASE(each_change_of_what_decides_is_told_once) {
         BOOST_TEST((s.p.fed_stats().mode_since == start + 1ms));
         BOOST_TEST_REQUIRE(s.p.has_event());
         auto const away = s.p.pop_event().value();
-        BOOST_TEST((away.before == mode::engine));
+        BOOST_TEST((away.before == mode::store));
         BOOST_TEST((away.after == without));
         BOOST_TEST((away.at == start + 1ms));
         BOOST_TEST(away.number == 1u);
@@ -753,7 +753,7 @@ BOOST_AUTO_TEST_CASE(each_change_of_what_decides_is_told_once) {
         s.grant(*s.question(), 1);
         auto const back = s.p.pop_event().value();
         BOOST_TEST((back.before == without));
-        BOOST_TEST((back.after == mode::engine));
+        BOOST_TEST((back.after == mode::store));
         BOOST_TEST(back.number == 2u);
         BOOST_TEST(s.p.fed_stats().mode_changes == 2u);
     }
@@ -773,7 +773,7 @@ BOOST_AUTO_TEST_CASE(changes_that_nobody_waits_for_are_kept_up_to_the_last_eight
         auto const e = s.p.pop_event().value();
         BOOST_TEST(e.number == number);
         BOOST_TEST(
-            (e.after == (number % 2 == 1 ? weir::shared_mode::open : weir::shared_mode::engine)));
+            (e.after == (number % 2 == 1 ? weir::shared_mode::open : weir::shared_mode::store)));
     }
     BOOST_TEST(!s.p.has_event());
 }
@@ -789,13 +789,13 @@ BOOST_AUTO_TEST_CASE(other_options_may_change_what_decides) {
     BOOST_TEST(next.fed_stats().mode_changes == 2u);
 }
 
-BOOST_AUTO_TEST_CASE(steps_of_the_clock_of_the_engine_are_counted) {
+BOOST_AUTO_TEST_CASE(steps_of_the_clock_of_the_store_are_counted) {
     story s;
-    auto const ask = [&](weir::duration there_and_back, std::int64_t engine_says) {
+    auto const ask = [&](weir::duration there_and_back, std::int64_t store_says) {
         s.waiting = {.head = 1, .all = 1};
         auto const q = s.question();
         s.now += there_and_back;
-        s.grant(*q, 1, 30ms, engine_says + 30'000);
+        s.grant(*q, 1, 30ms, store_says + 30'000);
         s.now += 30ms;
         s.serve(1);
     };
@@ -803,23 +803,23 @@ BOOST_AUTO_TEST_CASE(steps_of_the_clock_of_the_engine_are_counted) {
         return std::pair(s.p.fed_stats().steps_forward, s.p.fed_stats().steps_back);
     };
     using pair = std::pair<std::uint64_t, std::uint64_t>;
-    ask(1ms, engine_time);
+    ask(1ms, store_time);
     s.now += 200ms;
     // 231 ms have passed between the answers, of which the ways may have taken two.
-    ask(1ms, engine_time + 232'000 + 100'000);
+    ask(1ms, store_time + 232'000 + 100'000);
     BOOST_TEST((steps() == pair(0, 0)));
     s.now += 200ms;
-    ask(1ms, engine_time + 332'000 + 232'001 + 100'000);
+    ask(1ms, store_time + 332'000 + 232'001 + 100'000);
     BOOST_TEST((steps() == pair(1, 0)));
     s.now += 200ms;
-    ask(1ms, engine_time + 664'001 + 230'000 - 100'000);
+    ask(1ms, store_time + 664'001 + 230'000 - 100'000);
     BOOST_TEST((steps() == pair(1, 0)));
     s.now += 200ms;
-    ask(1ms, engine_time + 794'001 + 229'999 - 100'000);
+    ask(1ms, store_time + 794'001 + 229'999 - 100'000);
     BOOST_TEST((steps() == pair(1, 1)));
     // After an hour 3.6 s may be drift.
     s.now += 1h;
-    ask(0ms, engine_time + 924'000 + 3'600'000'000 + 3'500'000);
+    ask(0ms, store_time + 924'000 + 3'600'000'000 + 3'500'000);
     BOOST_TEST((steps() == pair(1, 1)));
 }
 

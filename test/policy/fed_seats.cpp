@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(denial_is_followed_by_a_pause_and_leaves_nothing_unused) {
     BOOST_TEST(s.is_silent_until(s.now + 1ms));
 }
 
-BOOST_AUTO_TEST_CASE(engine_that_has_forgotten_makes_all_permits_lost) {
+BOOST_AUTO_TEST_CASE(store_that_has_forgotten_makes_all_permits_lost) {
     story s;
     auto const t = s.begin(2);
     s.now += 3s;
@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(engine_that_has_forgotten_makes_all_permits_lost) {
     BOOST_TEST(s.p.remaining(s.now) == 0);
 }
 
-// An engine without its data whose clock was set back, too.
+// A store without its data whose clock was set back, too.
 BOOST_AUTO_TEST_CASE(holding_with_a_lower_fence_is_good_where_it_is_the_present_one) {
     story s;
     s.begin(1);
@@ -293,7 +293,7 @@ BOOST_AUTO_TEST_CASE(what_was_lost_is_not_had_back_by_an_answer_that_comes_late)
     s.holds(q, 1);
     BOOST_TEST(s.p.is_lost(t, s.now));
     BOOST_TEST(s.p.remaining(s.now) == 0);
-    // The engine still keeps it, so it is given back, whether anybody waits or not.
+    // The store still keeps it, so it is given back, whether anybody waits or not.
     BOOST_TEST(s.p.must_go_on());
     auto const back = s.question();
     BOOST_TEST(back.fence == 0);

@@ -47,19 +47,19 @@ WRONG = [
     (["--demo", "--rate", "3 seats"], "--rate is `3 seats`, but must be a rate"),
     (["--demo", "--rate", "100/1s burst 0"], "--rate is `100/1s burst 0`, but must be a rate"),
     (["--demo", "--rate", "100/1s lumpy"], "--rate is `100/1s lumpy`, but must be a rate"),
-    (["--demo", "--engine", "redis://h"], "--engine keeps the rate of several proxies, but there is no --rate"),
-    (["--demo", "--rate", "5/1s", "--engine", "http://h"], "--engine begins with none of redis://, unix: and mysql://"),
-    (["--demo", "--rate", "5/1s leaky", "--engine", "redis://h"],
-     "--rate is `5/1s leaky`, but must be like 100/1s or 100/1s burst 20 where --engine keeps it"),
-    (["--demo", "--rate", "5000/1s", "--engine", "redis://h"], "is 5000, but must be from 1 to 4096"),
-    (["--demo", "--rate", "5/1s", "--engine", "redis://h", "--patience", "0s"], "--patience is 0s, but with --engine"),
-    (["--demo", "--rate", "5/1s", "--name", "x"], "--name says nothing without --engine"),
+    (["--demo", "--store", "redis://h"], "--store keeps the rate of several proxies, but there is no --rate"),
+    (["--demo", "--rate", "5/1s", "--store", "http://h"], "--store begins with none of redis://, unix: and mysql://"),
+    (["--demo", "--rate", "5/1s leaky", "--store", "redis://h"],
+     "--rate is `5/1s leaky`, but must be like 100/1s or 100/1s burst 20 where --store keeps it"),
+    (["--demo", "--rate", "5000/1s", "--store", "redis://h"], "is 5000, but must be from 1 to 4096"),
+    (["--demo", "--rate", "5/1s", "--store", "redis://h", "--patience", "0s"], "--patience is 0s, but with --store"),
+    (["--demo", "--rate", "5/1s", "--name", "x"], "--name says nothing without --store"),
     (["--demo", "--rate", "5/1s", "--on-failure", "ajar"], "--on-failure is `ajar`, but must be closed, open, or local"),
     (["--demo", "--rate", "5/1s", "--on-failure", "local 2"], "--on-failure is `local 2`, but must be closed, open"),
     (["--demo", "--rate", "5/1s", "--on-failure", "local"], "--on-failure is `local`, but must be closed, open"),
     (["--demo", "--rate", "5/1s", "--lease", "x"], "--lease is `x`, but must be a number from 0"),
-    (["--demo", "--rate", "5/1s", "--engine-deadline", "2min"],
-     "--engine-deadline is `2min`, but must be a time from 1ms to 1min"),
+    (["--demo", "--rate", "5/1s", "--store-deadline", "2min"],
+     "--store-deadline is `2min`, but must be a time from 1ms to 1min"),
     (["--demo", "--per-client-seats", "0"], "--per-client-seats is `0`, but must be a number from 1"),
     (["--demo", "--per-client-rate", "5/s"], "--per-client-rate is `5/s`, but must be a rate, like"),
     (["--demo", "--per-client-rate", "3 seats"], "for seats there is --per-client-seats"),
@@ -91,7 +91,7 @@ class CommandLine(ProxyTest):
     def test_help(self):
         result = run("--help")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
-        for option in ("--upstream", "--seats", "--rate", "--engine", "--on-failure", "--queue", "--patience", "--drain"):
+        for option in ("--upstream", "--seats", "--rate", "--store", "--on-failure", "--queue", "--patience", "--drain"):
             self.assertIn(option, result.stdout)
         self.assertLess(max(map(len, result.stdout.splitlines())), 101)
 

@@ -63,17 +63,17 @@ class Files(unittest.TestCase):
         result = run("--config", self.file, "--check")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
-    def test_an_engine_that_cannot_be_is_found_by_the_check(self):
+    def test_a_store_that_cannot_be_is_found_by_the_check(self):
         self.write('[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n'
-                   '[[engine]]\nname = "e"\nurl = "mysql://h"\n')
+                   '[[store]]\nname = "e"\nurl = "mysql://h"\n')
         result = run("--config", self.file, "--check")
         self.assertEqual(result.returncode, 2)
-        self.assertIn("engine `e`: `url` ", result.stderr)
+        self.assertIn("store `e`: `url` ", result.stderr)
 
-    def test_what_the_url_of_an_engine_says_of_tls(self):
+    def test_what_the_url_of_a_store_says_of_tls(self):
         def check(url):
             self.write('[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n'
-                       f'[[engine]]\nname = "e"\nurl = "mysql://{url}"\n')
+                       f'[[store]]\nname = "e"\nurl = "mysql://{url}"\n')
             result = run("--config", self.file, "--check")
             if "was built without" in result.stderr:
                 self.skipTest(result.stderr)

@@ -86,30 +86,30 @@ BOOST_AUTO_TEST_CASE(have_as_many_connections_as_seats) {
     BOOST_TEST(!with({"--rate", "5/1s"}).upstreams[0].servers[0].connections);
 }
 
-BOOST_AUTO_TEST_CASE(of_an_engine_need_a_rate_and_patience) {
-    auto const c = with({"--rate", "100/1s", "--engine", "redis://a", "--name", "shop", "--lease",
-                         "9", "--on-failure", "local 0.25", "--engine-deadline", "80ms"});
-    BOOST_TEST(c.engines.at(0).url == "redis://a");
+BOOST_AUTO_TEST_CASE(of_an_store_need_a_rate_and_patience) {
+    auto const c = with({"--rate", "100/1s", "--store", "redis://a", "--name", "shop", "--lease",
+                         "9", "--on-failure", "local 0.25", "--store-deadline", "80ms"});
+    BOOST_TEST(c.stores.at(0).url == "redis://a");
     auto const& l = c.limits.at(0);
-    BOOST_TEST(l.engine == c.engines[0].name);
+    BOOST_TEST(l.store == c.stores[0].name);
     BOOST_TEST(l.shared_as == "shop");
     BOOST_TEST(l.lease == 9);
     BOOST_TEST((l.deadline == 80ms));
     BOOST_TEST(config::to_string(l.on_failure) == "local 0.25");
-    BOOST_TEST(has(wrong({"--engine", "redis://a"}), "but there is no --rate"));
-    BOOST_TEST(has(wrong({"--engine", "redis://a", "--seats", "3"}), "but there is no --rate"));
-    BOOST_TEST(has(wrong({"--engine", "redis://a", "--rate", "1/1s", "--patience", "0s"}),
-                   "--patience is 0s, but with --engine"));
-    BOOST_TEST(has(wrong({"--engine", "http://a", "--rate", "1/1s"}), "begins with none of"));
+    BOOST_TEST(has(wrong({"--store", "redis://a"}), "but there is no --rate"));
+    BOOST_TEST(has(wrong({"--store", "redis://a", "--seats", "3"}), "but there is no --rate"));
+    BOOST_TEST(has(wrong({"--store", "redis://a", "--rate", "1/1s", "--patience", "0s"}),
+                   "--patience is 0s, but with --store"));
+    BOOST_TEST(has(wrong({"--store", "http://a", "--rate", "1/1s"}), "begins with none of"));
     BOOST_TEST(
-        has(wrong({"--engine", "redis://a", "--rate", "1/1s leaky"}), "--rate is `1/1s leaky`"));
+        has(wrong({"--store", "redis://a", "--rate", "1/1s leaky"}), "--rate is `1/1s leaky`"));
     for (std::vector<char const*> const& alone : std::vector<std::vector<char const*>>{
              {"--name", "a"},
              {"--lease", "1"},
              {"--on-failure", "open"},
-             {"--engine-deadline", "1s"}})
+             {"--store-deadline", "1s"}})
         BOOST_TEST(wrong({alone[0], alone[1], "--rate", "1/1s"}) ==
-                   std::string(alone[0]) + " says nothing without --engine");
+                   std::string(alone[0]) + " says nothing without --store");
 }
 
 // Only a file can let others in.

@@ -38,9 +38,9 @@ struct logs_here {
             seconds.push_back(
                 static_cast<int>(std::chrono::floor<std::chrono::seconds>(d.at).count() % 86400));
         };
-        replay::engine e(s, {plan});
+        replay::simulation sim(s, {plan});
         replay::log_set logs(options);
-        return logs.feed(e);
+        return logs.feed(sim);
     }
     std::string wrong() {
         try {

@@ -1,5 +1,5 @@
 // Each line of a log against what the words of the contract say of it: oracles that know nothing of the library.
-#include "replay/engine.hpp"
+#include "replay/simulation.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -54,18 +54,18 @@ replayed by_library(std::vector<request> const& log, replay::plan const& p) {
         ++told;
         r.answers[d.number] = {d.rejected, d.waited};
     };
-    replay::engine e(s, {p});
+    replay::simulation sim(s, {p});
     for (auto const& q : log) {
         auto const name = fmt::format("10.0.0.{}", q.client);
         logs::entry entry;
         entry.at = q.at;
         entry.held = q.held;
         entry.keys[0] = name;
-        BOOST_REQUIRE(e.add(entry));
+        BOOST_REQUIRE(sim.add(entry));
     }
-    e.finish();
+    sim.finish();
     BOOST_TEST(told == log.size());
-    r.outcome = e.results().front();
+    r.outcome = sim.results().front();
     return r;
 }
 

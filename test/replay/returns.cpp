@@ -1,6 +1,6 @@
 // Requests that are rejected and come back, that wait, and that leave.
 
-#include "replay/engine.hpp"
+#include "replay/simulation.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -30,17 +30,17 @@ replay::outcome outcome_of(std::string const& rule, nanoseconds patience,
     replay::plan p;
     p.rules = {replay::rule::parse(rule)};
     p.queue.patience = patience;
-    replay::engine e(s, {p});
+    replay::simulation sim(s, {p});
     for (auto const& l : lines) {
         logs::entry entry;
         entry.at = begin + l.at;
         entry.held = l.held;
         entry.status = l.status;
         entry.keys[0] = "10.0.0.1";
-        BOOST_TEST(e.add(entry));
+        BOOST_TEST(sim.add(entry));
     }
-    e.finish();
-    return e.results().front();
+    sim.finish();
+    return sim.results().front();
 }
 
 }  // namespace

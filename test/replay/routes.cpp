@@ -1,10 +1,10 @@
 // Requests of a log on the routes of a configuration.
 
 #include "config/read.hpp"
-#include "replay/engine.hpp"
 #include "replay/keys.hpp"
 #include "replay/names.hpp"
 #include "replay/plan.hpp"
+#include "replay/simulation.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -39,14 +39,14 @@ replay::outcome outcome_of(replay::plan const& p, std::vector<line> const& lines
                            std::string host = {}) {
     replay::settings s;
     s.host = std::move(host);
-    replay::engine e(s, {p});
+    replay::simulation sim(s, {p});
     for (auto const& l : lines) {
         logs::entry entry;
         entry.at = begin + l.at;
         entry.held = l.held;
-        for (std::size_t i = 0; i != e.sources().size(); ++i) {
+        for (std::size_t i = 0; i != sim.sources().size(); ++i) {
             using kind = logs::key_source::kind;
-            auto const what = e.sources()[i].what;
+            auto const what = sim.sources()[i].what;
             entry.keys[i] =
                 what == kind::client   ? "10.0.0.1"
                 : what == kind::method ? "GET"
@@ -54,10 +54,10 @@ replay::outcome outcome_of(replay::plan const& p, std::vector<line> const& lines
                 : what == kind::host   ? std::string_view(l.host)
                                        : "";
         }
-        BOOST_TEST(e.add(entry));
+        BOOST_TEST(sim.add(entry));
     }
-    e.finish();
-    return e.results().front();
+    sim.finish();
+    return sim.results().front();
 }
 
 constexpr std::string_view upstream = "[[upstream]]\nname = \"u\"\nservers = \"a:1\"\n";

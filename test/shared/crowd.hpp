@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-// Several processes at one limit, and what the engine has granted them, by its own clock.
+// Several processes at one limit, and what the store has granted them, by its own clock.
 
 namespace support {
 

@@ -1,5 +1,5 @@
 #include <weir/shared/limiter.hpp>
-#include <weir/shared/memory_engine.hpp>
+#include <weir/shared/memory_store.hpp>
 #include <weir/testing.hpp>
 
 #include "support/printing.hpp"
@@ -36,15 +36,15 @@ using support::visit;
 using weir::errc;
 namespace asio = boost::asio;
 
-using engine = weir::basic_memory_engine<weir::testing::timer>;
+using store = weir::basic_memory_store<weir::testing::timer>;
 using bucket = weir::basic_shared_token_bucket<asio::any_io_executor, weir::testing::timer>;
 using interval = weir::basic_shared_interval<asio::any_io_executor, weir::testing::timer>;
-using fate = weir::engine_conduct::fate;
+using fate = weir::store_conduct::fate;
 
-// Two processes at one engine, a millisecond away: ten a second, five at once.
+// Two processes at one store, a millisecond away: ten a second, five at once.
 struct fixture {
     asio::io_context ctx;
-    std::shared_ptr<engine> server = std::make_shared<engine>(ctx);
+    std::shared_ptr<store> server = std::make_shared<store>(ctx);
     bucket here{ctx, server, "calls", options()};
     bucket there{ctx, server, "calls", options()};
 
@@ -194,7 +194,7 @@ namespace {
 struct stocked {
     bucket limiter;
 
-    stocked(asio::io_context& ctx, std::shared_ptr<engine> const& server)
+    stocked(asio::io_context& ctx, std::shared_ptr<store> const& server)
         : limiter(ctx, server, "stocked",
                   {.rate = {10'000, 1s}, .burst = 1'000, .lease = 100, .retry = {.jitter = 0}}) {
         for (int i = 0; i != 12; ++i) {
@@ -272,8 +272,8 @@ BOOST_AUTO_TEST_CASE(log_is_kept_by_two_processes_in_every_window) {
     BOOST_TEST(questions <= granted.size() + 10);
 }
 
-BOOST_AUTO_TEST_CASE(engine_without_logs_has_no_sliding_log) {
-    struct plain final : weir::engine {
+BOOST_AUTO_TEST_CASE(store_without_logs_has_no_sliding_log) {
+    struct plain final : weir::store {
         void async_take(std::string const&, question const&, answer_handler) override {}
         void async_give_back(std::string const&, give_back const&) override {}
     };
@@ -281,8 +281,8 @@ BOOST_AUTO_TEST_CASE(engine_without_logs_has_no_sliding_log) {
                       std::invalid_argument);
 }
 
-BOOST_AUTO_TEST_CASE(engine_is_asked_whether_it_can_keep_a_limiter_that_is_made_or_configured) {
-    struct narrow final : weir::engine {
+BOOST_AUTO_TEST_CASE(store_is_asked_whether_it_can_keep_a_limiter_that_is_made_or_configured) {
+    struct narrow final : weir::store {
         void async_take(std::string const&, question const&, answer_handler) override {}
         void async_give_back(std::string const&, give_back const&) override {}
         void validate(weir::policy::shared_bucket const& b) const override {
@@ -370,7 +370,7 @@ BOOST_AUTO_TEST_CASE(refund_makes_room_for_everybody) {
     BOOST_TEST(others.granted());
 }
 
-BOOST_AUTO_TEST_CASE(charge_is_told_to_the_engine) {
+BOOST_AUTO_TEST_CASE(charge_is_told_to_the_store) {
     auto const used = here.charge(7);
     BOOST_TEST(used.count() == 7);
     run_for(ctx, 2ms);
@@ -411,7 +411,7 @@ BOOST_AUTO_TEST_CASE(late_answer_is_given_back) {
     BOOST_TEST(here.shared_stats().returned >= 1);
 }
 
-BOOST_AUTO_TEST_CASE(engine_that_cannot_be_reached_bars_everybody_until_the_next_attempt) {
+BOOST_AUTO_TEST_CASE(store_that_cannot_be_reached_bars_everybody_until_the_next_attempt) {
     is_as_far_as(1ms, fate::unreachable);
     visit const guest(here, 1, 10s);
     visit const other(here, 1, 10s);
@@ -429,7 +429,7 @@ BOOST_AUTO_TEST_CASE(engine_that_cannot_be_reached_bars_everybody_until_the_next
     BOOST_TEST(!here.try_enter(1, why));
     BOOST_TEST((why == errc::unavailable));
 
-    // The first one that comes after that is the probe, and the engine is back.
+    // The first one that comes after that is the probe, and the store is back.
     is_as_far_as(1ms);
     run_for(ctx, 100ms);
     visit const probe(here, 1, 10s);
@@ -441,7 +441,7 @@ BOOST_AUTO_TEST_CASE(engine_that_cannot_be_reached_bars_everybody_until_the_next
 }
 
 BOOST_AUTO_TEST_CASE(new_deadline_holds_for_the_next_question) {
-    struct noting_engine final : weir::engine {
+    struct noting_store final : weir::store {
         std::vector<weir::duration> deadlines;
         void async_take(std::string const&, question const& q, answer_handler handler) override {
             deadlines.push_back(q.deadline);
@@ -453,11 +453,11 @@ BOOST_AUTO_TEST_CASE(new_deadline_holds_for_the_next_question) {
         void async_give_back(std::string const&, give_back const& what) override {
             deadlines.push_back(what.deadline);
         }
-        explicit noting_engine(asio::io_context& c) : ctx(c) {}
+        explicit noting_store(asio::io_context& c) : ctx(c) {}
         asio::io_context& ctx;
         std::int64_t microseconds = 0;
     };
-    auto const noting = std::make_shared<noting_engine>(ctx);
+    auto const noting = std::make_shared<noting_store>(ctx);
     bucket b{ctx, noting, "noted", options()};
     visit first(b, 1);
     settle(ctx);
@@ -501,7 +501,7 @@ BOOST_AUTO_TEST_CASE(change_of_mode_completes_a_wait_outside_of_the_lock) {
     visit const probe(here, 1, 10s);
     run_for(ctx, 1ms);
     BOOST_TEST_REQUIRE(told.size() == 2u);
-    BOOST_TEST((told[1].after == weir::shared_mode::engine));
+    BOOST_TEST((told[1].after == weir::shared_mode::store));
     here.cancel();
     settle(ctx);
     BOOST_TEST((end == asio::error::operation_aborted));
@@ -540,7 +540,7 @@ BOOST_AUTO_TEST_CASE(wait_for_a_change_of_mode_ends_with_the_limiter_and_with_th
     BOOST_TEST(!end);
 }
 
-BOOST_AUTO_TEST_CASE(step_forward_of_the_engine_grants_one_burst_once_and_is_counted) {
+BOOST_AUTO_TEST_CASE(step_forward_of_the_store_grants_one_burst_once_and_is_counted) {
     empty_bucket();
     visit const patient(here, 1, 10s);
     run_for(ctx, 101ms);
@@ -573,7 +573,7 @@ BOOST_AUTO_TEST_CASE(black_hole_is_seen_and_nobody_waits_for_it) {
 }
 
 // Found elsewhere: AspNetCoreRateLimit#439, kong-scalable-rate-limiter#14.
-BOOST_AUTO_TEST_CASE(without_an_engine_the_first_decision_comes_after_one_deadline) {
+BOOST_AUTO_TEST_CASE(without_a_store_the_first_decision_comes_after_one_deadline) {
     for (auto const& [mode, at_once] :
          {std::pair<decltype(weir::shared_options::on_failure), int>{weir::fail_open(), 50},
           {weir::fail_local{0.4}, 2}}) {
@@ -591,7 +591,7 @@ BOOST_AUTO_TEST_CASE(without_an_engine_the_first_decision_comes_after_one_deadli
         BOOST_TEST(std::ranges::count_if(guests, &visit::granted) == at_once);
         BOOST_TEST(alone.shared_stats().granted_without == at_once);
 
-        // It returns to the engine by itself.
+        // It returns to the store by itself.
         is_as_far_as(1ms);
         alone.cancel();
         run_for(ctx, 10s);
@@ -599,7 +599,7 @@ BOOST_AUTO_TEST_CASE(without_an_engine_the_first_decision_comes_after_one_deadli
         run_for(ctx, 100ms);
         BOOST_TEST(last.granted());
         BOOST_TEST(last.seat().waited() == 0ms);
-        visit const probe(alone, 1, 10s);  // the engine is asked again
+        visit const probe(alone, 1, 10s);  // the store is asked again
         run_for(ctx, 10ms);
         BOOST_TEST(probe.granted());
         visit const next(alone, 1, 10s);
@@ -655,7 +655,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_left_to_run_when_nobody_waits) {
 BOOST_AUTO_TEST_CASE(context_may_end_at_any_time) {
     for (auto const when : {0us, 400us, 700us, 999us}) {
         auto own = std::make_unique<asio::io_context>();
-        auto const far = std::make_shared<engine>(ctx);
+        auto const far = std::make_shared<store>(ctx);
         far->behave({.there = 500us, .back = 500us});
         bucket limiter(*own, far, "calls", options());
         visit const guest(limiter, 3);
@@ -672,7 +672,7 @@ BOOST_AUTO_TEST_CASE(context_may_end_at_any_time) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(engine_set_back_neither_grants_early_nor_freezes) {
+BOOST_AUTO_TEST_CASE(store_set_back_neither_grants_early_nor_freezes) {
     interval tick(ctx, server, "tick", 3s);
     visit const first(tick);
     run_for(ctx, 1ms);

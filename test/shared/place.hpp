@@ -9,24 +9,24 @@
 
 #include <chrono>
 
-// The tests of engines are the same for all of them: `engine_tests.hpp`, `process_tests.hpp` and `seats/tests.hpp`. A
-// file that includes one of them says before in which `place`: where the engine is, in its own words.
+// The tests of stores are the same for all of them: `store_tests.hpp`, `process_tests.hpp` and `seats/tests.hpp`. A
+// file that includes one of them says before in which `place`: where the store is, in its own words.
 //
 // | of a place              | what it is                                                                    |
 // |-------------------------|-------------------------------------------------------------------------------|
 // | `place()`               | at a server that all tests of a program share: they use names of their own    |
-// | `ctx`, `engine`         | an engine, and where it runs                                                  |
+// | `ctx`, `store`         | a store, and where it runs                                                  |
 // | `connect(ctx)`          | another one at the same server                                                |
 // | `has(name)`             | whether the server has a bucket of that name                                  |
 //
 // And for processes and faults:
 //
 // | `place(server)`         | at a `server_type` of its own                                                 |
-// | `address()`, `at(c, a)` | how to find it, and an engine of a process that has been told so              |
+// | `address()`, `at(c, a)` | how to find it, and a store of a process that has been told so              |
 // | `address_of(socket)`    | the same of a local socket                                                    |
 // | `saves()`               | with which options the server loses nothing when it is killed                 |
 // | `used(name)`            | how many permits of a bucket are in use, rounded up                           |
-// | `kill_connections(stop)`| ends those of engines again and again, on a thread of its own                 |
+// | `kill_connections(stop)`| ends those of stores again and again, on a thread of its own                 |
 // | `look(name)`            | what the server has noted of seats                                            |
 
 namespace support {

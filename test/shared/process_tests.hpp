@@ -54,11 +54,11 @@ void take_permits() {
     using namespace std::chrono_literals;
     using support::worker;
     boost::asio::io_context ctx;
-    auto const engine = place::at(ctx, worker::told("WEIR_ADDRESS"));
+    auto const store = place::at(ctx, worker::told("WEIR_ADDRESS"));
     weir::shared_options const options{.rate = {std::stoll(worker::told("WEIR_PERMITS")), 1s},
                                        .burst = std::stoll(worker::told("WEIR_BURST")),
                                        .deadline = 1s};
-    Limiter calls(ctx, engine, worker::told("WEIR_NAME"), options);
+    Limiter calls(ctx, store, worker::told("WEIR_NAME"), options);
     auto const until = std::chrono::steady_clock::now() + support::time_of_crowd();
     auto const take = [&]() -> boost::asio::awaitable<void> {
         while (std::chrono::steady_clock::now() < until) {
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(
     place::server_type mortal(place::saves());
     place there(mortal);
     weir::shared_options const slow{.rate = {1, 24h}, .burst = 2, .deadline = 1s};
-    weir::shared_token_bucket calls(there.ctx, there.engine, "calls", slow);
+    weir::shared_token_bucket calls(there.ctx, there.store, "calls", slow);
     auto const ask = [&] {
         support::visit guest(calls, 1, 30s);
         there.run(guest);
@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(connections_that_are_killed_in_the_middle_grant_nothing_twi
         there.ctx, 1000,
         [&] {
             return std::make_unique<weir::shared_token_bucket>(
-                there.ctx, there.engine, "calls", slow);
+                there.ctx, there.store, "calls", slow);
         },
         [&](std::stop_token const& stop) { there.kill_connections(stop); });
     auto const used = there.used("calls");

@@ -1,5 +1,5 @@
 #include <weir/shared/limiter.hpp>
-#include <weir/shared/memory_engine.hpp>
+#include <weir/shared/memory_store.hpp>
 #include <weir/testing.hpp>
 
 #include "support/random.hpp"
@@ -19,8 +19,8 @@
 #include <variant>
 #include <vector>
 
-// Schedules by chance of several processes at one engine, on virtual time: ways of different lengths, questions and
-// answers that are lost or come late, processes that die, an engine that forgets everything, and whose clock is set. In
+// Schedules by chance of several processes at one store, on virtual time: ways of different lengths, questions and
+// answers that are lost or come late, processes that die, a store that forgets everything, and whose clock is set. In
 // each, what is used keeps to the bound that the docs state, in every stretch of time. What threads do to each other
 // is left to the explorer.
 
@@ -39,15 +39,15 @@ __extension__ using wide = __int128;
 struct hazards {
     duration way = 1ms;  // the longest, of most messages
     int one_in = 0;      // so many messages is late or lost, or cannot be sent; 0: none
-    bool loses = false;  // the engine forgets, or its clock is set forward
+    bool loses = false;  // the store forgets, or its clock is set forward
     bool sets_back = false;
     bool kills = false;  // a process dies, and another one begins in its place
 };
 
-class engine_in_trouble final : public weir::engine,
-                                public std::enable_shared_from_this<engine_in_trouble> {
+class store_in_trouble final : public weir::store,
+                               public std::enable_shared_from_this<store_in_trouble> {
 public:
-    engine_in_trouble(asio::io_context& ctx, random_source& random, hazards const& what)
+    store_in_trouble(asio::io_context& ctx, random_source& random, hazards const& what)
         : ctx_(ctx), random_(random), what_(what) {}
 
     void validate(weir::policy::shared_bucket const&) const override {}
@@ -132,7 +132,7 @@ public:
         : random_(random),
           options_(options),
           what_(what),
-          engine_(std::make_shared<engine_in_trouble>(ctx_, random, what)),
+          store_(std::make_shared<store_in_trouble>(ctx_, random, what)),
           processes_(static_cast<std::size_t>(random.between(2, 10))) {
         for (auto& p : processes_)
             begin(p);
@@ -158,7 +158,7 @@ public:
         return sum;
     }
     [[nodiscard]] std::size_t processes() const { return processes_.size() + died_; }
-    // In which the engine has lost its state, or was set forward.
+    // In which the store has lost its state, or was set forward.
     [[nodiscard]] amount losses(clock::time_point from, clock::time_point to) const {
         return std::ranges::count_if(losses_, [&](auto at) { return from <= at && at <= to; });
     }
@@ -170,7 +170,7 @@ private:
     };
 
     void begin(std::unique_ptr<limiter>& p) {
-        p = std::make_unique<limiter>(ctx_, engine_, "limit", options_);
+        p = std::make_unique<limiter>(ctx_, store_, "limit", options_);
     }
     [[nodiscard]] duration longest_step() const {
         return options_.rate.period() / options_.rate.permits() / 2;
@@ -184,12 +184,12 @@ private:
             return begin(processes_[random_.index_in(processes_)]);
         }
         if (random_.one_in(60) && what_.sets_back)
-            return engine_->set_clock(std::chrono::microseconds(-random_.of_any_size(5'000'000)));
+            return store_->set_clock(std::chrono::microseconds(-random_.of_any_size(5'000'000)));
         if (random_.one_in(100) && what_.loses) {
             losses_.push_back(clock::now());
             if (random_.one_in(2))
-                return engine_->forget();
-            return engine_->set_clock(std::chrono::microseconds(random_.of_any_size(5'000'000)));
+                return store_->forget();
+            return store_->set_clock(std::chrono::microseconds(random_.of_any_size(5'000'000)));
         }
         for (auto crowd = random_.one_in(4) ? random_.between(1, 6) : 1; crowd != 0; --crowd)
             enter();
@@ -228,7 +228,7 @@ private:
     random_source& random_;
     weir::shared_options options_;
     hazards what_;
-    std::shared_ptr<engine_in_trouble> engine_;
+    std::shared_ptr<store_in_trouble> store_;
     std::vector<std::unique_ptr<limiter>> processes_;
     std::vector<holding> held_;
     uses used_;
@@ -262,7 +262,7 @@ duration lateness_of(weir::shared_options const& o) {
     return o.deadline + (o.lease != 0 ? o.lease_time.value() : 0ms);
 }
 
-// An engine counts in microseconds: when it was asked, and when it grants, is known to one.
+// A store counts in microseconds: when it was asked, and when it grants, is known to one.
 constexpr duration granularity = 2us;
 
 }  // namespace
@@ -342,11 +342,11 @@ BOOST_AUTO_TEST_CASE(what_is_used_of_a_log_keeps_to_the_limit_in_every_window) {
 
 namespace {
 
-// An engine that several limiters share, each of them some way off.
-class distant_engine final : public weir::engine {
+// A store that several limiters share, each of them some way off.
+class distant_store final : public weir::store {
 public:
-    distant_engine(asio::io_context& ctx, std::shared_ptr<weir::detail::bucket_ledger> ledger,
-                   duration there_and_back)
+    distant_store(asio::io_context& ctx, std::shared_ptr<weir::detail::bucket_ledger> ledger,
+                  duration there_and_back)
         : ctx_(ctx), ledger_(std::move(ledger)), way_(there_and_back / 2) {}
 
     void async_take(std::string const& name, question const& q, answer_handler handler) override {
@@ -387,7 +387,7 @@ struct greedy_process {
     weir::basic_shared_token_bucket<asio::any_io_executor, timer> limiter;
     std::vector<clock::time_point> granted;
 
-    greedy_process(asio::io_context& ctx, std::shared_ptr<weir::engine> e)
+    greedy_process(asio::io_context& ctx, std::shared_ptr<weir::store> e)
         : limiter(ctx, std::move(e), "limit", {.rate = {1000, 1s}, .burst = 1}) {}
 
     void enter() {
@@ -407,7 +407,7 @@ BOOST_AUTO_TEST_CASE(processes_that_are_ten_times_as_far_away_have_their_share) 
     auto const ledger = std::make_shared<weir::detail::bucket_ledger>();
     std::vector<std::unique_ptr<greedy_process>> processes;
     for (int i = 0; i != 16; ++i) {
-        auto const there = std::make_shared<distant_engine>(
+        auto const there = std::make_shared<distant_store>(
             ctx, ledger, i % 2 == 0 ? duration(200us) : duration(2ms));
         processes.push_back(std::make_unique<greedy_process>(ctx, there));
         for (int callers = 0; callers != 4; ++callers)

@@ -1,5 +1,5 @@
 #include <weir/shared/limiter.hpp>
-#include <weir/shared/memory_engine.hpp>
+#include <weir/shared/memory_store.hpp>
 
 #include "support/random.hpp"
 
@@ -19,13 +19,13 @@
 #include <optional>
 #include <utility>
 
-// Limiters that share an engine, used on several threads in real time.
+// Limiters that share a store, used on several threads in real time.
 
 namespace {
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
-using fate = weir::engine_conduct::fate;
+using fate = weir::store_conduct::fate;
 
 struct tally {
     std::atomic<int> granted = 0;
@@ -48,32 +48,32 @@ asio::awaitable<void> visit(weir::shared_token_bucket& limiter, tally& all, std:
 
 BOOST_AUTO_TEST_SUITE(shared_threads)
 
-BOOST_AUTO_TEST_CASE(every_request_is_answered_once_whatever_the_engine_does) {
+BOOST_AUTO_TEST_CASE(every_request_is_answered_once_whatever_the_store_does) {
     support::for_each_seed(1, 4, [](auto& random) {
         asio::thread_pool threads(4);
-        auto const engine = std::make_shared<weir::memory_engine>(threads);
+        auto const store = std::make_shared<weir::memory_store>(threads);
         weir::shared_options const options{
             .rate = {20'000, 1s}, .burst = 50, .deadline = 2ms, .retry = {.first = 1ms}};
         std::optional<weir::shared_token_bucket> here(
-            std::in_place, threads, engine, "calls", options);
-        weir::shared_token_bucket there(threads, engine, "calls", options);
+            std::in_place, threads, store, "calls", options);
+        weir::shared_token_bucket there(threads, store, "calls", options);
         tally all;
         constexpr int visitors = 16;
         for (int i = 0; i != visitors; ++i)
             asio::co_spawn(asio::make_strand(threads),
                            visit(i % 2 == 0 ? *here : there, all, random.bits()), asio::detached);
         for (int i = 0; i != 200; ++i) {
-            engine->behave({.there = std::chrono::microseconds(random.between(0, 300)),
-                            .back = std::chrono::microseconds(random.between(0, 300)),
-                            .what = random.one_of({fate::answered, fate::answered,
-                                                   fate::answer_lost, fate::unreachable})});
+            store->behave({.there = std::chrono::microseconds(random.between(0, 300)),
+                           .back = std::chrono::microseconds(random.between(0, 300)),
+                           .what = random.one_of({fate::answered, fate::answered, fate::answer_lost,
+                                                  fate::unreachable})});
             static_cast<void>(there.shared_stats());
             if (random.one_in(50))
                 here->cancel();
             if (random.one_in(50))
                 there.configure([&](auto& o) { o.burst = random.between(3, 50); });
         }
-        engine->behave({});
+        store->behave({});
         threads.wait();
         BOOST_TEST(all.granted + all.rejected == visitors * 60);
         here.reset();
@@ -85,10 +85,10 @@ BOOST_AUTO_TEST_CASE(every_request_is_answered_once_whatever_the_engine_does) {
 BOOST_AUTO_TEST_CASE(limiter_goes_while_its_questions_are_under_way) {
     support::for_each_seed(1, 20, [](auto& random) {
         asio::thread_pool threads(2);
-        auto const engine = std::make_shared<weir::memory_engine>(threads);
+        auto const store = std::make_shared<weir::memory_store>(threads);
         weir::shared_options const options{.rate = {1'000, 1s}, .burst = 50};
         auto limiter =
-            std::make_unique<weir::shared_token_bucket>(threads, engine, "calls", options);
+            std::make_unique<weir::shared_token_bucket>(threads, store, "calls", options);
         std::atomic<int> over = 0;
         for (int i = 0; i != 20; ++i)
             limiter->async_enter(1s, [&over](weir::error_code, weir::permit p) {

@@ -16,7 +16,7 @@
 #include <map>
 #include <vector>
 
-// What an engine says of seats, against what it has to say by definition: on questions by chance.
+// What a store says of seats, against what it has to say by definition: on questions by chance.
 
 namespace support {
 
@@ -85,13 +85,13 @@ private:
     std::int64_t last_fence_ = 0;
 };
 
-/// An engine whose clock is told, in microseconds.
+/// A store whose clock is told, in microseconds.
 using told_seats = std::function<weir::policy::fed_seats::answer(
     weir::policy::fed_seats::question const&, std::int64_t now)>;
 
 /// Asks `questions` questions of it, and holds each answer against the definition. The clock is at `now`; it is set back
 /// now and then.
-inline void compare_with_seats(told_seats const& engine, int questions, random_source& random,
+inline void compare_with_seats(told_seats const& store, int questions, random_source& random,
                                std::int64_t now) {
     struct client {
         std::uint64_t number = 0;
@@ -120,7 +120,7 @@ inline void compare_with_seats(told_seats const& engine, int questions, random_s
             .keep = random.between(0, c.held + 1),
             .least = least,
             .most = random.between(least, seats)};
-        auto const said = engine(q, now);
+        auto const said = store(q, now);
         auto const expected = definition.hold(q, now);
         BOOST_TEST_REQUIRE(
             (said.held == expected.held && said.fence == expected.fence &&

@@ -15,21 +15,21 @@
 #include <functional>
 #include <vector>
 
-// What an engine says, against what it has to say by definition: on questions by chance.
+// What a store says, against what it has to say by definition: on questions by chance.
 
 namespace support {
 
 using weir::policy::fed;
 
-/// An engine whose clock is told, in microseconds.
-struct told_engine {
+/// A store whose clock is told, in microseconds.
+struct told_store {
     std::function<fed::answer(fed::question const&, std::int64_t now)> take;
     std::function<void(fed::give_back const&, std::int64_t now)> give_back;
     /// Buckets of other names from now on.
     std::function<void()> forget;
 };
 
-/// A bucket of an engine by definition: `bucket_history`, whose nanoseconds are microseconds here.
+/// A bucket of a store by definition: `bucket_history`, whose nanoseconds are microseconds here.
 class shared_oracle {
 public:
     explicit shared_oracle(weir::shared_options const& o)
@@ -94,17 +94,17 @@ private:
 }
 
 /// Asks `questions` questions of it, of several buckets, and holds each answer against the definition.
-inline void compare_with_definition(told_engine const& engine, int questions, random_source& random,
+inline void compare_with_definition(told_store const& store, int questions, random_source& random,
                                     std::int64_t& now) {
     while (questions > 0) {
         auto const options = some_shared_options(random);
         auto const scale = scale_of(options);
         shared_oracle oracle(options);
-        engine.forget();
+        store.forget();
         for (int i = 0; i != 50 && questions > 0; ++i, --questions) {
             now += random.one_in(4) ? 0 : random.between(0, 2 * scale);
             auto const q = some_question(random, options, scale);
-            auto const said = engine.take(q, now);
+            auto const said = store.take(q, now);
             auto const expected = oracle.take(q, now);
             BOOST_TEST_REQUIRE(
                 (said.granted == expected.granted && said.wait == expected.wait &&
@@ -120,7 +120,7 @@ inline void compare_with_definition(told_engine const& engine, int questions, ra
 
 /// The same with permits that are given back and a clock that is set back: whatever is used, and not given back,
 /// keeps to the rate.
-inline void check_lawfulness(told_engine const& engine, int questions, random_source& random,
+inline void check_lawfulness(told_store const& store, int questions, random_source& random,
                              std::int64_t& now) {
     struct use {
         std::int64_t since;
@@ -130,12 +130,12 @@ inline void check_lawfulness(told_engine const& engine, int questions, random_so
         auto const options = some_shared_options(random);
         auto const bucket = weir::policy::shared_bucket::of(options);
         auto const scale = scale_of(options);
-        engine.forget();
+        store.forget();
         std::vector<use> used;
         for (int i = 0; i != 60 && questions > 0; ++i, --questions) {
             now += random.one_in(4) ? 0 : random.between(0, 2 * scale);
             auto const q = some_question(random, options, scale);
-            auto const said = engine.take(q, now);
+            auto const said = store.take(q, now);
             if (said.granted == 0)
                 continue;
             BOOST_TEST_REQUIRE((q.least <= said.granted && said.granted <= q.most));
@@ -145,7 +145,7 @@ inline void check_lawfulness(told_engine const& engine, int questions, random_so
                     random.between(0, static_cast<std::int64_t>(used.size()) - 1))];
                 auto const n = random.between(0, one.count);
                 if (n != 0)
-                    engine.give_back({bucket, n, one.since}, now);
+                    store.give_back({bucket, n, one.since}, now);
                 one.count -= n;
             }
         }
@@ -212,16 +212,16 @@ private:
 };
 
 /// Asks `questions` questions of it, of several logs, and holds each answer against the definition.
-inline void compare_with_log(told_engine const& engine, int questions, random_source& random,
+inline void compare_with_log(told_store const& store, int questions, random_source& random,
                              std::int64_t& now) {
     while (questions > 0) {
         auto const log = some_log(random);
         log_oracle oracle(log);
-        engine.forget();
+        store.forget();
         for (int i = 0; i != 50 && questions > 0; ++i, --questions) {
             now += random.one_in(3) ? 0 : random.between(0, log.window);
             auto const q = some_question(random, log);
-            auto const said = engine.take(q, now);
+            auto const said = store.take(q, now);
             auto const least = oracle.turn(q.least, now);
             auto const wait = least - now;
             bool const is_granted = wait <= q.ahead.count() || wait == 0;
@@ -245,16 +245,16 @@ inline void compare_with_log(told_engine const& engine, int questions, random_so
 
 /// The same with permits that are given back and a clock that is set back: in no window of true time more is used than
 /// the limit.
-inline void check_lawfulness_of_log(told_engine const& engine, int questions, random_source& random,
+inline void check_lawfulness_of_log(told_store const& store, int questions, random_source& random,
                                     std::int64_t& now) {
     struct use {
         std::int64_t at;     // in truth
-        std::int64_t since;  // by the engine
+        std::int64_t since;  // by the store
         weir::amount count;
     };
     while (questions > 0) {
         auto const log = some_log(random);
-        engine.forget();
+        store.forget();
         std::vector<use> used;
         std::int64_t behind = 0;
         for (int i = 0; i != 60 && questions > 0; ++i, --questions) {
@@ -262,7 +262,7 @@ inline void check_lawfulness_of_log(told_engine const& engine, int questions, ra
             if (random.one_in(10))
                 behind += random.between(1, 3 * log.window);
             auto const q = some_question(random, log);
-            auto const said = engine.take(q, now - behind);
+            auto const said = store.take(q, now - behind);
             if (said.granted == 0)
                 continue;
             used.push_back({now + said.wait.count(), said.since, said.granted});
@@ -271,7 +271,7 @@ inline void check_lawfulness_of_log(told_engine const& engine, int questions, ra
                     random.between(0, static_cast<std::int64_t>(used.size()) - 1))];
                 auto const n = random.between(0, one.count);
                 if (n != 0)
-                    engine.give_back({log, n, one.since}, now - behind);
+                    store.give_back({log, n, one.since}, now - behind);
                 one.count -= n;
             }
         }
@@ -287,67 +287,67 @@ inline void check_lawfulness_of_log(told_engine const& engine, int questions, ra
 }
 
 /// What was not used leaves the log, however much has passed since; and what is not known of does not.
-inline void check_refunds_of_log(told_engine const& engine, std::int64_t now) {
+inline void check_refunds_of_log(told_store const& store, std::int64_t now) {
     using namespace std::chrono_literals;
     auto const log = weir::policy::shared_bucket::log_of({.rate = {3, 1s}});
-    auto const wait = [&](std::int64_t at) { return engine.take({log, 1, 1}, at).wait.count(); };
-    engine.forget();
-    engine.give_back({log, 1, now}, now);  // there is none
-    BOOST_TEST(engine.take({log, 3, 3}, now).granted == 3);
-    engine.give_back({log, 2, now}, now + 900'000);
-    BOOST_TEST(engine.take({log, 2, 2}, now + 900'000).granted == 2);
+    auto const wait = [&](std::int64_t at) { return store.take({log, 1, 1}, at).wait.count(); };
+    store.forget();
+    store.give_back({log, 1, now}, now);  // there is none
+    BOOST_TEST(store.take({log, 3, 3}, now).granted == 3);
+    store.give_back({log, 2, now}, now + 900'000);
+    BOOST_TEST(store.take({log, 2, 2}, now + 900'000).granted == 2);
     BOOST_TEST(wait(now + 900'000) == 100'000);
     // More than was granted then, and what was granted at another time, is not known of.
-    engine.give_back({log, 2, now}, now + 900'000);
-    engine.give_back({log, 1, now + 1}, now + 900'000);
+    store.give_back({log, 2, now}, now + 900'000);
+    store.give_back({log, 1, now + 1}, now + 900'000);
     BOOST_TEST(wait(now + 900'000) == 100'000);
 
     // Nor is a turn given back that has not come.
-    BOOST_TEST(engine.take({log, 1, 1, 1s}, now + 900'000).wait.count() == 100'000);
-    engine.give_back({log, 1, now + 1'000'000}, now + 999'999);
+    BOOST_TEST(store.take({log, 1, 1, 1s}, now + 900'000).wait.count() == 100'000);
+    store.give_back({log, 1, now + 1'000'000}, now + 999'999);
     BOOST_TEST(wait(now + 999'999) == 900'001);
-    engine.give_back({log, 1, now + 1'000'000}, now + 1'000'000);
-    BOOST_TEST(engine.take({log, 1, 1}, now + 1'000'000).granted == 1);
+    store.give_back({log, 1, now + 1'000'000}, now + 1'000'000);
+    BOOST_TEST(store.take({log, 1, 1}, now + 1'000'000).granted == 1);
 }
 
 /// A turn that is booked comes before all later ones, though what was given back has made room before it.
-inline void check_order_of_log(told_engine const& engine, std::int64_t now) {
+inline void check_order_of_log(told_store const& store, std::int64_t now) {
     using namespace std::chrono_literals;
     auto const log = weir::policy::shared_bucket::log_of({.rate = {2, 1s}});
-    engine.forget();
-    BOOST_TEST(engine.take({log, 2, 2}, now).granted == 2);
-    BOOST_TEST(engine.take({log, 1, 1, 1s}, now + 900'000).wait.count() == 100'000);
-    engine.give_back({log, 1, now}, now + 900'000);
-    BOOST_TEST(engine.take({log, 1, 1}, now + 900'000).wait.count() == 100'000);
+    store.forget();
+    BOOST_TEST(store.take({log, 2, 2}, now).granted == 2);
+    BOOST_TEST(store.take({log, 1, 1, 1s}, now + 900'000).wait.count() == 100'000);
+    store.give_back({log, 1, now}, now + 900'000);
+    BOOST_TEST(store.take({log, 1, 1}, now + 900'000).wait.count() == 100'000);
 }
 
 /// The clock is set back: nothing is granted early, and nobody waits for longer than a window.
-inline void check_log_set_back(told_engine const& engine, std::int64_t now) {
+inline void check_log_set_back(told_store const& store, std::int64_t now) {
     using namespace std::chrono_literals;
     auto const log = weir::policy::shared_bucket::log_of({.rate = {3, 1s}});
-    engine.forget();
-    engine.take({log, 2, 2}, now);
-    engine.take({log, 1, 1}, now + 300'000);
+    store.forget();
+    store.take({log, 2, 2}, now);
+    store.take({log, 1, 1}, now + 300'000);
     now -= 3'600'000'000;
     // The last grant is now, and the others were 0.3 s before it.
-    BOOST_TEST(engine.take({log, 1, 1}, now).wait.count() == 700'000);
-    BOOST_TEST(engine.take({log, 1, 1}, now + 699'999).granted == 0);
-    BOOST_TEST(engine.take({log, 2, 2}, now + 700'000).granted == 2);
-    BOOST_TEST(engine.take({log, 1, 1}, now + 999'999).granted == 0);
-    BOOST_TEST(engine.take({log, 1, 1}, now + 1'000'000).granted == 1);
+    BOOST_TEST(store.take({log, 1, 1}, now).wait.count() == 700'000);
+    BOOST_TEST(store.take({log, 1, 1}, now + 699'999).granted == 0);
+    BOOST_TEST(store.take({log, 2, 2}, now + 700'000).granted == 2);
+    BOOST_TEST(store.take({log, 1, 1}, now + 999'999).granted == 0);
+    BOOST_TEST(store.take({log, 1, 1}, now + 1'000'000).granted == 1);
 }
 
 /// The longest log there is.
-inline void check_longest_log(told_engine const& engine, std::int64_t now) {
+inline void check_longest_log(told_store const& store, std::int64_t now) {
     using namespace std::chrono_literals;
     auto const log = weir::policy::shared_bucket::log_of({.rate = {4096, 1s}});
-    engine.forget();
-    BOOST_TEST(engine.take({log, 1, 4096}, now).granted == 4096);
-    BOOST_TEST(engine.take({log, 1, 4096}, now + 999'999).wait.count() == 1);
-    BOOST_TEST(engine.take({log, 1, 4096}, now + 1'000'000).granted == 4096);
-    engine.give_back({log, 1000, now + 1'000'000}, now + 1'500'000);
-    BOOST_TEST(engine.take({log, 1000, 1000}, now + 1'500'000).granted == 1000);
-    BOOST_TEST(engine.take({log, 1, 4096}, now + 1'999'999).wait.count() == 1);
+    store.forget();
+    BOOST_TEST(store.take({log, 1, 4096}, now).granted == 4096);
+    BOOST_TEST(store.take({log, 1, 4096}, now + 999'999).wait.count() == 1);
+    BOOST_TEST(store.take({log, 1, 4096}, now + 1'000'000).granted == 4096);
+    store.give_back({log, 1000, now + 1'000'000}, now + 1'500'000);
+    BOOST_TEST(store.take({log, 1000, 1000}, now + 1'500'000).granted == 1000);
+    BOOST_TEST(store.take({log, 1, 4096}, now + 1'999'999).wait.count() == 1);
 }
 
 }  // namespace support

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <weir/mysql/engine.hpp>
+#include <weir/mysql/store.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/seats.hpp>
 #include <weir/time.hpp>
@@ -23,7 +23,7 @@ using value = std::variant<std::nullptr_t, std::int64_t, double, std::string>;
 /// At most one row in any stretch of time so long, strictly: over all processes that use the name, as the table itself
 /// shows it, whatever is delayed, lost or killed.
 ///
-///     weir::mysql::strict_interval rows{ctx, engine, "events", 3s};
+///     weir::mysql::strict_interval rows{ctx, store, "events", 3s};
 ///     std::vector<weir::mysql::value> const what{"hello"};
 ///     co_await rows.insert_at_most("insert into events(at, what) values(sysdate(6), ?)", what, 1s);
 ///
@@ -37,7 +37,7 @@ using value = std::variant<std::nullptr_t, std::int64_t, double, std::string>;
 /// transaction takes. A process that is stopped in the middle of one holds up all others until the server ends
 /// its transaction: MariaDB after 5 s, MySQL after its `wait_timeout`.
 ///
-/// The table is that of the engine; a name that is used here must not be used by another kind of limiter, and all who
+/// The table is that of the store; a name that is used here must not be used by another kind of limiter, and all who
 /// use it must state the same time. Any isolation level will do. If the clock of the server is set back, nobody waits
 /// for longer than `every`.
 ///
@@ -48,11 +48,11 @@ using value = std::variant<std::nullptr_t, std::int64_t, double, std::string>;
 class strict_interval {
 public:
     /// One per `every`, 1 us to ten years. Throws `std::invalid_argument` if that, or the name, is nonsense.
-    strict_interval(boost::asio::any_io_executor ex, std::shared_ptr<engine> e, std::string name,
+    strict_interval(boost::asio::any_io_executor ex, std::shared_ptr<store> e, std::string name,
                     duration every, queue_options const& queueing = {});
     template <class Context>
         requires std::convertible_to<Context&, boost::asio::execution_context&>
-    strict_interval(Context& context, std::shared_ptr<engine> e, std::string name, duration every,
+    strict_interval(Context& context, std::shared_ptr<store> e, std::string name, duration every,
                     queue_options const& queueing = {})
         : strict_interval(boost::asio::any_io_executor(context.get_executor()), std::move(e),
                           std::move(name), every, queueing) {}

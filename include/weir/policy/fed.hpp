@@ -16,20 +16,20 @@
 
 namespace weir {
 
-/// While the engine does not answer, requests wait; in an outage they are rejected with `errc::unavailable`. An outage
+/// While the store does not answer, requests wait; in an outage they are rejected with `errc::unavailable`. An outage
 /// begins with the fifth question in a row that has failed, or when none was answered for a second.
 struct fail_closed {};
 /// From the first question that fails until one is answered, everything is granted: no limit holds.
 struct fail_open {};
 /// From the first question that fails until one is answered, this process grants by itself: so much of the rate and of
 /// the burst, from a millionth to 1, and a burst of 1 at least. N processes together grant at most
-/// `N * share * (burst + rate * outage)` besides what the engine has granted; with a share of 1/N, that is the
+/// `N * share * (burst + rate * outage)` besides what the store has granted; with a share of 1/N, that is the
 /// limit itself. What the process was granted before counts.
 struct fail_local {
     double share = 1;
 };
 
-/// A rate that many processes share, and what becomes of requests while the engine cannot be asked.
+/// A rate that many processes share, and what becomes of requests while the store cannot be asked.
 struct shared_options {
     /// How many permits come back, and in what time: at least 1 in a time. All who share it must state the same.
     weir::rate rate{1, std::chrono::seconds(1)};
@@ -38,7 +38,7 @@ struct shared_options {
     /// number of permits in `rate`.
     std::optional<amount> burst = {};
 
-    /// How far ahead a grant may be booked, 0 to 60 s. While more is asked for than there is, the engine is not
+    /// How far ahead a grant may be booked, 0 to 60 s. While more is asked for than there is, the store is not
     /// polled: the first in line has a turn booked, and waits for it. Less than the shortest pause between two
     /// grants makes distant processes starve.
     duration reach = std::chrono::seconds(1);
@@ -53,15 +53,15 @@ struct shared_options {
     /// or when there are not enough for all who share the limit. It is never more than half of the burst.
     amount lease = 0;
 
-    /// How long permits that were taken ahead can be used, 1 ms to 60 s. Then those that are left lapse: the engine
+    /// How long permits that were taken ahead can be used, 1 ms to 60 s. Then those that are left lapse: the store
     /// takes back as many of them as have not come back there meanwhile. Until then they keep the context of the limiter
     /// running. Unset, it is 100 ms, or the time of four permits if that is longer. Without a lease it is of no account.
     std::optional<duration> lease_time = {};
 
-    /// What becomes of requests when questions fail. The engine is asked again all the same.
+    /// What becomes of requests when questions fail. The store is asked again all the same.
     std::variant<fail_closed, fail_open, fail_local> on_failure = {};
 
-    /// How long the engine is left alone that cannot be asked.
+    /// How long the store is left alone that cannot be asked.
     backoff_options retry = {.most = std::chrono::seconds(5)};
 };
 
@@ -70,7 +70,7 @@ void validate(shared_options const& options);
 
 /// What decides about the requests of a shared limiter.
 enum class shared_mode : std::uint8_t {
-    engine,  ///< the engine does
+    store,   ///< the store does
     closed,  ///< in an outage, `fail_closed` rejects all
     open,    ///< `fail_open` grants all
     local,   ///< `fail_local`: this process does, by its share
@@ -78,8 +78,8 @@ enum class shared_mode : std::uint8_t {
 
 /// Another mode than before.
 struct mode_change {
-    shared_mode before = shared_mode::engine;
-    shared_mode after = shared_mode::engine;
+    shared_mode before = shared_mode::store;
+    shared_mode after = shared_mode::store;
     /// By the clock of the limiter.
     time_point at{};
     /// Which change it is, from 1 on. A number that is left out is of a change that nobody was told of.
@@ -88,7 +88,7 @@ struct mode_change {
 
 /// What has come of the orders of a shared limiter since it was made.
 struct shared_stats {
-    /// Questions that were put to the engine, and permits that it has granted.
+    /// Questions that were put to the store, and permits that it has granted.
     std::uint64_t questions = 0;
     amount granted = 0;
     /// Questions that were answered with a turn to come, and with a rejection.
@@ -103,22 +103,22 @@ struct shared_stats {
     /// Questions that were answered in time, and how many have failed since the last one that was.
     std::uint64_t answered = 0;
     std::uint32_t failing = 0;
-    /// Permits that were given back to the engine: not used by whom they were granted to, or granted too late.
+    /// Permits that were given back to the store: not used by whom they were granted to, or granted too late.
     amount returned = 0;
     /// Permits that were granted and that nobody has used in time.
     amount lapsed = 0;
     /// How many permits are taken ahead now.
     amount lease = 0;
-    /// Permits that were granted without the engine, as `fail_open` and `fail_local` do.
+    /// Permits that were granted without the store, as `fail_open` and `fail_local` do.
     amount granted_without = 0;
-    /// Whether the engine cannot be asked now, and how often that has begun.
+    /// Whether the store cannot be asked now, and how often that has begun.
     bool unavailable = false;
     std::uint64_t outages = 0;
     /// What decides now, since when, and how often that has changed.
-    shared_mode mode = shared_mode::engine;
+    shared_mode mode = shared_mode::store;
     time_point mode_since{};
     std::uint64_t mode_changes = 0;
-    /// How often the clock of the engine was set, as far as its grants show: it has gone on by 100 ms more or less
+    /// How often the clock of the store was set, as far as its grants show: it has gone on by 100 ms more or less
     /// than the clock of this process, or by a thousandth of the time between two grants, if that is more. A step
     /// forward grants what comes back in it, at most a burst and what is booked then. A step back grants nothing, and a
     /// sliding log does not show it.
@@ -135,7 +135,7 @@ struct shared_stats {
 
 namespace policy {
 
-/// A bucket as an engine keeps it. All is counted in drops, so small that each microsecond drains a whole
+/// A bucket as a store keeps it. All is counted in drops, so small that each microsecond drains a whole
 /// number of them, as in `bucket`.
 ///
 /// Or a sliding log, which has a window: each grant is kept, with its time in microseconds, and there are never more
@@ -161,8 +161,8 @@ struct shared_bucket {
     [[nodiscard]] std::int64_t time_of(amount n) const noexcept;
 };
 
-/// The rule of a limiter that is fed from elsewhere: of a rate that many processes share, and that an engine
-/// keeps. It holds the permits that the engine has granted, and knows when it is worth asking for more.
+/// The rule of a limiter that is fed from elsewhere: of a rate that many processes share, and that a store
+/// keeps. It holds the permits that the store has granted, and knows when it is worth asking for more.
 ///
 /// One question is under way at a time: for at least what the first in line asks for, and at most what all ask for
 /// together. So a crowd is one question. What is granted goes to whoever is first in line when the answer comes;
@@ -174,16 +174,16 @@ struct shared_bucket {
 ///
 /// Guarantee, of all limiters that share the bucket together: in any stretch of time d, at most
 /// `burst + rate * (d + deadline)` permits are used, not counting as many as were given back unused in it; with a
-/// lease, `burst + rate * (d + deadline + lease_time)`. What the engine has granted in d is at most
+/// lease, `burst + rate * (d + deadline + lease_time)`. What the store has granted in d is at most
 /// `burst + rate * (d + 1 us)`. Nothing is granted too much when answers are late or lost, when a process dies, or by
-/// the clock of a process: then less is granted. What the engine loses or grants too much when its own clock is set
+/// the clock of a process: then less is granted. What the store loses or grants too much when its own clock is set
 /// forward, it says itself.
 ///
 /// Under-use: of each answer that is lost, what it grants; and with a lease, at most `lease` permits of each process in
 /// a `lease_time` in which it asks for few, or dies.
 ///
-/// Debt, which only `charge` and `settle` can make, is told to the engine, which grants nobody anything before it
-/// is paid; but what is granted without the engine does not wait for that. A refund is given back to the engine
+/// Debt, which only `charge` and `settle` can make, is told to the store, which grants nobody anything before it
+/// is paid; but what is granted without the store does not wait for that. A refund is given back to the store
 /// once, less what has drained since the grant. It is lost, and counts as used, if too many are under way, or if
 /// the permit was made by `charge`.
 ///
@@ -201,7 +201,7 @@ public:
         std::uint64_t number = 0;
         duration deadline{};  ///< how long the answer is waited for
     };
-    /// Gives back permits that may be used since `since`, by the clock of the engine.
+    /// Gives back permits that may be used since `since`, by the clock of the store.
     struct give_back {
         shared_bucket bucket;
         amount count = 0;
@@ -210,14 +210,14 @@ public:
     };
     using order_type = std::variant<question, give_back>;
 
-    /// What an engine says to a question.
+    /// What a store says to a question.
     struct answer {
         /// How many were granted, 0 if none.
         amount granted = 0;
         /// If there were any: from when on they may be used. Otherwise: how long to wait at least until it is worth
         /// asking again.
         std::chrono::microseconds wait{};
-        /// If there were any: the engine's own time at which they may be used, in microseconds; never 0.
+        /// If there were any: the store's own time at which they may be used, in microseconds; never 0.
         std::int64_t since = 0;
         /// With an error instead of an answer: whether permits may have been granted all the same.
         bool lost = false;
@@ -281,7 +281,7 @@ protected:
     fed(options_type const& options, shared_bucket const& bucket);
 
 private:
-    /// Permits that the engine has granted, and that can be used from `from` to `until`.
+    /// Permits that the store has granted, and that can be used from `from` to `until`.
     struct lot {
         amount left = 0;
         time_point from{};
@@ -304,7 +304,7 @@ private:
         bool pays_debt = false;
     };
 
-    /// When the clock of the engine was read last, and what it said.
+    /// When the clock of the store was read last, and what it said.
     struct reading {
         time_point sent{};
         time_point received{};
@@ -348,7 +348,7 @@ private:
     duration lease_time_{};                // 0 without a lease
     std::optional<time_point> deposited_;  // when permits last came that can be used at once
     std::optional<token_bucket> local_;    // with `fail_local`: all that was granted counts in it
-    bool probes_ = false;  // something was granted without the engine since it was last asked
+    bool probes_ = false;  // something was granted without the store since it was last asked
     time_point failing_since_{};
     backoff backoff_;
     std::array<mode_change, 8> changes_{};  // each where its number says
@@ -361,7 +361,7 @@ private:
 /// of them. There is no burst besides.
 ///
 /// Guarantee, of all limiters that share the log together: in any stretch of time of `period - deadline`, with a lease
-/// `period - deadline - lease_time`, at most that number is used. What the engine has granted, by its own time, is at
+/// `period - deadline - lease_time`, at most that number is used. What the store has granted, by its own time, is at
 /// most that in any stretch of a period, to the microsecond. With `fail_local` it is up to twice the share in
 /// a period besides.
 class fed_log : public fed {

@@ -17,14 +17,14 @@ struct shared_seats_options {
     /// How many seats there are, 1 to 1,000,000.
     amount seats = 1;
 
-    /// For how long the engine keeps the seats of a process without a word from it, 100 ms to 1 h. The process asks for
+    /// For how long the store keeps the seats of a process without a word from it, 100 ms to 1 h. The process asks for
     /// more time after a third of that. When it dies, its seats are free at the end of the lease.
     duration lease = std::chrono::seconds(10);
 
     /// How long an answer is waited for, 1 us to a sixth of `lease`. Then the question is asked again.
     duration deadline = std::chrono::milliseconds(50);
 
-    /// While all seats are taken, the engine is asked again after this time, less a random part of up to half of it;
+    /// While all seats are taken, the store is asked again after this time, less a random part of up to half of it;
     /// sooner where a lease ends before. 1 ms to 60 s. So this is how long a seat may stand empty, and each process
     /// in which requests wait asks up to two questions in that time.
     duration poll = std::chrono::milliseconds(20);
@@ -35,9 +35,9 @@ void validate(shared_seats_options const& options);
 
 /// What has come of the questions of shared seats since they were made.
 struct shared_seats_stats {
-    /// Seats that the engine keeps for this process, in use or not.
+    /// Seats that the store keeps for this process, in use or not.
     amount held = 0;
-    /// Questions that were put to the engine, and those to which it had not enough seats.
+    /// Questions that were put to the store, and those to which it had not enough seats.
     std::uint64_t questions = 0;
     std::uint64_t denied = 0;
     /// Questions without an answer: nothing has happened, or nobody knows.
@@ -47,7 +47,7 @@ struct shared_seats_stats {
     std::uint64_t late = 0;
     /// Seats that were in use when they were lost.
     amount lost = 0;
-    /// Whether the engine cannot be asked now.
+    /// Whether the store cannot be asked now.
     bool unavailable = false;
     /// How long the last question took to be answered.
     duration round_trip{};
@@ -55,23 +55,23 @@ struct shared_seats_stats {
 
 namespace policy {
 
-/// The rule of seats that an engine keeps for many processes. A process has one holding, of all the seats that it
+/// The rule of seats that a store keeps for many processes. A process has one holding, of all the seats that it
 /// uses, with one lease, which is renewed as a whole. Each question says how many seats it wants to hold from now on. So
 /// it may be asked again when its answer is lost, and the same question takes seats, renews them and gives them back.
 ///
 /// One question is under way at a time. A seat that comes home goes to a request that waits here; if none waits, back to
-/// the engine at once. But after 50 polls, or a lease if that is shorter, what comes home next goes back although
+/// the store at once. But after 50 polls, or a lease if that is shorter, what comes home next goes back although
 /// requests wait here, and the process asks again only after two polls, so that others come first. Between processes
-/// there is no other order, and a request for several seats is granted when the engine has so many at once.
+/// there is no other order, and a request for several seats is granted when the store has so many at once.
 ///
-/// Guarantee: by the record of the engine, never more than `seats` are held by all processes together. A process counts
-/// its lease from when it asked, and the engine from when it was asked, which is later; so no process believes in a seat
+/// Guarantee: by the record of the store, never more than `seats` are held by all processes together. A process counts
+/// its lease from when it asked, and the store from when it was asked, which is later; so no process believes in a seat
 /// that another one has, if all clocks go on equally fast, to a thousandth. The times that clocks show do not
 /// matter.
 ///
-/// A permit is lost when its lease has ended without an answer, or when the engine says so. That happens if the process
-/// or the engine has stood still, if they cannot reach each other, if the clock of the engine was set forward, and if
-/// the engine has forgotten the holding. In the last two cases another process may have the seat before this
+/// A permit is lost when its lease has ended without an answer, or when the store says so. That happens if the process
+/// or the store has stood still, if they cannot reach each other, if the clock of the store was set forward, and if
+/// the store has forgotten the holding. In the last two cases another process may have the seat before this
 /// one knows: until its next renewal, at most a third of the lease and a deadline later. If the process has stood still, it
 /// knows as soon as it looks. What it does without looking only the resource itself can reject, by the
 /// fence: the ticket of a permit is the number of its holding, and each holding that begins has a greater number
@@ -80,7 +80,7 @@ namespace policy {
 /// Under-use: of a process that dies, its seats for a lease; of each seat that comes home to a process in which nobody
 /// waits, until others ask again.
 ///
-/// Nothing is granted while the engine cannot be asked: a seat that was granted without it would be one too many.
+/// Nothing is granted while the store cannot be asked: a seat that was granted without it would be one too many.
 /// Seats that are held stay good until their lease ends. What `charge` takes counts against the seats of this process when
 /// it holds some; it is never lost.
 ///
@@ -105,7 +105,7 @@ public:
     };
     using order_type = question;
 
-    /// What an engine says to a question.
+    /// What a store says to a question.
     struct answer {
         amount held = 0;         ///< how many the holding has now
         std::int64_t fence = 0;  ///< of the holding, if it has any
@@ -203,7 +203,7 @@ private:
     time_point yields_at_{};   // from then on, what comes home is for other processes
     bool yields_ = false;      // something has
     time_point poll_at_ = time_point::min();
-    // The engine may keep seats of which nobody knows; until then at most.
+    // The store may keep seats of which nobody knows; until then at most.
     time_point doubtful_until_ = time_point::min();
     bool asking_ = false;
     asked last_;

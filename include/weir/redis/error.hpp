@@ -11,7 +11,7 @@ namespace weir::redis {
 /// Why a server does not answer a question. In all these cases but `protocol` it has granted nothing. What is wrong
 /// with the connection has the codes of the system and of Asio.
 enum class errc {
-    /// Another error than those below: `engine::check` says which.
+    /// Another error than those below: `store::check` says which.
     rejected = 1,
     /// It has been started, and reads its data.
     loading,
@@ -20,7 +20,7 @@ enum class errc {
     read_only,
     /// It has used up its `maxmemory`.
     out_of_memory,
-    /// It belongs to a cluster, and another server of that has the key: `engine::check` says which.
+    /// It belongs to a cluster, and another server of that has the key: `store::check` says which.
     moved,
     /// It belongs to a cluster that is not whole, or is being changed.
     cluster_down,

@@ -5,7 +5,7 @@
 #include <weir/limiter.hpp>
 #include <weir/policy/fed.hpp>
 #include <weir/queue_options.hpp>
-#include <weir/shared/engine.hpp>
+#include <weir/shared/store.hpp>
 #include <weir/time.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -27,16 +27,16 @@ namespace weir {
 
 namespace detail {
 
-inline void put(engine& e, std::string const& name, policy::fed::question const& q,
-                engine::answer_handler hear) {
+inline void put(store& e, std::string const& name, policy::fed::question const& q,
+                store::answer_handler hear) {
     e.async_take(name, q, std::move(hear));
 }
-inline void put(engine& e, std::string const& name, policy::fed_seats::question const& q,
-                engine::seats_handler hear) {
+inline void put(store& e, std::string const& name, policy::fed_seats::question const& q,
+                store::seats_handler hear) {
     e.async_hold(name, q, std::move(hear));
 }
 
-/// Carries the orders of one limiter to its engine, and what comes of them back.
+/// Carries the orders of one limiter to its store, and what comes of them back.
 template <class Policy, class Core, class Clock>
 class shared_runner final
     : public Policy::runner,
@@ -46,15 +46,15 @@ class shared_runner final
     using answer = typename Policy::answer;
 
 public:
-    shared_runner(std::weak_ptr<Core> core, std::shared_ptr<engine> e, std::string name)
-        : core_(std::move(core)), engine_(std::move(e)), name_(std::move(name)) {}
+    shared_runner(std::weak_ptr<Core> core, std::shared_ptr<store> e, std::string name)
+        : core_(std::move(core)), store_(std::move(e)), name_(std::move(name)) {}
 
     using plain_policy = std::conditional_t<lending_policy<Policy>, policy::fed_seats, policy::fed>;
     void validate(plain_policy const& p) const override {
         if constexpr (!lending_policy<Policy>)
-            engine_->validate(p.bucket());
-        else if (!engine_->keeps_seats())
-            throw std::invalid_argument("weir: this engine keeps no seats");
+            store_->validate(p.bucket());
+        else if (!store_->keeps_seats())
+            throw std::invalid_argument("weir: this store keeps no seats");
     }
 
     void carry_out(order_type const& order) noexcept override {
@@ -63,7 +63,7 @@ public:
         else if (auto const* const q = std::get_if<question>(&order))
             ask(*q);
         else
-            give_back(std::get<engine::give_back>(order));
+            give_back(std::get<store::give_back>(order));
     }
 
     /// What the last question has failed with, if it has.
@@ -75,7 +75,7 @@ public:
 private:
     void ask(question const& q) noexcept {
         try {
-            put(*engine_, name_, q,
+            put(*store_, name_, q,
                 [self = this->shared_from_this(), q](error_code ec, answer const& a) {
                     self->hear(q, ec, a);
                 });
@@ -84,9 +84,9 @@ private:
         }
     }
 
-    void give_back(engine::give_back const& what) noexcept {
+    void give_back(store::give_back const& what) noexcept {
         try {
-            engine_->async_give_back(name_, what);
+            store_->async_give_back(name_, what);
         } catch (...) {
             // Then it counts as used.
         }
@@ -127,14 +127,14 @@ private:
         q.fence = a.fence;
         q.keep = q.least = q.most = 0;
         try {
-            put(*engine_, name_, q, [](error_code, answer const&) {});
+            put(*store_, name_, q, [](error_code, answer const&) {});
         } catch (...) {
             // Then its lease ends.
         }
     }
 
     std::weak_ptr<Core> core_;
-    std::shared_ptr<engine> engine_;
+    std::shared_ptr<store> store_;
     std::string name_;
     std::mutex mutable mutex_;
     error_code last_failure_;
@@ -142,28 +142,28 @@ private:
 
 }  // namespace detail
 
-/// A limiter whose state an engine keeps, for all limiters of this name on it. Requests wait here, in line, as in any
-/// other limiter, and only as many as can be served ask the engine; see `basic_limiter` for what can be done with
+/// A limiter whose state a store keeps, for all limiters of this name on it. Requests wait here, in line, as in any
+/// other limiter, and only as many as can be served ask the store; see `basic_limiter` for what can be done with
 /// it, and `policy::fed` for what is guaranteed.
 ///
-///     auto const engine = std::make_shared<weir::mysql::engine>(ctx, weir::mysql::options{.database = "shop"});
-///     weir::shared_token_bucket calls{ctx, engine, "calls", {.rate = {100, 1min}, .burst = 20}};
+///     auto const store = std::make_shared<weir::mysql::store>(ctx, weir::mysql::options{.database = "shop"});
+///     weir::shared_token_bucket calls{ctx, store, "calls", {.rate = {100, 1min}, .burst = 20}};
 ///     auto const call = co_await calls.enter(1s);
 ///
-/// Every permit costs a round trip to the engine, which many requests share if they wait together. So while the engine
+/// Every permit costs a round trip to the store, which many requests share if they wait together. So while the store
 /// decides, `try_enter` and `enter` without patience are rejected with `errc::no_permit` or `errc::timed_out`, but for 0
 /// permits: the least patience that can be served is a round trip. No caller waits for longer than its patience,
-/// whatever the engine does.
+/// whatever the store does.
 /// With `shared_options::lease` permits are taken ahead for requests that wait, and granted without a round trip, to
 /// `try_enter` too, while there are any; but `try_enter` alone causes none to be taken.
 ///
-/// While the engine does not answer, `shared_options::on_failure` holds: requests wait, and are rejected with
+/// While the store does not answer, `shared_options::on_failure` holds: requests wait, and are rejected with
 /// `errc::unavailable` in an outage; or all are granted; or this process grants its share by itself. A rejection says when
-/// the engine is asked again, which the first request that comes then causes. Nothing has to be done for the limiter to
-/// return to the engine.
+/// the store is asked again, which the first request that comes then causes. Nothing has to be done for the limiter to
+/// return to the store.
 ///
-/// Lifetime: the limiter keeps the engine. A permit that is refunded after the limiter has gone counts as used.
-/// A question that is under way keeps its engine's context running, for as long as the engine takes to answer.
+/// Lifetime: the limiter keeps the store. A permit that is refunded after the limiter has gone counts as used.
+/// A question that is under way keeps its store's context running, for as long as the store takes to answer.
 template <class Policy, class Executor = boost::asio::any_io_executor,
           class Timer = basic_steady_timer<Executor>>
 class basic_shared_limiter : public basic_limiter<Policy, Executor, Timer> {
@@ -182,9 +182,9 @@ public:
     };
 
     /// A limiter whose state `e` keeps under `name`, 1 to 255 bytes. Throws `std::invalid_argument` that names
-    /// the option, its value and the bound, if an option is nonsense, or if the engine cannot keep such a limiter;
+    /// the option, its value and the bound, if an option is nonsense, or if the store cannot keep such a limiter;
     /// and so does `configure`.
-    basic_shared_limiter(Executor const& ex, std::shared_ptr<engine> e, std::string name,
+    basic_shared_limiter(Executor const& ex, std::shared_ptr<store> e, std::string name,
                          options_type const& options = {}, queue_options const& queueing = {})
         : base(ex, options, queueing) {
         detail::check_shared("shared limiter", e.get(), name);
@@ -196,19 +196,19 @@ public:
     template <class Context>
         requires std::convertible_to<Context&, boost::asio::execution_context&> &&
                  std::convertible_to<typename Context::executor_type, Executor>
-    basic_shared_limiter(Context& context, std::shared_ptr<engine> e, std::string name,
+    basic_shared_limiter(Context& context, std::shared_ptr<store> e, std::string name,
                          options_type const& options = {}, queue_options const& queueing = {})
         : basic_shared_limiter(Executor(context.get_executor()), std::move(e), std::move(name),
                                options, queueing) {}
 
-    /// What has come of the questions that this limiter has put to the engine.
+    /// What has come of the questions that this limiter has put to the store.
     [[nodiscard]] auto shared_stats() const {
         return this->core().ask([](auto const& room, time_point) {
             return room.policy().fed_stats();
         });
     }
 
-    /// Waits until something else decides than before: the engine, or what `shared_options::on_failure` says. It
+    /// Waits until something else decides than before: the store, or what `shared_options::on_failure` says. It
     /// completes with one change: wait again for the next.
     ///
     /// Each change is told once, to the wait that was started first, in the order in which they happened. If none
@@ -234,7 +234,7 @@ public:
             detail::starts_to_watch());
     }
 
-    /// What the last question has failed with, in the words of the engine; none if it was answered.
+    /// What the last question has failed with, in the words of the store; none if it was answered.
     [[nodiscard]] error_code last_failure() const { return runner_->last_failure(); }
 
 private:
@@ -259,8 +259,8 @@ class basic_shared_interval : public basic_shared_token_bucket<Executor, Timer> 
 public:
     /// One per `every`, 1 us to ten years.
     template <class Place>
-    basic_shared_interval(Place&& place, std::shared_ptr<engine> e, std::string name,
-                          duration every, queue_options const& queueing = {})
+    basic_shared_interval(Place&& place, std::shared_ptr<store> e, std::string name, duration every,
+                          queue_options const& queueing = {})
         : basic_shared_token_bucket<Executor, Timer>(
               place, std::move(e), std::move(name), {.rate = {1, every}, .burst = 1}, queueing) {}
 };

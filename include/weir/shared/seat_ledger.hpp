@@ -11,8 +11,8 @@
 
 namespace weir::detail {
 
-/// The seats of one name, as an engine keeps them: what `engine::async_hold` does at a time, in microseconds by the
-/// clock of the engine.
+/// The seats of one name, as a store keeps them: what `store::async_hold` does at a time, in microseconds by the
+/// clock of the store.
 class seat_ledger {
 public:
     using question = policy::fed_seats::question;

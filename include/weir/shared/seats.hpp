@@ -60,7 +60,7 @@ struct ends_both {
 /// Seats that many processes share: at most so many permits are out at a time, over all of them. It is a semaphore, or with
 /// one seat a lock, whose permits are on loan: `policy::fed_seats` says what is guaranteed.
 ///
-///     weir::shared_seats kitchen{ctx, engine, "kitchen", {.seats = 16, .lease = 10s}};
+///     weir::shared_seats kitchen{ctx, store, "kitchen", {.seats = 16, .lease = 10s}};
 ///     auto const seat = co_await kitchen.enter(1s);
 ///     while (cook())
 ///         if (seat.lost())
@@ -71,11 +71,11 @@ struct ends_both {
 /// What is said of `basic_limiter` and `basic_shared_limiter` holds for it, with these differences.
 ///
 /// A seat is held for as long as its permit is out, and renewed meanwhile, after a third of the lease each time. For that
-/// the context of the limiter must run; it is kept running while seats are held, and until the engine has taken them
+/// the context of the limiter must run; it is kept running while seats are held, and until the store has taken them
 /// back or their lease has ended. The limiter may be destroyed before: its permits stay good, and are renewed
 /// until the last one is back. When the context is destroyed nobody renews, and the permits are lost at the end of the
 /// lease. In a process that dies or stands still, seats come free for others when the lease has ended by the clock of
-/// the engine, and not before.
+/// the store, and not before.
 ///
 /// A permit that is not renewed in time is lost: all permits of this process together. Then `permit::lost()` is true,
 /// `async_wait_lost` completes, `run` cancels what it runs, and the seat may be another one's. It cannot be had back:
@@ -85,16 +85,16 @@ struct ends_both {
 /// can protect itself: send `permit::id()` with every order to it. With one seat, the resource keeps the greatest number that
 /// it has seen and rejects an order with a lower one, in the same transaction as what it does. With several seats
 /// a lower number may be good as well; where it matters, let there be a name for each seat, with one seat.
-/// Numbers grow also where the engine has lost its data, unless its clock was set back as well.
+/// Numbers grow also where the store has lost its data, unless its clock was set back as well.
 ///
 /// Clocks: that of a process is only asked for how long something took, so it may show any time. It must not stand still
-/// while the machine sleeps: where that happens, let the clock of `Timer` be one that goes on. If the clock of the engine
+/// while the machine sleeps: where that happens, let the clock of `Timer` be one that goes on. If the clock of the store
 /// is set back, the seats of a process that has died come free up to a lease later. If it is set forward by d, leases end
 /// by d sooner, and others may have a seat up to a third of the lease before its holder knows.
 ///
-/// While the engine cannot be asked, nothing new is granted: after five failures in a row requests are rejected with
+/// While the store cannot be asked, nothing new is granted: after five failures in a row requests are rejected with
 /// `errc::unavailable`, unless this process holds seats that may come home. There is no other choice: seats that were
-/// granted without the engine would be too many as soon as two processes do so.
+/// granted without the store would be too many as soon as two processes do so.
 ///
 /// Why no time can be named when a request is rejected: nobody knows when a seat comes home.
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>

@@ -145,7 +145,7 @@ asio::awaitable<database::connection> database::checkout(clock::time_point until
 }
 
 asio::awaitable<database::reply> database::ask(std::shared_ptr<database> self, std::string name,
-                                               weir::engine::question q) {
+                                               weir::store::question q) {
     auto const until = clock::now() + q.deadline;
     connection given;
     try {
@@ -171,14 +171,14 @@ asio::awaitable<database::reply> database::ask(std::shared_ptr<database> self, s
     co_return reply{error_code(), answer_of(id, q, about)};
 }
 
-void database::take(std::string name, weir::engine::question const& q,
-                    weir::engine::answer_handler handler) {
+void database::take(std::string name, weir::store::question const& q,
+                    weir::store::answer_handler handler) {
     on_strand([self = shared_from_this(), name = std::move(name), q,
                handler = std::move(handler)](auto const& strand) mutable {
         auto tell = [handler = std::move(handler)](
                         std::exception_ptr const& failure, reply const& r) mutable {
             if (failure)  // no memory
-                std::move(handler)(asio::error::no_memory, weir::engine::answer{.lost = true});
+                std::move(handler)(asio::error::no_memory, weir::store::answer{.lost = true});
             else
                 std::move(handler)(r.error, r.said);
         };
@@ -187,7 +187,7 @@ void database::take(std::string name, weir::engine::question const& q,
 }
 
 asio::awaitable<void> database::return_to(std::shared_ptr<database> self, std::string name,
-                                          weir::engine::give_back what) {
+                                          weir::store::give_back what) {
     auto const until = clock::now() + what.deadline;
     auto given = co_await self->checkout(until, what.deadline);
     auto& one = **given;
@@ -198,7 +198,7 @@ asio::awaitable<void> database::return_to(std::shared_ptr<database> self, std::s
         given.discard();
 }
 
-void database::give_back(std::string name, weir::engine::give_back const& what) {
+void database::give_back(std::string name, weir::store::give_back const& what) {
     on_strand(
         [self = shared_from_this(), name = std::move(name), what](auto const& strand) mutable {
             asio::co_spawn(strand, return_to(std::move(self), std::move(name), what),
@@ -209,7 +209,7 @@ void database::give_back(std::string name, weir::engine::give_back const& what) 
 // The row is read, and written if nobody has written it meanwhile: so nothing is locked while a process stands still.
 // The time is that of the read, which is before anything is granted, and after the question.
 asio::awaitable<database::seats_reply> database::ask_for_seats(
-    std::shared_ptr<database> self, std::string name, weir::engine::seats_question q) {
+    std::shared_ptr<database> self, std::string name, weir::store::seats_question q) {
     auto const until = clock::now() + q.deadline;
     connection given;
     try {
@@ -253,15 +253,14 @@ asio::awaitable<database::seats_reply> database::ask_for_seats(
     co_return made;
 }
 
-void database::hold(std::string name, weir::engine::seats_question const& q,
-                    weir::engine::seats_handler handler) {
+void database::hold(std::string name, weir::store::seats_question const& q,
+                    weir::store::seats_handler handler) {
     on_strand([self = shared_from_this(), name = std::move(name), q,
                handler = std::move(handler)](auto const& strand) mutable {
         auto tell = [handler = std::move(handler)](
                         std::exception_ptr const& failure, seats_reply const& r) mutable {
             if (failure)  // no memory
-                std::move(handler)(asio::error::no_memory,
-                                   weir::engine::seats_answer{.lost = true});
+                std::move(handler)(asio::error::no_memory, weir::store::seats_answer{.lost = true});
             else
                 std::move(handler)(r.error, r.said);
         };

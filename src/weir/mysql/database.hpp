@@ -1,7 +1,7 @@
 #pragma once
 
 #include <weir/detail/home_executor.hpp>
-#include <weir/mysql/engine.hpp>
+#include <weir/mysql/store.hpp>
 #include <weir/pool.hpp>
 
 #include "session.hpp"
@@ -16,7 +16,7 @@
 
 namespace weir::mysql::detail {
 
-/// The connections of an engine, and what it says on them. Coroutines that use it keep it alive.
+/// The connections of a store, and what it says on them. Coroutines that use it keep it alive.
 class database : public std::enable_shared_from_this<database> {
 public:
     using clock = std::chrono::steady_clock;
@@ -27,11 +27,11 @@ public:
     /// Throws `boost::system::system_error` if the context has ended.
     [[nodiscard]] boost::asio::strand<boost::asio::any_io_executor> make_strand() const;
 
-    void take(std::string name, weir::engine::question const& q,
-              weir::engine::answer_handler handler);
-    void give_back(std::string name, weir::engine::give_back const& what);
-    void hold(std::string name, weir::engine::seats_question const& q,
-              weir::engine::seats_handler handler);
+    void take(std::string name, weir::store::question const& q,
+              weir::store::answer_handler handler);
+    void give_back(std::string name, weir::store::give_back const& what);
+    void hold(std::string name, weir::store::seats_question const& q,
+              weir::store::seats_handler handler);
 
     /// On a strand.
     [[nodiscard]] boost::asio::awaitable<void> install();
@@ -47,15 +47,15 @@ private:
         error_code error;
         Answer said;
     };
-    using reply = reply_of<weir::engine::answer>;
-    using seats_reply = reply_of<weir::engine::seats_answer>;
+    using reply = reply_of<weir::store::answer>;
+    using seats_reply = reply_of<weir::store::seats_answer>;
 
     static boost::asio::awaitable<reply> ask(std::shared_ptr<database> self, std::string name,
-                                             weir::engine::question q);
+                                             weir::store::question q);
     static boost::asio::awaitable<void> return_to(std::shared_ptr<database> self, std::string name,
-                                                  weir::engine::give_back what);
+                                                  weir::store::give_back what);
     static boost::asio::awaitable<seats_reply> ask_for_seats(
-        std::shared_ptr<database> self, std::string name, weir::engine::seats_question q);
+        std::shared_ptr<database> self, std::string name, weir::store::seats_question q);
 
     // Has `f(strand)` called on the executor, never in here; or never, if the context has ended.
     template <class F>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <weir/error.hpp>
-#include <weir/mysql/engine.hpp>
+#include <weir/mysql/store.hpp>
 #include <weir/time.hpp>
 
 #include "statements.hpp"

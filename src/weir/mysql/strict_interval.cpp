@@ -181,7 +181,7 @@ asio::awaitable<std::optional<microseconds>> attempt_twice(insertion what) {
 
 }  // namespace
 
-strict_interval::strict_interval(asio::any_io_executor ex, std::shared_ptr<engine> e,
+strict_interval::strict_interval(asio::any_io_executor ex, std::shared_ptr<store> e,
                                  std::string name, duration every, queue_options const& queueing)
     : name_(std::move(name)), every_(every), line_(ex, {.seats = 1}, queueing) {
     using namespace std::chrono_literals;

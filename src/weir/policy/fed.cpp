@@ -62,8 +62,8 @@ void validate_log(shared_options const& o) {
     validate(o);
 }
 
-// Of what was granted without the engine, and of a debt. The times of an engine are neither.
-constexpr ticket without_engine = ticket{1} << 63;
+// Of what was granted without the store, and of a debt. The times of a store are neither.
+constexpr ticket without_store = ticket{1} << 63;
 constexpr ticket in_debt = 0;
 
 }  // namespace
@@ -88,7 +88,7 @@ void validate(shared_options const& o) {
 
     check_time("period of rate in nanoseconds", o.rate.period(), 1ns, 24h * 3650);
 
-    // No product of an engine that counts in 64 bits may overflow.
+    // No product of a store that counts in 64 bits may overflow.
     auto const [drained, permit] = in_drops(o.rate);
     auto const most = static_cast<std::int64_t>(most_level / permit);
     detail::check_option(where, "burst, at this rate,", burst_of(o), 1, most);
@@ -160,7 +160,7 @@ void fed::take_over(fed& before, time_point now) {
 }
 
 void fed::note_mode(time_point now) noexcept {
-    auto mode = stats_.unavailable ? shared_mode::closed : shared_mode::engine;
+    auto mode = stats_.unavailable ? shared_mode::closed : shared_mode::store;
     if (decides_itself())
         mode = local_ ? shared_mode::local : shared_mode::open;
     if (mode == stats_.mode)
@@ -179,7 +179,7 @@ std::optional<mode_change> fed::pop_event() noexcept {
     return changes_[++told_ % changes_.size()];
 }
 
-// The engine has read its clock between the question and the answer.
+// The store has read its clock between the question and the answer.
 void fed::read_clock(std::int64_t said, time_point sent, time_point now) noexcept {
     auto const before = std::exchange(clock_, {sent, now, said});
     if (before.said == 0)
@@ -240,7 +240,7 @@ ticket fed::take(amount n, time_point now) noexcept {
     if (decides_itself() && !is_debt) {
         stats_.granted_without += n;
         probes_ = true;
-        return without_engine;
+        return without_store;
     }
     auto since = std::numeric_limits<std::int64_t>::max();
     auto missing = n;
@@ -262,11 +262,11 @@ ticket fed::take(amount n, time_point now) noexcept {
 
 ticket fed::merge(ticket a, ticket b, amount) noexcept {
     auto const [least, most] = std::minmax(a, b);
-    return most == without_engine && least != in_debt ? without_engine : least;
+    return most == without_store && least != in_debt ? without_store : least;
 }
 
 bool fed::refund(amount n, ticket t, time_point now) noexcept {
-    if (t == without_engine)
+    if (t == without_store)
         return local_ && local_->refund(n, 0, now);
     if (t != in_debt) {
         auto const since = static_cast<std::int64_t>(t);
@@ -383,7 +383,7 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
         q.least = q.most = std::min(owed_, bucket_.burst);
         q.ahead = microseconds(most_level / bucket_.drained);
     } else if (decides_itself()) {
-        probes_ = false;  // the engine is asked for one, which is given back if nobody waits
+        probes_ = false;  // the store is asked for one, which is given back if nobody waits
     } else {
         if (is_brisk(now))
             stats_.lease = std::min(std::max<amount>(2 * stats_.lease, 1), most_ahead());

@@ -43,7 +43,7 @@ duration turn_of(shared_seats_options const& o) {
     return std::min(times(o.poll, 50), o.lease);
 }
 
-// For how long a process believes in its seats: less than the engine, since no two clocks go on equally fast.
+// For how long a process believes in its seats: less than the store, since no two clocks go on equally fast.
 duration belief(duration lease) {
     return lease - lease / 1000;
 }

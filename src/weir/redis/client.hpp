@@ -3,7 +3,7 @@
 #include <weir/detail/context_user.hpp>
 #include <weir/detail/registry.hpp>
 #include <weir/policy/backoff.hpp>
-#include <weir/redis/engine.hpp>
+#include <weir/redis/store.hpp>
 #include <weir/time.hpp>
 
 #include "address.hpp"
@@ -28,7 +28,7 @@
 
 namespace weir::redis::detail {
 
-/// What an engine has to say to its server, and the connection on which it says it.
+/// What a store has to say to its server, and the connection on which it says it.
 ///
 /// Orders are noted by any thread, and a message is posted to the executor unless one is on its way. Whatever happens
 /// then, `advance` decides what follows: which orders are too late, whether to connect, what to send, when to look

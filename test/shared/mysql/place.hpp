@@ -1,6 +1,6 @@
 #pragma once
 
-#include <weir/mysql/engine.hpp>
+#include <weir/mysql/store.hpp>
 #include <weir/shared/seat_ledger.hpp>
 
 #include "shared/mysql/server.hpp"
@@ -33,7 +33,7 @@ inline weir::mysql::options login() {
     return {.socket = server().socket(), .user = "root", .database = "weir"};
 }
 
-/// An engine at a server, with its tables, and a session to look at it. It logs in as `app`, who has no privileges but
+/// A store at a server, with its tables, and a session to look at it. It logs in as `app`, who has no privileges but
 /// those that are needed.
 struct mysql_place : any_place {
     using server_type = mariadb_server;
@@ -41,25 +41,25 @@ struct mysql_place : any_place {
 
     server_type& home;
     sql_session session{home.socket()};
-    std::shared_ptr<weir::mysql::engine> engine;
+    std::shared_ptr<weir::mysql::store> store;
 
     explicit mysql_place(server_type& s = server()) : home(s) {
         session.query("create user if not exists app@localhost");
         session.query("grant create, select, insert, update on weir.* to app@localhost");
-        engine = at(ctx, address());
-        boost::asio::co_spawn(ctx, engine->install(), rethrow);
+        store = at(ctx, address());
+        boost::asio::co_spawn(ctx, store->install(), rethrow);
         run();
     }
 
     static std::string address_of(std::string socket) { return socket; }
     [[nodiscard]] std::string address() const { return home.socket(); }
-    static std::shared_ptr<weir::mysql::engine> at(boost::asio::io_context& where,
-                                                   std::string address) {
-        return std::make_shared<weir::mysql::engine>(
+    static std::shared_ptr<weir::mysql::store> at(boost::asio::io_context& where,
+                                                  std::string address) {
+        return std::make_shared<weir::mysql::store>(
             where,
             weir::mysql::options{.socket = std::move(address), .user = "app", .database = "weir"});
     }
-    [[nodiscard]] std::shared_ptr<weir::engine> connect(boost::asio::io_context& where) const {
+    [[nodiscard]] std::shared_ptr<weir::store> connect(boost::asio::io_context& where) const {
         return at(where, address());
     }
     static std::vector<std::string> saves() { return {}; }

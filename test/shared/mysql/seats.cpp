@@ -1,4 +1,4 @@
-#include <weir/mysql/engine.hpp>
+#include <weir/mysql/store.hpp>
 #include <weir/shared/seats.hpp>
 
 #include "shared/mysql/place.hpp"
@@ -14,7 +14,7 @@ BOOST_FIXTURE_TEST_SUITE(mysql_seats, support::seats_place,
 
 // The connection ends between the question and its answer.
 BOOST_AUTO_TEST_CASE(question_whose_answer_is_lost_is_asked_again_and_takes_nothing_twice) {
-    weir::shared_seats kitchen(ctx, engine, "lost", long_seats(2));
+    weir::shared_seats kitchen(ctx, store, "lost", long_seats(2));
     visit const first(kitchen);
     run(first);
     session.query("start transaction");
@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_CASE(question_whose_answer_is_lost_is_asked_again_and_takes_noth
 
 BOOST_AUTO_TEST_CASE(something_else_in_the_row_is_an_error) {
     session.query("insert into weir_seats values('odd', 0, 'something')");
-    weir::shared_seats kitchen(ctx, engine, "odd", long_seats(1));
+    weir::shared_seats kitchen(ctx, store, "odd", long_seats(1));
     visit const guest(kitchen);
     run(guest);
     BOOST_TEST(guest.rejected(weir::errc::unavailable));

@@ -15,7 +15,7 @@
 #include <vector>
 
 // The statements of weir::mysql on a real server, in virtual time: it runs with --sysdate-is-now, so that `set timestamp`
-// moves its clock. (The engine rejects such a server.)
+// moves its clock. (The store rejects such a server.)
 
 namespace {
 
@@ -37,7 +37,7 @@ struct fixture {
     std::int64_t now = noon;
     int names = 0;
 
-    support::told_engine const engine{
+    support::told_store const store{
         [this](question const& q, std::int64_t at) { return take(q, at); },
         [this](fed::give_back const& what, std::int64_t at) {
             set_clock(at);
@@ -121,25 +121,25 @@ BOOST_FIXTURE_TEST_SUITE(mysql_statements, fixture, *ut::precondition(support::i
 
 BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition) {
     support::for_each_seed(1, 8, [&](auto& random) {
-        support::compare_with_definition(engine, 500, random, now);
+        support::compare_with_definition(store, 500, random, now);
     });
 }
 
 BOOST_AUTO_TEST_CASE(what_is_not_given_back_keeps_to_the_rate) {
     support::for_each_seed(1, 4, [&](auto& random) {
-        support::check_lawfulness(engine, 500, random, now);
+        support::check_lawfulness(store, 500, random, now);
     });
 }
 
 BOOST_AUTO_TEST_CASE(answers_of_a_log_are_those_of_the_definition) {
     support::for_each_seed(1, 8, [&](auto& random) {
-        support::compare_with_log(engine, 500, random, now);
+        support::compare_with_log(store, 500, random, now);
     });
 }
 
 BOOST_AUTO_TEST_CASE(no_window_sees_more_than_the_limit_of_a_log) {
     support::for_each_seed(1, 4, [&](auto& random) {
-        support::check_lawfulness_of_log(engine, 500, random, now);
+        support::check_lawfulness_of_log(store, 500, random, now);
     });
 }
 
@@ -152,19 +152,19 @@ BOOST_AUTO_TEST_CASE(log_is_pruned) {
 }
 
 BOOST_AUTO_TEST_CASE(log_gives_back_all_that_was_not_used) {
-    support::check_refunds_of_log(engine, now);
+    support::check_refunds_of_log(store, now);
 }
 
 BOOST_AUTO_TEST_CASE(turns_of_a_log_are_in_order) {
-    support::check_order_of_log(engine, now);
+    support::check_order_of_log(store, now);
 }
 
 BOOST_AUTO_TEST_CASE(log_whose_clock_is_set_back_grants_nothing_early_and_freezes_nothing) {
-    support::check_log_set_back(engine, now);
+    support::check_log_set_back(store, now);
 }
 
 BOOST_AUTO_TEST_CASE(longest_log_is_kept) {
-    support::check_longest_log(engine, now);
+    support::check_longest_log(store, now);
 }
 
 BOOST_AUTO_TEST_CASE(clock_set_back_grants_nothing_early_and_freezes_nothing) {

@@ -89,9 +89,9 @@ BOOST_AUTO_TEST_CASE(inserts) {
     asio::io_context ctx;
     weir::mysql::options const where{
         .socket = worker::told("WEIR_SOCKET"), .user = "root", .database = "weir"};
-    auto const engine = std::make_shared<weir::mysql::engine>(ctx, where);
+    auto const store = std::make_shared<weir::mysql::store>(ctx, where);
     auto const name = worker::told("WEIR_NAME");
-    weir::mysql::strict_interval rows(ctx, engine, name, 50ms);
+    weir::mysql::strict_interval rows(ctx, store, name, 50ms);
     auto const until = std::chrono::steady_clock::now() + 3s;
     auto const work = [&](std::string sql) -> asio::awaitable<void> {
         while (std::chrono::steady_clock::now() < until) {
@@ -110,8 +110,8 @@ BOOST_AUTO_TEST_CASE(takes_too_long) {
     asio::io_context ctx;
     weir::mysql::options const where{
         .socket = worker::told("WEIR_SOCKET"), .user = "root", .database = "weir"};
-    auto const engine = std::make_shared<weir::mysql::engine>(ctx, where);
-    weir::mysql::strict_interval rows(ctx, engine, "killed", 1h);
+    auto const store = std::make_shared<weir::mysql::store>(ctx, where);
+    weir::mysql::strict_interval rows(ctx, store, "killed", 1h);
     asio::co_spawn(ctx,
                    rows.insert_at_most(
                        "insert into events(name) select 'killed' from (select sleep(60)) late"),
@@ -150,14 +150,14 @@ BOOST_AUTO_TEST_CASE(process_that_is_killed_leaves_nothing_and_nobody_waits_for_
     BOOST_TEST(victim.numbers(true).empty());
     // The server does not see at once that it is gone.
     support::kill_others(session, "query", "state = 'User sleep'");
-    weir::mysql::strict_interval rows(ctx, engine, "killed", 1h);
+    weir::mysql::strict_interval rows(ctx, store, "killed", 1h);
     BOOST_TEST((outcome(rows.insert_at_most("insert into events(name) values('killed')", 30s)) ==
                 nullptr));
     BOOST_TEST(rows_of("killed") == 1);
 }
 
 BOOST_AUTO_TEST_CASE(one_that_comes_too_early_is_told_when_to_come_back) {
-    weir::mysql::strict_interval rows(ctx, engine, "early", 1h);
+    weir::mysql::strict_interval rows(ctx, store, "early", 1h);
     BOOST_TEST(
         (outcome(rows.insert_at_most("insert into events(name) values('early')")) == nullptr));
     auto const second =
@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(one_that_comes_too_early_is_told_when_to_come_back) {
 }
 
 BOOST_AUTO_TEST_CASE(statement_that_fails_takes_nothing) {
-    weir::mysql::strict_interval rows(ctx, engine, "failed", 1h);
+    weir::mysql::strict_interval rows(ctx, store, "failed", 1h);
     session.query("insert into events(name, what) values('before', 'twice')");
     std::vector<weir::mysql::value> values{"failed", "twice"};
     auto const failed = outcome(rows.insert_at_most(insert_default, values, 10s));
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(statement_that_fails_takes_nothing) {
 
 BOOST_AUTO_TEST_CASE(values_are_bound) {
     session.query("create table if not exists kinds(a bigint, b double, c varchar(30), d bigint)");
-    weir::mysql::strict_interval rows(ctx, engine, "values", 1h);
+    weir::mysql::strict_interval rows(ctx, store, "values", 1h);
     std::vector<weir::mysql::value> values{std::int64_t{-7}, 0.5, "it's", nullptr};
     BOOST_TEST(
         (outcome(rows.insert_at_most("insert into kinds values(?, ?, ?, ?)", values)) == nullptr));
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(values_are_bound) {
 }
 
 BOOST_AUTO_TEST_CASE(requests_of_a_process_are_served_in_order) {
-    weir::mysql::strict_interval rows(ctx, engine, "order", 10ms);
+    weir::mysql::strict_interval rows(ctx, store, "order", 10ms);
     std::vector<int> served;
     for (int i = 0; i != 5; ++i)
         asio::co_spawn(ctx, rows.insert_at_most("insert into events(name) values('order')"),
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(requests_of_a_process_are_served_in_order) {
 }
 
 BOOST_AUTO_TEST_CASE(request_that_is_cancelled_in_the_middle_leaves_nothing) {
-    weir::mysql::strict_interval rows(ctx, engine, "cancelled", 1h);
+    weir::mysql::strict_interval rows(ctx, store, "cancelled", 1h);
     asio::cancellation_signal signal;
     std::exception_ptr result;
     auto const finished = [&](std::exception_ptr e) { result = std::move(e); };
@@ -236,7 +236,7 @@ BOOST_AUTO_TEST_CASE(request_that_is_cancelled_in_the_middle_leaves_nothing) {
 
 BOOST_AUTO_TEST_CASE(patience_that_ends_is_a_rejection_and_nothing_is_inserted) {
     // Another process has the lock.
-    weir::mysql::strict_interval rows(ctx, engine, "locked", 1us);
+    weir::mysql::strict_interval rows(ctx, store, "locked", 1us);
     auto const insert = "insert into events(name) values('locked')";
     BOOST_TEST((outcome(rows.insert_at_most(insert)) == nullptr));
     hold_lock_of("locked");
@@ -248,7 +248,7 @@ BOOST_AUTO_TEST_CASE(patience_that_ends_is_a_rejection_and_nothing_is_inserted) 
     BOOST_TEST(rows_of("locked") == 2);
 
     // It takes too long by itself.
-    weir::mysql::strict_interval slow(ctx, engine, "slow", 1us);
+    weir::mysql::strict_interval slow(ctx, store, "slow", 1us);
     auto const late = outcome(slow.insert_at_most(
         "insert into events(name) select 'slow' from (select sleep(60)) late", 300ms));
     BOOST_TEST((code_of(late) == errc::timed_out));
@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(how_the_server_completes_transactions_does_not_matter) {
 }
 
 BOOST_AUTO_TEST_CASE(request_that_waits_for_the_lock_of_another_is_cancelled_at_once) {
-    weir::mysql::strict_interval rows(ctx, engine, "patient", 1us);
+    weir::mysql::strict_interval rows(ctx, store, "patient", 1us);
     auto const insert = "insert into events(name) values('patient')";
     BOOST_TEST((outcome(rows.insert_at_most(insert)) == nullptr));
     hold_lock_of("patient");
@@ -335,7 +335,7 @@ BOOST_AUTO_TEST_CASE(server_that_lets_nobody_wait_long_for_a_lock_shortens_no_pa
 
 BOOST_AUTO_TEST_CASE(clock_that_was_set_back_delays_nobody_for_longer) {
     session.query("replace into weir_bucket values('back', 4000000000000000, 0, 1)");
-    weir::mysql::strict_interval rows(ctx, engine, "back", 100ms);
+    weir::mysql::strict_interval rows(ctx, store, "back", 100ms);
     BOOST_TEST(
         (outcome(rows.insert_at_most("insert into events(name) values('back')", 30s)) == nullptr));
     BOOST_TEST(rows_of("back") == 1);

@@ -1,4 +1,4 @@
-#include <weir/mysql/engine.hpp>
+#include <weir/mysql/store.hpp>
 
 #include "shared/mysql/server.hpp"
 #include "shared/mysql/sql.hpp"
@@ -87,11 +87,11 @@ struct tls_server {
                 .database = "weir",
                 .tls = how};
     }
-    // What an engine says that cannot log in; nothing if it can.
+    // What a store says that cannot log in; nothing if it can.
     std::string complaint(weir::mysql::options const& o) {
         try {
-            auto const engine = std::make_shared<weir::mysql::engine>(ctx, o);
-            asio::co_spawn(ctx, engine->install(), support::rethrow);
+            auto const store = std::make_shared<weir::mysql::store>(ctx, o);
+            asio::co_spawn(ctx, store->install(), support::rethrow);
             ctx.restart();
             ctx.run();
         } catch (boost::system::system_error const& e) {
@@ -162,11 +162,11 @@ BOOST_FIXTURE_TEST_CASE(local_socket_is_encrypted_if_it_must_be, tls_server) {
 }
 
 BOOST_FIXTURE_TEST_CASE(connection_that_was_killed_is_replaced_by_one_as_safe, tls_server) {
-    auto const engine = std::make_shared<weir::mysql::engine>(ctx, by("safe", tls::required));
-    asio::co_spawn(ctx, engine->install(), support::rethrow);
+    auto const store = std::make_shared<weir::mysql::store>(ctx, by("safe", tls::required));
+    asio::co_spawn(ctx, store->install(), support::rethrow);
     ctx.run();
     weir::mysql::token_bucket calls(
-        ctx, engine, "calls", {.rate = {1000, 1s}, .burst = 5, .deadline = 10s});
+        ctx, store, "calls", {.rate = {1000, 1s}, .burst = 5, .deadline = 10s});
     int granted = 0;
     for (int i = 0; i != 5; ++i) {
         asio::co_spawn(ctx, calls.enter(30s), [&](std::exception_ptr failure, weir::permit) {

@@ -333,7 +333,7 @@ BOOST_FIXTURE_TEST_CASE(ours_grants_the_next_what_was_rolled_back, ours) {
     }
 }
 
-// The one deadlock that there is: nothing is granted too much, and the engine asks the loser's question again.
+// The one deadlock that there is: nothing is granted too much, and the store asks the loser's question again.
 BOOST_FIXTURE_TEST_CASE(ours_may_deadlock_where_the_first_of_three_undoes_a_new_row, ours) {
     a.query("start transaction");
     BOOST_TEST(take(a, "three").granted == 1);

@@ -1,4 +1,4 @@
-#include <weir/redis/engine.hpp>
+#include <weir/redis/store.hpp>
 #include <weir/shared/limiter.hpp>
 
 #include "shared/redis/server.hpp"
@@ -49,11 +49,11 @@ using support::visit;
 using weir::errc;
 using weir::redis::detail::script_count;
 using why = weir::redis::errc;
-using weir::engine;
+using weir::store;
 
 weir::shared_options const patient{.rate = {10, 1s}, .burst = 5, .deadline = 10s};
 
-engine::question question(weir::duration deadline) {
+store::question question(weir::duration deadline) {
     return {.bucket = weir::policy::shared_bucket::of(patient), .deadline = deadline};
 }
 
@@ -61,23 +61,22 @@ engine::question question(weir::duration deadline) {
 struct told {
     bool over = false;
     weir::error_code error = {};
-    engine::answer said = {};
+    store::answer said = {};
 };
 
 struct fixture {
     asio::io_context ctx;
 
-    std::shared_ptr<weir::redis::engine> make(weir::redis::options const& where) {
-        return std::make_shared<weir::redis::engine>(ctx, where);
+    std::shared_ptr<weir::redis::store> make(weir::redis::options const& where) {
+        return std::make_shared<weir::redis::store>(ctx, where);
     }
-    std::shared_ptr<told> ask(weir::redis::engine& of, std::string const& name = "calls",
+    std::shared_ptr<told> ask(weir::redis::store& of, std::string const& name = "calls",
                               weir::duration deadline = 10s) {
         auto const one = std::make_shared<told>();
-        of.async_take(
-            name, question(deadline), [one](weir::error_code ec, engine::answer const& a) {
-                BOOST_TEST(!one->over);
-                *one = {true, ec, a};
-            });
+        of.async_take(name, question(deadline), [one](weir::error_code ec, store::answer const& a) {
+            BOOST_TEST(!one->over);
+            *one = {true, ec, a};
+        });
         return one;
     }
     template <class Condition>
@@ -93,7 +92,7 @@ struct fixture {
         run_until([&] { return over; });
     }
     // What `check` throws; empty if nothing.
-    std::string complaint(weir::redis::engine& of, std::string const& name) {
+    std::string complaint(weir::redis::store& of, std::string const& name) {
         std::optional<std::string> what;
         asio::co_spawn(ctx, of.check(name), [&](std::exception_ptr failure) {
             try {
@@ -106,7 +105,7 @@ struct fixture {
         run_until([&] { return what.has_value(); });
         return *what;
     }
-    // What the engine says when it cannot be asked for a permit.
+    // What the store says when it cannot be asked for a permit.
     weir::error_code failure_of(weir::redis::token_bucket& calls) {
         visit const guest(calls, 1, 30s);
         run(guest);
@@ -240,7 +239,7 @@ private:
 
 struct with_false_server : fixture {
     false_server server{ctx};
-    std::shared_ptr<weir::redis::engine> engine = make(server.where());
+    std::shared_ptr<weir::redis::store> store = make(server.where());
 };
 
 }  // namespace
@@ -248,10 +247,10 @@ struct with_false_server : fixture {
 BOOST_FIXTURE_TEST_SUITE(redis_false_server, with_false_server)
 
 BOOST_AUTO_TEST_CASE(questions_that_come_together_leave_in_one_write) {
-    run(*ask(*engine));  // it is connected
+    run(*ask(*store));  // it is connected
     std::vector<std::shared_ptr<told>> all;
     for (int i = 0; i != 30; ++i)
-        all.push_back(ask(*engine, "calls" + std::to_string(i)));
+        all.push_back(ask(*store, "calls" + std::to_string(i)));
     run_until([&] { return all.back()->over; });
     for (auto const& one : all)
         BOOST_TEST((one->over && !one->error && one->said.granted == 1));
@@ -267,7 +266,7 @@ BOOST_AUTO_TEST_CASE(pipeline_that_is_cut_off_has_answers_and_unknown_outcomes) 
     };
     std::vector<std::shared_ptr<told>> all;
     for (int i = 0; i != 10; ++i)
-        all.push_back(ask(*engine));
+        all.push_back(ask(*store));
     run(*all.back());
     for (int i = 0; i != 10; ++i) {
         auto const& one = *all[static_cast<std::size_t>(i)];
@@ -277,7 +276,7 @@ BOOST_AUTO_TEST_CASE(pipeline_that_is_cut_off_has_answers_and_unknown_outcomes) 
     // None of them is asked again; the next one goes to a new connection.
     BOOST_TEST(server.questions == 5);
     server.questions = 10;
-    auto const next = ask(*engine);
+    auto const next = ask(*store);
     run(*next);
     BOOST_TEST(!next->error);
     BOOST_TEST(server.questions == 11);
@@ -292,11 +291,11 @@ BOOST_AUTO_TEST_CASE(half_an_answer_and_the_end_is_an_unknown_outcome) {
         server.hang_up();
         return "";
     };
-    auto const first = ask(*engine);
+    auto const first = ask(*store);
     run(*first);
     BOOST_TEST((first->error == asio::error::eof || first->error == asio::error::connection_reset));
     BOOST_TEST(first->said.lost);
-    auto const next = ask(*engine);
+    auto const next = ask(*store);
     run(*next);
     BOOST_TEST(!next->error);
 }
@@ -304,10 +303,10 @@ BOOST_AUTO_TEST_CASE(half_an_answer_and_the_end_is_an_unknown_outcome) {
 BOOST_AUTO_TEST_CASE(half_an_answer_and_silence_is_given_up) {
     auto where = server.where();
     where.silent_for = 100ms;
-    engine = make(where);
+    store = make(where);
     server.say = [](int number) { return number == 0 ? "*3\r\n:1\r\n:" : false_server::granted(); };
     weir::shared_options const hasty{.rate = {10, 1s}, .burst = 5, .deadline = 20ms};
-    weir::redis::token_bucket calls(ctx, engine, "calls", hasty);
+    weir::redis::token_bucket calls(ctx, store, "calls", hasty);
     visit const guest(calls, 1, 10ms);
     run(guest);
     BOOST_TEST(guest.rejected(errc::timed_out));
@@ -325,7 +324,7 @@ BOOST_AUTO_TEST_CASE(answer_in_single_bytes_is_an_answer) {
             server.send(std::string(1, byte));
         return "";
     };
-    auto const one = ask(*engine);
+    auto const one = ask(*store);
     run(*one);
     BOOST_TEST(!one->error);
     BOOST_TEST(one->said.granted == 1);
@@ -336,12 +335,12 @@ BOOST_AUTO_TEST_CASE(what_is_no_answer_is_an_unknown_outcome) {
          {"hello\r\n", "$3\r\nabc\r\n", "*2\r\n:1\r\n:0\r\n", "*0\r\n", "*3\r\n:7\r\n:0\r\n:1\r\n",
           "*3\r\n:1\r\n:-1\r\n:1\r\n", "$-1\r\n", "*-1\r\n", "*3\r\n$1\r\n1\r\n:0\r\n:1\r\n"}) {
         server.say = [&](int) { return text; };
-        auto const one = ask(*engine);
+        auto const one = ask(*store);
         run(*one);
         BOOST_TEST(one->error == make_error_code(why::protocol), text);
         BOOST_TEST(one->said.lost);
         server.say = [](int) { return false_server::granted(); };
-        auto const next = ask(*engine);
+        auto const next = ask(*store);
         run(*next);
         BOOST_TEST(!next->error);
     }
@@ -365,7 +364,7 @@ BOOST_AUTO_TEST_CASE(errors_of_the_server_say_that_nothing_has_happened) {
     };
     for (auto const& [text, expected] : errors) {
         server.say = [&](int) { return text + "\r\n"; };
-        auto const one = ask(*engine);
+        auto const one = ask(*store);
         run(*one);
         BOOST_TEST(one->error == make_error_code(expected));
         BOOST_TEST(!one->said.lost);
@@ -377,9 +376,9 @@ BOOST_AUTO_TEST_CASE(replica_is_not_asked_again_on_the_same_connection) {
     server.say = [](int number) {
         return number == 0 ? "-READONLY replica\r\n" : false_server::granted();
     };
-    auto const first = ask(*engine);
+    auto const first = ask(*store);
     run(*first);
-    auto const next = ask(*engine);
+    auto const next = ask(*store);
     run(*next);
     BOOST_TEST(!next->error);
     BOOST_TEST(server.sessions.size() == 2u);
@@ -387,7 +386,7 @@ BOOST_AUTO_TEST_CASE(replica_is_not_asked_again_on_the_same_connection) {
 
 BOOST_AUTO_TEST_CASE(script_that_the_server_never_knows_is_an_error_in_the_end) {
     server.say = [](int) { return "-NOSCRIPT No matching script.\r\n"; };
-    auto const one = ask(*engine);
+    auto const one = ask(*store);
     run(*one);
     BOOST_TEST(one->error == make_error_code(why::rejected));
     BOOST_TEST(server.questions == 2);
@@ -395,14 +394,14 @@ BOOST_AUTO_TEST_CASE(script_that_the_server_never_knows_is_an_error_in_the_end) 
 
 BOOST_AUTO_TEST_CASE(question_is_not_sent_after_its_deadline) {
     server.deaf = true;
-    auto const late = ask(*engine, "calls", 20ms);
+    auto const late = ask(*store, "calls", 20ms);
     run(*late);
     BOOST_TEST(late->error == asio::error::timed_out);
     BOOST_TEST(!late->said.lost);
     server.deaf = false;
     for (std::size_t i = 0; i != script_count; ++i)
         server.send("$1\r\na\r\n");  // now it has heard the scripts
-    auto const next = ask(*engine);
+    auto const next = ask(*store);
     run(*next);
     BOOST_TEST(!next->error);
     BOOST_TEST(server.questions == 1);
@@ -410,11 +409,11 @@ BOOST_AUTO_TEST_CASE(question_is_not_sent_after_its_deadline) {
 
 BOOST_AUTO_TEST_CASE(nothing_is_sent_to_a_server_that_owes_an_answer_for_too_long) {
     server.say = [](int number) { return number == 0 ? "" : false_server::granted(); };
-    auto const slow = ask(*engine, "calls", 20ms);
+    auto const slow = ask(*store, "calls", 20ms);
     run_until([&] { return server.questions == 1; });
     pass(25ms);
-    auto const unsent = ask(*engine, "calls", 20ms);
-    auto const patient_one = ask(*engine);
+    auto const unsent = ask(*store, "calls", 20ms);
+    auto const patient_one = ask(*store);
     run(*unsent);
     BOOST_TEST(unsent->error == asio::error::timed_out);
     BOOST_TEST(!unsent->said.lost);
@@ -431,11 +430,11 @@ BOOST_AUTO_TEST_CASE(nothing_is_sent_to_a_server_that_owes_an_answer_for_too_lon
 
 BOOST_AUTO_TEST_CASE(answer_that_is_late_behind_one_that_is_not_stops_the_questions_too) {
     server.say = [](int number) { return number < 2 ? "" : false_server::granted(); };
-    auto const patient_one = ask(*engine, "patient");
-    auto const hasty = ask(*engine, "hasty", 50ms);
+    auto const patient_one = ask(*store, "patient");
+    auto const hasty = ask(*store, "hasty", 50ms);
     run_until([&] { return server.questions == 2; });
     pass(55ms);
-    auto const unsent = ask(*engine, "hasty", 50ms);
+    auto const unsent = ask(*store, "hasty", 50ms);
     run(*unsent);
     BOOST_TEST(unsent->error == asio::error::timed_out);
     BOOST_TEST(!unsent->said.lost);
@@ -443,13 +442,13 @@ BOOST_AUTO_TEST_CASE(answer_that_is_late_behind_one_that_is_not_stops_the_questi
     // The first answer is not the late one.
     server.send(false_server::granted());
     run(*patient_one);
-    auto const waits = ask(*engine, "hasty", 50ms);
+    auto const waits = ask(*store, "hasty", 50ms);
     run(*waits);
     BOOST_TEST(waits->error == asio::error::timed_out);
     BOOST_TEST(server.questions == 2);
     server.send(false_server::granted());
     run(*hasty);
-    auto const next = ask(*engine);
+    auto const next = ask(*store);
     run(*next);
     BOOST_TEST(!next->error);
     BOOST_TEST(server.sessions.size() == 1u);
@@ -458,12 +457,12 @@ BOOST_AUTO_TEST_CASE(answer_that_is_late_behind_one_that_is_not_stops_the_questi
 BOOST_AUTO_TEST_CASE(question_outlives_a_silent_server_that_is_given_up) {
     auto where = server.where();
     where.silent_for = 100ms;
-    engine = make(where);
+    store = make(where);
     server.say = [](int number) { return number == 0 ? "" : false_server::granted(); };
-    auto const slow = ask(*engine, "calls", 20ms);
+    auto const slow = ask(*store, "calls", 20ms);
     run_until([&] { return server.questions == 1; });
     pass(25ms);
-    auto const next = ask(*engine);
+    auto const next = ask(*store);
     run(*next);
     BOOST_TEST(!next->error);
     BOOST_TEST(next->said.granted == 1);
@@ -475,9 +474,9 @@ BOOST_AUTO_TEST_CASE(question_outlives_a_silent_server_that_is_given_up) {
 }
 
 BOOST_AUTO_TEST_CASE(what_comes_unasked_is_taken_for_no_answer) {
-    run(*ask(*engine));
+    run(*ask(*store));
     server.send("*3\r\n:5\r\n:0\r\n:1\r\n");
-    auto const next = ask(*engine);
+    auto const next = ask(*store);
     run(*next);
     BOOST_TEST(!next->error);
     BOOST_TEST(next->said.granted == 1);
@@ -488,13 +487,13 @@ BOOST_AUTO_TEST_CASE(answer_that_comes_twice_counts_once) {
     auto const once = false_server::granted();
     for (auto const& more : {once, once.substr(0, 7), std::string("-ERR what?\r\n")}) {
         server.say = [&](int) { return once + more; };
-        auto const first = ask(*engine);
+        auto const first = ask(*store);
         run(*first);
         BOOST_TEST(!first->error);
         BOOST_TEST(first->said.granted == 1);
     }
     server.say = [&](int) { return once; };
-    auto const next = ask(*engine);
+    auto const next = ask(*store);
     run(*next);
     BOOST_TEST(!next->error);
     BOOST_TEST(next->said.granted == 1);
@@ -503,7 +502,7 @@ BOOST_AUTO_TEST_CASE(answer_that_comes_twice_counts_once) {
 
 BOOST_AUTO_TEST_CASE(server_that_rejects_a_connection_says_why) {
     server.deaf = true;
-    auto const one = ask(*engine);
+    auto const one = ask(*store);
     run_until([&] { return !server.sessions.empty(); });
     server.send("-ERR max number of clients reached\r\n");
     run(*one);
@@ -514,10 +513,10 @@ BOOST_AUTO_TEST_CASE(server_that_rejects_a_connection_says_why) {
 BOOST_AUTO_TEST_CASE(error_of_the_login_does_not_say_what_was_sent) {
     auto where = server.where();
     where.url.replace(0, 5, "unix://user:secret@");
-    engine = make(where);
+    store = make(where);
     server.deaf = true;
     std::string what;
-    asio::co_spawn(ctx, engine->check(), [&](std::exception_ptr failure) {
+    asio::co_spawn(ctx, store->check(), [&](std::exception_ptr failure) {
         try {
             support::rethrow(failure);
             what = "nothing";
@@ -535,10 +534,10 @@ BOOST_AUTO_TEST_CASE(error_of_the_login_does_not_say_what_was_sent) {
 // The signal would end this program.
 BOOST_AUTO_TEST_CASE(writing_to_a_server_that_has_hung_up_is_an_error_and_no_signal) {
     server.say = [](int) { return ""; };
-    auto const first = ask(*engine);
+    auto const first = ask(*store);
     run_until([&] { return server.questions == 1; });
     server.hang_up();
-    auto const next = ask(*engine);  // is written before anybody reads
+    auto const next = ask(*store);  // is written before anybody reads
     run(*next);
     BOOST_TEST(!!first->error);
     BOOST_TEST(first->said.lost);
@@ -548,16 +547,16 @@ BOOST_AUTO_TEST_CASE(writing_to_a_server_that_has_hung_up_is_an_error_and_no_sig
 BOOST_AUTO_TEST_CASE(attempts_to_connect_grow_rare) {
     auto where = server.where();
     where.retry.first = where.retry.most = 1h;
-    engine = make(where);
+    store = make(where);
     server.deaf = true;
-    auto const first = ask(*engine);
+    auto const first = ask(*store);
     run_until([&] { return !server.sessions.empty(); });
     server.hang_up();
     run(*first);
     BOOST_TEST(!!first->error);
     BOOST_TEST(!first->said.lost);
     for (int i = 0; i != 20; ++i) {
-        auto const one = ask(*engine);
+        auto const one = ask(*store);
         run(*one);
         BOOST_TEST(one->error == first->error);
         BOOST_TEST(!one->said.lost);
@@ -569,13 +568,13 @@ BOOST_AUTO_TEST_CASE(attempts_grow_rare_at_a_server_that_greets_and_answers_no_q
     auto where = server.where();
     where.retry.first = where.retry.most = 1h;
     auto const ask_in_vain = [&] {
-        engine = make(where);
+        store = make(where);
         server.sessions.clear();
-        auto const first = ask(*engine);
+        auto const first = ask(*store);
         run(*first);
         BOOST_TEST(!!first->error);
         for (int i = 0; i != 20; ++i) {
-            auto const one = ask(*engine);
+            auto const one = ask(*store);
             run(*one);
             BOOST_TEST(one->error == first->error);
             BOOST_TEST(!one->said.lost);
@@ -596,9 +595,9 @@ BOOST_AUTO_TEST_CASE(attempts_grow_rare_at_a_server_that_greets_and_answers_no_q
 BOOST_AUTO_TEST_CASE(connection_that_has_served_is_followed_by_another_one_at_once) {
     auto where = server.where();
     where.retry.first = where.retry.most = 1h;
-    engine = make(where);
+    store = make(where);
     for (int i = 0; i != 3; ++i) {
-        auto const one = ask(*engine);
+        auto const one = ask(*store);
         run(*one);
         BOOST_TEST(!one->error);
         server.hang_up();
@@ -606,11 +605,11 @@ BOOST_AUTO_TEST_CASE(connection_that_has_served_is_followed_by_another_one_at_on
     BOOST_TEST(server.sessions.size() == 3u);
 }
 
-BOOST_AUTO_TEST_CASE(answer_may_destroy_the_engine_and_the_rest_is_told) {
+BOOST_AUTO_TEST_CASE(answer_may_destroy_the_store_and_the_rest_is_told) {
     auto own = make(server.where());
     int over = 0;
     for (int i = 0; i != 5; ++i)
-        own->async_take("calls", question(10s), [&](weir::error_code, engine::answer const&) {
+        own->async_take("calls", question(10s), [&](weir::error_code, store::answer const&) {
             ++over;
             own.reset();
         });
@@ -737,9 +736,9 @@ weir::error_code insist(asio::io_context& ctx, weir::redis::token_bucket& calls)
 
 BOOST_AUTO_TEST_CASE(server_that_saves_nothing_grants_one_burst_more_after_a_restart) {
     support::redis_server mortal;
-    auto const engine = make({.url = mortal.url()});
+    auto const store = make({.url = mortal.url()});
     weir::shared_options const slow{.rate = {1, 24h}, .burst = 2, .deadline = 1s};
-    weir::redis::token_bucket calls(ctx, engine, "calls", slow);
+    weir::redis::token_bucket calls(ctx, store, "calls", slow);
     int granted = 0;
     auto const drain = [&] {
         while (!insist(ctx, calls))
@@ -750,7 +749,7 @@ BOOST_AUTO_TEST_CASE(server_that_saves_nothing_grants_one_burst_more_after_a_res
     mortal.send(SIGKILL);
     mortal.restart();
     // Its rejection is believed for a second.
-    weir::redis::token_bucket others(ctx, engine, "calls", slow);
+    weir::redis::token_bucket others(ctx, store, "calls", slow);
     while (!insist(ctx, others))
         ++granted;
     BOOST_TEST(granted <= 4);
@@ -761,9 +760,9 @@ BOOST_AUTO_TEST_CASE(
     nobody_waits_for_a_server_that_is_stopped_and_what_it_grants_late_is_given_back) {
     support::redis_server stopped;
     support::redis_session session(stopped);
-    auto const engine = make({.url = stopped.url(), .silent_for = 30s});
+    auto const store = make({.url = stopped.url(), .silent_for = 30s});
     weir::shared_options const slow{.rate = {1, 24h}, .burst = 5, .deadline = 50ms};
-    weir::redis::token_bucket calls(ctx, engine, "calls", slow);
+    weir::redis::token_bucket calls(ctx, store, "calls", slow);
     BOOST_TEST(!insist(ctx, calls));
     session.say({"CONFIG", "RESETSTAT"});
 
@@ -808,19 +807,19 @@ BOOST_AUTO_TEST_CASE(
 BOOST_AUTO_TEST_CASE(address_that_does_not_answer_leaves_time_for_the_next_one) {
     support::redis_server server;
     support::black_hole const hole(ctx, support::first_of_two, server.port());
-    auto const engine = make({.url = std::string("redis://") + support::host_of_two + ":" +
-                                     std::to_string(server.port()),
-                              .connect_within = 1s});
-    BOOST_TEST(complaint(*engine, "calls") == "");
+    auto const store = make({.url = std::string("redis://") + support::host_of_two + ":" +
+                                    std::to_string(server.port()),
+                             .connect_within = 1s});
+    BOOST_TEST(complaint(*store, "calls") == "");
 }
 
 BOOST_AUTO_TEST_CASE(addresses_that_do_not_answer_take_no_longer_than_the_time_to_connect) {
     support::black_hole const first(ctx, support::first_of_two, 0);
     support::black_hole const second(ctx, support::second_of_two, first.port());
-    auto const engine = make(
+    auto const store = make(
         {.url = std::string("redis://") + support::host_of_two + ":" + std::to_string(first.port()),
          .connect_within = 100ms});
-    auto const one = ask(*engine);
+    auto const one = ask(*store);
     run(*one);
     BOOST_TEST(one->error == asio::error::timed_out);
     BOOST_TEST(!one->said.lost);
@@ -829,8 +828,8 @@ BOOST_AUTO_TEST_CASE(addresses_that_do_not_answer_take_no_longer_than_the_time_t
 BOOST_AUTO_TEST_CASE(server_without_memory_is_unavailable_until_it_has_some) {
     support::redis_server server;
     support::redis_session session(server);
-    auto const engine = make({.url = server.url()});
-    weir::redis::token_bucket calls(ctx, engine, "calls", patient);
+    auto const store = make({.url = server.url()});
+    weir::redis::token_bucket calls(ctx, store, "calls", patient);
     session.say({"CONFIG", "SET", "maxmemory", "1"});
     visit const guest(calls, 1);
     run(guest);
@@ -844,13 +843,13 @@ BOOST_AUTO_TEST_CASE(server_without_memory_is_unavailable_until_it_has_some) {
 BOOST_AUTO_TEST_CASE(replica_is_unavailable_until_it_is_a_master) {
     support::redis_server server;
     support::redis_session session(server);
-    auto const engine = make({.url = server.url()});
+    auto const store = make({.url = server.url()});
     weir::shared_options const slow{.rate = {1, 24h}, .burst = 1, .deadline = 10s};
-    weir::redis::token_bucket calls(ctx, engine, "calls", slow);
+    weir::redis::token_bucket calls(ctx, store, "calls", slow);
     BOOST_TEST(!insist(ctx, calls));
     session.say({"REPLICAOF", "127.0.0.1", std::to_string(support::free_port())});
     // Another limiter, that knows of no rejection: the answer would be one, which changes nothing.
-    weir::redis::token_bucket others(ctx, engine, "calls", slow);
+    weir::redis::token_bucket others(ctx, store, "calls", slow);
     visit const guest(others, 1);
     run(guest);
     BOOST_TEST(guest.rejected(errc::unavailable));
@@ -872,8 +871,8 @@ BOOST_AUTO_TEST_CASE(server_that_loads_its_data_is_unavailable_until_it_has_done
     server.wait_for_end();
     server.start({"--loading-process-events-interval-bytes", "1024", "--key-load-delay", "10000"},
                  "Loading RDB");
-    auto const engine = make({.url = server.url(), .connect_within = 10s});
-    weir::redis::token_bucket calls(ctx, engine, "calls", patient);
+    auto const store = make({.url = server.url(), .connect_within = 10s});
+    weir::redis::token_bucket calls(ctx, store, "calls", patient);
     visit const guest(calls, 1, 30s);
     run(guest);
     BOOST_TEST(guest.rejected(errc::unavailable));
@@ -896,8 +895,8 @@ struct node {
 BOOST_AUTO_TEST_CASE(node_of_a_cluster_answers_for_its_own_keys_and_names_who_has_others) {
     node here;
     node there;
-    auto const engine = make({.url = here.server.url(), .connect_within = 10s});
-    weir::redis::token_bucket calls(ctx, engine, "calls", patient);
+    auto const store = make({.url = here.server.url(), .connect_within = 10s});
+    weir::redis::token_bucket calls(ctx, store, "calls", patient);
     visit const guest(calls, 1);
     run(guest);
     BOOST_TEST(guest.rejected(errc::unavailable));
@@ -913,15 +912,15 @@ BOOST_AUTO_TEST_CASE(node_of_a_cluster_answers_for_its_own_keys_and_names_who_ha
     here.session.say({"CLUSTER", "MEET", "127.0.0.1", port, std::to_string(there.bus)});
     while (here.session.say({"CLUSTER", "INFO"}).find("cluster_state:ok") == std::string::npos) {}
 
-    weir::redis::token_bucket away(ctx, engine, "calls", patient);
+    weir::redis::token_bucket away(ctx, store, "calls", patient);
     BOOST_TEST(failure_of(away) == make_error_code(why::moved));
-    auto const moved = complaint(*engine, "calls");
+    auto const moved = complaint(*store, "calls");
     BOOST_TEST(moved.starts_with("weir::redis: MOVED " + std::to_string(slot)), moved);
     BOOST_TEST(moved.find("127.0.0.1:" + port) != moved.npos, moved);
     BOOST_TEST(moved.find("not to a cluster") != moved.npos, moved);
 
-    BOOST_TEST(complaint(*engine, "others") == "");
-    weir::redis::token_bucket others(ctx, engine, "others", patient);
+    BOOST_TEST(complaint(*store, "others") == "");
+    weir::redis::token_bucket others(ctx, store, "others", patient);
     BOOST_TEST(!insist(ctx, others));
 }
 

@@ -1,4 +1,4 @@
-#include <weir/redis/engine.hpp>
+#include <weir/redis/store.hpp>
 
 #include "shared/redis/server.hpp"
 #include "support/allocations.hpp"
@@ -21,7 +21,7 @@ namespace {
 namespace asio = boost::asio;
 namespace ut = boost::unit_test;
 using namespace std::chrono_literals;
-using weir::engine;
+using weir::store;
 
 struct fixture {
     support::redis_server server;
@@ -30,20 +30,20 @@ struct fixture {
     int told = 0;
     weir::error_code error;
 
-    std::shared_ptr<weir::redis::engine> make() {
+    std::shared_ptr<weir::redis::store> make() {
         weir::redis::options const where{
             .url = url,
             .connect_within = 10s,
             .silent_for = 10s,
             .retry = {.first = 1ns, .most = 1ns}};
-        return std::make_shared<weir::redis::engine>(ctx, where);
+        return std::make_shared<weir::redis::store>(ctx, where);
     }
     // Whether it could be put.
-    bool ask(weir::redis::engine& of) {
-        engine::question const q{
+    bool ask(weir::redis::store& of) {
+        store::question const q{
             .bucket = weir::policy::shared_bucket::of({.rate = {1'000'000, 1s}}), .deadline = 10s};
         try {
-            of.async_take("calls", q, [this](weir::error_code ec, engine::answer const& a) {
+            of.async_take("calls", q, [this](weir::error_code ec, store::answer const& a) {
                 ++told;
                 error = ec;
                 BOOST_TEST((ec || a.granted == 1));
@@ -58,7 +58,7 @@ struct fixture {
         ctx.run();
     }
     // After that all goes on.
-    void check(weir::redis::engine& of, int put, int k) {
+    void check(weir::redis::store& of, int put, int k) {
         BOOST_TEST_REQUIRE(told == put, "allocation " << k);
         BOOST_TEST((!error || error == asio::error::no_memory), error.message());
         told = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <weir/redis/engine.hpp>
+#include <weir/redis/store.hpp>
 #include <weir/shared/seat_ledger.hpp>
 
 #include "shared/place.hpp"
@@ -25,26 +25,26 @@ inline redis_server& server() {
     return one;
 }
 
-/// An engine at a server.
+/// A store at a server.
 struct redis_place : any_place {
     using server_type = redis_server;
     static constexpr auto& if_here = if_redis_is_here;
 
     server_type& home;
-    std::shared_ptr<weir::redis::engine> engine = at(ctx, address());
+    std::shared_ptr<weir::redis::store> store = at(ctx, address());
 
     explicit redis_place(server_type& s = server()) : home(s) {}
 
     static std::string address_of(std::string const& socket) { return "unix:" + socket; }
     [[nodiscard]] std::string address() const { return address_of(home.socket()); }
-    static std::shared_ptr<weir::redis::engine> at(boost::asio::io_context& where,
-                                                   std::string address) {
+    static std::shared_ptr<weir::redis::store> at(boost::asio::io_context& where,
+                                                  std::string address) {
         using namespace std::chrono_literals;
         weir::redis::options const options{
             .url = std::move(address), .connect_within = 10s, .silent_for = 10s};
-        return std::make_shared<weir::redis::engine>(where, options);
+        return std::make_shared<weir::redis::store>(where, options);
     }
-    [[nodiscard]] std::shared_ptr<weir::engine> connect(boost::asio::io_context& where) const {
+    [[nodiscard]] std::shared_ptr<weir::store> connect(boost::asio::io_context& where) const {
         return at(where, address());
     }
     static std::vector<std::string> saves() {

@@ -53,7 +53,7 @@ struct fixture {
     std::int64_t now = noon;
     int names = 0;
 
-    support::told_engine const engine{
+    support::told_store const store{
         [this](fed::question const& q, std::int64_t at) {
             auto const which = q.bucket.window != 0 ? script::log_take : script::take;
             detail::reply said{.numbers = run(which, detail::arguments_of(q), at)};
@@ -94,7 +94,7 @@ struct fixture {
     // Ten a second, five at once: a permit is 100,000 us.
     fed::answer take(weir::amount least, weir::amount most, std::int64_t at,
                      weir::shared_options const& o = {.rate = {10, 1s}, .burst = 5}) {
-        return engine.take({shared_bucket::of(o), least, most}, at);
+        return store.take({shared_bucket::of(o), least, most}, at);
     }
 };
 
@@ -104,13 +104,13 @@ BOOST_FIXTURE_TEST_SUITE(redis_bucket, fixture, *ut::precondition(support::if_re
 
 BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition) {
     support::for_each_seed(1, 8, [&](auto& random) {
-        support::compare_with_definition(engine, 1000, random, now);
+        support::compare_with_definition(store, 1000, random, now);
     });
 }
 
 BOOST_AUTO_TEST_CASE(what_is_not_given_back_keeps_to_the_rate) {
     support::for_each_seed(1, 4, [&](auto& random) {
-        support::check_lawfulness(engine, 1000, random, now);
+        support::check_lawfulness(store, 1000, random, now);
     });
 }
 
@@ -157,11 +157,11 @@ BOOST_AUTO_TEST_CASE(long_pauses_and_large_numbers_overflow_nothing) {
         auto const bucket = shared_bucket::of(options);
         BOOST_CHECK_NO_THROW(detail::validate(bucket));
         fed::question const all{bucket, bucket.burst, bucket.burst};
-        BOOST_TEST(engine.take(all, now).granted == bucket.burst);
+        BOOST_TEST(store.take(all, now).granted == bucket.burst);
         fed::question const debt{bucket, bucket.burst, bucket.burst, 24h * 365};
         for (int i = 0; i != 9; ++i)
-            engine.take(debt, now);
-        BOOST_TEST(engine.take(all, now + 1'100'000'000'000'000).granted == bucket.burst);
+            store.take(debt, now);
+        BOOST_TEST(store.take(all, now + 1'100'000'000'000'000).granted == bucket.burst);
     }
 }
 
@@ -208,42 +208,42 @@ BOOST_FIXTURE_TEST_SUITE(redis_log, fixture, *ut::precondition(support::if_redis
 
 BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition) {
     support::for_each_seed(1, 8, [&](auto& random) {
-        support::compare_with_log(engine, 1000, random, now);
+        support::compare_with_log(store, 1000, random, now);
     });
 }
 
 BOOST_AUTO_TEST_CASE(no_window_sees_more_than_the_limit) {
     support::for_each_seed(1, 4, [&](auto& random) {
-        support::check_lawfulness_of_log(engine, 1000, random, now);
+        support::check_lawfulness_of_log(store, 1000, random, now);
     });
 }
 
 BOOST_AUTO_TEST_CASE(turns_are_in_order) {
-    support::check_order_of_log(engine, now);
+    support::check_order_of_log(store, now);
 }
 
 BOOST_AUTO_TEST_CASE(what_was_not_used_is_given_back) {
-    support::check_refunds_of_log(engine, now);
+    support::check_refunds_of_log(store, now);
 }
 
 BOOST_AUTO_TEST_CASE(clock_set_back_grants_nothing_early_and_freezes_nothing) {
-    support::check_log_set_back(engine, now);
+    support::check_log_set_back(store, now);
 }
 
 BOOST_AUTO_TEST_CASE(longest_log_is_kept) {
-    support::check_longest_log(engine, now);
+    support::check_longest_log(store, now);
 }
 
 BOOST_AUTO_TEST_CASE(as_many_are_granted_as_there_are) {
     auto const log = shared_bucket::log_of({.rate = {5, 1s}});
-    BOOST_TEST(engine.take({log, 1, 2}, now).granted == 2);
-    BOOST_TEST(engine.take({log, 1, 5}, now + 1).granted == 3);
+    BOOST_TEST(store.take({log, 1, 2}, now).granted == 2);
+    BOOST_TEST(store.take({log, 1, 5}, now + 1).granted == 3);
 }
 
 BOOST_AUTO_TEST_CASE(log_is_pruned) {
     auto const log = shared_bucket::log_of({.rate = {3, 1s}});
     for (int i = 0; i != 20; ++i) {
-        engine.take({log, 1, 3, 10s}, now + i * 1000);
+        store.take({log, 1, 3, 10s}, now + i * 1000);
         auto const size = std::stoll(session.say({"STRLEN", "{weir:0}:log"}));
         BOOST_TEST(size <= 3 * 8 + 40);
     }
@@ -264,7 +264,7 @@ BOOST_AUTO_TEST_CASE(key_lives_until_the_last_turn_has_left_the_window) {
 BOOST_AUTO_TEST_CASE(something_else_under_the_name_is_an_error) {
     auto const log = shared_bucket::log_of({.rate = {1, 60s}});
     session.say({"SET", "{weir:0}:log", "1 2 three"});
-    BOOST_CHECK_EXCEPTION(engine.take({log, 1, 1}, now), support::redis_error, [](auto const& e) {
+    BOOST_CHECK_EXCEPTION(store.take({log, 1, 1}, now), support::redis_error, [](auto const& e) {
         return std::string_view(e.what()).starts_with("WRONGTYPE");
     });
 }

@@ -1,4 +1,4 @@
-#include <weir/redis/engine.hpp>
+#include <weir/redis/store.hpp>
 #include <weir/shared/seats.hpp>
 
 #include "shared/redis/place.hpp"
@@ -13,7 +13,7 @@ BOOST_FIXTURE_TEST_SUITE(redis_seats, support::seats_place,
                          *boost::unit_test::precondition(place::if_here))
 
 BOOST_AUTO_TEST_CASE(permit_is_lost_when_everything_was_flushed) {
-    weir::shared_seats kitchen(ctx, engine, "flushed", short_seats(1));
+    weir::shared_seats kitchen(ctx, store, "flushed", short_seats(1));
     visit const before(kitchen);
     run(before);
     auto const fence = before.seat().id();
@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(permit_is_lost_when_everything_was_flushed) {
 }
 
 BOOST_AUTO_TEST_CASE(connection_that_was_killed_takes_nothing_twice) {
-    weir::shared_seats kitchen(ctx, engine, "killed", long_seats(2));
+    weir::shared_seats kitchen(ctx, store, "killed", long_seats(2));
     visit const first(kitchen);
     run(first);
     support::redis_session(home).say({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(connection_that_was_killed_takes_nothing_twice) {
 BOOST_AUTO_TEST_CASE(server_that_stands_still_grants_once_although_it_is_asked_again) {
     weir::shared_seats_options options = long_seats(2);
     options.deadline = 50ms;
-    weir::shared_seats kitchen(ctx, engine, "still", options);
+    weir::shared_seats kitchen(ctx, store, "still", options);
     visit const first(kitchen, 1, 30s);
     run(first);
     home.send(SIGSTOP);
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(server_that_stands_still_grants_once_although_it_is_asked_a
 BOOST_AUTO_TEST_CASE(restart_of_a_server_that_saves_nothing_loses_what_was_held) {
     support::redis_server mortal;
     place there(mortal);
-    weir::shared_seats kitchen(there.ctx, there.engine, "kitchen", long_seats(2));
+    weir::shared_seats kitchen(there.ctx, there.store, "kitchen", long_seats(2));
     visit const before(kitchen);
     there.run(before);
     mortal.send(SIGKILL);

@@ -1,4 +1,4 @@
-#include <weir/shared/memory_engine.hpp>
+#include <weir/shared/memory_store.hpp>
 #include <weir/shared/seats.hpp>
 #include <weir/testing.hpp>
 
@@ -37,14 +37,14 @@ using weir::errc;
 using weir::error_code;
 namespace asio = boost::asio;
 
-using engine = weir::basic_memory_engine<weir::testing::timer>;
+using store = weir::basic_memory_store<weir::testing::timer>;
 using seats = weir::basic_shared_seats<asio::any_io_executor, weir::testing::timer>;
-using fate = weir::engine_conduct::fate;
+using fate = weir::store_conduct::fate;
 
-// Two processes at one engine, a millisecond away: two seats, for nine seconds.
+// Two processes at one store, a millisecond away: two seats, for nine seconds.
 struct fixture {
     asio::io_context ctx;
-    std::shared_ptr<engine> server = std::make_shared<engine>(ctx);
+    std::shared_ptr<store> server = std::make_shared<store>(ctx);
     std::optional<seats> here{make(ctx)};
     std::optional<seats> there{make(ctx)};
 
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(order_is_that_of_the_line_and_a_big_request_is_not_overtake
     BOOST_TEST(small.granted());
 }
 
-BOOST_AUTO_TEST_CASE(patience_ends_whatever_the_engine_does) {
+BOOST_AUTO_TEST_CASE(patience_ends_whatever_the_store_does) {
     visit const all(*there, 2);
     run_for(ctx, 1ms);
     visit const guest(*here, 1, 200ms);
@@ -266,9 +266,9 @@ BOOST_AUTO_TEST_CASE(holder_that_cannot_renew_learns_of_its_loss_before_another_
     BOOST_TEST(!next.seat().lost());
 }
 
-// The engine renews the lease, and nobody here knows: the seats are lost here, and free only when that lease has ended.
+// The store renews the lease, and nobody here knows: the seats are lost here, and free only when that lease has ended.
 BOOST_AUTO_TEST_CASE(
-    holder_whose_renewals_have_no_answers_loses_its_seats_before_the_engine_frees_them) {
+    holder_whose_renewals_have_no_answers_loses_its_seats_before_the_store_frees_them) {
     visit const all(*here, 2);
     run_for(ctx, 1ms);
     is_as_far_as(1ms, fate::answer_lost);
@@ -369,7 +369,7 @@ BOOST_AUTO_TEST_CASE(answer_that_comes_after_the_limiter_has_gone_is_given_back)
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(request_that_is_cancelled_while_the_engine_is_asked_leaves_nothing) {
+BOOST_AUTO_TEST_CASE(request_that_is_cancelled_while_the_store_is_asked_leaves_nothing) {
     asio::cancellation_signal signal;
     visit const guest;
     here->async_enter(asio::bind_cancellation_slot(signal.slot(), guest.callback()));
@@ -424,7 +424,7 @@ BOOST_AUTO_TEST_CASE(outage_rejects_with_the_time_of_the_next_attempt_and_ends_b
     BOOST_TEST(!here->shared_stats().unavailable);
 }
 
-BOOST_AUTO_TEST_CASE(engine_that_forgets_is_noticed_by_the_next_renewal) {
+BOOST_AUTO_TEST_CASE(store_that_forgets_is_noticed_by_the_next_renewal) {
     visit const all(*here, 2);
     run_for(ctx, 1ms);
     server->restart_empty();
@@ -439,7 +439,7 @@ BOOST_AUTO_TEST_CASE(engine_that_forgets_is_noticed_by_the_next_renewal) {
     BOOST_TEST(held() == 2);
 }
 
-BOOST_AUTO_TEST_CASE(engine_set_back_takes_nothing_away_and_keeps_no_seat_for_ever) {
+BOOST_AUTO_TEST_CASE(store_set_back_takes_nothing_away_and_keeps_no_seat_for_ever) {
     visit const guest(*here, 1);
     auto own = std::make_unique<asio::io_context>();
     std::optional<seats> dies{make(*own)};
@@ -462,7 +462,7 @@ BOOST_AUTO_TEST_CASE(engine_set_back_takes_nothing_away_and_keeps_no_seat_for_ev
     dies.reset();
 }
 
-BOOST_AUTO_TEST_CASE(engine_set_forward_ends_leases_which_is_noticed_by_the_next_renewal) {
+BOOST_AUTO_TEST_CASE(store_set_forward_ends_leases_which_is_noticed_by_the_next_renewal) {
     visit const all(*here, 2);
     run_for(ctx, 1ms);
     server->step_clock(1h);
@@ -526,7 +526,7 @@ BOOST_AUTO_TEST_CASE(limiter_moves_with_its_permits) {
 BOOST_AUTO_TEST_CASE(context_may_end_at_any_time) {
     for (weir::duration const when : {0us, 400us, 700us, 1000us, 3001000us}) {
         auto own = std::make_unique<asio::io_context>();
-        auto const far = std::make_shared<engine>(ctx);
+        auto const far = std::make_shared<store>(ctx);
         far->behave({.there = 500us, .back = 500us});
         seats limiter(*own, far, "kitchen", options());
         visit const guest(limiter, 1);
@@ -548,7 +548,7 @@ BOOST_AUTO_TEST_CASE(context_may_end_at_any_time) {
 }
 
 BOOST_AUTO_TEST_CASE(wrong_arguments_are_rejected) {
-    struct bare : weir::engine {
+    struct bare : weir::store {
         void async_take(std::string const&, question const&, answer_handler) override {}
         void async_give_back(std::string const&, give_back const&) override {}
     };

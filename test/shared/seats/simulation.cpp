@@ -1,4 +1,4 @@
-#include <weir/shared/memory_engine.hpp>
+#include <weir/shared/memory_store.hpp>
 #include <weir/shared/seats.hpp>
 #include <weir/testing.hpp>
 
@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-// Schedules by chance of several processes that share seats at one engine, on virtual time: questions and answers that are
-// lost, late or overtaken, processes that die or stand still, an engine that forgets everything, and whose clock is
+// Schedules by chance of several processes that share seats at one store, on virtual time: questions and answers that are
+// lost, late or overtaken, processes that die or stand still, a store that forgets everything, and whose clock is
 // set. Each process has a context of its own. At any time, no more seats are in use than there are, counting those whose
 // holders would be told so if they looked; and whoever loses a seat is told.
 
@@ -38,7 +38,7 @@ using seats = weir::basic_shared_seats<asio::any_io_executor, timer>;
 struct hazards {
     duration way = 1ms;  // the longest, of most messages
     int one_in = 0;      // so many messages is late or lost, or cannot be sent; 0: none
-    bool loses = false;  // the engine forgets, or its clock is set forward
+    bool loses = false;  // the store forgets, or its clock is set forward
     bool sets_back = false;
     bool kills = false;  // a process dies, and another one begins in its place
     bool stops = false;  // a process stands still for a while
@@ -66,7 +66,7 @@ struct server {
 };
 
 // The way of one process to the server. What arrives for the process waits until it runs.
-class line final : public weir::engine, public std::enable_shared_from_this<line> {
+class line final : public weir::store, public std::enable_shared_from_this<line> {
 public:
     line(server& s, random_source& random, hazards const& what)
         : server_(s), random_(random), what_(what) {}
@@ -244,7 +244,7 @@ private:
         });
     }
 
-    // Where there is one seat, each holding has a greater fence than all before, unless the engine has forgotten them.
+    // Where there is one seat, each holding has a greater fence than all before, unless the store has forgotten them.
     void check_fence(weir::permit const& given) {
         auto const fence = given.id();
         BOOST_TEST_REQUIRE(fence != 0u);

@@ -1,4 +1,4 @@
-// Shared seats at a server, and the processes that sit on them, the same for all engines: see shared/place.hpp. No
+// Shared seats at a server, and the processes that sit on them, the same for all stores: see shared/place.hpp. No
 // `#pragma once`: they are part of the file that includes them.
 
 #include <weir/shared/seats.hpp>
@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(many_begin_together) {
 BOOST_AUTO_TEST_CASE(server_that_was_killed_has_forgotten_nothing_that_it_saved) {
     place::server_type mortal(place::saves());
     place there(mortal);
-    weir::shared_seats kitchen(there.ctx, there.engine, "kitchen", long_seats(2));
+    weir::shared_seats kitchen(there.ctx, there.store, "kitchen", long_seats(2));
     visit const before(kitchen);
     there.run(before);
     mortal.send(SIGKILL);

@@ -1,4 +1,4 @@
-#include <weir/shared/memory_engine.hpp>
+#include <weir/shared/memory_store.hpp>
 #include <weir/shared/seats.hpp>
 
 #include "support/random.hpp"
@@ -27,7 +27,7 @@ namespace {
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
-using fate = weir::engine_conduct::fate;
+using fate = weir::store_conduct::fate;
 
 struct tally {
     std::atomic<int> answered = 0;
@@ -61,50 +61,50 @@ asio::awaitable<void> visit(weir::shared_seats& kitchen, tally& all, std::uint64
 
 BOOST_AUTO_TEST_SUITE(shared_seats_threads)
 
-BOOST_AUTO_TEST_CASE(every_request_and_every_wait_is_answered_once_whatever_the_engine_does) {
+BOOST_AUTO_TEST_CASE(every_request_and_every_wait_is_answered_once_whatever_the_store_does) {
     support::for_each_seed(1, 4, [](auto& random) {
         asio::thread_pool threads(4);
-        auto const engine = std::make_shared<weir::memory_engine>(threads);
+        auto const store = std::make_shared<weir::memory_store>(threads);
         weir::shared_seats_options const options{
             .seats = 3, .lease = 100ms, .deadline = 2ms, .poll = 1ms};
-        std::optional<weir::shared_seats> here(std::in_place, threads, engine, "kitchen", options);
-        weir::shared_seats there(threads, engine, "kitchen", options);
+        std::optional<weir::shared_seats> here(std::in_place, threads, store, "kitchen", options);
+        weir::shared_seats there(threads, store, "kitchen", options);
         tally all;
         constexpr int visitors = 12;
         for (int i = 0; i != visitors; ++i)
             asio::co_spawn(asio::make_strand(threads),
                            visit(i % 2 == 0 ? *here : there, all, random.bits()), support::rethrow);
         for (int i = 0; i != 200; ++i) {
-            engine->behave({.there = std::chrono::microseconds(random.between(0, 300)),
-                            .back = std::chrono::microseconds(random.between(0, 300)),
-                            .what = random.one_of({fate::answered, fate::answered,
-                                                   fate::answer_lost, fate::unreachable})});
-            BOOST_TEST_REQUIRE(engine->held("kitchen") <= 3);
+            store->behave({.there = std::chrono::microseconds(random.between(0, 300)),
+                           .back = std::chrono::microseconds(random.between(0, 300)),
+                           .what = random.one_of({fate::answered, fate::answered, fate::answer_lost,
+                                                  fate::unreachable})});
+            BOOST_TEST_REQUIRE(store->held("kitchen") <= 3);
             static_cast<void>(there.shared_stats());
             if (random.one_in(50))
-                engine->restart_empty();
+                store->restart_empty();
             if (random.one_in(50))
                 here->cancel();
             if (random.one_in(50))
                 there.configure([&](auto& o) { o.poll = random.one_of({1ms, 2ms}); });
         }
-        engine->behave({});
+        store->behave({});
         threads.wait();
         BOOST_TEST(all.answered == visitors * 20);
         BOOST_TEST(all.told == all.waits);
         here.reset();
         BOOST_TEST(there.stats().waiting == 0u);
         BOOST_TEST(there.stats().live == 0u);
-        BOOST_TEST(engine->held("kitchen") == 0);
+        BOOST_TEST(store->held("kitchen") == 0);
     });
 }
 
 BOOST_AUTO_TEST_CASE(limiter_goes_while_its_questions_are_under_way) {
     support::for_each_seed(1, 20, [](auto& random) {
         asio::thread_pool threads(2);
-        auto const engine = std::make_shared<weir::memory_engine>(threads);
+        auto const store = std::make_shared<weir::memory_store>(threads);
         auto limiter = std::make_unique<weir::shared_seats>(
-            threads, engine, "kitchen", weir::shared_seats_options{.seats = 3});
+            threads, store, "kitchen", weir::shared_seats_options{.seats = 3});
         std::atomic<int> over = 0;
         for (int i = 0; i != 20; ++i)
             limiter->async_enter(1s, [&over](weir::error_code, weir::permit p) {
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(limiter_goes_while_its_questions_are_under_way) {
         limiter.reset();
         threads.wait();
         BOOST_TEST(over == 20);
-        BOOST_TEST(engine->held("kitchen") == 0);
+        BOOST_TEST(store->held("kitchen") == 0);
     });
 }
 

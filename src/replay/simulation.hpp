@@ -52,12 +52,12 @@ struct traffic {
 };
 
 /// Sends the requests of a log through the limiters of each plan.
-class engine {
+class simulation {
 public:
     /// Throws `tool::usage_error` if the plans have limits by too many kinds of keys.
-    engine(settings s, std::vector<plan> plans);
-    ~engine();
-    engine(engine const&) = delete;
+    simulation(settings s, std::vector<plan> plans);
+    ~simulation();
+    simulation(simulation const&) = delete;
 
     /// What must be asked of each line, in this order.
     [[nodiscard]] std::vector<logs::key_source> const& sources() const noexcept { return sources_; }

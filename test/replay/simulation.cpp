@@ -1,4 +1,4 @@
-#include "replay/engine.hpp"
+#include "replay/simulation.hpp"
 
 #include "replay/by_second.hpp"
 #include "replay/names.hpp"
@@ -35,7 +35,7 @@ logs::entry entry(nanoseconds at, bool whole, nanoseconds before = 0ns) {
     return e;
 }
 
-// When the requests come to the limiter, in order, by what the engine makes of them.
+// When the requests come to the limiter, in order, by what the simulation makes of them.
 std::vector<nanoseconds> times_of(std::vector<logs::entry> const& entries, replay::spread how = {},
                                   replay::traffic* told = nullptr) {
     std::vector<nanoseconds> times;
@@ -44,12 +44,12 @@ std::vector<nanoseconds> times_of(std::vector<logs::entry> const& entries, repla
     s.watcher = [&](replay::decision const& d) { times.push_back(d.at - begin); };
     replay::plan p;
     p.rules = {replay::rule::parse("1000000/1s")};
-    replay::engine e(s, {p});
+    replay::simulation sim(s, {p});
     for (auto const& each : entries)
-        BOOST_TEST(e.add(each));
-    e.finish();
+        BOOST_TEST(sim.add(each));
+    sim.finish();
     if (told)
-        *told = e.requests();
+        *told = sim.requests();
     return times;
 }
 
@@ -57,7 +57,7 @@ using times = std::vector<nanoseconds>;
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(engines)
+BOOST_AUTO_TEST_SUITE(stores)
 
 BOOST_AUTO_TEST_CASE(whole_seconds_are_spread) {
     std::vector const log{entry(0s, true), entry(1s, true), entry(1s, true),
@@ -120,12 +120,12 @@ BOOST_AUTO_TEST_CASE(a_long_request_is_put_among_short_ones_that_have_been_read_
     replay::plan p;
     p.rules = {replay::rule::parse("1 seats")};
     p.queue.patience = 0ns;
-    replay::engine e(s, {p});
+    replay::simulation sim(s, {p});
     for (auto const& each : log)
-        BOOST_TEST(e.add(each));
-    e.finish();
-    BOOST_TEST(e.results().front().at_once == 12);   // at 0 s to 10 s, where two came
-    BOOST_TEST(e.results().front().rejected == 19);  // at 11 s to 29 s
+        BOOST_TEST(sim.add(each));
+    sim.finish();
+    BOOST_TEST(sim.results().front().at_once == 12);   // at 0 s to 10 s, where two came
+    BOOST_TEST(sim.results().front().rejected == 19);  // at 11 s to 29 s
 }
 
 // What has been sent cannot be preceded.
@@ -141,24 +141,24 @@ BOOST_AUTO_TEST_CASE(lines_out_of_order) {
                 times{1s, 30s, 50s}));
     replay::plan p;
     p.rules = {replay::rule::parse("1/1s")};
-    replay::engine e({}, {p});
+    replay::simulation sim({}, {p});
     auto const of_stranger = [](nanoseconds at) {
         auto line = entry(at, true, 200s);  // which would be late
         line.keys[0] = "10.0.0.2";
         return line;
     };
-    BOOST_TEST(e.add(entry(100s, false)));
-    BOOST_TEST(e.add(entry(40s, false)));
-    BOOST_TEST(!e.add(of_stranger(39'999ms)));
-    BOOST_TEST(e.add(entry(24h * 365, false)));  // a year of silence
-    BOOST_TEST(!e.add(of_stranger(101s)));
-    e.finish();
+    BOOST_TEST(sim.add(entry(100s, false)));
+    BOOST_TEST(sim.add(entry(40s, false)));
+    BOOST_TEST(!sim.add(of_stranger(39'999ms)));
+    BOOST_TEST(sim.add(entry(24h * 365, false)));  // a year of silence
+    BOOST_TEST(!sim.add(of_stranger(101s)));
+    sim.finish();
     // What is left out counts nowhere.
-    BOOST_TEST(e.requests().requests == 3);
-    BOOST_TEST(e.requests().clients == 1);
-    BOOST_TEST(e.requests().held_by_log == 3);
-    BOOST_TEST(e.requests().late == 0);
-    BOOST_TEST(e.results().front().at_once == 3);
+    BOOST_TEST(sim.requests().requests == 3);
+    BOOST_TEST(sim.requests().clients == 1);
+    BOOST_TEST(sim.requests().held_by_log == 3);
+    BOOST_TEST(sim.requests().late == 0);
+    BOOST_TEST(sim.results().front().at_once == 3);
 }
 
 BOOST_AUTO_TEST_CASE(how_long_requests_are_served) {
@@ -182,16 +182,16 @@ BOOST_AUTO_TEST_CASE(how_long_requests_are_served) {
     replay::plan p;
     p.rules = {replay::rule::parse("1 seats")};
     p.queue.patience = 0ns;
-    replay::engine e({}, {p});
+    replay::simulation sim({}, {p});
     auto first = entry(0s, false);
     first.held = 3s;
     auto second = entry(4s, false);
     second.held.reset();
     for (auto const& each : {first, entry(2s, false), second, entry(6s, false), entry(8s, false)})
-        BOOST_TEST(e.add(each));
-    e.finish();
-    BOOST_TEST(e.requests().held_like_last == 1);
-    BOOST_TEST(e.results().front().rejected == 1);  // at 2 s; the time before that at 4 s is none
+        BOOST_TEST(sim.add(each));
+    sim.finish();
+    BOOST_TEST(sim.requests().held_like_last == 1);
+    BOOST_TEST(sim.results().front().rejected == 1);  // at 2 s; the time before that at 4 s is none
 }
 
 BOOST_AUTO_TEST_CASE(clients_of_a_network_are_one) {
@@ -246,11 +246,11 @@ BOOST_AUTO_TEST_CASE(what_was_read_counts_when_it_is_broken_off) {
     replay::plan p;
     p.rules = {replay::rule::parse("1/10s")};
     p.queue.patience = 1h;
-    replay::engine e({}, {p});
+    replay::simulation sim({}, {p});
     for (int i = 0; i != 5; ++i)
-        BOOST_TEST(e.add(entry(i * 1s, false)));
-    e.finish(true);
-    auto const o = e.results().front();
+        BOOST_TEST(sim.add(entry(i * 1s, false)));
+    sim.finish(true);
+    auto const o = sim.results().front();
     BOOST_TEST(o.at_once == 1);
     BOOST_TEST(o.open == 4);
     BOOST_TEST(o.asked() == 5);

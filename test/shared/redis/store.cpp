@@ -1,4 +1,4 @@
-#include <weir/redis/engine.hpp>
+#include <weir/redis/store.hpp>
 #include <weir/shared/limiter.hpp>
 
 #include "shared/redis/place.hpp"
@@ -46,9 +46,9 @@ struct fixture : support::redis_place {
 
     support::redis_session session{server()};
 
-    std::shared_ptr<weir::redis::engine> make(std::string url) { return at(ctx, std::move(url)); }
+    std::shared_ptr<weir::redis::store> make(std::string url) { return at(ctx, std::move(url)); }
     // What `check` throws; empty if nothing.
-    std::string complaint(std::shared_ptr<weir::redis::engine> const& of) {
+    std::string complaint(std::shared_ptr<weir::redis::store> const& of) {
         std::string what;
         asio::co_spawn(ctx, of->check(), [&](std::exception_ptr failure) {
             try {
@@ -69,13 +69,13 @@ using place = support::redis_place;
 
 }  // namespace
 
-#include "shared/engine_tests.hpp"
 #include "shared/process_tests.hpp"
+#include "shared/store_tests.hpp"
 
-BOOST_FIXTURE_TEST_SUITE(redis_engine, fixture, *ut::precondition(support::if_redis_is_here))
+BOOST_FIXTURE_TEST_SUITE(redis_store, fixture, *ut::precondition(support::if_redis_is_here))
 
 BOOST_AUTO_TEST_CASE(permits_are_granted_by_the_server_and_its_key_makes_itself) {
-    weir::redis::token_bucket calls(ctx, engine, "first", patient);
+    weir::redis::token_bucket calls(ctx, store, "first", patient);
     visit const guest(calls, 2);
     run(guest);
     BOOST_TEST(guest.granted());
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(many_limiters_share_one_connection) {
     std::vector<visit> guests;
     for (int i = 0; i != 50; ++i) {
         limiters.push_back(std::make_unique<weir::redis::token_bucket>(
-            ctx, engine, "many" + std::to_string(i), patient));
+            ctx, store, "many" + std::to_string(i), patient));
         guests.emplace_back(*limiters.back(), 1);
     }
     run();
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(many_limiters_share_one_connection) {
 }
 
 BOOST_AUTO_TEST_CASE(idle_limiter_lets_run_return_and_finds_its_connection_closed) {
-    weir::redis::token_bucket calls(ctx, engine, "idle", patient);
+    weir::redis::token_bucket calls(ctx, store, "idle", patient);
     visit const first(calls, 1);
     run();  // it returns
     BOOST_TEST(first.granted());
@@ -215,9 +215,9 @@ BOOST_AUTO_TEST_CASE(limiter_that_cannot_be_counted_is_rejected_when_it_is_made_
         return std::string_view(e.what()) ==
                "weir::redis: burst, at this rate, is 1000000, but must be from 1 to 26062";
     };
-    BOOST_CHECK_EXCEPTION(weir::redis::token_bucket(ctx, engine, "fine", fine),
+    BOOST_CHECK_EXCEPTION(weir::redis::token_bucket(ctx, store, "fine", fine),
                           std::invalid_argument, is_named);
-    weir::redis::token_bucket calls(ctx, engine, "fine", patient);
+    weir::redis::token_bucket calls(ctx, store, "fine", patient);
     BOOST_CHECK_EXCEPTION(calls.configure(fine), std::invalid_argument, is_named);
     visit const guest(calls, 1);  // nothing has changed
     run(guest);
@@ -228,18 +228,18 @@ BOOST_AUTO_TEST_CASE(limiter_that_cannot_be_counted_is_rejected_when_it_is_made_
 BOOST_AUTO_TEST_CASE(nonsense_is_rejected) {
     BOOST_CHECK_THROW(make("http://localhost"), std::invalid_argument);
     weir::redis::options const hasty{.connect_within = 0ns};
-    BOOST_CHECK_THROW(weir::redis::engine(ctx, hasty), std::invalid_argument);
+    BOOST_CHECK_THROW(weir::redis::store(ctx, hasty), std::invalid_argument);
     weir::redis::options const odd{.retry = {.first = 2s, .most = 1s}};
-    BOOST_CHECK_THROW(weir::redis::engine(ctx, odd), std::invalid_argument);
+    BOOST_CHECK_THROW(weir::redis::store(ctx, odd), std::invalid_argument);
 }
 
 BOOST_AUTO_TEST_CASE(scripts_that_were_forgotten_are_sent_again) {
-    weir::redis::token_bucket calls(ctx, engine, "flushed", patient);
+    weir::redis::token_bucket calls(ctx, store, "flushed", patient);
     visit const first(calls, 1);
     run(first);
     session.say({"SCRIPT", "FLUSH"});
     // Several in one pipeline.
-    weir::redis::token_bucket others(ctx, engine, "flushed too", patient);
+    weir::redis::token_bucket others(ctx, store, "flushed too", patient);
     visit const next(calls, 1);
     visit const other(others, 1);
     run();
@@ -251,7 +251,7 @@ BOOST_AUTO_TEST_CASE(scripts_that_were_forgotten_are_sent_again) {
 
 BOOST_AUTO_TEST_CASE(key_that_was_deleted_is_a_full_bucket) {
     weir::shared_options const slow{.rate = {1, 24h}, .burst = 2, .deadline = 10s};
-    weir::redis::token_bucket calls(ctx, engine, "deleted", slow);
+    weir::redis::token_bucket calls(ctx, store, "deleted", slow);
     visit const two(calls, 2);
     run(two);
     session.say({"FLUSHALL"});

@@ -3,8 +3,8 @@
 #include <weir/detail/home_executor.hpp>
 #include <weir/error.hpp>
 #include <weir/limiter.hpp>
-#include <weir/shared/engine.hpp>
 #include <weir/shared/seat_ledger.hpp>
+#include <weir/shared/store.hpp>
 #include <weir/time.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -24,11 +24,11 @@ namespace weir {
 
 namespace detail {
 
-/// A sliding log, as an engine keeps it.
+/// A sliding log, as a store keeps it.
 class sliding_log_row {
 public:
-    engine::answer take(engine::question const& q, std::int64_t now);
-    void give_back(engine::give_back const& what, std::int64_t now);
+    store::answer take(store::question const& q, std::int64_t now);
+    void give_back(store::give_back const& what, std::int64_t now);
 
 private:
     [[nodiscard]] amount size() const noexcept { return static_cast<amount>(grants_.size()); }
@@ -39,13 +39,13 @@ private:
     std::deque<std::int64_t> grants_;
 };
 
-/// Buckets, logs and seats by name, and what an engine does with them at a time, in microseconds by its clock.
+/// Buckets, logs and seats by name, and what a store does with them at a time, in microseconds by its clock.
 class bucket_ledger {
 public:
-    engine::answer take(std::string const& name, engine::question const& q, std::int64_t now);
-    void give_back(std::string const& name, engine::give_back const& what, std::int64_t now);
-    engine::seats_answer hold(std::string const& name, engine::seats_question const& q,
-                              std::int64_t now) {
+    store::answer take(std::string const& name, store::question const& q, std::int64_t now);
+    void give_back(std::string const& name, store::give_back const& what, std::int64_t now);
+    store::seats_answer hold(std::string const& name, store::seats_question const& q,
+                             std::int64_t now) {
         return seats_[name].hold(q, now);
     }
     /// How many seats of `name` are held.
@@ -72,39 +72,38 @@ private:
 
 }  // namespace detail
 
-/// What becomes of the questions to a `memory_engine` from now on.
-struct engine_conduct {
+/// What becomes of the questions to a `memory_store` from now on.
+struct store_conduct {
     /// How long a question is on its way, and how long its answer.
     duration there{};
     duration back{};
     enum class fate : std::uint8_t {
         answered,
-        /// The engine grants, and nobody is told.
+        /// The store grants, and nobody is told.
         answer_lost,
-        /// The engine cannot be reached: nothing is granted, and the limiter is told so.
+        /// The store cannot be reached: nothing is granted, and the limiter is told so.
         unreachable,
     };
     fate what = fate::answered;
 };
 
-/// An engine in the memory of this process, for tests: with the arithmetic of the real ones, and with their faults.
+/// A store in the memory of this process, for tests: with the arithmetic of the real ones, and with their faults.
 /// The limiters that share it must be in the same process. On virtual time it is
-/// `basic_memory_engine<testing::timer>`.
+/// `basic_memory_store<testing::timer>`.
 ///
 /// Make it with `std::make_shared`. What is under way keeps it alive.
 template <class Timer = basic_steady_timer<boost::asio::any_io_executor>>
-class basic_memory_engine final
-    : public engine,
-      public std::enable_shared_from_this<basic_memory_engine<Timer>> {
-    using self = std::shared_ptr<basic_memory_engine>;
+class basic_memory_store final : public store,
+                                 public std::enable_shared_from_this<basic_memory_store<Timer>> {
+    using self = std::shared_ptr<basic_memory_store>;
 
 public:
-    explicit basic_memory_engine(boost::asio::any_io_executor ex) : home_(std::move(ex)) {}
+    explicit basic_memory_store(boost::asio::any_io_executor ex) : home_(std::move(ex)) {}
     template <class Context>
-    explicit basic_memory_engine(Context& context)
-        : basic_memory_engine(boost::asio::any_io_executor(context.get_executor())) {}
+    explicit basic_memory_store(Context& context)
+        : basic_memory_store(boost::asio::any_io_executor(context.get_executor())) {}
 
-    void behave(engine_conduct const& how) {
+    void behave(store_conduct const& how) {
         std::lock_guard lock(mutex_);
         conduct_ = how;
     }
@@ -142,7 +141,7 @@ public:
 
     void async_give_back(std::string const& name, give_back const& what) override {
         auto const how = conduct();
-        if (how.what == engine_conduct::fate::unreachable)
+        if (how.what == store_conduct::fate::unreachable)
             return;
         after(how.there, [me = this->shared_from_this(), name, what] {
             me->in_ledger([&](auto& ledger, std::int64_t now) {
@@ -152,7 +151,7 @@ public:
     }
 
 private:
-    [[nodiscard]] engine_conduct conduct() const {
+    [[nodiscard]] store_conduct conduct() const {
         std::lock_guard lock(mutex_);
         return conduct_;
     }
@@ -160,7 +159,7 @@ private:
     template <class Answer, class Handler, class F>
     void answer_with(Handler handler, F f) {
         auto const how = conduct();
-        if (how.what == engine_conduct::fate::unreachable) {
+        if (how.what == store_conduct::fate::unreachable) {
             after(duration::zero(), [handler = std::move(handler)]() mutable {
                 std::move(handler)(boost::asio::error::connection_refused, Answer());
             });
@@ -169,7 +168,7 @@ private:
         after(how.there,
               [me = this->shared_from_this(), f, how, handler = std::move(handler)]() mutable {
                   auto const a = me->in_ledger(f);
-                  if (how.what == engine_conduct::fate::answer_lost)
+                  if (how.what == store_conduct::fate::answer_lost)
                       return;
                   me->after(how.back, [a, handler = std::move(handler)]() mutable {
                       std::move(handler)(error_code(), a);
@@ -207,11 +206,11 @@ private:
 
     detail::home_executor home_;
     std::mutex mutable mutex_;
-    engine_conduct conduct_;
+    store_conduct conduct_;
     std::chrono::microseconds offset_{};
     detail::bucket_ledger ledger_;
 };
 
-using memory_engine = basic_memory_engine<>;
+using memory_store = basic_memory_store<>;
 
 }  // namespace weir

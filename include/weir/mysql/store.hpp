@@ -1,9 +1,9 @@
 #pragma once
 
 #include <weir/amount.hpp>
-#include <weir/shared/engine.hpp>
 #include <weir/shared/limiter.hpp>
 #include <weir/shared/seats.hpp>
+#include <weir/shared/store.hpp>
 #include <weir/time.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -53,7 +53,7 @@ struct options {
     duration connect_within = std::chrono::seconds(5);
 };
 
-/// An engine on a table of a database. A question is one statement, which is one transaction, and one round trip, with
+/// A store on a table of a database. A question is one statement, which is one transaction, and one round trip, with
 /// any isolation level; the time is that of the server, to the microsecond. Statements are
 /// prepared, and connections are made when they are needed.
 ///
@@ -86,17 +86,17 @@ struct options {
 /// Permits of a log that are given back after the clock of the server was set back by more than half an hour count as
 /// used. A step of the clock by more than half an hour is counted, but perhaps as one in the other direction.
 ///
-/// Make it with `std::make_shared`. It may be destroyed before its limiters. Threads: as `weir::engine`.
-class engine final : public weir::engine {
+/// Make it with `std::make_shared`. It may be destroyed before its limiters. Threads: as `weir::store`.
+class store final : public weir::store {
 public:
     /// Throws `std::invalid_argument` that names the option, its value and the bound, if one is nonsense, and
     /// `boost::system::system_error` if `authorities` cannot be read.
-    explicit engine(boost::asio::any_io_executor ex, options const& options = {});
+    explicit store(boost::asio::any_io_executor ex, options const& options = {});
     template <class Context>
         requires std::convertible_to<Context&, boost::asio::execution_context&>
-    explicit engine(Context& context, mysql::options const& options = {})
-        : engine(boost::asio::any_io_executor(context.get_executor()), options) {}
-    ~engine() override;
+    explicit store(Context& context, mysql::options const& options = {})
+        : store(boost::asio::any_io_executor(context.get_executor()), options) {}
+    ~store() override;
 
     void async_take(std::string const& name, question const& q, answer_handler handler) override;
     void async_give_back(std::string const& name, give_back const& what) override;

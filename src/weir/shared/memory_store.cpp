@@ -1,4 +1,4 @@
-#include <weir/shared/memory_engine.hpp>
+#include <weir/shared/memory_store.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -26,8 +26,8 @@ std::int64_t drained(policy::shared_bucket const& b, std::int64_t level, std::in
 
 }  // namespace
 
-engine::answer bucket_ledger::take(std::string const& name, engine::question const& q,
-                                   std::int64_t now) {
+store::answer bucket_ledger::take(std::string const& name, store::question const& q,
+                                  std::int64_t now) {
     using std::chrono::microseconds;
     auto const& b = q.bucket;
     if (b.window != 0)
@@ -59,7 +59,7 @@ engine::answer bucket_ledger::take(std::string const& name, engine::question con
     return {.wait = microseconds(wait)};
 }
 
-void bucket_ledger::give_back(std::string const& name, engine::give_back const& what,
+void bucket_ledger::give_back(std::string const& name, store::give_back const& what,
                               std::int64_t now) {
     if (what.bucket.window != 0) {
         if (auto const log = logs_.find(name); log != logs_.end())
@@ -80,7 +80,7 @@ void bucket_ledger::give_back(std::string const& name, engine::give_back const& 
     r.level = narrow(std::max<wide>(r.level - std::max<wide>(back, 0), -b.owed()));
 }
 
-engine::answer sliding_log_row::take(engine::question const& q, std::int64_t now) {
+store::answer sliding_log_row::take(store::question const& q, std::int64_t now) {
     auto const& b = q.bucket;
     auto const t = at_ = std::max(now + ahead_, at_);
     ahead_ = t - now;
@@ -106,7 +106,7 @@ engine::answer sliding_log_row::take(engine::question const& q, std::int64_t now
 
 // What was granted at that time must still be there: otherwise nothing is known of it. A turn that has not come stays:
 // for its sake older grants have been forgotten.
-void sliding_log_row::give_back(engine::give_back const& what, std::int64_t now) {
+void sliding_log_row::give_back(store::give_back const& what, std::int64_t now) {
     auto const [first, last] = std::equal_range(grants_.begin(), grants_.end(), what.since);
     if (what.since <= now + ahead_ && last - first >= what.count)
         grants_.erase(first, first + what.count);

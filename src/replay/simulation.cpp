@@ -1,4 +1,4 @@
-#include "engine.hpp"
+#include "simulation.hpp"
 
 #include "limiting/request.hpp"
 #include "tool/arguments.hpp"
@@ -13,9 +13,9 @@ namespace replay {
 using namespace std::chrono_literals;
 
 // All plans, by one spread.
-class engine::branch {
+class simulation::branch {
 public:
-    branch(engine& owner, spread const& s, bool is_first)
+    branch(simulation& owner, spread const& s, bool is_first)
         : owner_(owner), spread_(s), is_first_(is_first) {}
 
     // The requests of a second of the log, in the order of their lines.
@@ -93,7 +93,7 @@ private:
                              .watcher = is_first_ && lanes_.empty() ? s.watcher : nullptr}));
     }
 
-    engine& owner_;
+    simulation& owner_;
     spread spread_;
     bool is_first_;
     nanoseconds last_ = nanoseconds::min();
@@ -103,7 +103,7 @@ private:
     std::vector<std::unique_ptr<lane>> lanes_;
 };
 
-engine::engine(settings s, std::vector<plan> plans)
+simulation::simulation(settings s, std::vector<plan> plans)
     : settings_(std::move(s)), plans_(std::move(plans)), seconds_(settings_.slack) {
     add_key({.v4_prefix = settings_.v4_prefix, .v6_prefix = settings_.v6_prefix});
     for (auto const& p : plans_) {
@@ -127,9 +127,9 @@ engine::engine(settings s, std::vector<plan> plans)
         branches_.push_back(std::make_unique<branch>(*this, how, branches_.empty()));
 }
 
-engine::~engine() = default;
+simulation::~simulation() = default;
 
-bool engine::add(logs::entry const& e) {
+bool simulation::add(logs::entry const& e) {
     pending p{.at = e.at, .before = e.before, .is_whole_second = e.whole_second, .request = {}};
     if (p.before > settings_.slack) {
         p.before = settings_.slack;
@@ -162,12 +162,12 @@ bool engine::add(logs::entry const& e) {
     return true;
 }
 
-void engine::add_key(key const& k) {
+void simulation::add_key(key const& k) {
     if (std::ranges::find(keys_, k, &key_numbers::what) == keys_.end())
         keys_.emplace_back(k, sources_);
 }
 
-std::uint32_t engine::way_of(logs::entry const& e) {
+std::uint32_t simulation::way_of(logs::entry const& e) {
     auto const target = e.keys[routed_by_->target];
     auto host = host_of(target);
     if (host.empty())
@@ -190,7 +190,7 @@ std::uint32_t engine::way_of(logs::entry const& e) {
     return found->second;
 }
 
-nanoseconds engine::held(logs::entry const& e, std::uint32_t way) {
+nanoseconds simulation::held(logs::entry const& e, std::uint32_t way) {
     if (way >= last_held_.size())
         last_held_.resize(way + 1);
     auto& last = last_held_[way];
@@ -205,26 +205,26 @@ nanoseconds engine::held(logs::entry const& e, std::uint32_t way) {
     return last.value_or(0ns);
 }
 
-void engine::release(std::int64_t second, std::vector<pending>& requests) {
+void simulation::release(std::int64_t second, std::vector<pending>& requests) {
     for (auto& b : branches_)
         b->take(second, requests);
 }
 
-void engine::finish(bool broken_off) {
+void simulation::finish(bool broken_off) {
     seconds_.flush([this](auto second, auto& due) { release(second, due); });
     for (auto& b : branches_)
         b->finish(broken_off);
     traffic_.clients = keys_.front().all().size();
 }
 
-std::vector<outcome> engine::results() const {
+std::vector<outcome> simulation::results() const {
     std::vector<outcome> all;
     for (auto const& l : branches_.front()->lanes())
         all.push_back(l->result(asked_, settings_.most_keys));
     return all;
 }
 
-std::vector<std::vector<double>> engine::rejected_by_spread() const {
+std::vector<std::vector<double>> simulation::rejected_by_spread() const {
     std::vector<std::vector<double>> all(plans_.size());
     for (auto const& b : branches_)
         for (std::size_t i = 0; i != b->lanes().size(); ++i)

@@ -1,4 +1,4 @@
-#include <weir/mysql/engine.hpp>
+#include <weir/mysql/store.hpp>
 #include <weir/shared/limiter.hpp>
 
 #include "shared/mysql/place.hpp"
@@ -50,13 +50,13 @@ using place = support::mysql_place;
 
 }  // namespace
 
-#include "shared/engine_tests.hpp"
 #include "shared/process_tests.hpp"
+#include "shared/store_tests.hpp"
 
-BOOST_FIXTURE_TEST_SUITE(mysql_engine, place, *ut::precondition(support::if_mariadb_is_here))
+BOOST_FIXTURE_TEST_SUITE(mysql_store, place, *ut::precondition(support::if_mariadb_is_here))
 
 BOOST_AUTO_TEST_CASE(table_is_made_once) {
-    asio::co_spawn(ctx, engine->install(), rethrow);
+    asio::co_spawn(ctx, store->install(), rethrow);
     run();
     BOOST_TEST(session.number("select count(*) from information_schema.tables where "
                               "table_schema = 'weir' and table_name = 'weir_bucket'") == 1);
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(tables_that_there_are_need_no_right_to_make_them) {
     session.query("grant select, insert, update on weir.* to user@localhost");
     auto other = login();
     other.user = "user";
-    auto const plain = std::make_shared<weir::mysql::engine>(ctx, other);
+    auto const plain = std::make_shared<weir::mysql::store>(ctx, other);
     asio::co_spawn(ctx, plain->install(), rethrow);
     run();
 
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(tables_that_there_are_need_no_right_to_make_them) {
     session.query("create database if not exists bare");
     session.query("grant select, insert, update on bare.* to user@localhost");
     other.database = "bare";
-    auto const bare = std::make_shared<weir::mysql::engine>(ctx, other);
+    auto const bare = std::make_shared<weir::mysql::store>(ctx, other);
     asio::co_spawn(ctx, bare->install(), rethrow);
     BOOST_CHECK_EXCEPTION(run(), boost::system::system_error, [](auto const& e) {
         return std::string(e.what()).find("CREATE") != std::string::npos;
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(tables_that_there_are_need_no_right_to_make_them) {
 }
 
 BOOST_AUTO_TEST_CASE(permits_are_granted_by_the_server_and_its_row_makes_itself) {
-    weir::mysql::token_bucket calls(ctx, engine, "first", patient);
+    weir::mysql::token_bucket calls(ctx, store, "first", patient);
     visit const guest(calls, 2);
     run(guest);
     BOOST_TEST(guest.granted());
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(permits_are_granted_by_the_server_and_its_row_makes_itself)
 
 BOOST_AUTO_TEST_CASE(nobody_is_granted_anything_after_the_deadline_of_a_lock_wait) {
     weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .deadline = 50ms};
-    weir::mysql::token_bucket calls(ctx, engine, "locked", options);
+    weir::mysql::token_bucket calls(ctx, store, "locked", options);
     visit const first(calls, 1, 30s);
     run(first);
     auto const before = session.value_of("select at from weir_bucket where k = 'locked'");
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(nobody_is_granted_anything_after_the_deadline_of_a_lock_wai
 }
 
 BOOST_AUTO_TEST_CASE(connection_that_was_killed_is_replaced) {
-    weir::mysql::token_bucket calls(ctx, engine, "killed", patient);
+    weir::mysql::token_bucket calls(ctx, store, "killed", patient);
     visit const first(calls, 1, 30s);
     run(first);
     support::kill_others(session, "connection");
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(server_without_the_table_is_unavailable_and_the_error_says_
     session.query("create database if not exists empty");
     auto other = login();
     other.database = "empty";
-    auto const bare = std::make_shared<weir::mysql::engine>(ctx, other);
+    auto const bare = std::make_shared<weir::mysql::store>(ctx, other);
     weir::mysql::token_bucket calls(ctx, bare, "x", patient);
     visit const guest(calls, 1);
     run(guest);
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(server_that_only_reads_is_unavailable_until_it_writes_again
     session.query("create user if not exists reader@localhost");
     session.query("grant select, insert, update on weir.* to reader@localhost");
     other.user = "reader";
-    auto const mortal = std::make_shared<weir::mysql::engine>(ctx, other);
+    auto const mortal = std::make_shared<weir::mysql::store>(ctx, other);
     weir::mysql::token_bucket calls(ctx, mortal, "read_only", patient);
     session.query("set global read_only = 1");
     visit const guest(calls, 1);
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(server_over_tcp_with_a_password) {
             .user = "somebody",
             .password = is_right ? "secret" : "wrong",
             .database = "weir"};
-        auto const remote = std::make_shared<weir::mysql::engine>(ctx, there);
+        auto const remote = std::make_shared<weir::mysql::store>(ctx, there);
         weir::mysql::token_bucket calls(ctx, remote, "tcp", patient);
         visit const guest(calls, 1, 3s);
         run(guest);
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(address_that_does_not_answer_leaves_time_for_the_next_one) 
         .password = "secret",
         .database = "weir",
         .connect_within = 1s};
-    auto const remote = std::make_shared<weir::mysql::engine>(ctx, there);
+    auto const remote = std::make_shared<weir::mysql::store>(ctx, there);
     asio::co_spawn(ctx, remote->install(), rethrow);
     run();
     weir::mysql::token_bucket calls(ctx, remote, "second", patient);
@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE(address_that_does_not_answer_leaves_time_for_the_next_one) 
 BOOST_AUTO_TEST_CASE(more_limiters_than_connections_wait_for_one) {
     auto few = login();
     few.connections = 2;
-    auto const narrow = std::make_shared<weir::mysql::engine>(ctx, few);
+    auto const narrow = std::make_shared<weir::mysql::store>(ctx, few);
     std::vector<std::unique_ptr<weir::mysql::token_bucket>> limiters;
     std::vector<visit> guests;
     for (int i = 0; i != 20; ++i) {
@@ -231,10 +231,10 @@ struct watched : place {
     }
     ~watched() { BOOST_TEST(deadlocks() == before); }
 
-    std::shared_ptr<weir::mysql::engine> with_connections(weir::amount n) {
+    std::shared_ptr<weir::mysql::store> with_connections(weir::amount n) {
         auto where = login();
         where.connections = n;
-        return std::make_shared<weir::mysql::engine>(ctx, where);
+        return std::make_shared<weir::mysql::store>(ctx, where);
     }
 };
 
@@ -294,11 +294,11 @@ BOOST_AUTO_TEST_CASE(nobody_waits_for_a_server_that_is_stopped) {
     asio::io_context ctx;
     weir::mysql::options const where{
         .socket = stopped.socket(), .user = "root", .database = "weir"};
-    auto const engine = std::make_shared<weir::mysql::engine>(ctx, where);
-    asio::co_spawn(ctx, engine->install(), rethrow);
+    auto const store = std::make_shared<weir::mysql::store>(ctx, where);
+    asio::co_spawn(ctx, store->install(), rethrow);
     ctx.run();
     weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .deadline = 2s};
-    weir::mysql::token_bucket calls(ctx, engine, "calls", options);
+    weir::mysql::token_bucket calls(ctx, store, "calls", options);
     stopped.send(SIGSTOP);
     visit const guest(calls, 1, 20ms);
     ctx.restart();
@@ -320,7 +320,7 @@ struct own_server {
     place there{server};
     asio::io_context& ctx = there.ctx;
     sql_session& session = there.session;
-    std::shared_ptr<weir::mysql::engine>& engine = there.engine;
+    std::shared_ptr<weir::mysql::store>& store = there.store;
 
     visit ask(weir::mysql::token_bucket& calls, weir::duration patience) {
         visit guest(calls, 1, patience);
@@ -328,7 +328,7 @@ struct own_server {
         while (guest.waiting() && ctx.run_one() != 0) {}
         return guest;
     }
-    // How many connections the engine has.
+    // How many connections the store has.
     std::int64_t connections() {
         return session.number(
             "select count(*) from information_schema.processlist where user = 'app'");
@@ -342,7 +342,7 @@ BOOST_FIXTURE_TEST_CASE(server_that_takes_no_more_connections_is_unavailable_unt
     session.query("set global max_connections = 10");
     while (connections() != 0) {}
     weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .deadline = 100ms};
-    weir::mysql::token_bucket calls(ctx, engine, "calls", options);
+    weir::mysql::token_bucket calls(ctx, store, "calls", options);
     {
         std::vector<sql_session> others;
         for (int i = 0; i != 10; ++i)  // root has one more
@@ -365,7 +365,7 @@ BOOST_FIXTURE_TEST_CASE(connection_that_the_server_has_closed_since_it_was_idle_
                         own_server) {
     session.query("set global wait_timeout = 1");
     weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .deadline = 10s};
-    weir::mysql::token_bucket calls(ctx, engine, "calls", options);
+    weir::mysql::token_bucket calls(ctx, store, "calls", options);
     BOOST_TEST(ask(calls, 30s).granted());
     BOOST_TEST(connections() == 1);
     while (connections() != 0) {}
@@ -381,9 +381,9 @@ BOOST_AUTO_TEST_CASE(installing_at_a_server_that_says_nothing_takes_no_longer_th
         .user = "root",
         .database = "weir",
         .connect_within = 100ms};
-    auto const engine = std::make_shared<weir::mysql::engine>(ctx, where);
+    auto const store = std::make_shared<weir::mysql::store>(ctx, where);
     std::exception_ptr result;
-    asio::co_spawn(ctx, engine->install(),
+    asio::co_spawn(ctx, store->install(),
                    [&](std::exception_ptr failure) { result = std::move(failure); });
     ctx.run_for(20s);
     BOOST_TEST_REQUIRE((result != nullptr));
@@ -396,7 +396,7 @@ BOOST_AUTO_TEST_CASE(options_that_make_no_sense_are_named) {
     asio::io_context ctx;
     auto const complaint = [&](weir::mysql::options const& o) -> std::string {
         try {
-            weir::mysql::engine const engine(ctx, o);
+            weir::mysql::store const store(ctx, o);
         } catch (std::invalid_argument const& e) {
             return e.what();
         }
@@ -447,9 +447,9 @@ BOOST_AUTO_TEST_CASE(server_that_knows_only_when_a_statement_began_is_rejected) 
     support::mariadb_server wrong({"--sysdate-is-now"});
     asio::io_context ctx;
     weir::mysql::options const where{.socket = wrong.socket(), .user = "root", .database = "weir"};
-    auto const engine = std::make_shared<weir::mysql::engine>(ctx, where);
+    auto const store = std::make_shared<weir::mysql::store>(ctx, where);
     std::string what;
-    asio::co_spawn(ctx, engine->install(), [&](std::exception_ptr failure) {
+    asio::co_spawn(ctx, store->install(), [&](std::exception_ptr failure) {
         try {
             rethrow(failure);
         } catch (std::exception const& e) {

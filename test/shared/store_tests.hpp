@@ -1,4 +1,4 @@
-// Tests that are the same for all engines, of the engine of `place`: see shared/place.hpp. No `#pragma once`: they are
+// Tests that are the same for all stores, of the store of `place`: see shared/place.hpp. No `#pragma once`: they are
 // part of the file that includes them.
 
 #include <weir/shared/limiter.hpp>
@@ -22,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-BOOST_FIXTURE_TEST_SUITE(any_engine, place, *boost::unit_test::precondition(place::if_here))
+BOOST_FIXTURE_TEST_SUITE(any_store, place, *boost::unit_test::precondition(place::if_here))
 
 namespace {
 
@@ -39,7 +39,7 @@ weir::shared_options slow(weir::amount burst) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(two_limiters_share_a_bucket_and_are_told_when_to_come_back) {
-    weir::shared_token_bucket here(ctx, engine, "both", slow(5));
+    weir::shared_token_bucket here(ctx, store, "both", slow(5));
     weir::shared_token_bucket there(ctx, connect(ctx), "both", slow(5));
     visit const three(here, 3);
     run(three);
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(two_limiters_share_a_bucket_and_are_told_when_to_come_back)
 
 BOOST_AUTO_TEST_CASE(log_is_kept_for_all_that_share_it) {
     weir::shared_options const few{.rate = {5, 24h}, .deadline = 10s};
-    weir::shared_sliding_log here(ctx, engine, "both", few);
+    weir::shared_sliding_log here(ctx, store, "both", few);
     weir::shared_sliding_log there(ctx, connect(ctx), "both", few);
     visit const three(here, 3);
     run(three);
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(log_is_kept_for_all_that_share_it) {
 }
 
 BOOST_AUTO_TEST_CASE(requests_are_served_in_order) {
-    weir::shared_token_bucket calls(ctx, engine, "order", patient);
+    weir::shared_token_bucket calls(ctx, store, "order", patient);
     std::vector<int> served;
     for (int i = 0; i != 9; ++i)
         calls.async_enter(1 + i % 2, [&served, i](weir::error_code ec, weir::permit) {
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(requests_are_served_in_order) {
 
 BOOST_AUTO_TEST_CASE(crowd_shares_a_question) {
     weir::shared_options const wide{.rate = {1000, 1s}, .burst = 200, .deadline = 10s};
-    weir::shared_token_bucket calls(ctx, engine, "crowd", wide);
+    weir::shared_token_bucket calls(ctx, store, "crowd", wide);
     std::vector<visit> guests;
     for (int i = 0; i != 200; ++i)
         guests.emplace_back(calls, 1);
@@ -111,8 +111,8 @@ BOOST_AUTO_TEST_CASE(crowd_shares_a_question) {
     BOOST_TEST(calls.shared_stats().questions == 2u);  // the first was alone when it came
 }
 
-BOOST_AUTO_TEST_CASE(request_is_cancelled_while_the_engine_is_asked) {
-    weir::shared_token_bucket calls(ctx, engine, "cancelled", slow(5));
+BOOST_AUTO_TEST_CASE(request_is_cancelled_while_the_store_is_asked) {
+    weir::shared_token_bucket calls(ctx, store, "cancelled", slow(5));
     asio::cancellation_signal signal;
     visit const guest;
     calls.async_enter(2, asio::bind_cancellation_slot(signal.slot(), guest.callback()));
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(request_is_cancelled_while_the_engine_is_asked) {
 BOOST_AUTO_TEST_CASE(names_are_bytes) {
     for (auto const* const last : {"a", "b"}) {
         auto const odd = std::string("a\0'\xff\\%} {\r\n", 11) + last;
-        weir::shared_token_bucket calls(ctx, engine, odd, slow(1));
+        weir::shared_token_bucket calls(ctx, store, odd, slow(1));
         visit const guest(calls, 1);
         run(guest);
         BOOST_TEST(guest.granted());
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(names_are_bytes) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(engine_may_go_before_its_limiter_and_the_context_before_both) {
+BOOST_AUTO_TEST_CASE(store_may_go_before_its_limiter_and_the_context_before_both) {
     auto own = std::make_unique<asio::io_context>();
     auto brief = connect(*own);
     weir::shared_token_bucket calls(*own, brief, "brief", slow(1));
@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(engine_may_go_before_its_limiter_and_the_context_before_bot
     guest.seat().refund();
 }
 
-BOOST_AUTO_TEST_CASE(context_of_the_engine_may_end_before_that_of_its_limiters) {
+BOOST_AUTO_TEST_CASE(context_of_the_store_may_end_before_that_of_its_limiters) {
     auto own = std::make_unique<asio::io_context>();
     weir::shared_token_bucket calls(ctx, connect(*own), "elsewhere", slow(2));
     visit const guest(calls, 1);
@@ -187,13 +187,13 @@ BOOST_AUTO_TEST_CASE(context_ends_at_any_moment_of_a_question) {
     BOOST_TEST(steps > 2);
 }
 
-BOOST_AUTO_TEST_CASE(answer_may_destroy_the_engine) {
+BOOST_AUTO_TEST_CASE(answer_may_destroy_the_store) {
     auto own = connect(ctx);
-    weir::engine::question const q{
+    weir::store::question const q{
         .bucket = weir::policy::shared_bucket::of(patient), .deadline = 10s};
     int told = 0;
     for (int i = 0; i != 3; ++i)
-        own->async_take("destroyer", q, [&](weir::error_code ec, weir::engine::answer const& a) {
+        own->async_take("destroyer", q, [&](weir::error_code ec, weir::store::answer const& a) {
             BOOST_TEST(!ec);
             BOOST_TEST(a.granted == 1);
             ++told;

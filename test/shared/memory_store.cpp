@@ -1,4 +1,4 @@
-#include <weir/shared/memory_engine.hpp>
+#include <weir/shared/memory_store.hpp>
 
 #include "shared/place.hpp"
 #include "support/shared_bucket_oracle.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using weir::detail::bucket_ledger;
-using question = weir::engine::question;
+using question = weir::store::question;
 using weir::policy::shared_bucket;
 
 struct fixture {
@@ -24,9 +24,9 @@ struct fixture {
     std::int64_t now = 1'000'000'000;
     int names = 0;
 
-    support::told_engine const engine{
+    support::told_store const store{
         [this](question const& q, std::int64_t at) { return ledger.take(name(), q, at); },
-        [this](weir::engine::give_back const& what, std::int64_t at) {
+        [this](weir::store::give_back const& what, std::int64_t at) {
             ledger.give_back(name(), what, at);
         },
         [this] { ++names; }};
@@ -39,17 +39,17 @@ struct fixture {
     }
 };
 
-BOOST_FIXTURE_TEST_SUITE(shared_memory_engine, fixture)
+BOOST_FIXTURE_TEST_SUITE(shared_memory_store, fixture)
 
 BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition) {
     support::for_each_seed(1, 20, [&](auto& random) {
-        support::compare_with_definition(engine, 500, random, now);
+        support::compare_with_definition(store, 500, random, now);
     });
 }
 
 BOOST_AUTO_TEST_CASE(what_is_not_given_back_keeps_to_the_rate) {
     support::for_each_seed(1, 20, [&](auto& random) {
-        support::check_lawfulness(engine, 500, random, now);
+        support::check_lawfulness(store, 500, random, now);
     });
 }
 
@@ -97,30 +97,30 @@ BOOST_AUTO_TEST_CASE(another_rate_goes_on_from_the_same_level) {
 
 BOOST_AUTO_TEST_CASE(answers_of_a_log_are_those_of_the_definition) {
     support::for_each_seed(1, 20, [&](auto& random) {
-        support::compare_with_log(engine, 500, random, now);
+        support::compare_with_log(store, 500, random, now);
     });
 }
 
 BOOST_AUTO_TEST_CASE(no_window_sees_more_than_the_limit_of_a_log) {
     support::for_each_seed(1, 20, [&](auto& random) {
-        support::check_lawfulness_of_log(engine, 500, random, now);
+        support::check_lawfulness_of_log(store, 500, random, now);
     });
 }
 
 BOOST_AUTO_TEST_CASE(log_gives_back_all_that_was_not_used) {
-    support::check_refunds_of_log(engine, now);
+    support::check_refunds_of_log(store, now);
 }
 
 BOOST_AUTO_TEST_CASE(turns_of_a_log_are_in_order) {
-    support::check_order_of_log(engine, now);
+    support::check_order_of_log(store, now);
 }
 
 BOOST_AUTO_TEST_CASE(log_whose_clock_is_set_back_grants_nothing_early_and_freezes_nothing) {
-    support::check_log_set_back(engine, 4 * now);
+    support::check_log_set_back(store, 4 * now);
 }
 
 BOOST_AUTO_TEST_CASE(longest_log_is_kept) {
-    support::check_longest_log(engine, now);
+    support::check_longest_log(store, now);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -130,11 +130,11 @@ BOOST_AUTO_TEST_SUITE_END()
 namespace support {
 
 struct memory_place : any_place {
-    std::shared_ptr<weir::memory_engine> engine = std::make_shared<weir::memory_engine>(ctx);
+    std::shared_ptr<weir::memory_store> store = std::make_shared<weir::memory_store>(ctx);
 
     // It is in this process; another context has one of its own.
-    std::shared_ptr<weir::engine> connect(boost::asio::io_context& where) {
-        return &where == &ctx ? engine : std::make_shared<weir::memory_engine>(where);
+    std::shared_ptr<weir::store> connect(boost::asio::io_context& where) {
+        return &where == &ctx ? store : std::make_shared<weir::memory_store>(where);
     }
     static bool has(std::string const&) { return true; }
     static boost::test_tools::assertion_result if_here(boost::unit_test::test_unit_id) {
@@ -148,4 +148,4 @@ namespace {
 using place = support::memory_place;
 }
 
-#include "shared/engine_tests.hpp"
+#include "shared/store_tests.hpp"

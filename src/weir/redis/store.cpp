@@ -1,4 +1,4 @@
-#include <weir/redis/engine.hpp>
+#include <weir/redis/store.hpp>
 
 #include "client.hpp"
 #include "scripts.hpp"
@@ -15,14 +15,14 @@ namespace weir::redis {
 
 namespace asio = boost::asio;
 
-engine::engine(asio::any_io_executor ex, options const& o)
+store::store(asio::any_io_executor ex, options const& o)
     : client_(std::make_shared<detail::client>(std::move(ex), o)) {
     client_->begin();
 }
 
-engine::~engine() = default;
+store::~store() = default;
 
-void engine::async_take(std::string const& name, question const& q, answer_handler handler) {
+void store::async_take(std::string const& name, question const& q, answer_handler handler) {
     auto hear = [q, handler = std::move(handler)](detail::reply said) mutable {
         auto const a = detail::answer_of(said, q);
         std::move(handler)(said.error, a);
@@ -32,13 +32,13 @@ void engine::async_take(std::string const& name, question const& q, answer_handl
                  detail::arguments_of(q), q.deadline, std::move(hear));
 }
 
-void engine::async_give_back(std::string const& name, give_back const& what) {
+void store::async_give_back(std::string const& name, give_back const& what) {
     bool const is_log = what.bucket.window != 0;
     client_->run(is_log ? detail::script::log_give_back : detail::script::give_back, name,
                  detail::arguments_of(what), what.deadline, {});
 }
 
-void engine::async_hold(std::string const& name, seats_question const& q, seats_handler handler) {
+void store::async_hold(std::string const& name, seats_question const& q, seats_handler handler) {
     auto hear = [q, handler = std::move(handler)](detail::reply said) mutable {
         auto const a = detail::answer_of(said, q);
         std::move(handler)(said.error, a);
@@ -47,11 +47,11 @@ void engine::async_hold(std::string const& name, seats_question const& q, seats_
                  std::move(hear));
 }
 
-void engine::validate(policy::shared_bucket const& b) const {
+void store::validate(policy::shared_bucket const& b) const {
     detail::validate(b);
 }
 
-asio::awaitable<void> engine::check(std::string name) {
+asio::awaitable<void> store::check(std::string name) {
     auto start = [client = client_, &name](auto handler) {
         client->check(name, [handler = std::move(handler)](detail::reply said) mutable {
             asio::dispatch(asio::append(std::move(handler), std::move(said)));

@@ -13,12 +13,12 @@ import unittest
 from support import PATIENCE, PROXY, Client, Proxy, ProxyTest, in_parallel, main, numbers, wait_until
 
 # Neither is over before the server answers, however busy the machine is.
-SLOW = ("--engine-deadline", "5s", "--patience", "15s")
+SLOW = ("--store-deadline", "5s", "--patience", "15s")
 
 
 def needs(scheme):
     """What the program was built without makes a test skip. Otherwise it complains about the port."""
-    result = subprocess.run([PROXY, "--demo", "--listen", "127.0.0.1:0", "--rate", "1/1s", "--engine",
+    result = subprocess.run([PROXY, "--demo", "--listen", "127.0.0.1:0", "--rate", "1/1s", "--store",
                              f"{scheme}://nowhere:no/weir"],
                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
     if "was built without" in result.stderr:
@@ -36,7 +36,7 @@ class Server:
     """A server program in a folder of its own."""
 
     def __init__(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="weir-proxy-engine-")
+        self.folder = tempfile.TemporaryDirectory(prefix="weir-proxy-store-")
         self.path = pathlib.Path(self.folder.name)
         self.socket = self.path / "socket"
         self.process = None
@@ -110,7 +110,7 @@ class MariaDBWithCertificates(MariaDB):
         return [*super().command(), f"--ssl-key={self.path}/own.key", f"--ssl-cert={self.path}/own.crt"]
 
 
-class Engine(ProxyTest):
+class Store(ProxyTest):
     def have(self, kind):
         server = kind()
         self.addCleanup(server.close)
@@ -118,7 +118,7 @@ class Engine(ProxyTest):
 
     def share(self, server, *options):
         """Two proxies on it."""
-        return [self.start("--engine", server.url, "--threads", 1, *SLOW, *options)
+        return [self.start("--store", server.url, "--threads", 1, *SLOW, *options)
                 for _ in range(2)]
 
     def check_rate(self, server):
@@ -141,14 +141,14 @@ class Engine(ProxyTest):
         granted = [numbers(report)["rate"]["granted"] for report in reports]
         self.assertEqual(sum(granted), limit)
         for report in reports:
-            self.assertIn("; engine: ", report)
+            self.assertIn("; store: ", report)
 
     def test_a_rate_on_redis(self):
         self.check_rate(self.have(Redis))
 
     def test_what_answers_say_of_a_rate_that_a_server_keeps(self):
         # What remains there nobody knows here, unless it is nothing.
-        proxy = self.start("--engine", self.have(Redis).url, "--rate", "2/1h", *SLOW)
+        proxy = self.start("--store", self.have(Redis).url, "--rate", "2/1h", *SLOW)
         with Client(proxy.port) as client:
             answers = [client.ask("/") for _ in range(3)]
         self.assertEqual([a.status for a in answers], [200, 200, 429])
@@ -162,8 +162,8 @@ class Engine(ProxyTest):
     def test_a_mariadb_that_must_show_a_certificate(self):
         server = self.have(MariaDBWithCertificates)
         trusting, distrusting = (
-            self.start("--engine", f"{server.url}&tls=required&authorities={server.path}/{authority}.crt", "--rate", "100/1s",
-                       *options) for authority, options in (("own", SLOW), ("other", ("--engine-deadline", "500ms"))))
+            self.start("--store", f"{server.url}&tls=required&authorities={server.path}/{authority}.crt", "--rate", "100/1s",
+                       *options) for authority, options in (("own", SLOW), ("other", ("--store-deadline", "500ms"))))
         with Client(trusting.port) as one, Client(distrusting.port) as other:
             self.assertEqual(one.ask("/").status, 200)
             self.until_it_is(503, other)
@@ -172,21 +172,21 @@ class Engine(ProxyTest):
     def test_a_bucket_and_a_name(self):
         server = self.have(Redis)
         proxies = self.share(server, "--rate", "3/1h burst 3")
-        other = self.start("--engine", server.url, "--rate", "3/1h burst 3", "--name", "other", *SLOW)
+        other = self.start("--store", server.url, "--rate", "3/1h burst 3", "--name", "other", *SLOW)
         with Client(proxies[0].port) as one, Client(proxies[1].port) as two, Client(other.port) as three:
             statuses = [c.ask("/").status for c in (one, two, one, two, one)]
             self.assertEqual(statuses, [200, 200, 200, 429, 429])
             self.assertEqual(three.ask("/").status, 200)
 
-    def test_what_an_engine_rejects_takes_nothing_of_the_chain(self):
+    def test_what_a_store_rejects_takes_nothing_of_the_chain(self):
         server = self.have(Redis)
-        names = ["chain", "keys", "engine"]
+        names = ["chain", "keys", "store"]
         proxy = self.start_with(
-            f'[[engine]]\nname = "redis"\nurl = "{server.url}"\n[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
-            '[[limit]]\nname = "engine"\nrule = "2/1h"\nengine = "redis"\nshared_as = "chained"\ndeadline = "20s"\nqueue = "patience 20s"\n'
+            f'[[store]]\nname = "redis"\nurl = "{server.url}"\n[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
+            '[[limit]]\nname = "store"\nrule = "2/1h"\nstore = "redis"\nshared_as = "chained"\ndeadline = "20s"\nqueue = "patience 20s"\n'
             '[[limit]]\nname = "chain"\nrule = "3/1h"\nqueue = "patience 20s"\n[[limit]]\nname = "keys"\nrule = "3/1h"\nqueue = "patience 20s"\nkey = "client"\n'
             '[[route]]\npath = "/local"\nupstream = "shop"\nlimits = ["chain", "keys"]\n'
-            '[[route]]\nupstream = "shop"\nlimits = ["engine", "chain", "keys"]\n')
+            '[[route]]\nupstream = "shop"\nlimits = ["store", "chain", "keys"]\n')
         with Client(proxy.port) as client:
             statuses = [client.ask("/").status for _ in range(5)]
             self.assertEqual(statuses, [200, 200, 429, 429, 429])
@@ -205,11 +205,11 @@ class Engine(ProxyTest):
 
     def check_failure(self, server):
         """The three modes, while the server is away; and when it has come back all is as before."""
-        soon = ("--engine-deadline", "500ms", "--patience", "15s")  # which may be too soon on a busy machine
+        soon = ("--store-deadline", "500ms", "--patience", "15s")  # which may be too soon on a busy machine
         rate = ("--rate", "1000/1s burst 1000", *soon)
-        closed = self.start("--engine", server.url, *rate, "--name", "closed")
-        opened = self.start("--engine", server.url, *rate, "--name", "open", "--on-failure", "open")
-        local = self.start("--engine", server.url, "--rate", "4/1h burst 4", "--name", "local", "--on-failure",
+        closed = self.start("--store", server.url, *rate, "--name", "closed")
+        opened = self.start("--store", server.url, *rate, "--name", "open", "--on-failure", "open")
+        local = self.start("--store", server.url, "--rate", "4/1h burst 4", "--name", "local", "--on-failure",
                            "local 0.5", *soon)
         with Client(closed.port) as one, Client(opened.port) as two, Client(local.port) as three:
             for client in (one, two, three):
@@ -225,7 +225,7 @@ class Engine(ProxyTest):
             self.until_it_is(200, one)
         said = closed.stop()
         self.assertIn("requests are answered 503", said)
-        self.assertIn("the engine answers again", said)
+        self.assertIn("the store answers again", said)
         self.assertIn("there is no limit", opened.stop())
         self.assertIn("this proxy keeps its share", local.stop())
 
@@ -235,10 +235,10 @@ class Engine(ProxyTest):
     def test_failures_of_mariadb(self):
         self.check_failure(self.have(MariaDB))
 
-    def test_patience_that_ends_before_the_engine_has_failed(self):
+    def test_patience_that_ends_before_the_store_has_failed(self):
         server = self.have(Redis)
-        proxy = self.start("--engine", server.url, "--rate", "1000/1s burst 1000", "--patience", "50ms",
-                           "--engine-deadline", "10s")
+        proxy = self.start("--store", server.url, "--rate", "1000/1s burst 1000", "--patience", "50ms",
+                           "--store-deadline", "10s")
         with Client(proxy.port) as client:
             self.until_it_is(200, client)
             server.process.send_signal(signal.SIGSTOP)
@@ -251,19 +251,19 @@ class Engine(ProxyTest):
                 server.process.send_signal(signal.SIGCONT)
             self.until_it_is(200, client)
 
-    def test_an_engine_that_is_not_there_yet(self):
+    def test_a_store_that_is_not_there_yet(self):
         server = self.have(Redis)
         server.kill()
-        proxy = self.start("--engine", server.url, "--rate", "100/1s", *SLOW)
+        proxy = self.start("--store", server.url, "--rate", "100/1s", *SLOW)
         with Client(proxy.port) as client:
             self.until_it_is(503, client)
             server.start()
             self.until_it_is(200, client)
-        self.assertIn("warning: the engine cannot be asked yet", proxy.stop())
+        self.assertIn("warning: the store cannot be asked yet", proxy.stop())
 
     def test_a_repeated_request_is_counted_again(self):
         server = self.have(Redis)
-        proxy = self.start("--engine", server.url, "--rate", "3/1h", "--seats", 1, *SLOW)
+        proxy = self.start("--store", server.url, "--rate", "3/1h", "--seats", 1, *SLOW)
         with Client(proxy.port) as client:
             self.assertEqual(client.ask("/once").status, 200)
             self.assertEqual(client.ask("/once").status, 200)  # dropped, and sent again
@@ -271,8 +271,8 @@ class Engine(ProxyTest):
 
     def test_the_url_may_stand_in_the_environment(self):
         server = self.have(Redis)
-        os.environ["WEIR_ENGINE"] = server.url
-        self.addCleanup(os.environ.pop, "WEIR_ENGINE")
+        os.environ["WEIR_STORE"] = server.url
+        self.addCleanup(os.environ.pop, "WEIR_STORE")
         proxies = [self.start("--rate", "1/1h", *SLOW) for _ in range(2)]
         with Client(proxies[0].port) as one, Client(proxies[1].port) as two:
             self.assertEqual([one.ask("/").status, two.ask("/").status], [200, 429])

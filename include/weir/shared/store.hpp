@@ -19,10 +19,10 @@ namespace weir {
 /// log. One that is set forward by d cannot be told from time that has passed: it grants what comes back in d, at most a
 /// burst and what is booked then, which is what comes back in `reach`.
 ///
-/// All members may be called from any thread, also after the execution context of the engine has ended: then no handler
+/// All members may be called from any thread, also after the execution context of the store has ended: then no handler
 /// is called any more. A handler is called once or never, not before the member has returned, under no lock and on any
 /// thread. A limiter that hears nothing for as long as `shared_options::deadline` goes on without.
-class engine {
+class store {
 public:
     using question = policy::fed::question;
     using answer = policy::fed::answer;
@@ -32,17 +32,17 @@ public:
     using seats_answer = policy::fed_seats::answer;
     using seats_handler = boost::asio::any_completion_handler<void(error_code, seats_answer)>;
 
-    engine() = default;
-    engine(engine const&) = delete;
-    engine& operator=(engine const&) = delete;
-    virtual ~engine() = default;
+    store() = default;
+    store(store const&) = delete;
+    store& operator=(store const&) = delete;
+    virtual ~store() = default;
 
     /// Grants at least `q.least` permits of the bucket `name`, and as many more as there are up to `q.most`. If there
     /// are fewer than `q.least` it books exactly those, if they can be used within `q.ahead`; otherwise it grants
     /// nothing. A bucket of which nothing is known is full of permits. Of a sliding log it may grant fewer than there
     /// are, though not fewer than `q.least`.
     ///
-    /// What cannot be granted within `q.deadline` must not be granted at all, as far as the engine can see to it.
+    /// What cannot be granted within `q.deadline` must not be granted at all, as far as the store can see to it.
     virtual void async_take(std::string const& name, question const& q, answer_handler handler) = 0;
 
     /// Takes back permits of the bucket `name` that were granted and not used, less what has drained since: never
@@ -52,7 +52,7 @@ public:
     /// Throws `std::invalid_argument`, naming the option, its value and the bound, unless it can keep this bucket. A
     /// limiter asks when it is made and when its options are changed, and never puts a question about another bucket.
     ///
-    /// A bucket with a window is a sliding log, which an engine has to allow: by default it keeps none. Logs have names of
+    /// A bucket with a window is a sliding log, which a store has to allow: by default it keeps none. Logs have names of
     /// their own. The time of a log goes on where the clock is set back: no grant is before an earlier one. What is
     /// given back leaves the log, if that time has come and so much of it is still there.
     virtual void validate(policy::shared_bucket const& b) const;
@@ -76,7 +76,7 @@ public:
 namespace detail {
 
 /// Throws `std::invalid_argument` that names what is wrong with it, unless a limiter `where` can be made of it.
-void check_shared(std::string_view where, engine const* e, std::string const& name);
+void check_shared(std::string_view where, store const* e, std::string const& name);
 
 }  // namespace detail
 }  // namespace weir

@@ -2,9 +2,9 @@
 
 #include <weir/policy/backoff.hpp>
 #include <weir/redis/error.hpp>
-#include <weir/shared/engine.hpp>
 #include <weir/shared/limiter.hpp>
 #include <weir/shared/seats.hpp>
+#include <weir/shared/store.hpp>
 #include <weir/time.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -43,7 +43,7 @@ struct options {
         .first = std::chrono::milliseconds(10), .most = std::chrono::seconds(1)};
 };
 
-/// An engine on a Redis server. A question is one script and one round trip; the time is that of the server, to the
+/// A store on a Redis server. A question is one script and one round trip; the time is that of the server, to the
 /// microsecond. All questions share one connection, which is made when it is needed, and those that come together leave
 /// in one write. Scripts are loaded as it is made, and sent again to a server that has forgotten them.
 ///
@@ -71,16 +71,16 @@ struct options {
 /// `errc::moved`, and `check` says which other one.
 ///
 /// Make it with `std::make_shared`. It may be destroyed before its limiters; what is under way is finished. Threads: as
-/// `weir::engine`.
-class engine final : public weir::engine {
+/// `weir::store`.
+class store final : public weir::store {
 public:
     /// Throws `std::invalid_argument` if the URL, or another option, is nonsense.
-    explicit engine(boost::asio::any_io_executor ex, options const& options = {});
+    explicit store(boost::asio::any_io_executor ex, options const& options = {});
     template <class Context>
         requires std::convertible_to<Context&, boost::asio::execution_context&>
-    explicit engine(Context& context, redis::options const& options = {})
-        : engine(boost::asio::any_io_executor(context.get_executor()), options) {}
-    ~engine() override;
+    explicit store(Context& context, redis::options const& options = {})
+        : store(boost::asio::any_io_executor(context.get_executor()), options) {}
+    ~store() override;
 
     void async_take(std::string const& name, question const& q, answer_handler handler) override;
     void async_give_back(std::string const& name, give_back const& what) override;

@@ -1,12 +1,12 @@
-#include "engine.hpp"
+#include "store.hpp"
 
 #include "tool/text.hpp"
 
 #ifdef WEIR_PROXY_REDIS
-#include <weir/redis/engine.hpp>
+#include <weir/redis/store.hpp>
 #endif
 #ifdef WEIR_PROXY_MYSQL
-#include <weir/mysql/engine.hpp>
+#include <weir/mysql/store.hpp>
 #endif
 
 #include <boost/system/system_error.hpp>
@@ -27,12 +27,12 @@ namespace {
         "{} begins with {}, but this weir-proxy was built without {}", what, scheme, library));
 }
 
-[[maybe_unused]] engine redis_engine(net::executor const& ex, std::string const& what,
-                                     std::string const& url) {
+[[maybe_unused]] store redis_store(net::executor const& ex, std::string const& what,
+                                   std::string const& url) {
 #ifdef WEIR_PROXY_REDIS
     try {
         auto const made =
-            std::make_shared<weir::redis::engine>(ex, weir::redis::options{.url = url});
+            std::make_shared<weir::redis::store>(ex, weir::redis::options{.url = url});
         return {made, [made](std::string name) { return made->check(std::move(name)); }};
     } catch (std::invalid_argument const& wrong) {
         throw tool::usage_error(fmt::format("{} cannot be used: {}", what, wrong.what()));
@@ -111,12 +111,12 @@ weir::mysql::options mysql_options(std::string const& what, std::string_view url
 
 #endif
 
-engine mysql_engine(net::executor const& ex, std::string const& what, std::string const& url) {
+store mysql_store(net::executor const& ex, std::string const& what, std::string const& url) {
     constexpr std::string_view scheme = "mysql://";
 #ifdef WEIR_PROXY_MYSQL
     auto const options = mysql_options(what, std::string_view(url).substr(scheme.size()));
     try {
-        auto const made = std::make_shared<weir::mysql::engine>(ex, options);
+        auto const made = std::make_shared<weir::mysql::store>(ex, options);
         return {made, [made](std::string const&) { return made->install(); }};
     } catch (boost::system::system_error const& e) {
         throw tool::usage_error(fmt::format("{} names the authorities {}, which cannot be read: {}",
@@ -131,8 +131,8 @@ engine mysql_engine(net::executor const& ex, std::string const& what, std::strin
 
 }  // namespace
 
-engine make_engine(net::executor const& ex, std::string const& what, std::string const& url) {
-    return url.starts_with("mysql://") ? mysql_engine(ex, what, url) : redis_engine(ex, what, url);
+store make_store(net::executor const& ex, std::string const& what, std::string const& url) {
+    return url.starts_with("mysql://") ? mysql_store(ex, what, url) : redis_store(ex, what, url);
 }
 
 }  // namespace proxy

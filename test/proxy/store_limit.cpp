@@ -1,4 +1,4 @@
-#include <weir/shared/memory_engine.hpp>
+#include <weir/shared/memory_store.hpp>
 
 #include "local_proxy.hpp"
 #include "proxy/limit.hpp"
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 namespace {
 
 namespace asio = boost::asio;
-using engine = weir::basic_memory_engine<
+using store = weir::basic_memory_store<
     asio::basic_waitable_timer<net::clock, net::clock_traits, asio::any_io_executor>>;
 using turn = proxy::turn<weir::permit>;
 
@@ -26,12 +26,12 @@ config::limit kept_there(std::string const& rule) {
     c.name = "rate";
     c.rule = config::rule_of(rule);
     c.queue = config::queue_of("patience 1s", config::limit::default_patience);
-    c.engine = "memory";
+    c.store = "memory";
     c.deadline = 50ms;
     return c;
 }
 
-// A limit that an engine keeps, in the memory of this process.
+// A limit that a store keeps, in the memory of this process.
 struct shared {
     explicit shared(config::limit const& c) : limit(proxy::make_limit(ex, c, keeper)) {}
 
@@ -75,7 +75,7 @@ struct shared {
 
     asio::io_context context{1};
     net::executor ex = context.get_executor();
-    std::shared_ptr<engine> keeper = std::make_shared<engine>(context);
+    std::shared_ptr<store> keeper = std::make_shared<store>(context);
     http::request_head request;
     asio::ip::address client;
     std::shared_ptr<proxy::limit> limit;
@@ -83,7 +83,7 @@ struct shared {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(a_limit_of_an_engine)
+BOOST_AUTO_TEST_SUITE(a_limit_of_a_store)
 
 BOOST_AUTO_TEST_CASE(keeps_its_rate) {
     shared rate(kept_there("5/60s"));
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(has_the_options_of_the_configuration) {
                       std::invalid_argument);
 }
 
-// The name at the engine is the limit's name, unless `shared_as` gives another one.
+// The name at the store is the limit's name, unless `shared_as` gives another one.
 BOOST_AUTO_TEST_CASE(is_shared_by_name) {
     auto c = kept_there("3/60s");
     shared one(c);
@@ -144,12 +144,12 @@ BOOST_AUTO_TEST_CASE(takes_another_rule) {
     BOOST_TEST(rate.granted() == 2);
 }
 
-BOOST_AUTO_TEST_CASE(decides_by_itself_while_the_engine_is_away) {
+BOOST_AUTO_TEST_CASE(decides_by_itself_while_the_store_is_away) {
     auto const granted_without = [](config::failure_mode mode) {
         auto c = kept_there("4/3600s burst 4");
         c.on_failure = mode;
         shared rate(c);
-        rate.keeper->behave({.what = weir::engine_conduct::fate::unreachable});
+        rate.keeper->behave({.what = weir::store_conduct::fate::unreachable});
         (void)rate.granted();
         return rate.granted();
     };
@@ -161,9 +161,9 @@ BOOST_AUTO_TEST_CASE(decides_by_itself_while_the_engine_is_away) {
 BOOST_AUTO_TEST_CASE(that_does_not_answer_is_unavailable) {
     shared rate(kept_there("9/60s"));
     BOOST_TEST(!rate.ask());
-    rate.keeper->behave({.what = weir::engine_conduct::fate::unreachable});
+    rate.keeper->behave({.what = weir::store_conduct::fate::unreachable});
     BOOST_TEST((rate.ask() == weir::errc::unavailable));
-    BOOST_TEST((rate.limit->engine_stats()->mode == weir::shared_mode::closed));
+    BOOST_TEST((rate.limit->store_stats()->mode == weir::shared_mode::closed));
     rate.keeper->behave({});
     rate.pass(60s);
     BOOST_TEST(!rate.ask());

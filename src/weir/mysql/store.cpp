@@ -1,4 +1,4 @@
-#include <weir/mysql/engine.hpp>
+#include <weir/mysql/store.hpp>
 
 #include "database.hpp"
 
@@ -11,24 +11,24 @@ namespace weir::mysql {
 
 namespace asio = boost::asio;
 
-engine::engine(asio::any_io_executor ex, options const& o)
+store::store(asio::any_io_executor ex, options const& o)
     : database_(std::make_shared<detail::database>(std::move(ex), o)) {}
 
-engine::~engine() = default;
+store::~store() = default;
 
-void engine::async_take(std::string const& name, question const& q, answer_handler handler) {
+void store::async_take(std::string const& name, question const& q, answer_handler handler) {
     database_->take(name, q, std::move(handler));
 }
 
-void engine::async_give_back(std::string const& name, give_back const& what) {
+void store::async_give_back(std::string const& name, give_back const& what) {
     database_->give_back(name, what);
 }
 
-void engine::async_hold(std::string const& name, seats_question const& q, seats_handler handler) {
+void store::async_hold(std::string const& name, seats_question const& q, seats_handler handler) {
     database_->hold(name, q, std::move(handler));
 }
 
-asio::awaitable<void> engine::install() {
+asio::awaitable<void> store::install() {
     auto const database = database_;
     auto const strand = database->make_strand();
     co_await asio::co_spawn(strand, database->install(), asio::deferred);

@@ -1,0 +1,29 @@
+#include <weir/shared/store.hpp>
+
+#include "../check_option.hpp"
+
+#include <cstdint>
+#include <stdexcept>
+
+namespace weir {
+
+void store::validate(policy::shared_bucket const& b) const {
+    if (b.window != 0)
+        throw std::invalid_argument("weir::shared sliding_log: window in microseconds is " +
+                                    std::to_string(b.window) + ", but this store keeps no log");
+}
+
+void store::async_hold(std::string const&, seats_question const&, seats_handler) {
+    throw std::logic_error("weir: this store keeps no seats");
+}
+
+namespace detail {
+
+void check_shared(std::string_view where, store const* e, std::string const& name) {
+    if (!e)
+        throw std::invalid_argument("weir::" + std::string(where) + ": there is no store");
+    check_option(where, "length of name in bytes", static_cast<std::int64_t>(name.size()), 1, 255);
+}
+
+}  // namespace detail
+}  // namespace weir
