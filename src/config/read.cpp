@@ -305,12 +305,12 @@ void file_reader::read_key(table_reader& t, limit& l) {
 void file_reader::read_sharing(table_reader& t, limit& l, bool ruled) {
     t.get("shared_as", l.shared_as, text("a name"));
     t.get("lease", l.lease, number(0, 500'000'000));
-    t.get("deadline", l.deadline, time(1ms, 1min));  // as a shared limiter takes it
+    t.get("timeout", l.timeout, time(1ms, 1min));  // as a shared limiter takes it
     t.get("on_failure", l.on_failure, mode_of_failure());
     if (!t.has("store")) {
-        for (char const* const key : {"shared_as", "lease", "deadline", "on_failure"})
+        for (char const* const key : {"shared_as", "lease", "timeout", "on_failure"})
             if (t.has(key))
-                t.problem(t.at(key), fmt::format("`{}` is for a limit that has an `store`", key));
+                t.problem(t.at(key), fmt::format("`{}` is for a limit that has a `store`", key));
         return;
     }
     if (!l.key.empty())
@@ -320,7 +320,7 @@ void file_reader::read_sharing(table_reader& t, limit& l, bool ruled) {
     if (l.queue.patience.length_or(weir::forever) <= 0ns)
         t.problem(
             t.at("queue"),
-            "the patience is 0s, but with an `store` a request waits for its answer: it must be "
+            "the patience is 0s, but with a `store` a request waits for its answer: it must be "
             "more than a round trip, like 50ms");
     try {
         if (ruled)

@@ -84,7 +84,7 @@ public:
     std::optional<weir::shared_stats> store_stats() const override {
         return limiter_.shared_stats();
     }
-    weir::duration round_trip() const override { return limiter_.options().deadline; }
+    weir::duration round_trip() const override { return limiter_.options().timeout; }
     std::string more() const override {
         auto const s = limiter_.shared_stats();
         return fmt::format(

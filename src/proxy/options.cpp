@@ -229,9 +229,9 @@ command_line::command_line(command& c, options& o) {
                       "closed, open, or local and a share up to 1, like `local 0.25`");
             of_store_ = n;
         });
-    add("--store-deadline", "TIME", "how long an answer of --store is waited for (50ms)",
+    add("--store-timeout", "TIME", "how long an answer of --store is waited for (50ms)",
         [&o, this](auto& n, auto& v) {
-            o.shared.deadline = duration(n, v, 1ms, 60s);
+            o.shared.timeout = duration(n, v, 1ms, 60s);
             of_store_ = n;
         });
     add("--lease", "N", "up to N tokens are taken ahead, as many as are used up soon (0)",

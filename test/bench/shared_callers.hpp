@@ -18,7 +18,7 @@ namespace bench {
 /// More than is asked for.
 inline weir::shared_options const plenty{.rate = {1'000'000'000, std::chrono::seconds(1)},
                                          .burst = 100'000'000,
-                                         .deadline = std::chrono::seconds(10)};
+                                         .timeout = std::chrono::seconds(10)};
 
 /// Callers at limiters of one store: so many at each, one request after the other, until their time is over.
 class shared_callers {

@@ -141,7 +141,7 @@ rule = "1000/1s burst 100"
 store = "shared"
 shared_as = "shop"
 lease = 64
-deadline = "20ms"
+timeout = "20ms"
 on_failure = "local 0.25"
 
 [[route]]

@@ -416,7 +416,7 @@ BOOST_AUTO_TEST_CASE(probe_of_a_fast_limiter_that_was_saturated_asks_for_no_more
 }
 
 BOOST_AUTO_TEST_CASE(second_without_success_makes_an_outage) {
-    story s{{.deadline = 400ms, .retry = {.jitter = 0}}};
+    story s{{.timeout = 400ms, .retry = {.jitter = 0}}};
     s.waiting = {.head = 1, .all = 1};
     int failures = 0;
     for (bool over = false; !over; ++failures) {
@@ -716,7 +716,7 @@ BOOST_AUTO_TEST_CASE(wrong_options_of_a_log_are_named) {
     using weir::policy::fed_log;
     BOOST_CHECK_THROW((fed_log{{.rate = {4097, 1s}}}), std::invalid_argument);
     BOOST_CHECK_THROW((fed_log{{.rate = {10, 1s}, .burst = 5}}), std::invalid_argument);
-    BOOST_CHECK_THROW((fed_log{{.deadline = 0s}}), std::invalid_argument);
+    BOOST_CHECK_THROW((fed_log{{.timeout = 0s}}), std::invalid_argument);
     BOOST_CHECK_NO_THROW((fed_log{{.rate = {4096, 1s}}}));
 }
 
@@ -847,7 +847,7 @@ BOOST_AUTO_TEST_CASE(wrong_options_are_named) {
     is_wrong({.burst = 500'000'001});
     is_wrong({.reach = -1ns});
     is_wrong({.reach = 61s});
-    is_wrong({.deadline = 0s});
+    is_wrong({.timeout = 0s});
     is_wrong({.retry = {.first = 0ns}});
     is_wrong({.retry = {.first = 2s, .most = 1s}});
     is_wrong({.retry = {.jitter = 1.5}});

@@ -28,7 +28,7 @@ struct story {
     explicit story(weir::shared_seats_options const& options = four()) : p(options) {}
 
     static weir::shared_seats_options four() {
-        return {.seats = 4, .lease = 9s, .deadline = 50ms, .poll = 20ms};
+        return {.seats = 4, .lease = 9s, .timeout = 50ms, .poll = 20ms};
     }
 
     fed_seats::question question() {
@@ -76,8 +76,8 @@ BOOST_AUTO_TEST_CASE(options_are_checked) {
     is_nonsense([](auto& o) { o.seats = 1'000'001; });
     is_nonsense([](auto& o) { o.lease = 100ms - 1ns; });
     is_nonsense([](auto& o) { o.lease = 1h + 1ns; });
-    is_nonsense([](auto& o) { o.deadline = 0s; });
-    is_nonsense([](auto& o) { o.deadline = o.lease / 6 + 1ns; });
+    is_nonsense([](auto& o) { o.timeout = 0s; });
+    is_nonsense([](auto& o) { o.timeout = o.lease / 6 + 1ns; });
     is_nonsense([](auto& o) { o.poll = 1ms - 1ns; });
     is_nonsense([](auto& o) { o.poll = 60s + 1ns; });
 }
@@ -436,7 +436,7 @@ BOOST_AUTO_TEST_CASE(parts_of_two_holdings_that_are_merged_count_once) {
 BOOST_AUTO_TEST_CASE(other_options_revoke_nothing) {
     story s;
     auto const t = s.begin(3);
-    fed_seats next({.seats = 1, .lease = 3s, .deadline = 50ms});
+    fed_seats next({.seats = 1, .lease = 3s, .timeout = 50ms});
     next.take_over(s.p, s.now);
     s.p = next;
     BOOST_TEST(s.p.capacity() == 1);

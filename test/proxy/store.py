@@ -13,7 +13,7 @@ import unittest
 from support import PATIENCE, PROXY, Client, Proxy, ProxyTest, in_parallel, main, numbers, wait_until
 
 # Neither is over before the server answers, however busy the machine is.
-SLOW = ("--store-deadline", "5s", "--patience", "15s")
+SLOW = ("--store-timeout", "5s", "--patience", "15s")
 
 
 def needs(scheme):
@@ -163,7 +163,7 @@ class Store(ProxyTest):
         server = self.have(MariaDBWithCertificates)
         trusting, distrusting = (
             self.start("--store", f"{server.url}&tls=required&authorities={server.path}/{authority}.crt", "--rate", "100/1s",
-                       *options) for authority, options in (("own", SLOW), ("other", ("--store-deadline", "500ms"))))
+                       *options) for authority, options in (("own", SLOW), ("other", ("--store-timeout", "500ms"))))
         with Client(trusting.port) as one, Client(distrusting.port) as other:
             self.assertEqual(one.ask("/").status, 200)
             self.until_it_is(503, other)
@@ -183,7 +183,7 @@ class Store(ProxyTest):
         names = ["chain", "keys", "store"]
         proxy = self.start_with(
             f'[[store]]\nname = "redis"\nurl = "{server.url}"\n[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
-            '[[limit]]\nname = "store"\nrule = "2/1h"\nstore = "redis"\nshared_as = "chained"\ndeadline = "20s"\nqueue = "patience 20s"\n'
+            '[[limit]]\nname = "store"\nrule = "2/1h"\nstore = "redis"\nshared_as = "chained"\ntimeout = "20s"\nqueue = "patience 20s"\n'
             '[[limit]]\nname = "chain"\nrule = "3/1h"\nqueue = "patience 20s"\n[[limit]]\nname = "keys"\nrule = "3/1h"\nqueue = "patience 20s"\nkey = "client"\n'
             '[[route]]\npath = "/local"\nupstream = "shop"\nlimits = ["chain", "keys"]\n'
             '[[route]]\nupstream = "shop"\nlimits = ["store", "chain", "keys"]\n')
@@ -205,7 +205,7 @@ class Store(ProxyTest):
 
     def check_failure(self, server):
         """The three modes, while the server is away; and when it has come back all is as before."""
-        soon = ("--store-deadline", "500ms", "--patience", "15s")  # which may be too soon on a busy machine
+        soon = ("--store-timeout", "500ms", "--patience", "15s")  # which may be too soon on a busy machine
         rate = ("--rate", "1000/1s burst 1000", *soon)
         closed = self.start("--store", server.url, *rate, "--name", "closed")
         opened = self.start("--store", server.url, *rate, "--name", "open", "--on-failure", "open")
@@ -238,7 +238,7 @@ class Store(ProxyTest):
     def test_patience_that_ends_before_the_store_has_failed(self):
         server = self.have(Redis)
         proxy = self.start("--store", server.url, "--rate", "1000/1s burst 1000", "--patience", "50ms",
-                           "--store-deadline", "10s")
+                           "--store-timeout", "10s")
         with Client(proxy.port) as client:
             self.until_it_is(200, client)
             server.process.send_signal(signal.SIGSTOP)

@@ -404,7 +404,7 @@ BOOST_AUTO_TEST_CASE(late_answer_is_given_back) {
     visit const guest(here, 1, 20ms);
     run_for(ctx, 21ms);
     BOOST_TEST(guest.rejected(errc::timed_out));
-    visit const next(here, 1, 80ms);  // past the deadline of the first question
+    visit const next(here, 1, 80ms);  // past the timeout of the first question
     run_for(ctx, 200ms);
     BOOST_TEST(next.rejected(errc::timed_out));
     BOOST_TEST(here.shared_stats().late >= 1u);
@@ -444,14 +444,14 @@ BOOST_AUTO_TEST_CASE(new_deadline_holds_for_the_next_question) {
     struct noting_store final : weir::store {
         std::vector<weir::duration> deadlines;
         void async_take(std::string const&, question const& q, answer_handler handler) override {
-            deadlines.push_back(q.deadline);
+            deadlines.push_back(q.timeout);
             asio::post(ctx, [handler = std::move(handler), now = ++microseconds]() mutable {
                 std::move(handler)(weir::error_code(),
                                    answer{.granted = 1, .wait = 0us, .since = now});
             });
         }
         void async_give_back(std::string const&, give_back const& what) override {
-            deadlines.push_back(what.deadline);
+            deadlines.push_back(what.timeout);
         }
         explicit noting_store(asio::io_context& c) : ctx(c) {}
         asio::io_context& ctx;
@@ -462,7 +462,7 @@ BOOST_AUTO_TEST_CASE(new_deadline_holds_for_the_next_question) {
     visit first(b, 1);
     settle(ctx);
     auto changed = options();
-    changed.deadline = 7ms;
+    changed.timeout = 7ms;
     b.configure(changed);
     visit const second(b, 1);
     settle(ctx);

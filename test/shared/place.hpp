@@ -36,7 +36,7 @@ struct any_place {
     boost::asio::io_context ctx;
     /// So much that a loaded machine is not taken for a server that does not answer.
     weir::shared_options patient{
-        .rate = {10, std::chrono::seconds(1)}, .burst = 5, .deadline = std::chrono::seconds(10)};
+        .rate = {10, std::chrono::seconds(1)}, .burst = 5, .timeout = std::chrono::seconds(10)};
 
     void run() {
         ctx.restart();

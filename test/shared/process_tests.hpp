@@ -57,7 +57,7 @@ void take_permits() {
     auto const store = place::at(ctx, worker::told("WEIR_ADDRESS"));
     weir::shared_options const options{.rate = {std::stoll(worker::told("WEIR_PERMITS")), 1s},
                                        .burst = std::stoll(worker::told("WEIR_BURST")),
-                                       .deadline = 1s};
+                                       .timeout = 1s};
     Limiter calls(ctx, store, worker::told("WEIR_NAME"), options);
     auto const until = std::chrono::steady_clock::now() + support::time_of_crowd();
     auto const take = [&]() -> boost::asio::awaitable<void> {
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(
     using namespace std::chrono_literals;
     place::server_type mortal(place::saves());
     place there(mortal);
-    weir::shared_options const slow{.rate = {1, 24h}, .burst = 2, .deadline = 1s};
+    weir::shared_options const slow{.rate = {1, 24h}, .burst = 2, .timeout = 1s};
     weir::shared_token_bucket calls(there.ctx, there.store, "calls", slow);
     auto const ask = [&] {
         support::visit guest(calls, 1, 30s);
@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(connections_that_are_killed_in_the_middle_grant_nothing_twi
     using namespace std::chrono_literals;
     place::server_type own;
     place there(own);
-    weir::shared_options const slow{.rate = {1, 1h}, .burst = 10'000, .deadline = 1s};
+    weir::shared_options const slow{.rate = {1, 1h}, .burst = 10'000, .timeout = 1s};
     auto const [granted, unknown] = support::take_under_fire(
         there.ctx, 1000,
         [&] {

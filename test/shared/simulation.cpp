@@ -250,7 +250,7 @@ weir::shared_options some_options(random_source& random) {
         .rate = {random.one_of<amount>({1, 3, 10}), random.one_of<duration>({10ms, 100ms, 1s})},
         .burst = random.one_of<amount>({1, 2, 5, 20}),
         .reach = random.one_of<duration>({0ms, 20ms, 1s}),
-        .deadline = random.one_of<duration>({2ms, 50ms})};
+        .timeout = random.one_of<duration>({2ms, 50ms})};
     if (random.one_in(2)) {
         o.lease = random.between(1, 20);
         o.lease_time = random.one_of<duration>({1ms, 20ms, 100ms});
@@ -259,7 +259,7 @@ weir::shared_options some_options(random_source& random) {
 }
 
 duration lateness_of(weir::shared_options const& o) {
-    return o.deadline + (o.lease != 0 ? o.lease_time.value() : 0ms);
+    return o.timeout + (o.lease != 0 ? o.lease_time.value() : 0ms);
 }
 
 // A store counts in microseconds: when it was asked, and when it grants, is known to one.
@@ -440,7 +440,7 @@ BOOST_AUTO_TEST_CASE(nothing_goes_wrong_and_most_of_the_rate_is_used) {
     support::for_each_seed(1, 200, [](random_source& random) {
         auto options = some_options(random);
         options.reach = 1s;
-        options.deadline = 50ms;
+        options.timeout = 50ms;
         world<weir::policy::fed> w(random, options, {.way = 1ms});
         auto const begin = clock::now();
         w.run(400);

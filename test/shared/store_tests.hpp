@@ -33,7 +33,7 @@ using weir::errc;
 
 // So little that nothing comes back.
 weir::shared_options slow(weir::amount burst) {
-    return {.rate = {1, 24h}, .burst = burst, .deadline = 10s};
+    return {.rate = {1, 24h}, .burst = burst, .timeout = 10s};
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(two_limiters_share_a_bucket_and_are_told_when_to_come_back)
 }
 
 BOOST_AUTO_TEST_CASE(log_is_kept_for_all_that_share_it) {
-    weir::shared_options const few{.rate = {5, 24h}, .deadline = 10s};
+    weir::shared_options const few{.rate = {5, 24h}, .timeout = 10s};
     weir::shared_sliding_log here(ctx, store, "both", few);
     weir::shared_sliding_log there(ctx, connect(ctx), "both", few);
     visit const three(here, 3);
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(requests_are_served_in_order) {
 }
 
 BOOST_AUTO_TEST_CASE(crowd_shares_a_question) {
-    weir::shared_options const wide{.rate = {1000, 1s}, .burst = 200, .deadline = 10s};
+    weir::shared_options const wide{.rate = {1000, 1s}, .burst = 200, .timeout = 10s};
     weir::shared_token_bucket calls(ctx, store, "crowd", wide);
     std::vector<visit> guests;
     for (int i = 0; i != 200; ++i)
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(context_ends_at_any_moment_of_a_question) {
 BOOST_AUTO_TEST_CASE(answer_may_destroy_the_store) {
     auto own = connect(ctx);
     weir::store::question const q{
-        .bucket = weir::policy::shared_bucket::of(patient), .deadline = 10s};
+        .bucket = weir::policy::shared_bucket::of(patient), .timeout = 10s};
     int told = 0;
     for (int i = 0; i != 3; ++i)
         own->async_take("destroyer", q, [&](weir::error_code ec, weir::store::answer const& a) {
@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(answer_may_destroy_the_store) {
 BOOST_AUTO_TEST_CASE(threads_may_ask_at_the_same_time) {
     asio::io_context threads;
     auto const shared = connect(threads);
-    weir::shared_options const wide{.rate = {1'000'000, 1s}, .burst = 1000, .deadline = 10s};
+    weir::shared_options const wide{.rate = {1'000'000, 1s}, .burst = 1000, .timeout = 10s};
     std::vector<std::unique_ptr<weir::shared_token_bucket>> limiters;
     for (int i = 0; i != 8; ++i)
         limiters.push_back(std::make_unique<weir::shared_token_bucket>(

@@ -75,7 +75,7 @@ struct options {
 /// no lock between them, so that a process that stands still bars nobody. The row has some 90 bytes of text for each process
 /// that holds seats. Its loss lets all leases end at once.
 ///
-/// What the server cannot grant within the deadline of the limiter is not granted at all: MariaDB ends the
+/// What the server cannot grant within the timeout of the limiter is not granted at all: MariaDB ends the
 /// statement then, and the wait for a row lock. MySQL does not; there what is granted later counts as used.
 ///
 /// A server that runs with `--sysdate-is-now` is rejected, since it knows only when a statement began.

@@ -45,7 +45,7 @@ struct shared_options {
 
     /// How long an answer is waited for, 1 us to 60 s. Afterwards what was asked for counts as used, since nobody
     /// knows whether it was granted; and it is asked for anew.
-    duration deadline = std::chrono::milliseconds(50);
+    duration timeout = std::chrono::milliseconds(50);
 
     /// Up to how many permits are taken ahead of requests, to be granted here without a question: 0 to 500,000,000.
     /// With 0 each grant is the answer to a question. Otherwise it is adapted to demand: from none on, twice as many
@@ -173,8 +173,8 @@ struct shared_bucket {
 /// question, and the next one goes out when less than a quarter is left. It is `lease_time` before they lapse.
 ///
 /// Guarantee, of all limiters that share the bucket together: in any stretch of time d, at most
-/// `burst + rate * (d + deadline)` permits are used, not counting as many as were given back unused in it; with a
-/// lease, `burst + rate * (d + deadline + lease_time)`. What the store has granted in d is at most
+/// `burst + rate * (d + timeout)` permits are used, not counting as many as were given back unused in it; with a
+/// lease, `burst + rate * (d + timeout + lease_time)`. What the store has granted in d is at most
 /// `burst + rate * (d + 1 us)`. Nothing is granted too much when answers are late or lost, when a process dies, or by
 /// the clock of a process: then less is granted. What the store loses or grants too much when its own clock is set
 /// forward, it says itself.
@@ -199,14 +199,14 @@ public:
         amount most = 1;
         std::chrono::microseconds ahead{};
         std::uint64_t number = 0;
-        duration deadline{};  ///< how long the answer is waited for
+        duration timeout{};  ///< how long the answer is waited for
     };
     /// Gives back permits that may be used since `since`, by the clock of the store.
     struct give_back {
         shared_bucket bucket;
         amount count = 0;
         std::int64_t since = 0;
-        duration deadline{};  ///< how long it is tried
+        duration timeout{};  ///< how long it is tried
     };
     using order_type = std::variant<question, give_back>;
 
@@ -360,8 +360,8 @@ private:
 /// The same by a sliding log: never more than the number of permits of `rate` in any stretch of its time, at most 4096
 /// of them. There is no burst besides.
 ///
-/// Guarantee, of all limiters that share the log together: in any stretch of time of `period - deadline`, with a lease
-/// `period - deadline - lease_time`, at most that number is used. What the store has granted, by its own time, is at
+/// Guarantee, of all limiters that share the log together: in any stretch of time of `period - timeout`, with a lease
+/// `period - timeout - lease_time`, at most that number is used. What the store has granted, by its own time, is at
 /// most that in any stretch of a period, to the microsecond. With `fail_local` it is up to twice the share in
 /// a period besides.
 class fed_log : public fed {

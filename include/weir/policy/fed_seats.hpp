@@ -22,7 +22,7 @@ struct shared_seats_options {
     duration lease = std::chrono::seconds(10);
 
     /// How long an answer is waited for, 1 us to a sixth of `lease`. Then the question is asked again.
-    duration deadline = std::chrono::milliseconds(50);
+    duration timeout = std::chrono::milliseconds(50);
 
     /// While all seats are taken, the store is asked again after this time, less a random part of up to half of it;
     /// sooner where a lease ends before. 1 ms to 60 s. So this is how long a seat may stand empty, and each process
@@ -72,7 +72,7 @@ namespace policy {
 /// A permit is lost when its lease has ended without an answer, or when the store says so. That happens if the process
 /// or the store has stood still, if they cannot reach each other, if the clock of the store was set forward, and if
 /// the store has forgotten the holding. In the last two cases another process may have the seat before this
-/// one knows: until its next renewal, at most a third of the lease and a deadline later. If the process has stood still, it
+/// one knows: until its next renewal, at most a third of the lease and a timeout later. If the process has stood still, it
 /// knows as soon as it looks. What it does without looking only the resource itself can reject, by the
 /// fence: the ticket of a permit is the number of its holding, and each holding that begins has a greater number
 /// than all before it.
@@ -101,7 +101,7 @@ public:
         amount keep = 0;
         amount least = 0;
         amount most = 0;
-        duration deadline{};  ///< how long the answer is waited for
+        duration timeout{};  ///< how long the answer is waited for
     };
     using order_type = question;
 

@@ -34,7 +34,7 @@ struct options {
     /// How long it may take to connect and to log in, at least 1 ns. The addresses of a host share the time.
     duration connect_within = std::chrono::seconds(1);
     /// A server that owes an answer for so long is given up, and connected to anew; at least 1 ns. Long before, as soon
-    /// as the deadline of a question has passed, no more questions are sent to it.
+    /// as the timeout of a question has passed, no more questions are sent to it.
     duration silent_for = std::chrono::seconds(3);
 
     /// How long to wait after a failed attempt to connect before the next one. Nothing is tried while nobody asks. An
@@ -57,8 +57,8 @@ struct options {
 ///
 ///     ACL SETUSER app on >password ~{weir:* -@all +eval +evalsha +script|load +time +get +set
 ///
-/// What is sent may be granted after its deadline, by a server that was stopped: then it is given back, if its answer
-/// comes before the server is given up. What had not been sent by its deadline is not sent any more.
+/// What is sent may be granted after its timeout, by a server that was stopped: then it is given back, if its answer
+/// comes before the server is given up. What had not been sent by its timeout is not sent any more.
 ///
 /// Numbers of a script are exact up to 2^52. With the rate of a bucket in lowest terms as p permits in P microseconds,
 /// `burst * P` must not be more than half of that: a limiter that is beyond it cannot be made. A million per second, or

@@ -113,7 +113,7 @@ private:
         }
         if constexpr (!lending_policy<Policy>) {
             if (!is_told && !ec && a.granted != 0)
-                give_back({q.bucket, a.granted, a.since, q.deadline});
+                give_back({q.bucket, a.granted, a.since, q.timeout});
         } else if (!goes_on && !is_used && !ec && a.held != 0) {
             release(q, a);
         }

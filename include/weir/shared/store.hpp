@@ -21,7 +21,7 @@ namespace weir {
 ///
 /// All members may be called from any thread, also after the execution context of the store has ended: then no handler
 /// is called any more. A handler is called once or never, not before the member has returned, under no lock and on any
-/// thread. A limiter that hears nothing for as long as `shared_options::deadline` goes on without.
+/// thread. A limiter that hears nothing for as long as `shared_options::timeout` goes on without.
 class store {
 public:
     using question = policy::fed::question;
@@ -42,7 +42,7 @@ public:
     /// nothing. A bucket of which nothing is known is full of permits. Of a sliding log it may grant fewer than there
     /// are, though not fewer than `q.least`.
     ///
-    /// What cannot be granted within `q.deadline` must not be granted at all, as far as the store can see to it.
+    /// What cannot be granted within `q.timeout` must not be granted at all, as far as the store can see to it.
     virtual void async_take(std::string const& name, question const& q, answer_handler handler) = 0;
 
     /// Takes back permits of the bucket `name` that were granted and not used, less what has drained since: never

@@ -146,10 +146,10 @@ asio::awaitable<database::connection> database::checkout(clock::time_point until
 
 asio::awaitable<database::reply> database::ask(std::shared_ptr<database> self, std::string name,
                                                weir::store::question q) {
-    auto const until = clock::now() + q.deadline;
+    auto const until = clock::now() + q.timeout;
     connection given;
     try {
-        given = co_await self->checkout(until, q.deadline);
+        given = co_await self->checkout(until, q.timeout);
     } catch (boost::system::system_error const& e) {
         co_return reply{e.code(), {}};
     }
@@ -188,8 +188,8 @@ void database::take(std::string name, weir::store::question const& q,
 
 asio::awaitable<void> database::return_to(std::shared_ptr<database> self, std::string name,
                                           weir::store::give_back what) {
-    auto const until = clock::now() + what.deadline;
-    auto given = co_await self->checkout(until, what.deadline);
+    auto const until = clock::now() + what.timeout;
+    auto given = co_await self->checkout(until, what.timeout);
     auto& one = **given;
     auto const& text = what.bucket.window != 0 ? detail::give_back_to_log() : detail::give_back();
     auto const values = bound_to(text, name, what);
@@ -210,10 +210,10 @@ void database::give_back(std::string name, weir::store::give_back const& what) {
 // The time is that of the read, which is before anything is granted, and after the question.
 asio::awaitable<database::seats_reply> database::ask_for_seats(
     std::shared_ptr<database> self, std::string name, weir::store::seats_question q) {
-    auto const until = clock::now() + q.deadline;
+    auto const until = clock::now() + q.timeout;
     connection given;
     try {
-        given = co_await self->checkout(until, q.deadline);
+        given = co_await self->checkout(until, q.timeout);
     } catch (boost::system::system_error const& e) {
         co_return seats_reply{e.code(), {}};
     }

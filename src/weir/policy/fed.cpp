@@ -78,7 +78,7 @@ void validate(shared_options const& o) {
     detail::check_option(where, "permits of rate", o.rate.permits(), 1, max_amount);
     detail::check_option(where, "burst", burst_of(o), 1, 500'000'000);
     check_time("reach in nanoseconds", o.reach, 0s, 60s);
-    check_time("deadline in nanoseconds", o.deadline, 1us, 60s);
+    check_time("timeout in nanoseconds", o.timeout, 1us, 60s);
     detail::check_option(where, "lease", o.lease, 0, 500'000'000);
     if (o.lease_time)
         check_time("lease_time in nanoseconds", *o.lease_time, 1ms, 60s);
@@ -312,7 +312,7 @@ time_point fed::next_order(demand const& d, time_point now) const noexcept {
     if (return_count_ != 0 || has_spare(d, now))
         return now;
     auto const next =
-        asked_.number != 0 ? later(asked_.sent, options_.deadline) : next_question(d, now);
+        asked_.number != 0 ? later(asked_.sent, options_.timeout) : next_question(d, now);
     return std::min(next, next_lapse());
 }
 
@@ -377,7 +377,7 @@ std::optional<fed::order_type> fed::pop_order(demand const& d, time_point now) n
 
 fed::question fed::make_question(demand const& d, time_point now) noexcept {
     using std::chrono::microseconds;
-    question q{.bucket = bucket_, .number = ++last_number_, .deadline = options_.deadline};
+    question q{.bucket = bucket_, .number = ++last_number_, .timeout = options_.timeout};
     bool const pays_debt = owed_ != 0;
     if (pays_debt) {
         q.least = q.most = std::min(owed_, bucket_.burst);
@@ -407,7 +407,7 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
 }
 
 bool fed::elapse(time_point now) noexcept {
-    if (asked_.number == 0 || now < later(asked_.sent, options_.deadline))
+    if (asked_.number == 0 || now < later(asked_.sent, options_.timeout))
         return false;
     return failed(asked_.number, true, now);
 }
@@ -457,7 +457,7 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
         owed_ -= std::min(owed_, a.granted);
     else
         keep({a.granted, is_booked ? later(now, wait) : now,
-              later(later(sent, wait), options_.deadline + lease_time_), a.since});
+              later(later(sent, wait), options_.timeout + lease_time_), a.since});
     return false;
 }
 
@@ -519,7 +519,7 @@ void fed::put_back(amount n, std::int64_t since) noexcept {
     if (same != end)
         same->count += n;
     else if (return_count_ != returns_.size())
-        returns_[return_count_++] = {bucket_, n, since, options_.deadline};
+        returns_[return_count_++] = {bucket_, n, since, options_.timeout};
 }
 
 fed_log::fed_log(options_type const& options)

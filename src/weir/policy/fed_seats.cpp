@@ -18,7 +18,7 @@ void validate(shared_seats_options const& o) {
     using namespace std::chrono_literals;
     detail::check_option(where, "seats", o.seats, 1, 1'000'000);
     check_time("lease in nanoseconds", o.lease, 100ms, 1h);
-    check_time("deadline in nanoseconds", o.deadline, 1us, o.lease / 6);
+    check_time("timeout in nanoseconds", o.timeout, 1us, o.lease / 6);
     check_time("poll in nanoseconds", o.poll, 1ms, 60s);
 }
 
@@ -128,7 +128,7 @@ bool fed_seats::lacks_seats(demand const& d, time_point now) const noexcept {
 
 time_point fed_seats::next_order(demand const& d, time_point now) const noexcept {
     auto const lapses = fence_ != no_fence ? until_ : never;
-    auto const order = asking_ ? later(last_.sent, options_.deadline) : next_question(d, now);
+    auto const order = asking_ ? later(last_.sent, options_.timeout) : next_question(d, now);
     return std::min(order, lapses);
 }
 
@@ -175,7 +175,7 @@ std::optional<fed_seats::question> fed_seats::pop_order(demand const& d, time_po
         .keep = last_.keep,
         .least = last_.least,
         .most = last_.most,
-        .deadline = options_.deadline};
+        .timeout = options_.timeout};
 }
 
 bool fed_seats::elapse(time_point now) noexcept {
@@ -184,7 +184,7 @@ bool fed_seats::elapse(time_point now) noexcept {
         lose();
     if (now >= doubtful_until_)
         doubtful_until_ = time_point::min();
-    if (asking_ && now >= later(last_.sent, options_.deadline))
+    if (asking_ && now >= later(last_.sent, options_.timeout))
         return failed(last_.number, true, now);
     return has_lapsed && barred(now).has_value();
 }

@@ -51,12 +51,12 @@ void client::begin() {
 }
 
 void client::run(script what, std::string const& name, std::vector<std::string> arguments,
-                 duration deadline, handler h) {
+                 duration timeout, handler h) {
     auto made = std::make_unique<order>();
     made->what = what;
     made->key = key_of(what, name);
     made->arguments = std::move(arguments);
-    made->until = later(clock_time(), deadline);
+    made->until = later(clock_time(), timeout);
     made->whom = std::move(h);
     note(std::move(made));
 }
@@ -309,7 +309,7 @@ void client::serve_waiting(time_point now) {
     connection_->flush();
 }
 
-// Any answer: a question with a short deadline may have been sent behind one with a long one.
+// Any answer: a question with a short timeout may have been sent behind one with a long one.
 bool client::owes_late(time_point now) const noexcept {
     return std::ranges::any_of(connection_->sent(), [now](auto const& one) {
         return now >= static_cast<order const&>(*one).until;

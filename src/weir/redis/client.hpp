@@ -41,7 +41,7 @@ namespace weir::redis::detail {
 /// What must hold:
 /// - All is guarded by one lock, under which hiredis and Asio are called, but no handler, and none is destroyed.
 /// - Where memory is short, all that wait are told so, and the connection is closed: that needs none.
-/// - Nothing is sent after its deadline, nor while the server owes an answer beyond the deadline of that: a
+/// - Nothing is sent after its timeout, nor while the server owes an answer beyond the timeout of that: a
 ///   server that was stopped finds no pile of questions that nobody waits for.
 /// - What has been sent is waited for as long as the connection lives: a late answer can be given back.
 /// - An order is sent again only if the server has said that it was not carried out.
@@ -58,9 +58,9 @@ public:
     /// To be called once, before all else.
     void begin();
 
-    /// Sends a script, within `deadline`. The handler is called once or never, on the executor, under no lock.
+    /// Sends a script, within `timeout`. The handler is called once or never, on the executor, under no lock.
     void run(script what, std::string const& name, std::vector<std::string> arguments,
-             duration deadline, handler h);
+             duration timeout, handler h);
     /// Asks whether the server runs scripts that write for the limiter, within the time that it may take to connect.
     void check(std::string const& name, handler h);
 

@@ -29,13 +29,13 @@ void store::async_take(std::string const& name, question const& q, answer_handle
     };
     bool const is_log = q.bucket.window != 0;
     client_->run(is_log ? detail::script::log_take : detail::script::take, name,
-                 detail::arguments_of(q), q.deadline, std::move(hear));
+                 detail::arguments_of(q), q.timeout, std::move(hear));
 }
 
 void store::async_give_back(std::string const& name, give_back const& what) {
     bool const is_log = what.bucket.window != 0;
     client_->run(is_log ? detail::script::log_give_back : detail::script::give_back, name,
-                 detail::arguments_of(what), what.deadline, {});
+                 detail::arguments_of(what), what.timeout, {});
 }
 
 void store::async_hold(std::string const& name, seats_question const& q, seats_handler handler) {
@@ -43,7 +43,7 @@ void store::async_hold(std::string const& name, seats_question const& q, seats_h
         auto const a = detail::answer_of(said, q);
         std::move(handler)(said.error, a);
     };
-    client_->run(detail::script::seats_hold, name, detail::arguments_of(q), q.deadline,
+    client_->run(detail::script::seats_hold, name, detail::arguments_of(q), q.timeout,
                  std::move(hear));
 }
 

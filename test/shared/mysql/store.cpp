@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(permits_are_granted_by_the_server_and_its_row_makes_itself)
 }
 
 BOOST_AUTO_TEST_CASE(nobody_is_granted_anything_after_the_deadline_of_a_lock_wait) {
-    weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .deadline = 50ms};
+    weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .timeout = 50ms};
     weir::mysql::token_bucket calls(ctx, store, "locked", options);
     visit const first(calls, 1, 30s);
     run(first);
@@ -247,7 +247,7 @@ BOOST_FIXTURE_TEST_CASE(connections_at_one_row_never_deadlock, watched) {
         auto const many = with_connections(connections);
         auto const name = "row of " + std::to_string(connections);
         weir::shared_options const wide{
-            .rate = {1'000'000, 1s}, .burst = 1'000'000, .deadline = 10s};
+            .rate = {1'000'000, 1s}, .burst = 1'000'000, .timeout = 10s};
         std::vector<std::unique_ptr<weir::mysql::token_bucket>> limiters;
         int granted = 0;
         auto const take = [&](weir::mysql::token_bucket& calls) -> asio::awaitable<void> {
@@ -267,7 +267,7 @@ BOOST_FIXTURE_TEST_CASE(connections_at_one_row_never_deadlock, watched) {
 
 BOOST_FIXTURE_TEST_CASE(racers_for_fresh_keys_get_one_grant_a_key_and_no_deadlock, watched) {
     auto const many = with_connections(16);
-    weir::shared_options const once{.rate = {1, 24h}, .burst = 1, .deadline = 10s};
+    weir::shared_options const once{.rate = {1, 24h}, .burst = 1, .timeout = 10s};
     for (int key = 0; key != 120; ++key) {
         std::vector<std::unique_ptr<weir::mysql::token_bucket>> racers;
         std::vector<visit> guests;
@@ -297,7 +297,7 @@ BOOST_AUTO_TEST_CASE(nobody_waits_for_a_server_that_is_stopped) {
     auto const store = std::make_shared<weir::mysql::store>(ctx, where);
     asio::co_spawn(ctx, store->install(), rethrow);
     ctx.run();
-    weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .deadline = 2s};
+    weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .timeout = 2s};
     weir::mysql::token_bucket calls(ctx, store, "calls", options);
     stopped.send(SIGSTOP);
     visit const guest(calls, 1, 20ms);
@@ -341,7 +341,7 @@ BOOST_FIXTURE_TEST_CASE(server_that_takes_no_more_connections_is_unavailable_unt
                         own_server) {
     session.query("set global max_connections = 10");
     while (connections() != 0) {}
-    weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .deadline = 100ms};
+    weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .timeout = 100ms};
     weir::mysql::token_bucket calls(ctx, store, "calls", options);
     {
         std::vector<sql_session> others;
@@ -364,7 +364,7 @@ BOOST_FIXTURE_TEST_CASE(server_that_takes_no_more_connections_is_unavailable_unt
 BOOST_FIXTURE_TEST_CASE(connection_that_the_server_has_closed_since_it_was_idle_is_replaced,
                         own_server) {
     session.query("set global wait_timeout = 1");
-    weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .deadline = 10s};
+    weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .timeout = 10s};
     weir::mysql::token_bucket calls(ctx, store, "calls", options);
     BOOST_TEST(ask(calls, 30s).granted());
     BOOST_TEST(connections() == 1);
@@ -419,10 +419,10 @@ BOOST_FIXTURE_TEST_CASE(modes_that_the_server_gives_to_new_sessions_change_nothi
         BOOST_TEST_CONTEXT(mode) {
             session.query("set global sql_mode = '" + mode + "'");
             auto const another = place::at(ctx, server.socket());
-            weir::shared_options const three{.rate = {3, 1h}, .deadline = 10s};
+            weir::shared_options const three{.rate = {3, 1h}, .timeout = 10s};
             weir::mysql::token_bucket calls(ctx, another, "calls " + mode, three);
             weir::mysql::sliding_log quota(ctx, another, "quota " + mode, three);
-            weir::mysql::seats seats(ctx, another, "seats " + mode, {.seats = 3, .deadline = 1s});
+            weir::mysql::seats seats(ctx, another, "seats " + mode, {.seats = 3, .timeout = 1s});
             auto const ask = [&](auto& limiter) {
                 std::vector<visit> guests(5);
                 for (auto& guest : guests) {

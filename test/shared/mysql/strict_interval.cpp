@@ -277,7 +277,7 @@ BOOST_AUTO_TEST_CASE(how_the_server_completes_transactions_does_not_matter) {
         auto const other = at(ctx, address());
         weir::mysql::strict_interval rows(ctx, other, completion, 1us);
         weir::mysql::token_bucket calls(
-            ctx, other, "behind " + completion, {.rate = {10, 1s}, .burst = 5, .deadline = 10s});
+            ctx, other, "behind " + completion, {.rate = {10, 1s}, .burst = 5, .timeout = 10s});
         BOOST_TEST(
             (outcome(rows.insert_at_most("insert into events(name) values('x')")) == nullptr));
         support::visit const guest(calls, 1, 30s);

@@ -166,7 +166,7 @@ BOOST_FIXTURE_TEST_CASE(connection_that_was_killed_is_replaced_by_one_as_safe, t
     asio::co_spawn(ctx, store->install(), support::rethrow);
     ctx.run();
     weir::mysql::token_bucket calls(
-        ctx, store, "calls", {.rate = {1000, 1s}, .burst = 5, .deadline = 10s});
+        ctx, store, "calls", {.rate = {1000, 1s}, .burst = 5, .timeout = 10s});
     int granted = 0;
     for (int i = 0; i != 5; ++i) {
         asio::co_spawn(ctx, calls.enter(30s), [&](std::exception_ptr failure, weir::permit) {

@@ -51,10 +51,10 @@ using weir::redis::detail::script_count;
 using why = weir::redis::errc;
 using weir::store;
 
-weir::shared_options const patient{.rate = {10, 1s}, .burst = 5, .deadline = 10s};
+weir::shared_options const patient{.rate = {10, 1s}, .burst = 5, .timeout = 10s};
 
-store::question question(weir::duration deadline) {
-    return {.bucket = weir::policy::shared_bucket::of(patient), .deadline = deadline};
+store::question question(weir::duration timeout) {
+    return {.bucket = weir::policy::shared_bucket::of(patient), .timeout = timeout};
 }
 
 /// What has come of a question.
@@ -71,9 +71,9 @@ struct fixture {
         return std::make_shared<weir::redis::store>(ctx, where);
     }
     std::shared_ptr<told> ask(weir::redis::store& of, std::string const& name = "calls",
-                              weir::duration deadline = 10s) {
+                              weir::duration timeout = 10s) {
         auto const one = std::make_shared<told>();
-        of.async_take(name, question(deadline), [one](weir::error_code ec, store::answer const& a) {
+        of.async_take(name, question(timeout), [one](weir::error_code ec, store::answer const& a) {
             BOOST_TEST(!one->over);
             *one = {true, ec, a};
         });
@@ -305,7 +305,7 @@ BOOST_AUTO_TEST_CASE(half_an_answer_and_silence_is_given_up) {
     where.silent_for = 100ms;
     store = make(where);
     server.say = [](int number) { return number == 0 ? "*3\r\n:1\r\n:" : false_server::granted(); };
-    weir::shared_options const hasty{.rate = {10, 1s}, .burst = 5, .deadline = 20ms};
+    weir::shared_options const hasty{.rate = {10, 1s}, .burst = 5, .timeout = 20ms};
     weir::redis::token_bucket calls(ctx, store, "calls", hasty);
     visit const guest(calls, 1, 10ms);
     run(guest);
@@ -697,7 +697,7 @@ BOOST_AUTO_TEST_CASE(nobody_waits_for_a_black_hole) {
     support::black_hole const hole(ctx, "127.0.0.1", 0);
     auto const url = "redis://127.0.0.1:" + std::to_string(hole.port());
     auto const lost = make({.url = url, .connect_within = 200ms});
-    weir::shared_options const hasty{.rate = {10, 1s}, .burst = 5, .deadline = 50ms};
+    weir::shared_options const hasty{.rate = {10, 1s}, .burst = 5, .timeout = 50ms};
     weir::redis::token_bucket calls(ctx, lost, "calls", hasty);
     visit const guest(calls, 1, 20ms);
     run(guest);
@@ -737,7 +737,7 @@ weir::error_code insist(asio::io_context& ctx, weir::redis::token_bucket& calls)
 BOOST_AUTO_TEST_CASE(server_that_saves_nothing_grants_one_burst_more_after_a_restart) {
     support::redis_server mortal;
     auto const store = make({.url = mortal.url()});
-    weir::shared_options const slow{.rate = {1, 24h}, .burst = 2, .deadline = 1s};
+    weir::shared_options const slow{.rate = {1, 24h}, .burst = 2, .timeout = 1s};
     weir::redis::token_bucket calls(ctx, store, "calls", slow);
     int granted = 0;
     auto const drain = [&] {
@@ -761,7 +761,7 @@ BOOST_AUTO_TEST_CASE(
     support::redis_server stopped;
     support::redis_session session(stopped);
     auto const store = make({.url = stopped.url(), .silent_for = 30s});
-    weir::shared_options const slow{.rate = {1, 24h}, .burst = 5, .deadline = 50ms};
+    weir::shared_options const slow{.rate = {1, 24h}, .burst = 5, .timeout = 50ms};
     weir::redis::token_bucket calls(ctx, store, "calls", slow);
     BOOST_TEST(!insist(ctx, calls));
     session.say({"CONFIG", "RESETSTAT"});
@@ -844,7 +844,7 @@ BOOST_AUTO_TEST_CASE(replica_is_unavailable_until_it_is_a_master) {
     support::redis_server server;
     support::redis_session session(server);
     auto const store = make({.url = server.url()});
-    weir::shared_options const slow{.rate = {1, 24h}, .burst = 1, .deadline = 10s};
+    weir::shared_options const slow{.rate = {1, 24h}, .burst = 1, .timeout = 10s};
     weir::redis::token_bucket calls(ctx, store, "calls", slow);
     BOOST_TEST(!insist(ctx, calls));
     session.say({"REPLICAOF", "127.0.0.1", std::to_string(support::free_port())});

@@ -41,7 +41,7 @@ struct fixture {
     // Whether it could be put.
     bool ask(weir::redis::store& of) {
         store::question const q{
-            .bucket = weir::policy::shared_bucket::of({.rate = {1'000'000, 1s}}), .deadline = 10s};
+            .bucket = weir::policy::shared_bucket::of({.rate = {1'000'000, 1s}}), .timeout = 10s};
         try {
             of.async_take("calls", q, [this](weir::error_code ec, store::answer const& a) {
                 ++told;

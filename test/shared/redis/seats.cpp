@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(connection_that_was_killed_takes_nothing_twice) {
 
 BOOST_AUTO_TEST_CASE(server_that_stands_still_grants_once_although_it_is_asked_again) {
     weir::shared_seats_options options = long_seats(2);
-    options.deadline = 50ms;
+    options.timeout = 50ms;
     weir::shared_seats kitchen(ctx, store, "still", options);
     visit const first(kitchen, 1, 30s);
     run(first);

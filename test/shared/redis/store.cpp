@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(scripts_that_were_forgotten_are_sent_again) {
 }
 
 BOOST_AUTO_TEST_CASE(key_that_was_deleted_is_a_full_bucket) {
-    weir::shared_options const slow{.rate = {1, 24h}, .burst = 2, .deadline = 10s};
+    weir::shared_options const slow{.rate = {1, 24h}, .burst = 2, .timeout = 10s};
     weir::redis::token_bucket calls(ctx, store, "deleted", slow);
     visit const two(calls, 2);
     run(two);

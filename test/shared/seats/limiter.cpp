@@ -51,7 +51,7 @@ struct fixture {
     fixture() { is_as_far_as(1ms); }
 
     static weir::shared_seats_options options() {
-        return {.seats = 2, .lease = 9s, .deadline = 50ms, .poll = 20ms};
+        return {.seats = 2, .lease = 9s, .timeout = 50ms, .poll = 20ms};
     }
     seats make(asio::io_context& where) const { return seats(where, server, "kitchen", options()); }
     void is_as_far_as(weir::duration way, fate f = fate::answered) const {

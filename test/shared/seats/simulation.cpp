@@ -345,7 +345,7 @@ weir::shared_seats_options some_options(random_source& random) {
     auto const lease = random.one_of<duration>({100ms, 600ms, 5s});
     return {.seats = random.one_of<amount>({1, 1, 2, 3, 7}),
             .lease = lease,
-            .deadline = std::min<duration>(random.one_of<duration>({2ms, 50ms}), lease / 6),
+            .timeout = std::min<duration>(random.one_of<duration>({2ms, 50ms}), lease / 6),
             .poll = random.one_of<duration>({std::max<duration>(lease / 50, 2ms), 20ms, 1s})};
 }
 
@@ -375,7 +375,7 @@ BOOST_AUTO_TEST_CASE(no_more_are_in_use_than_there_are_and_losses_are_told) {
 BOOST_AUTO_TEST_CASE(nothing_goes_wrong_and_nothing_is_lost) {
     support::for_each_seed(1, 50, [](random_source& random) {
         auto options = some_options(random);
-        options.deadline = options.lease / 6;
+        options.timeout = options.lease / 6;
         world w(random, options, {.way = 1ms});
         w.run(200);
         w.end();

@@ -36,10 +36,10 @@ using support::worker;
 
 // So much that a loaded machine is not taken for a process that stands still.
 weir::shared_seats_options long_seats(weir::amount n) {
-    return {.seats = n, .lease = 60s, .deadline = 10s};
+    return {.seats = n, .lease = 60s, .timeout = 10s};
 }
 weir::shared_seats_options short_seats(weir::amount n) {
-    return {.seats = n, .lease = 3s, .deadline = 400ms};
+    return {.seats = n, .lease = 3s, .timeout = 400ms};
 }
 
 // A clock that is an hour fast.
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(sits_and_stands) {
     using clock = std::chrono::steady_clock;
     weir::shared_seats kitchen(
         ctx, place::at(ctx, worker::told("WEIR_ADDRESS")), worker::told("WEIR_NAME"),
-        {.seats = 3, .lease = 10s, .deadline = 1s, .poll = 5ms});
+        {.seats = 3, .lease = 10s, .timeout = 1s, .poll = 5ms});
     auto const until = clock::now() + 2s;
     auto const guest = [&]() -> asio::awaitable<void> {
         while (clock::now() < until) {

@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(every_request_and_every_wait_is_answered_once_whatever_the_
         asio::thread_pool threads(4);
         auto const store = std::make_shared<weir::memory_store>(threads);
         weir::shared_seats_options const options{
-            .seats = 3, .lease = 100ms, .deadline = 2ms, .poll = 1ms};
+            .seats = 3, .lease = 100ms, .timeout = 2ms, .poll = 1ms};
         std::optional<weir::shared_seats> here(std::in_place, threads, store, "kitchen", options);
         weir::shared_seats there(threads, store, "kitchen", options);
         tally all;
