@@ -244,7 +244,7 @@ std::optional<limit> seats_of(upstream const& u) {
 
 shared_rule shared_rule_of(limit const& l) {
     shared_rule made{
-        .options = {.timeout = l.timeout, .lease = l.lease, .on_failure = l.on_failure}};
+        .options = {.timeout = l.timeout, .prefetch = l.prefetch, .on_failure = l.on_failure}};
     auto& shared = made.options;
     auto const* const log = std::get_if<weir::sliding_log_options>(&l.rule.options);
     auto const* const bucket = std::get_if<weir::token_bucket_options>(&l.rule.options);

@@ -161,7 +161,7 @@ struct limit {
 
     std::string store;      // by name; empty: this process counts by itself
     std::string shared_as;  // its name at the store; empty: its own
-    weir::amount lease = 0;
+    weir::amount prefetch = 0;
     weir::duration timeout = std::chrono::milliseconds(50);  // for an answer of the store
     failure_mode on_failure = weir::fail_closed();
 };

@@ -304,11 +304,11 @@ void file_reader::read_key(table_reader& t, limit& l) {
 
 void file_reader::read_sharing(table_reader& t, limit& l, bool ruled) {
     t.get("shared_as", l.shared_as, text("a name"));
-    t.get("lease", l.lease, number(0, 500'000'000));
+    t.get("prefetch", l.prefetch, number(0, 500'000'000));
     t.get("timeout", l.timeout, time(1ms, 1min));  // as a shared limiter takes it
     t.get("on_failure", l.on_failure, mode_of_failure());
     if (!t.has("store")) {
-        for (char const* const key : {"shared_as", "lease", "timeout", "on_failure"})
+        for (char const* const key : {"shared_as", "prefetch", "timeout", "on_failure"})
             if (t.has(key))
                 t.problem(t.at(key), fmt::format("`{}` is for a limit that has a `store`", key));
         return;

@@ -200,7 +200,7 @@ void write(writer& w, limit const& l) {
     w.member("shadow", l.shadow, by_default.shadow);
     w.member("store", l.store, by_default.store);
     w.member("shared_as", l.shared_as, by_default.shared_as);
-    w.member("lease", l.lease, by_default.lease);
+    w.member("prefetch", l.prefetch, by_default.prefetch);
     w.member("timeout", l.timeout, by_default.timeout);
     w.member("on_failure", to_string(l.on_failure), to_string(by_default.on_failure));
     if (l.overrides.empty())

@@ -234,9 +234,9 @@ command_line::command_line(command& c, options& o) {
             o.shared.timeout = duration(n, v, 1ms, 60s);
             of_store_ = n;
         });
-    add("--lease", "N", "up to N tokens are taken ahead, as many as are used up soon (0)",
+    add("--prefetch", "N", "up to N tokens are taken ahead, as many as are used up soon (0)",
         [&o, this](auto& n, auto& v) {
-            o.shared.lease = integer(n, v, 0, 500'000'000);
+            o.shared.prefetch = integer(n, v, 0, 500'000'000);
             of_store_ = n;
         });
     add("--queue", "N", "how many may wait for each limit (1024); 0: nobody waits",

@@ -37,7 +37,8 @@ void leased(benchmark::State& state) {
     std::jthread const thread([&] { ctx.run(); });
     auto const store = std::make_shared<weir::memory_store>(ctx);
     weir::shared_token_bucket limiter(
-        ctx, store, "calls", {.rate = {permits, 1s}, .lease = state.range(0), .lease_time = 1s});
+        ctx, store, "calls",
+        {.rate = {permits, 1s}, .prefetch = state.range(0), .prefetch_time = 1s});
     std::uint64_t granted = 0;
     for (auto _ : state) {
         if (limiter.try_enter()) {

@@ -140,7 +140,7 @@ name = "all proxies"
 rule = "1000/1s burst 100"
 store = "shared"
 shared_as = "shop"
-lease = 64
+prefetch = 64
 timeout = "20ms"
 on_failure = "local 0.25"
 
@@ -348,7 +348,7 @@ servers = []
 [[limit]]
 rule = 5
 store = "none"
-lease = 2
+prefetch = 2
 [[route]]
 upstream = "shop"
 limits = ["fast"]
@@ -390,8 +390,8 @@ BOOST_AUTO_TEST_CASE(is_no_contradiction) {
                  "no request names a partition here"},
              row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\nqueue = \"length 5\"\n",
                  "`queue` is `length 5`, but must be a queue"},
-             row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\nlease = 5\n",
-                 "`lease` is for a limit that has an"},
+             row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\nprefetch = 5\n",
+                 "`prefetch` is for a limit that has a"},
              row{"[[store]]\nname = \"e\"\nurl = \"redis://a\"\n[[limit]]\nname = \"a\"\nrule = "
                  "\"3 seats\"\nstore = \"e\"\n",
                  "a store keeps what is like 100/1s"},

@@ -20,10 +20,10 @@ namespace {
 constexpr std::size_t members = 15;
 [[maybe_unused]] void count_members(limit const& l) {
     auto const& [name, rule, key, v4_prefix, v6_prefix, max_keys, overrides, queue, priority,
-                 shadow, store, shared_as, lease, timeout, on_failure] = l;
+                 shadow, store, shared_as, prefetch, timeout, on_failure] = l;
     static_assert(std::tuple_size_v<decltype(std::tie(
                       name, rule, key, v4_prefix, v6_prefix, max_keys, overrides, queue, priority,
-                      shadow, store, shared_as, lease, timeout, on_failure))> == members);
+                      shadow, store, shared_as, prefetch, timeout, on_failure))> == members);
 }
 
 enum class after : bool { begins_anew, goes_on };
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(each_member) {
         {"shadow", after::goes_on, [](limit& l) { l.shadow = true; }},
         {"store", after::begins_anew, [](limit& l) { l.store = "store"; }},
         {"shared_as", after::begins_anew, [](limit& l) { l.shared_as = "other"; }},
-        {"lease", after::goes_on, [](limit& l) { l.lease = 5; }},
+        {"prefetch", after::goes_on, [](limit& l) { l.prefetch = 5; }},
         {"timeout", after::goes_on, [](limit& l) { l.timeout = 1s; }},
         {"on_failure", after::goes_on, [](limit& l) { l.on_failure = weir::fail_open(); }},
     }};

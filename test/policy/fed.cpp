@@ -535,9 +535,9 @@ BOOST_AUTO_TEST_CASE(permits_of_several_sources_are_given_back_to_none_too_many)
     BOOST_TEST(fed::merge(0, 9, 1) == 0u);
 }
 
-// With a lease of up to 100 permits for 100 ms, of 10,000 a second.
+// With a prefetch of up to 100 permits for 100 ms, of 10,000 a second.
 struct leased_story : story {
-    leased_story() : story({.rate = {10'000, 1s}, .burst = 1000, .lease = 100}) {}
+    leased_story() : story({.rate = {10'000, 1s}, .burst = 1000, .prefetch = 100}) {}
 
     // One comes, and is granted what the answer brings.
     void come(std::chrono::microseconds wait = 0us) {
@@ -559,7 +559,7 @@ struct leased_story : story {
             come();
         }
     }
-    amount lease() const { return p.fed_stats().lease; }
+    amount prefetch() const { return p.fed_stats().prefetch; }
 
     std::int64_t since = store_time;
 };
@@ -568,18 +568,18 @@ BOOST_AUTO_TEST_CASE(lease_grows_while_permits_are_used_up_within_a_tenth_of_its
     leased_story s;
     for (auto const expected : {0, 1, 2, 4, 8, 16, 32, 64, 100, 100}) {
         s.come();
-        BOOST_TEST(s.lease() == expected);
+        BOOST_TEST(s.prefetch() == expected);
         BOOST_TEST(s.p.remaining(s.now) == expected);
         s.use(s.p.remaining(s.now));
         s.now += 10ms;
     }
     s.now += 1ns;  // it was not used so soon
     s.come();
-    BOOST_TEST(s.lease() == 100);
+    BOOST_TEST(s.prefetch() == 100);
     BOOST_TEST(s.p.remaining(s.now) == 100);
 
     story strict{{.rate = {10'000, 1s}, .burst = 1000}};
-    story single{{.rate = {10'000, 1s}, .burst = 1, .lease = 100}};
+    story single{{.rate = {10'000, 1s}, .burst = 1, .prefetch = 100}};
     for (auto* const one : {&strict, &single}) {
         for (int i = 0; i != 5; ++i) {
             one->waiting = {.head = 1, .all = 1};
@@ -593,11 +593,11 @@ BOOST_AUTO_TEST_CASE(lease_grows_while_permits_are_used_up_within_a_tenth_of_its
 
 BOOST_AUTO_TEST_CASE(lease_is_at_most_half_of_the_burst) {
     leased_story s;
-    fed next({.rate = {10'000, 1s}, .burst = 50, .lease = 100});
+    fed next({.rate = {10'000, 1s}, .burst = 50, .prefetch = 100});
     s.grow();
-    BOOST_TEST(s.lease() == 100);
+    BOOST_TEST(s.prefetch() == 100);
     next.take_over(s.p, s.now);
-    BOOST_TEST(next.fed_stats().lease == 25);
+    BOOST_TEST(next.fed_stats().prefetch == 25);
 }
 
 BOOST_AUTO_TEST_CASE(permits_taken_ahead_are_granted_without_a_question_until_a_quarter_is_left) {
@@ -631,7 +631,7 @@ BOOST_AUTO_TEST_CASE(permits_taken_ahead_lapse_one_deadline_and_a_lease_after_th
     BOOST_TEST(s.p.remaining(s.now) == 0);
     BOOST_TEST(s.return_order().count == 100);
     BOOST_TEST(s.p.fed_stats().lapsed == 100);
-    BOOST_TEST(s.lease() == 50);
+    BOOST_TEST(s.prefetch() == 50);
     BOOST_TEST(s.is_silent());
 }
 
@@ -672,7 +672,7 @@ BOOST_AUTO_TEST_CASE(lease_shrinks_where_a_turn_has_to_be_booked) {
     s.grow();
     s.use(100);
     s.come(30ms);
-    BOOST_TEST(s.lease() == 50);
+    BOOST_TEST(s.prefetch() == 50);
 }
 
 BOOST_AUTO_TEST_CASE(refund_of_a_leased_permit_is_granted_again_here_while_it_is_good) {
@@ -687,8 +687,8 @@ BOOST_AUTO_TEST_CASE(refund_of_a_leased_permit_is_granted_again_here_while_it_is
     BOOST_TEST(s.return_order().count == 100);
 }
 
-BOOST_AUTO_TEST_CASE(lease_time_is_that_of_four_permits_if_that_is_longer) {
-    story s{{.rate = {10, 1s}, .burst = 4, .lease = 2}};
+BOOST_AUTO_TEST_CASE(prefetch_time_is_that_of_four_permits_if_that_is_longer) {
+    story s{{.rate = {10, 1s}, .burst = 4, .prefetch = 2}};
     s.waiting = {.head = 1, .all = 1};
     s.grant(*s.question(), 1);
     s.now = start + 450ms;
@@ -851,10 +851,10 @@ BOOST_AUTO_TEST_CASE(wrong_options_are_named) {
     is_wrong({.retry = {.first = 0ns}});
     is_wrong({.retry = {.first = 2s, .most = 1s}});
     is_wrong({.retry = {.jitter = 1.5}});
-    is_wrong({.lease = -1});
-    is_wrong({.lease = 500'000'001});
-    is_wrong({.lease_time = 999us});
-    is_wrong({.lease_time = 61s});
+    is_wrong({.prefetch = -1});
+    is_wrong({.prefetch = 500'000'001});
+    is_wrong({.prefetch_time = 999us});
+    is_wrong({.prefetch_time = 61s});
     is_wrong({.on_failure = weir::fail_local{0}});
     is_wrong({.on_failure = weir::fail_local{1.5}});
     is_wrong({.rate = {1, 24h * 4000}});

@@ -57,7 +57,7 @@ WRONG = [
     (["--demo", "--rate", "5/1s", "--on-failure", "ajar"], "--on-failure is `ajar`, but must be closed, open, or local"),
     (["--demo", "--rate", "5/1s", "--on-failure", "local 2"], "--on-failure is `local 2`, but must be closed, open"),
     (["--demo", "--rate", "5/1s", "--on-failure", "local"], "--on-failure is `local`, but must be closed, open"),
-    (["--demo", "--rate", "5/1s", "--lease", "x"], "--lease is `x`, but must be a number from 0"),
+    (["--demo", "--rate", "5/1s", "--prefetch", "x"], "--prefetch is `x`, but must be a number from 0"),
     (["--demo", "--rate", "5/1s", "--store-timeout", "2min"],
      "--store-timeout is `2min`, but must be a time from 1ms to 1min"),
     (["--demo", "--per-client-seats", "0"], "--per-client-seats is `0`, but must be a number from 1"),

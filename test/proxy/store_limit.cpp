@@ -102,14 +102,14 @@ BOOST_AUTO_TEST_CASE(keeps_its_burst) {
 // Each as the configuration has it.
 BOOST_AUTO_TEST_CASE(has_the_options_of_the_configuration) {
     auto c = kept_there("7/60s burst 3");
-    c.lease = 2;
+    c.prefetch = 2;
     c.timeout = 70ms;
     c.on_failure = weir::fail_open();
     auto const bucket = config::shared_rule_of(c);
     BOOST_TEST(!bucket.log);
     BOOST_TEST((bucket.options.rate == weir::rate(7, 60s)));
     BOOST_TEST((bucket.options.burst == 3));
-    BOOST_TEST((bucket.options.lease == 2));
+    BOOST_TEST((bucket.options.prefetch == 2));
     BOOST_TEST((bucket.options.timeout == 70ms));
     BOOST_TEST(std::holds_alternative<weir::fail_open>(bucket.options.on_failure));
     auto const log = config::shared_rule_of(kept_there("7/60s"));

@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(saturated_processes_use_the_whole_rate_with_a_question_each
 }
 
 BOOST_AUTO_TEST_CASE(leased_processes_grant_locally_and_keep_to_the_rate_together) {
-    weir::shared_options const leased{.rate = {20'000, 1s}, .burst = 2'000, .lease = 1'000};
+    weir::shared_options const leased{.rate = {20'000, 1s}, .burst = 2'000, .prefetch = 1'000};
     bucket one(ctx, server, "leased", leased);
     bucket two(ctx, server, "leased", leased);
     std::int64_t granted = 0;
@@ -196,7 +196,7 @@ struct stocked {
 
     stocked(asio::io_context& ctx, std::shared_ptr<store> const& server)
         : limiter(ctx, server, "stocked",
-                  {.rate = {10'000, 1s}, .burst = 1'000, .lease = 100, .retry = {.jitter = 0}}) {
+                  {.rate = {10'000, 1s}, .burst = 1'000, .prefetch = 100, .retry = {.jitter = 0}}) {
         for (int i = 0; i != 12; ++i) {
             use(limiter.stats().remaining);
             visit const one(limiter, 1);

@@ -252,14 +252,14 @@ weir::shared_options some_options(random_source& random) {
         .reach = random.one_of<duration>({0ms, 20ms, 1s}),
         .timeout = random.one_of<duration>({2ms, 50ms})};
     if (random.one_in(2)) {
-        o.lease = random.between(1, 20);
-        o.lease_time = random.one_of<duration>({1ms, 20ms, 100ms});
+        o.prefetch = random.between(1, 20);
+        o.prefetch_time = random.one_of<duration>({1ms, 20ms, 100ms});
     }
     return o;
 }
 
 duration lateness_of(weir::shared_options const& o) {
-    return o.timeout + (o.lease != 0 ? o.lease_time.value() : 0ms);
+    return o.timeout + (o.prefetch != 0 ? o.prefetch_time.value() : 0ms);
 }
 
 // A store counts in microseconds: when it was asked, and when it grants, is known to one.
@@ -308,8 +308,8 @@ BOOST_AUTO_TEST_CASE(what_is_used_of_a_bucket_keeps_to_the_bound) {
                          : static_cast<wide>(static_cast<double>(n * permits * d.count()) * share));
                 BOOST_TEST_REQUIRE((wide{sum - most} * period <= by_rate),
                                    sum << " within " << d.count() << " ns: burst " << burst
-                                       << ", rate " << to_string(options.rate) << ", lease "
-                                       << options.lease << ", share " << share);
+                                       << ", rate " << to_string(options.rate) << ", prefetch "
+                                       << options.prefetch << ", share " << share);
             }
         }
     });

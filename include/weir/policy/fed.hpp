@@ -49,14 +49,14 @@ struct shared_options {
 
     /// Up to how many permits are taken ahead of requests, to be granted here without a question: 0 to 500,000,000.
     /// With 0 each grant is the answer to a question. Otherwise it is adapted to demand: from none on, twice as many
-    /// each time when permits were used up within a tenth of `lease_time`; half as many when some lapse,
+    /// each time when permits were used up within a tenth of `prefetch_time`; half as many when some lapse,
     /// or when there are not enough for all who share the limit. It is never more than half of the burst.
-    amount lease = 0;
+    amount prefetch = 0;
 
     /// How long permits that were taken ahead can be used, 1 ms to 60 s. Then those that are left lapse: the store
     /// takes back as many of them as have not come back there meanwhile. Until then they keep the context of the limiter
-    /// running. Unset, it is 100 ms, or the time of four permits if that is longer. Without a lease it is of no account.
-    std::optional<duration> lease_time = {};
+    /// running. Unset, it is 100 ms, or the time of four permits if that is longer. Without a prefetch it is of no account.
+    std::optional<duration> prefetch_time = {};
 
     /// What becomes of requests when questions fail. The store is asked again all the same.
     std::variant<fail_closed, fail_open, fail_local> on_failure = {};
@@ -108,7 +108,7 @@ struct shared_stats {
     /// Permits that were granted and that nobody has used in time.
     amount lapsed = 0;
     /// How many permits are taken ahead now.
-    amount lease = 0;
+    amount prefetch = 0;
     /// Permits that were granted without the store, as `fail_open` and `fail_local` do.
     amount granted_without = 0;
     /// Whether the store cannot be asked now, and how often that has begun.
@@ -169,18 +169,18 @@ struct shared_bucket {
 /// what nobody wants by then is given back. A rejection is believed, and those who come are rejected without a question,
 /// until the time that it names, or for a second: others may give permits back.
 ///
-/// With a lease, more is asked for than is waited for: while permits are in stock, requests are granted without a
-/// question, and the next one goes out when less than a quarter is left. It is `lease_time` before they lapse.
+/// With a prefetch, more is asked for than is waited for: while permits are in stock, requests are granted without a
+/// question, and the next one goes out when less than a quarter is left. It is `prefetch_time` before they lapse.
 ///
 /// Guarantee, of all limiters that share the bucket together: in any stretch of time d, at most
 /// `burst + rate * (d + timeout)` permits are used, not counting as many as were given back unused in it; with a
-/// lease, `burst + rate * (d + timeout + lease_time)`. What the store has granted in d is at most
+/// prefetch, `burst + rate * (d + timeout + prefetch_time)`. What the store has granted in d is at most
 /// `burst + rate * (d + 1 us)`. Nothing is granted too much when answers are late or lost, when a process dies, or by
 /// the clock of a process: then less is granted. What the store loses or grants too much when its own clock is set
 /// forward, it says itself.
 ///
-/// Under-use: of each answer that is lost, what it grants; and with a lease, at most `lease` permits of each process in
-/// a `lease_time` in which it asks for few, or dies.
+/// Under-use: of each answer that is lost, what it grants; and with a prefetch, at most `prefetch` permits of each process in
+/// a `prefetch_time` in which it asks for few, or dies.
 ///
 /// Debt, which only `charge` and `settle` can make, is told to the store, which grants nobody anything before it
 /// is paid; but what is granted without the store does not wait for that. A refund is given back to the store
@@ -318,7 +318,7 @@ private:
     [[nodiscard]] bool decides_itself() const noexcept {
         return stats_.failing != 0 && !std::holds_alternative<fail_closed>(options_.on_failure);
     }
-    [[nodiscard]] bool is_leased() const noexcept { return lease_time_ != duration::zero(); }
+    [[nodiscard]] bool is_leased() const noexcept { return prefetch_time_ != duration::zero(); }
     [[nodiscard]] time_point next_lapse() const noexcept;
     [[nodiscard]] amount most_ahead() const noexcept;
     [[nodiscard]] bool is_brisk(time_point now) const noexcept;
@@ -345,7 +345,7 @@ private:
     under_way asked_;
     std::uint64_t last_number_ = 0;
     bool scarce_ = false;                  // the last grant was booked, or less than was asked for
-    duration lease_time_{};                // 0 without a lease
+    duration prefetch_time_{};             // 0 without a prefetch
     std::optional<time_point> deposited_;  // when permits last came that can be used at once
     std::optional<token_bucket> local_;    // with `fail_local`: all that was granted counts in it
     bool probes_ = false;  // something was granted without the store since it was last asked
@@ -360,8 +360,8 @@ private:
 /// The same by a sliding log: never more than the number of permits of `rate` in any stretch of its time, at most 4096
 /// of them. There is no burst besides.
 ///
-/// Guarantee, of all limiters that share the log together: in any stretch of time of `period - timeout`, with a lease
-/// `period - timeout - lease_time`, at most that number is used. What the store has granted, by its own time, is at
+/// Guarantee, of all limiters that share the log together: in any stretch of time of `period - timeout`, with a prefetch
+/// `period - timeout - prefetch_time`, at most that number is used. What the store has granted, by its own time, is at
 /// most that in any stretch of a period, to the microsecond. With `fail_local` it is up to twice the share in
 /// a period besides.
 class fed_log : public fed {

@@ -154,7 +154,7 @@ private:
 /// decides, `try_enter` and `enter` without patience are rejected with `errc::no_permit` or `errc::timed_out`, but for 0
 /// permits: the least patience that can be served is a round trip. No caller waits for longer than its patience,
 /// whatever the store does.
-/// With `shared_options::lease` permits are taken ahead for requests that wait, and granted without a round trip, to
+/// With `shared_options::prefetch` permits are taken ahead for requests that wait, and granted without a round trip, to
 /// `try_enter` too, while there are any; but `try_enter` alone causes none to be taken.
 ///
 /// While the store does not answer, `shared_options::on_failure` holds: requests wait, and are rejected with

@@ -37,11 +37,11 @@ duration of_microseconds(std::int64_t n) {
     return times(std::chrono::microseconds(1), std::max<std::int64_t>(n, 0));
 }
 
-duration lease_time_of(shared_options const& o, policy::shared_bucket const& b) {
-    if (std::min(o.lease, b.burst / 2) == 0)
+duration prefetch_time_of(shared_options const& o, policy::shared_bucket const& b) {
+    if (std::min(o.prefetch, b.burst / 2) == 0)
         return {};
     duration const four = of_microseconds(b.time_of(4));
-    return o.lease_time.value_or(std::max<duration>(std::chrono::milliseconds(100), four));
+    return o.prefetch_time.value_or(std::max<duration>(std::chrono::milliseconds(100), four));
 }
 
 // What a process grants by itself.
@@ -79,9 +79,9 @@ void validate(shared_options const& o) {
     detail::check_option(where, "burst", burst_of(o), 1, 500'000'000);
     check_time("reach in nanoseconds", o.reach, 0s, 60s);
     check_time("timeout in nanoseconds", o.timeout, 1us, 60s);
-    detail::check_option(where, "lease", o.lease, 0, 500'000'000);
-    if (o.lease_time)
-        check_time("lease_time in nanoseconds", *o.lease_time, 1ms, 60s);
+    detail::check_option(where, "prefetch", o.prefetch, 0, 500'000'000);
+    if (o.prefetch_time)
+        check_time("prefetch_time in nanoseconds", *o.prefetch_time, 1ms, 60s);
     policy::validate(where, o.retry);
     if (auto const* const local = std::get_if<fail_local>(&o.on_failure))
         detail::check_option(where, "share of fail_local", local->share, 1e-6, 1);
@@ -125,7 +125,7 @@ fed::fed(options_type const& options)
 fed::fed(options_type const& options, shared_bucket const& bucket)
     : options_(options),
       bucket_(bucket),
-      lease_time_(lease_time_of(options, bucket_)),
+      prefetch_time_(prefetch_time_of(options, bucket_)),
       backoff_(options.retry) {
     if (auto const share = share_of(options))
         local_.emplace(*share);
@@ -146,13 +146,13 @@ void fed::take_over(fed& before, time_point now) {
     auto const options = options_;
     auto const bucket = bucket_;
     auto const retry = backoff_;
-    auto const length = lease_time_;
+    auto const length = prefetch_time_;
     *this = before;
     options_ = options;
     bucket_ = bucket;
     local_ = local;
-    lease_time_ = length;
-    stats_.lease = std::min(stats_.lease, most_ahead());
+    prefetch_time_ = length;
+    stats_.prefetch = std::min(stats_.prefetch, most_ahead());
     if (backoff_.failures() == 0)
         backoff_ = retry;
     rejected_ = {};
@@ -297,15 +297,15 @@ bool fed::has_spare(demand const& d, time_point now) const noexcept {
 }
 
 amount fed::most_ahead() const noexcept {
-    return std::min(options_.lease, bucket_.burst / 2);
+    return std::min(options_.prefetch, bucket_.burst / 2);
 }
 
 // Whether so few are left so soon that there will be requests for more.
 bool fed::is_brisk(time_point now) const noexcept {
-    return deposited_ && now - *deposited_ <= lease_time_ / 10;
+    return deposited_ && now - *deposited_ <= prefetch_time_ / 10;
 }
 bool fed::is_running_out(time_point now) const noexcept {
-    return stats_.lease != 0 && is_brisk(now) && held(now) < (stats_.lease + 3) / 4;
+    return stats_.prefetch != 0 && is_brisk(now) && held(now) < (stats_.prefetch + 3) / 4;
 }
 
 time_point fed::next_order(demand const& d, time_point now) const noexcept {
@@ -358,7 +358,7 @@ std::optional<fed::order_type> fed::pop_order(demand const& d, time_point now) n
         bool const is_spare = late || (d.all == 0 && !is_leased() && l.from <= now);
         if (late) {
             stats_.lapsed += l.left;
-            stats_.lease /= 2;
+            stats_.prefetch /= 2;
         }
         if (is_spare)
             put_back(std::exchange(l.left, 0), l.since);
@@ -386,7 +386,7 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
         probes_ = false;  // the store is asked for one, which is given back if nobody waits
     } else {
         if (is_brisk(now))
-            stats_.lease = std::min(std::max<amount>(2 * stats_.lease, 1), most_ahead());
+            stats_.prefetch = std::min(std::max<amount>(2 * stats_.prefetch, 1), most_ahead());
         auto const have = held(now);
         auto const all = std::clamp<amount>(d.all - have, 1, bucket_.burst);
         auto const head = std::clamp<amount>(d.head - have, 1, all);
@@ -394,7 +394,7 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
             static_cast<amount>(wide{bucket_.drained} * 1000 / bucket_.permit);
         bool const is_probe = backoff_.failures() != 0;
         q.least = scarce_ && !is_probe ? std::clamp(in_a_millisecond, head, all) : head;
-        q.most = is_probe ? head : std::min(all + stats_.lease, bucket_.burst);
+        q.most = is_probe ? head : std::min(all + stats_.prefetch, bucket_.burst);
         auto const patience = d.all <= have      ? duration::zero()  // nobody would wait for a turn
                               : d.until == never ? forever
                                                  : d.until - now;
@@ -448,7 +448,7 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
     scarce_ = is_booked || a.granted < most;
     rejected_ = {};
     if (is_booked)
-        stats_.lease /= 2;
+        stats_.prefetch /= 2;
     else
         deposited_ = now;
     if (is_booked)  // the bucket will be full then
@@ -457,7 +457,7 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
         owed_ -= std::min(owed_, a.granted);
     else
         keep({a.granted, is_booked ? later(now, wait) : now,
-              later(later(sent, wait), options_.timeout + lease_time_), a.since});
+              later(later(sent, wait), options_.timeout + prefetch_time_), a.since});
     return false;
 }
 
