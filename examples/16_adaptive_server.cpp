@@ -25,13 +25,13 @@ int main(int argc, char** argv) {
         using workers_type = typename stage_type::template limiter<weir::seats>;
 
         // The server: seats of its own, with a queue that never ends.
-        workers_type workers(stage.context, {.seats = 40}, {.limit = 1'000'000});
+        workers_type workers(stage.context, {.seats = 40}, {.max_waiting = 1'000'000});
         auto const work = [&]() -> asio::awaitable<void> {
             auto const worker = co_await workers.enter();
             co_await stage.sleep(50ms);
         };
 
-        door_type door(stage.context, weir::vegas_options{.most = 400}, {.limit = 0});
+        door_type door(stage.context, weir::vegas_options{.most = 400}, {.max_waiting = 0});
         int answers = 0;
         auto const request = [&](weir::permit seat) -> asio::awaitable<void> {
             co_await work();  // `seat` times it

@@ -160,10 +160,10 @@ BOOST_AUTO_TEST_CASE(options_are_written_as_they_are_parsed) {
           "2/1s warming warm_up 4s");
     reads(weir::limiter_config::parse("3 seats max_hold 30s"), "3 seats max_hold 30s");
 
-    reads(weir::queue_options{.limit = 100, .full = weir::when_full::evict_oldest},
-          "limit 100 full evict_oldest");
+    reads(weir::queue_options{.max_waiting = 100, .full = weir::when_full::evict_oldest},
+          "max_waiting 100 full evict_oldest");
     reads(weir::queue_options{.tolerance = 0s, .patience = 2s}, "tolerance 0s patience 2s");
-    reads(weir::queue_options{}, "limit 1024");
+    reads(weir::queue_options{}, "max_waiting 1024");
 }
 
 BOOST_AUTO_TEST_CASE(shares_say_what_is_borrowed_and_who_waits) {

@@ -25,10 +25,10 @@ BOOST_AUTO_TEST_SUITE(the_options_of_a_queue)
 
 BOOST_AUTO_TEST_CASE(have_sensible_defaults) {
     queue_options const defaults;
-    BOOST_TEST(defaults.limit == 1024);
+    BOOST_TEST(defaults.max_waiting == 1024);
     BOOST_TEST((defaults.full == weir::when_full::reject_newest));
-    BOOST_TEST(defaults.limit_permits == std::numeric_limits<weir::amount>::max());
-    BOOST_TEST(defaults.max_wait.length_or(0s) == weir::forever);
+    BOOST_TEST(defaults.max_waiting_permits == std::numeric_limits<weir::amount>::max());
+    BOOST_TEST(defaults.max_expected_wait.length_or(0s) == weir::forever);
     BOOST_TEST((defaults.order == weir::queue_order::fifo));
     BOOST_TEST(defaults.target == 5ms);
     BOOST_TEST(defaults.interval == 100ms);
@@ -41,18 +41,19 @@ BOOST_AUTO_TEST_CASE(have_sensible_defaults) {
 }
 
 BOOST_AUTO_TEST_CASE(are_named_one_by_one) {
-    queue_options const options{.limit = 3, .full = weir::when_full::evict_oldest, .patience = 2s};
-    BOOST_TEST(options.limit == 3);
+    queue_options const options{
+        .max_waiting = 3, .full = weir::when_full::evict_oldest, .patience = 2s};
+    BOOST_TEST(options.max_waiting == 3);
     BOOST_TEST(options.tolerance == 1ms);
     BOOST_TEST(options.patience.length_or(0s) == 2s);
 }
 
 BOOST_AUTO_TEST_CASE(may_go_to_their_bounds) {
-    BOOST_CHECK_NO_THROW(validate({.limit = 0}));
-    BOOST_CHECK_NO_THROW(validate({.limit = 1'000'000'000}));
+    BOOST_CHECK_NO_THROW(validate({.max_waiting = 0}));
+    BOOST_CHECK_NO_THROW(validate({.max_waiting = 1'000'000'000}));
     BOOST_CHECK_NO_THROW(validate({.full = weir::when_full::evict_oldest}));
-    BOOST_CHECK_NO_THROW(validate({.limit_permits = 1}));
-    BOOST_CHECK_NO_THROW(validate({.max_wait = 0s}));
+    BOOST_CHECK_NO_THROW(validate({.max_waiting_permits = 1}));
+    BOOST_CHECK_NO_THROW(validate({.max_expected_wait = 0s}));
     BOOST_CHECK_NO_THROW(validate({.order = weir::queue_order::codel}));
     BOOST_CHECK_NO_THROW(validate({.order = weir::queue_order::fair}));
     BOOST_CHECK_NO_THROW(validate({.ageing = 1ns}));
@@ -68,18 +69,19 @@ BOOST_AUTO_TEST_CASE(may_go_to_their_bounds) {
 
 BOOST_AUTO_TEST_CASE(that_are_nonsense_are_rejected_by_name) {
     BOOST_CHECK_EXCEPTION(
-        validate({.limit = -1}), std::invalid_argument,
-        says("weir::queue_options: limit is -1, but must be from 0 to 1000000000"));
+        validate({.max_waiting = -1}), std::invalid_argument,
+        says("weir::queue_options: max_waiting is -1, but must be from 0 to 1000000000"));
     BOOST_CHECK_EXCEPTION(
-        validate({.limit = 1'000'000'001}), std::invalid_argument,
-        says("weir::queue_options: limit is 1000000001, but must be from 0 to 1000000000"));
+        validate({.max_waiting = 1'000'000'001}), std::invalid_argument,
+        says("weir::queue_options: max_waiting is 1000000001, but must be from 0 to 1000000000"));
     BOOST_CHECK_EXCEPTION(
-        validate({.limit = std::numeric_limits<std::int64_t>::min()}), std::invalid_argument,
-        says("weir::queue_options: limit is -9223372036854775808, but must be "
+        validate({.max_waiting = std::numeric_limits<std::int64_t>::min()}), std::invalid_argument,
+        says("weir::queue_options: max_waiting is -9223372036854775808, but must be "
              "from 0 to 1000000000"));
-    BOOST_CHECK_EXCEPTION(validate({.limit_permits = 0}), std::invalid_argument,
-                          says("weir::queue_options: limit_permits is 0, but must be from 1 to "
-                               "9223372036854775807"));
+    BOOST_CHECK_EXCEPTION(
+        validate({.max_waiting_permits = 0}), std::invalid_argument,
+        says("weir::queue_options: max_waiting_permits is 0, but must be from 1 to "
+             "9223372036854775807"));
     BOOST_CHECK_EXCEPTION(
         validate({.target = 0s}), std::invalid_argument,
         says("weir::queue_options: target in nanoseconds is 0, but must be from 1 "
@@ -150,14 +152,14 @@ BOOST_AUTO_TEST_CASE(are_written_as_one_line) {
     BOOST_TEST(to_string(queue_options{}) == "");
     BOOST_TEST(to_string(queue_options{.patience = {}}) == "");  // which is for ever, too
     std::string const text =
-        "limit 100 full evict_oldest limit_permits 1000 max_wait 3s order "
+        "max_waiting 100 full evict_oldest max_waiting_permits 1000 max_expected_wait 3s order "
         "codel target 7ms interval 50ms "
         "tolerance 10us jitter 4s patience 2s";
     auto const options = queue_options::parse(text);
-    BOOST_TEST(options.limit == 100);
+    BOOST_TEST(options.max_waiting == 100);
     BOOST_TEST((options.full == weir::when_full::evict_oldest));
-    BOOST_TEST(options.limit_permits == 1000);
-    BOOST_TEST(options.max_wait.length_or(0s) == 3s);
+    BOOST_TEST(options.max_waiting_permits == 1000);
+    BOOST_TEST(options.max_expected_wait.length_or(0s) == 3s);
     BOOST_TEST((options.order == weir::queue_order::codel));
     BOOST_TEST(options.target == 7ms);
     BOOST_TEST(options.interval == 50ms);
@@ -177,9 +179,11 @@ BOOST_AUTO_TEST_CASE(are_written_as_one_line) {
     BOOST_TEST((shares.order == weir::queue_order::shares));
     BOOST_TEST((shares.partitions == weir::partitions{{"live", 70}, {"batch_2.x-y", 30}}));
     BOOST_TEST(to_string(shares) == "order shares partitions live:70,batch_2.x-y:30");
-    BOOST_TEST(to_string(queue_options::parse(" patience forever  limit 0 ")) == "limit 0");
+    BOOST_TEST(to_string(queue_options::parse(" patience forever  max_waiting 0 ")) ==
+               "max_waiting 0");
     BOOST_TEST(to_string(queue_options::parse("patience 0s")) == "patience 0s");
-    BOOST_TEST(to_string(queue_options::parse("limit -3")) == "limit -3");  // `validate` rejects it
+    BOOST_TEST(to_string(queue_options::parse("max_waiting -3")) ==
+               "max_waiting -3");  // `validate` rejects it
 }
 
 BOOST_AUTO_TEST_CASE(say_where_a_text_is_wrong) {
@@ -187,13 +191,14 @@ BOOST_AUTO_TEST_CASE(say_where_a_text_is_wrong) {
         BOOST_CHECK_EXCEPTION((void)queue_options::parse(text), std::invalid_argument,
                               says("weir::queue_options: `" + text + "`, " + what));
     };
-    wrong("size 3",
-          "column 1: expected limit, full, limit_permits, max_wait, order, target, interval, "
-          "ageing, partitions, tolerance, jitter, patience or the end, found `size`");
-    wrong("limit", "column 6: expected a whole number, found the end");
-    wrong("limit 3 limit 3",
-          "column 9: expected full, limit_permits, max_wait, order, target, interval, "
-          "ageing, partitions, tolerance, jitter, patience or the end, found `limit`");
+    wrong("size 3", "column 1: expected max_waiting, full, max_waiting_permits, max_expected_wait, "
+                    "order, target, interval, "
+                    "ageing, partitions, tolerance, jitter, patience or the end, found `size`");
+    wrong("max_waiting", "column 12: expected a whole number, found the end");
+    wrong("max_waiting 3 max_waiting 3",
+          "column 15: expected full, max_waiting_permits, max_expected_wait, order, target, "
+          "interval, "
+          "ageing, partitions, tolerance, jitter, patience or the end, found `max_waiting`");
     wrong("full up", "column 6: expected reject_newest or evict_oldest, found `up`");
     wrong("order newest", "column 7: expected fifo, lifo, adaptive_lifo, codel, priority, "
                           "fair or shares, found `newest`");

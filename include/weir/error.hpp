@@ -28,7 +28,7 @@ enum class errc {
     /// It was clear at once, or became clear when options changed, that the turn would come after the
     /// patience had run out.
     deadline_unreachable,
-    /// As many requests wait already as `queue_options::limit` allows.
+    /// As many requests wait already as `queue_options::max_waiting` allows.
     queue_full,
     /// Dropped from the queue to make room for a new request.
     shed,

@@ -131,7 +131,7 @@ template <std::size_t N>
 }
 [[nodiscard]] inline std::string text_of(queue_options const& options) {
     auto text = to_string(options);
-    return text.empty() ? fmt::format("limit {}", options.limit) : text;
+    return text.empty() ? fmt::format("max_waiting {}", options.max_waiting) : text;
 }
 
 [[nodiscard]] constexpr std::string_view text_of(queue_order o) noexcept {

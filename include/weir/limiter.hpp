@@ -89,7 +89,7 @@ struct outcome_of<boost::asio::awaitable<T, CoroutineExecutor>, Executor> {
 /// Checks, in this order: cancelled before it began (`asio::error::operation_aborted`); closed
 /// (`errc::closed`); `n == 0`, which is granted at once and takes nothing; more than the policy can ever
 /// grant (`errc::exceeds_capacity`); room, and an empty line: granted; the turn would come too late
-/// (`errc::deadline_unreachable`); no patience (`errc::timed_out`); the queue is full, or its `max_wait`
+/// (`errc::deadline_unreachable`); no patience (`errc::timed_out`); the queue is full, or its `max_expected_wait`
 /// is too short (`errc::queue_full`). Otherwise the request waits.
 ///
 /// Threads: all members but the destructor, the move constructor and the assignment may be called on any

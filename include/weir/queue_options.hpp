@@ -52,7 +52,7 @@ enum class queue_order : std::uint8_t {
     /// next one included, and does so at once if it can be granted.
     /// `evict_oldest` drops the oldest of the highest class that waits, then the one after it, and then goes on
     /// with the class before; but none of a lower class than the newcomer has: then that is rejected.
-    /// `max_wait` counts what requests of the same and lower classes ask for, and the first of each higher class
+    /// `max_expected_wait` counts what requests of the same and lower classes ask for, and the first of each higher class
     /// that has aged so far, so that a turn may come later than was foreseen.
     priority,
 
@@ -67,7 +67,7 @@ enum class queue_order : std::uint8_t {
     /// wait. `try_enter` fails while a request waits.
     /// `evict_oldest` drops the oldest of a key that asks for the most permits, to within a factor of 2, so that
     /// no key can fill the queue for the others; if that is not enough, more of the same key.
-    /// `max_wait` counts what the requests of the same key ask for, or, if none of them waits, the first one
+    /// `max_expected_wait` counts what the requests of the same key ask for, or, if none of them waits, the first one
     /// of each other key, so that a turn may come later than was foreseen.
     fair,
 
@@ -90,7 +90,7 @@ enum class queue_order : std::uint8_t {
     /// what it asks for, the newcomer included; if that one has none that waits, the newcomer is rejected. If several
     /// are equally far, it is the newcomer's own, if that is one of them. So no
     /// partition can fill the queue for the others; with `reject_newest` it can.
-    /// `max_wait` counts what requests of the same partition ask for, so that a turn may come later than was
+    /// `max_expected_wait` counts what requests of the same partition ask for, so that a turn may come later than was
     /// foreseen.
     ///
     /// Permits count for their partition until they come home. So a limiter has this order from its beginning or
@@ -103,7 +103,7 @@ enum class queue_order : std::uint8_t {
 /// How a limiter keeps requests that wait.
 ///
 /// Options can be written as text, each once and in any order, with those left out that have their
-/// defaults: `limit 100 full evict_oldest tolerance 1ms patience 2s`. A time is a whole number and its
+/// defaults: `max_waiting 100 full evict_oldest tolerance 1ms patience 2s`. A time is a whole number and its
 /// unit, without a space, as in `limiter_config`; or `forever`.
 struct queue_options {
     /// Throws `std::invalid_argument` that quotes the text, and says at which column what was expected.
@@ -111,18 +111,18 @@ struct queue_options {
     [[nodiscard]] static queue_options parse(std::string_view text);
 
     /// How many requests may wait at a time, 0 to 1,000,000,000; 0 means that none ever waits.
-    std::int64_t limit = 1024;
+    std::int64_t max_waiting = 1024;
 
     when_full full = when_full::reject_newest;
 
     /// How many permits the requests that wait may ask for together, at least 1; `full` says what becomes
     /// of a request that asks for too many.
-    amount limit_permits = std::numeric_limits<amount>::max();
+    amount max_waiting_permits = std::numeric_limits<amount>::max();
 
     /// A request is rejected with `errc::queue_full`, and told when to come back, if its turn would come
     /// later than after this time. Where it cannot be told when a turn comes, as for `seats`,
     /// every request waits.
-    weir::patience max_wait = forever;
+    weir::patience max_expected_wait = forever;
 
     /// A change from or to `priority` or `fair` takes effect when no request waits; any other at once, but there is
     /// none from or to `shares`.

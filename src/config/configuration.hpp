@@ -169,7 +169,7 @@ struct limit {
 /// Of text such as `100/1s`. Throws `std::invalid_argument` if no limiter can keep it.
 [[nodiscard]] weir::limiter_config rule_of(std::string_view text);
 
-/// Of text such as `limit 100 patience 2s`; its patience is `unless_said` where the text says none. Throws
+/// Of text such as `max_waiting 100 patience 2s`; its patience is `unless_said` where the text says none. Throws
 /// `std::invalid_argument` if it is no queue of a proxy.
 [[nodiscard]] weir::queue_options queue_of(std::string_view text, weir::patience unless_said);
 /// The text of which `queue_of` makes the same, whatever holds unless a patience is said.

@@ -88,7 +88,7 @@ kind<weir::limiter_config> rule() {
 
 kind<weir::queue_options> queue() {
     return of_text<weir::queue_options>(
-        "a queue, like `limit 100 patience 2s`", [](std::string_view found) {
+        "a queue, like `max_waiting 100 patience 2s`", [](std::string_view found) {
             return std::optional(queue_of(found, limit::default_patience));
         });
 }

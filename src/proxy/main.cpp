@@ -68,7 +68,7 @@ std::string text_of(std::vector<config::limit> const& limits) {
         return fmt::format("{}", fmt::join(each, ", "));
     auto const patience = q.patience.length_or(weir::forever);
     return fmt::format(
-        "{}; up to {} wait for {}", fmt::join(each, ", "), q.limit,
+        "{}; up to {} wait for {}", fmt::join(each, ", "), q.max_waiting,
         patience == weir::forever
             ? "as long as it takes"
             : fmt::format("up to {} ms",

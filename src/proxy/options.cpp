@@ -240,7 +240,7 @@ command_line::command_line(command& c, options& o) {
             of_store_ = n;
         });
     add("--queue", "N", "how many may wait for each limit (1024); 0: nobody waits",
-        [&o](auto& n, auto& v) { o.queue.limit = integer(n, v, 0, 1'000'000'000); });
+        [&o](auto& n, auto& v) { o.queue.max_waiting = integer(n, v, 0, 1'000'000'000); });
     add("--patience", "TIME", "how long a request waits for its turn, all in all (1s)",
         [&o](auto& n, auto& v) { o.queue.patience = duration(n, v); });
     add("--upgrade", "PROTOCOL", "clients may go over to it, like websocket (to none)",

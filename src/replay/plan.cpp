@@ -68,7 +68,7 @@ key key_of(config::limit const& l) {
 
 void set_queue(weir::queue_options& queue, std::string_view text) {
     if (auto const n = tool::number_of(text)) {
-        queue.limit = *n;
+        queue.max_waiting = *n;
         validate(queue);
     } else {
         queue = config::queue_of(text, queue.patience);

@@ -25,10 +25,10 @@ namespace {
 using detail::field;
 
 constexpr std::tuple fields{
-    field{"limit", &queue_options::limit},
+    field{"max_waiting", &queue_options::max_waiting},
     field{"full", &queue_options::full},
-    field{"limit_permits", &queue_options::limit_permits},
-    field{"max_wait", &queue_options::max_wait},
+    field{"max_waiting_permits", &queue_options::max_waiting_permits},
+    field{"max_expected_wait", &queue_options::max_expected_wait},
     field{"order", &queue_options::order},
     field{"target", &queue_options::target},
     field{"interval", &queue_options::interval},
@@ -74,9 +74,9 @@ std::string to_string(queue_options const& options) {
 
 void validate(queue_options const& options) {
     using detail::check_option;
-    check_option("queue_options", "limit", options.limit, 0, 1'000'000'000);
+    check_option("queue_options", "max_waiting", options.max_waiting, 0, 1'000'000'000);
     check_option("queue_options", "full", options.full, when_full::evict_oldest);
-    check_option("queue_options", "limit_permits", options.limit_permits, 1,
+    check_option("queue_options", "max_waiting_permits", options.max_waiting_permits, 1,
                  std::numeric_limits<amount>::max());
     check_option("queue_options", "order", options.order, queue_order::shares);
     constexpr auto hour = duration(std::chrono::hours(1)).count();

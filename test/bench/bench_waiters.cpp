@@ -84,7 +84,7 @@ void queue_and_expire(benchmark::State& state) {
         std::vector<float> lateness;
         lateness.reserve(all.size());
         asio::io_context context(1);
-        seats limiter(context.get_executor(), {.seats = 1}, {.limit = 1'000'000'000});
+        seats limiter(context.get_executor(), {.seats = 1}, {.max_waiting = 1'000'000'000});
         auto const taken = limiter.try_enter();
 
         auto const before = mallinfo2().uordblks;
@@ -121,7 +121,7 @@ void cancel_at_random(benchmark::State& state) {
     for (auto _ : state) {
         long cancelled = 0;
         asio::io_context context(1);
-        seats limiter(context.get_executor(), {.seats = 1}, {.limit = 1'000'000'000});
+        seats limiter(context.get_executor(), {.seats = 1}, {.max_waiting = 1'000'000'000});
         auto const taken = limiter.try_enter();
         std::vector<asio::cancellation_signal> signals(all.size());
         for (std::size_t i = 0; i < all.size(); ++i) {
@@ -186,7 +186,7 @@ void change_all(benchmark::State& state, Change change) {
         asio::io_context context(1);
         token_bucket limiter(
             context.get_executor(), {.rate = {1'000, 1s}, .burst = 1, .initial = 0},
-            {.limit = 10'000'000});
+            {.max_waiting = 10'000'000});
         for (long i = 0; i < count; ++i) {
             auto const wait = i % 2 == 0 ? weir::patience() : weir::patience(1h);
             limiter.async_enter(wait, [](weir::error_code, weir::permit const&) {});

@@ -389,7 +389,7 @@ BOOST_FIXTURE_TEST_CASE(patience_ends_and_leaves_no_trace, two_seats) {
 BOOST_AUTO_TEST_CASE(a_turn_that_would_come_too_late_is_rejected_at_once) {
     asio::io_context ctx;
     token_bucket slow{ctx, {.rate = {1, 10s}, .burst = 1, .initial = 0}};
-    seats kitchen{ctx, {.seats = 1}, {.limit = 1}};
+    seats kitchen{ctx, {.seats = 1}, {.max_waiting = 1}};
     auto seat = kitchen.try_enter();
     ends end;
     chain both{kitchen, slow};

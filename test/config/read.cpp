@@ -113,7 +113,7 @@ url = "redis://10.0.0.9"
 [[limit]]
 name = "all"
 rule = "64 seats"
-queue = "limit 100 full evict_oldest max_wait 2s order priority ageing 250ms jitter 10s patience 500ms"
+queue = "max_waiting 100 full evict_oldest max_expected_wait 2s order priority ageing 250ms jitter 10s patience 500ms"
 priority = "Priority"
 
 [[limit]]
@@ -123,7 +123,7 @@ key = ["client", "header X-Api-Key", "path 2"]
 v4_prefix = 24
 v6_prefix = 56
 max_keys = 1000
-queue = "limit 0 patience 1s"
+queue = "max_waiting 0 patience 1s"
 shadow = true
 
 [[limit]]
@@ -242,13 +242,14 @@ BOOST_AUTO_TEST_CASE(has_a_patience_in_each_queue) {
     for (auto const& [queue, written, patience] : {
              row{"", "", 1s},
              row{"queue = \"\"\n", "", 1s},
-             row{"queue = \"limit 9\"\n", "queue = \"limit 9 patience 1s\"\n", 1s},
+             row{"queue = \"max_waiting 9\"\n", "queue = \"max_waiting 9 patience 1s\"\n", 1s},
              row{"queue = \"patience 1s\"\n", "", 1s},
-             row{"queue = \"patience 2s limit 9\"\n", "queue = \"limit 9 patience 2s\"\n", 2s},
+             row{"queue = \"patience 2s max_waiting 9\"\n",
+                 "queue = \"max_waiting 9 patience 2s\"\n", 2s},
              row{"queue = \"patience forever\"\n", "queue = \"patience forever\"\n", weir::forever},
-             row{"queue = \"patience  forever limit 9\"\n",
-                 "queue = \"limit 9 patience forever\"\n", weir::forever},
-             row{"queue = \"max_wait forever\"\n", "", 1s},
+             row{"queue = \"patience  forever max_waiting 9\"\n",
+                 "queue = \"max_waiting 9 patience forever\"\n", weir::forever},
+             row{"queue = \"max_expected_wait forever\"\n", "", 1s},
          }) {
         auto const c = read(limit(queue));
         BOOST_TEST((c.limits[0].queue.patience.length_or(0s) == patience), queue);
@@ -282,7 +283,7 @@ BOOST_AUTO_TEST_CASE(says_all_that_can_be_said) {
     BOOST_TEST((client.key[1].what == config::key_part::kind::header));
     BOOST_TEST(client.key[2].number == 2);
     BOOST_TEST(client.shadow);
-    BOOST_TEST(client.queue.limit == 0);
+    BOOST_TEST(client.queue.max_waiting == 0);
     BOOST_TEST(c.limits[2].overrides.size() == 2U);
     BOOST_TEST(std::get<weir::fail_local>(c.limits[3].on_failure).share == 0.25);
     BOOST_TEST((c.limits[0].queue.order == weir::queue_order::priority));

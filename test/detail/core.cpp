@@ -146,7 +146,7 @@ struct crowd {
     using core_type = core<waiting_room<asked_bucket, noted_fifo>, noted_host>;
 
     std::shared_ptr<core_type> bucket = core_type::create(
-        {.rate = weir::rate{1000, 1s}, .burst = 1, .initial = 0}, {.limit = 10'000'000});
+        {.rate = weir::rate{1000, 1s}, .burst = 1, .initial = 0}, {.max_waiting = 10'000'000});
     std::deque<note> notes;
 
     void join(int n, patience wait = weir::forever) {

@@ -102,7 +102,7 @@ public:
           how_(how),
           options_(Rule::any_options(random, how.watched)),
           rule_(options_),
-          queueing_{.limit = how.crowded ? 1000 : random.between(0, 8),
+          queueing_{.max_waiting = how.crowded ? 1000 : random.between(0, 8),
                     .full = random.one_of({when_full::reject_newest, when_full::evict_oldest}),
                     .tolerance = duration(random.one_of({0, 0, 1, 6}))},
           room_(*this, policy(options_), queueing_) {
@@ -217,7 +217,7 @@ private:
         auto const until = random_.one_in(6) ? now_ + duration(random_.between(-5, 50)) : never;
         auto const length = patience.length_or(weir::forever);
         auto const deadline = std::min(length == weir::forever ? never : now_ + length, until);
-        bool const full = line_.size() >= static_cast<std::size_t>(queueing_.limit);
+        bool const full = line_.size() >= static_cast<std::size_t>(queueing_.max_waiting);
         bool const evicts = full && queueing_.full == when_full::evict_oldest && !line_.empty();
         auto const ahead = counts(evicts ? line_.front() : nullptr);
         auto const staying = counts_of_staying(evicts ? line_.front() : nullptr);
@@ -385,7 +385,7 @@ private:
     }
 
     void configure_queue() {
-        queueing_.limit = random_.between(1, 8);
+        queueing_.max_waiting = random_.between(1, 8);
         queueing_.full = random_.one_of({when_full::reject_newest, when_full::evict_oldest});
         room_.set_queueing(queueing_);
     }

@@ -205,7 +205,7 @@ bool chain_oracle::may_be_shed(section const& s, visit const& v) const {
 }
 
 bool chain_oracle::has_place(possibility const& c, visit const& v, int limiter) const {
-    return chain_cases::size(c, limiter) < static_cast<std::uint64_t>(queueing_.limit) ||
+    return chain_cases::size(c, limiter) < static_cast<std::uint64_t>(queueing_.max_waiting) ||
            made_way_ == limiter ||
            (queueing_.full == weir::when_full::evict_oldest &&
             of(limiter).line.somebody_makes_way(v.asked_of(limiter)));
@@ -373,13 +373,13 @@ void chain_oracle::leaves(section const& s, visit& v) {
     bool const makes_way = is_shed && !of(limiter).line.may_drop(v.since, s.now);
     of(limiter).line.left(v.number);
     if (makes_way) {
-        cases_.drop(
-            invariant::verdict, name(v) + " is dropped",
-            [&](possibility const& c) -> std::optional<std::string> {
-                if (chain_cases::size(c, limiter) < static_cast<std::uint64_t>(queueing_.limit))
-                    return "the queue is not full";
-                return std::nullopt;
-            });
+        cases_.drop(invariant::verdict, name(v) + " is dropped",
+                    [&](possibility const& c) -> std::optional<std::string> {
+                        if (chain_cases::size(c, limiter) <
+                            static_cast<std::uint64_t>(queueing_.max_waiting))
+                            return "the queue is not full";
+                        return std::nullopt;
+                    });
         made_way_ = limiter;
     }
     cases_.leaves(v, s.now);

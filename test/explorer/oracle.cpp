@@ -264,7 +264,7 @@ void oracle::judge_enter(call& c, time_point now) {
 
     auto const length = r.patience ? *r.patience : queueing_.patience.length_or(weir::forever);
     auto const deadline = length == weir::forever ? weir::never : weir::later(now, length);
-    bool const full = callers_waiting() >= static_cast<std::uint64_t>(queueing_.limit);
+    bool const full = callers_waiting() >= static_cast<std::uint64_t>(queueing_.max_waiting);
     bool const evicts = queueing_.full == weir::when_full::evict_oldest && !nobody_waits &&
                         (!order_.groups() || order_.somebody_makes_way(r.asks_for()));
     auto const earliest = book_->earliest(r.n, ahead_of_new(r, full && evicts, now), now);
@@ -305,7 +305,7 @@ void oracle::judge_enter(call& c, time_point now) {
     r.deadline = deadline;
     waits(r, now);
     look_at_the_line(c, now);
-    if (callers_waiting() > static_cast<std::uint64_t>(queueing_.limit))
+    if (callers_waiting() > static_cast<std::uint64_t>(queueing_.max_waiting))
         violated(invariant::verdict, "more wait than may");
     r.turn = r.is == request::state::waiting ? book_->earliest(r.n, ahead_of(&r), now) : now;
 }
@@ -524,7 +524,7 @@ void oracle::removed(request& r, call& c, time_point now) {
         must(c.what == enter && c.who->op->number != 0 &&
              queueing_.full == weir::when_full::evict_oldest &&
              (order_.groups() ? r.may_make_way : ahead_of(&r).empty()) &&
-             waited_before_ >= static_cast<std::uint64_t>(queueing_.limit));
+             waited_before_ >= static_cast<std::uint64_t>(queueing_.max_waiting));
     } else if (ec == errc::exceeds_capacity)
         must(r.n > book_->capacity());
     else if (ec == errc::deadline_unreachable)

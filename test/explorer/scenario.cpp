@@ -203,7 +203,7 @@ scenario make_scenario(policy which, std::uint64_t seed, int max_callers) {
     if (s.which == policy::seats && d.one_in(4))
         s.at_first.time = duration(d.roll(1, 10));
     if (d.one_in(6))
-        s.queueing.limit = d.roll(0, 3);
+        s.queueing.max_waiting = d.roll(0, 3);
     if (d.one_in(3))
         s.queueing.full = weir::when_full::evict_oldest;
     s.queueing.tolerance = duration(d.one_in(2) ? 0 : d.roll(1, 9));
@@ -466,7 +466,7 @@ std::string to_string(scenario const& s) {
         "{}{}, limit {}, time {}; queue: limit {}, {}, {}, tolerance {}, patience {};\n"
         "{} thread(s) run the context, {}; {} of 256 posts throw\n",
         s.in_any ? "any, of it " : "", name_of(s.which), s.at_first.limit, to_text(s.at_first.time),
-        s.queueing.limit,
+        s.queueing.max_waiting,
         s.queueing.full == weir::when_full::evict_oldest ? "evicts the oldest"
                                                          : "rejects the newest",
         order_of(s.queueing), to_text(s.queueing.tolerance),

@@ -164,7 +164,7 @@ public:
         : random_(random),
           keys_(keys),
           options_(some<Policy>::options(random)),
-          queueing_{.limit = random.between(0, 4),
+          queueing_{.max_waiting = random.between(0, 4),
                     .full = random.one_of(
                         {weir::when_full::reject_newest, weir::when_full::evict_oldest}),
                     .tolerance = 0ns},
@@ -333,7 +333,7 @@ private:
         auto const full =
             random_.one_of({weir::when_full::reject_newest, weir::when_full::evict_oldest});
         auto const change = [&](weir::queue_options& queue) {
-            queue.limit = limit;
+            queue.max_waiting = limit;
             queue.full = full;
         };
         keyed_->configure_queue(change);

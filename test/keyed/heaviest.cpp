@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(names_the_keys_that_come_most_often) {
 BOOST_AUTO_TEST_CASE(counts_each_request_once) {
     asio::io_context ctx;
     watched<std::string, weir::policy::seats> tables{
-        ctx, {.seats = 1}, {.heavy_keys = 8}, {.limit = 2}};
+        ctx, {.seats = 1}, {.heavy_keys = 8}, {.max_waiting = 2}};
     auto const count = [&] {
         auto const found = tables.heaviest(9);
         BOOST_TEST_REQUIRE(found.size() == 1U);

@@ -431,8 +431,8 @@ BOOST_AUTO_TEST_CASE(serves_or_rejects_those_that_wait_when_options_change) {
 
 BOOST_AUTO_TEST_CASE(has_options_for_the_queues_of_all_keys) {
     asio::io_context ctx;
-    seat_keys tables{ctx, {.seats = 1}, {.shards = 2}, {.limit = 1}};
-    BOOST_TEST(tables.queueing().limit == 1);
+    seat_keys tables{ctx, {.seats = 1}, {.shards = 2}, {.max_waiting = 1}};
+    BOOST_TEST(tables.queueing().max_waiting == 1);
     std::vector<permit> seats;
     for (int key = 0; key != 8; ++key)
         seats.push_back(tables.try_enter(key));
@@ -441,10 +441,10 @@ BOOST_AUTO_TEST_CASE(has_options_for_the_queues_of_all_keys) {
         ask(early[static_cast<std::size_t>(key)], tables, key);
 
     tables.configure_queue([](weir::queue_options& queue) {
-        queue.limit = 2;
+        queue.max_waiting = 2;
         queue.patience = 1s;
     });
-    BOOST_TEST(tables.queueing().limit == 2);
+    BOOST_TEST(tables.queueing().max_waiting == 2);
     std::vector<visit> late(16);
     for (int i = 0; i != 16; ++i)
         ask(late[static_cast<std::size_t>(i)], tables, i % 8);
@@ -455,19 +455,20 @@ BOOST_AUTO_TEST_CASE(has_options_for_the_queues_of_all_keys) {
         BOOST_TEST(late[i].rejected(errc::timed_out));
         BOOST_TEST(late[i + 8].rejected(errc::queue_full));
     }
-    BOOST_CHECK_THROW(tables.configure_queue([](weir::queue_options& queue) { queue.limit = -1; }),
-                      std::invalid_argument);
-    BOOST_TEST(tables.queueing().limit == 2);
+    BOOST_CHECK_THROW(
+        tables.configure_queue([](weir::queue_options& queue) { queue.max_waiting = -1; }),
+        std::invalid_argument);
+    BOOST_TEST(tables.queueing().max_waiting == 2);
 
     // A change that is overtaken by another one is made again.
     int calls = 0;
     tables.configure_queue([&](weir::queue_options& queue) {
         if (++calls == 1)
-            tables.configure_queue([](weir::queue_options& other) { other.limit = 7; });
-        ++queue.limit;
+            tables.configure_queue([](weir::queue_options& other) { other.max_waiting = 7; });
+        ++queue.max_waiting;
     });
     BOOST_TEST(calls == 2);
-    BOOST_TEST(tables.queueing().limit == 8);
+    BOOST_TEST(tables.queueing().max_waiting == 8);
     BOOST_TEST((tables.queueing().patience.length_or(weir::forever) == 1s));
 }
 

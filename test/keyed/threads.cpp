@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(never_grant_more_than_each_key_has) {
     constexpr int seats_each = 2;
     asio::thread_pool pool(3);
     weir::keyed<std::string, weir::policy::seats> tables{
-        pool.get_executor(), {.seats = seats_each}, {.shards = 2}, {.limit = 5}};
+        pool.get_executor(), {.seats = seats_each}, {.shards = 2}, {.max_waiting = 5}};
     std::array<std::atomic<int>, hot> inside{};
     std::atomic<int> too_many = 0;
     auto const guest = [&](unsigned seed) -> asio::awaitable<void> {

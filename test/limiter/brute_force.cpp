@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(closing_time) {
 
 BOOST_AUTO_TEST_CASE(eviction_and_overdue_permits) {
     cut_after_every_step<scene>([](scene& s) {
-        open(s, 2, {.limit = 2, .full = weir::when_full::evict_oldest, .patience = 10s});
+        open(s, 2, {.max_waiting = 2, .full = weir::when_full::evict_oldest, .patience = 10s});
         s.kitchen->configure([](weir::seats_options& o) { o.max_hold = 1s; });
         auto watches = [](scene& here, stage::mark) -> asio::awaitable<void> {
             while (here.kitchen) {

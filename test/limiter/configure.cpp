@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(those_who_wait_get_the_new_price) {
 
 BOOST_AUTO_TEST_CASE(a_great_many_are_looked_at_again_in_bounded_steps) {
     asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 10}, {.limit = 5000}};
+    seats kitchen{ctx, {.seats = 10}, {.max_waiting = 5000}};
     auto const all = kitchen.try_enter(10);
     std::vector<visit> guests;
     for (int i = 0; i != 4000; ++i)

@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(a_head_that_times_out_lets_the_next_one_in_at_once) {
 
 BOOST_AUTO_TEST_CASE(many_deadlines_share_a_wake_up_within_the_tolerance) {
     asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 1}, {.limit = 2000, .tolerance = 100ms}};
+    seats kitchen{ctx, {.seats = 1}, {.max_waiting = 2000, .tolerance = 100ms}};
     auto const seat = kitchen.try_enter();
     std::mt19937 random(1);  // NOLINT: the same each time
     std::uniform_int_distribution<int> milliseconds(1, 1000);

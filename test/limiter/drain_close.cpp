@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(while_granting_grants_or_closes_but_not_both) {
 
 BOOST_AUTO_TEST_CASE(stays_closed_after_a_shutdown_that_comes_later) {
     asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 1}, {.limit = 100}};
+    seats kitchen{ctx, {.seats = 1}, {.max_waiting = 100}};
     auto seat = kitchen.try_enter();
     std::vector<visit> guests;
     for (int i = 0; i != 40; ++i)  // more than close() tells by itself
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(cancel_while_granting_grants_or_cancels_but_not_both) {
 
 BOOST_AUTO_TEST_CASE(is_told_to_a_great_many) {
     asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 1}, {.limit = 3000}};
+    seats kitchen{ctx, {.seats = 1}, {.max_waiting = 3000}};
     auto const seat = kitchen.try_enter();
     std::vector<visit> guests;
     for (int i = 0; i != 3000; ++i)

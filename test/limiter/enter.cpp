@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(for_more_than_can_ever_be_granted_is_rejected_at_once) {
 
 BOOST_AUTO_TEST_CASE(is_rejected_before_the_sum_of_all_who_wait_overflows) {
     asio::io_context ctx;
-    seats kitchen{ctx, {.seats = weir::max_amount}, {.limit = 100'000}};
+    seats kitchen{ctx, {.seats = weir::max_amount}, {.max_waiting = 100'000}};
     auto seat = kitchen.try_enter();
     auto const fit = std::numeric_limits<weir::amount>::max() / weir::max_amount;
     for (weir::amount i = 0; i != fit; ++i)
@@ -307,7 +307,7 @@ BOOST_AUTO_TEST_CASE(checks_closed_then_zero_then_capacity_then_room) {
         BOOST_TEST(guest.rejected(errc::closed), n);
     }
 
-    sliding_log printer{ctx, {.limit = 1, .window = 10s}, {.limit = 0}};
+    sliding_log printer{ctx, {.limit = 1, .window = 10s}, {.max_waiting = 0}};
     visit too_many{printer, 2, 0s};  // before room
     visit fits{printer, 1, 0s};      // before patience and queue
     visit too_late{printer, 1, 9s};  // before the bound of the queue
@@ -319,7 +319,7 @@ BOOST_AUTO_TEST_CASE(checks_closed_then_zero_then_capacity_then_room) {
     BOOST_TEST(no_place.rejected(errc::queue_full));
     BOOST_TEST(no_place.seat().retry_after() == 10s);
 
-    seats cafe{ctx, {.seats = 1}, {.limit = 0}};
+    seats cafe{ctx, {.seats = 1}, {.max_waiting = 0}};
     auto const seat = cafe.try_enter();
     visit impatient{cafe, 0s};  // no patience is said before no place
     settle(ctx);
@@ -413,7 +413,7 @@ BOOST_AUTO_TEST_CASE(first_come_first_served) {
 
 BOOST_AUTO_TEST_CASE(a_great_many_are_served_at_one_instant) {
     asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 5000}, {.limit = 5000}};
+    seats kitchen{ctx, {.seats = 5000}, {.max_waiting = 5000}};
     auto all = kitchen.try_enter(5000);
     std::vector<visit> guests;
     for (int i = 0; i != 5000; ++i)

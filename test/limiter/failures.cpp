@@ -141,7 +141,7 @@ BOOST_FIXTURE_TEST_CASE(nobody_else_notices_one_who_could_not_be_put_in_line, sh
 BOOST_FIXTURE_TEST_CASE(evicted_is_nobody_for_one_who_could_not_be_put_in_line, shaky_house) {
     seats cafe{asio::any_io_executor(shaky),
                {.seats = 1},
-               {.limit = 1, .full = weir::when_full::evict_oldest}};
+               {.max_waiting = 1, .full = weir::when_full::evict_oldest}};
     auto seat = cafe.try_enter();
     visit first{cafe};
     settle(ctx);
@@ -221,7 +221,7 @@ BOOST_FIXTURE_TEST_CASE(a_grant_that_could_not_be_posted_is_made_up_for_by_any_c
                 cafe.configure([](weir::seats_options& o) { o.seats = 3; });
                 break;
             case configure_queue:
-                cafe.configure_queue([](weir::queue_options& o) { o.limit = 7; });
+                cafe.configure_queue([](weir::queue_options& o) { o.max_waiting = 7; });
                 break;
             case shutdown:
                 cafe.shutdown();
@@ -654,9 +654,10 @@ BOOST_AUTO_TEST_CASE(options_that_are_nonsense_are_named) {
     BOOST_CHECK_EXCEPTION(make({.seats = weir::max_amount + 1}), invalid_argument,
                           says("seats", "1000000000000001"));
     BOOST_CHECK_EXCEPTION(make({.max_hold = 0s}), invalid_argument, says("max_hold", "0"));
-    BOOST_CHECK_EXCEPTION(make({}, {.limit = -1}), invalid_argument, says("limit", "-1"));
-    BOOST_CHECK_EXCEPTION(make({}, {.limit = 1'000'000'001}), invalid_argument,
-                          says("limit", "1000000001"));
+    BOOST_CHECK_EXCEPTION(make({}, {.max_waiting = -1}), invalid_argument,
+                          says("max_waiting", "-1"));
+    BOOST_CHECK_EXCEPTION(make({}, {.max_waiting = 1'000'000'001}), invalid_argument,
+                          says("max_waiting", "1000000001"));
     BOOST_CHECK_EXCEPTION(make({}, {.tolerance = -1ns}), invalid_argument, says("tolerance", "-1"));
     BOOST_CHECK_EXCEPTION(make({}, {.full = static_cast<weir::when_full>(99)}), invalid_argument,
                           says("full", "99"));

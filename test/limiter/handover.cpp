@@ -146,7 +146,7 @@ BOOST_FIXTURE_TEST_CASE(never_comes_after_close_cancel_or_a_change_of_options_wh
 }
 
 BOOST_FIXTURE_TEST_CASE(keeps_the_order_among_those_at_home_and_elsewhere, two_contexts) {
-    seats cafe{ctx, {.seats = 6}, {.limit = 1000}};
+    seats cafe{ctx, {.seats = 6}, {.max_waiting = 1000}};
     auto all = cafe.try_enter(6);
     std::vector<visit> guests(200);
     for (std::size_t i = 0; i != guests.size(); ++i) {
@@ -171,7 +171,7 @@ BOOST_FIXTURE_TEST_CASE(keeps_the_order_among_those_at_home_and_elsewhere, two_c
 }
 
 BOOST_FIXTURE_TEST_CASE(to_a_great_many_leaves_the_rest_to_the_actor, two_contexts) {
-    seats cafe{ctx, {.seats = 3000}, {.limit = 3000}};
+    seats cafe{ctx, {.seats = 3000}, {.max_waiting = 3000}};
     auto all = cafe.try_enter(3000);
     std::vector<visit> guests(3000);
     for (auto& guest : guests)

@@ -27,7 +27,7 @@ BOOST_AUTO_TEST_CASE(shuts_the_tap_on_those_who_wait) {
 
 BOOST_AUTO_TEST_CASE(overflows_for_those_who_do_not) {
     asio::io_context ctx;
-    leaky_bucket drip{ctx, {.rate = {2, 1s}, .capacity = 3}, {.limit = 0}};
+    leaky_bucket drip{ctx, {.rate = {2, 1s}, .capacity = 3}, {.max_waiting = 0}};
     std::vector<visit> guests;
     for (int i = 0; i != 4; ++i)
         guests.emplace_back(drip);

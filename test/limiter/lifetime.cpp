@@ -454,7 +454,7 @@ BOOST_AUTO_TEST_CASE(a_grant_dropped_silently_by_an_executor_goes_to_the_next_on
     asio::io_context ctx;
     faults plan;
     faulty_executor const ending(ctx.get_executor(), plan);
-    seats kitchen{ctx, {.seats = 1}, {.limit = 100'000}};
+    seats kitchen{ctx, {.seats = 1}, {.max_waiting = 100'000}};
     auto seat = kitchen.try_enter();
     visit first;
     visit last;

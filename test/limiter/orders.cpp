@@ -313,7 +313,8 @@ BOOST_AUTO_TEST_CASE(priority_lets_a_newcomer_overtake_that_goes_first_and_can_b
 }
 
 BOOST_AUTO_TEST_CASE(priority_evicts_the_oldest_of_the_highest_class) {
-    kitchen_with k({.limit = 3, .full = when_full::evict_oldest, .order = queue_order::priority});
+    kitchen_with k(
+        {.max_waiting = 3, .full = when_full::evict_oldest, .order = queue_order::priority});
     k.come({1, {.priority = 5}});
     k.come({1, {.priority = 4}});
     k.come({1, {.priority = 5}});
@@ -331,7 +332,7 @@ BOOST_AUTO_TEST_CASE(priority_evicts_the_oldest_of_the_highest_class) {
 BOOST_AUTO_TEST_CASE(priority_foresees_what_lower_classes_ask_for) {
     asio::io_context ctx;
     token_bucket bucket(ctx, {.rate = {1, 1s}, .burst = 1},
-                        {.max_wait = 5s, .order = queue_order::priority});
+                        {.max_expected_wait = 5s, .order = queue_order::priority});
     auto const now = bucket.try_enter();
     std::vector<visit> guests;
     for (int i = 0; i != 4; ++i)
@@ -391,7 +392,7 @@ BOOST_AUTO_TEST_CASE(fair_shares_permits_and_not_requests) {
 }
 
 BOOST_AUTO_TEST_CASE(fair_evicts_of_the_key_that_asks_for_the_most) {
-    kitchen_with k({.limit = 4, .full = when_full::evict_oldest, .order = queue_order::fair});
+    kitchen_with k({.max_waiting = 4, .full = when_full::evict_oldest, .order = queue_order::fair});
     k.come({1, {.key = 2}});
     for (int i = 0; i != 3; ++i)
         k.come({1, {.key = 1}});
@@ -405,7 +406,7 @@ BOOST_AUTO_TEST_CASE(fair_evicts_of_the_key_that_asks_for_the_most) {
 BOOST_AUTO_TEST_CASE(fair_foresees_what_the_same_key_asks_for_or_one_of_each_other) {
     asio::io_context ctx;
     token_bucket bucket(ctx, {.rate = {1, 1s}, .burst = 1},
-                        {.max_wait = 3s, .order = queue_order::fair});
+                        {.max_expected_wait = 3s, .order = queue_order::fair});
     auto const now = bucket.try_enter();
     std::vector<visit> guests;
     for (int i = 0; i != 3; ++i)
@@ -470,7 +471,7 @@ BOOST_AUTO_TEST_CASE(the_order_can_be_changed_while_some_wait) {
 }
 
 BOOST_AUTO_TEST_CASE(a_change_of_options_forgets_nothing_that_the_order_has_seen) {
-    auto const change = [](queue_options& o) { o.limit = 7; };
+    auto const change = [](queue_options& o) { o.max_waiting = 7; };
     // There is always one that waits, though not always the same.
     kitchen_with lifo({.order = queue_order::adaptive_lifo, .interval = 100ms});
     lifo.come(1);
@@ -571,7 +572,7 @@ BOOST_AUTO_TEST_CASE(a_type_has_its_order_and_rejects_another) {
 
 BOOST_AUTO_TEST_CASE(a_queue_may_be_bounded_in_permits) {
     asio::io_context ctx;
-    seats kitchen(ctx, {.seats = 10}, {.limit_permits = 10});
+    seats kitchen(ctx, {.seats = 10}, {.max_waiting_permits = 10});
     auto const all = kitchen.try_enter(10);
     visit four(kitchen, 4);
     visit six(kitchen, 6);
@@ -605,7 +606,7 @@ BOOST_AUTO_TEST_CASE(a_newcomer_that_is_barred_is_never_told_to_come_back_at_onc
 
 BOOST_AUTO_TEST_CASE(more_than_sixteen_are_not_dropped_for_one) {
     asio::io_context ctx;
-    seats kitchen(ctx, {.seats = 20}, {.full = when_full::evict_oldest, .limit_permits = 20});
+    seats kitchen(ctx, {.seats = 20}, {.full = when_full::evict_oldest, .max_waiting_permits = 20});
     auto const all = kitchen.try_enter(20);
     std::vector<visit> guests;
     for (int i = 0; i != 20; ++i)
@@ -626,7 +627,7 @@ BOOST_AUTO_TEST_CASE(more_than_sixteen_are_not_dropped_for_one) {
 
 BOOST_AUTO_TEST_CASE(a_wait_that_would_be_too_long_is_not_begun) {
     asio::io_context ctx;
-    token_bucket bucket(ctx, {.rate = {1, 1s}, .burst = 1}, {.max_wait = 2s});
+    token_bucket bucket(ctx, {.rate = {1, 1s}, .burst = 1}, {.max_expected_wait = 2s});
     auto const now = bucket.try_enter();
     visit first(bucket);
     visit second(bucket);

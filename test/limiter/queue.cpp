@@ -21,7 +21,7 @@ BOOST_AUTO_TEST_SUITE(limiter_queue)
 BOOST_AUTO_TEST_CASE(of_limit_zero_lets_nobody_wait) {
     asio::io_context ctx;
     for (auto const full : {when_full::reject_newest, when_full::evict_oldest}) {
-        seats kitchen{ctx, {.seats = 1}, {.limit = 0, .full = full}};
+        seats kitchen{ctx, {.seats = 1}, {.max_waiting = 0, .full = full}};
         auto seat = kitchen.try_enter();
         visit guest{kitchen};
         settle(ctx);
@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(of_limit_zero_lets_nobody_wait) {
 
 BOOST_AUTO_TEST_CASE(full_rejects_newcomers_until_there_is_a_place_again) {
     asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 1}, {.limit = 2}};
+    seats kitchen{ctx, {.seats = 1}, {.max_waiting = 2}};
     auto seat = kitchen.try_enter();
     visit first{kitchen};
     visit second{kitchen, 1s};
@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(full_rejects_newcomers_until_there_is_a_place_again) {
 
 BOOST_AUTO_TEST_CASE(full_may_drop_who_has_waited_longest_instead) {
     asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 1}, {.limit = 2, .full = when_full::evict_oldest}};
+    seats kitchen{ctx, {.seats = 1}, {.max_waiting = 2, .full = when_full::evict_oldest}};
     auto seat = kitchen.try_enter();
     visit first{kitchen};
     visit second{kitchen};
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(full_may_drop_who_has_waited_longest_instead) {
 
 BOOST_AUTO_TEST_CASE(an_evicted_head_that_was_too_big_lets_the_next_ones_in) {
     asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 3}, {.limit = 2, .full = when_full::evict_oldest}};
+    seats kitchen{ctx, {.seats = 3}, {.max_waiting = 2, .full = when_full::evict_oldest}};
     auto seat = kitchen.try_enter();
     visit everything{kitchen, 3};
     visit one{kitchen};
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(who_evicts_another_is_not_rejected_for_its_sake) {
     weir::testing::limiter<weir::token_bucket> b{
         ctx,
         {.rate = weir::rate{1, 1s}, .burst = 10, .initial = 0},
-        {.limit = 1, .full = when_full::evict_oldest}};
+        {.max_waiting = 1, .full = when_full::evict_oldest}};
     visit big{b, 10};
     visit small{b, 1, 2s};
     settle(ctx);
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(who_evicts_another_is_not_rejected_for_its_sake) {
     BOOST_TEST(small.at() == now + 1s);
 
     // Those that stay go before it as ever.
-    b.configure_queue([](weir::queue_options& o) { o.limit = 2; });
+    b.configure_queue([](weir::queue_options& o) { o.max_waiting = 2; });
     auto const all = b.charge(10);
     visit first{b, 1};
     visit second{b, 5};
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(who_evicts_another_is_not_rejected_for_its_sake) {
 BOOST_AUTO_TEST_CASE(who_is_evicted_from_a_rate_limit_is_told_when_to_come_back) {
     asio::io_context ctx;
     sliding_log printer{
-        ctx, {.limit = 1, .window = 10s}, {.limit = 1, .full = when_full::evict_oldest}};
+        ctx, {.limit = 1, .window = 10s}, {.max_waiting = 1, .full = when_full::evict_oldest}};
     auto const page = printer.try_enter();
     visit first{printer};
     run_for(ctx, 3s);
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(who_is_evicted_from_a_rate_limit_is_told_when_to_come_back)
 
 BOOST_AUTO_TEST_CASE(who_is_rejected_is_told_how_long_the_queue_is) {
     asio::io_context ctx;
-    sliding_log printer{ctx, {.limit = 1, .window = 10s}, {.limit = 2}};
+    sliding_log printer{ctx, {.limit = 1, .window = 10s}, {.max_waiting = 2}};
     auto const page = printer.try_enter();
     run_for(ctx, 4s);
     visit first{printer};
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(who_is_rejected_is_told_how_long_the_queue_is) {
 
 BOOST_AUTO_TEST_CASE(every_removal_makes_a_place_at_once) {
     asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 1}, {.limit = 1}};
+    seats kitchen{ctx, {.seats = 1}, {.max_waiting = 1}};
     auto const seat = kitchen.try_enter();
     asio::cancellation_signal signal;
     visit guest;
@@ -173,17 +173,17 @@ BOOST_AUTO_TEST_CASE(every_removal_makes_a_place_at_once) {
 
 BOOST_AUTO_TEST_CASE(may_be_changed_and_those_that_wait_stay) {
     asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 1}, {.limit = 3}};
+    seats kitchen{ctx, {.seats = 1}, {.max_waiting = 3}};
     auto seat = kitchen.try_enter();
     visit first{kitchen};
     visit second{kitchen, 10s};
     visit third{kitchen};
     settle(ctx);
     kitchen.configure_queue([](weir::queue_options& o) {
-        o.limit = 1;
+        o.max_waiting = 1;
         o.patience = 2s;
     });
-    BOOST_TEST(kitchen.queueing().limit == 1);
+    BOOST_TEST(kitchen.queueing().max_waiting == 1);
     BOOST_TEST((kitchen.queueing().full == when_full::reject_newest));
     visit fourth{kitchen};
     run_for(ctx, 5s);
@@ -214,32 +214,32 @@ BOOST_AUTO_TEST_CASE(may_be_changed_and_those_that_wait_stay) {
 
 BOOST_AUTO_TEST_CASE(is_not_changed_by_nonsense_nor_by_a_change_that_fails) {
     asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 1}, {.limit = 3}};
-    BOOST_CHECK_THROW(kitchen.configure_queue([](weir::queue_options& o) { o.limit = -1; }),
+    seats kitchen{ctx, {.seats = 1}, {.max_waiting = 3}};
+    BOOST_CHECK_THROW(kitchen.configure_queue([](weir::queue_options& o) { o.max_waiting = -1; }),
                       std::invalid_argument);
     auto const failing = [](weir::queue_options& o) {
-        o.limit = 7;
+        o.max_waiting = 7;
         throw std::runtime_error("changed my mind");
     };
     BOOST_CHECK_THROW(kitchen.configure_queue(failing), std::runtime_error);
-    BOOST_TEST(kitchen.queueing().limit == 3);
+    BOOST_TEST(kitchen.queueing().max_waiting == 3);
 }
 
 // As two threads do it at the same time.
 BOOST_AUTO_TEST_CASE(loses_no_change_that_is_made_while_another_is_being_made) {
     asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 1}, {.limit = 1}};
+    seats kitchen{ctx, {.seats = 1}, {.max_waiting = 1}};
     int calls = 0;
     kitchen.configure_queue([&](weir::queue_options& o) {
-        o.limit += 10;
+        o.max_waiting += 10;
         if (++calls == 1)
             kitchen.configure_queue([](weir::queue_options& meanwhile) {
-                meanwhile.limit += 100;
+                meanwhile.max_waiting += 100;
                 meanwhile.full = when_full::evict_oldest;
             });
     });
     BOOST_TEST(calls == 2);
-    BOOST_TEST(kitchen.queueing().limit == 111);
+    BOOST_TEST(kitchen.queueing().max_waiting == 111);
     BOOST_TEST((kitchen.queueing().full == when_full::evict_oldest));
 }
 
@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(come_with_the_waits_of_those_that_were_granted) {
 
 BOOST_AUTO_TEST_CASE(add_up) {
     asio::io_context ctx;
-    seats kitchen{ctx, {.seats = 2}, {.limit = 3, .full = when_full::evict_oldest}};
+    seats kitchen{ctx, {.seats = 2}, {.max_waiting = 3, .full = when_full::evict_oldest}};
     auto one = kitchen.try_enter();
     auto two = kitchen.try_enter();
     visit waited{kitchen};             // granted after 2 s

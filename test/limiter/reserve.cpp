@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(that_is_given_back_after_its_turn_is_refunded) {
 }
 
 BOOST_AUTO_TEST_CASE(is_rejected_beyond_its_bounds) {
-    one_a_second w({.limit = 2});
+    one_a_second w({.max_waiting = 2});
     error_code ec;
     auto const late = w.pace.reserve(1, 1s - 1ns, ec);
     BOOST_TEST((!late && ec == errc::deadline_unreachable));

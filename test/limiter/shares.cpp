@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(permits_count_for_their_partition_however_they_come_home) {
 // Both hold their shares. The guests of live are 0 and 1, those of batch 2 and 3.
 BOOST_AUTO_TEST_CASE(whoever_is_furthest_beyond_its_share_makes_way) {
     auto options = sharing({{"live", 70}, {"batch", 30}});
-    options.limit = 4;
+    options.max_waiting = 4;
     options.full = when_full::evict_oldest;
     canteen c(options);
     auto const lives = c.take(live, 7);
@@ -266,7 +266,7 @@ BOOST_AUTO_TEST_CASE(whoever_is_furthest_beyond_its_share_makes_way) {
 // The queue is full of batch's, which holds what is its own.
 BOOST_AUTO_TEST_CASE(a_newcomer_that_is_furthest_beyond_is_rejected_if_it_has_none_that_waits) {
     auto options = sharing({{"live", 70}, {"batch", 30}});
-    options.limit = 1;
+    options.max_waiting = 1;
     options.full = when_full::evict_oldest;
     canteen c(options);
     auto lives = c.take(live, 9);
@@ -457,7 +457,7 @@ BOOST_AUTO_TEST_CASE(are_granted_by_the_words) {
             return all;
         };
         auto options = sharing(some_partitions());
-        options.limit = 8;
+        options.max_waiting = 8;
         options.full = random.one_in(2) ? when_full::evict_oldest : when_full::reject_newest;
         truth.seats = random.between(1, 12);
         seats kitchen(ctx, {.seats = truth.seats}, options);

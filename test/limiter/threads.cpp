@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_SUITE(limiter_threads)
 
 BOOST_AUTO_TEST_CASE(guests_on_strands_of_a_pool) {
     asio::thread_pool pool(4);
-    weir::seats kitchen{pool, {.seats = 4}, {.limit = 1000}};
+    weir::seats kitchen{pool, {.seats = 4}, {.max_waiting = 1000}};
     meter in_use(4);
     tally results;
     for (unsigned i = 0; i != 16; ++i) {
@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(guests_on_strands_of_a_pool) {
 BOOST_AUTO_TEST_CASE(two_contexts_share_a_limiter) {
     asio::io_context other;
     asio::io_context ctx;
-    weir::seats kitchen{ctx, {.seats = 4}, {.limit = 1000}};
+    weir::seats kitchen{ctx, {.seats = 4}, {.max_waiting = 1000}};
     meter in_use(4);
     tally results;
     for (unsigned i = 0; i != 12; ++i) {
@@ -317,7 +317,7 @@ BOOST_AUTO_TEST_CASE(threads_without_a_context_try_their_luck) {
 
 BOOST_AUTO_TEST_CASE(cancelled_from_the_strand_while_permits_come_home) {
     asio::thread_pool pool(4);
-    weir::seats kitchen{pool, {.seats = 1}, {.limit = 100'000}};
+    weir::seats kitchen{pool, {.seats = 1}, {.max_waiting = 100'000}};
     tally results;
     meter in_use(1);
     auto seat = std::make_shared<permit>(kitchen.try_enter());
@@ -356,7 +356,7 @@ BOOST_AUTO_TEST_CASE(cancelled_from_the_strand_while_permits_come_home) {
 
 BOOST_AUTO_TEST_CASE(configured_cancelled_and_drained_under_way) {
     asio::thread_pool pool(3);
-    weir::seats kitchen{pool, {.seats = 3}, {.limit = 1000, .tolerance = 100us}};
+    weir::seats kitchen{pool, {.seats = 3}, {.max_waiting = 1000, .tolerance = 100us}};
     meter in_use(5);
     tally results;
     std::atomic<int> guests = 12;
@@ -499,7 +499,7 @@ BOOST_AUTO_TEST_CASE(a_context_destroyed_while_permits_come_home_from_other_thre
 
 BOOST_AUTO_TEST_CASE(newcomers_on_many_threads_while_permits_come_home) {
     asio::io_context ctx;
-    weir::seats kitchen{ctx, {.seats = 2}, {.limit = 1'000'000}};
+    weir::seats kitchen{ctx, {.seats = 2}, {.max_waiting = 1'000'000}};
     tally results;
     meter in_use(2);
     {
@@ -532,7 +532,7 @@ BOOST_AUTO_TEST_CASE(newcomers_on_many_threads_while_permits_come_home) {
 
 BOOST_AUTO_TEST_CASE(a_rate_under_many_threads) {
     asio::thread_pool pool(4);
-    weir::sliding_log printer{pool, {.limit = 100, .window = 5ms}, {.limit = 10'000}};
+    weir::sliding_log printer{pool, {.limit = 100, .window = 5ms}, {.max_waiting = 10'000}};
     tally results;
     meter ignored(weir::max_amount);
     auto const start = std::chrono::steady_clock::now();
@@ -693,7 +693,7 @@ BOOST_AUTO_TEST_CASE(overdue_permits_are_reported_once_each) {
 
 BOOST_AUTO_TEST_CASE(places_are_taken_used_and_given_back) {
     asio::io_context ctx;
-    weir::token_bucket calls(ctx, {.rate = {1'000'000, 1s}, .burst = 3}, {.limit = 64});
+    weir::token_bucket calls(ctx, {.rate = {1'000'000, 1s}, .burst = 3}, {.max_waiting = 64});
     tally all;
     crew workers(ctx, 2);
     std::vector<std::thread> callers;

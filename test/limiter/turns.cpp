@@ -80,7 +80,7 @@ public:
 private:
     std::vector<permit> seats_;
     std::optional<seats> kitchen_{std::in_place, ctx, seats::options_type{.seats = size * 10},
-                                  weir::queue_options{.limit = size}};
+                                  weir::queue_options{.max_waiting = size}};
     permit all_ = kitchen_->try_enter(size * 10);
 };
 

@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(each_member) {
         {"max_keys", after::begins_anew, [](limit& l) { ++l.max_keys; }},
         {"overrides", after::goes_on,
          [](limit& l) { l.overrides.emplace_back("10.0.0.1", config::rule_of("20/1s")); }},
-        {"queue", after::goes_on, [](limit& l) { l.queue.limit = 7; }},
+        {"queue", after::goes_on, [](limit& l) { l.queue.max_waiting = 7; }},
         {"priority", after::begins_anew, [](limit& l) { l.priority = "Priority"; }},
         {"shadow", after::goes_on, [](limit& l) { l.shadow = true; }},
         {"store", after::begins_anew, [](limit& l) { l.store = "store"; }},

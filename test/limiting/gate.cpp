@@ -343,7 +343,7 @@ BOOST_AUTO_TEST_CASE(a_client_is_told_to_come_back_in_whole_seconds_rounded_up) 
 BOOST_AUTO_TEST_SUITE(a_limit_in_use)
 
 BOOST_FIXTURE_TEST_CASE(changes_its_rule_and_its_queue_in_place, limits) {
-    auto& seats = add("seats", "2 seats", "patience 1s limit 1");
+    auto& seats = add("seats", "2 seats", "patience 1s max_waiting 1");
     test_gate const gate(all);
     visit const one(gate);
     visit const two(gate);
@@ -352,7 +352,7 @@ BOOST_FIXTURE_TEST_CASE(changes_its_rule_and_its_queue_in_place, limits) {
     BOOST_TEST(three.waits());
     pass(0s);
     BOOST_TEST(four.rejected_by() == "seats");
-    seats.configure(limit_of("seats", "3 seats", "patience 1s limit 2"));
+    seats.configure(limit_of("seats", "3 seats", "patience 1s max_waiting 2"));
     pass(0s);
     BOOST_TEST(three.is_in());
     visit const five(gate);
@@ -362,7 +362,7 @@ BOOST_FIXTURE_TEST_CASE(changes_its_rule_and_its_queue_in_place, limits) {
     BOOST_TEST(five.waits());
     BOOST_TEST(six.waits());
     BOOST_TEST(seven.rejected_by() == "seats");
-    BOOST_TEST((seats.configuration().queue.limit == 2));
+    BOOST_TEST((seats.configuration().queue.max_waiting == 2));
     pass(2s);
 }
 

@@ -129,12 +129,12 @@ BOOST_AUTO_TEST_CASE(knows_what_it_was_configured_with) {
 }
 
 BOOST_AUTO_TEST_CASE(takes_another_queue_with_a_reload) {
-    of_clients seats(with("1 seats", {}, "limit 0"));
+    of_clients seats(with("1 seats", {}, "max_waiting 0"));
     BOOST_TEST(seats.enters(1));
     BOOST_TEST(!seats.waits(1));
-    seats.made->configure(with("1 seats", {}, "limit 1"));
+    seats.made->configure(with("1 seats", {}, "max_waiting 1"));
     BOOST_TEST(seats.waits(1));
-    seats.made->configure(with("1 seats", {}, "limit 0"));
+    seats.made->configure(with("1 seats", {}, "max_waiting 0"));
     BOOST_TEST(!seats.waits(1));
 }
 

@@ -397,7 +397,8 @@ BOOST_AUTO_TEST_CASE(options_that_make_no_sense_are_named) {
                                 "from 2000000000 to"));
     BOOST_TEST(wrong({.retry = {.jitter = 1.5}}).starts_with("weir::pool: retry.jitter is 1.5,"));
     BOOST_TEST(wrong({.max_hold = 0s}).starts_with("weir::pool: max_hold in nanoseconds is 0,"));
-    BOOST_CHECK_THROW(thing_pool(ctx, shop.maker(), {}, {.limit = -1}), std::invalid_argument);
+    BOOST_CHECK_THROW(thing_pool(ctx, shop.maker(), {}, {.max_waiting = -1}),
+                      std::invalid_argument);
     BOOST_TEST(wrong({.minimum = 10, .check_after = 0s, .retry = {.jitter = 1}}) == "");
     settle(ctx);
 }

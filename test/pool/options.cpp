@@ -421,7 +421,7 @@ BOOST_AUTO_TEST_CASE(max_hold_reports_a_lease) {
 BOOST_AUTO_TEST_CASE(the_queue_has_its_options) {
     asio::io_context ctx;
     workshop shop({.takes = 10s});
-    thing_pool pool(ctx, shop.maker(), {.maximum = 1}, {.limit = 1, .patience = 3s});
+    thing_pool pool(ctx, shop.maker(), {.maximum = 1}, {.max_waiting = 1, .patience = 3s});
     order one(pool);
     order two(pool);
     settle(ctx);

@@ -27,7 +27,7 @@ def shop(*limits, admin=ADMIN):
     return admin + '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n' + "".join(limits)
 
 
-def limit(name, rule, more="", queue="limit 0 patience 0s"):
+def limit(name, rule, more="", queue="max_waiting 0 patience 0s"):
     return f'[[limit]]\nname = "{name}"\nrule = "{rule}"\nqueue = "{queue}"\n{more}'
 
 
@@ -187,7 +187,7 @@ class Admin(ProxyTest):
 
     def test_stats_are_what_has_been_done(self):
         proxy = self.start_with(shop(
-            limit("all", "4/90s", queue="limit 1 patience 0s"),
+            limit("all", "4/90s", queue="max_waiting 1 patience 0s"),
             limit("key", "2/90s", 'key = "header X"\n'),
             limit("shadow", "1/90s", "shadow = true\n")))
         with Client(proxy.port) as client:

@@ -19,7 +19,7 @@ ROUTES = ('[[route]]\npath = "/no"\nanswer = 403\n[[route]]\npath = "/none"\nans
 
 
 def limit(name, rule, more=""):
-    return f'[[limit]]\nname = "{name}"\nrule = "{rule}"\nqueue = "limit 0 patience 0s"\n{more}'
+    return f'[[limit]]\nname = "{name}"\nrule = "{rule}"\nqueue = "max_waiting 0 patience 0s"\n{more}'
 
 
 LIMITS = limit("rate", "3/1h") + limit("seats", "1 seats") + limit("client", "100/1h", 'key = "client"\n')
@@ -64,7 +64,7 @@ class Problems(ProxyTest):
             "status": 429, "detail": "too many requests of this client", "violated-policies": ["a b"]})
 
     def test_names_are_those_of_the_fields(self):
-        config = SHOP + "[[limit]]\nname = 'Küche \"\\%'\nrule = \"1/1h\"\nqueue = \"limit 0 patience 0s\"\n"
+        config = SHOP + "[[limit]]\nname = 'Küche \"\\%'\nrule = \"1/1h\"\nqueue = \"max_waiting 0 patience 0s\"\n"
         answer = self.rejected(PROBLEM, config)
         self.assertEqual(json.loads(answer.body)["violated-policies"], ['K%c3%bcche "\\%25'])
         self.assertIn('"K%c3%bcche \\"\\\\%25";r=0', answer.get("ratelimit"))

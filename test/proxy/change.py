@@ -16,7 +16,7 @@ def shop(*limits, write="true"):
             '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n' + "".join(limits))
 
 
-def limit(name, rule, more="", queue="limit 0 patience 0s"):
+def limit(name, rule, more="", queue="max_waiting 0 patience 0s"):
     return f'[[limit]]\nname = "{name}"\nrule = "{rule}"\nqueue = "{queue}"\n{more}'
 
 
@@ -64,7 +64,7 @@ class Change(ProxyTest):
             return True
 
         self.upstream.script["/hang"] = hang
-        proxy = self.start_with(shop(limit("seats", "1 seats", "", "limit 9 patience 20s")))
+        proxy = self.start_with(shop(limit("seats", "1 seats", "", "max_waiting 9 patience 20s")))
         with Client(proxy.port) as holder, Client(proxy.port) as waiter:
             holder.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
             wait_until(lambda: "/hang" in self.upstream.targets())

@@ -14,7 +14,7 @@ ONE = '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
 
 
 def limit(name, rule, **more):
-    lines = [f'[[limit]]\nname = "{name}"\nrule = "{rule}"\nqueue = "limit 0 patience 0s"']
+    lines = [f'[[limit]]\nname = "{name}"\nrule = "{rule}"\nqueue = "max_waiting 0 patience 0s"']
     for key, value in more.items():
         lines = [line for line in lines if not line.startswith(key)]
         if key == "queue":
@@ -120,17 +120,17 @@ name = "per-client rate"
 rule = "5/1s"
 key = "client"
 v4_prefix = 24
-queue = "limit 7 patience 200ms"
+queue = "max_waiting 7 patience 200ms"
 
 [[limit]]
 name = "seats"
 rule = "3 seats"
-queue = "limit 7 patience 200ms"
+queue = "max_waiting 7 patience 200ms"
 
 [[limit]]
 name = "rate"
 rule = "100/1s burst 20"
-queue = "limit 7 patience 200ms"
+queue = "max_waiting 7 patience 200ms"
 
 [[route]]
 upstream = "upstream"
@@ -150,7 +150,7 @@ class Limits(ProxyTest):
         return [self.ask(proxy, *what, **how).status for _ in range(n)]
 
     def test_a_file_does_what_the_options_do(self):
-        proxy = self.start_with(ONE + limit("seats", "2 seats", queue='"limit 100 patience 20s"'))
+        proxy = self.start_with(ONE + limit("seats", "2 seats", queue='"max_waiting 100 patience 20s"'))
 
         def work(i):
             with Client(proxy.port) as client:
@@ -212,7 +212,7 @@ class Limits(ProxyTest):
             return True
 
         self.upstream.script["/hang"] = hang
-        queue = '"limit 10 patience 20s"'
+        queue = '"max_waiting 10 patience 20s"'
         proxy = self.start_with(ONE + limit("client", "1 seats", key='"client"', queue=queue) +
                                 limit("all", "2 seats", queue=queue))
         with Client(proxy.port, source="127.0.0.2") as first, Client(proxy.port, source="127.0.0.2") as second:
@@ -245,7 +245,7 @@ class Limits(ProxyTest):
     def test_a_field_names_the_class_of_a_request(self):
         order, over = self.hold_up()
         proxy = self.start_with(ONE + limit("all", "1 seats", priority='"Priority"',
-                                            queue='"limit 10 order priority ageing 1h patience 20s"'))
+                                            queue='"max_waiting 10 order priority ageing 1h patience 20s"'))
         holder = Client(proxy.port)
         self.addCleanup(holder.close)
         holder.send(GET % ("/hang", ""))
@@ -262,7 +262,7 @@ class Limits(ProxyTest):
 
     def test_clients_take_turns(self):
         order, over = self.hold_up()
-        proxy = self.start_with(ONE + limit("all", "1 seats", queue='"limit 10 order fair patience 20s"'))
+        proxy = self.start_with(ONE + limit("all", "1 seats", queue='"max_waiting 10 order fair patience 20s"'))
         holder = Client(proxy.port)
         self.addCleanup(holder.close)
         holder.send(GET % ("/hang", ""))

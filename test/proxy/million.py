@@ -26,7 +26,7 @@ servers = "UPSTREAM"
 [[limit]]
 name = "client"
 rule = "1/24h burst 1"
-queue = "limit 0 patience 0s"
+queue = "max_waiting 0 patience 0s"
 key = "client"
 max_keys = {CLIENTS}
 [[route]]

@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(sees_each_rejection_at_once) {
 
 // To its limiter, one that waits was rejected before.
 BOOST_AUTO_TEST_CASE(sees_no_rejection_of_a_request_that_waits) {
-    observed some("rule = \"1 seats\"\nqueue = \"limit 1 patience 1s\"\n");
+    observed some("rule = \"1 seats\"\nqueue = \"max_waiting 1 patience 1s\"\n");
     some.proxy.upstream.answer = nullptr;
     std::list<support::wire> clients;
     for (int i = 0; i != 3; ++i) {

@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(have_the_defaults_that_help_names) {
     BOOST_TEST(!c.upstreams.at(0).servers.at(0).connections);
     auto const limited = with({"--per-client-rate", "5/1s"});
     auto const& l = limited.limits.at(0);
-    BOOST_TEST(l.queue.limit == 1024);
+    BOOST_TEST(l.queue.max_waiting == 1024);
     BOOST_TEST((l.queue.patience.length_or(0s) == 1s));
     BOOST_TEST(l.max_keys == 100'000);
     BOOST_TEST(l.v4_prefix == 32);

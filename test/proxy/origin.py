@@ -7,7 +7,7 @@ import struct
 from support import Client, ProxyTest, main
 
 SHOP = '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
-LIMIT = '[[limit]]\nname = "client"\nrule = "1/60s"\nkey = "client"\nqueue = "limit 0 patience 0s"\n'
+LIMIT = '[[limit]]\nname = "client"\nrule = "1/60s"\nkey = "client"\nqueue = "max_waiting 0 patience 0s"\n'
 TRUSTED = '[clients]\ntrusted = ["127.0.0.2", "10.0.0.0/8", "fd00::/8"]\n'
 
 

@@ -54,7 +54,7 @@ class Page(ProxyTest):
                 'health = { every = "50ms", fall = 1 }\n' + "".join(limits))
 
     @staticmethod
-    def limit(name, rule, more="", queue="limit 6 patience 400ms"):
+    def limit(name, rule, more="", queue="max_waiting 6 patience 400ms"):
         return f'[[limit]]\nname = "{name}"\nrule = "{rule}"\nqueue = "{queue}"\n{more}'
 
     def all_limits(self):

@@ -64,7 +64,7 @@ def shop(*limits, headers="", more=""):
     return headers + '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n' + more + "".join(limits)
 
 
-def limit(name, rule, more="", queue="limit 0 patience 0s"):
+def limit(name, rule, more="", queue="max_waiting 0 patience 0s"):
     return f"[[limit]]\nname = '{name}'\nrule = \"{rule}\"\nqueue = \"{queue}\"\n{more}"
 
 
@@ -176,7 +176,7 @@ class Ietf(ProxyTest):
 
     def test_one_item_for_each_limit_and_none_for_shadows(self):
         limits = (limit("a", "9/1h"), limit("b", "8/1h", "shadow = true\n"), limit("c", "7 seats"),
-                  limit("d", "6/1h", 'key = "client"\n'), limit("e", "5/1h", queue="limit 9 patience 1s order priority"))
+                  limit("d", "6/1h", 'key = "client"\n'), limit("e", "5/1h", queue="max_waiting 9 patience 1s order priority"))
         answer = self.ask(shop(*limits))
         self.assertEqual({name: p.q for name, p in policies(answer)}, {"a": 9, "c": 7, "d": 6, "e": 5})
         self.assertEqual({name: rest.r for name, rest in left(answer)}, {"a": 8, "c": 6, "d": 5, "e": 4})

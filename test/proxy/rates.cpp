@@ -164,7 +164,8 @@ BOOST_AUTO_TEST_SUITE_END()
 BOOST_AUTO_TEST_SUITE(a_client)
 
 BOOST_AUTO_TEST_CASE(waits_for_its_turn_as_long_as_it_has_patience) {
-    local_proxy proxy(limited(limit("seats", "1 seats", "limit 1 patience 300ms"), "\"seats\""));
+    local_proxy proxy(
+        limited(limit("seats", "1 seats", "max_waiting 1 patience 300ms"), "\"seats\""));
     proxy.upstream.answer = nullptr;
     auto holder = proxy.connect();
     auto waiter = proxy.connect();
@@ -290,7 +291,7 @@ std::string const base = "rule = \"1/60s\"\nqueue = \"patience 0s\"\n";
 
 BOOST_AUTO_TEST_CASE(keeps_what_a_limit_knows) {
     BOOST_TEST(remembers(base, base));
-    BOOST_TEST(remembers(base, "rule = \"1/50s\"\nqueue = \"patience 0s limit 5\"\n"));
+    BOOST_TEST(remembers(base, "rule = \"1/50s\"\nqueue = \"patience 0s max_waiting 5\"\n"));
     auto const keyed = base + "key = \"client\"\n";
     BOOST_TEST(remembers(keyed, keyed));
 }
@@ -318,11 +319,12 @@ BOOST_AUTO_TEST_CASE(holds_for_the_next_request) {
 // Neither twenty reloads nor a change of another limit of the chain lets one more through, or loses a request.
 BOOST_AUTO_TEST_CASE(exceeds_no_limit) {
     auto const with = [](int seats) {
-        return limited(limit("seats", std::to_string(seats) + " seats", "limit 100 patience 20s") +
-                           limit("rate", "40/400ms", "limit 100 patience 20s") +
-                           limit("client", std::to_string(seats + 90) + "/1s burst 100",
-                                 "limit 100 patience 20s", "key = \"client\"\n"),
-                       "\"seats\", \"rate\", \"client\"");
+        return limited(
+            limit("seats", std::to_string(seats) + " seats", "max_waiting 100 patience 20s") +
+                limit("rate", "40/400ms", "max_waiting 100 patience 20s") +
+                limit("client", std::to_string(seats + 90) + "/1s burst 100",
+                      "max_waiting 100 patience 20s", "key = \"client\"\n"),
+            "\"seats\", \"rate\", \"client\"");
     };
     local_proxy proxy(with(8));
     crowd clients(proxy, 16, 2);

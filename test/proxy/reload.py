@@ -16,7 +16,7 @@ def shop(*limits):
     return '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n' + "".join(limits)
 
 
-def limit(name, rule, more="", queue="limit 0 patience 0s"):
+def limit(name, rule, more="", queue="max_waiting 0 patience 0s"):
     return f'[[limit]]\nname = "{name}"\nrule = "{rule}"\nqueue = "{queue}"\n{more}'
 
 
@@ -70,7 +70,7 @@ class Reload(ProxyTest):
         self.assertEqual(self.statuses(proxy, 3, "X: 2\r\n"), [200, 200, 429])
 
     def test_who_waits_goes_on_waiting(self):
-        queue = "limit 10 patience 20s"
+        queue = "max_waiting 10 patience 20s"
         proxy = self.start_with(shop(limit("client", "2 seats", 'key = "client"\n', queue), limit("all", "1 seats", "", queue)))
         with Client(proxy.port) as holder, Client(proxy.port) as waiter, Client(proxy.port) as idle:
             self.assertEqual(idle.ask("/").status, 200)
@@ -88,7 +88,7 @@ class Reload(ProxyTest):
             self.assertEqual(idle.ask("/").status, 200)
 
     def test_a_limit_that_has_gone_is_kept_for_those_who_wait_at_it(self):
-        proxy = self.start_with(shop(limit("seats", "1 seats", "", "limit 10 patience 20s")))
+        proxy = self.start_with(shop(limit("seats", "1 seats", "", "max_waiting 10 patience 20s")))
         with Client(proxy.port) as holder, Client(proxy.port) as waiter:
             holder.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
             wait_until(lambda: "/hang" in self.upstream.targets())
@@ -179,9 +179,9 @@ class Reload(ProxyTest):
         proxy.write(proxy.config.replace("nonsense", ""))
 
     def test_under_load_nothing_is_lost(self):
-        config = [shop(limit("seats", f"{n} seats", "", "limit 100 patience 20s"),
-                       limit("rate", "40/400ms", "", "limit 100 patience 20s"),
-                       limit("client", f"{n + 90}/1s burst 100", 'key = "client"\n', "limit 100 patience 20s"))
+        config = [shop(limit("seats", f"{n} seats", "", "max_waiting 100 patience 20s"),
+                       limit("rate", "40/400ms", "", "max_waiting 100 patience 20s"),
+                       limit("client", f"{n + 90}/1s burst 100", 'key = "client"\n', "max_waiting 100 patience 20s"))
                   for n in (8, 12)]
         proxy = self.start_with(config[0])
         ends = threading.Event()

@@ -441,10 +441,10 @@ class Soak(unittest.TestCase):
             if seats:
                 text += f'[[upstream.server]]\naddress = "127.0.0.1:{place.port}"\nseats = {seats}\n'
         for name, rule in self.RULES.items():
-            text += f'[[limit]]\nname = "{name}"\nrule = "{rule.format(values[name])}"\nqueue = "limit 1000 patience 60s"\n'
+            text += f'[[limit]]\nname = "{name}"\nrule = "{rule.format(values[name])}"\nqueue = "max_waiting 1000 patience 60s"\n'
             if name == "client":
                 text += 'key = "client"\n'
-        text += '[[limit]]\nname = "brisk"\nrule = "40/1s"\nqueue = "limit 0 patience 0s"\n'
+        text += '[[limit]]\nname = "brisk"\nrule = "40/1s"\nqueue = "max_waiting 0 patience 0s"\n'
         limits = '"rate", "client", "seats"'
         # Who comes to /brisk does not wait, whatever holds it up.
         text += f'[[route]]\npath = "/brisk"\nupstream = "shop"\nlimits = [{limits}, "brisk"]\n'

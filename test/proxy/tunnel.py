@@ -24,7 +24,7 @@ def route(upgrade='to = "echo"', limits="[]", more=""):
 
 
 def limit(name, rule, more=""):
-    return f'[[limit]]\nname = "{name}"\nrule = "{rule}"\nqueue = "limit 0 patience 0s"\n{more}'
+    return f'[[limit]]\nname = "{name}"\nrule = "{rule}"\nqueue = "max_waiting 0 patience 0s"\n{more}'
 
 
 def sent_back(sock, request, reader):
@@ -308,7 +308,7 @@ class Held(TunnelTest):
             self.assertEqual(client.reader.exactly(5), b"hello")
 
     def test_who_gets_the_seat_of_a_handshake_finds_the_server_free(self):
-        queue = limit("one", "1 seats").replace("limit 0 patience 0s", "patience 20s")
+        queue = limit("one", "1 seats").replace("max_waiting 0 patience 0s", "patience 20s")
         proxy = self.start_with('threads = 4\n[[upstream]]\nname = "shop"\n[[upstream.server]]\naddress = "UPSTREAM"\nseats = 1\n'
                                 + queue + queue.replace("one", "two")
                                 + route('to = "echo"\nseats = "handshake"', '["one", "two"]'))

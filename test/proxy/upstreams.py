@@ -75,7 +75,7 @@ class Servers(ProxyTest):
 
     def test_seats_of_servers_are_waited_for_as_long_as_the_limits_say(self):
         server = f'[[upstream.server]]\naddress = "127.0.0.1:{self.upstream.port}"\nseats = 1\n'
-        for limits, least, status in (('[[limit]]\nname = "rate"\nrule = "99/1s"\nqueue = "limit 9 patience 20s"\n', 1.5, 200),
+        for limits, least, status in (('[[limit]]\nname = "rate"\nrule = "99/1s"\nqueue = "max_waiting 9 patience 20s"\n', 1.5, 200),
                                       ('[[limit]]\nname = "rate"\nrule = "99/1s"\nqueue = "patience forever"\n', 1.5, 200),
                                       ('[[limit]]\nname = "rate"\nrule = "99/1s"\nqueue = "patience 100ms"\n', 0.1, 503),
                                       ("", 1.0, 503)):  # as without a patience anywhere

@@ -24,7 +24,7 @@ servers = "127.0.0.1:PORT"
 [[limit]]
 name = "seats"
 rule = "3 seats"
-queue = "limit 0 patience 0s"
+queue = "max_waiting 0 patience 0s"
 [[limit]]
 name = "rate"
 rule = "100/1h"

@@ -85,15 +85,15 @@ class Answers(ReplayTest):
         def granted(*args):
             return [o["at_once"] + o["waited"] for o in self.replay(*how, *args)["outcomes"]]
         self.assertEqual(granted(), [2])  # the second waits for 1 s
-        for text, n in (("patience 5s", 6), ("limit 4 patience 5s", 5), ("patience forever", 10), ("limit 5", 2)):
+        for text, n in (("patience 5s", 6), ("max_waiting 4 patience 5s", 5), ("patience forever", 10), ("max_waiting 5", 2)):
             with self.subTest(text):
                 self.assertEqual(granted("--queue", text), [n])
                 self.assertEqual(granted("--versus", f"queue {text}"), [2, n])
-        for args in (["--patience", "5s"], ["--patience", "5s", "--queue", "limit 9"],
-                     ["--queue", "limit 9", "--patience", "5s"], ["--queue", "patience 5s", "--patience", "5s"]):
+        for args in (["--patience", "5s"], ["--patience", "5s", "--queue", "max_waiting 9"],
+                     ["--queue", "max_waiting 9", "--patience", "5s"], ["--queue", "patience 5s", "--patience", "5s"]):
             self.assertEqual(granted(*args), [6], args)
         # What an alternative does not say is as it was.
-        self.assertEqual(granted("--patience", "5s", "--versus", "queue 3", "--versus", "queue limit 4",
+        self.assertEqual(granted("--patience", "5s", "--versus", "queue 3", "--versus", "queue max_waiting 4",
                                  "--versus", "queue 3, patience 2s", "--versus", "patience 2s, queue patience 3s"),
                          [6, 4, 5, 3, 4])
 

@@ -11,7 +11,7 @@ servers = ["127.0.0.1:9000"]
 
 
 def limit(name, rule, more=""):
-    return f'[[limit]]\nname = "{name}"\nrule = "{rule}"\nqueue = "limit 9 patience 0s"\n{more}\n'
+    return f'[[limit]]\nname = "{name}"\nrule = "{rule}"\nqueue = "max_waiting 9 patience 0s"\n{more}\n'
 
 
 def route(limits, more=""):
@@ -113,7 +113,7 @@ seats = 1
         text = limit("all", "1/1s").replace("patience 0s", "patience forever")
         log = self.write([common(BEGIN)] * 6)
         found = self.replay(log, "--spread", "burst", "--config", self.file(text),
-                            "--versus", "queue limit 3", "--versus", "patience 2s")
+                            "--versus", "queue max_waiting 3", "--versus", "patience 2s")
         self.assertEqual([o["rejected"] for o in found["outcomes"]], [0, 2, 3])
 
     def test_what_is_wrong(self):

@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(have_the_defaults_that_help_names) {
     auto const& p = o.plans.front();
     BOOST_TEST(rules_of(p) == "100/1s");
     BOOST_TEST(p.name == "100/1s");
-    BOOST_TEST(p.queue.limit == 1024);
+    BOOST_TEST(p.queue.max_waiting == 1024);
     BOOST_TEST((p.queue.patience.length_or(0s) == 1s));
     BOOST_TEST(p.max_keys == 100'000U);
     BOOST_TEST(p.v4_prefix == 32);
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(say_what_they_are_given) {
     BOOST_TEST(p.v6_prefix == 48);
     BOOST_TEST(o.how.v4_prefix == 24);
     BOOST_TEST(o.how.v6_prefix == 48);
-    BOOST_TEST(p.queue.limit == 9);
+    BOOST_TEST(p.queue.max_waiting == 9);
     BOOST_TEST((p.queue.patience.length_or(0s) == 2s));
     BOOST_TEST(to_string(*o.how.takes) == "50ms");
     BOOST_TEST(o.how.retries == 3);
@@ -246,9 +246,9 @@ BOOST_AUTO_TEST_CASE(have_alternatives) {
     BOOST_TEST(o.plans[1].name == "200/1s");
     BOOST_TEST(rules_of(o.plans[2]) == "5 seats, 7/1s");
     BOOST_TEST((o.plans[2].queue.patience.length_or(0s) == 3s));
-    BOOST_TEST(o.plans[2].queue.limit == 4);
+    BOOST_TEST(o.plans[2].queue.max_waiting == 4);
     BOOST_TEST((o.plans[1].queue.patience.length_or(0s) == 1s));
-    BOOST_TEST(o.plans[1].queue.limit == 1024);
+    BOOST_TEST(o.plans[1].queue.max_waiting == 1024);
     BOOST_TEST(rules_of(o.plans[3]) == "1/1s per client, 3 seats, 100/1s");
 }
 

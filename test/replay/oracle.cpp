@@ -402,7 +402,7 @@ replay::plan plan_of(std::string const& rule, line_options const& o) {
     p.rules = {replay::rule::parse(rule)};
     p.queue = weir::queue_options::parse("tolerance 0s");
     p.queue.patience = o.patience;
-    p.queue.limit = static_cast<std::int64_t>(o.places);
+    p.queue.max_waiting = static_cast<std::int64_t>(o.places);
     return p;
 }
 

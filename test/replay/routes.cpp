@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(change_by_the_name_of_a_limit_or_for_all) {
     p.change("--versus", "b: 5/1s");
     for (auto const& l : p.limits()) {
         BOOST_TEST((l.what.queue.patience.length_or(0s) == 3s));
-        BOOST_TEST(l.what.queue.limit == 7);
+        BOOST_TEST(l.what.queue.max_waiting == 7);
     }
     BOOST_TEST(to_string(p.limits()[0].what.rule) == "1/1s");
     BOOST_TEST(to_string(p.limits()[1].what.rule) == "5/1s");

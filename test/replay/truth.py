@@ -43,12 +43,12 @@ servers = ["{demo}"]
 [[limit]]
 name = "seats"
 rule = "19 seats"
-queue = "limit 15 patience 150ms"
+queue = "max_waiting 15 patience 150ms"
 [[limit]]
 name = "client"
 rule = "25/1s burst 5"
 key = ["client", "path 1"]
-queue = "limit 8 patience 120ms"
+queue = "max_waiting 8 patience 120ms"
 [[limit]]
 name = "shadow"
 rule = "10/1s"

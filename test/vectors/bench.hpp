@@ -63,7 +63,7 @@ inline clock::time_point at(clock::time_point start, double t, duration unit) {
 class bench {
 public:
     explicit bench(std::string const& config, std::int64_t queue_limit = 1024)
-        : bench(config, weir::queue_options{.limit = queue_limit}) {}
+        : bench(config, weir::queue_options{.max_waiting = queue_limit}) {}
     bench(std::string const& config, weir::queue_options const& queueing)
         : limiter(context, limiter_config::parse(config), queueing) {}
 

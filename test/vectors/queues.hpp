@@ -100,8 +100,10 @@ public:
         : config_(v.at("config").as_object()),
           patience_(whole(config_, "backlog_timeout_ms")),
           context_(),
-          kitchen_(context_, limiter_config::parse(fmt::format("{} seats", limit())),
-                   {.limit = whole(config_, "backlog"), .tolerance = 0ns, .patience = patience_}) {}
+          kitchen_(
+              context_, limiter_config::parse(fmt::format("{} seats", limit())),
+              {.max_waiting = whole(config_, "backlog"), .tolerance = 0ns, .patience = patience_}) {
+    }
 
     [[nodiscard]] amount limit() const { return whole(config_, "limit"); }
 
@@ -191,9 +193,9 @@ inline void too_big_does_not_block_others(vector const& v) {
 inline weir::queue_options dotnet_queue(json::object const& config) {
     auto const room = whole(config, "queue_limit");
     bool const newest = says(config, "order", "newest");
-    return {.limit = room == 0 ? 0 : 1024,
+    return {.max_waiting = room == 0 ? 0 : 1024,
             .full = newest ? weir::when_full::evict_oldest : weir::when_full::reject_newest,
-            .limit_permits = std::max<std::int64_t>(room, 1),
+            .max_waiting_permits = std::max<std::int64_t>(room, 1),
             .order = newest ? weir::queue_order::lifo : weir::queue_order::fifo};
 }
 

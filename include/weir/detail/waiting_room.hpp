@@ -469,7 +469,8 @@ private:
         });
     }
     [[nodiscard]] bool is_too_long(time_point ready, time_point now) const noexcept {
-        return ready != unknown && ready > later(now, queueing().max_wait.length_or(forever));
+        return ready != unknown &&
+               ready > later(now, queueing().max_expected_wait.length_or(forever));
     }
 
     [[nodiscard]] demand what_waits(time_point now) noexcept {

@@ -51,8 +51,9 @@ private:
         auto permits = asked;
         auto* next = first_to_go_;
         for (int more = most_evictions;; --more) {
-            bool const is_place = left < static_cast<std::uint64_t>(bounds.limit) || left < size;
-            bool const is_room = n <= bounds.limit_permits - permits || n <= asked - permits;
+            bool const is_place =
+                left < static_cast<std::uint64_t>(bounds.max_waiting) || left < size;
+            bool const is_room = n <= bounds.max_waiting_permits - permits || n <= asked - permits;
             if (is_place && is_room)
                 return asked - permits;
             if (bounds.full == when_full::reject_newest || !next || more == 0)
