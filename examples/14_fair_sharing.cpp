@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
         bool open = true;
         auto const call = [&](std::string tenant, weir::amount cost) -> asio::awaitable<void> {
             auto const key = std::hash<std::string>()(tenant);
-            auto const permit = co_await calls.enter({cost, {.key = key}}, 1min);
+            auto const permit = co_await calls.enter({cost, {.flow = key}}, 1min);
             used[tenant] += cost;
             if (tenant != "person")
                 co_return;

@@ -92,11 +92,11 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(for_a_negative_number_is_rejected_by_name, T, inte
 BOOST_AUTO_TEST_CASE(says_how_it_stands_in_the_queue) {
     request const plain(7);
     BOOST_TEST(plain.priority() == 3);
-    BOOST_TEST(plain.key() == 0U);
-    request const one{7, {.priority = 0, .key = ~std::uint64_t{0}}};
+    BOOST_TEST(plain.flow() == 0U);
+    request const one{7, {.priority = 0, .flow = ~std::uint64_t{0}}};
     BOOST_TEST(one.count() == 7);
     BOOST_TEST(one.priority() == 0);
-    BOOST_TEST(one.key() == ~std::uint64_t{0});
+    BOOST_TEST(one.flow() == ~std::uint64_t{0});
     BOOST_TEST(request(1, {.priority = 7}).priority() == weir::last_priority);
     BOOST_CHECK_EXCEPTION(request(1, {.priority = 8}), std::invalid_argument,
                           says("weir: a request of priority 8; it must be from 0 to 7"));

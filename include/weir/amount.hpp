@@ -24,8 +24,8 @@ struct standing {
     int priority = 3;
 
     /// For `queue_order::fair`: whom the request is for, such as a number or a hash of a tenant. Two that have
-    /// the same key share one turn. For `queue_order::shares`: the `partition_key` of its partition.
-    std::uint64_t key = 0;
+    /// the same flow share one turn. For `queue_order::shares`: the `partition_flow` of its partition.
+    std::uint64_t flow = 0;
 };
 
 /// The last class of `standing::priority`.
@@ -35,7 +35,7 @@ inline constexpr int last_priority = 7;
 ///
 ///     co_await calls.enter(2, 1s);
 ///     co_await calls.enter({2, {.priority = 1}}, 1s);
-///     co_await calls.enter({1, {.key = tenant}}, 1s);
+///     co_await calls.enter({1, {.flow = tenant}}, 1s);
 ///     co_await bytes.enter({1'024, 65'536}, 1s);         // as many as there are, from 1,024 on
 ///
 /// Zero asks for nothing and is granted at once. A negative number throws `std::invalid_argument`, and so does
@@ -43,7 +43,7 @@ inline constexpr int last_priority = 7;
 ///
 /// A request for `least` to `most` waits until `least` can be granted, and is then granted as many as there are,
 /// up to `most`: `permit::count()` tells how many. All else goes by `least`: its turn, what it is rejected for, how
-/// much of the queue it takes, and what a `chain` takes of it. It has a class, but no key.
+/// much of the queue it takes, and what a `chain` takes of it. It has a class, but no flow.
 class request {
 public:
     constexpr request() noexcept = default;
@@ -55,7 +55,7 @@ public:
     template <std::integral T>
         requires(!std::same_as<std::remove_cv_t<T>, bool>)
     constexpr request(T n, standing const& how)
-        : key_or_most_(how.key), packed_(packed(checked(n), checked_class(how.priority))) {}
+        : flow_or_most_(how.flow), packed_(packed(checked(n), checked_class(how.priority))) {}
 
     /// Throws `std::invalid_argument` unless 1 <= `least` <= `most`.
     template <std::integral T, std::integral U>
@@ -67,10 +67,10 @@ public:
     /// The least that it takes, and the most, which are the same unless a range was given.
     [[nodiscard]] constexpr amount count() const noexcept { return packed_ >> flag_bits; }
     [[nodiscard]] constexpr amount most() const noexcept {
-        return is_range() ? static_cast<amount>(key_or_most_) : count();
+        return is_range() ? static_cast<amount>(flow_or_most_) : count();
     }
-    [[nodiscard]] constexpr std::uint64_t key() const noexcept {
-        return is_range() ? standing().key : key_or_most_;
+    [[nodiscard]] constexpr std::uint64_t flow() const noexcept {
+        return is_range() ? standing().flow : flow_or_most_;
     }
     [[nodiscard]] constexpr int priority() const noexcept {
         return static_cast<int>(packed_ & last_priority);
@@ -84,7 +84,7 @@ private:
 
     struct range_tag {};
     constexpr request(amount least, amount most, int priority, range_tag)
-        : key_or_most_(static_cast<std::uint64_t>(most)),
+        : flow_or_most_(static_cast<std::uint64_t>(most)),
           packed_(packed(least, priority) | range_flag) {
         if (least < 1 || least > most)
             throw std::invalid_argument(
@@ -116,7 +116,7 @@ private:
     }
 
     // Two words, which a call hands over in registers.
-    std::uint64_t key_or_most_ = standing().key;
+    std::uint64_t flow_or_most_ = standing().flow;
     amount packed_ = packed(1, standing().priority);
 };
 static_assert(sizeof(request) == 2 * sizeof(std::uint64_t));

@@ -11,13 +11,13 @@
 
 namespace weir {
 
-/// The `standing::key` of requests for the partition of this name. It is the same in every program: the hash FNV-1a of
+/// The `standing::flow` of requests for the partition of this name. It is the same in every program: the hash FNV-1a of
 /// Fowler, Noll and Vo.
-[[nodiscard]] constexpr std::uint64_t partition_key(std::string_view name) noexcept {
-    std::uint64_t key = 0xcbf29ce484222325;
+[[nodiscard]] constexpr std::uint64_t partition_flow(std::string_view name) noexcept {
+    std::uint64_t flow = 0xcbf29ce484222325;
     for (char const c : name)
-        key = (key ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    return key;
+        flow = (flow ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    return flow;
 }
 
 /// A part of the seats of a limiter that is for certain requests: see `queue_order::shares`.
@@ -44,7 +44,7 @@ public:
         return {name_.data(), length_};
     }
     [[nodiscard]] constexpr int percent() const noexcept { return percent_; }
-    [[nodiscard]] constexpr std::uint64_t key() const noexcept { return partition_key(name()); }
+    [[nodiscard]] constexpr std::uint64_t flow() const noexcept { return partition_flow(name()); }
 
     friend constexpr bool operator==(partition const&, partition const&) = default;
 

@@ -56,7 +56,7 @@ enum class queue_order : std::uint8_t {
     /// that has aged so far, so that a turn may come later than was foreseen.
     priority,
 
-    /// Each key in turn, `standing::key`, in the order in which they began to wait; of a key, the one that came
+    /// Each flow in turn, `standing::flow`, in the order in which they began to wait; of a key, the one that came
     /// first. Permits count, not requests: a key whose requests ask for more has fewer of them granted. Over
     /// any time throughout which two keys have a request that waits, the permits that they are granted differ
     /// by at most four times the largest request; by eight times, where requests leave that were not granted.
@@ -71,7 +71,7 @@ enum class queue_order : std::uint8_t {
     /// of each other key, so that a turn may come later than was foreseen.
     fair,
 
-    /// By partition, which is named by `standing::key` as `partition_key` has it: for what needs seats of its own.
+    /// By partition, which is named by `standing::flow` as `partition_flow` has it: for what needs seats of its own.
     /// Of the seats that there are at the moment, `stats().capacity`, each of `queue_options::partitions` has its
     /// per cent, rounded down: its share. A request fits into the share of its partition if the partition holds no
     /// more than its share with what the request asks for. Those that fit go first, and among them the one that

@@ -110,7 +110,7 @@ place_in_queue::place_in_queue(config::limit const& c)
 weir::request place_in_queue::standing_of(asking const& who) const {
     weir::standing how;
     if (fair_)
-        how.key = weir::client_key(who.client, v4_prefix_, v6_prefix_);
+        how.flow = weir::client_key(who.client, v4_prefix_, v6_prefix_);
     if (priority_)
         for (auto const& f : who.request.fields)
             if (http::iequals(f.name, *priority_))

@@ -63,7 +63,7 @@ struct place_of_arrivals {
             return {};
         weir::standing how;
         if (fair)
-            how.key = a.keys[*fair];
+            how.flow = a.keys[*fair];
         if (priority)
             how.priority = static_cast<int>(a.keys[*priority]);
         return {1, how};

@@ -48,7 +48,7 @@ void check(partitions const& all) {
         auto const name = std::string(one.name());
         if (name.empty() || !std::ranges::all_of(name, detail::is_of_a_name))
             reject("have the name `" + name + "`, which must be of letters, digits, _, - and .");
-        auto const same = [&](partition const& other) { return other.key() == one.key(); };
+        auto const same = [&](partition const& other) { return other.flow() == one.flow(); };
         if (std::ranges::count_if(all, same) != 1)
             reject("have " + name + " twice");
         percent += one.percent();

@@ -20,8 +20,8 @@ bool goes_by_class(any_queue& queue) {
     stand_in first, second;
     first.number = 1;
     second.number = 2;
-    first.ask_for({1, {.priority = 7, .key = 1}});
-    second.ask_for({1, {.priority = 0, .key = 2}});
+    first.ask_for({1, {.priority = 7, .flow = 1}});
+    second.ask_for({1, {.priority = 0, .flow = 2}});
     for (auto* const op : {&first, &second}) {
         queue.prepare(*op);
         queue.push(*op);

@@ -22,7 +22,7 @@ namespace {
 
 class guest final : public support::stand_in {
 public:
-    guest(int i, std::uint64_t of, amount n) : index(i), whose(of) { ask_for({n, {.key = of}}); }
+    guest(int i, std::uint64_t of, amount n) : index(i), whose(of) { ask_for({n, {.flow = of}}); }
     int index;
     std::uint64_t whose;
 };
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(gives_the_turn_of_a_key_whose_requests_have_left_to_the_nex
     l.come('b', 7);
     l.come('c');
     l.queue.erase(one);
-    BOOST_TEST(one.asked_for().key() == 'a');
+    BOOST_TEST(one.asked_for().flow() == 'a');
     BOOST_TEST(l.serve_all() == "bc");
 }
 
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(lets_no_newcomer_overtake) {
     line l;
     l.come('a', 5);
     BOOST_TEST(l.queue.bars(1, {}));
-    BOOST_TEST(l.queue.bars({1, {.key = 'b'}}, {}));
+    BOOST_TEST(l.queue.bars({1, {.flow = 'b'}}, {}));
 }
 
 BOOST_AUTO_TEST_CASE(knows_what_is_surely_served_before_a_newcomer) {
@@ -121,13 +121,13 @@ BOOST_AUTO_TEST_CASE(knows_what_is_surely_served_before_a_newcomer) {
     auto& one = l.come('a', 10);
     l.come('a', 20);
     l.come('b', 300);
-    BOOST_TEST(l.queue.ahead_of_new({1, {.key = 'a'}}, {}) == 30);
-    BOOST_TEST(l.queue.ahead_of_new({1, {.key = 'b'}}, {}) == 300);
-    BOOST_TEST(l.queue.ahead_of_new({1, {.key = 'c'}}, {}) == 310);
+    BOOST_TEST(l.queue.ahead_of_new({1, {.flow = 'a'}}, {}) == 30);
+    BOOST_TEST(l.queue.ahead_of_new({1, {.flow = 'b'}}, {}) == 300);
+    BOOST_TEST(l.queue.ahead_of_new({1, {.flow = 'c'}}, {}) == 310);
     l.queue.erase(one);
-    BOOST_TEST(l.queue.ahead_of_new({1, {.key = 'c'}}, {}) == 320);
+    BOOST_TEST(l.queue.ahead_of_new({1, {.flow = 'c'}}, {}) == 320);
     l.serve_all();
-    BOOST_TEST(l.queue.ahead_of_new({1, {.key = 'c'}}, {}) == 0);
+    BOOST_TEST(l.queue.ahead_of_new({1, {.flow = 'c'}}, {}) == 0);
 }
 
 BOOST_AUTO_TEST_CASE(drops_the_oldest_of_the_key_that_asks_for_the_most) {
@@ -137,9 +137,9 @@ BOOST_AUTO_TEST_CASE(drops_the_oldest_of_the_key_that_asks_for_the_most) {
     l.come('b', 3);
     auto& big = l.come('b', 5);
     l.come('b', 1);
-    BOOST_TEST(l.making_way({1, {.key = 'c'}}) == "1 2 3 ");
+    BOOST_TEST(l.making_way({1, {.flow = 'c'}}) == "1 2 3 ");
     l.queue.erase(big);
-    BOOST_TEST(l.making_way({1, {.key = 'b'}}) == "0 ");
+    BOOST_TEST(l.making_way({1, {.flow = 'b'}}) == "0 ");
 }
 
 BOOST_AUTO_TEST_CASE(goes_through_all_in_the_order_of_arrival) {
@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(is_next_who_is_by_the_words) {
                 if (random.one_in(3)) {
                     gone = random.one_in(2)
                                ? waiting[random.index_in(waiting)]
-                               : static_cast<guest*>(l.queue.makes_way({1, {.key = 2}}, nullptr));
+                               : static_cast<guest*>(l.queue.makes_way({1, {.flow = 2}}, nullptr));
                     if (gone == l.queue.makes_way(1, nullptr))
                         BOOST_REQUIRE(truth.may_make_way(gone->index));
                     l.queue.erase(*gone);

@@ -304,7 +304,7 @@ void chain_oracle::note_call(section const& s) {
             static_cast<ticket>(taken_at_.at(part.taken).time_since_epoch().count());
         auto const& whose = *owners_.at(part.taken).who;
         if (!whose.is_chain)
-            limiters_[at].line.came_home(whose.how.key, part.n);
+            limiters_[at].line.came_home(whose.how.flow, part.n);
         if (part.used)
             limiters_[at].book->came_home(part.n);
         else
@@ -438,7 +438,7 @@ void chain_oracle::grant(section const& s, std::size_t first) {
         auto& l = limiters_[static_cast<std::size_t>(it->second.limiter)];
         taken_at_[s.steps[k].taken] = s.now;
         if (!v.is_chain)
-            l.line.took(v.how.key, s.steps[k].n);
+            l.line.took(v.how.flow, s.steps[k].n);
         l.book->took(s.steps[k].n, static_cast<ticket>(s.now.time_since_epoch().count()), s.now);
         std::erase_if(fits_since_,
                       [&](auto const& one) { return one.first.second == it->second.limiter; });

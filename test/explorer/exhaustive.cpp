@@ -67,7 +67,7 @@ action configure(amount limit) {
 
 action as(int priority, std::uint64_t key) {
     auto a = enter;
-    a.how = {.priority = priority, .key = key};
+    a.how = {.priority = priority, .flow = key};
     return a;
 }
 

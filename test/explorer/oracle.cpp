@@ -609,12 +609,12 @@ std::vector<amount> oracle::ahead_of_new(request const& newcomer, bool evicts,
                 continue;
             bool const before =
                 order_.by_key()
-                    ? other->how.key == newcomer.how.key
+                    ? other->how.flow == newcomer.how.flow
                     : order_.goes_before(other->asks_for(), other->since, newcomer.asks_for(), now);
             if (before)
                 own.push_back(other->n);
             else if (order_.by_key())
-                others[other->how.key] = std::max(others[other->how.key], other->n);
+                others[other->how.flow] = std::max(others[other->how.flow], other->n);
         }
         if (own.empty() || !gave_up_.empty()) {
             for (auto const& [key, n] : others)
@@ -686,7 +686,7 @@ void oracle::served(request& r, call const& c) {
     order_.served(r.op->number);
     r.in_queue = false;
     r.take = c.takes.size();
-    order_.took(r.how.key, r.n);
+    order_.took(r.how.flow, r.n);
     takes_for_the_line_ = true;
 }
 
@@ -704,7 +704,7 @@ void oracle::took(call& c, amount n, ticket t, time_point now) {
     if (!std::exchange(takes_for_the_line_, false)) {
         auto const asked = c.what == enter ? c.who->asks_for() : weir::request(c.n, c.how);
         might_pass_ = may_pass(asked, now);
-        order_.took(asked.key(), n);
+        order_.took(asked.flow(), n);
     }
     c.takes.push_back(n);
     c.room.push_back(book_->remaining(now));
@@ -717,7 +717,7 @@ void oracle::took(call& c, amount n, ticket t, time_point now) {
 
 void oracle::came_home(call& c, amount n) {
     c.home += n;
-    order_.came_home(c.how.key, n);
+    order_.came_home(c.how.flow, n);
     book_->came_home(n);
 }
 
@@ -725,7 +725,7 @@ void oracle::refunded(call& c, amount n, ticket t, time_point now) {
     c.refunded += n;
     if (promise_)
         promise_->unused(c.unused);
-    order_.came_home(c.how.key, n);
+    order_.came_home(c.how.flow, n);
     book_->refunded(n, t, now);
 }
 

@@ -21,7 +21,7 @@ public:
     explicit order_book(weir::queue_options const& o)
         : order_(o.order), target_(o.target), interval_(o.interval), ageing_(o.ageing) {
         for (auto const& p : o.partitions)
-            shares_.partitions[p.key()] = p.percent();
+            shares_.partitions[p.flow()] = p.percent();
     }
 
     /// Somebody waits, and nobody did before.
@@ -49,8 +49,8 @@ public:
 
     void joined(std::uint64_t number, time_point since, weir::request const& r) {
         line_.push_back({number, since, r.priority()});
-        fair_.join(static_cast<int>(number), r.key(), r.count());
-        shares_.join(static_cast<int>(number), r.key(), r.count());
+        fair_.join(static_cast<int>(number), r.flow(), r.count());
+        shares_.join(static_cast<int>(number), r.flow(), r.count());
     }
     void served(std::uint64_t number) {
         if (order_ == weir::queue_order::fair)
@@ -94,7 +94,7 @@ public:
     /// Whether a newcomer goes before all that wait.
     [[nodiscard]] bool lets_pass(weir::request const& r, time_point now) const {
         if (order_ == weir::queue_order::shares)
-            return shares_.lets_pass(r.key(), r.count());
+            return shares_.lets_pass(r.flow(), r.count());
         return order_ == weir::queue_order::priority &&
                std::ranges::none_of(line_, [&](place const& one) {
                    return goes_first(one, r.priority(), now);
@@ -107,7 +107,7 @@ public:
         if (std::ranges::count(line_, newcomer, &place::number) != 0)
             others.left(newcomer);
         if (order_ == weir::queue_order::shares)
-            return std::ranges::count(others.shares_.may_make_way(asked.key(), asked.count()),
+            return std::ranges::count(others.shares_.may_make_way(asked.flow(), asked.count()),
                                       static_cast<int>(number)) != 0;
         if (order_ == weir::queue_order::fair)
             return others.fair_.may_make_way(static_cast<int>(number));
@@ -123,7 +123,7 @@ public:
     /// Whether one may be dropped for such a newcomer.
     [[nodiscard]] bool somebody_makes_way(weir::request const& r) const {
         if (order_ == weir::queue_order::shares)
-            return !shares_.may_make_way(r.key(), r.count()).empty();
+            return !shares_.may_make_way(r.flow(), r.count()).empty();
         if (order_ == weir::queue_order::priority)
             return std::ranges::any_of(line_, [&](place const& one) {
                 return one.priority >= r.priority();

@@ -247,7 +247,7 @@ scenario make_scenario(policy which, std::uint64_t seed, int max_callers) {
     if (groups(s)) {
         for (auto& script : s.callers) {
             for (auto& a : script)
-                a.how = {.priority = d.roll(0, 3), .key = d.roll<std::uint64_t>(0, 2)};
+                a.how = {.priority = d.roll(0, 3), .flow = d.roll<std::uint64_t>(0, 2)};
         }
     }
 
@@ -292,7 +292,7 @@ scenario with_shares(scenario s) {
         s.queueing.partitions.add({names[0], left});
     for (auto& script : s.callers) {
         for (auto& a : script)
-            a.how = {.key = weir::partition_key(names.at(d.roll<std::size_t>(0, 2)))};
+            a.how = {.flow = weir::partition_flow(names.at(d.roll<std::size_t>(0, 2)))};
     }
     return s;
 }
@@ -447,7 +447,7 @@ std::string to_string(action const& a, scenario const& s) {
         groups(s) &&
         (a.what == kind::enter || a.what == kind::reserve || a.what == kind::try_enter);
     auto const how =
-        stands ? fmt::format(", class {}, for {}", a.how.priority, a.how.key) : std::string();
+        stands ? fmt::format(", class {}, for {}", a.how.priority, a.how.flow) : std::string();
     return without_key(a) + how + (s.keys == 1 ? "" : key_of(a));
 }
 

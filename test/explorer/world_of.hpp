@@ -675,7 +675,7 @@ private:
     void merge(caller& me) {
         for (std::size_t i = me.seats.size(); i-- > 1;) {
             auto const into = std::ranges::find_if(me.seats, [&](seat const& one) {
-                return one.key == me.seats[i].key && one.how.key == me.seats[i].how.key;
+                return one.key == me.seats[i].key && one.how.flow == me.seats[i].how.flow;
             });
             if (&*into == &me.seats[i])
                 continue;

@@ -355,13 +355,13 @@ BOOST_AUTO_TEST_CASE(priority_foresees_what_lower_classes_ask_for) {
 BOOST_AUTO_TEST_CASE(fair_goes_round_the_keys) {
     kitchen_with k({.order = queue_order::fair});
     for (std::uint64_t const key : {1U, 1U, 1U, 2U, 2U, 3U})
-        k.come({1, {.key = key}});
+        k.come({1, {.flow = key}});
     k.hand_over();
     BOOST_TEST(k.states() == "swwwww");
     k.hand_over();
     BOOST_TEST(k.states() == "swwsww");
-    k.come({1, {.key = 4}});
-    BOOST_TEST(!k.kitchen.try_enter({1, {.key = 5}}));
+    k.come({1, {.flow = 4}});
+    BOOST_TEST(!k.kitchen.try_enter({1, {.flow = 5}}));
     k.hand_over();
     BOOST_TEST(k.states() == "swwswsw");
     k.hand_over();
@@ -380,9 +380,9 @@ BOOST_AUTO_TEST_CASE(fair_shares_permits_and_not_requests) {
     auto const now = bucket.try_enter(2);
     std::vector<visit> big, small;
     for (int i = 0; i != 10; ++i)
-        big.emplace_back(bucket, weir::request(2, {.key = 1}));
+        big.emplace_back(bucket, weir::request(2, {.flow = 1}));
     for (int i = 0; i != 10; ++i)
-        small.emplace_back(bucket, weir::request(1, {.key = 2}));
+        small.emplace_back(bucket, weir::request(1, {.flow = 2}));
     run_for(ctx, 6s);
     auto const granted = [](auto const& guests) {
         return std::ranges::count_if(guests, [](auto const& g) { return g.granted(); });
@@ -393,13 +393,13 @@ BOOST_AUTO_TEST_CASE(fair_shares_permits_and_not_requests) {
 
 BOOST_AUTO_TEST_CASE(fair_evicts_of_the_key_that_asks_for_the_most) {
     kitchen_with k({.max_waiting = 4, .full = when_full::evict_oldest, .order = queue_order::fair});
-    k.come({1, {.key = 2}});
+    k.come({1, {.flow = 2}});
     for (int i = 0; i != 3; ++i)
-        k.come({1, {.key = 1}});
-    k.come({1, {.key = 3}});
+        k.come({1, {.flow = 1}});
+    k.come({1, {.flow = 3}});
     BOOST_TEST(k.states() == "wdwww");
     for (int i = 0; i != 10; ++i)
-        k.come({1, {.key = 1}});  // in place of its own
+        k.come({1, {.flow = 1}});  // in place of its own
     BOOST_TEST(k.states() == "wdddwddddddddww");
 }
 
@@ -410,11 +410,11 @@ BOOST_AUTO_TEST_CASE(fair_foresees_what_the_same_key_asks_for_or_one_of_each_oth
     auto const now = bucket.try_enter();
     std::vector<visit> guests;
     for (int i = 0; i != 3; ++i)
-        guests.emplace_back(bucket, weir::request(1, {.key = 1}));
-    visit too_late(bucket, weir::request(1, {.key = 1}));
-    visit other(bucket, weir::request(1, {.key = 2}));
-    visit third(bucket, weir::request(1, {.key = 3}));
-    visit too_many(bucket, weir::request(1, {.key = 4}));
+        guests.emplace_back(bucket, weir::request(1, {.flow = 1}));
+    visit too_late(bucket, weir::request(1, {.flow = 1}));
+    visit other(bucket, weir::request(1, {.flow = 2}));
+    visit third(bucket, weir::request(1, {.flow = 3}));
+    visit too_many(bucket, weir::request(1, {.flow = 4}));
     settle(ctx);
     BOOST_TEST(guests.back().waiting());
     BOOST_TEST(too_late.rejected(errc::queue_full));
@@ -441,7 +441,7 @@ BOOST_AUTO_TEST_CASE(a_change_to_priority_or_fair_waits_until_nobody_does) {
     BOOST_TEST(k.states() == "sssws");
     k.hand_over();
     for (std::uint64_t const key : {1U, 1U, 2U})
-        k.come({1, {.key = key}});
+        k.come({1, {.flow = key}});
     k.kitchen.configure_queue([](queue_options& o) { o.order = queue_order::lifo; });
     k.hand_over();
     k.hand_over();
@@ -515,7 +515,7 @@ BOOST_AUTO_TEST_CASE(every_order_lets_all_go_who_are_cancelled_rejected_or_price
         for (int i = 0; i != 100; ++i)
             guests.emplace_back(
                 kitchen, weir::request(i % 2 + 1, {.priority = i % 8,
-                                                   .key = static_cast<std::uint64_t>(i % 7)}));
+                                                   .flow = static_cast<std::uint64_t>(i % 7)}));
         run_for(ctx, 2ms);
         kitchen.configure({.seats = 1});
         settle(ctx);
@@ -556,7 +556,7 @@ BOOST_AUTO_TEST_CASE(a_type_has_its_order_and_rejects_another) {
             return !b.granted();
         };
     BOOST_TEST(served_second(classes, 1, {1, {.priority = 0}}));
-    BOOST_TEST(served_second(turns, {1, {.key = 1}}, {1, {.key = 2}}));
+    BOOST_TEST(served_second(turns, {1, {.flow = 1}}, {1, {.flow = 2}}));
 
     using fifo_seats = seats_with<weir::order::fifo>;
     BOOST_CHECK_EXCEPTION(

@@ -113,10 +113,10 @@ BOOST_AUTO_TEST_CASE(must_be_one) {
     BOOST_TEST(r.count() == 2);
     BOOST_TEST(r.most() == weir::max_amount);
     BOOST_TEST(r.priority() == 7);
-    BOOST_TEST(r.key() == 0U);
-    request const plain(2, {.priority = 1, .key = 9});
+    BOOST_TEST(r.flow() == 0U);
+    request const plain(2, {.priority = 1, .flow = 9});
     BOOST_TEST(plain.most() == 2);
-    BOOST_TEST(plain.key() == 9U);
+    BOOST_TEST(plain.flow() == 9U);
 }
 
 BOOST_AUTO_TEST_CASE(may_be_for_a_key) {
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(has_no_more_than_its_share_where_keys_take_turns) {
             if (!ec)
                 of_range += p.count();
         });
-        bytes.async_enter({10, {.key = 7}}, [&](error_code ec, permit p) {
+        bytes.async_enter({10, {.flow = 7}}, [&](error_code ec, permit p) {
             if (!ec)
                 of_key += p.count();
         });

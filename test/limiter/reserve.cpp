@@ -385,7 +385,7 @@ BOOST_AUTO_TEST_CASE(has_a_place_in_every_order) {
     for (auto const order : {fifo, lifo, adaptive_lifo, codel, priority, fair}) {
         one_a_second w({.order = order, .target = 1h});
         auto const key = [](std::uint64_t k) {
-            return weir::request(1, {.priority = static_cast<int>(k), .key = k});
+            return weir::request(1, {.priority = static_cast<int>(k), .flow = k});
         };
         auto first = w.pace.reserve(key(1));
         auto second = w.pace.reserve(key(2));

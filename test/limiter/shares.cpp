@@ -37,11 +37,11 @@ using weir::when_full;
 
 namespace {
 
-constexpr auto live = weir::partition_key("live");
-constexpr auto batch = weir::partition_key("batch");
+constexpr auto live = weir::partition_flow("live");
+constexpr auto batch = weir::partition_flow("batch");
 
 request of(std::uint64_t key, amount n = 1) {
-    return {n, {.key = key}};
+    return {n, {.flow = key}};
 }
 
 queue_options sharing(weir::partitions const& all) {
@@ -186,10 +186,10 @@ BOOST_AUTO_TEST_CASE(of_one_partition_requests_go_in_the_order_in_which_they_cam
 
 BOOST_AUTO_TEST_CASE(requests_of_no_partition_only_borrow) {
     canteen c;
-    auto others = c.take(weir::partition_key("nobody"), 5);
+    auto others = c.take(weir::partition_flow("nobody"), 5);
     auto plain = c.take({}, 5);
     c.come(1);
-    c.come(of(weir::partition_key("nobody")));
+    c.come(of(weir::partition_flow("nobody")));
     c.come({1, 3});  // a range has no key
     c.come(of(batch));
     BOOST_TEST(c.after(plain[0]) == "3");
@@ -354,7 +354,7 @@ BOOST_AUTO_TEST_CASE(more_names_than_there_is_room_for_take_the_place_of_those_t
         sharing({{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}, {"e", 1}, {"f", 1}, {"g", 1}, {"h", 1}}));
     std::vector<permit> held;
     for (std::string const name : {"a", "b", "c", "d", "e", "f", "g", "h"})
-        held.push_back(c.kitchen.try_enter(of(weir::partition_key(name))));
+        held.push_back(c.kitchen.try_enter(of(weir::partition_flow(name))));
     c.kitchen.configure_queue([](queue_options& o) { o.partitions = {{"b", 50}, {"new", 50}}; });
     BOOST_TEST(share_of(c.kitchen, "b").in_use == 1);
     BOOST_TEST(share_of(c.kitchen, "new").in_use == 1);  // of one of them
@@ -452,7 +452,7 @@ BOOST_AUTO_TEST_CASE(are_granted_by_the_words) {
                     static_cast<int>(random.between(0, static_cast<std::int64_t>(left)));
                 left -= static_cast<std::size_t>(percent);
                 all.add({names[i], percent});
-                truth.partitions[weir::partition_key(names[i])] = percent;
+                truth.partitions[weir::partition_flow(names[i])] = percent;
             }
             return all;
         };
@@ -493,13 +493,13 @@ BOOST_AUTO_TEST_CASE(are_granted_by_the_words) {
                     one.seat = std::move(one.what.seat());
             }
             for (auto const& one : kitchen.shares()) {
-                BOOST_REQUIRE(one.share == truth.share(one.who.key()));
-                BOOST_REQUIRE(one.in_use == truth.held(one.who.key()));
+                BOOST_REQUIRE(one.share == truth.share(one.who.flow()));
+                BOOST_REQUIRE(one.in_use == truth.held(one.who.flow()));
             }
             BOOST_REQUIRE(kitchen.stats().in_use == truth.seats - truth.free());
         };
         for (int step = 0; step != 120 && sure; ++step) {
-            auto const key = weir::partition_key(names[random.index_in(names)]);
+            auto const key = weir::partition_flow(names[random.index_in(names)]);
             auto const n = random.between(1, std::min<amount>(truth.seats, 3));
             switch (random.between(0, 7)) {
                 case 0:

@@ -42,7 +42,7 @@ inline void run_partitions(vector const& v, amount later = 0) {
         auto const& op = each.as_object();
         auto const kind = text(op, "op");
         if (kind == "acquire") {
-            auto const asked = weir::request(1, {.key = weir::partition_key(text(op, "key"))});
+            auto const asked = weir::request(1, {.flow = weir::partition_flow(text(op, "key"))});
             for (auto times = whole(op, "times", 1); times != 0; --times) {
                 bool const expected = op.at("expect").as_bool();
                 auto seat = b.limiter.try_enter(asked);

@@ -19,7 +19,7 @@ namespace weir::detail {
 struct in_round;
 struct in_weight;
 
-/// The requests of one key that wait.
+/// The requests of one flow that wait.
 struct fair_group : key_tree_hook<fair_group>, list_hook<in_round>, list_hook<in_weight> {
     list<operation, in_group> line;
     amount asked = 0;
@@ -29,10 +29,10 @@ struct fair_group : key_tree_hook<fair_group>, list_hook<in_round>, list_hook<in
 
 /// The queue of `queue_order::fair`; `arrival_queue` has its contract.
 ///
-/// Keys take turns. What a key may still be granted is its credit: the level, which is the same for all, less
+/// Keys take turns. What a flow may still be granted is its credit: the level, which is the same for all, less
 /// what it has spent. In the beginning of a turn the level is raised by what the credit lacks for the first
 /// request, so each turn grants one at least, and none is looked at in vain; the turn ends when the credit is
-/// too small for the next one. A key that does not wait is forgotten.
+/// too small for the next one. A flow that does not wait is forgotten.
 ///
 /// All is decided when a request is granted. So it makes no difference in what order others leave.
 /// Source: Shreedhar and Varghese, "Efficient Fair Queueing using Deficit Round Robin", SIGCOMM 1995; there
@@ -56,7 +56,7 @@ public:
             spare_ = std::make_unique<fair_group>();
     }
     void push(operation& op) noexcept {
-        auto& own = group_of(op.key);
+        auto& own = group_of(op.flow);
         line_.push_back(op);
         if (own.line.empty())
             heads_ += op.count;
@@ -66,7 +66,7 @@ public:
     }
     void erase(operation& op) noexcept {
         auto& own = *op.group;
-        op.key = own.key;
+        op.flow = own.key;
         static_cast<list_hook<in_line>&>(op).unlink();
         bool const first = &own.line.front() == &op;
         static_cast<list_hook<in_group>&>(op).unlink();
@@ -109,9 +109,9 @@ public:
 
     [[nodiscard]] static bool bars(request const&, time_point) noexcept { return true; }
     [[nodiscard]] static bool foresees() noexcept { return false; }
-    // Its own key's; or, if that does not wait yet, one of each other key.
+    // Its own flow's; or, if that does not wait yet, one of each other flow.
     [[nodiscard]] amount ahead_of_new(request const& r, time_point) const noexcept {
-        auto const* const own = groups_.find(r.key());
+        auto const* const own = groups_.find(r.flow());
         return own ? own->asked : heads_;
     }
     [[nodiscard]] operation* makes_way(request const&, operation* previous) const noexcept {
@@ -131,11 +131,11 @@ private:
         return static_cast<amount>(level_ - g.spent);
     }
 
-    [[nodiscard]] fair_group& group_of(std::uint64_t key) noexcept {
-        if (auto* const own = groups_.find(key))
+    [[nodiscard]] fair_group& group_of(std::uint64_t flow) noexcept {
+        if (auto* const own = groups_.find(flow))
             return *own;
         auto& own = *spare_.release();
-        own.key = key;
+        own.key = flow;
         own.spent = level_;
         groups_.insert(own);
         round_.push_back(own);
@@ -179,7 +179,7 @@ private:
     list<fair_group, in_round> round_;  // the first has its turn
     bool turn_is_on_ = false;           // one of it has been granted in this turn
     std::uint64_t level_ = 0;
-    amount heads_ = 0;  // what the first of each key ask for
+    amount heads_ = 0;  // what the first of each flow ask for
     std::array<list<fair_group, in_weight>, 64> by_weight_;
     std::uint64_t used_ = 0;  // the bits of those that are not empty
     std::unique_ptr<fair_group> spare_;

@@ -43,7 +43,7 @@ public:
     amount count = 0;
     amount more = 0;  // above `count`, if they are there
     union {
-        std::uint64_t key = 0;
+        std::uint64_t flow = 0;
         fair_group* group;  // instead, while a `fair_queue` has it
     };
 
@@ -64,19 +64,19 @@ public:
     void ask_for(request const& r) noexcept {
         count = r.count();
         more = r.most() - r.count();
-        key = r.key();
+        flow = r.flow();
         priority = static_cast<std::uint8_t>(r.priority());
     }
     /// Not while it is in a queue.
     [[nodiscard]] request asked_for() const noexcept {
-        return {count, {.priority = priority, .key = key}};
+        return {count, {.priority = priority, .flow = flow}};
     }
 
     /// Asks for the same as `other`, which waits, as if it had come then.
     void come_as(operation const& other) noexcept {
         count = other.count;
         more = other.more;
-        key = other.key;
+        flow = other.flow;
         since = other.since;
         number = other.number;
         seen_by_sweep = other.seen_by_sweep;

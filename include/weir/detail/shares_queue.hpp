@@ -39,19 +39,19 @@ public:
             one.is_named = false;
         for (auto const& p : options.partitions) {
             auto const own =
-                std::ranges::find(accounts_.begin() + 1, accounts_.end(), p.key(), &account::key);
+                std::ranges::find(accounts_.begin() + 1, accounts_.end(), p.flow(), &account::flow);
             if (own != accounts_.end())
                 own->assign(p);
         }
         for (auto const& p : options.partitions) {
-            if (number_of(p.key()) == none)
+            if (number_of(p.flow()) == none)
                 spare().assign(p);
         }
     }
     static void prepare(operation const&) noexcept {}
     void push(operation& op) noexcept {
         line_.push_back(op);
-        op.account = number_of(op.key);
+        op.account = number_of(op.flow);
         auto& own = accounts_[op.account];
         own.line.push_back(op);
         own.asked += op.count;
@@ -106,7 +106,7 @@ public:
     [[nodiscard]] static time_point next_event(time_point) noexcept { return never; }
 
     [[nodiscard]] std::uint8_t take(request const& r, amount n) noexcept {
-        auto const a = number_of(r.key());
+        auto const a = number_of(r.flow());
         take_more(a, n);
         return a;
     }
@@ -136,12 +136,12 @@ private:
     struct account {
         void assign(partition const& p) noexcept {
             who = p;
-            key = p.key();
+            flow = p.flow();
             is_named = true;
         }
 
         partition who;
-        std::uint64_t key = 0;
+        std::uint64_t flow = 0;
         bool is_named = false;
         amount in_use = 0;
         amount asked = 0;
@@ -149,15 +149,15 @@ private:
         list<operation, in_group> line;
     };
 
-    [[nodiscard]] std::uint8_t number_of(std::uint64_t key) const noexcept {
+    [[nodiscard]] std::uint8_t number_of(std::uint64_t flow) const noexcept {
         for (std::size_t i = 1; i != accounts_.size(); ++i) {
-            if (accounts_[i].is_named && accounts_[i].key == key)
+            if (accounts_[i].is_named && accounts_[i].flow == flow)
                 return static_cast<std::uint8_t>(i);
         }
         return none;
     }
     [[nodiscard]] account const& of(request const& r) const noexcept {
-        return accounts_[number_of(r.key())];
+        return accounts_[number_of(r.flow())];
     }
 
     [[nodiscard]] amount share_of(account const& own) const noexcept {
