@@ -21,12 +21,12 @@ using asio::ip::tcp;
 
 struct server {
     int connections = 0;
-    int most = 0;
+    int max = 0;
     int lines = 0;
 };
 
 asio::awaitable<void> serve(tcp::socket client, server& all) {
-    all.most = std::max(all.most, ++all.connections);
+    all.max = std::max(all.max, ++all.connections);
     for (std::string text;;) {
         auto const [failed, length] = co_await asio::async_read_until(
             client, asio::dynamic_buffer(text, 1000), '\n', as_tuple(use_awaitable));
@@ -90,8 +90,7 @@ int main() {
         connection.receive(asio::buffer(&next, 1), tcp::socket::message_peek, ec);
         return ec == asio::error::would_block;
     };
-    weir::pool<tcp::socket> connections(
-        context, connect, is_quiet, {.maximum = 3, .check_after = 10s});
+    weir::pool<tcp::socket> connections(context, connect, is_quiet, {.max = 3, .check_after = 10s});
 
     int served = 0;
     int tries = 0;
@@ -109,7 +108,7 @@ int main() {
 
     auto const stats = connections.stats();
     fmt::print("{}\n", stats);
-    return served == 12 && all.most <= 3 && stats.discarded == static_cast<unsigned>(tries - 12) &&
+    return served == 12 && all.max <= 3 && stats.discarded == static_cast<unsigned>(tries - 12) &&
                    stats.discarded >= 2
                ? 0
                : 1;

@@ -118,7 +118,7 @@ int main(int argc, char* argv[]) {
     constexpr int workers = 12;
     asio::io_context context;
     auto make = [&where](asio::any_io_executor ex) { return connect(ex, where); };
-    connection_pool connections(context, make, answers, {.maximum = 4, .check_after = 10s});
+    connection_pool connections(context, make, answers, {.max = 4, .check_after = 10s});
     int counted = 0;
     auto done = [&](std::exception_ptr failure, int n) {
         connections.close();

@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
             co_await stage.sleep(50ms);
         };
 
-        door_type door(stage.context, weir::vegas_options{.most = 400}, {.max_waiting = 0});
+        door_type door(stage.context, weir::vegas_options{.max = 400}, {.max_waiting = 0});
         int answers = 0;
         auto const request = [&](weir::permit seat) -> asio::awaitable<void> {
             co_await work();  // `seat` times it

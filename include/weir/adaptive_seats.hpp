@@ -8,7 +8,7 @@ namespace weir {
 /// Seats of a number that follows what the service behind them can do: concurrency, for a service of which
 /// nobody knows how much it can take.
 ///
-///     weir::adaptive_seats kitchen{ctx, weir::vegas_options{.most = 500}};
+///     weir::adaptive_seats kitchen{ctx, weir::vegas_options{.max = 500}};
 ///     auto seat = co_await kitchen.enter(1s);
 ///     auto const answer = co_await call();
 ///     if (answer.status() == 503)

@@ -41,8 +41,8 @@ inline constexpr int last_priority = 7;
 /// Zero asks for nothing and is granted at once. A negative number throws `std::invalid_argument`, and so does
 /// a class that there is not; more than `max_amount` is rejected as `errc::exceeds_capacity`.
 ///
-/// A request for `least` to `most` waits until `least` can be granted, and is then granted as many as there are,
-/// up to `most`: `permit::count()` tells how many. All else goes by `least`: its turn, what it is rejected for, how
+/// A request for `min` to `max` waits until `min` can be granted, and is then granted as many as there are,
+/// up to `max`: `permit::count()` tells how many. All else goes by `min`: its turn, what it is rejected for, how
 /// much of the queue it takes, and what a `chain` takes of it. It has a class, but no flow.
 class request {
 public:
@@ -55,22 +55,22 @@ public:
     template <std::integral T>
         requires(!std::same_as<std::remove_cv_t<T>, bool>)
     constexpr request(T n, standing const& how)
-        : flow_or_most_(how.flow), packed_(packed(checked(n), checked_class(how.priority))) {}
+        : flow_or_max_(how.flow), packed_(packed(checked(n), checked_class(how.priority))) {}
 
-    /// Throws `std::invalid_argument` unless 1 <= `least` <= `most`.
+    /// Throws `std::invalid_argument` unless 1 <= `min` <= `max`.
     template <std::integral T, std::integral U>
         requires(!std::same_as<std::remove_cv_t<T>, bool> &&
                  !std::same_as<std::remove_cv_t<U>, bool>)
-    constexpr request(T least, U most, int priority = standing().priority)
-        : request(checked(least), checked(most), checked_class(priority), range_tag()) {}
+    constexpr request(T min, U max, int priority = standing().priority)
+        : request(checked(min), checked(max), checked_class(priority), range_tag()) {}
 
-    /// The least that it takes, and the most, which are the same unless a range was given.
+    /// The fewest permits that it takes, and the most. They are the same unless a range was given.
     [[nodiscard]] constexpr amount count() const noexcept { return packed_ >> flag_bits; }
-    [[nodiscard]] constexpr amount most() const noexcept {
-        return is_range() ? static_cast<amount>(flow_or_most_) : count();
+    [[nodiscard]] constexpr amount max() const noexcept {
+        return is_range() ? static_cast<amount>(flow_or_max_) : count();
     }
     [[nodiscard]] constexpr std::uint64_t flow() const noexcept {
-        return is_range() ? standing().flow : flow_or_most_;
+        return is_range() ? standing().flow : flow_or_max_;
     }
     [[nodiscard]] constexpr int priority() const noexcept {
         return static_cast<int>(packed_ & last_priority);
@@ -83,12 +83,12 @@ private:
     static_assert(range_flag < 1 << flag_bits && max_amount < max_count);
 
     struct range_tag {};
-    constexpr request(amount least, amount most, int priority, range_tag)
-        : flow_or_most_(static_cast<std::uint64_t>(most)),
-          packed_(packed(least, priority) | range_flag) {
-        if (least < 1 || least > most)
+    constexpr request(amount min, amount max, int priority, range_tag)
+        : flow_or_max_(static_cast<std::uint64_t>(max)),
+          packed_(packed(min, priority) | range_flag) {
+        if (min < 1 || min > max)
             throw std::invalid_argument(
-                "weir: a request for " + std::to_string(least) + " to " + std::to_string(most) +
+                "weir: a request for " + std::to_string(min) + " to " + std::to_string(max) +
                 " permits; it must be for 1 at least, and not for less at most");
     }
     [[nodiscard]] constexpr bool is_range() const noexcept { return (packed_ & range_flag) != 0; }
@@ -116,7 +116,7 @@ private:
     }
 
     // Two words, which a call hands over in registers.
-    std::uint64_t flow_or_most_ = standing().flow;
+    std::uint64_t flow_or_max_ = standing().flow;
     amount packed_ = packed(1, standing().priority);
 };
 static_assert(sizeof(request) == 2 * sizeof(std::uint64_t));

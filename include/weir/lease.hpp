@@ -78,7 +78,7 @@ public:
     }
 
     /// Destroys the object, here, since it is broken, and has another made in its place if somebody waits
-    /// for it or there are fewer than `pool_options::minimum`. The lease is empty afterwards.
+    /// for it or there are fewer than `pool_options::min`. The lease is empty afterwards.
     void discard() noexcept {
         if (permit_)
             leave(item().discard());

@@ -198,16 +198,16 @@ public:
         return core().try_enter(n, ignored);
     }
 
-    /// Grants as many permits as there are now, from 1 up to `most`, or none at all; `count()` of the permit
+    /// Grants as many permits as there are now, from 1 up to `max`, or none at all; `count()` of the permit
     /// tells how many. Above what the limiter can ever grant it grants what there is. A smooth limiter grants
     /// what it has saved, and one of which the next request has to wait for; more only `try_enter` takes ahead.
     /// An empty permit says when to come back for one. In all else it is like `try_enter`.
-    permit try_enter_up_to(request most, error_code& ec) noexcept {
-        return try_enter(up_to(most), ec);
+    permit try_enter_up_to(request max, error_code& ec) noexcept {
+        return try_enter(up_to(max), ec);
     }
-    permit try_enter_up_to(request most) noexcept {
+    permit try_enter_up_to(request max) noexcept {
         error_code ignored;
-        return try_enter_up_to(most, ignored);
+        return try_enter_up_to(max, ignored);
     }
 
     /// Waits until `n` permits are granted, for as long as the patience lasts, in a coroutine on any
@@ -478,8 +478,8 @@ private:
             co_return f();
     }
 
-    static request up_to(request const& most) noexcept {
-        return most.count() == 0 ? most : request(1, most.count(), most.priority());
+    static request up_to(request const& max) noexcept {
+        return max.count() == 0 ? max : request(1, max.count(), max.priority());
     }
 
     [[nodiscard]] handle_type const* checked_handle() const noexcept {

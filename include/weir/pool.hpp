@@ -42,16 +42,16 @@ namespace weir {
 ///         co_await socket.async_connect(server, asio::use_awaitable);
 ///         co_return socket;
 ///     }
-///     weir::pool<tcp::socket> connections{ctx, connect, {.maximum = 20}};
+///     weir::pool<tcp::socket> connections{ctx, connect, {.max = 20}};
 ///
 ///     asio::awaitable<void> query() {
 ///         auto connection = co_await connections.checkout(1s);   // waits for up to a second
 ///         co_await talk(*connection);
 ///     }                                                          // checked in
 ///
-/// Objects: they are made when a request has to wait for one, until `maximum` exist, and serve whichever
+/// Objects: they are made when a request has to wait for one, until `max` exist, and serve whichever
 /// request is first in line when they are done. So an object that comes back meanwhile is used at once, and
-/// one whose request has gone is kept for the next. Never more than `maximum` exist, those that are being
+/// one whose request has gone is kept for the next. Never more than `max` exist, those that are being
 /// made included, and never do two leases hold the same one.
 ///
 /// Making: `make` is called with the pool's executor if it takes one, otherwise with nothing. It returns an
@@ -76,7 +76,7 @@ namespace weir {
 ///
 /// What keeps `run()` from returning: requests that wait, and objects that are being made or checked. While
 /// nobody waits no timer runs, so what is idle is not trimmed by a timer: it is trimmed when the pool is
-/// used, or by `trim()`. Likewise the pool is filled up to `minimum` when it is made, and when there are
+/// used, or by `trim()`. Likewise the pool is filled up to `min` when it is made, and when there are
 /// fewer after it was used; if that fails while nobody waits, it is tried again when it is next used.
 ///
 /// Lifetime: as in `basic_limiter`. Objects that are idle are destroyed when the pool is closed or
@@ -223,7 +223,7 @@ public:
     /// Destroys, here and now, what has been idle for too long or is too old.
     void trim() noexcept {
         checked()->supplier_->trim();
-        supplier_->look();  // there may be fewer than `minimum`
+        supplier_->look();  // there may be fewer than `min`
     }
 
     /// Rejects all new requests with `errc::closed` from now on; those that wait are served to the end, and

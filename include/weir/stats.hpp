@@ -89,7 +89,7 @@ struct pool_stats {
     /// The requests for objects; a permit is a lease.
     limiter_stats requests;
 
-    // Objects now. Together they are never more than `pool_options::maximum`.
+    // Objects now. Together they are never more than `pool_options::max`.
 
     /// Objects that could be checked out, perhaps after a check.
     amount idle = 0;

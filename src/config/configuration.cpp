@@ -189,7 +189,7 @@ std::optional<weir::limiter_config> seats_named(std::string_view text) {
                    : std::nullopt;
     }
     // It forgives latencies that vary, as those of different requests do.
-    weir::gradient2_options adaptive{.least = 1, .most = 1'000};
+    weir::gradient2_options adaptive{.min = 1, .max = 1'000};
     if (auto const bounds = text.substr(word.size()); !bounds.empty()) {
         auto const dots = bounds.find("..");
         if (dots == bounds.npos || bounds[0] != ' ')
@@ -198,17 +198,17 @@ std::optional<weir::limiter_config> seats_named(std::string_view text) {
         auto const greatest = tool::number_of(bounds.substr(dots + 2));
         if (!least || !greatest || *least < 1 || *greatest < *least || *greatest > most)
             return std::nullopt;
-        adaptive.least = *least;
-        adaptive.most = *greatest;
+        adaptive.min = *least;
+        adaptive.max = *greatest;
     }
-    adaptive.seats = std::clamp(adaptive.seats, adaptive.least, adaptive.most);
+    adaptive.seats = std::clamp(adaptive.seats, adaptive.min, adaptive.max);
     return weir::limiter_config{weir::adaptive_options(adaptive)};
 }
 
 weir::amount most_seats(weir::limiter_config const& rule) {
     if (auto const* const fixed = std::get_if<weir::seats_options>(&rule.options))
         return fixed->seats;
-    auto const most = [](auto const& o) { return o.most; };
+    auto const most = [](auto const& o) { return o.max; };
     return std::visit(most, std::get<weir::adaptive_options>(rule.options));
 }
 

@@ -38,7 +38,7 @@ std::string text_of(config::limit const& l) {
         out = fmt::format("at most {} at a time", seats->seats);
     else if (auto const* const adaptive = std::get_if<weir::adaptive_options>(&l.rule.options))
         out = fmt::format("at most {} at a time, adaptive",
-                          std::visit([](auto const& o) { return o.most; }, *adaptive));
+                          std::visit([](auto const& o) { return o.max; }, *adaptive));
     else if (config::has_seats(l.rule))
         out = to_string(l.rule);
     else

@@ -25,13 +25,13 @@ std::int64_t whole_seconds(weir::duration d) {
 }
 
 quota per_window(weir::amount n, weir::duration window) {
-    return {.most = std::min(n, largest), .seconds = whole_seconds(window)};
+    return {.max = std::min(n, largest), .seconds = whole_seconds(window)};
 }
 
 // What comes back at `r`, of which up to `saved` can be had at once.
 quota of_rate(weir::rate const& r, weir::amount saved) {
     if (r.permits() == 0)
-        return {.most = std::min(saved, largest)};
+        return {.max = std::min(saved, largest)};
     if (saved <= r.permits())
         return per_window(r.permits(), r.period());
     auto const long_enough =
@@ -44,10 +44,10 @@ quota of_rate(weir::rate const& r, weir::amount saved) {
 }
 
 quota of(weir::seats_options const& o) {
-    return {.most = std::min(o.seats, largest), .at_a_time = true};
+    return {.max = std::min(o.seats, largest), .at_a_time = true};
 }
 quota of(weir::adaptive_options const& o) {
-    return {.most = std::visit([](auto const& a) { return a.most; }, o), .at_a_time = true};
+    return {.max = std::visit([](auto const& a) { return a.max; }, o), .at_a_time = true};
 }
 quota of(weir::sliding_log_options const& o) {
     return per_window(o.limit, o.window);
@@ -104,8 +104,8 @@ std::string quoted(std::string_view name) {
     return out + '"';
 }
 
-weir::amount policy::most() const noexcept {
-    return std::ranges::min(quotas, {}, &quota::most).most;
+weir::amount policy::max() const noexcept {
+    return std::ranges::min(quotas, {}, &quota::max).max;
 }
 
 bool policy::has_window() const noexcept {
@@ -118,7 +118,7 @@ void append_item(std::string& out, std::string_view name, quota const& q) {
         out.append(digits.data(), digits.size());
     };
     out.append(name).append(";q=");
-    append(q.most);
+    append(q.max);
     if (q.at_a_time)
         out.append(";qu=\"concurrent-requests\"");
     if (q.seconds > 0) {
@@ -139,7 +139,7 @@ void told_rule::change(weir::limiter_config const& rule) {
     std::lock_guard const lock(changes_);
     version_.fetch_add(1);
     for (std::size_t i = 0; i != parts_.size(); ++i) {
-        parts_[i].most.store(quotas[i].most, std::memory_order_release);
+        parts_[i].max.store(quotas[i].max, std::memory_order_release);
         parts_[i].seconds.store(quotas[i].seconds, std::memory_order_release);
         parts_[i].at_a_time.store(quotas[i].at_a_time, std::memory_order_release);
     }
@@ -152,7 +152,7 @@ policy told_rule::now() const {
         auto const version = version_.load(std::memory_order_acquire);
         found.quotas.clear();
         for (auto const& p : parts_)
-            found.quotas.push_back({.most = p.most.load(std::memory_order_acquire),
+            found.quotas.push_back({.max = p.max.load(std::memory_order_acquire),
                                     .seconds = p.seconds.load(std::memory_order_acquire),
                                     .at_a_time = p.at_a_time.load(std::memory_order_acquire)});
         if (version % 2 == 0 && version_.load(std::memory_order_relaxed) == version)

@@ -16,7 +16,7 @@ namespace proxy {
 
 /// The quota that one rule gives a client, for RateLimit-Policy.
 struct quota {
-    weir::amount most = 0;
+    weir::amount max = 0;
     std::int64_t seconds = 0;  // of the window; 0 without one
     bool at_a_time = false;    // limits concurrent requests
 
@@ -36,8 +36,8 @@ struct policy {
     std::string_view name;                                 // as `quoted`
     boost::container::small_vector<quota, 4> quotas = {};  // one for each part of the rule
 
-    [[nodiscard]] weir::amount most() const noexcept;  // the smallest quota
-    [[nodiscard]] bool has_window() const noexcept;    // any part has one
+    [[nodiscard]] weir::amount max() const noexcept;  // the smallest quota
+    [[nodiscard]] bool has_window() const noexcept;   // any part has one
 };
 
 /// Appends an item of RateLimit-Policy, without a partition.
@@ -56,7 +56,7 @@ public:
 private:
     // The quota of a part of the rule. Rules of one kind have the same parts.
     struct part {
-        std::atomic<weir::amount> most = 0;
+        std::atomic<weir::amount> max = 0;
         std::atomic<std::int64_t> seconds = 0;
         std::atomic<bool> at_a_time = false;
     };

@@ -80,7 +80,7 @@ std::optional<told_limits::rest> told_limits::rest_of(std::size_t i, entry const
                     told.has_window() ? std::optional(e.retry_after.count()) : std::nullopt};
     if (l.is_of_store() || i >= e.permits.size() || !e.permits[i])
         return std::nullopt;
-    rest found{i, told.name, std::min(e.permits[i].remaining(), told.most()), {}};
+    rest found{i, told.name, std::min(e.permits[i].remaining(), told.max()), {}};
     if (told.has_window())
         if (auto const wait = e.permits[i].reset_after())
             found.reset = std::chrono::ceil<seconds>(*wait).count();
@@ -95,7 +95,7 @@ void told_limits::tell_policies(std::string& out, entry const& e) const {
         auto const& l = *limits_[i].of;
         auto told = policy_for(i, e);
         if (auto const seats = l.seats_now(e.keys[i]))
-            told.quotas = {{.most = *seats, .at_a_time = true}};
+            told.quotas = {{.max = *seats, .at_a_time = true}};
         for (auto const& q : told.quotas) {
             begin();
             append_item(out, told.name, q);
@@ -141,7 +141,7 @@ bool told_limits::tell(std::string& out, entry const& e, std::optional<weir::amo
     if (least == known.end() || !least->reset || (theirs && *theirs <= least->remaining))
         return false;
     out.append("X-RateLimit-Limit: ");
-    append(out, policy_for(least->limit, e).most());
+    append(out, policy_for(least->limit, e).max());
     out.append("\r\nX-RateLimit-Remaining: ");
     append(out, least->remaining);
     out.append("\r\nX-RateLimit-Reset: ");

@@ -50,11 +50,11 @@ std::string unknown::text(std::int64_t n) const {
     return rule_ ? fmt::format("{}{}{}", before_, n, behind_) : fmt::format("patience {}ms", n);
 }
 
-std::int64_t unknown::least() const noexcept {
+std::int64_t unknown::min() const noexcept {
     return rule_ ? 1 : 0;
 }
 
-std::int64_t unknown::most() const noexcept {
+std::int64_t unknown::max() const noexcept {
     return rule_ ? 1'000'000'000 : std::chrono::milliseconds(24h).count();
 }
 
@@ -69,9 +69,9 @@ found_number find(plan const& p, unknown const& what, double max_rejected,
     auto const is_enough = [&](outcome const& o) { return o.rejected_share() <= max_rejected; };
 
     // Between a number that is too small, or below all, and one that is enough.
-    auto low = what.least() - 1;
-    auto high = what.least();
-    auto most = what.most();
+    auto low = what.min() - 1;
+    auto high = what.min();
+    auto most = what.max();
     for (bool found = false; !found;) {
         std::vector<std::int64_t> numbers;
         for (auto n = high; numbers.size() + 1 != at_once && n < most;
@@ -110,7 +110,7 @@ found_number find(plan const& p, unknown const& what, double max_rejected,
 
     std::vector<std::int64_t> around;
     for (auto const n : {high - 1, high, high + 1})
-        if (n >= what.least() && n <= what.most())
+        if (n >= what.min() && n <= what.max())
             around.push_back(n);
     return {high, are_enough(around)};
 }

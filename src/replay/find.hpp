@@ -24,8 +24,8 @@ public:
     /// The text with `n` in it.
     [[nodiscard]] std::string text(std::int64_t n) const;
     /// The least and the most that make sense.
-    [[nodiscard]] std::int64_t least() const noexcept;
-    [[nodiscard]] std::int64_t most() const noexcept;
+    [[nodiscard]] std::int64_t min() const noexcept;
+    [[nodiscard]] std::int64_t max() const noexcept;
 
     [[nodiscard]] std::optional<rule> const& example() const noexcept { return rule_; }
 

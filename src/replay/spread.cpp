@@ -88,13 +88,13 @@ std::optional<service_time> service_time::parse(std::string_view text) {
 
 nanoseconds service_time::of(std::uint64_t number) const noexcept {
     if (how == kind::fixed)
-        return least;
+        return min;
     auto const u = chance(mixed(seed, number));
     if (how == kind::uniform)
-        return least + nanoseconds(static_cast<std::int64_t>(
-                           u * static_cast<double>((most - least).count())));
+        return min +
+               nanoseconds(static_cast<std::int64_t>(u * static_cast<double>((max - min).count())));
     return nanoseconds(
-        static_cast<std::int64_t>(-std::log1p(-u) * static_cast<double>(least.count())));
+        static_cast<std::int64_t>(-std::log1p(-u) * static_cast<double>(min.count())));
 }
 
 std::string to_string(service_time const& t) {
@@ -103,11 +103,11 @@ std::string to_string(service_time const& t) {
         case service_time::kind::fixed:
             break;
         case service_time::kind::exponential:
-            return "exponential " + to_text(t.least);
+            return "exponential " + to_text(t.min);
         case service_time::kind::uniform:
-            return fmt::format("{}..{}", to_text(t.least), to_text(t.most));
+            return fmt::format("{}..{}", to_text(t.min), to_text(t.max));
     }
-    return to_text(t.least);
+    return to_text(t.min);
 }
 
 }  // namespace replay

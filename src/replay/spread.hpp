@@ -35,8 +35,8 @@ struct spread {
 struct service_time {
     enum class kind : std::uint8_t { fixed, exponential, uniform };
     kind how = kind::fixed;
-    nanoseconds least{};  // of `uniform`; otherwise the mean
-    nanoseconds most{};   // of `uniform`
+    nanoseconds min{};  // of `uniform`; otherwise the mean
+    nanoseconds max{};  // of `uniform`
     std::uint64_t seed = 1;
 
     /// `50ms`, `exponential 50ms`, `10ms..90ms`; nothing if it is something else.

@@ -41,20 +41,20 @@ void try_checkout(benchmark::State& state, weir::pool_options const& options) {
 }
 
 void pool_try_checkout(benchmark::State& state) {
-    try_checkout(state, {.maximum = 4});
+    try_checkout(state, {.max = 4});
 }
 void pool_try_checkout_least_recent(benchmark::State& state) {
-    try_checkout(state, {.maximum = 4, .order = weir::reuse::least_recent});
+    try_checkout(state, {.max = 4, .order = weir::reuse::least_recent});
 }
 void pool_try_checkout_trimmed(benchmark::State& state) {
-    try_checkout(state, {.maximum = 4, .max_idle = std::chrono::minutes(1)});
+    try_checkout(state, {.max = 4, .max_idle = std::chrono::minutes(1)});
 }
 
 template <class Executor>
 void pool_checkout(benchmark::State& state) {
     auto const body = [&](asio::io_context& context) -> asio::awaitable<void, Executor> {
         weir::basic_pool<int, Executor> pool(
-            Executor(context.get_executor()), make, weir::pool_options{.maximum = 4});
+            Executor(context.get_executor()), make, weir::pool_options{.max = 4});
         { auto const first = co_await pool.checkout(); }
         for (auto _ : state) {
             auto const lease = co_await pool.checkout();

@@ -42,10 +42,10 @@ std::string wrong_for_an_store(std::string const& rule) {
 BOOST_AUTO_TEST_SUITE(seats)
 
 BOOST_AUTO_TEST_CASE(that_adapt_are_from_1_to_1000_or_between_bounds) {
-    BOOST_TEST(adaptive("adaptive").least == 1);
-    BOOST_TEST(adaptive("adaptive").most == 1000);
-    BOOST_TEST(adaptive("adaptive 4..200").least == 4);
-    BOOST_TEST(adaptive("adaptive 4..200").most == 200);
+    BOOST_TEST(adaptive("adaptive").min == 1);
+    BOOST_TEST(adaptive("adaptive").max == 1000);
+    BOOST_TEST(adaptive("adaptive 4..200").min == 4);
+    BOOST_TEST(adaptive("adaptive 4..200").max == 200);
     BOOST_TEST(config::most_seats(*config::seats_named("adaptive 4..200")) == 200);
     BOOST_TEST(config::most_seats(*config::seats_named("64")) == 64);
 }
@@ -54,8 +54,8 @@ BOOST_AUTO_TEST_CASE(that_adapt_begin_between_their_bounds) {
     for (std::string_view const bounds :
          {"adaptive 1..1", "adaptive 4..4", "adaptive 1..5", "adaptive 900..1000000000"}) {
         auto const o = adaptive(bounds);
-        BOOST_TEST(o.seats >= o.least, bounds);
-        BOOST_TEST(o.seats <= o.most, bounds);
+        BOOST_TEST(o.seats >= o.min, bounds);
+        BOOST_TEST(o.seats <= o.max, bounds);
     }
 }
 

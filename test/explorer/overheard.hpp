@@ -53,7 +53,7 @@ inline rule rule_of(weir::smooth_warming_up_options const& o) {
 
 // How many there are is not theirs to say: no scenario has them.
 inline rule rule_of(weir::adaptive_options const& o) {
-    return {.limit = std::visit([](auto const& each) { return each.most; }, o), .time = {}};
+    return {.limit = std::visit([](auto const& each) { return each.max; }, o), .time = {}};
 }
 
 inline rule rule_of(weir::limiter_config const& o);
@@ -97,7 +97,7 @@ inline void follow(rule const& r, weir::smooth_warming_up_options& o) {
 }
 
 inline void follow(rule const& r, weir::adaptive_options& o) {
-    std::visit([&](auto& each) { each.most = r.limit; }, o);
+    std::visit([&](auto& each) { each.max = r.limit; }, o);
 }
 
 inline void follow(rule const& r, weir::limiter_config& o);

@@ -35,7 +35,7 @@ struct profile {
     std::vector<std::pair<kind, int>> weights;
     int callers;
     int actions;
-    amount most;  // of one request
+    amount max;  // of one request
 };
 
 profile make_profile(dice& d, scenario const& s, int max_callers) {
@@ -61,7 +61,7 @@ profile make_profile(dice& d, scenario const& s, int max_callers) {
              {kind::drain, 1},
              {kind::unlink, 1},
              {kind::look, 1}});
-        p.most = s.at_first.limit + 1;
+        p.max = s.at_first.limit + 1;
     }
     if (s.at_first.time != weir::forever && s.which == policy::seats)
         p.weights.emplace_back(kind::watch, 3);
@@ -124,7 +124,7 @@ action some_action(dice& d, profile const& p, scenario const& s) {
     a.what = choose(d, p);
     switch (a.what) {
         case kind::enter:
-            a.n = d.one_in(3) ? d.roll<amount>(0, d.one_in(4) ? p.most : s.at_first.limit) : 1;
+            a.n = d.one_in(3) ? d.roll<amount>(0, d.one_in(4) ? p.max : s.at_first.limit) : 1;
             a.time = some_patience(d);
             break;
         case kind::try_enter:

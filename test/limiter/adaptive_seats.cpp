@@ -22,7 +22,7 @@ using adaptive = weir::testing::limiter<weir::adaptive_seats>;
 
 // Which each permit moves by itself: up by 1, or down to nine tenths if it was dropped.
 constexpr weir::aimd_options each_by_itself{
-    .seats = 2, .least = 1, .most = 4, .slow_start = 0, .timeout = 1s, .samples = 1};
+    .seats = 2, .min = 1, .max = 4, .slow_start = 0, .timeout = 1s, .samples = 1};
 
 }  // namespace
 
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(serves_a_request_for_more_than_there_are_when_it_is_alone) 
 BOOST_AUTO_TEST_CASE(is_one_that_is_chosen_at_run_time_as_well) {
     asio::io_context ctx;
     weir::testing::limiter<weir::any_limiter> kitchen{
-        ctx, weir::limiter_config::parse("2 aimd least 1 most 4 slow_start 0 samples 1 & 9/1s")};
+        ctx, weir::limiter_config::parse("2 aimd min 1 max 4 slow_start 0 samples 1 & 9/1s")};
     auto one = kitchen.try_enter(2);
     run_for(ctx, 10ms);
     one.report(outcome::dropped);

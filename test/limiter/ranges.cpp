@@ -1,4 +1,4 @@
-// Requests for `least` to `most` permits: the amount is decided at the grant.
+// Requests for `min` to `max` permits: the amount is decided at the grant.
 
 #include <weir/keyed.hpp>
 #include <weir/seats.hpp>
@@ -111,11 +111,11 @@ BOOST_AUTO_TEST_CASE(must_be_one) {
     BOOST_CHECK_THROW(request(1, 4, 8), std::invalid_argument);
     request const r(2, weir::max_amount, 7);
     BOOST_TEST(r.count() == 2);
-    BOOST_TEST(r.most() == weir::max_amount);
+    BOOST_TEST(r.max() == weir::max_amount);
     BOOST_TEST(r.priority() == 7);
     BOOST_TEST(r.flow() == 0U);
     request const plain(2, {.priority = 1, .flow = 9});
-    BOOST_TEST(plain.most() == 2);
+    BOOST_TEST(plain.max() == 2);
     BOOST_TEST(plain.flow() == 9U);
 }
 
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(does_what_the_words_say) {
         seats kitchen(ctx, {.seats = all});
 
         struct caller {
-            amount least, most;
+            amount min, max;
             amount expected = 0;
             permit got;
         };
@@ -173,9 +173,9 @@ BOOST_AUTO_TEST_CASE(does_what_the_words_say) {
         std::vector<std::size_t> line;
         auto free = all;
         auto const serve = [&] {
-            while (!line.empty() && callers[line.front()].least <= free) {
+            while (!line.empty() && callers[line.front()].min <= free) {
                 auto& first = callers[line.front()];
-                first.expected = std::min(first.most, free);
+                first.expected = std::min(first.max, free);
                 free -= first.expected;
                 line.erase(line.begin());
             }
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(does_what_the_words_say) {
                 auto const least = random.between(1, all);
                 auto& c = callers.emplace_back(caller{least, least + random.between(0, 5), 0, {}});
                 line.push_back(callers.size() - 1);
-                kitchen.async_enter(request(c.least, c.most), [&c](error_code, permit p) {
+                kitchen.async_enter(request(c.min, c.max), [&c](error_code, permit p) {
                     c.got = std::move(p);
                 });
             } else if (auto& c = callers[in % callers.size()]; c.got) {

@@ -294,7 +294,7 @@ BOOST_AUTO_TEST_CASE(shares_follow_the_number_of_adaptive_seats) {
     weir::testing::limiter<weir::adaptive_seats> kitchen(
         ctx,
         weir::aimd_options{
-            .seats = 9, .least = 1, .most = 20, .slow_start = 0, .timeout = 1s, .samples = 1},
+            .seats = 9, .min = 1, .max = 20, .slow_start = 0, .timeout = 1s, .samples = 1},
         sharing({{"live", 70}, {"batch", 30}}));
     BOOST_TEST(share_of(kitchen, "live").share == 6);
     BOOST_TEST(share_of(kitchen, "batch").share == 2);

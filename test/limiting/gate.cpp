@@ -320,7 +320,7 @@ BOOST_FIXTURE_TEST_CASE(gives_back_a_request_that_has_not_gone_on, limits) {
 // Only adaptive seats are free before the request is over.
 BOOST_FIXTURE_TEST_CASE(reports_to_adaptive_seats, limits) {
     auto& seats = add("seats", "1 seats");
-    auto& adaptive = add("adaptive", "10 aimd least 1");
+    auto& adaptive = add("adaptive", "10 aimd min 1");
     test_gate const gate(all);
     visit one(gate);
     gate.report(one.entry, weir::outcome::dropped);

@@ -46,7 +46,7 @@ bool fits(adaptive const& room, amount n) {
 
 // Whose number goes up by 1 with each permit that comes home well, and down to nine tenths with each other.
 constexpr aimd_options each_by_itself{
-    .seats = 10, .least = 1, .most = 20, .slow_start = 0, .timeout = 1s, .samples = 1};
+    .seats = 10, .min = 1, .max = 20, .slow_start = 0, .timeout = 1s, .samples = 1};
 
 // A permit that comes home after a nanosecond, and is too small to move the number: it begins a window.
 void begin_window(adaptive& room, time_point now) {
@@ -231,13 +231,13 @@ BOOST_AUTO_TEST_CASE(keep_what_they_have_learned_when_their_options_change) {
     auto const t = room.take(4, noon + 1s);
     auto wider = each_by_itself;
     wider.seats = 20;
-    wider.most = 50;
+    wider.max = 50;
     renew(room, wider, noon + 1s);
     BOOST_TEST(room.seats() == 11);
     BOOST_TEST(room.capacity() == 50);
     BOOST_TEST(room.remaining(noon) == 7);
 
-    renew(room, aimd_options{.seats = 5, .least = 1, .most = 6}, noon + 1s);
+    renew(room, aimd_options{.seats = 5, .min = 1, .max = 6}, noon + 1s);
     BOOST_TEST(room.seats() == 6);
     BOOST_TEST(room.remaining(noon) == 2);
     room.leave(4, t, noon + 1s);
@@ -255,19 +255,19 @@ BOOST_AUTO_TEST_CASE(go_on_with_their_number_when_the_algorithm_changes) {
     BOOST_TEST(std::holds_alternative<gradient2_options>(room.options()));
     renew(room, each_by_itself, noon);
     BOOST_TEST(room.seats() == 20);
-    BOOST_TEST(std::get<aimd_options>(room.options()).most == 20);
+    BOOST_TEST(std::get<aimd_options>(room.options()).max == 20);
 }
 
 BOOST_AUTO_TEST_CASE(are_not_changed_by_nonsense) {
     adaptive room(each_by_itself);
-    BOOST_CHECK_EXCEPTION(renew(room, gradient2_options{.least = 0}, noon), std::invalid_argument,
-                          says("weir::gradient2: least is 0, but must be from 1 to "
+    BOOST_CHECK_EXCEPTION(renew(room, gradient2_options{.min = 0}, noon), std::invalid_argument,
+                          says("weir::gradient2: min is 0, but must be from 1 to "
                                "1000000000000000"));
     BOOST_TEST(room.seats() == 10);
 }
 
 BOOST_AUTO_TEST_CASE(can_be_a_quadrillion) {
-    adaptive room(vegas_options{.seats = max_amount, .most = max_amount});
+    adaptive room(vegas_options{.seats = max_amount, .max = max_amount});
     BOOST_TEST(fits(room, max_amount));
     for (int i = 0; i != 9'000; ++i)
         room.take(max_amount, noon);
@@ -285,17 +285,17 @@ BOOST_AUTO_TEST_CASE(do_what_they_must_in_any_order) {
         weir::adaptive_options options;
         switch (random.between(0, 2)) {
             case 0:
-                options = aimd_options{.seats = seats, .least = least, .most = most, .samples = 3};
+                options = aimd_options{.seats = seats, .min = least, .max = most, .samples = 3};
                 break;
             case 1:
                 options = vegas_options{
-                    .seats = seats, .least = least, .most = most, .probe = 2, .samples = 3};
+                    .seats = seats, .min = least, .max = most, .probe = 2, .samples = 3};
                 break;
             default:
                 options = gradient2_options{
                     .seats = seats,
-                    .least = least,
-                    .most = most,
+                    .min = least,
+                    .max = most,
                     .probe = 3,
                     .window = 1ms,
                     .samples = 3};

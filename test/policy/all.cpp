@@ -221,7 +221,7 @@ namespace {
 
 // Which one permit moves: up by 1, or down to nine tenths if it was dropped.
 constexpr weir::aimd_options each_by_itself{
-    .seats = 10, .least = 1, .most = 20, .slow_start = 0, .timeout = 1s, .samples = 1};
+    .seats = 10, .min = 1, .max = 20, .slow_start = 0, .timeout = 1s, .samples = 1};
 
 }  // namespace
 

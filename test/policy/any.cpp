@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(does_what_the_policy_does) {
 }
 
 BOOST_AUTO_TEST_CASE(is_told_the_time_and_how_it_went_if_it_wants_to_know) {
-    any seats(limiter_config::parse("10 aimd least 1 most 20 slow_start 0 samples 1"));
+    any seats(limiter_config::parse("10 aimd min 1 max 20 slow_start 0 samples 1"));
     seats.begin(noon);
     BOOST_TEST(seats.times_leave());
     BOOST_TEST(seats.capacity() == 20);

@@ -105,8 +105,8 @@ BOOST_AUTO_TEST_CASE(crowd_is_one_question_for_at_least_the_head_and_at_most_all
     s.waiting = {.head = 2, .all = 4, .until = s.now + 300ms};
     auto const q = s.question();
     BOOST_TEST_REQUIRE(q.has_value());
-    BOOST_TEST(q->least == 2);
-    BOOST_TEST(q->most == 4);
+    BOOST_TEST(q->min == 2);
+    BOOST_TEST(q->max == 4);
     BOOST_TEST((q->ahead == 300ms));
     s.waiting.all = 9;
     BOOST_TEST(!s.question());  // while it is under way
@@ -120,15 +120,15 @@ BOOST_AUTO_TEST_CASE(crowd_is_one_question_for_at_least_the_head_and_at_most_all
     s.waiting = {.head = 3, .all = 5};
     auto const next = s.question();
     BOOST_TEST_REQUIRE(next.has_value());
-    BOOST_TEST(next->least == 3);
-    BOOST_TEST(next->most == 5);
+    BOOST_TEST(next->min == 3);
+    BOOST_TEST(next->max == 5);
     BOOST_TEST((next->ahead == 1s));  // the reach
 }
 
 BOOST_AUTO_TEST_CASE(no_more_is_asked_for_than_the_bucket_holds) {
     story s;
     s.waiting = {.head = 1, .all = 100};
-    BOOST_TEST(s.question()->most == 5);
+    BOOST_TEST(s.question()->max == 5);
     BOOST_TEST(s.p.capacity() == 5);
 }
 
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(partial_stock_is_kept_for_a_big_head_and_the_rest_asked_for
     s.grant(*q, 1);
     auto const next = s.question();
     BOOST_TEST_REQUIRE(next.has_value());
-    BOOST_TEST(next->least == 2);
+    BOOST_TEST(next->min == 2);
     s.grant(*next, 2, 0us, store_time + 7);
     // The ticket of what was granted at two times is the earlier one: of that, more has drained.
     BOOST_TEST(s.serve(3) == std::uint64_t{store_time});
@@ -241,11 +241,11 @@ BOOST_AUTO_TEST_CASE(saturated_it_asks_for_what_drains_in_a_millisecond) {
     story s{{.rate = {10'000, 1s}, .burst = 100}};
     s.waiting = {.head = 1, .all = 50};
     auto const first = s.question();
-    BOOST_TEST(first->least == 1);
+    BOOST_TEST(first->min == 1);
     s.grant(*first, 20);  // there were no more
     s.p.take(20, s.now);
     s.waiting.all = 30;
-    BOOST_TEST(s.question()->least == 10);
+    BOOST_TEST(s.question()->min == 10);
 
     story few{{.rate = {10'000, 1s}, .burst = 100}};
     few.waiting = {.head = 1, .all = 7};
@@ -254,10 +254,10 @@ BOOST_AUTO_TEST_CASE(saturated_it_asks_for_what_drains_in_a_millisecond) {
     few.p.take(1, few.now);
     few.waiting.all = 6;
     auto const q = few.question();
-    BOOST_TEST(q->least == 6);
+    BOOST_TEST(q->min == 6);
     few.deny(*q, 2s);  // more than the first could wait for: the next one asks for its own
     few.now += 1ms;
-    BOOST_TEST(few.question()->least == 1);
+    BOOST_TEST(few.question()->min == 1);
 }
 
 BOOST_AUTO_TEST_CASE(refund_is_sent_to_the_store_once) {
@@ -291,14 +291,14 @@ BOOST_AUTO_TEST_CASE(debt_is_told_to_the_store_before_anybody_is_served) {
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
     auto const first = s.question();  // though nobody waits
     BOOST_TEST_REQUIRE(first.has_value());
-    BOOST_TEST(first->least == 5);
-    BOOST_TEST(first->most == 5);
+    BOOST_TEST(first->min == 5);
+    BOOST_TEST(first->max == 5);
     BOOST_TEST((first->ahead > 24h));
     s.grant(*first, 5);
     BOOST_TEST(s.p.debt(s.now) == 2);
     s.waiting = {.head = 1, .all = 1};
     auto const second = s.question();
-    BOOST_TEST(second->least == 2);
+    BOOST_TEST(second->min == 2);
     s.grant(*second, 2, 200ms);
     BOOST_TEST(s.p.debt(s.now) == 0);
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == start + 300ms));
@@ -380,8 +380,8 @@ BOOST_AUTO_TEST_CASE(five_failures_in_a_row_make_an_outage) {
     s.now += 100ms;
     BOOST_TEST(!s.p.barred(s.now));
     auto const probe = s.question();
-    BOOST_TEST(probe->least == 2);
-    BOOST_TEST(probe->most == 2);    // and nothing for the others
+    BOOST_TEST(probe->min == 2);
+    BOOST_TEST(probe->max == 2);     // and nothing for the others
     BOOST_TEST(!s.p.barred(s.now));  // they may wait for what comes of it
     BOOST_TEST(s.p.failed(probe->number, false, s.now));
     BOOST_TEST((s.p.barred(s.now) == s.now + 200ms));
@@ -392,7 +392,7 @@ BOOST_AUTO_TEST_CASE(five_failures_in_a_row_make_an_outage) {
     BOOST_TEST(s.p.fed_stats().outages == 1);
     s.p.take(2, s.now);
     s.waiting = {.head = 1, .all = 3};
-    BOOST_TEST(s.question()->most == 3);
+    BOOST_TEST(s.question()->max == 3);
 }
 
 BOOST_AUTO_TEST_CASE(probe_of_a_fast_limiter_that_was_saturated_asks_for_no_more_than_it_may_get) {
@@ -400,7 +400,7 @@ BOOST_AUTO_TEST_CASE(probe_of_a_fast_limiter_that_was_saturated_asks_for_no_more
     s.waiting = {.head = 1, .all = 50};
     s.grant(*s.question(), 20);  // fewer than were asked for
     s.p.take(20, s.now);
-    BOOST_TEST(s.question()->least == 10);  // what comes back in a millisecond
+    BOOST_TEST(s.question()->min == 10);  // what comes back in a millisecond
     for (int i = 0; i != 5; ++i) {
         s.now += 50ms;
         s.p.elapse(s.now);
@@ -411,8 +411,8 @@ BOOST_AUTO_TEST_CASE(probe_of_a_fast_limiter_that_was_saturated_asks_for_no_more
     s.now += 100ms;
     auto const probe = s.question();
     BOOST_TEST_REQUIRE(probe.has_value());
-    BOOST_TEST(probe->least == 1);
-    BOOST_TEST(probe->most == 1);
+    BOOST_TEST(probe->min == 1);
+    BOOST_TEST(probe->max == 1);
 }
 
 BOOST_AUTO_TEST_CASE(second_without_success_makes_an_outage) {
@@ -455,7 +455,7 @@ BOOST_AUTO_TEST_CASE(fail_open_grants_everything_from_the_first_failure_to_the_f
     s.waiting = {};
     auto const probe = s.question();
     BOOST_TEST_REQUIRE(probe.has_value());
-    BOOST_TEST(probe->most == 1);
+    BOOST_TEST(probe->max == 1);
     BOOST_TEST(!s.question());
     s.grant(*probe, 1);
     BOOST_TEST((s.p.ready_at(2, 0, s.now) == weir::unknown));
@@ -544,7 +544,7 @@ struct leased_story : story {
         waiting = {.head = 1, .all = 1, .until = now + 1s};
         auto const q = question();
         BOOST_TEST_REQUIRE(q.has_value());
-        grant(*q, wait == 0us ? q->most : q->least, wait, ++since);
+        grant(*q, wait == 0us ? q->max : q->min, wait, ++since);
         now += wait;
         serve(1);
     }
@@ -584,7 +584,7 @@ BOOST_AUTO_TEST_CASE(lease_grows_while_permits_are_used_up_within_a_tenth_of_its
         for (int i = 0; i != 5; ++i) {
             one->waiting = {.head = 1, .all = 1};
             auto const q = one->question();
-            BOOST_TEST(q->most == 1);
+            BOOST_TEST(q->max == 1);
             one->grant(*q, 1);
             one->serve(1);
         }
@@ -608,8 +608,8 @@ BOOST_AUTO_TEST_CASE(permits_taken_ahead_are_granted_without_a_question_until_a_
     s.use(1);
     auto const q = s.question();  // though nobody waits
     BOOST_TEST_REQUIRE(q.has_value());
-    BOOST_TEST(q->least == 1);
-    BOOST_TEST(q->most == 101);
+    BOOST_TEST(q->min == 1);
+    BOOST_TEST(q->max == 101);
     BOOST_TEST(q->ahead.count() == 0);
     s.use(24);  // meanwhile
     s.grant(*q, 101, 0us, ++s.since);
@@ -704,7 +704,7 @@ BOOST_AUTO_TEST_CASE(log_is_asked_for_as_many_as_there_are_in_its_window) {
     auto const q = std::get<fed::question>(p.pop_order(nine, start).value());
     BOOST_TEST(q.bucket.window == 10'000'000);
     BOOST_TEST(q.bucket.burst == 3);
-    BOOST_TEST(q.most == 3);
+    BOOST_TEST(q.max == 3);
     BOOST_TEST((q.ahead == 1s));
     p.answered(q.number, {.wait = 4s}, start);
     // The next one may be free as soon as the first.
@@ -835,7 +835,7 @@ BOOST_AUTO_TEST_CASE(other_options_hold_from_the_next_question_on) {
     s.waiting = {.head = 1, .all = 9};
     auto const other = s.question();
     BOOST_TEST(other->bucket.drained == 3);
-    BOOST_TEST(other->most == 2);
+    BOOST_TEST(other->max == 2);
 }
 
 BOOST_AUTO_TEST_CASE(wrong_options_are_named) {
@@ -848,8 +848,8 @@ BOOST_AUTO_TEST_CASE(wrong_options_are_named) {
     is_wrong({.reach = -1ns});
     is_wrong({.reach = 61s});
     is_wrong({.timeout = 0s});
-    is_wrong({.retry = {.first = 0ns}});
-    is_wrong({.retry = {.first = 2s, .most = 1s}});
+    is_wrong({.retry = {.initial = 0ns}});
+    is_wrong({.retry = {.initial = 2s, .max = 1s}});
     is_wrong({.retry = {.jitter = 1.5}});
     is_wrong({.prefetch = -1});
     is_wrong({.prefetch = 500'000'001});

@@ -92,8 +92,8 @@ BOOST_AUTO_TEST_CASE(question_asks_for_the_first_at_least_and_for_all_at_most) {
     BOOST_TEST((q.lease == 9s));
     BOOST_TEST(q.fence == 0);
     BOOST_TEST(q.keep == 0);
-    BOOST_TEST(q.least == 2);
-    BOOST_TEST(q.most == 4);
+    BOOST_TEST(q.min == 2);
+    BOOST_TEST(q.max == 4);
     BOOST_TEST(s.is_silent());  // one at a time
     BOOST_TEST(s.p.must_go_on());
     s.holds(q, 3);
@@ -124,8 +124,8 @@ BOOST_AUTO_TEST_CASE(lease_is_renewed_after_a_third_and_ends_counted_from_the_qu
     auto const renewal = s.question();
     BOOST_TEST(renewal.fence == fence);
     BOOST_TEST(renewal.keep == 1);
-    BOOST_TEST(renewal.least == 0);
-    BOOST_TEST(renewal.most == 1);
+    BOOST_TEST(renewal.min == 0);
+    BOOST_TEST(renewal.max == 1);
     BOOST_TEST(renewal.number > q.number);
     s.now += 40ms;
     s.holds(renewal, 1);
@@ -151,20 +151,20 @@ BOOST_AUTO_TEST_CASE(seat_that_nobody_waits_for_is_given_back_and_asked_about_un
     auto const q = s.question();
     BOOST_TEST(q.fence == fence);
     BOOST_TEST(q.keep == 1);
-    BOOST_TEST(q.least == 0);
-    BOOST_TEST(q.most == 1);
+    BOOST_TEST(q.min == 0);
+    BOOST_TEST(q.max == 1);
     s.holds(q, 1);
     BOOST_TEST(s.is_silent_until(start + 3s));
 
     BOOST_TEST(s.p.leave(1, t, s.now));
     auto const last = s.question();
-    BOOST_TEST(last.most == 0);
+    BOOST_TEST(last.max == 0);
     s.now += 50ms;
     s.p.elapse(s.now);  // no answer
     BOOST_TEST(s.p.must_go_on());
     s.now += 1s;
     auto const again = s.question();
-    BOOST_TEST(again.most == 0);
+    BOOST_TEST(again.max == 0);
     BOOST_TEST(again.number > last.number);
     s.holds(again, 0);
     BOOST_TEST(!s.p.must_go_on());
@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(seat_that_may_have_been_given_back_is_not_granted_again) {
     auto const t = s.begin(2);
     s.p.leave(1, t, s.now);
     auto const q = s.question();
-    BOOST_TEST(q.most == 1);
+    BOOST_TEST(q.max == 1);
     s.waiting = {.head = 1, .all = 1};
     BOOST_TEST(s.p.remaining(s.now) == 0);
     s.now += 50ms;
@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(seat_that_may_have_been_given_back_is_not_granted_again) {
     s.now += 1s;
     auto const again = s.question();
     BOOST_TEST(again.keep == 1);
-    BOOST_TEST(again.least == 2);
+    BOOST_TEST(again.min == 2);
     s.holds(again, 2);
     s.serve(1);
 }
@@ -213,8 +213,8 @@ BOOST_AUTO_TEST_CASE(after_fifty_polls_a_seat_goes_back_although_requests_wait) 
     BOOST_TEST(s.p.remaining(s.now) == 0);
     auto const q = s.question();
     BOOST_TEST(q.keep == 3);
-    BOOST_TEST(q.least == 0);
-    BOOST_TEST(q.most == 3);
+    BOOST_TEST(q.min == 0);
+    BOOST_TEST(q.max == 3);
     s.holds(q, 3);
     BOOST_TEST(s.is_silent_until(s.now + 40ms));
     // Then the next ones stay here, for as long again.
@@ -233,8 +233,8 @@ BOOST_AUTO_TEST_CASE(denial_is_followed_by_a_pause_and_leaves_nothing_unused) {
     s.p.leave(1, t, s.now);  // not enough for the first one
     auto const q = s.question();
     BOOST_TEST(q.keep == 1);
-    BOOST_TEST(q.least == 3);
-    BOOST_TEST(q.most == 3);
+    BOOST_TEST(q.min == 3);
+    BOOST_TEST(q.max == 3);
     s.holds(q, 1);
     BOOST_TEST(s.p.fed_stats().denied == 1u);
     auto const next = s.p.next_order(s.waiting, s.now);
@@ -297,7 +297,7 @@ BOOST_AUTO_TEST_CASE(what_was_lost_is_not_had_back_by_an_answer_that_comes_late)
     BOOST_TEST(s.p.must_go_on());
     auto const back = s.question();
     BOOST_TEST(back.fence == 0);
-    BOOST_TEST(back.most == 0);
+    BOOST_TEST(back.max == 0);
     s.holds(back, 0);
     BOOST_TEST(!s.p.must_go_on());
 }
@@ -311,7 +311,7 @@ BOOST_AUTO_TEST_CASE(answer_that_comes_after_all_have_gone_is_given_back) {
     s.holds(q, 1);
     auto const back = s.question();
     BOOST_TEST(back.fence == fence);
-    BOOST_TEST(back.most == 0);
+    BOOST_TEST(back.max == 0);
 }
 
 BOOST_AUTO_TEST_CASE(lost_question_may_have_taken_seats_which_are_given_back) {
@@ -325,7 +325,7 @@ BOOST_AUTO_TEST_CASE(lost_question_may_have_taken_seats_which_are_given_back) {
     s.now = s.p.next_order(s.waiting, s.now);
     auto const back = s.question();
     BOOST_TEST(back.fence == 0);
-    BOOST_TEST(back.most == 0);
+    BOOST_TEST(back.max == 0);
     BOOST_TEST(back.number > q.number);
     // It is tried for a lease, and no longer.
     int tries = 0;
@@ -407,8 +407,8 @@ BOOST_AUTO_TEST_CASE(charge_counts_and_is_paid_by_seats_to_come) {
     BOOST_TEST(s.p.debt(s.now) == 2);
     auto const q = s.question();
     BOOST_TEST(q.keep == 3);
-    BOOST_TEST(q.least == 0);
-    BOOST_TEST(q.most == 3);
+    BOOST_TEST(q.min == 0);
+    BOOST_TEST(q.max == 3);
     s.holds(q, 2);
     BOOST_TEST(s.p.debt(s.now) == 1);
     s.p.leave(1, t, s.now);
@@ -416,7 +416,7 @@ BOOST_AUTO_TEST_CASE(charge_counts_and_is_paid_by_seats_to_come) {
     BOOST_TEST(s.p.remaining(s.now) == 0);
     BOOST_TEST(!s.p.is_lost(0, s.now + 1h));
     s.p.leave(2, 0, s.now);
-    BOOST_TEST(s.question().most == 0);
+    BOOST_TEST(s.question().max == 0);
 }
 
 BOOST_AUTO_TEST_CASE(parts_of_two_holdings_that_are_merged_count_once) {
@@ -445,7 +445,7 @@ BOOST_AUTO_TEST_CASE(other_options_revoke_nothing) {
     BOOST_TEST(q.seats == 1);
     BOOST_TEST((q.lease == 3s));
     BOOST_TEST(q.keep == 3);
-    BOOST_TEST(q.most == 3);
+    BOOST_TEST(q.max == 3);
     BOOST_TEST(!s.p.is_lost(t, s.now));
     s.waiting = {.head = 1, .all = 1};
     s.holds(q, 3);

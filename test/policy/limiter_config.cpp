@@ -131,14 +131,14 @@ BOOST_AUTO_TEST_CASE(is_written_as_one_line) {
         {"3 seats", weir::seats_options{.seats = 3}},
         {"3 seats max_hold 30s", weir::seats_options{.seats = 3, .max_hold = 30s}},
         {"20 gradient2", weir::gradient2_options{}},
-        {"50 gradient2 least 4 most 300 slow_start 0 tolerance 1.1 queue 2 smoothing 0.5 backoff "
+        {"50 gradient2 min 4 max 300 slow_start 0 tolerance 1.1 queue 2 smoothing 0.5 backoff "
          "0.8 "
-         "long_window 60 probe 30 no_load_least 1ms no_load_most 1s window 500ms samples 20 "
+         "long_window 60 probe 30 no_load_min 1ms no_load_max 1s window 500ms samples 20 "
          "ignore_below 0s",
          weir::gradient2_options{
              .seats = 50,
-             .least = 4,
-             .most = 300,
+             .min = 4,
+             .max = 300,
              .slow_start = 0,
              .tolerance = 1.1,
              .queue = 2,
@@ -146,28 +146,28 @@ BOOST_AUTO_TEST_CASE(is_written_as_one_line) {
              .backoff = 0.8,
              .long_window = 60,
              .probe = 30,
-             .no_load_least = 1ms,
-             .no_load_most = 1s,
+             .no_load_min = 1ms,
+             .no_load_max = 1s,
              .window = 500ms,
              .samples = 20,
              .ignore_below = 0ns}},
-        {"5 vegas most 50 slow_start 9 backoff 0.5 smoothing 0.5 probe 40 no_load_least 1ms "
-         "no_load_most 2ms window 1s samples 50",
+        {"5 vegas max 50 slow_start 9 backoff 0.5 smoothing 0.5 probe 40 no_load_min 1ms "
+         "no_load_max 2ms window 1s samples 50",
          weir::vegas_options{
              .seats = 5,
-             .most = 50,
+             .max = 50,
              .slow_start = 9,
              .backoff = 0.5,
              .smoothing = 0.5,
              .probe = 40,
-             .no_load_least = 1ms,
-             .no_load_most = 2ms,
+             .no_load_min = 1ms,
+             .no_load_max = 2ms,
              .window = 1s,
              .samples = 50}},
-        {"5 aimd least 1 most 9 slow_start 7 backoff 0.5 timeout 1s window 1s samples 50",
+        {"5 aimd min 1 max 9 slow_start 7 backoff 0.5 timeout 1s window 1s samples 50",
          weir::aimd_options{.seats = 5,
-                            .least = 1,
-                            .most = 9,
+                            .min = 1,
+                            .max = 9,
                             .slow_start = 7,
                             .backoff = 0.5,
                             .timeout = 1s,

@@ -88,17 +88,17 @@ BOOST_AUTO_TEST_CASE(doubles_no_further_than_slow_start_says) {
 }
 
 BOOST_AUTO_TEST_CASE(never_goes_beyond_the_most) {
-    aimd a({.seats = 20, .most = 70});
+    aimd a({.seats = 20, .max = 70});
     check(a, {{10ms, 20, false, 40}, {10ms, 40, false, 70}, {10ms, 70, false, 70}});
-    aimd wide({.seats = max_amount, .most = max_amount});
+    aimd wide({.seats = max_amount, .max = max_amount});
     check(wide, {{10ms, max_amount, false, max_amount}});
 }
 
 BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
-    BOOST_CHECK_EXCEPTION(aimd({.least = 0}), nonsense,
-                          says("weir::aimd: least is 0, but must be from 1 to 1000000000000000"));
-    BOOST_CHECK_EXCEPTION(aimd({.least = 30, .most = 29}), nonsense,
-                          says("weir::aimd: most is 29, but must be from 30 to 1000000000000000"));
+    BOOST_CHECK_EXCEPTION(aimd({.min = 0}), nonsense,
+                          says("weir::aimd: min is 0, but must be from 1 to 1000000000000000"));
+    BOOST_CHECK_EXCEPTION(aimd({.min = 30, .max = 29}), nonsense,
+                          says("weir::aimd: max is 29, but must be from 30 to 1000000000000000"));
     BOOST_CHECK_EXCEPTION(aimd({.seats = 19}), nonsense,
                           says("weir::aimd: seats is 19, but must be from 20 to 200"));
     BOOST_CHECK_EXCEPTION(
@@ -168,10 +168,10 @@ BOOST_AUTO_TEST_CASE(doubles_in_the_beginning_until_there_is_a_queue) {
 
 BOOST_AUTO_TEST_CASE(netflix_concurrency_limits_35_is_as_fast_as_slow_start_makes_it) {
     int with = 0;
-    for (vegas a({.seats = 20, .most = 10'000}); a.seats() < 1'000; ++with)
+    for (vegas a({.seats = 20, .max = 10'000}); a.seats() < 1'000; ++with)
         a.update({.latency = 100ms, .in_flight = a.seats()});
     int without = 0;
-    for (vegas a({.seats = 20, .most = 10'000, .slow_start = 0}); a.seats() < 1'000; ++without)
+    for (vegas a({.seats = 20, .max = 10'000, .slow_start = 0}); a.seats() < 1'000; ++without)
         a.update({.latency = 100ms, .in_flight = a.seats()});
     BOOST_TEST(with == 1 + 6);  // 20 * 2^6
     BOOST_TEST(without > 80);
@@ -196,23 +196,23 @@ BOOST_AUTO_TEST_CASE(looks_for_the_no_load_latency_again_with_half_of_the_seats)
 }
 
 BOOST_AUTO_TEST_CASE(envoy_46532_probes_with_half_and_not_with_the_least) {
-    vegas wide({.seats = 100, .least = 3, .slow_start = 0, .probe = 1});
+    vegas wide({.seats = 100, .min = 3, .slow_start = 0, .probe = 1});
     wide.update({.latency = 100ms, .in_flight = 100, .count = 100});
     BOOST_TEST(wide.seats() == 50);
-    vegas narrow({.seats = 100, .least = 80, .slow_start = 0, .probe = 1});
+    vegas narrow({.seats = 100, .min = 80, .slow_start = 0, .probe = 1});
     narrow.update({.latency = 100ms, .in_flight = 100, .count = 100});
     BOOST_TEST(narrow.seats() == 80);
 }
 
 BOOST_AUTO_TEST_CASE(netflix_concurrency_limits_165_holds_the_no_load_latency_at_its_bounds) {
-    vegas a({.seats = 50, .slow_start = 0, .probe = 1, .no_load_most = 120ms});
+    vegas a({.seats = 50, .slow_start = 0, .probe = 1, .no_load_max = 120ms});
     a.update({.latency = 500ms, .in_flight = 50, .count = 50});
     BOOST_TEST(a.seats() == 25);
     a.update({.latency = 500ms, .in_flight = 25});
     a.update({.latency = 140ms, .in_flight = 50});
     BOOST_TEST(a.seats() == 49);  // ceil(50 * 20 / 140) = 8
 
-    vegas b({.seats = 50, .slow_start = 0, .no_load_least = 80ms});
+    vegas b({.seats = 50, .slow_start = 0, .no_load_min = 80ms});
     check(b, {{10ms, 50, false, 50}, {85ms, 50, false, 50}});  // ceil(50 * 5 / 85) = 3
 }
 
@@ -272,11 +272,11 @@ BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
                           says("weir::vegas: smoothing is 0, but must be from 0.001 to 1"));
     BOOST_CHECK_EXCEPTION(vegas({.probe = 0}), nonsense,
                           says("weir::vegas: probe is 0, but must be from 1 to 1000000"));
-    BOOST_CHECK_EXCEPTION(vegas({.no_load_least = 0ns}), nonsense,
-                          says("weir::vegas: no_load_least in nanoseconds is 0, but must be from 1 "
+    BOOST_CHECK_EXCEPTION(vegas({.no_load_min = 0ns}), nonsense,
+                          says("weir::vegas: no_load_min in nanoseconds is 0, but must be from 1 "
                                "to 9223372036854775807"));
-    BOOST_CHECK_EXCEPTION(vegas({.no_load_least = 2us, .no_load_most = 1us}), nonsense,
-                          says("weir::vegas: no_load_most in nanoseconds is 1000, but must be from "
+    BOOST_CHECK_EXCEPTION(vegas({.no_load_min = 2us, .no_load_max = 1us}), nonsense,
+                          says("weir::vegas: no_load_max in nanoseconds is 1000, but must be from "
                                "2000 to 9223372036854775807"));
 }
 

@@ -68,7 +68,7 @@ private:
 guava_curve curve_of(own_options const& o) {
     auto const stable = support::interval_of(o.rate);
     return {.stable = stable,
-            .most = to_real(o.full_after) / stable * 1.5L,
+            .max = to_real(o.full_after) / stable * 1.5L,
             .cooling = stable / 1.5L,
             .at_start = to_real(std::min<duration>(o.full_after, 1s)) / stable * 1.5L,
             .price = [=](real saved) {
@@ -191,7 +191,7 @@ void compare(std::uint64_t first_seed, std::uint64_t count, bool changes) {
         for (auto steps = random.between(3, 25); steps != 0; --steps) {
             now = some_time(random, policy, now);
             // Whether this was a nanosecond of idleness is for no float to say.
-            auto const doubt = 0.01L + 1e-3L * curve.price(curve.most) / curve.stable;
+            auto const doubt = 0.01L + 1e-3L * curve.price(curve.max) / curve.stable;
             if (std::fabs(to_real(now - noon) - truth.free() - 1) < doubt)
                 now += tick;
             auto const t = to_real(now - noon);
@@ -210,9 +210,9 @@ void compare(std::uint64_t first_seed, std::uint64_t count, bool changes) {
                 truth.configure(curve, options.carry_over, t);
                 // So much is a nanosecond's worth of what is saved worth now.
                 slack *= std::max<real>(1, curve.stable / before.stable) *
-                         std::max<real>(1, curve.most / std::max<real>(before.most, 1e-9L)) *
-                         std::max<real>(1, curve.price(curve.most) / curve.stable);
-                slack += 0.01L * curve.price(curve.most) / curve.stable;
+                         std::max<real>(1, curve.max / std::max<real>(before.max, 1e-9L)) *
+                         std::max<real>(1, curve.price(curve.max) / curve.stable);
+                slack += 0.01L * curve.price(curve.max) / curve.stable;
             } else {
                 auto const n = some_amount(random, options.rate);
                 allocation_count const allocations;
@@ -352,7 +352,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(take_back_what_was_not_used, Policy, policies) {
         // A ticket is a float.
         auto const curve = curve_of(options);
         auto const slack =
-            2 + 4e-16L * static_cast<real>(n) * std::max(curve.stable, curve.price(curve.most));
+            2 + 4e-16L * static_cast<real>(n) * std::max(curve.stable, curve.price(curve.max));
         auto const apart = [](Policy const& a, Policy const& b, time_point when) {
             return std::fabs(to_real(ready(a, when) - ready(b, when)));
         };

@@ -46,7 +46,7 @@ public:
     }
 
     void check() const override {
-        BOOST_TEST_REQUIRE(shop.all->most <= maximum);
+        BOOST_TEST_REQUIRE(shop.all->max <= maximum);
         if (!pool)
             return;
         auto const s = pool->stats();
@@ -85,7 +85,7 @@ asio::awaitable<void> visits(scene& p, stage::mark, int times, clock::duration t
 }
 
 void open(scene& p, weir::pool_options const& options, bool checks = false) {
-    p.maximum = static_cast<int>(options.maximum);
+    p.maximum = static_cast<int>(options.max);
     p.pool = checks
                  ? std::make_unique<thing_pool>(*p.ctx, p.shop.maker(), p.shop.checker(), options)
                  : std::make_unique<thing_pool>(*p.ctx, p.shop.maker(), options);
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_SUITE(pool_brute_force)
 BOOST_AUTO_TEST_CASE(coroutines_and_callbacks_on_two_contexts) {
     cut_after_every_step<scene>([](scene& p) {
         p.shop.making.takes = 1s;
-        open(p, {.maximum = 2});
+        open(p, {.max = 2});
         spawn_visits(p, 2s, 3s);
         for (int i = 0; i != 3; ++i) {
             auto keep = [&p, mark = p.mark_it()](weir::error_code ec, thing_lease lease) {
@@ -132,10 +132,7 @@ BOOST_AUTO_TEST_CASE(a_factory_that_fails_and_recovers) {
     for (auto const what : {kind::fails, kind::throws_at_once, kind::hangs}) {
         cut_after_every_step<scene>([what](scene& p) {
             p.shop.making = {.what = what, .takes = 500ms};
-            open(p, {.minimum = 1,
-                     .maximum = 2,
-                     .make_within = 2s,
-                     .retry = {.first = 1s, .jitter = 0}});
+            open(p, {.min = 1, .max = 2, .make_within = 2s, .retry = {.initial = 1s, .jitter = 0}});
             spawn_visits(p, 1s, 4s);
             co_spawn(*p.ctx, changes(p, p.mark_it(), 5s, {.takes = 500ms}, {}), rethrow);
         });
@@ -146,7 +143,7 @@ BOOST_AUTO_TEST_CASE(checks_that_pass_fail_hang_and_throw) {
     for (auto const what : {kind::works, kind::fails, kind::hangs, kind::throws_at_once}) {
         cut_after_every_step<scene>([what](scene& p) {
             p.shop.checking = {.what = what, .takes = 300ms};
-            open(p, {.maximum = 2, .check_after = 0s, .check_within = 1s}, true);
+            open(p, {.max = 2, .check_after = 0s, .check_within = 1s}, true);
             spawn_visits(p, 1s, 4s);
         });
     }
@@ -154,7 +151,7 @@ BOOST_AUTO_TEST_CASE(checks_that_pass_fail_hang_and_throw) {
 
 BOOST_AUTO_TEST_CASE(checks_after_which_nothing_can_be_made) {
     cut_after_every_step<scene>([](scene& p) {
-        open(p, {.maximum = 2, .check_after = 500ms, .retry = {.first = 1s, .jitter = 0}}, true);
+        open(p, {.max = 2, .check_after = 500ms, .retry = {.initial = 1s, .jitter = 0}}, true);
         spawn_visits(p, 1s, 4s);
         co_spawn(*p.ctx,
                  changes(p, p.mark_it(), 500ms, {.what = kind::fails}, {.what = kind::fails}),
@@ -166,8 +163,8 @@ BOOST_AUTO_TEST_CASE(checks_after_which_nothing_can_be_made) {
 BOOST_AUTO_TEST_CASE(objects_that_grow_old) {
     cut_after_every_step<scene>([](scene& p) {
         p.shop.making.takes = 100ms;
-        open(p, {.minimum = 1,
-                 .maximum = 3,
+        open(p, {.min = 1,
+                 .max = 3,
                  .order = weir::reuse::least_recent,
                  .max_age = 3s,
                  .max_idle = 1s,
@@ -182,7 +179,7 @@ BOOST_AUTO_TEST_CASE(cancellation_by_signals_and_operators) {
     using namespace asio::experimental::awaitable_operators;
     cut_after_every_step<scene>([](scene& p) {
         p.shop.making = {.takes = 1s};
-        open(p, {.maximum = 1, .retry = {.jitter = 0}});
+        open(p, {.max = 1, .retry = {.jitter = 0}});
         auto emits = [](scene& here, stage::mark) -> asio::awaitable<void> {
             for (auto& signal : here.signals) {
                 co_await pause(300ms);
@@ -212,7 +209,7 @@ BOOST_AUTO_TEST_CASE(cancellation_by_signals_and_operators) {
 BOOST_AUTO_TEST_CASE(a_factory_that_is_deaf_to_cancellation) {
     cut_after_every_step<scene>([](scene& p) {
         p.shop.making = {.what = kind::hangs_deaf};
-        open(p, {.maximum = 2, .make_within = 1s});
+        open(p, {.max = 2, .make_within = 1s});
         spawn_visits(p, 1s, 4s);
     });
 }

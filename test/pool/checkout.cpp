@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(makes_an_object_when_it_is_needed_and_uses_it_again) {
 BOOST_AUTO_TEST_CASE(awaited_gives_a_lease_or_throws) {
     asio::io_context ctx;
     workshop shop({.takes = 1s});
-    thing_pool pool(ctx, shop.maker(), {.maximum = 1});
+    thing_pool pool(ctx, shop.maker(), {.max = 1});
     int done = 0;
     auto works = [&]() -> asio::awaitable<void> {
         {
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(awaited_gives_a_lease_or_throws) {
 BOOST_AUTO_TEST_CASE(serves_those_who_wait_in_order_with_whatever_comes_first) {
     asio::io_context ctx;
     workshop shop;
-    thing_pool pool(ctx, shop.maker(), {.maximum = 2});
+    thing_pool pool(ctx, shop.maker(), {.max = 2});
     order early(pool);
     settle(ctx);
     BOOST_TEST(early.number() == 1);
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(keeps_what_was_made_for_somebody_who_has_left) {
 BOOST_AUTO_TEST_CASE(never_makes_more_than_the_maximum) {
     asio::io_context ctx;
     workshop shop({.takes = 1s});
-    thing_pool pool(ctx, shop.maker(), {.maximum = 3});
+    thing_pool pool(ctx, shop.maker(), {.max = 3});
     std::vector<order> orders;
     for (int i = 0; i != 10; ++i)
         orders.emplace_back(pool);
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(never_makes_more_than_the_maximum) {
         else
             one.given().discard();
     }
-    BOOST_TEST(shop.all->most == 3);
+    BOOST_TEST(shop.all->max == 3);
     auto const stats = pool.stats();
     BOOST_TEST(stats.made == static_cast<std::uint64_t>(shop.all->begun.load()));
     BOOST_TEST(stats.idle == shop.all->alive);
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(now_or_never_makes_nothing) {
 BOOST_AUTO_TEST_CASE(tries_again_with_back_off_while_somebody_waits) {
     asio::io_context ctx;
     workshop shop({.what = kind::fails});
-    thing_pool pool(ctx, shop.maker(), {.retry = {.first = 1s, .most = 4s, .jitter = 0}});
+    thing_pool pool(ctx, shop.maker(), {.retry = {.initial = 1s, .max = 4s, .jitter = 0}});
     order one(pool, 1h);
     std::vector<int> begun;
     for (int second = 0; second != 17; ++second) {
@@ -202,7 +202,7 @@ BOOST_AUTO_TEST_CASE(waits_longer_than_the_back_off_by_up_to_the_jitter) {
     for (int i = 0; i != 20; ++i) {
         asio::io_context ctx;
         workshop shop({.what = kind::fails});
-        thing_pool pool(ctx, shop.maker(), {.retry = {.first = 10s, .most = 10s, .jitter = 0.5}});
+        thing_pool pool(ctx, shop.maker(), {.retry = {.initial = 10s, .max = 10s, .jitter = 0.5}});
         order one(pool);
         run_for(ctx, 10s - 1ns);
         BOOST_TEST_REQUIRE(shop.all->begun == 1);
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(waits_longer_than_the_back_off_by_up_to_the_jitter) {
 BOOST_AUTO_TEST_CASE(tries_with_one_attempt_at_a_time_while_it_fails) {
     asio::io_context ctx;
     workshop shop({.what = kind::fails, .takes = 1s});
-    thing_pool pool(ctx, shop.maker(), {.retry = {.first = 1s, .jitter = 0}});
+    thing_pool pool(ctx, shop.maker(), {.retry = {.initial = 1s, .jitter = 0}});
     std::vector<order> orders;
     for (int i = 0; i != 4; ++i)
         orders.emplace_back(pool);
@@ -233,7 +233,7 @@ BOOST_AUTO_TEST_CASE(tries_again_while_another_making_hangs) {
     asio::io_context ctx;
     workshop shop({.what = kind::hangs});
     thing_pool pool(ctx, shop.maker(),
-                    {.make_within = weir::forever, .retry = {.first = 1s, .jitter = 0}});
+                    {.make_within = weir::forever, .retry = {.initial = 1s, .jitter = 0}});
     order one(pool);
     settle(ctx);
     shop.making = {.what = kind::fails};
@@ -280,7 +280,7 @@ BOOST_AUTO_TEST_CASE(cancels_a_making_that_takes_too_long) {
     for (auto const what : {kind::hangs, kind::hangs_deaf}) {
         asio::io_context ctx;
         workshop shop({.what = what});
-        thing_pool pool(ctx, shop.maker(), {.maximum = 1, .make_within = 2s});
+        thing_pool pool(ctx, shop.maker(), {.max = 1, .make_within = 2s});
         order one(pool, 3s);
         run_for(ctx, 5s);
         BOOST_TEST(one.rejected(errc::timed_out));
@@ -294,14 +294,14 @@ BOOST_AUTO_TEST_CASE(cancels_a_making_that_takes_too_long) {
         run_for(ctx, 30min);
         BOOST_TEST(two.number() == (deaf ? 1 : two.number()));
         BOOST_TEST(two.number() != 0);
-        BOOST_TEST(shop.all->most == 1);
+        BOOST_TEST(shop.all->max == 1);
     }
 }
 
 BOOST_AUTO_TEST_CASE(replaces_what_is_discarded) {
     asio::io_context ctx;
     workshop shop;
-    thing_pool pool(ctx, shop.maker(), {.maximum = 1});
+    thing_pool pool(ctx, shop.maker(), {.max = 1});
     order first(pool);
     settle(ctx);
     order second(pool);
@@ -379,27 +379,26 @@ BOOST_AUTO_TEST_CASE(options_that_make_no_sense_are_named) {
         }
         return "";
     };
-    BOOST_TEST(wrong({.maximum = 0}) ==
-               "weir::pool: maximum is 0, but must be from 1 to 1000000000000000");
-    BOOST_TEST(wrong({.minimum = 11}) == "weir::pool: minimum is 11, but must be from 0 to 10");
-    BOOST_TEST(wrong({.minimum = -1}).starts_with("weir::pool: minimum is -1,"));
-    BOOST_TEST(wrong({.maximum = 1 << 25, .max_hold = 1s})
-                   .starts_with("weir::pool: maximum, with max_hold, is 33554432,"));
+    BOOST_TEST(wrong({.max = 0}) == "weir::pool: max is 0, but must be from 1 to 1000000000000000");
+    BOOST_TEST(wrong({.min = 11}) == "weir::pool: min is 11, but must be from 0 to 10");
+    BOOST_TEST(wrong({.min = -1}).starts_with("weir::pool: min is -1,"));
+    BOOST_TEST(wrong({.max = 1 << 25, .max_hold = 1s})
+                   .starts_with("weir::pool: max, with max_hold, is 33554432,"));
     BOOST_TEST(wrong({.order = weir::reuse(2)}).starts_with("weir::pool: order is 2,"));
     BOOST_TEST(wrong({.max_age = 0s}).starts_with("weir::pool: max_age in nanoseconds is 0,"));
     BOOST_TEST(wrong({.max_idle = 0s}).starts_with("weir::pool: max_idle in nanoseconds is 0,"));
     BOOST_TEST(wrong({.check_after = -1ns}).starts_with("weir::pool: check_after in"));
     BOOST_TEST(wrong({.check_within = 0s}).starts_with("weir::pool: check_within in"));
     BOOST_TEST(wrong({.make_within = 0s}).starts_with("weir::pool: make_within in"));
-    BOOST_TEST(wrong({.retry = {.first = 0s}}).starts_with("weir::pool: retry.first in"));
-    BOOST_TEST(wrong({.retry = {.first = 2s, .most = 1s}})
-                   .starts_with("weir::pool: retry.most in nanoseconds is 1000000000, but must be "
+    BOOST_TEST(wrong({.retry = {.initial = 0s}}).starts_with("weir::pool: retry.initial in"));
+    BOOST_TEST(wrong({.retry = {.initial = 2s, .max = 1s}})
+                   .starts_with("weir::pool: retry.max in nanoseconds is 1000000000, but must be "
                                 "from 2000000000 to"));
     BOOST_TEST(wrong({.retry = {.jitter = 1.5}}).starts_with("weir::pool: retry.jitter is 1.5,"));
     BOOST_TEST(wrong({.max_hold = 0s}).starts_with("weir::pool: max_hold in nanoseconds is 0,"));
     BOOST_CHECK_THROW(thing_pool(ctx, shop.maker(), {}, {.max_waiting = -1}),
                       std::invalid_argument);
-    BOOST_TEST(wrong({.minimum = 10, .check_after = 0s, .retry = {.jitter = 1}}) == "");
+    BOOST_TEST(wrong({.min = 10, .check_after = 0s, .retry = {.jitter = 1}}) == "");
     settle(ctx);
 }
 

@@ -15,7 +15,7 @@ BOOST_AUTO_TEST_SUITE(pool_closing)
 BOOST_AUTO_TEST_CASE(close_rejects_and_destroys_what_is_idle_or_comes_home) {
     asio::io_context ctx;
     workshop shop;
-    thing_pool pool(ctx, shop.maker(), {.maximum = 3});
+    thing_pool pool(ctx, shop.maker(), {.max = 3});
     order out(pool);
     order idle(pool);
     settle(ctx);
@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(close_rejects_and_destroys_what_is_idle_or_comes_home) {
 BOOST_AUTO_TEST_CASE(close_destroys_idle_objects_before_it_returns) {
     asio::io_context ctx;
     workshop shop;
-    thing_pool pool(ctx, shop.maker(), {.minimum = 3});
+    thing_pool pool(ctx, shop.maker(), {.min = 3});
     settle(ctx);
     BOOST_TEST(pool.stats().idle == 3);
     pool.close();
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(what_is_made_in_spite_of_a_cancellation_is_destroyed) {
 BOOST_AUTO_TEST_CASE(shutdown_serves_those_who_wait) {
     asio::io_context ctx;
     workshop shop({.takes = 1s});
-    thing_pool pool(ctx, shop.maker(), {.maximum = 1});
+    thing_pool pool(ctx, shop.maker(), {.max = 1});
     order first(pool);
     order second(pool);
     pool.shutdown();
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(shutdown_serves_those_who_wait) {
 BOOST_AUTO_TEST_CASE(shutdown_fills_up_no_more) {
     asio::io_context ctx;
     workshop shop;
-    thing_pool pool(ctx, shop.maker(), {.minimum = 1});
+    thing_pool pool(ctx, shop.maker(), {.min = 1});
     order one(pool);
     settle(ctx);
     pool.shutdown();
@@ -133,8 +133,7 @@ BOOST_AUTO_TEST_CASE(cancel_ends_all_waits_and_keeps_what_is_made) {
 BOOST_AUTO_TEST_CASE(destroying_the_pool_closes_it) {
     asio::io_context ctx;
     workshop shop;
-    std::optional<thing_pool> pool(
-        std::in_place, ctx, shop.maker(), weir::pool_options{.maximum = 3});
+    std::optional<thing_pool> pool(std::in_place, ctx, shop.maker(), weir::pool_options{.max = 3});
     order out(*pool);
     order idle(*pool);
     settle(ctx);
@@ -185,7 +184,7 @@ BOOST_AUTO_TEST_CASE(a_lease_outlives_pool_and_context) {
 BOOST_AUTO_TEST_CASE(jobs_end_with_their_context) {
     workshop shop({}, {.what = kind::hangs});
     auto ctx = std::make_unique<asio::io_context>();
-    thing_pool pool(*ctx, shop.maker(), shop.checker(), {.maximum = 3, .check_after = 0s});
+    thing_pool pool(*ctx, shop.maker(), shop.checker(), {.max = 3, .check_after = 0s});
     order one(pool);
     settle(*ctx);
     one.given().checkin();
@@ -206,7 +205,7 @@ BOOST_AUTO_TEST_CASE(only_requests_and_jobs_keep_the_context_running) {
     asio::io_context ctx;
     workshop shop({.takes = 1s});
     thing_pool pool(ctx, shop.maker(), shop.checker(),
-                    {.minimum = 1, .max_age = 1h, .max_idle = 1min, .max_hold = 1s});
+                    {.min = 1, .max_age = 1h, .max_idle = 1min, .max_hold = 1s});
     run_for(ctx, 1s);
     BOOST_TEST(ctx.stopped());
     BOOST_TEST((weir::testing::next_expiry(ctx) == clock::time_point::max()));
@@ -235,7 +234,7 @@ BOOST_AUTO_TEST_CASE(only_requests_and_jobs_keep_the_context_running) {
 BOOST_AUTO_TEST_CASE(a_destructor_may_call_the_pool) {
     asio::io_context ctx;
     workshop shop;
-    thing_pool pool(ctx, shop.maker(), {.maximum = 2, .max_idle = 1s});
+    thing_pool pool(ctx, shop.maker(), {.max = 2, .max_idle = 1s});
     int deaths = 0;
     shop.all->on_death = [&] {
         ++deaths;

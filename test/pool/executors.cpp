@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_CASE(a_typed_executor_and_coroutines_of_other_types) {
     using typed = asio::io_context::executor_type;
     asio::io_context ctx;
     workshop shop;
-    pool_on<typed> pool(ctx, shop.maker(), {.maximum = 1});
+    pool_on<typed> pool(ctx, shop.maker(), {.max = 1});
     int done = 0;
     auto same = [&]() -> asio::awaitable<void, typed> {
         auto const lease = co_await pool.checkout();
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(a_fault_of_the_executor_is_made_up_for_by_the_next_call) {
                 {
                     pool_on<faulty> pool(
                         faulty(ctx.get_executor(), plan), shop.maker(), shop.checker(),
-                        weir::pool_options{.maximum = 2,
+                        weir::pool_options{.max = 2,
                                            .check_after = 0s,
                                            .check_within = weir::forever,
                                            .make_within = weir::forever});
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(a_fault_of_the_executor_is_made_up_for_by_the_next_call) {
                 }
                 settle(ctx);
                 BOOST_TEST(shop.all->alive == 0);
-                BOOST_TEST(shop.all->most <= 2);
+                BOOST_TEST(shop.all->max <= 2);
             }
         }
     }

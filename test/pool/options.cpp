@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(least_recent_first) {
 BOOST_AUTO_TEST_CASE(minimum_is_made_without_a_request_and_kept_up) {
     asio::io_context ctx;
     workshop shop({.takes = 1s});
-    thing_pool pool(ctx, shop.maker(), {.minimum = 2, .maximum = 3});
+    thing_pool pool(ctx, shop.maker(), {.min = 2, .max = 3});
     settle(ctx);
     BOOST_TEST(pool.stats().being_made == 2);
     run_for(ctx, 1s);
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(minimum_is_made_without_a_request_and_kept_up) {
 BOOST_AUTO_TEST_CASE(minimum_is_tried_again_when_the_pool_is_used) {
     asio::io_context ctx;
     workshop shop({.what = kind::fails});
-    thing_pool pool(ctx, shop.maker(), {.minimum = 3, .retry = {.first = 1s, .jitter = 0}});
+    thing_pool pool(ctx, shop.maker(), {.min = 3, .retry = {.initial = 1s, .jitter = 0}});
     run_for(ctx, 1h);
     BOOST_TEST(shop.all->begun == 1);
     BOOST_TEST(pool.stats().failed == 1U);
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(minimum_is_tried_again_when_the_pool_is_used) {
 BOOST_AUTO_TEST_CASE(minimum_is_tried_again_when_an_object_comes_home) {
     asio::io_context ctx;
     workshop shop;
-    thing_pool pool(ctx, shop.maker(), {.minimum = 2, .retry = {.first = 1s, .jitter = 0}});
+    thing_pool pool(ctx, shop.maker(), {.min = 2, .retry = {.initial = 1s, .jitter = 0}});
     settle(ctx);
     shop.making = {.what = kind::fails};
     pool.try_checkout().discard();
@@ -138,19 +138,19 @@ BOOST_AUTO_TEST_CASE(max_age_ends_an_object_when_it_comes_home_or_would_be_used)
 BOOST_AUTO_TEST_CASE(max_age_makes_room_for_a_new_object_at_the_maximum) {
     asio::io_context ctx;
     workshop shop;
-    thing_pool pool(ctx, shop.maker(), {.maximum = 1, .max_age = 10s});
+    thing_pool pool(ctx, shop.maker(), {.max = 1, .max_age = 10s});
     fill(pool, ctx, 1);
     run_for(ctx, 10s);
     order one(pool);
     settle(ctx);
     BOOST_TEST(one.number() == 2);
-    BOOST_TEST(shop.all->most == 1);
+    BOOST_TEST(shop.all->max == 1);
 }
 
 BOOST_AUTO_TEST_CASE(max_age_goes_below_the_minimum_which_is_filled_up) {
     asio::io_context ctx;
     workshop shop;
-    thing_pool pool(ctx, shop.maker(), {.minimum = 2, .max_age = 10s});
+    thing_pool pool(ctx, shop.maker(), {.min = 2, .max_age = 10s});
     settle(ctx);
     run_for(ctx, 10s);
     pool.trim();
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(max_age_goes_below_the_minimum_which_is_filled_up) {
 BOOST_AUTO_TEST_CASE(max_idle_is_trimmed_down_to_the_minimum) {
     asio::io_context ctx;
     workshop shop;
-    thing_pool pool(ctx, shop.maker(), {.minimum = 1, .max_idle = 10s});
+    thing_pool pool(ctx, shop.maker(), {.min = 1, .max_idle = 10s});
     settle(ctx);
     fill(pool, ctx, 3);
     run_for(ctx, 10s - 1ns);
@@ -254,7 +254,7 @@ BOOST_AUTO_TEST_CASE(an_object_without_need_of_a_check_goes_first) {
 BOOST_AUTO_TEST_CASE(a_check_can_be_made_each_time) {
     asio::io_context ctx;
     workshop shop;
-    thing_pool pool(ctx, shop.maker(), shop.checker(), {.maximum = 1, .check_after = 0s});
+    thing_pool pool(ctx, shop.maker(), shop.checker(), {.max = 1, .check_after = 0s});
     order one(pool);
     settle(ctx);
     BOOST_TEST(shop.checks == 0);  // it is new
@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(a_check_can_be_made_each_time) {
 BOOST_AUTO_TEST_CASE(a_check_for_somebody_who_has_left_is_made_again) {
     asio::io_context ctx;
     workshop shop({}, {.takes = 2s});
-    thing_pool pool(ctx, shop.maker(), shop.checker(), {.maximum = 1, .check_after = 0s});
+    thing_pool pool(ctx, shop.maker(), shop.checker(), {.max = 1, .check_after = 0s});
     fill(pool, ctx, 1);
     order one(pool, 1s);
     run_for(ctx, 3s);
@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(a_check_for_somebody_who_has_left_is_made_again) {
 BOOST_AUTO_TEST_CASE(what_comes_back_during_a_check_is_used_at_once) {
     asio::io_context ctx;
     workshop shop({}, {.takes = 4s});
-    thing_pool pool(ctx, shop.maker(), shop.checker(), {.maximum = 2, .check_after = 10s});
+    thing_pool pool(ctx, shop.maker(), shop.checker(), {.max = 2, .check_after = 10s});
     fill(pool, ctx, 2);
     auto held = pool.try_checkout();
     run_for(ctx, 10s);
@@ -308,7 +308,7 @@ BOOST_AUTO_TEST_CASE(what_comes_back_is_checked_while_another_is_made) {
         asio::io_context ctx;
         workshop shop({}, {.takes = 1s});
         thing_pool pool(ctx, shop.maker(), shop.checker(),
-                        {.maximum = 3, .check_after = 0s, .retry = {.first = 1min, .most = 1min}});
+                        {.max = 3, .check_after = 0s, .retry = {.initial = 1min, .max = 1min}});
         order held(pool);
         order other(pool);
         settle(ctx);
@@ -334,12 +334,12 @@ BOOST_AUTO_TEST_CASE(what_fails_its_check_is_replaced) {
         asio::io_context ctx;
         workshop shop({}, bad);
         thing_pool pool(ctx, shop.maker(), shop.checker(),
-                        {.maximum = 1, .check_after = 0s, .check_within = 3s});
+                        {.max = 1, .check_after = 0s, .check_within = 3s});
         fill(pool, ctx, 1);
         order one(pool);
         run_for(ctx, bad.what == kind::hangs_deaf ? 1h : 3s);
         BOOST_TEST(one.number() == 2);
-        BOOST_TEST(shop.all->most == 1);
+        BOOST_TEST(shop.all->max == 1);
         BOOST_TEST(pool.stats().unhealthy == 1U);
         BOOST_TEST(pool.stats().failed == 0U);
     }
@@ -349,7 +349,7 @@ BOOST_AUTO_TEST_CASE(what_fails_its_check_is_replaced_with_back_off) {
     asio::io_context ctx;
     workshop shop({}, {.what = kind::fails});
     thing_pool pool(ctx, shop.maker(), shop.checker(),
-                    {.maximum = 1, .check_after = 0s, .retry = {.first = 1s, .jitter = 0}});
+                    {.max = 1, .check_after = 0s, .retry = {.initial = 1s, .jitter = 0}});
     fill(pool, ctx, 1);
     shop.making = {.what = kind::fails};
     order one(pool, 10s);
@@ -378,7 +378,7 @@ BOOST_AUTO_TEST_CASE(what_fails_its_check_when_nobody_waits_is_not_tried_again) 
     asio::io_context ctx;
     workshop shop({}, {.what = kind::fails, .takes = 2s});
     thing_pool pool(ctx, shop.maker(), shop.checker(),
-                    {.maximum = 2, .check_after = 0s, .retry = {.first = 1h, .most = 1h}});
+                    {.max = 2, .check_after = 0s, .retry = {.initial = 1h, .max = 1h}});
     fill(pool, ctx, 1);
     shop.making = {.what = kind::fails};
     order one(pool, 1s);
@@ -421,7 +421,7 @@ BOOST_AUTO_TEST_CASE(max_hold_reports_a_lease) {
 BOOST_AUTO_TEST_CASE(the_queue_has_its_options) {
     asio::io_context ctx;
     workshop shop({.takes = 10s});
-    thing_pool pool(ctx, shop.maker(), {.maximum = 1}, {.max_waiting = 1, .patience = 3s});
+    thing_pool pool(ctx, shop.maker(), {.max = 1}, {.max_waiting = 1, .patience = 3s});
     order one(pool);
     order two(pool);
     settle(ctx);

@@ -47,8 +47,8 @@ struct request {
 class schedule {
 public:
     explicit schedule(random_source& random) : random_(random) {
-        options_.maximum = random_.between(1, 4);
-        options_.minimum = random_.one_in(2) ? 0 : random_.between(0, options_.maximum);
+        options_.max = random_.between(1, 4);
+        options_.min = random_.one_in(2) ? 0 : random_.between(0, options_.max);
         options_.order = random_.one_of({weir::reuse::most_recent, weir::reuse::least_recent});
         options_.max_age = some_limit(20);
         options_.max_idle = some_limit(10);
@@ -56,8 +56,8 @@ public:
         options_.check_after = random_.one_of<clock::duration>({0s, 1s, 5s});
         options_.check_within = 2s;
         options_.make_within = random_.one_of<clock::duration>({3s, weir::forever});
-        options_.retry.first = 500ms;
-        options_.retry.most = 3s;
+        options_.retry.initial = 500ms;
+        options_.retry.max = 3s;
         checks_ = random_.one_in(2);
         auto const make = [this] { return begin_making(); };
         auto const check = [this](thing& one) { return this->check(one, shop_.checking); };
@@ -262,12 +262,12 @@ private:
 
     // What must hold when there is nothing to do at this moment.
     void look() {
-        BOOST_TEST_REQUIRE(shop_.all->most <= options_.maximum);
+        BOOST_TEST_REQUIRE(shop_.all->max <= options_.max);
         auto const s = pool_->stats();
         auto const objects = s.idle + s.in_use + s.being_checked;
         BOOST_TEST_REQUIRE(s.in_use == static_cast<weir::amount>(leases_.size()));
         BOOST_TEST_REQUIRE(objects + making_ == shop_.all->alive);
-        BOOST_TEST_REQUIRE(objects + s.being_made <= options_.maximum);
+        BOOST_TEST_REQUIRE(objects + s.being_made <= options_.max);
         BOOST_TEST_REQUIRE(making_ <= s.being_made);
         BOOST_TEST_REQUIRE(
             s.made == static_cast<std::uint64_t>(objects) + s.discarded + s.unhealthy + s.retired);
@@ -277,12 +277,12 @@ private:
         if (waiting != 0) {
             // Nothing that could be had is kept from those who wait.
             auto const under_way = s.being_made + s.being_checked;
-            auto const possible = options_.maximum - s.in_use;
+            auto const possible = options_.max - s.in_use;
             if (last_attempt_failed_)
                 BOOST_TEST_REQUIRE(under_way >= std::min<weir::amount>(1, possible));
             else
                 BOOST_TEST_REQUIRE(under_way >= std::min<weir::amount>(waiting, possible));
-            BOOST_TEST_REQUIRE(s.idle <= options_.maximum - s.in_use - under_way);
+            BOOST_TEST_REQUIRE(s.idle <= options_.max - s.in_use - under_way);
             if (!checks_)
                 BOOST_TEST_REQUIRE(s.idle == 0);
             else if (s.idle != 0)

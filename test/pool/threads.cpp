@@ -91,12 +91,12 @@ asio::awaitable<void> visits(real_pool& pool, chance& luck, int times, std::atom
 }
 
 weir::pool_options busy_options(weir::amount maximum) {
-    return {.minimum = 1,
-            .maximum = maximum,
+    return {.min = 1,
+            .max = maximum,
             .max_age = 3ms,
             .max_idle = 1ms,
             .check_after = 500us,
-            .retry = {.first = 100us, .most = 1ms}};
+            .retry = {.initial = 100us, .max = 1ms}};
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(many_coroutines_on_many_threads) {
         BOOST_TEST(s.made ==
                    static_cast<std::uint64_t>(s.idle) + s.discarded + s.unhealthy + s.retired);
     }
-    BOOST_TEST(luck.all->most <= 3);
+    BOOST_TEST(luck.all->max <= 3);
     BOOST_TEST(luck.all->alive == 0);
     BOOST_TEST(served > 0);
 }
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(each_time_checked) {
         threads.join();
         BOOST_TEST(pool.stats().in_use == 0);
     }
-    BOOST_TEST(luck.all->most <= 2);
+    BOOST_TEST(luck.all->max <= 2);
     BOOST_TEST(luck.all->alive == 0);
 }
 
@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(leases_are_given_back_on_threads_without_a_context) {
     chance luck;
     {
         asio::thread_pool threads(2);
-        real_pool pool(threads, luck.maker(), {.maximum = 4, .retry = {.first = 100us}});
+        real_pool pool(threads, luck.maker(), {.max = 4, .retry = {.initial = 100us}});
         std::vector<std::jthread> users;
         for (int i = 0; i != 3; ++i)
             users.emplace_back([&] {
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(leases_are_given_back_on_threads_without_a_context) {
         users.clear();
         BOOST_TEST(pool.stats().in_use == 0);
     }
-    BOOST_TEST(luck.all->most <= 4);
+    BOOST_TEST(luck.all->max <= 4);
     BOOST_TEST(luck.all->alive == 0);
 }
 
@@ -217,7 +217,7 @@ BOOST_AUTO_TEST_CASE(closed_and_destroyed_in_the_middle) {
             threads.join();
             kept.clear();
         }
-        BOOST_TEST_REQUIRE(luck.all->most <= 3);
+        BOOST_TEST_REQUIRE(luck.all->max <= 3);
         BOOST_TEST_REQUIRE(luck.all->alive == 0);
     }
 }
@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(cancelled_by_operators) {
     chance luck;
     {
         asio::thread_pool threads(3);
-        real_pool pool(threads, luck.maker(), {.maximum = 1, .retry = {.first = 100us}});
+        real_pool pool(threads, luck.maker(), {.max = 1, .retry = {.initial = 100us}});
         auto const tries = [](real_pool& p, int times) -> asio::awaitable<void> {
             for (int i = 0; i != times; ++i) {
                 asio::steady_timer timer(co_await asio::this_coro::executor, 20us * (i % 10));
@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(cancelled_by_operators) {
         threads.join();
         BOOST_TEST(pool.stats().in_use == 0);
     }
-    BOOST_TEST(luck.all->most <= 1);
+    BOOST_TEST(luck.all->max <= 1);
     BOOST_TEST(luck.all->alive == 0);
 }
 

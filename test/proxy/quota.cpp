@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_SUITE(quotas)
 
 BOOST_AUTO_TEST_CASE(of_each_kind) {
     BOOST_TEST(told("3 seats") == R"("a";q=3;qu="concurrent-requests")");
-    BOOST_TEST(told("20 vegas most 40") == R"("a";q=40;qu="concurrent-requests")");
+    BOOST_TEST(told("20 vegas max 40") == R"("a";q=40;qu="concurrent-requests")");
     BOOST_TEST(told("10/60s") == R"("a";q=10;w=60)");
     BOOST_TEST(told("10/60s sliding") == R"("a";q=10;w=60)");
     BOOST_TEST(told("10/60s fixed") == R"("a";q=10;w=60)");
@@ -79,14 +79,14 @@ BOOST_AUTO_TEST_CASE(of_a_burst_last_until_it_is_back) {
 
 BOOST_AUTO_TEST_CASE(of_several_parts_have_a_least_one_and_some_window) {
     proxy::told_rule const both("a", rule("100/1min & 7 seats"));
-    BOOST_TEST(both.now().most() == 7);
+    BOOST_TEST(both.now().max() == 7);
     BOOST_TEST(both.now().has_window());
     BOOST_TEST(!proxy::told_rule("a", rule("7 seats")).now().has_window());
 }
 
 BOOST_AUTO_TEST_CASE(have_at_most_15_digits) {
-    BOOST_TEST(quotas_of(rule("1000000000000000/1s")).front().most == 999'999'999'999'999);
-    BOOST_TEST(quotas_of(rule("1000000000000000 seats")).front().most == 999'999'999'999'999);
+    BOOST_TEST(quotas_of(rule("1000000000000000/1s")).front().max == 999'999'999'999'999);
+    BOOST_TEST(quotas_of(rule("1000000000000000 seats")).front().max == 999'999'999'999'999);
 }
 
 BOOST_AUTO_TEST_CASE(names_are_strings_of_structured_fields) {
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(change_without_growing) {
     for (weir::amount n = 1; n <= 1'000'000; ++n)
         a.change({weir::token_bucket_options{.rate = {n, 1s}}});
     auto const after = in_use();
-    BOOST_TEST(a.now().quotas.front().most == 1'000'000);
+    BOOST_TEST(a.now().quotas.front().max == 1'000'000);
     BOOST_TEST(after < before + 10'000);
 }
 
@@ -127,9 +127,9 @@ BOOST_AUTO_TEST_CASE(change_as_a_whole_while_they_are_read) {
         readers.emplace_back([&] {
             while (!done) {
                 auto const found = a.now();
-                auto const n = found.quotas[0].most;
+                auto const n = found.quotas[0].max;
                 for (auto const& q : found.quotas)
-                    torn += q.most != n || q.seconds != n;
+                    torn += q.max != n || q.seconds != n;
                 ++read;
             }
         });

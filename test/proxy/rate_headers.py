@@ -104,7 +104,7 @@ class Ietf(ProxyTest):
                 ("0/1s burst 5", Limit(5)),
                 ("10/1s leaky", Limit(10, 1)), ("10/1s leaky capacity 25", Limit(25, 3)),
                 ("10/2s bursty", Limit(10, 2)), ("10/1s bursty max_burst 5s", Limit(50, 5)), ("10/1s warming", Limit(10, 1)),
-                ("5 seats", Limit(5, qu=seats)), ("5 gradient2 least 5", Limit(5, qu=seats))):
+                ("5 seats", Limit(5, qu=seats)), ("5 gradient2 min 5", Limit(5, qu=seats))):
             with self.subTest(rule):
                 answer = self.ask(shop(limit("one", rule)))
                 self.assertEqual(answer.status, 200)

@@ -324,7 +324,7 @@ class Held(TunnelTest):
         self.assertLessEqual(statuses, {"101", "503"})  # on a busy machine the patience of the upstream's seats may end
 
     def test_adaptive_seats_learn_nothing_from_it(self):
-        proxy = self.start_with(SHOP + limit("seats", "20 aimd least 1 most 40") + route(limits='["seats"]'))
+        proxy = self.start_with(SHOP + limit("seats", "20 aimd min 1 max 40") + route(limits='["seats"]'))
         for _ in range(30):
             client, upstream = self.both_ends(proxy)
             client.abort()

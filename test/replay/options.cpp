@@ -258,12 +258,12 @@ BOOST_AUTO_TEST_CASE(find_a_number) {
     BOOST_TEST(o.find_text == "7 seats");
     BOOST_TEST(rules_of(o.find->with(o.plans.front(), 12)) == "12 seats, 100/1s");
     BOOST_TEST(o.find->text(5) == "5 seats");
-    BOOST_TEST(o.find->least() == 1);
+    BOOST_TEST(o.find->min() == 1);
     auto const patience = with({"--find", "patience 1s"});
     BOOST_TEST(
         (patience.find->with(patience.plans.front(), 250).queue.patience.length_or(0s) == 250ms));
-    BOOST_TEST(patience.find->least() == 0);
-    BOOST_TEST(patience.find->most() == 86'400'000);
+    BOOST_TEST(patience.find->min() == 0);
+    BOOST_TEST(patience.find->max() == 86'400'000);
 }
 
 BOOST_AUTO_TEST_CASE(print_help_and_version) {

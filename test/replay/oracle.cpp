@@ -501,7 +501,7 @@ BOOST_AUTO_TEST_CASE(seats) {
 }
 
 BOOST_AUTO_TEST_CASE(seats_that_could_adapt_but_must_not) {
-    try_all("2 gradient2 least 2 most 2", [](auto const& log, auto const& o, bool each_client) {
+    try_all("2 gradient2 min 2 max 2", [](auto const& log, auto const& o, bool each_client) {
         return of_seats(log, 2, o, each_client);
     });
 }

@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(tell_adaptive_seats_of_an_overload) {
         std::vector<line> lines;
         for (auto at = 0ms; at != 60s; at += 200ms)
             lines.push_back({at, 1s, status});  // five at a time
-        auto const o = outcome_of("8 aimd least 1 most 8", 0s, lines);
+        auto const o = outcome_of("8 aimd min 1 max 8", 0s, lines);
         bool const overloaded = status >= 502 && status <= 504;
         BOOST_TEST((o.rejected > 0) == overloaded, status);
     }

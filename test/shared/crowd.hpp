@@ -28,7 +28,7 @@ struct crowd {
 
     /// What each has taken between the first grant of the last process to begin and the last grant of the first to end.
     struct share {
-        std::size_t least = std::size_t(-1);
+        std::size_t min = std::size_t(-1);
         std::size_t all = 0;
         std::int64_t longest_without = 0;
         std::int64_t time = 0;
@@ -38,7 +38,7 @@ struct crowd {
         std::int64_t end = INT64_MAX;
         for (auto const& one : of_each) {
             if (one.empty())
-                return {.least = 0};
+                return {.min = 0};
             begin = std::max(begin, one.front());
             end = std::min(end, one.back());
         }
@@ -47,7 +47,7 @@ struct crowd {
             auto const first = std::ranges::lower_bound(one, begin);
             auto const last = std::ranges::upper_bound(one, end);
             auto const n = static_cast<std::size_t>(std::max<std::ptrdiff_t>(last - first, 0));
-            s.least = std::min(s.least, n);
+            s.min = std::min(s.min, n);
             s.all += n;
             for (auto i = first; i < last - 1; ++i)
                 s.longest_without = std::max(s.longest_without, *(i + 1) - *i);

@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(every_request_is_answered_once_whatever_the_store_does) {
         asio::thread_pool threads(4);
         auto const store = std::make_shared<weir::memory_store>(threads);
         weir::shared_options const options{
-            .rate = {20'000, 1s}, .burst = 50, .timeout = 2ms, .retry = {.first = 1ms}};
+            .rate = {20'000, 1s}, .burst = 50, .timeout = 2ms, .retry = {.initial = 1ms}};
         std::optional<weir::shared_token_bucket> here(
             std::in_place, threads, store, "calls", options);
         weir::shared_token_bucket there(threads, store, "calls", options);

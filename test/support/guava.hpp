@@ -46,7 +46,7 @@ using real = long double;
 /// takes, as a function of how many there are, and how long it takes to save one.
 struct guava_curve {
     real stable = 1;    // the interval between permits
-    real most = 0;      // saved permits
+    real max = 0;       // saved permits
     real cooling = 1;   // the time to save one
     real at_start = 0;  // how many are saved then
     std::function<real(real)> price = [](real) { return real{0}; };
@@ -55,7 +55,7 @@ struct guava_curve {
 [[nodiscard]] inline guava_curve curve_of(weir::smooth_bursty_options const& o) {
     auto const stable = interval_of(o.rate);
     return {.stable = stable,
-            .most = to_real(o.max_burst) / stable,
+            .max = to_real(o.max_burst) / stable,
             .cooling = stable,
             .at_start = to_real(std::min(o.initial, o.max_burst)) / stable,
             .price = [](real) { return real{0}; }};
@@ -69,7 +69,7 @@ struct guava_curve {
     auto const most = threshold + 2 * warm_up / (stable + cold);
     auto const slope = most > threshold ? (cold - stable) / (most - threshold) : 0;
     return {.stable = stable,
-            .most = most,
+            .max = most,
             .cooling = most > 0 ? warm_up / most : stable,
             .at_start = most,
             .price = [=](real saved) {
@@ -90,7 +90,7 @@ public:
     void settle(real now, real least = 1 - 1e-3L) {
         if (now - free_ < least)
             return;
-        saved_ = std::min(curve_.most, saved_ + (now - free_) / curve_.cooling);
+        saved_ = std::min(curve_.max, saved_ + (now - free_) / curve_.cooling);
         free_ = now;
     }
 
@@ -106,12 +106,12 @@ public:
         settle(now, 0);
         if (what == weir::carry_over::reset)
             saved_ = curve.at_start;
-        else if (curve_.most == 0)  // where Guava begins anew
+        else if (curve_.max == 0)  // where Guava begins anew
             saved_ = 0;
         else if (what == weir::carry_over::proportional)
-            saved_ *= curve.most / curve_.most;
+            saved_ *= curve.max / curve_.max;
         else
-            saved_ = std::min(saved_, curve.most);
+            saved_ = std::min(saved_, curve.max);
         curve_ = std::move(curve);
     }
 

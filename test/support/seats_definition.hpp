@@ -43,10 +43,10 @@ public:
             return {};
         numbers_[q.holder] = q.number;
 
-        auto wanted = q.most;
+        auto wanted = q.max;
         while (wanted > own && count() + wanted - own > q.seats)
             --wanted;
-        bool const is_denied = wanted < q.least;
+        bool const is_denied = wanted < q.min;
         if (is_denied)
             wanted = std::min(own, q.keep);
         auto const fence = own != 0      ? fence_of(q.holder)
@@ -118,15 +118,15 @@ inline void compare_with_seats(told_seats const& store, int questions, random_so
                 repeats ? c.number - static_cast<std::uint64_t>(random.between(0, 3)) : ++c.number,
             .fence = random.one_in(6) ? random.one_of<std::int64_t>({0, c.fence - 1, 1}) : c.fence,
             .keep = random.between(0, c.held + 1),
-            .least = least,
-            .most = random.between(least, seats)};
+            .min = least,
+            .max = random.between(least, seats)};
         auto const said = store(q, now);
         auto const expected = definition.hold(q, now);
         BOOST_TEST_REQUIRE(
             (said.held == expected.held && said.fence == expected.fence &&
              said.wait == expected.wait),
             "question " << i << " of " << who << ", number " << q.number << ", fence " << q.fence
-                        << ", at " << now << ", for " << q.least << " to " << q.most << " or "
+                        << ", at " << now << ", for " << q.min << " to " << q.max << " or "
                         << q.keep << ": said " << said.held << " with " << said.fence << " in "
                         << said.wait.count() << ", not " << expected.held << " with "
                         << expected.fence << " in " << expected.wait.count());

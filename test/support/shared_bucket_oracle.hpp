@@ -44,18 +44,18 @@ public:
         is_new_ = false;
         auto const room = history_.full() - history_.level(t);
         auto const fits = room < 0 ? 0 : static_cast<weir::amount>(room / history_.permit());
-        if (auto const n = std::min(q.most, fits); n >= q.least) {
+        if (auto const n = std::min(q.max, fits); n >= q.min) {
             history_.add(n, t);
             return {.granted = n, .since = now};
         }
         // The first microsecond at which there is room.
-        auto const lacking = q.least * history_.permit() - room;
+        auto const lacking = q.min * history_.permit() - room;
         auto const rate = history_.level_lost_by_tick();
         auto const wait = static_cast<std::int64_t>((lacking + rate - 1) / rate);
         if (wait > q.ahead.count())
             return {.wait = std::chrono::microseconds(wait)};
-        history_.add(q.least, t);
-        return {.granted = q.least, .wait = std::chrono::microseconds(wait), .since = now + wait};
+        history_.add(q.min, t);
+        return {.granted = q.min, .wait = std::chrono::microseconds(wait), .since = now + wait};
     }
 
 private:
@@ -83,8 +83,8 @@ private:
     auto const ahead =
         random.one_in(2) ? 0 : random.between(0, std::min<std::int64_t>(3 * scale, 60'000'000));
     return {.bucket = weir::policy::shared_bucket::of(o),
-            .least = least,
-            .most = most,
+            .min = least,
+            .max = most,
             .ahead = std::chrono::microseconds(ahead)};
 }
 
@@ -110,10 +110,9 @@ inline void compare_with_definition(told_store const& store, int questions, rand
                 (said.granted == expected.granted && said.wait == expected.wait &&
                  (said.granted == 0 || said.since == expected.since)),
                 "rate " << to_string(options.rate) << ", burst " << *options.burst << ", question "
-                        << i << " for " << q.least << " to " << q.most << " within "
-                        << q.ahead.count() << " us: said " << said.granted << " in "
-                        << said.wait.count() << ", not " << expected.granted << " in "
-                        << expected.wait.count());
+                        << i << " for " << q.min << " to " << q.max << " within " << q.ahead.count()
+                        << " us: said " << said.granted << " in " << said.wait.count() << ", not "
+                        << expected.granted << " in " << expected.wait.count());
         }
     }
 }
@@ -138,7 +137,7 @@ inline void check_lawfulness(told_store const& store, int questions, random_sour
             auto const said = store.take(q, now);
             if (said.granted == 0)
                 continue;
-            BOOST_TEST_REQUIRE((q.least <= said.granted && said.granted <= q.most));
+            BOOST_TEST_REQUIRE((q.min <= said.granted && said.granted <= q.max));
             used.push_back({said.since, said.granted});
             if (random.one_in(3)) {
                 auto& one = used[static_cast<std::size_t>(
@@ -179,7 +178,7 @@ inline void check_lawfulness(told_store const& store, int questions, random_sour
     auto const least = random.between(1, log.burst);
     auto const most = random.between(least, log.burst);
     auto const ahead = random.one_in(2) ? 0 : random.between(0, 3 * log.window);
-    return {.bucket = log, .least = least, .most = most, .ahead = std::chrono::microseconds(ahead)};
+    return {.bucket = log, .min = least, .max = most, .ahead = std::chrono::microseconds(ahead)};
 }
 
 /// What a sliding log says by definition: a turn is not before one that was given already, and with it no stretch of
@@ -222,19 +221,19 @@ inline void compare_with_log(told_store const& store, int questions, random_sour
             now += random.one_in(3) ? 0 : random.between(0, log.window);
             auto const q = some_question(random, log);
             auto const said = store.take(q, now);
-            auto const least = oracle.turn(q.least, now);
+            auto const least = oracle.turn(q.min, now);
             auto const wait = least - now;
             bool const is_granted = wait <= q.ahead.count() || wait == 0;
             bool const is_right =
                 said.wait.count() == wait &&
                 (!is_granted ? said.granted == 0
-                 : wait != 0 ? said.granted == q.least && said.since == least
-                             : q.least <= said.granted && said.granted <= q.most &&
+                 : wait != 0 ? said.granted == q.min && said.since == least
+                             : q.min <= said.granted && said.granted <= q.max &&
                                    oracle.turn(said.granted, now) == now && said.since == now &&
-                                   (said.granted == q.most || oracle.turn(q.most, now) != now));
+                                   (said.granted == q.max || oracle.turn(q.max, now) != now));
             BOOST_TEST_REQUIRE(
                 is_right, "limit " << log.burst << " in " << log.window << " us, question " << i
-                                   << " for " << q.least << " to " << q.most << " within "
+                                   << " for " << q.min << " to " << q.max << " within "
                                    << q.ahead.count() << " us: said " << said.granted << " in "
                                    << said.wait.count() << ", not in " << wait);
             if (said.granted != 0)

@@ -28,7 +28,7 @@ namespace support {
 /// How many things there are. A thing counts from the moment at which its making begins.
 struct census {
     std::atomic<int> alive = 0;
-    std::atomic<int> most = 0;
+    std::atomic<int> max = 0;
     std::atomic<int> begun = 0;
     std::function<void()> on_death;  // called by each destructor
 };
@@ -53,8 +53,8 @@ private:
     struct body {
         explicit body(std::shared_ptr<census> c) : all(std::move(c)), number(++all->begun) {
             int const now = ++all->alive;
-            int most = all->most;
-            while (most < now && !all->most.compare_exchange_weak(most, now)) {}
+            int most = all->max;
+            while (most < now && !all->max.compare_exchange_weak(most, now)) {}
         }
         body(body const&) = delete;
         body& operator=(body const&) = delete;

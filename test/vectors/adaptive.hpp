@@ -23,8 +23,8 @@ void run_samples(vector const& v, Algorithm algorithm) {
 inline void run_aimd(vector const& v) {
     auto const& config = v.at("config").as_object();
     run_samples(v, weir::policy::aimd({.seats = whole(config, "initial"),
-                                       .least = whole(config, "min"),
-                                       .most = whole(config, "max"),
+                                       .min = whole(config, "min"),
+                                       .max = whole(config, "max"),
                                        .slow_start = 0,
                                        .backoff = real(config, "backoff")}));
 }
@@ -32,7 +32,7 @@ inline void run_aimd(vector const& v) {
 inline void run_vegas(vector const& v) {
     auto const& config = v.at("config").as_object();
     run_samples(v, weir::policy::vegas({.seats = whole(config, "initial"),
-                                        .most = whole(config, "max"),
+                                        .max = whole(config, "max"),
                                         .slow_start = 0,
                                         .backoff = says(config, "decrease", "half") ? 0.5 : 1}));
 }

@@ -130,7 +130,7 @@ public:
             return in(*at.room, now, [&](auto& room) { return room.try_enter(r, now, ec); });
         }
         permit granted;
-        auto const asked = ask(at.where, who, r.count(), r.most(), now, granted);
+        auto const asked = ask(at.where, who, r.count(), r.max(), now, granted);
         count(at.where, who, !asked.granted);
         if (asked.granted) [[likely]] {
             ec = {};
@@ -157,7 +157,7 @@ public:
             });
         }
         permit granted;
-        auto const asked = ask(at.where, who, r.count(), r.most(), now, granted);
+        auto const asked = ask(at.where, who, r.count(), r.max(), now, granted);
         if (asked.granted || asked.rejected)
             count(at.where, who, !asked.granted);
         if (asked.rejected) {

@@ -63,7 +63,7 @@ public:
 
     void ask_for(request const& r) noexcept {
         count = r.count();
-        more = r.most() - r.count();
+        more = r.max() - r.count();
         flow = r.flow();
         priority = static_cast<std::uint8_t>(r.priority());
     }

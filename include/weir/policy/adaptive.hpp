@@ -22,7 +22,7 @@ namespace policy {
 /// reported was a success, and what is refunded or reported as ignored leaves no sample. Of the samples
 /// of a window the algorithm makes the next number.
 ///
-/// Guarantee: the number is always between `least` and `most`. Nothing is granted beyond it, but for a
+/// Guarantee: the number is always between `min` and `max`. Nothing is granted beyond it, but for a
 /// request that asks for more than there are: it is granted when it is alone. When the number falls below what
 /// is in use nothing is revoked, and nothing is granted until it fits.
 ///

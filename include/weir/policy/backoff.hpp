@@ -11,9 +11,9 @@ namespace weir {
 
 /// How long to wait after failures before the next attempt.
 struct backoff_options {
-    /// After a failure, at least 1 ns; and twice as long after each further one, up to `most`.
-    duration first = std::chrono::milliseconds(100);
-    duration most = std::chrono::seconds(10);
+    /// After a failure, at least 1 ns; and twice as long after each further one, up to `max`.
+    duration initial = std::chrono::milliseconds(100);
+    duration max = std::chrono::seconds(10);
     /// To that is added a random part of up to so many times as much, 0 to 1, so that many clients do not come back
     /// together.
     double jitter = 0.5;

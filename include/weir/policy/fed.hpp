@@ -62,7 +62,7 @@ struct shared_options {
     std::variant<fail_closed, fail_open, fail_local> on_failure = {};
 
     /// How long the store is left alone that cannot be asked.
-    backoff_options retry = {.most = std::chrono::seconds(5)};
+    backoff_options retry = {.max = std::chrono::seconds(5)};
 };
 
 /// Throws `std::invalid_argument`, naming the option, the value and the bound, if one is nonsense.
@@ -192,11 +192,11 @@ class fed {
 public:
     using options_type = shared_options;
 
-    /// Asks for at least `least` permits and at most `most`, which may be booked for `ahead` from now.
+    /// Asks for at least `min` permits and at most `max`, which may be booked for `ahead` from now.
     struct question {
         shared_bucket bucket;
-        amount least = 1;
-        amount most = 1;
+        amount min = 1;
+        amount max = 1;
         std::chrono::microseconds ahead{};
         std::uint64_t number = 0;
         duration timeout{};  ///< how long the answer is waited for
@@ -291,15 +291,15 @@ private:
     /// So many more than what is held will not be granted before, unless others give permits back. That is believed
     /// for a while.
     struct rejection {
-        amount least = 0;
+        amount min = 0;
         time_point at = time_point::min();
         time_point believed_until = time_point::min();
     };
     static constexpr duration belief = std::chrono::seconds(1);
     struct under_way {
         std::uint64_t number = 0;  // 0 if there is none
-        amount least = 0;
-        amount most = 0;
+        amount min = 0;
+        amount max = 0;
         time_point sent{};
         bool pays_debt = false;
     };

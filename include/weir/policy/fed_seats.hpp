@@ -90,7 +90,7 @@ public:
     using options_type = shared_seats_options;
     using holder_id = std::array<std::uint64_t, 2>;
 
-    /// What a process wants to hold from now on: at least `least` seats and at most `most`. If there are not so many, at
+    /// What a process wants to hold from now on: at least `min` seats and at most `max`. If there are not so many, at
     /// most `keep` of those that it has.
     struct question {
         amount seats = 1;  ///< in all
@@ -99,8 +99,8 @@ public:
         std::uint64_t number = 0;  ///< greater for each later question of the holder
         std::int64_t fence = 0;    ///< of the holding that goes on; 0: a new one, and none besides
         amount keep = 0;
-        amount least = 0;
-        amount most = 0;
+        amount min = 0;
+        amount max = 0;
         duration timeout{};  ///< how long the answer is waited for
     };
     using order_type = question;
@@ -109,7 +109,7 @@ public:
     struct answer {
         amount held = 0;         ///< how many the holding has now
         std::int64_t fence = 0;  ///< of the holding, if it has any
-        /// If these are fewer than `least`: how long until the first lease of another one ends, or 0 if there is none.
+        /// If these are fewer than `min`: how long until the first lease of another one ends, or 0 if there is none.
         std::chrono::microseconds wait{};
         /// With an error instead of an answer: whether it may have been carried out all the same.
         bool lost = false;
@@ -177,8 +177,8 @@ private:
         std::uint64_t number = 0;
         ticket fence = no_fence;
         amount keep = 0;
-        amount least = 0;
-        amount most = 0;
+        amount min = 0;
+        amount max = 0;
         time_point sent{};
     };
 

@@ -62,9 +62,9 @@ public:
 /// | text                | limiter             | further options                                |
 /// |---------------------|---------------------|------------------------------------------------|
 /// | `3 seats`           | `seats`             | `max_hold 30s`                                 |
-/// | `20 vegas`          | `adaptive_seats`    | `least 1`, `most 1000` and all others          |
-/// | `20 gradient2`      | the same            | `least 20`, `most 200` and all others          |
-/// | `20 aimd`           | the same            | `least 20`, `most 200` and all others          |
+/// | `20 vegas`          | `adaptive_seats`    | `min 1`, `max 1000` and all others          |
+/// | `20 gradient2`      | the same            | `min 20`, `max 200` and all others          |
+/// | `20 aimd`           | the same            | `min 20`, `max 200` and all others          |
 /// | `10/60s`            | `sliding_log`       |                                                |
 /// | `10/60s sliding`    | `sliding_window`    | `slices 6`                                     |
 /// | `10/60s fixed`      | `fixed_window`      | `alignment epoch`                              |

@@ -10,11 +10,11 @@ namespace weir {
 
 /// Additive increase, multiplicative decrease: see `policy::aimd`.
 struct aimd_options {
-    /// How many seats there are to begin with, from `least` to `most`.
+    /// How many seats there are to begin with, from `min` to `max`.
     amount seats = 20;
     /// Between which numbers they are moved, 1 to `max_amount`.
-    amount least = 20;
-    amount most = 200;
+    amount min = 20;
+    amount max = 200;
     /// Up to which number they are doubled in the beginning; 0 never does.
     amount slow_start = max_amount;
 
@@ -34,8 +34,8 @@ struct aimd_options {
 struct vegas_options {
     /// As in `aimd_options`.
     amount seats = 20;
-    amount least = 1;
-    amount most = 1000;
+    amount min = 1;
+    amount max = 1000;
     amount slow_start = max_amount;
 
     /// What is left of the number at most when there are too many, 0.5 to 1. With 1 it is the decimal
@@ -46,8 +46,8 @@ struct vegas_options {
     /// The no-load latency is looked for again after so many samples for each seat, or half of that.
     amount probe = 30;
     /// Between which bounds the no-load latency is.
-    duration no_load_least{1};
-    duration no_load_most = forever;
+    duration no_load_min{1};
+    duration no_load_max = forever;
 
     /// As in `aimd_options`.
     duration window{};
@@ -60,8 +60,8 @@ struct vegas_options {
 struct gradient2_options {
     /// As in `aimd_options`.
     amount seats = 20;
-    amount least = 20;
-    amount most = 200;
+    amount min = 20;
+    amount max = 200;
     amount slow_start = max_amount;
 
     /// So many times the no-load latency is nothing to worry about, from 1 to 10. In an overload that lasts
@@ -78,8 +78,8 @@ struct gradient2_options {
     /// The no-load latency is looked for again after so many windows, or half of that.
     amount probe = 60;
     /// Between which bounds it is.
-    duration no_load_least{1};
-    duration no_load_most = forever;
+    duration no_load_min{1};
+    duration no_load_max = forever;
 
     /// As in `aimd_options`.
     duration window = std::chrono::seconds(1);

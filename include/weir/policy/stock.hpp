@@ -22,13 +22,13 @@ enum class reuse : std::uint8_t {
 
 /// What a `pool` keeps, and for how long.
 struct pool_options {
-    /// How many objects there should be even if nobody asks, 0 to `maximum`. They are made in the
+    /// How many objects there should be even if nobody asks, 0 to `max`. They are made in the
     /// background.
-    amount minimum = 0;
+    amount min = 0;
 
     /// The most objects that ever exist at a time, those that are being made included: 1 to `max_amount`;
     /// at most 16,777,216 where `max_hold` is set.
-    amount maximum = 10;
+    amount max = 10;
 
     /// Which idle object is used next. One that needs no check goes first.
     reuse order = reuse::most_recent;
@@ -36,7 +36,7 @@ struct pool_options {
     /// How old an object may become, at least 1 ns: an older one is destroyed instead of being handed out.
     duration max_age = forever;
 
-    /// For how long an object beyond `minimum` should be idle at most, at least 1 ns. One that has been idle
+    /// For how long an object beyond `min` should be idle at most, at least 1 ns. One that has been idle
     /// for longer is destroyed when the pool is next used, or by `trim`.
     duration max_idle = forever;
 
@@ -78,7 +78,7 @@ protected:
 ///
 /// What happens to objects is told under the limiter's lock, but nothing of a user is called or destroyed
 /// there: an item is emptied by its owner, which is its permit, or the caller that has taken it out.
-/// Guarantee: never more than `maximum` objects are idle, out, being checked, made or destroyed.
+/// Guarantee: never more than `max` objects are idle, out, being checked, made or destroyed.
 /// Memory: one item for each object.
 class stock {
 public:
@@ -169,7 +169,7 @@ public:
     /// The options of a pool never change.
     void take_over(stock& before, time_point) noexcept;
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
-    [[nodiscard]] amount capacity() const noexcept { return options_.pool.maximum; }
+    [[nodiscard]] amount capacity() const noexcept { return options_.pool.max; }
     [[nodiscard]] bool timed() const noexcept { return timed_; }
     [[nodiscard]] amount remaining(time_point now) const noexcept;
     [[nodiscard]] time_point ready_at(amount, amount ahead, time_point now) const noexcept {
@@ -191,7 +191,7 @@ public:
     [[nodiscard]] counts const& count() const noexcept;
 
     /// Takes out an idle object that is to be destroyed, because it is too old, or for too long idle and
-    /// beyond the minimum; null if there is none.
+    /// beyond `min`; null if there is none.
     [[nodiscard]] item* take_old(time_point now) noexcept;
     /// Takes out any idle object, to be destroyed.
     [[nodiscard]] item* take_any() noexcept;
@@ -201,7 +201,7 @@ public:
     [[nodiscard]] bool reserve() noexcept;
     /// When the next idle object will be too old or idle for too long.
     void plan_trim() noexcept;
-    /// Whether there are fewer than the minimum: then the keeper looks when an object comes home.
+    /// Whether there are fewer than `min`: then the keeper looks when an object comes home.
     void note_shortage(bool shut_down) noexcept;
 
     // Of what was taken out.
@@ -270,7 +270,7 @@ struct stock::shelf {
 
     /// Whether the keeper has to look when a request waits: there is something to make, check or trim.
     [[nodiscard]] bool concerns_keeper() const noexcept {
-        return grows_stale || objects.load(std::memory_order_relaxed) < options.maximum;
+        return grows_stale || objects.load(std::memory_order_relaxed) < options.max;
     }
     void decide_care() noexcept {
         needs_care.store(clock || checks_each_time || closed.load() || shortage.load(),

@@ -40,7 +40,7 @@ struct options {
     /// How long to wait after a failed attempt to connect before the next one. Nothing is tried while nobody asks. An
     /// attempt has failed, too, if the server is a replica, or the connection ends before the first answer to a question.
     backoff_options retry = {
-        .first = std::chrono::milliseconds(10), .most = std::chrono::seconds(1)};
+        .initial = std::chrono::milliseconds(10), .max = std::chrono::seconds(1)};
 };
 
 /// A store on a Redis server. A question is one script and one round trip; the time is that of the server, to the

@@ -125,7 +125,7 @@ private:
     {
         ++q.number;
         q.fence = a.fence;
-        q.keep = q.least = q.most = 0;
+        q.keep = q.min = q.max = 0;
         try {
             put(*store_, name_, q, [](error_code, answer const&) {});
         } catch (...) {

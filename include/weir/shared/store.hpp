@@ -37,10 +37,10 @@ public:
     store& operator=(store const&) = delete;
     virtual ~store() = default;
 
-    /// Grants at least `q.least` permits of the bucket `name`, and as many more as there are up to `q.most`. If there
-    /// are fewer than `q.least` it books exactly those, if they can be used within `q.ahead`; otherwise it grants
+    /// Grants at least `q.min` permits of the bucket `name`, and as many more as there are up to `q.max`. If there
+    /// are fewer than `q.min` it books exactly those, if they can be used within `q.ahead`; otherwise it grants
     /// nothing. A bucket of which nothing is known is full of permits. Of a sliding log it may grant fewer than there
-    /// are, though not fewer than `q.least`.
+    /// are, though not fewer than `q.min`.
     ///
     /// What cannot be granted within `q.timeout` must not be granted at all, as far as the store can see to it.
     virtual void async_take(std::string const& name, question const& q, answer_handler handler) = 0;
@@ -60,8 +60,8 @@ public:
     /// Whether it can keep seats: then `async_hold` is called. They have names of their own.
     [[nodiscard]] virtual bool keeps_seats() const noexcept { return false; }
 
-    /// Seats of `name` for a holder, from now on: as many as there are up to `q.most`, but if these are fewer than
-    /// `q.least`, only those of its own, up to `q.keep`. `detail::seat_ledger` is how it is done:
+    /// Seats of `name` for a holder, from now on: as many as there are up to `q.max`, but if these are fewer than
+    /// `q.min`, only those of its own, up to `q.keep`. `detail::seat_ledger` is how it is done:
     /// - A holding ends `q.lease` after its last question, if there was none since, or when it has no seats any more. No
     ///   holding lasts for longer than a lease from now, although the clock was set back.
     /// - A question whose number is not greater than the last one of the holding changes nothing.

@@ -175,9 +175,9 @@ statement_text::statement_text(std::string_view named) {
 std::int64_t value_of(parameter p, policy::fed::question const& q) {
     switch (p) {
         case parameter::least:
-            return q.least;
+            return q.min;
         case parameter::most:
-            return q.most;
+            return q.max;
         case parameter::ahead:
             return std::min<std::int64_t>(q.ahead.count(), values - 1);
         default:
@@ -285,7 +285,7 @@ policy::fed::answer answer_of(std::uint64_t id, policy::fed::question const& q,
     auto const value = static_cast<std::int64_t>(id / kinds % values);
     if (id % kinds == 1)
         return {.granted = value, .since = *time};
-    return {.granted = q.least, .wait = microseconds(value), .since = *time + value};
+    return {.granted = q.min, .wait = microseconds(value), .since = *time + value};
 }
 
 }  // namespace weir::mysql::detail

@@ -27,7 +27,7 @@ adaptive::adaptive(options_type const& options)
           },
           options)),
       window_(std::visit([](auto const& o) { return window_of(o); }, options)),
-      most_(std::visit([](auto const& o) { return o.most; }, options)),
+      most_(std::visit([](auto const& o) { return o.max; }, options)),
       seats_(std::visit([](auto const& a) { return a.seats(); }, algorithm_)) {}
 
 void adaptive::take_over(adaptive& before, time_point now) noexcept {

@@ -228,9 +228,9 @@ time_point fed::ready_at(amount n, amount ahead, time_point now) const noexcept 
         if (missing <= 0)
             return std::max(l.from, now);
     }
-    if (stats_.unavailable || now >= rejected_.believed_until || missing < rejected_.least)
+    if (stats_.unavailable || now >= rejected_.believed_until || missing < rejected_.min)
         return unknown;
-    return later(rejected_.at, of_microseconds(bucket_.time_of(missing - rejected_.least)));
+    return later(rejected_.at, of_microseconds(bucket_.time_of(missing - rejected_.min)));
 }
 
 ticket fed::take(amount n, time_point now) noexcept {
@@ -343,7 +343,7 @@ time_point fed::next_question(demand const& d, time_point now) const noexcept {
     // Early enough for the answer to be here when the last of what is booked is due.
     if (lot_count_ != 0 && lots_[lot_count_ - 1].from > now)
         return std::max(earliest, lots_[lot_count_ - 1].from - stats_.round_trip);
-    if (now < rejected_.believed_until && head_missing >= rejected_.least)
+    if (now < rejected_.believed_until && head_missing >= rejected_.min)
         return std::max(earliest,
                         std::min(rejected_.at - options_.reach / 2, rejected_.believed_until));
     return earliest;
@@ -380,7 +380,7 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
     question q{.bucket = bucket_, .number = ++last_number_, .timeout = options_.timeout};
     bool const pays_debt = owed_ != 0;
     if (pays_debt) {
-        q.least = q.most = std::min(owed_, bucket_.burst);
+        q.min = q.max = std::min(owed_, bucket_.burst);
         q.ahead = microseconds(most_level / bucket_.drained);
     } else if (decides_itself()) {
         probes_ = false;  // the store is asked for one, which is given back if nobody waits
@@ -393,15 +393,15 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
         auto const in_a_millisecond =
             static_cast<amount>(wide{bucket_.drained} * 1000 / bucket_.permit);
         bool const is_probe = backoff_.failures() != 0;
-        q.least = scarce_ && !is_probe ? std::clamp(in_a_millisecond, head, all) : head;
-        q.most = is_probe ? head : std::min(all + stats_.prefetch, bucket_.burst);
+        q.min = scarce_ && !is_probe ? std::clamp(in_a_millisecond, head, all) : head;
+        q.max = is_probe ? head : std::min(all + stats_.prefetch, bucket_.burst);
         auto const patience = d.all <= have      ? duration::zero()  // nobody would wait for a turn
                               : d.until == never ? forever
                                                  : d.until - now;
         q.ahead = std::chrono::floor<microseconds>(
             std::clamp(patience, duration::zero(), options_.reach));
     }
-    asked_ = {q.number, q.least, q.most, now, pays_debt};
+    asked_ = {q.number, q.min, q.max, now, pays_debt};
     ++stats_.questions;
     return q;
 }

@@ -34,8 +34,8 @@ fed_seats::holder_id some_holder() {
 
 // Often enough that several attempts fit into what is left of a lease after a third.
 backoff backoff_of(shared_seats_options const& o) {
-    return backoff({.first = std::min<duration>(100ms, o.lease / 50),
-                    .most = std::min<duration>(5s, o.lease / 6)});
+    return backoff({.initial = std::min<duration>(100ms, o.lease / 50),
+                    .max = std::min<duration>(5s, o.lease / 6)});
 }
 
 // For how long seats stay in a process in which requests wait.
@@ -161,8 +161,8 @@ std::optional<fed_seats::question> fed_seats::pop_order(demand const& d, time_po
     last_ = {.number = last_.number + 1,
              .fence = fence_,
              .keep = base,
-             .least = asks ? base + d.head : 0,
-             .most = asks ? std::min(base + d.all, options_.seats) : base,
+             .min = asks ? base + d.head : 0,
+             .max = asks ? std::min(base + d.all, options_.seats) : base,
              .sent = now};
     asking_ = true;
     ++stats_.questions;
@@ -173,8 +173,8 @@ std::optional<fed_seats::question> fed_seats::pop_order(demand const& d, time_po
         .number = last_.number,
         .fence = static_cast<std::int64_t>(fence_),
         .keep = last_.keep,
-        .least = last_.least,
-        .most = last_.most,
+        .min = last_.min,
+        .max = last_.max,
         .timeout = options_.timeout};
 }
 
@@ -220,9 +220,9 @@ bool fed_seats::answered(std::uint64_t number, answer const& a, time_point now) 
     fence_ = fence;
     renewed_ = last_.sent;
     until_ = until;
-    stats_.denied += a.held < last_.least;
+    stats_.denied += a.held < last_.min;
     bool const was_lost = a.held == 0 && last_.keep != 0 && last_.fence != no_fence;
-    if (a.held < last_.most && !was_lost) {
+    if (a.held < last_.max && !was_lost) {
         auto const wait = a.wait.count() > 0 ? std::min<duration>(a.wait, pause()) : pause();
         poll_at_ = later(now, std::max<duration>(wait, 1ms));
     }
@@ -238,7 +238,7 @@ bool fed_seats::failed(std::uint64_t number, bool lost, time_point now) noexcept
     ++(lost ? stats_.unknown : stats_.failed);
     if (lost)
         held_ = std::min(held_, last_.keep);
-    if (lost && fence_ == no_fence && last_.most != 0)
+    if (lost && fence_ == no_fence && last_.max != 0)
         begin_doubt(now);
     backoff_.failed(backoff_.failures(), now);
     return barred(now).has_value();

@@ -14,9 +14,9 @@ constexpr double least_smoothing = 0.001;
 
 template <class Options>
 Options const& checked_bounds(std::string_view where, Options const& o, double most_backoff = 1) {
-    detail::check_option(where, "least", o.least, 1, max_amount);
-    detail::check_option(where, "most", o.most, o.least, max_amount);
-    detail::check_option(where, "seats", o.seats, o.least, o.most);
+    detail::check_option(where, "min", o.min, 1, max_amount);
+    detail::check_option(where, "max", o.max, o.min, max_amount);
+    detail::check_option(where, "seats", o.seats, o.min, o.max);
     detail::check_option(where, "slow_start", o.slow_start, 0, max_amount);
     detail::check_option(where, "backoff", o.backoff, 0.5, most_backoff);
     detail::check_option(where, "window in nanoseconds", o.window.count(), 0,
@@ -29,10 +29,10 @@ template <class Options>
 void check_no_load(std::string_view where, Options const& o) {
     detail::check_option(where, "smoothing", o.smoothing, least_smoothing, 1.);
     detail::check_option(where, "probe", o.probe, 1, 1'000'000);
-    detail::check_option(where, "no_load_least in nanoseconds", o.no_load_least.count(), 1,
+    detail::check_option(where, "no_load_min in nanoseconds", o.no_load_min.count(), 1,
                          forever.count());
-    detail::check_option(where, "no_load_most in nanoseconds", o.no_load_most.count(),
-                         o.no_load_least.count(), forever.count());
+    detail::check_option(where, "no_load_max in nanoseconds", o.no_load_max.count(),
+                         o.no_load_min.count(), forever.count());
 }
 
 aimd_options const& checked(aimd_options const& o) {
@@ -55,13 +55,13 @@ gradient2_options const& checked(gradient2_options const& o) {
 
 template <class Options>
 double clamped(Options const& o, double limit) noexcept {
-    return std::clamp(limit, static_cast<double>(o.least), static_cast<double>(o.most));
+    return std::clamp(limit, static_cast<double>(o.min), static_cast<double>(o.max));
 }
 
 template <class Options>
 double no_load_of(Options const& o, double latency) noexcept {
-    return std::clamp(latency, static_cast<double>(o.no_load_least.count()),
-                      static_cast<double>(o.no_load_most.count()));
+    return std::clamp(latency, static_cast<double>(o.no_load_min.count()),
+                      static_cast<double>(o.no_load_max.count()));
 }
 
 double nanoseconds(duration d) noexcept {
@@ -109,7 +109,7 @@ void aimd::take_over(aimd const& before) noexcept {
 }
 
 void aimd::start_with(amount n) noexcept {
-    limit_ = std::clamp(n, options_.least, options_.most);
+    limit_ = std::clamp(n, options_.min, options_.max);
 }
 
 // ---- Means and probes.
@@ -141,7 +141,7 @@ vegas::vegas(options_type const& options)
       slow_(options_.seats < options_.slow_start) {}
 
 amount vegas::seats() const noexcept {
-    return probing_ ? half_of(limit_, options_.least) : static_cast<amount>(limit_);
+    return probing_ ? half_of(limit_, options_.min) : static_cast<amount>(limit_);
 }
 
 void vegas::learn(duration latency) noexcept {
@@ -223,7 +223,7 @@ gradient2::gradient2(options_type const& options)
       slow_(options_.seats < options_.slow_start) {}
 
 amount gradient2::seats() const noexcept {
-    return probing_ ? half_of(limit_, options_.least) : static_cast<amount>(limit_);
+    return probing_ ? half_of(limit_, options_.min) : static_cast<amount>(limit_);
 }
 
 void gradient2::move(double to) noexcept {

@@ -21,9 +21,8 @@ void validate(pool_options const& o) {
         check(option, value.count(), 1, forever.count());
     };
     bool const watched = o.max_hold != forever;
-    check(watched ? "maximum, with max_hold," : "maximum", o.maximum, 1,
-          watched ? most_watched : max_amount);
-    check("minimum", o.minimum, 0, o.maximum);
+    check(watched ? "max, with max_hold," : "max", o.max, 1, watched ? most_watched : max_amount);
+    check("min", o.min, 0, o.max);
     detail::check_option("pool", "order", o.order, reuse::least_recent);
     check_time("max_age in nanoseconds", o.max_age);
     check_time("max_idle in nanoseconds", o.max_idle);
@@ -101,7 +100,7 @@ stock::stock(options_type const& options)
       shelf_(std::make_unique<shelf>(options)),
       watch_(options.pool.max_hold == forever
                  ? hold_watch()
-                 : hold_watch(static_cast<std::size_t>(options.pool.maximum))) {}
+                 : hold_watch(static_cast<std::size_t>(options.pool.max))) {}
 
 stock::stock(stock&&) noexcept = default;
 stock& stock::operator=(stock&&) noexcept = default;
@@ -159,7 +158,7 @@ stock::item& stock::take_out(item& i) noexcept {
 
 stock::item* stock::take_old(time_point now) noexcept {
     auto& count = shelf_->count;
-    bool const spare = count.objects() - count.leaving > options_.pool.minimum;
+    bool const spare = count.objects() - count.leaving > options_.pool.min;
     for (auto* i = shelf_->oldest; i; i = i->newer_) {
         bool const idle_for_long =
             options_.pool.max_idle != forever && later(i->since_, options_.pool.max_idle) <= now;
@@ -194,7 +193,7 @@ stock::item* stock::take_unchecked(time_point now) noexcept {
 }
 
 bool stock::reserve() noexcept {
-    bool const allowed = shelf_->count.objects() < options_.pool.maximum;
+    bool const allowed = shelf_->count.objects() < options_.pool.max;
     shelf_->count.being_made += allowed;
     shelf_->objects.fetch_add(allowed, std::memory_order_relaxed);
     return allowed;
@@ -202,7 +201,7 @@ bool stock::reserve() noexcept {
 
 void stock::plan_trim() noexcept {
     auto first = never;
-    bool const above = shelf_->count.objects() > options_.pool.minimum;
+    bool const above = shelf_->count.objects() > options_.pool.min;
     for (auto const* i = shelf_->oldest; i; i = i->newer_) {
         auto const age = options_.pool.max_age;
         first = std::min(first, above            ? shelf_->end_of(*i)
@@ -215,7 +214,7 @@ void stock::plan_trim() noexcept {
 }
 
 void stock::note_shortage(bool shut_down) noexcept {
-    bool const is_short = shelf_->count.objects() < options_.pool.minimum && !shut_down;
+    bool const is_short = shelf_->count.objects() < options_.pool.min && !shut_down;
     if (is_short == shelf_->shortage.load(std::memory_order_relaxed))
         return;
     shelf_->shortage.store(is_short, std::memory_order_relaxed);

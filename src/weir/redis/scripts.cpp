@@ -302,7 +302,7 @@ void validate(policy::shared_bucket const& b) {
 std::vector<std::string> arguments_of(policy::fed::question const& q) {
     // As far ahead as can be counted.
     auto const ahead = std::min<std::int64_t>(q.ahead.count(), most_full / q.bucket.drained);
-    return with_rule(q.bucket, {q.least, q.most, ahead});
+    return with_rule(q.bucket, {q.min, q.max, ahead});
 }
 
 std::vector<std::string> arguments_of(policy::fed::give_back const& what) {
@@ -313,7 +313,7 @@ std::vector<std::string> arguments_of(policy::fed_seats::question const& q) {
     std::vector<std::string> words{
         std::to_string(q.seats), std::to_string(q.lease.count()),
         weir::detail::seat_ledger::name_of(q.holder), std::to_string(q.number)};
-    for (auto const n : {q.fence, q.keep, q.least, q.most})
+    for (auto const n : {q.fence, q.keep, q.min, q.max})
         words.push_back(std::to_string(n));
     return words;
 }
@@ -322,7 +322,7 @@ policy::fed_seats::answer answer_of(reply& said, policy::fed_seats::question con
     if (said.error)
         return {.lost = said.lost};
     if (said.numbers.size() != 4 || said.numbers[0] < 0 ||
-        said.numbers[0] > std::max(q.most, q.seats) || said.numbers[1] < 0 || said.numbers[2] < 0) {
+        said.numbers[0] > std::max(q.max, q.seats) || said.numbers[1] < 0 || said.numbers[2] < 0) {
         said.error = errc::protocol;
         return {.lost = true};
     }
@@ -334,7 +334,7 @@ policy::fed_seats::answer answer_of(reply& said, policy::fed_seats::question con
 policy::fed::answer answer_of(reply& said, policy::fed::question const& q) noexcept {
     if (said.error)
         return {.lost = said.lost};
-    if (said.numbers.size() != 3 || said.numbers[0] < 0 || said.numbers[0] > q.most ||
+    if (said.numbers.size() != 3 || said.numbers[0] < 0 || said.numbers[0] > q.max ||
         said.numbers[1] < 0 || said.numbers[2] <= 0) {
         said.error = errc::protocol;
         return {.lost = true};

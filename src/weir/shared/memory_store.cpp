@@ -40,17 +40,17 @@ store::answer bucket_ledger::take(std::string const& name, store::question const
     auto const level = drained(b, r.level, now - r.at);
     auto const room = b.full() - level;
     auto const fits = std::max<std::int64_t>(room, 0) / b.permit;
-    auto const granted = std::min(q.most, fits);
-    if (granted >= q.least) {
+    auto const granted = std::min(q.max, fits);
+    if (granted >= q.min) {
         r.at = now;
         r.level = level + granted * b.permit;
         return {.granted = granted, .since = now};
     }
-    auto const wait = narrow(quotient(wide{q.least} * b.permit - room, b.drained));
+    auto const wait = narrow(quotient(wide{q.min} * b.permit - room, b.drained));
     if (wait <= q.ahead.count()) {
         r.at = now;
-        r.level = level + q.least * b.permit;
-        return {.granted = q.least, .wait = microseconds(wait), .since = now + wait};
+        r.level = level + q.min * b.permit;
+        return {.granted = q.min, .wait = microseconds(wait), .since = now + wait};
     }
     if (r.at > now) {  // the clock was set back
         r.at = now;
@@ -94,8 +94,8 @@ store::answer sliding_log_row::take(store::question const& q, std::int64_t now) 
         return before < 0 ? turn
                           : std::max(turn, grants_[static_cast<std::size_t>(before)] + b.window);
     };
-    auto const fits = std::min(q.most, b.burst - size());
-    auto const granted = fits >= q.least && turn_of(fits) <= t ? fits : q.least;
+    auto const fits = std::min(q.max, b.burst - size());
+    auto const granted = fits >= q.min && turn_of(fits) <= t ? fits : q.min;
     auto const turn = turn_of(granted);
     std::chrono::microseconds const wait(turn - t);
     if (turn > t && wait > q.ahead)

@@ -40,8 +40,8 @@ seat_ledger::answer seat_ledger::hold(question const& q, std::int64_t now) {
         mine = holdings_.insert(mine, {.holder = q.holder});
 
     auto const free = std::max<amount>(q.seats - held(now), 0);
-    auto const could = std::min(q.most, mine->count + free);
-    bool const is_denied = could < q.least;
+    auto const could = std::min(q.max, mine->count + free);
+    bool const is_denied = could < q.min;
     mine->count = is_denied ? std::min(mine->count, q.keep) : could;
     mine->until = now + lease;
     mine->number = q.number;

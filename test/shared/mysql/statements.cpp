@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(names_become_question_marks) {
 }
 
 BOOST_AUTO_TEST_CASE(answer_has_the_time_of_the_server_within_half_an_hour) {
-    question const q{.bucket = {}, .least = 3, .most = 9};
+    question const q{.bucket = {}, .min = 3, .max = 9};
     auto const id = [](std::int64_t value, std::int64_t time, std::uint64_t kind) {
         auto const low = static_cast<std::uint64_t>(time) % (std::uint64_t{1} << 32);
         return 4 * (static_cast<std::uint64_t>(value) + (low << 29)) + kind;

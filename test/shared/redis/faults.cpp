@@ -150,7 +150,7 @@ public:
         return {.url = "unix:" + (folder_ / "socket").string(),
                 .connect_within = 10s,
                 .silent_for = 10s,
-                .retry = {.first = 1ms, .most = 1ms}};
+                .retry = {.initial = 1ms, .max = 1ms}};
     }
 
     /// What it says to a question; the rest it does well, until it is `deaf`.
@@ -546,7 +546,7 @@ BOOST_AUTO_TEST_CASE(writing_to_a_server_that_has_hung_up_is_an_error_and_no_sig
 
 BOOST_AUTO_TEST_CASE(attempts_to_connect_grow_rare) {
     auto where = server.where();
-    where.retry.first = where.retry.most = 1h;
+    where.retry.initial = where.retry.max = 1h;
     store = make(where);
     server.deaf = true;
     auto const first = ask(*store);
@@ -566,7 +566,7 @@ BOOST_AUTO_TEST_CASE(attempts_to_connect_grow_rare) {
 
 BOOST_AUTO_TEST_CASE(attempts_grow_rare_at_a_server_that_greets_and_answers_no_question) {
     auto where = server.where();
-    where.retry.first = where.retry.most = 1h;
+    where.retry.initial = where.retry.max = 1h;
     auto const ask_in_vain = [&] {
         store = make(where);
         server.sessions.clear();
@@ -594,7 +594,7 @@ BOOST_AUTO_TEST_CASE(attempts_grow_rare_at_a_server_that_greets_and_answers_no_q
 
 BOOST_AUTO_TEST_CASE(connection_that_has_served_is_followed_by_another_one_at_once) {
     auto where = server.where();
-    where.retry.first = where.retry.most = 1h;
+    where.retry.initial = where.retry.max = 1h;
     store = make(where);
     for (int i = 0; i != 3; ++i) {
         auto const one = ask(*store);
@@ -679,7 +679,7 @@ private:
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(thread_that_cannot_be_had_to_find_the_address_is_an_error) {
-    auto const nowhere = make({.url = "redis://no.such.host.invalid", .retry = {.first = 1ms}});
+    auto const nowhere = make({.url = "redis://no.such.host.invalid", .retry = {.initial = 1ms}});
     {
         without_threads const meanwhile;
         auto const one = ask(*nowhere);

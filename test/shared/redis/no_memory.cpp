@@ -35,7 +35,7 @@ struct fixture {
             .url = url,
             .connect_within = 10s,
             .silent_for = 10s,
-            .retry = {.first = 1ns, .most = 1ns}};
+            .retry = {.initial = 1ns, .max = 1ns}};
         return std::make_shared<weir::redis::store>(ctx, where);
     }
     // Whether it could be put.

@@ -280,7 +280,7 @@ namespace {
 using seats_question = weir::policy::fed_seats::question;
 
 seats_question one_of(std::uint64_t who, std::uint64_t number) {
-    return {.seats = 1, .lease = 3s, .holder = {who, 0}, .number = number, .least = 1, .most = 1};
+    return {.seats = 1, .lease = 3s, .holder = {who, 0}, .number = number, .min = 1, .max = 1};
 }
 
 }  // namespace
@@ -298,7 +298,7 @@ BOOST_AUTO_TEST_CASE(text_is_that_of_a_ledger) {
     weir::detail::seat_ledger same;
     for (std::uint64_t who = 1; who != 5; ++who) {
         seats_question const q{
-            .seats = 9, .lease = 3s, .holder = {who, ~who}, .number = who, .least = 1, .most = 2};
+            .seats = 9, .lease = 3s, .holder = {who, ~who}, .number = who, .min = 1, .max = 2};
         hold(q, ++now);
         same.hold(q, now);
         auto const text = session.say({"GET", detail::key_of(script::seats_hold, "0")});

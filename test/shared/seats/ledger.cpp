@@ -30,8 +30,8 @@ struct fixture {
                 .number = ++number,
                 .fence = fence,
                 .keep = keep,
-                .least = least,
-                .most = most};
+                .min = least,
+                .max = most};
     }
     amount ask(std::uint64_t who, std::int64_t fence, amount keep, amount least, amount most) {
         return ledger.hold(of(who, fence, keep, least, most), now).held;

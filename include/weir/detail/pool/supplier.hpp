@@ -102,7 +102,7 @@ public:
         entry_.emplace(context, std::weak_ptr<context_user>(this->shared_from_this()));
         std::weak_ptr<stock_keeper> const self = this->shared_from_this();
         tell([&](stock& s) { shelf_ = &s.kept_by(self); });
-        if (options_.minimum != 0)
+        if (options_.min != 0)
             look();
     }
 
@@ -397,7 +397,7 @@ private:
             if (waiting > n.being_checked)
                 unchecked = s.take_unchecked(time);
             bool const wanted = waiting > n.being_checked + n.being_made;
-            bool const low = may_fill && n.objects() < options_.minimum;
+            bool const low = may_fill && n.objects() < options_.min;
             room = unchecked || (may_make && (wanted || low) && s.reserve());
         });
         return room && start(workpiece(*this, unchecked), *ex);
@@ -523,7 +523,7 @@ private:
     [[nodiscard]] bool is_needed() const noexcept {
         auto const [waiting, objects] = look_around();
         std::lock_guard lock(mutex_);
-        return executor_ && (waiting != 0 || (objects <= options_.minimum && !shutting_down_));
+        return executor_ && (waiting != 0 || (objects <= options_.min && !shutting_down_));
     }
     [[nodiscard]] std::uint32_t failures() const noexcept {
         std::lock_guard lock(mutex_);

@@ -93,7 +93,7 @@ public:
     }
 
     [[nodiscard]] permit grant_at_once(request const& r, time_point now) {
-        return grant_at_once(r, gate_.share(r.count(), r.most(), now), now);
+        return grant_at_once(r, gate_.share(r.count(), r.max(), now), now);
     }
     /// `n` of what `r` asks for.
     [[nodiscard]] permit grant_at_once(request const& r, amount n, time_point now) {
