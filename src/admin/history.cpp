@@ -30,7 +30,7 @@ history::point difference(limit_state const& before, limit_state const& now) {
 
 rejections rejected_since(limit_state const& before, limit_state const& now) {
     rejections since{};
-    if (before.shadow == now.shadow)
+    if (before.dry_run == now.dry_run)
         std::ranges::transform(now.rejected, before.rejected, since.begin(), std::minus());
     return since;
 }

@@ -28,7 +28,7 @@ struct rejected_by {
     }
 };
 
-/// What a limit has rejected between two moments. Where it has become a shadow, or was one, nothing: what a shadow would have
+/// What a limit has rejected between two moments. Where it has become a dry run, or was one, nothing: what a dry run would have
 /// rejected is counted in another way.
 [[nodiscard]] rejections rejected_since(limit_state const& before, limit_state const& now);
 

@@ -78,7 +78,7 @@ std::string holding_back(state const& before, state const& now) {
             return fmt::format("No server of `{}` answers: they are asked all the same.", u.name);
     hold worst;
     for (auto const& l : now.limits) {
-        if (l.shadow)
+        if (l.dry_run)
             continue;
         auto const known = std::ranges::find(before.limits, l.id, &limit_state::id);
         auto const one = hold_of(known == before.limits.end() ? nullptr : &*known, l);

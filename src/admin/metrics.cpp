@@ -70,10 +70,10 @@ void add_proxy(exposition& out, state const& s) {
     out.add(s.log_lines_dropped);
 }
 
-std::string decision_of(reason why, bool shadow) {
+std::string decision_of(reason why, bool dry_run) {
     if (why == reason::hung_up)
         return "cancelled";
-    return shadow ? "shadow" : "rejected";
+    return dry_run ? "would_reject" : "rejected";
 }
 
 void add_limits(exposition& out, state const& s) {
@@ -86,12 +86,12 @@ void add_limits(exposition& out, state const& s) {
         out.add(1.0, {{"limit", l.name},
                       {"rule", l.rule},
                       {"key", l.key.empty() ? "total" : l.key},
-                      {"shadow", l.shadow ? "true" : "false"}});
+                      {"dry_run", l.dry_run ? "true" : "false"}});
     });
     out.family(
         "weir_limit_decisions_total",
         "Requests by what has become of them at the limit: granted at once, delayed, rejected, "
-        "cancelled by a client that hung up; of a shadow, those that it would reject.",
+        "cancelled by a client that hung up; of a dry run, those that it would reject.",
         metric::counter);
     each([&](limit_state const& l, labels const&) {
         out.add(l.granted_at_once, {{"limit", l.name}, {"decision", "granted"}, {"reason", ""}});
@@ -99,7 +99,7 @@ void add_limits(exposition& out, state const& s) {
                 {{"limit", l.name}, {"decision", "delayed"}, {"reason", ""}});
         for (std::size_t i = 0; i != reason_names.size(); ++i)
             out.add(l.rejected[i], {{"limit", l.name},
-                                    {"decision", decision_of(static_cast<reason>(i), l.shadow)},
+                                    {"decision", decision_of(static_cast<reason>(i), l.dry_run)},
                                     {"reason", std::string(reason_names[i])}});
     });
     out.family("weir_limit_wait_seconds",

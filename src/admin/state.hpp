@@ -55,7 +55,7 @@ struct limit_state {
     std::string rule;
     std::string queue;
     std::string key;        // what tells requests apart; empty: nothing does
-    bool shadow = false;    // it holds nobody up
+    bool dry_run = false;   // it holds nobody up
     bool seats = false;     // it is about how many at a time
     bool writable = false;  // its rule may be changed from outside
 

@@ -21,7 +21,7 @@ void add(tool::json& out, limit_state const& l) {
         .member("rule", l.rule)
         .member("queue", l.queue)
         .member("key", l.key.empty() ? "total" : l.key)
-        .member("shadow", l.shadow)
+        .member("dry_run", l.dry_run)
         .member("seats", l.seats)
         .member("writable", l.writable)
         .member("granted", l.granted)

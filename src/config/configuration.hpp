@@ -157,7 +157,7 @@ struct limit {
 
     weir::queue_options queue{.patience = default_patience};
     std::optional<std::string> priority;  // the field that names the class of a request
-    bool shadow = false;                  // it decides and counts, and holds nobody up
+    bool dry_run = false;                 // it decides and counts, and holds nobody up
 
     std::string store;      // by name; empty: this process counts by itself
     std::string shared_as;  // its name at the store; empty: its own

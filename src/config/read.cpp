@@ -249,7 +249,7 @@ void file_reader::read_limit(table_reader& t) {
     if (l.priority && l.queue.order != weir::queue_order::priority)
         t.problem(t.at("priority"),
                   "`priority` is for a limit whose `queue` says `order priority`");
-    t.get("shadow", l.shadow, flag());
+    t.get("dry_run", l.dry_run, flag());
 
     if (t.get("store", l.store, text("the name of a store")))
         stores_.use(l.store, t.at("store"), fmt::format("limit `{}`", l.name));
@@ -315,8 +315,8 @@ void file_reader::read_sharing(table_reader& t, limit& l, bool ruled) {
     }
     if (!l.key.empty())
         t.problem(t.at("key"), "a store keeps limits of the key `total` alone");
-    if (l.shadow)
-        t.problem(t.at("shadow"), "a store keeps no shadow: nobody waits for its answer");
+    if (l.dry_run)
+        t.problem(t.at("dry_run"), "a store keeps no dry run: nobody waits for its answer");
     if (l.queue.patience.length_or(weir::forever) <= 0ns)
         t.problem(
             t.at("queue"),

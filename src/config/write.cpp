@@ -197,7 +197,7 @@ void write(writer& w, limit const& l) {
 
     w.member("queue", text_of(l.queue), text_of(by_default.queue));
     w.member("priority", l.priority);
-    w.member("shadow", l.shadow, by_default.shadow);
+    w.member("dry_run", l.dry_run, by_default.dry_run);
     w.member("store", l.store, by_default.store);
     w.member("shared_as", l.shared_as, by_default.shared_as);
     w.member("prefetch", l.prefetch, by_default.prefetch);

@@ -77,7 +77,7 @@ struct entry {
 /// follow, one after the other, while it holds what it has got, those that no chain can have: a limit whose queue has an
 /// order, and a limit of a store. What it got is given back if one of these rejects it.
 ///
-/// Last are shadows, which are asked when the request goes on, and which never hold it up.
+/// Last are dry runs, which are asked when the request goes on, and which never hold it up.
 ///
 /// A request has as much patience, for all its waits together, as the limit with the least.
 template <class World>
@@ -133,7 +133,7 @@ public:
             }
             take(e, std::move(permit));
         }
-        pass_shadows(e);
+        pass_dry_runs(e);
         return true;
     }
 
@@ -161,7 +161,7 @@ public:
         note_wait(e, permit.waited());
         take_chain(e, permit);
         if (is_in(e))
-            pass_shadows(e);
+            pass_dry_runs(e);
         return true;
     }
     [[nodiscard]] bool decide(entry_type& e, weir::error_code ec, weir::permit& permit) const {
@@ -172,7 +172,7 @@ public:
         note_wait(e, permit.waited());
         take(e, std::move(permit));
         if (is_in(e))
-            pass_shadows(e);
+            pass_dry_runs(e);
         return true;
     }
 
@@ -192,13 +192,13 @@ public:
     [[nodiscard]] std::vector<std::shared_ptr<limit_type>> const& all() const noexcept {
         return limits_;
     }
-    /// How many of them are no shadows.
+    /// How many of them are not dry runs.
     [[nodiscard]] std::size_t strict() const noexcept { return strict_; }
 
 private:
     // What comes first is what a request waits for while it holds nothing.
     [[nodiscard]] static int rank(limit_type const& l) {
-        if (l.configuration().shadow)
+        if (l.configuration().dry_run)
             return 3;
         if (l.is_chained())
             return 0;
@@ -249,16 +249,16 @@ private:
         e.patience = std::max(e.patience - waited, weir::duration::zero());
     }
     // What they reject they have counted.
-    void pass_shadows(entry_type& e) const {
+    void pass_dry_runs(entry_type& e) const {
         weir::error_code ignored;
         e.permits.reserve(limits_.size());
         for (auto i = strict_; i < limits_.size(); ++i)
             e.permits.push_back(limits_[i]->try_enter(e.who, e.keys[i], ignored));
     }
 
-    std::vector<std::shared_ptr<limit_type>> limits_;  // chained, alone, shadows
+    std::vector<std::shared_ptr<limit_type>> limits_;  // chained, alone, dry runs
     std::size_t chained_ = 0;                          // how many are a chain; 0 or more than 1
-    std::size_t strict_ = 0;                           // how many are no shadows
+    std::size_t strict_ = 0;                           // how many are not dry runs
     bool adaptive_ = false;
     weir::duration patience_ = weir::forever;
 };

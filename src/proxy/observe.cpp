@@ -45,7 +45,7 @@ admin::rejections rejections_of(limit const& l, weir::limiter_stats const& s) {
     auto const set = [&](admin::reason why, std::uint64_t n) {
         all[static_cast<std::size_t>(why)] = n;
     };
-    set(no_permit, l.configuration().shadow ? s.no_permit : l.turned_away());
+    set(no_permit, l.configuration().dry_run ? s.no_permit : l.turned_away());
     set(queue_full, s.queue_full);
     set(timed_out, s.timed_out);
     set(too_late, s.deadline_unreachable);
@@ -65,7 +65,7 @@ admin::limit_state state_of(limit const& l, bool writable) {
     out.rule = to_string(c.rule);
     out.queue = config::text_of(c.queue);
     out.key = key_of(c);
-    out.shadow = c.shadow;
+    out.dry_run = c.dry_run;
     out.seats = l.has_seats();
     out.writable = writable;
     out.granted = s.granted;

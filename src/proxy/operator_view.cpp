@@ -28,14 +28,14 @@ void report_one(std::string& out, limit const& l) {
     // A request that waits was rejected by `try_enter` before, which counted it as `no_permit`.
     auto const& c = l.configuration();
     bool const waits =
-        !c.shadow && c.queue.patience.length_or(weir::forever) > weir::duration::zero();
+        !c.dry_run && c.queue.patience.length_or(weir::forever) > weir::duration::zero();
     auto const too_late = waits ? s.deadline_unreachable : s.no_permit;
 
     fmt::format_to(
         std::back_inserter(out),
         "weir-proxy: {}: {} granted ({} at once), {}: {} queue full, {} timed out, "
         "{} too late, {} hung up; now {} in use, {} waiting",
-        c.name, s.granted, s.granted_at_once, c.shadow ? "would be rejected" : "rejected",
+        c.name, s.granted, s.granted_at_once, c.dry_run ? "would be rejected" : "rejected",
         s.queue_full, s.timed_out, too_late, s.cancelled, s.in_use, s.waiting);
     if (l.is_adaptive())
         fmt::format_to(std::back_inserter(out), ", {} seats", s.capacity);

@@ -18,7 +18,7 @@ namespace proxy {
 /// What answers say of the limits in front of one route. Any thread may use it.
 ///
 /// RateLimit-Policy and RateLimit are those of draft-ietf-httpapi-ratelimit-headers-10. There is an item for each limit
-/// but shadows: what its rule grants, what of that remains, and in how many seconds all of it will be there again. A
+/// but dry runs: what its rule grants, what of that remains, and in how many seconds all of it will be there again. A
 /// request that was rejected is told of the limit alone that has rejected it, since nothing is known of the others; and
 /// what remains at a store nobody here knows either.
 ///

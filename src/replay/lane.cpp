@@ -43,7 +43,7 @@ lane::~lane() {
 }
 
 void lane::add_limit(planned_limit const& l) {
-    so_far_.rules.push_back({.text = l.text, .shadow = l.what.shadow, .rejected = {}});
+    so_far_.rules.push_back({.text = l.text, .dry_run = l.what.dry_run, .rejected = {}});
     so_far_.holds = so_far_.holds || config::has_seats(l.what.rule);
     std::optional<key_of_arrivals> key;
     if (l.per)

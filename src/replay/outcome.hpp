@@ -82,7 +82,7 @@ using reasons = std::array<std::uint64_t, static_cast<std::size_t>(weir::errc::l
 
 struct rule_outcome {
     std::string text;
-    bool shadow = false;  // it would have rejected so many, and has rejected none
+    bool dry_run = false;  // it would have rejected so many, and has rejected none
     reasons rejected{};
 };
 

@@ -228,7 +228,7 @@ std::vector<table_line> summary(report const& r) {
             continue;
         line("  by", [&](outcome const& o) {
             return i < o.rules.size()
-                       ? o.rules[i].text + (o.rules[i].shadow ? " (shadow: would have been)" : "")
+                       ? o.rules[i].text + (o.rules[i].dry_run ? " (dry run: would have been)" : "")
                        : std::string("-");
         });
         for (auto const why : all)

@@ -29,7 +29,7 @@ void write(tool::json& w, outcome const& o) {
         .member("rejected_part", o.rejected_share());
     w.name("rules").begin('[');
     for (auto const& r : o.rules) {
-        w.begin().member("rule", r.text).member("shadow", r.shadow).name("rejected").begin();
+        w.begin().member("rule", r.text).member("dry_run", r.dry_run).name("rejected").begin();
         for (std::size_t why = 0; why != r.rejected.size(); ++why)
             if (r.rejected[why] != 0)
                 w.member(text_of(static_cast<weir::errc>(why)), r.rejected[why]);

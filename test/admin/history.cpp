@@ -106,19 +106,19 @@ BOOST_FIXTURE_TEST_CASE(keeps_nothing_of_a_limit_that_has_gone, lately) {
     BOOST_TEST(past.to_json() == R"({"second":4,"limits":{"8":[]}})");
 }
 
-// What a shadow would have rejected is counted in another way.
-BOOST_FIXTURE_TEST_CASE(tells_no_rejections_of_the_second_in_which_a_limit_becomes_a_shadow,
+// What a dry run would have rejected is counted in another way.
+BOOST_FIXTURE_TEST_CASE(tells_no_rejections_of_the_second_in_which_a_limit_becomes_a_dry_run,
                         lately) {
     rejected(one, reason::no_permit) = 5;
     second();
-    one.shadow = true;
+    one.dry_run = true;
     rejected(one, reason::no_permit) = 100;
     second();
     BOOST_TEST(past.last_to_json() == R"({"second":2,"limits":{"7":[[0,0,0,0,0,0,0,0,0,0,0,0]]}})");
     rejected(one, reason::no_permit) = 101;
     second();
     BOOST_TEST(past.last_to_json() == R"({"second":3,"limits":{"7":[[0,0,0,0,1,0,0,0,0,0,0,0]]}})");
-    one.shadow = false;
+    one.dry_run = false;
     rejected(one, reason::no_permit) = 5;
     second();
     BOOST_TEST(past.last_to_json() == R"({"second":4,"limits":{"7":[[0,0,0,0,0,0,0,0,0,0,0,0]]}})");
@@ -237,12 +237,12 @@ BOOST_FIXTURE_TEST_CASE(is_the_limit_that_rejects_most, now_and_before) {
     BOOST_TEST(said().starts_with("`l3` "));
 }
 
-BOOST_FIXTURE_TEST_CASE(is_neither_a_shadow_nor_a_client_that_hangs_up, now_and_before) {
+BOOST_FIXTURE_TEST_CASE(is_neither_a_dry_run_nor_a_client_that_hangs_up, now_and_before) {
     rejected(one(), reason::hung_up) = 9;
     BOOST_TEST(said() == "Nothing is held back.");
     rejected(one(), reason::no_permit) = 9;
-    one().shadow = true;
-    before.limits.front().shadow = true;
+    one().dry_run = true;
+    before.limits.front().dry_run = true;
     one().waiting = 9;
     BOOST_TEST(said() == "Nothing is held back.");
 }

@@ -70,8 +70,8 @@ BOOST_FIXTURE_TEST_CASE(have_each_decision, one_limit) {
     BOOST_TEST(of("rejected", "other") == "0");
     BOOST_TEST(of("cancelled", "hung_up") == "3");
     BOOST_TEST(of("rejected", "hung_up") == "");
-    limit().shadow = true;
-    BOOST_TEST(of("shadow", "no_permit") == "5");
+    limit().dry_run = true;
+    BOOST_TEST(of("would_reject", "no_permit") == "5");
     BOOST_TEST(of("rejected", "no_permit") == "");
     BOOST_TEST(of("cancelled", "hung_up") == "3");
 }

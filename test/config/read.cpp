@@ -124,7 +124,7 @@ v4_prefix = 24
 v6_prefix = 56
 max_keys = 1000
 queue = "max_waiting 0 patience 1s"
-shadow = true
+dry_run = true
 
 [[limit]]
 name = "key"
@@ -282,7 +282,7 @@ BOOST_AUTO_TEST_CASE(says_all_that_can_be_said) {
     BOOST_REQUIRE(client.key.size() == 3U);
     BOOST_TEST((client.key[1].what == config::key_part::kind::header));
     BOOST_TEST(client.key[2].number == 2);
-    BOOST_TEST(client.shadow);
+    BOOST_TEST(client.dry_run);
     BOOST_TEST(client.queue.max_waiting == 0);
     BOOST_TEST(c.limits[2].overrides.size() == 2U);
     BOOST_TEST(std::get<weir::fail_local>(c.limits[3].on_failure).share == 0.25);
@@ -400,8 +400,8 @@ BOOST_AUTO_TEST_CASE(is_no_contradiction) {
                  "\"3/1s\"\nkey = \"client\"\nstore = \"e\"\n",
                  "of the key `total` alone"},
              row{"[[store]]\nname = \"e\"\nurl = \"redis://a\"\n[[limit]]\nname = \"a\"\nrule = "
-                 "\"3/1s\"\nshadow = true\nstore = \"e\"\n",
-                 "a store keeps no shadow"},
+                 "\"3/1s\"\ndry_run = true\nstore = \"e\"\n",
+                 "a store keeps no dry run"},
              row{"[[listen]]\naddress = \"0.0.0.0:80\"\nproxy_protocol = true\n", "`trusted`"},
              row{"[[listen]]\naddress = \"0.0.0.0:80\"\n[[listen]]\naddress = \"0.0.0.0:80\"\n",
                  "is there already"},

@@ -20,10 +20,10 @@ namespace {
 constexpr std::size_t members = 15;
 [[maybe_unused]] void count_members(limit const& l) {
     auto const& [name, rule, key, v4_prefix, v6_prefix, max_keys, overrides, queue, priority,
-                 shadow, store, shared_as, prefetch, timeout, on_failure] = l;
+                 dry_run, store, shared_as, prefetch, timeout, on_failure] = l;
     static_assert(std::tuple_size_v<decltype(std::tie(
                       name, rule, key, v4_prefix, v6_prefix, max_keys, overrides, queue, priority,
-                      shadow, store, shared_as, prefetch, timeout, on_failure))> == members);
+                      dry_run, store, shared_as, prefetch, timeout, on_failure))> == members);
 }
 
 enum class after : bool { begins_anew, goes_on };
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(each_member) {
          [](limit& l) { l.overrides.emplace_back("10.0.0.1", config::rule_of("20/1s")); }},
         {"queue", after::goes_on, [](limit& l) { l.queue.max_waiting = 7; }},
         {"priority", after::begins_anew, [](limit& l) { l.priority = "Priority"; }},
-        {"shadow", after::goes_on, [](limit& l) { l.shadow = true; }},
+        {"dry_run", after::goes_on, [](limit& l) { l.dry_run = true; }},
         {"store", after::begins_anew, [](limit& l) { l.store = "store"; }},
         {"shared_as", after::begins_anew, [](limit& l) { l.shared_as = "other"; }},
         {"prefetch", after::goes_on, [](limit& l) { l.prefetch = 5; }},

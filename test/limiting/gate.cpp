@@ -30,10 +30,10 @@ struct limits {
                     std::string const& queue = "") {
         return add(limit_of(name, rule, queue));
     }
-    test_limit& add_shadow(std::string const& name, std::string const& rule,
-                           std::string const& queue = "") {
+    test_limit& add_dry_run(std::string const& name, std::string const& rule,
+                            std::string const& queue = "") {
         auto c = limit_of(name, rule, queue);
-        c.shadow = true;
+        c.dry_run = true;
         return add(c);
     }
     test_limit& add_at_store(std::string const& name, std::string const& rule) {
@@ -77,14 +77,14 @@ std::uint64_t rejected_by(test_limit const& l) {
 BOOST_AUTO_TEST_SUITE(a_gate)
 
 BOOST_FIXTURE_TEST_CASE(is_passed_in_this_order, limits) {
-    add_shadow("shadow", "1 seats");
+    add_dry_run("dry_run", "1 seats");
     add_at_store("store", "1/1s");
     add("lifo", "1 seats", "order lifo");
     add("first", "1/1s");
-    add_shadow("second_shadow", "1/1s");
+    add_dry_run("second_dry_run", "1/1s");
     add("codel", "1/1s", "order codel");
     add("second", "1 seats");
-    BOOST_TEST(order() == "first second lifo codel store shadow second_shadow ");
+    BOOST_TEST(order() == "first second lifo codel store dry_run second_dry_run ");
     BOOST_TEST(test_gate(all).strict() == 5u);
 }
 
@@ -169,7 +169,7 @@ BOOST_FIXTURE_TEST_CASE(adds_up_waits_one_after_the_other, limits) {
     add("chained", "1 seats");
     add("rate", "9/60s");
     add("lifo", "1 seats", "order lifo");
-    add_shadow("shadow", "9/60s");
+    add_dry_run("dry_run", "9/60s");
     test_gate const gate(all);
     visit holder(gate);
     visit waiter(gate);
@@ -207,7 +207,7 @@ BOOST_FIXTURE_TEST_CASE(is_waited_for_no_longer_than_the_patience_in_all, limits
 BOOST_FIXTURE_TEST_CASE(has_the_least_patience_of_its_limits, limits) {
     add("seats", "1 seats", "patience 3s");
     add("lifo", "9 seats", "patience 2s order lifo");
-    add_shadow("shadow", "9 seats", "patience 1s");
+    add_dry_run("dry_run", "9 seats", "patience 1s");
     BOOST_TEST(rejects_after(2s) == "seats");
 }
 
@@ -234,17 +234,17 @@ BOOST_FIXTURE_TEST_CASE(has_the_patience_of_the_limits_that_have_one, limits) {
     BOOST_TEST(rejects_after(5s) == "upstream");
 }
 
-BOOST_FIXTURE_TEST_CASE(of_shadows_alone_holds_nobody_up, limits) {
-    auto& shadow = add_shadow("shadow", "1/60s");
+BOOST_FIXTURE_TEST_CASE(of_dry_runs_alone_holds_nobody_up, limits) {
+    auto& dry_run = add_dry_run("dry_run", "1/60s");
     test_gate const gate(all);
     for (int i = 0; i != 3; ++i)
         BOOST_TEST(visit(gate).is_in());
-    BOOST_TEST(shadow.stats().granted == 1u);
+    BOOST_TEST(dry_run.stats().granted == 1u);
 }
 
-// A shadow only counts.
-BOOST_FIXTURE_TEST_CASE(asks_shadows_last, limits) {
-    auto& shadow = add_shadow("shadow", "1/60s");
+// A dry run only counts.
+BOOST_FIXTURE_TEST_CASE(asks_dry_runs_last, limits) {
+    auto& dry_run = add_dry_run("dry_run", "1/60s");
     add("seats", "2 seats", "patience 100ms");
     add("lifo", "2 seats", "patience 100ms order lifo");
     test_gate const gate(all);
@@ -256,31 +256,31 @@ BOOST_FIXTURE_TEST_CASE(asks_shadows_last, limits) {
     BOOST_TEST(second.entry.permits.size() == 3u);
     BOOST_TEST(!second.entry.permits[2]);
     BOOST_TEST(rejected.rejected_by() == "seats");
-    BOOST_TEST(shadow.stats().granted == 1u);
-    BOOST_TEST(rejected_by(shadow) == 1u);
+    BOOST_TEST(dry_run.stats().granted == 1u);
+    BOOST_TEST(rejected_by(dry_run) == 1u);
 
     visit waits(gate);
     first.leave();
     pass(0s);
     BOOST_TEST(waits.is_in());
     BOOST_TEST(waits.entry.permits.size() == 3u);
-    BOOST_TEST(rejected_by(shadow) == 2u);
+    BOOST_TEST(rejected_by(dry_run) == 2u);
 }
 
-BOOST_FIXTURE_TEST_CASE(asks_shadows_after_the_wait_for_a_chain, limits) {
-    auto& shadow = add_shadow("shadow", "1/60s");
+BOOST_FIXTURE_TEST_CASE(asks_dry_runs_after_the_wait_for_a_chain, limits) {
+    auto& dry_run = add_dry_run("dry_run", "1/60s");
     add("seats", "1 seats");
     add("rate", "9/60s");
     test_gate const gate(all);
     visit holder(gate);
     visit waiter(gate);
     BOOST_TEST(gate.waits_for_chain(waiter.entry));
-    BOOST_TEST(rejected_by(shadow) == 0u);
+    BOOST_TEST(rejected_by(dry_run) == 0u);
     holder.leave();
     pass(0s);
     BOOST_TEST(waiter.is_in());
     BOOST_TEST(waiter.entry.permits.size() == 3u);
-    BOOST_TEST(rejected_by(shadow) == 1u);
+    BOOST_TEST(rejected_by(dry_run) == 1u);
 }
 
 BOOST_FIXTURE_TEST_CASE(has_no_chain_of_one, limits) {

@@ -189,7 +189,7 @@ class Admin(ProxyTest):
         proxy = self.start_with(shop(
             limit("all", "4/90s", queue="max_waiting 1 patience 0s"),
             limit("key", "2/90s", 'key = "header X"\n'),
-            limit("shadow", "1/90s", "shadow = true\n")))
+            limit("dry_run", "1/90s", "dry_run = true\n")))
         with Client(proxy.port) as client:
             got = [client.ask("/", fields=f"X: {x}\r\n").status for x in "aaabbbcc"]
         self.assertEqual(got, [200, 200, 429, 200, 200, 429, 429, 429])
@@ -197,12 +197,12 @@ class Admin(ProxyTest):
         self.assertEqual(told["requests"], {"answered": 4, "answered_by_route": 0, "turned_away": 4, "hung_up": 0,
                                             "failed": 0, "malformed": 0})
         limits = {one["name"]: one for one in told["limits"]}
-        self.assertEqual([limits[n]["granted"] for n in ("all", "key", "shadow")], [4, 4, 1])
+        self.assertEqual([limits[n]["granted"] for n in ("all", "key", "dry_run")], [4, 4, 1])
         self.assertEqual((limits["all"]["rule"], limits["all"]["key"], limits["key"]["key"]), ("4/90s", "total", "header X"))
         # Whichever of two limits rejects a request that neither would let in, one of them does.
         self.assertEqual(limits["all"]["rejected_in_all"] + limits["key"]["rejected_in_all"], 4)
         self.assertEqual(limits["all"]["rejected"]["no_permit"] + limits["key"]["rejected"]["no_permit"], 4)
-        self.assertEqual((limits["shadow"]["rejected"]["no_permit"], limits["shadow"]["shadow"]), (3, True))
+        self.assertEqual((limits["dry_run"]["rejected"]["no_permit"], limits["dry_run"]["dry_run"]), (3, True))
         self.assertEqual(limits["key"]["keys"], 3)
         server = told["upstreams"][0]["servers"][0]
         self.assertEqual((server["name"], server["answers"], server["out"], server["unreachable"]),
@@ -400,10 +400,10 @@ class Admin(ProxyTest):
         self.assertEqual(limit_of(proxy, "b")["rule"], "6/90s")
         self.assertNotIn('limit="a"', request(proxy, "/metrics").body.decode())
 
-    def test_what_a_shadow_would_have_rejected_was_rejected_by_no_limit(self):
+    def test_what_a_dry_run_would_have_rejected_was_rejected_by_no_limit(self):
         strict = shop(limit("quota", "2/90s"))
-        shadow = shop(limit("quota", "2/90s", "shadow = true\n"))
-        proxy = self.start_with(shadow)
+        dry_run = shop(limit("quota", "2/90s", "dry_run = true\n"))
+        proxy = self.start_with(dry_run)
         self.assertEqual(self.statuses(proxy, 5), [200] * 5)
 
         def next_state(fits):
@@ -413,13 +413,13 @@ class Admin(ProxyTest):
                     return data
 
         with Watcher(port_of(proxy)) as watcher:
-            for config, is_shadow in ((strict, False), (shadow, True), (strict, False)):
+            for config, is_dry_run in ((strict, False), (dry_run, True), (strict, False)):
                 for _ in range(2):  # the first one may be older than the last second
                     next_state(lambda l: l["rejected"]["no_permit"] >= 3)
                 proxy.write(self.filled(config))
                 proxy.process.send_signal(signal.SIGHUP)
                 self.assertIn("read anew", proxy.process.stderr.readline())
-                data = next_state(lambda l: l["shadow"] == is_shadow)
+                data = next_state(lambda l: l["dry_run"] == is_dry_run)
                 self.assertEqual([p[4:] for points in data["last"]["limits"].values() for p in points], [[0] * 8])
                 self.assertEqual(data["stats"]["holding_back"], "Nothing is held back.")
                 self.statuses(proxy, 3)

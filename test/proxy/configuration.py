@@ -225,8 +225,8 @@ class Limits(ProxyTest):
             over.set()
             self.assertEqual((first.answer().status, second.answer().status), (200, 200))
 
-    def test_a_shadow_counts_and_holds_nobody_up(self):
-        proxy = self.start_with(ONE + limit("new", "2/60s", shadow="true") + limit("old", "4/60s"))
+    def test_a_dry_run_counts_and_holds_nobody_up(self):
+        proxy = self.start_with(ONE + limit("new", "2/60s", dry_run="true") + limit("old", "4/60s"))
         self.assertEqual(self.statuses(proxy, 6), [200] * 4 + [429] * 2)
         found = proxy.numbers()
         self.assertEqual((found["new"]["granted"], found["new"]["too late"]), (2, 2))

@@ -89,11 +89,11 @@ BOOST_AUTO_TEST_CASE(sees_no_rejection_of_a_request_that_waits) {
     BOOST_TEST((some.limit().capacity == 1));
 }
 
-BOOST_AUTO_TEST_CASE(sees_what_a_shadow_would_reject) {
-    observed some("rule = \"1/60s\"\nshadow = true\n");
+BOOST_AUTO_TEST_CASE(sees_what_a_dry_run_would_reject) {
+    observed some("rule = \"1/60s\"\ndry_run = true\n");
     for (int i = 0; i != 3; ++i)
         BOOST_TEST(some.proxy.ask() == 200u);
-    BOOST_TEST(some.limit().shadow);
+    BOOST_TEST(some.limit().dry_run);
     BOOST_TEST(some.rejected(reason::no_permit) == 2u);
 }
 

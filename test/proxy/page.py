@@ -59,7 +59,7 @@ class Page(ProxyTest):
 
     def all_limits(self):
         return (self.limit("stove", "3 seats"), self.limit("each guest", "30/1s burst 5", 'key = "client"\n'),
-                self.limit("house", "200/1s"), self.limit("a try", "5/1s", "shadow = true\n"))
+                self.limit("house", "200/1s"), self.limit("a try", "5/1s", "dry_run = true\n"))
 
     @contextlib.contextmanager
     def load(self, proxy, clients=24):

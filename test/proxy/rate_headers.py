@@ -174,8 +174,8 @@ class Ietf(ProxyTest):
             self.assertEqual(holder.answer().status, 200)
             holder.close()
 
-    def test_one_item_for_each_limit_and_none_for_shadows(self):
-        limits = (limit("a", "9/1h"), limit("b", "8/1h", "shadow = true\n"), limit("c", "7 seats"),
+    def test_one_item_for_each_limit_and_none_for_dry_runs(self):
+        limits = (limit("a", "9/1h"), limit("b", "8/1h", "dry_run = true\n"), limit("c", "7 seats"),
                   limit("d", "6/1h", 'key = "client"\n'), limit("e", "5/1h", queue="max_waiting 9 patience 1s order priority"))
         answer = self.ask(shop(*limits))
         self.assertEqual({name: p.q for name, p in policies(answer)}, {"a": 9, "c": 7, "d": 6, "e": 5})

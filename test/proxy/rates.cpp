@@ -312,7 +312,7 @@ BOOST_AUTO_TEST_CASE(holds_for_the_next_request) {
     proxy.reload(limited(limit("rate", "2/60s", "patience 0s"), "\"rate\""));
     BOOST_TEST(proxy.ask(client, get) == 200u);
     BOOST_TEST(proxy.ask(client, get) == 429u);
-    proxy.reload(limited(limit("rate", "2/60s", "patience 0s", "shadow = true\n"), "\"rate\""));
+    proxy.reload(limited(limit("rate", "2/60s", "patience 0s", "dry_run = true\n"), "\"rate\""));
     BOOST_TEST(proxy.ask(client, get) == 200u);
 }
 

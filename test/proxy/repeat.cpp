@@ -158,22 +158,22 @@ limits = ["rate", "seats"]
     BOOST_TEST(proxy.ask() == 200u);
 }
 
-// A shadow holds nobody up.
-BOOST_AUTO_TEST_CASE(is_sent_again_beyond_a_shadow) {
+// A dry_run holds nobody up.
+BOOST_AUTO_TEST_CASE(is_sent_again_beyond_a_dry_run) {
     local_proxy proxy(R"(
 [[upstream]]
 name = "a"
 servers = ["UPSTREAM"]
 
 [[limit]]
-name = "shadow"
+name = "dry_run"
 rule = "2/60s"
 queue = "patience 0s"
-shadow = true
+dry_run = true
 
 [[route]]
 upstream = "a"
-limits = ["shadow"]
+limits = ["dry_run"]
 )");
     std::string answer;
     BOOST_TEST(deliveries(proxy, std::string(get), drops[0], connection::kept, answer) == 2u);

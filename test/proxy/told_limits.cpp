@@ -119,13 +119,13 @@ BOOST_AUTO_TEST_CASE(of_the_older_fields_is_one_set) {
     }
 }
 
-// Clients see no shadow limit. The older fields are those of the limit with the smallest remainder.
+// Clients see no dry run. The older fields are those of the limit with the smallest remainder.
 BOOST_AUTO_TEST_CASE(is_of_each_limit_that_counts) {
     answered a("headers = \"both\"\n" + support::forwards + R"(limits = ["s", "a", "b", "c"]
 [[limit]]
 name = "s"
 rule = "1/60s"
-shadow = true
+dry_run = true
 [[limit]]
 name = "a"
 rule = "9/60s"

@@ -73,8 +73,8 @@ v4_prefix = 24
         self.assertEqual(self.outcome([common(BEGIN)] * 3, config), [2, 1, 0])
         self.assertEqual(self.notes.count("X-Api-Key"), 1)
 
-    def test_a_shadow_counts_and_rejects_nobody(self):
-        config = self.file(limit("all", "4/1s"), limit("strict", "1/1s", "shadow = true"))
+    def test_a_dry_run_counts_and_rejects_nobody(self):
+        config = self.file(limit("all", "4/1s"), limit("strict", "1/1s", "dry_run = true"))
         self.assertEqual(self.outcome([common(BEGIN)] * 6, config), [4, 2, 0])
         self.assertEqual(self.by_rule, {"all": 2, "strict": 3})
 

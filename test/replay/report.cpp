@@ -125,9 +125,9 @@ BOOST_FIXTURE_TEST_CASE(says_why_a_rule_rejects, one_outcome) {
     of().rules.resize(2);
     of().rules[0].text = "1/1s";
     of().rules[1].text = "2/1s";
-    of().rules[1].shadow = true;
+    of().rules[1].dry_run = true;
     of().rules[1].rejected[static_cast<std::size_t>(weir::errc::queue_full)] = 5;
-    BOOST_TEST(cell("  by") == "2/1s (shadow: would have been)");
+    BOOST_TEST(cell("  by") == "2/1s (dry run: would have been)");
     BOOST_TEST(cell("    queue full") == "5");
     BOOST_TEST(cell("    no room") == "");
 }

@@ -50,16 +50,16 @@ rule = "25/1s burst 5"
 key = ["client", "path 1"]
 queue = "max_waiting 8 patience 120ms"
 [[limit]]
-name = "shadow"
+name = "dry_run"
 rule = "10/1s"
-shadow = true
+dry_run = true
 [[route]]
 path = "/none"
 answer = 403
 [[route]]
 path = "/drinks"
 upstream = "demo"
-limits = ["seats", "shadow"]
+limits = ["seats", "dry_run"]
 [[route]]
 method = ["GET"]
 upstream = "demo"
@@ -135,9 +135,9 @@ class Truth(ReplayTest):
         with open(log) as lines:
             answered = sum(1 for line in lines if '" 403 ' in line)
         outcome = self.replay(log, "--config", config)["outcomes"][0]
-        shadowed = sum(n for r in outcome["rules"] if r["shadow"] for n in r["rejected"].values())
+        dry_run = sum(n for r in outcome["rules"] if r["dry_run"] for n in r["rejected"].values())
         print(f"{outcome['asked']} requests, {rejected} rejected and {hung_up} hung up by the proxy, "
-              f"{outcome['rejected']} rejected and {shadowed} noted by the replay")
+              f"{outcome['rejected']} rejected and {dry_run} noted by the replay")
         self.assertGreater(answered, 100)
         self.assertEqual(outcome["answered_by_route"], answered)
         return rejected, hung_up, outcome["rejected"]
