@@ -255,12 +255,12 @@ struct route {
     std::vector<std::string> methods;  // none: any
 
     std::string upstream;             // by name; or
-    std::optional<unsigned> answer;   // a status
+    std::optional<unsigned> respond;  // a status
     std::vector<std::string> limits;  // by name, all or nothing
     std::optional<weir::duration> upstream_timeout;
     config::upgrade upgrade;
-    field_changes request_fields;
-    field_changes answer_fields;
+    field_changes request_headers;
+    field_changes response_headers;
 
     friend bool operator==(route const&, route const&) = default;
 };
@@ -316,7 +316,7 @@ struct configuration {
     log_format access_log_format = log_format::text;
     tool::level log_level = tool::level::info;  // on standard error
 
-    limit_headers headers = limit_headers::ietf;
+    limit_headers ratelimit_headers = limit_headers::ietf;
 
     config::timeouts timeouts;
     clients_options clients;

@@ -131,7 +131,7 @@ configuration file_reader::read() {
     file_.get("drain", made_.drain, time(0s));
     file_.get("pid_file", made_.pid_file, text("a file"));
     file_.get("access_log", made_.access_log, text("a file, or `-` for standard output"));
-    file_.get("headers", made_.headers, which_headers());
+    file_.get("ratelimit_headers", made_.ratelimit_headers, which_headers());
     file_.get("access_log_format", made_.access_log_format, way_of_logging());
     file_.get("log_level", made_.log_level, level());
     file_.table("timeouts", [this](auto& t) { read_timeouts(t); });
@@ -343,10 +343,10 @@ void file_reader::read_route(table_reader& t) {
     if (t.get("upstream", r.upstream, text("the name of an upstream")))
         upstreams_.use(r.upstream, t.at("upstream"), where);
     std::int64_t status = 0;
-    if (t.get("answer", status, number(200, 599)))
-        r.answer = static_cast<unsigned>(status);
-    if (t.has("upstream") == t.has("answer"))
-        t.problem(t.at(), "either `upstream` or `answer` is needed");
+    if (t.get("respond", status, number(200, 599)))
+        r.respond = static_cast<unsigned>(status);
+    if (t.has("upstream") == t.has("respond"))
+        t.problem(t.at(), "either `upstream` or `respond` is needed");
     t.list("limits", text("the name of a limit"), [&](std::string name, position at) {
         limits_.use(name, at, where);
         if (std::ranges::find(r.limits, name) != r.limits.end())
@@ -365,8 +365,8 @@ void file_reader::read_route(table_reader& t) {
         of.get("seats", r.upgrade.seats, how_long_seats_are_held());
         of.get("idle", r.upgrade.idle, time(1ms));
     });
-    t.table("request_fields", [&](table_reader& of) { read_changes(of, r.request_fields); });
-    t.table("answer_fields", [&](table_reader& of) { read_changes(of, r.answer_fields); });
+    t.table("request_headers", [&](table_reader& of) { read_changes(of, r.request_headers); });
+    t.table("response_headers", [&](table_reader& of) { read_changes(of, r.response_headers); });
     made_.routes.push_back(std::move(r));
 }
 

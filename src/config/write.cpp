@@ -225,7 +225,7 @@ void write(writer& w, route const& r) {
     w.member("path", r.path, by_default.path);
     w.member("method", r.methods);
     w.member("upstream", r.upstream, by_default.upstream);
-    w.member("answer", r.answer);
+    w.member("respond", r.respond);
     w.member("limits", r.limits);
     w.member("upstream_timeout", r.upstream_timeout);
     if (!r.upgrade.to.empty()) {
@@ -234,8 +234,8 @@ void write(writer& w, route const& r) {
         w.member("seats", r.upgrade.seats, by_default.upgrade.seats);
         w.member("idle", r.upgrade.idle, by_default.upgrade.idle);
     }
-    write(w, "request_fields", r.request_fields);
-    write(w, "answer_fields", r.answer_fields);
+    write(w, "request_headers", r.request_headers);
+    write(w, "response_headers", r.response_headers);
 }
 
 }  // namespace
@@ -247,7 +247,7 @@ std::string write(configuration const& c) {
     w.member("drain", c.drain, by_default.drain);
     w.member("pid_file", c.pid_file, by_default.pid_file);
     w.member("access_log", c.access_log, by_default.access_log);
-    w.member("headers", c.headers, by_default.headers);
+    w.member("ratelimit_headers", c.ratelimit_headers, by_default.ratelimit_headers);
     w.member("access_log_format", c.access_log_format, by_default.access_log_format);
     w.member("log_level", c.log_level, by_default.log_level);
     write(w, c.timeouts, by_default.timeouts);

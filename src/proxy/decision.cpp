@@ -39,10 +39,10 @@ decision decide(http::fault const& malformed, http::request_head const& request,
             .limited = false, .how = ending::malformed, .say = {malformed.status, malformed.why}};
     if (!to)
         return {.limited = false, .how = ending::routed, .say = {404, "no route fits the request"}};
-    if (to->answer)
-        return {
-            .how = ending::routed,
-            .say = {*to->answer, beast::obsolete_reason(static_cast<beast::status>(*to->answer))}};
+    if (to->respond)
+        return {.how = ending::routed,
+                .say = {*to->respond,
+                        beast::obsolete_reason(static_cast<beast::status>(*to->respond))}};
     auto const protocol = protocol_of(request, *to);
     return {.what = protocol.empty() ? action::forward : action::upgrade, .protocol = protocol};
 }

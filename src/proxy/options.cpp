@@ -262,9 +262,11 @@ command_line::command_line(command& c, options& o) {
         [&o](auto& n, auto& v) { o.all.drain = duration(n, v); });
     add("--access-log", "FILE", "a line for each request; - is standard output (none)",
         [&o](auto&, auto& v) { o.all.access_log = v; });
-    add("--headers", "KIND", "what answers say of the limits: ietf, legacy, both or none (ietf)",
+    add("--ratelimit-headers", "KIND",
+        "what answers say of the limits: ietf, legacy, both or none (ietf)",
         [&o](auto& n, auto& v) {
-            o.all.headers = named(n, v, config::limit_headers_of, "ietf, legacy, both or none");
+            o.all.ratelimit_headers =
+                named(n, v, config::limit_headers_of, "ietf, legacy, both or none");
         });
     add("--access-log-format", "FORMAT", "how that line is written: text or json (text)",
         [&o](auto& n, auto& v) {

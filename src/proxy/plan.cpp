@@ -167,21 +167,21 @@ std::shared_ptr<upstream> plan_maker::make_upstream_of(std::size_t i) const {
 }
 
 route plan_maker::make_route_of(plan const& made, config::route const& c) const {
-    auto const to = c.answer ? nullptr : find_name(made.upstreams, c.upstream);
+    auto const to = c.respond ? nullptr : find_name(made.upstreams, c.upstream);
     std::vector<std::shared_ptr<limit>> limits;
     for (auto const& name : c.limits)
         limits.push_back(find_name(made.limits, name));
     if (auto const seats = to ? to->seats() : nullptr)
         limits.push_back(seats);
     gate entrance(limits);
-    told_limits const told(entrance.limits(), configuration_.headers);
+    told_limits const told(entrance.limits(), configuration_.ratelimit_headers);
     return {c,
             c.upstream_timeout.value_or(configuration_.timeouts.upstream),
             std::move(entrance),
             told,
             to,
-            changes_of(c.request_fields),
-            changes_of(c.answer_fields)};
+            changes_of(c.request_headers),
+            changes_of(c.response_headers)};
 }
 
 }  // namespace proxy

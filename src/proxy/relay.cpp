@@ -39,7 +39,7 @@ relay::relay(shared const& s, plan const& p, route const& r, side client, exchan
 
 net::task<relayed> relay::run(std::string_view client_name) {
     http::compose(x_.out, x_.request.head, client_name, route_.to->servers().front()->name(),
-                  route_.request_fields, upgrade_);
+                  route_.request_headers, upgrade_);
     shared_.dog.add(*this);
 
     at_ = route_.to->choose();

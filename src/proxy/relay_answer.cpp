@@ -32,7 +32,7 @@ net::task<> relay::download() {
     x_.record.status = x_.answer.status;
     tell_of_limits();
     http::compose(x_.out, x_.answer, framing_, request.version, keep_alive_, shared_.date.now(),
-                  route_.answer_fields, x_.told);
+                  route_.response_headers, x_.told);
     x_.back.consume(x_.answer.size);
 
     if (co_await send_answer())
@@ -142,7 +142,7 @@ net::task<> relay::switch_protocols() {
     auto const& how = route_.configuration.upgrade;
     x_.record.status = x_.answer.status;
     tell_of_limits();
-    http::compose_switch(x_.out, x_.answer, upgrade_, route_.answer_fields, x_.told);
+    http::compose_switch(x_.out, x_.answer, upgrade_, route_.response_headers, x_.told);
     x_.back.consume(x_.answer.size);
     reached_ = progress::switched;
     auto const server = at_.server().shared_from_this();

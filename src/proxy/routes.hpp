@@ -19,10 +19,10 @@ struct route {
     weir::duration upstream_timeout;
     gate entrance;
     told_limits told;
-    std::shared_ptr<upstream> to;  // or `configuration.answer`
+    std::shared_ptr<upstream> to;  // or `configuration.respond`
 
-    http::field_changes request_fields;
-    http::field_changes answer_fields;
+    http::field_changes request_headers;
+    http::field_changes response_headers;
 };
 
 /// All routes. The first that fits a request is its route.

@@ -28,7 +28,7 @@ lane::lane(plan const& p, std::vector<key_numbers>& keys, nanoseconds begin, lan
         std::vector<std::shared_ptr<limit>> its;
         for (auto const i : r.limits)
             its.push_back(limits_[i]);
-        routes_.push_back({gate(its), r.what.answer.has_value()});
+        routes_.push_back({gate(its), r.what.respond.has_value()});
     }
 }
 

@@ -61,8 +61,8 @@ constexpr place answer{"route `/`: ", "[[route]]\n", shop};
 constexpr place upgrade{
     "route `/` upgrade: ", "[[route]]\nupstream = \"shop\"\n[route.upgrade]\nto = \"websocket\"\n",
     shop};
-constexpr place fields{
-    "route `/` answer_fields", "[[route]]\nupstream = \"shop\"\n[route.answer_fields]\n", shop};
+constexpr place fields{"route `/` response_headers",
+                       "[[route]]\nupstream = \"shop\"\n[route.response_headers]\n", shop};
 
 struct row {
     place in;
@@ -121,7 +121,7 @@ std::vector<row> const& rows() {
          {"\"\"", "true"},
          "a file, or `-` for standard output"},
         {top,
-         "headers",
+         "ratelimit_headers",
          {"\"legacy\"", "\"both\"", "\"none\""},
          {"\"IETF\"", "\"\"", "true"},
          "`ietf`, `legacy`, `both` or `none`"},
@@ -315,9 +315,9 @@ std::vector<row> const& rows() {
          {"\"G T\"", "\"\"", "5"},
          "a method, like GET"},
         {route, "upstream_timeout", times, no_times, a_time},
-        {answer, "answer", {"200", "599"}, {"199", "600", "\"403\""}, "a number from 200 to 599"},
+        {answer, "respond", {"200", "599"}, {"199", "600", "\"403\""}, "a number from 200 to 599"},
         {answer, "upstream", {"\"shop\""}, {"\"b\""}, "there is no upstream `b`; there are shop"},
-        {route, "answer", {}, {"403"}, "either `upstream` or `answer` is needed"},
+        {route, "respond", {}, {"403"}, "either `upstream` or `respond` is needed"},
         {route, "limits", {}, {"\"b\""}, "there is no limit `b`"},
         {{"route `/`: ", bucket,
           "[[route]]\nupstream = \"shop\"\n[[upstream]]\nname = \"shop\"\nservers = \"a:1\"\n"},

@@ -54,7 +54,7 @@ constexpr std::string_view everything = R"(threads = 4
 drain = "30s"
 pid_file = "/run/weir.pid"
 access_log = "/var/log/weir.log"
-headers = "both"
+ratelimit_headers = "both"
 access_log_format = "json"
 log_level = "warning"
 
@@ -157,18 +157,18 @@ to = ["websocket", "echo/1"]
 seats = "handshake"
 idle = "1h"
 
-[route.request_fields]
+[route.request_headers]
 remove = ["Cookie"]
 
-[route.request_fields.add]
+[route.request_headers.add]
 "X-Through" = "weir"
 
-[route.answer_fields.add]
+[route.response_headers.add]
 "Strict-Transport-Security" = "max-age=1"
 
 [[route]]
 path = "/admin"
-answer = 403
+respond = 403
 
 [[route]]
 upstream = "shop"
@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(says_all_that_can_be_said) {
     BOOST_TEST(std::get<weir::fail_local>(c.limits[3].on_failure).share == 0.25);
     BOOST_TEST((c.limits[0].queue.order == weir::queue_order::priority));
     BOOST_TEST((c.routes[0].methods == std::vector<std::string>{"GET", "HEAD"}));
-    BOOST_TEST((c.routes[1].answer == 403U));
+    BOOST_TEST((c.routes[1].respond == 403U));
     BOOST_REQUIRE(c.bodies.size() == 1U);
     BOOST_TEST((c.bodies[0].status == std::vector<unsigned>{429, 503}));
     BOOST_TEST(c.bodies[0].text == "<p>Sorry\n");
@@ -405,13 +405,13 @@ BOOST_AUTO_TEST_CASE(is_no_contradiction) {
              row{"[[listen]]\naddress = \"0.0.0.0:80\"\nproxy_protocol = true\n", "`trusted`"},
              row{"[[listen]]\naddress = \"0.0.0.0:80\"\n[[listen]]\naddress = \"0.0.0.0:80\"\n",
                  "is there already"},
-             row{"[[route]]\nupstream = \"shop\"\n[route.request_fields.add]\nhost = \"a\"\n",
+             row{"[[route]]\nupstream = \"shop\"\n[route.request_headers.add]\nhost = \"a\"\n",
                  "writes itself"},
-             row{"[[route]]\nupstream = \"shop\"\n[route.answer_fields]\nremove = \"a b\"\n",
+             row{"[[route]]\nupstream = \"shop\"\n[route.response_headers]\nremove = \"a b\"\n",
                  "no name of a field"},
-             row{"[[route]]\n", "either `upstream` or `answer` is needed"},
-             row{"[[route]]\nupstream = \"shop\"\nanswer = 403\n",
-                 "either `upstream` or `answer` is needed"},
+             row{"[[route]]\n", "either `upstream` or `respond` is needed"},
+             row{"[[route]]\nupstream = \"shop\"\nrespond = 403\n",
+                 "either `upstream` or `respond` is needed"},
              row{"[[route]]\nupstream = \"shop\"\npath = \"api\"\n",
                  "must be what a path begins with"},
              row{"[[store]]\nname = \"e\"\nurl = \"http://a\"\n",

@@ -233,7 +233,7 @@ BOOST_AUTO_TEST_SUITE_END()
 BOOST_AUTO_TEST_SUITE(counts)
 
 BOOST_AUTO_TEST_CASE(have_each_request_once) {
-    local_proxy proxy(limited + "[[route]]\npath = \"/no\"\nanswer = 403\n");
+    local_proxy proxy(limited + "[[route]]\npath = \"/no\"\nrespond = 403\n");
     auto& told = proxy.worker().told();
     auto const n = [&](ending how) { return told.counts()[how].value(); };
     auto client = proxy.connect();

@@ -14,7 +14,7 @@ from support import PATIENCE, PROXY, Client, ProxyTest, main, wait_until
 TYPES = "https://iana.org/assignments/http-problem-types#"
 PROBLEM = "application/problem+json"
 SHOP = '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
-ROUTES = ('[[route]]\npath = "/no"\nanswer = 403\n[[route]]\npath = "/none"\nanswer = 204\n[[route]]\npath = "/same"\nanswer = 304\n'
+ROUTES = ('[[route]]\npath = "/no"\nrespond = 403\n[[route]]\npath = "/none"\nrespond = 204\n[[route]]\npath = "/same"\nrespond = 304\n'
           '[[route]]\npath = "/a"\nupstream = "shop"\nlimits = ["rate", "seats", "client"]\n')
 
 

@@ -288,20 +288,20 @@ class Routes(ProxyTest):
         proxy = self.start_with(ONE + """
 [[route]]
 host = "static.example.org"
-answer = 204
+respond = 204
 [[route]]
 host = "*.example.org"
 path = "/api"
-answer = 410
+respond = 410
 [[route]]
 path = "/admin/"
-answer = 403
+respond = 403
 [[route]]
 method = ["DELETE", "PUT"]
-answer = 405
+respond = 405
 [[route]]
 host = "[::1]"
-answer = 418
+respond = 418
 [[route]]
 host = "example.org"
 upstream = "shop"
@@ -320,7 +320,7 @@ upstream = "shop"
         self.assertEqual(proxy.numbers()["proxy"]["answered by a route"], 15)
 
     def test_a_connection_goes_on_after_an_answer_of_a_route(self):
-        proxy = self.start_with(ONE + '[[route]]\npath = "/no"\nanswer = 403\n[[route]]\nupstream = "shop"\n')
+        proxy = self.start_with(ONE + '[[route]]\npath = "/no"\nrespond = 403\n[[route]]\nupstream = "shop"\n')
         with Client(proxy.port) as client:
             answer = client.ask("/no", "POST", "Content-Length: 5\r\n", b"hello")
             self.assertEqual((answer.status, answer.body), (403, b"Forbidden\n"))
@@ -348,13 +348,13 @@ upstream = "shop"
         proxy = self.start_with(ONE + """
 [[route]]
 upstream = "shop"
-[route.request_fields]
+[route.request_headers]
 remove = ["cookie"]
-[route.request_fields.add]
+[route.request_headers.add]
 "X-Through" = "weir"
-[route.answer_fields]
+[route.response_headers]
 remove = ["server"]
-[route.answer_fields.add]
+[route.response_headers.add]
 "x-a" = "proxy"
 """)
         answer = self.ask(proxy, "h", "/", "GET", "Cookie: x\r\nx-through: forged\r\nX-Other: y\r\n")

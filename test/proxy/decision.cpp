@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(where_no_route_fits_it_is_404_and_passes_no_limit) {
 
 BOOST_AUTO_TEST_CASE(a_route_may_answer_by_itself_behind_its_limits) {
     config::route to;
-    to.answer = 403;
+    to.respond = 403;
     auto const d = decide(fine, asked().head, &to);
     BOOST_CHECK(d.what == action::answer);
     BOOST_TEST(d.limited);

@@ -30,7 +30,7 @@ queue = "max_waiting 0 patience 0s"
 key = "client"
 max_keys = {CLIENTS}
 [[route]]
-answer = 204
+respond = 204
 limits = ["client"]
 """
 

@@ -145,7 +145,8 @@ BOOST_AUTO_TEST_CASE(name_the_value_and_the_bound) {
           row{{"--threads", "257"}, "--threads is `257`, but must be a number from 1 to 256"},
           row{{"--listen", "a:65536"}, "--listen is `a:65536`, but must be host:port"},
           row{{"--upgrade", "h2c"}, "--upgrade is `h2c`, but must be a protocol like websocket"},
-          row{{"--headers", "all"}, "--headers is `all`, but must be ietf, legacy, both or none"},
+          row{{"--ratelimit-headers", "all"},
+              "--ratelimit-headers is `all`, but must be ietf, legacy, both or none"},
           row{{"--patience", "5"}, "--patience is `5`, but must be a time"},
           row{{"--header-timeout", "0s"}, "--header-timeout is `0s`"},
           row{{"--frobnicate"}, "; see --help"}})

@@ -190,7 +190,7 @@ class Ietf(ProxyTest):
         self.assertEqual([(name, rest.r) for name, rest in left(rejected)], [("narrow", 0)])
 
     def test_routes_have_their_own(self):
-        routes = ('[[route]]\npath = "/no"\nanswer = 403\nlimits = ["a"]\n[[route]]\npath = "/a"\nupstream = "shop"\nlimits = ["a"]\n'
+        routes = ('[[route]]\npath = "/no"\nrespond = 403\nlimits = ["a"]\n[[route]]\npath = "/a"\nupstream = "shop"\nlimits = ["a"]\n'
                   '[[route]]\npath = "/free"\nupstream = "shop"\n')
         proxy = self.start_with(shop(limit("a", "9/1h"), limit("b", "9/1h")) + routes)
         with Client(proxy.port) as client:
@@ -282,7 +282,7 @@ class Ietf(ProxyTest):
         self.upstream.script["/"] = lambda sock, request, reader: sock.sendall(
             b"HTTP/1.1 200 OK\r\nRateLimit: limit=5, remaining=4\r\nRateLimit-Policy: 5;w=1\r\nContent-Length: 0\r\n\r\n") or True
         answer = self.ask(shop(limit("ours", "9/1h")) + '[[route]]\nupstream = "shop"\nlimits = ["ours"]\n'
-                          '[route.answer_fields]\nremove = ["RateLimit", "RateLimit-Policy"]\n')
+                          '[route.response_headers]\nremove = ["RateLimit", "RateLimit-Policy"]\n')
         self.assertEqual([(name, rest.r) for name, rest in left(answer)], [("ours", 8)])
 
     def test_an_upstream_that_fails(self):
@@ -328,31 +328,31 @@ class Legacy(ProxyTest):
 
     def test_which_fields_there_are(self):
         for headers, old, new in (("ietf", False, True), ("legacy", True, False), ("both", True, True), ("none", False, False)):
-            for answer in self.ask(shop(limit("rate", "1/1h"), headers=f'headers = "{headers}"\n'), "/", "/"):
+            for answer in self.ask(shop(limit("rate", "1/1h"), headers=f'ratelimit_headers = "{headers}"\n'), "/", "/"):
                 self.assertEqual((legacy(answer) is not None, bool(policies(answer)), bool(left(answer))), (old, new, new), headers)
 
     def test_by_an_option(self):
         to = f"127.0.0.1:{self.upstream.port}"
         for value, old, new in (("legacy", True, False), ("none", False, False), (None, False, True)):
-            proxy = self.start("--rate", "5/1h", *(("--headers", value) if value else ()))
+            proxy = self.start("--rate", "5/1h", *(("--ratelimit-headers", value) if value else ()))
             with Client(proxy.port) as client:
                 answer = client.ask("/")
             self.assertEqual((legacy(answer) is not None, bool(policies(answer))), (old, new))
-        result = subprocess.run([PROXY, "--upstream", to, "--headers", "all"], capture_output=True, text=True)
+        result = subprocess.run([PROXY, "--upstream", to, "--ratelimit-headers", "all"], capture_output=True, text=True)
         self.assertEqual(result.returncode, 2)
-        self.assertIn("--headers is `all`", result.stderr)
-        printed = subprocess.run([PROXY, "--upstream", to, "--headers", "both", "--print-config"], capture_output=True, text=True)
-        self.assertIn('headers = "both"\n', printed.stdout)
+        self.assertIn("--ratelimit-headers is `all`", result.stderr)
+        printed = subprocess.run([PROXY, "--upstream", to, "--ratelimit-headers", "both", "--print-config"], capture_output=True, text=True)
+        self.assertIn('ratelimit_headers = "both"\n', printed.stdout)
 
     def test_limit_remaining_and_seconds_until_the_reset(self):
-        answers = self.ask(shop(limit("rate", "2/1h"), headers='headers = "legacy"\n'), "/", "/", "/")
+        answers = self.ask(shop(limit("rate", "2/1h"), headers='ratelimit_headers = "legacy"\n'), "/", "/", "/")
         self.assertEqual([a.status for a in answers], [200, 200, 429])
         self.assertEqual([legacy(a)[:2] for a in answers], [(2, 1), (2, 0), (2, 0)])
         self.assertTrue(all(legacy(a)[2] in (3599, 3600) for a in answers))
         self.assertEqual(legacy(answers[2])[2], int(answers[2].get("retry-after")))
 
     def test_of_several_the_one_with_the_least_left(self):
-        headers = 'headers = "legacy"\n'
+        headers = 'ratelimit_headers = "legacy"\n'
         answer, = self.ask(shop(limit("a", "9/1h"), limit("b", "3/2h"), limit("c", "2 seats"), headers=headers), "/")
         self.assertEqual(legacy(answer)[:2], (3, 2))
         answer, = self.ask(shop(limit("c", "2 seats"), headers=headers), "/")
@@ -366,18 +366,18 @@ class Legacy(ProxyTest):
             return True
 
         self.upstream.handle = say
-        answers = self.ask(shop(limit("a", "9/1h"), headers='headers = "legacy"\n'), "/500", "/3", "/0", "/5")
+        answers = self.ask(shop(limit("a", "9/1h"), headers='ratelimit_headers = "legacy"\n'), "/500", "/3", "/0", "/5")
         self.assertEqual([legacy(a)[:2] for a in answers], [(9, 8), (1000, 3), (1000, 0), (1000, 5)])
         for headers in ("none", "ietf"):
-            answer, = self.ask(shop(limit("a", "9/1h"), headers=f'headers = "{headers}"\n'), "/500")
+            answer, = self.ask(shop(limit("a", "9/1h"), headers=f'ratelimit_headers = "{headers}"\n'), "/500")
             self.assertEqual(legacy(answer), (1000, 500, 7))
 
 
 class Configuration(ProxyTest):
     def test_what_is_wrong(self):
         proxy = self.start_with(shop())
-        for text, why in (('headers = "all"\n', ":1:11: `headers` is `all`, but must be `ietf`, `legacy`, `both` or `none`"),
-                          ("headers = true\n", ":1:11: `headers` is `true`")):
+        for text, why in (('ratelimit_headers = "all"\n', ":1:21: `ratelimit_headers` is `all`, but must be `ietf`, `legacy`, `both` or `none`"),
+                          ("ratelimit_headers = true\n", ":1:21: `ratelimit_headers` is `true`")):
             with open(proxy.file, "w") as file:
                 file.write(text + self.filled(shop()))
             result = subprocess.run([PROXY, "--config", proxy.file, "--check"], capture_output=True, text=True)

@@ -132,7 +132,7 @@ class Reload(ProxyTest):
             self.assertEqual(client.ask("/").status, 200)
             self.reload(proxy, f'[[listen]]\naddress = "127.0.0.1:0"\n[[listen]]\naddress = "unix:{path}"\n'
                         f'[[upstream]]\nname = "shop"\nservers = "127.0.0.1:{other.port}"\n'
-                        '[[route]]\npath = "/no"\nanswer = 403\n[[route]]\nupstream = "shop"\n')
+                        '[[route]]\npath = "/no"\nrespond = 403\n[[route]]\nupstream = "shop"\n')
             self.assertEqual((client.ask("/no").status, client.ask("/").status), (403, 200))
             self.assertEqual((len(self.upstream.requests), len(other.requests)), (1, 1))
             self.assertTrue(os.path.exists(path))

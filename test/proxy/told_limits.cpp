@@ -18,7 +18,7 @@ namespace {
 
 std::string with(std::string const& rule, std::string const& headers = "both",
                  std::string const& more = "") {
-    return "headers = \"" + headers + "\"\n" + support::forwards +
+    return "ratelimit_headers = \"" + headers + "\"\n" + support::forwards +
            "limits = [\"r\"]\n[[limit]]\nname = \"r\"\nrule = \"" + rule +
            "\"\nqueue = \"patience 0s\"\n" + more;
 }
@@ -121,7 +121,8 @@ BOOST_AUTO_TEST_CASE(of_the_older_fields_is_one_set) {
 
 // Clients see no dry run. The older fields are those of the limit with the smallest remainder.
 BOOST_AUTO_TEST_CASE(is_of_each_limit_that_counts) {
-    answered a("headers = \"both\"\n" + support::forwards + R"(limits = ["s", "a", "b", "c"]
+    answered a(
+        "ratelimit_headers = \"both\"\n" + support::forwards + R"(limits = ["s", "a", "b", "c"]
 [[limit]]
 name = "s"
 rule = "1/60s"

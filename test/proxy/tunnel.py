@@ -254,7 +254,7 @@ class Asked(TunnelTest):
         self.upstream.script["/said"] = lambda sock, *_: sock.sendall(
             b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade, x-mine\r\nUpgrade: echo\r\nX-Mine: 1\r\n"
             b"Sec-WebSocket-Accept: abc\r\nContent-Length: 5\r\nServer: x\r\n\r\nhello") or False
-        config = SHOP + limit("rate", "9/1h") + route(limits='["rate"]', more='[route.answer_fields]\nremove = ["Server"]\n')
+        config = SHOP + limit("rate", "9/1h") + route(limits='["rate"]', more='[route.response_headers]\nremove = ["Server"]\n')
         client = self.over(self.start_with(config), "/said")
         self.assertEqual(client.head["sec-websocket-accept"], "abc")
         self.assertEqual(client.head["ratelimit-policy"], '"rate";q=9;w=3600')

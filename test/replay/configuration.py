@@ -32,7 +32,7 @@ class Configuration(ReplayTest):
 
     def test_the_first_route_that_fits(self):
         config = self.file(limit("posts", "1/1s"), limit("all", "2/1s"),
-                           '[[route]]\npath = "/admin"\nanswer = 403\n',
+                           '[[route]]\npath = "/admin"\nrespond = 403\n',
                            route(["posts"], 'method = "POST"'), route(["all"]))
         lines = [common(BEGIN, path=p) for p in ("/%61dmin/x", "/a/../admin", "/administrator", "/", "/x", "/y?/admin")]
         lines += [common(BEGIN).replace("GET", "POST")] * 3

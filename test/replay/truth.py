@@ -55,7 +55,7 @@ rule = "10/1s"
 dry_run = true
 [[route]]
 path = "/none"
-answer = 403
+respond = 403
 [[route]]
 path = "/drinks"
 upstream = "demo"
