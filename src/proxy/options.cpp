@@ -204,7 +204,7 @@ command_line::command_line(command& c, options& o) {
         });
     add("--per-client-rate", "N/TIME", "at most N requests of each client in any TIME (no limit)",
         [&o](auto& n, auto& v) { o.per_client_rate = rate(n, v); });
-    add("--max-clients", "N", "so many have limits of their own; others share one (100000)",
+    add("--max-keys", "N", "so many have limits of their own; others share one (100000)",
         [&o](auto& n, auto& v) { o.client.max_keys = integer(n, v, 1, 1'000'000'000); });
     add("--client-prefix-v4", "BITS",
         "IPv4 clients with so many bits of the address in common are one (32)",
@@ -214,7 +214,7 @@ command_line::command_line(command& c, options& o) {
     add("--store", "URL", "where --rate is counted for several proxies (in each by itself)",
         [&o](auto&, auto& v) { o.store = v; })
         ->envname("WEIR_STORE");
-    add("--name", "NAME", "of the rate that proxies share (weir-proxy)",
+    add("--shared-as", "NAME", "of the rate that proxies share (weir-proxy)",
         [&o, this](auto& n, auto& v) {
             if (v.empty() || v.size() > 255)
                 reject(n, v, "a name of 1 to 255 bytes");
@@ -253,7 +253,7 @@ command_line::command_line(command& c, options& o) {
         });
     add_flag("--abort-on-hang-up", o.all.clients.abort_on_hang_up,
              "who hangs up frees the seat while the upstream still works");
-    add("--connections", "N",
+    add("--max-connections", "N",
         "at most N clients at a time; others wait (as many as there are files)",
         [&o](auto& n, auto& v) { o.all.clients.connections = integer(n, v, 1, 1'000'000'000); });
     add("--threads", "N", "threads that serve (one for each processor)",
@@ -286,7 +286,8 @@ command_line::command_line(command& c, options& o) {
         [&o](auto& n, auto& v) { o.all.timeouts.idle = duration(n, v, 1ms); });
     add("--upstream-timeout", "TIME", "for the upstream to connect, to answer or to go on (60s)",
         [&o](auto& n, auto& v) { o.all.timeouts.upstream = duration(n, v, 1ms); });
-    add("--keep", "TIME", "how long a connection to the upstream is kept that is not used (5s)",
+    add("--upstream-idle-timeout", "TIME",
+        "how long a connection to the upstream is kept that is not used (5s)",
         [&o](auto& n, auto& v) { o.all.timeouts.keep = duration(n, v, 1ms); });
 }
 

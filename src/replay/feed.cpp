@@ -201,7 +201,7 @@ void log_set::check() const {
                             r.unreadable, r.lines, 100 * options_.most_unreadable);
     for (auto const& l : r.shown)
         text += fmt::format("\n  {}:{}: {}: {}", l.file, l.number, l.why, l.text);
-    text += "\n--format names another format, and --unreadable allows for more";
+    text += "\n--format names another format, and --max-unreadable allows for more";
     throw logs::input_error(text);
 }
 

@@ -140,7 +140,7 @@ public:
     [[nodiscard]] std::string of_file() const {
         for (char const* const name :
              {"--limit", "--seats", "--rate", "--per-client-seats", "--per-client-rate",
-              "--max-clients", "--client-prefix-v4", "--client-prefix-v6", "--queue", "--patience"})
+              "--max-keys", "--client-prefix-v4", "--client-prefix-v6", "--queue", "--patience"})
             if (app_.get_option(name)->count() > 0)
                 return name;
         return {};
@@ -203,7 +203,7 @@ command_line::command_line(options& o) {
     });
     add("--per-client-rate", "N/TIME", "the same for each client",
         [this](auto& n, auto& v) { base.rules.push_back(rule_of(n, v + " per client")); });
-    add("--max-clients", "N", "so many keys have limits of their own; others share one (100000)",
+    add("--max-keys", "N", "so many keys have limits of their own; others share one (100000)",
         [this](auto& n, auto& v) {
             base.max_keys = static_cast<std::uint64_t>(integer(n, v, 1, 1'000'000'000));
         });
@@ -235,7 +235,7 @@ command_line::command_line(options& o) {
             o.max_rejected = part(n, v);
             has_max_rejected = true;
         });
-    add("--takes", "TIME",
+    add("--service-time", "TIME",
         "how long a seat is held where the log does not say it; or `exponential 50ms`, 10ms..90ms",
         [&o](auto& n, auto& v) {
             o.how.takes = service_time::parse(v);
@@ -254,10 +254,11 @@ command_line::command_line(options& o) {
         });
     add("--format", "FORMAT", "of the log (found out by itself)",
         [&o](auto&, auto& v) { o.logs.format = v; });
-    add("--stamp", "WHEN", "whether lines tell the begin or the end of a request (by the format)",
+    add("--timestamp", "WHEN",
+        "whether lines tell the start or the end of a request (by the format)",
         [&o](auto& n, auto& v) {
-            if (v != "begin" && v != "end")
-                reject(n, v, "begin or end");
+            if (v != "start" && v != "end")
+                reject(n, v, "start or end");
             o.logs.when = v == "end" ? logs::stamped::at_the_end : logs::stamped::at_the_beginning;
         });
     add("--slack", "TIME", "how far lines may be out of order (1min)", [&o](auto& n, auto& v) {
@@ -266,7 +267,7 @@ command_line::command_line(options& o) {
             reject(n, v, "a time from 0s to 1h");
         o.how.slack = std::chrono::ceil<std::chrono::seconds>(d);
     });
-    add("--unreadable", "PART", "how many lines may be left out (5%)",
+    add("--max-unreadable", "PART", "how many lines may be left out (5%)",
         [&o](auto& n, auto& v) { o.logs.most_unreadable = part(n, v); });
     add("--top", "N", "how many keys are named that were rejected most (10)",
         [&o](auto& n, auto& v) {

@@ -117,11 +117,11 @@ std::vector<std::string> notes(report const& r) {
                 grouped(r.requests.held_like_last)));
         if (r.requests.held_by_none != 0)
             all.push_back(fmt::format("{} requests hold a seat for no time, since the log had not "
-                                      "yet said how long one is held: --takes does.",
+                                      "yet said how long one is held: --service-time does.",
                                       grouped(r.requests.held_by_none)));
         if (auto const others = r.requests.requests - r.requests.held_by_log;
             others != 0 && r.takes)
-            all.push_back(fmt::format("A seat is held for {} (--takes), by {} requests.",
+            all.push_back(fmt::format("A seat is held for {} (--service-time), by {} requests.",
                                       to_string(*r.takes), grouped(others)));
         if (std::ranges::any_of(r.plans, [](plan const& p) {
                 return std::ranges::any_of(p.limits(), [](planned_limit const& l) {

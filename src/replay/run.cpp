@@ -27,7 +27,7 @@ report replay_by(options const& o, std::vector<plan> plans, watch const& w) {
     auto const check = [&](bool says_held) {
         if (needs_held(plans) && !how.takes && !says_held)
             throw tool::usage_error(
-                "the log does not say how long a seat is held: --takes says it");
+                "the log does not say how long a seat is held: --service-time says it");
     };
     check(logs.says_held());
     simulation sim(how, plans);

@@ -29,7 +29,7 @@ class Crowd(ProxyTest):
             self.assertEqual(clients[-1].answer().status, 200)
 
     def test_no_more_connections_than_wanted(self):
-        proxy = self.start("--connections", 2)
+        proxy = self.start("--max-connections", 2)
         with Client(proxy.port) as first, Client(proxy.port) as second, Client(proxy.port) as third:
             self.assertEqual((first.ask("/").status, second.ask("/").status), (200, 200))
             third.send("GET /third HTTP/1.1\r\nHost: test\r\n\r\n")
@@ -72,7 +72,7 @@ class Crowd(ProxyTest):
 
     def test_more_connections_than_there_can_be_are_rejected(self):
         with self.assertRaisesRegex(AssertionError, "the connections of clients are `100`, but must be at most 24"):
-            self.start("--threads", 2, "--connections", 100, preexec_fn=few_files)
+            self.start("--threads", 2, "--max-connections", 100, preexec_fn=few_files)
 
 
 if __name__ == "__main__":

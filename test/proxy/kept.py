@@ -67,7 +67,7 @@ class Kept(ProxyTest):
 
         threading.Thread(target=work, daemon=True).start()
         proxy = Proxy("--upstream", f"127.0.0.1:{listener.getsockname()[1]}", "--seats", 1,
-                      "--threads", 3, "--keep", "60s")
+                      "--threads", 3, "--upstream-idle-timeout", "60s")
         self.addCleanup(self.finish, proxy)
         with contextlib.ExitStack() as stack:
             clients = [stack.enter_context(Client(proxy.port)) for _ in range(6)]
@@ -78,7 +78,7 @@ class Kept(ProxyTest):
         listener.shutdown(socket.SHUT_RDWR)
 
     def test_no_more_connections_than_seats_over_all_threads(self):
-        proxy = self.start("--seats", 3, "--threads", 4, "--patience", "20s", "--keep", "60s")
+        proxy = self.start("--seats", 3, "--threads", 4, "--patience", "20s", "--upstream-idle-timeout", "60s")
 
         def work(i):
             with Client(proxy.port) as client:
@@ -89,7 +89,7 @@ class Kept(ProxyTest):
         self.assertLessEqual(self.upstream.connections, 3)
 
     def test_is_closed_after_a_while(self):
-        proxy = self.start("--threads", 1, "--keep", "100ms")
+        proxy = self.start("--threads", 1, "--upstream-idle-timeout", "100ms")
         closed = threading.Event()
 
         def last(sock, request, reader):

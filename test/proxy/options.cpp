@@ -87,8 +87,9 @@ BOOST_AUTO_TEST_CASE(have_as_many_connections_as_seats) {
 }
 
 BOOST_AUTO_TEST_CASE(of_an_store_need_a_rate_and_patience) {
-    auto const c = with({"--rate", "100/1s", "--store", "redis://a", "--name", "shop", "--prefetch",
-                         "9", "--on-failure", "local 0.25", "--store-timeout", "80ms"});
+    auto const c =
+        with({"--rate", "100/1s", "--store", "redis://a", "--shared-as", "shop", "--prefetch", "9",
+              "--on-failure", "local 0.25", "--store-timeout", "80ms"});
     BOOST_TEST(c.stores.at(0).url == "redis://a");
     auto const& l = c.limits.at(0);
     BOOST_TEST(l.store == c.stores[0].name);
@@ -104,7 +105,7 @@ BOOST_AUTO_TEST_CASE(of_an_store_need_a_rate_and_patience) {
     BOOST_TEST(
         has(wrong({"--store", "redis://a", "--rate", "1/1s leaky"}), "--rate is `1/1s leaky`"));
     for (std::vector<char const*> const& alone : std::vector<std::vector<char const*>>{
-             {"--name", "a"},
+             {"--shared-as", "a"},
              {"--prefetch", "1"},
              {"--on-failure", "open"},
              {"--store-timeout", "1s"}})

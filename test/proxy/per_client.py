@@ -167,7 +167,7 @@ class PerClient(ProxyTest):
         self.assertEqual(proxy.numbers()["per-client rate"]["granted"], 10)
 
     def test_clients_beyond_the_number_share_one_limit(self):
-        proxy = self.start("--per-client-rate", "2/60s", "--max-clients", 2, "--patience", "0s", "--threads", 2)
+        proxy = self.start("--per-client-rate", "2/60s", "--max-keys", 2, "--patience", "0s", "--threads", 2)
         first, second, third, fourth = (f"127.0.0.{i}" for i in (2, 3, 4, 5))
         for source in (first, second, third, fourth):
             self.assertEqual(self.statuses(proxy, source, 1), [200])

@@ -172,7 +172,7 @@ class Store(ProxyTest):
     def test_a_bucket_and_a_name(self):
         server = self.have(Redis)
         proxies = self.share(server, "--rate", "3/1h burst 3")
-        other = self.start("--store", server.url, "--rate", "3/1h burst 3", "--name", "other", *SLOW)
+        other = self.start("--store", server.url, "--rate", "3/1h burst 3", "--shared-as", "other", *SLOW)
         with Client(proxies[0].port) as one, Client(proxies[1].port) as two, Client(other.port) as three:
             statuses = [c.ask("/").status for c in (one, two, one, two, one)]
             self.assertEqual(statuses, [200, 200, 200, 429, 429])
@@ -207,9 +207,9 @@ class Store(ProxyTest):
         """The three modes, while the server is away; and when it has come back all is as before."""
         soon = ("--store-timeout", "500ms", "--patience", "15s")  # which may be too soon on a busy machine
         rate = ("--rate", "1000/1s burst 1000", *soon)
-        closed = self.start("--store", server.url, *rate, "--name", "closed")
-        opened = self.start("--store", server.url, *rate, "--name", "open", "--on-failure", "open")
-        local = self.start("--store", server.url, "--rate", "4/1h burst 4", "--name", "local", "--on-failure",
+        closed = self.start("--store", server.url, *rate, "--shared-as", "closed")
+        opened = self.start("--store", server.url, *rate, "--shared-as", "open", "--on-failure", "open")
+        local = self.start("--store", server.url, "--rate", "4/1h burst 4", "--shared-as", "local", "--on-failure",
                            "local 0.5", *soon)
         with Client(closed.port) as one, Client(opened.port) as two, Client(local.port) as three:
             for client in (one, two, three):

@@ -21,15 +21,15 @@ WRONG = [
     (["log", "--seats", "many"], "--seats is `many`, but must be a number"),
     (["log", "--seats", "adaptive 9..4"], "--seats is `adaptive 9..4`, but must be a number from 1"),
     (["log", "--rate", "5/1s", "--patience", "1"], "--patience is `1`, but must be a time from 0s to 24h"),
-    (["log", "--seats", "5", "--takes", "1s", "--queue", "order shares"], "no request names a partition here"),
+    (["log", "--seats", "5", "--service-time", "1s", "--queue", "order shares"], "no request names a partition here"),
     (["log", "--rate", "5/1s", "--queue", "long"], "--queue is `long`, but must be a number, or options of a queue: "),
     (["log", "--rate", "5/1s", "--queue", "patience 2s", "--patience", "3s"],
      "--patience is 3s, but --queue says `patience 2s`"),
     (["log", "--rate", "5/1s", "--spread", "butter"], "--spread is `butter`, but must be even, random"),
-    (["log", "--rate", "5/1s", "--takes", "ages"], "--takes is `ages`, but must be a time"),
-    (["log", "--rate", "5/1s", "--takes", "9ms..4ms"], "--takes is `9ms..4ms`, but must be a time"),
-    (["log", "--rate", "5/1s", "--stamp", "never"], "--stamp is `never`, but must be begin or end"),
-    (["log", "--rate", "5/1s", "--unreadable", "101%"], "--unreadable is `101%`, but must be a part"),
+    (["log", "--rate", "5/1s", "--service-time", "ages"], "--service-time is `ages`, but must be a time"),
+    (["log", "--rate", "5/1s", "--service-time", "9ms..4ms"], "--service-time is `9ms..4ms`, but must be a time"),
+    (["log", "--rate", "5/1s", "--timestamp", "never"], "--timestamp is `never`, but must be start or end"),
+    (["log", "--rate", "5/1s", "--max-unreadable", "101%"], "--max-unreadable is `101%`, but must be a part"),
     (["log", "--rate", "5/1s", "--max-rejected", "1%"], "--max-rejected says nothing without --find"),
     (["log", "--rate", "5/1s", "--find", "5/1s", "--versus", "6/1s"], "--find and --versus exclude each other"),
     (["-", "--find", "5/1s"], "--find reads the log several times"),
@@ -50,7 +50,7 @@ class Answers(ReplayTest):
         log = self.write(random_lines(50))
         self.assertIn("none/page.html cannot be written",
                       self.run_it(log, "--rate", "3/1s", "--report", self.path("none/page.html")).stderr)
-        for args, text in ((["--seats", "3"], "does not say how long a seat is held: --takes"),
+        for args, text in ((["--seats", "3"], "does not say how long a seat is held: --service-time"),
                            (["--rate", "3/1s", "--format", "odd"], "--format: `odd` is none of"),
                            (["--limit", "3/1s per header Host"], "no field `http_host`; its fields are: remote_addr")):
             with self.subTest(args):
@@ -63,7 +63,7 @@ class Answers(ReplayTest):
 
     def test_alternatives_are_what_each_would_be_alone(self):
         log = self.write(random_lines(3000))
-        base = ["--limit", "5/1s", "--limit", "2/1s burst 3 per client", "--seats", "3", "--takes", "100ms..900ms"]
+        base = ["--limit", "5/1s", "--limit", "2/1s burst 3 per client", "--seats", "3", "--service-time", "100ms..900ms"]
         both = self.replay(log, *base, "--versus", "8/1s", "--versus", "6 seats, patience 3s, queue 5")
         alone = [
             self.replay(log, *base),
@@ -116,12 +116,12 @@ class Answers(ReplayTest):
         log = self.write(random_lines(3000))
 
         def rejected(*args):
-            return self.replay(log, *args, "--spread", "even", "--takes", "300ms")["outcomes"][0]["rejected_part"]
+            return self.replay(log, *args, "--spread", "even", "--service-time", "300ms")["outcomes"][0]["rejected_part"]
 
         for what, more in (("{}/1s", []), ("{} seats", []), ("{}/10s burst 3 per client", ["--rate", "9/1s"]),
                            ("patience {}ms", ["--rate", "8/1s"])):
             with self.subTest(what):
-                found = self.replay(log, *more, "--find", what.format(5), "--max-rejected", "2%", "--takes", "300ms")
+                found = self.replay(log, *more, "--find", what.format(5), "--max-rejected", "2%", "--service-time", "300ms")
                 n = int(re.search(r"\d+", found["find"]["found"]).group())
                 around = {o["name"]: o["rejected_part"] for o in found["outcomes"]}
                 self.assertEqual(list(around), [what.format(i) for i in (n - 1, n, n + 1)])
@@ -132,7 +132,7 @@ class Answers(ReplayTest):
                 self.assertEqual(around[what.format(n)], part(n))
                 self.assertLessEqual(part(n), 0.02)
                 self.assertGreater(part(n - 1), 0.02)
-        none = self.replay(log, "--rate", "1/1s", "--find", "5 seats", "--max-rejected", "1%", "--takes", "1ms")
+        none = self.replay(log, "--rate", "1/1s", "--find", "5 seats", "--max-rejected", "1%", "--service-time", "1ms")
         self.assertEqual(none["find"]["not_found"], "5 seats")
 
     def test_spreads(self):

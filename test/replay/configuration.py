@@ -90,7 +90,7 @@ address = "127.0.0.1:9001"
 seats = 1
 """], "weir.toml")
         lines = [common(BEGIN)] * 5
-        self.assertEqual(self.outcome(lines, config, "--takes", "2s"), [3, 2, 0])
+        self.assertEqual(self.outcome(lines, config, "--service-time", "2s"), [3, 2, 0])
         self.assertEqual(self.by_rule, {"upstream shop": 2})
 
     def test_files_and_changes_side_by_side(self):

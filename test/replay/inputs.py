@@ -65,10 +65,10 @@ class Inputs(ReplayTest):
         text = self.run_it(log, *LIMIT).stdout
         self.assertIn("4 of 204 lines were left out:\n", text)
         self.assertIn(f"  {log}:4: not of the format: dirt\n", text)
-        self.rejects(1, "4 of 204 lines cannot be read, which is more than 1 %", log, *LIMIT, "--unreadable", "1%")
+        self.rejects(1, "4 of 204 lines cannot be read, which is more than 1 %", log, *LIMIT, "--max-unreadable", "1%")
         half = self.write(lines + ["dirt"] * 150, "half")
         self.rejects(1, f"\n  {half}:201: not of the format: dirt\n", half, *LIMIT)
-        self.assertEqual(self.replay(half, *LIMIT, "--unreadable", "0.5")["unreadable"], 150)
+        self.assertEqual(self.replay(half, *LIMIT, "--max-unreadable", "0.5")["unreadable"], 150)
         long = self.write(lines + ["x" * 70_000], "long")
         self.assertIn("longer than 65536 bytes", self.replay(long, *LIMIT)["unreadable_lines"][0]["why"])
 
@@ -89,7 +89,7 @@ class Inputs(ReplayTest):
         found = self.replay(self.write(lines("1.2.3.4", r"GET \/a\/b HTTP\/1.1")), "--config", config)
         self.assertEqual((found["outcomes"][0]["at_once"], found["outcomes"][0]["rejected"]), (1, 2))
         wrong = self.replay(self.write([*plain, plain[0].replace("GET", "\\x47ET")]), "--limit", "1/1s",
-                            "--unreadable", "0.5")
+                            "--max-unreadable", "0.5")
         self.assertEqual((wrong["requests"], wrong["unreadable"]), (3, 1))
 
     def test_times_that_run_backwards(self):

@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(have_the_defaults_that_help_names) {
 
 BOOST_AUTO_TEST_CASE(say_what_they_are_given) {
     auto const o = with(
-        {"--max-clients",
+        {"--max-keys",
          "7",
          "--client-prefix-v4",
          "24",
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(say_what_they_are_given) {
          "9",
          "--patience",
          "2s",
-         "--takes",
+         "--service-time",
          "50ms",
          "--retry",
          "3",
@@ -100,11 +100,11 @@ BOOST_AUTO_TEST_CASE(say_what_they_are_given) {
          "random 5",
          "--format",
          "common",
-         "--stamp",
+         "--timestamp",
          "end",
          "--slack",
          "1500ms",
-         "--unreadable",
+         "--max-unreadable",
          "1%",
          "--top",
          "0",
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(say_what_they_are_given) {
     BOOST_TEST(o.is_spread_chosen);
     BOOST_TEST((o.logs.format == "common"));
     BOOST_TEST((o.logs.when == logs::stamped::at_the_end));
-    BOOST_TEST((with({"--stamp", "begin"}).logs.when == logs::stamped::at_the_beginning));
+    BOOST_TEST((with({"--timestamp", "start"}).logs.when == logs::stamped::at_the_beginning));
     BOOST_TEST((o.how.slack == 2s));  // rounded up
     BOOST_TEST(o.logs.most_unreadable == 0.01);
     BOOST_TEST(o.how.most_keys == 0U);
@@ -158,9 +158,9 @@ BOOST_AUTO_TEST_CASE(name_the_option_the_value_and_the_bound) {
         std::string_view said;
     };
     for (auto const& [args, said] : {
-             row{{"--max-clients", "0"},
-                 "--max-clients is `0`, but must be a number from 1 to 1000000000"},
-             row{{"--max-clients", "1000000001"}, "from 1 to 1000000000"},
+             row{{"--max-keys", "0"},
+                 "--max-keys is `0`, but must be a number from 1 to 1000000000"},
+             row{{"--max-keys", "1000000001"}, "from 1 to 1000000000"},
              row{{"--client-prefix-v4", "33"},
                  "--client-prefix-v4 is `33`, but must be a number from 0 to 32"},
              row{{"--client-prefix-v6", "65"},
@@ -178,15 +178,15 @@ BOOST_AUTO_TEST_CASE(name_the_option_the_value_and_the_bound) {
              row{{"--queue", "patience 2s", "--patience", "3s"},
                  "--patience is 3s, but --queue says `patience 2s`"},
              row{{"--patience", "25h"}, "--patience is `25h`, but must be a time from 0s to 24h"},
-             row{{"--takes", "soon"}, "--takes is `soon`, but must be a time"},
+             row{{"--service-time", "soon"}, "--service-time is `soon`, but must be a time"},
              row{{"--retry", "1000001"}, "--retry is `1000001`, but must be a number from 0 to"},
              row{{"--spread", "evenly"}, "--spread is `evenly`, but must be even, random"},
-             row{{"--stamp", "middle"}, "--stamp is `middle`, but must be begin or end"},
+             row{{"--timestamp", "middle"}, "--timestamp is `middle`, but must be start or end"},
              row{{"--slack", "61min"}, "--slack is `61min`, but must be a time from 0s to 1h"},
-             row{{"--unreadable", "101%"}, "--unreadable is `101%`, but must be a part"},
-             row{{"--unreadable", "1.1"}, "--unreadable is `1.1`"},
-             row{{"--unreadable", "-0.1"}, "--unreadable is `-0.1`"},
-             row{{"--unreadable", "%"}, "--unreadable is `%`"},
+             row{{"--max-unreadable", "101%"}, "--max-unreadable is `101%`, but must be a part"},
+             row{{"--max-unreadable", "1.1"}, "--max-unreadable is `1.1`"},
+             row{{"--max-unreadable", "-0.1"}, "--max-unreadable is `-0.1`"},
+             row{{"--max-unreadable", "%"}, "--max-unreadable is `%`"},
              row{{"--top", "1000001"}, "--top is `1000001`, but must be a number from 0 to"},
              row{{"--find", "fast"}, "--find is `fast`, but must be a rule, or `patience TIME`"},
              row{{"--find", "1/1s & 2/1s"}, "must begin with the number that is looked for"},
@@ -209,8 +209,8 @@ BOOST_AUTO_TEST_CASE(name_the_option_the_value_and_the_bound) {
 
 BOOST_AUTO_TEST_CASE(may_be_at_their_bounds) {
     for (std::vector<char const*> const& args : std::vector<std::vector<char const*>>{
-             {"--max-clients", "1"},
-             {"--max-clients", "1000000000"},
+             {"--max-keys", "1"},
+             {"--max-keys", "1000000000"},
              {"--client-prefix-v4", "0"},
              {"--client-prefix-v4", "32"},
              {"--client-prefix-v6", "0"},
@@ -225,13 +225,13 @@ BOOST_AUTO_TEST_CASE(may_be_at_their_bounds) {
              {"--retry", "1000000"},
              {"--slack", "0s"},
              {"--slack", "1h"},
-             {"--unreadable", "0"},
-             {"--unreadable", "1"},
-             {"--unreadable", "100%"},
+             {"--max-unreadable", "0"},
+             {"--max-unreadable", "1"},
+             {"--max-unreadable", "100%"},
              {"--top", "1000000"}})
         BOOST_TEST(wrong(args) == "nothing", args[0] << " " << args[1]);
     auto const parts = [](char const* text) {
-        return with({"--unreadable", text}).logs.most_unreadable;
+        return with({"--max-unreadable", text}).logs.most_unreadable;
     };
     BOOST_TEST(parts("0.1%") == 0.001);
     BOOST_TEST(parts("1e-1") == 0.1);
