@@ -73,14 +73,14 @@ void history::complete(state& now) const {
             for (auto const& one : minute.all())
                 if (one.key.limit == l.id)
                     all.count(one.key.client, one.count, one.error);
-        l.rejected_most.clear();
+        l.top_rejected.clear();
         for (auto const& one : all.all())
-            l.rejected_most.push_back({one.key, one.count, one.error});
-        std::ranges::sort(l.rejected_most, [](auto const& a, auto const& b) {
+            l.top_rejected.push_back({one.key, one.count, one.error});
+        std::ranges::sort(l.top_rejected, [](auto const& a, auto const& b) {
             return std::pair(b.rejected, a.client) < std::pair(a.rejected, b.client);
         });
-        if (l.rejected_most.size() > clients_shown)
-            l.rejected_most.resize(clients_shown);
+        if (l.top_rejected.size() > clients_shown)
+            l.top_rejected.resize(clients_shown);
     }
 }
 

@@ -80,6 +80,6 @@ private:
 };
 
 /// A sentence for people: what holds requests back now, by what has happened since `before`, a moment ago.
-[[nodiscard]] std::string holding_back(state const& before, state const& now);
+[[nodiscard]] std::string bottleneck(state const& before, state const& now);
 
 }  // namespace admin

@@ -71,7 +71,7 @@ void add_proxy(exposition& out, state const& s) {
 }
 
 std::string decision_of(reason why, bool dry_run) {
-    if (why == reason::hung_up)
+    if (why == reason::disconnected)
         return "cancelled";
     return dry_run ? "would_reject" : "rejected";
 }
@@ -136,7 +136,7 @@ void add_stores(exposition& out, state const& s) {
             if (l.store)
                 add(*l.store, l.name);
     };
-    out.family("weir_store_questions_total", "Questions to what keeps the limit.", metric::counter);
+    out.family("weir_store_requests_total", "Questions to what keeps the limit.", metric::counter);
     each([&](store_state const& e, std::string const& name) {
         out.add(e.questions, {{"limit", name}});
     });
@@ -146,10 +146,10 @@ void add_stores(exposition& out, state const& s) {
         out.add(e.failed, {{"limit", name}, {"kind", "failed"}});
         out.add(e.unanswered, {{"limit", name}, {"kind", "unanswered"}});
     });
-    out.family("weir_store_granted_without_total", "Permits that were granted without it.",
+    out.family("weir_store_bypassed_permits_total", "Permits that were granted without it.",
                metric::counter);
     each([&](store_state const& e, std::string const& name) {
-        out.add(e.granted_without, {{"limit", name}});
+        out.add(e.bypassed_permits, {{"limit", name}});
     });
     out.family("weir_store_mode", "1 for what decides at the moment.", metric::gauge);
     each([&](store_state const& e, std::string const& name) {
@@ -170,7 +170,7 @@ void add_upstreams(exposition& out, state const& s) {
     out.family("weir_upstream_connections_open", "Connections to the server, used or kept.",
                metric::gauge);
     each([&](server_state const& one, labels const& of) { out.add(one.connections, of); });
-    out.family("weir_upstream_requests_busy",
+    out.family("weir_upstream_requests_active",
                "Requests that the server works on, where they are "
                "counted: at one of several servers, or one with seats.",
                metric::gauge);
@@ -178,13 +178,13 @@ void add_upstreams(exposition& out, state const& s) {
         if (one.busy)
             out.add(*one.busy, of);
     });
-    out.family("weir_upstream_answer_seconds",
+    out.family("weir_upstream_response_seconds",
                "How long the server has taken from the request to the head of its answer.",
                metric::histogram);
     each([&](server_state const& one, labels const& of) {
         out.add(histogram_of(one.answers), of);
     });
-    out.family("weir_upstream_unreachable_total", "Connections that could not be made.",
+    out.family("weir_upstream_connect_failures_total", "Connections that could not be made.",
                metric::counter);
     each([&](server_state const& one, labels const& of) { out.add(one.unreachable, of); });
 }

@@ -142,7 +142,7 @@ void site::start() {
     auto& c = *core_;
     c.last = c.on.look();
     c.past.add(c.last);
-    c.last.holding_back = holding_back(c.last, c.last);
+    c.last.bottleneck = bottleneck(c.last, c.last);
     c.listener.start(
         {.next_context = [&c]() -> net::asio::io_context& { return c.context; },
          .accepted = [&c](auto socket, auto const& from, auto a,
@@ -154,7 +154,7 @@ void site::start() {
 state site::core::look() {
     auto now = on.look();
     past.complete(now);
-    now.holding_back = now.draining ? holding_back(last, now) : last.holding_back;
+    now.bottleneck = now.draining ? bottleneck(last, now) : last.bottleneck;
     return now;
 }
 
@@ -162,7 +162,7 @@ void site::go_on() {
     auto& c = *core_;
     auto now = c.on.look();
     c.past.add(now);
-    now.holding_back = holding_back(c.last, now);
+    now.bottleneck = bottleneck(c.last, now);
     c.last = std::move(now);
     c.tell_all();
 }

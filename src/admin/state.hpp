@@ -19,17 +19,18 @@ namespace admin {
 
 /// Why a limit has not let a request in.
 enum class reason : std::uint8_t {
-    no_permit,    // at once: nobody waits there
-    queue_full,   // too many wait
-    timed_out,    // its turn did not come in time
-    too_late,     // its turn would have come too late
-    shed,         // its queue gives up those that have waited for long
-    unavailable,  // what keeps the limit does not answer
-    hung_up,      // the client has left the queue
+    no_permit,             // at once: nobody waits there
+    queue_full,            // too many wait
+    timed_out,             // its turn did not come in time
+    deadline_unreachable,  // its turn would have come too late
+    shed,                  // its queue gives up those that have waited for long
+    unavailable,           // what keeps the limit does not answer
+    disconnected,          // the client has left the queue
     other,
 };
 inline constexpr std::array<std::string_view, 8> reason_names{
-    "no_permit", "queue_full", "timed_out", "too_late", "shed", "unavailable", "hung_up", "other"};
+    "no_permit", "queue_full",  "timed_out",    "deadline_unreachable",
+    "shed",      "unavailable", "disconnected", "other"};
 using rejections = std::array<std::uint64_t, reason_names.size()>;
 
 /// A client and how often a limit has rejected it: in truth at most so often, and at least `rejected - error`.
@@ -45,7 +46,7 @@ struct store_state {
     std::uint64_t questions = 0;
     std::uint64_t failed = 0;
     std::uint64_t unanswered = 0;
-    std::uint64_t granted_without = 0;
+    std::uint64_t bypassed_permits = 0;
 };
 
 /// One limit, all of one instant; of a limit by keys, of all keys together.
@@ -77,13 +78,13 @@ struct limit_state {
 
     // Lately: see `history`.
     weir::wait_histogram recent_waits;
-    std::vector<rejected_client> rejected_most;
+    std::vector<rejected_client> top_rejected;
 
     /// Those that it has turned away: a client that has hung up has left by itself.
-    [[nodiscard]] std::uint64_t rejected_in_all() const noexcept {
+    [[nodiscard]] std::uint64_t rejected_total() const noexcept {
         std::uint64_t n = 0;
         for (std::size_t i = 0; i != rejected.size(); ++i)
-            n += i == static_cast<std::size_t>(reason::hung_up) ? 0 : rejected[i];
+            n += i == static_cast<std::size_t>(reason::disconnected) ? 0 : rejected[i];
         return n;
     }
 };
@@ -142,7 +143,7 @@ struct state {
     std::uint64_t log_lines_dropped = 0;
     std::vector<limit_state> limits;
     std::vector<upstream_state> upstreams;
-    std::string holding_back;  // a sentence: what holds requests back now
+    std::string bottleneck;  // a sentence: what holds requests back now
 };
 
 }  // namespace admin

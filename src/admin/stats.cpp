@@ -30,7 +30,7 @@ void add(tool::json& out, limit_state const& l) {
     out.name("rejected").begin();
     for (std::size_t i = 0; i != reason_names.size(); ++i)
         out.member(reason_names[i], l.rejected[i]);
-    out.end().member("rejected_in_all", l.rejected_in_all());
+    out.end().member("rejected_total", l.rejected_total());
     out.member("in_use", l.in_use).member("waiting", l.waiting);
     out.member("oldest_wait", tool::seconds(l.oldest_wait));
     if (l.capacity)
@@ -41,8 +41,8 @@ void add(tool::json& out, limit_state const& l) {
         .member("longest_wait", tool::seconds(l.waited_max));
     add_waits(out, "waits", l.waits);
     add_waits(out, "recent_waits", l.recent_waits);
-    out.name("rejected_most").begin('[');
-    for (auto const& c : l.rejected_most)
+    out.name("top_rejected").begin('[');
+    for (auto const& c : l.top_rejected)
         out.begin()
             .member("client", c.client)
             .member("rejected", c.rejected)
@@ -56,7 +56,7 @@ void add(tool::json& out, limit_state const& l) {
             .member("questions", e->questions)
             .member("failed", e->failed)
             .member("unanswered", e->unanswered)
-            .member("granted_without", e->granted_without)
+            .member("bypassed_permits", e->bypassed_permits)
             .end();
     out.end();
 }
@@ -92,7 +92,7 @@ std::string to_json(state const& s) {
         .member("ready", s.ready)
         .member("draining", s.draining)
         .member("writable", s.writable)
-        .member("holding_back", s.holding_back);
+        .member("bottleneck", s.bottleneck);
     out.name("connections")
         .begin()
         .member("open", s.open_connections)

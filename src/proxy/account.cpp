@@ -32,8 +32,8 @@ void account::comes_from(exchange& x, boost::asio::ip::address const& client) co
 
 void account::ends(record const& r) {
     ++counts_[r.how];
-    if (r.how == ending::turned_away)
-        rejected_.count({r.turned_away_by->id(), weir::client_key(r.client)});
+    if (r.how == ending::rejected)
+        rejected_.count({r.rejected_by->id(), weir::client_key(r.client)});
     if (r.how == ending::failed && !r.trouble.empty())
         troubles_.count({r.to->to, r.server, r.trouble});
 }
@@ -50,7 +50,7 @@ void account::log(record const& r, std::string_view peer, config::log_format for
         .took = net::clock::now() - r.begun,
         .waited = r.waited,
         .upstream = r.server ? std::string_view(r.server->name()) : "",
-        .limit = r.turned_away_by ? std::string_view(r.turned_away_by->name()) : "",
+        .limit = r.rejected_by ? std::string_view(r.rejected_by->name()) : "",
         .id = r.id};
     log_->write(format == config::log_format::json ? json_of(line) : text_of(line));
 }

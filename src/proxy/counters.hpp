@@ -34,12 +34,12 @@ private:
 
 /// The result of a request.
 enum class ending : std::uint8_t {
-    answered,     // with the upstream's answer
-    routed,       // answered by a route, or no route matched
-    turned_away,  // 429 and 503 of a limit
-    hung_up,      // the client disconnected before the answer was complete
-    failed,       // 502 and 504, and incomplete answers
-    malformed,    // 4xx and 5xx for an invalid request
+    answered,      // with the upstream's answer
+    routed,        // answered by a route, or no route matched
+    rejected,      // 429 and 503 of a limit
+    disconnected,  // the client disconnected before the answer was complete
+    failed,        // 502 and 504, and incomplete answers
+    malformed,     // 4xx and 5xx for an invalid request
 };
 inline constexpr std::size_t endings = 6;
 

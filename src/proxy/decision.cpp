@@ -62,10 +62,10 @@ conclusion conclude(decision const& what, http::request_head const& request,
 conclusion conclude(problem const& say, net::presence client, http::request_head const& request,
                     bool is_read) noexcept {
     if (client == net::presence::gone)
-        return {ending::hung_up, next::close};
+        return {ending::disconnected, next::close};
     if (client == net::presence::ended)
-        return {ending::hung_up, next::close_gently, say};
-    return {ending::turned_away, after_answer(request, is_read), say};
+        return {ending::disconnected, next::close_gently, say};
+    return {ending::rejected, after_answer(request, is_read), say};
 }
 
 conclusion conclude(relayed const& r, http::request_head const& request, bool is_read) noexcept {
@@ -75,7 +75,7 @@ conclusion conclude(relayed const& r, http::request_head const& request, bool is
         return {ending::answered, r.keep_alive ? next::request
                                   : is_read    ? next::close_if_read
                                                : next::close_gently};
-    auto const how = is_hang_up(r.why) ? ending::hung_up : ending::failed;
+    auto const how = is_hang_up(r.why) ? ending::disconnected : ending::failed;
     if (r.why == failure::client_gone)
         return {how, next::close};
     if (r.reached >= progress::begun)

@@ -9,7 +9,7 @@ namespace {
 
 void turn_away(entry& e, limit const& at, unsigned status, char const* why) {
     e.status = status;
-    e.turned_away_by = &at;
+    e.rejected_by = &at;
     e.why = why;
     e.retry_after = limiting::come_back_after(e.rejected.retry_after);
 }
@@ -35,7 +35,7 @@ void turn_away(entry& e) {
 bool gate::enter_at_once(entry& e) const {
     bool const decided = base::enter_at_once(e);
     if (e.rejected.by) {
-        e.rejected.by->note_turned_away();
+        e.rejected.by->note_rejection();
         turn_away(e);
     }
     return decided;

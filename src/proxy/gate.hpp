@@ -25,12 +25,12 @@ struct entry : limiting::entry<world> {
 
     unsigned status = 0;  // if it was turned away; 0 otherwise
     char const* why = nullptr;
-    limit const* turned_away_by = nullptr;  // also if it hung up there; the plan keeps it
+    limit const* rejected_by = nullptr;  // also if it hung up there; the plan keeps it
     std::chrono::seconds retry_after{};
     net::presence client = net::presence::here;  // otherwise it hung up while it waited
 
     /// The number of the limit that has rejected it; none if a store could not be asked.
-    [[nodiscard]] std::optional<std::size_t> rejected_by() const noexcept {
+    [[nodiscard]] std::optional<std::size_t> rejected_number() const noexcept {
         bool const known = rejected.by && rejected.ec != weir::errc::unavailable;
         return known ? std::optional(rejected.number) : std::nullopt;
     }

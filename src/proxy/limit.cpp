@@ -89,7 +89,7 @@ public:
         auto const s = limiter_.shared_stats();
         return fmt::format(
             "; store: {} questions, {} failed, {} without an answer, {} granted without it",
-            s.questions, s.failed, s.unknown, s.granted_without);
+            s.questions, s.failed, s.unknown, s.bypassed_permits);
     }
 
 private:

@@ -70,9 +70,9 @@ public:
 
     /// Any thread. A request has been turned away without a wait. The limiter itself cannot tell: to it, a request that goes
     /// on to wait was rejected, too.
-    void note_turned_away() noexcept { turned_away_.fetch_add(1, std::memory_order_relaxed); }
-    [[nodiscard]] std::uint64_t turned_away() const noexcept {
-        return turned_away_.load(std::memory_order_relaxed);
+    void note_rejection() noexcept { rejections_.fetch_add(1, std::memory_order_relaxed); }
+    [[nodiscard]] std::uint64_t rejections() const noexcept {
+        return rejections_.load(std::memory_order_relaxed);
     }
     /// Any thread; it does not change.
     [[nodiscard]] std::string const& name() const noexcept { return name_; }
@@ -97,7 +97,7 @@ private:
     bool is_of_store_;
     std::string const name_;
     std::uint64_t const id_;
-    std::atomic<std::uint64_t> turned_away_ = 0;
+    std::atomic<std::uint64_t> rejections_ = 0;
 };
 
 /// Those who wait are served on `ex`, which must run for as long as anybody may wait. `e` keeps it, if it is a limit that

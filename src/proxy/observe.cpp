@@ -45,13 +45,13 @@ admin::rejections rejections_of(limit const& l, weir::limiter_stats const& s) {
     auto const set = [&](admin::reason why, std::uint64_t n) {
         all[static_cast<std::size_t>(why)] = n;
     };
-    set(no_permit, l.configuration().dry_run ? s.no_permit : l.turned_away());
+    set(no_permit, l.configuration().dry_run ? s.no_permit : l.rejections());
     set(queue_full, s.queue_full);
     set(timed_out, s.timed_out);
-    set(too_late, s.deadline_unreachable);
+    set(deadline_unreachable, s.deadline_unreachable);
     set(shed, s.shed);
     set(unavailable, s.unavailable);
-    set(hung_up, s.cancelled);
+    set(disconnected, s.cancelled);
     set(other, s.exceeds_capacity + s.closed + s.too_many_keys);
     return all;
 }
@@ -82,7 +82,7 @@ admin::limit_state state_of(limit const& l, bool writable) {
     out.keys = l.keys();
     if (auto const e = l.store_stats())
         out.store = {name_of(e->mode), e->questions, e->failed, e->unknown,
-                     static_cast<std::uint64_t>(e->granted_without)};
+                     static_cast<std::uint64_t>(e->bypassed_permits)};
     return out;
 }
 

@@ -120,12 +120,10 @@ admin::state operator_view::look() const {
     s.connections = all.sum(&counters::connections);
     s.open_connections = all.sum(&counters::open);
     s.open_tunnels = all.sum(&counters::tunnels);
-    s.requests = {{"answered", all.sum(ending::answered)},
-                  {"answered_by_route", all.sum(ending::routed)},
-                  {"turned_away", all.sum(ending::turned_away)},
-                  {"hung_up", all.sum(ending::hung_up)},
-                  {"failed", all.sum(ending::failed)},
-                  {"malformed", all.sum(ending::malformed)}};
+    s.requests = {
+        {"answered", all.sum(ending::answered)}, {"answered_by_route", all.sum(ending::routed)},
+        {"rejected", all.sum(ending::rejected)}, {"disconnected", all.sum(ending::disconnected)},
+        {"failed", all.sum(ending::failed)},     {"malformed", all.sum(ending::malformed)}};
     s.log_lines_dropped = of_.log ? of_.log->dropped() : 0;
     return s;
 }
@@ -149,8 +147,8 @@ std::string operator_view::report() const {
         "weir-proxy: {} connections ({} open), {} requests: {} answered, {} answered by a route, "
         "{} turned away, {} hung up, {} failed; {} malformed; {} log lines dropped\n",
         all.sum(&counters::connections), all.sum(&counters::open), all.sum(&counters::requests),
-        all.sum(ending::answered), all.sum(ending::routed), all.sum(ending::turned_away),
-        all.sum(ending::hung_up), all.sum(ending::failed), all.sum(ending::malformed),
+        all.sum(ending::answered), all.sum(ending::routed), all.sum(ending::rejected),
+        all.sum(ending::disconnected), all.sum(ending::failed), all.sum(ending::malformed),
         of_.log ? of_.log->dropped() : 0);
     for (auto const& l : of_.plan->limits)
         report_one(out, *l);

@@ -75,7 +75,7 @@ policy told_limits::policy_for(std::size_t i, entry const& e) const {
 std::optional<told_limits::rest> told_limits::rest_of(std::size_t i, entry const& e) const {
     auto const& l = *limits_[i].of;
     auto const told = policy_for(i, e);
-    if (e.rejected_by() == i)
+    if (e.rejected_number() == i)
         return rest{i, told.name, 0,
                     told.has_window() ? std::optional(e.retry_after.count()) : std::nullopt};
     if (l.is_of_store() || i >= e.permits.size() || !e.permits[i])

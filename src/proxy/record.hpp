@@ -17,11 +17,11 @@ struct route;
 /// The facts about one finished request for the counters, the operator and the access log. It refers to texts of the exchange
 /// and to objects of the plan.
 struct record {
-    ending how = ending::hung_up;
+    ending how = ending::disconnected;
 
     route const* to = nullptr;
     upstream_server const* server = nullptr;  // that got the request
-    limit const* turned_away_by = nullptr;    // also if the client hung up while it waited there
+    limit const* rejected_by = nullptr;       // also if the client hung up while it waited there
     boost::asio::ip::address client = {};     // as the limits see it
     std::string_view trouble = {};            // why the upstream did not answer; a literal
 

@@ -203,11 +203,11 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
         co_await to.entrance.enter_in_turn(entered, client_);
     x.record.client = client;
     x.record.waited = entered.waited;
-    x.record.turned_away_by = entered.turned_away_by;
+    x.record.rejected_by = entered.rejected_by;
 
     auto end = conclude(what, x.request.head, x.request.body.done());
     if (entered.status != 0) {
-        end = turned_away(x, to, entered);
+        end = rejected(x, to, entered);
     } else if (what.what != action::answer) {
         relay way(shared_.for_relays, p, to, {client_, w.in}, x, entered, what.protocol);
         auto const r = co_await way.run(name_);
@@ -226,9 +226,9 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
     co_return end;
 }
 
-conclusion session::turned_away(exchange& x, route const& to, entry const& entered) const {
+conclusion session::rejected(exchange& x, route const& to, entry const& entered) const {
     problem say{entered.status, entered.why, entered.retry_after};
-    if (auto const by = entered.rejected_by())
+    if (auto const by = entered.rejected_number())
         say.violated = to.entrance.limits()[*by]->told().name;
     return conclude(say, entered.client, x.request.head, x.request.body.done());
 }

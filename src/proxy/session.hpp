@@ -54,7 +54,7 @@ private:
     net::task<next> serve(workspace& w);
     net::task<conclusion> perform(workspace& w, plan const& p, route const& to,
                                   decision const& what);
-    [[nodiscard]] conclusion turned_away(exchange& x, route const& to, entry const& entered) const;
+    [[nodiscard]] conclusion rejected(exchange& x, route const& to, entry const& entered) const;
     net::task<next> answer(workspace& w, plan const& p, conclusion const& end);
     [[nodiscard]] next close_as(next wanted, http::buffer const& in);
     net::task<> close_gently();

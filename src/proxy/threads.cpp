@@ -46,7 +46,7 @@ void threads::stop() {
 
 bool threads::has_new_trouble(one& t) noexcept {
     auto const& counts = t.work.told().counts();
-    auto const n = counts[ending::turned_away].value() + counts[ending::failed].value();
+    auto const n = counts[ending::rejected].value() + counts[ending::failed].value();
     return n != std::exchange(t.troubles, n);
 }
 

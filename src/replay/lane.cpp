@@ -274,8 +274,8 @@ outcome lane::result(std::vector<std::vector<std::uint64_t>> const& asked, std::
 
     auto r = so_far_;
     for (auto const& f : all | std::views::take(kept))
-        r.rejected_most.push_back({to_string(keys_[f.slot].what()), keys_[f.slot].all()[f.key],
-                                   asked[f.slot][f.key], f.rejected});
+        r.top_rejected.push_back({to_string(keys_[f.slot].what()), keys_[f.slot].all()[f.key],
+                                  asked[f.slot][f.key], f.rejected});
     return r;
 }
 

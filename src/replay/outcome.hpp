@@ -121,7 +121,7 @@ struct outcome {
     std::uint64_t peak_in_use = 0;  // requests at a time
     std::uint64_t longest_queue = 0;
 
-    std::vector<rejected_key> rejected_most;
+    std::vector<rejected_key> top_rejected;
     series over_time;
 };
 

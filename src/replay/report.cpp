@@ -285,11 +285,11 @@ std::string to_text(report const& r) {
     out += '\n' + aligned(summary(r));
 
     for (auto const& o : r.outcomes) {
-        if (o.rejected_most.empty())
+        if (o.top_rejected.empty())
             continue;
         out += fmt::format("\nrejected most by {}\n", o.name);
         std::vector<table_line> keys;
-        for (auto const& k : o.rejected_most)
+        for (auto const& k : o.top_rejected)
             keys.emplace_back(
                 fmt::format("  {} {}", k.what, k.key.empty() ? "-" : k.key),
                 std::vector{fmt::format("{} of {}", grouped(k.rejected), grouped(k.asked))});

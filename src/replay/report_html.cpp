@@ -221,16 +221,16 @@ void waits(page& p, outcome const& o, std::size_t number) {
 
 void keys(page& p, outcome const& o, std::size_t number) {
     p.raw("<h3>Who was rejected most</h3>\n");
-    if (o.rejected_most.empty()) {
+    if (o.top_rejected.empty()) {
         p.raw("<p>Nobody was rejected.</p>\n");
         return;
     }
-    auto const most = o.rejected_most.front().rejected;
+    auto const most = o.top_rejected.front().rejected;
     constexpr double height = 12;
     p.add("<svg viewBox=\"0 0 380 {:.0f}\" role=\"img\" aria-label=\"who was rejected most\">\n",
-          height * static_cast<double>(o.rejected_most.size()) + 4);
-    for (std::size_t i = 0; i != o.rejected_most.size(); ++i) {
-        auto const& k = o.rejected_most[i];
+          height * static_cast<double>(o.top_rejected.size()) + 4);
+    for (std::size_t i = 0; i != o.top_rejected.size(); ++i) {
+        auto const& k = o.top_rejected[i];
         auto const y = height * static_cast<double>(i);
         p.add("<rect class=\"bar-rejected\" x=\"180\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"8\"/>"
               "<text x=\"176\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>\n",
@@ -240,7 +240,7 @@ void keys(page& p, outcome const& o, std::size_t number) {
     p.raw("</svg>\n");
     p.begin_table(fmt::format("keys-{}", number));
     p.row("th", "", {"rejected", "asked"});
-    for (auto const& k : o.rejected_most)
+    for (auto const& k : o.top_rejected)
         p.row("td", fmt::format("{} {}", k.what, k.key), {grouped(k.rejected), grouped(k.asked)});
     p.end_table();
 }

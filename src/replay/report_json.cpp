@@ -42,8 +42,8 @@ void write(tool::json& w, outcome const& o) {
     w.member("longest_queue", o.longest_queue);
     if (o.holds)
         w.member("peak_in_use", o.peak_in_use);
-    w.name("rejected_most").begin('[');
-    for (auto const& k : o.rejected_most)
+    w.name("top_rejected").begin('[');
+    for (auto const& k : o.top_rejected)
         w.begin()
             .member("of", k.what)
             .member("key", k.key)

@@ -137,13 +137,13 @@ BOOST_FIXTURE_TEST_CASE(knows_the_waits_of_ten_minutes, lately) {
     BOOST_TEST(look().waits.count() == 2u);
 }
 
-BOOST_FIXTURE_TEST_CASE(knows_the_clients_that_were_rejected_most, lately) {
+BOOST_FIXTURE_TEST_CASE(knows_the_clients_that_were_top_rejected, lately) {
     second();
     for (int i = 1; i <= 12; ++i)
         past.count({7, fmt::format("c{:02}", i)}, i % 2 == 0 ? 5 : 6, 0);
     past.count({7, "c02"}, 3, 1);
     past.count({8, "of another limit"}, 100, 0);
-    auto const most = look().rejected_most;
+    auto const most = look().top_rejected;
     BOOST_REQUIRE(most.size() == 10u);
     BOOST_TEST(most[0].client == "c02");
     BOOST_TEST(most[0].rejected == 8u);
@@ -157,9 +157,9 @@ BOOST_FIXTURE_TEST_CASE(forgets_a_client_after_ten_minutes, lately) {
     second();
     past.count({7, "a"}, 1, 0);
     pass(598);
-    BOOST_TEST(look().rejected_most.size() == 1u);
+    BOOST_TEST(look().top_rejected.size() == 1u);
     pass(1);
-    BOOST_TEST(look().rejected_most.size() == 0u);
+    BOOST_TEST(look().top_rejected.size() == 0u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -175,7 +175,7 @@ struct now_and_before {
         now = before;
         now.now += 1s;
     }
-    [[nodiscard]] std::string said() const { return admin::holding_back(before, now); }
+    [[nodiscard]] std::string said() const { return admin::bottleneck(before, now); }
     admin::limit_state& one() { return now.limits.front(); }
 
     admin::state before, now;
@@ -238,7 +238,7 @@ BOOST_FIXTURE_TEST_CASE(is_the_limit_that_rejects_most, now_and_before) {
 }
 
 BOOST_FIXTURE_TEST_CASE(is_neither_a_dry_run_nor_a_client_that_hangs_up, now_and_before) {
-    rejected(one(), reason::hung_up) = 9;
+    rejected(one(), reason::disconnected) = 9;
     BOOST_TEST(said() == "Nothing is held back.");
     rejected(one(), reason::no_permit) = 9;
     one().dry_run = true;

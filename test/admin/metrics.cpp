@@ -34,7 +34,7 @@ struct one_limit {
         l.waited_total = 2min + 6ms;
         rejected(l, reason::no_permit) = 5;
         rejected(l, reason::queue_full) = 2;
-        rejected(l, reason::hung_up) = 3;
+        rejected(l, reason::disconnected) = 3;
     }
     admin::limit_state& limit() { return all.limits.front(); }
 
@@ -68,12 +68,12 @@ BOOST_FIXTURE_TEST_CASE(have_each_decision, one_limit) {
     BOOST_TEST(of("rejected", "no_permit") == "5");
     BOOST_TEST(of("rejected", "queue_full") == "2");
     BOOST_TEST(of("rejected", "other") == "0");
-    BOOST_TEST(of("cancelled", "hung_up") == "3");
-    BOOST_TEST(of("rejected", "hung_up") == "");
+    BOOST_TEST(of("cancelled", "disconnected") == "3");
+    BOOST_TEST(of("rejected", "disconnected") == "");
     limit().dry_run = true;
     BOOST_TEST(of("would_reject", "no_permit") == "5");
     BOOST_TEST(of("rejected", "no_permit") == "");
-    BOOST_TEST(of("cancelled", "hung_up") == "3");
+    BOOST_TEST(of("cancelled", "disconnected") == "3");
 }
 
 // Requests that were granted at once have waited for 0 s.
@@ -101,8 +101,8 @@ BOOST_FIXTURE_TEST_CASE(say_which_server_is_up, one_limit) {
     servers[1].busy = 3;
     BOOST_TEST(value("weir_upstream_server_up{upstream=\"u\",server=\"a\"}") == "1");
     BOOST_TEST(value("weir_upstream_server_up{upstream=\"u\",server=\"b\"}") == "0");
-    BOOST_TEST(value("weir_upstream_requests_busy{upstream=\"u\",server=\"a\"}") == "");
-    BOOST_TEST(value("weir_upstream_requests_busy{upstream=\"u\",server=\"b\"}") == "3");
+    BOOST_TEST(value("weir_upstream_requests_active{upstream=\"u\",server=\"a\"}") == "");
+    BOOST_TEST(value("weir_upstream_requests_active{upstream=\"u\",server=\"b\"}") == "3");
 }
 
 BOOST_FIXTURE_TEST_CASE(have_no_oldest_wait_of_a_limit_by_keys, one_limit) {
@@ -126,10 +126,10 @@ BOOST_AUTO_TEST_SUITE_END()
 BOOST_AUTO_TEST_SUITE(stats)
 
 // A client that has hung up was turned away by nobody.
-BOOST_FIXTURE_TEST_CASE(have_what_was_rejected_in_all, one_limit) {
-    BOOST_TEST(limit().rejected_in_all() == 7u);
-    BOOST_TEST(says("\"rejected_in_all\":7"));
-    BOOST_TEST(says("\"hung_up\":3"));
+BOOST_FIXTURE_TEST_CASE(have_what_was_rejected_total, one_limit) {
+    BOOST_TEST(limit().rejected_total() == 7u);
+    BOOST_TEST(says("\"rejected_total\":7"));
+    BOOST_TEST(says("\"disconnected\":3"));
     BOOST_TEST(says("\"waited\":3"));
 }
 

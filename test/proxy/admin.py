@@ -177,7 +177,7 @@ class Admin(ProxyTest):
                 self.assertEqual(request(proxy, "/healthz").status, 200)
                 told = stats(proxy)
                 self.assertEqual((told["ready"], told["draining"], told["connections"]["open"]), (False, True, 1))
-                self.assertIn("about to end", told["holding_back"])
+                self.assertIn("about to end", told["bottleneck"])
                 while not watcher.event()[1].get("stats", {}).get("draining"):
                     pass
                 self.over.set()
@@ -194,13 +194,13 @@ class Admin(ProxyTest):
             got = [client.ask("/", fields=f"X: {x}\r\n").status for x in "aaabbbcc"]
         self.assertEqual(got, [200, 200, 429, 200, 200, 429, 429, 429])
         told = stats(proxy)
-        self.assertEqual(told["requests"], {"answered": 4, "answered_by_route": 0, "turned_away": 4, "hung_up": 0,
+        self.assertEqual(told["requests"], {"answered": 4, "answered_by_route": 0, "rejected": 4, "disconnected": 0,
                                             "failed": 0, "malformed": 0})
         limits = {one["name"]: one for one in told["limits"]}
         self.assertEqual([limits[n]["granted"] for n in ("all", "key", "dry_run")], [4, 4, 1])
         self.assertEqual((limits["all"]["rule"], limits["all"]["key"], limits["key"]["key"]), ("4/90s", "total", "header X"))
         # Whichever of two limits rejects a request that neither would let in, one of them does.
-        self.assertEqual(limits["all"]["rejected_in_all"] + limits["key"]["rejected_in_all"], 4)
+        self.assertEqual(limits["all"]["rejected_total"] + limits["key"]["rejected_total"], 4)
         self.assertEqual(limits["all"]["rejected"]["no_permit"] + limits["key"]["rejected"]["no_permit"], 4)
         self.assertEqual((limits["dry_run"]["rejected"]["no_permit"], limits["dry_run"]["dry_run"]), (3, True))
         self.assertEqual(limits["key"]["keys"], 3)
@@ -209,7 +209,7 @@ class Admin(ProxyTest):
                          (f"127.0.0.1:{self.upstream.port}", 4, False, 0))
 
         def most():
-            return sum(c["rejected"] for name in ("all", "key") for c in limit_of(proxy, name)["rejected_most"]
+            return sum(c["rejected"] for name in ("all", "key") for c in limit_of(proxy, name)["top_rejected"]
                        if c["client"] == "127.0.0.1")
         wait_until(lambda: most() == 4, "the client to be named")
 
@@ -223,10 +223,10 @@ class Admin(ProxyTest):
             self.assertEqual(late.ask("/").status, 503)
             seats = limit_of(proxy, "seats")
             self.assertEqual((seats["in_use"], seats["waiting"], seats["capacity"], seats["rejected"]["queue_full"]), (1, 1, 1, 1))
-            self.assertEqual(seats["rejected_in_all"], 1)
-            wait_until(lambda: "its queue is full" in stats(proxy)["holding_back"] or
-                       "1 waits" in stats(proxy)["holding_back"], "what holds requests back")
-            wait_until(lambda: stats(proxy)["holding_back"].startswith("`seats` holds requests back: 1 waits"))
+            self.assertEqual(seats["rejected_total"], 1)
+            wait_until(lambda: "its queue is full" in stats(proxy)["bottleneck"] or
+                       "1 waits" in stats(proxy)["bottleneck"], "what holds requests back")
+            wait_until(lambda: stats(proxy)["bottleneck"].startswith("`seats` holds requests back: 1 waits"))
             self.over.set()
             self.assertEqual((holder.answer().status, waiter.answer().status), (200, 200))
         seats = limit_of(proxy, "seats")
@@ -234,7 +234,7 @@ class Admin(ProxyTest):
         self.assertGreater(seats["waits"]["p50"], 0)
         self.assertGreaterEqual(seats["waits"]["p50"] * 1.0001, seats["longest_wait"])
         self.assertEqual(seats["recent_waits"]["count"], 1)
-        wait_until(lambda: stats(proxy)["holding_back"] == "Nothing is held back.")
+        wait_until(lambda: stats(proxy)["bottleneck"] == "Nothing is held back.")
 
     def test_who_hangs_up_was_not_rejected(self):
         proxy = self.start("--seats", 1, "--patience", "20s")
@@ -246,7 +246,7 @@ class Admin(ProxyTest):
             waiter.abort()
             wait_until(lambda: limit_of(proxy, "seats")["waiting"] == 0)
             seats = limit_of(proxy, "seats")
-            self.assertEqual((seats["rejected"]["hung_up"], seats["rejected_in_all"], seats["rejected_most"]), (1, 0, []))
+            self.assertEqual((seats["rejected"]["disconnected"], seats["rejected_total"], seats["top_rejected"]), (1, 0, []))
             self.over.set()
             self.assertEqual(holder.answer().status, 200)
 
@@ -258,7 +258,7 @@ class Admin(ProxyTest):
                                 'health = { every = "20ms", fall = 1 }\n')
         wait_until(lambda: stats(proxy)["upstreams"][0]["servers"][1]["out"])
         self.assertEqual([s["out"] for s in stats(proxy)["upstreams"][0]["servers"]], [False, True])
-        wait_until(lambda: stats(proxy)["holding_back"] ==
+        wait_until(lambda: stats(proxy)["bottleneck"] ==
                    f"Nothing is held back, but the server 127.0.0.1:{port} of `shop` is out.")
         self.assertIn(f'weir_upstream_server_up{{upstream="shop",server="127.0.0.1:{port}"}} 0\n',
                       request(proxy, "/metrics").body.decode())
@@ -311,7 +311,7 @@ class Admin(ProxyTest):
             self.assertEqual(decisions[("delayed", "")], one["waited"])
             self.assertEqual({why: n for (what, why), n in decisions.items() if what in ("rejected", "cancelled")},
                              one["rejected"])
-            self.assertEqual([why for what, why in decisions if what == "cancelled"], ["hung_up"])
+            self.assertEqual([why for what, why in decisions if what == "cancelled"], ["disconnected"])
             buckets = [(float(s.labels["le"]), s.value) for s in families["weir_limit_wait_seconds"].samples
                        if s.labels["limit"] == one["name"] and s.name.endswith("_bucket")]
             self.assertEqual(buckets, sorted(buckets))
@@ -319,7 +319,7 @@ class Admin(ProxyTest):
             self.assertEqual([n for _, n in buckets], sorted(n for _, n in buckets))
         requests = {s.labels["result"]: s.value for s in families["weir_requests"].samples}
         self.assertEqual(requests, told["requests"])
-        count = [s.value for s in families["weir_upstream_answer_seconds"].samples if s.name.endswith("_count")]
+        count = [s.value for s in families["weir_upstream_response_seconds"].samples if s.name.endswith("_count")]
         self.assertEqual(count, [told["requests"]["answered"]])
 
     # ---- Those who watch
@@ -349,7 +349,7 @@ class Admin(ProxyTest):
                 for i, p in enumerate(reversed(data["last"]["limits"][str(of["id"])])):
                     points[data["last"]["second"] - i] = p
             self.assertEqual(sum(p[0] for p in points.values()), 2)
-            self.assertEqual((of["granted"], of["rejected_in_all"]), (2, 3))
+            self.assertEqual((of["granted"], of["rejected_total"]), (2, 3))
         with Watcher(port_of(proxy)) as again:
             name, data = again.event()
             past = data["limits"][str(of["id"])]
@@ -421,7 +421,7 @@ class Admin(ProxyTest):
                 self.assertIn("read anew", proxy.process.stderr.readline())
                 data = next_state(lambda l: l["dry_run"] == is_dry_run)
                 self.assertEqual([p[4:] for points in data["last"]["limits"].values() for p in points], [[0] * 8])
-                self.assertEqual(data["stats"]["holding_back"], "Nothing is held back.")
+                self.assertEqual(data["stats"]["bottleneck"], "Nothing is held back.")
                 self.statuses(proxy, 3)
 
 

@@ -29,7 +29,7 @@ static std::ostream& operator<<(std::ostream& out, next n) {
 }
 static std::ostream& operator<<(std::ostream& out, ending e) {
     constexpr std::array names{
-        "answered", "routed", "turned_away", "hung_up", "failed", "malformed"};
+        "answered", "routed", "rejected", "disconnected", "failed", "malformed"};
     return out << names.at(static_cast<std::size_t>(e));
 }
 
@@ -152,19 +152,19 @@ BOOST_AUTO_TEST_CASE(behind_what_cannot_be_read_nothing_is_read) {
     BOOST_TEST(end.say.status == 400u);
 }
 
-BOOST_AUTO_TEST_CASE(whether_a_client_is_there_decides_what_it_is_to_be_turned_away) {
+BOOST_AUTO_TEST_CASE(whether_a_client_is_there_decides_what_it_is_told_of_a_rejection) {
     asked const request;
     proxy::problem const say{429, "no permit is free"};
     auto const here = conclude(say, presence::here, request.head, true);
-    BOOST_TEST(here.how == ending::turned_away);
+    BOOST_TEST(here.how == ending::rejected);
     BOOST_TEST(here.after == next::request);
     BOOST_TEST(here.say.status == 429u);
     auto const ended = conclude(say, presence::ended, request.head, true);
-    BOOST_TEST(ended.how == ending::hung_up);
+    BOOST_TEST(ended.how == ending::disconnected);
     BOOST_TEST(ended.after == next::close_gently);
     BOOST_TEST(ended.say.status == 429u);
     auto const gone = conclude(say, presence::gone, request.head, true);
-    BOOST_TEST(gone.how == ending::hung_up);
+    BOOST_TEST(gone.how == ending::disconnected);
     BOOST_TEST(gone.after == next::close);
     BOOST_TEST(gone.say.status == 0u);
 }
@@ -228,14 +228,14 @@ BOOST_AUTO_TEST_CASE(of_an_answer_that_breaks_off_the_client_sees_that_it_does) 
 BOOST_AUTO_TEST_CASE(who_hangs_up_is_counted_as_such_and_told_what_it_may_still_read) {
     asked const request;
     auto const gone = conclude(failed(failure::client_gone, progress::asked), request.head, true);
-    BOOST_TEST(gone.how == ending::hung_up);
+    BOOST_TEST(gone.how == ending::disconnected);
     BOOST_TEST(gone.after == next::close);
     BOOST_TEST(gone.say.status == 0u);
     auto const ended = conclude(failed(failure::client_ended, progress::asked), request.head, true);
-    BOOST_TEST(ended.how == ending::hung_up);
+    BOOST_TEST(ended.how == ending::disconnected);
     BOOST_TEST(ended.say.status == 503u);
     auto const late = conclude(failed(failure::client_ended, progress::begun), request.head, true);
-    BOOST_TEST(late.how == ending::hung_up);
+    BOOST_TEST(late.how == ending::disconnected);
     BOOST_TEST(late.after == next::close);
     BOOST_TEST(late.say.status == 0u);
 }

@@ -136,7 +136,7 @@ class Million(ProxyTest):
         grown = self.resident() - most
         self.told("a million", [self.look() for _ in range(5)])
         told = limit_of(self.proxy, "client")
-        self.assertEqual((told["keys"], told["rejected_in_all"]), (CLIENTS, 80_000 + CLIENTS + MORE - 1))
+        self.assertEqual((told["keys"], told["rejected_total"]), (CLIENTS, 80_000 + CLIENTS + MORE - 1))
         print(f"all of them and {MORE} more are rejected: {grown >> 10} KiB more; {speed} requests/s")
         if not KEEPS_MEMORY:
             self.assertLess(each, BYTES)

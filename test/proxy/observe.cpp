@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(sees_each_rejection_at_once) {
     BOOST_TEST(some.limit().granted == 2u);
     BOOST_TEST(some.limit().granted_at_once == 2u);
     BOOST_TEST(some.rejected(reason::no_permit) == 3u);
-    BOOST_TEST(some.limit().rejected_in_all() == 3u);
+    BOOST_TEST(some.limit().rejected_total() == 3u);
 }
 
 // To its limiter, one that waits was rejected before.
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(sees_no_rejection_of_a_request_that_waits) {
     BOOST_TEST(some.rejected(reason::queue_full) == 1u);
     some.proxy.pass(1001ms);
     BOOST_TEST(some.rejected(reason::timed_out) == 1u);
-    BOOST_TEST(some.limit().rejected_in_all() == 2u);
+    BOOST_TEST(some.limit().rejected_total() == 2u);
     BOOST_TEST((some.limit().capacity == 1));
 }
 

@@ -21,9 +21,9 @@ from browser import Browser, is_here
 PICTURES = os.environ.get("WEIR_PICTURES", "build/pictures")
 FIGURES = """const found = {};
 for (const card of document.querySelectorAll('[data-limit]')) {
-  const of = found[card.dataset.limit] = {rule: card.querySelector('code').textContent, rejected_most: {}, sums: {}};
+  const of = found[card.dataset.limit] = {rule: card.querySelector('code').textContent, top_rejected: {}, sums: {}};
   for (const cell of card.querySelectorAll('dd')) of[cell.dataset.is] = cell.textContent;
-  for (const row of card.querySelectorAll('tr')) of.rejected_most[row.cells[0].textContent] = row.cells[1].textContent;
+  for (const row of card.querySelectorAll('tr')) of.top_rejected[row.cells[0].textContent] = row.cells[1].textContent;
   for (const one of card.querySelectorAll('[data-sum]')) of.sums[one.dataset.sum] = one.textContent;
 }
 return found;"""
@@ -110,13 +110,13 @@ class Page(ProxyTest):
                 page = told["page"].get(one["name"])
                 if not page or page["rule"] != one["rule"]:
                     return False
-                names = ("waiting", "granted", "waited", "rejected_in_all")
+                names = ("waiting", "granted", "waited", "rejected_total")
                 if [number(page[n]) for n in names] != [one[n] for n in names]:
                     return False
                 if number(page["in_use"].split(" of ")[0]) != one["in_use"]:
                     return False
-                if {c["client"]: c["rejected"] for c in one["rejected_most"]} != \
-                        {client: number(n) for client, n in page["rejected_most"].items()}:
+                if {c["client"]: c["rejected"] for c in one["top_rejected"]} != \
+                        {client: number(n) for client, n in page["top_rejected"].items()}:
                     return False
                 sums = {name: number(text) for name, text in page["sums"].items()}
                 expected = {"granted": one["granted_at_once"], "waited": one["waited"], **one["rejected"]}
@@ -151,7 +151,7 @@ class Page(ProxyTest):
             self.assertTrue(any("rejects" in s or "holds requests back" in s for s in sentences), sentences)
             self.pictures("load")
         told = self.check_numbers(proxy)
-        rejected = {one["name"]: one["rejected_in_all"] for one in told["limits"]}
+        rejected = {one["name"]: one["rejected_total"] for one in told["limits"]}
         self.assertGreater(rejected["stove"] + rejected["each guest"], 0)
         wait_until(lambda: "Nothing is held back" in self.run_js("return document.getElementById('sentence').textContent"))
         self.pictures("quiet")

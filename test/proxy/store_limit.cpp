@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(takes_another_rule) {
 }
 
 BOOST_AUTO_TEST_CASE(decides_by_itself_while_the_store_is_away) {
-    auto const granted_without = [](config::failure_mode mode) {
+    auto const bypassed_permits = [](config::failure_mode mode) {
         auto c = kept_there("4/3600s burst 4");
         c.on_failure = mode;
         shared rate(c);
@@ -153,9 +153,9 @@ BOOST_AUTO_TEST_CASE(decides_by_itself_while_the_store_is_away) {
         (void)rate.granted();
         return rate.granted();
     };
-    BOOST_TEST(granted_without(weir::fail_closed()) == 0);
-    BOOST_TEST(granted_without(weir::fail_open()) == 10);
-    BOOST_TEST(granted_without(weir::fail_local(0.5)) <= 2);
+    BOOST_TEST(bypassed_permits(weir::fail_closed()) == 0);
+    BOOST_TEST(bypassed_permits(weir::fail_open()) == 10);
+    BOOST_TEST(bypassed_permits(weir::fail_local(0.5)) <= 2);
 }
 
 BOOST_AUTO_TEST_CASE(that_does_not_answer_is_unavailable) {

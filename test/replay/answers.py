@@ -105,7 +105,7 @@ class Answers(ReplayTest):
             self.assertEqual(o["at_once"] + o["waited"] + o["came_back"] + o["rejected"], 3000)
             told = sum(sum(r["rejected"].values()) for r in o["rules"])
             self.assertEqual(told, o["rejected"] + o["attempts"] - 3000)
-            self.assertEqual(sum(k["rejected"] for k in o["rejected_most"]), o["rejected"])
+            self.assertEqual(sum(k["rejected"] for k in o["top_rejected"]), o["rejected"])
             time = o["over_time"]
             self.assertEqual(sum(time["asked"]), o["attempts"])
             self.assertEqual(sum(time["granted"]), 3000 - o["rejected"])
@@ -161,7 +161,7 @@ class Answers(ReplayTest):
         log = self.write([common(BEGIN, f"10.0.{i}.{j}", f"/{j}/a/{i}") for i in range(4) for j in range(6)])
         def rejected(*args):
             o = self.replay(log, *args, "--patience", "0s", "--spread", "burst")["outcomes"][0]
-            return o["rejected"], {(k["of"], k["key"]): k["rejected"] for k in o["rejected_most"]}
+            return o["rejected"], {(k["of"], k["key"]): k["rejected"] for k in o["top_rejected"]}
         self.assertEqual(rejected("--limit", "1/1s per client"), (0, {}))
         n, by = rejected("--limit", "1/1s per client", "--client-prefix-v4", "24")
         self.assertEqual((n, by), (20, {("client", f"10.0.{i}.0/24"): 5 for i in range(4)}))

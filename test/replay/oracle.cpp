@@ -440,7 +440,7 @@ void compare(replay::outcome const& o, std::vector<answer> const& all) {
     BOOST_TEST((o.longest_wait == longest));
     BOOST_TEST(o.waits.count() == waited);
     std::uint64_t keys = 0;
-    for (auto const& k : o.rejected_most)
+    for (auto const& k : o.top_rejected)
         keys += k.rejected;
     BOOST_TEST(keys == o.rejected);
 }

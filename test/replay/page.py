@@ -43,7 +43,7 @@ class Page(ReplayTest):
             self.waits(browser, i, o)
             self.assertEqual([[name, number(rejected), number(asked)] for name, rejected, asked in
                               browser.run(TABLE, f"keys-{i}")[1:]],
-                             [[f"{k['of']} {k['key']}", k["rejected"], k["asked"]] for k in o["rejected_most"]])
+                             [[f"{k['of']} {k['key']}", k["rejected"], k["asked"]] for k in o["top_rejected"]])
         self.screen(browser)
         self.assertEqual(browser.run("return performance.getEntriesByType('resource').length"), 0)
         with open(self.page, encoding="utf-8") as file:

@@ -146,7 +146,7 @@ BOOST_FIXTURE_TEST_CASE(says_what_a_search_has_found, one_outcome) {
 BOOST_FIXTURE_TEST_CASE(shows_markup_as_text, one_outcome) {
     told.command = "weir-replay 'a<b>&\"'";
     of().name = "<script>";
-    of().rejected_most.push_back({"client", "<img>\xe9\x07", 2, 1});
+    of().top_rejected.push_back({"client", "<img>\xe9\x07", 2, 1});
     auto const page = to_html(told);
     BOOST_TEST(page.find("a&lt;b&gt;&amp;&quot;") != page.npos);
     BOOST_TEST(page.find("<script") == page.npos);

@@ -110,7 +110,7 @@ struct shared_stats {
     /// How many permits are taken ahead now.
     amount prefetch = 0;
     /// Permits that were granted without the store, as `fail_open` and `fail_local` do.
-    amount granted_without = 0;
+    amount bypassed_permits = 0;
     /// Whether the store cannot be asked now, and how often that has begun.
     bool unavailable = false;
     std::uint64_t outages = 0;

@@ -238,7 +238,7 @@ ticket fed::take(amount n, time_point now) noexcept {
     if (local_)
         local_->take(std::min(n, local_->remaining(now)), now);
     if (decides_itself() && !is_debt) {
-        stats_.granted_without += n;
+        stats_.bypassed_permits += n;
         probes_ = true;
         return without_store;
     }

@@ -11,7 +11,7 @@
 namespace admin {
 namespace {
 
-constexpr auto hung_up = static_cast<std::size_t>(reason::hung_up);
+constexpr auto disconnected = static_cast<std::size_t>(reason::disconnected);
 
 constexpr std::array<std::string_view, reason_names.size()> because{
     "nobody waits there",
@@ -37,7 +37,7 @@ hold hold_of(limit_state const* before, limit_state const& now) {
     std::uint64_t most = 0;
     auto const since = rejected_since(*before, now);
     for (std::size_t i = 0; i != reason_names.size(); ++i) {
-        auto const n = i == hung_up ? 0 : since[i];
+        auto const n = i == disconnected ? 0 : since[i];
         found.rejected += n;
         if (n > most) {
             most = n;
@@ -70,7 +70,7 @@ std::string text_of(hold const& h, double elapsed) {
 
 }  // namespace
 
-std::string holding_back(state const& before, state const& now) {
+std::string bottleneck(state const& before, state const& now) {
     if (now.draining)
         return "The proxy is about to end: nobody is let in any more.";
     for (auto const& u : now.upstreams)
