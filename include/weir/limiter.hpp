@@ -35,7 +35,7 @@
 
 namespace weir {
 
-/// The timer of a limiter that is not told otherwise: `std::chrono::steady_clock`.
+/// The default timer of a limiter: it measures `std::chrono::steady_clock`.
 template <class Executor>
 using basic_steady_timer = boost::asio::basic_waitable_timer<
     std::chrono::steady_clock, boost::asio::wait_traits<std::chrono::steady_clock>, Executor>;
@@ -69,65 +69,64 @@ struct outcome_of<boost::asio::awaitable<T, CoroutineExecutor>, Executor> {
 
 }  // namespace detail
 
-/// Decides by the rule of `Policy` which requests are granted now, which wait and which are rejected.
+/// Grants, queues or rejects requests by the rule of `Policy`.
 ///
-///     weir::seats kitchen{ex, {.seats = 3}};
+///     weir::seats workers{ctx, {.seats = 3}};
 ///
-///     asio::awaitable<void> guest() {
-///         auto seat = co_await kitchen.enter(1s);   // waits for up to a second
-///         co_await dine();
-///     }                                             // the seat is free again
+///     asio::awaitable<void> handle(job next) {
+///         auto seat = co_await workers.enter(1s);   // waits for up to a second
+///         co_await process(next);
+///     }                                             // releases the seat
 ///
-/// A permit leaves by itself when it is destroyed. Keep it: `co_await kitchen.enter();` as a whole
-/// statement gives the seat back at once. `run` cannot be misused like that.
+/// A permit is released when it is destroyed, so keep it in a variable. `co_await workers.enter();` as a whole
+/// statement releases the seat immediately. `run` avoids this mistake.
 ///
-/// Order: requests are granted in the order in which they came. No request overtakes another: while one
-/// waits, `try_enter` fails, and a big request at the head holds up the small ones behind it. Whenever a
-/// request leaves the line, for whatever reason, the next one is granted at once if it fits.
-/// `queue_options::order` chooses another order, and so does `Queue`, one of `weir::order`, by type.
+/// Order: the limiter grants requests in arrival order. While a request waits, `try_enter` fails, and a large request
+/// at the head blocks smaller requests behind it. When a request leaves the queue, for any reason, the limiter grants
+/// the next request immediately if it fits. `queue_options::order` selects another order at run time; `Queue`, a type
+/// of `weir::order`, selects it at compile time.
 ///
-/// Checks, in this order: cancelled before it began (`asio::error::operation_aborted`); closed
-/// (`errc::closed`); `n == 0`, which is granted at once and takes nothing; more than the policy can ever
-/// grant (`errc::exceeds_capacity`); room, and an empty line: granted; the turn would come too late
-/// (`errc::deadline_unreachable`); no patience (`errc::timed_out`); the queue is full, or its `max_expected_wait`
-/// is too short (`errc::queue_full`). Otherwise the request waits.
+/// Checks: the first one that applies decides.
+/// 1. The operation was cancelled before it started: `asio::error::operation_aborted`.
+/// 2. The limiter is closed: `errc::closed`.
+/// 3. The request is for 0 permits: granted; it takes nothing.
+/// 4. The policy can never grant so large a request: `errc::exceeds_capacity`.
+/// 5. No request waits and the permits are free: granted.
+/// 6. The permits would come after the patience ends: `errc::deadline_unreachable`.
+/// 7. The patience is 0: `errc::timed_out`.
+/// 8. The queue is full, or the expected wait exceeds its `max_expected_wait`: `errc::queue_full`.
+/// 9. Otherwise the request waits.
 ///
-/// Threads: all members but the destructor, the move constructor and the assignment may be called on any
-/// thread at any time. Each takes the limiter's lock; a grant at once is made under it, without a message
-/// to the limiter's executor. Requests that wait are served by steps: messages to that executor, of which
-/// never two run at a time. So a request waits for longer than it must while nobody runs that context.
-/// Only other calls help meanwhile: a request that comes and a permit that comes home serve up to 16
-/// requests whose time has come.
+/// Threads: call any member on any thread at any time, except the destructor, the move constructor and the assignment.
+/// Each call takes the limiter's lock. An immediate grant happens under it, without a message to the limiter's
+/// executor. That executor serves waiting requests, one step at a time. While no thread runs its context, waiting
+/// requests wait longer than they must; only other calls serve them: a new request or a released permit serves up to 16
+/// requests that can be granted.
 ///
-/// Cancellation: each operation that waits supports `terminal`, `partial` and `total`, and completes with
-/// `asio::error::operation_aborted` without having taken anything. As everywhere in Asio, the signal
-/// must be emitted where the operation was started, and by one thread at a time. A grant beats a
-/// cancellation or a deadline that comes later.
+/// Completion: a handler runs on its associated executor, or else on the limiter's. It never runs under a lock, and
+/// inside the initiating function only if it has an immediate executor that allows this. Each handler is posted
+/// separately, so that the scheduler runs one handler at a time. Grants have an order; handlers on several threads or
+/// executors may run in a different one.
 ///
-/// Completion: on the handler's associated executor, or on the limiter's if it has none; never inside
-/// the initiating function, unless an immediate executor bound to the handler asks for it; never under a
-/// lock. Each handler is posted by itself, so that the scheduler runs one handler in one turn. Grants
-/// have an order; calls of handlers need not have it: two threads may post what they have granted at the
-/// same time, and handlers may have different executors.
+/// Cancellation: waiting operations support `terminal`, `partial` and `total`. A cancelled operation completes with
+/// `asio::error::operation_aborted` and takes nothing. A grant wins over a later cancellation or deadline. Emit the
+/// signal on the executor that started the operation, from one thread at a time, as everywhere in Asio.
 ///
-/// Lifetime: destroying the limiter completes all that waits with `errc::closed`. Permits may come home
-/// later. Destroying the execution context destroys the handlers that wait, uncalled; limiter and permits
-/// may outlive it, but then `get_executor` and the `async_` functions must not be called. The limiter may
-/// be destroyed on one thread while its context is destroyed on another. A limiter that was moved from
-/// may be assigned to and destroyed, nothing else. As everywhere in Asio, a context must outlive the
-/// handlers that are bound to it.
+/// Lifetime: destroying the limiter completes waiting operations with `errc::closed`. Permits may outlive the limiter
+/// and its execution context. Destroying the context destroys waiting handlers without a call; after that, do not call
+/// `get_executor` or any `async_` function. One thread may destroy the limiter while another destroys its context. Only
+/// destroy or assign to a moved-from limiter. As everywhere in Asio, a context must outlive the handlers that are bound
+/// to it.
 ///
-/// Executors: the message for a step is posted under the limiter's lock, by whichever thread needs the
-/// step. So `execute` of the limiter's executor, with `blocking.never`, must not run the function inside,
-/// must not call the limiter nor one of its permits, and must not block on a lock that another thread
-/// holds while it destroys a function or uses a limiter. It either keeps the function or throws; if it
-/// throws, the next call tries again. The executors of handlers are called outside the lock, on whatever
-/// thread has granted, rejected or cancelled the request. Asio's own executors do all that.
+/// Executors: the limiter calls `execute` of its executor, with `blocking.never`, under its lock, on any thread that
+/// uses the limiter. That function must not run its argument inline, call the limiter or its permits, or block on a
+/// lock that another thread holds while it destroys a function or uses the limiter. It must store its argument or
+/// throw; after an exception the next call retries. The limiter calls the executors of handlers outside the lock, on
+/// the thread that granted, rejected or cancelled the request. Asio's executors meet these rules.
 ///
-/// While nothing waits, a limiter has no timer running, keeps no `run()` from returning and holds no
-/// memory for operations; once requests have waited in the order `priority` or `fair`, it keeps 1 KiB for the next
-/// ones. A loop of grants at once never yields to other coroutines on its thread;
-/// `asio::post` does.
+/// Cost: without waiting requests a limiter has no running timer, keeps no context running, and holds no memory for
+/// operations, except 1 KiB after the first wait in the order `priority` or `fair`. Immediate grants never yield: use
+/// `asio::post` in a loop that must let other coroutines run.
 template <limiting_policy Policy, class Executor = boost::asio::any_io_executor,
           class Timer = basic_steady_timer<Executor>, class Queue = order::any>
 class basic_limiter {
@@ -143,18 +142,25 @@ private:
         detail::initiation<core_type, Executor, detail::watch_signature<overdue>>;
 
 public:
+    /// The executor that serves waiting requests.
     using executor_type = Executor;
+    /// The rule by which the limiter grants permits.
     using policy_type = Policy;
+    /// The timer that ends waits.
     using timer_type = Timer;
+    /// The clock of deadlines.
     using clock_type = typename Timer::clock_type;
+    /// The options of the policy, such as `seats_options`.
     using options_type = typename Policy::options_type;
 
+    /// A position in the queue with a known grant time.
     using reservation = basic_reservation<core_type, Executor, clock_type, detail::enter_signature>;
 
-    /// What `async_drain` and `async_wait_overdue` use if no token is given: the executor's own default,
-    /// otherwise `asio::deferred`.
+    /// The default token of `async_drain` and `async_wait_overdue`: the executor's own default token, or else
+    /// `asio::deferred`.
     using default_token = detail::default_token_t<Executor>;
 
+    /// The same kind of limiter with another executor.
     template <class OtherExecutor>
     struct rebind_executor {
         using other =
@@ -162,12 +168,17 @@ public:
                           typename Timer::template rebind_executor<OtherExecutor>::other, Queue>;
     };
 
-    /// A limiter whose steps run on `ex`. Throws `std::invalid_argument` that names the option, its value
-    /// and the bound, if an option is nonsense.
+    /// Creates a limiter whose waiting requests are served on `ex`.
+    ///
+    /// @throws std::invalid_argument if an option is out of bounds; the message names the option, its value and the
+    ///   bound
     explicit basic_limiter(Executor const& ex, options_type const& options = {},
                            queue_options const& queueing = {})
         : handle_{core_type::create(options, queueing, ex), ex} {}
 
+    /// Creates a limiter whose waiting requests are served on the executor of `context`.
+    ///
+    /// @throws std::invalid_argument as the other constructor
     template <class Context>
         requires std::convertible_to<Context&, boost::asio::execution_context&> &&
                  std::convertible_to<typename Context::executor_type, Executor>
@@ -175,235 +186,276 @@ public:
                            queue_options const& queueing = {})
         : basic_limiter(Executor(context.get_executor()), options, queueing) {}
 
+    /// Moves the limiter. The source may only be destroyed or assigned to.
     basic_limiter(basic_limiter&&) noexcept = default;
+    /// Destroys this limiter, which completes its waiting operations with `errc::closed`, and moves `other` here.
     basic_limiter& operator=(basic_limiter&& other) noexcept {
         basic_limiter moved(std::move(other));
         std::swap(handle_, moved.handle_);
         return *this;
     }
+    /// Completes waiting operations with `errc::closed`. Permits in use stay valid.
     ~basic_limiter() {
         if (handle_.core)
             handle_.core->abandon();
     }
 
-    /// The executor that was given.
+    /// Returns the executor that the constructor received.
     [[nodiscard]] executor_type get_executor() const noexcept { return handle_.executor; }
 
-    /// Grants `n` permits now or not at all. An empty permit says when to come back, if that is known; the
-    /// reason is in `ec`: `errc::no_permit`, `exceeds_capacity` or `closed`. It allocates nothing, but it
-    /// may post completion handlers of requests that wait and whose time has come.
+    /// Grants `n` permits now or rejects the request, without waiting.
+    ///
+    /// An empty permit has a `retry_after` if it is known, and `ec` holds the reason: `errc::no_permit`,
+    /// `exceeds_capacity` or `closed`. It allocates nothing, but may post completion handlers of waiting requests that
+    /// can be granted.
     permit try_enter(request n, error_code& ec) noexcept { return core().try_enter(n, ec); }
+    /// Grants `n` permits now or returns an empty permit.
     permit try_enter(request n = {}) noexcept {
         error_code ignored;
         return core().try_enter(n, ignored);
     }
 
-    /// Grants as many permits as there are now, from 1 up to `max`, or none at all; `count()` of the permit
-    /// tells how many. Above what the limiter can ever grant it grants what there is. A smooth limiter grants
-    /// what it has saved, and one of which the next request has to wait for; more only `try_enter` takes ahead.
-    /// An empty permit says when to come back for one. In all else it is like `try_enter`.
+    /// Grants the permits that are available now, at least 1 and at most `max`, or rejects the request.
+    ///
+    /// `count()` of the permit is the number of permits. If `max` exceeds the capacity, it grants the available permits
+    /// all the same. A smooth limiter grants its saved permits and one for which the next request has to wait; only
+    /// `try_enter` takes more in advance. The `retry_after` of an empty permit is for 1 permit. Otherwise it works like
+    /// `try_enter`.
     permit try_enter_up_to(request max, error_code& ec) noexcept {
         return try_enter(up_to(max), ec);
     }
+    /// Grants the permits that are available now, at least 1 and at most `max`, or returns an empty permit.
     permit try_enter_up_to(request max) noexcept {
         error_code ignored;
         return try_enter_up_to(max, ignored);
     }
 
-    /// Waits until `n` permits are granted, for as long as the patience lasts, in a coroutine on any
-    /// executor: `co_await limiter.enter()`. If they can be granted now, nothing is posted, and only the
-    /// frame of a coroutine is allocated, from Asio's cache.
+    /// Waits until the limiter grants `n` permits or the patience ends.
     ///
-    /// Throws `rejection` with the `error_code` that `async_enter` completes with, that of a cancellation,
-    /// too, and with `retry_after` if that is known.
+    ///     auto seat = co_await limiter.enter(1s);
     ///
-    /// The limiter must exist until the awaitable is awaited. It may also be given to `co_spawn`, and to
-    /// the operators `||` and `&&` of `asio::experimental::awaitable_operators`.
+    /// Await it in a coroutine on any executor. If the permits are free, it posts nothing and allocates only a
+    /// coroutine frame, from Asio's cache. `async_enter` without a token is cheaper.
+    ///
+    /// The limiter must exist until the call is awaited. The result also works with `co_spawn` and with the operators
+    /// `||` and `&&` of `asio::experimental::awaitable_operators`.
+    ///
+    /// @param n     permits to acquire; default 1
+    /// @param wait  patience: longest time to wait; default `queue_options::patience`
+    /// @return an awaitable of `permit`
+    /// @throws rejection with the `error_code` of `async_enter`, cancellation included, and with `retry_after` if it is
+    ///   known
     [[nodiscard]] auto enter(request n = {}, patience wait = {}) {
         return enter_within(n, {.length = wait});
     }
+    /// Waits until the limiter grants 1 permit or the patience ends.
     [[nodiscard]] auto enter(patience wait) { return enter(request(), wait); }
 
-    /// The same until an instant of the limiter's clock, for callers that have a deadline.
+    /// Waits until the limiter grants `n` permits or `deadline` passes on the limiter's clock. Otherwise it works like
+    /// `enter`.
     [[nodiscard]] auto enter_until(typename clock_type::time_point deadline, request n = {}) {
         return enter_within(n, detail::wait_until(deadline));
     }
 
-    /// Waits until `n` permits are granted, for as long as the patience lasts.
+    /// Waits until the limiter grants `n` permits or the patience ends.
     ///
-    /// Completion signature: `void(error_code, permit)`. On an error the permit is empty, and says when
-    /// to come back, if that is known.
-    /// Errors: an `errc`, or `asio::error::operation_aborted`.
-    /// Throws what the handler's allocator and its executor throw, and `std::bad_alloc`; then nothing has
-    /// been started.
+    /// Completion signature: `void(error_code, permit)`. On an error the permit is empty and has a `retry_after` if it
+    /// is known. Errors: an `errc`, or `asio::error::operation_aborted`.
     ///
-    /// Without a token it is an operation to be awaited, in a coroutine on any executor: it gives the
-    /// permit, or throws `rejection` like `enter`, of which it is the cheapest form. It may be awaited
-    /// after the limiter has gone, and then throws `errc::closed`. If the executor has a default token
-    /// of its own, that is used instead.
+    /// @throws std::bad_alloc and all that the handler's allocator and its executor throw; then no operation has
+    ///   started
     template <boost::asio::completion_token_for<void(error_code, permit)> Token>
     auto async_enter(request n, patience wait, Token&& token) {
         return initiate_enter(n, {.length = wait}, std::forward<Token>(token));
     }
+    /// Waits until the limiter grants `n` permits or the default patience ends.
     template <boost::asio::completion_token_for<void(error_code, permit)> Token>
     auto async_enter(request n, Token&& token) {
         return async_enter(n, patience(), std::forward<Token>(token));
     }
+    /// Waits until the limiter grants 1 permit or the patience ends.
     template <boost::asio::completion_token_for<void(error_code, permit)> Token>
     auto async_enter(patience wait, Token&& token) {
         return async_enter(request(), wait, std::forward<Token>(token));
     }
+    /// Waits until the limiter grants 1 permit or the default patience ends.
     template <boost::asio::completion_token_for<void(error_code, permit)> Token>
     auto async_enter(Token&& token) {
         return async_enter(request(), patience(), std::forward<Token>(token));
     }
+    /// Waits until the limiter grants `n` permits or the patience ends; without a token.
+    ///
+    /// Await the result in a coroutine on any executor. It returns the permit or throws `rejection` like `enter`, but
+    /// costs less. If the limiter is destroyed before the `co_await`, that throws `errc::closed`. If the executor has a
+    /// default token of its own, this function uses it instead.
     [[nodiscard]] auto async_enter(request n = {}, patience wait = {}) {
         return initiate_enter(n, {.length = wait});
     }
+    /// Waits until the limiter grants 1 permit or the patience ends; without a token.
     [[nodiscard]] auto async_enter(patience wait) { return async_enter(request(), wait); }
 
-    /// The same until an instant of the limiter's clock, for callers that have a deadline.
+    /// Waits until the limiter grants `n` permits or `deadline` passes on the limiter's clock. Otherwise it works like
+    /// `async_enter`.
     template <boost::asio::completion_token_for<void(error_code, permit)> Token>
     auto async_enter_until(request n, typename clock_type::time_point deadline, Token&& token) {
         return initiate_enter(n, detail::wait_until(deadline), std::forward<Token>(token));
     }
+    /// Waits until the limiter grants 1 permit or `deadline` passes on the limiter's clock.
     template <boost::asio::completion_token_for<void(error_code, permit)> Token>
     auto async_enter_until(typename clock_type::time_point deadline, Token&& token) {
         return async_enter_until(request(), deadline, std::forward<Token>(token));
     }
+    /// Waits until the limiter grants `n` permits or `deadline` passes on the limiter's clock; without a token.
     [[nodiscard]] auto async_enter_until(request n, typename clock_type::time_point deadline) {
         return initiate_enter(n, detail::wait_until(deadline));
     }
+    /// Waits until the limiter grants 1 permit or `deadline` passes on the limiter's clock; without a token.
     [[nodiscard]] auto async_enter_until(typename clock_type::time_point deadline) {
         return async_enter_until(request(), deadline);
     }
 
-    /// Takes a place in line for `n` permits, and says when its turn comes: see `basic_reservation`. It waits for nothing. If
-    /// the turn would come after the patience, or the queue is full, there is no place: `ec` says why, and `retry_after`
-    /// when to come back. A place whose turn has not come when the patience ends is rejected then, as a request would be.
-    /// For policies that know their schedule: buckets and smooth limiters.
+    /// Reserves a position in the queue for `n` permits and returns its grant time; see `basic_reservation`. It does
+    /// not wait.
     ///
-    /// Without `ec` it throws `rejection`. Throws `std::bad_alloc`, and what the limiter's executor throws.
+    /// If the grant time is after the end of the patience, or the queue is full, the reservation is empty: `ec` holds
+    /// the reason, and `retry_after` the time until a retry is useful. A reservation that has not reached its grant
+    /// time when the patience ends is rejected then, like a waiting request. Only policies with a known schedule
+    /// support this: buckets and smooth limiters.
+    ///
+    /// @throws std::bad_alloc and all that the limiter's executor throws
     reservation reserve(request n, patience wait, error_code& ec)
         requires scheduled_policy<Policy>
     {
         return reservation::take(*checked_handle(), n, wait, ec);
     }
+    /// Reserves a position in the queue for `n` permits and returns its grant time. It does not wait.
+    ///
+    /// @throws rejection if the request is rejected
+    /// @throws std::bad_alloc and all that the limiter's executor throws
     reservation reserve(request n = {}, patience wait = {})
         requires scheduled_policy<Policy>
     {
         return reservation::take_or_throw(*checked_handle(), n, wait);
     }
 
-    /// Enters, calls `f()`, leaves, and returns what `f` has returned; if `f` returns an awaitable, that is
-    /// awaited. Throws `rejection` if the request was not granted, and what `f` throws.
+    /// Enters, calls `f()`, releases the permits and returns the result of `f`. If `f` returns an awaitable, `run`
+    /// awaits it.
     ///
-    /// `f` runs on the executor of the coroutine that awaits this, also after a wait, and not on the
-    /// limiter's. If the context ends while the request waits, the coroutine is destroyed and `f` is never
-    /// called; if it ends while what `f` has returned is awaited, that is destroyed and the permit leaves.
+    /// `f` runs on the executor of the coroutine that awaits `run`, also after a wait, and not on the limiter's
+    /// executor. If the context ends while the request waits, the coroutine is destroyed without a call of `f`. If it
+    /// ends while the awaitable of `f` runs, that awaitable is destroyed and the permits are released.
     ///
-    /// `f` is kept by reference: it must live until the call has been awaited, as it does in
-    /// `co_await limiter.run(f)`.
+    /// `run` keeps a reference to `f`, which must exist until the call has been awaited, as in `co_await
+    /// limiter.run(f)`.
+    ///
+    /// @throws rejection if the request is not granted, and all that `f` throws
     template <class F>
         requires std::invocable<F&>
     [[nodiscard]] auto run(F&& f, request n = {}, patience wait = {}) {
         return run_by_reference(f, n, wait);
     }
+    /// Enters for 1 permit, calls `f()`, releases the permit and returns the result of `f`.
     template <class F>
         requires std::invocable<F&>
     [[nodiscard]] auto run(F&& f, patience wait) {
         return run_by_reference(f, request(), wait);
     }
 
-    /// Takes `n` permits without asking for room, and without waiting, for what has been used already. What
-    /// did not fit is a debt, and nothing is granted until it is paid. After `shutdown()` or `close()` it
-    /// takes nothing, and the permit is empty.
+    /// Takes `n` permits immediately, even if they are not free. Use it for work that is already done.
     ///
-    /// Throws `std::bad_alloc` if a debt cannot be noted, and `std::invalid_argument` if `n` is above
-    /// `max_amount`; then nothing was taken.
+    /// Permits beyond the free ones are a debt, and the limiter grants none until the debt is paid. After `shutdown()`
+    /// or `close()` it takes nothing and returns an empty permit.
+    ///
+    /// @throws std::bad_alloc if the debt cannot be recorded
+    /// @throws std::invalid_argument if `n` exceeds `max_amount`; in both cases nothing is taken
     permit charge(request n) { return core().charge(n.count()); }
 
-    /// This limiter in a `chain`, which asks `n` permits of it.
+    /// Returns this limiter as a part of a `chain`, for `n` permits.
     [[nodiscard]] auto with(request n = {}) const
         requires(!core_type::is_fed)
     {
         return detail::chain_link<core_type, Executor>(*checked_handle(), n);
     }
 
-    /// A copy of the options in force. Takes the lock.
+    /// Returns a copy of the current options. Takes the lock.
     [[nodiscard]] options_type options() const { return core().options(); }
 
-    /// Goes on with other options. What was used under the old ones stays used. Each request that waits is
-    /// looked at again; one that can no longer be granted, or not in time, is rejected at once. Lowering a
-    /// limit below what is in use revokes nothing, and nothing is granted until it fits.
+    /// Replaces the options. Permits in use and permits that a rate still counts keep counting.
     ///
-    /// The policy is made of the new options, with all its memory, before the lock is taken. Under the
-    /// lock it takes over the state of the old one, and so copies what still counts: for `sliding_log` the
-    /// grants that still cool, 16 bytes for each. Requests that wait are looked at in portions, between
-    /// which the lock is free.
+    /// The limiter checks each waiting request again, and rejects immediately a request that it can no longer grant, or
+    /// not in time. A limit below the number of permits in use revokes no permit; the limiter grants none until they
+    /// fit.
     ///
-    /// Throws like the constructor, and `std::bad_alloc`, changing nothing.
+    /// The new policy is built, with all its memory, before the lock is taken. Under the lock it copies the state that
+    /// still counts: for `sliding_log` the grants that have not expired, 16 bytes each. The limiter checks waiting
+    /// requests in portions, and releases the lock between them.
+    ///
+    /// @throws std::invalid_argument as the constructor, or `std::bad_alloc`; then nothing has changed
     void configure(options_type const& options) {
         core().configure([&](options_type& current) { current = options; });
     }
 
-    /// The same with `change(options_type&)`, so that what is not named stays as it is. `change` is called
-    /// outside the lock, and again if another thread has changed the options meanwhile.
+    /// Changes the options with `change(options_type&)`; options that it does not assign keep their values.
+    ///
+    /// `change` is called outside the lock, and again if another thread changed the options in the meantime.
+    ///
+    /// @throws std::invalid_argument as the constructor, or `std::bad_alloc`; then nothing has changed
     template <std::invocable<options_type&> Change>
     void configure(Change change) {
         core().configure(std::move(change));
     }
 
-    /// The options of the queue, and a change of them: `change(queue_options&)`. Requests that wait stay,
-    /// even if more of them wait than the new limit allows; their deadlines stay, too.
-    ///
-    /// Throws `std::invalid_argument` like the constructor, changing nothing.
+    /// Returns a copy of the current options of the queue.
     [[nodiscard]] queue_options queueing() const { return core().queueing(); }
+    /// Changes the options of the queue with `change(queue_options&)`.
+    ///
+    /// Waiting requests stay, even if more of them wait than the new limit allows, and keep their deadlines.
+    ///
+    /// @throws std::invalid_argument as the constructor; then nothing has changed
     template <std::invocable<queue_options&> Change>
     void configure_queue(Change change) {
         core().configure_queue(std::move(change));
     }
 
-    /// Rejects all new requests with `errc::closed` from now on; those that wait are served to the end.
-    /// Permits that are out stay good. It cannot be undone.
+    /// Rejects all new requests with `errc::closed`. Waiting requests are still served, and permits in use stay valid.
+    /// This is final.
     void shutdown() noexcept { core().shut_down(); }
 
-    /// Rejects all new requests, and all that wait, with `errc::closed`. Permits that are out stay good,
-    /// and `async_drain` tells when they have come home. It cannot be undone.
+    /// Rejects all new and all waiting requests with `errc::closed`. Permits in use stay valid; `async_drain` waits for
+    /// their release. This is final.
     void close() noexcept { core().close(); }
 
-    /// Cancels all that waits now with `asio::error::operation_aborted`: requests, `async_drain` and
+    /// Cancels all operations that wait now, with `asio::error::operation_aborted`: requests, `async_drain` and
     /// `async_wait_overdue`.
     void cancel() noexcept { core().cancel(); }
 
-    /// Completes when no permit is out and no request waits. It keeps no new request from being granted:
-    /// `shutdown()` or `close()` does.
+    /// Waits until no permit is in use and no request waits. New requests are still granted, except after `shutdown()`
+    /// or `close()`.
     ///
-    /// A permit of count 0 is out like any other, and so is a permit whose completion handler has not been
-    /// called yet. A drain completes after the requests that it has waited for, those that were cancelled
-    /// included, and drains complete in the order in which they were started; but their handlers may be
-    /// called in another order, as the class says.
+    /// A permit of count 0 counts as in use, and so does a permit whose completion handler has not been called yet. A
+    /// drain completes after the requests for which it waited, cancelled requests included. Drains complete in the
+    /// order in which they started, but their handlers may run in another order: see Completion in `basic_limiter`.
     ///
-    /// Completion signature: `void(error_code)`. Errors: `asio::error::operation_aborted`, and
-    /// `errc::closed` if the limiter is destroyed.
+    /// Completion signature: `void(error_code)`. Errors: `asio::error::operation_aborted`, and `errc::closed` if the
+    /// limiter is destroyed.
     template <boost::asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_drain(Token&& token = default_token()) {
         return boost::asio::async_initiate<Token, void(error_code)>(
             drain_initiation(handle_.core, handle_.executor), token, detail::starts_to_drain());
     }
 
-    /// Waits for a permit that is held for longer than the options of the policy allow, such as
-    /// `seats_options::max_hold`. It completes with one permit: wait again for the next.
+    /// Waits for a permit that is held longer than the policy allows, such as `seats_options::max_hold`. It completes
+    /// with one permit: wait again for the next.
     ///
-    /// Each overdue permit is reported once: to the wait that was started first. If none waits when the
-    /// permit becomes overdue, the next wait completes with it at once, unless the permit has come home
-    /// by then. The permit that was granted first is reported first.
+    /// Each overdue permit is reported once, to the oldest wait. If no wait exists when the permit becomes overdue, the
+    /// next wait completes with it immediately, unless the permit has been released by then. The oldest grant is
+    /// reported first.
     ///
-    /// While it waits it keeps the context running, like any operation; the timer runs only if a permit
-    /// that could become overdue is out. `close()` does not end it; `cancel()` does.
+    /// The wait keeps the context running, like any operation. The timer runs only while a permit in use could become
+    /// overdue. `cancel()` ends the wait; `close()` does not.
     ///
-    /// Completion signature: `void(error_code, overdue)`. Errors: `asio::error::operation_aborted`, and
-    /// `errc::closed` if the limiter is destroyed.
+    /// Completion signature: `void(error_code, overdue)`. Errors: `asio::error::operation_aborted`, and `errc::closed`
+    /// if the limiter is destroyed.
     template <boost::asio::completion_token_for<void(error_code, overdue)> Token = default_token>
     auto async_wait_overdue(Token&& token = default_token())
         requires watchful_policy<Policy>
@@ -412,11 +464,12 @@ public:
             overdue_initiation(handle_.core, handle_.executor), token, detail::starts_to_watch());
     }
 
-    /// What the limiter has done since it was made, and what it is doing: all of one instant. Takes the
-    /// lock and reads the clock.
+    /// Returns the counters since construction and the current state, both of the same instant. Takes the lock and
+    /// reads the clock.
     [[nodiscard]] limiter_stats stats() const { return core().stats(); }
 
-    /// What the partitions of `queue_order::shares` have and ask for, in no order: all of one instant. Takes the lock.
+    /// Returns the use and the waiting requests of each partition of `queue_order::shares`, in no particular order, all
+    /// of the same instant. Takes the lock.
     [[nodiscard]] boost::container::static_vector<share_stats, partitions::most> shares() const {
         boost::container::static_vector<share_stats, partitions::most> all;
         core().ask([&](auto const& room, time_point) {
@@ -425,8 +478,9 @@ public:
         return all;
     }
 
-    /// The same, with the waits since the limiter was made. The difference of the waits of two snapshots tells
-    /// of the time between them, so that several who watch do not disturb each other.
+    /// Returns `stats()` and the wait times since construction, both of the same instant.
+    ///
+    /// To measure an interval, subtract the wait times of two snapshots. Several observers can do this independently.
     [[nodiscard]] weir::snapshot<limiter_stats> snapshot() const {
         return core().ask([](auto const& room, time_point now) {
             return weir::snapshot<limiter_stats>{room.stats(now), room.waits()};
