@@ -10,68 +10,74 @@
 
 namespace weir {
 
-/// A number of permits: seats, calls, bytes. Never negative where a caller names it.
+/// A number of permits: seats, calls, bytes. A caller never passes a negative number.
 using amount = std::int64_t;
 
-/// The largest number that any limit may be set to: a quadrillion. Sums of a great many requests of
-/// that size still fit.
+/// The maximum of every limit: a quadrillion. Sums of very many requests of that size do not overflow.
 inline constexpr amount max_amount = 1'000'000'000'000'000;
 
-/// How a request stands in a queue whose order asks for more than when it came.
+/// The position of a request in a queue whose order does not depend on the arrival alone.
 struct standing {
-    /// For `queue_order::priority`: the class, 0 to 7. Lower ones go first, as the urgency in RFC 9218, which
-    /// has 3 for what does not say, too.
+    /// The class for `queue_order::priority`, 0 (first) to 7. The default is 3, as for the urgency in RFC 9218.
     int priority = 3;
 
-    /// For `queue_order::fair`: whom the request is for, such as a number or a hash of a tenant. Two that have
-    /// the same flow share one turn. For `queue_order::shares`: the `partition_flow` of its partition.
+    /// For `queue_order::fair`: the flow of the request, such as a number or a hash of a tenant. Requests with the same
+    /// flow share one turn. For `queue_order::shares`: the `partition_flow` of its partition.
     std::uint64_t flow = 0;
 };
 
 /// The last class of `standing::priority`.
 inline constexpr int last_priority = 7;
 
-/// How many permits a request asks for: any integral type but `bool`; and how it stands in the queue:
+/// The number of permits that a request asks for, of any integral type but `bool`, and its `standing` in the queue.
 ///
 ///     co_await calls.enter(2, 1s);
 ///     co_await calls.enter({2, {.priority = 1}}, 1s);
 ///     co_await calls.enter({1, {.flow = tenant}}, 1s);
-///     co_await bytes.enter({1'024, 65'536}, 1s);         // as many as there are, from 1,024 on
+///     co_await bytes.enter({1'024, 65'536}, 1s);         // all available permits, at least 1,024
 ///
-/// Zero asks for nothing and is granted at once. A negative number throws `std::invalid_argument`, and so does
-/// a class that there is not; more than `max_amount` is rejected as `errc::exceeds_capacity`.
+/// A request for 0 permits is granted immediately. A negative number and an invalid class throw
+/// `std::invalid_argument`; a number above `max_amount` is rejected with `errc::exceeds_capacity`.
 ///
-/// A request for `min` to `max` waits until `min` can be granted, and is then granted as many as there are,
-/// up to `max`: `permit::count()` tells how many. All else goes by `min`: its turn, what it is rejected for, how
-/// much of the queue it takes, and what a `chain` takes of it. It has a class, but no flow.
+/// A request for `min` to `max` waits until `min` permits can be granted, and then gets all available permits up to
+/// `max`: `permit::count()` is their number. Everything else depends on `min`: its grant time, its rejections, its part
+/// of the queue, and the permits that a `chain` takes. It has a class, but no flow.
 class request {
 public:
+    /// A request for 1 permit.
     constexpr request() noexcept = default;
 
+    /// A request for `n` permits.
     template <std::integral T>
         requires(!std::same_as<std::remove_cv_t<T>, bool>)
     constexpr request(T n) : packed_(packed(checked(n), standing().priority)) {}
 
+    /// A request for `n` permits with a class or a flow.
     template <std::integral T>
         requires(!std::same_as<std::remove_cv_t<T>, bool>)
     constexpr request(T n, standing const& how)
         : flow_or_max_(how.flow), packed_(packed(checked(n), checked_class(how.priority))) {}
 
-    /// Throws `std::invalid_argument` unless 1 <= `min` <= `max`.
+    /// A request for `min` to `max` permits.
+    ///
+    /// @throws std::invalid_argument unless 1 <= `min` <= `max`
     template <std::integral T, std::integral U>
         requires(!std::same_as<std::remove_cv_t<T>, bool> &&
                  !std::same_as<std::remove_cv_t<U>, bool>)
     constexpr request(T min, U max, int priority = standing().priority)
         : request(checked(min), checked(max), checked_class(priority), range_tag()) {}
 
-    /// The fewest permits that it takes, and the most. They are the same unless a range was given.
+    /// Returns the minimum number of permits.
     [[nodiscard]] constexpr amount count() const noexcept { return packed_ >> flag_bits; }
+    /// Returns the maximum number of permits; it differs from `count()` only for a range.
     [[nodiscard]] constexpr amount max() const noexcept {
         return is_range() ? static_cast<amount>(flow_or_max_) : count();
     }
+    /// Returns `standing::flow`; the default for a range.
     [[nodiscard]] constexpr std::uint64_t flow() const noexcept {
         return is_range() ? standing().flow : flow_or_max_;
     }
+    /// Returns `standing::priority`.
     [[nodiscard]] constexpr int priority() const noexcept {
         return static_cast<int>(packed_ & last_priority);
     }
@@ -115,7 +121,7 @@ private:
         return n << flag_bits | priority;
     }
 
-    // Two words, which a call hands over in registers.
+    // Two words, so that a call passes them in registers.
     std::uint64_t flow_or_max_ = standing().flow;
     amount packed_ = packed(1, standing().priority);
 };

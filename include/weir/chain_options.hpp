@@ -6,19 +6,19 @@
 
 namespace weir {
 
-/// For how long a chain puts up with limiters that have room at different times.
+/// The bounds within which a chain waits for limiters that have free permits at different times.
 struct chain_options {
-    /// How many turns a chain loses until it is overdue, 1 to 1,000,000. It loses one when it is first in the
-    /// line of one limiter, which has room, and another one has none.
+    /// The number of turns that a chain loses before it is overdue, 1 to 1,000,000. A chain loses a turn when it is at
+    /// the head of the queue of a limiter that could grant its part, and another limiter could not.
     int passes = 8;
 
-    /// For how long, at the most, a chain that is overdue keeps those behind it waiting at all its limiters,
-    /// 1 ns to an hour. If no permit is held for longer, and no rate takes longer to grant what the chain asks
-    /// for, its wait is bounded, as `chain` says.
+    /// The longest time for which an overdue chain blocks later requests at all its limiters, 1 ns to an hour. The wait
+    /// of a chain is bounded if no permit is held longer, and no rate takes longer to grant the chain's part; see
+    /// `chain`.
     duration reserve_for = std::chrono::seconds(1);
 };
 
-/// Throws `std::invalid_argument`, naming the option, the value and the bound, if one is nonsense.
+/// Throws `std::invalid_argument` that names the option, its value and the bound, if an option is out of bounds.
 void validate(chain_options const& options);
 
 }  // namespace weir

@@ -19,58 +19,63 @@ namespace weir {
 
 using boost::system::error_code;
 
-/// Why a request was not granted. Cancellation is not here: it is `asio::error::operation_aborted`.
+/// The reason for which a request was not granted. A cancellation is `asio::error::operation_aborted` instead.
 enum class errc {
-    /// `try_enter` found no room, or a request that waits.
+    /// `try_enter` found too few free permits, or a waiting request.
     no_permit = 1,
-    /// The patience ran out before the turn of the request came.
+    /// The patience ended during the wait, or no permit was available and the patience is 0.
     timed_out,
-    /// It was clear at once, or became clear when options changed, that the turn would come after the
-    /// patience had run out.
+    /// The grant time would be after the end of the patience. The limiter found this when the request arrived or when
+    /// its options changed.
     deadline_unreachable,
-    /// As many requests wait already as `queue_options::max_waiting` allows.
+    /// The queue is full by `queue_options::max_waiting` or `max_waiting_permits`, or the expected wait exceeds
+    /// `max_expected_wait`.
     queue_full,
-    /// Dropped from the queue to make room for a new request.
+    /// The limiter dropped the waiting request under overload: for a new request by `when_full::evict_oldest`, or by
+    /// `queue_order::codel`.
     shed,
-    /// More was asked for than the limiter can ever grant.
+    /// The request is for more permits than the limiter can ever grant.
     exceeds_capacity,
     /// The limiter was closed or destroyed.
     closed,
-    /// The limiter keeps as many keys as it may, and none of them can be forgotten; or there is no memory
-    /// for one more.
+    /// The limiter keeps its maximum number of keys and cannot forget any of them, or memory for another key is
+    /// exhausted.
     too_many_keys,
-    /// The store that the limiter is fed by, such as a server, cannot be asked.
+    /// The store that counts a shared limit, such as a server, is unavailable.
     unavailable,
-    /// What was granted has been taken away meanwhile: the lease of a shared seat has ended.
+    /// The lease of a shared seat ended before the seat was released.
     lost,
 };
 
-/// The category of `errc`. Each code also equals a generic condition: `timed_out` and
-/// `deadline_unreachable` equal `errc::timed_out` of Boost.System and the standard, and so on.
+/// Returns the category of `errc`. Each code also equals a generic condition: for example, `timed_out` and
+/// `deadline_unreachable` equal `errc::timed_out` of Boost.System and of the standard library.
 [[nodiscard]] boost::system::error_category const& error_category() noexcept;
 
+/// Returns the `error_code` of `e`.
 [[nodiscard]] error_code make_error_code(errc e) noexcept;
 
-/// What the awaitable forms throw when a request is not granted, `operation_aborted` included.
+/// The exception of the awaitable functions when a request is not granted, with the `error_code`. It also reports a
+/// cancellation, as `operation_aborted`.
 class rejection : public boost::system::system_error {
 public:
     rejection(error_code ec, std::optional<duration> retry_after);
 
-    /// How long to stay away before it is worth asking again; absent if no time can be named.
+    /// Returns the time until a retry is useful; absent if it is unknown.
     [[nodiscard]] std::optional<duration> retry_after() const noexcept { return retry_after_; }
 
 private:
     std::optional<duration> retry_after_;
 };
 
-/// What `chain::enter` throws: a rejection that knows which limiter has rejected.
+/// The exception of `chain::enter`: a rejection that names the limiter that rejected.
 class chain_rejection : public rejection {
 public:
     chain_rejection(error_code ec, std::optional<duration> retry_after,
                     std::optional<std::size_t> rejected_by)
         : rejection(ec, retry_after), rejected_by_(rejected_by) {}
 
-    /// The index of the limiter, in the order in which the chain names them.
+    /// Returns the index of the limiter that rejected, in the order of the chain; absent if no limiter did, as for a
+    /// cancellation.
     [[nodiscard]] std::optional<std::size_t> rejected_by() const noexcept { return rejected_by_; }
 
 private:
@@ -79,15 +84,15 @@ private:
 
 namespace detail {
 
-/// What an attempt has failed with, for each of the threads that are told of it. It is counted here, and not
-/// by `std::exception_ptr` alone, since a thread sanitizer does not see how the standard library counts.
+/// The exception of a failed attempt, shared by all threads that receive it. It has its own reference count, because a
+/// thread sanitizer does not see the count of `std::exception_ptr`.
 class failure : public boost::intrusive_ref_counter<failure> {
 public:
     /// Throws `std::bad_alloc`.
     explicit failure(std::exception_ptr thrown);
 
     [[nodiscard]] std::exception_ptr const& thrown() const noexcept { return thrown_; }
-    /// What the exception says of itself.
+    /// Returns the message of the exception.
     [[nodiscard]] std::string const& text() const noexcept { return text_; }
 
 private:
@@ -95,24 +100,24 @@ private:
     std::string text_;
 };
 
-/// Null if there is none.
+/// Null if no attempt failed.
 using shared_failure = boost::intrusive_ptr<failure const>;
 
 struct lease_access;
 
 }  // namespace detail
 
-/// What `pool::checkout` throws: a rejection that knows why no object was made.
+/// The exception of `pool::checkout`: a rejection with the reason for which no object could be created.
 class checkout_rejection : public rejection {
 public:
     checkout_rejection(error_code ec, std::exception_ptr failure);
 
-    /// What the last attempt to make an object has failed with, if it has failed; otherwise null.
+    /// Returns the exception of the last attempt to create an object, or null if that attempt did not fail.
     [[nodiscard]] std::exception_ptr failure() const noexcept {
         return failure_ ? failure_->thrown() : nullptr;
     }
 
-    /// With the text of the failure.
+    /// Returns the message of the rejection and of the failure.
     [[nodiscard]] char const* what() const noexcept override { return what_->c_str(); }
 
 private:

@@ -42,35 +42,36 @@
 
 namespace weir {
 
-/// What happens to a new key when a limiter keeps `max_keys` of them and can forget none.
+/// The handling of a new key while the limiter keeps `max_keys` keys and can forget none of them.
 enum class when_no_place : std::uint8_t {
-    reject,  ///< it is rejected with `errc::too_many_keys`
-    share,  ///< all such keys share one state and one queue, of the same options, until one can be forgotten
+    reject,  ///< reject it with `errc::too_many_keys`
+    share,  ///< all such keys share one state and one queue, with the same options, until a kept key is forgotten
 };
 
+/// Options of a limiter by key.
 struct keyed_options {
-    /// How many keys are kept at most, 1 to 2^32. A key is kept only while its state differs from that of a
-    /// key that was never used, and a little longer.
+    /// The maximum number of keys, 1 to 2^32. A key is kept only while its state differs from the state of an unused
+    /// key, and a little longer.
     std::uint64_t max_keys = 1'000'000;
 
+    /// The handling of a new key while the limiter keeps `max_keys` keys and can forget none of them.
     when_no_place no_place = when_no_place::reject;
 
-    /// Into how many parts the keys are divided, each with a lock and a timer of its own: 1 to 1,024, and
-    /// rounded up to a power of two; fewer if there were less than 64 of `max_keys` for each. The more there are, the
-    /// more seldom two threads meet.
+    /// The number of shards, 1 to 1,024, rounded up to a power of two. It is reduced until each shard has at least 64
+    /// of `max_keys`. Each shard has its own lock and timer, so more shards reduce contention between threads.
     std::uint32_t shards = 16;
 
-    /// In how many counters each part notes which keys come most often, for `heaviest`: 0 to 65,536, of some
-    /// 60 bytes. With 0 none does.
+    /// The number of counters per shard with which `heaviest` finds the most frequent keys, 0 to 65,536. A counter
+    /// takes about 60 bytes. 0 switches this off.
     std::uint32_t heavy_keys = 0;
 };
 
 namespace detail {
 
-/// The same, or throws `std::invalid_argument` that names the option, its value and the bound.
+/// Returns `options`, or throws `std::invalid_argument` that names the option, its value and the bound.
 keyed_options const& validated(keyed_options const& options);
 
-/// Throws `std::invalid_argument` if permits were to be watched.
+/// Throws `std::invalid_argument` if `max_hold` is not `forever`.
 void check_not_watched(duration max_hold);
 void check_not_watched(limiter_config const& config);
 template <class Options>
@@ -87,47 +88,44 @@ void check_not_watched(std::tuple<Options...> const& options) {
 
 }  // namespace detail
 
-/// One limiter for each of many keys, such as clients, in one object: each key has what a limiter of its own
-/// would grant it, and keys do not wait for each other.
+/// Limits each of many keys, such as clients, separately by the rule of `Policy`: keys do not wait for each other.
 ///
 ///     weir::keyed<std::uint64_t, weir::policy::token_bucket> per_client{ctx, {.rate = {10, 1s}}};
 ///
 ///     asio::awaitable<void> serve(tcp::socket socket) {
 ///         auto const key = weir::client_key(socket.remote_endpoint().address());
-///         auto turn = co_await per_client.enter(key, 1s);
+///         auto permit = co_await per_client.enter(key, 1s);
 ///         ...
 ///
-/// What is said of `basic_limiter` holds for each key: order, checks, cancellation, completion, threads,
-/// lifetime and executors. The differences:
+/// Each key is granted as many permits as a separate limiter would grant. For each key the documentation of
+/// `basic_limiter` applies: order, checks, cancellation, completion, threads, lifetime and executors. The differences
+/// follow.
 ///
-/// Keys: `Key` may be copied and compared with `==`, and `Hash` hashes it with a seed; see `key_hash`. Keys
-/// are looked up by any type that compares and hashes alike: no `std::string` is made of a
-/// `std::string_view`, unless the key is new. Keys are copied, compared, hashed and destroyed under the lock,
-/// on any thread, also by a permit that comes home after the limiter has gone. None of that may use the
-/// limiter or one of its permits, and only copying may throw: the key then counts as one without a place.
+/// Keys: `Key` is copyable and has `==`, and `Hash` hashes it with a seed; see `key_hash`. A lookup accepts any type
+/// that compares and hashes like `Key`: a `std::string_view` becomes a `std::string` only if the key is new. Keys are
+/// copied, compared, hashed and destroyed under the lock, on any thread, also by a permit that is released after the
+/// destruction of the limiter. These functions must not use the limiter or its permits, and only copying may throw:
+/// then the limiter treats the key like a key beyond `max_keys`.
 ///
-/// Timing: keys are divided into parts by a hash with a random seed, and the keys of a part share its timer. So which of
-/// two keys is served first at the same instant, and which waits longer than another within `queue_options::tolerance`,
-/// may change from one run to the next.
+/// Timing: a hash with a random seed distributes the keys over shards, and the keys of a shard share its timer. So two
+/// runs may differ in two ways: which of two keys is served first at the same instant, and which key waits longer than
+/// another within `queue_options::tolerance`.
 ///
-/// Memory: a key for which nobody waits costs its state and 8 bytes, or for text and large keys 8 bytes and
-/// a block on the heap, in a table that is 69 % full on average: a `token_bucket` of 64-bit keys 50 bytes,
-/// since its state has to lie at multiples of 16. A waiting room, of some 950 bytes, exists only while a request
-/// waits for the key, or while the key has options of its own. There is no timer and no allocation for a key
-/// besides that of a page of the table.
+/// Memory: a key without waiting requests costs its state and 8 bytes; for text and large keys 8 bytes and a heap
+/// block. The table is 69 % full on average: a `token_bucket` with 64-bit keys takes 50 bytes per key, because its
+/// state is aligned to 16 bytes. A queue of about 950 bytes exists only while a request waits for the key, or while the
+/// key has individual options. A key needs no timer, and no other allocation except the pages of the table.
 ///
-/// Forgetting: each key has a limiter from the time at which this is made, so a key that was not used yet
-/// is like one that has not been used for long. A key that has become like that again is forgotten: that
-/// cannot change a later decision. Eight places of the table are looked at whenever a new key comes, and 72 if
-/// there is no place for it, so no call stops to clear the table; the memory is used again by other keys. If
-/// there still is no place, the key is rejected with `errc::too_many_keys`, or shares one state with others, as
-/// `keyed_options::no_place` says. If there is no memory for it, or another thread has taken the last place meanwhile, it
-/// is rejected in any case. No key is evicted.
+/// Forgetting: a new key starts with the state of an unused limiter as old as this object, so a key that was never used is like
+/// a key that was not used for long. The limiter forgets a key that has reached that state again; this cannot change a
+/// later decision. Each new key checks 8 entries of the table, and 72 if the table has no free entry, so no call stops
+/// to clear the table. Other keys reuse the memory. If no entry becomes free, `keyed_options::no_place` decides: the
+/// key is rejected with `errc::too_many_keys`, or shares one state with other keys. If memory is exhausted, or another
+/// thread has taken the last entry in the meantime, the key is rejected in any case. No key is evicted.
 ///
-/// Statistics are of all keys together, and `heaviest` names those that come most often.
+/// Statistics cover all keys together; `heaviest` lists the most frequent keys.
 ///
-/// `async_wait_overdue` does not exist: the permits of keys are not watched, and `max_hold` must be
-/// `forever`.
+/// `async_wait_overdue` does not exist: limiters by key do not track held permits, so `max_hold` must be `forever`.
 template <class Key, class Policy, class Executor = boost::asio::any_io_executor,
           class Timer = basic_steady_timer<Executor>, class Hash = key_hash,
           class Queue = order::any>
@@ -141,22 +139,34 @@ class basic_keyed {
     using kept = detail::kept_key<Key, Like>;
 
 public:
+    /// The type that selects the limiter of a request.
     using key_type = Key;
+    /// The executor that serves waiting requests.
     using executor_type = Executor;
+    /// The rule by which the limiter grants permits of each key.
     using policy_type = Policy;
+    /// The timer that ends waits.
     using timer_type = Timer;
+    /// The clock of deadlines.
     using clock_type = typename Timer::clock_type;
+    /// The options of the policy, such as `token_bucket_options`.
     using options_type = typename Policy::options_type;
+    /// A position in the queue of a key with a known grant time.
     using reservation =
         basic_reservation<core_type, Executor, clock_type, detail::keyed_enter_signature>;
 
-    /// Limiters whose steps run on `ex`, each with `options` and a queue of its own. Throws
-    /// `std::invalid_argument` that names the option, its value and the bound, if an option is nonsense.
+    /// Creates limiters that serve waiting requests on `ex`. Each key has `options` and its own queue.
+    ///
+    /// @throws std::invalid_argument if an option is out of bounds; the message names the option, its value and the
+    ///   bound
     explicit basic_keyed(Executor const& ex, options_type const& options = {},
                          keyed_options const& keys = {}, queue_options const& queueing = {})
         : all_(std::make_unique<everything>(
               ex, make_rule(options), detail::validated(keys), queueing)) {}
 
+    /// Creates limiters that serve waiting requests on the executor of `context`.
+    ///
+    /// @throws std::invalid_argument as the other constructor
     template <class Context>
         requires std::convertible_to<Context&, boost::asio::execution_context&> &&
                  std::convertible_to<typename Context::executor_type, Executor>
@@ -164,61 +174,71 @@ public:
                          keyed_options const& keys = {}, queue_options const& queueing = {})
         : basic_keyed(Executor(context.get_executor()), options, keys, queueing) {}
 
+    /// Moves the limiter. The source may only be destroyed or assigned to.
     basic_keyed(basic_keyed&&) noexcept = default;
+    /// Destroys this limiter, which completes its waiting operations with `errc::closed`, and moves `other` here.
     basic_keyed& operator=(basic_keyed&& other) noexcept {
         basic_keyed moved(std::move(other));
         std::swap(all_, moved.all_);
         return *this;
     }
+    /// Completes waiting operations with `errc::closed`. Permits in use stay valid.
     ~basic_keyed() {
         each([](core_type& core) { core.abandon(); });
     }
 
+    /// Returns the executor that the constructor received.
     [[nodiscard]] executor_type get_executor() const noexcept {
         return all_->shards.first().executor;
     }
 
-    /// Grants `n` permits of `key` now or not at all, like `basic_limiter::try_enter`. For a key that is new
-    /// it may allocate.
+    /// Grants `n` permits of `key` now or rejects the request, like `basic_limiter::try_enter`. A new key may allocate.
     template <class Like>
     permit try_enter(Like const& key, request n, error_code& ec) noexcept {
         auto const who = look_up(key);
         return core_for(who).try_enter(n, ec, who);
     }
+    /// Grants `n` permits of `key` now or returns an empty permit. A new key may allocate.
     template <class Like>
     permit try_enter(Like const& key, request n = {}) noexcept {
         error_code ignored;
         return try_enter(key, n, ignored);
     }
 
-    /// The same for many keys at once, one permit each: the outcome for `keys[i]` is in `permits[i]`, as
-    /// long as there are both. The clock is read once, each lock is taken once for some hundred keys, and
-    /// what is in memory far away is asked for in advance. Of a key that comes several times the first is
-    /// served first. Permits that are there before leave first.
+    /// Requests one permit for each of many keys, without waiting: `permits[i]` receives the result of `keys[i]`.
+    ///
+    /// The call handles as many pairs as the shorter span has. It reads the clock once, takes each lock once per
+    /// several hundred keys, and prefetches memory. Requests for the same key are handled in their order. Permits that
+    /// `permits` already holds are released first.
     template <class Like>
     void try_enter_many(std::span<Like const> keys, std::span<permit> permits) noexcept {
         all_->shards.try_enter_many(keys, permits, clock_now());
     }
 
-    /// Waits until `n` permits of `key` are granted, for as long as the patience lasts, like
-    /// `basic_limiter::enter`. A key that is an lvalue is kept by reference until this has been awaited.
+    /// Waits until the limiter grants `n` permits of `key` or the patience ends, like `basic_limiter::enter`.
+    ///
+    /// If `key` is an lvalue, the operation keeps a reference to it until the call has been awaited.
     template <class Like>
     [[nodiscard]] auto enter(Like&& key, request n = {}, patience wait = {}) {
         return enter_within(std::forward<Like>(key), n, {.length = wait});
     }
+    /// Waits until the limiter grants 1 permit of `key` or the patience ends.
     template <class Like>
     [[nodiscard]] auto enter(Like&& key, patience wait) {
         return enter(std::forward<Like>(key), request(), wait);
     }
-    /// The same until an instant of the limiter's clock.
+    /// Waits until the limiter grants `n` permits of `key` or `deadline` passes on the limiter's clock. Otherwise it
+    /// works like `enter`.
     template <class Like>
     [[nodiscard]] auto enter_until(Like&& key, typename clock_type::time_point deadline,
                                    request n = {}) {
         return enter_within(std::forward<Like>(key), n, detail::wait_until(deadline));
     }
 
-    /// The same with a completion token, like `basic_limiter::async_enter`: `void(error_code, permit)`. A copy
-    /// of the key is kept.
+    /// Waits until the limiter grants `n` permits of `key` or the patience ends, like `basic_limiter::async_enter`.
+    /// Keeps a copy of the key.
+    ///
+    /// Completion signature: `void(error_code, permit)`.
     template <class Like, boost::asio::completion_token_for<void(error_code, permit)> Token>
     auto async_enter(Like&& key, request n, patience wait, Token&& token) {
         auto const who = look_up(key);
@@ -230,17 +250,21 @@ public:
             detail::starts_to_enter_key<kept<Like>>(
                 static_cast<kept<Like>>(key), who.hash, n, {.length = wait}));
     }
+    /// Waits until the limiter grants 1 permit of `key` or the patience ends.
     template <class Like, boost::asio::completion_token_for<void(error_code, permit)> Token>
     auto async_enter(Like&& key, patience wait, Token&& token) {
         return async_enter(std::forward<Like>(key), request(), wait, std::forward<Token>(token));
     }
+    /// Waits until the limiter grants 1 permit of `key` or the default patience ends.
     template <class Like, boost::asio::completion_token_for<void(error_code, permit)> Token>
     auto async_enter(Like&& key, Token&& token) {
         return async_enter(std::forward<Like>(key), request(), patience(),
                            std::forward<Token>(token));
     }
 
-    /// Without a token it is an operation to be awaited, in a coroutine on any executor.
+    /// Waits until the limiter grants `n` permits of `key` or the patience ends; without a token.
+    ///
+    /// Await the result in a coroutine on any executor.
     template <class Like>
     [[nodiscard]] auto async_enter(Like&& key, request n = {}, patience wait = {}) {
         using start_type = detail::starts_to_enter_key<kept<Like>>;
@@ -249,12 +273,13 @@ public:
             handle_for(who),
             start_type(static_cast<kept<Like>>(key), who.hash, n, {.length = wait}));
     }
+    /// Waits until the limiter grants 1 permit of `key` or the patience ends; without a token.
     template <class Like>
     [[nodiscard]] auto async_enter(Like&& key, patience wait) {
         return async_enter(std::forward<Like>(key), request(), wait);
     }
 
-    /// Takes a place in the line of `key`, like `basic_limiter::reserve`.
+    /// Reserves a position in the queue of `key`, like `basic_limiter::reserve`.
     template <class Like>
     reservation reserve(Like const& key, request n, patience wait, error_code& ec)
         requires scheduled_policy<Policy>
@@ -262,6 +287,9 @@ public:
         auto const who = look_up(key);
         return reservation::take(handle_for(who), n, wait, ec, who);
     }
+    /// Reserves a position in the queue of `key`, like `basic_limiter::reserve`.
+    ///
+    /// @throws rejection if the request is rejected
     template <class Like>
     reservation reserve(Like const& key, request n = {}, patience wait = {})
         requires scheduled_policy<Policy>
@@ -270,28 +298,31 @@ public:
         return reservation::take_or_throw(handle_for(who), n, wait, who);
     }
 
-    /// Enters for `key`, calls `f()`, leaves, and returns what `f` has returned, like `basic_limiter::run`. Key
-    /// and `f` are kept by reference.
+    /// Enters for `key`, calls `f()`, releases the permits and returns the result of `f`, like `basic_limiter::run`.
+    ///
+    /// `run` keeps references to `key` and `f`.
     template <class Like, class F>
         requires std::invocable<F&>
     [[nodiscard]] auto run(Like const& key, F&& f, request n = {}, patience wait = {}) {
         return run_by_reference(key, f, n, wait);
     }
+    /// Enters for 1 permit of `key`, calls `f()`, releases the permit and returns the result of `f`.
     template <class Like, class F>
         requires std::invocable<F&>
     [[nodiscard]] auto run(Like const& key, F&& f, patience wait) {
         return run_by_reference(key, f, request(), wait);
     }
 
-    /// Takes `n` permits of `key` without asking for room and without waiting, like `basic_limiter::charge`.
-    /// The permit is also empty if there is no place for a key that is new.
+    /// Takes `n` permits of `key` immediately, even if they are not free, like `basic_limiter::charge`.
+    ///
+    /// The permit is also empty if the key is new and the limiter cannot keep another key.
     template <class Like>
     permit charge(Like const& key, request n) {
         auto const who = look_up(key);
         return core_for(who).charge(n.count(), who);
     }
 
-    /// One key in a `chain`, which asks `n` permits of it. A copy of the key is kept.
+    /// Returns one key as a part of a `chain`, for `n` permits. Keeps a copy of the key.
     template <class Like>
     [[nodiscard]] auto with(Like const& key, request n = {}) const {
         using who_type = detail::one_key<Key>;
@@ -300,29 +331,35 @@ public:
             handle_for(who), n, who_type{Key(key), who.hash});
     }
 
-    /// The options that keys have, unless they have their own; and those of one key.
+    /// Returns the options of all keys without individual options.
     [[nodiscard]] options_type options() const {
         std::lock_guard lock(all_->configuring);
         return all_->for_all->options();
     }
+    /// Returns the options of one key.
     template <class Like>
     [[nodiscard]] options_type options(Like const& key) const {
         auto const who = look_up(key);
         return core_that_knows(who).ask([&](room const& r, time_point) { return r.options(who); });
     }
 
-    /// Goes on with other options for all keys that have none of their own. Keys are changed one page of the
-    /// table after the other; those that come meanwhile are told either. When this returns, all have
-    /// been. What was used under the old options stays used, as in `basic_limiter::configure`.
+    /// Replaces the options of all keys without individual options.
     ///
-    /// Throws `std::invalid_argument`, changing nothing. If it throws `std::bad_alloc`, each key has changed
-    /// or is as it was, and it may be called again.
+    /// The limiter changes one page of the table after the other. Requests during the change are decided by the old or
+    /// the new options; when this function returns, all keys have the new ones. Permits in use and permits that a rate
+    /// still counts keep counting, as in `basic_limiter::configure`.
+    ///
+    /// @throws std::invalid_argument as the constructor; then nothing has changed
+    /// @throws std::bad_alloc; then each key has its old or its new options, and another call may finish the change
     void configure(options_type const& options) {
         configure([&](options_type& current) { current = options; });
     }
 
-    /// The same with `change(options_type&)`, so that what is not named stays as it is. `change` is called
-    /// outside all locks, and again if another thread has changed the options meanwhile.
+    /// Changes the options of all keys with `change(options_type&)`; options that it does not assign keep their values.
+    ///
+    /// `change` is called outside all locks, and again if another thread changed the options in the meantime.
+    ///
+    /// @throws std::invalid_argument or `std::bad_alloc` as the other overload
     template <std::invocable<options_type&> Change>
     void configure(Change change) {
         replace([&] { return all_->for_all->options(); },
@@ -336,12 +373,14 @@ public:
                 });
     }
 
-    /// The options of the queues, and a change of them: `change(queue_options&)`, as in `basic_limiter`. They
-    /// are the same for all keys. Throws `std::invalid_argument`, changing nothing.
+    /// Returns a copy of the options of the queues, which are the same for all keys.
     [[nodiscard]] queue_options queueing() const {
         std::lock_guard lock(all_->configuring);
         return all_->shards.first().core->queueing();
     }
+    /// Changes the options of all queues with `change(queue_options&)`, as in `basic_limiter`.
+    ///
+    /// @throws std::invalid_argument as the constructor; then nothing has changed
     template <std::invocable<queue_options&> Change>
     void configure_queue(Change change) {
         replace([&] { return all_->shards.first().core->queueing(); },
@@ -356,29 +395,33 @@ public:
                 });
     }
 
-    /// Gives a key options of its own, whether it has come yet or not. The key is kept until `reset`.
-    /// Throws like the constructor, `std::bad_alloc`, and `std::length_error` if there is no place for the key.
+    /// Gives a key individual options, even if the key was never used. The limiter keeps the key until `reset`.
+    ///
+    /// @throws std::invalid_argument as the constructor
+    /// @throws std::bad_alloc if memory is exhausted
+    /// @throws std::length_error if the limiter cannot keep another key
     template <class Like>
     void configure(Like const& key, options_type const& options) {
         change(key, make_rule(options));
     }
-    /// Has a key go on with the options of all others.
+    /// Gives a key the options of all other keys again.
     template <class Like>
     void reset(Like const& key) {
         change(key, nullptr);
     }
 
-    /// Rejects all new requests, of all keys, from now on; see `basic_limiter`.
+    /// Rejects all new requests with `errc::closed`. Waiting requests are still served; see `basic_limiter::shutdown`.
     void shutdown() noexcept {
         each([](core_type& core) { core.shut_down(); });
     }
-    /// Rejects all new requests and all that wait.
+    /// Rejects all new and all waiting requests with `errc::closed`; see `basic_limiter::close`.
     void close() noexcept {
         each([](core_type& core) { core.close(); });
     }
-    /// Cancels all that waits now; and all that waits for one key, or, if there is no place for that, for all that
-    /// share a state with it.
+    /// Cancels all operations that wait now.
     void cancel() noexcept { all_->shards.cancel(); }
+    /// Cancels all requests that wait for one key. If the key shares a state with other keys, their requests are
+    /// cancelled too.
     template <class Like>
     void cancel(Like const& key) noexcept {
         auto const who = look_up(key);
@@ -387,11 +430,13 @@ public:
         });
     }
 
-    /// Completes when no permit of any key is out and no request waits. The parts of the limiter are
-    /// looked at one after the other, so it says that of one instant only after `shutdown()` or `close()`.
+    /// Waits until no permit of any key is in use and no request waits.
     ///
-    /// Completion signature: `void(error_code)`. Errors: `asio::error::operation_aborted`, and
-    /// `errc::closed` if the limiter is destroyed.
+    /// The limiter checks its shards one after the other, so the result holds for one instant only after `shutdown()`
+    /// or `close()`.
+    ///
+    /// Completion signature: `void(error_code)`. Errors: `asio::error::operation_aborted`, and `errc::closed` if the
+    /// limiter is destroyed.
     template <boost::asio::completion_token_for<void(error_code)> Token =
                   detail::default_token_t<Executor>>
     auto async_drain(Token&& token = detail::default_token_t<Executor>()) {
@@ -399,14 +444,15 @@ public:
             all_->shards.drain(), token, get_executor());
     }
 
+    /// Returns the counters and the state of all keys together. Each shard is read at one instant.
     [[nodiscard]] keyed_stats stats() const {
         detail::keyed_sum sum;
         each([&](core_type& core) { sum.add(core.ask(&stats_of)); });
         return sum.result();
     }
 
-    /// The same, with the waits of all keys since the limiter was made, as in `basic_limiter`. Each part is of
-    /// one instant.
+    /// Returns `stats()` and the wait times of all keys since construction, as in `basic_limiter`. Each shard is read
+    /// at one instant.
     [[nodiscard]] weir::snapshot<keyed_stats> snapshot() const {
         detail::keyed_sum sum;
         wait_histogram waits;
@@ -419,16 +465,17 @@ public:
         });
         return {sum.result(), waits};
     }
-    /// The `n` keys that have come most often since the limiter was made, those with the greatest `asked`
-    /// first, if `keyed_options::heavy_keys` is not 0. A request of `charge` does not count.
+    /// Returns the `n` keys with the most requests since construction, the greatest `asked` first; none if
+    /// `keyed_options::heavy_keys` is 0.
     ///
-    /// With c counters, no `error` is greater than the requests for keys of the same part divided by c, and a
-    /// key that has come more often than that is never left out of all that there are; keys are spread evenly
-    /// over the parts. Keys for which there was no place and that share a state are counted in two parts, and
-    /// their errors add up.
+    /// `charge` does not count as a request. With c counters and R requests for the keys of a shard, each `error` in
+    /// that shard is at most R / c, and each key with more than R / c requests is in the result if `n` is large enough.
+    /// Keys are distributed evenly over the shards. A key that shares a state because the limiter could not keep it is
+    /// counted in two shards, and its errors add up.
     ///
-    /// The parts are looked at one after the other. Throws `std::bad_alloc`, and what copying a key throws.
-    /// Source: see `detail::heavy_keys`.
+    /// The shards are read one after the other. Source: see `detail::heavy_keys`.
+    ///
+    /// @throws std::bad_alloc and all that copying a key throws
     [[nodiscard]] std::vector<heavy_key<Key>> heaviest(std::size_t n) const {
         std::vector<detail::heavy_part<Key>> parts;
         each([&](core_type& core) {
@@ -440,7 +487,8 @@ public:
         return detail::heaviest(n, std::span(parts), all_->shards.has_shared(), part_of);
     }
 
-    /// Of one key as it is now: capacity, what remains, debt, and what waits. What was done is not known.
+    /// Returns the current state of one key: capacity, remaining, debt and waiting requests. Past requests are not
+    /// counted by key.
     template <class Like>
     [[nodiscard]] limiter_stats stats(Like const& key) const {
         auto const who = look_up(key);
@@ -543,7 +591,7 @@ private:
             co_return f();
     }
 
-    // As `option_changes` has them.
+    // See `option_changes`.
     template <class Read, class Prepare, class Put>
     void replace(Read read, Prepare prepare, Put put) {
         auto const lock = [this] { return std::lock_guard(all_->configuring); };
@@ -572,6 +620,7 @@ private:
     std::unique_ptr<everything> all_;
 };
 
+/// Limits each of many keys, such as clients, by `Policy`; see `basic_keyed`.
 template <class Key, class Policy>
 using keyed = basic_keyed<Key, Policy>;
 

@@ -101,12 +101,12 @@ struct outcome_of<boost::asio::awaitable<T, CoroutineExecutor>, Executor> {
 /// Each call takes the limiter's lock. An immediate grant happens under it, without a message to the limiter's
 /// executor. That executor serves waiting requests, one step at a time. While no thread runs its context, waiting
 /// requests wait longer than they must; only other calls serve them: a new request or a released permit serves up to 16
-/// requests that can be granted.
+/// requests.
 ///
 /// Completion: a handler runs on its associated executor, or else on the limiter's. It never runs under a lock, and
 /// inside the initiating function only if it has an immediate executor that allows this. Each handler is posted
-/// separately, so that the scheduler runs one handler at a time. Grants have an order; handlers on several threads or
-/// executors may run in a different one.
+/// separately, so that an Asio scheduler can run other work between two of them. Grants have an order; handlers on
+/// several threads or executors may run in a different one.
 ///
 /// Cancellation: waiting operations support `terminal`, `partial` and `total`. A cancelled operation completes with
 /// `asio::error::operation_aborted` and takes nothing. A grant wins over a later cancellation or deadline. Emit the
@@ -160,7 +160,7 @@ public:
     /// `asio::deferred`.
     using default_token = detail::default_token_t<Executor>;
 
-    /// The same kind of limiter with another executor.
+    /// Rebinds this type of limiter to another executor.
     template <class OtherExecutor>
     struct rebind_executor {
         using other =
@@ -287,7 +287,7 @@ public:
     ///
     /// Await the result in a coroutine on any executor. It returns the permit or throws `rejection` like `enter`, but
     /// costs less. If the limiter is destroyed before the `co_await`, that throws `errc::closed`. If the executor has a
-    /// default token of its own, this function uses it instead.
+    /// default token, this function uses it instead.
     [[nodiscard]] auto async_enter(request n = {}, patience wait = {}) {
         return initiate_enter(n, {.length = wait});
     }
