@@ -35,7 +35,7 @@
 
 namespace weir {
 
-/// Objects that are checked out and in, such as connections: `seats` with an object on each.
+/// Lends objects, such as connections, to at most `max` callers at a time, and creates and checks them as necessary.
 ///
 ///     asio::awaitable<tcp::socket> connect(asio::any_io_executor ex) {
 ///         tcp::socket socket(ex);
@@ -47,48 +47,47 @@ namespace weir {
 ///     asio::awaitable<void> query() {
 ///         auto connection = co_await connections.checkout(1s);   // waits for up to a second
 ///         co_await talk(*connection);
-///     }                                                          // checked in
+///     }                                                          // returns the connection
 ///
-/// Objects: they are made when a request has to wait for one, until `max` exist, and serve whichever
-/// request is first in line when they are done. So an object that comes back meanwhile is used at once, and
-/// one whose request has gone is kept for the next. Never more than `max` exist, those that are being
-/// made included, and never do two leases hold the same one.
+/// Objects: the pool creates an object when a request has to wait for one, until `max` objects exist. A new object goes
+/// to the first request in the queue at that time. So a waiting request uses an object that is returned earlier, and an
+/// object whose request has left is kept for the next request. At most `max` objects exist, including the ones being
+/// created, and no two leases hold the same object.
 ///
-/// Making: `make` is called with the pool's executor if it takes one, otherwise with nothing. It returns an
-/// `asio::awaitable` of something of which a `T` can be made, or such an Asio operation. Its coroutine runs
-/// on the pool's executor, in a strand of its own, and is cancelled (`terminal`) after `make_within`, and
-/// when the pool is closed or destroyed. One that does not heed this goes on until it is done; what it has
-/// made is kept, or destroyed if the pool has been closed. When it fails, with an exception, requests wait on for as long as their
-/// patience lasts, and it is tried again, by one attempt at a time, with the back-off of the options.
+/// Creation: the pool calls `make` with its executor if `make` accepts one, otherwise without arguments. `make` returns
+/// an `asio::awaitable` or an Asio operation, with a result from which a `T` can be constructed. Its coroutine runs on
+/// the pool's executor, in its own strand. It is cancelled (`terminal`) after `make_within`, and when the pool is
+/// closed or destroyed. If it ignores the cancellation it runs to its end; the pool keeps its object, or destroys it if
+/// the pool was closed. If `make` fails with an exception, requests continue to wait for their patience. The pool then
+/// makes one attempt at a time, with the back-off of the options.
 ///
-/// Checking: `check`, if there is one, is called with an object that is not handed out as it is: see
-/// `pool_options::check_after`. It returns a `bool`, or an awaitable or an Asio operation that gives one or
-/// nothing, and is treated as `make` is. A false, an exception, and no answer within `check_within` mean
-/// that the object is broken: it is destroyed, and another is made in its place. Until the check has been
-/// passed the request waits in line, and an object that comes back meanwhile is used at once.
+/// Checks of objects: the optional `check` is called with an idle object that needs a check before its next use; see
+/// `pool_options::check_after`. It returns a `bool`, or an awaitable or an Asio operation with a result of `bool` or
+/// none, and runs like `make`. `false`, an exception, and no result within `check_within` mean that the object is
+/// broken: the pool destroys it and creates another. Until the check succeeds the request waits in the queue, and uses
+/// an object that is returned earlier.
 ///
-/// Requests: order, checks, cancellation, completion, threads and executors are as in `basic_limiter`. A
-/// request has no patience for making or checking if it has none at all: `try_checkout` and a patience of 0
-/// get an object that is idle and needs no check, or nothing.
+/// Requests: order, checks, cancellation, completion, threads and executors are as in `basic_limiter`. `try_checkout`
+/// and a patience of 0 do not wait for creation or checks: they return an idle object that needs no check, or nothing.
 ///
-/// Errors: those of `basic_limiter`. A lease that comes with one, and `checkout_rejection`, have what the last
-/// attempt to make an object has failed with. It is null if objects can be made, and all were in use.
+/// Errors: see `basic_limiter`. `checkout_rejection`, and the empty lease of a rejection, hold the exception of the
+/// last attempt to create an object. It is null if objects can be created and all were in use.
 ///
-/// What keeps `run()` from returning: requests that wait, and objects that are being made or checked. While
-/// nobody waits no timer runs, so what is idle is not trimmed by a timer: it is trimmed when the pool is
-/// used, or by `trim()`. Likewise the pool is filled up to `min` when it is made, and when there are
-/// fewer after it was used; if that fails while nobody waits, it is tried again when it is next used.
+/// Running context: waiting requests, and objects that are being created or checked, keep `run()` from returning.
+/// Without waiting requests no timer runs. So the pool destroys old idle objects only when it is used, or in `trim()`.
+/// It creates objects up to `min` at construction, and after a use that leaves fewer; if that fails while no request
+/// waits, it tries again at the next use.
 ///
-/// Lifetime: as in `basic_limiter`. Objects that are idle are destroyed when the pool is closed or
-/// destroyed, or its context ends, and the others when they come home after that. They are destroyed by the
-/// thread that checks in, discards, closes or destroys, or that runs the executor, under no lock; a
-/// destructor may call the pool. An object that comes home on one thread while the pool is closed on
-/// another may live on until the pool is destroyed. `make` and `check` are kept until the last job has gone.
+/// Lifetime: as in `basic_limiter`. The pool destroys idle objects when it is closed or destroyed, or when its context
+/// ends, and other objects when they are returned after that. The thread that returns, discards, closes, destroys or
+/// runs the executor destroys them, under no lock; a destructor may call the pool. An object that is returned on one
+/// thread while another thread closes the pool may exist until the pool is destroyed. `make` and `check` exist until
+/// their last call has ended.
 ///
-/// On virtual time it is `basic_pool<T, asio::any_io_executor, testing::timer>`.
+/// Virtual time: use `basic_pool<T, asio::any_io_executor, testing::timer>`.
 ///
-/// Granted at once, a checkout takes one lock, that of the limiter, and so does a checkin. Only with
-/// `max_age`, `max_idle`, `max_hold`, or a check after some time, the clock is read as well.
+/// Cost: an immediate checkout takes one lock, the limiter's, and so does a return. They read the clock only with
+/// `max_age`, `max_idle`, `max_hold` or a `check_after` other than 0 and `forever`.
 template <class T, class Executor = boost::asio::any_io_executor,
           class Timer = basic_steady_timer<Executor>>
 class basic_pool {
@@ -108,42 +107,60 @@ class basic_pool {
     };
 
 public:
+    /// The type of the objects.
     using value_type = T;
+    /// An object on loan.
     using lease_type = lease<T>;
+    /// The executor on which the pool works.
     using executor_type = Executor;
+    /// The timer that ends waits.
     using timer_type = Timer;
+    /// The clock of deadlines.
     using clock_type = typename Timer::clock_type;
+    /// The options of the pool.
     using options_type = pool_options;
+    /// The default token: the executor's own default token, or else `asio::deferred`.
     using default_token = detail::default_token_t<Executor>;
 
+    /// Rebinds this type of pool to another executor.
     template <class OtherExecutor>
     struct rebind_executor {
         using other = basic_pool<T, OtherExecutor,
                                  typename Timer::template rebind_executor<OtherExecutor>::other>;
     };
 
-    /// A pool whose work is done on `ex`. Throws `std::invalid_argument` that names the option, its value
-    /// and the bound, if an option is nonsense.
+    /// Creates a pool that works on `ex` and creates objects with `make`.
+    ///
+    /// @throws std::invalid_argument if an option is out of bounds; the message names the option, its value and the
+    ///   bound
     template <detail::maker<T, Executor> Make>
     basic_pool(Executor const& ex, Make&& make, pool_options const& options = {},
                queue_options const& queueing = {})
         : basic_pool(ex, options, queueing, {},
                      detail::as_maker<T, Executor>(std::forward<Make>(make))) {}
 
-    /// The same with a check.
+    /// Creates a pool that works on `ex`, creates objects with `make` and checks them with `check`.
+    ///
+    /// @throws std::invalid_argument as the first constructor
     template <detail::maker<T, Executor> Make, detail::checker<T> Check>
     basic_pool(Executor const& ex, Make&& make, Check&& check, pool_options const& options = {},
                queue_options const& queueing = {})
         : basic_pool(ex, options, queueing, detail::as_checker<T>(std::forward<Check>(check)),
                      detail::as_maker<T, Executor>(std::forward<Make>(make))) {}
 
-    /// The same on the executor of a context.
+    /// Creates a pool that works on the executor of `context` and creates objects with `make`.
+    ///
+    /// @throws std::invalid_argument as the first constructor
     template <class Context, detail::maker<T, Executor> Make>
         requires is_context<Context>
     basic_pool(Context& context, Make&& make, pool_options const& options = {},
                queue_options const& queueing = {})
         : basic_pool(Executor(context.get_executor()), std::forward<Make>(make), options,
                      queueing) {}
+    /// Creates a pool that works on the executor of `context`, creates objects with `make` and checks them with
+    /// `check`.
+    ///
+    /// @throws std::invalid_argument as the first constructor
     template <class Context, detail::maker<T, Executor> Make, detail::checker<T> Check>
         requires is_context<Context>
     basic_pool(Context& context, Make&& make, Check&& check, pool_options const& options = {},
@@ -151,7 +168,9 @@ public:
         : basic_pool(Executor(context.get_executor()), std::forward<Make>(make),
                      std::forward<Check>(check), options, queueing) {}
 
+    /// Moves the pool. The source may only be destroyed or assigned to.
     basic_pool(basic_pool&&) noexcept = default;
+    /// Destroys this pool, which completes its waiting operations with `errc::closed`, and moves `other` here.
     basic_pool& operator=(basic_pool&& other) noexcept {
         basic_pool moved(std::move(other));
         std::swap(core_, moved.core_);
@@ -159,6 +178,7 @@ public:
         std::swap(executor_, moved.executor_);
         return *this;
     }
+    /// Completes waiting operations with `errc::closed` and destroys idle objects. Leases in use stay valid.
     ~basic_pool() {
         if (!core_)
             return;
@@ -166,115 +186,122 @@ public:
         supplier_->stop();
     }
 
-    /// The executor that was given.
+    /// Returns the executor that the constructor received.
     [[nodiscard]] executor_type get_executor() const noexcept { return executor_; }
 
-    /// An object that is idle and needs no check, now or not at all: it never has one made. The reason is
-    /// in `ec`: `errc::no_permit` or `closed`.
+    /// Returns an idle object that needs no check, or an empty lease, without waiting and without creating an object.
+    /// `ec` holds the reason: `errc::no_permit` or `closed`.
     lease_type try_checkout(error_code& ec) noexcept {
         return detail::lease_access::make<T>(core().try_enter(1, ec));
     }
+    /// Returns an idle object that needs no check, or an empty lease.
     lease_type try_checkout() noexcept {
         error_code ignored;
         return try_checkout(ignored);
     }
 
-    /// Waits for an object, for as long as the patience lasts: `co_await pool.checkout(1s)`. If one is idle
-    /// and needs no check, nothing is posted.
+    /// Waits for an object until the patience ends.
     ///
-    /// Throws `checkout_rejection` with the `error_code` that `async_checkout` completes with, that of a
-    /// cancellation, too. The pool must exist until the awaitable is awaited.
+    ///     auto connection = co_await pool.checkout(1s);
+    ///
+    /// If an idle object needs no check, the call posts nothing. The pool must exist until the call is awaited.
+    ///
+    /// @throws checkout_rejection with the `error_code` of `async_checkout`, cancellation included
     template <class CoroutineExecutor = Executor>
     [[nodiscard]] boost::asio::awaitable<lease_type, CoroutineExecutor> checkout(
         patience wait = {}) {
         return await_checkout<CoroutineExecutor>(checked(), {.length = wait});
     }
 
-    /// The same until an instant of the pool's clock, for callers that have a deadline.
+    /// Waits for an object until `deadline` passes on the pool's clock. Otherwise it works like `checkout`.
     template <class CoroutineExecutor = Executor>
     [[nodiscard]] boost::asio::awaitable<lease_type, CoroutineExecutor> checkout_until(
         typename clock_type::time_point deadline) {
         return await_checkout<CoroutineExecutor>(checked(), detail::wait_until(deadline));
     }
 
-    /// Waits for an object, for as long as the patience lasts.
+    /// Waits for an object until the patience ends.
     ///
-    /// Completion signature: `void(error_code, lease<T>)`. On an error the lease is empty.
-    /// Errors: an `errc`, or `asio::error::operation_aborted`.
-    /// Throws what the handler's allocator and its executor throw, and `std::bad_alloc`; then nothing has
-    /// been started.
+    /// Completion signature: `void(error_code, lease<T>)`. On an error the lease is empty. Errors: an `errc`, or
+    /// `asio::error::operation_aborted`.
+    ///
+    /// @throws std::bad_alloc and all that the handler's allocator and its executor throw; then no operation has
+    ///   started
     template <boost::asio::completion_token_for<void(error_code, lease<T>)> Token = default_token>
     auto async_checkout(patience wait, Token&& token = default_token()) {
         return initiate(checked(), {.length = wait}, std::forward<Token>(token));
     }
+    /// Waits for an object until the default patience ends.
     template <boost::asio::completion_token_for<void(error_code, lease<T>)> Token = default_token>
     auto async_checkout(Token&& token = default_token()) {
         return async_checkout(patience(), std::forward<Token>(token));
     }
+    /// Waits for an object until `deadline` passes on the pool's clock. Otherwise it works like `async_checkout`.
     template <boost::asio::completion_token_for<void(error_code, lease<T>)> Token = default_token>
     auto async_checkout_until(typename clock_type::time_point deadline,
                               Token&& token = default_token()) {
         return initiate(checked(), detail::wait_until(deadline), std::forward<Token>(token));
     }
 
-    /// The options that were given.
+    /// Returns the options that the constructor received.
     [[nodiscard]] pool_options options() const { return core().options().pool; }
 
-    /// Destroys, here and now, what has been idle for too long or is too old.
+    /// Destroys all objects that were idle too long or are too old, before it returns.
     void trim() noexcept {
         checked()->supplier_->trim();
         supplier_->look();  // there may be fewer than `min`
     }
 
-    /// Rejects all new requests with `errc::closed` from now on; those that wait are served to the end, and
-    /// objects are made for them. It cannot be undone.
+    /// Rejects all new requests with `errc::closed`. Waiting requests are still served, and the pool creates objects
+    /// for them. This is final.
     void shutdown() noexcept {
         core().shut_down();
         supplier_->shut_down();
     }
 
-    /// Rejects all new requests, and all that wait, with `errc::closed`; destroys the objects that are idle,
-    /// cancels what is being made or checked, and keeps nothing that comes home. Leases that are out stay
-    /// good, and `async_drain` tells when they have come home. It cannot be undone.
+    /// Rejects all new and all waiting requests with `errc::closed`, and destroys all idle objects.
+    ///
+    /// The pool cancels creations and checks, and destroys each object that is returned later. Leases in use stay valid;
+    /// `async_drain` waits for their return. This is final.
     void close() noexcept {
         core().close();
         supplier_->stop();
     }
 
-    /// Cancels all that waits now with `asio::error::operation_aborted`: requests, `async_drain` and
-    /// `async_wait_overdue`. What is being made goes on, and is kept.
+    /// Cancels all operations that wait now, with `asio::error::operation_aborted`: requests, `async_drain` and
+    /// `async_wait_overdue`. The pool continues to create objects and keeps them.
     void cancel() noexcept {
         core().cancel();
         supplier_->caller_left();
     }
 
-    /// Completes when no lease is out and no request waits, as in `basic_limiter`. What is being made
-    /// without a request is not waited for.
+    /// Waits until no lease is in use and no request waits, as in `basic_limiter`. It does not wait for objects that
+    /// are being created without a request.
     ///
-    /// Completion signature: `void(error_code)`. Errors: `asio::error::operation_aborted`, and
-    /// `errc::closed` if the pool is destroyed.
+    /// Completion signature: `void(error_code)`. Errors: `asio::error::operation_aborted`, and `errc::closed` if the
+    /// pool is destroyed.
     template <boost::asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_drain(Token&& token = default_token()) {
         return boost::asio::async_initiate<Token, void(error_code)>(
             drain_initiation(checked()->core_, executor_), token, detail::starts_to_drain());
     }
 
-    /// Waits for a lease that is held for longer than `pool_options::max_hold`, as in `basic_limiter`: its
-    /// `lease::id()` is in `overdue::id`.
+    /// Waits for a lease that is held longer than `pool_options::max_hold`, as in `basic_limiter`. `overdue::id` is its
+    /// `lease::id()`.
     ///
-    /// Completion signature: `void(error_code, overdue)`. Errors: `asio::error::operation_aborted`, and
-    /// `errc::closed` if the pool is destroyed.
+    /// Completion signature: `void(error_code, overdue)`. Errors: `asio::error::operation_aborted`, and `errc::closed`
+    /// if the pool is destroyed.
     template <boost::asio::completion_token_for<void(error_code, overdue)> Token = default_token>
     auto async_wait_overdue(Token&& token = default_token()) {
         return boost::asio::async_initiate<Token, void(error_code, overdue)>(
             overdue_initiation(checked()->core_, executor_), token, detail::starts_to_watch());
     }
 
-    /// What the pool has done since it was made, and what it is doing: all of one instant. Takes the lock
-    /// and reads the clock.
+    /// Returns the counters since construction and the current state, both of the same instant. Takes the lock and
+    /// reads the clock.
     [[nodiscard]] pool_stats stats() const { return core().ask(&stats_of); }
 
-    /// The same, with the waits since the pool was made, as in `basic_limiter`.
+    /// Returns `stats()` and the wait times since construction, both of the same instant, as in `basic_limiter`.
     [[nodiscard]] weir::snapshot<pool_stats> snapshot() const {
         return core().ask([](auto const& room, time_point now) {
             return weir::snapshot<pool_stats>{stats_of(room, now), room.waits()};
@@ -313,11 +340,11 @@ private:
         }
     }
 
-    // Nothing of the pool is touched once it waits.
+    // The coroutine does not use the pool after it has started to wait.
     template <class CoroutineExecutor>
     static boost::asio::awaitable<lease_type, CoroutineExecutor> await_checkout(
         basic_pool const* pool, detail::wait_limit limit) {
-        // A coroutine may have asked not to be told of a cancellation by an exception.
+        // A coroutine can disable the exception that reports a cancellation.
         auto const state = co_await boost::asio::this_coro::cancellation_state;
         if (state.cancelled() != boost::asio::cancellation_type::none)
             throw checkout_rejection(boost::asio::error::operation_aborted, nullptr);
@@ -350,7 +377,8 @@ private:
     Executor executor_;
 };
 
-/// `basic_pool` on an executor of any type.
+/// Lends objects, such as connections, to at most `max` callers at a time; see `basic_pool`. It accepts an executor of
+/// any type.
 template <class T>
 using pool = basic_pool<T>;
 
