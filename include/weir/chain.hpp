@@ -47,13 +47,13 @@ auto link_of(Limiter const& limiter) {
     return limiter.with();
 }
 
-/// A limiter, or what its `with` returns.
+/// A limiter, or the result of its `with`.
 template <class T>
 concept chainable = requires(T const& member) { detail::link_of(member); };
 template <chainable T>
 using link_of_t = std::remove_cvref_t<decltype(detail::link_of(std::declval<T const&>()))>;
 
-/// The links of a chain whose limiters are known when it is compiled.
+/// The links of a chain whose limiters are known at compile time.
 template <class... Links>
 class link_tuple {
     using home_type = std::tuple_element_t<0, std::tuple<Links...>>;
@@ -78,20 +78,20 @@ private:
     std::tuple<Links...> links_;
 };
 
-/// A link with a key that takes no more than a string.
+/// A link, with a key that needs at most the space of a `std::string`.
 template <class Executor>
 using any_link_box =
     link_box<sizeof(Executor) + 4 * sizeof(void*) + sizeof(std::string) + sizeof(std::uint64_t)>;
 
-/// The links of a chain whose limiters are known when it runs: at least one, when it is used. It has room for `inline_links`;
-/// for more it makes an allocation.
+/// The links of a chain whose limiters are known at run time: at least one when it is used. It stores `inline_links`
+/// links in place; more of them take an allocation.
 template <class Executor, std::size_t inline_links>
 class link_list {
 public:
     using core_type = chain_core;
     using executor_type = Executor;
     using permit_type = any_chain_permit;
-    // While it waits it has memory for as many as there are.
+    // A waiting chain has memory for exactly its links.
     using kept_entries = std::vector<chain_entry>;
 
     static constexpr std::size_t most = most_chained;
@@ -118,7 +118,7 @@ private:
     std::optional<limiter_handle<chain_core, Executor>> home_;
 };
 
-/// What can be done with a chain of these links.
+/// The operations of a chain with these links.
 template <class Links>
 class chain_of {
     using signature = chain_signature<Links>;
@@ -127,13 +127,15 @@ class chain_of {
     using handle_type = limiter_handle<typename Links::core_type, typename Links::executor_type>;
 
 public:
+    /// The executor of the first limiter.
     using executor_type = typename Links::executor_type;
+    /// The permits of all limiters.
     using permit_type = typename Links::permit_type;
 
-    /// That of the first limiter.
+    /// Returns the executor of the first limiter.
     [[nodiscard]] executor_type get_executor() const noexcept { return home().executor; }
 
-    /// All now, or none: like `basic_limiter::try_enter`.
+    /// Grants the permits of all limiters now, or none, like `basic_limiter::try_enter`.
     permit_type try_enter(error_code& ec) noexcept {
         chain_entries asked(links_);
         auto const answer = try_chain(asked.used());
@@ -141,22 +143,31 @@ public:
         return answer.granted ? permit_type(asked.used(), asked.named())
                               : permit_type(answer.rejected);
     }
+    /// Grants the permits of all limiters now, or returns an empty permit.
     permit_type try_enter() noexcept {
         error_code ignored;
         return try_enter(ignored);
     }
 
-    /// Waits until all limiters let it go, for as long as the patience lasts, in a coroutine on any executor. Throws
-    /// `chain_rejection`. The chain must exist until the awaitable is awaited.
+    /// Waits until all limiters grant or the patience ends.
+    ///
+    ///     auto permits = co_await all.enter(1s);
+    ///
+    /// Await it in a coroutine on any executor. The chain must exist until the call is awaited.
+    ///
+    /// @throws chain_rejection with the `error_code` of `async_enter`
     [[nodiscard]] auto enter(patience wait = {}) { return enter_within({.length = wait}); }
-    /// The same until an instant of the clock of the first limiter.
+    /// Waits until all limiters grant or `deadline` passes on the clock of the first limiter. Otherwise it works like
+    /// `enter`.
     template <class Clock, class Duration>
     [[nodiscard]] auto enter_until(std::chrono::time_point<Clock, Duration> deadline) {
         return enter_within(wait_until(deadline));
     }
 
-    /// The same with a completion token: `void(error_code, permit_type)`. On an error the permit is empty, and
-    /// says which limiter has rejected, and when to come back, if that is known.
+    /// Waits until all limiters grant or the patience ends.
+    ///
+    /// Completion signature: `void(error_code, permit_type)`. On an error the permit is empty. It names the limiter
+    /// that rejected, and has a `retry_after` if it is known.
     template <boost::asio::completion_token_for<void(error_code, permit_type)> Token>
     auto async_enter(patience wait, Token&& token) {
         return boost::asio::async_initiate<Token, void(error_code, permit_type)>(
@@ -164,17 +175,20 @@ public:
                 home().core, home().executor),
             token, start_type(links_, options_, {.length = wait}));
     }
+    /// Waits until all limiters grant or the default patience ends.
     template <boost::asio::completion_token_for<void(error_code, permit_type)> Token>
     auto async_enter(Token&& token) {
         return async_enter(patience(), std::forward<Token>(token));
     }
-    /// Without a token it is an operation to be awaited, in a coroutine on any executor.
+    /// Waits until all limiters grant or the patience ends; without a token.
+    ///
+    /// Await the result in a coroutine on any executor.
     [[nodiscard]] auto async_enter(patience wait = {}) {
         return enter_operation<handle_type, start_type>(
             home(), start_type(links_, options_, {.length = wait}));
     }
 
-    /// Enters, calls `f()`, leaves, and returns what `f` has returned, like `basic_limiter::run`.
+    /// Enters, calls `f()`, releases the permits and returns the result of `f`, like `basic_limiter::run`.
     template <class F>
         requires std::invocable<F&>
     [[nodiscard]] auto run(F&& f, patience wait = {}) {
@@ -225,77 +239,67 @@ private:
 
 }  // namespace detail
 
-/// Several limiters that let a request go together: all of them, or none.
+/// Acquires permits from several limiters: all of them or none.
 ///
-///     weir::seats kitchen{ctx, {.seats = 20}};
-///     weir::token_bucket global{ctx, {.rate = {1000, 1s}, .burst = 100}};
-///     weir::keyed<std::uint64_t, weir::policy::token_bucket> per_client{ctx, {.rate = {10, 1s}}};
+///     weir::chain all{global, per_client.with(client), workers.with(2)};
+///     auto permits = co_await all.enter(1s);
 ///
-///     asio::awaitable<void> serve(std::uint64_t client) {
-///         weir::chain door{global, per_client.with(client), kitchen};
-///         auto turn = co_await door.enter(1s);   // waits for up to a second, for all of them
-///         co_await cook();
-///     }                                          // all permits leave
+/// A waiting chain holds no permits. It waits in the queue of one limiter that cannot grant its part yet, in the
+/// position of its arrival. At the head of that queue it either gets all permits, or moves to the queue of another
+/// limiter that blocks it, also in the position of its arrival. So a chain delays other requests only at a limiter that
+/// cannot grant the chain's part; there it delays them like any request, whatever its other limiters could grant.
 ///
-/// A limiter stands for one permit of it; `limiter.with(n)` asks for more, and `keyed.with(key, n)` is one key.
-/// A limiter that is named twice is asked for the sum. The limiters may have different executors and
-/// contexts, and different chains may name them in any order. Up to 16 can be in a chain, but none that is
-/// shared by a server, whose decision does not fit under a lock. For several rules over the same callers there
-/// is `policy::all`, which takes one lock.
+/// Limiters: a limiter stands for one permit, `limiter.with(n)` for n, `keyed.with(key, n)` for n of one key. A limiter
+/// named twice is asked for the sum. A chain takes 1 to 16 limiters, on any executors and contexts, and other chains
+/// may name them in any order: chains cannot deadlock. Shared limiters (`weir::redis`, `weir::mysql`) are not allowed:
+/// their decision needs a round trip. For several rules over the same requests use `policy::all`, which takes one lock.
 ///
-/// While it waits a chain holds nothing. It stands in the line of one limiter at a time: of one that does not let
-/// it go. There it is like any other request, in the place that its arrival has given it. When its turn
-/// comes there, either all limiters let it go, or it moves to the line of another one that does not, where it
-/// stands as if it had waited there all along. So no request is held up by a chain that waits for another
-/// limiter: `try_enter` and `enter` of a limiter go by its own line. But a chain that asks a limiter for more
-/// than there is holds up those behind it, as any request does, whatever its other limiters say.
+/// Order: each limiter grants waiting requests in arrival order, chains or not, and chains over the same limiters are
+/// granted in arrival order. At a limiter with another order than `fifo`, that order applies to the other requests
+/// only. A chain goes before all requests that arrived after it, whatever their class, flow or partition, and an
+/// arriving chain overtakes no request. Neither `when_full::evict_oldest` nor `queue_order::codel` drops a waiting
+/// chain; for an arriving chain `evict_oldest` drops the same request as for one with the default `standing`. If
+/// several limiters could grant at the same instant, their order is unspecified and may vary between runs: it depends
+/// on their addresses and on the seed of `keyed`.
 ///
-/// Order: at each limiter, requests that stand in line are granted in the order in which they came, chains or
-/// not, and chains over the same limiters are granted in the order in which they came. Where the queue of a
-/// limiter has another order than `fifo`, that order is one of the other requests alone, and says which of them is
-/// next. A chain goes before that one if the chain came first, otherwise after it: so it goes before all that came
-/// after it, newcomers included, whatever their class, key or partition. A chain that comes overtakes nobody.
-/// A chain is not dropped for a newcomer by `when_full::evict_oldest`, nor by `queue_order::codel`. For a chain that
-/// comes `evict_oldest` drops whom it drops for a request that says nothing of its `standing`.
-/// What becomes due at the same instant at different limiters is decided in an order that is not specified, and
-/// that may change from one run to the next: it depends on their addresses, and on the seed of `keyed`.
-///
-/// The wait is bounded. Two limiters may never have room at the same instant; then a chain is passed, again and
-/// again. After `chain_options::passes` turns that it has lost it is overdue, and the oldest chain that is
-/// overdue reserves its limiters: for `chain_options::reserve_for`, T, at the most, no request behind it is
-/// granted at any of them. It takes nothing in advance. Suppose that each limiter, while none behind the chain
-/// is granted, needs at most F to serve those before it and to have room for it: for seats that is their
-/// waits and the longest hold, for rates the time in which so many permits come. If F <= T, and i chains wait
-/// that are older and share a limiter with it, or with one that does, then it waits for at most
+/// Bound: limiters that are never free at the same instant could delay a chain forever. A chain that lost
+/// `chain_options::passes` turns is overdue, and the oldest overdue chain reserves its limiters for up to T =
+/// `chain_options::reserve_for`: they grant no request behind it. The chain takes nothing in advance. Let F be the
+/// longest time that a limiter needs to grant all requests ahead of the chain and the chain's part, while it grants no
+/// request behind the chain. For seats, F is the waits of those requests and the longest hold; for rates, the time in
+/// which the permits become available. If F <= T, and i older chains share a limiter with this chain, directly or
+/// through other chains, the chain waits at most
 ///
 ///     (i + 1) * ((passes + 1) * F + T).
 ///
-/// If a permit is held for longer than T there is no such bound: T is how long one that is stuck may keep other
+/// If a permit is held longer than T there is no bound: T limits the time for which a stuck permit leaves other
 /// limiters idle.
 ///
-/// Checks are those of `basic_limiter`, each over all limiters before the next one. The patience of a chain that
-/// names none is that of its first limiter, which is also where its handler runs if that has no executor of
-/// its own. The queue of the limiter in whose line it would stand must have a place for it; later it moves to
-/// the line of others as it must. A rejection names the limiter that has rejected, `chain_permit::rejected_by`, and
-/// is counted there; a grant is counted at each.
+/// Checks: as in `basic_limiter`, each over all limiters before the next. The queue in which the chain starts must have
+/// room for it; later moves ignore that limit. A rejected permit, and `chain_rejection`, name the limiter that rejected
+/// (`rejected_by`); only that limiter counts the rejection. All limiters count a grant. The first limiter supplies the
+/// default patience and the default executor of handlers.
 ///
-/// Threads, cancellation and completion are as in `basic_limiter`. While a chain waits, each of its limiters
-/// keeps its context running, and `async_drain` of each waits for it. If one of them is closed or destroyed, or
-/// its context ends, the chain is rejected with `errc::closed`; if it is the context of the first one, the
-/// handler is destroyed, uncalled. A chain keeps what it needs of its limiters, which may be destroyed before.
+/// Threads, cancellation and completion are as in `basic_limiter`. The chain is a value: use it once or many times, on
+/// several threads at once.
 ///
-/// A chain without an operation is a value: it may be made for one request, or used for many, on several threads
-/// at the same time.
+/// Lifetime: a chain keeps the necessary parts of its limiters, so they may be destroyed first. If a limiter is closed
+/// or destroyed, or its context ends, a waiting chain is rejected with `errc::closed`; if the first limiter's context
+/// ends, its handler is destroyed without a call. A waiting chain keeps all contexts of its limiters running, and
+/// `async_drain` of each limiter waits for it.
 template <class... Links>
 class chain : public detail::chain_of<detail::link_tuple<Links...>> {
     static_assert(sizeof...(Links) >= 1 && sizeof...(Links) <= detail::most_chained);
     using base = detail::chain_of<detail::link_tuple<Links...>>;
 
 public:
-    /// Of limiters, or of what their `with` returns. Throws `std::invalid_argument` if an option is nonsense.
+    /// Creates a chain of limiters, or of the results of their `with`.
+    ///
+    /// @throws std::invalid_argument if an option is out of bounds
     template <detail::chainable... Limiters>
     explicit chain(chain_options const& options, Limiters const&... limiters)
         : base(detail::link_tuple<Links...>(detail::link_of(limiters)...), options) {}
+    /// Creates a chain with the default options.
     template <detail::chainable... Limiters>
     explicit chain(Limiters const&... limiters) : chain(chain_options(), limiters...) {}
 };
@@ -305,12 +309,15 @@ chain(Limiters const&...) -> chain<detail::link_of_t<Limiters>...>;
 template <detail::chainable... Limiters>
 chain(chain_options const&, Limiters const&...) -> chain<detail::link_of_t<Limiters>...>;
 
-/// A limiter, or what its `with` returns, as a member of an `any_chain`, whatever its kind. It may be made once, for
-/// many chains, and used on several threads; it keeps what it needs of the limiter. It makes no allocation, unless the key
-/// of a `keyed` does when it is copied, or takes more room than a `std::string`.
+/// A part of an `any_chain`: a limiter of any kind, or the result of its `with`.
+///
+/// A link can be part of many chains and is safe to use on several threads. It keeps the necessary parts of the
+/// limiter. It makes no allocation, except for a key of `keyed` that allocates when it is copied, or is larger than a
+/// `std::string`.
 template <class Executor>
 class basic_any_link {
 public:
+    /// Creates a link from a limiter or from the result of its `with`.
     template <detail::chainable Limiter>
         requires std::convertible_to<typename detail::link_of_t<Limiter>::executor_type, Executor>
     basic_any_link(Limiter const& limiter) : basic_any_link(0, detail::link_of(limiter)) {}
@@ -326,25 +333,33 @@ private:
     detail::any_link_box<Executor> box_;
 };
 
+/// A part of an `any_chain`: a limiter of any kind, or the result of its `with`.
 using any_link = basic_any_link<boost::asio::any_io_executor>;
 
-/// A `chain` whose limiters are chosen at run time, for instance by a configuration. The documentation of `chain` applies. A
-/// request that does not wait makes no allocation if the chain has at most `inline_links` limiters, and one otherwise. The
-/// chain takes about 100 bytes for each of the `inline_links`, and so does each request that waits.
+/// A `chain` whose limiters are selected at run time, for instance by a configuration. The documentation of `chain`
+/// applies.
 ///
-///     weir::any_chain door{kitchen.with(2)};
+///     weir::any_chain all{workers.with(2)};
 ///     if (client)
-///         door.add(per_client.with(*client));
-///     weir::any_chain_permit turn = co_await door.enter(1s);
+///         all.add(per_client.with(*client));
+///     weir::any_chain_permit permits = co_await all.enter(1s);
 ///
-/// Preconditions: no more than 16 limiters; at least one when it is used.
+/// An immediate grant makes no allocation if the chain has at most `inline_links` limiters, and one otherwise. The
+/// chain takes about 100 bytes for each of the `inline_links`, and so does each waiting request.
+///
+/// Preconditions: at most 16 limiters, and at least one when the chain is used.
 template <class Executor, std::size_t inline_links = 4>
 class basic_any_chain : public detail::chain_of<detail::link_list<Executor, inline_links>> {
     using base = detail::chain_of<detail::link_list<Executor, inline_links>>;
 
 public:
-    /// Throws `std::invalid_argument` if an option is nonsense.
+    /// Creates a chain without limiters.
+    ///
+    /// @throws std::invalid_argument if an option is out of bounds
     explicit basic_any_chain(chain_options const& options = {}) : base({}, options) {}
+    /// Creates a chain of these limiters.
+    ///
+    /// @throws std::invalid_argument if an option is out of bounds
     basic_any_chain(std::initializer_list<basic_any_link<Executor>> links,
                     chain_options const& options = {})
         : base({}, options) {
@@ -352,13 +367,16 @@ public:
             add(link);
     }
 
+    /// Adds a limiter at the end.
     void add(basic_any_link<Executor> link) {
         BOOST_ASSERT(size() < detail::most_chained);
         this->links_.add(std::move(link.box_), link.executor_);
     }
+    /// Returns the number of limiters.
     [[nodiscard]] std::size_t size() const noexcept { return this->links_.size(); }
 };
 
+/// A `chain` whose limiters are selected at run time; see `basic_any_chain`.
 using any_chain = basic_any_chain<boost::asio::any_io_executor>;
 
 }  // namespace weir

@@ -18,22 +18,22 @@
 
 namespace weir {
 
-/// What a chain of `N` limiters grants: a permit of each of them. They leave together when it is destroyed. With
-/// `std::dynamic_extent` it is what an `any_chain` grants.
+/// The permits of a chain of `N` limiters, one for each. They are released together on destruction.
+/// `std::dynamic_extent` is for `any_chain`.
 ///
-/// It may be moved to, used in and destroyed on any thread, after limiters were closed, and after limiters and
-/// execution contexts have gone, as a `permit`. An empty one is what a rejection comes with.
+///     auto permits = co_await chain.enter();
+///     permits[1].settle(bytes);   // the request for the second limiter was an estimate
+///     permits[0].leave();         // the seat is no longer needed
 ///
-///     auto turn = co_await chain.enter();
-///     turn[1].settle(bytes);   // what the second limiter was asked for was an estimate
-///     turn[0].leave();         // the seat is no longer needed
+/// Like a `permit`, it may be moved to, used on and destroyed on any thread, also after limiters were closed, and after
+/// limiters and execution contexts were destroyed. A rejection comes with an empty one.
 template <std::size_t N>
 class [[nodiscard]] chain_permit {
     static constexpr bool dynamic = N == std::dynamic_extent;
 
 public:
     chain_permit() noexcept = default;
-    // Of what a limiter has decided.
+    // Takes the grants of the limiters.
     chain_permit(std::span<detail::chain_entry> granted, std::size_t named) noexcept {
         if constexpr (dynamic)
             parts_.resize(named);
@@ -54,35 +54,37 @@ public:
         std::swap(rejected_, other.rejected_);
     }
 
-    /// Whether something was granted and has not been given back.
+    /// Returns whether it holds a permit that is not released.
     explicit operator bool() const noexcept {
         return std::ranges::any_of(parts_, [](permit const& p) { return static_cast<bool>(p); });
     }
 
-    /// All permits come home, in one section: they have been used, or have not. As `permit::leave` and
-    /// `permit::refund`; the destructor leaves.
+    /// Releases all permits at once, as used; see `permit::leave`. The destructor does this too.
     void leave() noexcept {
         if (*this)
             detail::leave_together(parts_, true);
     }
+    /// Releases all permits at once, as unused; see `permit::refund`.
     void refund() noexcept {
         if (*this)
             detail::leave_together(parts_, false);
     }
 
-    /// Says how it went, to all limiters: as `permit::report`.
+    /// Reports the outcome of the work to all limiters; see `permit::report`.
     void report(outcome o) noexcept {
         for (auto& part : parts_)
             part.report(o);
     }
 
-    /// The permit of the limiter that the chain names at this place, counted from 0. It may be used like any
-    /// other. A limiter that is named twice has one permit for both, in the first place.
+    /// Returns the permit of the limiter with this index in the chain. Use it like any other permit. A limiter that is
+    /// named twice has one permit, at its first index.
     [[nodiscard]] permit& operator[](std::size_t i) noexcept { return parts_[i]; }
+    /// Returns the permit of the limiter with this index in the chain.
     [[nodiscard]] permit const& operator[](std::size_t i) const noexcept { return parts_[i]; }
+    /// Returns the number of permits.
     [[nodiscard]] constexpr std::size_t size() const noexcept { return parts_.size(); }
 
-    /// How long the request has waited for its grant; 0 if it was granted at once.
+    /// Returns the wait of the request; 0 if it was granted immediately.
     [[nodiscard]] duration waited() const noexcept {
         auto longest = duration::zero();
         for (auto const& p : parts_)
@@ -90,13 +92,12 @@ public:
         return longest;
     }
 
-    /// For a rejection: which limiter has rejected, by its place; absent if none has, as for a cancellation.
-    /// Where several do not let the chain go, it is that for which it takes longest, as far as that is known;
-    /// or else the first.
+    /// Returns, for a rejection, the index of the limiter that rejected; absent if no limiter did, as for a
+    /// cancellation. If several limiters could not grant, it is the one with the longest known time, or else the first.
     [[nodiscard]] std::optional<std::size_t> rejected_by() const noexcept { return rejected_.by; }
 
-    /// For a rejection: how long to stay away before it is worth asking again: the largest time that a limiter
-    /// names, as `permit::retry_after`; absent if none does.
+    /// Returns, for a rejection, the time until a retry is useful: the longest `permit::retry_after` of the limiters;
+    /// absent if it is unknown for all.
     [[nodiscard]] std::optional<duration> retry_after() const noexcept {
         return rejected_.retry_after == forever ? std::nullopt
                                                 : std::optional(rejected_.retry_after);
@@ -113,7 +114,7 @@ private:
     detail::chain_rejected rejected_;
 };
 
-/// It is empty, and has no part, for a rejection.
+/// The permits of an `any_chain`. For a rejection it is empty and has no parts.
 using any_chain_permit = chain_permit<std::dynamic_extent>;
 
 }  // namespace weir

@@ -14,40 +14,41 @@ class permit;
 
 namespace detail {
 
-/// Where a permit comes from: what its issuer wants to be told when it comes home. An issuer that limits
-/// many clients finds the client's state by the key; one that limits all together has the key 0.
+/// The values that a permit passes back to its issuer on release. An issuer with a state per key finds that state by
+/// `key`; an issuer with one state uses key 0.
 struct permit_origin {
     std::uint64_t ticket = 0;
     std::uint64_t key = 0;
 };
 
-/// What has issued a permit and takes it back: the core of a limiter, which lives for as long as a permit
-/// is out.
+/// Issues permits and takes them back: the core of a limiter, which exists while a permit is in use.
 class permit_issuer {
 public:
     [[nodiscard]] static permit grant(permit_issuer& issuer, amount n, permit_origin from,
                                       duration waited) noexcept;
     [[nodiscard]] static permit reject(duration retry_after) noexcept;
 
-    /// Who has issued `p`, or null; and what that one is to be told of `p`, which is empty afterwards.
+    /// Returns the issuer of `p`, or null.
     [[nodiscard]] static permit_issuer* of(permit const& p) noexcept;
+    /// Returns the origin of `p` and empties `p`.
     [[nodiscard]] static permit_origin give_up(permit& p) noexcept;
 
-    /// The permit object goes: its `n` have been used, or have not.
+    /// The permit object ends, and its `n` permits were used.
     virtual void leave(amount n, permit_origin from) noexcept = 0;
+    /// The permit object ends, and its `n` permits were not used.
     virtual void leave_unused(amount n, permit_origin from) noexcept = 0;
-    /// The object stays: `n` of it have not been used, or `n` more than it had.
+    /// The permit object stays, and `n` of its permits were not used.
     virtual void refund(amount n, permit_origin from) noexcept = 0;
-    /// The ticket of the whole.
+    /// The permit object stays, and takes `n` more permits. Returns the ticket of the whole.
     virtual std::uint64_t overdraw(amount n, amount held, permit_origin from) = 0;
-    /// There is one object more, or one less.
+    /// One permit object becomes two.
     virtual void split(permit_origin from) noexcept = 0;
-    /// The ticket of the whole. Both have the same key.
+    /// Two permit objects with the same key become one. Returns the ticket of the whole.
     virtual std::uint64_t merge(permit_origin into, permit_origin from, amount n) noexcept = 0;
     [[nodiscard]] virtual amount remaining(permit_origin from) const noexcept = 0;
-    /// `forever` if no time can be named.
+    /// Returns `forever` if the time is unknown.
     [[nodiscard]] virtual duration reset_after(permit_origin from) const noexcept = 0;
-    /// How it went so far. The ticket to be used from then on. Most do not want to know.
+    /// Receives the outcome of the work. Returns the ticket to use from then on. Most issuers ignore it.
     virtual std::uint64_t report(permit_origin from, outcome) noexcept { return from.ticket; }
     [[nodiscard]] virtual bool is_lost(permit_origin) const noexcept { return false; }
 
@@ -57,20 +58,20 @@ protected:
 
 }  // namespace detail
 
-/// What a limiter grants: the right to go, which is given back when the permit is destroyed.
+/// The permits that a limiter granted to a request. The destructor releases them.
 ///
-/// A permit leaves by itself when it is destroyed, so none is ever lost. It may be moved to, used in
-/// and destroyed on any thread, after its limiter was closed, after the limiter object has gone and
-/// after its execution context has gone. Two threads must not use one permit object at the same time.
-///
-/// An empty permit is what a rejection comes with: it holds nothing, but may know when to come back.
-///
-///     if (auto seat = kitchen.try_enter())
-///         dine();
+///     if (auto seat = workers.try_enter())
+///         process();
 ///     else if (auto wait = seat.retry_after())
-///         come_back_in(*wait);
+///         retry_in(*wait);
+///
+/// A permit may be moved to, used on and destroyed on any thread, also after its limiter was closed, and after the
+/// limiter object or its execution context was destroyed. Two threads must not use one permit object at the same time.
+///
+/// A rejection comes with an empty permit: it holds nothing, but may have a `retry_after`.
 class [[nodiscard]] permit {
 public:
+    /// An empty permit.
     permit() noexcept = default;
     permit(permit&& other) noexcept
         : issuer_(std::exchange(other.issuer_, nullptr)),
@@ -90,92 +91,96 @@ public:
         std::swap(time_, other.time_);
     }
 
-    /// Whether something was granted and has not been given back. True of a grant of 0 as well.
+    /// Returns whether it holds permits that are not released. This is also true for a grant of 0.
     explicit operator bool() const noexcept { return issuer_ != nullptr; }
 
-    /// How many permits this object stands for; 0 if empty.
+    /// Returns the number of permits; 0 if this is empty.
     [[nodiscard]] amount count() const noexcept { return issuer_ ? count_ : 0; }
 
-    /// Comes home: what it stands for has been used. Seats are free again; of a rate it stays used, and
-    /// cools or is refilled as the rule says. The permit is empty afterwards; an empty one does
-    /// nothing. The destructor does the same.
+    /// Releases the permits as used: seats become free, and a rate keeps counting the permits until they expire or are
+    /// refilled. The permit is empty afterwards; an empty one does nothing. The destructor does this too.
     ///
-    /// This may make room for requests that wait. Then it posts their completion handlers to their
-    /// executors from this thread, which may call the handlers' allocators; so does the destructor. It
-    /// takes the limiter's lock, and never waits for a handler or for another thread's work.
+    /// The release may let the limiter grant waiting requests. Then this thread posts their completion handlers to
+    /// their executors, which may call the handlers' allocators. The release takes the limiter's lock, and never waits
+    /// for a handler or for another thread's work.
     void leave() noexcept {
         if (issuer_)
             std::exchange(issuer_, nullptr)->leave(count_, origin_);
     }
 
-    /// Comes home unused: as if it had never been granted, as far as the rule can undo that. Of a rate it
-    /// makes room at once, unless it has cooled meanwhile and has made room already. For seats it is the
-    /// same as `leave`, and in all else it is like it.
+    /// Releases the permits as unused: the limiter undoes the grant as far as its rule can. A rate forgets the permits
+    /// immediately, unless they have already expired. For seats this is `leave`, and otherwise it works like `leave`.
     void refund() noexcept {
         if (issuer_)
             std::exchange(issuer_, nullptr)->leave_unused(count_, origin_);
     }
 
-    /// Says how it went, which an adaptive limiter wants to know: by that it moves the number of its seats. The
-    /// last word before the permit comes home counts; without one it was a success. What is refunded has told
-    /// nothing. To other limiters, and of an empty permit, it means nothing.
+    /// Reports the outcome of the work to an adaptive limiter, which changes the number of its seats by it. The last
+    /// report before the release counts; the default is a success. After a `refund` no outcome counts. Other limiters,
+    /// and an empty permit, ignore it.
     void report(outcome o) noexcept {
         if (issuer_ && count_ != 0)
             origin_.ticket = issuer_->report(origin_, o);
     }
 
-    /// Corrects the number of permits to what was used in truth. What was not used is given back at once,
-    /// as by `refund`; what was used beyond the grant is taken now, even if that puts the limiter into
-    /// debt, for which other requests have to wait. `count()` is `actual` afterwards.
+    /// Corrects the number of permits to the amount that was used; `count()` is `actual` afterwards.
     ///
-    /// Precondition: not empty. Throws, changing nothing, `std::invalid_argument` if `actual` is above
-    /// `max_amount`, `std::bad_alloc` if a debt cannot be noted, and `std::length_error` if more was used of a key of
-    /// `keyed` that was forgotten, and for which there is no place.
+    /// Unused permits are refunded immediately. Permits used beyond the grant are taken now, even if this puts the
+    /// limiter into debt, for which other requests have to wait.
+    ///
+    /// @pre not empty
+    /// @throws std::invalid_argument if `actual` exceeds `max_amount`
+    /// @throws std::bad_alloc if a debt cannot be recorded
+    /// @throws std::length_error if more was used of a key of `keyed` that was forgotten, and the limiter cannot keep
+    ///   it again; after an exception nothing has changed
     void settle(request actual);
 
-    /// Takes `n` out of this permit, into another permit object.
+    /// Moves `n` permits from this object into another permit object.
     ///
-    /// Precondition: not empty. Throws `std::invalid_argument` if `n > count()`.
+    /// @pre not empty
+    /// @throws std::invalid_argument if `n > count()`
     [[nodiscard]] permit split(request n);
 
-    /// Takes over what `other` stands for; `other` is empty afterwards. Merging an empty permit does
-    /// nothing, merging into an empty one moves.
+    /// Moves the permits of `other` into this object; `other` is empty afterwards. If `other` is empty, nothing
+    /// happens; if this is empty, `other` is moved here.
     ///
-    /// Throws `std::invalid_argument` if the two are from different limiters, or from different keys or partitions of one.
+    /// @throws std::invalid_argument if the two are from different limiters, or from different keys or partitions of
+    ///   one limiter
     void merge(permit&& other);
 
-    /// How long the request has waited for its grant; 0 if it was granted at once.
+    /// Returns the wait of the request; 0 if it was granted immediately.
     [[nodiscard]] duration waited() const noexcept {
         return issuer_ ? -time_ - duration(1) : duration::zero();
     }
 
-    /// For a rejection: how long to stay away before it is worth asking again. Exact if no request was
-    /// ahead; otherwise the time that holds if no request ahead gives up, or, where an order lets requests
-    /// overtake, the least time that is sure. `queue_options::jitter` makes it longer. Absent if no time can be
-    /// named, as for seats, and for a permit that was granted.
+    /// Returns, for a rejection, the time until a retry is useful.
+    ///
+    /// The time is exact if no request was ahead. Otherwise it assumes that no request ahead leaves the queue
+    /// ungranted; where an order lets requests overtake, it is the shortest certain time. `queue_options::jitter` makes
+    /// it longer. Absent if it is unknown, as for seats, and for a granted permit.
     [[nodiscard]] std::optional<duration> retry_after() const noexcept {
         return time_ < duration::zero() ? std::nullopt : if_known(time_);
     }
 
-    /// How many more the limiter could grant right now if no request waited; 0 if this is empty. Takes the
-    /// limiter's lock and, for a rate, reads the clock.
+    /// Returns the number of permits that the limiter could grant now if no request waited; 0 if this is empty. Takes
+    /// the limiter's lock and, for a rate, reads the clock.
     [[nodiscard]] amount remaining() const noexcept {
         return issuer_ ? issuer_->remaining(origin_) : 0;
     }
 
-    /// How long it takes until the limiter could grant at once the most that one request may ask for, if it
-    /// grants nothing else meanwhile: a bucket is full then, and a log is empty. 0 if it could now. Absent if no
-    /// time can be named, as for seats that are taken, and if this is empty. Takes the limiter's lock and, for a
-    /// rate, reads the clock.
+    /// Returns the time until the limiter could grant its capacity immediately, if it grants nothing before: then a
+    /// bucket is full and a log is empty. 0 if it could now. Absent if it is unknown, as for seats in use, and if this
+    /// is empty. Takes the limiter's lock and, for a rate, reads the clock.
     [[nodiscard]] std::optional<duration> reset_after() const noexcept {
         return if_known(issuer_ ? issuer_->reset_after(origin_) : forever);
     }
 
-    /// Whether what it stands for has been taken away, which happens to `shared_seats` only: then somebody else may
-    /// have it already. It stays so. Takes the limiter's lock and reads the clock.
+    /// Returns whether the lease of a seat of `shared_seats` ended: another holder may have the seat already. This is
+    /// final. Takes the limiter's lock and reads the clock.
     [[nodiscard]] bool lost() const noexcept { return issuer_ && issuer_->is_lost(origin_); }
 
-    /// What `overdue::id` calls this permit, and of `shared_seats` the fence. Parts of a permit that was split share it.
+    /// Returns the number of this permit in `overdue::id`; for `shared_seats`, the fencing token. Parts of a split
+    /// permit share it.
     [[nodiscard]] std::uint64_t id() const noexcept { return origin_.ticket; }
 
 private:
@@ -188,8 +193,7 @@ private:
     detail::permit_issuer* issuer_ = nullptr;
     amount count_ = 0;  // meaningless if empty
     detail::permit_origin origin_;
-    duration time_ =
-        forever;  // of a rejection: when to come back; of a grant: -1 - how long it took
+    duration time_ = forever;  // of a rejection: `retry_after`; of a grant: -1 - its wait
 };
 
 inline permit detail::permit_issuer::grant(permit_issuer& issuer, amount n, permit_origin from,

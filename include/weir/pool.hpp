@@ -261,8 +261,8 @@ public:
 
     /// Rejects all new and all waiting requests with `errc::closed`, and destroys all idle objects.
     ///
-    /// The pool cancels creations and checks, and destroys each object that is returned later. Leases in use stay valid;
-    /// `async_drain` waits for their return. This is final.
+    /// The pool cancels creations and checks, and destroys each object that is returned later. Leases in use stay
+    /// valid; `async_drain` waits for their return. This is final.
     void close() noexcept {
         core().close();
         supplier_->stop();

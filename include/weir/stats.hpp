@@ -10,14 +10,15 @@
 
 namespace weir {
 
-/// What a limiter has done since it was made, and what it is doing: taken at one instant.
+/// The counters of a limiter since construction and its current state, all of one instant.
 struct limiter_stats {
-    // Since the limiter was made.
+    // Since construction.
 
-    /// Requests that were granted, how many of them did not wait, and the permits that they were
-    /// granted together.
+    /// Granted requests.
     std::uint64_t granted = 0;
+    /// Requests that were granted immediately.
     std::uint64_t granted_at_once = 0;
+    /// Permits of all granted requests.
     amount permits_granted = 0;
 
     /// Requests that were not granted, by reason: a field for each `errc`, and `cancelled`.
@@ -32,114 +33,122 @@ struct limiter_stats {
     std::uint64_t unavailable = 0;
     std::uint64_t cancelled = 0;
 
-    /// How long requests have waited that were granted in the end: all together, and the longest.
+    /// Wait times of granted requests: their sum and the longest.
     duration waited_total{};
     duration waited_max{};
 
-    /// The same for requests that have waited in vain.
+    /// Wait times of requests that waited and were not granted: their sum and the longest.
     duration rejected_waited_total{};
     duration rejected_waited_max{};
 
-    /// Permits that were reported to `async_wait_overdue`.
+    /// Permits that `async_wait_overdue` reported.
     std::uint64_t overdue = 0;
 
     // Now.
 
-    /// Requests that wait, how many permits they ask for together, and for how long the first of them has
-    /// waited.
+    /// Waiting requests.
     std::uint64_t waiting = 0;
+    /// Permits for which all waiting requests together ask.
     amount waiting_for = 0;
+    /// Wait time of the first waiting request.
     duration oldest_wait{};
 
-    /// Permit objects that have not come home, and how many permits they stand for.
+    /// Permit objects that are not released.
     std::uint64_t live = 0;
+    /// Permits in use.
     amount in_use = 0;
 
-    /// The most that one request can be granted; of adaptive seats, how many there are at the moment.
+    /// The most permits that one request can be granted; for adaptive seats, their current number.
     amount capacity = 0;
 
-    /// How many permits could be granted at once if no request waited.
+    /// Permits that the limiter could grant now if no request waited.
     amount remaining = 0;
 
-    /// How many permits are owed: they were taken beyond what was free, by `charge` or `settle`, by a
-    /// rule that lends, or before a limit was lowered. While any are owed nothing is granted.
+    /// Permits that were taken beyond the free ones: by `charge` or `settle`, by a rule that lends, or before a limit
+    /// was lowered. While the debt lasts, the limiter grants none.
     amount debt = 0;
 
-    /// How long it takes until `capacity` permits could be granted at once, if none is granted meanwhile: a
-    /// bucket is full then, and a log is empty. Absent if no time can be named, as for seats that are taken.
+    /// The time until `capacity` permits could be granted immediately, if none is granted before: then a bucket is full
+    /// and a log is empty. Absent if it is unknown, as for seats in use.
     std::optional<duration> reset_after{};
 };
 
-/// What a partition of `queue_order::shares` has and asks for, now.
+/// The current state of a partition of `queue_order::shares`.
 struct share_stats {
+    /// The name and the percentage of the partition.
     partition who;
 
-    /// How many of the seats that there are now are its own, and how many it holds: beyond its share they are
-    /// borrowed.
+    /// Seats of the partition, from the current number of seats.
     amount share = 0;
+    /// Seats in use by the partition; seats beyond `share` are borrowed.
     amount in_use = 0;
 
-    /// Requests of it that wait, and how many seats they ask for together.
+    /// Waiting requests of the partition.
     std::uint64_t waiting = 0;
+    /// Seats for which these requests together ask.
     amount waiting_for = 0;
 };
 
-/// What a pool has done since it was made, and what it is doing: taken at one instant.
+/// The counters of a pool since construction and its current state, all of one instant.
 struct pool_stats {
     /// The requests for objects; a permit is a lease.
     limiter_stats requests;
 
-    // Objects now. Together they are never more than `pool_options::max`.
+    // Objects now: at most `pool_options::max` together.
 
-    /// Objects that could be checked out, perhaps after a check.
+    /// Objects that can be checked out, some of them after a check.
     amount idle = 0;
-    /// Objects that are out, those whose completion handler has not been called yet included.
+    /// Objects on loan, including objects whose completion handler has not been called yet.
     amount in_use = 0;
-    /// Idle ones that are being checked, and new ones that are being made, or wait to be tried again.
+    /// Idle objects that are being checked.
     amount being_checked = 0;
+    /// Objects that are being created, including pauses before another attempt.
     amount being_made = 0;
 
-    // Since the pool was made.
+    // Since construction.
 
-    /// Objects that were made, and attempts to make one that have failed.
+    /// Objects that were created.
     std::uint64_t made = 0;
+    /// Failed attempts to create an object.
     std::uint64_t failed = 0;
 
-    /// Objects that are no more: discarded by their holders; found broken by the check; destroyed because
-    /// they were too old, idle for too long, or not needed by a pool that was closed.
+    /// Objects that their holders discarded.
     std::uint64_t discarded = 0;
+    /// Objects that failed their check.
     std::uint64_t unhealthy = 0;
+    /// Objects that were destroyed because they were too old, idle too long, or not needed by a closed pool.
     std::uint64_t retired = 0;
 };
 
-/// What a keyed limiter has done and is doing.
+/// The counters of a keyed limiter since construction and its current state.
 struct keyed_stats {
-    /// Of all keys together. What only one key has is 0: the capacity, what remains, the debt and the
-    /// oldest wait.
+    /// All keys together. The fields that only a single key has are 0: capacity, remaining, debt and oldest wait.
     limiter_stats total;
 
-    /// How many keys are kept, and in how many bytes, not counting text and waiting rooms.
+    /// Keys that the limiter keeps.
     std::uint64_t keys = 0;
+    /// Memory of the keys in bytes, without texts and queues.
     std::uint64_t bytes = 0;
 };
 
-/// What a limiter, a pool or a keyed limiter has done and is doing, with the waits of the requests that were
-/// granted: taken at one instant. Those that were granted at once are not among the waits.
+/// The statistics of a limiter, a pool or a keyed limiter, with the wait times of granted requests, all of one instant.
+/// Immediate grants are not in the wait times.
 template <class Stats>
 struct snapshot {
     Stats stats;
     wait_histogram waits;
 };
 
-/// A key that comes often, and how often it has come.
+/// A frequent key, and the number of its requests.
 template <class Key>
 struct heavy_key {
     Key key;
-    /// Requests for it: in truth at most so many, and at least `asked - error`.
+    /// Requests for the key: the true number is at most `asked`, and at least `asked - error`.
     std::uint64_t asked = 0;
+    /// The largest possible error of `asked` and `rejected`.
     std::uint64_t error = 0;
-    /// How many of these were rejected, for whatever reason but cancellation: at least so many, and in truth
-    /// at most `error` more.
+    /// Rejected requests for the key, for any reason but cancellation: the true number is at least `rejected`, and at
+    /// most `rejected + error`.
     std::uint64_t rejected = 0;
 };
 
