@@ -5,15 +5,16 @@
 
 namespace weir {
 
-/// A limiter whose kind is chosen at run time, by a configuration file for instance:
+/// A limiter whose kind is selected at run time, for example by a configuration file.
 ///
-///     weir::any_limiter door{ctx, weir::limiter_config::parse("10/60s")};
+///     weir::any_limiter calls{ctx, weir::limiter_config::parse("10/60s")};
 ///
-/// See `basic_limiter` for what can be done with it, `limiter_config` for the texts, and `policy::any`
-/// for what it changes.
+/// `basic_limiter` documents the operations, `limiter_config` the texts, and `policy::any` the differences to the other
+/// limiters.
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
 using basic_any_limiter = basic_limiter<policy::any, Executor, Timer>;
 
+/// A limiter whose kind is selected at run time; see `basic_any_limiter`.
 using any_limiter = basic_any_limiter<>;
 
 }  // namespace weir

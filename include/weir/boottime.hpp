@@ -22,8 +22,8 @@
 
 namespace weir {
 
-/// The time since the machine was started, with the time in which it slept: `CLOCK_BOOTTIME` of Linux.
-/// `std::chrono::steady_clock`, by which a limiter goes that is not told otherwise, stands still meanwhile.
+/// A clock of the time since the machine started, including its sleep: `CLOCK_BOOTTIME` of Linux.
+/// `std::chrono::steady_clock`, the default clock of a limiter, does not advance while the machine sleeps.
 class boottime_clock {
 public:
     using rep = std::int64_t;
@@ -32,24 +32,25 @@ public:
     using time_point = std::chrono::time_point<boottime_clock>;
     static constexpr bool is_steady = true;
 
+    /// Returns the current time.
     [[nodiscard]] static time_point now() noexcept;
 };
 
 namespace detail {
 
-// A timer of the system, which makes its descriptor readable. Throw `boost::system::system_error`.
+// A timerfd, which becomes readable when it expires. These functions throw `boost::system::system_error`.
 [[nodiscard]] int make_boottime_descriptor();
 void check_boottime_descriptor(int descriptor,
-                               error_code const& assigned);  // closes what is not owned
+                               error_code const& assigned);  // closes an unowned descriptor
 void set_boottime_descriptor(int descriptor, boottime_clock::time_point expiry);
 
 }  // namespace detail
 
-/// A timer by `boottime_clock`, to be used like `asio::steady_timer`: after the machine has slept it
-/// expires at once if its time has come meanwhile. Linux only.
+/// A timer on `boottime_clock`, with the interface of `asio::steady_timer`. If its expiry passed while the machine
+/// slept, it expires immediately after the sleep. Linux only.
 ///
-/// Completion, cancellation and executors are as there; a timer takes a file descriptor. The constructor and
-/// `expires_at` throw `boost::system::system_error` if the system rejects.
+/// Completion, cancellation and executors are as in `asio::steady_timer`; a timer takes a file descriptor. The
+/// constructor and `expires_at` throw `boost::system::system_error` if a system call fails.
 template <class Executor = boost::asio::any_io_executor>
 class basic_boottime_timer {
 public:
@@ -58,19 +59,23 @@ public:
     using duration = clock_type::duration;
     using time_point = clock_type::time_point;
 
+    /// Rebinds this type of timer to another executor.
     template <class OtherExecutor>
     struct rebind_executor {
         using other = basic_boottime_timer<OtherExecutor>;
     };
 
+    /// Creates a timer that expires at `expiry`.
     explicit basic_boottime_timer(Executor const& ex, time_point expiry = {})
         : state_(std::make_shared<state>(ex)) {
         expires_at(expiry);
     }
+    /// Creates a timer that expires after a duration.
     basic_boottime_timer(Executor const& ex, duration after) : state_(std::make_shared<state>(ex)) {
         expires_after(after);
     }
 
+    /// Creates a timer on the executor of `context`.
     template <class Context, class... Args>
         requires std::convertible_to<Context&, boost::asio::execution_context&>
     explicit basic_boottime_timer(Context& context, Args... args)
@@ -92,19 +97,21 @@ public:
     }
     [[nodiscard]] time_point expiry() const noexcept { return state_->expiry; }
 
-    /// Sets the expiry and cancels the waits that are pending.
+    /// Sets the expiry and cancels pending waits.
     void expires_at(time_point t) {
         state_->cancel();
         detail::set_boottime_descriptor(state_->descriptor.native_handle(), t);
         state_->expiry = t;
     }
+    /// Sets the expiry relative to now and cancels pending waits.
     void expires_after(duration d) {
         auto const now = clock_type::now();
         expires_at(d > time_point::max() - now ? time_point::max() : now + d);
     }
+    /// Cancels pending waits.
     void cancel() noexcept { state_->cancel(); }
 
-    /// Completes when the clock has reached the expiry. Completion signature: `void(error_code)`.
+    /// Waits for the expiry. Completion signature: `void(error_code)`.
     template <boost::asio::completion_token_for<void(error_code)> Token =
                   detail::default_token_t<Executor>>
     auto async_wait(Token&& token = detail::default_token_t<Executor>()) {
@@ -113,7 +120,7 @@ public:
     }
 
 private:
-    // What a wait keeps alive.
+    // The state that a pending wait keeps alive.
     struct state {
         explicit state(Executor const& ex) : descriptor(ex) {
             auto const made = detail::make_boottime_descriptor();
@@ -131,7 +138,7 @@ private:
 
         time_point expiry{};
 
-        // A wait that goes on may do so on one thread while another one cancels it.
+        // A wait may continue on one thread while another thread cancels it.
         std::mutex mutex;
         std::uint64_t epoch = 0;  // how many times it was cancelled
         boost::asio::posix::basic_stream_descriptor<Executor> descriptor;
@@ -149,7 +156,7 @@ private:
             go_on(self);
         }
 
-        // The system may tell of the expiry that was set before.
+        // The system may report the expiry that was set before.
         template <class Self>
         void operator()(Self& self, error_code const& ec) {
             if (ec || clock_type::now() >= until_)
@@ -178,10 +185,11 @@ private:
     std::shared_ptr<state> state_;
 };
 
+/// A timer on `boottime_clock`; see `basic_boottime_timer`.
 using boottime_timer = basic_boottime_timer<>;
 
-/// `Limiter`, such as `weir::sliding_log`, for which time passes while the machine sleeps: after a night a
-/// daily limit is free again. By default time stands still for a limiter meanwhile.
+/// A limiter such as `weir::sliding_log` on `boottime_clock`: its time passes while the machine sleeps, so a daily
+/// limit is free again after a night. By default the time of a limiter stops during sleep.
 template <class Limiter>
 using boottime = basic_limiter<typename Limiter::policy_type, typename Limiter::executor_type,
                                basic_boottime_timer<typename Limiter::executor_type>>;

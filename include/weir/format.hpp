@@ -22,20 +22,20 @@
 #include <utility>
 #include <variant>
 
-/// The values of weir as text, for {fmt}. No other header includes this one.
+/// Formats the values of weir with {fmt}. No other header includes this one.
 ///
-///     fmt::print("{}\n", kitchen.stats());       // 12 granted, 12 at once; 0 rejected; 0 waiting; ...
+///     fmt::print("{}\n", workers.stats());       // 12 granted, 12 at once; 0 rejected; 0 waiting; ...
 ///     fmt::print("{}\n", weir::rate(100, 1s));   // 100/1s
 ///
-/// Options are written as they are parsed, with exact times. Everything else is meant to be read, and
-/// has its times as `readable` writes them. Width, fill and alignment are those of a string: `{:>20}`.
+/// Options are written in the form in which they are parsed, with exact times. Everything else is for people, with
+/// times as in `readable`. Width, fill and alignment work as for a string: `{:>20}`.
 namespace weir {
 
 template <std::size_t N>
 class chain_permit;
 
-/// A length of time to be read: "1.5s", "12.346ms", "250ns", "forever". The unit is the largest, up to
-/// seconds, that is not longer than `d`, with at most three decimals, rounded up.
+/// Returns a duration as a short text: "1.5s", "12.346ms", "250ns", "forever". The unit is the largest, up to seconds,
+/// that is not longer than `d`, with at most three decimals, rounded up.
 [[nodiscard]] inline std::string readable(duration d) {
     using rep = duration::rep;
     if (d < duration::zero())
@@ -91,7 +91,8 @@ namespace detail {
     auto const wait = p.retry_after();
     return wait ? "no permit; come back in " + readable(*wait) : "no permit";
 }
-// Which limiter of a chain has rejected, counted from 0 in the order in which the chain names them, and until when.
+// Appends the limiter of a chain that rejected, as an index from 0 in the order of the chain, and the time until a
+// retry.
 template <class Rejected>
 [[nodiscard]] std::string rejected_text(std::string text, Rejected const& rejected) {
     if (auto const by = rejected.rejected_by())
@@ -168,7 +169,7 @@ template <std::size_t N>
                                            : "reset";
 }
 
-// Of all keys together, without what only one key has, or of one.
+// The statistics of one key or limiter, or of all keys together, without the fields that only a single key has.
 [[nodiscard]] inline std::string text_of(limiter_stats const& s, bool all_keys) {
     std::string text;
     auto const add = [&text]<class... Args>(fmt::format_string<Args...> what, Args&&... args) {
@@ -262,7 +263,7 @@ template <class T, class... Alternatives>
 inline constexpr bool is_alternative<T, std::variant<Alternatives...>> =
     (std::same_as<T, Alternatives> || ...);
 
-/// The options of a limiter that can be chosen at run time.
+/// The options of a limiter whose kind is selected at run time.
 template <class T>
 concept limiter_options = is_alternative<T, limiter_config::options_type>;
 

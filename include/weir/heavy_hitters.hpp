@@ -8,10 +8,11 @@
 
 namespace weir {
 
-/// Finds the most frequent keys of a stream with a fixed number of counters. When all counters are in use, a new key takes
-/// over the counter with the smallest count. It continues from that count, which becomes its error: the true count of a key
-/// lies between `count - error` and `count`. After `all` events the error is at most `all / counters`, and every key with
-/// more than `all / counters` events has a counter.
+/// Finds the most frequent keys of a stream with a fixed number of counters.
+///
+/// When all counters are in use, a new key takes over the counter with the smallest count. It continues from that
+/// count, which becomes its error: the true count of a key lies between `count - error` and `count`. After `all` events
+/// the error is at most `all / counters`, and every key with more than `all / counters` events has a counter.
 ///
 /// One event takes constant time: the counters are sorted by their counts, in groups of equal counts. A call that adds
 /// several events passes each group between the old count and the new one.
@@ -19,8 +20,8 @@ namespace weir {
 /// A Key is default-constructible and its move throws nothing. The caller supplies hashes and comparisons. Not safe for
 /// concurrent use.
 ///
-/// Source: Metwally, Agrawal and El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data
-/// Streams" (2005): Space-Saving.
+/// Source: Metwally, Agrawal and El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data Streams"
+/// (2005): Space-Saving.
 template <class Key>
 class heavy_hitters {
     using index = std::uint32_t;  // of a counter, a place or a group
@@ -74,9 +75,12 @@ public:
             groups_[new_group()] = {.count = 0, .begin = 0, .end = size(), .next_unused = none};
     }
 
-    /// Adds `times` events of the key with this hash for which `same(key)` is true, and adds `error` to its error. If the key
-    /// has no counter, `make()` returns the key to store; if `make()` throws, nothing changes. Returns the stored key.
-    /// Precondition: `is_on()` and `times > 0`.
+    /// Adds `times` events of the key with this hash for which `same(key)` is true, and adds `error` to its error.
+    /// Returns the stored key.
+    ///
+    /// If the key has no counter, `make()` returns the key to store; if `make()` throws, nothing changes.
+    ///
+    /// @pre `is_on()` and `times > 0`
     template <class Same, class Make>
     Key& count(std::uint64_t hash, Same same, Make make, std::uint64_t times = 1,
                std::uint64_t error = 0) {
@@ -87,14 +91,14 @@ public:
         raise(i, times);
         return counters_[i].key;
     }
-    /// The stored key; null if the key has no counter.
+    /// Returns the stored key, or null if the key has no counter.
     template <class Same>
     [[nodiscard]] Key* find(std::uint64_t hash, Same same) noexcept {
         auto const i = is_on() ? place_of(hash, same) : none;
         return i == none ? nullptr : &counters_[i].key;
     }
 
-    /// The largest possible count of a key without a counter.
+    /// Returns the largest possible count of a key without a counter.
     [[nodiscard]] std::uint64_t count_without_counter() const noexcept {
         return is_on() ? count_of(order_.front()) : 0;
     }

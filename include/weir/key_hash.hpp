@@ -9,29 +9,28 @@
 
 namespace weir {
 
-/// What makes the hashes of one limiter differ from those of all others: nobody outside can find keys
-/// that collide.
+/// The seed that makes the hashes of each limiter different, so that an attacker cannot find colliding keys.
 struct hash_seed {
     std::uint64_t a = 0;
     std::uint64_t b = 0;
 
-    /// From `std::random_device`, or as `testing::seed` has it.
+    /// Returns a seed from `std::random_device`, or from `testing::seed` if it was called.
     [[nodiscard]] static hash_seed random();
 };
 
-/// Hashes the keys of `keyed`, with a seed. Types that compare equal hash alike: all strings, as
+/// Hashes the keys of `keyed` with a seed. Types that compare equal have equal hashes: all strings, as
 /// `std::string_view`, and all integers.
 ///
-/// Integers, enumerations and pointers are multiplied with the seed, and strings go through SipHash-1-3:
-/// keys that an attacker has chosen do not collide more often than others. Any other type is hashed by
-/// `std::hash` first, and what collides there collides here; for keys that strangers choose, bring a hash
-/// of your own.
+/// Integers, enumerations and pointers are multiplied with the seed, and strings are hashed by SipHash-1-3: keys that
+/// an attacker selected collide no more often than other keys. Any other type is hashed by `std::hash` first, and
+/// collisions there are collisions here. If untrusted clients select such keys, provide another hash.
 ///
-/// A hash of your own is a type like this one: called with a seed and a key, of each type by which keys are
-/// looked up, it returns 64 bits, all of which are used, and does not throw.
+/// Another hash is a type like this one. It is callable with a seed and a key, of each type that is used for lookups.
+/// It returns 64 bits, all of which are used, and does not throw.
 ///
 /// Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012), with 1 and 3 rounds.
 struct key_hash {
+    /// Returns the hash of a key.
     template <class Key>
     [[nodiscard]] std::uint64_t operator()(hash_seed const& seed, Key const& key) const noexcept {
         if constexpr (std::convertible_to<Key const&, std::string_view>)
@@ -51,7 +50,7 @@ private:
                                                            std::uint64_t n) noexcept {
         return fold(fold(n ^ seed.a, seed.b | 1) ^ seed.b, 0x9e3779b97f4a7c15);
     }
-    // Both halves of the product, one over the other.
+    // Returns the two halves of the product, combined by XOR.
     [[nodiscard]] static constexpr std::uint64_t fold(std::uint64_t x, std::uint64_t y) noexcept {
         __extension__ using wide = unsigned __int128;
         auto const product = static_cast<wide>(x) * y;

@@ -5,11 +5,13 @@
 
 namespace weir {
 
-/// An even pace. See `basic_limiter` for what can be done with it, and `policy::leaky_bucket` for
-/// the rule.
+/// A rate limit that grants permits at an even pace.
+///
+/// `basic_limiter` documents the operations, `policy::leaky_bucket` the rule.
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
 using basic_leaky_bucket = basic_limiter<policy::leaky_bucket, Executor, Timer>;
 
+/// A rate limit that grants permits at an even pace; see `basic_leaky_bucket`.
 using leaky_bucket = basic_leaky_bucket<>;
 
 }  // namespace weir

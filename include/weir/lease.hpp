@@ -17,7 +17,7 @@ namespace weir {
 
 namespace detail {
 
-/// A place for one `T` of a pool.
+/// The storage of one object of a pool.
 template <class T>
 class pool_item final : public policy::stock::item {
 public:
@@ -28,17 +28,18 @@ public:
 
 }  // namespace detail
 
-/// An object that was checked out of a pool, and is checked in when the lease is destroyed: none is ever
-/// lost, or held by two.
+/// An object on loan from a pool. The destructor returns it, so no object is lost or held by two leases.
 ///
-/// A lease may be moved to, used in and destroyed on any thread, after its pool was closed, and after the
-/// pool and its execution context have gone, as far as the object itself can stand that. Two threads must
-/// not use one lease at the same time.
+/// A lease may be moved to, used on and destroyed on any thread, also after its pool was closed, and after the pool and
+/// its execution context were destroyed, as far as the object supports that. Two threads must not use one lease at the
+/// same time.
 ///
-/// An empty lease is what a rejection comes with: it holds nothing, but may know why nothing was made.
+/// A rejection comes with an empty lease: it holds nothing, but may have the exception of the last attempt to create an
+/// object.
 template <class T>
 class [[nodiscard]] lease {
 public:
+    /// An empty lease.
     lease() noexcept = default;
     lease(lease&&) noexcept = default;
     lease& operator=(lease&& other) noexcept {
@@ -52,22 +53,26 @@ public:
         std::swap(failure_, other.failure_);
     }
 
-    /// Whether there is an object.
+    /// Returns whether it holds an object.
     explicit operator bool() const noexcept { return bool(permit_); }
 
-    /// The object. Precondition: not empty.
+    /// Returns the object.
+    ///
+    /// @pre not empty
     [[nodiscard]] T& operator*() const noexcept {
         BOOST_ASSERT_MSG(permit_, "this lease is empty");
         return *item().object;
     }
+    /// Returns a pointer to the object.
+    ///
+    /// @pre not empty
     [[nodiscard]] T* operator->() const noexcept { return &**this; }
 
-    /// Gives the object back, for the next one to use; the lease is empty afterwards, and an empty one does
-    /// nothing. The destructor does the same.
+    /// Returns the object to the pool for the next request; the lease is empty afterwards, and an empty one does
+    /// nothing. The destructor does this too.
     ///
-    /// If somebody waits, the object is theirs at once, and their completion handler is posted from this
-    /// thread. The object is destroyed instead, here, if it is older than `pool_options::max_age`, or if
-    /// the pool has been closed or has gone.
+    /// If a request waits, it gets the object immediately, and this thread posts its completion handler. This thread
+    /// destroys the object instead if it is older than `pool_options::max_age`, or if the pool was closed or destroyed.
     void checkin() noexcept {
         if (!permit_)
             return;
@@ -77,21 +82,21 @@ public:
             permit_.leave();
     }
 
-    /// Destroys the object, here, since it is broken, and has another made in its place if somebody waits
-    /// for it or there are fewer than `pool_options::min`. The lease is empty afterwards.
+    /// Destroys a broken object on this thread; the lease is empty afterwards. The pool creates another object if a
+    /// request waits for one, or if fewer than `pool_options::min` exist.
     void discard() noexcept {
         if (permit_)
             leave(item().discard());
     }
 
-    /// How long the checkout has waited; 0 if there was an object at once.
+    /// Returns the wait of the checkout; 0 if an object was available immediately.
     [[nodiscard]] duration waited() const noexcept { return permit_.waited(); }
 
-    /// What `overdue::id` calls this lease; 0 if the pool has no `max_hold`.
+    /// Returns the number of this lease in `overdue::id`; 0 if the pool has no `max_hold`.
     [[nodiscard]] std::uint64_t id() const noexcept { return permit_ ? item().watched_as() : 0; }
 
-    /// Of a rejection: what the last attempt to make an object has failed with, if it has failed; otherwise
-    /// null. Then all objects were in use, or the pool was closed, or making one took too long.
+    /// Returns, for a rejection, the exception of the last attempt to create an object; null if that attempt did not
+    /// fail. Then all objects were in use, or the pool was closed, or the creation took too long.
     [[nodiscard]] std::exception_ptr failure() const noexcept {
         return failure_ ? failure_->thrown() : nullptr;
     }
@@ -117,7 +122,7 @@ private:
 };
 
 struct detail::lease_access {
-    /// The lease of what was granted, or of a rejection.
+    /// Returns the lease of a granted permit or of a rejection.
     template <class T>
     [[nodiscard]] static lease<T> make(permit&& p, shared_failure failure = nullptr) noexcept {
         return lease<T>(std::move(p), std::move(failure));

@@ -4,11 +4,11 @@
 
 namespace weir {
 
-/// How it went for the holder of a permit: what `permit::report` tells an adaptive limiter.
+/// The outcome of the work that a permit allowed, for `permit::report` and adaptive limiters.
 enum class outcome : std::uint8_t {
-    success,  ///< it was served, and the time that it took counts
-    dropped,  ///< it was rejected or took too long for want of capacity: there are too many seats
-    ignored,  ///< says nothing about capacity: it was cancelled, or failed before it did any work
+    success,  ///< the work was done, and its duration counts
+    dropped,  ///< the service rejected it or took too long because it is overloaded: there are too many seats
+    ignored,  ///< no information about the capacity: the work was cancelled, or failed before it started
 };
 
 }  // namespace weir

@@ -11,8 +11,8 @@
 
 namespace weir {
 
-/// The `standing::flow` of requests for the partition of this name. It is the same in every program: the hash FNV-1a of
-/// Fowler, Noll and Vo.
+/// Returns the `standing::flow` of requests for the partition with this name. The value is the same in every program:
+/// the hash FNV-1a of Fowler, Noll and Vo.
 [[nodiscard]] constexpr std::uint64_t partition_flow(std::string_view name) noexcept {
     std::uint64_t flow = 0xcbf29ce484222325;
     for (char const c : name)
@@ -20,14 +20,15 @@ namespace weir {
     return flow;
 }
 
-/// A part of the seats of a limiter that is for certain requests: see `queue_order::shares`.
+/// A named share of the seats of a limiter, for certain requests: see `queue_order::shares`.
 class partition {
 public:
     static constexpr std::size_t longest_name = 14;
 
     constexpr partition() noexcept = default;
-    /// A share of so many per cent. Throws `std::invalid_argument` if the name is longer than `longest_name`, or
-    /// `percent` is not from 0 to 100.
+    /// A partition with `percent` per cent of the seats.
+    ///
+    /// @throws std::invalid_argument if `name` is longer than `longest_name`, or `percent` is not from 0 to 100
     constexpr partition(std::string_view name, int percent)
         : percent_(static_cast<std::uint8_t>(percent)),
           length_(static_cast<std::uint8_t>(name.size())) {
@@ -54,17 +55,22 @@ private:
     std::uint8_t length_ = 0;
 };
 
-/// Up to 8 partitions, as in `{{"live", 70}, {"batch", 30}}`.
+/// Up to 8 partitions, such as `{{"live", 70}, {"batch", 30}}`.
 class partitions {
 public:
     static constexpr std::size_t most = 8;
 
     constexpr partitions() noexcept = default;
-    /// Throws `std::invalid_argument` if there are more than `most`.
+    /// The partitions of a list.
+    ///
+    /// @throws std::invalid_argument if the list has more than `most`
     constexpr partitions(std::initializer_list<partition> all) {
         for (auto const& one : all)
             add(one);
     }
+    /// Adds a partition.
+    ///
+    /// @throws std::invalid_argument if there are `most` already
     constexpr void add(partition const& one) {
         if (size_ == most)
             throw std::invalid_argument("weir::partitions: more than 8");

@@ -22,13 +22,13 @@ namespace weir {
 
 namespace detail {
 
-/// An operation without a handler: its outcome is left in it. It keeps itself while it is in the line of its core or on its
-/// way out.
+/// An operation without a handler, which stores its result. It owns itself while it waits in the queue of its core or
+/// is posted.
 template <class Operation>
 class kept_place final : public Operation {
 public:
     void keep(std::shared_ptr<kept_place> self) noexcept { self_ = std::move(self); }
-    /// Another operation has its place.
+    /// Another operation has taken its position.
     void let_go() noexcept { auto const self = std::move(self_); }
 
     [[nodiscard]] bool post() override {
@@ -42,7 +42,7 @@ private:
     std::shared_ptr<kept_place> self_;
 };
 
-/// Begins to wait in the place that a reservation keeps.
+/// Starts to wait in the position of a reservation.
 template <class Reservation>
 class starts_to_use {
 public:
@@ -68,26 +68,30 @@ private:
 
 }  // namespace detail
 
-/// A place in the line of a limiter, whose turn comes at an instant that is known: what `reserve` returns.
+/// A position in the queue of a limiter with a known grant time: the result of `reserve`.
 ///
 ///     weir::leaky_bucket mails{ctx, {.rate = {10, 1s}}};
 ///
-///     auto place = mails.reserve();                   // now, or throws weir::rejection
-///     fmt::print("goes out at {}\n", *place.at());
-///     auto turn = co_await place.enter();             // or place.give_back(), or its destructor
+///     auto reserved = mails.reserve();                   // immediately, or throws weir::rejection
+///     fmt::print("sends at {}\n", *reserved.at());
+///     auto permit = co_await reserved.enter();           // or reserved.give_back(), or its destructor
 ///
-/// It stands in line as a request does that waits: behind those that came before, and before those that come later.
-/// When its turn comes it gets its permit, which it keeps until it is asked for. If it is given back before, it was never
-/// there: those behind it move up, reservations as well. If it is given back later its permit is refunded.
+/// A reservation waits like a request: behind earlier requests and before later ones. At its grant time it receives its permit,
+/// and keeps it until `enter` or `try_enter`. If it is given back before that time, later requests and reservations
+/// move up, as if it had never existed. If it is given back after that time, its permit is refunded.
 ///
-/// Nothing is taken ahead of its time: so what the limiter guarantees holds whatever is given back, and `at` is told and
-/// not promised. It is exact if all before it are granted at their time. Its turn comes sooner if one of them leaves. It comes
-/// later if somebody takes without asking (`charge`, `settle`), if one before it is granted more than the least that it has
-/// asked for, if the rate is lowered, if a chain comes back to a place before it, and, where the limiter does not make up for
-/// it, if a timer is late; and with `refill::interval`, if more comes back at a time than the bucket has room for.
+/// The reservation takes no permit in advance, so the limiter's guarantee holds whatever is given back, and `at` is a
+/// prediction, not a promise. It is exact if all requests ahead are granted at their times. The grant comes earlier if
+/// one of them leaves. It comes later in these cases:
+/// - `charge` or `settle` takes permits beyond the free ones.
+/// - A request ahead is granted more than its minimum.
+/// - The rate is lowered.
+/// - A chain returns to a position ahead.
+/// - A timer is late, and the limiter does not make up for it.
+/// - With `refill::interval`, a refill is larger than the free room of the bucket.
 ///
-/// Threads: it may be used on any thread, on one at a time. It may outlive its limiter and the execution context: then it
-/// is rejected with `errc::closed`. An empty one may be destroyed, assigned to and asked for nothing but `retry_after`.
+/// Threads: use it on any thread, on one at a time. It may outlive its limiter and the execution context; then it is
+/// rejected with `errc::closed`. An empty reservation may only be destroyed, assigned to, and asked for `retry_after`.
 template <class Core, class Executor, class Clock, class Signature>
 class [[nodiscard]] basic_reservation {
     using kept = detail::kept_place<typename Signature::operation_type>;
@@ -95,10 +99,13 @@ class [[nodiscard]] basic_reservation {
     using start_type = detail::starts_to_use<basic_reservation>;
 
 public:
+    /// The executor of the limiter.
     using executor_type = Executor;
+    /// The clock of the limiter.
     using clock_type = Clock;
     using signature = Signature;
 
+    /// An empty reservation.
     basic_reservation() noexcept = default;
     basic_reservation(basic_reservation&& other) noexcept { swap(other); }
     basic_reservation& operator=(basic_reservation&& other) noexcept {
@@ -106,6 +113,7 @@ public:
         swap(moved);
         return *this;
     }
+    /// Gives the reservation back.
     ~basic_reservation() { give_back(); }
 
     void swap(basic_reservation& other) noexcept {
@@ -115,11 +123,11 @@ public:
         std::swap(retry_after_, other.retry_after_);
     }
 
-    /// Whether there is a place, or a permit that has not been asked for yet.
+    /// Returns whether it holds a position, or a permit that was not taken yet.
     explicit operator bool() const noexcept { return place_ != nullptr; }
 
-    /// When its turn comes, as told when the place was taken. Absent if that could not be told, as in an order other than
-    /// `fifo`, or at a rate of 0.
+    /// Returns the grant time, as predicted when the position was reserved. Absent if it was unknown, as in an order
+    /// other than `fifo`, or at a rate of 0.
     [[nodiscard]] std::optional<typename Clock::time_point> at() const noexcept {
         using instant = typename Clock::time_point;
         if (turn_ >= never)
@@ -127,33 +135,40 @@ public:
         return instant(std::chrono::ceil<typename instant::duration>(turn_.time_since_epoch()));
     }
 
-    /// For a rejection: when it may be worth asking again, as `permit::retry_after`.
+    /// Returns, for a rejection, the time until a retry may be useful, as `permit::retry_after`.
     [[nodiscard]] std::optional<duration> retry_after() const noexcept {
         return if_known(retry_after_);
     }
 
-    /// The permit, if its turn has come. The reservation is empty then, and so it is if there will be none: that is told by
-    /// any other `ec` than `errc::no_permit`.
+    /// Returns the permit if the grant time has come, without waiting; the reservation is empty then.
+    ///
+    /// Otherwise the permit is empty. With `errc::no_permit` the reservation still waits; any other `ec` means that it
+    /// was rejected, and it is empty then.
     permit try_enter(error_code& ec) noexcept {
         auto granted = handle_->core->take_up(*place_, ec);
         if (ec != errc::no_permit)
             clear();
         return granted;
     }
+    /// Returns the permit if the grant time has come, and an empty one otherwise, without waiting.
     permit try_enter() noexcept {
         error_code ignored;
         return try_enter(ignored);
     }
 
-    /// Waits for its turn, in a coroutine on any executor. It gives the permit or throws `rejection`, like
-    /// `basic_limiter::async_enter`. The reservation is empty from now on: the operation that is returned has the place.
+    /// Waits for the permit. The operation takes the position, so the reservation is empty from now on.
+    ///
+    /// Await the result in a coroutine on any executor. It returns the permit or throws `rejection`, like
+    /// `basic_limiter::async_enter`.
     [[nodiscard]] auto enter() {
         auto handle = *handle_;
         return detail::enter_operation<handle_type, start_type>(
             std::move(handle), start_type(std::move(*this)));
     }
-    /// The same with a completion token: `void(error_code, permit)`. A cancellation gives up the place, and so does what
-    /// it throws: the same as `basic_limiter::async_enter`.
+    /// Waits for the permit. The operation takes the position, so the reservation is empty from now on.
+    ///
+    /// Completion signature: `void(error_code, permit)`. Errors and exceptions are as in `basic_limiter::async_enter`.
+    /// A cancellation or an exception gives up the position.
     template <boost::asio::completion_token_for<void(error_code, permit)> Token>
     auto async_enter(Token&& token) {
         detail::initiation<Core, Executor, Signature> const begins(
@@ -162,8 +177,8 @@ public:
             begins, token, start_type(std::move(*this)));
     }
 
-    /// As if it had never been taken; the reservation is empty then. The destructor does the same. An empty one does
-    /// nothing.
+    /// Gives up the position, or refunds the permit; the reservation is empty then. The destructor does this too. An
+    /// empty one does nothing.
     void give_back() noexcept {
         if (!place_)
             return;

@@ -5,11 +5,13 @@
 
 namespace weir {
 
-/// At most `seats` permits are out at a time: concurrency. See `basic_limiter` for what can be done
-/// with it, and `policy::seats` for the rule.
+/// A concurrency limit: at most `seats` permits are in use at a time.
+///
+/// `basic_limiter` documents the operations, `policy::seats` the rule.
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
 using basic_seats = basic_limiter<policy::seats, Executor, Timer>;
 
+/// A concurrency limit: at most `seats` permits are in use at a time; see `basic_seats`.
 using seats = basic_seats<>;
 
 }  // namespace weir

@@ -5,11 +5,13 @@
 
 namespace weir {
 
-/// At most `limit` permits in any window, exactly: a rate. See `basic_limiter` for what can be done
-/// with it, and `policy::sliding_log` for the rule.
+/// A rate limit: at most `limit` permits in any window, exactly.
+///
+/// `basic_limiter` documents the operations, `policy::sliding_log` the rule.
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
 using basic_sliding_log = basic_limiter<policy::sliding_log, Executor, Timer>;
 
+/// A rate limit: at most `limit` permits in any window, exactly; see `basic_sliding_log`.
 using sliding_log = basic_sliding_log<>;
 
 }  // namespace weir

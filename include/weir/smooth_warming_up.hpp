@@ -5,11 +5,13 @@
 
 namespace weir {
 
-/// A steady rate that is reached gradually after a cold start or idleness. See `basic_limiter` for what
-/// can be done with it, and `policy::smooth_warming_up` for the rule.
+/// A rate limit that reaches its steady rate gradually after a cold start or idleness.
+///
+/// `basic_limiter` documents the operations, `policy::smooth_warming_up` the rule.
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
 using basic_smooth_warming_up = basic_limiter<policy::smooth_warming_up, Executor, Timer>;
 
+/// A rate limit that reaches its steady rate gradually after a cold start or idleness; see `basic_smooth_warming_up`.
 using smooth_warming_up = basic_smooth_warming_up<>;
 
 }  // namespace weir

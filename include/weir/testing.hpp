@@ -17,17 +17,16 @@
 #include <type_traits>
 #include <utility>
 
-/// Virtual time: what weir tests itself with. A day of limiting passes in milliseconds, and the same
-/// way each time.
+/// Virtual time for tests. A test of a day takes milliseconds, and has the same result each time.
 ///
 ///     asio::io_context ctx;
-///     weir::testing::limiter<weir::seats> kitchen{ctx, {.seats = 3}};
-///     co_spawn(ctx, guest(kitchen), asio::detached);
+///     weir::testing::limiter<weir::seats> workers{ctx, {.seats = 3}};
+///     co_spawn(ctx, handle(workers), asio::detached);
 ///     weir::testing::run_for(ctx, 24h);
 namespace weir::testing {
 
-/// The virtual clock. There is one in a process, which all its contexts and threads share. It stands
-/// still until it is told to move, and never goes back.
+/// The virtual clock. All contexts and threads of the process share it. It advances only by calls of this library, and
+/// never goes back.
 class clock {
 public:
     using rep = std::int64_t;
@@ -36,20 +35,23 @@ public:
     using time_point = std::chrono::time_point<clock>;
     static constexpr bool is_steady = true;
 
+    /// Returns the virtual time.
     [[nodiscard]] static time_point now() noexcept;
 
-    /// Moves on to `t`, firing no timers; does nothing if that is past.
+    /// Advances to `t` without firing timers; does nothing if `t` is in the past.
     static void advance_to(time_point t) noexcept;
 };
 
-/// Has all that is left to chance from now on follow from `seed`, in the whole process, so that a test goes the same
-/// way each time: the jitter of `retry_after`, pauses between attempts, seeds of hashes, names of holders. Without it
-/// they come from `std::random_device`. On several threads it is chance which of them gets which number.
+/// Derives all random values of the process from `seed` from now on, so that a test has the same result each time: the
+/// jitter of `retry_after`, pauses between attempts, seeds of hashes, names of holders.
+///
+/// Without this call they come from `std::random_device`. If several threads use random values, their order is not
+/// determined.
 void seed(std::uint64_t seed) noexcept;
 
 namespace detail {
 
-// `d` from now, held at the end of time instead of overflowing, as Asio's timers do it.
+// Returns `d` from now, at most the last instant: it does not overflow, like Asio's timers.
 [[nodiscard]] inline clock::time_point from_now(clock::duration d) noexcept {
     auto const now = clock::now();
     return d > clock::time_point::max() - now ? clock::time_point::max() : now + d;
@@ -57,7 +59,7 @@ namespace detail {
 
 class virtual_timers;
 
-// A timer of one context; what is common to timers of all executors.
+// The part of a timer that does not depend on the type of the executor.
 class timer_base {
 public:
     using handler_type = boost::asio::any_completion_handler<void(error_code)>;
@@ -80,10 +82,10 @@ private:
 
 }  // namespace detail
 
-/// A timer on the virtual clock, to be used like `asio::steady_timer`.
+/// A timer on the virtual clock, with the interface of `asio::steady_timer`.
 ///
-/// Completion, cancellation and executors are as there; distinct timers of one context may be used on
-/// several threads.
+/// Completion, cancellation and executors are as in `asio::steady_timer`. Several threads may use different timers of
+/// one context.
 template <class Executor = boost::asio::any_io_executor>
 class basic_timer {
 public:
@@ -92,15 +94,19 @@ public:
     using duration = clock::duration;
     using time_point = clock::time_point;
 
+    /// Rebinds this type of timer to another executor.
     template <class OtherExecutor>
     struct rebind_executor {
         using other = basic_timer<OtherExecutor>;
     };
 
+    /// Creates a timer that expires at `expiry`.
     explicit basic_timer(Executor const& ex, time_point expiry = {})
         : executor_(ex), base_(std::make_unique<detail::timer_base>(ex, expiry)) {}
+    /// Creates a timer that expires after a duration.
     basic_timer(Executor const& ex, duration after) : basic_timer(ex, detail::from_now(after)) {}
 
+    /// Creates a timer on the executor of `context`.
     template <class Context, class... Args>
         requires std::convertible_to<Context&, boost::asio::execution_context&>
     explicit basic_timer(Context& context, Args... args)
@@ -109,16 +115,18 @@ public:
     [[nodiscard]] executor_type get_executor() const noexcept { return executor_; }
     [[nodiscard]] time_point expiry() const noexcept { return base_->expiry; }
 
-    /// Sets the expiry and cancels the waits that are pending; how many they were.
+    /// Sets the expiry and cancels pending waits. Returns the number of cancelled waits.
     std::size_t expires_at(time_point t) {
         auto const cancelled = base_->cancel();
         base_->expiry = t;
         return cancelled;
     }
+    /// Sets the expiry relative to now and cancels pending waits. Returns the number of cancelled waits.
     std::size_t expires_after(duration d) { return expires_at(detail::from_now(d)); }
+    /// Cancels pending waits. Returns their number.
     std::size_t cancel() { return base_->cancel(); }
 
-    /// Completes when the clock has reached the expiry. Completion signature: `void(error_code)`.
+    /// Waits for the expiry. Completion signature: `void(error_code)`.
     template <boost::asio::completion_token_for<void(error_code)> Token =
                   weir::detail::default_token_t<Executor>>
     auto async_wait(Token&& token = weir::detail::default_token_t<Executor>()) {
@@ -144,22 +152,23 @@ private:
     std::unique_ptr<detail::timer_base> base_;
 };
 
+/// A timer on the virtual clock; see `basic_timer`.
 using timer = basic_timer<>;
 
-/// `Limiter`, such as `weir::seats`, on virtual time.
+/// A limiter, such as `weir::seats`, on virtual time.
 template <class Limiter>
 using limiter = basic_limiter<typename Limiter::policy_type, typename Limiter::executor_type,
                               basic_timer<typename Limiter::executor_type>>;
 
-/// The timers of `context`: when the next one is due (`clock::time_point::max()` if none), and the
-/// firing of those that are.
+/// Returns the next expiry of the timers of `context`; `clock::time_point::max()` if there is no timer.
 [[nodiscard]] clock::time_point next_expiry(boost::asio::execution_context& context);
+/// Fires all timers of `context` that have expired.
 void fire_due(boost::asio::execution_context& context);
 
-/// Runs everything in `context` that can be run up to `t`. It moves the clock from one timer of `context`
-/// to the next, and at the end to `t`. That is the clock of the whole process: for timers of other contexts
-/// time passes, too, but they do not fire before their own context is run like this. Returns how many
-/// handlers were run.
+/// Runs `context` until the virtual time `t`, and returns the number of handlers that ran.
+///
+/// The function advances the clock from one timer of `context` to the next, and at the end to `t`. The clock belongs to the whole
+/// process: time also passes for timers of other contexts, but they fire only when their own context runs in this way.
 template <class Context>
 std::size_t run_until(Context& context, clock::time_point t) {
     std::size_t handlers = 0;
@@ -177,13 +186,14 @@ std::size_t run_until(Context& context, clock::time_point t) {
     return handlers;
 }
 
-/// The same for so long from now.
+/// Runs `context` for a duration from now, like `run_until`. Returns the number of handlers that ran.
 template <class Context>
 std::size_t run_for(Context& context, clock::duration d) {
     return run_until(context, detail::from_now(d));
 }
 
-/// Runs `context` until nothing is left to run and no timer is pending, moving the clock likewise.
+/// Runs `context` until it has no work and no pending timer, and advances the clock like `run_until`. Returns the
+/// number of handlers that ran.
 template <class Context>
 std::size_t run(Context& context) {
     return run_until(context, clock::time_point::max());

@@ -13,10 +13,10 @@
 
 namespace weir {
 
-/// Every length of time in weir: whole nanoseconds, so that no decision rests on a rounded number.
+/// The type of all durations in weir: whole nanoseconds, so that no decision depends on a rounded number.
 using duration = std::chrono::nanoseconds;
 
-/// The line on which policies are told the time. It has no `now()`: only a limiter owns a clock.
+/// The time scale of policies. It has no `now()`: only a limiter owns a clock.
 struct timeline {
     using rep = std::chrono::nanoseconds::rep;
     using period = std::chrono::nanoseconds::period;
@@ -28,34 +28,35 @@ struct timeline {
 /// An instant, in nanoseconds since the epoch of the limiter's clock.
 using time_point = timeline::time_point;
 
-/// Longer than any wait: the patience of a caller that waits for as long as it takes.
+/// Longer than any wait: the patience of a request that waits without a limit.
 inline constexpr duration forever = duration::max();
 
-/// What a policy answers when no time can be named: only a permit that comes home can make room.
+/// The answer of a policy that cannot predict the grant time: only a release can free permits.
 inline constexpr time_point unknown = time_point::max();
 
-/// The end of time: the deadline of a caller that waits for ever, and what a policy answers when the turn
-/// of a request comes later than any time that can be named. It is before `unknown`, since such a turn is
-/// known to be too late for every other deadline.
+/// The last instant: the deadline of a request that waits forever, and the answer of a policy if the grant time is later
+/// than any representable time. It is before `unknown`, because such a grant time is after every other deadline for certain.
 inline constexpr time_point never = unknown - duration(1);
 
-/// `t + d`, held at `never` instead of overflowing. `d` must not be negative.
+/// Returns `t + d`, at most `never`: it does not overflow. `d` must not be negative.
 [[nodiscard]] constexpr time_point later(time_point t, duration d) noexcept {
     return t > never - d ? never : t + d;
 }
 
-/// `d * k`, held at `forever` instead of overflowing. Neither may be negative.
+/// Returns `d * k`, at most `forever`: it does not overflow. Neither may be negative.
 [[nodiscard]] constexpr duration times(duration d, std::int64_t k) noexcept {
     return k != 0 && d > forever / k ? forever : d * k;
 }
 
-/// Nothing for `forever`, which stands for a time that cannot be named.
+/// Returns no value for `forever`, which represents an unknown time, and otherwise `d`.
 [[nodiscard]] constexpr std::optional<duration> if_known(duration d) noexcept {
     return d == forever ? std::nullopt : std::optional(d);
 }
 
-/// Converts any chrono duration to nanoseconds: fractions are rounded up, what does not fit is held
-/// at the nearest end of the range. Throws `std::invalid_argument` if the duration is not a number.
+/// Converts any chrono duration to nanoseconds. It rounds fractions up, and values outside the range to the nearest
+/// limit.
+///
+/// @throws std::invalid_argument if the duration is NaN
 template <class Rep, class Period>
 [[nodiscard]] constexpr duration round_up(std::chrono::duration<Rep, Period> d) {
     using longest = std::chrono::duration<long double, std::nano>;
@@ -73,7 +74,7 @@ template <class Rep, class Period>
         auto const whole = static_cast<duration::rep>(wide);  // towards zero
         return duration(static_cast<long double>(whole) < wide ? whole + 1 : whole);
     } else {
-        // In two parts, since the product of the whole may not fit where the quotient does.
+        // Two parts, because the whole product can overflow where the quotient fits.
         using factor = std::ratio_divide<Period, std::nano>;
         using number = std::common_type_t<Rep, std::intmax_t>;
         constexpr auto num = static_cast<number>(factor::num);
@@ -85,18 +86,22 @@ template <class Rep, class Period>
     }
 }
 
-/// How long a caller is willing to wait: any chrono duration, rounded up to nanoseconds.
+/// The longest time that a request waits: any chrono duration, rounded up to nanoseconds.
 ///
-/// Zero and less mean "now or not at all". Without an argument it is `unset`, and the limiter's own
-/// default (`queue_options::patience`) holds.
+/// Zero and negative values mean "now or not at all". A default-constructed patience is not set, and the limiter's
+/// default applies (`queue_options::patience`).
 class patience {
 public:
+    /// The limiter's default.
     constexpr patience() noexcept = default;
 
+    /// A patience of `d`; 0 if `d` is negative.
     template <class Rep, class Period>
     constexpr patience(std::chrono::duration<Rep, Period> d) : length_(clamp(round_up(d))) {}
 
+    /// Returns whether a duration was given.
     [[nodiscard]] constexpr bool is_set() const noexcept { return length_ != unset; }
+    /// Returns the duration, or `otherwise` if none was given.
     [[nodiscard]] constexpr duration length_or(duration otherwise) const noexcept {
         return is_set() ? length_ : otherwise;
     }

@@ -5,11 +5,13 @@
 
 namespace weir {
 
-/// An average rate that allows for bursts. See `basic_limiter` for what can be done with it, and
-/// `policy::token_bucket` for the rule.
+/// A rate limit that keeps an average rate and allows bursts.
+///
+/// `basic_limiter` documents the operations, `policy::token_bucket` the rule.
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
 using basic_token_bucket = basic_limiter<policy::token_bucket, Executor, Timer>;
 
+/// A rate limit that keeps an average rate and allows bursts; see `basic_token_bucket`.
 using token_bucket = basic_token_bucket<>;
 
 }  // namespace weir

@@ -10,23 +10,25 @@
 
 namespace weir {
 
-/// How long requests have waited: a count for each of 304 ranges of time, whatever is counted. Of a range the
-/// end counts, so what is told of a wait is never less than it was, and at most an eighth or 128 ns more. Waits
-/// of more than 39 h count as 39 h.
+/// Counts wait times in 304 ranges; its size does not depend on the number of waits.
 ///
-/// Of two that one limiter has given, the difference is what was counted in between:
+/// Each wait counts as the end of its range. So a reported wait is never shorter than the true wait, and longer by at
+/// most an eighth or 128 ns. Waits longer than 39 h count as 39 h.
+///
+/// The difference of two histograms of one limiter counts the waits between them:
 ///
 ///     auto const before = limiter.snapshot();
 ///     ...
-///     auto const lately = limiter.snapshot().waits - before.waits;
-///     fmt::print("half of them have waited for {} at most\n", lately.quantile(0.5));
+///     auto const recent = limiter.snapshot().waits - before.waits;
+///     fmt::print("half of them waited at most {}\n", recent.quantile(0.5));
 ///
-/// A value: not for use by several threads at once.
+/// A histogram is a value: several threads must not use one object at the same time.
 class wait_histogram {
 public:
+    /// The number of ranges.
     static constexpr std::size_t ranges = 304;
 
-    /// The longest wait that belongs to range `i`, from 0 to `ranges - 1`.
+    /// Returns the longest wait in range `i`, from 0 to `ranges - 1`.
     [[nodiscard]] static constexpr duration end_of(std::size_t i) noexcept {
         if (i < parts)
             return duration(static_cast<std::int64_t>((i + 1) << unit_bits) - 1);
@@ -35,7 +37,7 @@ public:
         return duration(
             static_cast<std::int64_t>((first + (std::size_t(1) << doublings)) << unit_bits) - 1);
     }
-    /// The range to which `wait` belongs.
+    /// Returns the range of `wait`.
     [[nodiscard]] static constexpr std::size_t range_of(duration wait) noexcept {
         auto const units = static_cast<std::uint64_t>(
                                std::clamp(wait, duration::zero(), end_of(ranges - 1)).count()) >>
@@ -46,23 +48,25 @@ public:
         return parts * doublings + static_cast<std::size_t>(units >> doublings);
     }
 
+    /// Counts `wait` as many times as `times`.
     constexpr void add(duration wait, std::uint64_t times = 1) noexcept {
         counts_[range_of(wait)] += times;
     }
 
-    /// How many waits have been counted: all, and those in range `i`.
+    /// Returns the number of waits.
     [[nodiscard]] constexpr std::uint64_t count() const noexcept {
         std::uint64_t all = 0;
         for (auto const n : counts_)
             all += n;
         return all;
     }
+    /// Returns the number of waits in range `i`.
     [[nodiscard]] constexpr std::uint64_t count_in(std::size_t i) const noexcept {
         return counts_[i];
     }
 
-    /// No more than this has the part `q` of all waited, 0 to 1: `quantile(0.5)` is the median, and
-    /// `quantile(1)` the longest wait. 0 if none has been counted.
+    /// Returns the wait that the fraction `q` of all waits, from 0 to 1, does not exceed: `quantile(0.5)` is the
+    /// median, and `quantile(1)` the longest wait. 0 if no wait was counted.
     [[nodiscard]] constexpr duration quantile(double q) const noexcept {
         auto const all = count();
         if (all == 0)
@@ -86,7 +90,7 @@ public:
             counts_[i] += other.counts_[i];
         return *this;
     }
-    /// `earlier` must be of the same limiter.
+    /// Subtracts `earlier`, which must be of the same limiter.
     constexpr wait_histogram& operator-=(wait_histogram const& earlier) noexcept {
         for (std::size_t i = 0; i != ranges; ++i)
             counts_[i] -= earlier.counts_[i];
@@ -102,7 +106,7 @@ public:
                                      wait_histogram const&) noexcept = default;
 
 private:
-    // The first 8 ranges have 128 ns each; then each doubling is parted into 8.
+    // The first 8 ranges have 128 ns each; then each doubling is divided into 8.
     static constexpr int unit_bits = 7;
     static constexpr std::size_t part_bits = 3;
     static constexpr std::size_t parts = 1 << part_bits;
