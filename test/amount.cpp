@@ -80,12 +80,13 @@ BOOST_AUTO_TEST_CASE(for_more_than_there_can_be_is_held_at_the_most) {
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(for_a_negative_number_is_rejected_by_name, T, integers) {
     if constexpr (std::is_signed_v<T>) {
-        BOOST_CHECK_EXCEPTION(request(static_cast<T>(-1)), std::invalid_argument,
-                              says("weir: a request for -1 permits; it must be at least 0"));
+        BOOST_CHECK_EXCEPTION(
+            request(static_cast<T>(-1)), std::invalid_argument,
+            says("weir: a request for -1 permits; the number must not be negative"));
         constexpr auto least = std::numeric_limits<T>::min();
         BOOST_CHECK_EXCEPTION(request(T{least}), std::invalid_argument,
                               says("weir: a request for " + std::to_string(least) +
-                                   " permits; it must be at least 0"));
+                                   " permits; the number must not be negative"));
     }
 }
 
@@ -99,9 +100,9 @@ BOOST_AUTO_TEST_CASE(says_how_it_stands_in_the_queue) {
     BOOST_TEST(one.flow() == ~std::uint64_t{0});
     BOOST_TEST(request(1, {.priority = 7}).priority() == weir::last_priority);
     BOOST_CHECK_EXCEPTION(request(1, {.priority = 8}), std::invalid_argument,
-                          says("weir: a request of priority 8; it must be from 0 to 7"));
+                          says("weir: a request of priority 8; the priority must be from 0 to 7"));
     BOOST_CHECK_EXCEPTION(request(1, {.priority = -1}), std::invalid_argument,
-                          says("weir: a request of priority -1; it must be from 0 to 7"));
+                          says("weir: a request of priority -1; the priority must be from 0 to 7"));
     BOOST_CHECK_THROW(request(-1, {.priority = 1}), std::invalid_argument);
 }
 

@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(a_permit_says_what_it_holds_or_when_to_come_back) {
     permits p;
     reads(p.bucket.try_enter(2), "2 permits");
     reads(p.bucket.try_enter(0), "0 permits");
-    reads(p.bucket.try_enter(1), "no permit; come back in 500ms");
+    reads(p.bucket.try_enter(1), "no permit; retry in 500ms");
     reads(p.wait(1), "1 permit after 500ms");
     reads(p.bucket.try_enter(3), "no permit");
     reads(weir::permit(), "no permit");
@@ -83,11 +83,11 @@ BOOST_AUTO_TEST_CASE(a_chain_says_what_it_holds_of_each_limiter_or_which_one_has
     weir::chain door{kitchen.with(2), p.bucket};
     auto turn = door.try_enter();
     reads(turn, "2 + 1 permits");
-    reads(door.try_enter(), "no permits, says limiter 0");
+    reads(door.try_enter(), "no permits, rejected by limiter 0");
     turn[0].leave();
     reads(turn, "0 + 1 permits");
     reads(weir::chain{kitchen, p.bucket.with(2)}.try_enter(),
-          "no permits, says limiter 1; come back in 500ms");
+          "no permits, rejected by limiter 1; retry in 500ms");
     reads(weir::chain{p.bucket}.try_enter(), "1 permit");
 
     weir::chain{kitchen, p.bucket.with(2)}.async_enter([&](weir::error_code, auto granted) {
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(a_chain_says_what_it_holds_of_each_limiter_or_which_one_has
 BOOST_AUTO_TEST_CASE(a_chain_rejection_says_why_and_by_which_limiter) {
     using weir::errc;
     reads(weir::chain_rejection(errc::no_permit, 500ms, 1),
-          fmt::format("{}, says limiter 1; come back in 500ms", errc::no_permit));
+          fmt::format("{}, rejected by limiter 1; retry in 500ms", errc::no_permit));
     reads(weir::chain_rejection(boost::asio::error::operation_aborted, {}, {}),
           fmt::format("{}", weir::rejection(boost::asio::error::operation_aborted, {})));
 }
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(a_chain_rejection_says_why_and_by_which_limiter) {
 BOOST_AUTO_TEST_CASE(a_pool_says_what_became_of_its_objects) {
     reads(weir::checkout_rejection(
               weir::errc::timed_out, std::make_exception_ptr(std::runtime_error("no server"))),
-          "weir: patience ran out while waiting [weir:2]; no object could be made: no server");
+          "weir: timed out while waiting [weir:2]; cannot create an object: no server");
     reads(weir::checkout_rejection(weir::errc::closed, nullptr),
           "weir: the limiter is closed [weir:7]");
     weir::pool_stats stats;
@@ -118,18 +118,19 @@ BOOST_AUTO_TEST_CASE(a_pool_says_what_became_of_its_objects) {
     stats.in_use = 1;
     stats.made = 4;
     stats.discarded = 1;
-    reads(stats, "4 made, 0 failed; 1 discarded, 0 unhealthy, 0 retired; 2 idle, 1 in use, "
-                 "0 being checked, 0 being made; 0 granted, 0 at once; 0 rejected; 0 waiting; "
-                 "0 permits out, 0 remaining");
+    reads(stats,
+          "4 created, 0 failed; 1 discarded, 0 unhealthy, 0 retired; 2 idle, 1 in use, "
+          "0 being checked, 0 being created; 0 granted, 0 immediately; 0 rejected; 0 waiting; "
+          "0 permits in use, 0 remaining");
 }
 
 BOOST_AUTO_TEST_CASE(a_rejection_says_why_and_when_to_come_back) {
     using weir::errc;
-    reads(errc::no_permit, "no permit is free");
+    reads(errc::no_permit, "no permit is available");
     reads(errc::closed, "the limiter is closed");
     reads(weir::rejection(errc::deadline_unreachable, 41s),
-          "the turn would come too late; come back in 41s");
-    reads(weir::rejection(errc::queue_full, {}), "too many are waiting");
+          "the wait would exceed the patience; retry in 41s");
+    reads(weir::rejection(errc::queue_full, {}), "the queue is full");
     reads(weir::rejection(boost::asio::error::operation_aborted, {}),
           weir::error_code(boost::asio::error::operation_aborted).message());
 }
@@ -140,7 +141,7 @@ BOOST_AUTO_TEST_CASE(requests_rates_and_patience) {
     reads(weir::request(12), "12 permits");
     reads(weir::rate(100, 1s), "100/1s");
     reads(weir::rate(5, 1500ms), "5/1500ms");
-    reads(weir::patience(), "as the queue says");
+    reads(weir::patience(), "the queue's patience");
     reads(weir::patience(0.0015s), "1.5ms");
     reads(weir::patience(weir::forever), "forever");
     reads(weir::overdue{.id = 7, .count = 2, .since = {}, .held = 31500ms},
@@ -168,11 +169,11 @@ BOOST_AUTO_TEST_CASE(options_are_written_as_they_are_parsed) {
 
 BOOST_AUTO_TEST_CASE(shares_say_what_is_borrowed_and_who_waits) {
     reads(weir::share_stats{.who = {"live", 70}, .share = 7, .in_use = 9},
-          "live: 9 of its 7 in use, 0 waiting");
+          "live: 9 in use of a share of 7, 0 waiting");
     reads(
         weir::share_stats{
             .who = {"batch", 30}, .share = 3, .in_use = 1, .waiting = 2, .waiting_for = 5},
-        "batch: 1 of its 3 in use, 2 waiting for 5 permits");
+        "batch: 1 in use of a share of 3, 2 waiting for 5 permits");
 }
 
 BOOST_AUTO_TEST_CASE(enumerators_are_written_as_in_options) {
@@ -204,7 +205,7 @@ BOOST_AUTO_TEST_CASE(enumerators_are_written_as_in_options) {
 
 BOOST_AUTO_TEST_CASE(statistics_leave_out_what_is_not_there) {
     reads(weir::limiter_stats{},
-          "0 granted, 0 at once; 0 rejected; 0 waiting; 0 permits out, 0 remaining");
+          "0 granted, 0 immediately; 0 rejected; 0 waiting; 0 permits in use, 0 remaining");
     reads(
         weir::limiter_stats{
             .granted = 12,
@@ -218,9 +219,9 @@ BOOST_AUTO_TEST_CASE(statistics_leave_out_what_is_not_there) {
             .oldest_wait = 300ms,
             .in_use = 1,
             .remaining = 5},
-        "12 granted, 10 at once, the others within 1.5s; "
+        "12 granted, 10 immediately, the rest within 1.5s; "
         "7 rejected: 2 no permit, 1 timed out, 4 cancelled; "
-        "3 waiting for 6 permits, the first for 300ms; 1 permit out, 5 remaining");
+        "3 waiting for 6 permits, oldest for 300ms; 1 permit in use, 5 remaining");
     reads(weir::limiter_stats{.deadline_unreachable = 1,
                               .queue_full = 2,
                               .shed = 3,
@@ -230,10 +231,10 @@ BOOST_AUTO_TEST_CASE(statistics_leave_out_what_is_not_there) {
                               .unavailable = 8,
                               .overdue = 6,
                               .debt = 7},
-          "0 granted, 0 at once; 32 rejected: 1 deadline unreachable, 2 queue full, 3 shed, "
-          "4 exceed the capacity, 5 closed, 9 too many keys, 8 unavailable; 0 waiting; 0 permits "
-          "out, 0 remaining, "
-          "7 owed; "
+          "0 granted, 0 immediately; 32 rejected: 1 deadline unreachable, 2 queue full, 3 shed, "
+          "4 over capacity, 5 closed, 9 too many keys, 8 unavailable; 0 waiting; 0 permits "
+          "in use, 0 remaining, "
+          "debt 7; "
           "6 overdue");
 }
 
@@ -246,23 +247,24 @@ BOOST_AUTO_TEST_CASE(statistics_of_all_keys_leave_out_what_only_one_has) {
                                       .in_use = 1},
                             .keys = 5,
                             .bytes = 4096},
-          "12 granted, 10 at once; 2 rejected: 2 no permit; 3 waiting for 6 permits; 1 permit out; "
+          "12 granted, 10 immediately; 2 rejected: 2 no permit; 3 waiting for 6 permits; 1 permit "
+          "in use; "
           "5 keys in 4096 bytes");
 
     boost::asio::io_context ctx;
     weir::keyed<int, weir::policy::seats> tables{ctx, {.seats = 1}, {.shards = 1}};
     auto const seat = tables.try_enter(7);
     auto const stats = tables.stats();
-    reads(stats, fmt::format("1 granted, 1 at once; 0 rejected; 0 waiting; 1 permit out; "
+    reads(stats, fmt::format("1 granted, 1 immediately; 0 rejected; 0 waiting; 1 permit in use; "
                              "1 key in {} bytes",
                              stats.bytes));
 }
 
 BOOST_AUTO_TEST_CASE(a_heavy_key_says_within_which_bounds_it_has_come) {
     reads(weir::heavy_key<std::string>{.key = "alice", .asked = 10, .rejected = 3},
-          "alice: 10 asked, 3 rejected");
+          "alice: 10 requests, 3 rejected");
     reads(weir::heavy_key<int>{.key = 7, .asked = 10, .error = 2, .rejected = 3},
-          "7: 8 to 10 asked, 3 to 5 rejected");
+          "7: 8 to 10 requests, 3 to 5 rejected");
 
     struct nameless {};
     static_assert(!fmt::is_formattable<weir::heavy_key<nameless>>::value);

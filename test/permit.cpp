@@ -477,8 +477,9 @@ BOOST_AUTO_TEST_CASE(brings_its_key_home_whatever_becomes_of_it) {
 BOOST_AUTO_TEST_CASE(does_not_merge_with_one_of_another_key) {
     auto p = grant_for(5, 4, 7);
     auto q = grant_for(6, 4, 8);
-    BOOST_CHECK_EXCEPTION(p.merge(std::move(q)), std::invalid_argument,
-                          says("weir::permit: merge of permits of two keys"));
+    BOOST_CHECK_EXCEPTION(
+        p.merge(std::move(q)), std::invalid_argument,
+        says("weir::permit: cannot merge permits of different keys or partitions"));
     BOOST_TEST(p.count() == 4);
     BOOST_TEST(q.count() == 4);
     BOOST_TEST(news().empty());
@@ -489,7 +490,7 @@ BOOST_AUTO_TEST_CASE(does_not_merge_with_one_of_another_limiter) {
     auto p = grant(3, 7);
     auto q = elsewhere.grant(2, 8);
     BOOST_CHECK_EXCEPTION(p.merge(std::move(q)), std::invalid_argument,
-                          says("weir::permit: merge of permits from two limiters"));
+                          says("weir::permit: cannot merge permits of different limiters"));
     BOOST_TEST(p.count() == 3);
     BOOST_TEST(q.count() == 2);
     BOOST_TEST(news() == calls());

@@ -108,15 +108,15 @@ BOOST_AUTO_TEST_CASE(have_partitions_that_make_sense) {
     BOOST_CHECK_NO_THROW(validate({.partitions = {{"a", 100}}}));
     BOOST_CHECK_NO_THROW(validate({.partitions = {{"of_14_letters_", 0}, {"b", 1}}}));
     BOOST_CHECK_EXCEPTION(validate({.partitions = {{"a", 60}, {"b", 41}}}), std::invalid_argument,
-                          says("weir::queue_options: partitions have 101 per cent, but must have "
-                               "at most 100"));
+                          says("weir::queue_options: the partitions add up to 101 per cent; the "
+                               "maximum is 100"));
     BOOST_CHECK_EXCEPTION(
         validate({.partitions = {{"a", 1}, {"b", 2}, {"a", 3}}}), std::invalid_argument,
-        says("weir::queue_options: partitions have a twice"));
+        says("weir::queue_options: duplicate partition `a`"));
     for (std::string const name : {"", "a b", "a:b", "a,b"})
         BOOST_CHECK_EXCEPTION(validate({.partitions = {{name, 1}}}), std::invalid_argument,
-                              says("weir::queue_options: partitions have the name `" + name +
-                                   "`, which must be of letters, digits, _, - and ."));
+                              says("weir::queue_options: invalid partition name `" + name +
+                                   "`: use letters, digits, `_`, `-` and `.`"));
     BOOST_CHECK_EXCEPTION(
         weir::partition("of_15_letters__", 1), std::invalid_argument,
         says("weir::partition: the name `of_15_letters__` has more than 14 characters"));
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(have_partitions_that_make_sense) {
                           says("weir::partition: percent is -1, but must be from 0 to 100"));
     weir::partition const p("p", 1);
     BOOST_CHECK_EXCEPTION((weir::partitions{p, p, p, p, p, p, p, p, p}), std::invalid_argument,
-                          says("weir::partitions: more than 8"));
+                          says("weir::partitions: more than 8 partitions"));
 }
 
 // By the definition of FNV-1a of 64 bits, from the page of its authors: of nothing, of `a` and of `foobar`.
@@ -191,19 +191,22 @@ BOOST_AUTO_TEST_CASE(say_where_a_text_is_wrong) {
         BOOST_CHECK_EXCEPTION((void)queue_options::parse(text), std::invalid_argument,
                               says("weir::queue_options: `" + text + "`, " + what));
     };
-    wrong("size 3", "column 1: expected max_waiting, full, max_waiting_permits, max_expected_wait, "
-                    "order, target, interval, "
-                    "ageing, partitions, tolerance, jitter, patience or the end, found `size`");
-    wrong("max_waiting", "column 12: expected a whole number, found the end");
+    wrong("size 3",
+          "column 1: expected max_waiting, full, max_waiting_permits, max_expected_wait, "
+          "order, target, interval, "
+          "ageing, partitions, tolerance, jitter, patience or the end of the text, found `size`");
+    wrong("max_waiting", "column 12: expected a whole number, found the end of the text");
     wrong("max_waiting 3 max_waiting 3",
           "column 15: expected full, max_waiting_permits, max_expected_wait, order, target, "
           "interval, "
-          "ageing, partitions, tolerance, jitter, patience or the end, found `max_waiting`");
+          "ageing, partitions, tolerance, jitter, patience or the end of the text, found "
+          "`max_waiting`");
     wrong("full up", "column 6: expected reject_newest or evict_oldest, found `up`");
     wrong("order newest", "column 7: expected fifo, lifo, adaptive_lifo, codel, priority, "
                           "fair or shares, found `newest`");
-    wrong("partitions", "column 11: expected a name of 1 to 14 letters and digits, found the end");
-    wrong("partitions live", "column 16: expected a colon, found the end");
+    wrong("partitions",
+          "column 11: expected a name of 1 to 14 letters and digits, found the end of the text");
+    wrong("partitions live", "column 16: expected a colon, found the end of the text");
     wrong("partitions live:x", "column 17: expected a whole number, found `x`");
     wrong("partitions live:101", "column 17: expected a number from 0 to 100, found `101`");
     wrong("partitions live:70;batch:30",
@@ -211,7 +214,7 @@ BOOST_AUTO_TEST_CASE(say_where_a_text_is_wrong) {
     wrong("partitions of_fifteen_char:1",
           "column 12: expected a name of 1 to 14 letters and digits, found `of_fifteen_char:1`");
     wrong("partitions a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1",
-          "column 44: expected no more than 8 partitions, found `i:1`");
+          "column 44: expected at most 8 partitions, found `i:1`");
     wrong("patience 2", "column 10: expected a time in h, min, s, ms, us or ns, found `2`");
 }
 

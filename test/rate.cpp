@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
                                "9223372036854775807"));
     auto const nan = std::numeric_limits<double>::quiet_NaN();
     BOOST_CHECK_EXCEPTION(rate(1, std::chrono::duration<double>(nan)), std::invalid_argument,
-                          says("weir: a duration that is not a number"));
+                          says("weir: the duration is NaN"));
 }
 
 BOOST_AUTO_TEST_CASE(compares_by_value_and_not_by_how_it_was_written) {

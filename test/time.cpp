@@ -28,7 +28,7 @@ template <class Rep, class Period>
 void throws_if_it_is_no_number() {
     using length = std::chrono::duration<Rep, Period>;
     auto const nan = std::numeric_limits<Rep>::quiet_NaN();
-    auto const says = support::says("weir: a duration that is not a number");
+    auto const says = support::says("weir: the duration is NaN");
     BOOST_CHECK_EXCEPTION((void)round_up(length(nan)), std::invalid_argument, says);
     BOOST_CHECK_EXCEPTION((void)round_up(length(-nan)), std::invalid_argument, says);
     BOOST_CHECK_EXCEPTION((void)weir::patience(length(nan)), std::invalid_argument, says);

@@ -95,7 +95,7 @@ private:
         if (min < 1 || min > max)
             throw std::invalid_argument(
                 "weir: a request for " + std::to_string(min) + " to " + std::to_string(max) +
-                " permits; it must be for 1 at least, and not for less at most");
+                " permits; the minimum must be at least 1 and at most the maximum");
     }
     [[nodiscard]] constexpr bool is_range() const noexcept { return (packed_ & range_flag) != 0; }
 
@@ -103,8 +103,8 @@ private:
     static constexpr amount checked(T n) {
         if constexpr (std::signed_integral<T>) {
             if (n < 0)
-                throw std::invalid_argument(
-                    "weir: a request for " + std::to_string(n) + " permits; it must be at least 0");
+                throw std::invalid_argument("weir: a request for " + std::to_string(n) +
+                                            " permits; the number must not be negative");
         }
         // Promoted, since characters are integral but cannot be compared.
         return std::cmp_greater(+n, max_count) ? max_count : static_cast<amount>(n);
@@ -112,8 +112,9 @@ private:
 
     static constexpr int checked_class(int priority) {
         if (priority < 0 || priority > last_priority)
-            throw std::invalid_argument("weir: a request of priority " + std::to_string(priority) +
-                                        "; it must be from 0 to " + std::to_string(last_priority));
+            throw std::invalid_argument(
+                "weir: a request of priority " + std::to_string(priority) +
+                "; the priority must be from 0 to " + std::to_string(last_priority));
         return priority;
     }
 

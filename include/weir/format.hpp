@@ -24,7 +24,7 @@
 
 /// Formats the values of weir with {fmt}. No other header includes this one.
 ///
-///     fmt::print("{}\n", workers.stats());       // 12 granted, 12 at once; 0 rejected; 0 waiting; ...
+///     fmt::print("{}\n", workers.stats());       // 12 granted, 12 immediately; 0 rejected; 0 waiting; ...
 ///     fmt::print("{}\n", weir::rate(100, 1s));   // 100/1s
 ///
 /// Options are written in the form in which they are parsed, with exact times. Everything else is for people, with
@@ -78,7 +78,7 @@ namespace detail {
 [[nodiscard]] inline std::string text_of(rejection const& r) {
     auto text = r.code().message();
     if (auto const wait = r.retry_after())
-        text += "; come back in " + readable(*wait);
+        text += "; retry in " + readable(*wait);
     return text;
 }
 [[nodiscard]] inline std::string text_of(checkout_rejection const& r) {
@@ -89,16 +89,16 @@ namespace detail {
         return count_text(p.count()) +
                (p.waited() > duration::zero() ? " after " + readable(p.waited()) : "");
     auto const wait = p.retry_after();
-    return wait ? "no permit; come back in " + readable(*wait) : "no permit";
+    return wait ? "no permit; retry in " + readable(*wait) : "no permit";
 }
 // Appends the limiter of a chain that rejected, as an index from 0 in the order of the chain, and the time until a
 // retry.
 template <class Rejected>
 [[nodiscard]] std::string rejected_text(std::string text, Rejected const& rejected) {
     if (auto const by = rejected.rejected_by())
-        text += fmt::format(", says limiter {}", *by);
+        text += fmt::format(", rejected by limiter {}", *by);
     if (auto const wait = rejected.retry_after())
-        text += "; come back in " + readable(*wait);
+        text += "; retry in " + readable(*wait);
     return text;
 }
 [[nodiscard]] inline std::string text_of(chain_rejection const& r) {
@@ -124,7 +124,7 @@ template <std::size_t N>
     return to_string(r);
 }
 [[nodiscard]] inline std::string text_of(patience p) {
-    return p.is_set() ? readable(p.length_or(forever)) : "as the queue says";
+    return p.is_set() ? readable(p.length_or(forever)) : "the queue's patience";
 }
 
 [[nodiscard]] inline std::string text_of(limiter_config const& config) {
@@ -175,9 +175,9 @@ template <std::size_t N>
     auto const add = [&text]<class... Args>(fmt::format_string<Args...> what, Args&&... args) {
         fmt::format_to(std::back_inserter(text), what, std::forward<Args>(args)...);
     };
-    add("{} granted, {} at once", s.granted, s.granted_at_once);
+    add("{} granted, {} immediately", s.granted, s.granted_at_once);
     if (s.waited_max > duration::zero())
-        add(", the others within {}", readable(s.waited_max));
+        add(", the rest within {}", readable(s.waited_max));
 
     add("; {} rejected",
         s.no_permit + s.timed_out + s.deadline_unreachable + s.queue_full + s.shed +
@@ -194,7 +194,7 @@ template <std::size_t N>
     add_reason(s.deadline_unreachable, "deadline unreachable");
     add_reason(s.queue_full, "queue full");
     add_reason(s.shed, "shed");
-    add_reason(s.exceeds_capacity, "exceed the capacity");
+    add_reason(s.exceeds_capacity, "over capacity");
     add_reason(s.closed, "closed");
     add_reason(s.too_many_keys, "too many keys");
     add_reason(s.unavailable, "unavailable");
@@ -204,12 +204,12 @@ template <std::size_t N>
     if (s.waiting != 0)
         add(" for {}", count_text(s.waiting_for));
     if (s.waiting != 0 && !all_keys)
-        add(", the first for {}", readable(s.oldest_wait));
-    add("; {} out", count_text(s.in_use));
+        add(", oldest for {}", readable(s.oldest_wait));
+    add("; {} in use", count_text(s.in_use));
     if (!all_keys)
         add(", {} remaining", s.remaining);
     if (s.debt != 0)
-        add(", {} owed", s.debt);
+        add(", debt {}", s.debt);
     if (s.overdue != 0)
         add("; {} overdue", s.overdue);
     return text;
@@ -226,21 +226,21 @@ template <std::size_t N>
 template <class Key>
 [[nodiscard]] std::string text_of(heavy_key<Key> const& h) {
     if (h.error == 0)
-        return fmt::format("{}: {} asked, {} rejected", h.key, h.asked, h.rejected);
-    return fmt::format("{}: {} to {} asked, {} to {} rejected", h.key, h.asked - h.error, h.asked,
-                       h.rejected, h.rejected + h.error);
+        return fmt::format("{}: {} requests, {} rejected", h.key, h.asked, h.rejected);
+    return fmt::format("{}: {} to {} requests, {} to {} rejected", h.key, h.asked - h.error,
+                       h.asked, h.rejected, h.rejected + h.error);
 }
 
 [[nodiscard]] inline std::string text_of(share_stats const& s) {
     auto text = fmt::format(
-        "{}: {} of its {} in use, {} waiting", s.who.name(), s.in_use, s.share, s.waiting);
+        "{}: {} in use of a share of {}, {} waiting", s.who.name(), s.in_use, s.share, s.waiting);
     return s.waiting == 0 ? text : text + " for " + count_text(s.waiting_for);
 }
 
 [[nodiscard]] inline std::string text_of(pool_stats const& s) {
     return fmt::format(
-        "{} made, {} failed; {} discarded, {} unhealthy, {} retired; {} idle, {} in use, "
-        "{} being checked, {} being made; {}",
+        "{} created, {} failed; {} discarded, {} unhealthy, {} retired; {} idle, {} in use, "
+        "{} being checked, {} being created; {}",
         s.made, s.failed, s.discarded, s.unhealthy, s.retired, s.idle, s.in_use, s.being_checked,
         s.being_made, text_of(s.requests));
 }
@@ -296,7 +296,7 @@ struct formatter : fmt::formatter<fmt::string_view> {
 template <weir::detail::has_text T>
 struct fmt::formatter<T> : weir::detail::formatter<T> {};
 
-/// Of a key that {fmt} can write.
+/// Formats a `heavy_key` if {fmt} can format its key.
 template <class Key>
     requires fmt::is_formattable<Key>::value
 struct fmt::formatter<weir::heavy_key<Key>> : weir::detail::formatter<weir::heavy_key<Key>> {};
@@ -304,7 +304,7 @@ struct fmt::formatter<weir::heavy_key<Key>> : weir::detail::formatter<weir::heav
 template <std::size_t N>
 struct fmt::formatter<weir::chain_permit<N>> : weir::detail::formatter<weir::chain_permit<N>> {};
 
-// By itself, since {fmt} has a formatter for all exceptions.
+// Separate, because {fmt} has a formatter for all exceptions.
 template <>
 struct fmt::formatter<weir::rejection> : weir::detail::formatter<weir::rejection> {};
 template <>

@@ -116,12 +116,13 @@ void check_not_watched(std::tuple<Options...> const& options) {
 /// state is aligned to 16 bytes. A queue of about 950 bytes exists only while a request waits for the key, or while the
 /// key has individual options. A key needs no timer, and no other allocation except the pages of the table.
 ///
-/// Forgetting: a new key starts with the state of an unused limiter as old as this object, so a key that was never used is like
-/// a key that was not used for long. The limiter forgets a key that has reached that state again; this cannot change a
-/// later decision. Each new key checks 8 entries of the table, and 72 if the table has no free entry, so no call stops
-/// to clear the table. Other keys reuse the memory. If no entry becomes free, `keyed_options::no_place` decides: the
-/// key is rejected with `errc::too_many_keys`, or shares one state with other keys. If memory is exhausted, or another
-/// thread has taken the last entry in the meantime, the key is rejected in any case. No key is evicted.
+/// Forgetting: a new key starts with the state of an unused limiter as old as this object, so a key that was never used
+/// is like a key that was not used for long. The limiter forgets a key that has reached that state again; this cannot
+/// change a later decision. Each new key checks 8 entries of the table, and 72 if the table has no free entry, so no
+/// call stops to clear the table. Other keys reuse the memory. If no entry becomes free, `keyed_options::no_place`
+/// decides: the key is rejected with `errc::too_many_keys`, or shares one state with other keys. If memory is
+/// exhausted, or another thread has taken the last entry in the meantime, the key is rejected in any case. No key is
+/// evicted.
 ///
 /// Statistics cover all keys together; `heaviest` lists the most frequent keys.
 ///

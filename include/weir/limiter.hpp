@@ -537,7 +537,7 @@ private:
     }
 
     [[nodiscard]] handle_type const* checked_handle() const noexcept {
-        BOOST_ASSERT_MSG(handle_.core, "this limiter has been moved from");
+        BOOST_ASSERT_MSG(handle_.core, "use of a moved-from limiter");
         return &handle_;
     }
     handle_type handle_;

@@ -73,7 +73,7 @@ public:
     /// @throws std::invalid_argument if there are `most` already
     constexpr void add(partition const& one) {
         if (size_ == most)
-            throw std::invalid_argument("weir::partitions: more than 8");
+            throw std::invalid_argument("weir::partitions: more than 8 partitions");
         all_[size_++] = one;
     }
 

@@ -367,7 +367,7 @@ private:
     }
 
     [[nodiscard]] basic_pool const* checked() const noexcept {
-        BOOST_ASSERT_MSG(core_, "this pool has been moved from");
+        BOOST_ASSERT_MSG(core_, "use of a moved-from pool");
         return this;
     }
     [[nodiscard]] core_type& core() const noexcept { return *checked()->core_; }

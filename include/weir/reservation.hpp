@@ -76,9 +76,9 @@ private:
 ///     fmt::print("sends at {}\n", *reserved.at());
 ///     auto permit = co_await reserved.enter();           // or reserved.give_back(), or its destructor
 ///
-/// A reservation waits like a request: behind earlier requests and before later ones. At its grant time it receives its permit,
-/// and keeps it until `enter` or `try_enter`. If it is given back before that time, later requests and reservations
-/// move up, as if it had never existed. If it is given back after that time, its permit is refunded.
+/// A reservation waits like a request: behind earlier requests and before later ones. At its grant time it receives its
+/// permit, and keeps it until `enter` or `try_enter`. If it is given back before that time, later requests and
+/// reservations move up, as if it had never existed. If it is given back after that time, its permit is refunded.
 ///
 /// The reservation takes no permit in advance, so the limiter's guarantee holds whatever is given back, and `at` is a
 /// prediction, not a promise. It is exact if all requests ahead are granted at their times. The grant comes earlier if

@@ -167,8 +167,9 @@ void fire_due(boost::asio::execution_context& context);
 
 /// Runs `context` until the virtual time `t`, and returns the number of handlers that ran.
 ///
-/// The function advances the clock from one timer of `context` to the next, and at the end to `t`. The clock belongs to the whole
-/// process: time also passes for timers of other contexts, but they fire only when their own context runs in this way.
+/// The function advances the clock from one timer of `context` to the next, and at the end to `t`. The clock belongs to
+/// the whole process: time also passes for timers of other contexts, but they fire only when their own context runs in
+/// this way.
 template <class Context>
 std::size_t run_until(Context& context, clock::time_point t) {
     std::size_t handlers = 0;

@@ -34,8 +34,9 @@ inline constexpr duration forever = duration::max();
 /// The answer of a policy that cannot predict the grant time: only a release can free permits.
 inline constexpr time_point unknown = time_point::max();
 
-/// The last instant: the deadline of a request that waits forever, and the answer of a policy if the grant time is later
-/// than any representable time. It is before `unknown`, because such a grant time is after every other deadline for certain.
+/// The last instant: the deadline of a request that waits forever, and the answer of a policy if the grant time is
+/// later than any representable time. It is before `unknown`, because such a grant time is after every other deadline
+/// for certain.
 inline constexpr time_point never = unknown - duration(1);
 
 /// Returns `t + d`, at most `never`: it does not overflow. `d` must not be negative.
@@ -64,7 +65,7 @@ template <class Rep, class Period>
     auto const wide = longest(d).count();
     if constexpr (std::floating_point<Rep>) {
         if (wide != wide)
-            throw std::invalid_argument("weir: a duration that is not a number");
+            throw std::invalid_argument("weir: the duration is NaN");
     }
     if (wide >= limit)
         return duration::max();

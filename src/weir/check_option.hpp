@@ -15,8 +15,8 @@ void check_option(std::string_view where, std::string_view option, std::int64_t 
 void check_option(std::string_view where, std::string_view option, double value, double least,
                   double most);
 
-/// Checks an option against bounds of other integer types: `nanoseconds::rep` is `long long` in libc++, where `std::int64_t` may
-/// be `long`.
+/// Checks an option against bounds of other integer types: `nanoseconds::rep` is `long long` in libc++, where
+/// `std::int64_t` may be `long`.
 template <std::integral Value, std::integral Least, std::integral Most>
 void check_option(std::string_view where, std::string_view option, Value value, Least least,
                   Most most, std::string_view above = "") {

@@ -14,25 +14,25 @@ public:
     std::string message(int code) const override {
         switch (static_cast<errc>(code)) {
             case errc::no_permit:
-                return "no permit is free";
+                return "no permit is available";
             case errc::timed_out:
-                return "patience ran out while waiting";
+                return "timed out while waiting";
             case errc::deadline_unreachable:
-                return "the turn would come too late";
+                return "the wait would exceed the patience";
             case errc::queue_full:
-                return "too many are waiting";
+                return "the queue is full";
             case errc::shed:
-                return "dropped from the queue to make room";
+                return "dropped from the queue under overload";
             case errc::exceeds_capacity:
-                return "more was asked for than can ever be granted";
+                return "the request exceeds the capacity of the limiter";
             case errc::closed:
                 return "the limiter is closed";
             case errc::too_many_keys:
-                return "there is no place for one key more";
+                return "the limiter has reached its maximum number of keys";
             case errc::unavailable:
-                return "the store cannot be asked";
+                return "the store is unavailable";
             case errc::lost:
-                return "the permit was lost";
+                return "the lease of the shared seat has ended";
         }
         return "unknown weir error " + std::to_string(code);
     }
@@ -96,7 +96,7 @@ checkout_rejection::checkout_rejection(detail::shared_failure failure, error_cod
     : rejection(ec, std::nullopt),
       failure_(std::move(failure)),
       what_(std::make_shared<std::string>(
-          rejection::what() + (failure_ ? "; no object could be made: " + failure_->text() : ""))) {
+          rejection::what() + (failure_ ? "; cannot create an object: " + failure_->text() : ""))) {
 }
 
 }  // namespace weir

@@ -25,7 +25,7 @@ weir::keyed_options const& validated(keyed_options const& options) {
 void check_not_watched(duration max_hold) {
     if (max_hold != forever)
         throw std::invalid_argument(
-            "weir::keyed: max_hold must be forever: the permits of keys are not watched");
+            "weir::keyed: max_hold is not supported: keyed limiters do not track held permits");
 }
 
 void check_not_watched(limiter_config const& config) {
@@ -41,7 +41,7 @@ void check_not_watched(limiter_config const& config) {
 }
 
 void throw_no_place() {
-    throw std::length_error("weir::keyed: no place for one key more");
+    throw std::length_error("weir::keyed: the limiter has reached its maximum number of keys");
 }
 
 }  // namespace weir::detail

@@ -14,7 +14,7 @@
 namespace weir::detail {
 namespace {
 
-constexpr char const* a_time = "a time, such as 500ms";
+constexpr char const* a_time = "a time such as 500ms";
 
 [[nodiscard]] bool is_space(char c) noexcept {
     return c == ' ' || c == '\t';
@@ -107,9 +107,10 @@ void reader::end_word(std::string const& otherwise_expected) {
 
 void reader::expected(std::string const& what) const {
     auto const word = at_end() || peek().empty() ? text_.substr(at_, 1) : peek();
-    throw std::invalid_argument(std::string(what_) + ": `" + printable(text_) + "`, column " +
-                                std::to_string(at_ + 1) + ": expected " + what + ", found " +
-                                (word.empty() ? "the end" : "`" + printable(word) + "`"));
+    throw std::invalid_argument(
+        std::string(what_) + ": `" + printable(text_) + "`, column " + std::to_string(at_ + 1) +
+        ": expected " + what + ", found " +
+        (word.empty() ? "the end of the text" : "`" + printable(word) + "`"));
 }
 
 void reader::expected_one_of(std::vector<std::string_view> const& names) const {
@@ -195,7 +196,7 @@ void reader::read(partitions& value) {
         if (name.empty() || name.size() > partition::longest_name)
             expected("a name of 1 to 14 letters and digits");
         if (value.size() == partitions::most)
-            expected("no more than 8 partitions");
+            expected("at most 8 partitions");
         at_ += name.size();
         if (!skip(':'))
             expected("a colon");

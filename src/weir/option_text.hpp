@@ -146,7 +146,7 @@ void read_options(reader& in, Options& options,
         };
         std::apply([&](auto const&... f) { (read(f), ...); }, fields);
         if (!found) {
-            left.push_back("the end");
+            left.push_back("the end of the text");
             in.expected_one_of(left);
         }
     }

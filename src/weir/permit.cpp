@@ -10,7 +10,7 @@
 namespace weir {
 namespace {
 
-// A permit of count 0 has no ticket any more: the policy may have reused it.
+// A permit of count 0 has no ticket: the policy may have reused it.
 constexpr std::uint64_t no_ticket = 0;
 
 }  // namespace
@@ -49,9 +49,10 @@ void permit::merge(permit&& other) {
         return;
     }
     if (issuer_ != other.issuer_)
-        throw std::invalid_argument("weir::permit: merge of permits from two limiters");
+        throw std::invalid_argument("weir::permit: cannot merge permits of different limiters");
     if (origin_.key != other.origin_.key)
-        throw std::invalid_argument("weir::permit: merge of permits of two keys");
+        throw std::invalid_argument(
+            "weir::permit: cannot merge permits of different keys or partitions");
     auto const& into = count_ == 0 ? other.origin_ : origin_;
     origin_.ticket = issuer_->merge(into, other.origin_, other.count_);
     count_ += other.count_;

@@ -41,20 +41,21 @@ constexpr std::tuple fields{
 
 void check(partitions const& all) {
     auto const reject = [](std::string const& what) {
-        throw std::invalid_argument("weir::queue_options: partitions " + what);
+        throw std::invalid_argument("weir::queue_options: " + what);
     };
     amount percent = 0;
     for (auto const& one : all) {
         auto const name = std::string(one.name());
         if (name.empty() || !std::ranges::all_of(name, detail::is_of_a_name))
-            reject("have the name `" + name + "`, which must be of letters, digits, _, - and .");
+            reject("invalid partition name `" + name + "`: use letters, digits, `_`, `-` and `.`");
         auto const same = [&](partition const& other) { return other.flow() == one.flow(); };
         if (std::ranges::count_if(all, same) != 1)
-            reject("have " + name + " twice");
+            reject("duplicate partition `" + name + "`");
         percent += one.percent();
     }
     if (percent > 100)
-        reject("have " + detail::to_text(percent) + " per cent, but must have at most 100");
+        reject("the partitions add up to " + detail::to_text(percent) +
+               " per cent; the maximum is 100");
 }
 
 }  // namespace
@@ -90,14 +91,14 @@ void validate(queue_options const& options) {
 
 void detail::check_change(queue_order before, queue_order after) {
     if (before != after && (before == queue_order::shares || after == queue_order::shares))
-        throw std::invalid_argument("weir::queue_options: order is " + to_text(before) +
-                                    ", and cannot be changed to " + to_text(after));
+        throw std::invalid_argument("weir::queue_options: cannot change the order from " +
+                                    to_text(before) + " to " + to_text(after));
 }
 
 void detail::check_order(queue_options const& options, queue_order of_type) {
     if (options.order != queue_order::fifo && options.order != of_type)
         throw std::invalid_argument("weir::queue_options: order is " + to_text(options.order) +
-                                    ", but this limiter has " + to_text(of_type) + " by its type");
+                                    ", but the type of this limiter fixes " + to_text(of_type));
 }
 
 }  // namespace weir

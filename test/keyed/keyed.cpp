@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(rejects_new_keys_when_there_is_no_place) {
     BOOST_TEST(v.rejected(errc::too_many_keys));
     BOOST_TEST(!per_client.charge(300U, 1));
     BOOST_CHECK_EXCEPTION(per_client.configure(400U, {.rate = {1, 1s}}), std::length_error,
-                          says("weir::keyed: no place for one key more"));
+                          says("weir::keyed: the limiter has reached its maximum number of keys"));
     auto const stats = per_client.stats();
     BOOST_TEST(stats.keys == 100U);
     BOOST_TEST(stats.total.too_many_keys == 2U);

@@ -561,12 +561,12 @@ BOOST_AUTO_TEST_CASE(a_type_has_its_order_and_rejects_another) {
     using fifo_seats = seats_with<weir::order::fifo>;
     BOOST_CHECK_EXCEPTION(
         fifo_seats(ctx, {.seats = 1}, {.order = queue_order::codel}), std::invalid_argument,
-        says("weir::queue_options: order is codel, but this limiter has fifo by its type"));
+        says("weir::queue_options: order is codel, but the type of this limiter fixes fifo"));
     fifo_seats plain(ctx, {.seats = 1});
     BOOST_CHECK_EXCEPTION(
         plain.configure_queue([](queue_options& o) { o.order = queue_order::lifo; }),
         std::invalid_argument,
-        says("weir::queue_options: order is lifo, but this limiter has fifo by its type"));
+        says("weir::queue_options: order is lifo, but the type of this limiter fixes fifo"));
     BOOST_TEST((plain.queueing().order == queue_order::fifo));
 }
 

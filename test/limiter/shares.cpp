@@ -229,8 +229,9 @@ BOOST_AUTO_TEST_CASE(permits_count_for_their_partition_however_they_come_home) {
     four.merge(std::move(one));
     BOOST_TEST(in_use("batch") == 3);
     auto other = c.kitchen.try_enter(of(live, 2));
-    BOOST_CHECK_EXCEPTION(four.merge(std::move(other)), std::invalid_argument,
-                          says("weir::permit: merge of permits of two keys"));
+    BOOST_CHECK_EXCEPTION(
+        four.merge(std::move(other)), std::invalid_argument,
+        says("weir::permit: cannot merge permits of different keys or partitions"));
     BOOST_TEST(in_use("live") == 2);
     other.refund();
     four.leave();
@@ -368,13 +369,13 @@ BOOST_AUTO_TEST_CASE(the_order_is_there_from_the_beginning_or_never) {
     BOOST_CHECK_EXCEPTION(
         c.kitchen.configure_queue([](queue_options& o) { o.order = queue_order::fifo; }),
         std::invalid_argument,
-        says("weir::queue_options: order is shares, and cannot be changed to fifo"));
+        says("weir::queue_options: cannot change the order from shares to fifo"));
     seats plain(c.ctx, {.seats = 1});
     BOOST_TEST(plain.shares().empty());
     BOOST_CHECK_EXCEPTION(
         plain.configure_queue([](queue_options& o) { o.order = queue_order::shares; }),
         std::invalid_argument,
-        says("weir::queue_options: order is fifo, and cannot be changed to shares"));
+        says("weir::queue_options: cannot change the order from fifo to shares"));
     BOOST_TEST((plain.queueing().order == queue_order::fifo));
 }
 
@@ -384,13 +385,13 @@ BOOST_AUTO_TEST_CASE(limits_by_key_and_limits_of_a_server_have_no_shares) {
         weir::basic_keyed<int, weir::policy::seats, asio::any_io_executor, weir::testing::timer>;
     BOOST_CHECK_EXCEPTION(
         keyed(ctx, {.seats = 1}, {}, sharing({})), std::invalid_argument,
-        says("weir::queue_options: order is shares, which is not for limits by key"));
+        says("weir::queue_options: keyed limiters do not support the order shares"));
     using store = weir::basic_memory_store<weir::testing::timer>;
     using shared = weir::basic_shared_seats<asio::any_io_executor, weir::testing::timer>;
     BOOST_CHECK_EXCEPTION(
         shared(ctx, std::make_shared<store>(ctx), "seats", {.seats = 1}, sharing({})),
         std::invalid_argument,
-        says("weir::queue_options: order is shares, which is not for what a server limits"));
+        says("weir::queue_options: shared limiters do not support the order shares"));
 }
 
 BOOST_AUTO_TEST_CASE(a_limiter_by_text_or_by_type_has_shares_too) {

@@ -224,26 +224,26 @@ BOOST_AUTO_TEST_CASE(may_be_written_in_other_ways) {
 
 BOOST_AUTO_TEST_CASE(says_where_a_text_is_wrong_and_what_was_expected) {
     auto const range = std::string("a number from 0 to 1000000000000000");
-    wrong("", "column 1: expected a whole number, found the end");
+    wrong("", "column 1: expected a whole number, found the end of the text");
     wrong("many seats", "column 1: expected a whole number, found `many`");
     wrong("-1 seats", "column 1: expected " + range + ", found `-1`");
     wrong("1000000000000001 seats", "column 1: expected " + range + ", found `1000000000000001`");
     wrong("99999999999999999999/1s",
           "column 1: expected " + range + ", found `99999999999999999999/1s`");
-    wrong("100", "column 4: expected a time, as in 100/1s, or seats, found the end");
+    wrong("100", "column 4: expected a time, as in 100/1s, or seats, found the end of the text");
     wrong("3 chairs", "column 3: expected seats, gradient2, vegas or aimd, found `chairs`");
     wrong("10/60s loosely",
           "column 8: expected exact, sliding, fixed, bucket, burst, leaky, bursty, warming or "
           "the end, found `loosely`");
     wrong("100/1s burst 20 brust 3",
-          "column 17: expected initial, refill, carry_over or the end, found `brust`");
+          "column 17: expected initial, refill, carry_over or the end of the text, found `brust`");
     wrong("100/1s initial 3",
           "column 8: expected exact, sliding, fixed, bucket, burst, leaky, bursty, warming or "
           "the end, found `initial`");
     wrong("3seats", "column 2: expected a space or a slash, found `seats`");
     wrong("3 exact", "column 3: expected seats, gradient2, vegas or aimd, found `exact`");
-    wrong("10/", "column 4: expected a time, such as 500ms, found the end");
-    wrong("10/ exact", "column 4: expected a time, such as 500ms, found ` `");
+    wrong("10/", "column 4: expected a time such as 500ms, found the end of the text");
+    wrong("10/ exact", "column 4: expected a time such as 500ms, found ` `");
     wrong("10/60 exact", "column 4: expected a time in h, min, s, ms, us or ns, found `60`");
     wrong("10/60sec exact", "column 4: expected a time in h, min, s, ms, us or ns, found `60sec`");
     wrong("10/1 s", "column 4: expected a time in h, min, s, ms, us or ns, found `1`");
@@ -251,17 +251,19 @@ BOOST_AUTO_TEST_CASE(says_where_a_text_is_wrong_and_what_was_expected) {
     wrong("10/-1s exact", "column 4: expected a time above 0, found `-1s`");
     wrong("10/3000000h exact", "column 4: expected a time of at most 2562047h, found `3000000h`");
     wrong("1.5/1s", "column 2: expected a space or a slash, found `.5/1s`");
-    wrong("3 seats 4", "column 9: expected max_hold or the end, found `4`");
-    wrong("3 seats max_hold", "column 17: expected a time, such as 500ms, found the end");
-    wrong("3 seats max_hold soon", "column 18: expected a time, such as 500ms, found `soon`");
+    wrong("3 seats 4", "column 9: expected max_hold or the end of the text, found `4`");
+    wrong("3 seats max_hold",
+          "column 17: expected a time such as 500ms, found the end of the text");
+    wrong("3 seats max_hold soon", "column 18: expected a time such as 500ms, found `soon`");
     wrong("3 seats max_hold 1s max_hold 1s", "column 21: expected the end, found `max_hold`");
     wrong("10/60s exact hold 3s", "column 14: expected the end, found `hold`");
-    wrong("5/1s bursty burst 3",
-          "column 13: expected max_burst, initial, carry_over or the end, found `burst`");
+    wrong(
+        "5/1s bursty burst 3",
+        "column 13: expected max_burst, initial, carry_over or the end of the text, found `burst`");
     wrong("5/1s bursty carry_over some",
           "column 24: expected as_is, proportional or reset, found `some`");
     wrong("5/1s warming cold_factor hot", "column 26: expected a number, found `hot`");
-    wrong("3 seats &", "column 10: expected a whole number, found the end");
+    wrong("3 seats &", "column 10: expected a whole number, found the end of the text");
     wrong("& 3 seats", "column 1: expected a whole number, found `&`");
     wrong("3 & 10/1s", "column 3: expected seats, gradient2, vegas or aimd, found `&`");
     wrong("10/1s & 3 chairs",

@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(tells_why_nothing_was_made) {
             BOOST_TEST(bool(rejected.failure()));
             what = rejected.what();
         }
-        BOOST_TEST(what.find("no object could be made: ") != std::string::npos);
+        BOOST_TEST(what.find("cannot create an object: ") != std::string::npos);
         BOOST_TEST(what.find(make_error_code(workshop::failure).message()) != std::string::npos);
     };
     co_spawn(ctx, asks(), rethrow);

@@ -96,7 +96,7 @@ public:
         rooms_type::room_type::check(queueing);
         if (queueing.order == queue_order::shares)
             throw std::invalid_argument(
-                "weir::queue_options: order is shares, which is not for limits by key");
+                "weir::queue_options: keyed limiters do not support the order shares");
     }
     static void check_change(queue_options const&, queue_options const& next) { check(next); }
 

@@ -71,7 +71,7 @@ public:
         Queue::check(queueing);
         if (is_fed && queueing.order == queue_order::shares)
             throw std::invalid_argument(
-                "weir::queue_options: order is shares, which is not for what a server limits");
+                "weir::queue_options: shared limiters do not support the order shares");
     }
 
     /// The same of a change.

@@ -243,7 +243,7 @@ limiter_config read_config(reader in) {
     };
     std::apply([&](auto const&... each) { (try_form(each), ...); }, forms);
     if (may_end)
-        words.push_back("the end");
+        words.push_back("the end of the text");
     if (!result)
         in.expected_one_of(words);
     return *result;

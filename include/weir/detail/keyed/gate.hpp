@@ -96,7 +96,8 @@ public:
     [[nodiscard]] ticket overdraw(spot where, amount n, amount held, permit_origin from,
                                   time_point now) {
         if (!has_place(where, from, now))
-            throw std::length_error("weir::keyed: no place for one key more");
+            throw std::length_error(
+                "weir::keyed: the limiter has reached its maximum number of keys");
         auto const extra = where.rule().take(where.own_state(), n, now);
         out_ += static_cast<std::uint64_t>(n);
         return held == 0 ? extra : where.rule().merge(where.own_state(), from.ticket, extra, n);
