@@ -41,7 +41,7 @@ void detail::check_boottime_descriptor(int descriptor, error_code const& assigne
 
 void detail::set_boottime_descriptor(int descriptor, boottime_clock::time_point expiry) {
     ::itimerspec setting{};
-    // A zero would stop it, which is right for the end of time only.
+    // A zero disarms the timer, which is right for the last instant only.
     if (expiry != boottime_clock::time_point::max()) {
         auto const since_boot = std::max(expiry.time_since_epoch(), std::chrono::nanoseconds(1));
         auto const whole = std::chrono::floor<std::chrono::seconds>(since_boot);

@@ -7,11 +7,13 @@
 
 namespace weir::detail {
 
-/// Throws `std::invalid_argument`, naming limiter, option, value and bound, unless
-/// `least <= value <= most`.
-/// `above` is added to what is said of a value that is too large.
+/// Throws `std::invalid_argument` that names the limiter, the option, its value and the bound, unless `least <= value
+/// <= most`.
+///
+/// `above` is appended to the message if the value is too large.
 void check_option(std::string_view where, std::string_view option, std::int64_t value,
                   std::int64_t least, std::int64_t most, std::string_view above = "");
+/// Throws `std::invalid_argument` unless `least <= value <= most`.
 void check_option(std::string_view where, std::string_view option, double value, double least,
                   double most);
 
@@ -24,7 +26,7 @@ void check_option(std::string_view where, std::string_view option, Value value, 
                  static_cast<std::int64_t>(most), above);
 }
 
-/// The same for an enumeration that begins with 0.
+/// Checks an enumeration whose first value is 0.
 template <class Enum>
     requires std::is_enum_v<Enum>
 void check_option(std::string_view where, std::string_view option, Enum value, Enum last) {

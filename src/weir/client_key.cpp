@@ -7,7 +7,7 @@
 namespace weir {
 namespace {
 
-// The first `prefix` of `bits` bits.
+// Returns the first `prefix` of `bits` bits, in place.
 std::uint64_t first_bits(std::uint64_t value, int prefix, int bits) noexcept {
     auto const others = bits - prefix;
     return others >= 64 ? 0 : value >> others << others;

@@ -13,7 +13,7 @@ struct time_unit {
     std::int64_t nanoseconds;
 };
 
-/// The units in which lengths of time are written, from the largest on.
+/// The units of durations in texts, the largest first.
 inline constexpr std::array<time_unit, 6> time_units{{
     {"h", 3'600'000'000'000},
     {"min", 60'000'000'000},
@@ -23,7 +23,7 @@ inline constexpr std::array<time_unit, 6> time_units{{
     {"ns", 1},
 }};
 
-/// "3s", "1500ms", "0s": in the largest unit that is exact; the longest of all is "forever".
+/// Returns a text such as "3s", "1500ms" or "0s", in the largest exact unit; "forever" for the longest duration.
 [[nodiscard]] std::string to_text(std::chrono::nanoseconds length);
 
 }  // namespace weir::detail

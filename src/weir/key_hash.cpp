@@ -29,7 +29,7 @@ struct sip_state {
     }
 };
 
-// The bytes are a number of which the first is the lowest.
+// The first byte is the lowest.
 std::uint64_t little_endian(char const* bytes, std::size_t count) noexcept {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes, count);

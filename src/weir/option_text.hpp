@@ -17,10 +17,10 @@
 #include <type_traits>
 #include <vector>
 
-/// Options as text, `name value name value`: how they are written and read.
+/// Writes and parses options as text: `name value name value`.
 namespace weir::detail {
 
-/// An option, and the name that it has in a text.
+/// An option and its name in a text.
 template <class Options, class Value>
 struct field {
     std::string_view name;
@@ -29,7 +29,7 @@ struct field {
 template <class Options, class Value>
 field(char const*, Value Options::*) -> field<Options, Value>;
 
-/// How the enumerators of `Enum` are written, from the one that is 0 on: a `std::array`.
+/// The names of the enumerators of `Enum`, from value 0: a `std::array`.
 template <class Enum>
 inline constexpr auto names_of = nullptr;
 
@@ -50,27 +50,27 @@ template <class T>
     return value ? to_text(*value) : std::string();
 }
 
-/// Whether names of partitions may have it.
+/// Returns whether the name of a partition may contain `c`.
 [[nodiscard]] constexpr bool is_of_a_name(char c) noexcept {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '-' || c == '.';
 }
 
-/// Reads a text from left to right. All that is wrong with it is thrown as a `std::invalid_argument`
-/// that quotes the text, and says at which column what was expected and what is there.
+/// Parses a text from left to right. An error throws `std::invalid_argument`, which quotes the text and names the
+/// column, the expected input and the input found.
 class reader {
 public:
-    /// `what` is what the text describes, such as `weir::queue_options`. Reads the text from `begin` to
-    /// `end`; columns count from its real beginning.
+    /// Parses the text from `begin` to `end`. `what` names the type that the text describes, such as
+    /// `weir::queue_options`. Columns count from the beginning of the whole text.
     reader(std::string_view what, std::string_view text, std::size_t begin, std::size_t end);
     reader(std::string_view what, std::string_view text) : reader(what, text, 0, text.size()) {}
 
     [[nodiscard]] bool at_end() const noexcept { return at_ == end_; }
-    /// What is there up to the next space.
+    /// Returns the text up to the next space.
     [[nodiscard]] std::string_view peek() const noexcept;
     void skip_word() noexcept;
     [[nodiscard]] bool skip(char c) noexcept;
-    /// What was read must end here.
+    /// Throws unless a word ends here.
     void end_word(std::string const& otherwise_expected);
 
     [[noreturn]] void expected(std::string const& what) const;
@@ -80,7 +80,7 @@ public:
     [[nodiscard]] amount read_amount(amount least, amount most);
     [[nodiscard]] duration read_duration(duration least);
 
-    /// Reads a value, up to the end of the word.
+    /// Parses a value up to the end of the word.
     void read(amount& value);
     void read(double& value);
     void read(duration& value);
@@ -112,7 +112,7 @@ private:
     std::size_t end_;
 };
 
-/// Appends the options that do not have their defaults.
+/// Appends all options that differ from their defaults.
 template <class Options, class... Values>
 void write_options(std::string& text, Options const& options,
                    std::tuple<field<Options, Values>...> const& fields) {
@@ -124,7 +124,7 @@ void write_options(std::string& text, Options const& options,
     std::apply([&](auto const&... f) { (write(f), ...); }, fields);
 }
 
-/// Reads options up to the end: each once at most, in any order.
+/// Parses options up to the end: each at most once, in any order.
 template <class Options, class... Values>
 void read_options(reader& in, Options& options,
                   std::tuple<field<Options, Values>...> const& fields) {

@@ -18,7 +18,7 @@ public:
     [[nodiscard]] std::shared_ptr<registry> const& entries() const noexcept { return registry_; }
 
 private:
-    // Called twice as a context ends, which does no harm.
+    // Asio calls this twice at the end of a context; the second call does nothing.
     void shutdown() override { registry_->shutdown(); }
 
     std::shared_ptr<registry> registry_;

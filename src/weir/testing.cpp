@@ -39,7 +39,7 @@ namespace detail {
 namespace asio = boost::asio;
 using handler_type = timer_base::handler_type;
 
-// The pending waits of one context, in the order in which they fall due.
+// The pending waits of one context, by expiry.
 class virtual_timers {
 public:
     using key = std::pair<clock::time_point, std::uint64_t>;
@@ -149,7 +149,7 @@ timer_base::~timer_base() {
     try {
         timers_->cancel(id_);
     } catch (...) {
-        // Handlers that cannot be posted are dropped, as when their context ends.
+        // A handler that cannot be posted is destroyed, as at the end of its context.
     }
 }
 
