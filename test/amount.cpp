@@ -45,7 +45,7 @@ static_assert(std::is_trivially_copyable_v<request>);
 
 BOOST_AUTO_TEST_SUITE(a_request)
 
-BOOST_AUTO_TEST_CASE(is_for_one_permit_unless_somebody_says) {
+BOOST_AUTO_TEST_CASE(is_for_one_permit_by_default) {
     BOOST_TEST(request().count() == 1);
 }
 
@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_made_with_any_integral_type, T, integers) {
     BOOST_TEST(implicit.count() == 3);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(keeps_what_a_limiter_could_grant_and_more_of_each_type, T, integers) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(keeps_numbers_within_and_above_the_limit_for_each_type, T, integers) {
     constexpr auto largest = std::numeric_limits<T>::max();
     auto const kept = request(largest).count();
     if constexpr (sizeof(T) < sizeof(amount))
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(keeps_what_a_limiter_could_grant_and_more_of_each_
         BOOST_TEST(kept > 100 * weir::max_amount);
 }
 
-BOOST_AUTO_TEST_CASE(for_more_than_there_can_be_is_held_at_the_most) {
+BOOST_AUTO_TEST_CASE(for_too_large_a_number_counts_as_the_maximum) {
     auto const most = request(std::numeric_limits<std::uint64_t>::max()).count();
     BOOST_TEST(request(std::numeric_limits<amount>::max()).count() == most);
     BOOST_TEST(request(most).count() == most);
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(for_more_than_there_can_be_is_held_at_the_most) {
     BOOST_TEST(request(most, {.priority = 7}).priority() == 7);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(for_a_negative_number_is_rejected_by_name, T, integers) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(for_a_negative_number_throws_with_its_value, T, integers) {
     if constexpr (std::is_signed_v<T>) {
         BOOST_CHECK_EXCEPTION(
             request(static_cast<T>(-1)), std::invalid_argument,
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(for_a_negative_number_is_rejected_by_name, T, inte
     }
 }
 
-BOOST_AUTO_TEST_CASE(says_how_it_stands_in_the_queue) {
+BOOST_AUTO_TEST_CASE(has_a_priority_and_a_flow) {
     request const plain(7);
     BOOST_TEST(plain.priority() == 3);
     BOOST_TEST(plain.flow() == 0U);
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(says_how_it_stands_in_the_queue) {
     BOOST_CHECK_THROW(request(-1, {.priority = 1}), std::invalid_argument);
 }
 
-BOOST_AUTO_TEST_CASE(of_the_largest_size_can_be_added_up_thousands_of_times) {
+BOOST_AUTO_TEST_CASE(of_the_largest_size_can_be_added_thousands_of_times) {
     BOOST_TEST(weir::max_amount == 1'000'000'000'000'000);
     BOOST_TEST(std::numeric_limits<amount>::max() / weir::max_amount >= 9'000);
 }

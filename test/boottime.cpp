@@ -1,4 +1,4 @@
-// weir/boottime.hpp: the clock of the system that counts sleep, and the timer that goes by it.
+// weir/boottime.hpp: the system clock that counts sleep, and its timer.
 
 #include <weir/boottime.hpp>
 #include <weir/keyed.hpp>
@@ -47,7 +47,7 @@ auto noting(record& what) {
     };
 }
 
-// How many timers this process has that count sleep.
+// Returns the number of timers of this process that count sleep.
 int timers_that_count_sleep() {
     int found = 0;
     for (auto const& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
@@ -68,7 +68,7 @@ static_assert(std::same_as<weir::boottime<weir::seats>::clock_type, clock_type>)
 
 BOOST_AUTO_TEST_SUITE(boottime)
 
-BOOST_AUTO_TEST_CASE(is_the_time_since_the_machine_was_started) {
+BOOST_AUTO_TEST_CASE(is_the_time_since_the_machine_started) {
     std::timespec before{};
     std::timespec after{};
     ::clock_gettime(CLOCK_BOOTTIME, &before);
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_SUITE_END()
 BOOST_AUTO_TEST_SUITE(a_boottime_timer)
 
 // Found elsewhere: systemd/systemd#42919.
-BOOST_AUTO_TEST_CASE(is_one_of_the_system_that_counts_sleep) {
+BOOST_AUTO_TEST_CASE(is_a_system_timer_that_counts_sleep) {
     asio::io_context ctx;
     BOOST_TEST(timers_that_count_sleep() == 0);
     {
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(is_one_of_the_system_that_counts_sleep) {
     BOOST_TEST(timers_that_count_sleep() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(completes_when_its_time_has_come_and_not_before) {
+BOOST_AUTO_TEST_CASE(completes_at_its_expiry_and_not_before) {
     asio::io_context ctx;
     std::array<record, 2> waited;
     timer t(ctx, 5ms);
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(never_completes_inside_the_initiating_function) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(never_expires_at_the_end_of_time) {
+BOOST_AUTO_TEST_CASE(never_expires_at_the_last_instant) {
     asio::io_context ctx;
     record waited;
     timer t(ctx, clock_type::duration::max());
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(never_expires_at_the_end_of_time) {
     BOOST_TEST(waited.error == aborted);
 }
 
-BOOST_AUTO_TEST_CASE(cancels_what_waits_when_its_expiry_is_moved) {
+BOOST_AUTO_TEST_CASE(cancels_pending_waits_when_its_expiry_changes) {
     asio::io_context ctx;
     record first;
     record second;
@@ -151,8 +151,8 @@ BOOST_AUTO_TEST_CASE(cancels_what_waits_when_its_expiry_is_moved) {
     BOOST_TEST((second.at >= t.expiry()));
 }
 
-// Both have expired, and the context has been told so: whichever is first moves the other.
-BOOST_AUTO_TEST_CASE(is_not_early_when_it_is_moved_after_it_has_expired) {
+// Both have expired, and the context knows this: the first handler changes the expiry of the other timer.
+BOOST_AUTO_TEST_CASE(is_not_early_when_its_expiry_changes_after_it_expired) {
     asio::io_context ctx;
     std::array<timer, 2> timers{timer(ctx), timer(ctx)};
     int moved = 0;
@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(is_not_early_when_it_is_moved_after_it_has_expired) {
     BOOST_TEST(moved == 1);
 }
 
-BOOST_AUTO_TEST_CASE(cancels_what_waits_when_it_is_destroyed_and_keeps_it_when_it_is_moved) {
+BOOST_AUTO_TEST_CASE(cancels_pending_waits_on_destruction_and_keeps_them_on_a_move) {
     asio::io_context ctx;
     record waited;
     {
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(takes_any_type_of_cancellation) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(begins_to_wait_when_a_deferred_operation_is_started) {
+BOOST_AUTO_TEST_CASE(starts_to_wait_when_a_deferred_operation_starts) {
     asio::io_context ctx;
     record waited;
     timer t(ctx, 1h);
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(begins_to_wait_when_a_deferred_operation_is_started) {
     BOOST_TEST((waited.at >= t.expiry()));
 }
 
-BOOST_AUTO_TEST_CASE(may_be_owned_by_what_waits_when_the_context_ends) {
+BOOST_AUTO_TEST_CASE(may_be_owned_by_its_handler_when_the_context_ends) {
     auto token = std::make_shared<int>();
     std::weak_ptr<int> const watched = token;
     {
@@ -228,8 +228,8 @@ BOOST_AUTO_TEST_CASE(may_be_owned_by_what_waits_when_the_context_ends) {
     BOOST_TEST(timers_that_count_sleep() == 0);
 }
 
-// What the intermediate handler of a wait does on one thread meets what the owner does on another.
-BOOST_AUTO_TEST_CASE(is_moved_on_one_thread_while_another_runs_its_context) {
+// The intermediate handler of a wait on one thread races with the owner on another.
+BOOST_AUTO_TEST_CASE(can_change_on_one_thread_while_another_runs_its_context) {
     asio::io_context ctx;
     auto work = std::optional(asio::make_work_guard(ctx));
     std::thread runner([&] { ctx.run(); });
@@ -251,7 +251,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(a_limiter_that_counts_sleep)
 
-BOOST_AUTO_TEST_CASE(grants_when_its_time_has_come) {
+BOOST_AUTO_TEST_CASE(grants_at_the_grant_time) {
     asio::io_context ctx;
     weir::boottime<weir::sliding_log> calls(ctx, {.limit = 1, .window = 5ms});
     auto const before = clock_type::now();

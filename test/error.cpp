@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(belongs_to_the_category_weir) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(converts_to_an_error_code_that_says_something_failed) {
+BOOST_AUTO_TEST_CASE(converts_to_a_failed_error_code) {
     for (auto const e : all) {
         error_code const ec = e;
         BOOST_TEST(ec.failed());
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(converts_to_an_error_code_that_says_something_failed) {
     BOOST_TEST((error_code() != errc::no_permit));
 }
 
-BOOST_AUTO_TEST_CASE(has_a_message_of_its_own) {
+BOOST_AUTO_TEST_CASE(has_a_unique_message) {
     std::set<std::string> messages;
     for (auto const e : all) {
         auto const message = make_error_code(e).message();
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(has_a_message_of_its_own) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(that_nobody_knows_is_named_by_its_number) {
+BOOST_AUTO_TEST_CASE(that_is_unknown_is_named_by_its_number) {
     BOOST_TEST(error_code(4711, weir::error_category()).message() == "unknown weir error 4711");
     BOOST_TEST(error_code(0, weir::error_category()).message() == "unknown weir error 0");
     auto const condition = weir::error_category().default_error_condition(4711);
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(equals_a_generic_condition) {
     BOOST_TEST((make_error_code(errc::timed_out) != make_error_code(errc::deadline_unreachable)));
 }
 
-BOOST_AUTO_TEST_CASE(equals_the_condition_of_the_standard_as_well) {
+BOOST_AUTO_TEST_CASE(equals_a_condition_of_the_standard_library) {
     auto const standard = [](errc e) -> std::error_code { return make_error_code(e); };
     BOOST_TEST((standard(errc::no_permit) == std::errc::resource_unavailable_try_again));
     BOOST_TEST((standard(errc::timed_out) == std::errc::timed_out));
@@ -106,18 +106,18 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(a_rejection)
 
-BOOST_AUTO_TEST_CASE(carries_the_code_and_when_to_come_back) {
+BOOST_AUTO_TEST_CASE(has_the_code_and_the_retry_time) {
     weir::rejection const rejected(errc::queue_full, 3s);
     BOOST_TEST((rejected.code() == errc::queue_full));
     BOOST_TEST(rejected.retry_after() == 3s);
 }
 
-BOOST_AUTO_TEST_CASE(may_not_know_when_to_come_back) {
+BOOST_AUTO_TEST_CASE(may_have_no_retry_time) {
     weir::rejection const rejected(errc::closed, std::nullopt);
     BOOST_TEST(!rejected.retry_after());
 }
 
-BOOST_AUTO_TEST_CASE(says_who_rejected_and_why) {
+BOOST_AUTO_TEST_CASE(names_the_library_and_the_reason) {
     for (auto const e : all) {
         std::string const what = weir::rejection(e, std::nullopt).what();
         BOOST_TEST(what.starts_with("weir"), what);
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(can_be_a_cancellation) {
     BOOST_TEST((rejected.code() == boost::asio::error::operation_aborted));
 }
 
-BOOST_AUTO_TEST_CASE(is_caught_as_what_it_derives_from) {
+BOOST_AUTO_TEST_CASE(is_caught_as_its_base_classes) {
     auto const reject = [] { throw weir::rejection(errc::shed, 1s); };
     BOOST_CHECK_THROW(reject(), boost::system::system_error);
     BOOST_CHECK_THROW(reject(), std::runtime_error);

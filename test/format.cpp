@@ -25,7 +25,7 @@ void reads(T const& value, std::string_view text) {
     BOOST_TEST(fmt::format("{}", value) == text);
 }
 
-// A permit that has waited, or the empty one of a rejection.
+// Returns a permit after a wait, or the empty permit of a rejection.
 struct permits {
     boost::asio::io_context ctx;
     weir::testing::limiter<weir::token_bucket> bucket{ctx, {.rate = weir::rate{2, 1s}}};
@@ -42,7 +42,7 @@ struct permits {
 
 BOOST_AUTO_TEST_SUITE(formatted)
 
-BOOST_AUTO_TEST_CASE(a_length_of_time_has_a_unit_and_at_most_three_decimals) {
+BOOST_AUTO_TEST_CASE(a_duration_has_a_unit_and_at_most_three_decimals) {
     std::vector<std::pair<weir::duration, std::string_view>> const table{
         {0s, "0s"},
         {1ns, "1ns"},
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(a_length_of_time_has_a_unit_and_at_most_three_decimals) {
         BOOST_TEST(weir::readable(length) == text);
 }
 
-BOOST_AUTO_TEST_CASE(a_permit_says_what_it_holds_or_when_to_come_back) {
+BOOST_AUTO_TEST_CASE(a_permit_shows_its_count_or_the_retry_time) {
     permits p;
     reads(p.bucket.try_enter(2), "2 permits");
     reads(p.bucket.try_enter(0), "0 permits");
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(a_permit_says_what_it_holds_or_when_to_come_back) {
     reads(weir::permit(), "no permit");
 }
 
-BOOST_AUTO_TEST_CASE(a_chain_says_what_it_holds_of_each_limiter_or_which_one_has_rejected) {
+BOOST_AUTO_TEST_CASE(a_chain_permit_shows_its_counts_or_the_limiter_that_rejected) {
     permits p;
     weir::testing::limiter<weir::seats> kitchen{p.ctx, {.seats = 3}};
     weir::chain door{kitchen.with(2), p.bucket};
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(a_chain_says_what_it_holds_of_each_limiter_or_which_one_has
     reads(turn, "no permits");
 }
 
-BOOST_AUTO_TEST_CASE(a_chain_rejection_says_why_and_by_which_limiter) {
+BOOST_AUTO_TEST_CASE(a_chain_rejection_shows_the_reason_and_the_limiter) {
     using weir::errc;
     reads(weir::chain_rejection(errc::no_permit, 500ms, 1),
           fmt::format("{}, rejected by limiter 1; retry in 500ms", errc::no_permit));
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(a_chain_rejection_says_why_and_by_which_limiter) {
           fmt::format("{}", weir::rejection(boost::asio::error::operation_aborted, {})));
 }
 
-BOOST_AUTO_TEST_CASE(a_pool_says_what_became_of_its_objects) {
+BOOST_AUTO_TEST_CASE(a_pool_shows_the_state_of_its_objects) {
     reads(weir::checkout_rejection(
               weir::errc::timed_out, std::make_exception_ptr(std::runtime_error("no server"))),
           "weir: timed out while waiting [weir:2]; cannot create an object: no server");
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(a_pool_says_what_became_of_its_objects) {
           "0 permits in use, 0 remaining");
 }
 
-BOOST_AUTO_TEST_CASE(a_rejection_says_why_and_when_to_come_back) {
+BOOST_AUTO_TEST_CASE(a_rejection_shows_the_reason_and_the_retry_time) {
     using weir::errc;
     reads(errc::no_permit, "no permit is available");
     reads(errc::closed, "the limiter is closed");
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(options_are_written_as_they_are_parsed) {
     reads(weir::queue_options{}, "max_waiting 1024");
 }
 
-BOOST_AUTO_TEST_CASE(shares_say_what_is_borrowed_and_who_waits) {
+BOOST_AUTO_TEST_CASE(shares_show_seats_in_use_and_waiting_requests) {
     reads(weir::share_stats{.who = {"live", 70}, .share = 7, .in_use = 9},
           "live: 9 in use of a share of 7, 0 waiting");
     reads(
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(enumerators_are_written_as_in_options) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(statistics_leave_out_what_is_not_there) {
+BOOST_AUTO_TEST_CASE(statistics_omit_zero_counts) {
     reads(weir::limiter_stats{},
           "0 granted, 0 immediately; 0 rejected; 0 waiting; 0 permits in use, 0 remaining");
     reads(
@@ -238,7 +238,7 @@ BOOST_AUTO_TEST_CASE(statistics_leave_out_what_is_not_there) {
           "6 overdue");
 }
 
-BOOST_AUTO_TEST_CASE(statistics_of_all_keys_leave_out_what_only_one_has) {
+BOOST_AUTO_TEST_CASE(statistics_of_all_keys_omit_fields_of_a_single_key) {
     reads(weir::keyed_stats{.total = {.granted = 12,
                                       .granted_at_once = 10,
                                       .no_permit = 2,
@@ -260,7 +260,7 @@ BOOST_AUTO_TEST_CASE(statistics_of_all_keys_leave_out_what_only_one_has) {
                              stats.bytes));
 }
 
-BOOST_AUTO_TEST_CASE(a_heavy_key_says_within_which_bounds_it_has_come) {
+BOOST_AUTO_TEST_CASE(a_heavy_key_shows_the_bounds_of_its_counts) {
     reads(weir::heavy_key<std::string>{.key = "alice", .asked = 10, .rejected = 3},
           "alice: 10 requests, 3 rejected");
     reads(weir::heavy_key<int>{.key = 7, .asked = 10, .error = 2, .rejected = 3},
@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(a_heavy_key_says_within_which_bounds_it_has_come) {
     static_assert(!fmt::is_formattable<weir::heavy_key<nameless>>::value);
 }
 
-BOOST_AUTO_TEST_CASE(a_width_is_that_of_a_string) {
+BOOST_AUTO_TEST_CASE(a_width_applies_as_for_a_string) {
     BOOST_TEST(fmt::format("{:>10}|{:<8}|{:*^8}", weir::rate(1, 3s), weir::request(1),
                            weir::refill::interval) == "      1/3s|1 permit|interval");
     std::vector<weir::rate> const both{weir::rate(1, 3s), weir::rate(2, 1s)};

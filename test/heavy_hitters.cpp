@@ -40,7 +40,7 @@ std::map<std::string, numbers> all_of(counted const& c) {
 
 BOOST_AUTO_TEST_SUITE(heavy_hitters)
 
-BOOST_AUTO_TEST_CASE(are_exact_while_there_are_counters) {
+BOOST_AUTO_TEST_CASE(are_exact_while_counters_are_free) {
     counted c(3);
     BOOST_TEST(c.count_without_counter() == 0U);
     count(c, "a", 5);
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(are_exact_while_there_are_counters) {
     BOOST_TEST((found.size() == 3 && found.at("a").count == 5 && found.at("b").count == 4));
     BOOST_TEST((found.at("c").count == 2 && found.at("c").error == 0));
     BOOST_TEST(c.count_without_counter() == 2U);
-    // The least makes room.
+    // The key with the smallest count is replaced.
     count(c, "d", 10);
     auto const later = all_of(c);
     BOOST_TEST(!later.contains("c"));
@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(are_exact_while_there_are_counters) {
     BOOST_TEST(*c.find(hash_of("d"), [](auto const& k) { return k == "d"; }) == "d");
 }
 
-BOOST_AUTO_TEST_CASE(keep_their_bounds_however_often_a_key_comes_at_a_time) {
+BOOST_AUTO_TEST_CASE(keep_their_bounds_for_any_number_of_events_per_call) {
     std::mt19937 random(1);
     for (std::uint32_t const counters : {1U, 2U, 3U, 8U, 50U}) {
         counted c(counters);
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(keep_their_bounds_however_often_a_key_comes_at_a_time) {
         for (int i = 0; i != 5'000; ++i) {
             auto const key = std::string(1 + random() % 7, static_cast<char>('a' + random() % 6));
             auto const times = random() % 4 == 0 ? 1 + random() % 100 : 1;
-            auto const error = random() % 50 == 0 ? 1U : 0U;  // of a count that is merged
+            auto const error = random() % 50 == 0 ? 1U : 0U;  // of a merged count
             count(c, key, times, error);
             truth[key] += times - std::min<std::uint64_t>(error, times);
             events += times;
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(keep_their_bounds_however_often_a_key_comes_at_a_time) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(count_nothing_where_a_key_cannot_be_made) {
+BOOST_AUTO_TEST_CASE(count_nothing_if_a_key_cannot_be_created) {
     counted c(1);
     count(c, "a");
     auto const fails = []() -> std::string { throw std::runtime_error("no memory"); };

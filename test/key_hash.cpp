@@ -13,8 +13,8 @@ using weir::key_hash;
 
 BOOST_AUTO_TEST_SUITE(hash_of_keys)
 
-// What CPython 3.11 makes of the same bytes with PYTHONHASHSEED=0, and the first row of the vectors of
-// SipHash-1-3 that Rust's standard library is tested with.
+// The hashes of CPython 3.11 for the same bytes with PYTHONHASHSEED=0, and the first SipHash-1-3 test vector of Rust's
+// standard library.
 BOOST_AUTO_TEST_CASE(of_text_is_siphash_1_3) {
     hash_seed const zero;
     key_hash const hash;
@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_CASE(is_the_same_for_all_types_that_compare_equal) {
     BOOST_TEST(hash(seed, -5) == hash(seed, std::int64_t{-5}));
 }
 
-BOOST_AUTO_TEST_CASE(is_another_one_with_each_seed) {
+BOOST_AUTO_TEST_CASE(differs_with_each_seed) {
     auto const one = hash_seed::random();
     auto const other = hash_seed::random();
     key_hash const hash;
@@ -43,8 +43,8 @@ BOOST_AUTO_TEST_CASE(is_another_one_with_each_seed) {
     BOOST_TEST(hash(one, "client") != hash(other, "client"));
 }
 
-// Multiples of a power of two, which are no hash's friends, spread over the bits that a table looks at.
-BOOST_AUTO_TEST_CASE(of_numbers_that_differ_in_few_bits_differs_in_many) {
+// Multiples of a power of two, which are hard for many hashes, spread over the bits that a table uses.
+BOOST_AUTO_TEST_CASE(of_numbers_that_differ_in_few_bits_differs_in_many_bits) {
     auto const seed = hash_seed::random();
     key_hash const hash;
     for (int shift : {0, 8, 20, 32, 44}) {
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(of_numbers_that_differ_in_few_bits_differs_in_many) {
             first_bits.insert(hash(seed, i << shift) >> 52);
             last_bits.insert(hash(seed, i << shift) & 0xfff);
         }
-        // Of as many places as there are balls, 63 % are hit by chance.
+        // With as many random values as buckets, 63 % of the buckets are hit.
         BOOST_TEST(first_bits.size() > 2'400U);
         BOOST_TEST(last_bits.size() > 2'400U);
     }

@@ -38,7 +38,7 @@ private:
     }
 };
 
-// Of the test cases those that are in a file of that name, below test/; the others are disabled.
+// Returns the test cases of a file below test/, and disables all others.
 std::vector<ut::test_case*> only(std::string const& file, std::vector<ut::test_case*> cases) {
     std::erase_if(cases, [&](ut::test_case* test) {
         std::string_view const path(test->p_file_name.begin(), test->p_file_name.size());
@@ -50,7 +50,7 @@ std::vector<ut::test_case*> only(std::string const& file, std::vector<ut::test_c
     return cases;
 }
 
-// What BOOST_TEST_MODULE would do, and the suite `cut`.
+// Sets up the tests like BOOST_TEST_MODULE, and adds the suite `cut`.
 bool set_up() {
     auto& all = ut::framework::master_test_suite();
     all.p_name.value = "weir";
@@ -75,7 +75,7 @@ bool set_up() {
 
 }  // namespace
 
-// With the precompiled header of all tests.
+// This file also builds the precompiled header of all tests.
 int main(int argc, char* argv[]) {
     return ut::unit_test_main(set_up, argc, argv);
 }

@@ -36,7 +36,7 @@ namespace {
 
 using calls = std::vector<std::string>;
 
-// A limiter that does nothing but note what it is told.
+// A limiter that only records the calls of its permits.
 class notebook : public permit_issuer {
 public:
     calls told;
@@ -114,7 +114,7 @@ static_assert(sizeof(permit) == 40);
 
 BOOST_FIXTURE_TEST_SUITE(a_permit, notebook)
 
-BOOST_AUTO_TEST_CASE(reports_how_it_went_before_it_comes_home) {
+BOOST_AUTO_TEST_CASE(reports_an_outcome_before_its_release) {
     auto p = grant(2, 7);
     p.report(weir::outcome::dropped);
     BOOST_TEST(news() == (calls{"report 1 of 7"}));
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(reports_how_it_went_before_it_comes_home) {
     BOOST_TEST(news() == (calls{"report 0 of 3007"}));
     p.leave();
     BOOST_TEST(news() == (calls{"leave 2 of 6007"}));
-    p.report(weir::outcome::dropped);  // it is empty
+    p.report(weir::outcome::dropped);  // `p` is empty
     permit().report(weir::outcome::dropped);
     auto nothing = grant(0, 0);
     nothing.report(weir::outcome::dropped);
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(reports_how_it_went_before_it_comes_home) {
     static_assert(noexcept(p.report(weir::outcome::ignored)));
 }
 
-BOOST_AUTO_TEST_CASE(that_nobody_granted_is_empty) {
+BOOST_AUTO_TEST_CASE(that_was_default_constructed_is_empty) {
     permit p;
     check_is_empty(p);
     BOOST_TEST(!p.retry_after());
@@ -139,24 +139,24 @@ BOOST_AUTO_TEST_CASE(that_nobody_granted_is_empty) {
     check_is_empty(p);
 }
 
-BOOST_AUTO_TEST_CASE(that_was_rejected_is_empty_and_says_when_to_come_back) {
+BOOST_AUTO_TEST_CASE(that_was_rejected_is_empty_and_has_a_retry_time) {
     permit p = permit_issuer::reject(3s);
     check_is_empty(p);
     BOOST_TEST(p.retry_after() == 3s);
     BOOST_TEST(permit_issuer::reject(0s).retry_after() == 0s);
 
-    // To leave is to do nothing.
+    // `leave` does nothing.
     p.leave();
     BOOST_TEST(p.retry_after() == 3s);
 }
 
-BOOST_AUTO_TEST_CASE(that_was_rejected_may_not_know_when_to_come_back) {
+BOOST_AUTO_TEST_CASE(that_was_rejected_may_have_no_retry_time) {
     permit const p = permit_issuer::reject(weir::forever);
     check_is_empty(p);
     BOOST_TEST(!p.retry_after());
 }
 
-BOOST_AUTO_TEST_CASE(that_was_granted_stands_for_what_was_granted) {
+BOOST_AUTO_TEST_CASE(that_was_granted_has_the_granted_count) {
     free = 42;
     auto const p = grant(3, 7, 5s);
     BOOST_TEST(static_cast<bool>(p));
@@ -167,13 +167,13 @@ BOOST_AUTO_TEST_CASE(that_was_granted_stands_for_what_was_granted) {
     BOOST_TEST(!p.retry_after());
 }
 
-BOOST_AUTO_TEST_CASE(that_was_granted_at_once_has_not_waited) {
+BOOST_AUTO_TEST_CASE(that_was_granted_immediately_has_not_waited) {
     auto const p = grant(1, 7);
     BOOST_TEST(p.waited() == 0s);
     BOOST_TEST(!p.retry_after());
 }
 
-BOOST_AUTO_TEST_CASE(for_nothing_is_a_grant_all_the_same) {
+BOOST_AUTO_TEST_CASE(of_count_0_is_a_grant) {
     {
         auto const p = grant(0, 0);
         BOOST_TEST(static_cast<bool>(p));
@@ -182,12 +182,12 @@ BOOST_AUTO_TEST_CASE(for_nothing_is_a_grant_all_the_same) {
     BOOST_TEST(news() == calls{"leave 0 of 0"});
 }
 
-BOOST_AUTO_TEST_CASE(leaves_by_itself) {
+BOOST_AUTO_TEST_CASE(is_released_by_its_destructor) {
     { auto const p = grant(3, 7); }
     BOOST_TEST(news() == calls{"leave 3 of 7"});
 }
 
-BOOST_AUTO_TEST_CASE(leaves_once_however_often_it_is_told) {
+BOOST_AUTO_TEST_CASE(is_released_once_after_several_calls_of_leave) {
     free = 42;
     {
         auto p = grant(3, 7, 5s);
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(leaves_once_however_often_it_is_told) {
     BOOST_TEST(news() == calls());
 }
 
-BOOST_AUTO_TEST_CASE(that_is_refunded_goes_home_unused_and_only_once) {
+BOOST_AUTO_TEST_CASE(that_is_refunded_is_released_unused_and_only_once) {
     free = 42;
     {
         auto p = grant(3, 7, 5s);
@@ -218,7 +218,7 @@ BOOST_AUTO_TEST_CASE(that_is_refunded_goes_home_unused_and_only_once) {
     BOOST_TEST(news() == calls{"leave 0 of 0 unused"});
 }
 
-BOOST_AUTO_TEST_CASE(that_is_refunded_may_stand_for_something_again) {
+BOOST_AUTO_TEST_CASE(that_is_refunded_can_be_assigned_again) {
     {
         auto p = grant(3, 7);
         p.refund();
@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(that_is_refunded_may_stand_for_something_again) {
     BOOST_TEST(news() == calls{"leave 2 of 8"});
 }
 
-BOOST_AUTO_TEST_CASE(moves_with_all_it_stands_for) {
+BOOST_AUTO_TEST_CASE(moves_with_its_count_and_times) {
     free = 42;
     {
         auto p = grant(3, 7, 5s);
@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(moves_with_all_it_stands_for) {
     BOOST_TEST(news() == calls{"leave 3 of 7"});
 }
 
-BOOST_AUTO_TEST_CASE(moves_with_what_it_knows_of_a_rejection) {
+BOOST_AUTO_TEST_CASE(moves_with_its_retry_time) {
     auto p = permit_issuer::reject(3s);
     auto const q = std::move(p);
     BOOST_TEST(q.retry_after() == 3s);
@@ -256,7 +256,7 @@ BOOST_AUTO_TEST_CASE(moves_with_what_it_knows_of_a_rejection) {
     BOOST_TEST(r.retry_after() == 4s);
 }
 
-BOOST_AUTO_TEST_CASE(leaves_when_another_takes_its_place) {
+BOOST_AUTO_TEST_CASE(is_released_by_a_move_assignment) {
     {
         auto p = grant(1, 1);
         p = grant(2, 2, 5s);
@@ -274,7 +274,7 @@ BOOST_AUTO_TEST_CASE(leaves_when_another_takes_its_place) {
     BOOST_TEST(news() == calls{"leave 3 of 3"});
 }
 
-BOOST_AUTO_TEST_CASE(stays_what_it_is_when_it_is_moved_onto_itself) {
+BOOST_AUTO_TEST_CASE(does_not_change_when_it_is_moved_to_itself) {
     {
         auto p = grant(3, 7, 5s);
         auto& itself = p;
@@ -304,7 +304,7 @@ BOOST_AUTO_TEST_CASE(can_be_swapped) {
     BOOST_TEST(news() == calls());
 }
 
-BOOST_AUTO_TEST_CASE(settled_for_less_gives_the_rest_back_as_if_it_had_not_been_taken) {
+BOOST_AUTO_TEST_CASE(settled_for_less_refunds_the_rest) {
     auto p = grant(5, 7, 5s);
     p.settle(2);
     BOOST_TEST(news() == calls{"refund 3 of 7"});
@@ -327,14 +327,14 @@ BOOST_AUTO_TEST_CASE(settled_for_more_takes_the_rest_now) {
     BOOST_TEST(news() == calls{"leave 9 of 1007"});
 }
 
-BOOST_AUTO_TEST_CASE(settled_for_nothing_is_still_a_permit) {
+BOOST_AUTO_TEST_CASE(settled_for_0_is_still_a_permit) {
     auto p = grant(5, 7);
     p.settle(0);
     BOOST_TEST(news() == calls{"refund 5 of 7"});
     BOOST_TEST(static_cast<bool>(p));
     BOOST_TEST(p.count() == 0);
     p.leave();
-    BOOST_TEST(news().size() == 1U);  // it is no longer live
+    BOOST_TEST(news().size() == 1U);  // `p` is no longer live
 }
 
 BOOST_AUTO_TEST_CASE(can_be_settled_for_the_largest_amount_and_not_for_more) {
@@ -354,7 +354,7 @@ BOOST_AUTO_TEST_CASE(can_be_settled_for_the_largest_amount_and_not_for_more) {
     BOOST_TEST(p.count() == weir::max_amount);
 }
 
-BOOST_AUTO_TEST_CASE(is_not_changed_if_a_debt_cannot_be_noted) {
+BOOST_AUTO_TEST_CASE(does_not_change_if_a_debt_cannot_be_recorded) {
     has_memory = false;
     auto p = grant(5, 7);
     BOOST_CHECK_THROW(p.settle(6), std::bad_alloc);
@@ -364,7 +364,7 @@ BOOST_AUTO_TEST_CASE(is_not_changed_if_a_debt_cannot_be_noted) {
     BOOST_TEST(news() == calls{"leave 5 of 7"});
 }
 
-BOOST_AUTO_TEST_CASE(splits_into_two_that_leave_by_themselves) {
+BOOST_AUTO_TEST_CASE(splits_into_two_that_are_released_separately) {
     auto p = grant(5, 7, 5s);
     auto q = p.split(2);
     BOOST_TEST(news() == calls{"split"});
@@ -380,7 +380,7 @@ BOOST_AUTO_TEST_CASE(splits_into_two_that_leave_by_themselves) {
     BOOST_TEST(news() == calls{"leave 2 of 7"});
 }
 
-BOOST_AUTO_TEST_CASE(can_be_split_into_all_and_nothing) {
+BOOST_AUTO_TEST_CASE(can_be_split_into_all_and_0) {
     auto p = grant(5, 7);
     auto nothing = p.split(0);
     BOOST_TEST(static_cast<bool>(nothing));
@@ -394,7 +394,7 @@ BOOST_AUTO_TEST_CASE(can_be_split_into_all_and_nothing) {
     BOOST_TEST(news() == calls{"leave 5 of 7"});
 }
 
-BOOST_AUTO_TEST_CASE(cannot_be_split_beyond_what_it_stands_for) {
+BOOST_AUTO_TEST_CASE(cannot_be_split_beyond_its_count) {
     auto p = grant(3, 7);
     BOOST_CHECK_EXCEPTION(
         (void)p.split(4), std::invalid_argument,
@@ -421,7 +421,7 @@ BOOST_AUTO_TEST_CASE(merges_with_another_of_the_same_limiter) {
     BOOST_TEST(news() == calls{"leave 5 of 2007"});
 }
 
-BOOST_AUTO_TEST_CASE(merges_with_nothing_and_is_not_changed) {
+BOOST_AUTO_TEST_CASE(merges_with_an_empty_one_and_does_not_change) {
     auto p = grant(3, 7);
     p.merge(permit());
     p.merge(permit_issuer::reject(3s));
@@ -434,7 +434,7 @@ BOOST_AUTO_TEST_CASE(merges_with_nothing_and_is_not_changed) {
     check_is_empty(empty);
 }
 
-BOOST_AUTO_TEST_CASE(that_is_empty_becomes_what_is_merged_into_it) {
+BOOST_AUTO_TEST_CASE(that_is_empty_becomes_the_permit_merged_into_it) {
     auto p = permit_issuer::reject(3s);
     auto q = grant(3, 7, 5s);
     p.merge(std::move(q));
@@ -446,7 +446,7 @@ BOOST_AUTO_TEST_CASE(that_is_empty_becomes_what_is_merged_into_it) {
     check_is_empty(q);
 }
 
-BOOST_AUTO_TEST_CASE(merges_with_itself_and_is_not_changed) {
+BOOST_AUTO_TEST_CASE(merges_with_itself_and_does_not_change) {
     auto p = grant(3, 7);
     auto& itself = p;
     p.merge(std::move(itself));
@@ -454,7 +454,7 @@ BOOST_AUTO_TEST_CASE(merges_with_itself_and_is_not_changed) {
     BOOST_TEST(p.count() == 3);
 }
 
-BOOST_AUTO_TEST_CASE(brings_its_key_home_whatever_becomes_of_it) {
+BOOST_AUTO_TEST_CASE(passes_its_key_to_the_issuer_in_each_operation) {
     auto p = grant_for(5, 4, 7);
     BOOST_TEST(p.remaining() == 5);
     p.settle(3);
@@ -474,7 +474,7 @@ BOOST_AUTO_TEST_CASE(brings_its_key_home_whatever_becomes_of_it) {
                                 "leave 1 of 8 of key 6"}));
 }
 
-BOOST_AUTO_TEST_CASE(does_not_merge_with_one_of_another_key) {
+BOOST_AUTO_TEST_CASE(does_not_merge_with_a_permit_of_another_key) {
     auto p = grant_for(5, 4, 7);
     auto q = grant_for(6, 4, 8);
     BOOST_CHECK_EXCEPTION(
@@ -485,7 +485,7 @@ BOOST_AUTO_TEST_CASE(does_not_merge_with_one_of_another_key) {
     BOOST_TEST(news().empty());
 }
 
-BOOST_AUTO_TEST_CASE(does_not_merge_with_one_of_another_limiter) {
+BOOST_AUTO_TEST_CASE(does_not_merge_with_a_permit_of_another_limiter) {
     notebook elsewhere;
     auto p = grant(3, 7);
     auto q = elsewhere.grant(2, 8);
@@ -497,8 +497,8 @@ BOOST_AUTO_TEST_CASE(does_not_merge_with_one_of_another_limiter) {
     BOOST_TEST(elsewhere.news() == calls());
 }
 
-// A ticket may be used again by the limiter once nobody holds anything under it.
-BOOST_AUTO_TEST_CASE(that_stands_for_nothing_has_let_go_of_its_ticket) {
+// The limiter may reuse a ticket when no permit of it is in use.
+BOOST_AUTO_TEST_CASE(of_count_0_has_given_up_its_ticket) {
     auto settled = grant(5, 7);
     settled.settle(0);
     auto split = grant(5, 8);
@@ -515,7 +515,7 @@ BOOST_AUTO_TEST_CASE(that_stands_for_nothing_has_let_go_of_its_ticket) {
     BOOST_TEST(news() == calls{"overdraw 2 of 0"});
 }
 
-BOOST_AUTO_TEST_CASE(that_stands_for_nothing_takes_over_the_ticket_of_what_is_merged_into_it) {
+BOOST_AUTO_TEST_CASE(of_count_0_takes_over_the_ticket_of_a_merged_permit) {
     auto p = grant(5, 7);
     p.settle(0);
     (void)news();
@@ -536,7 +536,7 @@ using support::seats;
 using support::sliding_log;
 namespace asio = boost::asio;
 
-BOOST_AUTO_TEST_CASE(counts_as_live_until_it_has_left) {
+BOOST_AUTO_TEST_CASE(counts_as_live_until_its_release) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 10}};
     auto p = kitchen.try_enter(4);
@@ -564,7 +564,7 @@ BOOST_AUTO_TEST_CASE(counts_as_live_until_it_has_left) {
     BOOST_TEST(kitchen.stats().remaining == 10);
 }
 
-BOOST_AUTO_TEST_CASE(for_nothing_counts_as_live) {
+BOOST_AUTO_TEST_CASE(of_count_0_counts_as_live) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto p = kitchen.try_enter(0);
@@ -576,7 +576,7 @@ BOOST_AUTO_TEST_CASE(for_nothing_counts_as_live) {
     BOOST_TEST(kitchen.stats().live == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(knows_how_long_it_has_waited) {
+BOOST_AUTO_TEST_CASE(has_the_wait_of_its_request) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto first = kitchen.try_enter();
@@ -594,7 +594,7 @@ BOOST_AUTO_TEST_CASE(knows_how_long_it_has_waited) {
     BOOST_TEST(part.waited() == 5s);
 }
 
-BOOST_AUTO_TEST_CASE(that_was_rejected_says_when_to_come_back_if_that_is_known) {
+BOOST_AUTO_TEST_CASE(that_was_rejected_has_a_retry_time_if_it_is_known) {
     asio::io_context ctx;
     sliding_log tokens{ctx, {.limit = 1, .window = 10s}};
     auto const granted = tokens.try_enter();
@@ -607,7 +607,7 @@ BOOST_AUTO_TEST_CASE(that_was_rejected_says_when_to_come_back_if_that_is_known) 
     BOOST_TEST(!kitchen.try_enter().retry_after());
 }
 
-BOOST_AUTO_TEST_CASE(says_when_all_is_free_again_if_that_is_known) {
+BOOST_AUTO_TEST_CASE(has_a_reset_time_if_it_is_known) {
     asio::io_context ctx;
     weir::testing::limiter<weir::token_bucket> bucket{ctx, {.rate = {10, 1s}, .burst = 20}};
     auto const five = bucket.try_enter(5);
@@ -624,7 +624,7 @@ BOOST_AUTO_TEST_CASE(says_when_all_is_free_again_if_that_is_known) {
     auto first = calls.try_enter();
     run_for(ctx, 4s);
     auto second = calls.try_enter();
-    BOOST_TEST((first.reset_after() == weir::duration(10s)));  // when the second has cooled, too
+    BOOST_TEST((first.reset_after() == weir::duration(10s)));  // until the second expires, too
     second.refund();
     BOOST_TEST(!second.reset_after());
     BOOST_TEST((first.reset_after() == weir::duration(6s)));
@@ -638,7 +638,7 @@ BOOST_AUTO_TEST_CASE(says_when_all_is_free_again_if_that_is_known) {
     BOOST_TEST(!kitchen.try_enter(2).reset_after());
 }
 
-BOOST_AUTO_TEST_CASE(of_a_key_says_when_all_of_the_key_is_free_again) {
+BOOST_AUTO_TEST_CASE(of_a_key_has_the_reset_time_of_the_key) {
     asio::io_context ctx;
     weir::basic_keyed<int, weir::policy::token_bucket, asio::any_io_executor, weir::testing::timer>
         calls{ctx, {.rate = {10, 1s}}};
@@ -653,14 +653,14 @@ BOOST_AUTO_TEST_CASE(of_a_key_says_when_all_of_the_key_is_free_again) {
     BOOST_TEST((of_two.reset_after() == weir::duration(0s)));
 }
 
-BOOST_AUTO_TEST_CASE(that_is_settled_gives_back_what_it_has_not_used) {
+BOOST_AUTO_TEST_CASE(that_is_settled_refunds_unused_permits) {
     asio::io_context ctx;
     sliding_log tokens{ctx, {.limit = 10, .window = 10s}};
     auto p = tokens.try_enter(8);
     p.settle(3);
     BOOST_TEST(p.remaining() == 7);
     p.leave();
-    BOOST_TEST(tokens.stats().remaining == 7);  // what was used goes on cooling
+    BOOST_TEST(tokens.stats().remaining == 7);  // the rate keeps counting used permits
     run_for(ctx, 10s);
     BOOST_TEST(tokens.stats().remaining == 10);
 }
@@ -678,7 +678,7 @@ BOOST_AUTO_TEST_CASE(that_is_refunded_was_never_used) {
     BOOST_TEST(tokens.stats().live == 0U);
     BOOST_TEST(tokens.stats().in_use == 0);
 
-    // One that has cooled makes no further room.
+    // The refund of an expired permit changes nothing.
     auto old = tokens.try_enter(3);
     run_for(ctx, 10s);
     auto const young = tokens.try_enter(9);
@@ -694,7 +694,7 @@ BOOST_AUTO_TEST_CASE(that_is_refunded_was_never_used) {
     BOOST_TEST(kitchen.stats().live == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(that_is_refunded_makes_room_at_once_for_a_caller_that_waits) {
+BOOST_AUTO_TEST_CASE(that_is_refunded_lets_a_waiting_request_be_granted_immediately) {
     asio::io_context ctx;
     sliding_log tokens{ctx, {.limit = 2, .window = 10s}};
     auto first = tokens.try_enter(2);
@@ -707,7 +707,7 @@ BOOST_AUTO_TEST_CASE(that_is_refunded_makes_room_at_once_for_a_caller_that_waits
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(that_is_refunded_after_limiter_and_context_have_gone_does_arithmetic) {
+BOOST_AUTO_TEST_CASE(that_is_refunded_after_limiter_and_context_ended_updates_the_state) {
     permit p;
     permit q;
     {
@@ -725,7 +725,7 @@ BOOST_AUTO_TEST_CASE(that_is_refunded_after_limiter_and_context_have_gone_does_a
     BOOST_TEST(!q);
 }
 
-BOOST_AUTO_TEST_CASE(may_come_home_after_the_limiter_was_closed) {
+BOOST_AUTO_TEST_CASE(may_be_released_after_the_limiter_was_closed) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 2}};
     auto p = kitchen.try_enter(2);
@@ -738,7 +738,7 @@ BOOST_AUTO_TEST_CASE(may_come_home_after_the_limiter_was_closed) {
     BOOST_TEST(kitchen.stats().live == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(may_come_home_after_the_limiter_has_gone) {
+BOOST_AUTO_TEST_CASE(may_be_released_after_the_limiter_was_destroyed) {
     asio::io_context ctx;
     permit p;
     {
@@ -756,7 +756,7 @@ BOOST_AUTO_TEST_CASE(may_come_home_after_the_limiter_has_gone) {
     p.leave();
 }
 
-BOOST_AUTO_TEST_CASE(may_come_home_after_the_context_has_gone) {
+BOOST_AUTO_TEST_CASE(may_be_released_after_the_context_was_destroyed) {
     permit p;
     permit q;
     {
@@ -771,7 +771,7 @@ BOOST_AUTO_TEST_CASE(may_come_home_after_the_context_has_gone) {
     BOOST_TEST(p.remaining() == 2);
 }
 
-BOOST_AUTO_TEST_CASE(may_come_home_after_the_context_has_gone_and_before_the_limiter_goes) {
+BOOST_AUTO_TEST_CASE(may_be_released_after_the_context_and_before_the_limiter_is_destroyed) {
     auto ctx = std::make_optional<asio::io_context>();
     seats kitchen{*ctx, {.seats = 2}};
     auto p = kitchen.try_enter();
@@ -781,7 +781,7 @@ BOOST_AUTO_TEST_CASE(may_come_home_after_the_context_has_gone_and_before_the_lim
     BOOST_TEST(kitchen.stats().remaining == 2);
 }
 
-BOOST_AUTO_TEST_CASE(may_come_home_on_any_thread) {
+BOOST_AUTO_TEST_CASE(may_be_released_on_any_thread) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 2}};
     auto p = kitchen.try_enter(2);
@@ -789,7 +789,7 @@ BOOST_AUTO_TEST_CASE(may_come_home_on_any_thread) {
     BOOST_TEST(kitchen.stats().remaining == 2);
 }
 
-BOOST_AUTO_TEST_CASE(does_not_merge_with_one_of_another_limiter) {
+BOOST_AUTO_TEST_CASE(does_not_merge_with_a_permit_of_another_limiter) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 2}};
     seats bar{ctx, {.seats = 2}};
@@ -801,8 +801,8 @@ BOOST_AUTO_TEST_CASE(does_not_merge_with_one_of_another_limiter) {
     BOOST_TEST(q.count() == 1);
 }
 
-// Its place in the table of those who are watched may be somebody else's by then.
-BOOST_AUTO_TEST_CASE(can_be_settled_for_nothing_and_then_for_something) {
+// Another permit may have its entry in the table of watched permits by then.
+BOOST_AUTO_TEST_CASE(can_be_settled_for_0_and_then_for_more) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 4, .max_hold = 1h}};
     support::watch const watched(kitchen);
@@ -827,14 +827,14 @@ BOOST_AUTO_TEST_CASE(can_be_settled_for_nothing_and_then_for_something) {
     BOOST_TEST(watched.reports().size() == 4U);
 }
 
-BOOST_AUTO_TEST_CASE(can_be_split_into_nothing_and_outlive_the_rest) {
+BOOST_AUTO_TEST_CASE(can_be_split_into_0_and_outlive_the_rest) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 4, .max_hold = 1h}};
     support::watch const watched(kitchen);
     auto p = kitchen.try_enter(2);
     auto nothing = p.split(0);
     p.leave();
-    auto other = kitchen.try_enter(1);  // has the place that p had
+    auto other = kitchen.try_enter(1);  // has the entry of `p`
     nothing.merge(kitchen.try_enter(2));
     BOOST_TEST(nothing.count() == 2);
     BOOST_TEST(nothing.id() != other.id());

@@ -17,7 +17,7 @@ using support::says;
 using weir::queue_options;
 using weir::validate;
 
-// g++ 12 destroys other temporaries twice in the operand of a `co_await`.
+// g++ 12 destroys temporaries of non-trivial types twice in the operand of a `co_await`.
 static_assert(std::is_trivially_destructible_v<queue_options>);
 static_assert(std::is_trivially_copyable_v<queue_options>);
 
@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_CASE(have_sensible_defaults) {
     BOOST_CHECK_NO_THROW(validate(defaults));
 }
 
-BOOST_AUTO_TEST_CASE(are_named_one_by_one) {
+BOOST_AUTO_TEST_CASE(can_be_set_by_name) {
     queue_options const options{
         .max_waiting = 3, .full = weir::when_full::evict_oldest, .patience = 2s};
     BOOST_TEST(options.max_waiting == 3);
@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(are_named_one_by_one) {
     BOOST_TEST(options.patience.length_or(0s) == 2s);
 }
 
-BOOST_AUTO_TEST_CASE(may_go_to_their_bounds) {
+BOOST_AUTO_TEST_CASE(may_have_the_values_of_their_bounds) {
     BOOST_CHECK_NO_THROW(validate({.max_waiting = 0}));
     BOOST_CHECK_NO_THROW(validate({.max_waiting = 1'000'000'000}));
     BOOST_CHECK_NO_THROW(validate({.full = weir::when_full::evict_oldest}));
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(may_go_to_their_bounds) {
     BOOST_CHECK_NO_THROW(validate({.patience = std::chrono::hours::max()}));
 }
 
-BOOST_AUTO_TEST_CASE(that_are_nonsense_are_rejected_by_name) {
+BOOST_AUTO_TEST_CASE(that_are_out_of_bounds_throw_with_name_and_value) {
     BOOST_CHECK_EXCEPTION(
         validate({.max_waiting = -1}), std::invalid_argument,
         says("weir::queue_options: max_waiting is -1, but must be from 0 to 1000000000"));
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(that_are_nonsense_are_rejected_by_name) {
                                "but must be from 0 to 3600000000000"));
 }
 
-BOOST_AUTO_TEST_CASE(have_partitions_that_make_sense) {
+BOOST_AUTO_TEST_CASE(have_valid_partitions) {
     BOOST_CHECK_NO_THROW(validate({.partitions = {{"a", 100}}}));
     BOOST_CHECK_NO_THROW(validate({.partitions = {{"of_14_letters_", 0}, {"b", 1}}}));
     BOOST_CHECK_EXCEPTION(validate({.partitions = {{"a", 60}, {"b", 41}}}), std::invalid_argument,
@@ -129,15 +129,15 @@ BOOST_AUTO_TEST_CASE(have_partitions_that_make_sense) {
                           says("weir::partitions: more than 8 partitions"));
 }
 
-// By the definition of FNV-1a of 64 bits, from the page of its authors: of nothing, of `a` and of `foobar`.
-BOOST_AUTO_TEST_CASE(have_partitions_whose_keys_are_the_same_everywhere) {
+// The 64-bit FNV-1a hashes of the empty text, `a` and `foobar`, from the page of its authors.
+BOOST_AUTO_TEST_CASE(have_partitions_with_the_same_flows_in_every_program) {
     static_assert(weir::partition_flow("") == 0xcbf29ce484222325);
     static_assert(weir::partition_flow("a") == 0xaf63dc4c8601ec8c);
     static_assert(weir::partition_flow("foobar") == 0x85944171f73967e8);
     BOOST_TEST(weir::partition("foobar", 3).flow() == weir::partition_flow("foobar"));
 }
 
-BOOST_AUTO_TEST_CASE(that_name_no_enumerator_are_rejected_by_name) {
+BOOST_AUTO_TEST_CASE(that_are_not_enumerators_throw_with_name_and_value) {
     constexpr auto past_full = static_cast<int>(weir::when_full::evict_oldest) + 1;
     BOOST_CHECK_EXCEPTION(
         validate({.full = static_cast<weir::when_full>(past_full)}), std::invalid_argument,
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(that_name_no_enumerator_are_rejected_by_name) {
 
 BOOST_AUTO_TEST_CASE(are_written_as_one_line) {
     BOOST_TEST(to_string(queue_options{}) == "");
-    BOOST_TEST(to_string(queue_options{.patience = {}}) == "");  // which is for ever, too
+    BOOST_TEST(to_string(queue_options{.patience = {}}) == "");  // which is forever, too
     std::string const text =
         "max_waiting 100 full evict_oldest max_waiting_permits 1000 max_expected_wait 3s order "
         "codel target 7ms interval 50ms "
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(are_written_as_one_line) {
                "max_waiting -3");  // `validate` rejects it
 }
 
-BOOST_AUTO_TEST_CASE(say_where_a_text_is_wrong) {
+BOOST_AUTO_TEST_CASE(report_the_column_of_an_error) {
     auto const wrong = [](std::string const& text, std::string const& what) {
         BOOST_CHECK_EXCEPTION((void)queue_options::parse(text), std::invalid_argument,
                               says("weir::queue_options: `" + text + "`, " + what));

@@ -17,7 +17,7 @@ using weir::rate;
 
 namespace weir {
 
-// Where Boost.Test looks for it.
+// In the namespace in which Boost.Test looks for it.
 static std::ostream& operator<<(std::ostream& out, rate const& r) {
     return out << to_string(r);
 }
@@ -26,7 +26,7 @@ static std::ostream& operator<<(std::ostream& out, rate const& r) {
 
 BOOST_AUTO_TEST_SUITE(a_rate)
 
-BOOST_AUTO_TEST_CASE(keeps_the_two_numbers_that_were_given) {
+BOOST_AUTO_TEST_CASE(keeps_its_two_numbers) {
     rate const r{100, 3s};
     BOOST_TEST(r.permits() == 100);
     BOOST_TEST(r.period() == 3s);
@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(rounds_its_period_up_to_nanoseconds) {
     BOOST_TEST(rate(1, std::chrono::hours::max()).period() == weir::forever);
 }
 
-BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(throws_with_name_and_value_if_out_of_bounds) {
     BOOST_CHECK_EXCEPTION(
         rate(-1, 1s), std::invalid_argument,
         says("weir::rate: permits is -1, but must be from 0 to 1000000000000000"));
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
                           says("weir: the duration is NaN"));
 }
 
-BOOST_AUTO_TEST_CASE(compares_by_value_and_not_by_how_it_was_written) {
+BOOST_AUTO_TEST_CASE(compares_by_value_and_not_by_its_two_numbers) {
     BOOST_TEST(rate(2, 2s) == rate(1, 1s));
     BOOST_TEST(rate(60, 1min) == rate(1, 1s));
     BOOST_TEST(rate(0, 1s) == rate(0, 1h));
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(compares_by_value_and_not_by_how_it_was_written) {
     BOOST_TEST(rate(0, 1s) < rate(1, std::chrono::hours::max()));
 }
 
-BOOST_AUTO_TEST_CASE(compares_exactly_where_neither_floats_nor_64_bits_would) {
+BOOST_AUTO_TEST_CASE(compares_exactly_where_floats_and_64_bits_would_not) {
     BOOST_TEST(rate(1, 3s) > rate(333'333'333, 1'000'000'000s));
     BOOST_TEST(rate(1, 3s) < rate(333'333'334, 1'000'000'000s));
     BOOST_TEST(rate(max_amount, weir::forever) > rate(max_amount - 1, weir::forever));
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(compares_exactly_where_neither_floats_nor_64_bits_would) {
     BOOST_TEST(rate(max_amount, 1ns) > rate(1, weir::forever));
 }
 
-BOOST_AUTO_TEST_CASE(is_written_with_the_largest_unit_that_is_exact) {
+BOOST_AUTO_TEST_CASE(is_written_with_the_largest_exact_unit) {
     BOOST_TEST(to_string(rate(100, 1s)) == "100/1s");
     BOOST_TEST(to_string(rate(1, 3s)) == "1/3s");
     BOOST_TEST(to_string(rate(5, 1500ms)) == "5/1500ms");

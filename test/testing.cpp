@@ -47,7 +47,7 @@ namespace {
 constexpr auto aborted = asio::error::operation_aborted;
 constexpr auto nothing_pending = clock::time_point::max();
 
-// The clock does not go back from one test to the next: times are counted from here.
+// The clock does not go back between tests, so times count from here.
 struct some_time {
     asio::io_context ctx;
     clock::time_point start = clock::now();
@@ -55,7 +55,7 @@ struct some_time {
     [[nodiscard]] clock::duration elapsed() const { return clock::now() - start; }
 };
 
-// A handler that notes when it was called, how often and with what.
+// A handler that records when it was called, how often and with which error.
 struct record {
     int calls = 0;
     error_code error;
@@ -88,7 +88,7 @@ static_assert(std::same_as<weir::testing::limiter<weir::seats>::clock_type, weir
 
 BOOST_FIXTURE_TEST_SUITE(the_virtual_clock, some_time)
 
-BOOST_AUTO_TEST_CASE(stands_still_until_it_is_told_to_move) {
+BOOST_AUTO_TEST_CASE(advances_only_on_request) {
     BOOST_TEST(clock::now() == start);
     clock::advance_to(start + 5s);
     BOOST_TEST(clock::now() == start + 5s);
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(never_goes_back) {
     BOOST_TEST(elapsed() == 5s);
 }
 
-BOOST_AUTO_TEST_CASE(fires_no_timer_by_itself) {
+BOOST_AUTO_TEST_CASE(fires_no_timer_automatically) {
     record waited;
     timer t(ctx, 1s);
     t.async_wait(noting(waited));
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(fires_no_timer_by_itself) {
     BOOST_TEST(waited.calls == 1);
 }
 
-BOOST_AUTO_TEST_CASE(may_be_moved_by_many_threads) {
+BOOST_AUTO_TEST_CASE(can_be_advanced_by_many_threads) {
     std::vector<std::thread> threads;
     for (int i = 1; i <= 4; ++i) {
         threads.emplace_back([this, i] {
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_FIXTURE_TEST_SUITE(running_on_virtual_time, some_time)
 
-BOOST_AUTO_TEST_CASE(moves_the_clock_as_far_as_it_was_told_even_if_nothing_happens) {
+BOOST_AUTO_TEST_CASE(advances_the_clock_to_the_given_time_without_events) {
     BOOST_TEST(run_for(ctx, 24h) == 0U);
     BOOST_TEST(elapsed() == 24h);
     run_until(ctx, start + 48h);
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(moves_the_clock_as_far_as_it_was_told_even_if_nothing_happe
     BOOST_TEST(elapsed() == 48h);
 }
 
-BOOST_AUTO_TEST_CASE(fires_what_is_due_and_not_a_nanosecond_more) {
+BOOST_AUTO_TEST_CASE(fires_expired_timers_and_none_a_nanosecond_early) {
     std::array<record, 3> waited;
     timer before(ctx, 1s - 1ns);
     timer sharp(ctx, 1s);
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(keeps_the_order_of_expiry_and_then_of_waiting) {
     BOOST_TEST(order == (std::vector{5, 1, 3, 2, 0, 4}));
 }
 
-BOOST_AUTO_TEST_CASE(runs_what_timers_give_rise_to_before_time_goes_on) {
+BOOST_AUTO_TEST_CASE(runs_resulting_handlers_before_time_advances) {
     record second;
     timer t(ctx, 1s);
     timer late(ctx, 2s);
@@ -205,7 +205,7 @@ BOOST_AUTO_TEST_CASE(runs_what_timers_give_rise_to_before_time_goes_on) {
     BOOST_TEST(waited.at == start + 2s);
 }
 
-BOOST_AUTO_TEST_CASE(goes_on_for_as_long_as_timers_are_pending) {
+BOOST_AUTO_TEST_CASE(continues_while_timers_are_pending) {
     int rounds = 0;
     timer t(ctx);
     auto again = [&](auto& self, error_code ec) -> void {
@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(goes_on_for_as_long_as_timers_are_pending) {
     BOOST_TEST(elapsed() == 99h);
 }
 
-BOOST_AUTO_TEST_CASE(counts_the_handlers_that_were_run) {
+BOOST_AUTO_TEST_CASE(counts_the_handlers_that_ran) {
     timer t(ctx, 1s);
     t.async_wait([](error_code) {});
     t.async_wait([](error_code) {});
@@ -230,7 +230,7 @@ BOOST_AUTO_TEST_CASE(counts_the_handlers_that_were_run) {
     BOOST_TEST(run_for(ctx, 1h) == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(ends_when_nothing_is_pending_if_it_may_run_for_ever) {
+BOOST_AUTO_TEST_CASE(ends_when_nothing_is_pending_without_a_time_limit) {
     record waited;
     timer t(ctx, 3h);
     t.async_wait(noting(waited));
@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(ends_when_nothing_is_pending_if_it_may_run_for_ever) {
     BOOST_TEST(elapsed() == 3h);
 }
 
-BOOST_AUTO_TEST_CASE(does_not_reach_what_never_expires) {
+BOOST_AUTO_TEST_CASE(does_not_fire_a_timer_that_never_expires) {
     record waited;
     timer t(ctx, clock::time_point::max());
     t.async_wait(noting(waited));
@@ -269,13 +269,13 @@ BOOST_AUTO_TEST_CASE(takes_one_context_at_a_time) {
     BOOST_TEST(next_expiry(ctx) == nothing_pending);
     BOOST_TEST(next_expiry(other) == start + 2s);
 
-    // Time is the same everywhere: this one is late by now.
+    // All contexts share the time, so this timer is late by now.
     run_for(other, 0s);
     BOOST_TEST(there.calls == 1);
     BOOST_TEST(there.at == start + 1h);
 }
 
-BOOST_AUTO_TEST_CASE(passes_on_what_a_handler_throws) {
+BOOST_AUTO_TEST_CASE(propagates_an_exception_of_a_handler) {
     record waited;
     timer t(ctx, 1s);
     t.async_wait([](error_code) { throw 42; });
@@ -286,7 +286,7 @@ BOOST_AUTO_TEST_CASE(passes_on_what_a_handler_throws) {
     BOOST_TEST(waited.calls == 1);
 }
 
-BOOST_AUTO_TEST_CASE(passes_a_day_of_limiting_in_no_time) {
+BOOST_AUTO_TEST_CASE(simulates_a_day_of_limiting_in_milliseconds) {
     weir::testing::limiter<weir::sliding_log> tokens{ctx, {.limit = 10, .window = 1min}};
     int served = 0;
     auto client = [&]() -> asio::awaitable<void> {
@@ -315,7 +315,7 @@ BOOST_AUTO_TEST_CASE(never_completes_inside_the_initiating_function) {
     BOOST_TEST(waited.at == start);
 }
 
-BOOST_AUTO_TEST_CASE(says_when_it_expires) {
+BOOST_AUTO_TEST_CASE(returns_its_expiry) {
     timer t(ctx);
     BOOST_TEST(t.expiry() == clock::time_point());
     BOOST_TEST(t.expires_at(start + 3s) == 0U);
@@ -327,7 +327,7 @@ BOOST_AUTO_TEST_CASE(says_when_it_expires) {
     BOOST_TEST((t.get_executor() == ctx.get_executor()));
 }
 
-BOOST_AUTO_TEST_CASE(may_expire_as_late_as_can_be) {
+BOOST_AUTO_TEST_CASE(may_expire_at_the_last_instant) {
     timer t(ctx, clock::duration::max());
     BOOST_TEST(t.expiry() == clock::time_point::max());
     t.expires_after(clock::duration::max());
@@ -346,7 +346,7 @@ BOOST_AUTO_TEST_CASE(may_be_waited_for_many_times) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(cancels_all_who_wait_and_says_how_many) {
+BOOST_AUTO_TEST_CASE(cancels_all_pending_waits_and_returns_their_number) {
     std::array<record, 3> waited;
     timer t(ctx, 1s);
     timer other(ctx, 1s);
@@ -373,14 +373,14 @@ BOOST_AUTO_TEST_CASE(cannot_be_cancelled_once_it_has_fired) {
     timer t(ctx, 1s);
     t.async_wait(noting(waited));
     clock::advance_to(start + 1s);
-    fire_due(ctx);  // on its way
+    fire_due(ctx);  // the handler is posted
     BOOST_TEST(t.cancel() == 0U);
     run_for(ctx, 0s);
     BOOST_TEST(waited.calls == 1);
     BOOST_TEST(!waited.error);
 }
 
-BOOST_AUTO_TEST_CASE(cancels_who_waits_when_its_expiry_is_moved) {
+BOOST_AUTO_TEST_CASE(cancels_pending_waits_when_its_expiry_changes) {
     record first;
     record second;
     timer t(ctx, 5s);
@@ -397,7 +397,7 @@ BOOST_AUTO_TEST_CASE(cancels_who_waits_when_its_expiry_is_moved) {
     BOOST_TEST(t.expires_at(start + 9h) == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(cancels_who_waits_when_it_is_destroyed) {
+BOOST_AUTO_TEST_CASE(cancels_pending_waits_on_destruction) {
     record waited;
     {
         timer t(ctx, 5s);
@@ -410,7 +410,7 @@ BOOST_AUTO_TEST_CASE(cancels_who_waits_when_it_is_destroyed) {
     BOOST_TEST(waited.calls == 1);
 }
 
-BOOST_AUTO_TEST_CASE(keeps_who_waits_when_it_is_moved) {
+BOOST_AUTO_TEST_CASE(keeps_pending_waits_on_a_move) {
     record waited;
     record overwritten;
     timer t(ctx, 5s);
@@ -429,7 +429,7 @@ BOOST_AUTO_TEST_CASE(keeps_who_waits_when_it_is_moved) {
     BOOST_TEST(waited.at == start + 5s);
 }
 
-BOOST_AUTO_TEST_CASE(lets_one_of_many_who_wait_be_cancelled_by_its_slot) {
+BOOST_AUTO_TEST_CASE(lets_one_of_many_waits_be_cancelled_by_its_slot) {
     std::array<record, 3> waited;
     asio::cancellation_signal signal;
     timer t(ctx, 5s);
@@ -467,7 +467,7 @@ BOOST_AUTO_TEST_CASE(takes_any_type_of_cancellation) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(takes_no_harm_from_a_signal_that_comes_late) {
+BOOST_AUTO_TEST_CASE(ignores_a_late_signal) {
     record waited;
     record next;
     asio::cancellation_signal signal;
@@ -488,7 +488,7 @@ BOOST_AUTO_TEST_CASE(takes_no_harm_from_a_signal_that_comes_late) {
     BOOST_TEST(!next.error);
 }
 
-BOOST_AUTO_TEST_CASE(takes_no_harm_from_a_signal_that_outlives_its_context) {
+BOOST_AUTO_TEST_CASE(ignores_a_signal_that_outlives_its_context) {
     asio::cancellation_signal signal;
     record waited;
     {
@@ -523,7 +523,7 @@ BOOST_AUTO_TEST_CASE(can_be_awaited_together_with_others) {
     BOOST_TEST(at == start + 3s);
 }
 
-BOOST_AUTO_TEST_CASE(bounds_the_time_of_something_else) {
+BOOST_AUTO_TEST_CASE(limits_the_time_of_another_operation) {
     weir::testing::limiter<weir::seats> kitchen{ctx, {.seats = 1}};
     auto const seat = kitchen.try_enter();
     std::size_t which = 0;
@@ -554,7 +554,7 @@ BOOST_AUTO_TEST_CASE(completes_on_the_executor_of_the_handler) {
     BOOST_TEST(done);
 }
 
-BOOST_AUTO_TEST_CASE(is_work_for_its_context_and_for_that_of_the_handler) {
+BOOST_AUTO_TEST_CASE(is_work_for_its_context_and_the_context_of_the_handler) {
     asio::io_context elsewhere;
     timer t(ctx, 1s);
     ctx.poll();
@@ -574,7 +574,7 @@ BOOST_AUTO_TEST_CASE(is_work_for_its_context_and_for_that_of_the_handler) {
     BOOST_TEST(elsewhere.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(destroys_who_waits_uncalled_when_the_context_ends) {
+BOOST_AUTO_TEST_CASE(destroys_waiting_handlers_uncalled_when_the_context_ends) {
     auto const token = std::make_shared<int>();
     std::optional<timer> outlives;
     {
@@ -588,7 +588,7 @@ BOOST_AUTO_TEST_CASE(destroys_who_waits_uncalled_when_the_context_ends) {
     BOOST_TEST(outlives->cancel() == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(may_be_owned_by_who_waits_when_the_context_ends) {
+BOOST_AUTO_TEST_CASE(may_be_owned_by_its_handler_when_the_context_ends) {
     std::weak_ptr<timer> observer;
     {
         asio::io_context short_lived;
@@ -601,7 +601,7 @@ BOOST_AUTO_TEST_CASE(may_be_owned_by_who_waits_when_the_context_ends) {
     BOOST_TEST(observer.expired());
 }
 
-BOOST_AUTO_TEST_CASE(is_destroyed_with_the_coroutine_that_waits_when_the_context_ends) {
+BOOST_AUTO_TEST_CASE(is_destroyed_with_the_waiting_coroutine_when_the_context_ends) {
     auto const token = std::make_shared<int>();
     {
         asio::io_context short_lived;
@@ -615,7 +615,7 @@ BOOST_AUTO_TEST_CASE(is_destroyed_with_the_coroutine_that_waits_when_the_context
     BOOST_TEST(token.use_count() == 1);
 }
 
-BOOST_AUTO_TEST_CASE(that_has_fired_is_destroyed_uncalled_with_its_context) {
+BOOST_AUTO_TEST_CASE(destroys_a_posted_handler_uncalled_with_its_context) {
     auto const token = std::make_shared<int>();
     {
         asio::io_context short_lived;
@@ -626,7 +626,7 @@ BOOST_AUTO_TEST_CASE(that_has_fired_is_destroyed_uncalled_with_its_context) {
     BOOST_TEST(token.use_count() == 1);
 }
 
-BOOST_AUTO_TEST_CASE(works_on_an_executor_of_a_type_of_its_own) {
+BOOST_AUTO_TEST_CASE(works_on_an_executor_of_another_type) {
     record waited;
     weir::testing::basic_timer<asio::io_context::executor_type> t(ctx, 1s);
     t.async_wait(noting(waited));
@@ -634,7 +634,7 @@ BOOST_AUTO_TEST_CASE(works_on_an_executor_of_a_type_of_its_own) {
     BOOST_TEST(waited.calls == 1);
 }
 
-BOOST_AUTO_TEST_CASE(may_be_used_on_several_threads_if_there_is_one_for_each) {
+BOOST_AUTO_TEST_CASE(may_be_used_on_several_threads_with_one_timer_for_each) {
     std::atomic<int> fired = 0;
     std::atomic<int> cancelled = 0;
     auto const count = [&](error_code ec) { ++(ec ? cancelled : fired); };

@@ -40,7 +40,7 @@ constexpr time_point at(duration d) {
 
 }  // namespace
 
-// All of it can be used in constants.
+// All of this works in constant expressions.
 static_assert(round_up(2s) == 2'000'000'000ns);
 static_assert(round_up(0.5s) == 500ms);
 static_assert(weir::later(at(1s), 2s) == at(3s));
@@ -52,7 +52,7 @@ static_assert(std::is_same_v<time_point::duration, duration>);
 
 BOOST_AUTO_TEST_SUITE(rounding_up)
 
-BOOST_AUTO_TEST_CASE(what_is_whole_nanoseconds_stays_what_it_is) {
+BOOST_AUTO_TEST_CASE(whole_nanoseconds_do_not_change) {
     BOOST_TEST(round_up(0ns) == 0ns);
     BOOST_TEST(round_up(1ns) == 1ns);
     BOOST_TEST(round_up(-1ns) == -1ns);
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(a_fraction_of_a_second_that_is_whole_nanoseconds_is_exact) 
     BOOST_TEST(round_up(-0.5s) == -500ms);
 }
 
-BOOST_AUTO_TEST_CASE(a_fraction_of_a_nanosecond_counts_as_a_whole_one) {
+BOOST_AUTO_TEST_CASE(a_fraction_of_a_nanosecond_is_rounded_up) {
     BOOST_TEST(round_up(0.5ns) == 1ns);
     BOOST_TEST(round_up(1.000001ns) == 2ns);
     BOOST_TEST(round_up(seconds_in<double>(1.0 / 3)) == 333'333'334ns);
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(a_fraction_of_a_nanosecond_counts_as_a_whole_one) {
                1ns);
 }
 
-BOOST_AUTO_TEST_CASE(up_is_towards_zero_for_what_is_negative) {
+BOOST_AUTO_TEST_CASE(negative_durations_are_rounded_towards_zero) {
     BOOST_TEST(round_up(-0.5ns) == 0ns);
     BOOST_TEST(round_up(-1.5ns) == -1ns);
     BOOST_TEST(round_up(seconds_in<double>(-1.0 / 3)) == -333'333'333ns);
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(whole_numbers_of_odd_units_are_rounded_up_exactly) {
     BOOST_TEST(round_up(picoseconds(-1000)) == -1ns);
 }
 
-// The product on the way must not overflow where the result fits.
+// The intermediate product must not overflow where the result fits.
 BOOST_AUTO_TEST_CASE(large_numbers_of_odd_units_that_fit_are_exact) {
     using thirds = std::chrono::duration<std::int64_t, std::ratio<1, 3>>;
     BOOST_TEST(round_up(thirds(27'000'000'000)) == 9'000'000'000s);
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(large_numbers_of_odd_units_that_fit_are_exact) {
     BOOST_TEST(round_up(unsigned_picoseconds::max()) == 18'446'744'073'709'552ns);
 }
 
-BOOST_AUTO_TEST_CASE(small_types_of_number_are_no_bound) {
+BOOST_AUTO_TEST_CASE(small_number_types_do_not_overflow) {
     using short_hours = std::chrono::duration<std::int8_t, std::ratio<3600>>;
     using byte_days = std::chrono::duration<std::uint8_t, std::ratio<86400>>;
     BOOST_TEST(round_up(short_hours(127)) == 127h);
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(small_types_of_number_are_no_bound) {
     BOOST_TEST(round_up(byte_days(255)) == 255 * 24h);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_too_long_is_held_at_the_end_of_the_range) {
+BOOST_AUTO_TEST_CASE(a_too_long_duration_becomes_the_maximum) {
     BOOST_TEST(round_up(std::chrono::hours::max()) == forever);
     BOOST_TEST(round_up(std::chrono::minutes::max()) == forever);
     BOOST_TEST(round_up(std::chrono::seconds::max()) == forever);
@@ -145,14 +145,14 @@ BOOST_AUTO_TEST_CASE(what_is_too_long_is_held_at_the_end_of_the_range) {
     BOOST_TEST(round_up(seconds_in<double>(9'223'372'037.0)) == forever);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_too_negative_is_held_at_the_other_end) {
+BOOST_AUTO_TEST_CASE(a_too_negative_duration_becomes_the_minimum) {
     BOOST_TEST(round_up(std::chrono::hours::min()) == -forever);
     BOOST_TEST(round_up(duration::min()) == -forever);
     BOOST_TEST(round_up(seconds_in<double>::min()) == -forever);
     BOOST_TEST(round_up(seconds_in<long double>(-1e4000L)) == -forever);
 }
 
-BOOST_AUTO_TEST_CASE(infinity_is_for_ever) {
+BOOST_AUTO_TEST_CASE(infinity_is_forever) {
     auto const infinity = std::numeric_limits<long double>::infinity();
     BOOST_TEST(round_up(seconds_in<long double>(infinity)) == forever);
     BOOST_TEST(round_up(seconds_in<long double>(-infinity)) == -forever);
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(infinity_is_for_ever) {
     BOOST_TEST(round_up(seconds_in<float>(std::numeric_limits<float>::infinity())) == forever);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_no_number_is_rejected) {
+BOOST_AUTO_TEST_CASE(nan_is_rejected) {
     throws_if_it_is_no_number<float, std::ratio<1>>();
     throws_if_it_is_no_number<double, std::milli>();
     throws_if_it_is_no_number<long double, std::nano>();
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(later_adds) {
     BOOST_TEST(weir::later(at(-5s), 7s) == at(2s));
 }
 
-BOOST_AUTO_TEST_CASE(later_is_held_at_never) {
+BOOST_AUTO_TEST_CASE(later_is_at_most_never) {
     BOOST_TEST(weir::later(never, 0ns) == never);
     BOOST_TEST(weir::later(never, 1ns) == never);
     BOOST_TEST(weir::later(never, forever) == never);
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(times_multiplies) {
     BOOST_TEST(weir::times(1ns, forever.count()) == forever);
 }
 
-BOOST_AUTO_TEST_CASE(times_is_held_at_for_ever) {
+BOOST_AUTO_TEST_CASE(times_is_at_most_forever) {
     BOOST_TEST(weir::times(forever, 2) == forever);
     BOOST_TEST(weir::times(forever, forever.count()) == forever);
     BOOST_TEST(weir::times(forever / 2, 2) == forever - 1ns);
@@ -210,9 +210,9 @@ BOOST_AUTO_TEST_CASE(times_is_held_at_for_ever) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_AUTO_TEST_SUITE(patience_of_a_caller)
+BOOST_AUTO_TEST_SUITE(patience_of_a_request)
 
-BOOST_AUTO_TEST_CASE(is_unset_unless_somebody_says) {
+BOOST_AUTO_TEST_CASE(is_unset_by_default) {
     weir::patience const unset;
     BOOST_TEST(!unset.is_set());
     BOOST_TEST(unset.length_or(3s) == 3s);
@@ -230,7 +230,7 @@ BOOST_AUTO_TEST_CASE(is_any_chrono_duration_rounded_up) {
     BOOST_TEST(implicit.length_or(1s) == 2min);
 }
 
-BOOST_AUTO_TEST_CASE(of_zero_and_less_is_none_at_all_and_yet_it_is_set) {
+BOOST_AUTO_TEST_CASE(of_zero_and_less_is_zero_and_is_set) {
     BOOST_TEST(weir::patience(0s).is_set());
     BOOST_TEST(weir::patience(0s).length_or(1s) == 0s);
     BOOST_TEST(weir::patience(-0.5ns).length_or(1s) == 0s);

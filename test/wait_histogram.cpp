@@ -17,12 +17,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// The words: never less, and at most an eighth or 128 ns more.
-bool is_told_well(duration told, duration exact) {
-    return told >= exact && told - exact <= std::max<duration>(exact / 8, 128ns);
+// As documented: never less, and at most an eighth or 128 ns more.
+bool is_within_the_error(duration reported, duration exact) {
+    return reported >= exact && reported - exact <= std::max<duration>(exact / 8, 128ns);
 }
 
-// The wait of which the part `q` of all is not longer, by sorting.
+// Returns the wait that the fraction `q` of all waits does not exceed, by sorting.
 duration exact_quantile(std::vector<duration> waits, double q) {
     std::ranges::sort(waits);
     auto const rank = std::ceil(q * static_cast<double>(waits.size()));
@@ -40,13 +40,13 @@ BOOST_AUTO_TEST_CASE(has_ranges_without_gaps) {
         BOOST_TEST_REQUIRE(end > last);
         BOOST_TEST_REQUIRE(wait_histogram::range_of(last + 1ns) == i);
         BOOST_TEST_REQUIRE(wait_histogram::range_of(end) == i);
-        BOOST_TEST_REQUIRE(is_told_well(end, last + 1ns));
+        BOOST_TEST_REQUIRE(is_within_the_error(end, last + 1ns));
         last = end;
     }
     BOOST_TEST((last > 39h && last < 40h));
 }
 
-BOOST_AUTO_TEST_CASE(holds_what_is_out_of_range_at_its_ends) {
+BOOST_AUTO_TEST_CASE(counts_waits_out_of_range_in_the_first_and_last_range) {
     wait_histogram waits;
     waits.add(weir::forever);
     BOOST_TEST((waits.quantile(1) > 39h));
@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(holds_what_is_out_of_range_at_its_ends) {
     BOOST_TEST((waits.quantile(0.5) < 128ns));
 }
 
-BOOST_AUTO_TEST_CASE(tells_nothing_of_nothing) {
+BOOST_AUTO_TEST_CASE(without_waits_has_quantiles_of_zero) {
     wait_histogram const none;
     BOOST_TEST(none.count() == 0U);
     for (double const q : {0.0, 0.5, 1.0})
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(tells_nothing_of_nothing) {
     BOOST_TEST(fmt::to_string(none) == "0 waited");
 }
 
-BOOST_AUTO_TEST_CASE(tells_quantiles_as_sorting_does) {
+BOOST_AUTO_TEST_CASE(has_the_quantiles_of_sorted_waits) {
     std::mt19937_64 random(20261122);
     std::lognormal_distribution<double> spread(12, 5);
     for (int const n : {1, 2, 3, 10, 99, 100, 101, 5000}) {
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(tells_quantiles_as_sorting_does) {
         }
         BOOST_TEST(waits.count() == exact.size());
         for (double const q : {0.0, 0.01, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0})
-            BOOST_TEST(is_told_well(waits.quantile(q), exact_quantile(exact, q)),
+            BOOST_TEST(is_within_the_error(waits.quantile(q), exact_quantile(exact, q)),
                        "n = " << n << ", q = " << q);
     }
 }
@@ -90,13 +90,13 @@ BOOST_AUTO_TEST_CASE(adds_and_subtracts) {
     now.add(1ms);
     auto const between = now - before;
     BOOST_TEST(between.count() == 3U);
-    BOOST_TEST(is_told_well(between.quantile(1), 1s));
-    BOOST_TEST(is_told_well(between.quantile(0.3), 1ms));
+    BOOST_TEST(is_within_the_error(between.quantile(1), 1s));
+    BOOST_TEST(is_within_the_error(between.quantile(0.3), 1ms));
     BOOST_TEST((between + before == now));
     BOOST_TEST((now - now == wait_histogram()));
 }
 
-BOOST_AUTO_TEST_CASE(is_told_in_two_digits) {
+BOOST_AUTO_TEST_CASE(is_written_with_two_digits) {
     wait_histogram waits;
     waits.add(1ms, 89);
     waits.add(1s, 10);
