@@ -36,18 +36,18 @@ enum class queue_order : std::uint8_t {
     /// too. A request without a patience may wait forever. The grant time is unknown.
     lifo,
 
-    /// Like `fifo`, until at least one request has waited at every instant for longer than `queue_options::interval`;
-    /// then like `lifo`, until no request waits.
+    /// Like `fifo`, until the queue was non-empty for longer than `queue_options::interval` without a break; then like
+    /// `lifo`, until no request waits.
     ///
     /// Source: Maurer, "Fail at Scale", ACM Queue 13(8), 2015.
     adaptive_lifo,
 
     /// Like `fifo`, but it drops requests from a persistent queue.
     ///
-    /// The queue is persistent if during a whole `queue_options::interval` a request waited, and no granted request had
-    /// waited at most `queue_options::target`. Then, in the next interval or until no request waits, each request that
-    /// has waited longer than twice the target is dropped with `errc::shed`. A request that can be granted is never
-    /// dropped.
+    /// The queue is persistent if it was not empty during a whole `queue_options::interval`, and each request granted
+    /// in that time had waited longer than `queue_options::target`. Then, in the next interval or until no request
+    /// waits, each request that has waited longer than twice the target is dropped with `errc::shed`. A request that
+    /// can be granted is never dropped.
     ///
     /// Source: Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 10(5), 2012, in the form of "Fail at Scale".
     codel,
