@@ -256,11 +256,12 @@ private:
 ///
 /// Order: each limiter grants waiting requests in arrival order, chains or not, and chains over the same limiters are
 /// granted in arrival order. At a limiter with another order than `fifo`, that order applies to the other requests
-/// only. A chain goes before all requests that arrived after it, whatever their class, flow or partition, and an
-/// arriving chain overtakes no request. Neither `when_full::evict_oldest` nor `queue_order::codel` drops a waiting
-/// chain; for an arriving chain `evict_oldest` drops the same request as for one with the default `standing`. If
-/// several limiters could grant at the same instant, their order is unspecified and may vary between runs: it depends
-/// on their addresses and on the seed of `keyed`.
+/// only, and selects the next one of them. A chain goes before that request if the chain arrived first, otherwise after
+/// it. So it goes before all requests that arrived after it, whatever their class, flow or partition, and an arriving
+/// chain overtakes no request. Neither `when_full::evict_oldest` nor `queue_order::codel` drops a waiting chain; for an
+/// arriving chain `evict_oldest` drops the same request as for one with the default `standing`. If several limiters
+/// could grant at the same instant, their order is unspecified and may vary between runs: it depends on their addresses
+/// and on the seed of `keyed`.
 ///
 /// Bound: limiters that are never free at the same instant could delay a chain forever. A chain that lost
 /// `chain_options::passes` turns is overdue, and the oldest overdue chain reserves its limiters for up to T =

@@ -120,7 +120,7 @@ public:
     [[nodiscard]] permit charge(amount n, Key const&... key) {
         if (n > max_amount)
             throw std::invalid_argument(
-                "weir: a charge of " + std::to_string(n) + " permits; it must be at most " +
+                "weir: a charge of " + std::to_string(n) + " permits; the maximum is " +
                 std::to_string(max_amount));
         visit const here(*this);
         return room().charge(n, time_if(room().needs_time_to_ask()), key...);
