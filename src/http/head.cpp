@@ -309,7 +309,7 @@ fault parse(std::string_view text, verb method, answer_head& out,
             std::string_view upgrade) noexcept {
     out.size = text.size();
     if (!read_first_line(take_line(text), out) || read_fields(text, out) || read_connection(out))
-        return {502, "the upstream's answer is not HTTP"};
+        return {502, "the upstream's response is not HTTP"};
     if (out.status == 101 && (upgrade.empty() || !goes_over_to(out, upgrade)))
         return {502, "the upstream has switched to a protocol for which it was not asked"};
     auto const unclear = read_framing(out);

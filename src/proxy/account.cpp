@@ -42,7 +42,7 @@ void account::log(record const& r, std::string_view peer, config::log_format for
     if (!log_)
         return;
     log_line const line{
-        .ended = std::chrono::system_clock::now(),  // before `took`: nothing seems to begin late
+        .ended = std::chrono::system_clock::now(),  // read before `took`, so no begin is late
         .client = r.client_name.empty() ? peer : r.client_name,
         .request = r.line.empty() ? "-" : r.line,
         .status = r.status,

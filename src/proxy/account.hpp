@@ -55,7 +55,7 @@ struct upstream_trouble {
 };
 using upstream_troubles = admin::most_frequent<upstream_trouble>;
 
-/// Records the requests of one thread: in its counters, for the operator, and in the access log. Used on that thread;
+/// Records the requests of one thread: in its counters, for the admin page, and in the access log. Used on that thread;
 /// `counts` may be read on any.
 class account {
 public:
@@ -73,14 +73,15 @@ public:
 
     /// Called when the first bytes arrive: begins the exchange's record.
     void expects(exchange& x) const;
-    /// Called when the head is complete: counts the request, and keeps its first line and its id for the log. The upstream
-    /// gets the same id.
+    /// Called when the head is complete: counts the request, and keeps its first line and its id for the log. The
+    /// upstream gets the same id.
     void begins(exchange& x, std::string_view line);
     /// Called when the limits see another client than the peer, behind a trusted proxy.
     void comes_from(exchange& x, boost::asio::ip::address const& client) const;
-    /// Counts the end of a request, before its answer is complete: a client that received its answer finds it counted.
+    /// Counts the end of a request, before its response is complete: a client that received the response finds it
+    /// counted.
     void ends(record const& r);
-    /// Writes the line of the access log.
+    /// Writes a line to the access log.
     void log(record const& r, std::string_view peer, config::log_format format);
 
     /// Rejections and failures since the previous call.

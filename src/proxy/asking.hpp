@@ -6,7 +6,7 @@
 
 namespace proxy {
 
-/// A request, for as long as its head lies in the buffer, and the client that it is of.
+/// A request, valid while its head is in the buffer, and its client.
 struct asking {
     http::request_head const& request;
     boost::asio::ip::address const& client;

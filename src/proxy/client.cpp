@@ -17,12 +17,12 @@ namespace {
 
 namespace ip = boost::asio::ip;
 
-// A number, or a name that hides one (RFC 7239, 6.3).
+// Whether `text` is a number, or an obfuscated port such as `_a` (RFC 7239, 6.3).
 bool is_port(std::string_view text) {
     return http::some(text, text.starts_with('_') ? http::is_token : http::is_digit);
 }
 
-// `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
+// Parses `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:80`.
 std::optional<ip::address> address_of(std::string_view text) {
     std::string_view behind;
     if (text.starts_with('[')) {
@@ -42,10 +42,10 @@ std::optional<ip::address> address_of(std::string_view text) {
     return bad ? std::nullopt : std::optional(found);
 }
 
-// What a separator between quotes is.
+// The meaning of a separator inside quotes.
 enum class in_quotes : std::uint8_t { separates, belongs_to_the_member };
 
-// The members of a list, from the left.
+// Calls `f` with each member of a list, from left to right.
 template <class F>
 void each_member(std::string_view text, char separator, in_quotes what, F f) {
     bool const looks_at_quotes = what == in_quotes::belongs_to_the_member;
@@ -64,7 +64,7 @@ void each_member(std::string_view text, char separator, in_quotes what, F f) {
     f(http::trimmed(text.substr(begin)));
 }
 
-// What a value stands for: what is between its quotes, if it has any. Absent if they are not just around it.
+// Returns the value without its quotes, if it has any. Returns nothing if they do not enclose the whole value.
 std::optional<std::string_view> without_quotes(std::string_view value) {
     if (value.find('"') == value.npos)
         return value;
@@ -76,8 +76,9 @@ std::optional<std::string_view> without_quotes(std::string_view value) {
     return value.substr(1, end - 1);
 }
 
-// Of `for=192.0.2.60;proto=http` (RFC 7239). A client may have opened a quote, so that what a proxy has put behind it, which
-// is to be believed, seems to be part of what the client says: of an element that is not well-formed nothing is believed.
+// Returns the address in an element like `for=192.0.2.60;proto=http` (RFC 7239). A client can send an open quote, and
+// then the text that a trusted proxy appends seems to be part of the client's text. So a malformed element has no
+// address.
 std::optional<ip::address> forwarded_for(std::string_view element) {
     std::optional<ip::address> found;
     bool well_formed = true;
@@ -114,7 +115,7 @@ ip::address client_of(config::clients_options const& c, http::request_head const
     if (c.trusted.empty() || !is_trusted(c, peer))
         return peer;
     bool const old = c.forwarded_by == config::forwarded_by::x_forwarded_for;
-    // X-Forwarded-For knows no quotes.
+    // X-Forwarded-For has no quotes.
     auto const quotes = old ? in_quotes::separates : in_quotes::belongs_to_the_member;
     std::vector<std::optional<ip::address>> way;
     for (auto const& f : request.fields)

@@ -12,13 +12,14 @@ namespace proxy {
 /// The address as text, for the upstream and the log; `unknown` if it is unspecified.
 [[nodiscard]] std::string name_of(boost::asio::ip::address const& client);
 
-/// Whether the peer's word on its client is believed: it is in a trusted network, or comes by a socket of the file system
-/// (its address is unspecified) where any network is trusted.
+/// Whether the proxy trusts the peer to name its client. It does if the peer is in a trusted network, or if the peer
+/// uses a Unix socket (its address is unspecified) and any network is trusted.
 [[nodiscard]] bool is_trusted(config::clients_options const& c,
                               boost::asio::ip::address const& peer);
 
-/// Who the client of a request is: the peer; or, if that is trusted, the right-most address in the field that is not. What
-/// stands left of that, the client may have written itself. An entry that is no address ends the search.
+/// Returns the client of a request: the peer or, if the peer is trusted, the right-most address in the header field
+/// that is not trusted. The client may have written the entries to the left of it. An entry that is not an address ends
+/// the search.
 [[nodiscard]] boost::asio::ip::address client_of(config::clients_options const& c,
                                                  http::request_head const& request,
                                                  boost::asio::ip::address const& peer);

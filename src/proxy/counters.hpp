@@ -34,11 +34,11 @@ private:
 
 /// The result of a request.
 enum class ending : std::uint8_t {
-    answered,      // with the upstream's answer
+    answered,      // with the upstream's response
     routed,        // answered by a route, or no route matched
     rejected,      // 429 and 503 of a limit
-    disconnected,  // the client disconnected before the answer was complete
-    failed,        // 502 and 504, and incomplete answers
+    disconnected,  // the client disconnected before the response was complete
+    failed,        // 502 and 504, and incomplete responses
     malformed,     // 4xx and 5xx for an invalid request
 };
 inline constexpr std::size_t endings = 6;

@@ -6,10 +6,10 @@
 
 namespace proxy {
 
-/// The time as a Date field has it, written once a second; of one thread.
+/// The value of a Date field, formatted once a second. Used by one thread.
 class date {
 public:
-    /// Until the next call.
+    /// Returns the current date, valid until the next call.
     [[nodiscard]] std::string_view now();
 
 private:

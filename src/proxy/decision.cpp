@@ -7,10 +7,10 @@
 namespace proxy {
 namespace {
 
-// The largest rest of an unused body that is read to keep the connection.
+// The proxy reads and discards the rest of an unused body up to this size, to keep the connection.
 constexpr std::uint64_t small_body = 64 * 1024;
 
-// Another request, if what is left of this one is little enough to be read over.
+// Returns `next::request` if the connection is kept and the rest of this request is small enough to discard.
 next after_answer(http::request_head const& request, bool is_read) noexcept {
     bool const small = is_read || (request.body == http::framing::length &&
                                    request.length <= small_body && !request.expects_continue);
@@ -19,7 +19,7 @@ next after_answer(http::request_head const& request, bool is_read) noexcept {
 
 // The first protocol that the request asks for and its route allows.
 std::string_view protocol_of(http::request_head const& request, config::route const& to) noexcept {
-    // The bytes behind the head of an upgrade belong to the other protocol.
+    // The bytes after the head of an upgrade belong to the other protocol.
     if (request.body != http::framing::none)
         return {};
     auto const asked = http::upgrade_among(request, to.upgrade.to);
@@ -38,7 +38,7 @@ decision decide(http::fault const& malformed, http::request_head const& request,
         return {
             .limited = false, .how = ending::malformed, .say = {malformed.status, malformed.why}};
     if (!to)
-        return {.limited = false, .how = ending::routed, .say = {404, "no route fits the request"}};
+        return {.limited = false, .how = ending::routed, .say = {404, "no route matches"}};
     if (to->respond)
         return {.how = ending::routed,
                 .say = {*to->respond,

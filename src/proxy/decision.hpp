@@ -14,9 +14,9 @@
 namespace proxy {
 
 enum class action : std::uint8_t {
-    answer,   // the proxy answers
-    forward,  // the upstream answers
-    upgrade,  // the upstream answers, and may switch to another protocol
+    answer,   // the proxy responds
+    forward,  // the upstream responds
+    upgrade,  // the upstream responds, and may switch to another protocol
 };
 
 /// The action for a request.
@@ -35,9 +35,9 @@ struct decision {
 /// The next step of a connection.
 enum class next : std::uint8_t {
     request,        // wait for another request
-    close,          // at once
-    close_if_read,  // at once if all input was read, else gently
-    close_gently,   // so that the client, which may still be sending, sees its answer
+    close,          // immediately
+    close_if_read,  // immediately if all input was read, else gently
+    close_gently,   // so that the client, which may still be sending, receives the response
     reset,          // so that the client sees an error
 };
 
@@ -51,13 +51,13 @@ struct conclusion {
 /// The next step of the connection if the proxy is shutting down and accepts no further request.
 [[nodiscard]] next last_after(conclusion const& c) noexcept;
 
-/// For a request that the proxy answers. `is_read`: all of its body was read.
+/// Concludes a request to which the proxy responds. `is_read`: all of its body was read.
 [[nodiscard]] conclusion conclude(decision const& what, http::request_head const& request,
                                   bool is_read) noexcept;
-/// For a request that the limits rejected, or whose client left while it waited.
+/// Concludes a request that the limits rejected, or whose client disconnected while it waited.
 [[nodiscard]] conclusion conclude(problem const& say, net::presence client,
                                   http::request_head const& request, bool is_read) noexcept;
-/// For a request that was relayed, even if it reached no server.
+/// Concludes a request that was relayed, even if it reached no server.
 [[nodiscard]] conclusion conclude(relayed const& r, http::request_head const& request,
                                   bool is_read) noexcept;
 

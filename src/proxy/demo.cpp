@@ -49,7 +49,7 @@ net::task<> demo_kitchen::serve(net::tcp_socket guest) {
 
         beast::response<beast::string_body> dish(beast::status::ok, 11);
         dish.set(beast::field::content_type, "text/plain");
-        dish.body() = fmt::format("dish {} is served; {} were on the stove\n", number, together);
+        dish.body() = fmt::format("request {} served; {} were in progress\n", number, together);
         dish.keep_alive(order.keep_alive());
         dish.prepare_payload();
         auto const [gone, written] = co_await beast::async_write(guest, dish, net::as_values);

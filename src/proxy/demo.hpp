@@ -9,8 +9,8 @@ namespace proxy {
 
 namespace asio = boost::asio;
 
-/// A service to stand behind the proxy, on a thread and a port of its own: a kitchen that takes its
-/// time over each dish, and cooks whatever it is asked for, all at once.
+/// A demo backend for the proxy, on its own thread and port. It takes `cooking_time` for each request, and serves all
+/// requests concurrently.
 class demo_kitchen {
 public:
     static constexpr std::chrono::milliseconds cooking_time{300};

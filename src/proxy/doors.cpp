@@ -14,12 +14,12 @@
 namespace proxy {
 
 std::string why_not(net::error_code ec) {
-    return ec == asio::error::address_in_use ? "another program already does" : ec.message();
+    return ec == asio::error::address_in_use ? "address already in use" : ec.message();
 }
 
 net::endpoint endpoint_of(config::listen_address const& at) {
     auto const complain = [&](std::string_view why) {
-        throw std::runtime_error(fmt::format("cannot listen at {}: {}", to_string(at), why));
+        throw std::runtime_error(fmt::format("cannot listen on {}: {}", to_string(at), why));
     };
     if (auto const* const local = std::get_if<config::unix_address>(&at)) {
         auto const found = net::unix_endpoint(local->path);
@@ -31,7 +31,7 @@ net::endpoint endpoint_of(config::listen_address const& at) {
     net::error_code ec;
     auto const found = net::resolve(tcp.host, std::to_string(tcp.port), ec);
     if (ec)
-        complain(fmt::format("that host is not known: {}", ec.message()));
+        complain(fmt::format("cannot resolve the host: {}", ec.message()));
     return found.front();
 }
 
@@ -67,10 +67,10 @@ void doors::open(config::listener const& l, opening& o) {
             return mine;
         });
         if (taken == 0)
-            throw std::runtime_error(fmt::format(
-                "cannot listen at {}: the service manager has opened no such socket", name));
+            throw std::runtime_error(
+                fmt::format("cannot listen on {}: systemd passed no socket of that name", name));
     } catch (boost::system::system_error const& e) {
-        throw std::runtime_error(fmt::format("cannot listen at {}: {}", name, why_not(e.code())));
+        throw std::runtime_error(fmt::format("cannot listen on {}: {}", name, why_not(e.code())));
     }
 }
 
@@ -93,9 +93,9 @@ void doors::check_for_loops(plan_maker const& maker) const {
     for (auto const& to : maker.endpoints())
         for (auto const& door : all())
             if (net::leads_back(to, door.listens_at()))
-                throw std::runtime_error(fmt::format("an upstream has the server {}, but that is "
-                                                     "where the proxy itself listens ({})",
-                                                     net::to_string(to), door.name()));
+                throw std::runtime_error(
+                    fmt::format("server {} is an address of this proxy ({}): requests would loop",
+                                net::to_string(to), door.name()));
 }
 
 }  // namespace proxy

@@ -14,10 +14,10 @@
 
 namespace proxy {
 
-/// Resolves the address of a listener. Throws `std::runtime_error` with the reason if it cannot.
+/// Resolves the address of a listener. Throws `std::runtime_error` with the reason on failure.
 [[nodiscard]] net::endpoint endpoint_of(config::listen_address const& at);
 
-/// The reason, in words, why an address cannot be listened on.
+/// The reason, in words, for a failure to listen on an address.
 [[nodiscard]] std::string why_not(net::error_code ec);
 
 /// The listening sockets of the current configuration.
@@ -41,14 +41,14 @@ public:
         std::vector<net::listener::door*> opened_;
     };
 
-    /// Opens the listeners of `c` that are not open yet. Throws `std::runtime_error`, and opens none, if one of them cannot be
-    /// opened.
+    /// Opens the listeners of `c` that are not open yet. If it cannot open one of them, it opens none and throws
+    /// `std::runtime_error`.
     [[nodiscard]] opening open(config::configuration const& c);
     /// Applies `c`: closes the listeners that it does not name, and sets the options of the others.
     void follow(config::configuration const& c);
 
-    /// Throws `std::runtime_error` if a server of the new plan is one of these listeners: a request would come back to this
-    /// proxy until no connection is left.
+    /// Throws `std::runtime_error` if a server of the new plan is one of these listeners: a request would return to
+    /// this proxy until no connection is left.
     void check_for_loops(plan_maker const& maker) const;
 
     [[nodiscard]] std::list<net::listener::door> const& all() const noexcept {

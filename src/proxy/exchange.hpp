@@ -10,14 +10,14 @@
 
 namespace proxy {
 
-/// A request and its answer. It is independent of the connection, which may have several exchanges at a time.
+/// A request and its response. It is independent of the connection, which may have several exchanges at a time.
 struct exchange {
-    /// The request. Its texts lie in the receive buffer of the connection, until that receives more.
+    /// The request. Its texts are in the receive buffer of the connection, and valid until that receives more.
     struct incoming {
         http::request_head head;
         http::body_reader body{http::framing::none, 0};
         std::string_view first;   // the part of the body that arrived with the head
-        bool body_begun = false;  // bytes of it arrived, if only of its framing
+        bool body_begun = false;  // bytes of it, or at least of its framing, arrived
     };
     incoming request;
     http::answer_head answer;  // of the upstream. Its texts lie in:
@@ -27,10 +27,10 @@ struct exchange {
     // Output:
     std::string out;   // a head
     std::string told;  // its header lines about limits
-    std::string body;  // of the proxy's own answer
+    std::string body;  // of the proxy's own response
 
-    // Texts that outlive the head in the receive buffer. They are members to reuse their memory; each is written before it is
-    // read.
+    // Texts that outlive the head in the receive buffer. They are members to reuse their memory; each is written before
+    // it is read.
     struct kept_texts {
         std::string accept;
         std::string line;  // `record` refers to this one and the following

@@ -15,26 +15,26 @@ enum class failure : std::uint8_t {
     none,
     // The upstream:
     unreachable,      // no server accepts a connection
-    silent,           // it closed the connection before the end of an answer's head
-    too_slow,         // it did not accept a connection or did not answer in time
-    header_too_long,  // of the answer
-    malformed,        // the answer is not HTTP or is ambiguous
-    bad_chunks,       // in the body of the answer
-    cut_off,          // the body of the answer ended too soon
+    silent,           // it closed the connection before the end of a response's head
+    too_slow,         // it did not accept a connection or did not respond in time
+    header_too_long,  // of the response
+    malformed,        // the response is not HTTP or is ambiguous
+    bad_chunks,       // in the body of the response
+    cut_off,          // the body of the response ended too soon
     // The client:
     body_too_slow,
     body_cut_off,
     body_bad_chunks,
-    client_ended,  // it closed its sending side, and the configuration takes that for its end
+    client_ended,  // it closed its sending side, and the configuration treats that as a disconnect
     client_gone,
 };
 
-/// The status and the text of the answer to the client.
+/// The status and the text of the response to the client.
 [[nodiscard]] http::fault fault_of(failure f) noexcept;
 
-/// Whether the client caused the failure, so that it is no sign of trouble at the upstream.
+/// Whether the client caused the failure, so it does not indicate trouble at the upstream.
 [[nodiscard]] bool is_of_client(failure f) noexcept;
-/// Whether the client left before its answer was complete.
+/// Whether the client disconnected before its response was complete.
 [[nodiscard]] constexpr bool is_hang_up(failure f) noexcept {
     return f == failure::client_ended || f == failure::client_gone;
 }
@@ -44,9 +44,9 @@ enum class progress : std::uint8_t {
     idle,
     asked,      // sent bytes to the upstream
     heard,      // received bytes from the upstream
-    begun,      // sent bytes of the answer to the client
+    begun,      // sent bytes of the response to the client
     switched,   // sent status 101: the connections carry another protocol
-    complete,   // sent the whole answer
+    complete,   // sent the whole response
     tunnelled,  // the other protocol ended
 };
 
@@ -58,19 +58,19 @@ enum class progress : std::uint8_t {
 /// The result of a relay.
 struct relayed {
     failure why = failure::none;
-    http::fault said = {};  // the client's answer to `why`
+    http::fault said = {};  // the response to the client for `why`
     progress reached = progress::idle;
-    http::framing framing = http::framing::none;  // of the answer, as the client gets it
+    http::framing framing = http::framing::none;  // of the response, as the client gets it
     bool keep_alive = false;  // the connection to the client can carry another request
-    unsigned status = 0;      // of the upstream's answer
+    unsigned status = 0;      // of the upstream's response
     upstream_server const* server = nullptr;  // the server that got the request; null without one
 };
 
-/// The outcome that adaptive seats learn from. A client that disconnects and the duration of a tunnel carry no information
+/// The outcome to report to adaptive seats. A client that disconnects and the duration of a tunnel carry no information
 /// about the load of the upstream.
 [[nodiscard]] weir::outcome outcome_of(relayed const& r) noexcept;
 
-/// An attempt to get an answer whose connection ended.
+/// An attempt to get a response whose connection ended.
 struct attempt {
     http::verb method;
     bool has_body;
@@ -78,8 +78,8 @@ struct attempt {
     bool kept;      // the connection was used before: the server may have closed it as idle
 };
 
-/// Whether the request may be sent again: the server may not have seen it, and its method is idempotent (RFC 9110, 9.2.2).
-/// A request with a body is never sent again, since the first attempt consumed the body.
+/// Whether the request may be sent again: the server may not have seen it, and its method is idempotent (RFC 9110,
+/// 9.2.2). A request with a body is never sent again, since the first attempt consumed the body.
 [[nodiscard]] bool may_repeat(attempt const& a) noexcept;
 
 }  // namespace proxy

@@ -28,7 +28,7 @@ std::int64_t raised_limit() noexcept {
 
 file_shares share_out_files(config::configuration const& c) {
     auto const files = raised_limit();
-    // Logs, signals, the demo and what libraries open; of each thread its reactor.
+    // 64 for logs, signals, the demo and the files that libraries open; 4 for the reactor of each thread.
     auto const admin =
         c.admin.address ? std::min(admin::site::most_connections, files / 16) : std::int64_t(0);
     auto const for_sockets = files - 64 - 4 * c.threads - admin;
@@ -48,13 +48,11 @@ file_shares share_out_files(config::configuration const& c) {
     auto const wanted = c.clients.connections;
     if (wanted && *wanted > result.clients)
         throw std::runtime_error(fmt::format(
-            "the connections of clients are `{}`, but must be at most {}, since no more than {} "
-            "files "
-            "may be open (ulimit -n)",
+            "`connections` is {}; at most {} fit into the limit of {} open files (ulimit -n)",
             *wanted, std::max(result.clients, std::int64_t(0)), files));
     if (result.clients < 1)
         throw std::runtime_error(
-            fmt::format("no more than {} files may be open (ulimit -n)", files));
+            fmt::format("the limit of {} open files is too low (ulimit -n)", files));
     result.clients = wanted.value_or(result.clients);
     return result;
 }

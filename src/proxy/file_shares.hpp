@@ -6,15 +6,16 @@
 
 namespace proxy {
 
-/// How the files that the system lets the process have are shared out: clients must not take those with
-/// which the upstream is reached.
+/// The numbers of connections that fit into the process's limit of open files. Connections of clients must not use up
+/// the files that connections to the upstream need.
 struct file_shares {
     std::int64_t clients = 0;
     std::int64_t admin = 0;
-    std::int64_t upstream = 0;  // of each server that does not say
+    std::int64_t upstream = 0;  // of each server without `connections` and `seats`
 };
 
-/// `c.threads` is known. Raises the limit as far as it goes. Throws `std::runtime_error` if there are not enough.
+/// Raises the limit of open files as far as possible and divides it. Throws `std::runtime_error` if it is too low.
+/// Precondition: `c.threads` is set.
 [[nodiscard]] file_shares share_out_files(config::configuration const& c);
 
 }  // namespace proxy

@@ -18,12 +18,12 @@ char const* why(limit_text const& text, net::error_code ec) {
     if (ec == weir::errc::queue_full)
         return text.queue_full;
     if (ec == weir::errc::unavailable)
-        return "what keeps the rate does not answer";
+        return "the rate limit store is unavailable";
     bool const late = ec == weir::errc::timed_out || ec == weir::errc::deadline_unreachable;
     return late ? text.late : text.limited;
 }
 
-// Says what the limits have decided.
+// Records the decision of the limits.
 void turn_away(entry& e) {
     auto const& at = *e.rejected.by;
     bool const nobody_knows = e.rejected.ec == weir::errc::unavailable;  // whether there is room
@@ -45,7 +45,7 @@ template <class Permit>
 bool gate::is_let_in(entry& e, verdict<Permit>& v) const {
     e.client = v.client;
     if (v.client != net::presence::here) {
-        turn_away(e, next(e), 503, "the client has ended the connection");
+        turn_away(e, next(e), 503, "the client closed the connection");
         e.give_back();
         return false;
     }
@@ -86,7 +86,7 @@ net::task<bool> gate::enter_again(entry& e, net::connection& client) const {
             co_return false;
         }
     }
-    // What was used the first time stays used.
+    // The permits of the first attempt stay used.
     for (std::size_t i = 0; i < all().size(); ++i)
         if (again.permits[i])
             e.permits[i] = std::move(again.permits[i]);

@@ -19,45 +19,45 @@
 
 namespace proxy {
 
-/// What a request got at the gate, and what it is told otherwise.
+/// The permits of a request, or the reason of its rejection.
 struct entry : limiting::entry<world> {
     using limiting::entry<world>::entry;
 
-    unsigned status = 0;  // if it was turned away; 0 otherwise
+    unsigned status = 0;  // of the rejection; 0 without one
     char const* why = nullptr;
-    limit const* rejected_by = nullptr;  // also if it hung up there; the plan keeps it
+    limit const* rejected_by = nullptr;  // also if the client disconnected there; owned by the plan
     std::chrono::seconds retry_after{};
-    net::presence client = net::presence::here;  // otherwise it hung up while it waited
+    net::presence client = net::presence::here;  // otherwise it disconnected during the wait
 
-    /// The number of the limit that has rejected it; none if a store could not be asked.
+    /// The number of the limit that rejected the request; none if the store of the limit was unavailable.
     [[nodiscard]] std::optional<std::size_t> rejected_number() const noexcept {
         bool const known = rejected.by && rejected.ec != weir::errc::unavailable;
         return known ? std::optional(rejected.number) : std::nullopt;
     }
 };
 
-/// The limits in front of one route. Any thread may use it.
+/// The limits of one route. Any thread may use it.
 class gate : private limiting::gate<world> {
     using base = limiting::gate<world>;
 
 public:
     using base::base;
 
-    /// Lets a request in, or turns it away, if nobody has to wait for that. Otherwise false: it is to
-    /// wait for its turn.
+    /// Grants or rejects a request if that needs no wait. Otherwise returns false: call `enter_in_turn`.
     [[nodiscard]] bool enter_at_once(entry& e) const;
 
-    /// Lets it in, in its turn, if it is not there yet. A client that hangs up while it waits leaves at once; if it may
-    /// still read, it is turned away.
+    /// Waits until the request is granted or rejected; returns immediately if it is granted already. If the client
+    /// disconnects during the wait, the request leaves the queue immediately. It is then rejected, because the client
+    /// may still read the response.
     [[nodiscard]] net::task<> enter_in_turn(entry& e, net::connection& client) const;
 
-    /// Whether a request that was let in may be sent a second time, which the rates count again. It waits for nothing
-    /// but a store.
+    /// Whether a granted request may be sent a second time. The rates count it again. This waits for replies of stores
+    /// only.
     [[nodiscard]] net::task<bool> enter_again(entry& e, net::connection& client) const;
 
     using base::report;
 
-    /// Those that a request must pass, in the order of its permits.
+    /// The limits that a request must pass, in the order of its permits.
     [[nodiscard]] std::span<std::shared_ptr<limit> const> limits() const noexcept {
         return {all().data(), strict()};
     }

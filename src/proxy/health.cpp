@@ -67,7 +67,7 @@ net::task<bool> health_checks::one::is_good() {
     co_return co_await answers_well(*connection, within - (net::clock::now() - began));
 }
 
-// With 2xx or 3xx.
+// Whether the server responds to the request of the check with 2xx or 3xx.
 net::task<bool> health_checks::one::answers_well(net::connection& connection,
                                                  net::clock::duration within) {
     net::time_limit const sending(connection, net::direction::writing, within);

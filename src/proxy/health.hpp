@@ -8,8 +8,8 @@
 
 namespace proxy {
 
-/// The health checks of a plan, on the thread of `context`, for as long as it lives: each server is asked at once, and then
-/// again and again.
+/// The health checks of a plan, on the thread of `context`. Each server is checked immediately, and then periodically
+/// until this object is destroyed.
 class health_checks {
 public:
     health_checks(asio::io_context& context, net::watchdog& dog, std::shared_ptr<plan const> p);

@@ -24,14 +24,14 @@ weir::hash_seed const& seed() {
 // The text to hash. Most keys need no allocation.
 class key_text {
 public:
-    // Parts cannot run into each other: each begins with its length.
+    // Each part begins with its length, so that different parts never give the same text.
     void add(std::string_view part) {
         begin();
         append(part);
         end();
     }
     void add(std::uint64_t key) { add({reinterpret_cast<char const*>(&key), sizeof key}); }
-    // Adds the value as the upstream sees it: several lines are one list.
+    // Adds the value as the upstream receives it: several lines form one list.
     void add_field(http::request_head const& request, std::string_view name) {
         begin();
         for (auto const& f : request.fields) {

@@ -12,14 +12,15 @@
 
 namespace proxy {
 
-/// What tells the requests of a limit apart: a number for each key. A client alone is its `weir::client_key`; all else is
-/// hashed, with a seed of this process, so that nobody finds two that are taken for one.
+/// Computes the key of a request for a limit, as a number. If the key is the client alone, the number is its
+/// `weir::client_key`. Any other key is hashed with a random seed of this process, so that clients cannot construct
+/// collisions.
 class keys_of_requests {
 public:
     explicit keys_of_requests(config::limit const& c);
 
     [[nodiscard]] std::uint64_t of(asking const& who) const;
-    /// Of what stands in the configuration: a client, or the value of the one part that the key has.
+    /// Returns the key of a text in the configuration: a client, or the value of the key's only part.
     [[nodiscard]] std::uint64_t of(std::string const& text) const;
 
 private:
@@ -30,7 +31,7 @@ private:
     int v6_prefix_;
 };
 
-/// How a request stands in the queue of a limit: what its order goes by.
+/// Computes the `weir::standing` of a request, by which the order of a limit's queue selects the next request.
 class place_in_queue {
 public:
     explicit place_in_queue(config::limit const& c);
@@ -42,7 +43,7 @@ public:
 private:
     [[nodiscard]] weir::request standing_of(asking const& who) const;
 
-    bool fair_;  // each client in turn
+    bool fair_;  // the order is `fair`: clients take turns
     std::optional<std::string> priority_;
     int v4_prefix_;
     int v6_prefix_;

@@ -12,7 +12,7 @@
 
 namespace proxy {
 
-/// Counts how long something takes, on any thread: each thread in a part that it shares with few others or none.
+/// Counts durations, on any thread. There are 8 parts, and each thread uses one of them, to avoid contention.
 class latency_counter {
 public:
     void count(net::clock::duration took) noexcept {

@@ -16,11 +16,11 @@ namespace {
 limit_text text_of(config::limit const& c) {
     bool const seats = config::has_seats(c.rule);
     if (c.key.empty() && seats)
-        return {503, "all seats are taken", "no seat became free in time",
-                "all seats are taken, and so is the queue"};
+        return {503, "all seats are in use", "no seat became free in time",
+                "all seats are in use and the queue is full"};
     char const* const why = c.key.empty() ? "too many requests"
-                            : seats       ? "too many requests at a time"
-                                          : "too many requests of this client";
+                            : seats       ? "too many concurrent requests"
+                                          : "too many requests from this client";
     return {429, why, why, why};
 }
 
@@ -28,16 +28,17 @@ void tell_of(std::string const& name, weir::mode_change const& change, net::erro
     auto const what = [&]() -> std::string {
         switch (change.after) {
             case weir::shared_mode::store:
-                return "the store answers again";
+                return "the store is available again";
             case weir::shared_mode::closed:
-                return fmt::format("the store cannot be asked ({}): requests are answered 503",
+                return fmt::format("the store is unavailable ({}): requests get 503",
                                    why.message());
             case weir::shared_mode::open:
-                return fmt::format("the store cannot be asked ({}): there is no limit",
+                return fmt::format("the store is unavailable ({}): the limit is off",
                                    why.message());
             case weir::shared_mode::local:
-                return fmt::format("the store cannot be asked ({}): this proxy keeps its share",
-                                   why.message());
+                return fmt::format(
+                    "the store is unavailable ({}): this proxy grants its local share",
+                    why.message());
         }
         return {};
     };
@@ -45,7 +46,7 @@ void tell_of(std::string const& name, weir::mode_change const& change, net::erro
               fmt::format("weir-proxy: {}: {}\n", name, what()));
 }
 
-/// A rate that a store keeps, for all proxies that have it under the same name.
+/// A rate that a store counts, for all proxies that use the same name.
 template <class Policy>
 class store_limit final : public limit {
 public:
@@ -65,7 +66,7 @@ public:
                      handler h) override {
         limiter_.async_enter(asks_.of(who), patience, std::move(h));
     }
-    // A request that has waited for the store and nothing else has not asked for too much.
+    // A request that waited for a reply of the store only was not above the limit: it gets 503, not 429.
     net::task<verdict<weir::permit>> enter(asking const& who, std::uint64_t key,
                                            net::connection& client,
                                            weir::duration patience) override {
@@ -87,9 +88,8 @@ public:
     weir::duration round_trip() const override { return limiter_.options().timeout; }
     std::string more() const override {
         auto const s = limiter_.shared_stats();
-        return fmt::format(
-            "; store: {} questions, {} failed, {} without an answer, {} granted without it",
-            s.questions, s.failed, s.unknown, s.bypassed_permits);
+        return fmt::format("; store: {} requests, {} failed, {} unanswered, {} granted without it",
+                           s.questions, s.failed, s.unknown, s.bypassed_permits);
     }
 
 private:
@@ -105,7 +105,7 @@ private:
     void keep(config::limit const& c) {
         limiter_.configure([&](weir::shared_options& o) { o = shared_rule_of(c).options; });
     }
-    // Says when something else decides than before.
+    // Logs each change of the mode.
     void watch() {
         limiter_.async_wait_mode_change(
             [this](net::error_code ec, weir::mode_change const& change) {

@@ -28,7 +28,7 @@ namespace proxy {
 
 class limit;
 
-/// What the limits of a configuration are used with: requests of clients, and the clock.
+/// The types with which the proxy uses `limiting::limit`: requests of clients, and the real clock.
 struct world {
     using executor = net::executor;
     using timer = net::timer;
@@ -42,12 +42,12 @@ struct world {
     static constexpr std::uint32_t shards = 16;
 };
 
-/// What a request is told that is turned away by a limit.
+/// The status of a rejection, and its text by reason.
 struct limit_text {
     unsigned status;
-    char const* limited;     // why: at once,
-    char const* late;        // since its turn would come or has come too late,
-    char const* queue_full;  // or since too many wait
+    char const* limited;     // rejected immediately
+    char const* late;        // timed out, or the wait would exceed the patience
+    char const* queue_full;  // the queue is full
 };
 
 /// A limit of the configuration, shared by all threads and all routes that name it.
@@ -55,35 +55,34 @@ class limit : public limiting::limit<world> {
 public:
     explicit limit(config::limit const& c);
 
-    /// Waits for its turn; ends sooner if the client ends the connection.
+    /// Waits until the request is granted or rejected, or until the client closes the connection.
     [[nodiscard]] virtual net::task<verdict<weir::permit>> enter(
         asking const& who, std::uint64_t key, net::connection& client, weir::duration patience);
 
-    /// How long a permit may take even if it is there.
+    /// The longest time that the decision takes while permits are available: 0 without a store.
     [[nodiscard]] virtual weir::duration round_trip() const { return {}; }
-    /// What else is told of it in the report.
+    /// Further figures for the report.
     [[nodiscard]] virtual std::string more() const { return {}; }
-    /// Of a limit that a store keeps.
+    /// The figures of the store; none without one.
     [[nodiscard]] virtual std::optional<weir::shared_stats> store_stats() const { return {}; }
 
     void change_rule(weir::limiter_config const& rule) final;
 
-    /// Any thread. A request has been turned away without a wait. The limiter itself cannot tell: to it, a request that goes
-    /// on to wait was rejected, too.
+    /// Counts a request that was rejected without a wait. The limiter cannot count it: its `try_enter` also rejects
+    /// requests that wait afterwards. Thread-safe.
     void note_rejection() noexcept { rejections_.fetch_add(1, std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t rejections() const noexcept {
         return rejections_.load(std::memory_order_relaxed);
     }
-    /// Any thread; it does not change.
+    /// The name, which never changes. Thread-safe.
     [[nodiscard]] std::string const& name() const noexcept { return name_; }
-    /// No other limit of this process has it.
+    /// Unique in this process.
     [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
 
-    /// What clients are told of the rule.
+    /// The policy that responses state.
     [[nodiscard]] policy told() const { return told_.now(); }
-    /// Of the keys with a rule of their own; null if there is none.
     using override_quotas = std::unordered_map<std::uint64_t, std::vector<quota>>;
-    /// On the thread that configures.
+    /// The quotas of the keys in `overrides`; null if there are none. Call it on the thread that configures.
     [[nodiscard]] std::shared_ptr<override_quotas const> overrides_told() const;
 
     [[nodiscard]] limit_text const& text() const noexcept { return text_; }
@@ -100,8 +99,8 @@ private:
     std::atomic<std::uint64_t> rejections_ = 0;
 };
 
-/// Those who wait are served on `ex`, which must run for as long as anybody may wait. `e` keeps it, if it is a limit that
-/// a store keeps.
+/// Makes a limit. `ex` serves waiting requests, so it must run while any request can wait. `e` is the store that counts
+/// the limit; null without one.
 [[nodiscard]] std::shared_ptr<limit> make_limit(net::executor const& ex, config::limit const& c,
                                                 std::shared_ptr<weir::store> const& e);
 

@@ -38,7 +38,8 @@ char const* name_of(weir::shared_mode mode) {
     return "";
 }
 
-// A request that waits was rejected at once before, which only counts where nobody waits.
+// `try_enter` counts a waiting request as `no_permit` before it waits. So that number is right only in a dry run, where
+// no request waits; otherwise the limit counts immediate rejections itself.
 admin::rejections rejections_of(limit const& l, weir::limiter_stats const& s) {
     using enum admin::reason;
     admin::rejections all{};
@@ -134,7 +135,7 @@ admin::answer set_rule(limit& l, std::string_view rule, std::string const& clien
     }
     auto const now = to_string(wanted.rule);
     tool::say(tool::level::info,
-              fmt::format("weir-proxy: limit {}: the rule was `{}` and is `{}`, by {}\n",
+              fmt::format("weir-proxy: limit {}: rule changed from `{}` to `{}` by {}\n",
                           wanted.name, before, now, client));
     return {200, now};
 }

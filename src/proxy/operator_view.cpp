@@ -19,13 +19,13 @@ namespace proxy {
 namespace {
 
 std::string text_of(upstream_trouble const& t) {
-    auto const server = t.server ? fmt::format("the server {}: ", t.server->name()) : "";
+    auto const server = t.server ? fmt::format("server {}: ", t.server->name()) : "";
     return fmt::format("weir-proxy: upstream {}: {}{}", t.of->configuration().name, server, t.why);
 }
 
 void report_one(std::string& out, limit const& l) {
     auto const s = l.stats();
-    // A request that waits was rejected by `try_enter` before, which counted it as `no_permit`.
+    // `try_enter` counts a waiting request as `no_permit` before it waits.
     auto const& c = l.configuration();
     bool const waits =
         !c.dry_run && c.queue.patience.length_or(weir::forever) > weir::duration::zero();
@@ -33,8 +33,8 @@ void report_one(std::string& out, limit const& l) {
 
     fmt::format_to(
         std::back_inserter(out),
-        "weir-proxy: {}: {} granted ({} at once), {}: {} queue full, {} timed out, "
-        "{} too late, {} hung up; now {} in use, {} waiting",
+        "weir-proxy: {}: {} granted ({} immediately), {}: {} queue full, {} timed out, "
+        "{} wait too long, {} disconnected; now {} in use, {} waiting",
         c.name, s.granted, s.granted_at_once, c.dry_run ? "would be rejected" : "rejected",
         s.queue_full, s.timed_out, too_late, s.cancelled, s.in_use, s.waiting);
     if (l.is_adaptive())
@@ -56,7 +56,7 @@ void operator_view::open(config::admin_options const& a, std::int64_t most_conne
     auto const at =
         std::visit([](auto const& one) { return config::listen_address(one); }, *a.address);
     auto const complain = [](std::string const& what) {
-        tool::tell(tool::level::warning, fmt::format("weir-proxy: for the operator: {}", what));
+        tool::tell(tool::level::warning, fmt::format("weir-proxy: admin: {}", what));
     };
     site_.emplace(context_, dog_, most_connections,
                   admin::site::handlers{
@@ -68,10 +68,10 @@ void operator_view::open(config::admin_options const& a, std::int64_t most_conne
     try {
         site_->open(endpoint_of(at), to_string(at));
     } catch (boost::system::system_error const& e) {
-        // A second proxy of a machine starts, too.
+        // The default address may be in use by another proxy on this machine. Then take a free port.
         if (a.is_named || e.code() != asio::error::address_in_use)
-            throw std::runtime_error(fmt::format(
-                "cannot listen at {} for the operator: {}", to_string(at), why_not(e.code())));
+            throw std::runtime_error(
+                fmt::format("admin: cannot listen on {}: {}", to_string(at), why_not(e.code())));
         auto const host = std::get<config::tcp_address>(at).host;
         site_->open(endpoint_of(config::tcp_address{host, 0}), host + ":0");
     }
@@ -83,7 +83,7 @@ void operator_view::start() {
     go_on();
 }
 
-// A step of all that is done once a second.
+// Schedules the work of each second.
 void operator_view::go_on() {
     second_.expires_after(std::chrono::seconds(1));
     second_.async_wait([this](net::error_code ec) {
@@ -131,13 +131,13 @@ admin::state operator_view::look() const {
 admin::answer operator_view::change_limit(std::string_view name, std::string_view rule,
                                           std::string const& client) const {
     if (of_.is_changing())
-        return {503, "the configuration is being read anew: try again"};
+        return {503, "a reload is in progress; try again"};
     auto const& limits = of_.plan->limits;
     auto const found = std::ranges::find(limits, name, [](auto const& l) {
         return std::string_view(l->configuration().name);
     });
     if (found == limits.end())
-        return {404, fmt::format("there is no limit `{}` in the configuration", name)};
+        return {404, fmt::format("unknown limit `{}`", name)};
     return set_rule(**found, rule, client);
 }
 
@@ -145,7 +145,7 @@ std::string operator_view::report() const {
     auto const& all = of_.threads;
     auto out = fmt::format(
         "weir-proxy: {} connections ({} open), {} requests: {} answered, {} answered by a route, "
-        "{} turned away, {} hung up, {} failed; {} malformed; {} log lines dropped\n",
+        "{} rejected, {} disconnected, {} failed; {} malformed; {} log lines dropped\n",
         all.sum(&counters::connections), all.sum(&counters::open), all.sum(&counters::requests),
         all.sum(ending::answered), all.sum(ending::routed), all.sum(ending::rejected),
         all.sum(ending::disconnected), all.sum(ending::failed), all.sum(ending::malformed),

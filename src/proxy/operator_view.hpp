@@ -21,8 +21,8 @@ namespace proxy {
 
 enum class phase : std::uint8_t { starting, serving, draining };
 
-/// The operator's view of the proxy: the live page, metrics, changes of rules, the report, and warnings about failed
-/// requests.
+/// The administrator's view of the proxy: the live page, metrics, changes of rules, the report, and warnings about
+/// failed requests.
 class operator_view {
 public:
     /// The observed objects, which must outlive the view.

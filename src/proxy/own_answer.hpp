@@ -10,8 +10,8 @@
 
 namespace proxy {
 
-/// Composes the proxy's answer to `what`, in the media type that the client prefers. Its texts lie in `x` and in `bodies`.
-/// Sets the status and the size in `x.record`.
+/// Composes the proxy's response for `what`, in the media type that the client prefers. Its texts are in `x` and
+/// `bodies`. Sets the status and the size in `x.record`.
 [[nodiscard]] http::gather write_answer(exchange& x, std::span<config::body const> bodies,
                                         problem const& what, bool keep_alive,
                                         std::string_view date);

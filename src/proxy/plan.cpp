@@ -31,7 +31,7 @@ std::vector<net::endpoint> resolve(config::server_address const& address,
                                    std::string const& upstream) {
     auto const complain = [&](std::string_view why) {
         throw std::runtime_error(fmt::format(
-            "upstream `{}`: the server `{}` is not known: {}", upstream, to_string(address), why));
+            "upstream `{}`: cannot resolve `{}`: {}", upstream, to_string(address), why));
     };
     if (auto const* const local = std::get_if<config::unix_address>(&address)) {
         auto const found = net::unix_endpoint(local->path);

@@ -15,7 +15,8 @@
 
 namespace proxy {
 
-/// What holds for requests until the next configuration does. A request keeps the plan under which it came.
+/// The objects of a configuration, for the requests that arrive while it is in force. A request keeps the plan with
+/// which it began.
 struct plan {
     config::configuration configuration;
     std::map<std::string, store> stores;
@@ -23,7 +24,7 @@ struct plan {
     std::vector<std::shared_ptr<upstream>> upstreams;
     proxy::routes routes;
 
-    /// A server that was named by a plan before. While requests are there it counts them.
+    /// A server of an earlier plan that this plan does not name. It counts its requests while it has any.
     struct dismissed_server {
         std::string of;  // the name of its upstream
         std::weak_ptr<upstream_server> server;
@@ -31,23 +32,23 @@ struct plan {
     std::vector<dismissed_server> dismissed;
 };
 
-/// What limits and upstreams are made of. Names are looked up here, so that all that can be wrong is found before anything
-/// has changed.
+/// Makes a plan. The constructor resolves names and finds all errors, before `make` changes any limit or upstream.
 class plan_maker {
 public:
-    /// Blocks while names are looked up. Throws `std::runtime_error` that says what cannot be had, and `tool::usage_error`.
+    /// Resolves names, and blocks meanwhile. Throws `std::runtime_error` that names the missing resource, and
+    /// `tool::usage_error`.
     plan_maker(net::executor const& ex, config::configuration c, file_shares const& files,
                std::shared_ptr<plan const> before);
 
     [[nodiscard]] config::configuration const& configuration() const noexcept {
         return configuration_;
     }
-    /// What was found for the servers.
+    /// The addresses of all servers.
     [[nodiscard]] std::vector<net::endpoint> endpoints() const;
 
-    /// The plan. Stores, limits, upstreams and servers of the plan before that have the same name go on in it: limits
-    /// are configured in place if they can be, and begin anew otherwise. So do servers of earlier plans that still have
-    /// requests.
+    /// Makes the plan. It reuses stores, limits, upstreams and servers of the previous plan that have the same name,
+    /// and servers of earlier plans that still have requests. A limit is reconfigured in place if that is possible;
+    /// otherwise a new limit replaces it.
     [[nodiscard]] std::shared_ptr<plan const> make();
 
 private:

@@ -9,8 +9,8 @@
 
 namespace proxy {
 
-/// Objects that are used again and again on one thread, a few of which are kept meanwhile, for as long as
-/// they are needed.
+/// A pool of objects that one thread reuses. It keeps at most `kept` unused objects, and `tidy` frees objects that were
+/// not needed recently.
 template <class T, std::size_t kept>
 class pool {
 public:
@@ -24,7 +24,7 @@ public:
                 pool_.freed_ = true;
             else
                 pool_.free_.push_back(
-                    std::move(owned));  // there is room for it: see the constructor
+                    std::move(owned));  // does not allocate: the constructor reserved the space
             pool_.given_back_();
         }
 
@@ -33,12 +33,12 @@ public:
     };
     using handle = std::unique_ptr<T, give_back>;
 
-    /// Calls `given_back` after each object that returns to the pool, which may then be tidied.
+    /// Calls `given_back` after each return of an object to the pool. It may schedule a call of `tidy`.
     explicit pool(std::function<void()> given_back) : given_back_(std::move(given_back)) {
         free_.reserve(kept);
     }
 
-    /// Whether more are in use than would be kept, not counting as many as `apart`.
+    /// Whether more than `kept` objects are in use, apart from `apart` of them.
     [[nodiscard]] bool crowded(std::size_t apart = 0) const noexcept {
         return in_use_ > kept + apart;
     }
@@ -53,7 +53,8 @@ public:
         return handle(one.release(), give_back(*this));
     }
 
-    /// Frees what was not needed since this was called before. Whether anything has been freed since.
+    /// Frees the objects that stayed unused since the previous call. Returns whether any object was freed since then,
+    /// by this call or by a return to the full pool.
     bool tidy() {
         freed_ = freed_ || least_free_ > 0;
         free_.resize(free_.size() - least_free_);
@@ -61,7 +62,7 @@ public:
         return std::exchange(freed_, false);
     }
 
-    /// Whether none is kept.
+    /// Whether the pool keeps no unused object.
     [[nodiscard]] bool empty() const noexcept { return free_.empty(); }
 
 private:

@@ -23,8 +23,8 @@ void probe_upstreams(asio::io_context& context, plan const& p) {
                     if (ec && ec != asio::error::operation_aborted)
                         tool::say(
                             tool::level::warning,
-                            fmt::format("weir-proxy: warning: nobody answers at {} yet ({}); until "
-                                        "then requests are answered 502\n",
+                            fmt::format("weir-proxy: warning: {} is not reachable ({}); requests "
+                                        "get 502 until it is\n",
                                         s->name(), ec.message()));
                 });
         }
@@ -46,10 +46,9 @@ void prepare_stores(asio::io_context& context, plan const& p, std::function<void
                     if (failure)
                         std::rethrow_exception(failure);
                 } catch (std::exception const& e) {
-                    tool::say(
-                        tool::level::warning,
-                        fmt::format("weir-proxy: warning: the store cannot be asked yet: {}\n",
-                                    e.what()));
+                    tool::say(tool::level::warning,
+                              fmt::format("weir-proxy: warning: the store is unavailable: {}\n",
+                                          e.what()));
                 }
             });
     }

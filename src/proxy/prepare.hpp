@@ -8,10 +8,10 @@
 // Tries the servers and stores of a plan before the first request needs them.
 namespace proxy {
 
-/// Warns about each server that accepts no connection. Returns at once.
+/// Tries to connect to each server, and warns about each that accepts no connection. Returns immediately.
 void probe_upstreams(asio::io_context& context, plan const& p);
 
-/// Prepares the stores, and warns about each that fails. Calls `ready` when all have succeeded or failed.
+/// Prepares the stores, and warns about each that fails. Calls `ready` when each store succeeded or failed.
 void prepare_stores(asio::io_context& context, plan const& p, std::function<void()> ready);
 
 }  // namespace proxy

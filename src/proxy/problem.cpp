@@ -32,7 +32,7 @@ kind kind_of(problem const& what) {
             "Request cannot be satisfied due to temporary server capacity constraints"};
 }
 
-// None of the texts has a character that JSON wants escaped.
+// The texts contain no character that needs an escape in JSON.
 void write_problem(std::string& out, problem const& what) {
     auto const [type, title] = kind_of(what);
     fmt::format_to(std::back_inserter(out),
@@ -43,10 +43,10 @@ void write_problem(std::string& out, problem const& what) {
     out.append("}\n");
 }
 
-// The best so far.
+// The best quality so far.
 class choice {
 public:
-    // Whether that is it.
+    // Returns whether `quality` is better than all before.
     bool offer(unsigned quality) noexcept {
         bool const better = quality > best_;
         best_ = std::max(best_, quality);

@@ -10,7 +10,7 @@
 
 namespace proxy {
 
-/// What the proxy answers by itself, instead of an upstream.
+/// A response by the proxy, not by an upstream.
 struct problem {
     unsigned status = 0;
     std::string_view why;
@@ -24,11 +24,12 @@ struct own_body {
     std::string_view text;
 };
 
-/// The body that the client wants most by its Accept: of those that the configuration has for the status, the line of
-/// text, or application/problem+json (RFC 9457) with the types of draft-ietf-httpapi-ratelimit-headers-10. Where it wants
-/// several alike, the first of them; so it is if it wants none. A client of application/json gets problems as well.
+/// Returns the body that the client's Accept prefers. The candidates, in this order, are the configuration's bodies for
+/// the status, a line of plain text, and application/problem+json (RFC 9457) with the types of
+/// draft-ietf-httpapi-ratelimit-headers-10. Of equally preferred bodies the first one wins, also if the client accepts
+/// none. A client that accepts application/json gets application/problem+json as well.
 ///
-/// What is returned may lie in `memory`.
+/// The result may refer to `memory`.
 [[nodiscard]] own_body choose_body(std::span<config::body const> bodies, problem const& what,
                                    std::string_view accept, std::string& memory);
 

@@ -28,7 +28,7 @@ quota per_window(weir::amount n, weir::duration window) {
     return {.max = std::min(n, largest), .seconds = whole_seconds(window)};
 }
 
-// What comes back at `r`, of which up to `saved` can be had at once.
+// The quota of a rate `r` that saves up to `saved` permits for a burst.
 quota of_rate(weir::rate const& r, weir::amount saved) {
     if (r.permits() == 0)
         return {.max = std::min(saved, largest)};
@@ -132,7 +132,7 @@ told_rule::told_rule(std::string_view name, weir::limiter_config const& rule)
     change(rule);
 }
 
-// A sequence lock: a reader that sees an odd version, or another one at its end, reads again.
+// A sequence lock: a reader that sees an odd version, or a different one at its end, reads again.
 void told_rule::change(weir::limiter_config const& rule) {
     auto const quotas = quotas_of(rule);
     assert(quotas.size() == parts_.size());

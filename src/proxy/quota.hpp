@@ -23,12 +23,12 @@ struct quota {
     friend bool operator==(quota const&, quota const&) = default;
 };
 
-/// The quota of each part of a rule. The window is in whole seconds, rounded up. For a rule with a burst, the window is at
-/// least the time that refills the burst, so that a client that keeps to the quota is not rejected.
+/// The quota of each part of a rule. The window is in whole seconds, rounded up. For a rule with a burst, the window is
+/// at least the time that refills the burst, so that a client that keeps to the quota is not rejected.
 [[nodiscard]] std::vector<quota> quotas_of(weir::limiter_config const& rule);
 
-/// Quotes `name` as a string of structured fields (RFC 9651), which is a JSON string as well. Writes other characters, and `%`,
-/// as `%c3`.
+/// Quotes `name` as a string of structured fields (RFC 9651), which is a JSON string as well. Writes `%` and characters
+/// outside printable ASCII like `%c3`.
 [[nodiscard]] std::string quoted(std::string_view name);
 
 /// A limit as RateLimit-Policy describes it.
@@ -50,7 +50,7 @@ public:
 
     /// Precondition: a rule of the same kind.
     void change(weir::limiter_config const& rule);
-    /// The current policy, which is always that of one rule. Takes no lock. The name is valid while this object lives.
+    /// The current policy, never a mixture of two rules. Takes no lock. The name is valid while this object lives.
     [[nodiscard]] policy now() const;
 
 private:

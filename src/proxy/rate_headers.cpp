@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// With that of its upstream's servers.
+// Includes the limit of the seats of the upstream's servers.
 constexpr std::size_t most_limits = config::route::most_limits + 1;
 
 void append(std::string& out, std::int64_t n) {
@@ -24,7 +24,8 @@ void append(std::string& out, std::int64_t n) {
     out.append(digits.data(), std::to_chars(digits.begin(), digits.end(), n).ptr);
 }
 
-// A key as nobody can guess it who does not know the secret of this process: there are few addresses.
+// Hashes a key with a secret of this process. Without the secret a client could guess keys, since there are few
+// addresses.
 std::uint64_t partition_of(std::uint64_t key) {
     static weir::hash_seed const secret = weir::hash_seed::random();
     std::array<char, sizeof key> bytes;
@@ -32,7 +33,7 @@ std::uint64_t partition_of(std::uint64_t key) {
     return weir::key_hash()(secret, std::string_view(bytes.data(), bytes.size()));
 }
 
-// The partition of a key: `;pk=:` and 8 bytes in base64.
+// Appends the partition of a key: `;pk=:`, 8 bytes in base64, and `:`.
 void append_partition(std::string& out, std::uint64_t key) {
     auto const partition = partition_of(key);
     constexpr std::string_view digits =
@@ -47,7 +48,7 @@ void append_partition(std::string& out, std::uint64_t key) {
 
 }  // namespace
 
-// What remains of a limit.
+// The rest of a limit: remaining permits and the time of the reset.
 struct told_limits::rest {
     std::size_t limit;
     std::string_view name;

@@ -15,28 +15,29 @@
 
 namespace proxy {
 
-/// What answers say of the limits in front of one route. Any thread may use it.
+/// Writes the header fields of responses about the limits of one route. Any thread may use it.
 ///
-/// RateLimit-Policy and RateLimit are those of draft-ietf-httpapi-ratelimit-headers-10. There is an item for each limit
-/// but dry runs: what its rule grants, what of that remains, and in how many seconds all of it will be there again. A
-/// request that was rejected is told of the limit alone that has rejected it, since nothing is known of the others; and
-/// what remains at a store nobody here knows either.
+/// RateLimit-Policy and RateLimit follow draft-ietf-httpapi-ratelimit-headers-10. RateLimit-Policy has an item with the
+/// quota of each part of each rule, except dry runs. RateLimit has an item for each of these limits: the remaining
+/// permits, and the seconds until all of them are available again. For a rejected request it names only the limit that
+/// rejected it, since the rest of the others is unknown. It does not name a granted limit with a store, whose rest is
+/// unknown too.
 ///
-/// X-RateLimit-Limit, -Remaining and -Reset (in seconds) are those of the limit of which the least remains; seats have
-/// none.
+/// X-RateLimit-Limit, -Remaining and -Reset (in seconds) describe the limit with the smallest rest. They ignore limits
+/// without a window, such as seats.
 class told_limits {
 public:
-    /// The limits of the gate, in its order.
+    /// `limits` are the limits of the gate, in its order.
     told_limits(std::span<std::shared_ptr<limit> const> limits, config::limit_headers which);
 
-    /// Writes whole lines. `theirs` is what an upstream says to remain in X-RateLimit-Remaining: if that is no more, it
-    /// stays. Whether ours take the place of the upstream's X-RateLimit fields.
+    /// Writes whole lines to `out`. `theirs` is the upstream's X-RateLimit-Remaining: if it is not above ours, the
+    /// upstream's X-RateLimit fields stay. Returns whether ours replace the upstream's X-RateLimit fields.
     bool tell(std::string& out, entry const& e, std::optional<weir::amount> theirs = {}) const;
 
 private:
     struct one {
         std::shared_ptr<limit> of;
-        std::shared_ptr<limit::override_quotas const> overrides;  // null: there are none
+        std::shared_ptr<limit::override_quotas const> overrides;  // null without overrides
     };
     struct rest;
 

@@ -4,7 +4,7 @@ namespace proxy {
 
 namespace {
 
-constexpr http::fault ended{0, "the connection has ended"};
+constexpr http::fault ended{0, "the connection ended"};
 
 }  // namespace
 
@@ -19,7 +19,7 @@ http::fault head_search::look(http::buffer& in) {
         return wrong;
     if (found() || !in.full())
         return {};
-    return scanner_.in_first_line() ? http::fault{414, "the first line is too long"}
+    return scanner_.in_first_line() ? http::fault{414, "the request line is too long"}
                                     : http::fault{431, "the header is too long"};
 }
 
@@ -30,7 +30,7 @@ net::task<http::fault> receive_head(side from, head_search& head, net::clock::du
         auto const [ec, n] = co_await client.receive(in.room());
         if (ec) {
             if (client.expired(net::direction::reading) && !in.empty())
-                co_return http::fault{408, "the header did not come in time"};
+                co_return http::fault{408, "timed out waiting for the header"};
             co_return ended;
         }
         in.commit(n);
@@ -49,7 +49,7 @@ http::fault understand(http::buffer& in, std::string_view head, config::clients_
     out.body = http::body_reader(out.head.body, out.head.length);
     auto const piece = out.body.take(in.data(), in.size());
     if (out.body.bad())
-        return {400, "the chunks of the body are wrong"};
+        return {400, "malformed chunked body"};
     out.first = in.text().substr(0, piece.body);
     out.body_begun = piece.used > 0;
     in.consume(piece.used);

@@ -31,23 +31,23 @@ private:
     bool blank_line_ = false;
 };
 
-/// Reads until the head is complete or invalid. Returns the fault, without a status if the connection ended.
+/// Reads until the head is complete or invalid. Returns the fault. Its status is 0 if the connection ended.
 [[nodiscard]] net::task<http::fault> receive_head(side from, head_search& head,
                                                   net::clock::duration limit);
 
-/// Parses `head`, and reads the part of the body that arrived with it. Consumes both from `in`; their bytes stay valid until
-/// `in` receives more.
+/// Parses `head`, and reads the part of the body that arrived with it. Consumes both from `in`; their bytes stay valid
+/// until `in` receives more.
 [[nodiscard]] http::fault understand(http::buffer& in, std::string_view head,
                                      config::clients_options const& c, exchange::incoming& out);
 
-/// Resets the facts of an invalid request on which its answer depends: the answer is one of HTTP/1.1.
+/// Resets the facts of an invalid request that its response depends on: the response uses HTTP/1.1.
 void forget(exchange& x) noexcept;
 
-/// Reads and discards the rest of a body. `limit` is the time for each piece. Returns whether the body was complete.
+/// Reads and discards the rest of a body. `limit` is the time for each part. Returns whether the body was complete.
 [[nodiscard]] net::task<bool> drop_body(side from, http::body_reader& body,
                                         net::clock::duration limit);
 
-/// Reads the header of the PROXY protocol at the start of a connection. Empty if it is missing or invalid.
+/// Reads the header of the PROXY protocol at the start of a connection. Returns nothing if it is missing or invalid.
 [[nodiscard]] net::task<std::optional<net::introduction>> receive_introduction(
     side from, net::clock::duration limit);
 

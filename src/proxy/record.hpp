@@ -14,22 +14,22 @@ class limit;
 class upstream_server;
 struct route;
 
-/// The facts about one finished request for the counters, the operator and the access log. It refers to texts of the exchange
-/// and to objects of the plan.
+/// The facts about one finished request for the counters, the admin page and the access log. It refers to texts of the
+/// exchange and to objects of the plan.
 struct record {
     ending how = ending::disconnected;
 
     route const* to = nullptr;
     upstream_server const* server = nullptr;  // that got the request
-    limit const* rejected_by = nullptr;       // also if the client hung up while it waited there
-    boost::asio::ip::address client = {};     // as the limits see it
-    std::string_view trouble = {};            // why the upstream did not answer; a literal
+    limit const* rejected_by = nullptr;    // also if the client disconnected while it waited there
+    boost::asio::ip::address client = {};  // as the limits see it
+    std::string_view trouble = {};         // why the upstream did not respond; a literal
 
-    unsigned status = 0;      // of the answer
+    unsigned status = 0;      // of the response
     std::uint64_t bytes = 0;  // of its body
     net::clock::duration waited{};
 
-    // Where there is an access log:
+    // Only with an access log:
     net::clock::time_point begun = {};
     std::string_view line = {};         // the request line
     std::string_view client_name = {};  // if the client is not the peer

@@ -15,7 +15,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-// So many bytes of an answer are read that nobody wants.
+// The proxy reads at most this number of bytes of an unwanted response.
 constexpr std::size_t most_dropped = 1024 * 1024;
 
 config::timeouts limits_of(plan const& p, route const& r) {
@@ -60,12 +60,12 @@ net::task<relayed> relay::run(std::string_view client_name) {
         server_ = &at_.server();
         co_await ask();
     } else {
-        at_ = {};  // before the permits go back
+        at_ = {};  // before the permits are released
     }
     co_return end();
 }
 
-// After an attempt by a connection that had been kept.
+// Whether to send the request again, after an attempt on a kept connection.
 bool relay::may_repeat() const noexcept {
     return failure_ == failure::silent &&
            proxy::may_repeat({.method = x_.request.head.method,
@@ -84,7 +84,7 @@ relayed relay::end() const noexcept {
             .server = server_};
 }
 
-// To the server, or to another one, since nothing has been sent yet.
+// Connects to the chosen server, or to another one if that fails: nothing was sent yet.
 net::task<bool> relay::connect() {
     auto& to = *route_.to;
     boost::container::small_vector<upstream_server const*, 4> tried;
@@ -105,7 +105,7 @@ net::task<bool> relay::connect() {
     co_return false;
 }
 
-// Sends the request, or its beginning, and looks after both directions until they have ended.
+// Sends the request, or its beginning, and relays both directions until they end.
 net::task<> relay::ask() {
     using namespace asio::experimental::awaitable_operators;
 
@@ -118,7 +118,7 @@ net::task<> relay::ask() {
         http::body_writer writer(request.head.body);
         writer.put(out, request.first.data(), request.first.size(), request.body.done());
         http::join(out, x_.out);
-        // If this fails the answer may still say why.
+        // If this fails, the response may still state the reason.
         net::error_code ignored;
         if (!upstream_->send_now(out, ignored)) {
             net::time_limit const limit(*upstream_, net::direction::writing, limits_.upstream);
@@ -126,8 +126,8 @@ net::task<> relay::ask() {
         }
     }
     if (upload_ == upload_state::sent) {
-        // Other work comes first: to look for the answer at once would be a system call in vain. What
-        // is cancelled meanwhile is over.
+        // Other work comes first: an immediate read would be a system call without a result. A relay that is cancelled
+        // meanwhile is over.
         auto const here = co_await asio::this_coro::executor;
         co_await asio::post(here, asio::deferred);
         if (!over())
@@ -150,8 +150,9 @@ bool relay::may_be_kept() const noexcept {
            x_.answer.keep_alive && x_.answer.body != http::framing::until_close && x_.back.empty();
 }
 
-// The request will not come to its end, or nobody wants the answer, but the upstream works on it. It is
-// told, and has the seat until it is seen to have closed the connection.
+// The client stopped sending the request or disconnected, but the upstream still works on it. The proxy closes its
+// sending side, and keeps the seat until the upstream closes the connection, up to the upstream timeout and
+// `most_dropped` bytes.
 net::task<> relay::see_it_close() {
     upstream_->end_of_output();
     auto const end = net::clock::now() + limits_.upstream;
@@ -167,11 +168,11 @@ net::task<> relay::see_it_close() {
     }
 }
 
-// A client that has ended its half may still read. Whether it does shows when it is answered.
+// A client that closed its sending side may still read. The proxy finds that out when it sends the response.
 net::clock::time_point relay::look(net::clock::time_point now) {
     if (has_switched(reached_))
         return net::clock::time_point::max();
-    // Most requests are over before the next round, and need no system call for this.
+    // Most requests end before the next round, so they need no system call for this.
     bool const lasts = std::exchange(lasts_, true);
     if (!lasts || over())
         return now;
@@ -195,7 +196,7 @@ void relay::fail(failure f, http::fault said) noexcept {
     said_ = said;
 }
 
-// Ends without an answer from the upstream: the request cannot be sent completely, or the client left.
+// Ends without a response from the upstream: the request cannot be sent completely, or the client disconnected.
 void relay::give_up(failure f) noexcept {
     fail(f);
     upstream_->cancel();

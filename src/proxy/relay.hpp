@@ -19,8 +19,8 @@
 
 namespace proxy {
 
-/// Sends one request to the upstream and its answer to the client, both at the same time: an upstream may answer before it has
-/// read the whole request.
+/// Sends one request to the upstream and its response to the client, both at the same time: an upstream may respond
+/// before it read the whole request.
 class relay final : private net::watched {
 public:
     /// The objects that the relays of one thread share, and which must outlive them.
@@ -30,15 +30,15 @@ public:
         proxy::date& date;
         counter& tunnels;
         bool const&
-            draining;  // the proxy is shutting down: each answer is the last of its connection
+            draining;  // the proxy is shutting down: each response is the last of its connection
     };
 
     /// `upgrade` is the protocol that the upstream is asked to switch to; empty without one.
     relay(shared const& s, plan const& p, route const& r, side client, exchange& x, entry& entered,
           std::string_view upgrade);
 
-    /// Completes when the answer was sent or cannot be sent. On a failure before the first byte of an answer, the caller has to
-    /// send one: `relayed::said`.
+    /// Completes when the response was sent or cannot be sent. On a failure before the first byte of a response, the
+    /// caller must send one: `relayed::said`.
     net::task<relayed> run(std::string_view client_name);
 
 private:
@@ -68,7 +68,7 @@ private:
     net::task<> upload();
     void end_upload() noexcept;
 
-    // The answer: see relay_answer.cpp.
+    // The response: see relay_answer.cpp.
     net::task<> download();
     net::task<bool> read_answer_head();
     net::task<bool> pass_on_interim();
@@ -96,8 +96,8 @@ private:
     progress reached_ = progress::idle;
     upload_state upload_ = upload_state::sending;
     failure failure_ = failure::none;
-    http::fault said_;                             // the client's answer to `failure_`
-    http::framing framing_ = http::framing::none;  // of the answer, as the client gets it
+    http::fault said_;                             // the response to the client for `failure_`
+    http::framing framing_ = http::framing::none;  // of the response, as the client gets it
     bool keep_alive_ = false;
     bool lasts_ = false;  // longer than a round of the watchdog
 };

@@ -24,7 +24,8 @@ net::task<> relay::download() {
 
     auto const& request = x_.request.head;
     framing_ = http::framing_for(request.version, x_.answer);
-    // An upstream that rejects what it has not read, or wants no more, will not see the end of it.
+    // An upstream that responds with an error, or closes the connection, before it read the whole request does not get
+    // the rest of it.
     bool const cut_short = upload_ != upload_state::sent && !x_.request.body.done() &&
                            (x_.answer.status >= 400 || !x_.answer.keep_alive);
     keep_alive_ = request.keep_alive && framing_ != http::framing::until_close &&
@@ -40,7 +41,7 @@ net::task<> relay::download() {
     end_upload();
 }
 
-// The next head, be it of an interim answer.
+// Reads the next head, interim responses included. Passes an interim response on to the client.
 net::task<bool> relay::read_answer_head() {
     http::head_scanner scanner;
     auto& back = x_.back;
@@ -84,7 +85,7 @@ net::task<bool> relay::pass_on_interim() {
     co_return !over();
 }
 
-// The answer has one set of the older fields: the upstream's or ours.
+// Adds the header fields about limits. The response has one set of X-RateLimit fields: the upstream's or ours.
 void relay::tell_of_limits() {
     constexpr std::string_view older = "x-ratelimit-";
     std::optional<weir::amount> theirs;
@@ -97,7 +98,7 @@ void relay::tell_of_limits() {
                 f.goes_on = false;
 }
 
-// The answer whose head has been composed. Whether all of it was sent.
+// Sends the response, with the composed head. Returns whether all of it was sent.
 net::task<bool> relay::send_answer() {
     http::body_reader body(x_.answer.body, x_.answer.length);
     http::body_writer writer(framing_);
@@ -161,7 +162,8 @@ net::task<> relay::switch_protocols() {
     reached_ = progress::tunnelled;
 }
 
-// Frees the place at the server first: a request that gets the permit looks for it. Rates keep counting the request.
+// Frees the connection's place at the server first, because the request that gets the permit needs it. Rates keep
+// counting the request.
 void relay::free_seats() noexcept {
     at_ = {};
     upstream_.free_place();
@@ -172,7 +174,7 @@ void relay::free_seats() noexcept {
 }
 
 net::task<net::error_code> relay::receive_answer() {
-    // An upstream is not to blame for what the client takes long to send.
+    // A slow client must not use up the time of the upstream.
     auto const longer = x_.request.body.done() ? net::clock::duration::zero() : limits_.body;
     net::time_limit const limit(*upstream_, net::direction::reading, limits_.upstream + longer);
     auto const [ec, n] = co_await upstream_->receive(x_.back.room());

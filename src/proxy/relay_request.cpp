@@ -6,7 +6,7 @@ namespace proxy {
 
 namespace asio = boost::asio;
 
-// The rest of the body, from the client to the upstream.
+// Sends the rest of the body from the client to the upstream.
 net::task<> relay::upload() {
     auto& [head, body, first, begun] = x_.request;
     auto& [client, in] = client_;
@@ -38,8 +38,8 @@ net::task<> relay::upload() {
         http::gather out;
         http::body_writer writer(head.body);
         writer.put(out, in.data(), piece.body, body.done());
-        // If the upstream stops reading, its answer tells why. Until then the client's body is read on, since the client may
-        // not read an answer before it has sent everything.
+        // If the upstream stops reading, its response states the reason. Until that arrives, the proxy keeps reading
+        // the client's body, since the client may not read a response before it sent everything.
         if (!out.empty() && upload_ == upload_state::sending) {
             net::time_limit const limit(*upstream_, net::direction::writing, limits_.upstream);
             if (co_await upstream_->send(out))
@@ -55,7 +55,7 @@ net::task<> relay::upload() {
     }
 }
 
-// The answer is complete, so the rest of the request is not needed.
+// Stops sending the request: the response is complete, so the rest of the request is not needed.
 void relay::end_upload() noexcept {
     if (!x_.request.body.done()) {
         client_.connection.cancel();

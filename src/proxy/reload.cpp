@@ -64,7 +64,7 @@ void reloader::finish(loaded const& l) {
     if (l.maker && !stopped_) {
         try {
             apply_(*l.maker);
-            tool::say(tool::level::info, "weir-proxy: the configuration has been read anew\n");
+            tool::say(tool::level::info, "weir-proxy: configuration reloaded\n");
         } catch (std::exception const& e) {
             problems = {e.what()};
         }
@@ -72,7 +72,8 @@ void reloader::finish(loaded const& l) {
     for (auto const& line : problems)
         tool::say(tool::level::error, fmt::format("weir-proxy: {}\n", line));
     if (!problems.empty())
-        tool::say(tool::level::error, "weir-proxy: the configuration stays as it was\n");
+        tool::say(tool::level::error,
+                  "weir-proxy: reload failed; the previous configuration stays active\n");
     if (std::exchange(once_more_, false))
         start();
 }

@@ -10,13 +10,13 @@
 
 namespace proxy {
 
-/// Reloads the configuration. It reads on a separate thread, so that a slow disk or name server delays no request. Its members
-/// are called on the thread of `context`.
+/// Reloads the configuration. It reads on a separate thread, so that a slow disk or name server delays no request. Its
+/// members are called on the thread of `context`.
 class reloader {
 public:
     /// Returns the new configuration, or throws its errors.
     using reader = std::function<config::configuration()>;
-    /// Puts a new plan into force, or throws the reason why it cannot.
+    /// Puts a new plan into force, or throws the reason for the failure.
     using applier = std::function<void(plan_maker&)>;
 
     /// Without a reader, `start` has no effect. `in_force` is the current plan.

@@ -13,7 +13,7 @@
 
 namespace proxy {
 
-/// Where a request goes, and what it has to pass.
+/// The upstream or response for a request, and the limits that the request must pass.
 struct route {
     config::route configuration;
     weir::duration upstream_timeout;
@@ -25,18 +25,18 @@ struct route {
     http::field_changes response_headers;
 };
 
-/// All routes. The first that fits a request is its route.
+/// All routes, in order. The first route that matches a request is its route.
 class routes {
 public:
     explicit routes(std::vector<route> all);
 
-    /// Null if none fits.
+    /// Returns the route of a request; null if none matches.
     [[nodiscard]] route const* find(http::request_head const& request) const;
     [[nodiscard]] std::vector<route> const& all() const noexcept { return all_; }
 
 private:
     std::vector<route> all_;
-    bool needs_path_;  // some route goes by it
+    bool needs_path_;  // a route has a path other than `/`
 };
 
 }  // namespace proxy

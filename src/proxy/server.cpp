@@ -33,7 +33,7 @@ server::server(config::configuration const& c, reloader::reader again)
     note_limits();
     open_log(c.access_log);
     auto* const log = log_ ? &*log_ : nullptr;
-    // From now on they do not simply end the program.
+    // From here on these signals do not end the program immediately.
     for (int const s : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
         signals_.add(s);
     threads_.add(c.threads, plan_, log);
@@ -46,7 +46,7 @@ server::server(config::configuration const& c, reloader::reader again)
     view_->open(c.admin, shares_.admin);
 }
 
-// Whoever waits is told, as long as there are threads to be told on.
+// Rejects waiting requests while the threads that run their handlers still exist.
 server::~server() {
     reloader_.join();
     for (auto const& one : limits_)
@@ -60,8 +60,8 @@ void server::open_log(std::string const& path) {
     try {
         log_.emplace(path);
     } catch (std::system_error const& e) {
-        throw std::runtime_error(fmt::format(
-            "the access log is `{}`, but that cannot be written: {}", path, e.code().message()));
+        throw std::runtime_error(
+            fmt::format("cannot write the access log `{}`: {}", path, e.code().message()));
     }
 }
 
@@ -75,7 +75,7 @@ void server::run() {
     listen_to_signals();
     probe_upstreams(context_, *plan_);
     checks_.emplace(context_, dog_, plan_);
-    // Clients are not kept waiting for a store for long.
+    // Clients wait at most 1 s for the stores.
     bound_.expires_after(std::chrono::seconds(1));
     bound_.async_wait([this](net::error_code ec) {
         if (!ec)
@@ -86,7 +86,7 @@ void server::run() {
     context_.run();
     threads_.join();
     if (log_)
-        log_->end();  // before the report that counts its lines
+        log_->end();  // before the report, which counts the dropped lines
 }
 
 void server::let_clients_in() {
@@ -112,7 +112,7 @@ void server::start_session(net::stream_socket socket, net::endpoint const& from,
     auto const tcp = net::tcp_endpoint(from);
     auto const peer = tcp ? tcp->address() : asio::ip::address();
     auto const how = by.is_introduced() ? introduced::by_a_balancer : introduced::by_itself;
-    // A socket is of the thread that will serve it; so is the session.
+    // The socket and the session belong to the thread that serves them.
     asio::post(w.context(), [&w, peer, how, s = std::move(socket), a = std::move(a)]() mutable {
         session::start(
             std::make_unique<session>(w.for_sessions(), std::move(s), peer, std::move(a), how));
@@ -168,7 +168,7 @@ void server::drain() {
     });
 }
 
-// Cuts off what is still being served, and a moment later whatever does not end by that.
+// Closes the connections that are still being served. After another second, stops the threads that did not end by that.
 void server::abort() {
     threads_.abort();
     bound_.expires_after(std::chrono::seconds(1));

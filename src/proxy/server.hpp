@@ -25,24 +25,26 @@ namespace proxy {
 
 namespace asio = boost::asio;
 
-/// The proxy: one thread that accepts, and hands connections to the threads in turn, and the end of it all.
+/// The proxy. One thread accepts connections and assigns them to the serving threads in rotation. It also handles
+/// signals and the shutdown.
 ///
-/// The kernel's own way of sharing them out (SO_REUSEPORT) goes by a hash, and leaves threads idle.
+/// The kernel's distribution of connections (SO_REUSEPORT) uses a hash, and leaves threads idle.
 class server {
 public:
-    /// Opens the listeners. `c.threads` is set. Throws `std::runtime_error` naming the resource that is not available, and
-    /// `tool::usage_error`. On SIGHUP the server continues with the configuration that `again` returns, if it is set.
+    /// Opens the listeners. `c.threads` is set. Throws `std::runtime_error` naming the resource that is not available,
+    /// and `tool::usage_error`. On SIGHUP the server continues with the configuration that `again` returns, if it is
+    /// set.
     explicit server(config::configuration const& c, reloader::reader again = nullptr);
     ~server();
 
     [[nodiscard]] std::list<net::listener::door> const& doors() const { return doors_.all(); }
-    /// Where it tells what it does; null if nowhere.
+    /// The listener of the status page and the metrics; null without one.
     [[nodiscard]] net::listener::door const* admin_door() const { return view_->door(); }
 
-    /// Serves until SIGINT or SIGTERM, and until what is being served then has finished.
+    /// Serves until SIGINT or SIGTERM, and then until the active requests end.
     void run();
 
-    /// What was done, in a few lines.
+    /// The counters of the proxy and of each limit, as text.
     [[nodiscard]] std::string report() const { return view_->report(); }
 
 private:
@@ -58,12 +60,12 @@ private:
     void abort();
 
     file_shares shares_;
-    asio::io_context context_{1};  // of the doors and the limits, on the caller's thread
+    asio::io_context context_{1};  // of the listeners and the limits, on the caller's thread
     net::watchdog dog_{context_};
     proxy::doors doors_;
     std::optional<tool::log_file> log_;
     std::shared_ptr<plan const> plan_;          // in force
-    std::vector<std::weak_ptr<limit>> limits_;  // of all plans, until they have gone
+    std::vector<std::weak_ptr<limit>> limits_;  // of all plans, while they exist
     threads threads_{context_};
     std::optional<health_checks> checks_;
     reloader reloader_;

@@ -19,8 +19,8 @@ namespace asio = boost::asio;
 
 namespace {
 
-// For how long a client is listened to that is no longer wanted: until it is silent for so long, but no
-// longer in all than that.
+// Before a gentle close the proxy reads until the client sends nothing for `lingering_silence`, and for at most
+// `lingering`.
 constexpr std::chrono::seconds lingering_silence{5};
 constexpr std::chrono::seconds lingering{30};
 
@@ -43,11 +43,11 @@ void session::start(std::unique_ptr<session> self) {
     sleep(std::move(self));
 }
 
-// Until the next request begins. That is no coroutine, since most connections are asleep most of the
-// time, and this is all that they cost meanwhile.
+// Waits until the next request begins. This is not a coroutine: most connections are idle most of the time, and this
+// way they need no coroutine frame meanwhile.
 void session::sleep(std::unique_ptr<session> self) {
     auto& me = *self;
-    // A request that has come before the end is answered.
+    // A request that arrived before the shutdown is served.
     if (me.draining() && !me.client_.has_input())
         return;
     auto const limit = me.fresh_ ? me.limits().header : me.limits().idle;
@@ -74,7 +74,7 @@ net::task<> session::wake(std::unique_ptr<session> self) {
         self->client_.reset();
 }
 
-// Until none comes any more, or not soon.
+// Serves requests until the connection ends or the next request does not arrive soon.
 net::task<next> session::serve_all() {
     auto const w = shared_.spaces.take();
     auto& in = w->in;
@@ -97,7 +97,7 @@ net::task<next> session::serve_all() {
     co_return next::request;
 }
 
-// Only a balancer that is trusted is listened to.
+// Reads the header of the PROXY protocol. Accepts it from a trusted balancer only.
 net::task<bool> session::be_introduced(side from) {
     if (!peer_.is_unspecified() && !is_trusted(shared_.plan->configuration.clients, peer_))
         co_return false;
@@ -112,12 +112,12 @@ net::task<bool> session::be_introduced(side from) {
     co_return true;
 }
 
-// Most clients that go on do so at once. For these the next request is read into the buffer that is
-// still here, which saves the system call that it costs to wait without one.
+// Most clients that send another request send it immediately. It is read into the buffer that is still there. That
+// saves the system call of a wait without a buffer.
 net::task<bool> session::goes_on_soon(http::buffer& in) {
     if (draining() || shared_.spaces.crowded())
         co_return false;
-    // Other work comes first: to look for a request at once would be a system call in vain.
+    // Other work comes first: an immediate read would be a system call without a result.
     co_await asio::post(shared_.context, asio::deferred);
     if (draining())
         co_return false;
@@ -130,14 +130,14 @@ net::task<bool> session::goes_on_soon(http::buffer& in) {
     co_return !ec;
 }
 
-// A client that has sent more than was read would lose the answer if it was closed at once.
+// An immediate close would lose the response if the client sent bytes that were not read.
 next session::close_as(next wanted, http::buffer const& in) {
     if (wanted != next::close_if_read)
         return wanted;
     return in.empty() && !client_.has_input() ? next::close : next::close_gently;
 }
 
-// To close a socket with unread input resets it, and the client might never see the answer.
+// Closing a socket with unread input resets the connection, and then the client may not receive the response.
 net::task<> session::close_gently() {
     client_.end_of_output();
     std::array<char, 16 * 1024> nowhere;
@@ -190,8 +190,8 @@ net::task<next> session::serve(workspace& w) {
     co_return end.after;
 }
 
-// Passes the limits of the route, and answers. The permits are released at the end of this function: the rest concerns only
-// the client and the proxy.
+// Passes the limits of the route, and relays the request. The permits are released at the end of this function: the
+// rest concerns only the client and the proxy.
 net::task<conclusion> session::perform(workspace& w, plan const& p, route const& to,
                                        decision const& what) {
     auto& x = w.current;

@@ -24,9 +24,10 @@ namespace proxy {
 /// Whether a connection begins with the PROXY protocol.
 enum class introduced : bool { by_itself, by_a_balancer };
 
-/// A client's connection, which serves one request after the other until one of the two sides closes.
+/// Serves the requests of a client's connection, one after the other, until one of the two sides closes it.
 ///
-/// Each request is read, decided upon (see decision.hpp), performed, and recorded (see account.hpp).
+/// For each request it reads the head, decides (see decision.hpp), performs the decision, and records the result (see
+/// account.hpp).
 class session {
 public:
     /// The objects that the sessions of one thread share, and which must outlive them.
@@ -42,7 +43,7 @@ public:
     session(shared const& s, net::stream_socket socket, boost::asio::ip::address const& from,
             net::listener::admission a, introduced by);
 
-    /// Serves the connection until it ends; on its thread.
+    /// Serves the connection until it ends. Call it on the connection's thread.
     static void start(std::unique_ptr<session> self);
 
 private:

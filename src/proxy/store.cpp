@@ -24,7 +24,7 @@ namespace {
 [[noreturn, maybe_unused]] void lacks(std::string const& what, std::string_view scheme,
                                       std::string_view library) {
     throw tool::usage_error(fmt::format(
-        "{} begins with {}, but this weir-proxy was built without {}", what, scheme, library));
+        "{} starts with {}, but this weir-proxy was built without {}", what, scheme, library));
 }
 
 [[maybe_unused]] store redis_store(net::executor const& ex, std::string const& what,
@@ -46,9 +46,10 @@ namespace {
 #ifdef WEIR_PROXY_MYSQL
 
 [[noreturn]] void reject_mysql(std::string const& what) {
-    throw tool::usage_error(what + " must be like mysql://user:password@host:3306/database, or "
-                                   "mysql://user@/database?socket=/run/mysqld/mysqld.sock; it may "
-                                   "say `tls=required` or `tls=never`, and `authorities=FILE`");
+    throw tool::usage_error(what + " must be like mysql://user:password@host:3306/database or "
+                                   "mysql://user@/database?socket=/run/mysqld/mysqld.sock, with "
+                                   "optional parameters `tls=required`, `tls=never` and "
+                                   "`authorities=FILE`");
 }
 
 std::string plain(std::string const& what, std::string_view text) {
@@ -56,7 +57,7 @@ std::string plain(std::string const& what, std::string_view text) {
     return decoded ? std::move(*decoded) : (reject_mysql(what), std::string());
 }
 
-// What is before the first `mark`, and what is behind it.
+// The text before the first `mark` and the text after it. Without a `mark` the second one is empty.
 std::pair<std::string_view, std::string_view> parted(std::string_view text, char mark) {
     auto const at = text.find(mark);
     if (at == text.npos)
@@ -119,8 +120,8 @@ store mysql_store(net::executor const& ex, std::string const& what, std::string 
         auto const made = std::make_shared<weir::mysql::store>(ex, options);
         return {made, [made](std::string const&) { return made->install(); }};
     } catch (boost::system::system_error const& e) {
-        throw tool::usage_error(fmt::format("{} names the authorities {}, which cannot be read: {}",
-                                            what, options.authorities, e.code().message()));
+        throw tool::usage_error(fmt::format("{}: cannot read the authorities {}: {}", what,
+                                            options.authorities, e.code().message()));
     }
 #else
     (void)ex;

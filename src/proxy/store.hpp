@@ -13,16 +13,17 @@
 
 namespace proxy {
 
-/// What keeps limits that several proxies share.
+/// A store of limits that several proxies share.
 struct store {
     std::shared_ptr<weir::store> keeper;
-    /// Makes ready what is needed there, and asks for the limit of that name. Throws what is wrong, if it cannot be asked
-    /// now.
+    /// Prepares the store for the limit of that name: installs its functions or checks that it can serve the limit.
+    /// Throws the reason if the store is unavailable now.
     std::function<boost::asio::awaitable<void>(std::string name)> prepare;
 };
 
-/// The one at `url`, a `config::is_store_url`, which messages call `what`. Throws `tool::usage_error` if that is nonsense, or if this program was built
-/// without what it needs; what it says does not repeat a password.
+/// Makes the store at `url`, for which `config::is_store_url` holds. Messages call it `what`. Throws
+/// `tool::usage_error` if the URL is invalid, or if this program was built without the library that it needs. The
+/// message never contains a password.
 [[nodiscard]] store make_store(net::executor const& ex, std::string const& what,
                                std::string const& url);
 

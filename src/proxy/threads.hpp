@@ -21,7 +21,8 @@ namespace proxy {
 
 namespace asio = boost::asio;
 
-/// The threads that serve clients, each with its worker. The members of this class are called on the thread of `context`.
+/// The threads that serve clients, each with its worker. The members of this class are called on the thread of
+/// `context`.
 class threads {
 public:
     explicit threads(asio::io_context& context) noexcept : context_(context) {}
@@ -35,7 +36,7 @@ public:
 
     /// The worker for the next connection.
     [[nodiscard]] worker& next() noexcept { return all_[next_]->work; }
-    /// Passes to the following worker.
+    /// Selects the following worker for the next connection.
     void advance() noexcept { next_ = (next_ + 1) % all_.size(); }
 
     /// Posts `f(worker&)` to each thread.
@@ -44,7 +45,8 @@ public:
         for (auto& t : all_)
             asio::post(t->work.context(), [f, &w = t->work] { f(w); });
     }
-    /// Posts `f(worker&)` to each thread where a limit rejected a request, or a request failed, since the previous call.
+    /// Posts `f(worker&)` to each thread where a limit rejected a request, or a request failed, since the previous
+    /// call.
     template <class F>
     void on_each_with_trouble(F f) {
         for (auto& t : all_)
@@ -54,7 +56,7 @@ public:
 
     /// Lets each thread finish its requests and then end.
     void drain();
-    /// Cuts off the connections that are left.
+    /// Closes the remaining connections.
     void abort();
     /// Ends the threads, finished or not.
     void stop();

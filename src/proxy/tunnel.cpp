@@ -34,7 +34,7 @@ net::clock::time_point tunnel::look(net::clock::time_point now) {
         close();
         return net::clock::time_point::max();
     }
-    // A reset is not seen while nothing is read.
+    // A direction that waits to send reads nothing, so a reset must be looked for.
     for (auto const* const d : {&up_, &down_})
         if (d->waits && d->from.connection.is_reset())
             reset();

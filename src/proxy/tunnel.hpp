@@ -10,25 +10,25 @@
 
 namespace proxy {
 
-/// A connection after a 101: bytes go both ways as they come, for as long as both sides are there.
+/// Relays bytes in both directions after a 101, until both directions end.
 ///
-/// A side that ends its half ends that of the other one, and the other direction goes on. A side that resets the
-/// connection resets both. Nothing is read in a direction before all that was read has been sent, so that a side
-/// which does not read makes the other one wait.
+/// If a side closes its sending direction, the proxy closes the same direction to the other side, and the opposite
+/// direction continues. If a side resets its connection, the proxy resets both. The proxy reads more in a direction
+/// only after it sent everything that it had read, so a side that does not read makes the other side wait.
 class tunnel final : private net::watched {
 public:
     struct limits {
-        net::clock::duration idle;        // it ends when nothing has moved for so long,
-        std::atomic<bool> const& leaves;  // and when its server has been told to leave
-        net::clock::duration drain;       // for so long
+        net::clock::duration idle;        // the tunnel ends after this time without a byte
+        std::atomic<bool> const& leaves;  // set when no configuration names the server any more
+        net::clock::duration drain;       // the tunnel ends this time after `leaves` is seen
     };
 
     tunnel(net::watchdog& dog, side client, side upstream, limits const& l);
 
-    /// Ends when both directions have. The connections may only be closed afterwards.
+    /// Completes when both directions ended. The caller may close the connections only afterwards.
     net::task<> run();
 
-    /// How many bytes the client was sent.
+    /// The number of bytes that were sent to the client.
     [[nodiscard]] std::uint64_t sent() const noexcept { return down_.sent; }
 
 private:
@@ -36,12 +36,12 @@ private:
         side from;
         side to;
         std::uint64_t sent = 0;
-        bool waits = false;  // for `to` to take what there is
+        bool waits = false;  // until `to` accepts more bytes
     };
 
     [[nodiscard]] net::clock::time_point look(net::clock::time_point now) override;
     void stop_if_idle() override {}
-    void abort() override {}  // what is watched closes itself
+    void abort() override {}  // the watchdog closes the connections themselves
 
     net::task<> relay(direction& d);
     net::task<net::error_code> send(direction& d);
@@ -52,7 +52,7 @@ private:
     limits const limits_;
     direction up_;
     direction down_;
-    bool moved_ = true;  // since the last look
+    bool moved_ = true;  // a byte moved since the last `look`
     net::clock::time_point last_;
     std::optional<net::clock::time_point> end_;
 };

@@ -10,8 +10,8 @@
 
 namespace proxy {
 
-/// What has become of a request that waits for its turn: the client has left, or the limiter has decided. `Permit` is
-/// that of a limiter or of a chain.
+/// The result of a wait: the client disconnected, or the limiter decided. `Permit` is the permit type of a limiter or
+/// of a chain.
 template <class Permit>
 struct verdict {
     net::presence client = net::presence::here;
@@ -19,15 +19,15 @@ struct verdict {
     Permit permit;
 };
 
-/// A request that waits. It belongs to the limiter's handler: when the client has gone first, the result
-/// comes to nobody, and the permit in it comes home.
+/// The state of a waiting request. The limiter's handler shares its ownership. If the client disconnects first, no
+/// caller gets the result, and its permit is released.
 template <class Permit>
 struct turn {
     explicit turn(net::executor const& ex) : pause(ex) {}
 
     boost::asio::cancellation_signal cancel;
-    net::connection* client = nullptr;  // while its socket is being watched
-    net::timer pause;                   // between two looks at it
+    net::connection* client = nullptr;  // while the wait watches its socket
+    net::timer pause;                   // between two checks of the socket
     bool came = false;
     net::error_code ec;
     Permit permit;
@@ -40,7 +40,7 @@ public:
     on_turn(std::shared_ptr<turn<Permit>> t, net::executor const& ex)
         : turn_(std::move(t)), ex_(ex) {}
 
-    // What is rejected at once is told at once, on this very thread.
+    // An immediate rejection runs the handler inside `enter`, on this thread.
     using executor_type = net::executor;
     net::executor get_executor() const noexcept { return ex_; }
     using immediate_executor_type = net::executor;
@@ -64,11 +64,11 @@ private:
     net::executor ex_;
 };
 
-/// Waits until the limiter has decided, or the client has ended the connection. `enter` makes the limiter
-/// call the `on_turn` that it is given.
+/// Waits until the limiter decides or the client closes the connection. `enter` passes its `on_turn` argument to the
+/// limiter as the handler.
 ///
-/// A parallel group of both would be half as long, but costs twice the processor time of a request that
-/// waits, and nearly three times that of one that is rejected.
+/// A parallel group of both waits would need half the code. But it costs twice the processor time for a waiting
+/// request, and nearly three times the processor time for a rejected one.
 template <class Permit, class Enter>
 net::task<verdict<Permit>> wait_turn(net::connection& client, Enter enter) {
     auto const ex = co_await boost::asio::this_coro::executor;
@@ -82,8 +82,8 @@ net::task<verdict<Permit>> wait_turn(net::connection& client, Enter enter) {
             co_await client.wait(net::stream_socket::wait_read);
             mine->client = nullptr;
         } else {
-            // The next request of a client that does not wait for answers. Behind that an end is only
-            // seen by looking for it.
+            // The client sent its next request before the response. Bytes that are not read hide the end of the
+            // connection from `wait`, so check for it periodically.
             mine->pause.expires_after(net::watchdog::round);
             co_await mine->pause.async_wait(net::as_values);
         }

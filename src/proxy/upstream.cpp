@@ -62,7 +62,7 @@ admin::server_state upstream_server::state() const {
     return s;
 }
 
-// ---- Several of them
+// ---- Upstreams
 
 upstream::upstream(net::executor const& ex, config::upstream c,
                    std::vector<std::shared_ptr<upstream_server>> servers, upstream const* before)
@@ -95,7 +95,7 @@ upstream::visit upstream::choose(std::span<upstream_server const* const> tried) 
     auto const first = next_.fetch_add(1, std::memory_order_relaxed);
     for (;;) {
         candidate in;
-        candidate out;  // in case that all are
+        candidate out;  // used if all servers are down
         bool all_out = true;
         for (std::size_t i = 0; i != servers_.size(); ++i) {
             auto& s = *servers_[(first + i) % servers_.size()];
@@ -157,13 +157,13 @@ void upstream::fail(upstream_server& server) {
 void upstream::is_out(upstream_server& server, bool out) {
     server.successes_ = 0;
     tool::say(out ? tool::level::warning : tool::level::info,
-              fmt::format("weir-proxy: upstream {}: the server {} is {}\n", configuration_.name,
-                          server.name(), out ? "out: it does not answer" : "back"));
+              fmt::format("weir-proxy: upstream {}: server {} is {}\n", configuration_.name,
+                          server.name(), out ? "down" : "up"));
     if (has_seats_)
         count_seats();
 }
 
-// As many seats as there are at the servers that are not out.
+// Sets the number of seats to the sum over the servers that are up, or over all servers if all are down.
 void upstream::count_seats() {
     std::lock_guard const lock(seats_->changes);
     weir::amount all = 0;
@@ -288,10 +288,10 @@ void upstream_pool::keep(upstream_connection one, net::clock::duration how_long)
         return;
     if (!is_watched())
         dog_.add(*this);
-    // Another thread may take it, and its own watchdog looks after it.
+    // Another thread may take it; then that thread's watchdog watches it.
     one->rest();
     kept_.push_back({std::move(one), after(how_long), ++last_});
-    // A request that is already in line has looked for it in vain.
+    // A request that already waits in the queue did not find it.
     if (kept_.back().one.place_.of()->is_awaited())
         kept_.pop_back();
 }
@@ -300,7 +300,7 @@ void upstream_pool::close() noexcept {
     std::lock_guard const lock(mutex_);
     closed_ = true;
     kept_.clear();
-    leave();  // or the thread would not end before a limit of one of them
+    leave();  // otherwise the thread would run until the time limit of a kept connection
 }
 
 net::clock::time_point upstream_pool::look(net::clock::time_point now) {
@@ -309,7 +309,7 @@ net::clock::time_point upstream_pool::look(net::clock::time_point now) {
     auto next = net::clock::time_point::max();
     for (auto& k : kept_) {
         next = std::min(next, k.until);
-        // Most are used again before the next round, and need no system calls for this.
+        // Most connections are reused before the next round, so they need no system calls for this.
         if (!std::exchange(k.seen, true))
             next = now;
         else if (!k.awaits_end)

@@ -24,14 +24,14 @@ namespace proxy {
 
 namespace asio = boost::asio;
 
-/// One server of an upstream, as all threads see it. It lives on in the next configuration that names it, as long as
-/// anybody uses it.
+/// One server of an upstream, shared by all threads. The next configuration that names it reuses it, if it still
+/// exists: plans and requests own it.
 class upstream_server : public std::enable_shared_from_this<upstream_server> {
 public:
     explicit upstream_server(config::server const& c, std::vector<net::endpoint> at);
 
-    /// No more than `most` connections are open, whether they are used or kept. With as many as the server has
-    /// workers, each of which looks after one connection, it serves all threads.
+    /// Allows at most `most` open connections, in use or kept. If each worker of the server serves one connection, set
+    /// `most` to the number of workers: the server then serves all threads.
     void configure(config::server const& c, std::int64_t most) noexcept {
         seats_ = c.seats.value_or(no_limit);
         most_ = most;
@@ -40,15 +40,15 @@ public:
     }
 
     [[nodiscard]] config::server_address const& address() const noexcept { return address_; }
-    /// As it was given: the Host of requests that have none.
+    /// The address as configured. It is the Host of requests without one.
     [[nodiscard]] std::string const& name() const noexcept { return name_; }
     [[nodiscard]] net::server_endpoints& endpoints() noexcept { return endpoints_; }
 
-    /// Any thread. So long after the request was sent the head of its answer was there.
+    /// Counts a response. `took` is the time from the request to the head of the response. Thread-safe.
     void note_answer(net::clock::duration took) noexcept { answers_.count(took); }
-    /// What it does now and has done.
+    /// Its state and its counters.
     [[nodiscard]] admin::server_state state() const;
-    /// No configuration names it any more: connections that last are to end.
+    /// No configuration names the server any more: tunnels to it must end.
     void leave() noexcept { leaves_ = true; }
     [[nodiscard]] std::atomic<bool> const& leaves() const noexcept { return leaves_; }
 
@@ -66,14 +66,14 @@ private:
 
     static constexpr weir::amount no_limit = std::numeric_limits<weir::amount>::max();
 
-    /// Counts a request there, if it has a seat for it.
+    /// Counts a request at the server, if the server has a seat for it. Returns whether it has.
     [[nodiscard]] bool try_take() noexcept;
 
     // Counts a connection, if one more may be open.
     [[nodiscard]] bool try_open() noexcept;
     // A connection that was counted is closed.
     void close_one() noexcept;
-    // Gives places that are free to the first in line.
+    // Gives free places to the first requests in the queue.
     void serve_line() noexcept;
     [[nodiscard]] bool is_awaited() const noexcept { return waiting_ != 0; }
 
@@ -88,17 +88,17 @@ private:
     std::list<std::shared_ptr<waiter>> line_;
     std::atomic<std::size_t> waiting_ = 0;     // in `line_`
     std::atomic<std::int64_t> failures_ = 0;   // in a row
-    std::atomic<std::int64_t> successes_ = 0;  // of checks, in a row, while it is out
+    std::atomic<std::int64_t> successes_ = 0;  // of checks, in a row, while it is down
     std::atomic<bool> out_ = false;
     std::atomic<std::uint64_t> unreachable_ = 0;
     latency_counter answers_;
     std::atomic<bool> leaves_ = false;
 };
 
-/// Several servers that do the same, in one configuration. Any thread may use it.
+/// The equivalent servers of one upstream, in one configuration. Any thread may use it.
 class upstream {
 public:
-    /// What a server is asked for: it counts as busy meanwhile.
+    /// A request at a server. While this object lives, the server counts the request as active.
     class visit {
     public:
         visit() = default;
@@ -124,7 +124,8 @@ public:
         bool counted_ = false;
     };
 
-    /// At least one server. What `before` knows of its seats goes on; their waiters are served on `ex`.
+    /// Takes over the limiter of the seats of `before`, which may be null; `ex` serves the requests that wait for
+    /// seats. Precondition: at least one server.
     upstream(net::executor const& ex, config::upstream c,
              std::vector<std::shared_ptr<upstream_server>> servers, upstream const* before);
 
@@ -133,22 +134,23 @@ public:
         return servers_;
     }
 
-    /// The least busy server that is not out and has a seat, but none of those that were `tried`. If all are out, as if
-    /// none was. Empty if there is none.
+    /// Chooses the server with the fewest active requests, among the servers that are up, have a free seat, and are not
+    /// in `tried`. If all servers are down, it treats them as up. Returns an empty visit if no server remains.
     [[nodiscard]] visit choose(std::span<upstream_server const* const> tried = {});
     [[nodiscard]] bool has_choice() const noexcept { return servers_.size() > 1; }
 
-    /// What its servers do now and have done.
+    /// The state and the counters of its servers.
     [[nodiscard]] admin::upstream_state state() const;
 
-    /// The seats of its servers together, if all of them have seats: a limit like any other. Otherwise null.
+    /// The limit of the sum of its servers' seats, if all servers have seats. Otherwise null.
     [[nodiscard]] std::shared_ptr<limit> seats() const {
         return seats_ ? seats_->limiter : nullptr;
     }
 
-    /// Whether a request has reached the server, or no connection could be made. Of account where there are health checks.
+    /// Records whether a connection for a request reached the server. With health checks, it affects the server's
+    /// health.
     void note(upstream_server& server, bool reached);
-    /// What a check has found.
+    /// Records the result of a health check.
     void note_check(upstream_server& server, bool good);
 
 private:
@@ -163,17 +165,17 @@ private:
 
     config::upstream const configuration_;
     std::vector<std::shared_ptr<upstream_server>> const servers_;
-    bool has_seats_;  // each of them
-    bool counts_;     // its requests
+    bool has_seats_;  // each server has seats
+    bool counts_;     // counts active requests for each server
     std::shared_ptr<common_seats> seats_;
-    std::atomic<std::size_t> next_ = 0;  // of those that are equally busy
+    std::atomic<std::size_t> next_ = 0;  // rotates among equally busy servers
 };
 
 /// The right to have a connection to a server.
 class place {
 public:
     place() = default;
-    /// There may be none any more, or others wait for one; see `operator bool`.
+    /// Takes a place at the server. It is empty if none is free or if other requests wait for one; see `operator bool`.
     explicit place(upstream_server& s) noexcept;
     place(place&& other) noexcept = default;
     place& operator=(place other) noexcept {
@@ -190,17 +192,17 @@ private:
     std::shared_ptr<upstream_server> of_;
 };
 
-/// A place in the line of those that wait for the right to have a connection to a server: first come, first served. On the
-/// thread of `context`.
+/// A position in the queue of requests that wait for a connection to a server: first come, first served. On the thread of
+/// `context`.
 class turn_for_a_place {
 public:
     turn_for_a_place(upstream_server& s, asio::io_context& context);
     turn_for_a_place(turn_for_a_place const&) = delete;
     ~turn_for_a_place() { static_cast<void>(take()); }
 
-    /// Completes when the turn has come, or at `end`.
+    /// Completes when the request has a place, or at `end`.
     [[nodiscard]] net::task<> wait_until(net::clock::time_point end);
-    /// Leaves the line, with the right if the turn has come.
+    /// Leaves the queue, with the place if there is one.
     [[nodiscard]] place take() noexcept;
 
 private:
@@ -208,7 +210,7 @@ private:
     std::shared_ptr<upstream_server::waiter> const mine_;
 };
 
-/// A connection to a server. It is closed before its place is free.
+/// A connection to a server. It closes the connection before it frees its place.
 class upstream_connection {
 public:
     upstream_connection() = default;
@@ -230,7 +232,7 @@ public:
         connection_.reset();
         place_ = {};
     }
-    /// It counts no more among those that may be open.
+    /// Frees the place: the connection no longer counts towards the largest number of open connections.
     void free_place() noexcept { place_ = {}; }
 
 private:
@@ -239,34 +241,34 @@ private:
     std::unique_ptr<net::connection> connection_;
 };
 
-/// The connections to servers that one thread keeps for its next requests. One that its server ends is closed.
+/// The connections to servers that one thread keeps for its next requests. It closes a connection that the server ends.
 class upstream_pool final : private net::watched {
 public:
-    /// Those of all threads, which are complete before the threads start.
+    /// The pools of all threads. The list is complete before the threads start.
     using all = std::vector<upstream_pool*>;
 
     upstream_pool(asio::io_context& context, net::watchdog& dog, all& pools);
 
-    /// One that has been used before, the last that came back; if no other may be opened, it may be one
-    /// that another thread has kept. Empty if there is none. What a server has sent on it unasked
-    /// would be taken for the answer: such a one is never used again.
+    /// Returns the kept connection that was used last. If no further connection may be opened, it may come from another
+    /// thread's pool. Returns an empty one if there is none. A connection on which the server sent bytes without a
+    /// request is never reused: they would be read as the response.
     [[nodiscard]] upstream_connection reuse(upstream_server& server);
 
-    /// A new one; empty if the server cannot be reached within `limit`, with the reason in `ec`.
+    /// Opens a new connection. If it cannot within `limit`, it returns an empty one, with the reason in `ec`.
     [[nodiscard]] net::task<upstream_connection> open(
         upstream_server& server, net::clock::duration limit, net::error_code& ec);
 
-    /// Keeps one for so long.
+    /// Keeps a connection for `how_long`, unless the pool is full or closed.
     void keep(upstream_connection one, net::clock::duration how_long);
 
-    /// Keeps none from now on. On its thread.
+    /// Closes all kept connections, and keeps none from now on. Call it on its thread.
     void close() noexcept;
 
 private:
     struct kept {
         upstream_connection one;
         net::clock::time_point until;
-        std::uint64_t number;  // no other is kept under it
+        std::uint64_t number;  // unique in the pool
         bool seen = false;     // by the watchdog
         bool awaits_end = false;
     };
@@ -286,7 +288,7 @@ private:
     net::watchdog& dog_;
     all& pools_;
 
-    // Another thread may take one out.
+    // Protects the following members: another thread may take a connection.
     std::mutex mutex_;
     std::vector<kept> kept_;
     std::uint64_t last_ = 0;

@@ -4,7 +4,7 @@ namespace proxy {
 
 void worker::use(std::shared_ptr<plan const> p) {
     plan_ = std::move(p);
-    dog_.look_at_all();  // a server may be gone
+    dog_.look_at_all();  // the new plan may not name a server any more
 }
 
 void worker::drain() {

@@ -16,8 +16,8 @@
 
 namespace proxy {
 
-/// One thread of the proxy. Owns the objects that its connections share. Members other than `context` and `told().counts()` are
-/// used on that thread only.
+/// One thread of the proxy. Owns the objects that its connections share. Members other than `context` and
+/// `told().counts()` are used on that thread only.
 class worker {
 public:
     /// `pools` and `log` must outlive it; `log` may be null.
@@ -35,9 +35,9 @@ public:
     /// Sets the plan of the next requests.
     void use(std::shared_ptr<plan const> p);
 
-    /// Closes each connection behind its present request.
+    /// Closes each connection after its present request.
     void drain();
-    /// Cuts off the connections that are left.
+    /// Closes the remaining connections.
     void abort();
 
 private:

@@ -21,7 +21,7 @@ class workspaces {
 public:
     using handle = pool<workspace, 256>::handle;
 
-    /// `apart`: the number of workspaces that tunnels hold, which `crowded` does not count.
+    /// `apart` is the number of workspaces that tunnels hold; `crowded` does not count them.
     workspaces(asio::io_context& context, counter const& apart) : apart_(apart), tidy_(context) {}
 
     /// A workspace. It returns to the pool with the handle; the pool frees memory that was unused for a second.

@@ -32,25 +32,25 @@ class Adaptive(ProxyTest):
             for thread in threads:
                 thread.join()
 
-    def test_there_are_more_while_the_upstream_is_no_slower_for_it(self):
+    def test_seats_grow_while_the_upstream_does_not_slow_down(self):
         proxy = self.start("--seats", "adaptive 2..50", "--patience", "20s")
         self.assertEqual(proxy.numbers()["seats"]["seats"], 20)
         self.seats_while(proxy, "/sleep/100", 45, lambda seats: seats > 20)
         self.assertLessEqual(self.upstream.most, 50)
 
-    def test_there_are_fewer_when_the_upstream_says_that_it_is_busy(self):
+    def test_seats_shrink_when_the_upstream_responds_503(self):
         self.upstream.script["/busy"] = busy
         proxy = self.start("--seats", "adaptive")
         self.seats_while(proxy, "/busy", 4, lambda seats: seats < 20)
 
-    def test_there_are_fewer_when_the_upstream_cannot_be_reached(self):
+    def test_seats_shrink_when_the_upstream_is_not_reachable(self):
         proxy = self.start("--seats", "adaptive 2..50")
         with Client(proxy.port) as client:  # by then it has seen that there is somebody
             self.assertEqual(client.ask("/").status, 200)
         self.upstream.close()
         self.seats_while(proxy, "/", 4, lambda seats: seats < 20)
 
-    def test_a_client_that_hangs_up_says_nothing_about_the_upstream(self):
+    def test_a_client_that_disconnects_does_not_change_the_seats(self):
         held = threading.Event()
 
         def hold(sock, request, reader):

@@ -71,9 +71,9 @@ class Admin(ProxyTest):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             for how in ({"config": self.filled(shop(admin=f'[admin]\naddress = "127.0.0.1:{port}"\n'))},):
-                with self.assertRaisesRegex(AssertionError, f"cannot listen at 127.0.0.1:{port} for the operator: another program"):
+                with self.assertRaisesRegex(AssertionError, f"admin: cannot listen on 127.0.0.1:{port}: address already in use"):
                     Proxy(**how)
-            with self.assertRaisesRegex(AssertionError, f"cannot listen at 127.0.0.1:{port} for the operator: another program"):
+            with self.assertRaisesRegex(AssertionError, f"admin: cannot listen on 127.0.0.1:{port}: address already in use"):
                 Proxy("--upstream", f"127.0.0.1:{self.upstream.port}", "--admin", f"127.0.0.1:{port}")
 
     def test_it_may_be_nowhere(self):
@@ -122,7 +122,7 @@ class Admin(ProxyTest):
         good = f'[admin]\naddress = "0.0.0.0:0"\nallow = "{mine}"\n'
         proxy.write(self.filled(shop(admin=good)))  # at once, without another listener
         proxy.process.send_signal(signal.SIGHUP)
-        self.assertIn("read anew", proxy.process.stderr.readline())
+        self.assertIn("configuration reloaded", proxy.process.stderr.readline())
         with socket.create_connection((mine, port), PATIENCE) as sock:
             sock.sendall(f"GET / HTTP/1.1\r\nHost: {mine}\r\n\r\n".encode())
             self.assertTrue(Reader(sock).rest().startswith(b"HTTP/1.1 200 "))
@@ -392,7 +392,7 @@ class Admin(ProxyTest):
             self.assertEqual(names, ["a", "b"])
             proxy.write(self.filled(shop(limit("b", "6/90s"), limit("c", "5/90s"))))
             proxy.process.send_signal(signal.SIGHUP)
-            self.assertIn("read anew", proxy.process.stderr.readline())
+            self.assertIn("configuration reloaded", proxy.process.stderr.readline())
             while names != ["b", "c"]:
                 name, data = watcher.event()
                 names = [one["name"] for one in data["stats"]["limits"]]
@@ -418,7 +418,7 @@ class Admin(ProxyTest):
                     next_state(lambda l: l["rejected"]["no_permit"] >= 3)
                 proxy.write(self.filled(config))
                 proxy.process.send_signal(signal.SIGHUP)
-                self.assertIn("read anew", proxy.process.stderr.readline())
+                self.assertIn("configuration reloaded", proxy.process.stderr.readline())
                 data = next_state(lambda l: l["dry_run"] == is_dry_run)
                 self.assertEqual([p[4:] for points in data["last"]["limits"].values() for p in points], [[0] * 8])
                 self.assertEqual(data["stats"]["bottleneck"], "Nothing is held back.")

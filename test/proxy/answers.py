@@ -56,20 +56,20 @@ class Problems(ProxyTest):
             answer = client.ask("/", fields="Accept: text/plain;q=0.5\r\nAccept: application/problem+json\r\n")
             self.assertEqual(answer.get("content-type"), PROBLEM)
 
-    def test_a_quota_that_is_exceeded(self):
+    def test_an_exceeded_quota(self):
         answer = self.rejected(PROBLEM, SHOP + limit("wide", "100/1h") + limit('a b', "1/1h", 'key = "client"\n'))
         self.assertEqual((answer.status, answer.get("retry-after") in ("3600", "3599")), (429, True))
         self.assertEqual(json.loads(answer.body), {
             "type": TYPES + "quota-exceeded", "title": "Request cannot be satisfied as assigned quota has been exceeded",
-            "status": 429, "detail": "too many requests of this client", "violated-policies": ["a b"]})
+            "status": 429, "detail": "too many requests from this client", "violated-policies": ["a b"]})
 
-    def test_names_are_those_of_the_fields(self):
+    def test_names_agree_with_the_header_fields(self):
         config = SHOP + "[[limit]]\nname = 'Küche \"\\%'\nrule = \"1/1h\"\nqueue = \"max_waiting 0 patience 0s\"\n"
         answer = self.rejected(PROBLEM, config)
         self.assertEqual(json.loads(answer.body)["violated-policies"], ['K%c3%bcche "\\%25'])
         self.assertIn('"K%c3%bcche \\"\\\\%25";r=0', answer.get("ratelimit"))
 
-    def test_seats_that_are_taken(self):
+    def test_seats_in_use(self):
         proxy = self.start_with(SHOP + limit("seats", "1 seats"))
         over = threading.Event()
         self.addCleanup(over.set)
@@ -88,11 +88,11 @@ class Problems(ProxyTest):
             self.assertEqual(json.loads(answer.body), {
                 "type": TYPES + "temporary-reduced-capacity",
                 "title": "Request cannot be satisfied due to temporary server capacity constraints",
-                "status": 503, "detail": "all seats are taken", "violated-policies": ["seats"]})
+                "status": 503, "detail": "all seats are in use", "violated-policies": ["seats"]})
             over.set()
             self.assertEqual(holder.answer().status, 200)
 
-    def test_what_is_about_no_limit_has_no_type_of_its_own(self):
+    def test_a_response_that_is_not_about_a_limit_has_the_type_about_blank(self):
         proxy = self.start_with(SHOP + LIMITS + ROUTES)
         self.upstream.script["/a/drop"] = lambda *_: False
         with Client(proxy.port) as client:
@@ -103,7 +103,7 @@ class Problems(ProxyTest):
                 self.assertEqual((set(found), found["type"], found["title"], found["status"]),
                                  ({"type", "title", "status", "detail"}, "about:blank", title, status))
 
-    def test_a_body_that_came_later_leaves_the_choice_as_it_was(self):
+    def test_a_body_that_arrives_later_does_not_change_the_choice(self):
         # The head has been overwritten by then.
         proxy = self.start_with(SHOP)
 
@@ -117,7 +117,7 @@ class Problems(ProxyTest):
             answer = client.answer()
             self.assertEqual((answer.status, answer.get("content-type")), (502, PROBLEM))
 
-    def test_a_request_that_is_none_is_answered_in_text(self):
+    def test_the_response_to_an_invalid_request_is_text(self):
         proxy = self.start_with(SHOP)
         with Client(proxy.port) as client:
             client.ask("/", fields=f"Accept: {PROBLEM}\r\n")
@@ -160,7 +160,7 @@ class Files(ProxyTest):
         self.assertEqual(result.returncode, 2 if result.stderr else 0)
         return [line.replace(file, "FILE") for line in result.stderr.splitlines()]
 
-    def test_they_take_the_place_of_the_text(self):
+    def test_files_replace_the_text(self):
         page = self.put("busy.html", "<h1>busy</h1>\n")
         note = self.put("busy.json", '{"busy": true}')
         proxy = self.start_with(SHOP + limit("rate", "1/1h") + self.body("[429, 403]", page) + self.body(429, note) + ROUTES.replace("[\"rate\", \"seats\", \"client\"]", '"rate"'))
@@ -178,24 +178,24 @@ class Files(ProxyTest):
             answer = client.ask("/no", "HEAD")
             self.assertEqual(answer.get("content-length"), str(len(html[1])))
 
-    def test_a_large_one(self):
+    def test_a_large_file(self):
         text = "x" * 1_048_576
         proxy = self.start_with(SHOP + self.body(403, self.put("large.txt", text)) + ROUTES.replace("[\"rate\", \"seats\", \"client\"]", "[]"))
         with Client(proxy.port, receive_buffer=4096) as client:
             for _ in range(2):
                 self.assertEqual(client.ask("/no").body, text.encode())
 
-    def test_a_type_by_name(self):
+    def test_the_type_follows_from_the_name(self):
         proxy = self.start_with(SHOP + self.body(404, self.put("a.xml", "<a/>"), 'type = "application/xml"\n') + '[[route]]\npath = "/x"\nupstream = "shop"\n')
         with Client(proxy.port) as client:
             answer = client.ask("/")
         self.assertEqual((answer.status, answer.get("content-type"), answer.body), (404, "application/xml", b"<a/>"))
 
-    def test_a_name_counts_from_the_folder_of_the_configuration(self):
+    def test_a_name_is_relative_to_the_folder_of_the_configuration(self):
         self.put("no.txt", "no\n")
         self.assertEqual(self.check(SHOP + self.body(403, "no.txt")), [])
 
-    def test_what_is_wrong_is_told_with_its_place(self):
+    def test_errors_name_their_position(self):
         large = self.put("large.txt", "x" * 1_048_577)
         good = self.put("good.txt", "")
         for body, why in (
@@ -214,7 +214,7 @@ class Files(ProxyTest):
             self.assertEqual(len(found), 1, found)
             self.assertIn(why, found[0])
 
-    def test_they_are_read_anew_by_a_reload(self):
+    def test_a_reload_reads_files_again(self):
         page = self.put("no.txt", "old")
         routes = ROUTES.replace("[\"rate\", \"seats\", \"client\"]", "[]")
         proxy = self.start_with(SHOP + self.body(403, page) + routes)
@@ -227,11 +227,11 @@ class Files(ProxyTest):
             self.assertEqual(client.ask("/no").body, b"old")
             self.put("no.txt", "new")
             self.assertEqual(client.ask("/no").body, b"old")
-            self.assertIn("read anew", reload())
+            self.assertIn("configuration reloaded", reload())
             self.assertEqual(client.ask("/no").body, b"new")
             os.unlink(page)
             self.assertIn("cannot be read", reload())
-            self.assertIn("stays as it was", proxy.process.stderr.readline())
+            self.assertIn("reload failed", proxy.process.stderr.readline())
             self.assertEqual(client.ask("/no").body, b"new")
 
 

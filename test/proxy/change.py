@@ -31,7 +31,7 @@ class Change(ProxyTest):
     def reload(self, proxy, config):
         proxy.write(self.filled(config))
         proxy.process.send_signal(signal.SIGHUP)
-        self.assertEqual(self.said(proxy), "weir-proxy: the configuration has been read anew\n")
+        self.assertEqual(self.said(proxy), "weir-proxy: configuration reloaded\n")
 
     def test_only_where_the_configuration_allows_it(self):
         for write in ("false", "true"):
@@ -46,7 +46,7 @@ class Change(ProxyTest):
         proxy = self.start_with(shop(limit("rate", "2/90s")))
         self.assertEqual(self.statuses(proxy, 3), [200, 200, 429])
         self.assertEqual(put(proxy, "rate", "4/90s\n"), (200, "4/90s"))
-        self.assertEqual(self.said(proxy), "weir-proxy: limit rate: the rule was `2/90s` and is `4/90s`, by 127.0.0.1\n")
+        self.assertEqual(self.said(proxy), "weir-proxy: limit rate: rule changed from `2/90s` to `4/90s` by 127.0.0.1\n")
         self.assertEqual(self.statuses(proxy, 3), [200, 200, 429])  # what was used stays used
         with Client(proxy.port) as client:  # and is what clients are told
             self.assertIn(";q=4;", client.ask("/").get("ratelimit-policy") + ";")
@@ -166,7 +166,7 @@ class Change(ProxyTest):
                 elif i == 1:
                     while not done.is_set():
                         proxy.process.send_signal(signal.SIGHUP)
-                        next(line for line in proxy.process.stderr if "read anew" in line)
+                        next(line for line in proxy.process.stderr if "configuration reloaded" in line)
                         self.assertEqual(request(proxy, "/stats.json").status, 200)
                 else:
                     while not done.is_set():

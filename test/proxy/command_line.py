@@ -111,16 +111,16 @@ class CommandLine(ProxyTest):
     def test_a_port_that_is_taken(self):
         result = run("--demo", "--listen", f"127.0.0.1:{self.upstream.port}")
         self.assertEqual(result.returncode, 1)
-        self.assertEqual(result.stderr, f"weir-proxy: cannot listen at 127.0.0.1:{self.upstream.port}: "
-                                        "another program already does\n")
+        self.assertEqual(result.stderr, f"weir-proxy: cannot listen on 127.0.0.1:{self.upstream.port}: "
+                                        "address already in use\n")
 
     def test_what_cannot_be_had(self):
         result = run("--upstream", "no.such.host.invalid:80")
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stderr, r"\Aweir-proxy: upstream `upstream`: the server `no.such.host.invalid:80` is not known: .*\n\Z")
+        self.assertRegex(result.stderr, r"\Aweir-proxy: upstream `upstream`: cannot resolve `no.such.host.invalid:80`: .*\n\Z")
         result = run("--demo", "--listen", "127.0.0.1:0", "--access-log", "/no/such/folder/log")
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stderr, r"\Aweir-proxy: the access log is `/no/such/folder/log`, but .*\n\Z")
+        self.assertRegex(result.stderr, r"\Aweir-proxy: cannot write the access log `/no/such/folder/log`: .*\n\Z")
 
     def test_an_upstream_that_is_the_proxy_itself(self):
         rows = [("127.0.0.1:18999", "127.0.0.1:18999"), ("127.0.0.1:18999", "0.0.0.0:18999")]
@@ -130,8 +130,8 @@ class CommandLine(ProxyTest):
         for upstream, listen in rows:
             result = run("--upstream", upstream, "--listen", listen)
             self.assertEqual(result.returncode, 1)
-            self.assertRegex(result.stderr, r"\Aweir-proxy: an upstream has the server \S+:18999, but that is where "
-                                            rf"the proxy itself listens \({listen}\)\n\Z")
+            self.assertRegex(result.stderr, r"\Aweir-proxy: server \S+:18999 is an address of this proxy "
+                                            rf"\({listen}\): requests would loop\n\Z")
 
     def test_an_upstream_that_does_not_even_reject(self):
         with full_backlog() as (silent, _):
@@ -148,7 +148,7 @@ class CommandLine(ProxyTest):
         with Client(proxy.port) as client:
             self.assertEqual(client.ask("/").status, 502)
         report = proxy.stop()
-        self.assertIn(f"weir-proxy: warning: nobody answers at 127.0.0.1:{port} yet", report)
+        self.assertIn(f"weir-proxy: warning: 127.0.0.1:{port} is not reachable", report)
 
     def test_ipv6(self):
         try:
@@ -172,7 +172,7 @@ class CommandLine(ProxyTest):
             client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n")
         for client in clients:
             body = client.answer().body.decode()
-            self.assertLessEqual(int(re.search(r"(\d+) were on the stove", body)[1]), 3)
+            self.assertLessEqual(int(re.search(r"(\d+) were in progress", body)[1]), 3)
             client.close()
         self.assertEqual(numbers(proxy.stop())["seats"]["granted"], 6)
 

@@ -14,7 +14,7 @@ def few_files():
 
 
 class Crowd(ProxyTest):
-    def test_files_are_kept_back_for_the_upstream(self):
+    def test_files_are_reserved_for_the_upstream(self):
         proxy = self.start("--threads", 2, preexec_fn=few_files)
         with contextlib.ExitStack() as stack:
             clients = [stack.enter_context(Client(proxy.port)) for _ in range(150)]
@@ -28,7 +28,7 @@ class Crowd(ProxyTest):
                 client.close()
             self.assertEqual(clients[-1].answer().status, 200)
 
-    def test_no_more_connections_than_wanted(self):
+    def test_no_more_connections_than_configured(self):
         proxy = self.start("--max-connections", 2)
         with Client(proxy.port) as first, Client(proxy.port) as second, Client(proxy.port) as third:
             self.assertEqual((first.ask("/").status, second.ask("/").status), (200, 200))
@@ -41,7 +41,7 @@ class Crowd(ProxyTest):
             self.assertEqual(proxy.numbers()["proxy"]["open"], 2)
 
     @unittest.skipIf(KEEPS_MEMORY, "a sanitizer keeps what is freed")
-    def test_memory_is_given_back(self):
+    def test_memory_is_released(self):
         # 2000 clients at once, each with a request that waits.
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -70,8 +70,8 @@ class Crowd(ProxyTest):
         wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0)
         wait_until(lambda: resident() - before < (most - before) / 5, "the memory")
 
-    def test_more_connections_than_there_can_be_are_rejected(self):
-        with self.assertRaisesRegex(AssertionError, "the connections of clients are `100`, but must be at most 24"):
+    def test_more_connections_than_files_are_rejected(self):
+        with self.assertRaisesRegex(AssertionError, "`connections` is 100; at most 24 fit"):
             self.start("--threads", 2, "--max-connections", 100, preexec_fn=few_files)
 
 

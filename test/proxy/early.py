@@ -36,7 +36,7 @@ class Early(ProxyTest):
         connection.close()
         return found
 
-    def test_of_the_upstream(self):
+    def test_a_response_of_the_upstream(self):
         proxy = self.start("--threads", 1)
         self.upstream.script["/stream-back/closes"] = reject
         self.upstream.script["/stream-back/reads"] = reject_and_read_on
@@ -45,7 +45,7 @@ class Early(ProxyTest):
                 with self.subTest(how):
                     self.assertEqual(self.post(proxy, f"/stream-back/{how}"), (413, b"no", "close"))
 
-    def test_of_the_proxy_itself(self):
+    def test_a_response_of_the_proxy(self):
         for limit, status in ((("--rate", "1/1h"), 429), (("--seats", 1), 503)):
             over = threading.Event()
             self.addCleanup(over.set)
@@ -62,14 +62,14 @@ class Early(ProxyTest):
                 over.set()
                 self.assertEqual(holder.answer().status, 502)
 
-    def test_a_body_that_goes_wrong(self):
+    def test_a_malformed_body(self):
         proxy = self.start("--seats", 1)
         with Client(proxy.port) as client:
             client.send("POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
             client.send(BIG)
             self.assertEqual(client.answer().status, 400)
 
-    def test_a_client_that_is_only_listened_to_holds_no_seat(self):
+    def test_a_gentle_close_holds_no_seat(self):
         proxy = self.start("--seats", 1, "--patience", "1s")
         self.upstream.script["/stream-back/no"] = reject
         with Client(proxy.port) as client, Client(proxy.port) as other:

@@ -12,7 +12,7 @@ GET = "GET / HTTP/1.1\r\nHost: test\r\n\r\n"
 
 
 class Faults(ProxyTest):
-    def test_a_header_that_does_not_come_to_its_end(self):
+    def test_an_incomplete_header(self):
         proxy = self.start("--header-timeout", "300ms", "--idle-timeout", "60s")
         with Client(proxy.port) as slow, Client(proxy.port) as silent:
             begun = time.monotonic()
@@ -35,7 +35,7 @@ class Faults(ProxyTest):
             self.assertEqual(silent.ended(), b"")
         self.assertEqual(self.upstream.targets(), [])
 
-    def test_a_body_that_does_not_come(self):
+    def test_a_missing_body(self):
         proxy = self.start("--body-timeout", "200ms", "--seats", 1)
         with Client(proxy.port) as client:
             client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\n12345")
@@ -44,7 +44,7 @@ class Faults(ProxyTest):
             self.assertEqual(client.ended(), b"")
         self.assertEqual(self.upstream.targets(), [])
 
-    def test_a_body_that_comes_slowly_is_waited_for(self):
+    def test_a_slow_body_is_accepted(self):
         proxy = self.start("--body-timeout", "1500ms", "--upstream-timeout", "200ms")
         with Client(proxy.port) as client:
             client.send("POST /digest HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\n")
@@ -61,7 +61,7 @@ class Faults(ProxyTest):
             self.assertEqual(client.ended(), b"")
             self.assertGreaterEqual(time.monotonic() - begun, 0.19)
 
-    def test_an_upstream_that_does_not_answer(self):
+    def test_an_upstream_that_does_not_respond(self):
         proxy = self.start("--upstream-timeout", "200ms", "--seats", 1)
         with Client(proxy.port) as client:
             answer = client.ask("/sleep/1000")
@@ -81,7 +81,7 @@ class Faults(ProxyTest):
                 client.answer()
         self.assertEqual(numbers(proxy.stop())["proxy"]["failed"], 1)
 
-    def test_an_upstream_that_is_not_there(self):
+    def test_an_upstream_that_is_not_reachable(self):
         self.upstream.close()
         proxy = self.start("--seats", 1)
         with Client(proxy.port) as client:
@@ -91,7 +91,7 @@ class Faults(ProxyTest):
             self.assertEqual(client.ask("/", "HEAD").status, 502)
             self.assertEqual(client.ask("/").status, 502)
 
-    def test_an_upstream_that_hangs_up_before_it_answers(self):
+    def test_an_upstream_that_disconnects_before_it_responds(self):
         proxy = self.start("--threads", 1)
         self.upstream.script["/bye"] = lambda sock, request, reader: False
         with Client(proxy.port) as client:
@@ -99,7 +99,7 @@ class Faults(ProxyTest):
             self.assertEqual(len(self.upstream.requests), 1)  # a new connection is not tried twice
             self.assertEqual(client.ask("/").status, 200)
 
-    def test_an_upstream_that_hangs_up_in_the_middle(self):
+    def test_an_upstream_that_disconnects_in_the_middle(self):
         def cut(head):
             def answer(sock, request, reader):
                 sock.sendall(head + b"5\r\nhello")
@@ -122,7 +122,7 @@ class Faults(ProxyTest):
             with self.assertRaises(ConnectionResetError):
                 client.answer()
 
-    def test_a_connection_that_died_while_it_was_kept(self):
+    def test_a_kept_connection_that_the_upstream_closes(self):
         # The upstream closes as soon as the next request has come: too late to be seen before.
         def close_next(sock, request, reader):
             sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
@@ -142,7 +142,7 @@ class Faults(ProxyTest):
             self.assertEqual(client.ask("/post", "POST", "Content-Length: 1\r\n", b"x").status, 502)
             self.assertEqual(self.upstream.targets().count("/post"), 0)
 
-    def test_a_request_that_was_half_answered_is_not_sent_again(self):
+    def test_a_request_with_half_a_response_is_not_sent_again(self):
         def hint_and_close(sock, request, reader):
             sock.sendall(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
             return False
@@ -155,7 +155,7 @@ class Faults(ProxyTest):
             self.assertEqual((answer.interim, answer.status), ([103], 502))
             self.assertEqual(self.upstream.targets().count("/hint"), 1)
 
-    def test_what_an_upstream_says_too_much_is_not_taken_for_the_next_answer(self):
+    def test_extra_bytes_of_the_upstream_are_not_read_as_the_next_response(self):
         def too_much(sock, request, reader):
             sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
                          b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
@@ -167,7 +167,7 @@ class Faults(ProxyTest):
             self.assertEqual(client.ask("/much").body, b"ok")
             self.assertEqual(client.ask("/").body, b"hello\n")
 
-    def test_drain_finishes_what_is_being_served(self):
+    def test_drain_finishes_active_requests(self):
         for which in (signal.SIGTERM, signal.SIGINT):
             proxy = self.start("--seats", 1, "--patience", "20s", "--threads", 2)
             with Client(proxy.port) as idle, Client(proxy.port) as first, Client(proxy.port) as second:

@@ -64,7 +64,7 @@ class HangUp(ProxyTest):
             self.over.set()
             wait_until(lambda: client.ask("/").status == 200)
 
-    def test_the_seat_is_free_when_the_upstream_has_noticed(self):
+    def test_the_seat_is_free_when_the_upstream_closed_the_connection(self):
         proxy = self.start("--seats", 1, "--patience", "20s")
         holder = Client(proxy.port)
         holder.send(GET % "/notice")
@@ -74,7 +74,7 @@ class HangUp(ProxyTest):
             self.assertEqual(client.ask("/").status, 200)
         self.assertEqual(self.upstream.now, 0)
 
-    def test_the_seat_is_free_at_once_where_that_is_wanted(self):
+    def test_with_abort_on_hang_up_the_seat_is_free_immediately(self):
         for behind in ("", "GET /next HTTP/1.1\r\nHost: test\r\n\r\n"):
             for how in (Client.close, Client.abort):
                 proxy = self.start("--seats", 1, "--patience", "20s", "--abort-on-hang-up")
@@ -94,18 +94,18 @@ class HangUp(ProxyTest):
         client.sock.shutdown(socket.SHUT_WR)
         return client
 
-    def test_who_ends_only_one_half_is_answered(self):
+    def test_a_client_that_closed_only_its_sending_side_gets_a_response(self):
         proxy = self.start()
         for target in ("/", "/sleep/300"):
             answer = self.half_close(proxy, GET % target).answer()
             self.assertEqual((answer.status, answer.body), (200, b"hello\n"))
 
-    def test_and_with_abort_on_hang_up_too(self):
+    def test_it_gets_one_with_abort_on_hang_up_too(self):
         proxy = self.start("--abort-on-hang-up")
         self.assertEqual(self.half_close(proxy, GET % "/").answer().status, 200)
         self.assertEqual(self.half_close(proxy, GET % "/hang").answer().status, 503)
 
-    def test_and_in_the_queue_too(self):
+    def test_it_gets_one_in_the_queue_too(self):
         proxy = self.start("--seats", 1, "--patience", "20s")
         with Client(proxy.port) as holder:
             holder.send(GET % "/hang")
@@ -116,7 +116,7 @@ class HangUp(ProxyTest):
             self.over.set()
         self.assertNotIn("/", self.upstream.targets())
 
-    def test_and_in_the_middle_of_a_body_too(self):
+    def test_it_gets_one_in_the_middle_of_a_body_too(self):
         proxy = self.start("--seats", 1)
         text = "POST /digest HTTP/1.1\r\nHost: test\r\nContent-Length: 9\r\n\r\nx"
         self.assertEqual(self.half_close(proxy, text).answer().status, 400)

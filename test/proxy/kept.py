@@ -24,7 +24,7 @@ UNASKED = [
 
 
 class Kept(ProxyTest):
-    def test_what_comes_unasked_is_nobodys_answer(self):
+    def test_bytes_without_a_request_are_not_read_as_a_response(self):
         proxy = self.start("--threads", 1)
         for pause in (0.03, 0.2):
             for method, first, second in UNASKED:
@@ -88,7 +88,7 @@ class Kept(ProxyTest):
         in_parallel(16, work)
         self.assertLessEqual(self.upstream.connections, 3)
 
-    def test_is_closed_after_a_while(self):
+    def test_an_unused_connection_is_closed(self):
         proxy = self.start("--threads", 1, "--upstream-idle-timeout", "100ms")
         closed = threading.Event()
 

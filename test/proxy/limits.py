@@ -46,7 +46,7 @@ class Limits(ProxyTest):
             statuses = [client.ask("/").status for _ in range(5)]
         self.assertEqual(statuses, [200, 200, 200, 429, 429])
 
-    def test_bodies_of_those_who_are_turned_away(self):
+    def test_bodies_of_rejected_requests(self):
         proxy = self.start("--rate", "1/30s", "--patience", "0s")
         with Client(proxy.port) as client:
             client.ask("/")
@@ -71,7 +71,7 @@ class Limits(ProxyTest):
             self.assertEqual(answer.get("connection"), "close")
         self.assertEqual(len(self.upstream.requests), 1)
 
-    def test_who_hangs_up_in_the_queue_leaves_it_at_once(self):
+    def test_a_client_that_disconnects_leaves_the_queue_immediately(self):
         for how in (Client.close, Client.abort):
             for pipelined in ("", "GET /next HTTP/1.1\r\nHost: test\r\n\r\n"):
                 with self.subTest(how.__name__, pipelined=pipelined):
@@ -106,7 +106,7 @@ class Limits(ProxyTest):
         self.upstream.script["/hang"] = answer
         return over
 
-    def test_who_waits_depends_on_no_other_thread(self):
+    def test_a_waiting_request_does_not_depend_on_another_thread(self):
         proxy = self.start("--seats", 1, "--patience", "300ms", "--threads", 2)
         over = self.hang()
         # Connections go to the two threads in turn.
@@ -124,7 +124,7 @@ class Limits(ProxyTest):
         """In the order in which they were started; the first of the process serves nobody."""
         return sorted(map(int, os.listdir(f"/proc/{proxy.process.pid}/task")))[1:]
 
-    def test_permits_come_home_from_thousands_of_clients_that_abort_anywhere(self):
+    def test_permits_of_thousands_of_aborting_clients_are_released(self):
         seed = random.randrange(1 << 30)
         print("seed", seed)
         proxy = self.start("--seats", 4, "--rate", "200/100ms", "--queue", 50, "--patience", "50ms",
@@ -153,7 +153,7 @@ class Limits(ProxyTest):
         self.assertGreater(found["proxy"]["connections"], 1000)  # not all live to be accepted
         for part in ("seats", "rate"):
             self.assertEqual((found[part]["in use"], found[part]["waiting"]), (0, 0))
-        self.assertGreater(found["proxy"]["hung up"], 100)
+        self.assertGreater(found["proxy"]["disconnected"], 100)
 
 
 if __name__ == "__main__":

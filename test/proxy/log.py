@@ -39,7 +39,7 @@ class Log(ProxyTest):
         proxy.report = proxy.process.stderr.read()
         return numbers(proxy.report)["proxy"]
 
-    def test_says_what_was_asked_and_answered(self):
+    def test_a_line_has_the_request_and_its_response(self):
         proxy = self.start("--access-log", self.log, "--rate", "2/60s", "--patience", "0s")
         with Client(proxy.port) as client:
             client.ask("/bytes/5?a=b")
@@ -81,7 +81,7 @@ class Log(ProxyTest):
                                   "body_bytes_sent": turned_away, "upstream": None, "limit": "rate"})
         self.assertEqual((third["request"], third["status"], third["upstream"], third["request_id"]), ("-", 400, None, None))
 
-    def test_says_which_of_several_limits_and_for_how_long(self):
+    def test_a_line_names_the_limit_that_rejected_and_the_wait(self):
         over = threading.Event()
         self.addCleanup(over.set)
         self.upstream.script["/hang"] = lambda sock, request, reader: over.wait(30) and False
@@ -98,7 +98,7 @@ class Log(ProxyTest):
             self.assertEqual((rejected["limit"], rejected["upstream"]), ("a seat", None))
             self.assertGreaterEqual(rejected["request_time"], 0.3)
 
-    def test_an_id_is_taken_or_made_and_goes_on(self):
+    def test_an_id_is_accepted_or_made_and_forwarded(self):
         proxy = self.start("--access-log", self.log)
 
         def seen():
@@ -117,7 +117,7 @@ class Log(ProxyTest):
             client.ask("/", fields="X-Request-Id: bad one\r\nX-Request-Id: good\r\nX-Request-Id: other\r\n")
             self.assertEqual(seen(), ["good"])
 
-    def test_without_a_log_nobody_needs_an_id(self):
+    def test_without_a_log_no_id_is_added(self):
         proxy = self.start()
         with Client(proxy.port) as client:
             client.ask("/")
@@ -125,33 +125,33 @@ class Log(ProxyTest):
             client.ask("/", fields="X-Request-Id: a b\r\n")
             self.assertEqual(dict(self.upstream.requests[-1].fields)["x-request-id"], "a b")
 
-    def test_another_format_holds_from_a_reload_on(self):
+    def test_a_reload_changes_the_format(self):
         config = f'access_log = "{self.log}"\n[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
         proxy = self.start_with(config)
         with Client(proxy.port) as client:
             client.ask("/")
             proxy.write(self.filled('access_log_format = "json"\n' + config))
             proxy.process.send_signal(signal.SIGHUP)
-            self.assertIn("read anew", proxy.process.stderr.readline())
+            self.assertIn("configuration reloaded", proxy.process.stderr.readline())
             wait_until(lambda: client.ask("/").status and self.lines() and self.lines()[-1].startswith("{"))
         self.assertNotEqual(self.lines()[0][0], "{")
 
     # ---- Standard error
 
-    def test_a_trouble_is_said_once(self):
+    def test_a_repeated_failure_is_logged_once(self):
         with socket.create_server(("127.0.0.1", 0)) as nobody:
             server = f"127.0.0.1:{nobody.getsockname()[1]}"
         proxy = Proxy("--upstream", server)
         self.addCleanup(self.finish, proxy)
-        self.assertIn("nobody answers", proxy.process.stderr.readline())
+        self.assertIn("is not reachable", proxy.process.stderr.readline())
         with Client(proxy.port) as client:
             self.assertEqual({client.ask("/").status for _ in range(200)}, {502})
             self.assertEqual(proxy.process.stderr.readline(),
-                             "weir-proxy: upstream upstream: the upstream cannot be reached\n")
+                             "weir-proxy: upstream upstream: cannot connect to the upstream\n")
             self.assertEqual({client.ask("/").status for _ in range(200)}, {502})
-        self.assertNotIn("cannot be reached", proxy.stop())
+        self.assertNotIn("cannot connect", proxy.stop())
 
-    def test_a_server_that_answers_nonsense_is_named(self):
+    def test_a_server_with_invalid_responses_is_named(self):
         def nonsense(sock, request, reader):
             sock.sendall(b"nonsense\r\n\r\n")
             return False
@@ -160,10 +160,10 @@ class Log(ProxyTest):
         proxy = self.start()
         with Client(proxy.port) as client:
             self.assertEqual(client.ask("/nonsense").status, 502)
-            self.assertEqual(proxy.process.stderr.readline(), "weir-proxy: upstream upstream: the server "
-                             f"127.0.0.1:{self.upstream.port}: the upstream's answer is not HTTP\n")
+            self.assertEqual(proxy.process.stderr.readline(), "weir-proxy: upstream upstream: server "
+                             f"127.0.0.1:{self.upstream.port}: the upstream's response is not HTTP\n")
 
-    def test_what_matters_less_may_be_left_out(self):
+    def test_log_level_omits_less_important_messages(self):
         config = '[admin]\naddress = "127.0.0.1:0"\n[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n' \
                  '[[limit]]\nname = "rate"\nrule = "9/7s"\n'
         proxy = self.start_with(config)
@@ -172,14 +172,14 @@ class Log(ProxyTest):
             proxy.process.send_signal(signal.SIGHUP)
             wait_until(lambda: limit_of(proxy, "rate")["rule"] == f"{n or ''}1/7s", "the file to be read")
             if said:
-                self.assertIn("has been read anew", proxy.process.stderr.readline())
+                self.assertIn("configuration reloaded", proxy.process.stderr.readline())
                 continue
             proxy.write("nonsense")
             proxy.process.send_signal(signal.SIGHUP)
             self.assertIn("weir.toml:1", proxy.process.stderr.readline())
-            self.assertIn("stays as it was", proxy.process.stderr.readline())
+            self.assertIn("reload failed", proxy.process.stderr.readline())
 
-    def test_that_nobody_reads(self):
+    def test_a_log_without_a_reader(self):
         os.mkfifo(self.log)
         reader = os.open(self.log, os.O_RDONLY | os.O_NONBLOCK)
         self.addCleanup(os.close, reader)
@@ -189,19 +189,19 @@ class Log(ProxyTest):
         self.assertEqual(found["answered"], 400)
         self.assertGreater(found["log lines dropped"], 100)
 
-    def test_on_standard_output_that_nobody_reads(self):
+    def test_standard_output_without_a_reader(self):
         proxy = self.start("--access-log", "-")
         self.ask_often(proxy)
         self.assertGreater(self.ends(proxy)["log lines dropped"], 100)
 
-    def test_whose_reader_has_gone(self):
+    def test_a_log_whose_reader_ended(self):
         proxy = self.start("--access-log", "-")
         proxy.process.stdout.close()
         self.ask_often(proxy, 5)
         found = self.ends(proxy)
         self.assertEqual((found["answered"], found["log lines dropped"]), (5, 5))
 
-    def test_that_is_as_long_as_a_file_may_be(self):
+    def test_a_log_at_the_largest_file_size(self):
         def short_files():
             resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
 
@@ -211,7 +211,7 @@ class Log(ProxyTest):
         self.assertEqual(found["answered"], 5)
         self.assertGreaterEqual(found["log lines dropped"], 3)
 
-    def test_is_opened_anew_on_sighup(self):
+    def test_sighup_reopens_the_log(self):
         proxy = self.start("--access-log", self.log)
         with Client(proxy.port) as client:
             client.ask("/first")
@@ -225,7 +225,7 @@ class Log(ProxyTest):
         self.assertEqual(len(self.lines()), 1)
         self.assertIn("/second", self.lines()[0])
 
-    def test_that_cannot_be_opened_anew_goes_on_in_the_old_file(self):
+    def test_a_log_that_cannot_be_reopened_continues_in_the_old_file(self):
         folder = os.path.join(os.path.dirname(self.log), "folder")
         os.mkdir(folder)
         proxy = self.start("--access-log", f"{folder}/log")
@@ -244,7 +244,7 @@ class Log(ProxyTest):
             self.assertEqual(client.ask("/").status, 200)
         self.assertEqual(self.ends(proxy)["answered"], 1)
 
-    def test_reports_that_nobody_reads(self):
+    def test_reports_without_a_reader(self):
         proxy = Proxy("--upstream", f"127.0.0.1:{self.upstream.port}", "--seats", 3)
         self.addCleanup(proxy.process.kill)
         self.addCleanup(proxy.process.stdout.close)

@@ -50,7 +50,7 @@ class PerClient(ProxyTest):
     def waiting(self, proxy, rule, n):
         wait_until(lambda: proxy.numbers()[rule]["waiting"] == n, f"{n} to wait")
 
-    def test_each_client_has_a_rate_of_its_own(self):
+    def test_each_client_has_its_own_rate(self):
         proxy = self.start("--per-client-rate", "3/60s", "--patience", "0s", "--threads", 2)
         self.assertEqual(self.statuses(proxy, "127.0.0.2", 5), [200, 200, 200, 429, 429])
         self.assertEqual(self.statuses(proxy, "127.0.0.3", 4), [200, 200, 200, 429])
@@ -58,9 +58,9 @@ class PerClient(ProxyTest):
         self.assertEqual(answer.status, 429)
         self.assertIn(int(answer.get("retry-after")), (59, 60))
         found = proxy.numbers()["per-client rate"]
-        self.assertEqual((found["granted"], found["too late"], found["clients"]), (6, 4, 2))
+        self.assertEqual((found["granted"], found["wait too long"], found["clients"]), (6, 4, 2))
 
-    def test_each_client_has_seats_of_its_own(self):
+    def test_each_client_has_its_own_seats(self):
         proxy = self.start("--per-client-seats", 2, "--patience", "0s", "--threads", 2)
         held = self.hold(proxy, "127.0.0.2", 2)
         answer = self.client(proxy, "127.0.0.2").ask("/")
@@ -71,7 +71,7 @@ class PerClient(ProxyTest):
         self.assertEqual([client.answer().status for client in held], [200, 200])
         self.assertEqual(self.client(proxy, "127.0.0.2").ask("/").status, 200)
 
-    def test_a_client_waits_for_nobody_but_itself(self):
+    def test_a_client_does_not_wait_for_other_clients(self):
         proxy = self.start("--per-client-seats", 1, "--patience", "20s", "--threads", 2)
         self.hold(proxy, "127.0.0.2")
         order = [f"/{i}" for i in range(6)]
@@ -86,7 +86,7 @@ class PerClient(ProxyTest):
         self.assertEqual([client.answer().status for client in waiters], [200] * 6)
         self.assertEqual(self.upstream.targets()[before:], order)
 
-    def test_each_client_has_a_queue_of_its_own(self):
+    def test_each_client_has_its_own_queue(self):
         proxy = self.start("--per-client-seats", 1, "--queue", 1, "--patience", "60s", "--threads", 2)
         for source in ("127.0.0.2", "127.0.0.3"):
             self.hold(proxy, source)
@@ -99,7 +99,7 @@ class PerClient(ProxyTest):
         self.assertEqual([client.answer().status for client in waiters], [200, 200])
         self.assertEqual(proxy.numbers()["per-client seats"]["queue full"], 1)
 
-    def test_who_waits_for_its_own_client_holds_nothing_of_others(self):
+    def test_a_wait_for_the_limit_of_a_client_holds_no_permit_of_all_clients(self):
         proxy = self.start("--per-client-seats", 1, "--seats", 2, "--rate", "3/60s", "--patience", "20s")
         self.hold(proxy, "127.0.0.2")
         for _ in range(5):
@@ -110,7 +110,7 @@ class PerClient(ProxyTest):
                          (1, 0, 1))
         self.assertEqual(self.statuses(proxy, "127.0.0.3", 2), [200, 200])
 
-    def test_who_is_rejected_for_all_clients_uses_nothing_of_its_own(self):
+    def test_a_rejection_for_all_clients_uses_no_permit_of_the_client(self):
         for patience in ("0s", "100ms"):
             with self.subTest(patience):
                 self.over.clear()
@@ -121,7 +121,7 @@ class PerClient(ProxyTest):
                 self.assertEqual(held[0].answer().status, 200)
                 self.assertEqual(self.statuses(proxy, "127.0.0.2", 2), [200, 429])
 
-    def test_who_hangs_up_while_it_waits_for_its_turn_leaves_at_once(self):
+    def test_a_client_that_disconnects_leaves_its_queue_immediately(self):
         for how in (Client.close, Client.abort):
             for behind in ("", GET % "/next"):
                 with self.subTest(how.__name__, behind=behind):
@@ -145,7 +145,7 @@ class PerClient(ProxyTest):
                     self.assertEqual((held[0].answer().status, staying.answer().status), (200, 200))
                     self.assertNotIn("/never", self.upstream.targets())
 
-    def test_and_in_the_queue_of_all_clients_gives_its_own_back(self):
+    def test_a_disconnect_in_the_queue_of_all_clients_releases_the_permit_of_the_client(self):
         proxy = self.start("--per-client-rate", "1/60s", "--seats", 1, "--patience", "60s")
         self.hold(proxy, "127.0.0.3")
         leaves = self.client(proxy, "127.0.0.2")
@@ -224,7 +224,7 @@ class PerClient(ProxyTest):
         self.assertEqual(set(most.values()), {2})
         self.assertEqual(len(self.upstream.requests), 25 * 15)
 
-    def test_permits_come_home_from_clients_that_abort_anywhere(self):
+    def test_permits_of_aborting_clients_are_released(self):
         proxy = self.start("--per-client-seats", 2, "--per-client-rate", "40/100ms", "--seats", 4, "--rate",
                            "200/100ms", "--queue", 20, "--patience", "50ms", "--threads", 2)
         text = (GET % "/sleep/2" + GET % "/bytes/300000").encode()

@@ -69,7 +69,7 @@ def limit(name, rule, more="", queue="max_waiting 0 patience 0s"):
 
 
 class TheParser(ProxyTest):
-    def test_it_takes_what_is_allowed(self):
+    def test_the_parser_accepts_valid_fields(self):
         for text, wanted in (
                 ("", []), ('"a"', [("a", {})]), ('"a";q=1;w=60 , "b";q=2', [("a", {"q": 1, "w": 60}), ("b", {"q": 2})]),
                 ('"a\\"\\\\"', [('a"\\', {})]), ("a;x;y=?0", [(Token("a"), {"x": True, "y": False})]),
@@ -79,7 +79,7 @@ class TheParser(ProxyTest):
             self.assertEqual(parse_list([text]), wanted, text)
         self.assertEqual(parse_list(['"a"', '"b"']), [("a", {}), ("b", {})])
 
-    def test_and_nothing_else(self):
+    def test_the_parser_rejects_other_fields(self):
         for text in ('"a', '"a",', '"a" "b"', '"a";Q=1', '"a";q=', '"a"; q = 1', '"ä"', '"a\\n"', "1000000000000000",
                      "1.", "1.2345", ":a:", ":AAE=", "?2", "limit=100, remaining=1", '"a";;', "(a", "%\"%C3\"", "@1.5"):
             with self.assertRaises(ValueError, msg=text):
@@ -119,7 +119,7 @@ class Ietf(ProxyTest):
         self.assertEqual(policies(answer), [("api", Limit(3, 3600)), ("api", Limit(10, 86400))])
         self.assertEqual([(name, rest.r) for name, rest in left(answer)], [("api", 2)])
 
-    def test_what_remains_counts_down_and_when_there_is_more(self):
+    def test_the_remaining_permits_count_down_and_the_reset_is_right(self):
         proxy = self.start_with(shop(limit("rate", "3/1h")))
         with Client(proxy.port) as client:
             for remaining in (2, 1, 0):
@@ -134,7 +134,7 @@ class Ietf(ProxyTest):
             self.assertEqual((rest.r, rest.t), (0, int(rejected.get("retry-after"))))
             self.assertIn(rest.t, (3599, 3600))
 
-    def test_a_bucket_says_when_it_is_full(self):
+    def test_the_reset_of_a_bucket_is_when_it_is_full(self):
         proxy = self.start_with(shop(limit("rate", "1/100s burst 10")))
         with Client(proxy.port) as client:
             found = [left(client.ask("/"))[0][1] for _ in range(10)]
@@ -142,7 +142,7 @@ class Ietf(ProxyTest):
         for n, rest in enumerate(found, 1):
             self.assertIn(rest.t, range(100 * n - 20, 100 * n + 1))
 
-    def test_seats_are_requests_at_a_time(self):
+    def test_seats_are_concurrent_requests(self):
         proxy = self.start_with(shop(limit("seats", "3 seats")))
         over = threading.Event()
 
@@ -181,7 +181,7 @@ class Ietf(ProxyTest):
         self.assertEqual({name: p.q for name, p in policies(answer)}, {"a": 9, "c": 7, "d": 6, "e": 5})
         self.assertEqual({name: rest.r for name, rest in left(answer)}, {"a": 8, "c": 6, "d": 5, "e": 4})
 
-    def test_a_rejection_tells_of_the_limit_that_rejects(self):
+    def test_a_rejection_names_the_limit_that_rejected(self):
         proxy = self.start_with(shop(limit("wide", "100/1h"), limit("narrow", "1/1h"), limit("seats", "5 seats")))
         with Client(proxy.port) as client:
             self.assertEqual(client.ask("/").status, 200)
@@ -189,7 +189,7 @@ class Ietf(ProxyTest):
         self.assertEqual({name for name, _ in policies(rejected)}, {"wide", "narrow", "seats"})
         self.assertEqual([(name, rest.r) for name, rest in left(rejected)], [("narrow", 0)])
 
-    def test_routes_have_their_own(self):
+    def test_routes_have_their_own_limits(self):
         routes = ('[[route]]\npath = "/no"\nrespond = 403\nlimits = ["a"]\n[[route]]\npath = "/a"\nupstream = "shop"\nlimits = ["a"]\n'
                   '[[route]]\npath = "/free"\nupstream = "shop"\n')
         proxy = self.start_with(shop(limit("a", "9/1h"), limit("b", "9/1h")) + routes)
@@ -204,7 +204,7 @@ class Ietf(ProxyTest):
             wrong = client.answer()
             self.assertEqual((wrong.status, policies(wrong)), (400, []))
 
-    def test_the_partition_is_hashed_and_is_that_of_the_client(self):
+    def test_the_partition_is_a_hash_of_the_client(self):
         config = shop(limit("client", "9/1h", 'key = "client"\n'), limit("key", "9/1h", 'key = "header X"\n'),
                       limit("both", "9 seats", 'key = ["client", "header X"]\n'))
         proxy = self.start_with(config)
@@ -228,7 +228,7 @@ class Ietf(ProxyTest):
             elsewhere = {name: p.pk for name, p in policies(client.ask("/", fields="X: 1\r\n"))}
         self.assertEqual(same(one, elsewhere), set())
 
-    def test_the_partition_of_a_request_whose_body_came_later(self):
+    def test_the_partition_of_a_request_whose_body_arrives_later(self):
         # The head has been overwritten by then.
         proxy = self.start_with(shop(limit("key", "9/1h", 'key = "header X"\n')))
         with Client(proxy.port) as client:
@@ -238,7 +238,7 @@ class Ietf(ProxyTest):
             client.send(b"y" * 300000)
             self.assertEqual(policies(client.answer()), first)
 
-    def test_a_key_with_a_rule_of_its_own(self):
+    def test_a_key_with_its_own_rule(self):
         proxy = self.start_with(shop(limit("key", "2/1h", 'key = "header X"\n[limit.overrides]\n"vip" = "5/2h"\n')))
         with Client(proxy.port) as client:
             for key, q, w in (("x", 2, 3600), ("vip", 5, 7200)):
@@ -250,7 +250,7 @@ class Ietf(ProxyTest):
         self.assertEqual([name for name, _ in policies(answer)], ['a "b" \\ c', "K%c3%bcche %25"])
         self.assertEqual([name for name, _ in left(answer)], ['a "b" \\ c', "K%c3%bcche %25"])
 
-    def test_numbers_that_no_structured_field_can_hold(self):
+    def test_numbers_too_large_for_a_structured_field(self):
         answer = self.ask(shop(limit("seats", "1000000000000000 seats"), limit("rate", "1000000000000000/1h bucket")))
         self.assertEqual([p.q for _, p in policies(answer)], [10**15 - 1] * 2)
 
@@ -260,18 +260,18 @@ class Ietf(ProxyTest):
         self.assertEqual(policies(answer), [("upstream shop", Limit(4, qu="concurrent-requests"))])
         self.assertEqual(left(answer), [("upstream shop", Left(3))])
 
-    def test_a_reload_changes_what_is_told(self):
+    def test_a_reload_changes_the_fields(self):
         proxy = self.start_with(shop(limit("rate", "5/1h"), limit("key", "2/1h", 'key = "client"\n')))
         with Client(proxy.port) as client:
             self.assertEqual([(p.q, p.w) for _, p in policies(client.ask("/"))], [(5, 3600), (2, 3600)])
             proxy.write(self.filled(shop(limit("rate", "9/2h"), limit("key", "3/1h", 'key = "client"\n[limit.overrides]\n"127.0.0.1" = "4/1h"\n'))))
             proxy.process.send_signal(signal.SIGHUP)
-            self.assertIn("read anew", proxy.process.stderr.readline())
+            self.assertIn("configuration reloaded", proxy.process.stderr.readline())
             answer = client.ask("/")
             self.assertEqual([(p.q, p.w) for _, p in policies(answer)], [(9, 7200), (4, 3600)])
             self.assertEqual([rest.r for _, rest in left(answer)], [7, 2])
 
-    def test_what_the_upstream_says_of_its_own_limits_stays_before_it(self):
+    def test_fields_of_the_upstream_come_before_ours(self):
         self.upstream.script["/"] = lambda sock, request, reader: sock.sendall(
             b'HTTP/1.1 200 OK\r\nRateLimit-Policy: "theirs";q=5;w=1\r\nRateLimit: "theirs";r=4\r\nContent-Length: 0\r\n\r\n') or True
         answer = self.ask(shop(limit("ours", "9/1h")))
@@ -326,12 +326,12 @@ class Legacy(ProxyTest):
         with Client(proxy.port) as client:
             return [client.ask(target) for target in targets]
 
-    def test_which_fields_there_are(self):
+    def test_ratelimit_headers_selects_the_fields(self):
         for headers, old, new in (("ietf", False, True), ("legacy", True, False), ("both", True, True), ("none", False, False)):
             for answer in self.ask(shop(limit("rate", "1/1h"), headers=f'ratelimit_headers = "{headers}"\n'), "/", "/"):
                 self.assertEqual((legacy(answer) is not None, bool(policies(answer)), bool(left(answer))), (old, new, new), headers)
 
-    def test_by_an_option(self):
+    def test_the_option_selects_the_fields(self):
         to = f"127.0.0.1:{self.upstream.port}"
         for value, old, new in (("legacy", True, False), ("none", False, False), (None, False, True)):
             proxy = self.start("--rate", "5/1h", *(("--ratelimit-headers", value) if value else ()))
@@ -351,14 +351,14 @@ class Legacy(ProxyTest):
         self.assertTrue(all(legacy(a)[2] in (3599, 3600) for a in answers))
         self.assertEqual(legacy(answers[2])[2], int(answers[2].get("retry-after")))
 
-    def test_of_several_the_one_with_the_least_left(self):
+    def test_of_several_limits_the_one_with_the_fewest_remaining(self):
         headers = 'ratelimit_headers = "legacy"\n'
         answer, = self.ask(shop(limit("a", "9/1h"), limit("b", "3/2h"), limit("c", "2 seats"), headers=headers), "/")
         self.assertEqual(legacy(answer)[:2], (3, 2))
         answer, = self.ask(shop(limit("c", "2 seats"), headers=headers), "/")
         self.assertEqual(legacy(answer), None)  # seats have no window
 
-    def test_of_the_upstreams_and_ours_the_one_with_less_left(self):
+    def test_of_the_upstreams_fields_and_ours_those_with_fewer_remaining(self):
         def say(sock, request, reader):
             remaining = request.target.split("/")[-1]
             sock.sendall((f"HTTP/1.1 200 OK\r\nX-RateLimit-Limit: 1000\r\nX-RateLimit-Remaining: {remaining}\r\n"
@@ -374,7 +374,7 @@ class Legacy(ProxyTest):
 
 
 class Configuration(ProxyTest):
-    def test_what_is_wrong(self):
+    def test_errors(self):
         proxy = self.start_with(shop())
         for text, why in (('ratelimit_headers = "all"\n', ":1:21: `ratelimit_headers` is `all`, but must be `ietf`, `legacy`, `both` or `none`"),
                           ("ratelimit_headers = true\n", ":1:21: `ratelimit_headers` is `true`")):

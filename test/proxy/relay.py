@@ -13,7 +13,7 @@ SIZES = [0, 1, 1000, 16 * 1024, 64 * 1024, 3_000_000]
 
 
 class Relay(ProxyTest):
-    def test_answers_of_all_sizes(self):
+    def test_responses_of_all_sizes(self):
         proxy = self.start()
         with Client(proxy.port) as client:
             for size in SIZES:
@@ -53,7 +53,7 @@ class Relay(ProxyTest):
                 time.sleep(0.0005)
             self.assertEqual(client.answer().body, hashlib.sha256(b"hello!").hexdigest().encode())
 
-    def test_an_upstream_that_answers_while_it_reads(self):
+    def test_an_upstream_that_responds_while_it_reads(self):
         proxy = self.start()
         body = pattern(20_000_000)
         with Client(proxy.port) as client:
@@ -65,7 +65,7 @@ class Relay(ProxyTest):
             self.assertTrue(answer.body == body)
             self.assertEqual(client.ask("/after").status, 200)
 
-    def test_an_upstream_that_answers_without_reading(self):
+    def test_an_upstream_that_responds_without_reading(self):
         def reject(sock, request, reader):
             sock.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
             time.sleep(0.2)
@@ -97,7 +97,7 @@ class Relay(ProxyTest):
                 self.assertLess(resident() - before, 4 * 1024)
             self.assertTrue(client.answer().body == pattern(size))
 
-    def test_answers_without_a_body(self):
+    def test_responses_without_a_body(self):
         proxy = self.start()
         with Client(proxy.port) as client:
             answer = client.ask("/bytes/1000", "HEAD")
@@ -108,7 +108,7 @@ class Relay(ProxyTest):
                 self.assertIsNone(answer.get("transfer-encoding"))
             self.assertEqual(client.ask("/").body, b"hello\n")
 
-    def test_an_answer_that_ends_with_its_connection(self):
+    def test_a_response_that_ends_with_its_connection(self):
         proxy = self.start()
         with Client(proxy.port) as client:
             for _ in range(3):
@@ -117,7 +117,7 @@ class Relay(ProxyTest):
                 self.assertEqual(answer.get("transfer-encoding"), "chunked")
             self.assertEqual(client.ask("/").body, b"hello\n")
 
-    def test_interim_answers(self):
+    def test_interim_responses(self):
         def hint(sock, request, reader):
             sock.sendall(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
                          b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"
@@ -150,7 +150,7 @@ class Relay(ProxyTest):
             self.assertEqual(client.answer().interim, [])
         self.assertNotIn("expect", dict(self.upstream.requests[0].fields))
 
-    def test_pipelined_requests_are_answered_in_order(self):
+    def test_pipelined_requests_get_responses_in_order(self):
         proxy = self.start()
         with Client(proxy.port) as client:
             text = "".join(f"GET /bytes/{i} HTTP/1.1\r\nHost: test\r\n\r\n"
@@ -180,7 +180,7 @@ class Relay(ProxyTest):
         self.assertEqual(dict(self.upstream.requests[-1].fields)["host"],
                          f"127.0.0.1:{self.upstream.port}")
 
-    def test_fields_for_one_hop_stay_behind(self):
+    def test_fields_for_one_hop_are_not_forwarded(self):
         proxy = self.start()
         fields = ("Connection: keep-alive, X-Mine , close\r\nX-Mine: 1\r\nKeep-Alive: timeout=5\r\n"
                   "TE: trailers\r\nTrailer: x\r\nProxy-Connection: x\r\nProxy-Authorization: x\r\n"
@@ -194,7 +194,7 @@ class Relay(ProxyTest):
             ("via", "1.0 first"), ("x-forwarded-for", "1.2.3.4, 5.6.7.8, 9.9.9.9, 127.0.0.1"),
             ("via", "1.1 weir-proxy")])
 
-    def test_names_with_an_underscore_stay_behind_unless_they_are_wanted(self):
+    def test_names_with_an_underscore_are_not_forwarded_by_default(self):
         for options, goes_on in (((), []), (("--pass-underscores",), ["x_forwarded_for"])):
             with self.subTest(options=options):
                 proxy = self.start(*options)
@@ -203,7 +203,7 @@ class Relay(ProxyTest):
                 names = [n for n, _ in self.upstream.requests[-1].fields if "_" in n]
                 self.assertEqual(names, goes_on)
 
-    def test_a_client_cannot_take_host_or_framing_away(self):
+    def test_a_client_cannot_remove_host_or_framing(self):
         proxy = self.start()
         with Client(proxy.port) as client:
             fields = "Connection: host, content-length\r\nContent-Length: 5\r\n"
@@ -211,7 +211,7 @@ class Relay(ProxyTest):
         request = self.upstream.requests[0]
         self.assertEqual((dict(request.fields)["host"], request.body), ("test", b"hello"))
 
-    def test_fields_of_answers(self):
+    def test_fields_of_responses(self):
         def answer(sock, request, reader):
             sock.sendall(b"HTTP/1.1 299 Quite Fine\r\nConnection: X-Mine\r\nX-Mine: 1\r\n"
                          b"Keep-Alive: timeout=5\r\nSet-Cookie: a\r\nSet-Cookie: b\r\n"

@@ -44,7 +44,7 @@ class Reload(ProxyTest):
     def reload(self, proxy, config):
         proxy.write(self.filled(config))
         proxy.process.send_signal(signal.SIGHUP)
-        self.assertEqual(self.said(proxy), "weir-proxy: the configuration has been read anew\n")
+        self.assertEqual(self.said(proxy), "weir-proxy: configuration reloaded\n")
 
     def statuses(self, proxy, n, fields=""):
         with Client(proxy.port) as client:
@@ -59,7 +59,7 @@ class Reload(ProxyTest):
         self.assertEqual(self.statuses(proxy, 1), [429])
         self.assertEqual(proxy.numbers()["rate"]["granted"], 5)
 
-    def test_so_are_the_limits_of_keys(self):
+    def test_limits_of_keys_are_changed_in_place(self):
         key = 'key = "header X"\n'
         proxy = self.start_with(shop(limit("rate", "2/60s", key)))
         self.assertEqual(self.statuses(proxy, 3, "X: 1\r\n"), [200, 200, 429])
@@ -69,7 +69,7 @@ class Reload(ProxyTest):
         self.reload(proxy, shop(limit("rate", "6/60s", key)))
         self.assertEqual(self.statuses(proxy, 3, "X: 2\r\n"), [200, 200, 429])
 
-    def test_who_waits_goes_on_waiting(self):
+    def test_a_waiting_request_continues_to_wait(self):
         queue = "max_waiting 10 patience 20s"
         proxy = self.start_with(shop(limit("client", "2 seats", 'key = "client"\n', queue), limit("all", "1 seats", "", queue)))
         with Client(proxy.port) as holder, Client(proxy.port) as waiter, Client(proxy.port) as idle:
@@ -87,7 +87,7 @@ class Reload(ProxyTest):
             self.assertEqual((holder.answer().status, waiter.answer().status), (200, 200))
             self.assertEqual(idle.ask("/").status, 200)
 
-    def test_a_limit_that_has_gone_is_kept_for_those_who_wait_at_it(self):
+    def test_a_removed_limit_exists_until_its_waiting_requests_end(self):
         proxy = self.start_with(shop(limit("seats", "1 seats", "", "max_waiting 10 patience 20s")))
         with Client(proxy.port) as holder, Client(proxy.port) as waiter:
             holder.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
@@ -101,29 +101,29 @@ class Reload(ProxyTest):
             self.assertEqual((holder.answer().status, waiter.answer().status), (200, 200))
             self.assertEqual(len(self.upstream.requests), before + 1)
 
-    def test_a_wrong_file_changes_nothing_and_says_why(self):
+    def test_an_invalid_file_changes_nothing_and_its_error_is_logged(self):
         proxy = self.start_with(shop(limit("rate", "1/60s")))
         self.assertEqual(self.statuses(proxy, 2), [200, 429])
         good = proxy.config
         with socket.create_server(("127.0.0.1", 0)) as taken:
             for wrong, why in ((good.replace("1/60s", "100 per hour"), "`rule` is `100 per hour`, but must be a rule"),
                                (good + "[[listen]]\naddress = \"127.0.0.1:%d\"\n" % taken.getsockname()[1],
-                                "another program already does"),
+                                "address already in use"),
                                (good.replace(f"127.0.0.1:{self.upstream.port}", "no.such.host.invalid:1"),
-                                "the server `no.such.host.invalid:1` is not known"),
-                               (good + '[[listen]]\naddress = "systemd:x"\n', "has opened no such socket")):
+                                "cannot resolve `no.such.host.invalid:1`"),
+                               (good + '[[listen]]\naddress = "systemd:x"\n', "systemd passed no socket of that name")):
                 proxy.write(wrong.replace("1/60s", "9/60s"))
                 proxy.process.send_signal(signal.SIGHUP)
                 self.assertIn(why, self.said(proxy))
-                self.assertEqual(self.said(proxy), "weir-proxy: the configuration stays as it was\n")
+                self.assertEqual(self.said(proxy), "weir-proxy: reload failed; the previous configuration stays active\n")
                 self.assertEqual(self.statuses(proxy, 1), [429])
         os.unlink(proxy.file)
         proxy.process.send_signal(signal.SIGHUP)
         self.assertIn("cannot be read", self.said(proxy))
-        self.assertEqual(self.said(proxy), "weir-proxy: the configuration stays as it was\n")
+        self.assertEqual(self.said(proxy), "weir-proxy: reload failed; the previous configuration stays active\n")
         proxy.write(good)
 
-    def test_routes_servers_and_places_to_listen_at(self):
+    def test_routes_servers_and_listeners(self):
         other = Upstream()
         self.addCleanup(other.close)
         proxy = self.start_with(shop())
@@ -140,7 +140,7 @@ class Reload(ProxyTest):
             self.assertEqual((client.ask("/no").status, len(self.upstream.requests)), (200, 2))
             self.assertFalse(os.path.exists(path))
 
-    def test_a_server_that_is_named_again_has_the_seats_that_are_taken(self):
+    def test_a_server_that_is_named_again_keeps_its_seats_in_use(self):
         other = Upstream()
         self.addCleanup(other.close)
         other.script["/hang"] = self.upstream.script["/hang"]
@@ -163,14 +163,14 @@ class Reload(ProxyTest):
         self.over.set()
         self.assertEqual({client.answer().status for client in clients}, {200})
 
-    def test_by_a_command(self):
+    def test_the_reload_option(self):
         pid = os.path.join(self.enterContext(__import__("tempfile").TemporaryDirectory()), "pid")
         proxy = self.start_with(f'pid_file = "{pid}"\n' + '[[listen]]\naddress = "127.0.0.1:0"\n' + shop())
         self.assertEqual(self.statuses(proxy, 2), [200, 200])
         proxy.write(proxy.config + limit("rate", "1/60s"))
         command = [PROXY, "--config", proxy.file, "--reload"]
         subprocess.run(command, check=True, timeout=PATIENCE)
-        self.assertIn("read anew", self.said(proxy))
+        self.assertIn("configuration reloaded", self.said(proxy))
         self.assertEqual(self.statuses(proxy, 2), [200, 429])
         proxy.write(proxy.config + "nonsense")
         result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)

@@ -494,7 +494,7 @@ class Soak(unittest.TestCase):
         begun = time.monotonic()
         self.proxy.process.send_signal(signal.SIGHUP)
         with self.has_said:
-            done = self.has_said.wait_for(lambda: any("read anew" in line for line in self.said[before:]), 60)
+            done = self.has_said.wait_for(lambda: any("configuration reloaded" in line for line in self.said[before:]), 60)
         self.assertTrue(done, self.said[before:])
         for name, value in values.items():
             if value:  # who has come before may still go to a server that is named no more

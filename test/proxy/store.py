@@ -146,7 +146,7 @@ class Store(ProxyTest):
     def test_a_rate_on_redis(self):
         self.check_rate(self.have(Redis))
 
-    def test_what_answers_say_of_a_rate_that_a_server_keeps(self):
+    def test_the_fields_of_a_rate_with_a_store(self):
         # What remains there nobody knows here, unless it is nothing.
         proxy = self.start("--store", self.have(Redis).url, "--rate", "2/1h", *SLOW)
         with Client(proxy.port) as client:
@@ -159,7 +159,7 @@ class Store(ProxyTest):
     def test_a_rate_on_mariadb(self):
         self.check_rate(self.have(MariaDB))
 
-    def test_a_mariadb_that_must_show_a_certificate(self):
+    def test_a_mariadb_with_a_certificate(self):
         server = self.have(MariaDBWithCertificates)
         trusting, distrusting = (
             self.start("--store", f"{server.url}&tls=required&authorities={server.path}/{authority}.crt", "--rate", "100/1s",
@@ -178,7 +178,7 @@ class Store(ProxyTest):
             self.assertEqual(statuses, [200, 200, 200, 429, 429])
             self.assertEqual(three.ask("/").status, 200)
 
-    def test_what_a_store_rejects_takes_nothing_of_the_chain(self):
+    def test_a_rejection_by_a_store_takes_no_other_permit(self):
         server = self.have(Redis)
         names = ["chain", "keys", "store"]
         proxy = self.start_with(
@@ -224,10 +224,10 @@ class Store(ProxyTest):
             server.start()
             self.until_it_is(200, one)
         said = closed.stop()
-        self.assertIn("requests are answered 503", said)
-        self.assertIn("the store answers again", said)
-        self.assertIn("there is no limit", opened.stop())
-        self.assertIn("this proxy keeps its share", local.stop())
+        self.assertIn("requests get 503", said)
+        self.assertIn("the store is available again", said)
+        self.assertIn("the limit is off", opened.stop())
+        self.assertIn("this proxy grants its local share", local.stop())
 
     def test_failures_of_redis(self):
         self.check_failure(self.have(Redis))
@@ -235,7 +235,7 @@ class Store(ProxyTest):
     def test_failures_of_mariadb(self):
         self.check_failure(self.have(MariaDB))
 
-    def test_patience_that_ends_before_the_store_has_failed(self):
+    def test_patience_that_ends_before_the_timeout_of_the_store(self):
         server = self.have(Redis)
         proxy = self.start("--store", server.url, "--rate", "1000/1s burst 1000", "--patience", "50ms",
                            "--store-timeout", "10s")
@@ -251,7 +251,7 @@ class Store(ProxyTest):
                 server.process.send_signal(signal.SIGCONT)
             self.until_it_is(200, client)
 
-    def test_a_store_that_is_not_there_yet(self):
+    def test_a_store_that_starts_later(self):
         server = self.have(Redis)
         server.kill()
         proxy = self.start("--store", server.url, "--rate", "100/1s", *SLOW)
@@ -259,7 +259,7 @@ class Store(ProxyTest):
             self.until_it_is(503, client)
             server.start()
             self.until_it_is(200, client)
-        self.assertIn("warning: the store cannot be asked yet", proxy.stop())
+        self.assertIn("warning: the store is unavailable", proxy.stop())
 
     def test_a_repeated_request_is_counted_again(self):
         server = self.have(Redis)
@@ -269,7 +269,7 @@ class Store(ProxyTest):
             self.assertEqual(client.ask("/once").status, 200)  # dropped, and sent again
             self.assertEqual(client.ask("/").status, 429)
 
-    def test_the_url_may_stand_in_the_environment(self):
+    def test_the_url_from_the_environment(self):
         server = self.have(Redis)
         os.environ["WEIR_STORE"] = server.url
         self.addCleanup(os.environ.pop, "WEIR_STORE")

@@ -213,7 +213,7 @@ class Strict(ProxyTest):
                     self.check(proxy, text, status, in_pieces=True)
         self.assertEqual(self.upstream.targets(), [])
 
-    def test_bad_chunks_byte_by_byte_are_told_to_the_client_and_cut_off(self):
+    def test_bad_chunks_byte_by_byte_get_400_and_end_the_upstream_request(self):
         proxy = self.start("--threads", 1)
         for text, status in REQUESTS:
             if len(text) < 1000 and "chunked\r\n\r\n" in text and status == 400:
@@ -232,7 +232,7 @@ class Strict(ProxyTest):
                 self.assertEqual(client.ended(), b"")
         self.assertEqual(set(self.upstream.targets()), {"/first"})
 
-    def test_what_is_unusual_but_good_goes_on(self):
+    def test_unusual_valid_requests_are_forwarded(self):
         proxy = self.start()
         good = [
             "\r\nGET / HTTP/1.1\r\nHost: test\r\n\r\n",
@@ -264,7 +264,7 @@ class Strict(ProxyTest):
                 self.assertEqual(client.ask("/again").status, 200)
         self.assertEqual(set(self.upstream.targets()), {"/", "/again"})
 
-    def test_what_is_sent_twice_goes_on_once(self):
+    def test_repeated_fields_are_forwarded_once(self):
         proxy = self.start()
         with Client(proxy.port) as client:
             client.ask("/", "POST", "Content-Length: 5\r\nContent-Length: 5\r\n", b"hello")
@@ -272,7 +272,7 @@ class Strict(ProxyTest):
         self.assertEqual([v for n, v in request.fields if n == "content-length"], ["5"])
         self.assertEqual(request.body, b"hello")
 
-    def test_answers_that_are_unusual_but_good_go_back(self):
+    def test_unusual_valid_responses_are_forwarded(self):
         first = b"HTTP/1.1 200 OK\r\n"
         date = b"Date: a\r\n"
         via = b"Via: 1.1 weir-proxy\r\n"
@@ -303,7 +303,7 @@ class Strict(ProxyTest):
                 end = goes_back.index(b"\r\n\r\n") + 2
                 self.assertEqual(client.ended(), goes_back[:end] + b"Connection: close\r\n" + goes_back[end:])
 
-    def test_bad_answers(self):
+    def test_bad_responses(self):
         proxy = self.start("--seats", 1)
         for i, text in enumerate(ANSWERS):
             def send(sock, request, reader, text=text):

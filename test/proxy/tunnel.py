@@ -80,7 +80,7 @@ class TunnelTest(ProxyTest):
 
 
 class Bytes(TunnelTest):
-    def test_both_ways_at_once_and_whole(self):
+    def test_both_directions_are_concurrent_and_complete(self):
         proxy = self.start_with(SHOP + route())
         client = self.over(proxy)
         data = pattern(20_000_000)
@@ -89,7 +89,7 @@ class Bytes(TunnelTest):
         self.assertEqual(hashlib.sha256(client.reader.rest()).digest(), hashlib.sha256(data).digest())
         sender.join()
 
-    def test_it_is_counted_while_it_lasts(self):
+    def test_a_tunnel_is_counted_while_it_lasts(self):
         proxy = self.start_with('[admin]\naddress = "127.0.0.1:0"\n' + SHOP + route())
 
         def told():
@@ -105,18 +105,18 @@ class Bytes(TunnelTest):
             client.close()
             wait_until(lambda: told() == (n, n))
 
-    def test_any_bytes_piece_by_piece(self):
+    def test_any_bytes_part_by_part(self):
         client = self.over(self.start_with(SHOP + route()))
         for piece in (b"\0", bytes(range(256)), b"GET / HTTP/1.1\r\n\r\n", b"x" * 70_000, b"\r\n"):
             client.send(piece)
             self.assertEqual(client.reader.exactly(len(piece)), piece)
 
-    def test_what_comes_with_the_101(self):
+    def test_bytes_that_arrive_with_the_101(self):
         self.upstream.script["/more"] = lambda sock, *_: sock.sendall(SWITCH % b"echo" + b"more") or False
         client = self.over(self.start_with(SHOP + route()), "/more")
         self.assertEqual(client.ended(), b"more")
 
-    def test_what_comes_before_the_101_waits_for_it(self):
+    def test_bytes_that_arrive_before_the_101_are_sent_after_it(self):
         early = []
 
         def late(sock, request, reader):
@@ -134,7 +134,7 @@ class Bytes(TunnelTest):
         self.assertEqual(early, [(b"", [])])
         client.close()
 
-    def test_a_side_may_end_its_half(self):
+    def test_a_side_may_close_its_sending_direction(self):
         proxy = self.start_with(SHOP + route())
         client, upstream = self.both_ends(proxy)
         client.sock.shutdown(socket.SHUT_WR)
@@ -152,7 +152,7 @@ class Bytes(TunnelTest):
         self.assertTrue(self.ended(upstream))
         wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0)
 
-    def test_who_does_not_read_makes_the_other_side_wait(self):
+    def test_a_side_that_does_not_read_makes_the_other_side_wait(self):
         proxy = self.start_with(SHOP + route())
         status = f"/proc/{proxy.process.pid}/status"
         memory = lambda: int(re.search(r"VmRSS:\s*(\d+)", open(status).read())[1])
@@ -215,7 +215,7 @@ class Asked(TunnelTest):
         self.assertEqual(self.asked(proxy, ASK + "Transfer-Encoding: chunked\r\n", "POST", body=b"0\r\n\r\n"), [])
         self.assertEqual(self.asked(proxy, ASK, version="1.0"), [])
 
-    def test_an_answer_that_is_no_101_is_one_as_any_other(self):
+    def test_a_response_other_than_101_is_forwarded(self):
         proxy = self.start_with(SHOP + route())
         with Client(proxy.port) as client:
             # What stands behind the request is the next request, and passes the limits and routes.
@@ -228,7 +228,7 @@ class Asked(TunnelTest):
             self.assertEqual(client.ask("/plain").status, 200)
         self.assertEqual(self.upstream.targets(), ["/plain", "/next", "/no", "/plain"])
 
-    def test_a_101_to_what_was_not_asked_for(self):
+    def test_a_101_to_a_protocol_that_was_not_requested(self):
         proxy = self.start_with(SHOP + route('to = ["echo", "other"]'))
         heads = {"/other": SWITCH % b"other", "/two": SWITCH % b"echo, other", "/none": SWITCH % b"",
                  "/bare": b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "/old": (SWITCH % b"echo").replace(b"/1.1", b"/1.0"),
@@ -243,14 +243,14 @@ class Asked(TunnelTest):
         with Client(proxy.port) as client:
             self.assertEqual(client.ask("/unasked").status, 502)
 
-    def test_interim_answers_come_first(self):
+    def test_interim_responses_come_first(self):
         self.upstream.script["/early"] = lambda sock, *_: sock.sendall(
             b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + SWITCH % b"echo") or False
         with Client(self.start_with(SHOP + route()).port) as client:
             client.send(f"GET /early HTTP/1.1\r\nHost: test\r\n{ASK}\r\n")
             self.assertEqual([client.reader.head()[0][9:12] for _ in range(2)], ["103", "101"])
 
-    def test_what_else_the_101_says(self):
+    def test_other_fields_of_the_101(self):
         self.upstream.script["/said"] = lambda sock, *_: sock.sendall(
             b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade, x-mine\r\nUpgrade: echo\r\nX-Mine: 1\r\n"
             b"Sec-WebSocket-Accept: abc\r\nContent-Length: 5\r\nServer: x\r\n\r\nhello") or False
@@ -261,7 +261,7 @@ class Asked(TunnelTest):
         self.assertFalse({"server", "x-mine", "content-length"} & set(client.head))
         self.assertEqual(client.ended(), b"hello")
 
-    def test_what_is_wrong_in_a_configuration(self):
+    def test_errors_in_a_configuration(self):
         proxy = self.start_with(SHOP)
         for upgrade, why in (("to = \"h2c\"", ":8:6: route `/` upgrade: `to` is `h2c`, but must be a protocol like websocket"),
                              ("to = [\"echo\", \"HTTP/2.0\"]", ":8:15: "), ("to = \"a b\"", ":8:6: "),
@@ -279,7 +279,7 @@ class Asked(TunnelTest):
 
 
 class Held(TunnelTest):
-    def test_seats_for_as_long_as_it_lasts(self):
+    def test_a_tunnel_holds_seats_while_it_lasts(self):
         config = (SHOP + limit("seats", "2 seats") + limit("mine", "2 seats", 'key = "client"\n') + limit("rate", "100/1h")
                   + route(limits='["seats", "mine", "rate"]'))
         proxy = self.start_with(config)
@@ -294,7 +294,7 @@ class Held(TunnelTest):
         tunnels[1].abort()
         wait_until(lambda: in_use() == [0, 0])
 
-    def test_or_until_the_handshake_is_over(self):
+    def test_a_tunnel_may_hold_seats_until_the_handshake_ends(self):
         config = ('[[upstream]]\nname = "shop"\n[[upstream.server]]\naddress = "UPSTREAM"\nseats = 1\nconnections = 1\n' +
                   limit("seats", "1 seats") + limit("rate", "4/1h") + route('to = "echo"\nseats = "handshake"', '["seats", "rate"]'))
         proxy = self.start_with(config)
@@ -307,7 +307,7 @@ class Held(TunnelTest):
             client.send(b"hello")
             self.assertEqual(client.reader.exactly(5), b"hello")
 
-    def test_who_gets_the_seat_of_a_handshake_finds_the_server_free(self):
+    def test_after_a_handshake_its_seat_and_a_place_at_the_server_are_free(self):
         queue = limit("one", "1 seats").replace("max_waiting 0 patience 0s", "patience 20s")
         proxy = self.start_with('threads = 4\n[[upstream]]\nname = "shop"\n[[upstream.server]]\naddress = "UPSTREAM"\nseats = 1\n'
                                 + queue + queue.replace("one", "two")
@@ -323,7 +323,7 @@ class Held(TunnelTest):
         in_parallel(16, shake_hands)
         self.assertLessEqual(statuses, {"101", "503"})  # on a busy machine the patience of the upstream's seats may end
 
-    def test_adaptive_seats_learn_nothing_from_it(self):
+    def test_adaptive_seats_ignore_the_duration_of_a_tunnel(self):
         proxy = self.start_with(SHOP + limit("seats", "20 aimd min 1 max 40") + route(limits='["seats"]'))
         for _ in range(30):
             client, upstream = self.both_ends(proxy)
@@ -332,7 +332,7 @@ class Held(TunnelTest):
         wait_until(lambda: proxy.numbers()["seats"]["in use"] == 0)
         self.assertEqual(proxy.numbers()["seats"]["seats"], 20)
 
-    def test_nothing_moves_for_the_idle_limit(self):
+    def test_a_tunnel_without_bytes_ends_after_the_idle_limit(self):
         proxy = self.start_with(SHOP + limit("seats", "9 seats") + route('to = "echo"\nidle = "700ms"', '["seats"]'))
         client, upstream = self.both_ends(proxy)
         begun = time.monotonic()
@@ -351,7 +351,7 @@ class Held(TunnelTest):
 
 
 class Ends(TunnelTest):
-    def test_a_reset_of_one_side_is_one_of_the_other(self):
+    def test_a_reset_of_one_side_resets_the_other_side(self):
         proxy = self.start_with(SHOP + route())
         client, upstream = self.both_ends(proxy)
         client.abort()
@@ -362,7 +362,7 @@ class Ends(TunnelTest):
         self.assertTrue(self.ended(client.sock, reset=True))
         wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0)
 
-    def test_a_client_that_goes_while_nobody_reads_what_it_has_sent(self):
+    def test_a_client_that_resets_while_the_upstream_does_not_read(self):
         proxy = self.start_with(SHOP + limit("seats", "1 seats") + route(limits='["seats"]'))
         client, upstream = self.both_ends(proxy)
         client.sock.setblocking(False)
@@ -376,7 +376,7 @@ class Ends(TunnelTest):
         client.abort()
         wait_until(lambda: proxy.numbers()["seats"]["in use"] == 0)
 
-    def test_a_client_that_hangs_up_during_the_handshake(self):
+    def test_a_client_that_disconnects_during_the_handshake(self):
         for abort in (False, True):
             with self.subTest(abort_on_hang_up=abort):
                 go = threading.Event()
@@ -398,16 +398,16 @@ class Ends(TunnelTest):
                     self.assertEqual(proxy.numbers()["seats"]["in use"], 1)  # the upstream still works
                 go.set()
                 wait_until(lambda: proxy.numbers()["seats"]["in use"] == 0)
-                self.assertEqual(proxy.numbers()["proxy"]["hung up"], 1)
+                self.assertEqual(proxy.numbers()["proxy"]["disconnected"], 1)
 
-    def test_an_upstream_that_takes_too_long(self):
+    def test_an_upstream_that_times_out(self):
         self.upstream.script["/never"] = lambda sock, *_: sock.recv(1) and False
         proxy = self.start_with('[timeouts]\nupstream = "300ms"\n' + SHOP + limit("seats", "1 seats") + route(limits='["seats"]'))
         with Client(proxy.port) as client:
             self.assertEqual(client.ask("/never", fields=ASK).status, 504)
         wait_until(lambda: proxy.numbers()["seats"]["in use"] == 0)
 
-    def test_the_log_has_a_line_when_it_is_over(self):
+    def test_the_log_has_a_line_after_the_tunnel(self):
         proxy = self.start_with('access_log = "-"\n' + SHOP + route())
         client = self.over(proxy)
         client.send(b"hello")
@@ -428,7 +428,7 @@ class Ends(TunnelTest):
         self.assertTrue(self.ended(upstream))
         self.assertEqual(proxy.process.wait(PATIENCE), 0)
 
-    def test_the_end_of_the_proxy_after_that_of_the_tunnel(self):
+    def test_the_end_of_the_proxy_after_the_end_of_the_tunnel(self):
         proxy = self.start_with('drain = "60s"\n' + SHOP + route())
         client, upstream = self.both_ends(proxy)
         proxy.process.send_signal(signal.SIGTERM)
@@ -441,9 +441,9 @@ class Reloads(TunnelTest):
     def reload(self, proxy, config):
         proxy.write(self.filled(config))
         proxy.process.send_signal(signal.SIGHUP)
-        self.assertIn("read anew", proxy.process.stderr.readline())
+        self.assertIn("configuration reloaded", proxy.process.stderr.readline())
 
-    def test_it_goes_on_and_its_seats_count(self):
+    def test_a_tunnel_survives_a_reload_and_its_seats_count(self):
         config = lambda n, upgrade='to = "echo"': SHOP + limit("seats", f"{n} seats") + route(upgrade, '["seats"]')
         proxy = self.start_with('drain = "200ms"\n' + config(3))
         tunnels = [self.both_ends(proxy) for _ in range(2)]
@@ -461,7 +461,7 @@ class Reloads(TunnelTest):
             wait_until(lambda: proxy.numbers()["seats"]["in use"] == 0)
             self.assertEqual(client.ask("/").status, 200)
 
-    def test_one_to_a_server_that_is_not_named_any_more_ends_after_the_drain(self):
+    def test_a_tunnel_to_a_removed_server_ends_after_the_drain(self):
         other = Upstream()
         self.addCleanup(other.close)
         other.script["/hold"] = self.hold

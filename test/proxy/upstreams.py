@@ -44,7 +44,7 @@ class Servers(ProxyTest):
             s.bind(("127.0.0.1", 0))
             return s.getsockname()[1]
 
-    def test_the_least_busy_is_asked(self):
+    def test_the_server_with_the_fewest_requests_gets_the_next_one(self):
         for upstream in (self.upstream, self.other):
             self.hang(upstream)
         proxy = self.start_with(self.both())
@@ -73,7 +73,7 @@ class Servers(ProxyTest):
         self.assertEqual(len(self.upstream.requests) + len(self.other.requests), 320)
         self.assertEqual(proxy.numbers()["upstream shop"]["granted"], 320)
 
-    def test_seats_of_servers_are_waited_for_as_long_as_the_limits_say(self):
+    def test_the_wait_for_seats_of_servers_follows_the_limits(self):
         server = f'[[upstream.server]]\naddress = "127.0.0.1:{self.upstream.port}"\nseats = 1\n'
         for limits, least, status in (('[[limit]]\nname = "rate"\nrule = "99/1s"\nqueue = "max_waiting 9 patience 20s"\n', 1.5, 200),
                                       ('[[limit]]\nname = "rate"\nrule = "99/1s"\nqueue = "patience forever"\n', 1.5, 200),
@@ -95,7 +95,7 @@ class Servers(ProxyTest):
                     self.over.set()
                     self.assertEqual(holder.answer().status, 200)
 
-    def test_a_request_that_was_not_sent_goes_to_another(self):
+    def test_a_request_that_was_not_sent_goes_to_another_server(self):
         config = (f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{self.rejected()}", "127.0.0.1:{self.rejected()}", '
                   f'"127.0.0.1:{self.upstream.port}"]\n')
         proxy = self.start_with(config)
@@ -103,13 +103,13 @@ class Servers(ProxyTest):
             answers = [client.ask("/digest", "POST", "Content-Length: 5\r\n", b"hello").status for _ in range(9)]
         self.assertEqual(answers, [200] * 9)
 
-    def test_where_none_can_be_reached(self):
+    def test_no_reachable_server(self):
         proxy = self.start_with(f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{self.rejected()}", '
                                 f'"127.0.0.1:{self.rejected()}"]\n')
         with Client(proxy.port) as client:
             self.assertEqual([client.ask("/").status for _ in range(3)], [502] * 3)
 
-    def test_a_server_is_out_and_comes_back_by_itself(self):
+    def test_a_server_is_down_and_then_up_again(self):
         for path in ("", 'path = "/healthz", '):
             with self.subTest(path):
                 healthy = threading.Event()
@@ -130,9 +130,9 @@ class Servers(ProxyTest):
                     port = self.other.port
                     self.other.close()
                 line = proxy.process.stderr.readline()
-                while "is out" not in line:
+                while "is down" not in line:
                     line = proxy.process.stderr.readline()
-                self.assertIn("weir-proxy: upstream shop: the server 127.0.0.1:", line)
+                self.assertIn("weir-proxy: upstream shop: server 127.0.0.1:", line)
                 before = len([t for t in self.other.targets() if t == "/"])
                 with Client(proxy.port) as client:
                     self.assertEqual([client.ask("/").status for _ in range(10)], [200] * 10)
@@ -142,12 +142,12 @@ class Servers(ProxyTest):
                 else:
                     self.other = Upstream(port)
                     self.addCleanup(self.other.close)
-                self.assertIn("is back", proxy.process.stderr.readline())
+                self.assertIn("is up", proxy.process.stderr.readline())
                 with Client(proxy.port) as client:
                     self.assertEqual([client.ask("/").status for _ in range(10)], [200] * 10)
                 self.assertIn("/", self.other.targets())
 
-    def test_requests_that_fail_count_too(self):
+    def test_failed_requests_count_as_failed_checks(self):
         # No check comes meanwhile.
         dead = self.rejected()
         proxy = self.start_with(f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{dead}", '
@@ -155,15 +155,15 @@ class Servers(ProxyTest):
         with Client(proxy.port) as client:
             self.assertEqual([client.ask("/").status for _ in range(10)], [200] * 10)
         line = proxy.process.stderr.readline()
-        while "is out" not in line:
+        while "is down" not in line:
             line = proxy.process.stderr.readline()
-        self.assertIn(f"the server 127.0.0.1:{dead} is out", line)
+        self.assertIn(f"server 127.0.0.1:{dead} is down", line)
 
-    def test_when_all_are_out_they_are_asked_all_the_same(self):
+    def test_when_all_servers_are_down_requests_are_still_sent(self):
         self.upstream.script["/healthz"] = lambda sock, request, reader: sock.sendall(EMPTY.replace(b"200", b"500"))
         proxy = self.start_with('[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
                                 'health = { path = "/healthz", every = "1h", fall = 1 }\n')
-        self.assertIn("is out", proxy.process.stderr.readline())
+        self.assertIn("is down", proxy.process.stderr.readline())
         with Client(proxy.port) as client:
             self.assertEqual(client.ask("/").status, 200)
 
@@ -198,7 +198,7 @@ class Listeners(ProxyTest):
         proxy.stop()
         self.assertFalse(os.path.exists(self.path))
 
-    def test_an_upstream_at_a_socket_of_the_file_system(self):
+    def test_an_upstream_at_a_unix_socket(self):
         other = socket.socket(socket.AF_UNIX)
         other.bind(self.path)
         other.listen(10)
@@ -216,7 +216,7 @@ class Listeners(ProxyTest):
             self.assertEqual([client.ask(t).status for t in ("/", "/bytes/1000000", "/")], [200] * 3)
         self.assertEqual(len(self.upstream.requests), 3)
 
-    def test_sockets_of_the_service_manager(self):
+    def test_sockets_from_systemd(self):
         with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
             script = ('import os, sys\nfds = [int(f) for f in sys.argv[1:3]]\n'
                       'fds = [os.dup(f) for f in fds]\nfds = [__import__("fcntl").fcntl(f, 0, 20 + f) for f in fds]\n'
@@ -235,14 +235,13 @@ class Listeners(ProxyTest):
                     process.terminate()
                     self.assertEqual(process.wait(PATIENCE), 0)
 
-    def test_a_socket_that_was_not_handed_over(self):
+    def test_a_socket_that_systemd_did_not_pass(self):
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
             file.write('[[listen]]\naddress = "systemd:web"\n' + self.filled(self.shop))
             file.flush()
             result = subprocess.run([PROXY, "--config", file.name], capture_output=True, text=True, timeout=PATIENCE)
             self.assertEqual((result.returncode, result.stderr),
-                             (1, "weir-proxy: cannot listen at systemd:web: the service manager has opened no such "
-                                 "socket\n"))
+                             (1, "weir-proxy: cannot listen on systemd:web: systemd passed no socket of that name\n"))
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ class Websockets(ProxyTest):
     def in_use(self):
         return self.proxy.numbers()["seats"]["in use"]
 
-    def test_messages_both_ways(self):
+    def test_messages_in_both_directions(self):
         async def talk():
             async with self.connect() as one:
                 for message in ("hello", b"\0\1\2", "", "ü" * 1000, b"x" * 65536):
@@ -125,7 +125,7 @@ class Websockets(ProxyTest):
 
         self.run_there(talk())
 
-    def test_many_at_a_time_and_no_more_than_seats(self):
+    def test_concurrent_connections_up_to_the_seats(self):
         async def talk():
             ones = [await self.connect() for _ in range(3)]
             status, fields = await self.rejected()
@@ -145,7 +145,7 @@ class Websockets(ProxyTest):
         self.run_there(talk())
         wait_until(lambda: self.in_use() == 0)
 
-    def test_the_word_of_who_closes_arrives(self):
+    def test_the_reason_of_a_close_arrives(self):
         async def talk():
             async with self.connect() as one:
                 await one.send("close")
@@ -178,7 +178,7 @@ class Websockets(ProxyTest):
         wait_until(lambda: self.seen == [1006, 1006])
         wait_until(lambda: self.in_use() == 0)
 
-    def test_where_no_route_allows_it(self):
+    def test_a_route_that_does_not_allow_it(self):
         self.address = f"ws://127.0.0.1:{self.proxy.port}/plain"
 
         async def talk():

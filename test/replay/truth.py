@@ -91,7 +91,7 @@ class Truth(ReplayTest):
         def sum_of(what):
             return sum(int(n) for n in re.findall(rf"(\d+) {what}", told))
         told = "\n".join(line for line in told.splitlines() if "would be rejected" not in line)
-        return sum_of("queue full") + sum_of("timed out") + sum_of("too late"), sum_of("hung up")
+        return sum_of("queue full") + sum_of("timed out") + sum_of("wait too long"), sum_of("disconnected")
 
     # A request that the scheduler holds up between decision and log has another time in the log. That happens in one attempt and
     # not in the next; what is wrong with the replay is wrong in each.
