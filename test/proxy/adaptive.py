@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Adaptive seats follow what the upstream can do."""
+"""Adaptive seats follow the capacity of the upstream."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ def busy(sock, request, reader):
 
 class Adaptive(ProxyTest):
     def seats_while(self, proxy, path, clients, condition):
-        """Waits until the number of seats meets the condition, while so many clients ask for a path."""
+        """Waits until the number of seats meets the condition, while `clients` clients request a path."""
         over = threading.Event()
 
         def work():
@@ -45,7 +45,7 @@ class Adaptive(ProxyTest):
 
     def test_seats_shrink_when_the_upstream_is_not_reachable(self):
         proxy = self.start("--seats", "adaptive 2..50")
-        with Client(proxy.port) as client:  # by then it has seen that there is somebody
+        with Client(proxy.port) as client:  # afterwards the proxy has reached the upstream once
             self.assertEqual(client.ask("/").status, 200)
         self.upstream.close()
         self.seats_while(proxy, "/", 4, lambda seats: seats < 20)
@@ -59,7 +59,7 @@ class Adaptive(ProxyTest):
 
         self.upstream.script["/hold"] = hold
         proxy = self.start("--seats", "adaptive 2..50", "--abort-on-hang-up")
-        # For longer than a window lasts; none of them gets an answer.
+        # This lasts longer than a window. No request gets a response.
         end = time.monotonic() + 2.5
         while time.monotonic() < end:
             clients = [Client(proxy.port) for _ in range(15)]

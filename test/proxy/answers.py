@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the proxy answers by itself: as text, as application/problem+json (RFC 9457), or as a file says; the client's
-Accept chooses (RFC 9110, 12.5.1)."""
+"""Responses of the proxy itself: text, application/problem+json (RFC 9457), or the body of a file. The client's Accept
+selects one (RFC 9110, 12.5.1)."""
 
 import json
 import os
@@ -46,7 +46,7 @@ class Problems(ProxyTest):
                     ("text/plain;q=0, */*;q=0.1", PROBLEM), ("*/*, text/plain;q=0.9", PROBLEM),
                     ("application/problem+json;q=0, application/json", "text/plain"),
                     ("application/json;q=0.2, text/plain;q=0.1", PROBLEM),
-                    # Nothing that is there: an answer that nobody has asked for is more than none.
+                    # The client accepts none of the bodies. An unwanted body is better than none.
                     ("image/png", "text/plain"), ("*/*;q=0", "text/plain")):
                 with self.subTest(accept):
                     answer = client.ask("/", fields="" if accept is None else f"Accept: {accept}\r\n")
@@ -104,7 +104,7 @@ class Problems(ProxyTest):
                                  ({"type", "title", "status", "detail"}, "about:blank", title, status))
 
     def test_a_body_that_arrives_later_does_not_change_the_choice(self):
-        # The head has been overwritten by then.
+        # The body overwrites the head in the buffer.
         proxy = self.start_with(SHOP)
 
         def drop(sock, request, reader):
@@ -133,7 +133,7 @@ class Problems(ProxyTest):
                 sizes = [client.ask("/a", method, fields).get("content-length") for method in ("HEAD", "GET", "HEAD")]
                 self.assertEqual(len(set(sizes)), 1)
                 self.assertNotEqual(sizes[0], "0")
-            # RFC 9110, 8.6 and 15.3.5: nothing follows, and nothing says that it does.
+            # RFC 9110, 8.6 and 15.3.5: there is no body, and no header field that announces one.
             for target, status in (("/none", 204), ("/same", 304), ("/none", 204)):
                 answer = client.ask(target)
                 self.assertEqual((answer.status, answer.get("content-length"), answer.get("content-type")), (status, None, None))
@@ -154,7 +154,7 @@ class Files(ProxyTest):
         return f'[[body]]\nstatus = {status}\nfile = "{file}"\n{more}'
 
     def check(self, config):
-        """What is wrong with it."""
+        """The errors in a configuration."""
         file = self.put("weir.toml", self.filled(config))
         result = subprocess.run([PROXY, "--config", file, "--check"], capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual(result.returncode, 2 if result.stderr else 0)

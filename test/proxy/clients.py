@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Real clients and a real server: curl and wrk in front, nginx behind."""
+"""Real clients and a real server: curl and wrk as clients, nginx as the upstream."""
 
 import hashlib
 import os
@@ -113,7 +113,7 @@ class Clients(unittest.TestCase):
         for size in SIZES:
             for kind in ((), ("-H", "Transfer-Encoding: chunked"), ("-H", "Expect:")):
                 if size == 0 and kind:
-                    continue  # an empty upload in chunks is one that curl 7.88 never ends
+                    continue  # curl 7.88 never ends an empty upload in chunks
                 with self.subTest(kind, size=size):
                     name = f"put/{size}-{len(kind)}"
                     status = self.curl("-T", f"{self.folder}/files/{size}", *kind, "-w", "%{http_code}",

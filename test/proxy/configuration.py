@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a configuration says is what the proxy does: limits by key, chains of them, routes, changes of fields."""
+"""The proxy follows its configuration: limits by key, several limits, routes, changes of header fields."""
 
 import os
 import subprocess
@@ -164,7 +164,7 @@ class Limits(ProxyTest):
         proxy = self.start_with(ONE + limit("key", "2/60s", key='"header X-Api-Key"'))
         self.assertEqual(self.statuses(proxy, 3, "/", "X-Api-Key: a\r\n"), [200, 200, 429])
         self.assertEqual(self.statuses(proxy, 3, "/", "x-api-key: b\r\n"), [200, 200, 429])
-        self.assertEqual(self.statuses(proxy, 3), [200, 200, 429])  # those without one are one
+        self.assertEqual(self.statuses(proxy, 3), [200, 200, 429])  # all requests without the header have one key
         self.assertEqual(proxy.numbers()["key"]["clients"], 3)
 
     def test_a_key_is_a_segment_of_the_path(self):
@@ -232,7 +232,7 @@ class Limits(ProxyTest):
         self.assertEqual((found["new"]["granted"], found["new"]["wait too long"]), (2, 2))
 
     def hold_up(self):
-        """/hang is answered when the event is set; /slow at once. The targets that were asked for by /slow."""
+        """Responds to /hang when the event is set, and to /slow immediately. Returns the requested targets of /slow."""
         order = []
         over = threading.Event()
         self.addCleanup(over.set)

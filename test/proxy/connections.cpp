@@ -34,21 +34,21 @@ constexpr std::array answers{
            true},
     answer{"without a body", "HTTP/1.1 204 No Content\r\n\r\n", true},
     answer{"an error", "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n", true},
-    answer{"behind an interim one",
+    answer{"after an interim response",
            "HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", true},
-    answer{"of 1.0 that goes on",
+    answer{"of 1.0 with keep-alive",
            "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", true},
     answer{"the last", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
            false},
     answer{"of 1.0", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", false},
-    answer{"with a byte behind it", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokX", false},
-    answer{"with an answer behind it",
+    answer{"with a byte after it", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokX", false},
+    answer{"with a response after it",
            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
            "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
            false},
-    answer{"with a byte behind its chunks",
+    answer{"with a byte after its chunks",
            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\nX", false},
-    answer{"no body and a byte behind it", "HTTP/1.1 204 No Content\r\n\r\nX", false},
+    answer{"without a body and with a byte after it", "HTTP/1.1 204 No Content\r\n\r\nX", false},
 };
 
 }  // namespace
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_SUITE(a_connection_to_a_server)
 
 namespace data = boost::unit_test::data;
 
-BOOST_DATA_TEST_CASE(is_kept_after_an_answer_or_not, data::make(answers), a) {
+BOOST_DATA_TEST_CASE(is_kept_after_a_response_or_not, data::make(answers), a) {
     local_proxy proxy(forwards);
     proxy.upstream.answer = [&](std::string const&) { return reply{a.text}; };
     auto client = proxy.connect();
@@ -73,8 +73,8 @@ BOOST_DATA_TEST_CASE(is_kept_after_an_answer_or_not, data::make(answers), a) {
     BOOST_TEST(proxy.upstream.connections.size() == (a.is_kept ? 1u : 2u));
 }
 
-// The end of such an answer is the end of the connection.
-BOOST_AUTO_TEST_CASE(is_not_kept_where_it_delimits_the_answer) {
+// The end of such a response is the end of the connection.
+BOOST_AUTO_TEST_CASE(is_not_kept_if_its_end_delimits_the_response) {
     local_proxy proxy(forwards);
     proxy.upstream.answer = [](std::string const&) {
         return reply{"HTTP/1.1 200 OK\r\n\r\nall of it", true};
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(is_not_kept_where_it_delimits_the_answer) {
     BOOST_TEST(proxy.upstream.open() == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(is_kept_for_so_long) {
+BOOST_AUTO_TEST_CASE(is_kept_for_the_configured_time) {
     local_proxy proxy(forwards);
     BOOST_TEST(proxy.ask() == 200u);
     proxy.pass(4900ms);
@@ -101,8 +101,8 @@ BOOST_AUTO_TEST_CASE(is_kept_for_so_long) {
     BOOST_TEST(proxy.upstream.connections.size() == 2u);
 }
 
-// Bytes that a server sends without a request would be taken for the next answer.
-BOOST_AUTO_TEST_CASE(is_not_used_again_if_the_server_has_spoken_unasked) {
+// Bytes that a server sends without a request would be read as the next response.
+BOOST_AUTO_TEST_CASE(is_not_used_again_if_the_server_sent_bytes_without_a_request) {
     local_proxy proxy(forwards);
     BOOST_TEST(proxy.ask() == 200u);
     proxy.upstream.connections.front().send(ok("unasked").text);
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(is_not_used_again_if_the_server_has_spoken_unasked) {
     BOOST_TEST(proxy.upstream.connections.size() == 2u);
 }
 
-BOOST_AUTO_TEST_CASE(is_not_used_again_if_the_server_has_closed_it) {
+BOOST_AUTO_TEST_CASE(is_not_used_again_if_the_server_closed_it) {
     local_proxy proxy(forwards);
     BOOST_TEST(proxy.ask() == 200u);
     proxy.upstream.connections.front().close();
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(is_not_used_again_if_the_server_has_closed_it) {
     BOOST_TEST(proxy.upstream.connections.size() == 2u);
 }
 
-// The last that came back is the first to be used, and as many are open as were needed at a time.
+// The proxy reuses the connection that was used last, and opens no more connections than concurrent requests need.
 BOOST_AUTO_TEST_CASE(is_shared_by_all_clients) {
     local_proxy proxy(forwards);
     for (int i = 0; i != 5; ++i)
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(is_shared_by_all_clients) {
     BOOST_TEST(proxy.upstream.connections.size() == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(is_one_of_so_many) {
+BOOST_AUTO_TEST_CASE(is_one_of_a_limited_number) {
     local_proxy proxy(R"(
 [[upstream]]
 name = "a"

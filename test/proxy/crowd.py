@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""More clients than the proxy can have."""
+"""More clients than the proxy may have connections."""
 
 import contextlib
 import resource
@@ -22,7 +22,7 @@ class Crowd(ProxyTest):
                 self.assertEqual(client.ask("/").status, 200)
             self.assertRegex(proxy.process.stderr.readline(),
                              r"^weir-proxy: \d+ connections are open, which is the most that is allowed")
-            # Who waits is let in when others leave.
+            # A client that waits is accepted when others disconnect.
             clients[-1].send("GET / HTTP/1.1\r\nHost: test\r\n\r\n")
             for client in clients[:-1]:
                 client.close()
@@ -40,9 +40,9 @@ class Crowd(ProxyTest):
             self.assertEqual(third.answer().status, 200)
             self.assertEqual(proxy.numbers()["proxy"]["open"], 2)
 
-    @unittest.skipIf(KEEPS_MEMORY, "a sanitizer keeps what is freed")
+    @unittest.skipIf(KEEPS_MEMORY, "a sanitizer keeps freed memory")
     def test_memory_is_released(self):
-        # 2000 clients at once, each with a request that waits.
+        # 2000 clients at the same time, each with a waiting request.
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))

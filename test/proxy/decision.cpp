@@ -37,7 +37,7 @@ static std::ostream& operator<<(std::ostream& out, ending e) {
 
 namespace {
 
-// A request, whose texts live as long as this.
+// A request that owns its texts.
 struct asked {
     std::string text;
     http::request_head head;
@@ -57,9 +57,9 @@ config::route to_upstream() {
 
 constexpr http::fault fine{};
 
-// ---- What is done with a request
+// ---- The decision on a request
 
-BOOST_AUTO_TEST_CASE(what_cannot_be_read_is_answered_with_its_fault_and_passes_no_limit) {
+BOOST_AUTO_TEST_CASE(an_invalid_request_gets_its_fault_and_passes_no_limit) {
     auto const to = to_upstream();
     auto const d = decide({431, "too long"}, asked().head, &to);
     BOOST_CHECK(d.what == action::answer);
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_read_is_answered_with_its_fault_and_passes_n
     BOOST_TEST(d.say.why == "too long");
 }
 
-BOOST_AUTO_TEST_CASE(where_no_route_fits_it_is_404_and_passes_no_limit) {
+BOOST_AUTO_TEST_CASE(without_a_matching_route_it_gets_404_and_passes_no_limit) {
     auto const d = decide(fine, asked().head, nullptr);
     BOOST_CHECK(d.what == action::answer);
     BOOST_TEST(!d.limited);
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(where_no_route_fits_it_is_404_and_passes_no_limit) {
     BOOST_TEST(d.say.status == 404u);
 }
 
-BOOST_AUTO_TEST_CASE(a_route_may_answer_by_itself_behind_its_limits) {
+BOOST_AUTO_TEST_CASE(a_route_may_respond_itself_after_its_limits) {
     config::route to;
     to.respond = 403;
     auto const d = decide(fine, asked().head, &to);
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(a_route_may_answer_by_itself_behind_its_limits) {
     BOOST_TEST(d.say.why == "Forbidden");
 }
 
-BOOST_AUTO_TEST_CASE(all_else_is_forwarded_behind_the_limits) {
+BOOST_AUTO_TEST_CASE(other_requests_are_forwarded_after_the_limits) {
     auto const to = to_upstream();
     auto const d = decide(fine, asked().head, &to);
     BOOST_CHECK(d.what == action::forward);
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(all_else_is_forwarded_behind_the_limits) {
     BOOST_TEST(d.protocol == "");
 }
 
-BOOST_AUTO_TEST_CASE(an_upgrade_is_asked_for_if_the_route_allows_it) {
+BOOST_AUTO_TEST_CASE(an_upgrade_is_requested_if_the_route_allows_it) {
     auto to = to_upstream();
     asked const websocket("GET", "Connection: Upgrade\r\nUpgrade: WebSocket\r\n");
     BOOST_CHECK(decide(fine, websocket.head, &to).what == action::forward);
@@ -109,16 +109,16 @@ BOOST_AUTO_TEST_CASE(an_upgrade_is_asked_for_if_the_route_allows_it) {
     BOOST_TEST(d.limited);
 }
 
-BOOST_AUTO_TEST_CASE(a_request_with_a_body_asks_for_no_upgrade) {
+BOOST_AUTO_TEST_CASE(a_request_with_a_body_requests_no_upgrade) {
     auto to = to_upstream();
     to.upgrade.to = {"websocket"};
     asked const post("POST", "Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 1\r\n");
     BOOST_CHECK(decide(fine, post.head, &to).what == action::forward);
 }
 
-// ---- What becomes of the connection
+// ---- The next step of the connection
 
-// Behind an answer of the proxy's own.
+// After a response of the proxy itself.
 next behind_404(asked const& request, bool is_read) {
     return conclude(decide(fine, request.head, nullptr), request.head, is_read).after;
 }
@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST(behind_404(asked("POST", "Transfer-Encoding: chunked\r\n"), true) == next::request);
 }
 
-BOOST_AUTO_TEST_CASE(a_client_that_waits_for_100_sends_no_body_that_could_be_read_over) {
+BOOST_AUTO_TEST_CASE(a_client_that_waits_for_100_sends_no_body_to_discard) {
     asked const waits("POST", "Content-Length: 5\r\nExpect: 100-continue\r\n");
     BOOST_TEST(behind_404(waits, false) == next::close_gently);
     BOOST_TEST(behind_404(waits, true) == next::request);
@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(a_client_that_wants_to_close_is_closed) {
     BOOST_TEST(behind_404(asked("GET", "Connection: close\r\n"), true) == next::close_gently);
 }
 
-BOOST_AUTO_TEST_CASE(behind_what_cannot_be_read_nothing_is_read) {
+BOOST_AUTO_TEST_CASE(nothing_is_read_after_an_invalid_request) {
     asked const request;
     auto const end = conclude(decide({400, "no"}, request.head, nullptr), request.head, true);
     BOOST_TEST(end.how == ending::malformed);
@@ -152,9 +152,9 @@ BOOST_AUTO_TEST_CASE(behind_what_cannot_be_read_nothing_is_read) {
     BOOST_TEST(end.say.status == 400u);
 }
 
-BOOST_AUTO_TEST_CASE(whether_a_client_is_there_decides_what_it_is_told_of_a_rejection) {
+BOOST_AUTO_TEST_CASE(a_rejected_client_gets_a_response_if_it_may_still_read) {
     asked const request;
-    proxy::problem const say{429, "no permit is free"};
+    proxy::problem const say{429, "no permit is available"};
     auto const here = conclude(say, presence::here, request.head, true);
     BOOST_TEST(here.how == ending::rejected);
     BOOST_TEST(here.after == next::request);
@@ -169,13 +169,13 @@ BOOST_AUTO_TEST_CASE(whether_a_client_is_there_decides_what_it_is_told_of_a_reje
     BOOST_TEST(gone.say.status == 0u);
 }
 
-// ---- Behind the upstream
+// ---- After the upstream
 
 relayed failed(failure why, progress reached, http::framing framing = http::framing::length) {
     return {.why = why, .said = fault_of(why), .reached = reached, .framing = framing};
 }
 
-BOOST_AUTO_TEST_CASE(an_answer_that_is_complete_counts_as_one) {
+BOOST_AUTO_TEST_CASE(a_complete_response_counts_as_answered) {
     asked const request;
     relayed r{.reached = progress::complete, .keep_alive = true};
     auto end = conclude(r, request.head, true);
@@ -185,17 +185,17 @@ BOOST_AUTO_TEST_CASE(an_answer_that_is_complete_counts_as_one) {
     r.keep_alive = false;
     BOOST_TEST(conclude(r, request.head, true).after == next::close_if_read);
     BOOST_TEST(conclude(r, request.head, false).after == next::close_gently);
-    r.why = failure::body_cut_off;  // what nobody wanted any more
+    r.why = failure::body_cut_off;  // the rest of the body was not needed
     BOOST_TEST(conclude(r, request.head, false).how == ending::answered);
 }
 
-BOOST_AUTO_TEST_CASE(nothing_is_left_to_be_said_behind_a_tunnel) {
+BOOST_AUTO_TEST_CASE(no_response_follows_a_tunnel) {
     auto const end = conclude({.reached = progress::tunnelled}, asked().head, true);
     BOOST_TEST(end.how == ending::answered);
     BOOST_TEST(end.after == next::close);
 }
 
-BOOST_AUTO_TEST_CASE(a_failure_is_told_while_nothing_of_an_answer_was_sent) {
+BOOST_AUTO_TEST_CASE(a_failure_gets_a_response_before_any_byte_of_one_was_sent) {
     asked const request;
     for (auto const why : {failure::unreachable, failure::silent, failure::too_slow,
                            failure::malformed, failure::body_too_slow, failure::body_cut_off})
@@ -212,20 +212,21 @@ BOOST_AUTO_TEST_CASE(a_failure_is_told_while_nothing_of_an_answer_was_sent) {
                next::close_gently);
 }
 
-BOOST_AUTO_TEST_CASE(of_an_answer_that_breaks_off_the_client_sees_that_it_does) {
+BOOST_AUTO_TEST_CASE(an_incomplete_response_ends_in_a_way_that_the_client_notices) {
     asked const request;
     auto end = conclude(failed(failure::cut_off, progress::begun), request.head, true);
     BOOST_TEST(end.how == ending::failed);
     BOOST_TEST(end.after == next::close);
     BOOST_TEST(end.say.status == 0u);
-    // Otherwise a close would be its end.
+    // With this framing a close would mark the end of the response.
     end = conclude(failed(failure::cut_off, progress::begun, http::framing::until_close),
                    request.head, true);
     BOOST_TEST(end.after == next::reset);
     BOOST_TEST(end.say.status == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(who_hangs_up_is_counted_as_such_and_told_what_it_may_still_read) {
+BOOST_AUTO_TEST_CASE(
+    a_client_that_disconnects_is_counted_and_gets_a_response_if_it_may_still_read) {
     asked const request;
     auto const gone = conclude(failed(failure::client_gone, progress::asked), request.head, true);
     BOOST_TEST(gone.how == ending::disconnected);

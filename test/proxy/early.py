@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Answers that come while the client still sends: each arrives whole."""
+"""Responses that are sent while the client still sends its request: each arrives completely."""
 
 import http.client
 import socket
@@ -28,7 +28,7 @@ def reject_and_read_on(sock, request, reader):
 
 class Early(ProxyTest):
     def post(self, proxy, target):
-        """Sends all of a large body, however long that takes, and only then looks for the answer."""
+        """Sends all of a large body, however long that takes, and only then reads the response."""
         connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=PATIENCE)
         connection.request("POST", target, BIG)
         answer = connection.getresponse()

@@ -44,7 +44,7 @@ struct known_verb {
     http::verb verb;
     bool is_idempotent;
 };
-// The methods of RFC 9110 and RFC 5789 that a proxy gets, and one that it does not know.
+// The methods of RFC 9110 and RFC 5789 that a proxy receives, and an unknown one.
 constexpr std::array verbs{
     known_verb{http::verb::get, true},      known_verb{http::verb::head, true},
     known_verb{http::verb::post, false},    known_verb{http::verb::put, true},
@@ -55,7 +55,7 @@ constexpr std::array verbs{
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(each_failure_has_a_status_and_somebody_at_fault) {
+BOOST_AUTO_TEST_CASE(each_failure_has_a_status_and_a_side_at_fault) {
     for (auto const& one : failures) {
         auto const said = fault_of(one.why);
         BOOST_TEST_CONTEXT(said.why) {
@@ -67,13 +67,13 @@ BOOST_AUTO_TEST_CASE(each_failure_has_a_status_and_somebody_at_fault) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(no_failure_is_nobodys_fault) {
+BOOST_AUTO_TEST_CASE(success_is_the_fault_of_no_side) {
     BOOST_TEST(!fault_of(failure::none));
     BOOST_TEST(!is_of_client(failure::none));
     BOOST_TEST(!is_hang_up(failure::none));
 }
 
-BOOST_AUTO_TEST_CASE(only_failures_of_the_upstream_say_that_it_is_overloaded) {
+BOOST_AUTO_TEST_CASE(only_failures_of_the_upstream_indicate_overload) {
     for (auto const& one : failures)
         for (auto const reached :
              {progress::idle, progress::asked, progress::heard, progress::begun}) {
@@ -82,21 +82,21 @@ BOOST_AUTO_TEST_CASE(only_failures_of_the_upstream_say_that_it_is_overloaded) {
         }
 }
 
-BOOST_DATA_TEST_CASE(so_do_some_answers,
+BOOST_DATA_TEST_CASE(some_statuses_indicate_overload,
                      data::make({200, 304, 404, 429, 500, 501, 502, 503, 504, 505}), status) {
     bool const overloaded = status >= 502 && status <= 504;
     relayed const r{.reached = progress::complete, .status = static_cast<unsigned>(status)};
     BOOST_CHECK(outcome_of(r) == (overloaded ? weir::outcome::dropped : weir::outcome::success));
 }
 
-BOOST_AUTO_TEST_CASE(the_length_of_a_tunnel_says_nothing) {
+BOOST_AUTO_TEST_CASE(the_duration_of_a_tunnel_indicates_nothing) {
     for (auto const reached : {progress::switched, progress::tunnelled})
         BOOST_CHECK(outcome_of({.reached = reached, .status = 101}) == weir::outcome::ignored);
     BOOST_TEST(!has_switched(progress::begun));
     BOOST_TEST(!has_switched(progress::complete));
 }
 
-// Every method, with a body or without, answered or not, on a new connection or on one that was kept.
+// Every method, with or without a body, with or without bytes of a response, on a new or a kept connection.
 BOOST_AUTO_TEST_CASE(
     a_request_is_repeated_only_where_it_may_have_come_to_nothing_and_does_no_harm_twice) {
     for (auto const& m : verbs)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Slow clients, dead upstreams, and the end."""
+"""Slow clients, unreachable upstreams, and the shutdown."""
 
 import signal
 import socket
@@ -18,7 +18,7 @@ class Faults(ProxyTest):
             begun = time.monotonic()
             answered = threading.Event()
 
-            def drip():  # a byte now and then does not prolong it
+            def drip():  # single bytes do not extend the time limit
                 for c in "GET / HTTP/1.1\r\nA: " + "b" * 1000:
                     if answered.wait(0.05):
                         return
@@ -66,7 +66,7 @@ class Faults(ProxyTest):
         with Client(proxy.port) as client:
             answer = client.ask("/sleep/1000")
             self.assertEqual(answer.status, 504)
-            self.assertEqual(client.ask("/").status, 200)  # the same connection goes on
+            self.assertEqual(client.ask("/").status, 200)  # the same connection continues
 
     def test_an_upstream_that_stops_in_the_middle(self):
         def stall(sock, request, reader):
@@ -96,7 +96,7 @@ class Faults(ProxyTest):
         self.upstream.script["/bye"] = lambda sock, request, reader: False
         with Client(proxy.port) as client:
             self.assertEqual(client.ask("/bye").status, 502)
-            self.assertEqual(len(self.upstream.requests), 1)  # a new connection is not tried twice
+            self.assertEqual(len(self.upstream.requests), 1)  # a request on a new connection is not repeated
             self.assertEqual(client.ask("/").status, 200)
 
     def test_an_upstream_that_disconnects_in_the_middle(self):
@@ -116,14 +116,14 @@ class Faults(ProxyTest):
                 client.send(f"GET {target} HTTP/1.1\r\nHost: test\r\n\r\n")
                 with self.assertRaises(EOFError):
                     client.answer()
-        # A client that cannot see it from the framing sees a reset, and no end.
+        # Where the framing does not show that the response is incomplete, the client gets a reset instead of an end.
         with Client(proxy.port) as client:
             client.send("GET /chunked HTTP/1.0\r\n\r\n")
             with self.assertRaises(ConnectionResetError):
                 client.answer()
 
     def test_a_kept_connection_that_the_upstream_closes(self):
-        # The upstream closes as soon as the next request has come: too late to be seen before.
+        # The upstream closes when the next request arrives, so the proxy cannot notice it earlier.
         def close_next(sock, request, reader):
             sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
             with self.assertRaises(EOFError):
@@ -137,7 +137,7 @@ class Faults(ProxyTest):
             self.assertEqual(client.ask("/once").status, 200)
             self.assertEqual(client.ask("/again").status, 200)
             self.assertEqual(self.upstream.targets().count("/again"), 1)
-            # What may have had an effect is not sent twice.
+            # A request that may have had an effect is not sent twice.
             self.assertEqual(client.ask("/once").status, 200)
             self.assertEqual(client.ask("/post", "POST", "Content-Length: 1\r\n", b"x").status, 502)
             self.assertEqual(self.upstream.targets().count("/post"), 0)
@@ -150,7 +150,7 @@ class Faults(ProxyTest):
         proxy = self.start("--threads", 1)
         self.upstream.script["/hint"] = hint_and_close
         with Client(proxy.port) as client:
-            self.assertEqual(client.ask("/").status, 200)  # so that there is a connection to reuse
+            self.assertEqual(client.ask("/").status, 200)  # opens a connection to reuse
             answer = client.ask("/hint")
             self.assertEqual((answer.interim, answer.status), ([103], 502))
             self.assertEqual(self.upstream.targets().count("/hint"), 1)
@@ -197,7 +197,7 @@ class Faults(ProxyTest):
                         while client.ask("/").get("connection") != "close":
                             asked.release()
                     except (EOFError, ConnectionResetError, BrokenPipeError):
-                        pass  # it was asleep
+                        pass  # the connection was idle
 
             clients = [threading.Thread(target=work, args=(i,)) for i in range(8)]
             for client in clients:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Clients that hang up, and clients that only end their half of the connection."""
+"""Clients that disconnect, and clients that close only their sending side."""
 
 import socket
 import threading
@@ -12,13 +12,13 @@ GET = "GET %s HTTP/1.1\r\nHost: test\r\n\r\n"
 
 class HangUp(ProxyTest):
     def hang(self, sock, request, reader):
-        """Works until the test is over, whatever the client does."""
+        """Works until the end of the test, whatever the client does."""
         with self.upstream.at_work():
             self.over.wait(30)
         return False
 
     def notice(self, sock, request, reader):
-        """Works until it sees the client's end."""
+        """Works until the proxy closes the connection."""
         with self.upstream.at_work():
             while reader.more():
                 pass

@@ -38,13 +38,14 @@ reply status(int n) {
     return {"HTTP/1.1 " + std::to_string(n) + " X\r\nContent-Length: 0\r\n\r\n"};
 }
 
-// A server whose checks the test decides.
+// A server. The test decides the results of its checks.
 struct checked {
     void next(bool good) {
         proxy.upstream.answer = [good](std::string const&) { return status(good ? 200 : 500); };
         proxy.pass(1s);
     }
-    // `g` for a good check and `b` for a bad one: whether it is out after each.
+    // Does a check for each letter, `g` for a good one and `b` for a bad one. Returns whether the server is down after
+    // each.
     std::string after(std::string const& checks) {
         std::string states;
         for (char const c : checks) {
@@ -75,7 +76,7 @@ BOOST_DATA_TEST_CASE(is_2xx_and_3xx,
     BOOST_TEST(proxy.upstream.requests[0].starts_with("GET /up HTTP/1.1\r\n"));
 }
 
-BOOST_AUTO_TEST_CASE(is_an_answer_in_http) {
+BOOST_AUTO_TEST_CASE(is_an_http_response) {
     for (std::string const text :
          {"SSH-2.0-OpenSSH_9.2", "HTTP/2.0 200 OK\r\n\r\n", "HTTP/1.1 2", ""}) {
         BOOST_TEST_CONTEXT(text) {
@@ -101,8 +102,8 @@ BOOST_AUTO_TEST_CASE(without_a_path_is_a_connection) {
     BOOST_TEST(is_out(proxy));
 }
 
-// The answer has that long in all, with the connection.
-BOOST_AUTO_TEST_CASE(is_an_answer_in_time) {
+// `within` covers the connection and the response together.
+BOOST_AUTO_TEST_CASE(is_a_response_in_time) {
     local_proxy proxy(configuration(R"(path = "/", every = "1s", within = "500ms", fall = 1)"));
     proxy.upstream.answer = [](std::string const&) { return std::nullopt; };
     proxy.check_health();
@@ -112,7 +113,7 @@ BOOST_AUTO_TEST_CASE(is_an_answer_in_time) {
     BOOST_TEST(is_out(proxy));
 }
 
-BOOST_AUTO_TEST_CASE(is_asked_for_again_and_again) {
+BOOST_AUTO_TEST_CASE(is_checked_periodically) {
     local_proxy proxy(configuration(R"(path = "/", every = "2s")"));
     proxy.check_health();
     proxy.pass(9s);
@@ -136,12 +137,12 @@ BOOST_FIXTURE_TEST_CASE(counts_successes_in_a_row, checked) {
     BOOST_TEST(after("bbb") == "..x");
     BOOST_TEST(after("gbgbg") == "xxxxx");
     BOOST_TEST(after("g") == ".");
-    // As before: it takes as many failures to be out again.
+    // Again the full number of failures is needed to be down.
     BOOST_TEST(after("bb") == "..");
     BOOST_TEST(after("b") == "x");
 }
 
-BOOST_FIXTURE_TEST_CASE(takes_successes_of_one_time_only, checked) {
+BOOST_FIXTURE_TEST_CASE(forgets_successes_after_a_failure, checked) {
     proxy.check_health();
     proxy.settle();
     BOOST_TEST(after("bbbg") == "..xx");
@@ -150,7 +151,7 @@ BOOST_FIXTURE_TEST_CASE(takes_successes_of_one_time_only, checked) {
     BOOST_TEST(after("g") == ".");
 }
 
-// A failed connection attempt of a request counts as a failed check; an answered request ends the series.
+// A failed connection attempt of a request counts as a failed check; a connection that succeeds ends the series.
 BOOST_AUTO_TEST_CASE(counts_requests) {
     local_proxy proxy(configuration(R"(every = "1h", fall = 3, rise = 2)"));
     auto& upstream = *proxy.plan().upstreams.front();
@@ -162,7 +163,7 @@ BOOST_AUTO_TEST_CASE(counts_requests) {
     };
     BOOST_TEST(!note("nnynnynn"));
     BOOST_TEST(note("n"));
-    BOOST_TEST(note("yyyy"));  // a check must say so
+    BOOST_TEST(note("yyyy"));  // only a check makes it up again
     upstream.note_check(server, true);
     BOOST_TEST(is_out(proxy));
     upstream.note_check(server, true);
@@ -188,7 +189,7 @@ BOOST_AUTO_TEST_CASE(takes_successes_of_one_outage_only) {
     BOOST_TEST(!is_out(proxy));
 }
 
-BOOST_AUTO_TEST_CASE(of_requests_is_that_of_the_connection) {
+BOOST_AUTO_TEST_CASE(of_requests_depends_on_the_connection_only) {
     local_proxy proxy(configuration(R"(every = "1h", fall = 2)"));
     proxy.upstream.answer = [](std::string const&) { return status(500); };
     for (int i = 0; i != 5; ++i)
@@ -203,7 +204,7 @@ BOOST_AUTO_TEST_CASE(of_requests_is_that_of_the_connection) {
     BOOST_TEST(is_out(proxy));
 }
 
-BOOST_AUTO_TEST_CASE(is_of_no_account_where_nobody_asked_for_checks) {
+BOOST_AUTO_TEST_CASE(is_ignored_without_checks) {
     local_proxy proxy(R"(
 [[upstream]]
 name = "a"
@@ -247,7 +248,7 @@ struct both {
         proxy.check_health();
         proxy.settle();
     }
-    // How many of eight requests each server gets.
+    // The number of eight requests that each server gets.
     std::string shares() {
         proxy.upstream.requests.clear();
         proxy.other.requests.clear();
@@ -262,7 +263,7 @@ struct both {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_CASE(those_that_are_not_out_are_asked, both) {
+BOOST_FIXTURE_TEST_CASE(only_servers_that_are_up_get_requests, both) {
     BOOST_TEST(shares() == "4 4");
     proxy.upstream.answer = bad;
     proxy.pass(1s);
@@ -272,7 +273,7 @@ BOOST_FIXTURE_TEST_CASE(those_that_are_not_out_are_asked, both) {
     BOOST_TEST(shares() == "4 4");
 }
 
-BOOST_FIXTURE_TEST_CASE(if_all_are_out_all_are_asked, both) {
+BOOST_FIXTURE_TEST_CASE(if_all_are_down_all_get_requests, both) {
     proxy.upstream.answer = bad;
     proxy.other.answer = bad;
     proxy.pass(1s);
@@ -280,8 +281,8 @@ BOOST_FIXTURE_TEST_CASE(if_all_are_out_all_are_asked, both) {
     BOOST_TEST(shares() == "4 4");
 }
 
-// A server keeps its health across a reload. Without checks no server is out.
-BOOST_FIXTURE_TEST_CASE(a_reload_keeps_what_is_known, both) {
+// A server keeps its health across a reload. Without checks no server is down.
+BOOST_FIXTURE_TEST_CASE(a_reload_keeps_the_health, both) {
     proxy.upstream.answer = bad;
     proxy.pass(1s);
     auto changed = two;
@@ -294,7 +295,7 @@ BOOST_FIXTURE_TEST_CASE(a_reload_keeps_what_is_known, both) {
     BOOST_TEST(shares() == "4 4");
 }
 
-BOOST_AUTO_TEST_CASE(the_other_is_asked_where_one_cannot_be_reached) {
+BOOST_AUTO_TEST_CASE(the_other_gets_the_request_if_one_is_not_reachable) {
     local_proxy proxy(two);
     proxy.upstream.stop();
     for (int i = 0; i != 4; ++i)
@@ -306,7 +307,7 @@ BOOST_AUTO_TEST_CASE(the_other_is_asked_where_one_cannot_be_reached) {
     BOOST_TEST(proxy.ask() == 502u);
 }
 
-BOOST_AUTO_TEST_CASE(the_least_busy_is_asked) {
+BOOST_AUTO_TEST_CASE(the_one_with_the_fewest_requests_gets_the_next) {
     local_proxy proxy(two);
     proxy.upstream.answer = nullptr;
     proxy.other.answer = nullptr;
@@ -319,7 +320,7 @@ BOOST_AUTO_TEST_CASE(the_least_busy_is_asked) {
         hold();
     BOOST_TEST(proxy.upstream.connections.size() == 3u);
     BOOST_TEST(proxy.other.connections.size() == 3u);
-    // One has answered all: the next ones are its.
+    // One server responded to all its requests, so it gets the next ones.
     for (auto& one : proxy.other.connections)
         one.send(ok().text);
     proxy.settle();
@@ -332,8 +333,8 @@ BOOST_AUTO_TEST_CASE(the_least_busy_is_asked) {
     BOOST_TEST((asked == 3 || proxy.other.connections.size() == 6u));
 }
 
-// The seats of a server that is out cannot be used.
-BOOST_AUTO_TEST_CASE(seats_are_those_of_servers_that_are_not_out) {
+// The seats of a server that is down cannot be used.
+BOOST_AUTO_TEST_CASE(only_servers_that_are_up_have_seats) {
     local_proxy proxy(R"(
 [[upstream]]
 name = "a"
@@ -354,7 +355,7 @@ upstream = "a"
     upstream.note_check(*upstream.servers()[0], false);
     BOOST_TEST(seats() == 3);
     upstream.note_check(*upstream.servers()[1], false);
-    BOOST_TEST(seats() == 5);  // all are out: as if none was
+    BOOST_TEST(seats() == 5);  // all are down, which counts as all up
     upstream.note_check(*upstream.servers()[0], true);
     BOOST_TEST(seats() == 2);
     upstream.note_check(*upstream.servers()[1], true);

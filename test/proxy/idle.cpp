@@ -71,11 +71,11 @@ BOOST_AUTO_TEST_CASE(wake_nothing_until_their_limit) {
     std::list<wire> clients;
     for (int i = 0; i != 20; ++i)
         BOOST_TEST(proxy.ask(clients.emplace_back(proxy.connect()), get) == 200u);
-    proxy.upstream.connections.clear();  // of these none is kept
+    proxy.upstream.connections.clear();  // no connection to the upstream is kept
     // A connection whose limit changed may cause one wake-up at the end of the former limit: here at 40 s.
     proxy.pass(5s);
     BOOST_TEST((sleeps(proxy) >= 34s));
-    // One that asks wakes none of the others.
+    // A connection with a request wakes no other one.
     BOOST_TEST(proxy.ask(clients.front(), get) == 200u);
     proxy.upstream.connections.clear();
     proxy.pass(5s);
@@ -107,14 +107,14 @@ BOOST_FIXTURE_TEST_CASE(that_are_kept_are_closed_as_soon_as_the_server_ends_them
     BOOST_TEST(kept().ended());
 }
 
-BOOST_FIXTURE_TEST_CASE(that_are_kept_are_closed_when_something_comes_unasked,
+BOOST_FIXTURE_TEST_CASE(that_are_kept_are_closed_when_bytes_arrive_without_a_request,
                         with_a_kept_connection) {
     kept().send("HTTP/1.1 408 Request Timeout\r\n\r\n");
     proxy.settle();
     BOOST_TEST(kept().ended());
 }
 
-BOOST_FIXTURE_TEST_CASE(that_are_kept_are_used_again_and_again, with_a_kept_connection) {
+BOOST_FIXTURE_TEST_CASE(that_are_kept_are_reused_repeatedly, with_a_kept_connection) {
     for (auto const pause : {0ms, 10ms, 60ms, 200ms, 10'000ms, 39'000ms}) {
         BOOST_TEST(proxy.ask() == 200u);
         BOOST_TEST(proxy.upstream.connections.size() == 1u);
@@ -158,8 +158,8 @@ BOOST_AUTO_TEST_CASE(of_another_protocol_wake_nothing_until_their_limit) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-// Of two threads, though here they run by turns.
-BOOST_AUTO_TEST_SUITE(a_connection_that_another_thread_has_kept)
+// Two threads' parts of the proxy. In this test they run alternately.
+BOOST_AUTO_TEST_SUITE(a_connection_that_another_thread_kept)
 
 namespace {
 
@@ -201,7 +201,7 @@ struct two_threads {
         settle();
         return made;
     }
-    // Whether a request on it is answered.
+    // Whether a request on it gets a response.
     bool answers(net::connection& c, thread& on) {
         std::array<char, 1000> room;
         std::string got;
@@ -227,8 +227,8 @@ struct two_threads {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_CASE(goes_on_there, two_threads) {
-    for (auto const pause : {0s, 5s}) {  // before and after its first thread waits for its end
+BOOST_FIXTURE_TEST_CASE(continues_there, two_threads) {
+    for (auto const pause : {0s, 5s}) {  // before and after its first thread awaits its end
         auto made = open();
         BOOST_TEST_REQUIRE(bool(made));
         auto const* const object = &*made;

@@ -11,7 +11,7 @@ from support import Client, Proxy, ProxyTest, Reader, in_parallel, main
 EVIL = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
-# What was asked, what the upstream answers, and what it sends a while later, unasked.
+# The method of a request, the upstream's response, and the bytes that it sends later without a request.
 UNASKED = [
     ("GET", EMPTY, EVIL),
     ("GET", EMPTY, b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"),
@@ -50,7 +50,7 @@ class Kept(ProxyTest):
 
 
     def test_an_upstream_with_one_worker_serves_all_threads(self):
-        # It looks after a connection until that ends, and only then accepts another.
+        # The worker serves a connection until that ends, and only then accepts another one.
         listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(listener.close)
         served = []

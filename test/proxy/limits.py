@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The limits hold as the upstream sees them, with threads and with clients that leave in any way, and every permit comes
-home. What depends on the time is tested in process: rates.cpp."""
+"""The limits hold at the upstream, with several threads and with clients that disconnect in any way, and every permit is
+released. Tests that depend on time run in process: see rates.cpp."""
 
 import contextlib
 import ctypes
@@ -51,7 +51,7 @@ class Limits(ProxyTest):
         with Client(proxy.port) as client:
             client.ask("/")
             body = b"x" * 60_000
-            # A small one is read over, even if it comes later.
+            # The proxy discards a small body, even if it arrives later.
             client.send(f"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: {len(body)}\r\n\r\n")
             answer = client.answer()
             self.assertEqual((answer.status, answer.get("connection")), (429, None))
@@ -59,12 +59,12 @@ class Limits(ProxyTest):
             chunked = "Transfer-Encoding: chunked\r\n"
             answer = client.ask("/", "POST", chunked, b"5\r\nhello\r\n0\r\n\r\n")
             self.assertEqual((answer.status, answer.get("connection")), (429, None))
-            # A large one is not.
+            # It does not discard a large body.
             client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 1000000\r\n\r\nx")
             answer = client.answer()
             self.assertEqual((answer.status, answer.get("connection")), (429, "close"))
             self.assertEqual(client.ended(), b"")
-        # Nor one that the client waits to be asked for.
+        # Nor a body with which the client waits for 100 Continue.
         with Client(proxy.port) as client:
             answer = client.ask("/", "POST", "Content-Length: 5\r\nExpect: 100-continue\r\n")
             self.assertEqual((answer.status, answer.interim), (429, []))
@@ -94,7 +94,7 @@ class Limits(ProxyTest):
                     self.assertNotIn("/never", self.upstream.targets())
 
     def hang(self):
-        """Requests to /hang are answered when this is set."""
+        """Returns an event. Requests to /hang get their responses when it is set."""
         over = threading.Event()
         self.addCleanup(over.set)
 
@@ -109,7 +109,7 @@ class Limits(ProxyTest):
     def test_a_waiting_request_does_not_depend_on_another_thread(self):
         proxy = self.start("--seats", 1, "--patience", "300ms", "--threads", 2)
         over = self.hang()
-        # Connections go to the two threads in turn.
+        # The two threads get connections in rotation.
         with Client(proxy.port) as first, Client(proxy.port) as second:
             self.assertEqual((first.ask("/").status, second.ask("/").status), (200, 200))
             with Client(proxy.port), Client(proxy.port) as holder:
@@ -121,7 +121,7 @@ class Limits(ProxyTest):
 
     @staticmethod
     def serving_threads(proxy):
-        """In the order in which they were started; the first of the process serves nobody."""
+        """The threads in the order of their start, without the process's first thread, which serves no client."""
         return sorted(map(int, os.listdir(f"/proc/{proxy.process.pid}/task")))[1:]
 
     def test_permits_of_thousands_of_aborting_clients_are_released(self):
@@ -150,7 +150,7 @@ class Limits(ProxyTest):
         in_parallel(20, work)
         wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0)
         found = numbers(proxy.stop())
-        self.assertGreater(found["proxy"]["connections"], 1000)  # not all live to be accepted
+        self.assertGreater(found["proxy"]["connections"], 1000)  # some end before they are accepted
         for part in ("seats", "rate"):
             self.assertEqual((found[part]["in use"], found[part]["waiting"]), (0, 0))
         self.assertGreater(found["proxy"]["disconnected"], 100)

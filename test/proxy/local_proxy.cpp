@@ -32,7 +32,7 @@ net::clock::time_point net::clock::now() noexcept {
     return ::now;
 }
 
-// Not at all: Asio is to look at its timers each time that it looks at anything.
+// Returns 0, so that Asio checks its timers each time that it checks for events.
 net::clock::duration net::clock::sleep_for(duration d) noexcept {
     if (d < time_point::max() - ::now)
         due = std::min(due, ::now + d);
@@ -151,7 +151,7 @@ std::size_t local_upstream::open() {
 
 namespace {
 
-// Takes the first request out of `text`; empty if it has not come as a whole.
+// Removes the first request from `text` and returns it; empty if it is not complete.
 std::string take_request(std::string& text) {
     constexpr std::string_view blank = "\r\n\r\n";
     auto const head = text.find(blank);
@@ -223,7 +223,7 @@ local_proxy::local_proxy(std::string const& configuration, tool::log_file* log)
          .trouble = [](std::string const& what) { BOOST_ERROR(what); }});
 }
 
-// As the end of the program: nothing is left behind.
+// As at the end of the program, no connection and no permit remains.
 local_proxy::~local_proxy() {
     health_.reset();
     listener_.close();
@@ -255,7 +255,7 @@ wire local_proxy::connect(std::string const& address) {
     if (::connect(made, reinterpret_cast<sockaddr const*>(&at), sizeof at) != 0)
         fail("connect");
     wire client(made);
-    settle();  // before the address is another client's
+    settle();  // before another client gets the address
     return client;
 }
 

@@ -21,16 +21,16 @@
 #include <string_view>
 #include <vector>
 
-/// weir-proxy in one thread: its clients and upstreams are functions of the test, and time is virtual. All sockets are Unix
-/// sockets, where one side can read at once the bytes that the other side sent. So no test depends on the load of the machine,
-/// and a minute takes no time.
+/// weir-proxy in one thread: its clients and upstreams are functions of the test, and time is virtual. All sockets are
+/// Unix sockets, where one side can read at once the bytes that the other side sent. So no test depends on the load of
+/// the machine, and a minute takes no time.
 namespace support {
 
-/// The time of a program that is linked with this.
+/// The virtual time of a program that links this library.
 struct virtual_time {
     static void advance_to(net::clock::time_point t) noexcept;
 
-    /// When the next timer is due, as far as it has been asked for since `forget_due`.
+    /// The earliest time at which a timer expires, of the timers that were checked since `forget_due`.
     [[nodiscard]] static net::clock::time_point next_due() noexcept;
     static void forget_due() noexcept;
 };
@@ -48,10 +48,10 @@ public:
     std::string& look();
     /// Receives, and takes all bytes.
     [[nodiscard]] std::string take();
-    /// The other side has closed its end.
+    /// Whether the other side closed its sending side.
     [[nodiscard]] bool ended();
 
-    /// Sends nothing more, but reads.
+    /// Closes the sending side; the test may still read.
     void end() noexcept;
     void close() noexcept;
 
@@ -61,38 +61,39 @@ private:
     bool ended_ = false;
 };
 
-/// The answer of an upstream.
+/// The response of an upstream.
 struct reply {
     std::string text;
     bool closes = false;
 };
-/// 200 with that body.
+/// A response with status 200 and that body.
 [[nodiscard]] reply ok(std::string_view body = "", std::string_view fields = "");
 
-/// A server that answers each request at once by `answer`, and closes the connections that the proxy ended.
+/// A server that responds to each request immediately with the result of `answer`. It closes the connections that the
+/// proxy ended.
 class local_upstream {
 public:
-    /// Listens at a Unix socket of that name.
+    /// Listens on a Unix socket of that name.
     explicit local_upstream(std::string path);
     local_upstream(local_upstream const&) = delete;
     ~local_upstream();
 
-    /// As the configuration has it.
+    /// The address, as the configuration spells it.
     [[nodiscard]] std::string address() const { return "unix:" + path_; }
 
-    /// If it returns nothing, the test answers on `connections`.
+    /// Makes the response. If it returns nothing, the test responds on `connections`.
     std::function<std::optional<reply>(std::string const& request)> answer =
         [](std::string const&) { return ok(); };
 
-    std::vector<std::string> requests;  // whole ones, as they came
-    std::list<wire> connections;        // as they came; some may have ended
-    /// How many have been accepted, and have not been closed by the proxy.
+    std::vector<std::string> requests;  // complete ones, in the order of their arrival
+    std::list<wire> connections;        // in the order of their arrival; some may have ended
+    /// The number of accepted connections that the proxy has not closed.
     [[nodiscard]] std::size_t open();
 
     /// Rejects connections from now on.
     void stop() noexcept;
 
-    /// Accepts, reads and answers what there is. Whether there was anything.
+    /// Accepts connections, reads requests and responds, as far as possible now. Returns whether there was work.
     bool serve();
 
 private:
@@ -102,8 +103,8 @@ private:
 
 class local_proxy {
 public:
-    /// With a configuration in which UPSTREAM and OTHER stand for the addresses of the two servers. `log`, the access log,
-    /// may be null and must outlive it.
+    /// Starts a proxy with a configuration, in which UPSTREAM and OTHER are replaced by the addresses of the two
+    /// servers. `log`, the access log, may be null and must outlive the proxy.
     explicit local_proxy(std::string const& configuration, tool::log_file* log = nullptr);
     ~local_proxy();
 
@@ -117,22 +118,22 @@ public:
     /// Whether the next connections begin with the PROXY protocol.
     bool is_introduced = false;
 
-    /// A new connection of that client.
+    /// Opens a new connection of that client.
     [[nodiscard]] wire connect(std::string const& address = "10.0.0.1");
 
-    /// Does all that can be done now. Fails where that never ends: something waits by asking again and again.
+    /// Runs all handlers that are ready. Fails if that never ends, because something polls instead of waiting.
     void settle();
     /// Advances virtual time by `d`, and handles all events until then.
     void pass(net::clock::duration d);
 
-    /// Sends it and does all that can be done now: the status that came, or 0 if none has.
+    /// Sends a text and does all that can be done now. Returns the status of the response, or 0 if there is none yet.
     unsigned ask(wire& client, std::string_view request);
     /// Sends `GET /` on a new connection and returns the status.
     unsigned ask(std::string const& client = "10.0.0.1");
 
-    /// Another configuration from now on.
+    /// Applies another configuration.
     void reload(std::string const& configuration);
-    /// Begins the checks of health.
+    /// Starts the health checks.
     void check_health();
 
     [[nodiscard]] proxy::plan const& plan() const noexcept { return *plan_; }
@@ -154,9 +155,9 @@ private:
     boost::asio::ip::address client_;
 };
 
-/// The status of an answer; 0 if the text is not an answer.
+/// The status of a response; 0 if the text is not a response.
 [[nodiscard]] unsigned status_of(std::string_view answer);
-/// The value of the first field of that name, in this spelling; empty if there is none.
+/// The value of the first header field with exactly that name; empty if there is none.
 [[nodiscard]] std::string field_of(std::string_view head, std::string_view name);
 
 /// A configuration that forwards all requests.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The access log holds nobody up, whatever becomes of the file."""
+"""The access log never delays a request, whatever happens to the file."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import time
 from admin_support import limit_of
 from support import PATIENCE, Client, Proxy, ProxyTest, main, numbers, wait_until
 
-LONG = "/" + "x" * 7000  # a line of the log of which few fit into a pipe
+LONG = "/" + "x" * 7000  # makes a log line so long that few of them fit into a pipe
 
 
 class Log(ProxyTest):
@@ -33,7 +33,7 @@ class Log(ProxyTest):
             return log.read().splitlines()
 
     def ends(self, proxy):
-        """Without that anybody reads what it says."""
+        """Ends the proxy while no thread reads its output."""
         proxy.process.send_signal(signal.SIGTERM)
         self.assertEqual(proxy.process.wait(PATIENCE), 0)
         proxy.report = proxy.process.stderr.read()
@@ -252,7 +252,7 @@ class Log(ProxyTest):
         with Client(proxy.port) as client:
             for _ in range(600):
                 proxy.process.send_signal(signal.SIGUSR1)
-                time.sleep(0.001)  # a signal that comes before the last was taken is none
+                time.sleep(0.001)  # a signal before the previous one is handled is lost
             self.assertEqual(client.ask("/").status, 200)
         proxy.process.send_signal(signal.SIGTERM)
         self.assertEqual(proxy.process.wait(PATIENCE), 0)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A million clients, each with a limit of its own: what they take in memory, and how long the operator waits for what the page
-shows. A balancer that is trusted names them, so that few connections do; the proxy answers by itself."""
+"""A million clients, each with its own limit: their memory, and the time of the responses to the status page. A trusted
+balancer names the clients, so few connections are enough. The proxy responds itself, without an upstream."""
 
 import threading
 import time
@@ -12,8 +12,8 @@ CLIENTS = 100_000 if KEEPS_MEMORY else 1_000_000  # a sanitizer takes ten times 
 MORE = CLIENTS // 20  # beyond `max_keys`
 CONNECTIONS = 4
 BATCH = 250
-BYTES = 64  # of a client, all told: some 50 are promised
-SIZE = 32 * 1024  # of what is told of one limit, however many clients there are
+BYTES = 64  # of memory for each client; about 50 are documented
+SIZE = 32 * 1024  # of a response about one limit, however many clients there are
 
 CONFIG = f"""
 [clients]
@@ -41,7 +41,8 @@ def text_of(n):
 
 class Million(ProxyTest):
     def ask(self, begin, end):
-        """One request of each of these clients. How many were let in, and how many were not; in how many a second."""
+        """Sends one request for each of these clients. Returns the number of granted requests, of rejected requests, and of
+        requests per second."""
         found = {b"204": 0, b"429": 0}
         lock = threading.Lock()
         begun = time.monotonic()
@@ -71,7 +72,7 @@ class Million(ProxyTest):
             return int(status.read().split("VmRSS:")[1].split()[0]) * 1024
 
     def look(self):
-        """How many seconds each thing takes that an operator may ask for, and of how many bytes it is."""
+        """The seconds and the bytes of the response for each path of the admin listener."""
         found = {}
         for path in ("/stats.json", "/metrics", "/"):
             begun = time.monotonic()
@@ -97,15 +98,16 @@ class Million(ProxyTest):
         for path in looks[0]:
             took = sorted(one[path][0] for one in looks)
             size = max(one[path][1] for one in looks)
-            print(f"{what}: {path} in {took[len(took) // 2] * 1000:.1f} ms in the middle of {len(took)}, {took[-1] * 1000:.1f} ms at "
-                  f"most, {size} bytes", flush=True)
-            if path != "/":  # which does not depend on what is there
+            print(f"{what}: {path}: median {took[len(took) // 2] * 1000:.1f} ms of {len(took)}, max {took[-1] * 1000:.1f} ms, "
+                  f"{size} bytes", flush=True)
+            if path != "/":  # the page is a constant text
                 self.assertLess(size, SIZE, path)
             self.assertLess(took[len(took) // 2], 1.0, path)
 
     def test_a_million_clients(self):
         self.proxy = self.start_with(CONFIG)
-        # What the proxy needs for so many requests, of which all but one are rejected, whoever sends them.
+        # First the proxy allocates the memory that the number of requests needs. One client sends them, and all but one are
+        # rejected.
         self.assertEqual(self.ask(0, 1)[:2], (1, 0))
         in_parallel(CONNECTIONS, lambda i: self.ask_as_one(20_000))
         self.told("one client", [self.look() for _ in range(5)])
@@ -124,13 +126,13 @@ class Million(ProxyTest):
         self.assertEqual(limit_of(self.proxy, "client")["keys"], CLIENTS)
         each = (self.resident() - before) / CLIENTS
         print(f"{CLIENTS} clients take {each:.1f} bytes each, {before >> 10} KiB before; {speed} requests/s")
-        self.told("while they come", looks)
+        self.told("while they arrive", looks)
 
-        # All of them again: each is known, and is rejected.
+        # All clients again: each has a key, and is rejected.
         most = self.resident()
         let_in, rejected, speed = self.ask(0, CLIENTS)
         self.assertEqual((let_in, rejected), (0, CLIENTS))
-        # And more than there may be, who are one client together.
+        # Clients above `max_keys` share one limit.
         let_in, more, _ = self.ask(CLIENTS, CLIENTS + MORE)
         self.assertEqual((let_in, more), (1, MORE - 1))
         grown = self.resident() - most

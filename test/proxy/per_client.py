@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Limits that each client has for itself. A client is known by its address: all of 127.0.0.0/8 is here."""
+"""Limits for each client. The address identifies a client: the test uses addresses in 127.0.0.0/8."""
 
 import collections
 import contextlib
@@ -26,7 +26,7 @@ class PerClient(ProxyTest):
 
     def start(self, *options, **how):
         proxy = super().start(*options, **how)
-        self.addCleanup(self.over.set)  # before the proxy is to end
+        self.addCleanup(self.over.set)  # before the proxy shuts down
         return proxy
 
     def client(self, proxy, source):
@@ -35,7 +35,7 @@ class PerClient(ProxyTest):
         return client
 
     def statuses(self, proxy, source, n):
-        """Of n requests, one after the other, each on a connection of its own; the threads take turns."""
+        """The statuses of n requests, one after the other, each on its own connection; the threads serve them in rotation."""
         return [self.client(proxy, source).ask("/").status for _ in range(n)]
 
     def hold(self, proxy, source, n=1):
@@ -190,7 +190,7 @@ class PerClient(ProxyTest):
                 pass
         except OSError:
             self.skipTest("there is no IPv6 here")
-        # Here IPv4 clients have addresses that are mapped into IPv6.
+        # On this listener IPv4 clients have IPv4-mapped IPv6 addresses.
         proxy = self.start("--per-client-rate", "2/60s", "--patience", "0s", listen="[::]")
         for source in ("::1", "127.0.0.2", "127.0.0.3"):
             with self.subTest(source):
@@ -244,7 +244,7 @@ class PerClient(ProxyTest):
         found = proxy.numbers()
         for rule in ("per-client seats", "per-client rate", "seats", "rate"):
             self.assertEqual((found[rule]["in use"], found[rule]["waiting"]), (0, 0))
-        self.assertGreater(found["per-client rate"]["granted"], 10)  # a slow proxy loses most before
+        self.assertGreater(found["per-client rate"]["granted"], 10)  # with a slow proxy most clients disconnect earlier
 
 
 if __name__ == "__main__":

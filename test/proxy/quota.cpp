@@ -38,10 +38,10 @@ std::string told(std::string const& text) {
     return told(proxy::told_rule("a", rule(text)).now());
 }
 
-// How many bytes are allocated, if that is known.
+// The number of allocated bytes, if it is known.
 std::size_t in_use() {
 #if defined(__GLIBC__)
-    return ::mallinfo2().uordblks;  // 0 with a sanitizer, which has an allocator of its own
+    return ::mallinfo2().uordblks;  // 0 with a sanitizer, which has its own allocator
 #else
     return 0;
 #endif
@@ -70,14 +70,14 @@ BOOST_AUTO_TEST_CASE(have_whole_seconds_rounded_up) {
 }
 
 // A client that keeps to the quota must not be rejected.
-BOOST_AUTO_TEST_CASE(of_a_burst_last_until_it_is_back) {
+BOOST_AUTO_TEST_CASE(of_a_burst_last_until_it_is_refilled) {
     BOOST_TEST(told("10/1s burst 10") == R"("a";q=10;w=1)");
     BOOST_TEST(told("10/1s burst 25") == R"("a";q=25;w=3)");
     BOOST_TEST(told("10/1s burst 5") == R"("a";q=10;w=1)");
     BOOST_TEST(told("0/1s burst 5") == R"("a";q=5)");
 }
 
-BOOST_AUTO_TEST_CASE(of_several_parts_have_a_least_one_and_some_window) {
+BOOST_AUTO_TEST_CASE(of_several_parts_have_a_smallest_one_and_some_window) {
     proxy::told_rule const both("a", rule("100/1min & 7 seats"));
     BOOST_TEST(both.now().max() == 7);
     BOOST_TEST(both.now().has_window());
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(change_as_a_whole_while_they_are_read) {
                 ++read;
             }
         });
-    // Until they have read often enough, however busy the machine is.
+    // Until the readers have read often enough, however busy the machine is.
     for (weir::amount n = 0; read < 100'000 || n < 100'000; ++n)
         a.change(of(n % 1'000 + 1));
     done = true;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What answers say of the limits that a request has met: RateLimit-Policy and RateLimit as draft 10 of the IETF has
-them, and the older X-RateLimit-*. Each field is read by a strict parser, and held against the rule's own words."""
+"""Header fields of responses about the limits of a request: RateLimit-Policy and RateLimit of the IETF's draft 10, and the
+older X-RateLimit-*. A strict parser reads each field, and the test compares it with the rule."""
 
 import collections
 import decimal
@@ -52,7 +52,7 @@ def left(answer):
 
 
 def legacy(answer):
-    """Limit, Remaining and Reset, each once and a number; None if there is none of them."""
+    """Limit, Remaining and Reset, each once and a number; None if all are missing."""
     found = [values(answer, f"x-ratelimit-{name}") for name in ("limit", "remaining", "reset")]
     if not any(found):
         return None
@@ -93,13 +93,13 @@ class Ietf(ProxyTest):
             return client.ask("/", **how)
 
     def test_quantity_and_window_of_each_kind(self):
-        # What may be asked for in a stretch of time, and how long that is in whole seconds, rounded up: a client that
-        # asks for no more is not rejected in the long run.
+        # The number of requests in a window, and the window in whole seconds, rounded up: a client that keeps to them is
+        # not rejected in the long run.
         seats = "concurrent-requests"
         for rule, wanted in (
                 ("100/1s", Limit(100, 1)), ("10/60s", Limit(10, 60)), ("20/400ms", Limit(20, 1)), ("7/1500ms", Limit(7, 2)),
                 ("10/60s sliding", Limit(10, 60)), ("10/1h fixed", Limit(10, 3600)),
-                # A bucket: what comes back in the time, or as much as it holds and the time that takes.
+                # A bucket: the tokens per period, or its size and the time that refills it.
                 ("100/1s burst 20", Limit(100, 1)), ("20/1s burst 50", Limit(50, 3)), ("100/1min bucket", Limit(100, 60)),
                 ("0/1s burst 5", Limit(5)),
                 ("10/1s leaky", Limit(10, 1)), ("10/1s leaky capacity 25", Limit(25, 3)),
@@ -130,7 +130,7 @@ class Ietf(ProxyTest):
             rejected = client.ask("/")
             self.assertEqual((rejected.status, policies(rejected)), (429, [("rate", Limit(3, 3600))]))
             (_, rest), = left(rejected)
-            # Retry-After is no earlier than what RateLimit says.
+            # Retry-After is not earlier than the reset of RateLimit.
             self.assertEqual((rest.r, rest.t), (0, int(rejected.get("retry-after"))))
             self.assertIn(rest.t, (3599, 3600))
 
@@ -223,13 +223,13 @@ class Ietf(ProxyTest):
         self.assertEqual(one, again)
         same = lambda a, b: {name for name in a if a[name] == b[name]}
         self.assertEqual((same(one, other_key), same(one, other_client)), ({"client"}, {"key"}))
-        # Nobody who knows the address finds it: another process has another secret.
+        # The address alone does not give the partition: each process has its own secret.
         with Client(self.start_with(config).port) as client:
             elsewhere = {name: p.pk for name, p in policies(client.ask("/", fields="X: 1\r\n"))}
         self.assertEqual(same(one, elsewhere), set())
 
     def test_the_partition_of_a_request_whose_body_arrives_later(self):
-        # The head has been overwritten by then.
+        # The body overwrites the head in the buffer.
         proxy = self.start_with(shop(limit("key", "9/1h", 'key = "header X"\n')))
         with Client(proxy.port) as client:
             first = policies(client.ask("/", fields="X: abc\r\n"))
@@ -291,7 +291,7 @@ class Ietf(ProxyTest):
         with Client(proxy.port) as client:
             answer = client.ask("/drop", "POST", "Content-Length: 0\r\n")
             self.assertEqual((answer.status, policies(answer)), (502, [("rate", Limit(9, 3600))]))
-            self.assertEqual([rest.r for _, rest in left(answer)], [8])  # it was used
+            self.assertEqual([rest.r for _, rest in left(answer)], [8])  # the failed request used a permit
         self.upstream.close()
         proxy = self.start_with(shop(limit("rate", "9/1h")))
         with Client(proxy.port) as client:

@@ -31,7 +31,7 @@ std::string limit(std::string const& name, std::string const& rule, std::string 
 
 using times = std::vector<net::clock::time_point>;
 
-// Whether no stretch of `window` has more than `most`.
+// Whether each time span of `window` has at most `most` requests.
 bool keeps_to(times const& came, std::size_t most, net::clock::duration window) {
     for (std::size_t i = most; i < came.size(); ++i)
         if (came[i] - came[i - most] < window)
@@ -39,7 +39,7 @@ bool keeps_to(times const& came, std::size_t most, net::clock::duration window) 
     return true;
 }
 
-// Clients that ask again as soon as they are answered, or a while after they were rejected.
+// Clients that send the next request immediately after a response, or some time after a rejection.
 struct crowd {
     struct one {
         support::wire connection;
@@ -94,7 +94,7 @@ times together(std::map<std::string, times> const& came) {
 
 BOOST_AUTO_TEST_SUITE(the_upstream)
 
-// And not less than that either: it is a limit, not a brake.
+// Nor does it get less than the rate.
 BOOST_AUTO_TEST_CASE(gets_no_more_than_the_rate_in_any_window) {
     local_proxy proxy(limited(limit("rate", "20/400ms", "patience 200ms"), "\"rate\""));
     crowd clients(proxy, 12, 1);
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(gets_no_more_than_the_rate_of_each_client) {
 }
 
 // At first the seats are the bottleneck: unused tokens must not accumulate meanwhile.
-BOOST_AUTO_TEST_CASE(gets_no_more_than_two_limits_together_let_through) {
+BOOST_AUTO_TEST_CASE(gets_no_more_than_two_limits_together_grant) {
     local_proxy proxy(limited(
         limit("seats", "2 seats", "patience 20s") + limit("rate", "10/500ms", "patience 20s"),
         "\"seats\", \"rate\""));
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(a_client)
 
-BOOST_AUTO_TEST_CASE(waits_for_its_turn_as_long_as_it_has_patience) {
+BOOST_AUTO_TEST_CASE(waits_until_its_patience_ends) {
     local_proxy proxy(
         limited(limit("seats", "1 seats", "max_waiting 1 patience 300ms"), "\"seats\""));
     proxy.upstream.answer = nullptr;
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(waits_for_its_turn_as_long_as_it_has_patience) {
         BOOST_TEST(proxy.ask(*one, get) == 200u);
 }
 
-BOOST_AUTO_TEST_CASE(that_is_rejected_is_told_when_to_come_back) {
+BOOST_AUTO_TEST_CASE(that_is_rejected_gets_the_time_to_retry) {
     local_proxy proxy(limited(limit("rate", "1/30s", "patience 0s"), "\"rate\""));
     auto client = proxy.connect();
     BOOST_TEST(proxy.ask(client, get) == 200u);
@@ -208,8 +208,8 @@ BOOST_AUTO_TEST_CASE(that_is_rejected_is_told_when_to_come_back) {
     BOOST_TEST(proxy.ask(client, get) == 200u);
 }
 
-// At once, and not when it would be its turn; also behind the next request that it has sent.
-BOOST_AUTO_TEST_CASE(that_hangs_up_leaves_the_queue) {
+// It leaves immediately, not at its grant time, even if it has sent its next request.
+BOOST_AUTO_TEST_CASE(that_disconnects_leaves_the_queue) {
     for (bool const has_sent_more : {false, true}) {
         BOOST_TEST_CONTEXT("has sent more: " << has_sent_more) {
             local_proxy proxy(limited(limit("seats", "1 seats", "patience 60s"), "\"seats\""));
@@ -240,8 +240,8 @@ BOOST_AUTO_TEST_CASE(that_hangs_up_leaves_the_queue) {
     }
 }
 
-// One that has only ended its half of the connection is answered.
-BOOST_AUTO_TEST_CASE(that_has_sent_all_is_rejected_while_it_waits) {
+// A client that closed only its sending side gets a response.
+BOOST_AUTO_TEST_CASE(that_closes_its_sending_side_is_rejected_while_it_waits) {
     local_proxy proxy(limited(limit("seats", "1 seats", "patience 60s"), "\"seats\""));
     proxy.upstream.answer = nullptr;
     auto holder = proxy.connect();
@@ -254,7 +254,7 @@ BOOST_AUTO_TEST_CASE(that_has_sent_all_is_rejected_while_it_waits) {
     BOOST_TEST(proxy.plan().limits.front()->stats().waiting == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(uses_nothing_of_others_if_it_is_rejected_for_itself) {
+BOOST_AUTO_TEST_CASE(uses_no_permit_of_all_clients_if_its_own_limit_rejects_it) {
     local_proxy proxy(limited(limit("own", "1/60s", "patience 0s", "key = \"client\"\n") +
                                   limit("all", "3/60s", "patience 0s"),
                               "\"own\", \"all\""));
@@ -264,7 +264,7 @@ BOOST_AUTO_TEST_CASE(uses_nothing_of_others_if_it_is_rejected_for_itself) {
     BOOST_TEST(proxy.ask("10.0.0.3") == 200u);
     BOOST_TEST(proxy.ask("10.0.0.4") == 429u);
     proxy.pass(60s);
-    BOOST_TEST(proxy.ask("10.0.0.4") == 200u);  // it has used nothing of its own
+    BOOST_TEST(proxy.ask("10.0.0.4") == 200u);  // the rejection used no permit of the client
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -273,7 +273,7 @@ BOOST_AUTO_TEST_SUITE(a_reload)
 
 namespace {
 
-// Whether a limit whose only token has been used knows that after a reload.
+// Whether a limit whose only token was used keeps that state across a reload.
 bool remembers(std::string const& before, std::string const& after) {
     auto const of = [](std::string const& more) {
         return limited("[[limit]]\nname = \"rate\"\n" + more, "\"rate\"");
@@ -289,14 +289,14 @@ std::string const base = "rule = \"1/60s\"\nqueue = \"patience 0s\"\n";
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(keeps_what_a_limit_knows) {
+BOOST_AUTO_TEST_CASE(keeps_the_state_of_a_limit) {
     BOOST_TEST(remembers(base, base));
     BOOST_TEST(remembers(base, "rule = \"1/50s\"\nqueue = \"patience 0s max_waiting 5\"\n"));
     auto const keyed = base + "key = \"client\"\n";
     BOOST_TEST(remembers(keyed, keyed));
 }
 
-BOOST_AUTO_TEST_CASE(begins_anew_what_has_become_another_limit) {
+BOOST_AUTO_TEST_CASE(starts_a_limit_of_another_kind_afresh) {
     auto const keyed = base + "key = \"client\"\n";
     BOOST_TEST(!remembers(base, keyed));
     BOOST_TEST(!remembers(keyed, keyed + "max_keys = 5\n"));
@@ -316,7 +316,7 @@ BOOST_AUTO_TEST_CASE(holds_for_the_next_request) {
     BOOST_TEST(proxy.ask(client, get) == 200u);
 }
 
-// Neither twenty reloads nor a change of another limit of the chain lets one more through, or loses a request.
+// Neither twenty reloads nor a change of another limit of the chain grants an extra request, or loses one.
 BOOST_AUTO_TEST_CASE(exceeds_no_limit) {
     auto const with = [](int seats) {
         return limited(
@@ -336,7 +336,7 @@ BOOST_AUTO_TEST_CASE(exceeds_no_limit) {
     BOOST_TEST(keeps_to(came, 40, 400ms));
     BOOST_TEST(came.size() >= 200u - 16u);
     proxy.pass(20s);
-    clients.answers.erase(0);  // no answer yet
+    clients.answers.erase(0);  // no response yet
     BOOST_TEST(clients.answers.size() == 1u);
     BOOST_TEST(clients.answers[200] >= 200 - 16 - 16);
     for (auto const& l : proxy.plan().limits)

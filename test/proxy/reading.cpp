@@ -35,7 +35,7 @@ struct client_buffer {
     }
 };
 
-BOOST_AUTO_TEST_CASE(a_head_is_found_whatever_the_pieces_in_which_it_comes) {
+BOOST_AUTO_TEST_CASE(a_head_is_found_however_it_is_split) {
     std::string_view const text = "GET /a HTTP/1.1\r\nHost: b\r\n\r\n";
     for (std::size_t cut = 1; cut != text.size(); ++cut) {
         client_buffer c;
@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(a_head_is_found_whatever_the_pieces_in_which_it_comes) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(one_empty_line_before_it_is_passed_over_and_no_second_one) {
+BOOST_AUTO_TEST_CASE(one_empty_line_before_it_is_skipped_but_not_a_second_one) {
     client_buffer c;
     head_search head;
     put(*c.in, "\r\nGET / HTTP/1.1\r\nHost: b\r\n\r\n");
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(one_empty_line_before_it_is_passed_over_and_no_second_one) 
     head_search other;
     put(*two.in, "\r\n\r\nGET / HTTP/1.1\r\nHost: b\r\n\r\n");
     BOOST_REQUIRE(!other.look(*two.in));
-    BOOST_TEST(other.text(*two.in) == "\r\n");  // which is no request
+    BOOST_TEST(other.text(*two.in) == "\r\n");  // an invalid request
     BOOST_TEST(understand(*two.in, other.text(*two.in), two.options, two.request).status == 400u);
 }
 
@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(a_head_that_fills_the_buffer_is_too_long) {
     BOOST_TEST(in_field.look(*field.in).status == 431u);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_understood_is_consumed_and_what_follows_is_not) {
+BOOST_AUTO_TEST_CASE(the_parsed_bytes_are_consumed_and_the_following_bytes_are_not) {
     client_buffer c;
     put(*c.in, "POST / HTTP/1.1\r\nHost: b\r\nContent-Length: 3\r\n\r\nabcGET /next");
     c.read();
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(what_is_understood_is_consumed_and_what_follows_is_not) {
     BOOST_TEST(c.request.head.host == "b");
 }
 
-BOOST_AUTO_TEST_CASE(a_body_may_come_later) {
+BOOST_AUTO_TEST_CASE(a_body_may_arrive_later) {
     client_buffer c;
     put(*c.in, "POST / HTTP/1.1\r\nHost: b\r\nContent-Length: 3\r\n\r\n");
     c.read();
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(a_body_may_come_later) {
     BOOST_TEST(c.in->empty());
 }
 
-BOOST_AUTO_TEST_CASE(the_framing_of_a_body_is_a_beginning_of_it) {
+BOOST_AUTO_TEST_CASE(the_framing_of_a_body_begins_it) {
     client_buffer c;
     put(*c.in, "POST / HTTP/1.1\r\nHost: b\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n");
     c.read();
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(the_framing_of_a_body_is_a_beginning_of_it) {
     BOOST_TEST(!c.request.body.done());
 }
 
-BOOST_AUTO_TEST_CASE(chunks_that_are_wrong_make_the_request_wrong) {
+BOOST_AUTO_TEST_CASE(malformed_chunks_make_the_request_invalid) {
     client_buffer c;
     head_search head;
     put(*c.in, "POST / HTTP/1.1\r\nHost: b\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n");

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What goes through arrives as it was sent: bodies of all sizes in both directions, every kind of
-framing, and the head without what was meant for one hop only."""
+"""Messages arrive as they were sent: bodies of all sizes in both directions, every kind of framing, and the head without
+the header fields for one hop."""
 
 import hashlib
 import socket
@@ -77,7 +77,7 @@ class Relay(ProxyTest):
             client.send("POST /stream-back/no HTTP/1.1\r\nHost: test\r\nContent-Length: 99\r\n\r\nx")
             answer = client.answer()
             self.assertEqual((answer.status, answer.body), (413, b"no"))
-            self.assertEqual(client.ended(), b"")  # nobody knows what would come next
+            self.assertEqual(client.ended(), b"")  # the end of the request is unknown
 
     def test_a_slow_reader_gets_everything_and_costs_no_memory(self):
         proxy = self.start("--threads", 1)
@@ -145,7 +145,7 @@ class Relay(ProxyTest):
                 answer = client.answer()
                 self.assertEqual(answer.interim, [])
                 self.assertEqual(answer.body, hashlib.sha256(b"hello").hexdigest().encode())
-            # Who has not waited needs no invitation.
+            # A client that does not wait gets no 100.
             client.send(head + "hello")
             self.assertEqual(client.answer().interim, [])
         self.assertNotIn("expect", dict(self.upstream.requests[0].fields))

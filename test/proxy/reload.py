@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Another configuration while the proxy runs: nothing that goes on is dropped, and what was used stays used."""
+"""Another configuration while the proxy runs: active requests and connections continue, and used permits stay used."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ class Reload(ProxyTest):
         return proxy
 
     def said(self, proxy):
-        """What it says next."""
+        """The next line of its standard error."""
         return proxy.process.stderr.readline()
 
     def reload(self, proxy, config):
@@ -80,7 +80,7 @@ class Reload(ProxyTest):
             wait_until(lambda: proxy.numbers()["all"]["waiting"] == 1)
             self.reload(proxy, shop(limit("client", "3 seats", 'key = "client"\n', queue), limit("all", "1 seats", "", queue)))
             self.assertEqual(proxy.numbers()["all"]["waiting"], 1)
-            # Another seat lets it in, without anybody leaving.
+            # An additional seat grants the request. No other request ended.
             self.reload(proxy, shop(limit("client", "3 seats", 'key = "client"\n', queue), limit("all", "2 seats", "", queue)))
             wait_until(lambda: self.upstream.targets().count("/hang") == 2)
             self.over.set()

@@ -48,7 +48,7 @@ constexpr std::array bodies{
 
 enum class connection : bool { made_for_it, kept };
 
-// A server that reads a request, sends `said`, and closes the connection.
+// A case: the server reads a request, sends `said`, and closes the connection.
 struct dropped {
     char const* name;
     char const* said;
@@ -58,7 +58,7 @@ struct dropped {
 constexpr std::array drops{
     dropped{"silent", ""},
     dropped{"a part of the head", "HTTP/1.1 200 O"},
-    dropped{"an interim answer", "HTTP/1.1 103 Early Hints\r\n\r\n"},
+    dropped{"an interim response", "HTTP/1.1 103 Early Hints\r\n\r\n"},
     dropped{"a part of the body", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe"},
 };
 
@@ -66,7 +66,7 @@ std::string text_of(method const& m, body const& b) {
     return std::string(m.name) + " / HTTP/1.1\r\nHost: test\r\n" + b.fields + "\r\n" + b.text;
 }
 
-// How often the server gets a request whose first delivery it drops.
+// How often the server gets a request if it drops the first one.
 std::size_t deliveries(local_proxy& proxy, std::string const& request, dropped const& drop,
                        connection what, std::string& answer) {
     auto client = proxy.connect();
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_SUITE(a_request_whose_server_drops_it)
 
 namespace data = boost::unit_test::data;
 
-// Once more, if it does no harm, and the connection may have been closed before it came.
+// It is sent again if that does no harm, and if the server may have closed the connection before it arrived.
 BOOST_DATA_TEST_CASE(is_sent_again_or_not,
                      data::make(methods) * data::make(bodies) * data::make(drops), m, b, d) {
     for (auto const what : {connection::made_for_it, connection::kept}) {
@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(is_the_same_the_second_time) {
     BOOST_TEST(proxy.upstream.requests[0] == proxy.upstream.requests[1]);
 }
 
-// A second connection that drops it, too, is the last.
+// It is not sent a third time if the second connection drops it too.
 BOOST_AUTO_TEST_CASE(is_sent_at_most_twice) {
     local_proxy proxy(forwards);
     auto client = proxy.connect();
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(is_sent_at_most_twice) {
     BOOST_TEST(proxy.upstream.requests.size() == 2u);
 }
 
-// Rates count what the upstream gets, seats what it has at a time.
+// Rates count the requests that the upstream gets; seats count its concurrent requests.
 BOOST_AUTO_TEST_CASE(is_counted_twice_by_rates_and_once_by_seats) {
     local_proxy proxy(R"(
 [[upstream]]
@@ -158,7 +158,7 @@ limits = ["rate", "seats"]
     BOOST_TEST(proxy.ask() == 200u);
 }
 
-// A dry_run holds nobody up.
+// A dry run delays no request.
 BOOST_AUTO_TEST_CASE(is_sent_again_beyond_a_dry_run) {
     local_proxy proxy(R"(
 [[upstream]]
@@ -180,7 +180,7 @@ limits = ["dry_run"]
     BOOST_TEST(status_of(answer) == 200u);
 }
 
-// Where the rate has none left for a second time, it is not sent.
+// It is not sent again if the rate has no permit left.
 BOOST_AUTO_TEST_CASE(is_not_sent_again_beyond_a_rate) {
     local_proxy proxy(R"(
 [[upstream]]

@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
-"""All at once, for as long as WEIR_SECONDS says: wrk, clients that hang up, slow clients, reloads, limits that are changed, and
-servers that are killed.
+"""Many events at the same time, for WEIR_SECONDS: wrk, clients that disconnect, slow clients, reloads, changes of limits, and
+killed servers.
 
-The servers are processes of their own. Each stamps a request when its head is there, and just before the last of its answer
-goes out. All processes of a machine share that clock, so the stamps of all servers together prove afterwards what was kept:
+Each server is a separate process. It stamps a request when its head arrived, and just before it sends the last part of the
+response. All processes of a machine share that clock, so the stamps of all servers together show afterwards whether the limits
+held:
 
-- A request is granted before it is sent, so it arrives later than that, by its delay. The access log tells when it was granted:
-  at its end, less what it took, plus what it has waited. If N + 1 requests arrive within a time that is shorter than a second
-  by more than the largest delay among them, they were granted within less than a second. So much, and CLOCKS, is the margin.
-- A request is at work from its stamp to the other one, or until its server is killed. Its seat is held for longer than that,
-  so there is no margin to how many are at work.
-- While a limit is changed, the largest is judged by that may have been in force in the window; for seats, from the grant of
-  the last that came to its arrival.
+- A request is granted before it is sent, and arrives at the server after a delay. The access log gives the time of the grant:
+  the end of the request, minus its duration, plus its wait. If N + 1 requests arrive within a time that is shorter than a
+  second by more than the largest delay among them, they were granted within less than a second. The margin is that delay plus
+  CLOCKS.
+- A request is active from its first stamp to its second one, or until its server is killed. Its seat is held for longer than
+  that, so the number of active requests needs no margin.
+- While a limit changes, the test uses the largest value that may have been in force in the window. For seats that is from the
+  grant of the last arrival to its arrival.
 
-A request of a patient client is answered 200, and by no second server if the first one has answered. It may be lost where the
-proxy cannot know whether it was done: with the server that was killed while it was there. The client then asks again."""
+A request of a patient client gets 200, and no second server serves it if the first one responded. It may be lost if the proxy
+cannot know whether it was served: if its server was killed while it was active. The client then sends it again."""
 
 import bisect
 import collections
@@ -38,16 +40,16 @@ from support import KEEPS_MEMORY, PATIENCE, Client, Proxy, Reader, main, pattern
 
 SECONDS = float(os.environ.get("WEIR_SECONDS", "30"))
 CLOCKS = 0.02  # the log has milliseconds, and reads two clocks one after the other
-RESET = 0.25  # until the end of a process has come to the other side of its connections
-MEMORY = 4096  # KiB that the process may have grown by, beside what it had after the first part
+RESET = 0.25  # until the other side of a process's connections notices its end
+MEMORY = 4096  # KiB that the process may grow by after the first part
 BODY = pattern(1024 * 1024)
 
 
-# ---- A server, in a process of its own
+# ---- A server, in a separate process
 
 
 class Server:
-    """Answers /work/MS/BYTES after so many milliseconds, with so many bytes."""
+    """Responds to /work/MS/BYTES after MS milliseconds, with BYTES bytes."""
 
     def __init__(self, port, file):
         self.stamps = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -95,7 +97,7 @@ class Server:
 
 
 class Place:
-    """A port, and the servers that have followed each other there."""
+    """A port, and the servers that used it one after the other."""
 
     Life = collections.namedtuple("Life", "file killed")  # killed: [when the signal was sent, when the process had ended]
 
@@ -103,7 +105,7 @@ class Place:
         self.folder = folder
         self.name = name
         self.lives = []
-        # Bound as long as the test runs, so that nobody else gets it.
+        # Bound while the test runs, so that no other process gets it.
         self.holder = socket.socket()
         self.holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         self.holder.bind(("127.0.0.1", 0))
@@ -129,15 +131,15 @@ class Place:
         self.holder.close()
 
 
-# ---- What was done, and what holds for it
+# ---- The events, and the rules that they must follow
 
 
 class Settings:
-    """What a limit was, when."""
+    """The values of a limit over time."""
 
     def __init__(self, value):
-        self.begun = [0.0]  # from here on it may have been in force
-        self.there = [0.0]  # from here on it was
+        self.begun = [0.0]  # from here on the value may be in force
+        self.there = [0.0]  # from here on it is in force
         self.values = [value]
 
     def add(self, begun, there, value):
@@ -146,13 +148,13 @@ class Settings:
         self.values.append(value)
 
     def most(self, begin, end):
-        """The largest that may have been in force between these."""
+        """The largest value that may have been in force between these times."""
         first = bisect.bisect_right(self.there, begin) - 1
         last = bisect.bisect_right(self.begun, end)
         return max(self.values[first:last])
 
     def around(self, at):
-        """For people."""
+        """The values around a time, for messages."""
         now = bisect.bisect_right(self.begun, at)
         return list(zip(self.begun, self.there, self.values))[max(0, now - 3):now + 1]
 
@@ -161,12 +163,12 @@ Arrival = collections.namedtuple("Arrival", "at id client granted seated until p
 
 
 def judge_rate(arrivals, limit, what):
-    """Arrivals, in their order, at a limit of so many in any second. Returns the margins, and the shortest time in which
-    as many as allowed, and one more, have come."""
+    """Judges arrivals, in their order, by a limit of N in any second. Returns the margins, and the shortest time in which
+    N + 1 requests arrived."""
     margins = []
     shortest = float("inf")
     for n in sorted(set(limit.values)):
-        late = collections.deque()  # of a window the largest delays, falling
+        late = collections.deque()  # the largest delays of a window, in descending order
         for i, last in enumerate(arrivals):
             delay = last.at - last.granted
             while late and late[-1][1] <= delay:
@@ -184,21 +186,21 @@ def judge_rate(arrivals, limit, what):
             margins.append(margin)
             shortest = min(shortest, took)
             if took < 1.0 - margin:
-                raise AssertionError(f"{what}: {n + 1} requests came within {took:.4f} s, from {first} to {last}; "
+                raise AssertionError(f"{what}: {n + 1} requests arrived within {took:.4f} s, from {first} to {last}; "
                                      f"the margin is {margin:.4f} s")
     return margins, shortest
 
 
 def judge_seats(arrivals, limit, what):
-    """Returns the most that were at work at a time."""
+    """Returns the largest number of concurrently active requests."""
     events = sorted([(a.at, 1, a) for a in arrivals] + [(a.until, 0, a) for a in arrivals], key=lambda e: e[:2])
     now = most = 0
     for at, comes, a in events:
         now += 1 if comes else -1
-        # Of all that are at work now, the last was let in between these.
+        # The last grant of the active requests was between these times.
         if comes and now > limit.most(a.seated - CLOCKS, at):
-            raise AssertionError(f"{what}: {now} are at work at {at}, with {a}, of {limit.most(a.seated - CLOCKS, at)}; "
-                                 f"there have been {limit.around(at)}")
+            raise AssertionError(f"{what}: {now} requests are active at {at}, with {a}; "
+                                 f"the limit is {limit.most(a.seated - CLOCKS, at)}; its values are {limit.around(at)}")
         most = max(most, now)
     return most
 
@@ -207,7 +209,7 @@ LINE = re.compile(r'(\S+)Z \S+ ".*" (\d+|-) \d+ (\S+) (\S+) \S+ "[^"]*" (\S+)$')
 
 
 class Clock:
-    """What the wall clock of the log was, by the clock of the stamps."""
+    """Converts times of the log's wall clock to the clock of the stamps."""
 
     def __init__(self):
         self.wall = []
@@ -226,7 +228,7 @@ Line = collections.namedtuple("Line", "begun waited ended status")
 
 
 def lines_of(log, clock):
-    """What the log says of each request, by its id."""
+    """The facts of each request in the log, by its id."""
     found_of = {}
     day = None
     with open(log) as lines:
@@ -248,7 +250,7 @@ def lines_of(log, clock):
 WRK = """
 math.randomseed(%d)
 function request()
-    -- Three clients send half of all that comes.
+    -- Three clients send half of all requests.
     local client = math.random(2) == 1 and math.random(3) or 3 + math.random(40)
     return wrk.format("GET", string.format("%s/%%d/%%d", math.random(0, 40), math.random(0, 3000)),
                       {["X-Forwarded-For"] = "10.1.0." .. client})
@@ -260,7 +262,7 @@ Asked = collections.namedtuple("Asked", "id begun ended status")
 
 
 class Clients:
-    """Of all kinds, on threads of their own, until `ends`."""
+    """Clients of all kinds, each on its own thread, until `ends` is set."""
 
     def __init__(self, port, folder, seed):
         self.port = port
@@ -268,7 +270,7 @@ class Clients:
         self.seed = seed
         self.ends = threading.Event()
         self.failures = []
-        self.sent = {}  # when the last of a head was sent, by the request's id
+        self.sent = {}  # when the last byte of a head was sent, by the request's id
         self.asked = []  # by patient clients
         self.hung_up = collections.Counter()
         self.threads = []
@@ -303,7 +305,7 @@ class Clients:
     def run(self, work, part, name):
         try:
             work(random.Random(f"{self.seed} {name}"), name, f"10.{2 + part}.{sum(map(ord, name)) % 250}.1")
-        except BaseException as e:  # told by the thread that waits
+        except BaseException as e:  # raised by the thread that waits
             self.failures.append(AssertionError(f"{name}: {e!r}"))
 
     def head(self, target, client, name, method="GET", length=None):
@@ -323,7 +325,7 @@ class Clients:
             time.sleep(pause)
 
     def judge(self, name, begun, connection, size, body, take=None):
-        """Takes the answer. Whether the connection goes on."""
+        """Reads the response. Returns whether the connection continues."""
         status, goes_on = None, False
         with contextlib.suppress(EOFError, OSError):
             if take:
@@ -331,12 +333,12 @@ class Clients:
             answer = connection.answer()
             if answer.status == 200:
                 assert answer.body == BODY[:size], f"{len(answer.body)} bytes of {size}"
-                assert answer.get("x-got") == str(body), f"{answer.get('x-got')} bytes of {body} have come"
+                assert answer.get("x-got") == str(body), f"{answer.get('x-got')} bytes of {body} arrived"
             status, goes_on = answer.status, answer.get("connection", "").lower() != "close"
         self.asked.append(Asked(name, begun, time.monotonic(), status))
         return goes_on
 
-    # ---- Those that shall lose nothing
+    # ---- Clients that must lose no request
 
     def patient(self, rand, who, client):
         n = 0
@@ -352,7 +354,7 @@ class Clients:
                     body = rand.randrange(1, 20000) if rand.randrange(4) == 0 else 0
                     method, length = ("POST", body) if body else ("GET", None)
                     begun = time.monotonic()
-                    with contextlib.suppress(OSError):  # what has become of it shows in the answer
+                    with contextlib.suppress(OSError):  # the response shows the result
                         target = f"/work/{rand.randrange(40)}/{size}"
                         self.send_head(connection, name, self.head(target, client, name, method, length))
                         connection.send(BODY[:body])
@@ -381,7 +383,7 @@ class Clients:
                     self.in_bytes(connection, BODY[:body], 0.003)
                 self.judge(name, begun, connection, size, body, read if way == 2 else None)
 
-    # ---- And those that hang up
+    # ---- Clients that disconnect
 
     def hang_up(self, rand, who, client):
         n = 0
@@ -407,7 +409,7 @@ class Clients:
             rand.choice((connection.abort, connection.close))()
 
 
-# ---- The proxy, and those who change it
+# ---- The proxy and its changes
 
 
 class Soak(unittest.TestCase):
@@ -427,16 +429,16 @@ class Soak(unittest.TestCase):
         self.clock = Clock()
 
     RULES = {"rate": "{}/1s", "client": "{}/1s", "seats": "{} seats"}
-    CHOICES = {"rate": (160, 240), "client": (20, 30), "seats": (8, 12), "c": (0, 4, 6)}  # 0: it is not named
+    CHOICES = {"rate": (160, 240), "client": (20, 30), "seats": (8, 12), "c": (0, 4, 6)}  # 0: the configuration does not name it
 
     def config(self, values):
         text = (f'access_log = "{self.log}"\nthreads = 2\n'
                 '[timeouts]\nheader = "60s"\nbody = "60s"\nkeep = "1s"\n'
                 '[clients]\ntrusted = ["127.0.0.1/32"]\n'
                 '[admin]\naddress = "127.0.0.1:0"\nwrite = true\n'
-                # Slowness alone is no failure of a server.
+                # A slow server does not count as a failed one.
                 '[[upstream]]\nname = "shop"\nhealth = { path = "/healthz", every = "50ms", within = "30s", fall = 2, rise = 1 }\n')
-        # Whichever server is killed, the other ones have room for all that the seats let in.
+        # Whichever server is killed, the other servers have seats for all requests that the limit `seats` grants.
         for place, seats in zip(self.places, (12, 12, values["c"])):
             if seats:
                 text += f'[[upstream.server]]\naddress = "127.0.0.1:{place.port}"\nseats = {seats}\n'
@@ -446,7 +448,7 @@ class Soak(unittest.TestCase):
                 text += 'key = "client"\n'
         text += '[[limit]]\nname = "brisk"\nrule = "40/1s"\nqueue = "max_waiting 0 patience 0s"\n'
         limits = '"rate", "client", "seats"'
-        # Who comes to /brisk does not wait, whatever holds it up.
+        # A request to /brisk never waits, whichever limit has no permit.
         text += f'[[route]]\npath = "/brisk"\nupstream = "shop"\nlimits = [{limits}, "brisk"]\n'
         return text + f'[[route]]\nupstream = "shop"\nlimits = [{limits}]\n'
 
@@ -497,11 +499,11 @@ class Soak(unittest.TestCase):
             done = self.has_said.wait_for(lambda: any("configuration reloaded" in line for line in self.said[before:]), 60)
         self.assertTrue(done, self.said[before:])
         for name, value in values.items():
-            if value:  # who has come before may still go to a server that is named no more
+            if value:  # an earlier request may still go to a removed server
                 self.settings[name].add(begun, time.monotonic(), value)
 
     def kill(self):
-        """One at a time: all others are there, and known to be."""
+        """Kills one server at a time, while all others run and the proxy has them as up."""
         for ends in iter(self.next_kill, None):
             place = random.Random(f"{self.seed} {ends}").choice(self.places)
             place.kill()
@@ -535,7 +537,7 @@ class Soak(unittest.TestCase):
         self.clock.note()
         return changes, done
 
-    # ---- What it has
+    # ---- The resources of the proxy
 
     def files(self):
         return len(os.listdir(f"/proc/{self.proxy.process.pid}/fd"))
@@ -551,11 +553,11 @@ class Soak(unittest.TestCase):
                 all(s["busy"] == s["connections"] == 0 for s in servers))
 
     def wait_for(self, predicate, what):
-        """A minute longer than other tests wait: memory comes back in its time."""
+        """Waits a minute longer than other tests, because memory is released with a delay."""
         end = time.monotonic() + 60 + PATIENCE
         while not predicate():
             if time.monotonic() > end:
-                raise AssertionError(f"waited in vain for {what}")
+                raise AssertionError(f"timed out waiting for {what}")
             time.sleep(0.05)
 
     def test_all_at_once(self):
@@ -564,7 +566,7 @@ class Soak(unittest.TestCase):
             client.ask("/work/0/0", fields="X-Request-Id: first\r\nX-Forwarded-For: 10.9.9.9\r\n")
         self.wait_for(self.all_is_quiet, "the first")
         files = []
-        while len(files) < 50:  # servers are checked meanwhile
+        while len(files) < 50:  # health checks may open files meanwhile
             files.append(self.files())
             time.sleep(0.01)
         files = min(files)
@@ -584,7 +586,7 @@ class Soak(unittest.TestCase):
             self.wait_for(lambda: self.resident() <= min(warm) + MEMORY, "the memory")
         told = stats(self.proxy)
         self.assertEqual(told["log_lines_dropped"], 0)
-        print(f"{told['requests']}, wrk {done}, hung up {dict(clients.hung_up)}, {changes} changes, "
+        print(f"{told['requests']}, wrk {done}, disconnected {dict(clients.hung_up)}, {changes} changes, "
               f"{sum(len(p.lives) for p in self.places) - 3} kills")
         print(f"{files} files, as before; {self.resident()} KiB, with load {most}, and {max(warm)} to {min(warm)} after the "
               "first part")
@@ -593,7 +595,7 @@ class Soak(unittest.TestCase):
         self.judge_limits(arrivals)
         self.judge_lost(clients, arrivals, lines)
 
-    # ---- What the stamps prove
+    # ---- The judgement by the stamps
 
     def arrivals(self, clients, lines):
         found = []
@@ -610,19 +612,19 @@ class Soak(unittest.TestCase):
                             begun, client = open_now.pop(name)
                             found.append((begun, name, client, float(at), place, None))
                 if open_now:
-                    self.assertTrue(life.killed, f"{len(open_now)} have no end at a server that lives")
+                    self.assertTrue(life.killed, f"{len(open_now)} requests have no end at a running server")
                 for name, (begun, client) in open_now.items():
                     found.append((begun, name, client, life.killed[0], place, life))
         found.sort(key=lambda one: one[0])
         arrivals, again = [], {}
         for at, name, client, until, place, lost in found:
-            # It comes to the limits when the last of its head has come, if that is known.
+            # It reaches the limits when the last byte of its head arrives, if that time is known.
             came = max(lines[name].begun, clients.sent.get(name, 0.0))
             let_in = min(at, came + lines[name].waited)
             if name in again:
-                self.assertIsNotNone(again[name], f"{name} has been sent again, though it was answered")
-                self.assertLess(again[name].killed[0], at, f"{name} has been sent again for no reason")
-            # To be sent again costs another token; the seat is the same.
+                self.assertIsNotNone(again[name], f"{name} was sent again after a response")
+                self.assertLess(again[name].killed[0], at, f"{name} was sent again without a reason")
+            # A repeated request needs another token; the seat is the same.
             token = max(let_in, again[name].killed[0]) if name in again else let_in
             arrivals.append(Arrival(at, name, client, token, let_in, until, place.name))
             again[name] = lost
@@ -631,25 +633,25 @@ class Soak(unittest.TestCase):
     def judge_limits(self, arrivals):
         self.assertGreater(len(arrivals), 300)
         delays = sorted(a.at - a.granted for a in arrivals)
-        print(f"{len(arrivals)} arrivals, {delays[len(delays) // 2] * 1000:.1f} ms after the grant in the middle, "
-              f"{delays[len(delays) * 99 // 100] * 1000:.1f} ms of 99 %, {delays[-1] * 1000:.1f} ms at most")
+        print(f"{len(arrivals)} arrivals; delay after the grant: median {delays[len(delays) // 2] * 1000:.1f} ms, "
+              f"p99 {delays[len(delays) * 99 // 100] * 1000:.1f} ms, max {delays[-1] * 1000:.1f} ms")
         margins, shortest = judge_rate(arrivals, self.settings["rate"], "rate")
         if margins:
             margins.sort()
-            print(f"rate: of {len(margins)} windows the shortest {shortest:.4f} s, with a margin of {margins[len(margins) // 2]:.3f} s "
-                  f"in the middle, {margins[-1]:.3f} s at most")
+            print(f"rate: {len(margins)} windows, shortest {shortest:.4f} s; margin: median {margins[len(margins) // 2]:.3f} s, "
+                  f"max {margins[-1]:.3f} s")
         by_client = collections.defaultdict(list)
         for a in arrivals:
             by_client[a.client].append(a)
         found = [judge_rate(some, self.settings["client"], client) for client, some in by_client.items()]
         margins = sorted(m for some, _ in found for m in some)
         if margins:
-            print(f"{len(by_client)} clients: of {len(margins)} windows the shortest {min(s for _, s in found):.4f} s, with a margin "
-                  f"of {margins[len(margins) // 2]:.3f} s in the middle")
+            print(f"{len(by_client)} clients: {len(margins)} windows, shortest {min(s for _, s in found):.4f} s; "
+                  f"margin: median {margins[len(margins) // 2]:.3f} s")
         most = judge_seats(arrivals, self.settings["seats"], "seats")
         each = [judge_seats([a for a in arrivals if a.place == place.name],
                             self.settings["c"] if place.name == "c" else Settings(12), place.name) for place in self.places]
-        print(f"seats: {most} at work at most, {each} at each server")
+        print(f"seats: at most {most} active requests, {each} at each server")
 
     def judge_lost(self, clients, arrivals, lines):
         kills = sorted(life.killed for place in self.places for life in place.lives if life.killed)
@@ -659,7 +661,7 @@ class Soak(unittest.TestCase):
 
         lost = 0
         for one in clients.asked:
-            if one.status != 200:  # no other answer, or none at all
+            if one.status != 200:  # 502 or no response
                 lost += 1
                 self.assertIn(one.status, (502, None), one)
                 self.assertTrue(killed_between(one.begun, one.ended), f"{one} is lost, and no server was killed meanwhile")
@@ -667,8 +669,8 @@ class Soak(unittest.TestCase):
         for one in failed:
             self.assertTrue(killed_between(one[1].begun, one[1].ended + CLOCKS), f"{one}, and no server was killed meanwhile")
         again = len(arrivals) - len({a.id for a in arrivals})
-        print(f"patient and slow: {len(clients.asked)} requests, of which {lost} were with a server that was killed, of all "
-              f"{len(failed)} were; {again} were sent again")
+        print(f"patient and slow: {len(clients.asked)} requests, {lost} lost with a killed server; "
+              f"of all requests {len(failed)} were lost, and {again} were sent again")
 
 
 if __name__ == "__main__":

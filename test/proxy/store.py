@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two proxies in front of one upstream keep one rate together, on a real Redis and a real MariaDB server."""
+"""Two proxies of one upstream share a rate, on a real Redis and a real MariaDB server."""
 
 import os
 import pathlib
@@ -12,12 +12,12 @@ import unittest
 
 from support import PATIENCE, PROXY, Client, Proxy, ProxyTest, in_parallel, main, numbers, wait_until
 
-# Neither is over before the server answers, however busy the machine is.
+# Neither time ends before the server replies, however busy the machine is.
 SLOW = ("--store-timeout", "5s", "--patience", "15s")
 
 
 def needs(scheme):
-    """What the program was built without makes a test skip. Otherwise it complains about the port."""
+    """Skips a test if the program was built without the library. Otherwise the program reports an error about the port."""
     result = subprocess.run([PROXY, "--demo", "--listen", "127.0.0.1:0", "--rate", "1/1s", "--store",
                              f"{scheme}://nowhere:no/weir"],
                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
@@ -33,7 +33,7 @@ def program(*names):
 
 
 class Server:
-    """A server program in a folder of its own."""
+    """A server program in its own folder."""
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="weir-proxy-store-")
@@ -98,7 +98,7 @@ class MariaDB(Server):
 
 
 class MariaDBWithCertificates(MariaDB):
-    """One of them is its own; none is of an authority but itself."""
+    """A server with a self-signed certificate. A second self-signed one, `other`, does not belong to it."""
 
     def command(self):
         for name in ("own", "other"):
@@ -117,7 +117,7 @@ class Store(ProxyTest):
         return server
 
     def share(self, server, *options):
-        """Two proxies on it."""
+        """Two proxies that share the server."""
         return [self.start("--store", server.url, "--threads", 1, *SLOW, *options)
                 for _ in range(2)]
 
@@ -147,7 +147,7 @@ class Store(ProxyTest):
         self.check_rate(self.have(Redis))
 
     def test_the_fields_of_a_rate_with_a_store(self):
-        # What remains there nobody knows here, unless it is nothing.
+        # The proxy does not know the remaining permits at the store, except 0 after a rejection.
         proxy = self.start("--store", self.have(Redis).url, "--rate", "2/1h", *SLOW)
         with Client(proxy.port) as client:
             answers = [client.ask("/") for _ in range(3)]
@@ -204,8 +204,8 @@ class Store(ProxyTest):
         return answers[-1]
 
     def check_failure(self, server):
-        """The three modes, while the server is away; and when it has come back all is as before."""
-        soon = ("--store-timeout", "500ms", "--patience", "15s")  # which may be too soon on a busy machine
+        """The three modes while the server is down. After its restart the store decides again."""
+        soon = ("--store-timeout", "500ms", "--patience", "15s")  # a busy machine may exceed it
         rate = ("--rate", "1000/1s burst 1000", *soon)
         closed = self.start("--store", server.url, *rate, "--shared-as", "closed")
         opened = self.start("--store", server.url, *rate, "--shared-as", "open", "--on-failure", "open")
@@ -219,7 +219,7 @@ class Store(ProxyTest):
             self.assertGreaterEqual(int(answer.get("retry-after")), 1)
             self.until_it_is(200, two)
             self.assertEqual([two.ask("/").status for _ in range(20)], [200] * 20)
-            # Half of four, of which one was granted before.
+            # The local share is half of four, and one permit was granted before.
             self.assertEqual([three.ask("/").status for _ in range(5)], [200] + [429] * 4)
             server.start()
             self.until_it_is(200, one)

@@ -31,11 +31,11 @@ config::limit kept_there(std::string const& rule) {
     return c;
 }
 
-// A limit that a store keeps, in the memory of this process.
+// A limit with a store in the memory of this process.
 struct shared {
     explicit shared(config::limit const& c) : limit(proxy::make_limit(ex, c, keeper)) {}
 
-    // The outcome of a request that waits for up to a second.
+    // Makes a request with a patience of 1 s, and returns its outcome.
     net::error_code ask() {
         auto const mine = std::make_shared<turn>(ex);
         limit->async_enter({request, client}, 0, 1s, proxy::on_turn<weir::permit>(mine, ex));
@@ -43,7 +43,7 @@ struct shared {
         BOOST_REQUIRE(mine->came);
         return mine->ec;
     }
-    // How many of ten requests that come at the same time are granted.
+    // The number of granted requests of ten that arrive at the same time.
     int granted() {
         std::vector<std::shared_ptr<turn>> all;
         for (int i = 0; i != 10; ++i) {
@@ -92,14 +92,14 @@ BOOST_AUTO_TEST_CASE(keeps_its_rate) {
         (rate.ask() == weir::errc::deadline_unreachable || rate.limit->stats().granted == 5u));
 }
 
-// After a pause, the burst is granted at once, and not the permits of a period.
+// After a pause the burst is granted immediately, not the permits of a period.
 BOOST_AUTO_TEST_CASE(keeps_its_burst) {
     BOOST_TEST(shared(kept_there("1/60s burst 3")).granted() == 3);
     BOOST_TEST(shared(kept_there("8/60s burst 2")).granted() == 2);
     BOOST_TEST(shared(kept_there("4/60s bucket")).granted() == 4);
 }
 
-// Each as the configuration has it.
+// Each option has the value of the configuration.
 BOOST_AUTO_TEST_CASE(has_the_options_of_the_configuration) {
     auto c = kept_there("7/60s burst 3");
     c.prefetch = 2;
@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(takes_another_rule) {
     BOOST_TEST(rate.granted() == 2);
 }
 
-BOOST_AUTO_TEST_CASE(decides_by_itself_while_the_store_is_away) {
+BOOST_AUTO_TEST_CASE(decides_locally_while_the_store_is_down) {
     auto const bypassed_permits = [](config::failure_mode mode) {
         auto c = kept_there("4/3600s burst 4");
         c.on_failure = mode;
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(decides_by_itself_while_the_store_is_away) {
     BOOST_TEST(bypassed_permits(weir::fail_local(0.5)) <= 2);
 }
 
-BOOST_AUTO_TEST_CASE(that_does_not_answer_is_unavailable) {
+BOOST_AUTO_TEST_CASE(that_does_not_reply_is_unavailable) {
     shared rate(kept_there("9/60s"));
     BOOST_TEST(!rate.ask());
     rate.keeper->behave({.what = weir::store_conduct::fate::unreachable});

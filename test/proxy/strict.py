@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What is no proper request is answered with the proper status and `Connection: close`, and the
-upstream never sees any of it. The same for answers of the upstream, which become 502."""
+"""An invalid request gets the right status and `Connection: close`, and the upstream receives no part of it. An invalid
+response of the upstream becomes 502."""
 
 import socket
 
@@ -9,9 +9,9 @@ from support import Client, ProxyTest, main
 H = "Host: test\r\n"
 LONG = "x" * 40000
 
-# What was sent, and the status of the answer.
+# The bytes that are sent, and the status of the response.
 REQUESTS = [
-    # The first line.
+    # The request line.
     ("GET\r\n\r\n", 400),
     ("GET /\r\n\r\n", 400),
     ("GET / \r\n" + H + "\r\n", 400),
@@ -63,7 +63,7 @@ REQUESTS = [
     ("GET / HTTP/1.1\r\nHost: user@test\r\n\r\n", 400),
     ("GET / HTTP/1.1\r\nHost: test/path\r\n\r\n", 400),
     ("GET / HTTP/1.1\r\nHost: http://test\r\n\r\n", 400),
-    # Line ends, and what stands in lines.
+    # Line ends, and the contents of lines.
     ("GET / HTTP/1.1\n" + H + "\r\n", 400),
     ("GET / HTTP/1.1\r\nHost: test\n\r\n", 400),
     ("GET / HTTP/1.1\r\n" + H + "\n", 400),
@@ -136,7 +136,7 @@ REQUESTS = [
     ("POST / HTTP/1.1\r\n" + H + "Transfer-Encoding: chunked\r\n\r\n10000000000000000\r\na", 400),
     ("POST / HTTP/1.1\r\n" + H + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\na", 400),
     ("POST / HTTP/1.1\r\n" + H + "Transfer-Encoding: chunked\r\n\r\n1;" + "x" * 9000 + "\r\na", 400),
-    # What is too long, or too much.
+    # Exceeded lengths and numbers.
     ("GET /" + LONG + " HTTP/1.1\r\n" + H + "\r\n", 414),
     ("GET /" + "x" * 9000 + " HTTP/1.1\r\n" + H + "\r\n", 414),
     (LONG, 414),
@@ -144,11 +144,11 @@ REQUESTS = [
     ("GET / HTTP/1.1\r\n" + H + LONG + ": a\r\n\r\n", 431),
     ("GET / HTTP/1.1\r\n" + H + "A: b\r\n" * 8000 + "\r\n", 431),
     ("GET / HTTP/1.1\r\n" + H + "A: b\r\n" * 201 + "\r\n", 431),
-    # What is not offered here.
+    # Unsupported features.
     ("POST / HTTP/1.1\r\n" + H + "Expect: 200-ok\r\nContent-Length: 5\r\n\r\nhello", 417),
 ]
 
-# What the upstream sends: each of it becomes a 502.
+# Invalid responses of the upstream: each becomes a 502.
 ANSWERS = [
     b"nonsense\r\n\r\n",
     b"HTTP/1.1 200 OK\nContent-Length: 0\n\n",
@@ -188,7 +188,7 @@ class Strict(ProxyTest):
                 else:
                     client.send(data)
             except (BrokenPipeError, ConnectionResetError):
-                pass  # it knew enough
+                pass  # the proxy closed the connection early
             answer = client.answer()
             self.assertEqual(answer.status, status)
             self.assertEqual(answer.get("connection"), "close")
@@ -219,7 +219,7 @@ class Strict(ProxyTest):
             if len(text) < 1000 and "chunked\r\n\r\n" in text and status == 400:
                 with self.subTest(text):
                     self.check(proxy, text, status, in_pieces=True)
-        # The upstream may have seen the head, but never a whole request.
+        # The upstream may have received the head, but never a complete request.
         self.assertEqual(self.upstream.targets(), [])
 
     def test_a_good_request_before_a_bad_one_is_served(self):
@@ -298,7 +298,7 @@ class Strict(ProxyTest):
 
             self.upstream.script[f"/{i}"] = send
             with self.subTest(text), Client(proxy.port) as client:
-                # Nothing comes behind it, since the client says that it is the last request.
+                # No other response follows, since the client marks this request as its last one.
                 client.send(f"{method} /{i} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")
                 end = goes_back.index(b"\r\n\r\n") + 2
                 self.assertEqual(client.ended(), goes_back[:end] + b"Connection: close\r\n" + goes_back[end:])

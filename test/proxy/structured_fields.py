@@ -1,7 +1,7 @@
-"""A strict parser of structured fields (RFC 9651): what a client must ignore raises ValueError.
+"""A strict parser of structured fields (RFC 9651): a field that a client must ignore raises ValueError.
 
-Bare items are int, decimal.Decimal, str, bool, bytes, Token, Date and Display; an item is a pair of one and its
-parameters, a dictionary; an inner list is a pair of a list of items and its parameters."""
+Bare items are int, decimal.Decimal, str, bool, bytes, Token, Date and Display. An item is a pair of a bare item and its
+parameters, a dictionary. An inner list is a pair of a list of items and its parameters."""
 
 import base64
 import decimal
@@ -161,5 +161,5 @@ class _Text:
 
 
 def parse_list(lines):
-    """The members of a list that stands in one line or several of a message."""
+    """The members of a list in one or several lines of a message."""
     return _Text(", ".join(lines)).list()

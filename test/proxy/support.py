@@ -1,6 +1,6 @@
-"""A weir-proxy, an upstream to stand behind it, and a client that sends any bytes at all.
+"""A weir-proxy, an upstream for it, and a client that can send any bytes.
 
-The proxy's program is named by the environment variable WEIR_PROXY."""
+The environment variable WEIR_PROXY names the proxy's program."""
 
 import collections
 import concurrent.futures
@@ -18,14 +18,14 @@ import time
 import unittest
 
 PROXY = os.environ.get("WEIR_PROXY", "build/release/src/weir-proxy")
-KEEPS_MEMORY = bool(os.environ.get("WEIR_SANITIZED"))  # what is freed is not seen to be
+KEEPS_MEMORY = bool(os.environ.get("WEIR_SANITIZED"))  # memory use does not show freed memory
 PATIENCE = 20.0  # seconds after which a test gives up; generous, for sanitizers on a busy machine
 
 Request = collections.namedtuple("Request", "method target version fields body came")
 
 
 def skip(why):
-    """Tells ctest that nothing could be tested."""
+    """Ends the program with the status for a skipped test."""
     print("skipped:", why)
     sys.exit(77)
 
@@ -71,7 +71,7 @@ def main(at_once=1):
 
 @contextlib.contextmanager
 def full_backlog():
-    """Listens at a port at which a connection is neither accepted nor rejected, until the others are closed."""
+    """Listens on a port where a connection is neither accepted nor rejected until the other connections are closed."""
     with socket.socket() as listener, contextlib.ExitStack() as others:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
@@ -86,18 +86,18 @@ def wait_until(predicate, what="it"):
     end = time.monotonic() + PATIENCE
     while not predicate():
         if time.monotonic() > end:
-            raise AssertionError(f"waited {PATIENCE} s in vain for {what}")
+            raise AssertionError(f"timed out after {PATIENCE} s waiting for {what}")
         time.sleep(0.005)
 
 
 def in_parallel(clients, work):
-    """Runs work(i) on so many threads; raises what one of them has raised."""
+    """Runs work(i) on `clients` threads, and raises an exception that one of them raised."""
     failures = []
 
     def run(i):
         try:
             work(i)
-        except BaseException as e:  # told by the thread that waits
+        except BaseException as e:  # raised by the thread that waits
             failures.append(e)
 
     threads = [threading.Thread(target=run, args=(i,)) for i in range(clients)]
@@ -110,7 +110,7 @@ def in_parallel(clients, work):
 
 
 class Reader:
-    """Reads HTTP from a socket; strict enough to notice what a proxy gets wrong."""
+    """Reads HTTP from a socket, strictly enough to notice errors of a proxy."""
 
     def __init__(self, sock):
         self.sock = sock
@@ -207,7 +207,7 @@ class Client:
         return self.answer(method)
 
     def ended(self):
-        """Waits for the other side to close; whatever comes before that is returned."""
+        """Waits until the other side closes the connection, and returns all bytes before that."""
         try:
             return self.reader.rest()
         except ConnectionResetError:
@@ -228,10 +228,10 @@ class Client:
 
 
 class Upstream:
-    """Answers what the path asks for, and notes what has come.
+    """Responds as the path demands, and records the requests.
 
-    A path that is in `script` is answered by the function there, which gets the socket, the request
-    and the reader, and returns true if the connection goes on."""
+    A path in `script` names a function that responds. It gets the socket, the request and the reader, and returns true if
+    the connection continues."""
 
     def __init__(self, port=0):
         self.requests = []
@@ -272,7 +272,7 @@ class Upstream:
 
     @contextlib.contextmanager
     def at_work(self):
-        """Counted in `now`, and in `most`. Over before the answer goes out."""
+        """Counts a request in `now` and `most`, until just before its response is sent."""
         with self.lock:
             self.now += 1
             self.most = max(self.most, self.now)
@@ -306,7 +306,7 @@ class Upstream:
             body = hashlib.sha256(request.body).hexdigest().encode()
         elif word == "stream-back":
             return self.stream_back(sock, request, reader)
-        elif word == "once":  # each connection answers one, and is closed by the second
+        elif word == "once":  # each connection serves one request; the second one closes it
             if hasattr(reader, "used"):
                 return False
             reader.used = True
@@ -321,7 +321,7 @@ class Upstream:
 
     @staticmethod
     def stream_back(sock, request, reader):
-        """Sends each piece of the body back before it reads the next one."""
+        """Sends each part of the body back before it reads the next one."""
         left = int(dict(request.fields)["content-length"])
         sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % left)
         while left > 0:
@@ -341,7 +341,7 @@ class Upstream:
 
 
 def pattern(n):
-    """n bytes in which every place looks different."""
+    """n bytes: a block of 64 KiB, whose lines of 16 bytes all differ, repeated."""
     block = b"".join(b"%015d\n" % i for i in range(4096))
     return (block * (n // len(block) + 1))[:n]
 
@@ -350,7 +350,7 @@ class Proxy:
     """A weir-proxy on a free port."""
 
     def __init__(self, *options, preexec_fn=None, listen="127.0.0.1", config=None):
-        """`config` is the text of a file, with a [[listen]] of its own if there is to be more than one on a free port."""
+        """`config` is the text of a file. Without a [[listen]], the proxy listens on one free port."""
         self.folder = None
         if config is None:
             options = ("--listen", f"{listen}:0", *options)
@@ -375,7 +375,7 @@ class Proxy:
         self.report = None
 
     def stop(self, which=signal.SIGTERM):
-        """Ends it, and returns what it reports."""
+        """Ends the proxy, and returns its report."""
         if self.report is None:
             self.process.send_signal(which)
             try:
@@ -388,7 +388,7 @@ class Proxy:
         return self.report
 
     def write(self, config):
-        """What the file says from now on."""
+        """Replaces the text of the file."""
         if "[[listen]]" not in config:
             config += '[[listen]]\naddress = "127.0.0.1:0"\n'
         self.config = config
@@ -396,12 +396,12 @@ class Proxy:
             file.write(config)
 
     def numbers(self):
-        """What is reported at any time, as numbers by their names."""
+        """The numbers of the current report, by their names."""
         self.process.send_signal(signal.SIGUSR1)
         lines = []
-        while len(lines) < self.report_lines():  # troubles are told in between
+        while len(lines) < self.report_lines():  # other messages may come in between
             line = self.process.stderr.readline()
-            assert line, "the proxy has ended"
+            assert line, "the proxy ended"
             if REPORT.match(line):
                 lines.append(line)
         return numbers("".join(lines))
@@ -413,7 +413,7 @@ class Proxy:
         return 1 + sum("--" + part.replace(" ", "-") in arguments for part in RULES)
 
 
-# What the report has a line for, as the options are called.
+# The limits with a line in the report, named as their options.
 RULES = ("per-client seats", "per-client rate", "seats", "rate")
 
 
@@ -431,7 +431,7 @@ def numbers(report):
 
 
 class ProxyTest(unittest.TestCase):
-    """Each test has an upstream, and starts the proxy that it wants with `start`."""
+    """A test with an upstream. It starts its proxies with `start`."""
 
     def setUp(self):
         self.upstream = Upstream()
@@ -443,7 +443,7 @@ class ProxyTest(unittest.TestCase):
         return proxy
 
     def start_with(self, config, **how):
-        """Of a configuration, where UPSTREAM stands for the address of the upstream."""
+        """Starts a proxy with a configuration, in which UPSTREAM is replaced by the address of the upstream."""
         proxy = Proxy(config=self.filled(config), **how)
         self.addCleanup(self.finish, proxy)
         return proxy

@@ -15,7 +15,7 @@ using support::status_of;
 
 namespace {
 
-// No limit ends early, and none later than two rounds of the watchdog.
+// Each time limit ends on time, or at most two rounds of the watchdog later.
 constexpr auto rounds = 2 * net::watchdog::round;
 
 std::string const timed = R"(
@@ -27,7 +27,7 @@ upstream = "60s"
 )" + support::forwards;
 
 struct timed_proxy {
-    // Nothing happens for so long, and then something does.
+    // Checks that the connection stays open for `d`. Then passes the time in which it must end.
     void stays_for(net::clock::duration d) {
         proxy.pass(d - 1ms);
         BOOST_TEST(client.look() == "");
@@ -43,7 +43,7 @@ struct timed_proxy {
 
 BOOST_AUTO_TEST_SUITE(time_runs_out)
 
-BOOST_FIXTURE_TEST_CASE(for_a_client_that_says_nothing, timed_proxy) {
+BOOST_FIXTURE_TEST_CASE(for_a_client_that_sends_nothing, timed_proxy) {
     stays_for(10s);
     BOOST_TEST(client.ended());
     BOOST_TEST(client.take() == "");
@@ -68,11 +68,11 @@ BOOST_FIXTURE_TEST_CASE(for_an_empty_line_without_a_request, timed_proxy) {
 BOOST_FIXTURE_TEST_CASE(for_a_client_that_sends_no_other_request, timed_proxy) {
     BOOST_TEST(proxy.ask(client, get) == 200u);
     stays_for(75s);
-    proxy.pass(rounds);  // it may take so long until it counts as idle
+    proxy.pass(rounds);  // the connection may count as idle only after this time
     BOOST_TEST(client.ended());
 }
 
-BOOST_FIXTURE_TEST_CASE(for_each_piece_of_a_body, timed_proxy) {
+BOOST_FIXTURE_TEST_CASE(for_each_part_of_a_body, timed_proxy) {
     client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 3\r\n\r\n1");
     proxy.pass(29s);
     client.send("2");
@@ -81,7 +81,7 @@ BOOST_FIXTURE_TEST_CASE(for_each_piece_of_a_body, timed_proxy) {
     BOOST_TEST(proxy.upstream.requests.empty());
 }
 
-BOOST_FIXTURE_TEST_CASE(for_an_answer, timed_proxy) {
+BOOST_FIXTURE_TEST_CASE(for_a_response, timed_proxy) {
     proxy.upstream.answer = nullptr;
     client.send(get);
     proxy.settle();
@@ -90,8 +90,8 @@ BOOST_FIXTURE_TEST_CASE(for_an_answer, timed_proxy) {
     BOOST_TEST(proxy.upstream.open() == 0u);
 }
 
-// Each piece of it has that long.
-BOOST_FIXTURE_TEST_CASE(for_each_piece_of_an_answer, timed_proxy) {
+// The limit applies to each part separately.
+BOOST_FIXTURE_TEST_CASE(for_each_part_of_a_response, timed_proxy) {
     proxy.upstream.answer = [](std::string const&) {
         return reply{"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n1"};
     };
@@ -104,8 +104,8 @@ BOOST_FIXTURE_TEST_CASE(for_each_piece_of_an_answer, timed_proxy) {
     BOOST_TEST(client.ended());
 }
 
-// The upstream is not to blame for what the client takes long to send.
-BOOST_FIXTURE_TEST_CASE(for_an_answer_when_the_request_has_been_sent, timed_proxy) {
+// A slow client does not use up the time of the upstream.
+BOOST_FIXTURE_TEST_CASE(for_a_response_after_the_request_was_sent, timed_proxy) {
     client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 7\r\n\r\n1");
     proxy.upstream.answer = nullptr;
     for (char const* const piece : {"2", "3", "4", "5", "6", "7"}) {
@@ -180,7 +180,7 @@ BOOST_FIXTURE_TEST_CASE(is_listened_to_for_30_s, unwanted) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_AUTO_TEST_SUITE(a_client_that_hangs_up)
+BOOST_AUTO_TEST_SUITE(a_client_that_disconnects)
 
 // The proxy ends the request to the upstream, and frees the seat when the upstream closed the connection.
 BOOST_AUTO_TEST_CASE(leaves_its_seat_to_the_upstream) {

@@ -31,7 +31,7 @@ struct answered {
         proxy.settle();
         return client->take();
     }
-    // RateLimit of the next answer.
+    // The RateLimit field of the next response.
     std::string rest() { return field_of(ask(), "RateLimit"); }
 
     local_proxy proxy;
@@ -40,7 +40,7 @@ struct answered {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(what_is_told)
+BOOST_AUTO_TEST_SUITE(the_header)
 
 // A client that returns after `t` seconds is not rejected.
 BOOST_AUTO_TEST_CASE(of_time_is_in_seconds_rounded_up) {
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(of_seats_has_no_time) {
     BOOST_TEST(field_of(first, "X-RateLimit-Limit") == "");
 }
 
-BOOST_AUTO_TEST_CASE(is_what_was_asked_for) {
+BOOST_AUTO_TEST_CASE(has_the_configured_fields) {
     for (std::string const which : {"ietf", "legacy", "both", "none"}) {
         BOOST_TEST_CONTEXT(which) {
             answered a(with("9/60s", which));
@@ -102,8 +102,8 @@ BOOST_AUTO_TEST_CASE(is_what_was_asked_for) {
     }
 }
 
-// The answer has the set of older fields with the smaller remainder.
-BOOST_AUTO_TEST_CASE(of_the_older_fields_is_one_set) {
+// The response has the set of older fields with fewer remaining permits.
+BOOST_AUTO_TEST_CASE(has_one_set_of_the_older_fields) {
     answered a(with("9/60s"));
     for (auto const& [theirs, seen] :
          {std::pair("3", "3"), std::pair("8", "7"), std::pair("6", "6"), std::pair("5", "5")}) {
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(of_the_older_fields_is_one_set) {
     }
 }
 
-// Clients see no dry run. The older fields are those of the limit with the smallest remainder.
+// No field shows a dry run. The older fields describe the limit with the fewest remaining permits.
 BOOST_AUTO_TEST_CASE(is_of_each_limit_that_counts) {
     answered a(
         "ratelimit_headers = \"both\"\n" + support::forwards + R"(limits = ["s", "a", "b", "c"]

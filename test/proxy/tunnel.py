@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Upgrades: what becomes of a connection after a 101, and what must never become of it."""
+"""Upgrades: the connection after a 101, and the requests that must not become a tunnel."""
 
 import hashlib
 import re
@@ -28,7 +28,7 @@ def limit(name, rule, more=""):
 
 
 def sent_back(sock, request, reader):
-    """Goes over to a protocol that sends all back."""
+    """Switches to a protocol that sends all bytes back."""
     sock.sendall(SWITCH % b"echo" + reader.data)
     with sock:
         while piece := sock.recv(65536):
@@ -40,12 +40,12 @@ def sent_back(sock, request, reader):
 class TunnelTest(ProxyTest):
     def setUp(self):
         super().setUp()
-        self.accepted = []  # sockets of the upstream that have gone over
+        self.accepted = []  # sockets of the upstream that switched protocols
         self.upstream.script["/echo"] = sent_back
         self.upstream.script["/hold"] = self.hold
 
     def hold(self, sock, request, reader):
-        """Leaves what follows to the test."""
+        """Switches protocols, and leaves the connection to the test."""
         sock.sendall(SWITCH % b"echo")
         self.accepted.append(sock.dup())
         self.accepted[-1].settimeout(PATIENCE)
@@ -53,7 +53,7 @@ class TunnelTest(ProxyTest):
         return False
 
     def over(self, proxy, target="/echo", fields=ASK, **how):
-        """A client that has gone over."""
+        """A client that switched protocols."""
         client = Client(proxy.port, **how)
         self.addCleanup(client.close)
         client.send(f"GET {target} HTTP/1.1\r\nHost: test\r\n{fields}\r\n")
@@ -71,7 +71,7 @@ class TunnelTest(ProxyTest):
         return client, self.accepted[n]
 
     def ended(self, sock, reset=False):
-        """Whether it ends so."""
+        """Whether the connection ends, with a reset or without."""
         try:
             rest = sock.recv(1)
         except ConnectionResetError:
@@ -120,7 +120,7 @@ class Bytes(TunnelTest):
         early = []
 
         def late(sock, request, reader):
-            time.sleep(0.3)  # so that whatever is passed on too early has come
+            time.sleep(0.3)  # enough for bytes that are sent too early to arrive
             early.append((reader.data, select.select([sock], [], [], 0)[0]))
             return sent_back(sock, request, reader)
 
@@ -162,17 +162,17 @@ class Bytes(TunnelTest):
         for sock in (upstream, client.sock):
             sock.setblocking(False)
             sent, quiet = 0, 0
-            while quiet < 30:  # until nothing has been taken for a while
+            while quiet < 30:  # until the proxy accepted no bytes for a while
                 try:
                     sent += sock.send(b"x" * 65536)
                     quiet = 0
                 except BlockingIOError:
                     quiet += not select.select([], [sock], [], 0.02)[1]
             taken.append(sent)
-            self.assertLess(sent, 20_000_000)  # what the system buffers
+            self.assertLess(sent, 20_000_000)  # the buffers of the system
             if not KEEPS_MEMORY:
                 self.assertLess(memory() - before, 1000)
-        # And goes on when it reads, to the last byte.
+        # It continues when the other side reads, to the last byte.
         client.sock.settimeout(PATIENCE)
         upstream.shutdown(socket.SHUT_WR)
         got = 0
@@ -183,7 +183,7 @@ class Bytes(TunnelTest):
 
 class Asked(TunnelTest):
     def asked(self, proxy, fields=ASK, method="GET", version="1.1", body=b""):
-        """What the upstream is asked: Connection and Upgrade."""
+        """The values of Connection and Upgrade that the upstream receives."""
         n = len(self.upstream.requests)
         with Client(proxy.port) as client:
             answer = client.ask("/plain", method, fields, body, version)
@@ -210,7 +210,7 @@ class Asked(TunnelTest):
             with self.subTest(fields):
                 self.assertEqual(self.asked(proxy, fields), wanted)
                 self.assertNotIn("http2-settings", dict(self.upstream.requests[-1].fields))
-        # One with a body is none: where it ends is another question.
+        # A request with a body is not an upgrade request, since the end of the body would be ambiguous.
         self.assertEqual(self.asked(proxy, ASK + "Content-Length: 3\r\n", "POST", body=b"abc"), [])
         self.assertEqual(self.asked(proxy, ASK + "Transfer-Encoding: chunked\r\n", "POST", body=b"0\r\n\r\n"), [])
         self.assertEqual(self.asked(proxy, ASK, version="1.0"), [])
@@ -218,7 +218,7 @@ class Asked(TunnelTest):
     def test_a_response_other_than_101_is_forwarded(self):
         proxy = self.start_with(SHOP + route())
         with Client(proxy.port) as client:
-            # What stands behind the request is the next request, and passes the limits and routes.
+            # The bytes after the request are the next request, and pass the limits and routes.
             client.send(f"GET /plain HTTP/1.1\r\nHost: test\r\n{ASK}\r\nGET /next HTTP/1.1\r\nHost: test\r\n\r\n")
             self.assertEqual((client.answer().status, client.answer().status), (200, 200))
             self.upstream.script["/no"] = lambda sock, *_: sock.sendall(
@@ -302,7 +302,7 @@ class Held(TunnelTest):
         self.assertEqual(proxy.numbers()["seats"]["in use"], 0)
         with Client(proxy.port) as client:
             self.assertEqual(client.ask("/").status, 200)
-            self.assertEqual(client.ask("/").status, 429)  # what was used of the rate stays used
+            self.assertEqual(client.ask("/").status, 429)  # the permits of the rate stay used
         for client in tunnels:
             client.send(b"hello")
             self.assertEqual(client.reader.exactly(5), b"hello")

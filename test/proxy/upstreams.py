@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Several servers behind the proxy, and several places at which it listens."""
+"""Several servers of an upstream, and several listeners."""
 
 import contextlib
 import os
@@ -39,7 +39,7 @@ class Servers(ProxyTest):
         upstream.script["/hang"] = wait
 
     def rejected(self):
-        """A port at which nobody listens."""
+        """A port on which no program listens."""
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             return s.getsockname()[1]
@@ -78,7 +78,7 @@ class Servers(ProxyTest):
         for limits, least, status in (('[[limit]]\nname = "rate"\nrule = "99/1s"\nqueue = "max_waiting 9 patience 20s"\n', 1.5, 200),
                                       ('[[limit]]\nname = "rate"\nrule = "99/1s"\nqueue = "patience forever"\n', 1.5, 200),
                                       ('[[limit]]\nname = "rate"\nrule = "99/1s"\nqueue = "patience 100ms"\n', 0.1, 503),
-                                      ("", 1.0, 503)):  # as without a patience anywhere
+                                      ("", 1.0, 503)):  # as without any patience
             with self.subTest(limits):
                 self.over.clear()
                 self.hang(self.upstream)
@@ -148,7 +148,7 @@ class Servers(ProxyTest):
                 self.assertIn("/", self.other.targets())
 
     def test_failed_requests_count_as_failed_checks(self):
-        # No check comes meanwhile.
+        # No check happens meanwhile.
         dead = self.rejected()
         proxy = self.start_with(f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{dead}", '
                                 f'"127.0.0.1:{self.upstream.port}"]\nhealth = {{ every = "1h", fall = 3 }}\n')

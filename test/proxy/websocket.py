@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Websockets through the proxy, by the client and the server of python3-websockets."""
+"""WebSocket through the proxy, with the client and the server of python3-websockets."""
 
 import asyncio
 import hashlib
@@ -51,7 +51,7 @@ class Websockets(ProxyTest):
         self.address = f"ws://127.0.0.1:{self.proxy.port}/chat"
 
     async def rejected(self):
-        """Status and fields of the answer; versions of the library have them in different places."""
+        """Status and fields of the response. Versions of the library have them in different places."""
         with self.assertRaises(websockets.InvalidHandshake) as rejected:
             await self.connect()
         answer = getattr(rejected.exception, "response", rejected.exception)
@@ -69,7 +69,7 @@ class Websockets(ProxyTest):
         await self.server.wait_closed()
 
     async def serve(self, peer, *_):
-        """Sends back what comes; a word ends it in its own way."""
+        """Sends messages back. Some words end the connection, each in its own way."""
         try:
             async for message in peer:
                 if message == "abort":
@@ -184,7 +184,7 @@ class Websockets(ProxyTest):
         async def talk():
             return (await self.rejected())[0]
 
-        self.assertEqual(self.run_there(talk()), 426)  # the server's word
+        self.assertEqual(self.run_there(talk()), 426)  # the status of the server
 
 
 if __name__ == "__main__":
