@@ -55,8 +55,8 @@ struct upstream_trouble {
 };
 using upstream_troubles = admin::most_frequent<upstream_trouble>;
 
-/// Records the requests of one thread: in its counters, for the admin page, and in the access log. Used on that thread;
-/// `counts` may be read on any.
+/// Records the requests of one thread: in its counters, for the status page, and in the access log. Used on that
+/// thread; `counts` may be read on any.
 class account {
 public:
     /// `log` must outlive it; null if there is none.
@@ -76,7 +76,7 @@ public:
     /// Called when the head is complete: counts the request, and keeps its first line and its id for the log. The
     /// upstream gets the same id.
     void begins(exchange& x, std::string_view line);
-    /// Called when the limits see another client than the peer, behind a trusted proxy.
+    /// Called if a trusted peer names another client: keeps its address for the log.
     void comes_from(exchange& x, boost::asio::ip::address const& client) const;
     /// Counts the end of a request, before its response is complete: a client that received the response finds it
     /// counted.

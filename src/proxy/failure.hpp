@@ -32,7 +32,7 @@ enum class failure : std::uint8_t {
 /// The status and the text of the response to the client.
 [[nodiscard]] http::fault fault_of(failure f) noexcept;
 
-/// Whether the client caused the failure, so it does not indicate trouble at the upstream.
+/// Whether the client caused the failure. Such a failure does not indicate trouble at the upstream.
 [[nodiscard]] bool is_of_client(failure f) noexcept;
 /// Whether the client disconnected before its response was complete.
 [[nodiscard]] constexpr bool is_hang_up(failure f) noexcept {

@@ -47,8 +47,8 @@ public:
     [[nodiscard]] bool enter_at_once(entry& e) const;
 
     /// Waits until the request is granted or rejected; returns immediately if it is granted already. If the client
-    /// disconnects during the wait, the request leaves the queue immediately. It is then rejected, because the client
-    /// may still read the response.
+    /// disconnects during the wait, the request leaves the queue immediately, and `e` has the response for a client
+    /// that may still read.
     [[nodiscard]] net::task<> enter_in_turn(entry& e, net::connection& client) const;
 
     /// Whether a granted request may be sent a second time. The rates count it again. This waits for replies of stores

@@ -12,7 +12,8 @@
 
 namespace proxy {
 
-/// Counts durations, on any thread. There are 8 parts, and each thread uses one of them, to avoid contention.
+/// Counts durations, on any thread. Each thread uses one of `parts` sets of counters, which few or no other threads
+/// share.
 class latency_counter {
 public:
     void count(net::clock::duration took) noexcept {

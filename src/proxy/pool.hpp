@@ -38,7 +38,7 @@ public:
         free_.reserve(kept);
     }
 
-    /// Whether more than `kept` objects are in use, apart from `apart` of them.
+    /// Whether more than `kept` objects are in use, not counting `apart` of them.
     [[nodiscard]] bool crowded(std::size_t apart = 0) const noexcept {
         return in_use_ > kept + apart;
     }

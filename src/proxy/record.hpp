@@ -14,7 +14,7 @@ class limit;
 class upstream_server;
 struct route;
 
-/// The facts about one finished request for the counters, the admin page and the access log. It refers to texts of the
+/// The facts about one finished request for the counters, the status page and the access log. It refers to texts of the
 /// exchange and to objects of the plan.
 struct record {
     ending how = ending::disconnected;

@@ -31,9 +31,9 @@ namespace asio = boost::asio;
 /// The kernel's distribution of connections (SO_REUSEPORT) uses a hash, and leaves threads idle.
 class server {
 public:
-    /// Opens the listeners. `c.threads` is set. Throws `std::runtime_error` naming the resource that is not available,
-    /// and `tool::usage_error`. On SIGHUP the server continues with the configuration that `again` returns, if it is
-    /// set.
+    /// Opens the listeners. Throws `std::runtime_error`, which names the unavailable resource, and `tool::usage_error`.
+    /// On SIGHUP the server continues with the configuration that `again` returns; a null `again` disables that.
+    /// Precondition: `c.threads` is set.
     explicit server(config::configuration const& c, reloader::reader again = nullptr);
     ~server();
 
