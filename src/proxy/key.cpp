@@ -24,7 +24,7 @@ weir::hash_seed const& seed() {
 // The text to hash. Most keys need no allocation.
 class key_text {
 public:
-    // Each part begins with its length, so that different parts never give the same text.
+    // Each part begins with its length, so that different lists of parts never give the same text.
     void add(std::string_view part) {
         begin();
         append(part);

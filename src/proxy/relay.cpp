@@ -150,7 +150,7 @@ bool relay::may_be_kept() const noexcept {
            x_.answer.keep_alive && x_.answer.body != http::framing::until_close && x_.back.empty();
 }
 
-// The client stopped sending the request or disconnected, but the upstream still works on it. The proxy closes its
+// The request stays incomplete or the client disconnected, but the upstream still works on it. The proxy closes its
 // sending side, and keeps the seat until the upstream closes the connection, up to the upstream timeout and
 // `most_dropped` bytes.
 net::task<> relay::see_it_close() {

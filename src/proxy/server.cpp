@@ -33,7 +33,7 @@ server::server(config::configuration const& c, reloader::reader again)
     note_limits();
     open_log(c.access_log);
     auto* const log = log_ ? &*log_ : nullptr;
-    // From here on these signals do not end the program immediately.
+    // From here on these signals lose their default action, which ends the program.
     for (int const s : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
         signals_.add(s);
     threads_.add(c.threads, plan_, log);

@@ -190,8 +190,8 @@ net::task<next> session::serve(workspace& w) {
     co_return end.after;
 }
 
-// Passes the limits of the route, and relays the request. The permits are released at the end of this function: the
-// rest concerns only the client and the proxy.
+// Passes the limits of the route, and relays the request unless the route responds itself. The permits are released at
+// the end of this function: the rest concerns only the client and the proxy.
 net::task<conclusion> session::perform(workspace& w, plan const& p, route const& to,
                                        decision const& what) {
     auto& x = w.current;

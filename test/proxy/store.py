@@ -200,7 +200,7 @@ class Store(ProxyTest):
             answers.append(client.ask("/"))
             return answers[-1].status == status
 
-        wait_until(is_so, f"an answer {status}")
+        wait_until(is_so, f"a response {status}")
         return answers[-1]
 
     def check_failure(self, server):
