@@ -22,8 +22,8 @@ extern tcp::endpoint const server;
 extern tcp::socket connection;
 asio::awaitable<bool> talk(tcp::socket& connection);
 
-asio::awaitable<void> dine();
-void cook();
+asio::awaitable<void> job();
+void query();
 void retry_in(weir::duration);
 void tell(std::optional<std::chrono::steady_clock::time_point>);
 extern std::uint64_t const tenant;
