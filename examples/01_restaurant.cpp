@@ -1,14 +1,14 @@
-// Seats. A restaurant has 3 of them, and a meal takes a second. Six guests arrive who are willing to
-// wait for half a second, and a moment later two with more patience: three eat, three leave hungry
-// without ever having held a seat, and the two patient ones eat as soon as seats become free.
+// Seats. A restaurant has 3 seats, and a meal takes a second. Six guests arrive, each with a patience of half a
+// second. 100 ms later two guests with a patience of two seconds arrive. Three guests eat immediately. Three guests
+// time out and leave without ever having held a seat. The last two eat as soon as seats become free.
 //
-//   0.000 s  guest 1 sits down            (and 2 and 3)
-//   0.500 s  guest 4 leaves hungry        (and 5 and 6)
-//   1.000 s  guest 1 pays and goes        (and 2 and 3)
-//   1.000 s  guest 7 sits down            (and 8)
-//   2.000 s  guest 7 pays and goes        (and 8)
+//     0.000 s  guest 1 sits down            (and 2 and 3)
+//     0.500 s  guest 4 leaves hungry        (and 5 and 6)
+//     1.000 s  guest 1 pays and goes        (and 2 and 3)
+//     1.000 s  guest 7 sits down            (and 8)
+//     2.000 s  guest 7 pays and goes        (and 8)
 //
-// Run it with --real to watch it happen.
+// Run it with --real to watch it in real time.
 
 #include "stage.hpp"
 
@@ -19,8 +19,8 @@ int main(int argc, char** argv) {
     auto const evening = [](auto& stage) {
         using kitchen_type =
             typename std::remove_reference_t<decltype(stage)>::template limiter<weir::seats>;
-        // A deadline may be noticed up to a millisecond late, so that many share one wake-up of the
-        // timer; here we want to see the exact moment.
+        // By default a deadline may be noticed up to a millisecond late, so that many deadlines share one wake-up
+        // of the timer. This example prints exact times.
         kitchen_type kitchen(stage.context, {.seats = 3}, {.tolerance = 0ms});
         int fed = 0;
         int hungry = 0;

@@ -1,14 +1,14 @@
-// A rate limit. Some service allows ten calls in any minute, and means it: not ten in each minute of
-// the clock, of which twenty might fall into two seconds. Each call takes a token, and the token
-// cools for a minute. 25 callers come, one every two seconds.
+// A rate limit. A service allows ten calls in any minute: not ten in each minute of the clock, which would allow
+// twenty calls within two seconds. Each call takes a permit, which expires after a minute. 25 callers arrive, one
+// every two seconds.
 //
-//   0.000 s  call 1         one every two seconds, up to
-//  18.000 s  call 10        the last token; then nobody is let in before the first has cooled
-//  60.000 s  call 11        and so on, always a minute after the call ten before
+//     0.000 s  call 1         one every two seconds
+//  18.000 s  call 10        takes the last permit; the next call waits until the first permit expires
+//  60.000 s  call 11        each later call is a minute after the call ten before it
 // 120.000 s  call 21
 //
-// Two more come along the way who do not wait: one is told when to come back, the other that it would
-// be too late.
+// Two more callers do not wait long enough. Both are rejected: one with the time after which to retry, the other
+// because its wait would exceed its patience.
 
 #include "stage.hpp"
 
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
         stage.start(in_a_hurry());
         stage.run();
 
-        stage.say("no window of 60 s has seen more than {} calls; {}", most, tokens.stats());
+        stage.say("at most {} calls in any window of 60 s; {}", most, tokens.stats());
         return most == 10 && tokens.stats().granted == 25;
     };
     return play(argc, argv, story);

@@ -1,14 +1,14 @@
-// Seats that guard a resource: two connections to a database, shared by all that need one. Shows a
-// query with a time limit of its own (`||`), a caller who gives up, a callback, a permit that is given
-// back by hand, and a report of one that is held for too long.
+// Seats that guard a resource: two connections to a database, shared by several callers. The example shows a query
+// with a time limit (`||`), a cancelled request, a callback, a release by `leave()`, and a report of a permit that is
+// held for too long.
 //
-//   0.000 s  report: has a connection      (and the backup, so that both are out)
-//   0.200 s  impatient: gave up            its turn never came, and costs nobody anything
-//   0.300 s  page: no connection in time   cancelled by ||
-//   1.000 s  report: done
-//   1.000 s  callback: has a connection    it was next in line
-//   2.000 s  overdue: permit ...           the backup: nobody should hold a connection for longer
-//   3.000 s  backup: done
+//     0.000 s  report: has a connection      (and the backup, so both connections are in use)
+//     0.200 s  impatient: gave up            cancelled while it waited; it took nothing
+//     0.300 s  page: no connection in time   cancelled by ||
+//     1.000 s  report: done
+//     1.000 s  callback: has a connection    it was the next request in the queue
+//     2.000 s  overdue: permit ...           the backup holds its connection for longer than `max_hold`
+//     3.000 s  backup: done
 
 #include "stage.hpp"
 
@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 using namespace boost::asio::experimental::awaitable_operators;
 namespace asio = boost::asio;
 
-// What is guarded: a seat is the right to take a connection out of the drawer.
+// The guarded resource: a seat is the right to take a connection out of the drawer.
 struct connection {
     int number;
 };
@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
             stage.say("{}: has connection {}", name, mine.number);
             co_await stage.sleep(length);
             drawer.push_back(mine);
-            seat.leave();  // by hand: whoever is next gets the connection now
+            seat.leave();  // the next request gets the connection now
             stage.say("{}: done", name);
         };
         auto const page = [&]() -> asio::awaitable<void> {
@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
         int late = 0;
         auto const watch = [&]() -> asio::awaitable<void> {
             auto const overdue = co_await seats.async_wait_overdue(asio::use_awaitable);
-            stage.say("overdue: {}", overdue);  // each permit is told of once
+            stage.say("overdue: {}", overdue);  // each permit is reported once
             late += static_cast<int>(overdue.count);
         };
         auto const changes_its_mind = [&]() -> asio::awaitable<void> {
@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
         stage.start(watch());
         stage.start(worker("report", 1s));
         stage.start(worker("backup", 3s));
-        stage.context.poll();  // both are out now
+        stage.context.poll();  // both connections are in use now
         seats.async_enter(asio::bind_cancellation_slot(change_of_mind.slot(), impatient));
         stage.start(page());
         stage.start(changes_its_mind());
@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
         seats.async_enter(callback);
         stage.run();
 
-        stage.say("{} connections in the drawer, {} permits out", drawer.size(),
+        stage.say("{} connections in the drawer, {} permits in use", drawer.size(),
                   seats.stats().live);
         return drawer.size() == 2 && seats.stats().live == 0 && seats.stats().cancelled == 2 &&
                late == 1;

@@ -1,16 +1,15 @@
-// A client of somebody else's interface, which allows 100 calls per minute and means any minute. The
-// job has 250 calls to make, as fast as is allowed, and four workers to make them; each call takes 200
-// milliseconds.
+// A client of an API that allows 100 calls in any minute. The job makes 250 calls as fast as allowed, with four
+// workers; each call takes 200 milliseconds.
 //
-//   0.000 s  call   1             the first 100 as fast as they can
-//   4.800 s  call 100
-//  60.000 s  call 101             (to 104) a minute after the first; and then as they come free
+//     0.000 s  call   1             the first 100 calls run at full speed
+//     4.800 s  call 100
+//  60.000 s  call 101             (to 104) a minute after the first calls; later calls follow as permits expire
 //  64.800 s  call 200
 // 120.000 s  call 201             (to 204)
 // 122.600 s  250 calls
 //
-// At 30 s somebody wants to make a call for a user who is waiting, and will not wait for more than 20
-// seconds: the answer comes at once, with the time at which to try again.
+// At 30 s a request arrives for a user, with a patience of 20 seconds. It is rejected at once, with the time after
+// which to retry.
 
 #include "stage.hpp"
 
@@ -27,7 +26,7 @@ int main(int argc, char** argv) {
         using clock = typename quota_type::clock_type;
         quota_type quota(stage.context, {.limit = 100, .window = 1min});
 
-        // The vendor, who counts as well.
+        // The vendor of the API counts the calls, too.
         std::deque<typename clock::time_point> last_minute;
         int rejected = 0;
         auto const call_vendor = [&]() -> asio::awaitable<void> {

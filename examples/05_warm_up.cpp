@@ -1,13 +1,13 @@
-// A cold start. A database serves 20 queries a second once its caches are warm, but not before: for
-// the first four seconds it is asked less often, at a third of that rate in the beginning. After a
-// pause it is cold again, and is treated so.
+// A cold start. A database serves 20 queries per second after its caches have warmed up. So for the first four
+// seconds the limiter grants fewer queries: a third of that rate in the beginning. After a pause the database is
+// cold again, and the limiter starts at the low rate.
 //
-//   0.000 s  open for queries
-//   1.000 s  after 1 s:  8 queries in the last second
-//   2.000 s  after 2 s:  8
-//   3.000 s  after 3 s: 10
-//   4.000 s  after 4 s: 14
-//   5.000 s  after 5 s: 20           and so on
+//     0.000 s  open for queries
+//     1.000 s  after 1 s:  8 queries in the last second
+//     2.000 s  after 2 s:  8
+//     3.000 s  after 3 s: 10
+//     4.000 s  after 4 s: 14
+//     5.000 s  after 5 s: 20           and so on
 //  10.000 s  a pause of 10 seconds
 //  20.000 s  open for queries
 //  21.000 s  after 21 s:  8
@@ -27,10 +27,10 @@ int main(int argc, char** argv) {
         pace_type pace(stage.context, {.rate = {20, 1s}, .warm_up = 4s, .cold_factor = 3});
 
         auto const opened = clock::now();
-        std::map<long, int> queries;  // by the second in which they were made
+        std::map<long, int> queries;  // number of queries in each second
         bool open = true;
 
-        // Four clients who always want something.
+        // Four clients that send queries without a pause.
         auto const client = [&]() -> asio::awaitable<void> {
             while (open) {
                 auto const turn = co_await pace.enter();

@@ -1,10 +1,10 @@
-// Limits from a configuration file: the kind of limiter is chosen by a line of text, and its options
-// are changed while it is in use. A line that cannot be understood says where it is wrong.
+// Limits from a configuration file: a line of text selects the kind of limiter, and the options change while the
+// limiter is in use. The error message for an invalid line has the position of the error.
 //
-//   0.000 s  downloads: 2 seats max_hold 30s     two of four start
-//   1.000 s  downloads: 4 seats max_hold 30s     the other two start
-//   1.000 s  logins: 3/1min                      three get in, the fourth is told when to come back
-//   1.000 s  wrong: ...                          three lines that are wrong
+//     0.000 s  downloads: 2 seats max_hold 30s     two of four downloads start
+//     1.000 s  downloads: 4 seats max_hold 30s     the other two downloads start
+//     1.000 s  logins: 3/1min                      three are granted; the fourth is rejected with the time to wait
+//     1.000 s  wrong: ...                          three invalid lines
 
 #include "stage.hpp"
 
@@ -43,9 +43,9 @@ int main(int argc, char** argv) {
             for (int i = 1; i <= 4; ++i) {
                 auto const login = logins.try_enter();
                 if (login)
-                    stage.say("logins: {} gets in", i);
+                    stage.say("logins: {} is granted", i);
                 else
-                    stage.say("logins: {} is told: {}", i, login);
+                    stage.say("logins: {} is rejected: {}", i, login);
             }
 
             for (auto const* const line : {"2 seats hold 30s", "10/60 exact", "0 seats"}) {

@@ -1,7 +1,7 @@
-// A server. It echoes lines: for two connections at a time, and for all of them together at most five
-// lines a minute. A connection that finds no seat waits in the backlog of the kernel; a line that comes
-// too soon is answered with the time at which to come back. By default it listens on a free port and
-// is its own three clients, with two lines each; with --real it listens on port 7777: `nc localhost 7777`.
+// A server that echoes lines. It serves two connections at a time, and at most five lines per minute for all of them
+// together. Further connections wait in the backlog of the kernel. The response to a line above the limit is the time
+// after which to retry. By default the server listens on a free port, and the program runs three clients with two
+// lines each. With --real it listens on port 7777: `nc localhost 7777`.
 
 #include <weir/format.hpp>
 #include <weir/weir.hpp>
@@ -17,7 +17,7 @@ using asio::as_tuple;
 using asio::use_awaitable;
 using asio::ip::tcp;
 
-// The permit lives here for as long as the connection does.
+// The permit lives as long as the connection.
 asio::awaitable<void> serve(tcp::socket client, weir::permit, weir::any_limiter& lines) {
     for (std::string text;;) {
         auto const [failed, length] = co_await asio::async_read_until(
@@ -43,7 +43,7 @@ asio::awaitable<void> listen(tcp::acceptor& door, weir::seats& seats, weir::any_
     }
 }
 
-// Sends two lines and prints the answers. How many of them were echoes.
+// Sends two lines and prints the responses. Returns the number of echoes.
 asio::awaitable<int> visit(tcp::endpoint where, int number) {
     tcp::socket server(co_await asio::this_coro::executor);
     co_await server.async_connect(where, use_awaitable);

@@ -1,7 +1,7 @@
-// A relay for any protocol over TCP, with limits: at most two connections to the service behind it at a
-// time, and at most five new ones in any second. Whoever comes beyond that waits for up to half a second,
-// and is hung up on then. By default it listens on a free port, with an echo as its service, and is its
-// own three clients; with --real it stands at port 7777 in front of whatever is at port 9000.
+// A relay for any protocol over TCP, with limits: at most two connections to the service at a time, and at most five
+// new connections in any second. A further client waits for up to half a second; then the relay closes its connection.
+// By default the relay listens on a free port, and the program runs an echo service and three clients. With --real the
+// relay listens on port 7777 and connects to the service on port 9000.
 
 #include <weir/format.hpp>
 #include <weir/weir.hpp>
@@ -19,7 +19,7 @@ using asio::as_tuple;
 using asio::use_awaitable;
 using asio::ip::tcp;
 
-// Ends with the half of the connection that it reads from.
+// Copies bytes from `from` to `to` until `from` ends, and then ends the sending half of `to`.
 asio::awaitable<void> carry(tcp::socket& from, tcp::socket& to) {
     std::array<char, 16 * 1024> buffer;
     for (;;) {
@@ -33,12 +33,12 @@ asio::awaitable<void> carry(tcp::socket& from, tcp::socket& to) {
     to.shutdown(tcp::socket::shutdown_send, ignored);
 }
 
-// All that limits is this: ask before the work begins, and keep the permit until it is done.
+// The limit needs only two steps: acquire a permit before the work starts, and keep it until the work is done.
 asio::awaitable<void> serve(tcp::socket client, tcp::endpoint service, weir::any_limiter& door) {
     using namespace asio::experimental::awaitable_operators;
     auto const [rejected, permit] = co_await door.async_enter(500ms, as_tuple(use_awaitable));
     if (rejected) {
-        fmt::print("turned away: {}, {}\n", rejected.message(), permit);
+        fmt::print("rejected: {}, {}\n", rejected.message(), permit);
         co_return;
     }
     tcp::socket upstream(client.get_executor());
@@ -57,12 +57,12 @@ asio::awaitable<void> listen(tcp::acceptor& at, Serve serve_one) {
     }
 }
 
-// A service that sends back what it gets.
+// A service that sends back all bytes.
 asio::awaitable<void> echo(tcp::socket client) {
     co_await carry(client, client);
 }
 
-// Says something, takes its time, and hangs up. Whether what it said came back.
+// Sends a line, waits for a second and disconnects. Returns true if the line came back.
 asio::awaitable<bool> visit(tcp::endpoint where) {
     tcp::socket relay(co_await asio::this_coro::executor);
     co_await relay.async_connect(where, use_awaitable);

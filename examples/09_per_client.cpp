@@ -1,8 +1,8 @@
-// A server with limits for each client: it echoes lines, of each client at most three in ten seconds, and
-// holds at most two connections of each. A client is known by its address. A line that comes too soon is
-// answered with the time at which to come back; a connection too many is told so and closed. By default it
-// listens on a free port and is its own clients: one that asks too much, and one that does not. With
-// --real it listens on port 7777: `nc localhost 7777`.
+// A server with limits per client, which echoes lines. Each client may send at most three lines in ten seconds, and may
+// hold at most two connections. The address identifies a client. The response to a line above the limit is the time
+// after which to retry. A connection above the limit gets the line `too many` and is closed. By default the server
+// listens on a free port, and the program runs two clients: one sends too many lines, the other does not. With --real
+// it listens on port 7777: `nc localhost 7777`.
 
 #include <weir/format.hpp>
 #include <weir/weir.hpp>
@@ -27,7 +27,8 @@ struct limits {
 };
 
 asio::awaitable<void> serve(tcp::socket client, std::uint64_t key, limits& per_client) {
-    auto const connection = per_client.connections.try_enter(key);  // until this returns
+    auto const connection =
+        per_client.connections.try_enter(key);  // released when this function returns
     if (!connection) {
         co_await asio::async_write(client, asio::buffer("too many\n", 9), as_tuple(use_awaitable));
         co_return;
@@ -59,7 +60,7 @@ asio::awaitable<void> listen(tcp::acceptor& door, limits& per_client) {
     }
 }
 
-// Sends lines from an address and prints the answers. How many of them were echoes.
+// Sends lines from the address `from` and prints the responses. Returns the number of echoes.
 asio::awaitable<int> visit(tcp::endpoint where, char const* from, int lines) {
     tcp::socket server(co_await asio::this_coro::executor, tcp::v4());
     server.bind({asio::ip::make_address(from), 0});

@@ -1,8 +1,8 @@
-// A pool of TCP connections. The server, in this program, echoes lines, but it is no friend: it drops every
-// fifth connection instead of answering, and lets no more than three in. Twelve workers share three
-// connections. Each asks the pool for one, for up to two seconds, and one that finds its connection broken
-// discards it and asks again: the pool makes another. A connection that has been idle for a while is
-// checked before it is handed out.
+// A pool of TCP connections. The server, in this program, echoes lines, but it is unreliable: instead of answering each
+// fifth line it closes the connection. It must never have more than three connections. Twelve workers share the three
+// connections of the pool. Each worker checks out a connection, with a patience of two seconds. If the connection is
+// broken, the worker discards it and checks out again: the pool creates another one. The pool checks a connection that
+// was idle for 10 seconds before it hands it out.
 
 #include <weir/format.hpp>
 #include <weir/weir.hpp>
@@ -57,7 +57,7 @@ asio::awaitable<std::string> ask(tcp::socket& connection, std::string line) {
     co_return answer;
 }
 
-// How many connections it took.
+// Returns the number of connections that the worker used.
 asio::awaitable<int> work(weir::pool<tcp::socket>& connections, int number) {
     for (int tries = 1;; ++tries) {
         auto connection = co_await connections.checkout(2s);
@@ -68,7 +68,7 @@ asio::awaitable<int> work(weir::pool<tcp::socket>& connections, int number) {
         } catch (boost::system::system_error const&) {
             connection.discard();
         }
-    }  // checked in
+    }  // the lease returns the connection to the pool
 }
 
 int main() {
@@ -83,7 +83,7 @@ int main() {
         co_await connection.async_connect(where, use_awaitable);
         co_return connection;
     };
-    auto is_quiet = [](tcp::socket& connection) {  // one that was closed has an end to be read
+    auto is_quiet = [](tcp::socket& connection) {  // a closed connection has an end to read
         char next = 0;
         boost::system::error_code ec;
         connection.non_blocking(true);

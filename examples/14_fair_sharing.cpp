@@ -3,7 +3,7 @@
 // a call now and then. Each has a key, and the limiter serves keys in turns: the person waits for a turn, and not
 // for the job, and the two that always have something to do get the same number of permits, to within a few.
 //
-//   5.600 s  person: a call, after 1.1s in the queue
+//     5.600 s  person: a call, after 1.1s in the queue
 //  11.200 s  person: a call, after 1.1s in the queue
 //  16.800 s  person: a call, after 1.1s in the queue
 //  20.000 s  job: 106 permits, bulk: 100 permits

@@ -3,7 +3,7 @@
 // beyond that waits inside of it, and each request takes longer. The seats before it find out: they begin with 20,
 // double until the answers take longer, and stay near 40. After 20 s half of its workers are gone.
 //
-//   5.000 s  45 seats, 706 answers per second
+//     5.000 s  45 seats, 706 answers per second
 //  20.000 s  half of the workers are gone
 //  25.000 s  26 seats, 393 answers per second
 //

@@ -2,12 +2,12 @@
 // Every dish needs all three at once. A chain takes all or nothing: while Ann's third dish waits for her own rate
 // it holds neither a stove nor a dish of the rate of all, and Bob is served meanwhile.
 //
-//   0.000 s  ann: a dish, after 0s
-//   0.000 s  bob: a dish, after 0s
-//   0.200 s  bob leaves: rejected by his own rate, for 800ms
-//   0.500 s  cat: a dish, after 300ms
-//   1.000 s  ann: a dish, after 1s
-//   2.000 s  ann: a dish, after 2s
+//     0.000 s  ann: a dish, after 0s
+//     0.000 s  bob: a dish, after 0s
+//     0.200 s  bob leaves: rejected by his own rate, for 800ms
+//     0.500 s  cat: a dish, after 300ms
+//     1.000 s  ann: a dish, after 1s
+//     2.000 s  ann: a dish, after 2s
 
 #include "stage.hpp"
 

@@ -10,8 +10,7 @@
 
 #include <string_view>
 
-// Where the examples play: on virtual time, in which a minute passes at once, or with `--real` on the
-// clock of the wall.
+// Runs an example on virtual time, on which a minute passes at once, or in real time with `--real`.
 template <class Timer>
 class stage {
 public:
@@ -21,14 +20,14 @@ public:
 
     boost::asio::io_context context;
 
-    /// Pauses the coroutine that awaits it.
+    /// Suspends the awaiting coroutine for `length`.
     boost::asio::awaitable<void> sleep(typename Timer::duration length) {
         Timer timer(co_await boost::asio::this_coro::executor);
         timer.expires_after(length);
         co_await timer.async_wait(boost::asio::use_awaitable);
     }
 
-    /// Starts a coroutine; what it throws comes out of `run`.
+    /// Starts a coroutine. `run` throws its exceptions.
     void start(boost::asio::awaitable<void> story) {
         boost::asio::co_spawn(context, std::move(story), [](std::exception_ptr failure) {
             if (failure)
@@ -54,7 +53,7 @@ private:
     typename Timer::time_point opened_ = Timer::clock_type::now();
 };
 
-/// Plays `story(stage)` on virtual or, with `--real`, on real time. 0 unless it returns false.
+/// Runs `story(stage)` on virtual time or, with `--real`, in real time. Returns 1 if `story` returns false, else 0.
 template <class Story>
 int play(int argc, char** argv, Story story) {
     if (argc > 1 && std::string_view(argv[1]) == "--real") {
