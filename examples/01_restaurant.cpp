@@ -1,6 +1,6 @@
-// Seats. A restaurant has 3 seats, and a meal takes a second. Six guests arrive, each with a patience of half a
-// second. 100 ms later two guests with a patience of two seconds arrive. Three guests eat immediately. Three guests
-// time out and leave without ever having held a seat. The last two eat as soon as seats become free.
+// Seats. A restaurant has 3 seats, and a meal takes a second. Six guests arrive, each with a patience of half a second.
+// 100 ms later two guests with a patience of two seconds arrive. Three guests eat immediately. Three guests time out
+// and leave without ever having held a seat. The last two eat as soon as seats become free.
 //
 //     0.000 s  guest 1 sits down            (and 2 and 3)
 //     0.500 s  guest 4 leaves hungry        (and 5 and 6)

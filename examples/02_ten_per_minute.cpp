@@ -1,11 +1,11 @@
-// A rate limit. A service allows ten calls in any minute: not ten in each minute of the clock, which would allow
-// twenty calls within two seconds. Each call takes a permit, which expires after a minute. 25 callers arrive, one
-// every two seconds.
+// A rate limit. A service allows ten calls in any minute: not ten in each minute of the clock, which would allow twenty
+// calls within two seconds. Each call takes a permit, which expires after a minute. 25 callers arrive, one every two
+// seconds.
 //
 //     0.000 s  call 1         one every two seconds
-//  18.000 s  call 10        takes the last permit; the next call waits until the first permit expires
-//  60.000 s  call 11        each later call is a minute after the call ten before it
-// 120.000 s  call 21
+//    18.000 s  call 10        takes the last permit; the next call waits until the first permit expires
+//    60.000 s  call 11        each later call is a minute after the call ten before it
+//   120.000 s  call 21
 //
 // Two more callers do not wait long enough. Both are rejected: one with the time after which to retry, the other
 // because its wait would exceed its patience.

@@ -1,6 +1,6 @@
-// Seats that guard a resource: two connections to a database, shared by several callers. The example shows a query
-// with a time limit (`||`), a cancelled request, a callback, a release by `leave()`, and a report of a permit that is
-// held for too long.
+// Seats that guard a resource: two connections to a database, shared by several callers. The example shows a query with
+// a time limit (`||`), a cancelled request, a callback, a release by `leave()`, and a report of a permit that is held
+// for too long.
 //
 //     0.000 s  report: has a connection      (and the backup, so both connections are in use)
 //     0.200 s  impatient: gave up            cancelled while it waited; it took nothing

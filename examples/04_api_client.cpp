@@ -3,10 +3,10 @@
 //
 //     0.000 s  call   1             the first 100 calls run at full speed
 //     4.800 s  call 100
-//  60.000 s  call 101             (to 104) a minute after the first calls; later calls follow as permits expire
-//  64.800 s  call 200
-// 120.000 s  call 201             (to 204)
-// 122.600 s  250 calls
+//    60.000 s  call 101             (to 104) a minute after the first calls; later calls follow as permits expire
+//    64.800 s  call 200
+//   120.000 s  call 201             (to 204)
+//   122.600 s  250 calls
 //
 // At 30 s a request arrives for a user, with a patience of 20 seconds. It is rejected at once, with the time after
 // which to retry.

@@ -1,6 +1,6 @@
-// A cold start. A database serves 20 queries per second after its caches have warmed up. So for the first four
-// seconds the limiter grants fewer queries: a third of that rate in the beginning. After a pause the database is
-// cold again, and the limiter starts at the low rate.
+// A cold start. A database serves 20 queries per second after its caches have warmed up. So for the first four seconds
+// the limiter grants fewer queries: a third of that rate in the beginning. After a pause the database is cold again,
+// and the limiter starts at the low rate.
 //
 //     0.000 s  open for queries
 //     1.000 s  after 1 s:  8 queries in the last second
@@ -8,9 +8,9 @@
 //     3.000 s  after 3 s: 10
 //     4.000 s  after 4 s: 14
 //     5.000 s  after 5 s: 20           and so on
-//  10.000 s  a pause of 10 seconds
-//  20.000 s  open for queries
-//  21.000 s  after 21 s:  8
+//    10.000 s  a pause of 10 seconds
+//    20.000 s  open for queries
+//    21.000 s  after 21 s:  8
 
 #include "stage.hpp"
 

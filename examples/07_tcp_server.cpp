@@ -1,7 +1,7 @@
 // A server that echoes lines. It serves two connections at a time, and at most five lines per minute for all of them
 // together. Further connections wait in the backlog of the kernel. The response to a line above the limit is the time
-// after which to retry. By default the server listens on a free port, and the program runs three clients with two
-// lines each. With --real it listens on port 7777: `nc localhost 7777`.
+// after which to retry. By default the server listens on a free port, and the program runs three clients with two lines
+// each. With --real it listens on port 7777: `nc localhost 7777`.
 
 #include <weir/format.hpp>
 #include <weir/weir.hpp>

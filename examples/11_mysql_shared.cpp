@@ -1,9 +1,9 @@
-// Two processes share "100 calls per minute" by a MariaDB or MySQL server: start this program twice, with the same
-// arguments. Each makes 10 calls; a hundred and one are never made in a minute, whoever makes them.
+// Two processes share "100 calls per minute" through a MariaDB or MySQL server. Start this program twice, with the same
+// arguments. Each process makes 10 calls. All processes together never make more than 100 calls in a minute.
 //
 //     example_11_mysql_shared --socket /run/mysqld/mysqld.sock --user me --database test
 //
-// Without arguments it plays with a store in its own memory, on virtual time, and two limiters for the two processes.
+// Without arguments the program uses a store in memory, on virtual time, and two limiters instead of two processes.
 
 #include <weir/format.hpp>
 #include <weir/mysql/store.hpp>
@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// A hundred per minute, ten of them at once. If the server does not answer, each of the two takes half of that.
+// 100 per minute, with bursts of 10. While the store does not reply, each of the two processes grants half of that.
 weir::shared_options const hundred_per_minute{
     .rate = {100, 1min}, .burst = 10, .on_failure = weir::fail_local{0.5}};
 
@@ -54,7 +54,7 @@ void play() {
     co_spawn(ctx, make_calls(one, "one"), rethrow);
     co_spawn(ctx, make_calls(other, "the other"), rethrow);
     weir::testing::run(ctx);
-    fmt::print("{} questions for 20 calls\n",
+    fmt::print("{} requests to the store for 20 calls\n",
                one.shared_stats().questions + other.shared_stats().questions);
 }
 

@@ -1,7 +1,7 @@
-// A pool of connections to a MariaDB or MySQL server, with Boost.MySQL. Twelve workers add to one row, with four
-// connections among them. The server ends some of these, as it does with those that are idle for too long: a worker
-// who finds such a one discards it and checks out another, and the pool makes it. A connection that has been idle is
-// pinged before it is handed out.
+// A pool of connections to a MariaDB or MySQL server, with Boost.MySQL. Twelve workers increment one row and share four
+// connections. The server closes some connections, as it also closes connections that are idle for too long. A worker
+// that gets a closed connection discards it and checks out another one, which the pool creates if necessary. The pool
+// pings a connection that was idle for 10 seconds before it hands it out.
 //
 //     example_12_pool_mysql --socket /run/mysqld/mysqld.sock --user me --database test
 
@@ -58,14 +58,14 @@ asio::awaitable<void> prepare(connection_pool& connections) {
     }
 }
 
-// How often it had to be tried.
+// Returns the number of attempts.
 asio::awaitable<int> add_one(connection_pool& connections, int number) {
     for (int tries = 1;; ++tries) {
         auto one = co_await connections.checkout(5s);
         try {
             mysql::results done;
             co_await one->async_execute("update weir_example set n = n + 1", done, use_awaitable);
-            if (number % 3 == 0)  // from now on the connection is of no use, and nobody knows
+            if (number % 3 == 0)  // closes the connection; the pool does not notice
                 co_await one->async_execute(
                     "kill connection_id()", done, asio::as_tuple(use_awaitable));
             co_return tries;
@@ -73,7 +73,7 @@ asio::awaitable<int> add_one(connection_pool& connections, int number) {
             fmt::print("worker {}: {}\n", number, e.what());
             one.discard();
         }
-    }  // checked in
+    }  // the lease returns the connection to the pool
 }
 
 asio::awaitable<int> sum(connection_pool& connections) {
@@ -133,6 +133,6 @@ int main(int argc, char* argv[]) {
         fmt::print(stderr, "{}\n", e.what());
         return 1;
     }
-    fmt::print("{} workers, and the row says {}; {}\n", workers, counted, connections.stats());
+    fmt::print("{} workers, and the row has {}; {}\n", workers, counted, connections.stats());
     return counted == workers ? 0 : 1;
 }

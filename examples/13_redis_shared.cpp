@@ -1,9 +1,9 @@
-// Two processes share "100 calls per minute" by a Redis server: start this program twice, with the same argument. Each makes
-// 10 calls; a hundred and one are never made in a minute, whoever makes them.
+// Two processes share "100 calls per minute" through a Redis server. Start this program twice, with the same argument.
+// Each process makes 10 calls. All processes together never make more than 100 calls in a minute.
 //
 //     example_13_redis_shared redis://127.0.0.1:6379
 //
-// 11_mysql_shared does the same by a database, and without one on virtual time.
+// 11_mysql_shared does this through a database, and without arguments on virtual time.
 
 #include <weir/format.hpp>
 #include <weir/redis/store.hpp>
@@ -23,12 +23,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// A hundred per minute, ten of them at once. If the server does not answer, each of the two takes half of that.
+// 100 per minute, with bursts of 10. While the store does not reply, each of the two processes grants half of that.
 weir::shared_options const hundred_per_minute{
     .rate = {100, 1min}, .burst = 10, .on_failure = weir::fail_local{0.5}};
 
 asio::awaitable<void> make_calls(weir::redis::store& store, weir::redis::token_bucket& calls) {
-    co_await store.check();  // throws if the server is not there
+    co_await store.check();  // throws if the server is unavailable
     for (int number = 1; number <= 10; ++number) {
         auto const call = co_await calls.async_enter(1min);
         fmt::print("process {} makes call {:>2}: {}\n", ::getpid(), number, call);

@@ -1,15 +1,15 @@
-// Three tenants share one interface that allows 10 calls per second. One of them has a job of 300 workers that
-// call without a pause; another one makes bigger calls, which count 5 each; the third one is a person, who makes
-// a call now and then. Each has a key, and the limiter serves keys in turns: the person waits for a turn, and not
-// for the job, and the two that always have something to do get the same number of permits, to within a few.
+// Three tenants share one API that allows 10 calls per second. The first is a job of 300 workers that call without a
+// pause. The second makes larger calls, which count 5 each. The third is a person and makes a call now and then. Each
+// tenant is a flow, and the limiter serves flows in turn. So the person waits for one turn and not for the job. The two
+// tenants that always have requests get nearly the same number of permits.
 //
 //     5.600 s  person: a call, after 1.1s in the queue
-//  11.200 s  person: a call, after 1.1s in the queue
-//  16.800 s  person: a call, after 1.1s in the queue
-//  20.000 s  job: 106 permits, bulk: 100 permits
-//  22.400 s  person: a call, after 1.1s in the queue
+//    11.200 s  person: a call, after 1.1s in the queue
+//    16.800 s  person: a call, after 1.1s in the queue
+//    20.000 s  job: 106 permits, bulk: 100 permits
+//    22.400 s  person: a call, after 1.1s in the queue
 //
-// In the order of arrival the person would wait for half a minute.
+// In arrival order the person would wait for half a minute.
 
 #include "stage.hpp"
 
@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
                          weir::queue_options::parse("order fair full evict_oldest"));
 
         std::map<std::string, weir::amount> used;
-        weir::duration longest{};  // that the person has waited
+        weir::duration longest{};  // longest wait of the person
         weir::amount apart = 0;
         bool open = true;
         auto const call = [&](std::string tenant, weir::amount cost) -> asio::awaitable<void> {

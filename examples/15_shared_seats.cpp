@@ -1,9 +1,9 @@
-// Two processes share one seat: only one of them may write to the archive. One of them is cut off from the store while it
-// holds the seat. Its lease ends: its work is cancelled, the other one gets the seat, and what the first one had sent
-// before is rejected by the archive, since it comes with a lower fence.
+// Two processes share one seat: only its holder may write to the archive. The first process loses its connection to the
+// store while it holds the seat. Its lease ends, its wait for the loss completes, and the second process gets the seat.
+// A write that the first process sent earlier arrives late. The archive rejects it, because its fencing token is lower.
 //
-// It plays with a store in its own memory, on virtual time, and two limiters for the two processes. With weir::redis or
-// weir::mysql the store is another one, and the rest is the same.
+// The program uses a store in memory, on virtual time, and two limiters instead of two processes. With weir::redis or
+// weir::mysql only the store is different.
 
 #include <weir/format.hpp>
 #include <weir/shared/memory_store.hpp>
@@ -40,7 +40,7 @@ asio::awaitable<void> sleep(weir::duration d) {
     co_await t.async_wait(asio::use_awaitable);
 }
 
-// The way of a process to the store. While it is cut, questions get no answer.
+// The connection of a process to the store. While it is cut, requests get no reply.
 class cable final : public weir::store {
 public:
     explicit cable(std::shared_ptr<weir::store> to) : to_(std::move(to)) {}
@@ -59,15 +59,14 @@ private:
     bool is_cut_ = false;
 };
 
-// What the seat is for. It keeps the greatest fence that it has seen, and rejects a lower one.
+// The resource behind the seat. It keeps the largest fencing token that it received, and rejects lower ones.
 class archive {
 public:
     void write(std::uint64_t fence, std::string_view who) {
         bool const is_good = fence >= newest_;
         if (is_good)
             newest_ = fence;
-        say(fmt::format("archive: {} {}", who,
-                        is_good ? "writes" : "is rejected, it comes too late"));
+        say(fmt::format("archive: {} {}", who, is_good ? "writes" : "is rejected: it is too late"));
     }
 
 private:
@@ -90,11 +89,11 @@ asio::awaitable<void> unlucky(seats& pen, cable& way, archive& to) {
     auto const seat = co_await pen.enter();
     say("one has the seat");
     co_await send(to, seat.id(), "one", 1ms);
-    co_spawn(ex, send(to, seat.id(), "one, by a slow way,", 15s), rethrow);
+    co_spawn(ex, send(to, seat.id(), "one, on a slow connection,", 15s), rethrow);
     way.cut(true);
-    say("one is cut off");
+    say("one loses its connection to the store");
     co_await pen.async_wait_lost(seat, asio::use_awaitable);
-    say("one learns that it has lost the seat");
+    say("one detects the loss of its seat");
     way.cut(false);
 }
 
@@ -112,8 +111,9 @@ asio::awaitable<void> careful(seats& pen) {
         co_await sleep(20s);
         co_return 42;
     };
-    auto const result = co_await pen.run(work, 1s);  // renewed meanwhile, cancelled if it were lost
-    say(fmt::format("one has worked for two leases: {}", result));
+    auto const result =
+        co_await pen.run(work, 1s);  // renews the lease; cancels the work if the seat is lost
+    say(fmt::format("one worked for two leases: {}", result));
 }
 
 }  // namespace

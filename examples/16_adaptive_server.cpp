@@ -1,13 +1,13 @@
-// A server under overload: 2,000 requests per second, and nobody knows how many of them it can work on at a time.
-// In truth it has 40 workers, each of which takes 50 ms, so that it can do 800 per second; whatever it is given
-// beyond that waits inside of it, and each request takes longer. The seats before it find out: they begin with 20,
-// double until the answers take longer, and stay near 40. After 20 s half of its workers are gone.
+// A server under overload: 2,000 requests per second. The limiter does not know its capacity. The server has 40
+// workers, each of which takes 50 ms per request, so it can serve 800 requests per second. Further requests would wait
+// inside the server, and each request would take longer. The adaptive seats in front of it find the capacity: they
+// begin with 20, double until the responses take longer, and stay near 40. After 20 s half of the workers stop.
 //
-//     5.000 s  45 seats, 706 answers per second
-//  20.000 s  half of the workers are gone
-//  25.000 s  26 seats, 393 answers per second
+//     5.000 s  45 seats, 706 responses per second
+//    20.000 s  half of the workers are gone
+//    25.000 s  26 seats, 393 responses per second
 //
-// What cannot be served is rejected at once, instead of late.
+// The limiter rejects excess requests at once; without it the server would serve them late.
 
 #include "stage.hpp"
 
@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
         using door_type = typename stage_type::template limiter<weir::adaptive_seats>;
         using workers_type = typename stage_type::template limiter<weir::seats>;
 
-        // The server: seats of its own, with a queue that never ends.
+        // The server: its workers are seats with a practically unbounded queue.
         workers_type workers(stage.context, {.seats = 40}, {.max_waiting = 1'000'000});
         auto const work = [&]() -> asio::awaitable<void> {
             auto const worker = co_await workers.enter();
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
         door_type door(stage.context, weir::vegas_options{.max = 400}, {.max_waiting = 0});
         int answers = 0;
         auto const request = [&](weir::permit seat) -> asio::awaitable<void> {
-            co_await work();  // `seat` times it
+            co_await work();  // `seat` measures the time of this call
             ++answers;
             seat.leave();
         };
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
                 answers = 0;
                 co_await stage.sleep(5s);
                 auto const seats = door.stats().capacity;
-                stage.say("{} seats, {} answers per second", seats, answers / 5);
+                stage.say("{} seats, {} responses per second", seats, answers / 5);
                 if (i == 4) {
                     good = good && answers > 5 * 650;
                     workers.configure([](auto& options) { options.seats = 20; });

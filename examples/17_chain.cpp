@@ -1,10 +1,10 @@
-// A kitchen of two stoves, 5 dishes per second for all guests together, and one dish per second for each guest.
-// Every dish needs all three at once. A chain takes all or nothing: while Ann's third dish waits for her own rate
-// it holds neither a stove nor a dish of the rate of all, and Bob is served meanwhile.
+// Three limits: two stoves (seats), 5 dishes per second for all guests, and one dish per second for each guest. Each
+// dish needs a permit of all three. A chain acquires all permits or none. While Ann's third dish waits for her own
+// rate, it holds no stove and no permit of the total rate, and Bob is served meanwhile.
 //
 //     0.000 s  ann: a dish, after 0s
 //     0.000 s  bob: a dish, after 0s
-//     0.200 s  bob leaves: rejected by his own rate, for 800ms
+//     0.200 s  bob leaves: rejected by the guest's rate, retry in 800ms
 //     0.500 s  cat: a dish, after 300ms
 //     1.000 s  ann: a dish, after 1s
 //     2.000 s  ann: a dish, after 2s
@@ -37,8 +37,8 @@ int main(int argc, char** argv) {
             auto const [ec, dish] = co_await door.async_enter(wait, asio::as_tuple(asio::deferred));
             if (ec) {
                 ++rejected;
-                constexpr std::array limiters{"the stoves", "his own rate", "the rate of all"};
-                stage.say("{} leaves: rejected by {}, for {}", guest,
+                constexpr std::array limiters{"the stoves", "the guest's rate", "the total rate"};
+                stage.say("{} leaves: rejected by {}, retry in {}", guest,
                           limiters.at(dish.rejected_by().value()),
                           weir::readable(dish.retry_after().value_or(weir::duration::zero())));
                 co_return;

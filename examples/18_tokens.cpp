@@ -1,16 +1,17 @@
-// An interface to a language model allows 60 requests and 30,000 tokens per minute. How many tokens an answer takes is
-// known only when it is there. So a request asks for the most that it may take, and is settled to what it took in
-// truth: what was not used is free for others at once, and what was used beyond that is owed by those that come next.
-// A chain asks for both limits, and holds nothing of one while it waits for the other.
+// An API of a language model allows 60 requests and 30,000 tokens per minute. The number of tokens of a response is
+// known only at its end. So a request acquires the largest number that it may use, and settles it to the number used.
+// Unused tokens are free for other requests at once. Excess tokens become debt, and later requests wait for it. A chain
+// enters both limits, and holds no permit of one while it waits for the other.
 //
-// Twenty clients ask one question after the other. An answer may take 2,500 tokens, and takes 1,000. At 10 s a report
-// is asked for, which takes more than was thought. Beside them another twenty do the same, and settle nothing.
+// Twenty clients send one question after the other. A response may take 2,500 tokens, and takes 1,000. At 10 s a report
+// is requested, which takes more tokens than it acquired. For comparison, twenty other clients with separate, equal
+// limits settle nothing.
 //
-//  48.000 s  the report is there: it took 17000 tokens, not 12000; 4500 are owed
-//  60.000 s  settled: 41 answers, 57000 tokens
-//  60.000 s  not settled: 23 answers, 23000 tokens
+//    48.000 s  the report is complete: it took 17000 tokens, not 12000; the debt is 4500
+//    60.000 s  settled: 41 responses, 57000 tokens
+//    60.000 s  not settled: 23 responses, 23000 tokens
 //
-// The report waits until its 12,000 are there, and all that came after it wait behind it.
+// The report waits until its 12,000 tokens are free, and all later requests wait behind it.
 
 #include "stage.hpp"
 
@@ -43,13 +44,13 @@ public:
     weir::amount most_owed = 0;
 
 private:
-    // Whether there is an answer in this minute.
+    // Returns true if the response arrives within this minute.
     asio::awaitable<bool> ask(weir::amount most, weir::amount truth, weir::duration takes) {
         weir::chain door{requests_, tokens_.with(most)};
         auto [ec, turn] = co_await door.async_enter(asio::as_tuple(asio::deferred));
         if (ec)
             co_return false;
-        co_await stage_.sleep(takes);  // the model thinks
+        co_await stage_.sleep(takes);  // the model computes the response
         if (settles_)
             turn[1].settle(truth);
         most_owed = std::max(most_owed, tokens_.stats().debt);
@@ -68,7 +69,7 @@ private:
         co_await stage_.sleep(10s);
         bool const came = co_await ask(12'000, 17'000, 10s);
         if (came && settles_)
-            stage_.say("the report is there: it took 17000 tokens, not 12000; {} are owed",
+            stage_.say("the report is complete: it took 17000 tokens, not 12000; the debt is {}",
                        tokens_.stats().debt);
     }
     asio::awaitable<void> end() {
@@ -76,7 +77,7 @@ private:
         is_over_ = true;
         requests_.close();
         tokens_.close();
-        stage_.say("{}: {} answers, {} tokens", settles_ ? "settled" : "not settled", answers,
+        stage_.say("{}: {} responses, {} tokens", settles_ ? "settled" : "not settled", answers,
                    used);
     }
 
@@ -95,7 +96,7 @@ int main(int argc, char** argv) {
         minute<stage_type> settled(stage, true);
         minute<stage_type> unsettled(stage, false);
         stage.run();
-        // Of the burst and a minute's worth.
+        // The limit: the burst of 30,000 tokens, and 30,000 tokens in the minute.
         bool const keeps_the_limit = settled.used <= 60'000 + settled.most_owed;
         return settled.used > 2 * unsettled.used && settled.most_owed > 0 && keeps_the_limit;
     };
