@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void complain(std::string_view name, std::string_view why) {
-    throw std::invalid_argument(fmt::format("`file` is `{}`, but {}", name, why));
+    throw std::invalid_argument(fmt::format("`{}` {}", name, why));
 }
 
 }  // namespace
@@ -26,14 +26,13 @@ std::string read_body(std::string_view name, std::string_view configuration) {
     std::error_code ec;
     auto const status = fs::status(path, ec);
     if (ec)
-        complain(name, fmt::format("that cannot be read: {}", ec.message()));
-    // Nobody waits for a pipe, or reads a device that never ends.
+        complain(name, fmt::format("cannot be read: {}", ec.message()));
+    // Reading a pipe could block, and reading a device might never end.
     if (fs::exists(status) && !fs::is_regular_file(status))
-        complain(name, "that is no file");
+        complain(name, "is not a regular file");
     std::ifstream in(path, std::ios::binary);
     if (!in)
-        complain(name,
-                 fmt::format("that cannot be read: {}", std::generic_category().message(errno)));
+        complain(name, fmt::format("cannot be read: {}", std::generic_category().message(errno)));
     std::string text(body::most_bytes + 1, '\0');
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(in.gcount()));

@@ -163,12 +163,12 @@ weir::limiter_config rule_of(std::string_view text) {
 
 weir::queue_options queue_of(std::string_view text, weir::patience unless_said) {
     auto made = weir::queue_options::parse(text);
-    // Names and values stand alone between spaces, and no value is called so.
+    // Spaces separate names and values, and no value is called `patience`.
     if (fmt::format(" {} ", text).find(" patience ") == std::string::npos)
         made.patience = unless_said;
     weir::validate(made);
     if (made.order == weir::queue_order::shares)
-        throw std::invalid_argument("no request names a partition here");
+        throw std::invalid_argument("`order shares` is not supported here");
     return made;
 }
 
@@ -188,7 +188,7 @@ std::optional<weir::limiter_config> seats_named(std::string_view text) {
                    ? std::optional<weir::limiter_config>({weir::seats_options{*n}})
                    : std::nullopt;
     }
-    // It forgives latencies that vary, as those of different requests do.
+    // gradient2 tolerates latencies that vary, as different requests have.
     weir::gradient2_options adaptive{.min = 1, .max = 1'000};
     if (auto const bounds = text.substr(word.size()); !bounds.empty()) {
         auto const dots = bounds.find("..");
@@ -238,7 +238,7 @@ std::optional<limit> seats_of(upstream const& u) {
     limit l;
     l.name = "upstream " + u.name;
     l.rule = weir::seats_options{sum};
-    l.queue = {.patience = {}};  // none of its own: that of the other limits of a route
+    l.queue = {.patience = {}};  // the other limits of the route set it
     return l;
 }
 
@@ -257,7 +257,7 @@ shared_rule shared_rule_of(limit const& l) {
         shared.burst = bucket->burst;
         static_cast<void>(weir::policy::fed(shared));
     } else {
-        throw std::invalid_argument("a store keeps what is like 100/1s or 100/1s burst 20");
+        throw std::invalid_argument("a store supports rules like 100/1s and 100/1s burst 20");
     }
     return made;
 }

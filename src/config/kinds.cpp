@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A kind of which a text is made.
+// A kind that parses a string.
 template <class T, class Make>
 kind<T> of_text(std::string expected, Make make) {
     return {std::move(expected), [make](toml::node const& node) -> std::optional<T> {
@@ -25,7 +25,7 @@ bool has_control(std::string_view text) {
     });
 }
 
-// What follows the prefix, if it is there and something follows.
+// The text after the prefix; empty if the prefix, or a text after it, is missing.
 std::optional<std::string> behind(std::string_view prefix, std::string_view text) {
     if (!text.starts_with(prefix) || text.size() == prefix.size() || has_control(text))
         return std::nullopt;
@@ -140,7 +140,7 @@ kind<std::optional<server_address>> where_to_administer() {
 
 kind<tool::network> network() {
     return of_text<tool::network>(
-        "a network, like 10.0.0.0/8 or fd00::/8, without bits behind its prefix, or an address",
+        "a network, like 10.0.0.0/8 or fd00::/8, without bits set after the prefix, or an address",
         [](std::string_view found) { return tool::network_of(found); });
 }
 
@@ -195,7 +195,7 @@ kind<tool::level> level() {
 
 kind<std::string> protocol() {
     return of_text<std::string>(
-        "a protocol like websocket, but not HTTP itself, whose requests would pass no limit",
+        "a protocol like websocket, but not HTTP, whose requests would bypass the limits",
         [](std::string_view found) {
             return is_upgrade(found) ? std::optional(std::string(found)) : std::nullopt;
         });

@@ -9,28 +9,28 @@
 #include <string>
 #include <string_view>
 
-// What the members of a configuration must be.
+// The kinds of values in a configuration.
 namespace config {
 
 [[nodiscard]] kind<bool> flag();
 [[nodiscard]] kind<std::int64_t> number(std::int64_t least, std::int64_t most);
 [[nodiscard]] kind<weir::duration> time(weir::duration least,
                                         weir::duration most = std::chrono::hours(24));
-/// Not empty, and without control characters.
+/// Non-empty text without control characters.
 [[nodiscard]] kind<std::string> text(std::string expected);
-/// Begins with a slash; printable ASCII.
+/// A text of printable ASCII without spaces that starts with a slash.
 [[nodiscard]] kind<std::string> path(std::string expected);
 [[nodiscard]] kind<weir::limiter_config> rule();
 [[nodiscard]] kind<weir::queue_options> queue();
 [[nodiscard]] kind<failure_mode> mode_of_failure();
 [[nodiscard]] kind<listen_address> where_to_listen();
 [[nodiscard]] kind<server_address> where_a_server_is();
-/// Nothing stands for `none`.
+/// `none` gives an empty value.
 [[nodiscard]] kind<std::optional<server_address>> where_to_administer();
 [[nodiscard]] kind<tool::network> network();
-/// Nothing stands for `total`.
+/// `total` gives an empty value.
 [[nodiscard]] kind<std::optional<key_part>> part_of_key();
-/// A word such as the method or the name of a field is in HTTP.
+/// Whether `text` is a token of HTTP, such as a method or the name of a header field.
 [[nodiscard]] bool is_token(std::string_view text);
 [[nodiscard]] kind<std::string> token(std::string expected);
 [[nodiscard]] kind<std::string> field_value();

@@ -21,14 +21,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Names that tables have, and where others speak of them. A name may be used before it is given.
+// The names of tables, and the places that refer to them. A reference may come before its table.
 class names {
 public:
     explicit names(std::string what) : what_(std::move(what)) {}
 
     void give(std::string const& name, table_reader& by) {
         if (!given_.emplace(name).second)
-            by.problem(by.at("name"), fmt::format("the {} `{}` is there already", what_, name));
+            by.problem(by.at("name"), fmt::format("duplicate {} `{}`", what_, name));
     }
     void use(std::string const& name, position at, std::string where) {
         used_.push_back({name, at, std::move(where)});
@@ -36,7 +36,7 @@ public:
     void check(problem_list& problems) const {
         for (auto const& one : used_) {
             if (!given_.contains(one.name))
-                problems.add(one.at, fmt::format("{}: there is no {} `{}`{}", one.where, what_,
+                problems.add(one.at, fmt::format("{}: unknown {} `{}`{}", one.where, what_,
                                                  one.name, known()));
         }
     }
@@ -49,7 +49,7 @@ private:
     };
 
     [[nodiscard]] std::string known() const {
-        return given_.empty() ? "" : fmt::format("; there are {}", fmt::join(given_, ", "));
+        return given_.empty() ? "" : fmt::format("; defined: {}", fmt::join(given_, ", "));
     }
 
     std::string what_;
@@ -64,7 +64,7 @@ bool has_max_hold(weir::limiter_config const& rule) {
     return seats && seats->max_hold != weir::forever;
 }
 
-// Whether that is what one key of a limit by clients stands for.
+// Whether `text` is exactly one key of a limit per client.
 bool is_client(std::string_view text, limit const& l) {
     auto const found = tool::network_of(text);
     if (!found)
@@ -73,7 +73,7 @@ bool is_client(std::string_view text, limit const& l) {
     return address || found->prefix == (found->is_v4() ? 96 + l.v4_prefix : l.v6_prefix);
 }
 
-// What the proxy writes itself.
+// Whether the proxy sets this header field itself.
 bool is_reserved(std::string_view name) {
     constexpr std::string_view reserved[] = {
         "connection", "content-length",    "expect",  "host", "keep-alive",     "te",
@@ -106,7 +106,7 @@ private:
     void read_changes(table_reader& t, field_changes& changes);
     void read_body(table_reader& t);
 
-    // The name of a table, which from then on is in its messages.
+    // Reads the name of a table. Later messages about the table contain the name.
     [[nodiscard]] std::string name_of(table_reader& t, std::string_view what, names& all) {
         std::string name;
         if (t.require("name", name, text("a name"))) {
@@ -176,8 +176,8 @@ void file_reader::read_admin(table_reader& t) {
     t.get("write", a.write, flag());
     if (a.address && !is_private(*a.address) && !t.has("allow"))
         t.problem(t.at("address"),
-                  fmt::format("`address` is `{}`, where others can come, so `allow` must name the "
-                              "networks that may",
+                  fmt::format("`address` is `{}`, which other machines can reach; list the "
+                              "permitted networks in `allow`",
                               to_string(*a.address)));
 }
 
@@ -188,12 +188,10 @@ void file_reader::read_listener(table_reader& t) {
     t.get("proxy_protocol", l.proxy_protocol, flag());
     for (auto const& other : made_.listeners)
         if (other.address == l.address && t.has("address"))
-            t.problem(t.at("address"),
-                      fmt::format("the address `{}` is there already", to_string(l.address)));
+            t.problem(t.at("address"), fmt::format("duplicate address `{}`", to_string(l.address)));
     if (l.proxy_protocol && made_.clients.trusted.empty() &&
         !std::holds_alternative<unix_address>(l.address))
-        t.problem(t.at("proxy_protocol"), "`proxy_protocol` is believed of networks in `trusted` "
-                                          "of [clients] alone, but there are none");
+        t.problem(t.at("proxy_protocol"), "`proxy_protocol` requires `trusted` in [clients]");
     made_.listeners.push_back(std::move(l));
 }
 
@@ -208,7 +206,7 @@ void file_reader::read_upstream(table_reader& t) {
             of.get("connections", s.connections, number(1, 1'000'000'000));
             if (s.seats && s.connections && *s.connections < *s.seats)
                 of.problem(of.at("connections"),
-                           fmt::format("`connections` is {}, but must be at least {}, as `seats`",
+                           fmt::format("`connections` is {}, but must be at least `seats` ({})",
                                        *s.connections, *s.seats));
             u.servers.push_back(std::move(s));
         });
@@ -216,7 +214,7 @@ void file_reader::read_upstream(table_reader& t) {
     t.list("servers", where_a_server_is(),
            [&](server_address at, position) { u.servers.push_back({std::move(at), {}, {}}); });
     if (u.servers.empty())
-        t.problem(t.at(), "`servers` is missing: addresses, or [[upstream.server]] for each");
+        t.problem(t.at(), "missing `servers` (a list of addresses) or [[upstream.server]]");
     t.table("health", [&](table_reader& of) {
         health_check h;
         of.get("path", h.path, path("a path, like /healthz"));
@@ -231,10 +229,10 @@ void file_reader::read_upstream(table_reader& t) {
 
 void file_reader::read_store(table_reader& t) {
     store e{.name = name_of(t, "store", stores_), .url = {}};
-    // What is wrong with it is said without the password that it may hold.
+    // The message does not quote the URL, which may contain a password.
     if (t.require("url", e.url, text(fmt::format("one of {}", store_schemes))) &&
         !is_store_url(e.url))
-        t.problem(t.at("url"), fmt::format("`url` begins with none of {}", store_schemes));
+        t.problem(t.at("url"), fmt::format("`url` must start with one of {}", store_schemes));
     made_.stores.push_back(std::move(e));
 }
 
@@ -247,8 +245,7 @@ void file_reader::read_limit(table_reader& t) {
     t.get("queue", l.queue, queue());
     t.get("priority", l.priority, token("the name of a field, like Priority"));
     if (l.priority && l.queue.order != weir::queue_order::priority)
-        t.problem(t.at("priority"),
-                  "`priority` is for a limit whose `queue` says `order priority`");
+        t.problem(t.at("priority"), "`priority` requires `order priority` in `queue`");
     t.get("dry_run", l.dry_run, flag());
 
     if (t.get("store", l.store, text("the name of a store")))
@@ -266,9 +263,9 @@ void file_reader::read_key(table_reader& t, limit& l) {
             total = true;
     });
     if (total && !l.key.empty())
-        t.problem(t.at("key"), "`key` names `total` beside others, but it stands for none");
+        t.problem(t.at("key"), "`key` combines `total` with other parts; use `total` alone");
     if (!l.key.empty() && has_max_hold(l.rule))
-        t.problem(t.at("rule"), "`max_hold` is for a limit of the key `total`");
+        t.problem(t.at("rule"), "`max_hold` requires the key `total`");
     auto const prefix = [&](std::string_view key, int& into, std::int64_t most) {
         std::int64_t bits = 0;
         if (t.get(key, bits, number(0, most)))
@@ -289,39 +286,37 @@ void file_reader::read_key(table_reader& t, limit& l) {
             else if (l.key.size() == 1 && l.key.front().what == key_part::kind::client &&
                      !is_client(key, l))
                 of.problem(node.source().begin,
-                           fmt::format("`{}` is no client, but must be an address, or a network of "
-                                       "{} bits, or {} of IPv6",
+                           fmt::format("`{}` is not a client: use an address, a /{} IPv4 network "
+                                       "or a /{} IPv6 network",
                                        key, l.v4_prefix, l.v6_prefix));
             l.overrides.emplace_back(key, std::move(*other));
         });
     });
     if (std::cmp_greater(l.overrides.size(), l.max_keys))
-        t.problem(t.at("overrides"), fmt::format("`overrides` are {}, but `max_keys` is {}",
+        t.problem(t.at("overrides"), fmt::format("{} overrides exceed `max_keys` ({})",
                                                  l.overrides.size(), l.max_keys));
     if (l.key.size() != 1 && !l.overrides.empty())
-        t.problem(t.at("overrides"), "`overrides` are for a limit whose `key` has one part");
+        t.problem(t.at("overrides"), "`overrides` requires a `key` with one part");
 }
 
 void file_reader::read_sharing(table_reader& t, limit& l, bool ruled) {
     t.get("shared_as", l.shared_as, text("a name"));
     t.get("prefetch", l.prefetch, number(0, 500'000'000));
-    t.get("timeout", l.timeout, time(1ms, 1min));  // as a shared limiter takes it
+    t.get("timeout", l.timeout, time(1ms, 1min));  // the bounds of `shared_options::timeout`
     t.get("on_failure", l.on_failure, mode_of_failure());
     if (!t.has("store")) {
         for (char const* const key : {"shared_as", "prefetch", "timeout", "on_failure"})
             if (t.has(key))
-                t.problem(t.at(key), fmt::format("`{}` is for a limit that has a `store`", key));
+                t.problem(t.at(key), fmt::format("`{}` requires `store`", key));
         return;
     }
     if (!l.key.empty())
-        t.problem(t.at("key"), "a store keeps limits of the key `total` alone");
+        t.problem(t.at("key"), "`store` requires the key `total`");
     if (l.dry_run)
-        t.problem(t.at("dry_run"), "a store keeps no dry run: nobody waits for its answer");
+        t.problem(t.at("dry_run"), "`store` and `dry_run` exclude each other");
     if (l.queue.patience.length_or(weir::forever) <= 0ns)
-        t.problem(
-            t.at("queue"),
-            "the patience is 0s, but with a `store` a request waits for its answer: it must be "
-            "more than a round trip, like 50ms");
+        t.problem(t.at("queue"),
+                  "the patience is 0s; with `store` it must exceed a round trip, for example 50ms");
     try {
         if (ruled)
             static_cast<void>(shared_rule_of(l));
@@ -334,7 +329,7 @@ void file_reader::read_sharing(table_reader& t, limit& l, bool ruled) {
 void file_reader::read_route(table_reader& t) {
     route r;
     t.get("host", r.host, text("a host, like example.org or *.example.org"));
-    t.get("path", r.path, path("what a path begins with, like /api"));
+    t.get("path", r.path, path("a prefix of paths, like /api"));
     auto const where = fmt::format("route `{}{}`", r.host, r.path);
     t.set_name(where);
     t.list("method", token("a method, like GET"),
@@ -346,20 +341,20 @@ void file_reader::read_route(table_reader& t) {
     if (t.get("respond", status, number(200, 599)))
         r.respond = static_cast<unsigned>(status);
     if (t.has("upstream") == t.has("respond"))
-        t.problem(t.at(), "either `upstream` or `respond` is needed");
+        t.problem(t.at(), "exactly one of `upstream` and `respond` is required");
     t.list("limits", text("the name of a limit"), [&](std::string name, position at) {
         limits_.use(name, at, where);
         if (std::ranges::find(r.limits, name) != r.limits.end())
-            t.problem(at, fmt::format("the limit `{}` is there already", name));
+            t.problem(at, fmt::format("duplicate limit `{}`", name));
         r.limits.push_back(std::move(name));
     });
     if (r.limits.size() > route::most_limits)
-        t.problem(t.at("limits"), fmt::format("`limits` are {}, but must be at most {}",
-                                              r.limits.size(), route::most_limits));
+        t.problem(t.at("limits"), fmt::format("{} limits; at most {} are allowed", r.limits.size(),
+                                              route::most_limits));
     t.get("upstream_timeout", r.upstream_timeout, time(1ms));
     t.table("upgrade", [&](table_reader& of) {
         if (!of.has("to"))
-            of.problem(of.at(), "`to` is missing: a protocol, like websocket, or several");
+            of.problem(of.at(), "missing `to`: a protocol, like websocket, or a list of protocols");
         of.list("to", protocol(),
                 [&](std::string name, position) { r.upgrade.to.push_back(std::move(name)); });
         of.get("seats", r.upgrade.seats, how_long_seats_are_held());
@@ -373,9 +368,9 @@ void file_reader::read_route(table_reader& t) {
 void file_reader::read_changes(table_reader& t, field_changes& changes) {
     auto const name_is_right = [&](std::string_view name, position at) {
         if (!is_token(name))
-            t.problem(at, fmt::format("`{}` is no name of a field", name));
+            t.problem(at, fmt::format("`{}` is not a valid header name", name));
         else if (is_reserved(name))
-            t.problem(at, fmt::format("`{}` is a field that the proxy writes itself", name));
+            t.problem(at, fmt::format("`{}` is set by the proxy and cannot be changed", name));
     };
     t.table("add", [&](table_reader& of) {
         of.all([&](std::string_view name, toml::node const& node) {
@@ -394,7 +389,7 @@ void file_reader::read_changes(table_reader& t, field_changes& changes) {
 void file_reader::read_body(table_reader& t) {
     body b;
     if (!t.has("status"))
-        t.problem(t.at(), "`status` is missing: a status, like 429, or several");
+        t.problem(t.at(), "missing `status`: a status, like 429, or a list of statuses");
     t.list("status", number(200, 599), [&](std::int64_t status, position) {
         b.status.push_back(static_cast<unsigned>(status));
     });
@@ -406,9 +401,8 @@ void file_reader::read_body(table_reader& t) {
         }
         b.type = type_by_name(b.file);
         if (b.type.empty() && !t.has("type"))
-            t.problem(t.at(), fmt::format("`type` is missing: a media type, which the name of `{}` "
-                                          "does not say",
-                                          b.file));
+            t.problem(t.at(),
+                      fmt::format("missing `type`: cannot infer the media type of `{}`", b.file));
     }
     t.get("type", b.type, media_type());
     for (auto const& other : made_.bodies)
@@ -416,22 +410,20 @@ void file_reader::read_body(table_reader& t) {
             if (other.type == b.type &&
                 std::ranges::find(other.status, status) != other.status.end())
                 t.problem(t.at("status"),
-                          fmt::format("there is a body of that type for {} already", status));
+                          fmt::format("duplicate body of this type for status {}", status));
     made_.bodies.push_back(std::move(b));
 }
 
-// What goes without saying.
+// Adds the default listener and the default route.
 void file_reader::complete() {
     if (made_.listeners.empty())
         made_.listeners.push_back({tcp_address{"127.0.0.1", 8080}});
     if (!made_.routes.empty())
         return;
     if (made_.upstreams.size() != 1) {
-        file_.problem({1, 1},
-                      made_.upstreams.empty()
-                          ? "`upstream` is missing: [[upstream]] says where requests go"
-                          : "`route` is missing: with several upstreams, [[route]] says which "
-                            "requests go where");
+        file_.problem({1, 1}, made_.upstreams.empty()
+                                  ? "missing [[upstream]]"
+                                  : "missing [[route]]: required with several upstreams");
         return;
     }
     route all;
@@ -464,8 +456,8 @@ configuration read_file(std::string const& file) {
     std::ifstream in(file, std::ios::binary);
     std::string const text{std::istreambuf_iterator<char>(in), {}};
     if (!in)
-        throw tool::usage_error(fmt::format("--config is `{}`, but that cannot be read: {}", file,
-                                            std::generic_category().message(errno)));
+        throw tool::usage_error(
+            fmt::format("cannot read `{}`: {}", file, std::generic_category().message(errno)));
     return read(text, file);
 }
 

@@ -9,7 +9,7 @@
 
 namespace config {
 
-/// All that is wrong with a file: a line for each, as `FILE:LINE:COLUMN: what was found, and what is expected`.
+/// All errors in a configuration file, one line each: `FILE:LINE:COLUMN: the value found and the value expected`.
 class bad_configuration : public std::runtime_error {
 public:
     explicit bad_configuration(std::vector<std::string> problems);
@@ -20,10 +20,10 @@ private:
     std::vector<std::string> problems_;
 };
 
-/// The configuration that a text in TOML describes; `file` is what messages call it. Throws `bad_configuration`.
+/// Parses a configuration from TOML text; messages contain `file` as its name. Throws `bad_configuration`.
 [[nodiscard]] configuration read(std::string_view text, std::string_view file);
 
-/// That of a file. Throws `tool::usage_error` if it cannot be read, too.
+/// Parses a configuration file. Throws `bad_configuration`, or `tool::usage_error` if the file cannot be read.
 [[nodiscard]] configuration read_file(std::string const& file);
 
 }  // namespace config

@@ -10,7 +10,7 @@ namespace config {
 
 namespace {
 
-// A message has one line.
+// Keeps a message on one line.
 std::string printable(std::string text) {
     std::ranges::replace_if(
         text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; }, '?');
@@ -20,7 +20,7 @@ std::string printable(std::string text) {
 }  // namespace
 
 std::vector<std::string> problem_list::lines() && {
-    // Those of one place stay in their order.
+    // Problems at the same position keep their order.
     std::multimap<std::pair<toml::source_index, toml::source_index>, std::string> sorted;
     for (auto& [at, text] : found_)
         sorted.emplace(std::pair(at.line, at.column), std::move(text));
@@ -46,7 +46,7 @@ void table_reader::finish() {
     for (auto const& [key, node] : table_) {
         if (asked_.contains(key.str()))
             continue;
-        problem(key.source().begin, fmt::format("`{}` is not known here; known are {}", key.str(),
+        problem(key.source().begin, fmt::format("unknown key `{}`; valid keys: {}", key.str(),
                                                 fmt::join(asked_, ", ")));
     }
 }

@@ -18,7 +18,7 @@ namespace config {
 
 using position = toml::source_position;
 
-/// What is wrong with a file, in the order of its lines.
+/// The errors in a file, in the order of its lines.
 class problem_list {
 public:
     explicit problem_list(std::string_view file) : file_(file) {}
@@ -32,22 +32,21 @@ private:
     std::vector<std::pair<position, std::string>> found_;
 };
 
-/// What a value must be, and how it is made of a node: nothing if the node is something else. A
-/// `std::invalid_argument` says more about what is wrong.
+/// The expected values and their conversion from a node. `make` returns nothing for an invalid node, or throws a
+/// `std::invalid_argument` with details.
 template <class T>
 struct kind {
     std::string expected;
     std::function<std::optional<T>(toml::node const&)> make;
 };
 
-/// What stands there, to be quoted.
+/// The value of a node as messages quote it.
 [[nodiscard]] std::string text_of(toml::node const& node);
 
-/// Reads a table of a file: each member that is asked for is checked, and each that nobody has asked for is a
-/// problem, too.
+/// Reads a table of a file. It reports each invalid member, and each member that no call has read.
 class table_reader {
 public:
-    /// `where` is what messages call the table, such as `limit "kitchen"`; empty for the whole file.
+    /// `where` names the table in messages, such as ``limit `a` ``; empty for the whole file.
     table_reader(toml::table const& table, std::string where, problem_list& problems)
         : table_(table), where_(std::move(where)), problems_(problems) {}
 
@@ -59,7 +58,7 @@ public:
     }
     [[nodiscard]] bool has(std::string_view key) const { return table_.contains(key); }
 
-    /// Whether it is there, and right.
+    /// Reads the member `key`; returns whether it exists and is valid.
     template <class T, class Into>
     bool get(std::string_view key, Into& into, kind<T> const& what) {
         auto const* const node = find(key);
@@ -70,15 +69,16 @@ public:
             into = std::move(*made);
         return made.has_value();
     }
+    /// Reads the member `key` as `get` does, and reports a missing member.
     template <class T, class Into>
     bool require(std::string_view key, Into& into, kind<T> const& what) {
         if (!has(key))
-            problem(at(), fmt::format("`{}` is missing: {}", key, what.expected));
+            problem(at(), fmt::format("missing `{}`: {}", key, what.expected));
         return get(key, into, what);
     }
 
-    /// A list of such values; `each(value, position)` is told of each that is right. One value may stand for a
-    /// list of one.
+    /// Reads a list of values and calls `each(value, position)` for each valid one. A single value counts as a list of
+    /// one.
     template <class T, class Each>
     void list(std::string_view key, kind<T> const& what, Each each) {
         auto const* const node = find(key);
@@ -96,7 +96,7 @@ public:
         }
     }
 
-    /// `read(reader)` is given the table, if it is there.
+    /// Calls `read(reader)` for the table `key`, if it exists.
     template <class Read>
     void table(std::string_view key, Read read) {
         auto const* const node = find(key);
@@ -107,7 +107,7 @@ public:
         else
             problem(node->source().begin, must_be(key, *node, "a table"));
     }
-    /// Likewise for each of a list of tables.
+    /// Calls `read(reader)` for each table in the list `key`.
     template <class Read>
     void tables(std::string_view key, Read read) {
         auto const* const node = find(key);
@@ -126,7 +126,7 @@ public:
         }
     }
 
-    /// `each(key, node)` for all members: the keys are not known beforehand.
+    /// Calls `each(key, node)` for all members, for a table with arbitrary keys.
     template <class Each>
     void all(Each each) {
         for (auto const& [key, node] : table_) {
@@ -152,7 +152,7 @@ public:
         problems_.add(at, where_.empty() ? std::string(text) : fmt::format("{}: {}", where_, text));
     }
 
-    /// To be called last: what has not been asked for is not known.
+    /// Reports each member that no call has read. Call it last.
     void finish();
 
 private:

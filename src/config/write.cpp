@@ -15,7 +15,7 @@
 namespace config {
 namespace {
 
-// How a value stands in a file.
+// Formats a value for the file.
 std::string value_text(bool b) {
     return b ? "true" : "false";
 }
@@ -83,7 +83,7 @@ public:
         head();
         fmt::format_to(std::back_inserter(text_), "{} = {}\n", key, value);
     }
-    // Unless it is the default.
+    // Writes the member unless the value is the default.
     template <class T>
     void member(std::string_view key, T const& value, T const& by_default) {
         if (!(value == by_default))
@@ -100,7 +100,7 @@ public:
             line(key, value_text(value));
     }
 
-    // What follows is in that table. It is named if there is something in it, or if it is `[[one]]` of a list.
+    // Later members belong to this table. An empty table is written only if it is `[[one]]` of a list.
     void table(std::string name) {
         head_ = '[' + std::move(name) + ']';
         if (head_.starts_with("[["))
@@ -149,7 +149,7 @@ void write(writer& w, admin_options const& a, admin_options const& by_default) {
 void write(writer& w, upstream const& u) {
     w.table("[upstream]");
     w.line("name", tool::quoted(u.name));
-    // Those that are an address alone are listed; as soon as one has seats, each has a table, in the same order.
+    // Servers with only an address form a list. If one has more members, each server has a table, in the same order.
     bool plain = true;
     for (auto const& s : u.servers)
         plain = plain && !s.seats && !s.connections;

@@ -6,7 +6,7 @@
 
 namespace config {
 
-/// The text in TOML of which `read` makes the same. What has its default is left out.
+/// Formats a configuration as TOML from which `read` parses the same values. Members with their default are left out.
 [[nodiscard]] std::string write(configuration const& c);
 
 }  // namespace config

@@ -1,4 +1,4 @@
-// Each key of the file: its valid values, the messages for invalid ones, and that writing returns the value that was read.
+// For each key of the file: valid values, the messages for invalid values, and a check that writing keeps the value.
 
 #include "config/read.hpp"
 #include "config/write.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 using texts = std::vector<std::string_view>;
 
-// A key in its table, where what else is needed stands already.
+// A table, with the other keys that it needs.
 struct place {
     std::string_view where;  // as messages call it
     std::string_view before;
@@ -67,9 +67,9 @@ constexpr place fields{"route `/` response_headers",
 struct row {
     place in;
     std::string_view key;
-    texts right;  // as in the file; none is the default
+    texts right;  // as in the file, without the default
     texts wrong;
-    std::string_view must;  // the message: behind "but must be ", or another part of it
+    std::string_view must;  // part of the message: the text after "but must be ", or another part
 };
 
 std::string file(row const& r, std::string_view value) {
@@ -85,7 +85,7 @@ std::vector<std::string> problems(std::string const& text) {
     return {};
 }
 
-// The value as a message has it.
+// The value as messages quote it.
 std::string shown(std::string_view value) {
     if (value.starts_with('['))
         return "a list";
@@ -140,7 +140,8 @@ std::vector<row> const& rows() {
          "trusted",
          {"[\"10.0.0.0/8\"]", "[\"10.0.0.1\", \"::1\", \"fd00::/8\"]"},
          {"\"10.0.0.1/8\"", "\"10.0.0.0/33\"", "\"::/129\"", "\"example.org\"", "\"\"", "5"},
-         "a network, like 10.0.0.0/8 or fd00::/8, without bits behind its prefix, or an address"},
+         "a network, like 10.0.0.0/8 or fd00::/8, without bits set after the prefix, or an "
+         "address"},
         {clients,
          "forwarded_by",
          {"\"forwarded\""},
@@ -170,7 +171,7 @@ std::vector<row> const& rows() {
          "proxy_protocol",
          {},
          {"true"},
-         "`proxy_protocol` is believed of networks in `trusted`"},
+         "`proxy_protocol` requires `trusted` in [clients]"},
         {upstream,
          "servers",
          {"[\"a:1\"]", "[\"a:65535\", \"[::1]:9\", \"unix:/a\"]"},
@@ -190,7 +191,7 @@ std::vector<row> const& rows() {
          "seats = 5\nconnections",
          {"5", "6"},
          {"4"},
-         "`connections` is 4, but must be at least 5, as `seats`"},
+         "`connections` is 4, but must be at least `seats` (5)"},
         {health,
          "path",
          {"\"/\"", "\"/a?b\""},
@@ -204,7 +205,7 @@ std::vector<row> const& rows() {
          "url",
          {"\"redis://a\"", "\"unix:/a\"", "\"mysql://u:p@a/b\""},
          {"\"http://a\"", "\"redis:a\""},
-         "`url` begins with none of redis://, unix: and mysql://"},
+         "`url` must start with one of redis://, unix: and mysql://"},
         {limit,
          "key",
          {"\"client\"", "\"header A\"", "\"path 1\"", "\"path 100\"", "[\"client\", \"path 2\"]"},
@@ -228,17 +229,17 @@ std::vector<row> const& rows() {
          "priority",
          {},
          {"\"Priority\""},
-         "`priority` is for a limit whose `queue` says `order priority`"},
+         "`priority` requires `order priority` in `queue`"},
         {classed,
          "priority",
          {"\"X-Class\""},
          {"\"a b\"", "\"\"", "5"},
          "the name of a field, like Priority"},
-        {limit, "prefetch", {}, {"1"}, "`prefetch` is for a limit that has a `store`"},
-        {limit, "shared_as", {}, {"\"b\""}, "`shared_as` is for a limit that has a `store`"},
-        {limit, "timeout", {}, {"\"1s\""}, "`timeout` is for a limit that has a `store`"},
-        {limit, "on_failure", {}, {"\"open\""}, "`on_failure` is for a limit that has a `store`"},
-        {limit, "store", {}, {"\"b\""}, "there is no store `b`"},
+        {limit, "prefetch", {}, {"1"}, "`prefetch` requires `store`"},
+        {limit, "shared_as", {}, {"\"b\""}, "`shared_as` requires `store`"},
+        {limit, "timeout", {}, {"\"1s\""}, "`timeout` requires `store`"},
+        {limit, "on_failure", {}, {"\"open\""}, "`on_failure` requires `store`"},
+        {limit, "store", {}, {"\"b\""}, "unknown store `b`"},
         {shared, "shared_as", {"\"b\""}, no_texts, "a name"},
         {shared,
          "prefetch",
@@ -256,28 +257,24 @@ std::vector<row> const& rows() {
          {"\"local\"", "\"local 0\"", "\"local 1.1\"", "\"local -0.5\"", "\"local 0.25x\"",
           "\"local nan\"", "\"local 9e-7\"", "\"Open\"", "\"\"", "5"},
          "`closed`, `open`, or `local` and a share up to 1, like `local 0.25`"},
-        {shared, "key", {}, {"\"client\""}, "a store keeps limits of the key `total` alone"},
-        {shared, "dry_run", {}, {"true"}, "a store keeps no dry run"},
+        {shared, "key", {}, {"\"client\""}, "`store` requires the key `total`"},
+        {shared, "dry_run", {}, {"true"}, "`store` and `dry_run` exclude each other"},
         {shared,
          "queue",
          {"\"max_waiting 5 patience 1ns\""},
          {"\"patience 0s\""},
-         "the patience is 0s, but with a `store` a request waits for its answer"},
+         "the patience is 0s; with `store` it must exceed a round trip"},
         {{"limit `a`: ", "[[limit]]\nname = \"a\"\n", shop},
          "rule",
          {"\"100/1s\"", "\"3 seats\"", "\"1/1s & 10/1min\""},
          {"\"fast\"", "\"0 seats\"", "\"\"", "5"},
          "a rule, like `100/1s`, `100/1s burst 20` or `32 seats`"},
-        {keyed,
-         "overrides",
-         {},
-         {"{ \"a\" = \"1/1s\" }"},
-         "`a` is no client, but must be an address"},
+        {keyed, "overrides", {}, {"{ \"a\" = \"1/1s\" }"}, "`a` is not a client: use an address"},
         {keyed,
          "overrides",
          {},
          {"{ \"10.0.0.0/24\" = \"1/1s\" }"},
-         "or a network of 32 bits, or 64 of IPv6"},
+         "a /32 IPv4 network or a /64 IPv6 network"},
         {keyed,
          "overrides",
          {},
@@ -287,18 +284,18 @@ std::vector<row> const& rows() {
          "max_keys = 1\noverrides",
          {},
          {"{ \"10.0.0.1\" = \"1/1s\", \"10.0.0.2\" = \"1/1s\" }"},
-         "`overrides` are 2, but `max_keys` is 1"},
+         "2 overrides exceed `max_keys` (1)"},
         {keyed,
          "v4_prefix = 24\noverrides",
          {"{ \"10.0.0.0/24\" = \"1/1s\" }", "{ \"10.0.0.1\" = \"1/1s\" }",
           "{ \"2001:db8::/64\" = \"1/1s\" }"},
          {"{ \"10.0.0.0/25\" = \"1/1s\" }"},
-         "a network of 24 bits"},
+         "a /24 IPv4 network"},
         {limit,
          "overrides",
          {},
          {"{ \"a\" = \"1/1s\" }"},
-         "`overrides` are for a limit whose `key` has one part"},
+         "`overrides` requires a `key` with one part"},
         {unnamed_route,
          "host",
          {"\"example.org\"", "\"*.example.org\""},
@@ -308,7 +305,7 @@ std::vector<row> const& rows() {
          "path",
          {"\"/a\"", "\"/a/\""},
          {"\"a\"", "\"\"", "\"/a b\"", "5"},
-         "what a path begins with, like /api"},
+         "a prefix of paths, like /api"},
         {route,
          "method",
          {"[\"GET\"]", "[\"GET\", \"X-Y\"]"},
@@ -316,9 +313,9 @@ std::vector<row> const& rows() {
          "a method, like GET"},
         {route, "upstream_timeout", times, no_times, a_time},
         {answer, "respond", {"200", "599"}, {"199", "600", "\"403\""}, "a number from 200 to 599"},
-        {answer, "upstream", {"\"shop\""}, {"\"b\""}, "there is no upstream `b`; there are shop"},
-        {route, "respond", {}, {"403"}, "either `upstream` or `respond` is needed"},
-        {route, "limits", {}, {"\"b\""}, "there is no limit `b`"},
+        {answer, "upstream", {"\"shop\""}, {"\"b\""}, "unknown upstream `b`; defined: shop"},
+        {route, "respond", {}, {"403"}, "exactly one of `upstream` and `respond` is required"},
+        {route, "limits", {}, {"\"b\""}, "unknown limit `b`"},
         {{"route `/`: ", bucket,
           "[[route]]\nupstream = \"shop\"\n[[upstream]]\nname = \"shop\"\nservers = \"a:1\"\n"},
          "dry_run",
@@ -335,17 +332,17 @@ std::vector<row> const& rows() {
          "to",
          {"[\"websocket\"]", "[\"websocket\", \"echo/1\"]"},
          {"\"h2c\"", "\"HTTP/2.0\"", "\"h3\"", "\"http\"", "\"\"", "\"a b\"", "5"},
-         "a protocol like websocket, but not HTTP itself"},
+         "a protocol like websocket, but not HTTP, whose requests would bypass the limits"},
         {fields,
          "remove",
          {"[\"X-A\"]", "[\"X-A\", \"Server\"]"},
          {"\"a b\""},
-         "is no name of a field"},
+         "is not a valid header name"},
         {fields,
          "remove",
          {},
          {"\"Content-Length\"", "\"VIA\"", "\"te\""},
-         "is a field that the proxy writes itself"},
+         "is set by the proxy and cannot be changed"},
         {fields,
          "add",
          {},
@@ -355,7 +352,7 @@ std::vector<row> const& rows() {
          "add",
          {},
          {"{ \"Transfer-Encoding\" = \"a\" }"},
-         "is a field that the proxy writes itself"},
+         "is set by the proxy and cannot be changed"},
     };
     return all;
 }
@@ -364,7 +361,7 @@ std::vector<row> const& rows() {
 
 BOOST_AUTO_TEST_SUITE(each_key)
 
-BOOST_AUTO_TEST_CASE(is_taken_and_written_again) {
+BOOST_AUTO_TEST_CASE(keeps_its_value_when_written_and_read_again) {
     for (auto const& r : rows())
         for (auto const value : r.right) {
             auto const text = file(r, value);
@@ -377,13 +374,13 @@ BOOST_AUTO_TEST_CASE(is_taken_and_written_again) {
         }
 }
 
-// Different values are written differently: no value is read and lost.
-BOOST_AUTO_TEST_CASE(has_values_that_are_different_files) {
+// Reading loses no value: different values give different texts.
+BOOST_AUTO_TEST_CASE(writes_each_value_differently) {
     for (auto const& r : rows()) {
         std::set<std::string> all;
         for (auto const value : r.right)
             all.insert(write(config::read(file(r, value), "f")));
-        // 24h and 86400s are one time.
+        // 24h and 86400s are equal.
         auto const same = static_cast<std::size_t>(std::ranges::count(r.right, "\"86400s\""));
         BOOST_TEST(all.size() == r.right.size() - same, r.key);
         if (r.in.where.starts_with("listen") || r.right.empty())
@@ -394,7 +391,7 @@ BOOST_AUTO_TEST_CASE(has_values_that_are_different_files) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(is_rejected_with_its_place_value_and_bound) {
+BOOST_AUTO_TEST_CASE(reports_place_value_and_bound_of_an_invalid_value) {
     for (auto const& r : rows())
         for (auto const value : r.wrong) {
             auto const text = file(r, value);
@@ -411,24 +408,23 @@ BOOST_AUTO_TEST_CASE(is_rejected_with_its_place_value_and_bound) {
                        value.starts_with('{') || value.find('\\') != value.npos;
             };
             BOOST_TEST(std::ranges::any_of(found, is_said),
-                       text << "\nshould say: " << r.must << "\nbut says\n"
+                       text << "\nshould report: " << r.must << "\nbut reports\n"
                             << fmt::format("{}", fmt::join(found, "\n")));
         }
 }
 
-BOOST_AUTO_TEST_CASE(is_known_in_its_table_alone) {
+BOOST_AUTO_TEST_CASE(is_valid_only_in_its_table) {
     for (auto const in : {top, timeouts, clients, admin, bound_listener, upstream, server, health,
                           limit, shared, route, upgrade, fields}) {
         auto const text = fmt::format("{}frobnicate = 1\n{}", in.before, in.behind);
         auto const found = problems(text);
-        BOOST_TEST(
-            std::ranges::any_of(
-                found,
-                [&](std::string const& line) {
-                    return line.find(in.where) != line.npos &&
-                           line.find("`frobnicate` is not known here; known are ") != line.npos;
-                }),
-            text << fmt::format("{}", fmt::join(found, "\n")));
+        BOOST_TEST(std::ranges::any_of(
+                       found,
+                       [&](std::string const& line) {
+                           return line.find(in.where) != line.npos &&
+                                  line.find("unknown key `frobnicate`; valid keys: ") != line.npos;
+                       }),
+                   text << fmt::format("{}", fmt::join(found, "\n")));
     }
 }
 
@@ -444,8 +440,7 @@ BOOST_AUTO_TEST_CASE(of_a_route_has_at_most_15_limits) {
     };
     BOOST_TEST(with(15).empty());
     BOOST_TEST(with(16).size() == 1U);
-    BOOST_TEST(with(16).front().find("`limits` are 16, but must be at most 15") !=
-               std::string::npos);
+    BOOST_TEST(with(16).front().find("16 limits; at most 15 are allowed") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -101,7 +101,7 @@ class Admin(ProxyTest):
 
     def test_a_public_address_needs_allow(self):
         for address in ("0.0.0.0:0", "[::]:0", "192.0.2.1:9090", "example.org:9090"):
-            with self.assertRaisesRegex(AssertionError, "`allow` must name the networks that may"):
+            with self.assertRaisesRegex(AssertionError, "list the permitted networks in `allow`"):
                 Proxy(config=self.filled(shop(admin=f'[admin]\naddress = "{address}"\n')))
         with self.assertRaisesRegex(AssertionError, "--admin is `0.0.0.0:0`"):
             Proxy("--upstream", "127.0.0.1:1", "--admin", "0.0.0.0:0")

@@ -199,17 +199,17 @@ class Files(ProxyTest):
         large = self.put("large.txt", "x" * 1_048_577)
         good = self.put("good.txt", "")
         for body, why in (
-                (self.body(429, self.folder + "/nothing.txt"), f"6:8: body: `file` is `{self.folder}/nothing.txt`, but that cannot be read: No such file or directory"),
-                (self.body(429, "/dev/zero", 'type = "a/b"\n'), "6:8: body: `file` is `/dev/zero`, but that is no file"),
-                (self.body(429, self.folder, 'type = "a/b"\n'), "but that is no file"),
-                (self.body(429, large), "6:8: body: `file` is `" + large + "`, but has more than 1048576 bytes"),
-                ('[[body]]\nstatus = 429\n', "4:1: body: `file` is missing"),
-                (f'[[body]]\nfile = "{good}"\n', "4:1: body: `status` is missing"),
+                (self.body(429, self.folder + "/nothing.txt"), f"6:8: body: `{self.folder}/nothing.txt` cannot be read: No such file or directory"),
+                (self.body(429, "/dev/zero", 'type = "a/b"\n'), "6:8: body: `/dev/zero` is not a regular file"),
+                (self.body(429, self.folder, 'type = "a/b"\n'), "is not a regular file"),
+                (self.body(429, large), "6:8: body: `" + large + "` has more than 1048576 bytes"),
+                ('[[body]]\nstatus = 429\n', "4:1: body: missing `file`"),
+                (f'[[body]]\nfile = "{good}"\n', "4:1: body: missing `status`"),
                 (self.body(99, good), "5:10: body: `status` is `99`, but must be a number from 200 to 599"),
-                (self.body(429, self.put("x.bin", "")), "4:1: body: `type` is missing"),
+                (self.body(429, self.put("x.bin", "")), "4:1: body: missing `type`"),
                 (self.body(429, good, 'type = "text"\n'), "7:8: body: `type` is `text`, but must be a media type"),
                 (self.body(429, good, 'type = "text/plain;\\n"\n'), "7:8: body: `type` is "),
-                (self.body(429, good) + self.body("[503, 429]", good), "8:10: body: there is a body of that type for 429 already")):
+                (self.body(429, good) + self.body("[503, 429]", good), "8:10: body: duplicate body of this type for status 429")):
             found = self.check(SHOP + body)
             self.assertEqual(len(found), 1, found)
             self.assertIn(why, found[0])

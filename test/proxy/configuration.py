@@ -49,7 +49,7 @@ class Files(unittest.TestCase):
             for line, place in zip(lines, places):
                 self.assertTrue(line.startswith(f"weir-proxy: {self.file}:{place}: "), line)
             self.assertIn("`threads` is `0`, but must be a number from 1 to 256", lines[0])
-            self.assertIn("`size` is not known here", lines[3])
+            self.assertIn("unknown key `size`", lines[3])
 
     def test_a_valid_file_is_checked_without_output(self):
         self.write('[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n')
@@ -90,7 +90,7 @@ class Files(unittest.TestCase):
     def test_a_missing_file(self):
         result = run("--config", self.file)
         self.assertEqual(result.returncode, 2)
-        self.assertRegex(result.stderr, r"\Aweir-proxy: --config is `\S+`, but that cannot be read: .+\n\Z")
+        self.assertRegex(result.stderr, r"\Aweir-proxy: cannot read `\S+`: .+\n\Z")
 
     def test_options_together_with_a_file(self):
         self.write("")

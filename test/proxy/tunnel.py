@@ -265,7 +265,7 @@ class Asked(TunnelTest):
         proxy = self.start_with(SHOP)
         for upgrade, why in (("to = \"h2c\"", ":8:6: route `/` upgrade: `to` is `h2c`, but must be a protocol like websocket"),
                              ("to = [\"echo\", \"HTTP/2.0\"]", ":8:15: "), ("to = \"a b\"", ":8:6: "),
-                             ("seats = \"handshake\"", ":7:1: route `/` upgrade: `to` is missing"),
+                             ("seats = \"handshake\"", ":7:1: route `/` upgrade: missing `to`"),
                              ("to = \"echo\"\nseats = \"never\"", ":9:9: route `/` upgrade: `seats` is `never`, but must be `connection` or `handshake`"),
                              ("to = \"echo\"\nidle = \"0s\"", ":9:8: ")):
             with open(proxy.file, "w") as file:

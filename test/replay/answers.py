@@ -21,7 +21,7 @@ WRONG = [
     (["log", "--seats", "many"], "--seats is `many`, but must be a number"),
     (["log", "--seats", "adaptive 9..4"], "--seats is `adaptive 9..4`, but must be a number from 1"),
     (["log", "--rate", "5/1s", "--patience", "1"], "--patience is `1`, but must be a time from 0s to 24h"),
-    (["log", "--seats", "5", "--service-time", "1s", "--queue", "order shares"], "no request names a partition here"),
+    (["log", "--seats", "5", "--service-time", "1s", "--queue", "order shares"], "`order shares` is not supported here"),
     (["log", "--rate", "5/1s", "--queue", "long"], "--queue is `long`, but must be a number, or options of a queue: "),
     (["log", "--rate", "5/1s", "--queue", "patience 2s", "--patience", "3s"],
      "--patience is 3s, but --queue says `patience 2s`"),
