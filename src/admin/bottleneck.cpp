@@ -14,20 +14,20 @@ namespace {
 constexpr auto disconnected = static_cast<std::size_t>(reason::disconnected);
 
 constexpr std::array<std::string_view, reason_names.size()> because{
-    "nobody waits there",
+    "requests do not wait there",
     "its queue is full",
-    "their turn did not come in time",
-    "their turn would come too late",
-    "its queue gives up those that have waited for long",
-    "what keeps it does not answer",
+    "they timed out",
+    "they would wait too long",
+    "its queue drops old requests",
+    "its store is unavailable",
     "",
-    "it has no place for them"};
+    "for other reasons"};
 
-// What one limit has done to requests for the moment.
+// The recent rejections of one limit.
 struct hold {
     limit_state const* limit = nullptr;
     std::uint64_t rejected = 0;
-    std::size_t why = 0;  // most of them
+    std::size_t why = 0;  // the most frequent reason
 };
 
 hold hold_of(limit_state const* before, limit_state const& now) {
@@ -55,16 +55,16 @@ std::string text_of(hold const& h, double elapsed) {
     auto const& l = *h.limit;
     std::string out;
     if (h.rejected > 0)
-        out = fmt::format("`{}` rejects {:.0f} requests a second, since {}", l.name,
+        out = fmt::format("`{}` rejects {:.0f} requests per second: {}", l.name,
                           std::max(1.0, static_cast<double>(h.rejected) / elapsed), because[h.why]);
     if (l.waiting > 0) {
-        out += h.rejected > 0 ? "; " : fmt::format("`{}` holds requests back: ", l.name);
-        out += fmt::format("{} {}", l.waiting, l.waiting == 1 ? "waits" : "wait");
+        out += h.rejected > 0 ? "; " : fmt::format("`{}` delays requests: ", l.name);
+        out += fmt::format("{} waiting", l.waiting);
         if (l.oldest_wait > weir::duration::zero())
-            out += fmt::format(", the first for {:.1f} s", tool::seconds(l.oldest_wait));
+            out += fmt::format(", oldest {:.1f} s", tool::seconds(l.oldest_wait));
     }
     if (l.seats && l.capacity)
-        out += fmt::format("; {} of {} seats are taken", l.in_use, *l.capacity);
+        out += fmt::format("; {} of {} seats in use", l.in_use, *l.capacity);
     return out + '.';
 }
 
@@ -72,10 +72,11 @@ std::string text_of(hold const& h, double elapsed) {
 
 std::string bottleneck(state const& before, state const& now) {
     if (now.draining)
-        return "The proxy is about to end: nobody is let in any more.";
+        return "The proxy is shutting down and accepts no new connections.";
     for (auto const& u : now.upstreams)
         if (std::ranges::all_of(u.servers, &server_state::out))
-            return fmt::format("No server of `{}` answers: they are asked all the same.", u.name);
+            return fmt::format("All servers of `{}` are down; requests are still sent to them.",
+                               u.name);
     hold worst;
     for (auto const& l : now.limits) {
         if (l.dry_run)
@@ -91,9 +92,9 @@ std::string bottleneck(state const& before, state const& now) {
     for (auto const& u : now.upstreams)
         for (auto const& s : u.servers)
             if (s.out)
-                return fmt::format("Nothing is held back, but the server {} of `{}` is out.",
+                return fmt::format("No limit is delaying requests. Server {} of `{}` is down.",
                                    s.name, u.name);
-    return "Nothing is held back.";
+    return "No limit is delaying requests.";
 }
 
 }  // namespace admin

@@ -28,7 +28,7 @@ struct histogram {
 /// Writes the text format of Prometheus, version 0.0.4: families of samples, in the order in which they are added.
 class exposition {
 public:
-    /// Begins a family, to which the next samples belong. A family without a sample is left out.
+    /// Starts a family for the next samples. A family without samples is omitted.
     void family(std::string_view name, std::string_view help, metric type);
 
     void add(double value, labels const& of = {});
@@ -42,7 +42,7 @@ private:
     void sample(std::string_view suffix, labels const& of, Value value);
 
     std::string name_;
-    std::string head_;  // of a family that has no sample yet
+    std::string head_;  // of a family without samples
     std::string text_;
 };
 

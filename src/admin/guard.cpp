@@ -17,7 +17,7 @@ std::array<std::uint8_t, 16> bytes_of(ip::address const& a) {
     return v6.to_bytes();
 }
 
-// Of `[::1]:80`, `::1`; of `name:80`, `name`.
+// `::1` for `[::1]:80`, and `name` for `name:80`.
 std::string_view without_port(std::string_view host) {
     if (host.starts_with('['))
         return host.substr(1, host.find(']') - 1);
@@ -47,20 +47,20 @@ bool guard::is_here(http::request_head const& request) const {
 
 http::fault guard::forbids_change(http::request_head const& request) const {
     if (!write)
-        return {403, "nothing may be changed here: `write` of [admin] is false"};
+        return {403, "changes are disabled: `write` in [admin] is false"};
     if (!is_here(request))
-        return {403, "the Host is none of this machine"};
+        return {403, "Host does not name this machine"};
     auto const site = value_of(request, "Sec-Fetch-Site");
     if (!site.empty() && site != "same-origin" && site != "none")
-        return {403, "the request comes from another site"};
+        return {403, "cross-site request"};
     auto const origin = value_of(request, "Origin");
     auto const scheme = origin.find("://");
     if (!origin.empty() &&
         (scheme == origin.npos || !http::iequals(origin.substr(scheme + 3), request.host)))
-        return {403, "the request comes from another site"};
+        return {403, "cross-site request"};
     auto const type = value_of(request, "Content-Type");
     if (!http::iequals(type.substr(0, type.find(';')), "text/plain"))
-        return {415, "a rule is sent as text/plain"};
+        return {415, "Content-Type must be text/plain"};
     return {};
 }
 

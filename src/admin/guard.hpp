@@ -11,25 +11,25 @@
 
 namespace admin {
 
-/// Who may ask, and what for.
+/// Decides which requests the admin server accepts.
 struct guard {
-    std::string host;                  // as the address was given
-    std::vector<tool::network> allow;  // beside this machine itself
+    std::string host;                  // of the configured address
+    std::vector<tool::network> allow;  // besides this machine itself
     bool write = false;
 
-    /// Whether the peer may ask at all: unspecified for one that comes by a socket of the file system.
+    /// Whether the peer may send requests. The address of a peer on a unix socket is unspecified; such a peer may.
     [[nodiscard]] bool lets_in(boost::asio::ip::address const& peer) const;
 
-    /// Whether the request names this very place: an address, `localhost` or `host`. Another name may be one that a site
-    /// elsewhere has given to this address, so that a browser takes it for that site (DNS rebinding).
+    /// Whether the Host of the request is an address, `localhost` or `host`. An attacker can point any other name at
+    /// this address, so that a browser treats the responses as the attacker's site (DNS rebinding).
     [[nodiscard]] bool is_here(http::request_head const& request) const;
 
-    /// What is wrong with a request that is to change something; nothing if it may. A browser says where it comes from, and only
-    /// what comes from the page itself may change anything.
+    /// Why the request may not change anything; empty if it may. A browser reports the site that caused a request; only
+    /// requests from the page itself may change limits.
     [[nodiscard]] http::fault forbids_change(http::request_head const& request) const;
 };
 
-/// The value of a field; empty if it is not there.
+/// The value of a header field; empty if the field is missing.
 [[nodiscard]] std::string_view value_of(http::request_head const& request, std::string_view name);
 
 }  // namespace admin

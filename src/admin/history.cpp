@@ -46,7 +46,7 @@ void history::add(state& now) {
     std::map<std::uint64_t, of_limit> left;
     for (auto const& l : now.limits) {
         auto found = limits_.extract(l.id);
-        if (found.empty()) {  // it begins now
+        if (found.empty()) {  // a new limit
             left.emplace(l.id, of_limit{l, {}, {l.waits}});
             continue;
         }

@@ -15,7 +15,7 @@
 
 namespace admin {
 
-/// A client that a limit has rejected.
+/// A client that a limit rejected.
 struct rejected_by {
     std::uint64_t limit = 0;
     std::string client;
@@ -28,16 +28,16 @@ struct rejected_by {
     }
 };
 
-/// What a limit has rejected between two moments. Where it has become a dry run, or was one, nothing: what a dry run would have
-/// rejected is counted in another way.
+/// The rejections of a limit between two states. None if it changed to or from a dry run in between: the counters of a
+/// dry run have another meaning.
 [[nodiscard]] rejections rejected_since(limit_state const& before, limit_state const& now);
 
-/// What limits have done in each of the last seconds. Of a limit that has gone nothing is kept.
+/// The activity of each limit in each of the last 600 seconds. Removed limits are forgotten.
 class history {
 public:
     static constexpr std::size_t seconds = 600;
 
-    /// What has happened within a second, and how many wait and are in use at its end.
+    /// The events of one second, and the requests waiting and permits in use at its end.
     struct point {
         std::uint32_t at_once = 0;
         std::uint32_t later = 0;
@@ -46,30 +46,30 @@ public:
         std::uint32_t in_use = 0;
     };
 
-    /// Once a second: what is now. Completes it with what was lately.
+    /// Records `now` as the next point and adds the recent history to it. Call it once a second.
     void add(state& now);
-    /// Completes it without going on.
+    /// Adds the recent history to `now` without recording a point.
     void complete(state& now) const;
 
-    /// So often a limit has rejected a client. What nobody counts for ten minutes is forgotten.
+    /// Counts `times` rejections of a client by a limit, at most `error` of them wrongly. Counts expire after ten
+    /// minutes.
     void count(rejected_by const& who, std::uint64_t times, std::uint64_t error);
 
-    /// `{"second":N,"limits":{"ID":[[at_once,later,waiting,in_use,rejected...],...]}}`: the second of the last point since
-    /// the proxy was started, and the points up to it.
+    /// `{"second":N,"limits":{"ID":[[at_once,later,waiting,in_use,rejected...],...]}}`: the second of the last point,
+    /// counted from the start of the proxy, and all points up to it.
     [[nodiscard]] std::string to_json() const;
-    /// The same of the last point alone.
+    /// The JSON of `to_json` with only the last point.
     [[nodiscard]] std::string last_to_json() const;
 
 private:
     static constexpr std::size_t minutes = 10;
-    static constexpr std::uint32_t clients =
-        128;  // that are counted apart, of all limits in a minute
-    static constexpr std::size_t clients_shown = 10;  // of a limit
+    static constexpr std::uint32_t clients = 128;     // counted per minute, of all limits together
+    static constexpr std::size_t clients_shown = 10;  // per limit
 
     struct of_limit {
         limit_state before;  // at the last point
         std::deque<point> points;
-        std::deque<weir::wait_histogram> waits;  // at the beginning of each minute
+        std::deque<weir::wait_histogram> waits;  // at the start of each minute
     };
 
     [[nodiscard]] std::string to_json(std::size_t most) const;
@@ -79,7 +79,7 @@ private:
     std::deque<most_frequent<rejected_by>> rejected_{most_frequent<rejected_by>(clients)};
 };
 
-/// A sentence for people: what holds requests back now, by what has happened since `before`, a moment ago.
+/// A sentence that names the current bottleneck, from the changes since `before`, a moment ago.
 [[nodiscard]] std::string bottleneck(state const& before, state const& now);
 
 }  // namespace admin

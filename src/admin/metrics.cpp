@@ -11,7 +11,7 @@
 namespace admin {
 namespace {
 
-// A wait is counted where its range ends, so it is never told to be shorter than it was.
+// A wait counts in the bucket that contains the end of its range, so a wait never appears shorter than it was.
 constexpr std::array<std::chrono::microseconds, 16> wait_ends{
     std::chrono::microseconds(1'000),      std::chrono::microseconds(2'500),
     std::chrono::microseconds(5'000),      std::chrono::microseconds(10'000),
@@ -51,21 +51,21 @@ histogram histogram_of(latency const& took) {
 void add_proxy(exposition& out, state const& s) {
     out.family("weir_build_info", "The version of weir-proxy.", metric::gauge);
     out.add(1.0, {{"version", s.version}});
-    out.family("weir_start_time_seconds", "When the proxy was started, since 1970.", metric::gauge);
+    out.family("weir_start_time_seconds", "Start time, in seconds since the Unix epoch.",
+               metric::gauge);
     out.add(tool::seconds(s.started.time_since_epoch()));
-    out.family("weir_ready", "Whether clients are let in.", metric::gauge);
+    out.family("weir_ready", "1 while the proxy accepts clients, else 0.", metric::gauge);
     out.add(s.ready ? 1.0 : 0.0);
-    out.family("weir_connections_total", "Connections of clients.", metric::counter);
+    out.family("weir_connections_total", "Client connections accepted.", metric::counter);
     out.add(s.connections);
-    out.family("weir_connections_open", "Connections of clients that are open.", metric::gauge);
+    out.family("weir_connections_open", "Open client connections.", metric::gauge);
     out.add(s.open_connections);
-    out.family("weir_connections_upgraded",
-               "Open connections that have gone over to another protocol.", metric::gauge);
+    out.family("weir_connections_upgraded", "Open upgraded connections.", metric::gauge);
     out.add(s.open_tunnels);
-    out.family("weir_requests_total", "Requests by what has become of them.", metric::counter);
+    out.family("weir_requests_total", "Requests by result.", metric::counter);
     for (auto const& [name, n] : s.requests)
         out.add(n, {{"result", std::string(name)}});
-    out.family("weir_log_lines_dropped_total", "Lines of the access log that could not be written.",
+    out.family("weir_log_lines_dropped_total", "Access log lines that could not be written.",
                metric::counter);
     out.add(s.log_lines_dropped);
 }
@@ -81,7 +81,7 @@ void add_limits(exposition& out, state const& s) {
         for (auto const& l : s.limits)
             add(l, labels{{"limit", l.name}});
     };
-    out.family("weir_limit_info", "What each limit is.", metric::gauge);
+    out.family("weir_limit_info", "Rule, key and mode of each limit.", metric::gauge);
     each([&](limit_state const& l, labels const&) {
         out.add(1.0, {{"limit", l.name},
                       {"rule", l.rule},
@@ -90,8 +90,8 @@ void add_limits(exposition& out, state const& s) {
     });
     out.family(
         "weir_limit_decisions_total",
-        "Requests by what has become of them at the limit: granted at once, delayed, rejected, "
-        "cancelled by a client that hung up; of a dry run, those that it would reject.",
+        "Decisions of each limit: granted, delayed, rejected with a reason, cancelled (client "
+        "disconnected), would_reject (dry run).",
         metric::counter);
     each([&](limit_state const& l, labels const&) {
         out.add(l.granted_at_once, {{"limit", l.name}, {"decision", "granted"}, {"reason", ""}});
@@ -102,28 +102,26 @@ void add_limits(exposition& out, state const& s) {
                                     {"decision", decision_of(static_cast<reason>(i), l.dry_run)},
                                     {"reason", std::string(reason_names[i])}});
     });
-    out.family("weir_limit_wait_seconds",
-               "How long requests have waited that were granted; 0 for those that were at once.",
+    out.family("weir_limit_wait_seconds", "Wait of granted requests; 0 if granted immediately.",
                metric::histogram);
     each([&](limit_state const& l, labels const& of) { out.add(histogram_of(l), of); });
-    out.family("weir_limit_waiting", "Requests that wait.", metric::gauge);
+    out.family("weir_limit_waiting", "Requests waiting.", metric::gauge);
     each([&](limit_state const& l, labels const& of) { out.add(l.waiting, of); });
-    out.family("weir_limit_oldest_wait_seconds", "How long the first of them has waited.",
+    out.family("weir_limit_oldest_wait_seconds", "Wait of the oldest waiting request.",
                metric::gauge);
     each([&](limit_state const& l, labels const& of) {
         if (l.key.empty())
             out.add(tool::seconds(l.oldest_wait), of);
     });
-    out.family("weir_limit_in_use", "Permits that are out.", metric::gauge);
+    out.family("weir_limit_in_use", "Permits in use.", metric::gauge);
     each([&](limit_state const& l, labels const& of) { out.add(l.in_use, of); });
     out.family("weir_limit_capacity",
-               "The most that can be granted at once; of adaptive seats, how many there are.",
-               metric::gauge);
+               "Largest possible grant; for adaptive seats, their current number.", metric::gauge);
     each([&](limit_state const& l, labels const& of) {
         if (l.capacity)
             out.add(static_cast<double>(*l.capacity), of);
     });
-    out.family("weir_limit_keys", "Clients, or other keys, that are kept apart.", metric::gauge);
+    out.family("weir_limit_keys", "Keys tracked.", metric::gauge);
     each([&](limit_state const& l, labels const& of) {
         if (l.keys)
             out.add(*l.keys, of);
@@ -136,22 +134,22 @@ void add_stores(exposition& out, state const& s) {
             if (l.store)
                 add(*l.store, l.name);
     };
-    out.family("weir_store_requests_total", "Questions to what keeps the limit.", metric::counter);
+    out.family("weir_store_requests_total", "Requests to the store.", metric::counter);
     each([&](store_state const& e, std::string const& name) {
         out.add(e.questions, {{"limit", name}});
     });
-    out.family("weir_store_failures_total", "Questions that have failed, or got no answer.",
+    out.family("weir_store_failures_total", "Failed or unanswered requests to the store.",
                metric::counter);
     each([&](store_state const& e, std::string const& name) {
         out.add(e.failed, {{"limit", name}, {"kind", "failed"}});
         out.add(e.unanswered, {{"limit", name}, {"kind", "unanswered"}});
     });
-    out.family("weir_store_bypassed_permits_total", "Permits that were granted without it.",
+    out.family("weir_store_bypassed_permits_total", "Permits granted without the store.",
                metric::counter);
     each([&](store_state const& e, std::string const& name) {
         out.add(e.bypassed_permits, {{"limit", name}});
     });
-    out.family("weir_store_mode", "1 for what decides at the moment.", metric::gauge);
+    out.family("weir_store_mode", "1 for the active mode.", metric::gauge);
     each([&](store_state const& e, std::string const& name) {
         for (char const* const mode : {"store", "closed", "open", "local"})
             out.add(e.mode == mode ? 1.0 : 0.0, {{"limit", name}, {"mode", mode}});
@@ -164,27 +162,23 @@ void add_upstreams(exposition& out, state const& s) {
             for (auto const& one : u.servers)
                 add(one, labels{{"upstream", u.name}, {"server", one.name}});
     };
-    out.family("weir_upstream_server_up", "0 if the server is out, since it does not answer.",
-               metric::gauge);
+    out.family("weir_upstream_server_up", "1 if the server is up, 0 if it is down.", metric::gauge);
     each([&](server_state const& one, labels const& of) { out.add(one.out ? 0.0 : 1.0, of); });
-    out.family("weir_upstream_connections_open", "Connections to the server, used or kept.",
+    out.family("weir_upstream_connections_open", "Connections to the server, active or idle.",
                metric::gauge);
     each([&](server_state const& one, labels const& of) { out.add(one.connections, of); });
     out.family("weir_upstream_requests_active",
-               "Requests that the server works on, where they are "
-               "counted: at one of several servers, or one with seats.",
+               "Requests in progress at the server (only for several servers, or with seats).",
                metric::gauge);
     each([&](server_state const& one, labels const& of) {
         if (one.busy)
             out.add(*one.busy, of);
     });
-    out.family("weir_upstream_response_seconds",
-               "How long the server has taken from the request to the head of its answer.",
-               metric::histogram);
+    out.family("weir_upstream_response_seconds", "Time to the response header.", metric::histogram);
     each([&](server_state const& one, labels const& of) {
         out.add(histogram_of(one.answers), of);
     });
-    out.family("weir_upstream_connect_failures_total", "Connections that could not be made.",
+    out.family("weir_upstream_connect_failures_total", "Failed connection attempts.",
                metric::counter);
     each([&](server_state const& one, labels const& of) { out.add(one.unreachable, of); });
 }

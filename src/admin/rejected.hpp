@@ -25,7 +25,7 @@ public:
     explicit most_frequent(std::uint32_t counters) : counted_(counters) {}
 
     void count(Key const& key, std::uint64_t times = 1, std::uint64_t error = 0) {
-        // Its upper bits count, and `boost::hash` leaves them 0 for a small number.
+        // `heavy_hitters` uses the upper bits of a hash; `boost::hash` leaves them 0 for a small number.
         auto const hash = std::uint64_t{boost::hash<Key>()(key)} * 0x9e37'79b9'7f4a'7c15;
         auto const same = [&](Key const& other) { return other == key; };
         counted_.count(hash, same, [&] { return key; }, times, error);

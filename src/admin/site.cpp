@@ -23,11 +23,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long a visitor may take to ask, and to take what is sent.
+// The time limit for a client to send a request, and to receive the response.
 constexpr auto patience = 10s;
 constexpr std::size_t longest_rule = 4096;
 
-// Nothing is fetched from elsewhere, and no other site may show this one in a frame.
+// The page loads nothing from other sites, and no other site may show it in a frame.
 constexpr std::string_view page_fields =
     "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src "
     "'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
@@ -94,7 +94,7 @@ struct site::core : std::enable_shared_from_this<core> {
     bool over = false;
 };
 
-// A connection. What it refers to outlives it.
+// A connection. The objects it refers to outlive it.
 struct site::core::visitor {
     visitor(std::shared_ptr<core> s, net::listener::admission a, net::stream_socket socket,
             boost::asio::ip::address from)
@@ -112,7 +112,7 @@ struct site::core::visitor {
     http::request_head request;
     std::string body;
 
-    // Of one that watches: what it is told next. If it is slow, it is not told all.
+    // For a client that watches `/events`: the next event. A slow client misses events.
     net::timer news;
     std::shared_ptr<std::string const> next;
 };
@@ -150,7 +150,7 @@ void site::start() {
          .trouble = c.on.trouble});
 }
 
-// What is now, with what was lately.
+// The current state with the recent history.
 state site::core::look() {
     auto now = on.look();
     past.complete(now);
@@ -181,7 +181,7 @@ void site::core::tell_all() {
 
 void site::core::take_in(net::stream_socket socket, net::endpoint const& from,
                          net::listener::admission a) {
-    // What a watcher does not read is kept by the kernel, in so little.
+    // Bounds the kernel memory for events that a client does not read.
     net::error_code ignored;
     socket.set_option(net::asio::socket_base::send_buffer_size(64 * 1024), ignored);
     auto const tcp = net::tcp_endpoint(from);
@@ -191,9 +191,9 @@ void site::core::take_in(net::stream_socket socket, net::endpoint const& from,
 }
 
 net::task<> site::core::serve(std::unique_ptr<visitor> v) {
-    // Before anything is read: strangers who are slow to ask would take the places of all others.
+    // Checked before reading: clients without permission that send slowly would occupy all connections.
     if (!on.guard().lets_in(v->peer)) {
-        co_await send(*v, text(403, "`allow` of [admin] does not name your network"));
+        co_await send(*v, text(403, "your address is not in `allow` of [admin]"));
         co_return;
     }
     auto const wrong = co_await receive(*v);
@@ -210,12 +210,12 @@ net::task<> site::core::serve(std::unique_ptr<visitor> v) {
     if (watches && watchers.size() < most_watchers)
         co_await watch(*v);
     else if (watches)
-        co_await send(*v, text(503, "too many watch already", "Retry-After: 10\r\n"));
+        co_await send(*v, text(503, "too many event streams", "Retry-After: 10\r\n"));
     else
         co_await send(*v, answer_to(*v));
 }
 
-// The head of a request, and its body if it may have one.
+// Reads the header of a request, and its body if it has one.
 net::task<http::fault> site::core::receive(visitor& v) {
     net::time_limit const limit(v.connection, net::direction::reading, patience);
     http::head_scanner scanner;
@@ -225,7 +225,7 @@ net::task<http::fault> site::core::receive(visitor& v) {
             co_return http::fault{431, "the header is too long"};
         auto const [ec, n] = co_await v.connection.receive(v.in.room());
         if (ec)
-            co_return http::fault{0, "the connection has ended"};
+            co_return http::fault{0, "the connection ended"};
         v.in.commit(n);
         wrong = scanner.look(v.in.text());
         if (wrong)
@@ -237,7 +237,7 @@ net::task<http::fault> site::core::receive(visitor& v) {
     if (v.request.body == http::framing::none)
         co_return http::fault();
     if (v.request.body != http::framing::length)
-        co_return http::fault{411, "the length of the body must be said"};
+        co_return http::fault{411, "missing Content-Length"};
     if (v.request.length > longest_rule)
         co_return http::fault{413, "the body is too long"};
     auto const whole = v.request.size + v.request.length;
@@ -247,11 +247,11 @@ net::task<http::fault> site::core::receive(visitor& v) {
         http::gather const go_on{"HTTP/1.1 100 Continue\r\n\r\n"};
         co_await v.connection.send(go_on);
     }
-    // It has room behind the head, since nothing in front of it was consumed.
+    // The buffer has room after the header, because nothing before the header was consumed.
     while (v.in.size() < whole) {
         auto const [ec, n] = co_await v.connection.receive(v.in.room());
         if (ec)
-            co_return http::fault{0, "the connection has ended"};
+            co_return http::fault{0, "the connection ended"};
         v.in.commit(n);
     }
     v.body = v.in.text().substr(v.request.size, v.request.length);
@@ -266,7 +266,7 @@ net::task<> site::core::send(visitor& v, reply r) {
     net::time_limit const limit(v.connection, net::direction::writing, patience);
     if (co_await v.connection.send(out))
         co_return;
-    // A visitor that still sends would lose the answer if it was closed at once.
+    // A client that is still sending would lose the response if the connection closed immediately.
     v.connection.end_of_output();
     net::time_limit const silence(v.connection, net::direction::reading, 1s);
     for (int n = 0; n != 64; ++n) {
@@ -277,7 +277,7 @@ net::task<> site::core::send(visitor& v, reply r) {
     }
 }
 
-// First all that was, then what is, each second.
+// Sends the history first, then the state once a second.
 net::task<> site::core::watch(visitor& v) {
     struct place {
         place(std::list<visitor*>& l, visitor& w) : all(l), at(l.insert(l.end(), &w)) {}
@@ -313,16 +313,16 @@ reply site::core::answer_to(visitor& v) {
     constexpr std::string_view limits = "/limits/";
     if (path.starts_with(limits)) {
         if (request.method != http::verb::put)
-            return text(405, "a limit is changed by PUT", "Allow: PUT\r\n");
+            return text(405, "method not allowed; change a limit with PUT", "Allow: PUT\r\n");
         return change(v, path.substr(limits.size()));
     }
     bool const reads = request.method == http::verb::get || request.method == http::verb::head;
     bool const is_known = path == "/" || path == "/stats.json" || path == "/metrics" ||
                           path == "/healthz" || path == "/readyz" || path == "/events";
     if (!is_known)
-        return text(404, "there are /, /stats.json, /metrics, /healthz and /readyz");
+        return text(404, "not found; try /, /stats.json, /metrics, /healthz or /readyz");
     if (!reads)
-        return text(405, "that can only be read", "Allow: GET, HEAD\r\n");
+        return text(405, "method not allowed", "Allow: GET, HEAD\r\n");
     if (path == "/healthz")
         return text(200, "ok");
     auto const now = look();
@@ -332,10 +332,10 @@ reply site::core::answer_to(visitor& v) {
     if (path == "/metrics")
         return {200, "text/plain; version=0.0.4; charset=utf-8", to_metrics(now), {}};
     if (!guard.is_here(request))
-        return text(403, "the Host is none of this machine; /metrics, /healthz and /readyz may be "
-                         "asked by any name");
+        return text(403, "Host does not name this machine; only /metrics, /healthz and /readyz "
+                         "accept any Host");
     if (path == "/events")
-        return text(405, "that can only be watched", "Allow: GET\r\n");
+        return text(405, "method not allowed", "Allow: GET\r\n");
     if (path == "/stats.json")
         return {200, "application/json", admin::to_json(now), {}};
     return {200, "text/html; charset=utf-8", std::string(page()), page_fields};
@@ -346,7 +346,7 @@ reply site::core::change(visitor& v, std::string_view path) {
         return text(wrong.status, wrong.why);
     auto const name = tool::unescaped(path);
     if (!name)
-        return text(400, "the name of the limit is not well encoded");
+        return text(400, "invalid percent-encoding in the name of the limit");
     auto rule = std::string_view(v.body);
     while (!rule.empty() && (rule.back() == '\n' || rule.back() == '\r' || rule.back() == ' '))
         rule.remove_suffix(1);

@@ -16,43 +16,43 @@
 
 namespace admin {
 
-/// The answer to a request that changes something.
+/// The response to a request that changes a limit.
 struct answer {
     unsigned status = 200;
     std::string text;
 };
 
-/// What an operator sees, by HTTP: `/` and `/events`, `/stats.json`, `/metrics`, `/healthz`, `/readyz`, and `PUT
-/// /limits/NAME`. On the thread of one context.
+/// The HTTP server for operators: `/` and `/events`, `/stats.json`, `/metrics`, `/healthz`, `/readyz`, and `PUT
+/// /limits/NAME`. Use it only on the thread of its context.
 class site {
 public:
     struct handlers {
-        std::function<state()> look;  // what is now; the site adds what was lately
+        std::function<state()> look;  // the current state; the site adds the recent history
         std::function<admin::guard()> guard;
-        /// The text of a rule for the limit of that name, from a client.
+        /// Applies the text of a rule to the limit of that name, for a client.
         std::function<answer(std::string_view limit, std::string_view rule,
                              std::string const& client)>
             change;
-        std::function<void(std::string)> trouble;  // why nobody is let in
+        std::function<void(std::string)> trouble;  // gets the error that prevents accepting
     };
 
-    /// More connections at a time it does not need. Four in five may watch `/events`.
+    /// A sufficient number of concurrent connections. Four in five may watch `/events`.
     static constexpr std::int64_t most_connections = 160;
 
-    /// With at most so many connections. `dog` must outlive it, and what it calls as well.
+    /// Creates a server with at most `connections` connections. `dog` and everything that `h` calls must outlive it.
     site(net::asio::io_context& context, net::watchdog& dog, std::int64_t connections, handlers h);
     site(site const&) = delete;
     ~site();
 
-    /// Listens there. Throws `boost::system::system_error`.
+    /// Listens on `at`. Throws `boost::system::system_error` if it cannot.
     void open(net::endpoint const& at, std::string name);
-    /// Null if it listens nowhere.
+    /// The listening socket; null if there is none.
     [[nodiscard]] net::listener::door const* door() const;
 
     void start();
-    /// To be called once a second, from then on.
+    /// Records the current state and sends it to all watchers. Call it once a second after `start`.
     void go_on();
-    /// So often a limit has rejected a client.
+    /// Counts `times` rejections of a client by a limit, at most `error` of them wrongly.
     void count(rejected_by const& who, std::uint64_t times, std::uint64_t error);
 
 private:
@@ -60,7 +60,7 @@ private:
     std::shared_ptr<core> core_;
 };
 
-/// The page, whole.
+/// The HTML of the page.
 [[nodiscard]] std::string_view page() noexcept;
 
 }  // namespace admin

@@ -14,18 +14,18 @@
 #include <utility>
 #include <vector>
 
-/// What an operator sees of weir-proxy, as values: nothing here knows where they come from.
+/// The state of weir-proxy for operators, as values that do not depend on their source.
 namespace admin {
 
-/// Why a limit has not let a request in.
+/// Why a limit did not grant a request.
 enum class reason : std::uint8_t {
-    no_permit,             // at once: nobody waits there
-    queue_full,            // too many wait
-    timed_out,             // its turn did not come in time
-    deadline_unreachable,  // its turn would have come too late
-    shed,                  // its queue gives up those that have waited for long
-    unavailable,           // what keeps the limit does not answer
-    disconnected,          // the client has left the queue
+    no_permit,             // immediately: requests do not wait there
+    queue_full,            // the queue has its maximum length
+    timed_out,             // the patience ended during the wait
+    deadline_unreachable,  // the wait would exceed the patience
+    shed,                  // the queue drops requests that waited for long
+    unavailable,           // the store is unavailable
+    disconnected,          // the client disconnected while its request waited
     other,
 };
 inline constexpr std::array<std::string_view, 8> reason_names{
@@ -33,14 +33,14 @@ inline constexpr std::array<std::string_view, 8> reason_names{
     "shed",      "unavailable", "disconnected", "other"};
 using rejections = std::array<std::uint64_t, reason_names.size()>;
 
-/// A client and how often a limit has rejected it: in truth at most so often, and at least `rejected - error`.
+/// A client and its rejections by a limit: the true number is at most `rejected` and at least `rejected - error`.
 struct rejected_client {
     std::string client;
     std::uint64_t rejected = 0;
     std::uint64_t error = 0;
 };
 
-/// What the questions to a store have come to.
+/// Requests to a store by result.
 struct store_state {
     std::string mode;
     std::uint64_t questions = 0;
@@ -49,38 +49,38 @@ struct store_state {
     std::uint64_t bypassed_permits = 0;
 };
 
-/// One limit, all of one instant; of a limit by keys, of all keys together.
+/// One limit at one instant. A limit with a key shows the sum over all keys.
 struct limit_state {
-    std::uint64_t id = 0;  // of no other limit in this process
+    std::uint64_t id = 0;  // unique in this process
     std::string name;
     std::string rule;
     std::string queue;
-    std::string key;        // what tells requests apart; empty: nothing does
-    bool dry_run = false;   // it holds nobody up
-    bool seats = false;     // it is about how many at a time
-    bool writable = false;  // its rule may be changed from outside
+    std::string key;        // selects the limiter of a request; empty: one limiter for all
+    bool dry_run = false;   // it never delays or rejects
+    bool seats = false;     // it limits concurrent requests
+    bool writable = false;  // a request to the admin server may change its rule
 
-    // Since it was made.
+    // Since the limit was created.
     std::uint64_t granted = 0;
     std::uint64_t granted_at_once = 0;
     rejections rejected{};
     weir::duration waited_total{};
     weir::duration waited_max{};
-    weir::wait_histogram waits;  // of those that were granted later than at once
+    weir::wait_histogram waits;  // of requests granted after a wait
 
-    // Now.
+    // At this instant.
     std::uint64_t waiting = 0;
     weir::duration oldest_wait{};
     std::uint64_t in_use = 0;
-    std::optional<weir::amount> capacity;  // of one key there is none
+    std::optional<weir::amount> capacity;  // empty for a limit with a key
     std::optional<std::uint64_t> keys;
     std::optional<store_state> store;
 
-    // Lately: see `history`.
+    // In the last ten minutes: see `history`.
     weir::wait_histogram recent_waits;
     std::vector<rejected_client> top_rejected;
 
-    /// Those that it has turned away: a client that has hung up has left by itself.
+    /// The rejected requests, without the requests whose client disconnected.
     [[nodiscard]] std::uint64_t rejected_total() const noexcept {
         std::uint64_t n = 0;
         for (std::size_t i = 0; i != rejected.size(); ++i)
@@ -89,7 +89,7 @@ struct limit_state {
     }
 };
 
-/// How long something took, in ranges that end at `ends`, and without an end.
+/// A histogram of durations: one range ends at each of `ends`, and the last range has no end.
 struct latency {
     static constexpr std::array<std::chrono::microseconds, 14> ends{
         std::chrono::microseconds(500),       std::chrono::microseconds(1'000),
@@ -114,21 +114,21 @@ struct latency {
 
 struct server_state {
     std::string name;
-    bool out = false;                   // it does not answer, and is not asked
-    std::uint64_t connections = 0;      // open, used or kept
-    std::optional<std::uint64_t> busy;  // requests there, where they are counted
+    bool out = false;                   // down: it does not respond and gets no requests
+    std::uint64_t connections = 0;      // open, active or idle
+    std::optional<std::uint64_t> busy;  // requests in progress; empty where they are not counted
     std::optional<weir::amount> seats;
-    latency answers;                // until the head of the answer was there
-    std::uint64_t unreachable = 0;  // connections that could not be made
+    latency answers;                // time to the response header
+    std::uint64_t unreachable = 0;  // failed connection attempts
 };
 
 struct upstream_state {
     std::string name;
-    bool checked = false;  // servers can be out
+    bool checked = false;  // has health checks, so servers can be down
     std::vector<server_state> servers;
 };
 
-/// All of it. Limits are each of one instant.
+/// The state of the whole proxy. The values of each limit belong to one instant.
 struct state {
     std::string version;
     std::chrono::system_clock::time_point started;
@@ -138,12 +138,12 @@ struct state {
     bool writable = false;
     std::uint64_t connections = 0;
     std::uint64_t open_connections = 0;
-    std::uint64_t open_tunnels = 0;  // of these, that have gone over to another protocol
-    std::vector<std::pair<std::string_view, std::uint64_t>> requests;  // by what became of them
+    std::uint64_t open_tunnels = 0;  // of these, upgraded to another protocol
+    std::vector<std::pair<std::string_view, std::uint64_t>> requests;  // by result
     std::uint64_t log_lines_dropped = 0;
     std::vector<limit_state> limits;
     std::vector<upstream_state> upstreams;
-    std::string bottleneck;  // a sentence: what holds requests back now
+    std::string bottleneck;  // a sentence that names the current bottleneck
 };
 
 }  // namespace admin

@@ -10,8 +10,8 @@
 
 namespace admin {
 
-/// Makes the names of `all` unique: the first of several equal names stays, and the others become `name#2`, `name#3` and so on,
-/// skipping names that are taken.
+/// Makes the names of `all` unique: the first of several equal names stays, and the others become `name#2`, `name#3`
+/// and so on, except names that exist already.
 template <class Named>
 void tell_apart(std::vector<Named>& all) {
     std::set<std::string> given;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What an operator sees: where it listens and who may ask, health, the statistics as JSON and for Prometheus, and what has
-become of all that while the proxy drains, reloads, or is asked by those who never read."""
+"""The admin server: its address and permitted clients, health, and the statistics as JSON and for Prometheus, also while the
+proxy drains or reloads, or while clients do not read."""
 
 import contextlib
 import json
@@ -48,10 +48,10 @@ class Admin(ProxyTest):
         with Client(proxy.port) as client:
             return [client.ask(target).status for _ in range(n)]
 
-    # ---- Where
+    # ---- Address
 
-    def test_the_port_that_nobody_has_named_may_be_taken(self):
-        """9090 or any other; both proxies say where they are."""
+    def test_the_default_port_may_be_in_use(self):
+        """A proxy takes port 9090 or a free one; both proxies print their address."""
         with socket.socket() as taken:
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             ours = True
@@ -59,7 +59,7 @@ class Admin(ProxyTest):
                 taken.bind(("127.0.0.1", 9090))
                 taken.listen()
             except OSError:
-                ours = False  # but somebody's, who may give it up meanwhile
+                ours = False  # another program uses it, and may free it during the test
             proxies = [self.start(), self.start()]
             ports = [port_of(p) for p in proxies]
             self.assertNotEqual(*ports)
@@ -67,7 +67,7 @@ class Admin(ProxyTest):
             for proxy in proxies:
                 self.assertEqual(request(proxy, "/healthz").status, 200)
 
-    def test_a_port_that_was_named_must_be_free(self):
+    def test_a_configured_port_must_be_free(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             for how in ({"config": self.filled(shop(admin=f'[admin]\naddress = "127.0.0.1:{port}"\n'))},):
@@ -76,7 +76,7 @@ class Admin(ProxyTest):
             with self.assertRaisesRegex(AssertionError, f"admin: cannot listen on 127.0.0.1:{port}: address already in use"):
                 Proxy("--upstream", f"127.0.0.1:{self.upstream.port}", "--admin", f"127.0.0.1:{port}")
 
-    def test_it_may_be_nowhere(self):
+    def test_it_can_be_disabled(self):
         self.assertNotIn("see http", self.start("--admin", "none").greeting)
         proxy = self.start_with(shop(limit("rate", "1/90s"), admin='[admin]\naddress = "none"\n'))
         self.assertNotIn("see http", proxy.greeting)
@@ -88,7 +88,7 @@ class Admin(ProxyTest):
                                      capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
             self.assertIn(text, printed)
 
-    def test_it_may_be_a_socket_of_the_file_system(self):
+    def test_it_can_listen_on_a_unix_socket(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "admin")
             proxy = self.start_with(shop(admin=f'[admin]\naddress = "unix:{path}"\n'))
@@ -117,10 +117,10 @@ class Admin(ProxyTest):
             with socket.create_connection((mine, port), PATIENCE) as sock:
                 sock.sendall(f"GET {target} HTTP/1.1\r\nHost: {mine}\r\n\r\n".encode())
                 self.assertTrue(Reader(sock).rest().startswith(b"HTTP/1.1 403 "), target)
-        with socket.create_connection((mine, port), PATIENCE) as sock:  # who asks nothing has no place for long
+        with socket.create_connection((mine, port), PATIENCE) as sock:  # rejected before it sends a request
             self.assertTrue(Reader(sock).rest().startswith(b"HTTP/1.1 403 "))
         good = f'[admin]\naddress = "0.0.0.0:0"\nallow = "{mine}"\n'
-        proxy.write(self.filled(shop(admin=good)))  # at once, without another listener
+        proxy.write(self.filled(shop(admin=good)))  # applies without a new listener
         proxy.process.send_signal(signal.SIGHUP)
         self.assertIn("configuration reloaded", proxy.process.stderr.readline())
         with socket.create_connection((mine, port), PATIENCE) as sock:
@@ -137,9 +137,9 @@ class Admin(ProxyTest):
             except OSError:
                 return None
 
-    # ---- What
+    # ---- Paths
 
-    def test_only_what_is_there_is_answered(self):
+    def test_other_paths_and_methods_are_rejected(self):
         proxy = self.start()
         for target, method, status in (
                 ("/nothing", "GET", 404), ("/healthz", "POST", 405), ("/limits/x", "GET", 405), ("/stats.json", "DELETE", 405),
@@ -153,7 +153,7 @@ class Admin(ProxyTest):
             client.send("PUT /limits/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n")
             self.assertEqual(client.answer().status, 413)
 
-    def test_a_name_that_a_site_may_have_given_to_this_address_sees_nothing(self):
+    def test_a_host_name_that_another_site_may_own_is_rejected(self):
         proxy = self.start()
         port = port_of(proxy)
         for host in ("evil.example", f"evil.example:{port}", "localhost.evil.example", "127.0.0.1.evil.example"):
@@ -161,12 +161,12 @@ class Admin(ProxyTest):
                 self.assertEqual(request(proxy, target, host=host).status, 403, host)
         for host in ("localhost", f"LOCALHOST:{port}", "127.0.0.1", f"[::1]:{port}"):
             self.assertEqual(request(proxy, "/stats.json", host=host).status, 200, host)
-        for target in ("/healthz", "/metrics"):  # Prometheus may come by a name
+        for target in ("/healthz", "/metrics"):  # Prometheus may use a host name
             self.assertEqual(request(proxy, target, host="weir-1.internal").status, 200)
 
     def test_it_is_ready_until_it_drains(self):
         proxy = self.start("--drain", "20s")
-        wait_until(lambda: request(proxy, "/readyz").status == 200, "clients to be let in")
+        wait_until(lambda: request(proxy, "/readyz").status == 200, "the proxy to accept clients")
         with Client(proxy.port) as client:
             client.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
             wait_until(lambda: "/hang" in self.upstream.targets())
@@ -177,15 +177,15 @@ class Admin(ProxyTest):
                 self.assertEqual(request(proxy, "/healthz").status, 200)
                 told = stats(proxy)
                 self.assertEqual((told["ready"], told["draining"], told["connections"]["open"]), (False, True, 1))
-                self.assertIn("about to end", told["bottleneck"])
+                self.assertIn("shutting down", told["bottleneck"])
                 while not watcher.event()[1].get("stats", {}).get("draining"):
                     pass
                 self.over.set()
                 self.assertEqual(client.answer().status, 200)
-                watcher.client.ended()  # the end of the proxy is the end of that, too
+                watcher.client.ended()  # the proxy ends the event stream when it exits
         proxy.process.wait(PATIENCE)
 
-    def test_stats_are_what_has_been_done(self):
+    def test_stats_count_all_decisions(self):
         proxy = self.start_with(shop(
             limit("all", "4/90s", queue="max_waiting 1 patience 0s"),
             limit("key", "2/90s", 'key = "header X"\n'),
@@ -199,7 +199,7 @@ class Admin(ProxyTest):
         limits = {one["name"]: one for one in told["limits"]}
         self.assertEqual([limits[n]["granted"] for n in ("all", "key", "dry_run")], [4, 4, 1])
         self.assertEqual((limits["all"]["rule"], limits["all"]["key"], limits["key"]["key"]), ("4/90s", "total", "header X"))
-        # Whichever of two limits rejects a request that neither would let in, one of them does.
+        # If both limits would reject a request, exactly one of them counts the rejection.
         self.assertEqual(limits["all"]["rejected_total"] + limits["key"]["rejected_total"], 4)
         self.assertEqual(limits["all"]["rejected"]["no_permit"] + limits["key"]["rejected"]["no_permit"], 4)
         self.assertEqual((limits["dry_run"]["rejected"]["no_permit"], limits["dry_run"]["dry_run"]), (3, True))
@@ -225,8 +225,8 @@ class Admin(ProxyTest):
             self.assertEqual((seats["in_use"], seats["waiting"], seats["capacity"], seats["rejected"]["queue_full"]), (1, 1, 1, 1))
             self.assertEqual(seats["rejected_total"], 1)
             wait_until(lambda: "its queue is full" in stats(proxy)["bottleneck"] or
-                       "1 waits" in stats(proxy)["bottleneck"], "what holds requests back")
-            wait_until(lambda: stats(proxy)["bottleneck"].startswith("`seats` holds requests back: 1 waits"))
+                       "1 waiting" in stats(proxy)["bottleneck"], "the bottleneck")
+            wait_until(lambda: stats(proxy)["bottleneck"].startswith("`seats` delays requests: 1 waiting"))
             self.over.set()
             self.assertEqual((holder.answer().status, waiter.answer().status), (200, 200))
         seats = limit_of(proxy, "seats")
@@ -234,9 +234,9 @@ class Admin(ProxyTest):
         self.assertGreater(seats["waits"]["p50"], 0)
         self.assertGreaterEqual(seats["waits"]["p50"] * 1.0001, seats["longest_wait"])
         self.assertEqual(seats["recent_waits"]["count"], 1)
-        wait_until(lambda: stats(proxy)["bottleneck"] == "Nothing is held back.")
+        wait_until(lambda: stats(proxy)["bottleneck"] == "No limit is delaying requests.")
 
-    def test_who_hangs_up_was_not_rejected(self):
+    def test_a_client_that_disconnects_was_not_rejected(self):
         proxy = self.start("--seats", 1, "--patience", "20s")
         with Client(proxy.port) as holder, Client(proxy.port) as waiter:
             holder.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
@@ -250,7 +250,7 @@ class Admin(ProxyTest):
             self.over.set()
             self.assertEqual(holder.answer().status, 200)
 
-    def test_a_server_that_is_out(self):
+    def test_a_server_that_is_down(self):
         with socket.create_server(("127.0.0.1", 0)) as nobody:
             port = nobody.getsockname()[1]
         proxy = self.start_with(ADMIN + '[[upstream]]\nname = "shop"\n'
@@ -259,12 +259,13 @@ class Admin(ProxyTest):
         wait_until(lambda: stats(proxy)["upstreams"][0]["servers"][1]["out"])
         self.assertEqual([s["out"] for s in stats(proxy)["upstreams"][0]["servers"]], [False, True])
         wait_until(lambda: stats(proxy)["bottleneck"] ==
-                   f"Nothing is held back, but the server 127.0.0.1:{port} of `shop` is out.")
+                   f"No limit is delaying requests. Server 127.0.0.1:{port} of `shop` is down.")
         self.assertIn(f'weir_upstream_server_up{{upstream="shop",server="127.0.0.1:{port}"}} 0\n',
                       request(proxy, "/metrics").body.decode())
 
-    def test_a_check_has_its_time_once_for_all_of_it(self):
-        # It connects at its second try, a second after the first, which finds a full backlog; and the answer takes as long.
+    def test_a_check_has_one_time_limit_for_connect_and_response(self):
+        # The first attempt to connect meets a full backlog; the second succeeds a second later. The response takes another
+        # second.
         with contextlib.ExitStack() as accepted, full_backlog() as (slow, others):
             proxy = self.start_with(ADMIN + '[[upstream]]\nname = "shop"\n'
                                     f'servers = "127.0.0.1:{slow.getsockname()[1]}"\n'
@@ -279,20 +280,20 @@ class Admin(ProxyTest):
                 came.sendall(EMPTY)
             wait_until(lambda: stats(proxy)["upstreams"][0]["servers"][0]["out"])
 
-    # ---- For Prometheus
+    # ---- Metrics
 
-    def test_metrics_are_those_of_stats(self):
+    def test_metrics_agree_with_stats(self):
         proxy = self.start_with(shop(limit("all \\\\ \\\"1\\\"", "2/90s"), limit("key", "1/90s", 'key = "client"\n')))
         self.statuses(proxy, 5)
         answer = request(proxy, "/metrics")
         self.assertEqual(answer.get("content-type"), "text/plain; version=0.0.4; charset=utf-8")
         text = answer.body.decode()
         self.assertNotIn("127.0.0.1\"", text.replace(f"127.0.0.1:{self.upstream.port}", ""))  # no client
-        sys.path.append("/usr/lib/python3/dist-packages")  # of Debian, whose Python this may not be
+        sys.path.append("/usr/lib/python3/dist-packages")  # Debian's packages; this Python may be another one
         try:
             from prometheus_client.parser import text_string_to_metric_families
         except ImportError:
-            self.skipTest("there is no python3-prometheus-client")
+            self.skipTest("python3-prometheus-client is missing")
         families = {f.name: f for f in text_string_to_metric_families(text)}
         for name, family in families.items():
             self.assertRegex(name, "^weir_[a-z_]+$")
@@ -322,9 +323,9 @@ class Admin(ProxyTest):
         count = [s.value for s in families["weir_upstream_response_seconds"].samples if s.name.endswith("_count")]
         self.assertEqual(count, [told["requests"]["answered"]])
 
-    # ---- Those who watch
+    # ---- Event streams
 
-    def test_names_are_told_as_they_are(self):
+    def test_names_are_not_altered(self):
         name = 'Gäste <b>"☕\\`'
         quoted = name.replace("\\", "\\\\").replace('"', '\\"')
         proxy = self.start_with(shop(limit(quoted, "5/90s"), admin=ADMIN + "write = true\n"))
@@ -335,7 +336,7 @@ class Admin(ProxyTest):
             told = watcher.event()[1]["stats"]["limits"][0]["name"]
         self.assertEqual(put(proxy, told, "6/90s"), (200, "6/90s"))
 
-    def test_events_are_stats(self):
+    def test_events_agree_with_stats(self):
         proxy = self.start("--rate", "2/90s", "--patience", "0s")
         with Watcher(port_of(proxy)) as watcher:
             self.assertEqual((watcher.status, watcher.type), (200, "text/event-stream"))
@@ -355,7 +356,7 @@ class Admin(ProxyTest):
             past = data["limits"][str(of["id"])]
             self.assertEqual((name, sum(p[0] for p in past), sum(p[4] for p in past)), ("history", 2, 3))
 
-    def test_a_hundred_watch_and_some_never_read(self):
+    def test_a_hundred_clients_watch_and_some_never_read(self):
         proxy = self.start("--seats", 3)
         watchers = [Watcher(port_of(proxy)) for _ in range(100)]
         try:
@@ -368,7 +369,7 @@ class Admin(ProxyTest):
                 w.client.abort()
         self.assertEqual(request(proxy, "/healthz").status, 200)
 
-    def test_too_many_watchers_leave_room_for_others(self):
+    def test_too_many_watchers_do_not_block_other_requests(self):
         proxy = self.start()
         watchers = []
         try:
@@ -383,9 +384,9 @@ class Admin(ProxyTest):
             for w in watchers:
                 w.client.close()
 
-    # ---- Another configuration
+    # ---- Reload
 
-    def test_a_limit_that_a_reload_removes_is_shown_no_more(self):
+    def test_a_reload_removes_a_limit_from_the_stats(self):
         proxy = self.start_with(shop(limit("a", "5/90s"), limit("b", "5/90s")))
         with Watcher(port_of(proxy)) as watcher:
             names = [one["name"] for one in watcher.event() and watcher.event()[1]["stats"]["limits"]]
@@ -400,7 +401,7 @@ class Admin(ProxyTest):
         self.assertEqual(limit_of(proxy, "b")["rule"], "6/90s")
         self.assertNotIn('limit="a"', request(proxy, "/metrics").body.decode())
 
-    def test_what_a_dry_run_would_have_rejected_was_rejected_by_no_limit(self):
+    def test_a_dry_run_adds_no_rejections_to_the_history(self):
         strict = shop(limit("quota", "2/90s"))
         dry_run = shop(limit("quota", "2/90s", "dry_run = true\n"))
         proxy = self.start_with(dry_run)
@@ -414,14 +415,14 @@ class Admin(ProxyTest):
 
         with Watcher(port_of(proxy)) as watcher:
             for config, is_dry_run in ((strict, False), (dry_run, True), (strict, False)):
-                for _ in range(2):  # the first one may be older than the last second
+                for _ in range(2):  # the first event may be older than a second
                     next_state(lambda l: l["rejected"]["no_permit"] >= 3)
                 proxy.write(self.filled(config))
                 proxy.process.send_signal(signal.SIGHUP)
                 self.assertIn("configuration reloaded", proxy.process.stderr.readline())
                 data = next_state(lambda l: l["dry_run"] == is_dry_run)
                 self.assertEqual([p[4:] for points in data["last"]["limits"].values() for p in points], [[0] * 8])
-                self.assertEqual(data["stats"]["bottleneck"], "Nothing is held back.")
+                self.assertEqual(data["stats"]["bottleneck"], "No limit is delaying requests.")
                 self.statuses(proxy, 3)
 
 

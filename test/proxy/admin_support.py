@@ -1,4 +1,4 @@
-"""Asks a weir-proxy what it does, as an operator would."""
+"""Sends requests to the admin server of a weir-proxy."""
 
 import json
 import re
@@ -18,7 +18,7 @@ def here(proxy):
 
 
 def request(proxy, target, method="GET", fields="", body=b"", host=None, port=None):
-    """With a Host of its own."""
+    """Sends a request to the admin server; `host` replaces the Host that names its address."""
     with Client(port or port_of(proxy)) as client:
         length = f"Content-Length: {len(body)}\r\n" if method == "PUT" else ""
         client.send(f"{method} {target} HTTP/1.1\r\nHost: {host or here(proxy)}\r\n{fields}{length}\r\n".encode() + body)
@@ -51,7 +51,7 @@ class Watcher:
         self.type = dict(fields)["content-type"]
 
     def event(self):
-        """The next one that has a name: that, and its data."""
+        """The name and the data of the next event that has a name."""
         while True:
             block = self.client.reader.until(b"\n\n").decode()
             fields = dict(line.split(": ", 1) for line in block.split("\n"))

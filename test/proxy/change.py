@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A limit is changed while the proxy runs, by `PUT /limits/NAME`: at once, by those who may, and by no other site's page."""
+"""Changes of a limit while the proxy runs, by `PUT /limits/NAME`: they apply immediately, need permission, and cannot come
+from another site's page."""
 
 import signal
 import threading
@@ -42,19 +43,19 @@ class Change(ProxyTest):
             self.assertEqual(limit_of(proxy, "rate")["writable"], allowed)
             self.assertEqual(self.statuses(proxy, 3), [200, 200 if allowed else 429, 429])
 
-    def test_it_holds_at_once_and_is_logged(self):
+    def test_it_applies_immediately_and_is_logged(self):
         proxy = self.start_with(shop(limit("rate", "2/90s")))
         self.assertEqual(self.statuses(proxy, 3), [200, 200, 429])
         self.assertEqual(put(proxy, "rate", "4/90s\n"), (200, "4/90s"))
         self.assertEqual(self.said(proxy), "weir-proxy: limit rate: rule changed from `2/90s` to `4/90s` by 127.0.0.1\n")
-        self.assertEqual(self.statuses(proxy, 3), [200, 200, 429])  # what was used stays used
-        with Client(proxy.port) as client:  # and is what clients are told
+        self.assertEqual(self.statuses(proxy, 3), [200, 200, 429])  # permits granted before still count
+        with Client(proxy.port) as client:  # responses report the new limit
             self.assertIn(";q=4;", client.ask("/").get("ratelimit-policy") + ";")
         self.assertEqual(put(proxy, "rate", "1/90s"), (200, "1/90s"))
         self.assertEqual(self.statuses(proxy, 1), [429])
         self.assertEqual(limit_of(proxy, "rate")["granted"], 4)
 
-    def test_who_waits_is_let_in(self):
+    def test_it_grants_a_waiting_request(self):
         over = threading.Event()
         self.addCleanup(over.set)
 
@@ -72,21 +73,21 @@ class Change(ProxyTest):
             wait_until(lambda: limit_of(proxy, "seats")["waiting"] == 1)
             self.assertEqual(put(proxy, "seats", "2 seats")[0], 200)
             self.assertEqual(waiter.answer().status, 200)
-            proxy.process.send_signal(signal.SIGTERM)  # while it drains, too
+            proxy.process.send_signal(signal.SIGTERM)  # a change also applies while the proxy drains
             wait_until(lambda: stats(proxy)["draining"])
             self.assertEqual(put(proxy, "seats", "3 seats"), (200, "3 seats"))
             over.set()
             self.assertEqual(holder.answer().status, 200)
         proxy.process.wait(20)
 
-    def test_limits_of_clients_and_their_exceptions(self):
+    def test_a_limit_by_key_keeps_its_overrides(self):
         proxy = self.start_with(shop(limit("a / b%", "1/90s", 'key = "header X"\n[limit.overrides]\n"vip" = "3/90s"\n')))
         self.assertEqual(self.statuses(proxy, 2, "X: 1\r\n"), [200, 429])
         self.assertEqual(put(proxy, "a / b%", "2/90s"), (200, "2/90s"))
         self.assertEqual(self.statuses(proxy, 2, "X: 1\r\n"), [200, 429])
         self.assertEqual(self.statuses(proxy, 4, "X: vip\r\n"), [200, 200, 200, 429])
 
-    def test_what_cannot_be_is_rejected_and_changes_nothing(self):
+    def test_an_invalid_change_is_rejected_and_changes_nothing(self):
         proxy = self.start_with(shop(limit("rate", "1/90s"), limit("key", "5 seats", 'key = "client"\n')) +
                                 '[[upstream]]\nname = "bar"\n[[upstream.server]]\naddress = "UPSTREAM"\nseats = 3\n'
                                 '[[route]]\nupstream = "bar"\nlimits = ["rate", "key"]\n')
@@ -108,7 +109,7 @@ class Change(ProxyTest):
         self.assertEqual(request(proxy, "/limits/%zz", "PUT", TEXT, b"2/90s").status, 400)
         self.assertEqual(self.statuses(proxy, 2), [200, 429])
 
-    def test_other_sites_change_nothing(self):
+    def test_other_sites_cannot_change_a_limit(self):
         proxy = self.start_with(shop(limit("rate", "1/90s")))
         port = port_of(proxy)
         for fields, host, status in (
@@ -133,7 +134,7 @@ class Change(ProxyTest):
         self.assertEqual(put(proxy, "rate", "2/90s", "Content-Type: text/plain;charset=UTF-8\r\nSec-Fetch-Site: same-origin\r\n"
                              f"Origin: http://127.0.0.1:{port}\r\n")[0], 200)
 
-    def test_a_reload_goes_by_the_file(self):
+    def test_a_reload_restores_the_rule_of_the_file(self):
         config = shop(limit("rate", "1/90s"), limit("other", "9/90s"))
         proxy = self.start_with(config)
         self.assertEqual(put(proxy, "rate", "5/90s")[0], 200)
@@ -176,13 +177,13 @@ class Change(ProxyTest):
                     done.set()
 
         in_parallel(4, work)
-        self.assertLessEqual(found, {200, 503})  # 503 while the file is read
+        self.assertLessEqual(found, {200, 503})  # 503 during a reload
         self.assertIn(200, found)
-        # What is read last is what holds.
+        # The last reload decides.
         def settled():
             proxy.process.send_signal(signal.SIGHUP)
             return {one["rule"] for one in stats(proxy)["limits"]} == {"100000/1s"}
-        wait_until(settled, "the file to be read")
+        wait_until(settled, "the reload")
         proxy.process.terminate()
         proxy.process.wait(20)
         proxy.report = ("weir-proxy: 0 connections (0 open)\n")

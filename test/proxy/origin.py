@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Who the client is: the peer, or whom a trusted one names; and never whom a client names itself."""
+"""The client of a request: the peer, or the address that a trusted peer reports; never an address that a client reports of
+itself."""
 
 import socket
 import struct
@@ -13,7 +14,7 @@ TRUSTED = '[clients]\ntrusted = ["127.0.0.2", "10.0.0.0/8", "fd00::/8"]\n'
 
 class Origin(ProxyTest):
     def who(self, proxy, fields, source="127.0.0.2"):
-        """A number for each client that is told apart: by its first request, which is granted."""
+        """The status of a request. The limit grants one request per client, so 200 means that the client is new."""
         with Client(proxy.port, source=source) as client:
             return client.ask("/", fields=fields).status
 
@@ -25,21 +26,21 @@ class Origin(ProxyTest):
         proxy = self.start_with(TRUSTED + SHOP + LIMIT)
         self.counts_as_new(
             proxy, ("X-Forwarded-For: 192.0.2.1\r\n", True), ("X-Forwarded-For: 192.0.2.1\r\n", False),
-            # What stands left of it, the client has written.
+            # The client itself may have written the addresses on the left.
             ("X-Forwarded-For: 8.8.8.8, 192.0.2.1\r\n", False), ("X-Forwarded-For: 192.0.2.1, 192.0.2.2\r\n", True),
             ("X-Forwarded-For: 192.0.2.1, 10.1.1.1, 10.9.9.9\r\n", False),
             ("X-Forwarded-For: 9.9.9.9\r\nX-Forwarded-For: 192.0.2.1\r\n", False),
             ("X-Forwarded-For: ::ffff:192.0.2.1\r\n", False), ("X-Forwarded-For: 192.0.2.1:4711\r\n", False),
             ("X-Forwarded-For: 2001:db8::1\r\n", True), ("X-Forwarded-For: [2001:db8::2]:80\r\n", False),
             ("X-Forwarded-For: ,192.0.2.1 , \r\n", False),
-            # All are trusted: the first of them.
+            # If all addresses are trusted, the first one is the client.
             ("X-Forwarded-For: 10.5.5.5, 10.1.1.1\r\n", True), ("X-Forwarded-For: 10.5.5.5\r\n", False),
-            # What is no address ends the search: it is the one that has said so.
+            # An invalid address ends the search: the client is the address that reported it.
             ("X-Forwarded-For: 192.0.2.77, unknown, 10.6.6.6\r\n", True), ("X-Forwarded-For: 10.6.6.6\r\n", False),
             ("", True), ("X-Forwarded-For: nonsense\r\n", False), ("Forwarded: for=192.0.2.99\r\n", False))
 
-    def test_a_quote_that_a_client_opens_hides_nothing(self):
-        # A trusted proxy puts what it knows behind what the client has sent, in the same line.
+    def test_a_quote_opened_by_a_client_does_not_hide_addresses(self):
+        # A trusted proxy appends the address of its peer to the text from the client, in the same line.
         proxy = self.start_with(TRUSTED + SHOP + LIMIT)
         self.counts_as_new(
             proxy, ("X-Forwarded-For: 192.0.2.1\r\n", True), ('X-Forwarded-For: ", 192.0.2.1\r\n', False),
@@ -54,7 +55,7 @@ class Origin(ProxyTest):
             ('Forwarded: for=8.8.8.8;x=";y="z", for=192.0.2.1\r\n', False),
             ('Forwarded: for=8.8.8.8;x="a"b, for=192.0.2.1\r\n', True))
 
-    def test_a_client_is_not_believed(self):
+    def test_an_untrusted_peer_cannot_name_the_client(self):
         proxy = self.start_with(TRUSTED + SHOP + LIMIT)
         statuses = [self.who(proxy, f"X-Forwarded-For: 192.0.2.{n}\r\n", source="127.0.0.9") for n in range(3)]
         self.assertEqual(statuses, [200, 429, 429])
@@ -70,7 +71,7 @@ class Origin(ProxyTest):
             ('Forwarded: for=192.0.2.1;x="a, for=192.0.2.50"\r\n', False), ("Forwarded: for=_hidden\r\n", True),
             ("Forwarded: proto=http\r\n", False), ("X-Forwarded-For: 192.0.2.60\r\n", False))
 
-    def test_what_the_upstream_is_told(self):
+    def test_the_upstream_gets_the_whole_list(self):
         proxy = self.start_with(TRUSTED + SHOP)
         self.who(proxy, "X-Forwarded-For: 192.0.2.1\r\n")
         self.assertEqual(dict(self.upstream.requests[0].fields)["x-forwarded-for"], "192.0.2.1, 127.0.0.2")
@@ -86,7 +87,7 @@ class Introduced(ProxyTest):
         return self.start_with(TRUSTED + '[[listen]]\naddress = "127.0.0.1:0"\nproxy_protocol = true\n' + SHOP + LIMIT)
 
     def talk(self, proxy, introduction, source="127.0.0.2", pieces=False):
-        """The statuses of two requests on one connection; None if it is closed."""
+        """The status of a request on a new connection; None if the proxy closes it."""
         with Client(proxy.port, source=source) as client:
             client.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             request = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"
@@ -126,7 +127,7 @@ class Introduced(ProxyTest):
         self.assertEqual([self.talk(proxy, self.two("192.0.2.7", command=0x20)), self.talk(proxy, self.two("192.0.2.8", 0))],
                          [200, 429])  # the peer
 
-    def test_what_is_wrong_is_closed(self):
+    def test_an_invalid_header_closes_the_connection(self):
         proxy = self.start_balanced()
         for wrong in (b"", b"PROXY TCP4 192.0.2.1\r\n", b"PROXY TCP4 192.0.2.1 192.0.2.9 4711 80 \r\n",
                       b"PROXY TCP6 192.0.2.1 192.0.2.9 4711 80\r\n", b"PROXY TCP4 192.0.2.1 192.0.2.9 4711 99999\r\n",
@@ -135,11 +136,11 @@ class Introduced(ProxyTest):
             self.assertEqual(self.talk(proxy, wrong), None, wrong)
         self.assertEqual(len(self.upstream.requests), 0)
 
-    def test_a_client_is_not_believed(self):
+    def test_an_untrusted_peer_cannot_name_the_client(self):
         proxy = self.start_balanced()
         self.assertEqual(self.talk(proxy, b"PROXY TCP4 192.0.2.1 192.0.2.9 4711 80\r\n", source="127.0.0.9"), None)
 
-    def test_a_connection_goes_on_and_says_it_once(self):
+    def test_a_connection_sends_the_header_once(self):
         proxy = self.start_balanced()
         with Client(proxy.port, source="127.0.0.2") as client:
             client.send(b"PROXY TCP4 192.0.2.1 192.0.2.9 4711 80\r\n")

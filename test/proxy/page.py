@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The live page, in a headless Chromium, while there is load: what it shows is what `/stats.json` says, it goes on after a
-restart, fits a small screen and can be used without a mouse. Pictures of it are kept in the folder WEIR_PICTURES."""
+"""The live page under load, in a headless Chromium: it shows the numbers of `/stats.json`, continues after a restart of the
+proxy, fits a small screen and works without a mouse. The test stores screenshots in the folder WEIR_PICTURES."""
 
 import contextlib
 import os
@@ -45,12 +45,12 @@ class Page(ProxyTest):
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.admin = free.getsockname()[1]
         with socket.create_server(("127.0.0.1", 0)) as free:
-            self.nobody = free.getsockname()[1]
+            self.unused = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.admin}/"
 
     def config(self, *limits):
         return (f'[admin]\naddress = "127.0.0.1:{self.admin}"\nwrite = true\n'
-                f'[[upstream]]\nname = "kitchen"\nservers = ["UPSTREAM", "127.0.0.1:{self.nobody}"]\n'
+                f'[[upstream]]\nname = "shop"\nservers = ["UPSTREAM", "127.0.0.1:{self.unused}"]\n'
                 'health = { every = "50ms", fall = 1 }\n' + "".join(limits))
 
     @staticmethod
@@ -63,7 +63,7 @@ class Page(ProxyTest):
 
     @contextlib.contextmanager
     def load(self, proxy, clients=24):
-        """Clients at several addresses: some ask again at once, and some pause."""
+        """Runs clients at several addresses: some send the next request immediately, and some pause first."""
         over = threading.Event()
 
         def work(i):
@@ -101,7 +101,7 @@ class Page(ProxyTest):
         self.browser.screen(1280, 900, "light")
 
     def check_numbers(self, proxy):
-        """Nothing moves any more: the page says what /stats.json says."""
+        """Waits until the page shows the numbers of /stats.json, without load."""
         told = {}
 
         def same():
@@ -124,18 +124,18 @@ class Page(ProxyTest):
                     return False
             servers = told["stats"]["upstreams"][0]["servers"]
             if [[row[0], *(number(row[i]) for i in (1, 3, 5))] for row in self.run_js(SERVERS)] != [
-                    [s["name"] + (": out" if s["out"] else ""), s["connections"], s["answers"], s["unreachable"]] for s in servers]:
+                    [s["name"] + (": down" if s["out"] else ""), s["connections"], s["answers"], s["unreachable"]] for s in servers]:
                 return False
             totals = {name: number(text) for name, text in self.run_js(TOTALS).items() if name in told["stats"]["requests"]}
             return totals == told["stats"]["requests"]
         try:
-            wait_until(same, "the page to say what /stats.json says")
+            wait_until(same, "the page to show the numbers of /stats.json")
         except AssertionError:
-            self.fail(f"the page says {told['page']}, and /stats.json {told['stats']}")
+            self.fail(f"the page shows {told['page']}, but /stats.json returns {told['stats']}")
         self.assertEqual(len(told["page"]), len(told["stats"]["limits"]))
         return told["stats"]
 
-    def test_shows_what_stats_say(self):
+    def test_shows_the_numbers_of_stats_json(self):
         proxy = self.start_with(self.config(*self.all_limits()))
         port = proxy.port
         self.browser.go_to(self.url)
@@ -148,32 +148,32 @@ class Page(ProxyTest):
             end = time.monotonic() + float(os.environ.get("WEIR_SECONDS", "8"))
             while time.monotonic() < end:
                 sentences.add(self.run_js("return document.getElementById('sentence').textContent"))
-            self.assertTrue(any("rejects" in s or "holds requests back" in s for s in sentences), sentences)
+            self.assertTrue(any("rejects" in s or "delays requests" in s for s in sentences), sentences)
             self.pictures("load")
         told = self.check_numbers(proxy)
         rejected = {one["name"]: one["rejected_total"] for one in told["limits"]}
         self.assertGreater(rejected["stove"] + rejected["each guest"], 0)
-        wait_until(lambda: "Nothing is held back" in self.run_js("return document.getElementById('sentence').textContent"))
+        wait_until(lambda: "No limit is delaying requests" in self.run_js("return document.getElementById('sentence').textContent"))
         self.pictures("quiet")
 
         self.keyboard()
         self.changes(proxy)
         self.assertEqual(self.browser.console(), [])
 
-        # A limit that has gone is shown no more, and a new one is.
+        # After a reload the page shows the new limits only.
         proxy.write(self.filled(self.config(*self.all_limits()[:2], self.limit("a new one", "9/1s"))))
         proxy.process.send_signal(signal.SIGHUP)
         wait_until(lambda: set(self.run_js(FIGURES)) == {"stove", "each guest", "a new one"}, "the limits of the new file")
         self.check_numbers(proxy)
         self.assertEqual(self.browser.console(), [])
 
-        # The proxy is started anew, and the page goes on by itself.
+        # After a restart of the proxy the page reconnects automatically.
         self.finish(proxy)
-        wait_until(lambda: self.run_js("return document.body.className") == "off", "the page to see the end")
-        self.assertIn("does not answer", self.run_js("return document.getElementById('link').textContent"))
+        wait_until(lambda: self.run_js("return document.body.className") == "off", "the page to notice the end of the proxy")
+        self.assertIn("connection lost", self.run_js("return document.getElementById('link').textContent"))
         again = Proxy(config=self.filled(self.config(*self.all_limits()) + f'[[listen]]\naddress = "127.0.0.1:{port}"\n'))
         self.addCleanup(self.finish, again)
-        wait_until(lambda: self.is_live() and "a try" in self.run_js(FIGURES), "the page to go on")
+        wait_until(lambda: self.is_live() and "a try" in self.run_js(FIGURES), "the page to reconnect")
         with Client(again.port) as client:
             client.ask("/")
         self.assertEqual(self.check_numbers(again)["requests"]["answered"], 1)
@@ -188,30 +188,30 @@ class Page(ProxyTest):
         self.run_js("document.querySelector('[data-limit=stove] svg').focus()")
         caption = "return document.activeElement.parentNode.querySelector('figcaption').textContent"
         told = []
-        for key in ("\ue010", *["\ue012"] * 12):  # End, and to the left
+        for key in ("\ue010", *["\ue012"] * 12):  # End, then ArrowLeft
             self.browser.press(key)
             told.append(self.run_js(caption))
         self.assertRegex(told[0], r"^\d+ s ago: ")
-        self.assertTrue(any("granted at once" in one for one in told), told)
+        self.assertTrue(any("granted immediately" in one for one in told), told)
         self.browser.press("\ue00c")  # Escape
         self.assertNotIn("ago", self.run_js(caption))
 
     def changes(self, proxy):
-        """By the keyboard alone."""
+        """Changes a rule with the keyboard only."""
         self.run_js("const i = document.querySelector('[data-limit=stove] input'); i.focus(); i.select()")
         self.browser.press(*"5 seats", "\ue007")
         wait_until(lambda: self.run_js(FIGURES)["stove"]["rule"] == "5 seats", "the page to show the new rule")
         self.assertEqual(limit_of(proxy, "stove")["rule"], "5 seats")
         output = "return document.querySelector('[data-limit=stove] output').textContent"
-        wait_until(lambda: "It is 5 seats now" in self.run_js(output))
+        wait_until(lambda: "Rule is now 5 seats" in self.run_js(output))
         self.run_js("const i = document.querySelector('[data-limit=stove] input'); i.focus(); i.select()")
         self.browser.press(*"no rule", "\ue007")
-        wait_until(lambda: "column" in self.run_js(output), "what is wrong to be said")
+        wait_until(lambda: "column" in self.run_js(output), "the error to be shown")
         self.assertEqual(limit_of(proxy, "stove")["rule"], "5 seats")
         self.assertEqual([one for one in self.browser.console() if "400" not in one], [])
 
 
 if __name__ == "__main__":
     if not is_here():
-        skip("there is no chromium with chromedriver")
+        skip("chromium or chromedriver is missing")
     main()
