@@ -21,39 +21,39 @@
 
 namespace limiting {
 
-/// The largest number of limits of a gate in a configuration: those of a route, and the seats of an upstream.
+/// The largest number of limits of a gate: the limits of a route and the seats of an upstream.
 inline constexpr std::size_t usual_limits = config::route::most_limits + 1;
 
-/// What a request got at the gate.
+/// The state of one request at the gate.
 template <class World>
 struct entry {
     explicit entry(typename World::asking const& a) noexcept : who(a) {}
 
     typename World::asking who;
 
-    // A key for each limit, in the order of the gate, and a permit of each limit that was passed.
+    // The key for each limit and the permit of each passed limit, in the order of the gate.
     boost::container::small_vector<std::uint64_t, usual_limits> keys;
     boost::container::small_vector<weir::permit, 4> permits;
     std::size_t passed = 0;
 
-    weir::duration patience{};  // what is left of it
-    weir::duration waited{};    // all in all
+    weir::duration patience{};  // the rest of it
+    weir::duration waited{};    // the sum of all waits
 
-    /// Which limit has rejected it, and why, if one has.
+    /// The limit that rejected the request, if one did, and the reason.
     struct rejection {
         typename World::limit* by = nullptr;
-        std::size_t number = 0;  // its place at the gate
+        std::size_t number = 0;  // its index in the order of the gate
         weir::error_code ec;
         std::optional<weir::duration> retry_after;
     };
     rejection rejected;
 
-    /// The request has not gone on after all: as if it had never been let in.
+    /// Refunds all permits, for a request that the proxy did not forward.
     void give_back() noexcept {
         for (auto& permit : permits | std::views::reverse)
             permit.refund();
     }
-    /// It leaves, and is as it was before it came.
+    /// Releases all permits and restores the initial state, except for `patience`.
     void reset() noexcept {
         keys.clear();
         permits.clear();
@@ -63,23 +63,24 @@ struct entry {
     }
 };
 
-/// When somebody who was rejected is told to come back: rounded up, so that nobody comes too early; after a second where
-/// nobody can tell.
+/// The Retry-After of a rejection: rounded up, so that clients do not retry too early, and at least 1 s; 1 s if the
+/// time is unknown.
 [[nodiscard]] inline std::chrono::seconds come_back_after(
     std::optional<weir::duration> retry_after) noexcept {
     using std::chrono::seconds;
     return std::max(seconds(1), std::chrono::ceil<seconds>(retry_after.value_or(seconds(1))));
 }
 
-/// The limits in front of one route. Any thread may use it, if any may use the limits.
+/// The limits of one route. Any thread may use the gate if any thread may use its limits.
 ///
-/// Those that can be are one chain: a request takes all of them or none, and while it waits it holds nothing. Then
-/// follow, one after the other, while it holds what it has got, those that no chain can have: a limit whose queue has an
-/// order, and a limit of a store. What it got is given back if one of these rejects it.
+/// A request passes the limits in this order:
+/// 1. Limits that can be chained form one chain. A request gets permits from all of them or none, and holds none while
+///    it waits.
+/// 2. Other limits follow one by one: limits whose queue has another order than `fifo`, then limits of a store. The
+///    request keeps its permits while it waits. If one of these limits rejects it, the gate refunds its permits.
+/// 3. Dry runs decide last, when all other limits have granted the request. They never delay it.
 ///
-/// Last are dry runs, which are asked when the request goes on, and which never hold it up.
-///
-/// A request has as much patience, for all its waits together, as the limit with the least.
+/// The patience of a request covers all its waits together. It is the shortest patience of the limits.
 template <class World>
 class gate {
 public:
@@ -88,7 +89,7 @@ public:
     template <class Permit>
     using handler = typename World::template handler<Permit>;
 
-    /// In the order in which they are named. Their permits need not come home before the gate ends.
+    /// Creates a gate. In each group, the limits keep the order of `limits`. Permits may outlive the gate.
     explicit gate(std::vector<std::shared_ptr<limit_type>> const& limits) {
         for (int const wanted : {0, 1, 2, 3}) {
             for (auto const& l : limits)
@@ -110,13 +111,13 @@ public:
             patience_ = std::min(patience_, own.length_or(weir::forever));
             has_patience = true;
         }
-        // The seats of an upstream's servers have none of their own.
+        // The seats of an upstream's servers have no patience.
         if (!has_patience && strict_ > 0)
             patience_ = config::limit::default_patience;
     }
 
-    /// Lets a request in, or rejects it, if nobody has to wait for that. Otherwise false: it is to wait, again and again,
-    /// until it is in or rejected.
+    /// Grants or rejects the request if this needs no wait, and returns true. Otherwise returns false: the request must
+    /// wait, perhaps several times, until it is in or rejected.
     [[nodiscard]] bool enter_at_once(entry_type& e) const {
         e.patience = patience_;
         for (auto const& l : limits_)
@@ -137,10 +138,10 @@ public:
         return true;
     }
 
-    /// Whether it has passed all that can hold it up.
+    /// Whether the request passed all limits that can delay it.
     [[nodiscard]] bool is_in(entry_type const& e) const noexcept { return e.passed == strict_; }
 
-    /// For what a request waits that is not in yet: for the chain, by `wait_for_chain`; or for `next` alone.
+    /// Whether a request that is not in yet waits for the chain, with `wait_for_chain`. Otherwise it waits for `next`.
     [[nodiscard]] bool waits_for_chain(entry_type const& e) const noexcept {
         return e.passed < chained_;
     }
@@ -151,7 +152,7 @@ public:
         return *limits_[e.passed];
     }
 
-    /// What a handler is told, in the end: false if that rejects the request.
+    /// Applies the result that a handler received. Returns false if the request is rejected.
     [[nodiscard]] bool decide(entry_type& e, weir::error_code ec,
                               weir::any_chain_permit& permit) const {
         if (ec) {
@@ -176,7 +177,8 @@ public:
         return true;
     }
 
-    /// How it went at the service, by which adaptive seats are moved: the request needs such a seat no more.
+    /// Reports the outcome at the upstream to adaptive seats, which adjust to it, and releases the request's adaptive
+    /// seats.
     void report(entry_type& e, weir::outcome how) const noexcept {
         if (!adaptive_)
             return;
@@ -188,15 +190,15 @@ public:
         }
     }
 
-    /// In the order in which a request passes them: its permits are in the same.
+    /// The limits, in the order in which a request passes them. Its permits have the same order.
     [[nodiscard]] std::vector<std::shared_ptr<limit_type>> const& all() const noexcept {
         return limits_;
     }
-    /// How many of them are not dry runs.
+    /// The number of limits that are not dry runs.
     [[nodiscard]] std::size_t strict() const noexcept { return strict_; }
 
 private:
-    // What comes first is what a request waits for while it holds nothing.
+    // The chain comes first, so that requests wait for it without permits.
     [[nodiscard]] static int rank(limit_type const& l) {
         if (l.configuration().dry_run)
             return 3;
@@ -229,7 +231,7 @@ private:
         for (std::size_t i = 0; i != chained_; ++i)
             take(e, std::move(permit[i]));
     }
-    // Allocates at most once, and not at all for a request that the first limit rejects.
+    // Allocates at most once, and never for a request that the first limit rejects.
     void take(entry_type& e, weir::permit permit) const {
         e.permits.reserve(limits_.size());
         e.permits.push_back(std::move(permit));
@@ -248,7 +250,7 @@ private:
         e.waited += waited;
         e.patience = std::max(e.patience - waited, weir::duration::zero());
     }
-    // What they reject they have counted.
+    // Each dry run counts its decision itself.
     void pass_dry_runs(entry_type& e) const {
         weir::error_code ignored;
         e.permits.reserve(limits_.size());
@@ -256,9 +258,9 @@ private:
             e.permits.push_back(limits_[i]->try_enter(e.who, e.keys[i], ignored));
     }
 
-    std::vector<std::shared_ptr<limit_type>> limits_;  // chained, alone, dry runs
-    std::size_t chained_ = 0;                          // how many are a chain; 0 or more than 1
-    std::size_t strict_ = 0;                           // how many are not dry runs
+    std::vector<std::shared_ptr<limit_type>> limits_;  // chained, single, dry runs
+    std::size_t chained_ = 0;                          // limits in the chain; 0 or more than 1
+    std::size_t strict_ = 0;                           // limits that are not dry runs
     bool adaptive_ = false;
     weir::duration patience_ = weir::forever;
 };

@@ -3,7 +3,7 @@
 namespace limiting {
 namespace {
 
-// A queue that may belong to a chain stays one; and one that is fair knows its clients from the start.
+// Chains need `fifo`, and `fair` must know the clients of all its requests, so neither order can be set or left.
 bool may_change_order(weir::queue_order before, weir::queue_order after) {
     using enum weir::queue_order;
     return (before == fifo) == (after == fifo) && (before == fair) == (after == fair);

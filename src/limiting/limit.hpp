@@ -21,34 +21,34 @@
 #include <utility>
 #include <variant>
 
-/// The limits of a configuration, and the gate that they are in front of a request: the same for weir-proxy, which has
-/// them on the clock, and for weir-replay, which has them on the time of a log.
+/// The limits of a configuration, and the gate that applies them to requests. weir-proxy uses them with the system's
+/// clock, and weir-replay with the times of a log.
 ///
-/// A World is what a program uses them with:
+/// A World defines the types with which a program uses them:
 ///
 ///     struct world {
-///         using executor = ...;  // what limiters run on,
-///         using timer = ...;     // and what they wait with
-///         using asking = ...;    // what is known of a request
+///         using executor = ...;  // of the limiters
+///         using timer = ...;     // of the limiters
+///         using asking = ...;    // the known properties of a request
 ///         using keys = ...;      // of(asking), of(text in the configuration): the number of a key
-///         using place = ...;     // of(asking): a weir::request, as it stands in the queue of a limit
+///         using place = ...;     // of(asking): the weir::request for the queue of a limit
 ///         using hash = ...;      // of the numbers of keys
-///         using limit = ...;     // limiting::limit<world>, or a class that is derived from it
+///         using limit = ...;     // limiting::limit<world>, or a class derived from it
 ///         template <class Permit>
-///         using handler = ...;   // of the decision on a request that waits: (error_code, Permit)
+///         using handler = ...;   // of the decision on a waiting request: (error_code, Permit)
 ///         static constexpr std::uint32_t shards = ...;  // of the limiters with keys
 ///     };
 namespace limiting {
 
-/// Whether it can be one of several that let a request go together. A store cannot decide under a lock; and in a chain
-/// requests go in the order in which they came, and in no other.
+/// Whether a limit can be part of a chain. A limit of a store cannot, because a store cannot decide under a lock. A
+/// limit with another order than `fifo` cannot, because a chain grants requests in arrival order.
 [[nodiscard]] bool can_be_chained(config::limit const& c);
 
-/// Whether a limit of `before` can go on with `after`: it is about the same, in the same way.
+/// Whether a limit with the configuration `before` can be reconfigured to `after`.
 [[nodiscard]] bool can_become(config::limit const& before, config::limit const& after);
 
-/// A limit of the configuration, which all routes that name it share. Any thread may use it, but `configure`, if its
-/// executor and timer allow for that.
+/// A limit of the configuration, shared by all routes that name it. Any thread may call all members except `configure`,
+/// if the executor and the timer allow this.
 template <class World>
 class limit {
 public:
@@ -64,36 +64,38 @@ public:
     limit(limit const&) = delete;
     virtual ~limit() = default;
 
-    /// The number of the key that the request has here, as long as its head is there; 0 if the limit tells none apart.
+    /// The number of the request's key; 0 for a limit without keys. Call it only while the request's header exists.
     [[nodiscard]] virtual std::uint64_t key_of(asking const&) const { return 0; }
-    /// `key` is that of `who`: a key may be long to hash, and is hashed once in a request.
+    /// Enters without waiting. `key` must be `key_of(who)`: a key may be slow to hash, so each request hashes it once.
     [[nodiscard]] virtual weir::permit try_enter(asking const& who, std::uint64_t key,
                                                  weir::error_code& ec) = 0;
+    /// Enters, and waits for up to `patience`. `key` must be `key_of(who)`.
     virtual void async_enter(asking const& who, std::uint64_t key, weir::duration patience,
                              handler h) = 0;
-    /// As a member of a chain. Precondition: `is_chained()`.
+    /// The limit as a member of a chain. Precondition: `is_chained()`.
     [[nodiscard]] virtual link_type link(std::uint64_t key) const = 0;
-    /// Rejects all that wait, and all that come.
+    /// Rejects all waiting requests and all later ones.
     virtual void close() noexcept = 0;
 
     [[nodiscard]] virtual weir::limiter_stats stats() const = 0;
-    /// The same with the waits, at one instant.
+    /// The statistics and the histogram of waits, at one instant.
     [[nodiscard]] virtual weir::snapshot<weir::limiter_stats> snapshot() const = 0;
-    /// How many seats there are for a key at the moment, if they are adaptive.
+    /// The current number of seats for a key; empty unless the seats are adaptive.
     [[nodiscard]] virtual std::optional<weir::amount> seats_now(std::uint64_t) const { return {}; }
-    /// How many keys it keeps apart for the moment, if it does that.
+    /// The number of keys tracked now; empty for a limit without keys.
     [[nodiscard]] virtual std::optional<std::uint64_t> keys() const { return {}; }
 
-    /// Precondition: `can_become(configuration(), c)`. Permits and waiters stay.
+    /// Applies another configuration. Permits and waiting requests stay. Precondition: `can_become(configuration(),
+    /// c)`.
     void configure(config::limit const& c) {
         change_rule(c.rule);
         change(configuration_, c);
         configuration_ = c;
     }
-    /// Any thread. Another rule of the same kind, which `configuration` does not know of.
+    /// Applies another rule of the same kind; `configuration` does not change. Call it on any thread.
     virtual void change_rule(weir::limiter_config const& rule) { apply_rule(rule); }
 
-    /// On the thread that configures.
+    /// The configuration. Call it on the thread that calls `configure`.
     [[nodiscard]] config::limit const& configuration() const noexcept { return configuration_; }
     [[nodiscard]] bool has_seats() const noexcept { return has_seats_; }
     [[nodiscard]] bool is_adaptive() const noexcept { return is_adaptive_; }
@@ -101,7 +103,7 @@ public:
 
 protected:
     virtual void apply_rule(weir::limiter_config const& rule) = 0;
-    /// All of it but the rule.
+    /// Applies the changes of all members except the rule.
     virtual void change(config::limit const& before, config::limit const& after) = 0;
 
 private:
@@ -150,7 +152,7 @@ private:
     typename World::place const place_;
 };
 
-/// A limit that each key has for itself. Keys do not wait for each other.
+/// A limit with a separate limiter for each key. Requests with different keys do not wait for each other.
 template <class World, class Policy>
 class keyed_limit final : public World::limit {
     using base = limit<World>;
@@ -222,15 +224,15 @@ private:
     typename World::place const place_;
 };
 
-/// A limit that this process keeps by itself: of each key, if `keys` are given. Requests that wait are served on `ex`,
-/// which must run for as long as any may wait.
+/// Creates a limit that this process counts: for each key if `keys` is set, otherwise for all requests. `ex` serves
+/// waiting requests and must run while requests may wait.
 template <class World>
 [[nodiscard]] std::shared_ptr<typename World::limit> make_limit(
     typename World::executor const& ex, config::limit const& c,
     std::optional<typename World::keys> keys, typename World::place place) {
     if (!keys)
         return std::make_shared<total_limit<World>>(ex, c, place);
-    // The kind that is meant for many clients takes a sixth of the memory by itself.
+    // Token buckets are the kind for many clients: their own limiter takes a sixth of the memory of `policy::any`.
     if (std::holds_alternative<weir::token_bucket_options>(c.rule.options))
         return std::make_shared<keyed_limit<World, weir::policy::token_bucket>>(
             ex, c, std::move(*keys), place);

@@ -12,12 +12,12 @@
 namespace limiting {
 namespace {
 
-// `example.org`, or any below `*.example.org`.
+// Whether `host` is `pattern`, or is below `example.org` for the pattern `*.example.org`.
 bool is_host(std::string_view pattern, std::string_view host) noexcept {
     auto const colon = host.rfind(':');
     if (colon != host.npos && host.find(']', colon) == host.npos)
         host = host.substr(0, colon);
-    if (host.ends_with('.'))  // the root of all names
+    if (host.ends_with('.'))  // the root of the DNS
         host.remove_suffix(1);
     if (!pattern.starts_with("*."))
         return http::iequals(pattern, host);

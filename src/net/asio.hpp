@@ -11,8 +11,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/system/error_code.hpp>
 
-// The types of Asio with the executor that everything here runs on. It is not type-erased, which
-// makes a trip through the scheduler cheaper.
+// The types of Asio with the executor of the proxy. It is not type-erased, so scheduling is cheaper.
 namespace net {
 
 namespace asio = boost::asio;
@@ -33,7 +32,7 @@ using stream_acceptor = asio::basic_socket_acceptor<stream, executor>;
 template <class T = void>
 using task = asio::awaitable<T, executor>;
 
-/// Completes with a tuple that starts with the `error_code`: nothing here throws for the network.
+/// Completes with a tuple that starts with the `error_code`, instead of throwing errors of the network.
 inline constexpr auto as_values = asio::as_tuple(asio::deferred);
 
 }  // namespace net

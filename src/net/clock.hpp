@@ -6,8 +6,8 @@ namespace net {
 
 /// The clock of all timers and time limits: `std::chrono::steady_clock`.
 ///
-/// Its two functions are the only members of one file of the library, so that a program which defines them itself, such
-/// as a test on virtual time, is linked without that file.
+/// One file of the library defines only its two functions. A program that defines them itself, such as a test on
+/// virtual time, is linked without that file.
 struct clock {
     using duration = std::chrono::steady_clock::duration;
     using rep = duration::rep;
@@ -17,11 +17,11 @@ struct clock {
 
     [[nodiscard]] static time_point now() noexcept;
 
-    /// For how long the system may sleep until it looks at a timer that is due after `d`.
+    /// How long the system may sleep before it checks a timer that is due after `d`.
     [[nodiscard]] static duration sleep_for(duration d) noexcept;
 };
 
-/// How Asio waits for that clock.
+/// Tells Asio how long to wait on `clock`.
 struct clock_traits {
     [[nodiscard]] static clock::duration to_wait_duration(clock::duration d) noexcept {
         return clock::sleep_for(d);

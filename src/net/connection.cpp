@@ -26,7 +26,7 @@ input peek(stream_socket& socket) {
 
 // The event of poll for an end of input with no bytes before it.
 #ifdef POLLRDHUP
-// Linux also reports an end of input behind unread bytes.
+// Linux also reports an end of input that follows unread bytes.
 constexpr short end_of_input = POLLRDHUP;
 bool has_ended(stream_socket&) {
     return true;
@@ -58,7 +58,7 @@ connection::connection(stream_socket socket, watchdog& dog) : socket_(std::move(
     dog.add(*this);
 }
 
-// A direct send on a blocking socket would block the thread until there is room. Makes a system call only the first time.
+// A direct send on a blocking socket would block the thread. Only the first call for a socket makes a system call.
 void connection::be_non_blocking() {
     error_code ignored;
     if (socket_.is_open() && !socket_.non_blocking())
@@ -71,7 +71,7 @@ void connection::move_to(asio::io_context& context) {
 }
 
 bool connection::send_now(http::gather& what, error_code& ec) {
-    // One piece goes by a cheaper system call.
+    // The system call for one piece is cheaper.
     auto sent = what.size() == 1
                     ? socket_.write_some(asio::buffer(what.front().data(), what.front().size()), ec)
                     : socket_.write_some(as_buffers(what), ec);
@@ -148,7 +148,7 @@ void connection::reset() noexcept {
 
 clock::time_point connection::look(clock::time_point now) {
     for (auto const d : {direction::reading, direction::writing}) {
-        // On each round, since what has begun when nothing was going on would never end.
+        // Repeated on each round, because an operation may start after the first cancellation.
         if (now >= deadline_[index(d)]) {
             expired_[index(d)] = true;
             cancel();

@@ -16,12 +16,12 @@
 
 namespace net {
 
-/// The same connection, on another context.
+/// Moves a connection to another context.
 [[nodiscard]] stream_socket move_to(asio::io_context& context, stream_socket socket);
 
 enum class direction : std::uint8_t { reading, writing };
 
-/// A socket with time limits, on the thread of its watchdog. It is non-blocking from then on.
+/// A non-blocking socket with time limits. Use it on the thread of its watchdog.
 class connection final : public watched {
 public:
     connection(stream_socket socket, watchdog& dog);
@@ -31,13 +31,13 @@ public:
         return socket_.async_receive(asio::buffer(into.data(), into.size()), as_values);
     }
 
-    /// Completes with `(error_code)` as soon as there is something to read, or an error; holds no
-    /// buffer meanwhile.
+    /// Completes with `(error_code)` when the socket is ready for `what` or has an error; needs no buffer while it
+    /// waits.
     [[nodiscard]] auto wait(stream_socket::wait_type what) {
         return socket_.async_wait(what, as_values);
     }
 
-    /// Calls `f(error_code)` as soon as there is something to read, or an end, or an error.
+    /// Calls `f(error_code)` when there are bytes to read, an end of input or an error.
     template <class F>
     void when_readable(F f) {
         socket_.async_wait(stream_socket::wait_read, std::move(f));
@@ -45,52 +45,52 @@ public:
 
     [[nodiscard]] auto connect(endpoint const& to) { return socket_.async_connect(to, as_values); }
 
-    /// Sends what the socket takes, and leaves the rest in `what`. Whether that is over: all was sent, or
-    /// there is an error.
+    /// Sends as much as the socket accepts, and leaves the rest in `what`. Returns true if all was sent or there is an
+    /// error.
     [[nodiscard]] bool send_now(http::gather& what, error_code& ec);
 
-    /// Sends all of it.
+    /// Sends all bytes.
     [[nodiscard]] task<error_code> send(http::gather what);
 
-    /// Whether the other side is still there, be it behind bytes that have not been read.
+    /// The state of the other side; detects its end also behind unread bytes.
     [[nodiscard]] presence other_side();
-    /// Whether the connection has been reset. One that both sides have ended has not: something may be left to be read.
+    /// Whether the connection was reset. A connection that both sides ended was not: it may have unread bytes.
     [[nodiscard]] bool is_reset();
-    /// Whether it has sent something that has not been read.
+    /// Whether there are unread bytes.
     [[nodiscard]] bool has_input();
-    /// Whether it has neither sent something that has not been read, nor ended.
+    /// Whether there are no unread bytes, and no end of input.
     [[nodiscard]] bool is_silent();
 
-    /// Whether a time limit was exceeded. What was going on has then been cancelled, and so is what begins before the limit
-    /// has ended.
+    /// Whether a time limit was exceeded. Then the running operations were cancelled. Operations that start while the
+    /// `time_limit` still exists are cancelled too.
     [[nodiscard]] bool expired(direction d) const noexcept { return expired_[index(d)]; }
 
-    /// The limit that was exceeded was none that counts.
+    /// Resets `expired`: the exceeded limit does not matter.
     void forgive(direction d) noexcept { expired_[index(d)] = false; }
 
-    /// If a time limit is running in this direction, it starts again with another length.
+    /// Restarts a running time limit in this direction with another length; has no effect without one.
     void restart(direction d, clock::duration limit) {
         if (deadline_[index(d)] != clock::time_point::max())
             deadline_[index(d)] = after(limit);
     }
 
-    /// Whether it waits for a request that has not begun; such a one may be closed at any time.
+    /// Marks a connection that waits for the start of a request; an idle connection may be closed at any time.
     void set_idle(bool idle) noexcept { idle_ = idle; }
 
-    /// Is not watched until it is added to a watchdog again. Precondition: it has no time limit.
+    /// Ends the watch until the connection is added to a watchdog again. Precondition: it has no time limit.
     void rest() noexcept {
         leave();
         expired_ = {};
     }
-    /// Moves the connection to another context and cancels its operations. On any thread, while no other thread uses it and the
-    /// watchdog does not watch it.
+    /// Moves the connection to another context and cancels its operations. Call it on any thread, while no other thread
+    /// uses the connection and the watchdog does not watch it.
     void move_to(asio::io_context& context);
 
     void no_delay();
     void cancel() noexcept;
     void close() noexcept;
     void end_of_output() noexcept;
-    /// Closes so that the other side sees an error, instead of an end.
+    /// Closes the connection so that the other side gets an error instead of an end of input.
     void reset() noexcept;
 
     [[nodiscard]] clock::time_point look(clock::time_point now) override;
@@ -112,16 +112,17 @@ private:
     bool idle_ = false;
 };
 
-/// The endpoints of one server, and which of them took the last connection: from any thread.
+/// The endpoints of one server. It remembers the endpoint that accepted the last connection. Any thread may use it.
 class server_endpoints {
 public:
-    /// At least one.
+    /// Precondition: `all` is not empty.
     server_endpoints(std::vector<endpoint> all) noexcept : all_(std::move(all)) {}
 
     [[nodiscard]] std::vector<endpoint> const& all() const noexcept { return all_; }
 
-    /// A new connection to the first that takes one, beginning with the one that took the last. Each has an
-    /// equal share of the time that is left of `limit`. Null if there is none, with the last reason in `ec`.
+    /// Connects to the first endpoint that accepts, starting with the one that accepted the last connection. Each
+    /// attempt gets an equal share of the remaining time of `limit`. Returns null if none accepts, with the last error
+    /// in `ec`.
     [[nodiscard]] task<std::unique_ptr<connection>> connect(
         asio::io_context& context, watchdog& dog, clock::duration limit, error_code& ec);
 
@@ -130,7 +131,7 @@ private:
     std::atomic<std::size_t> last_ = 0;
 };
 
-/// For as long as it lives, what goes on in one direction may take no longer than `limit`.
+/// While it exists, the operations in one direction may take at most `limit` in all.
 class time_limit {
 public:
     time_limit(connection& c, direction d, clock::duration limit)

@@ -14,7 +14,7 @@
 namespace net {
 namespace {
 
-// What a program has left behind that has not ended well is in the way.
+// A program that crashed leaves the file of its socket, which prevents a bind.
 void remove_if_nobody_listens(asio::io_context& context, endpoint const& at,
                               std::string const& path) {
     struct stat found{};
@@ -106,7 +106,7 @@ void listener::close(door& one) {
         closed_.splice(closed_.end(), doors_, at);
 }
 
-// What referred to it has ended.
+// Ends one operation that refers to the socket.
 void listener::forget(door& one) {
     if (--one.pending_ == 0 && one.closed_)
         closed_.erase(std::ranges::find(closed_, &one, [](door& d) { return &d; }));
@@ -115,8 +115,7 @@ void listener::forget(door& one) {
 void listener::accept(door& at) {
     at.waits_ = is_full();
     if (at.waits_) {
-        complain(std::to_string(most_) +
-                 " connections are open, which is the most that is allowed: others wait");
+        complain("all " + std::to_string(most_) + " connections are in use; new clients wait");
         return;
     }
     ++at.pending_;
@@ -127,15 +126,15 @@ void listener::accept(door& at) {
         if (!ec)
             ec = let_in(at);
         if (ec && ec != asio::error::operation_aborted) {
-            // No file or memory is to be had for the moment.
-            complain("no connection can be accepted: " + ec.message());
+            // Files or memory may be available again later.
+            complain("cannot accept connections: " + ec.message());
             return pause(at);
         }
         accept(at);
     });
 }
 
-// Those who are at the door, but for some at a time, and for as many as there is room.
+// Accepts pending connections, at most 64 at a time and at most up to the maximum.
 error_code listener::let_in(door& at) {
     error_code ec;
     for (int n = 0; n != 64 && !is_full(); ++n) {
@@ -150,7 +149,7 @@ error_code listener::let_in(door& at) {
     }
     if (is_full())
         for (auto& other : doors_)
-            other.acceptor_.cancel(ec);  // they look again, and wait for room
+            other.acceptor_.cancel(ec);  // each then waits until a connection closes
     return {};
 }
 

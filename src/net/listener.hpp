@@ -12,11 +12,11 @@
 
 namespace net {
 
-/// Accepts connections at its doors, of which at most so many are open at a time: others wait in the backlogs of the
-/// kernel. It is used on the thread of its context, and outlives its admissions.
+/// Accepts connections on several listening sockets. At most `most` connections are open at a time; further ones wait
+/// in the backlogs of the kernel. Use it on the thread of its context. It must outlive its admissions.
 class listener {
 public:
-    /// What a connection has for as long as it is open; it may end on any thread.
+    /// Counts one open connection while it exists. It may be destroyed on any thread.
     class admission {
     public:
         admission(admission&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
@@ -31,13 +31,13 @@ public:
         listener* of_;
     };
 
-    /// Where connections come in. A socket of the file system goes with it.
+    /// A listening socket. Closing it removes the file of a unix socket.
     class door {
     public:
         [[nodiscard]] endpoint listens_at() const { return acceptor_.local_endpoint(); }
-        /// What was said of it when it was opened.
+        /// The name that `open` or `adopt` received.
         [[nodiscard]] std::string const& name() const noexcept { return name_; }
-        /// Whether its connections begin with the PROXY protocol; at first they do not.
+        /// Whether its connections start with the PROXY protocol; initially false.
         [[nodiscard]] bool is_introduced() const noexcept { return introduced_; }
         void set_introduced(bool introduced) noexcept { introduced_ = introduced; }
 
@@ -49,18 +49,18 @@ public:
         stream_acceptor acceptor_;
         timer pause_;
         std::string name_;
-        std::string path_;  // to be removed
+        std::string path_;  // the file to remove
         bool introduced_ = false;
-        bool waits_ = false;  // for a connection to leave
+        bool waits_ = false;  // until a connection closes
         bool closed_ = false;
-        int pending_ = 0;  // what refers to it
+        int pending_ = 0;  // operations that refer to it
     };
 
     listener(asio::io_context& context, std::int64_t most);
     ~listener();
 
-    /// What is done with a connection, which door it came by, and on which context it will live. `trouble` is told why
-    /// nobody is let in for the moment, once a minute at most.
+    /// `next_context` selects the context of the next connection. `accepted` receives the connection and its listening
+    /// socket. `trouble` receives the reason why connections cannot be accepted now, at most once a minute.
     struct handlers {
         std::function<asio::io_context&()> next_context;
         std::function<void(stream_socket, endpoint, admission, door const&)> accepted;
@@ -68,15 +68,15 @@ public:
     };
     void start(handlers h);
 
-    /// Listens there, also while others are let in. Throws `boost::system::system_error` if it cannot. A socket of the
-    /// file system is made anew, unless somebody listens at it.
+    /// Listens on `at`; other sockets may be accepting already. Throws `boost::system::system_error` if it cannot.
+    /// Replaces the file of a unix socket unless a program listens on it.
     door& open(endpoint const& at, std::string name);
-    /// The same at a socket that listens already, which it owns from now on.
+    /// Accepts on a socket that is already listening, and takes ownership of it.
     door& adopt(int socket, std::string name);
 
-    /// Lets nobody in there from now on: the door is gone.
+    /// Stops accepting on this socket and removes it.
     void close(door& one);
-    /// Nobody anywhere.
+    /// Stops accepting on all sockets and removes them.
     void close();
 
     [[nodiscard]] std::list<door> const& doors() const noexcept { return doors_; }
@@ -96,7 +96,7 @@ private:
 
     asio::io_context& context_;
     std::list<door> doors_;
-    std::list<door> closed_;  // but referred to
+    std::list<door> closed_;  // with pending operations
     handlers handlers_;
     bool started_ = false;
     std::int64_t const most_;

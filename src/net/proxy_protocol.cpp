@@ -63,7 +63,7 @@ introduction parse_block(std::string_view bytes) {
         return static_cast<unsigned>(static_cast<unsigned char>(bytes[i]));
     };
     auto const version = byte(12) >> 4;
-    auto const what = byte(12) & 15U;  // 0: the balancer speaks for itself; 1: for a client
+    auto const what = byte(12) & 15U;  // 0: a connection of the balancer itself; 1: of a client
     auto const length = byte(14) << 8 | byte(15);
     if (version != 2 || what > 1)
         return wrong;

@@ -9,17 +9,17 @@
 
 namespace net {
 
-/// What a balancer says of a client, before anything that the client says.
+/// The header that a load balancer sends before the data of a client.
 struct introduction {
     enum class state : std::uint8_t { incomplete, complete, wrong };
 
     state is = state::incomplete;
     std::size_t size = 0;  // in bytes, if it is complete
-    /// Absent if the balancer speaks for itself, or does not know.
+    /// Empty if the balancer connects for itself, or does not know the client.
     std::optional<boost::asio::ip::address> client;
 };
 
-/// Parses the beginning of a connection by the PROXY protocol, version 1 or 2, as HAProxy's proxy-protocol.txt has it.
+/// Parses the header of the PROXY protocol, version 1 or 2, as HAProxy's proxy-protocol.txt specifies it.
 [[nodiscard]] introduction parse_introduction(std::string_view bytes);
 
 }  // namespace net

@@ -5,7 +5,7 @@
 namespace net {
 
 void watched::leave() noexcept {
-    if (!is_linked())  // or the watchdog has ended
+    if (!is_linked())  // also after the end of the watchdog
         return;
     unlink();
     asleep_ = false;
@@ -52,7 +52,7 @@ void watchdog::go_round() {
     goes_round_ = !awake_.empty();
     if (goes_round_)
         return arm(now_ + round);
-    // Without any to look after the thread sleeps, and may end.
+    // Without watched objects the timer stops, so that the thread can sleep or end.
     auto const next = std::ranges::min_element(asleep_, {}, &group::first)->first;
     if (size_ != 0 && next != clock::time_point::max())
         arm(next);
@@ -103,7 +103,7 @@ void watchdog::arm(clock::time_point at) {
     armed_ = true;
 }
 
-// So that the thread may end at once.
+// Without watched objects, stops the timer so that the thread can end immediately.
 void watchdog::left() noexcept {
     if (--size_ == 0 && !goes_round_ && armed_ && timer_.cancel() != 0)
         armed_ = false;

@@ -14,23 +14,25 @@ namespace net {
 
 class watchdog;
 
-/// An object with time limits. It is used on the thread of its watchdog.
+/// An object with time limits. Use it on the thread of its watchdog.
 class watched : public boost::intrusive::list_base_hook<
                     boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
 public:
-    /// Called on a round. Returns the time of its next limit; it may be called before that, and is called on the first round
-    /// after it. It may cancel operations and `leave`, but destroys nothing that is watched.
+    /// The watchdog calls this function on a round. It returns the time of the object's next limit. The next call comes
+    /// on the first round after that time, or earlier. The function may cancel operations and call `leave`, but must
+    /// not destroy a watched object.
     [[nodiscard]] virtual clock::time_point look(clock::time_point now) = 0;
 
-    /// The thread is about to end: an object that only waits for work stops.
+    /// Called before the thread ends: an object that only waits for work must stop.
     virtual void stop_if_idle() = 0;
 
-    /// The time for that is over.
+    /// Called when the time to stop is over: the object must stop immediately.
     virtual void abort() = 0;
 
-    /// Has `look` called on the next round.
+    /// Requests a call of `look` on the next round.
     void look_soon();
-    /// The time at which `limit` from now will certainly be over. `look` is called on the next round, and may return it.
+    /// A time at which `limit`, counted from now, is certainly over. Requests a call of `look` on the next round, which
+    /// may return that time.
     [[nodiscard]] clock::time_point after(clock::duration limit);
 
     /// Ends the watch.
@@ -45,16 +47,16 @@ protected:
 private:
     friend class watchdog;
 
-    watchdog* dog_ = nullptr;  // the last that watched it
+    watchdog* dog_ = nullptr;  // the last one that watched the object
     bool asleep_ = false;
 };
 
-/// One timer for all the time limits of a thread. A limit is a time that is stored, and compared on the next round, so that
-/// setting it costs a store: a timer of Asio for each would be moved twice in every request. It is noticed late by up to two
-/// rounds, and never early.
+/// One timer for all time limits of a thread. Setting a limit only stores a time, which the next round compares; an
+/// Asio timer for each limit would be changed twice in every request. The watchdog notices an exceeded limit up to two
+/// rounds late, and never early.
 ///
-/// An object whose next limit is some rounds away sleeps until then. There are no rounds while all sleep, so that
-/// connections without traffic wake nothing.
+/// An object whose next limit is some rounds away sleeps until then. While all objects sleep there are no rounds, so
+/// connections without traffic cause no wakeups.
 class watchdog {
 public:
     static constexpr std::chrono::milliseconds round{50};
@@ -64,7 +66,7 @@ public:
     /// Precondition: `one` is not watched.
     void add(watched& one);
 
-    /// Has all called on the next round.
+    /// Requests a call of `look` for all watched objects on the next round.
     void look_at_all();
 
     /// Calls the function of this name of each watched object.
@@ -76,11 +78,13 @@ private:
 
     using list = boost::intrusive::list<watched, boost::intrusive::constant_time_size<false>>;
 
-    // Group k sleeps for at least 2^(k - 1) rounds, and for less than twice as long. When the first of a group is due, all of it
-    // are looked at, and the rest joins the group of what is left: at most twice in one group.
+    // The objects of group k sleep for at least 2^(k - 1) rounds, and less than twice as long. When the first object of
+    // a group is due, the watchdog calls `look` of the whole group. Each object that is not due joins the group of its
+    // remaining time; it joins the same group at most twice.
     struct group {
         list all;
-        clock::time_point first = clock::time_point::max();  // is due; or has left
+        clock::time_point first =
+            clock::time_point::max();  // when the first object is due; it may have left
     };
     static constexpr std::uint64_t most_rounds = clock::duration::max() / round;
 

@@ -21,7 +21,7 @@ class Crowd(ProxyTest):
             for client in clients[:20]:
                 self.assertEqual(client.ask("/").status, 200)
             self.assertRegex(proxy.process.stderr.readline(),
-                             r"^weir-proxy: \d+ connections are open, which is the most that is allowed")
+                             r"^weir-proxy: all \d+ connections are in use; new clients wait")
             # A client that waits is accepted when others disconnect.
             clients[-1].send("GET / HTTP/1.1\r\nHost: test\r\n\r\n")
             for client in clients[:-1]:
