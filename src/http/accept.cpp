@@ -8,7 +8,7 @@
 namespace http {
 namespace {
 
-// Takes what stands before the next `separator` off `text`. One between quotes is none.
+// Removes the text before the next `separator` from `text` and returns it. A separator in quotes does not count.
 std::string_view take(std::string_view& text, char separator) noexcept {
     bool quoted = false;
     std::size_t i = 0;
@@ -24,7 +24,7 @@ std::string_view take(std::string_view& text, char separator) noexcept {
     return trimmed(part);
 }
 
-// `1`, `0.5`, `0.125`: in thousandths.
+// Parses `1`, `0.5` or `0.125` into thousandths.
 std::optional<unsigned> weight_of(std::string_view text) noexcept {
     bool const fits = !text.empty() && text.size() <= 5 && (text[0] == '0' || text[0] == '1') &&
                       (text.size() == 1 || text[1] == '.');
@@ -64,7 +64,7 @@ std::optional<media_range> range_of(std::string_view text) noexcept {
     return found;
 }
 
-// 0: it does not; the more, the more of the type the range names.
+// How specifically the range names the type: from 0 (not at all) to 3 (exactly).
 int fits(std::string_view range, std::string_view type) noexcept {
     if (iequals(range, type))
         return 3;

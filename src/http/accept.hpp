@@ -7,14 +7,15 @@
 
 namespace http {
 
-/// The Accept of a request: its lines as one list; empty if it has none.
+/// Joins the Accept fields of a request into one list; empty if it has none.
 void read_accept(std::string& out, request_head const& request);
 
-/// How much a client wants a media type, in thousandths: 1000 without any Accept, and 0 if it wants none of it. The most
-/// specific range decides (RFC 9110, 12.5.1), whatever its parameters but `q`. What is no range, is passed over.
+/// The quality of a media type in an Accept list, in thousandths: 1000 without Accept, and 0 if the client does not
+/// accept the type. The most specific range decides (RFC 9110, 12.5.1); of its parameters only `q` counts. Invalid
+/// ranges are ignored.
 [[nodiscard]] unsigned quality_of(std::string_view accept, std::string_view type) noexcept;
 
-/// Whether a range names exactly that type.
+/// Whether a range in the list names exactly this type.
 [[nodiscard]] bool names_type(std::string_view accept, std::string_view type) noexcept;
 
 }  // namespace http

@@ -67,7 +67,7 @@ bool body_reader::too_much_overhead() noexcept {
     return ++overhead_ > max_overhead;
 }
 
-// The chunked coding of RFC 9112, 7.1. Behind a size there may be blanks, as some servers write them.
+// The chunked coding of RFC 9112, 7.1. It accepts blanks after a size, because some servers write them.
 body_reader::state body_reader::after(char c) noexcept {
     switch (state_) {
         case state::size_first:
@@ -77,7 +77,7 @@ body_reader::state body_reader::after(char c) noexcept {
             [[fallthrough]];
         case state::size:
             if (auto const digit = hex_value(c); digit >= 0) {
-                // There are readers that count with a sign.
+                // Some readers use signed numbers, so 63 bits are the maximum.
                 if (left_ >> 59 != 0 || too_much_overhead())
                     return state::bad;
                 left_ = left_ * 16 + static_cast<std::uint64_t>(digit);

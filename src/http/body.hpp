@@ -9,21 +9,22 @@
 
 namespace http {
 
-/// Takes a body out of its framing, piece by piece and in place. Strict: what two readers might
-/// understand differently is bad. Trailers and chunk extensions are read over.
+/// Extracts a body from its framing, piece by piece and in place. It is strict: input that two readers might interpret
+/// differently is bad. It skips trailers and chunk extensions.
 class body_reader {
 public:
     body_reader(framing how, std::uint64_t length) noexcept;
 
     struct piece {
         std::size_t body = 0;  // bytes of the body, now at the front
-        std::size_t used = 0;  // bytes of the input; what is behind them is behind the end
+        std::size_t used = 0;  // bytes of the input; further bytes are after the end of the body
     };
 
-    /// Moves what belongs to the body to the front of the `n` bytes at `bytes`.
+    /// Moves the bytes of the body to the front of the `n` bytes at `bytes`.
     [[nodiscard]] piece take(char* bytes, std::size_t n) noexcept;
 
-    /// The input has ended: that is the end of a body without another one, and bad for all others.
+    /// Reports the end of the input. It ends a body with the framing `until_close`; another unfinished body becomes
+    /// bad.
     void end_of_input() noexcept;
 
     [[nodiscard]] bool done() const noexcept { return state_ == state::done; }
@@ -57,12 +58,13 @@ private:
     std::uint64_t left_;
 };
 
-/// Puts a piece of a body into what is sent, in chunks of its own if the framing is `chunked`.
+/// Adds pieces of a body to the data to send. With the framing `chunked` each piece becomes a chunk.
 class body_writer {
 public:
     explicit body_writer(framing how) noexcept : chunked_(how == framing::chunked) {}
 
-    /// Must live until `out` has been sent. `last` if the body ends with this piece.
+    /// Adds a piece to `out`; `last` means that the body ends with it. The writer and the bytes must exist until `out`
+    /// is sent.
     void put(gather& out, char const* bytes, std::size_t n, bool last) noexcept;
 
 private:

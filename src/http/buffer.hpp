@@ -10,11 +10,11 @@
 
 namespace http {
 
-/// What goes out with one system call.
+/// The pieces that one system call sends.
 using gather = boost::container::static_vector<std::string_view, 6>;
 
-/// What has come in and has not been used; no head may be longer than its capacity. The memory is left as it is found, so that no more of it
-/// becomes resident than is used.
+/// Received bytes that are not consumed yet. A header must fit into its capacity. The constructor does not clear the
+/// memory, so unused pages do not become resident.
 class buffer {
 public:
     static constexpr std::size_t capacity = 32 * 1024;
@@ -29,7 +29,7 @@ public:
         return {bytes_.data() + begin_, size()};
     }
 
-    /// Room behind what is there, as much as there is; nothing is moved unless there is none.
+    /// All free space after the content. Moves the content only if there is no such space.
     [[nodiscard]] std::span<char> room() noexcept {
         if (empty())
             clear();

@@ -26,41 +26,41 @@ private:
 inline constexpr characters is_digit([](char c) { return c >= '0' && c <= '9'; });
 inline constexpr characters is_blank([](char c) { return c == ' ' || c == '\t'; });
 
-/// What may stand in the value of a field, a reason phrase, a chunk extension or a trailer: no control
-/// character but a tab (RFC 9110, 5.5).
+/// The characters of a field value, a reason phrase, a chunk extension or a trailer: no control characters except tab
+/// (RFC 9110, 5.5).
 inline constexpr characters is_text([](char c) {
     return c == '\t' || (c != 0x7f && static_cast<unsigned char>(c) >= 0x20);
 });
 
-/// What may stand in a target; more than RFC 3986 allows, since all servers take it.
+/// The characters of a target: more than RFC 3986 allows, because all servers accept them.
 inline constexpr characters is_visible([](char c) { return is_text(c) && !is_blank(c); });
 
 inline constexpr characters is_alphanumeric([](char c) {
     return is_digit(c) || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 });
 
-/// What may stand in a method, the name of a field or another token (RFC 9110, 5.6.2).
+/// The characters of a method, the name of a field or another token (RFC 9110, 5.6.2).
 inline constexpr characters is_token([](char c) {
     return is_alphanumeric(c) ||
            std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
 });
 
-/// What may stand in a Host (RFC 3986, 3.2): a name or an address, and a port.
+/// The characters of a Host (RFC 3986, 3.2): a name or an address, and a port.
 inline constexpr characters is_host([](char c) {
     return is_alphanumeric(c) ||
            std::string_view("-._~!$&'()*+;=:[]%").find(c) != std::string_view::npos;
 });
 
-/// Whether each character of a text belongs to the set; so it is for none at all.
+/// Whether each character of a text belongs to the set; true for an empty text.
 [[nodiscard]] constexpr bool all(std::string_view text, characters const& set) noexcept {
     return std::all_of(text.begin(), text.end(), [&set](char c) { return set(c); });
 }
-/// The same for at least one character.
+/// Whether a text is not empty and each of its characters belongs to the set.
 [[nodiscard]] constexpr bool some(std::string_view text, characters const& set) noexcept {
     return !text.empty() && all(text, set);
 }
 
-/// As names and tokens are compared (RFC 9110, 5.1).
+/// Compares without regard to case, as HTTP compares names and tokens (RFC 9110, 5.1).
 [[nodiscard]] constexpr bool iequals(std::string_view a, std::string_view b) noexcept {
     constexpr auto lower = [](char c) {
         return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -68,7 +68,7 @@ inline constexpr characters is_host([](char c) {
     return a.size() == b.size() && std::ranges::equal(a, b, {}, lower, lower);
 }
 
-/// Without the blanks around it.
+/// Removes leading and trailing blanks.
 [[nodiscard]] constexpr std::string_view trimmed(std::string_view text) noexcept {
     while (!text.empty() && is_blank(text.front()))
         text.remove_prefix(1);

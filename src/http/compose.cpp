@@ -55,7 +55,7 @@ void add_upgrade(std::string& out, std::string_view protocol) {
     add(out, "Upgrade", protocol);
 }
 
-// By its name: some versions of Beast know it, and some do not.
+// Compares the name, because only some versions of Beast have an id for this field.
 bool is_forwarded_for(field const& f) {
     return iequals(f.name, "x-forwarded-for");
 }
@@ -81,7 +81,7 @@ void compose(std::string& out, request_head const& request, std::string_view cli
         if (f.goes_on && !is_forwarded_for(f) && stays(f.name, changes))
             add(out, f.name, f.value);
     add_all(out, changes);
-    // One line for all, since there are servers that look at one line only.
+    // All values go into one line, because some servers read only one line.
     out.append("X-Forwarded-For: ");
     for (auto const& f : request.fields)
         if (f.goes_on && is_forwarded_for(f))

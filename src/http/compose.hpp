@@ -13,50 +13,50 @@
 
 namespace http {
 
-/// What is changed in a head that goes through. What is added takes the place of fields of the same name; none of it is
-/// about the connection or the framing.
+/// Changes to the header of a forwarded message. An added field replaces all fields of the same name. No change
+/// concerns the connection or the framing.
 struct field_changes {
     std::vector<std::pair<std::string, std::string>> add;
     std::vector<std::string> remove;
 };
 
-/// The head with which a request goes on to `upstream` (its name, for requests without a Host), and asks for the protocol
-/// `upgrade`, if there is one.
+/// Writes the header of a request for the upstream. `upstream` is the Host for a request without one. If `upgrade` is
+/// not empty, the header asks for this protocol.
 void compose(std::string& out, request_head const& request, std::string_view client,
              std::string_view upstream, field_changes const& changes = {},
              std::string_view upgrade = {});
 
-/// How the answer's body is sent to a client of this version.
+/// The framing of the response's body for a client of this version.
 [[nodiscard]] framing framing_for(unsigned version, answer_head const& answer) noexcept;
 
-/// The head with which an answer goes back. `date` is used if the upstream has sent none; `lines` are whole lines that
-/// are added, unless the answer is an interim one.
+/// Writes the header of a response for the client. `date` is used if the upstream sent none. `lines` are complete lines
+/// to add, except to an interim response.
 void compose(std::string& out, answer_head const& answer, framing body, unsigned version,
              bool keep_alive, std::string_view date, field_changes const& changes = {},
              std::string_view lines = {});
 
-/// The head of a 101 that goes over to the protocol `upgrade`.
+/// Writes the header of a 101 response that switches to the protocol `upgrade`.
 void compose_switch(std::string& out, answer_head const& answer, std::string_view upgrade,
                     field_changes const& changes, std::string_view lines);
 
-/// An answer of the proxy's own.
+/// A response by the proxy itself.
 struct own_answer {
     unsigned status = 0;
     std::string_view type = {};  // of its body
     std::size_t length = 0;
     std::optional<std::chrono::seconds> retry_after = {};
-    std::string_view lines = {};  // more of the header
+    std::string_view lines = {};  // further complete lines of the header
 };
-/// Whether answers with such a status have a body, unless the request was a HEAD.
+/// Whether responses with this status have a body, unless the request was a HEAD.
 [[nodiscard]] constexpr bool has_body(unsigned status) noexcept {
     return status >= 200 && status != 204 && status != 304;
 }
-/// Its head.
+/// Writes the header of a response by the proxy itself.
 void compose(std::string& out, own_answer const& answer, unsigned version, bool keep_alive,
              std::string_view date);
 
-/// Makes one piece of `head`, which is the first of them, and the others, if these are so small that to copy them costs
-/// less than to send several.
+/// Appends the other pieces to `head`, which is the first piece, if they are so small that copying costs less than
+/// sending several pieces.
 void join(gather& pieces, std::string& head);
 
 }  // namespace http

@@ -10,11 +10,11 @@ namespace {
 
 constexpr std::size_t max_target = 8000;
 
-constexpr fault no_request{400, "the first line is no request"};
+constexpr fault no_request{400, "malformed request line"};
 
-// ---- What is where
+// ---- Lines and fields
 
-// Takes the first line off `text`; what it leaves there is empty if no line ends.
+// Removes the first line from `text` and returns it. Without a line end, it removes all of `text`.
 std::string_view take_line(std::string_view& text) noexcept {
     auto const end = text.find("\r\n");
     auto const line = text.substr(0, end);
@@ -27,7 +27,7 @@ bool is_version(std::string_view text) noexcept {
            is_digit(text[7]);
 }
 
-// Whether all of `text` is a number that fits; digits only.
+// Reads all of `text` as a number of digits. Returns false if it is not a number or does not fit into `T`.
 template <class T>
 bool read_number(std::string_view text, T& out) noexcept {
     auto const* const last = text.data() + text.size();
@@ -35,7 +35,7 @@ bool read_number(std::string_view text, T& out) noexcept {
     return ec == std::errc() && end == last;
 }
 
-// 11 for `HTTP/1.1`, 10 for `HTTP/1.0`; 0 for what is not spoken here.
+// 11 for `HTTP/1.1`, 10 for `HTTP/1.0`, 0 for an unsupported version.
 unsigned version_of(std::string_view text) noexcept {
     return text == "HTTP/1.1" ? 11 : text == "HTTP/1.0" ? 10 : 0;
 }
@@ -53,11 +53,11 @@ fault read_first_line(std::string_view line, request_head& out) noexcept {
     if (!some(out.method_name, is_token) || !some(out.target, is_visible) || !is_version(version))
         return no_request;
     if (out.version == 0)
-        return {505, "only HTTP/1.1 and HTTP/1.0 are spoken here"};
+        return {505, "unsupported HTTP version"};
     return {};
 }
 
-// `HTTP/1.1 200 OK`, where the reason may be missing, and then the blank before it as well.
+// Reads a line such as `HTTP/1.1 200 OK`. The reason may be missing, with or without the blank before it.
 bool read_first_line(std::string_view line, answer_head& out) noexcept {
     if (line.size() < 12 || line[8] != ' ' || (line.size() > 12 && line[12] != ' '))
         return false;
@@ -67,7 +67,7 @@ bool read_first_line(std::string_view line, answer_head& out) noexcept {
            all(out.reason, is_text);
 }
 
-// `text` is what follows the first line.
+// Reads the header fields from `text`, which follows the first line.
 fault read_fields(std::string_view text, head& out) noexcept {
     out.fields.clear();
     while (text != "\r\n") {
@@ -75,10 +75,10 @@ fault read_fields(std::string_view text, head& out) noexcept {
         auto const colon = line.find(':');
         auto const name = line.substr(0, colon);
         if (text.empty() || colon == line.npos || !some(name, is_token))
-            return {400, "a header field is wrong"};
+            return {400, "malformed header field"};
         auto const value = trimmed(line.substr(colon + 1));
         if (!all(value, is_text))
-            return {400, "a header field is wrong"};
+            return {400, "malformed header field"};
         if (out.fields.size() == head::max_fields)
             return {431, "too many header fields"};
         out.fields.push_back({beast::string_to_field(name), true, name, value});
@@ -86,9 +86,9 @@ fault read_fields(std::string_view text, head& out) noexcept {
     return {};
 }
 
-// ---- Rules for both
+// ---- Rules for requests and responses
 
-// What is only for this hop (RFC 9110, 7.6.1), and what is written anew.
+// Whether the field is hop-by-hop (RFC 9110, 7.6.1) or rewritten by the proxy.
 bool only_for_this_hop(field const& f) noexcept {
     switch (f.id) {
         case beast::field::connection:
@@ -103,16 +103,16 @@ bool only_for_this_hop(field const& f) noexcept {
         case beast::field::content_length:
             return true;
         default:
-            return iequals(f.name, "http2-settings");  // which Beast does not know in Boost 1.90
+            return iequals(f.name, "http2-settings");  // Beast of Boost 1.90 has no id for it
     }
 }
 
-// Tells what ends here, and whether the connection goes on (RFC 9112, 9.3).
+// Finds the fields that are not forwarded, and whether the connection stays open (RFC 9112, 9.3).
 fault read_connection(head& h) noexcept {
     bool close = false;
     bool keep = false;
     bool upgrades = false;
-    std::size_t names = 0;  // each of which is looked for among all fields
+    std::size_t names = 0;  // bounded, because each is compared with all fields
     for (auto& f : h.fields) {
         if (!only_for_this_hop(f))
             continue;
@@ -126,7 +126,7 @@ fault read_connection(head& h) noexcept {
             if (token.empty())
                 continue;
             if (!some(token, is_token))
-                return {400, "Connection is no list of names"};
+                return {400, "malformed Connection"};
             if (iequals(token, "close"))
                 close = true;
             else if (iequals(token, "keep-alive"))
@@ -146,7 +146,7 @@ fault read_connection(head& h) noexcept {
     return {};
 }
 
-// Calls `f(protocol)` for each that Upgrade names, until it is true.
+// Calls `f(protocol)` for each protocol in Upgrade, until `f` returns true.
 template <class F>
 void any_upgrade(head const& h, F f) noexcept {
     for (auto const& field : h.fields) {
@@ -162,7 +162,7 @@ void any_upgrade(head const& h, F f) noexcept {
     }
 }
 
-// To that protocol, and to no other one.
+// Whether the response switches to exactly this protocol.
 bool goes_over_to(answer_head const& answer, std::string_view protocol) noexcept {
     std::size_t others = 0;
     std::size_t same = 0;
@@ -173,8 +173,8 @@ bool goes_over_to(answer_head const& answer, std::string_view protocol) noexcept
     return answer.upgrades && same == 1 && others == 0;
 }
 
-// Tells how the end of the body is known. A length may be told again in the same words (RFC 9112, 6.3);
-// nothing else may.
+// Finds the framing of the body. A Content-Length may be repeated with the same text (RFC 9112, 6.3); no other
+// repetition is allowed.
 fault read_framing(head& h) noexcept {
     h.body = framing::none;
     h.length = 0;
@@ -192,7 +192,7 @@ fault read_framing(head& h) noexcept {
             h.body = framing::length;
             length = f.value;
             if (!read_number(length, h.length))
-                return {400, "Content-Length is no number"};
+                return {400, "invalid Content-Length"};
         } else {
             h.body = framing::chunked;
             unknown_coding = !iequals(f.value, "chunked");
@@ -201,7 +201,7 @@ fault read_framing(head& h) noexcept {
     if (h.body == framing::chunked && h.version < 11)
         return {400, "Transfer-Encoding in HTTP/1.0"};
     if (unknown_coding)
-        return {501, "the only Transfer-Encoding that is known here is chunked"};
+        return {501, "unsupported Transfer-Encoding: only chunked is supported"};
     return {};
 }
 
@@ -213,24 +213,24 @@ std::string_view without_port_80(std::string_view host) noexcept {
     return host;
 }
 
-// Makes an absolute target (`http://host/path`) an ordinary one (RFC 9112, 3.2).
+// Converts an absolute target (`http://host/path`) to origin form (RFC 9112, 3.2).
 fault make_origin_form(request_head& out) noexcept {
     constexpr std::string_view scheme = "http://";
     auto& target = out.target;
     if (target.front() == '/' || (target == "*" && out.method == verb::options))
         return {};
     if (!iequals(target.substr(0, scheme.size()), scheme))
-        return {400, "the target is neither a path nor an http:// address"};
+        return {400, "the request target is neither a path nor an http:// address"};
     auto const path = std::min(target.find_first_of("/?", scheme.size()), target.size());
     auto const authority = target.substr(scheme.size(), path - scheme.size());
     if (!some(authority, is_host) ||
         (!out.host.empty() && !iequals(without_port_80(authority), without_port_80(out.host))))
-        return {400, "the target is at another host than Host"};
+        return {400, "the request target and Host differ"};
     out.host = authority;
     if (path == target.size())
         target = out.method == verb::options ? "*" : "/";
     else if (target[path] == '?')
-        return {400, "the target has no path"};
+        return {400, "the request target has no path"};
     else
         target.remove_prefix(path);
     return {};
@@ -242,18 +242,18 @@ fault head_scanner::look(std::string_view text) noexcept {
     while (size_ == 0) {
         auto const end = text.find('\n', line_);
         auto const line = text.substr(line_, end == text.npos ? text.npos : end - line_);
-        // The first byte that is wrong decides, so that it is all the same what has come behind it.
+        // The first invalid byte decides, so the result does not depend on later bytes.
         if (!line.empty() && is_blank(line.front()))
-            return {400, "a line that begins with a blank"};
+            return {400, "a header line starts with whitespace"};
         auto const cr = line.find('\r');
         if (line.substr(0, cr).find('\0') != line.npos)
-            return {400, "a NUL in the header"};
+            return {400, "NUL in the header"};
         if (cr != line.npos && cr + 1 != line.size())
-            return {400, "a carriage return that ends no line"};
+            return {400, "bare CR in the header"};
         if (end == text.npos)
             return {};
         if (cr == line.npos)
-            return {400, "a line that ends without a carriage return"};
+            return {400, "bare LF in the header"};
         if (line.size() == 1)
             size_ = end + 1;
         line_ = end + 1;
@@ -280,13 +280,13 @@ fault parse(std::string_view text, request_head& out, underscores names) noexcep
                 if (!out.host.empty())
                     return {400, "more than one Host"};
                 if (!some(f.value, is_host))
-                    return {400, "Host is not the name of a host"};
+                    return {400, "invalid Host"};
                 out.host = f.value;
                 f.goes_on = false;
                 break;
             case beast::field::expect:
                 if (!iequals(f.value, "100-continue"))
-                    return {417, "the only Expect that is known here is 100-continue"};
+                    return {417, "unsupported Expect: only 100-continue is supported"};
                 out.expects_continue = out.version >= 11;
                 f.goes_on = false;
                 break;
@@ -297,11 +297,11 @@ fault parse(std::string_view text, request_head& out, underscores names) noexcep
         }
     }
     if (out.host.empty() && out.version >= 11)
-        return {400, "no Host"};
+        return {400, "missing Host"};
     if (out.method == verb::connect)
-        return {501, "CONNECT is not possible here"};
+        return {501, "CONNECT is not supported"};
     if (out.target.size() > max_target)
-        return {414, "the target is too long"};
+        return {414, "the request target is too long"};
     return make_origin_form(out);
 }
 
@@ -311,11 +311,11 @@ fault parse(std::string_view text, verb method, answer_head& out,
     if (!read_first_line(take_line(text), out) || read_fields(text, out) || read_connection(out))
         return {502, "the upstream's response is not HTTP"};
     if (out.status == 101 && (upgrade.empty() || !goes_over_to(out, upgrade)))
-        return {502, "the upstream has switched to a protocol for which it was not asked"};
+        return {502, "the upstream switched protocols without an upgrade request"};
     auto const unclear = read_framing(out);
     if (method == verb::head || out.status < 200 || out.status == 204 || out.status == 304) {
-        // There is no body whatever the fields say. They speak of one that is not sent; what they do not
-        // say clearly goes no further, and nobody waits to see what such an upstream sends next.
+        // Such a response has no body; its fields describe a body that is not sent. If they are ambiguous, the proxy
+        // does not forward them, and closes the connection.
         if (unclear)
             out.keep_alive = false;
         else if (out.body == framing::length && out.status >= 200 && out.status != 204)
@@ -323,7 +323,7 @@ fault parse(std::string_view text, verb method, answer_head& out,
         out.body = framing::none;
         out.length = 0;
     } else if (unclear) {
-        return {502, "the upstream's answer does not say clearly where it ends"};
+        return {502, "the upstream's response has ambiguous framing"};
     } else if (out.body == framing::none) {
         out.body = framing::until_close;
     }

@@ -19,8 +19,8 @@ namespace beast = boost::beast::http;
 
 using verb = beast::verb;  // a method
 
-/// Why a message is not accepted: the status of the answer, and a line for people. A status of 0 is
-/// for a connection that has ended, where nobody is left to be answered.
+/// Why a message is rejected: the status of the response, and a line of text. The status 0 means that the connection
+/// ended, so no response is possible.
 struct fault {
     unsigned status = 0;
     char const* why = nullptr;
@@ -28,17 +28,17 @@ struct fault {
     explicit operator bool() const noexcept { return why != nullptr; }
 };
 
-/// How the end of a body is known (RFC 9112, 6).
+/// The framing of a body: it determines where the body ends (RFC 9112, 6).
 enum class framing : std::uint8_t { none, length, chunked, until_close };
 
 struct field {
     beast::field id;
-    bool goes_on;  // not only for this hop, and not written anew
+    bool goes_on;  // the proxy forwards the field: it is not hop-by-hop, and not rewritten
     std::string_view name;
     std::string_view value;
 };
 
-/// What requests and answers have in common. The texts lie in the buffer that was parsed.
+/// The common parts of request and response headers. The texts point into the parsed buffer.
 struct head {
     static constexpr std::size_t max_fields = 200;
 
@@ -64,15 +64,15 @@ struct answer_head : head {
     std::string_view reason;
 };
 
-/// Finds the end of a head while its bytes come in, and the bytes that no head may hold: these are
-/// reported at once, since a line that ends in a bare LF would otherwise never seem to end.
+/// Finds the end of a header while its bytes arrive, and reports bytes that no header may contain. It reports them
+/// immediately, because a line that ends with a bare LF would otherwise never seem to end.
 class head_scanner {
 public:
-    /// `text` starts with what was given before. What is reported depends on the bytes alone, and not
-    /// on how many of them come at a time.
+    /// Scans the bytes received so far; `text` starts with the text of the previous call. The result depends only on
+    /// the bytes, not on how they are divided into calls.
     [[nodiscard]] fault look(std::string_view text) noexcept;
 
-    /// The size of the head; 0 while it has not ended.
+    /// The size of the header; 0 until its end is found.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] bool in_first_line() const noexcept { return line_ == 0; }
 
@@ -81,22 +81,22 @@ private:
     std::size_t size_ = 0;
 };
 
-/// Whether a field goes on that has an underscore in its name. There are servers behind which a program
-/// cannot tell `X_Y` from `X-Y`, so that a client could pass the one for the other.
+/// Whether fields with an underscore in their name are forwarded. Behind some servers a program cannot distinguish
+/// `X_Y` from `X-Y`, so a client could pass one for the other.
 enum class underscores : bool { drop, pass };
 
-/// Parses a whole head, and rejects what RFC 9110 and 9112 do not allow or what two servers might
-/// understand differently. `text` is exactly the head. After a fault, `out` holds nothing to rely on.
+/// Parses the complete header of a request. Rejects input that RFC 9110 and 9112 forbid, or that two servers might
+/// interpret differently. `text` is exactly the header. After a fault the content of `out` is unspecified.
 [[nodiscard]] fault parse(std::string_view text, request_head& out,
                           underscores names = underscores::drop) noexcept;
 
-/// The same for an answer to `method`; every fault is a 502. A 101 is one, unless it goes over to the protocol `upgrade`,
-/// for which it was asked.
+/// Parses the complete header of a response to `method`, as strictly as a request. Every fault has the status 502. A
+/// 101 response is a fault, unless it switches to the protocol `upgrade` that the request asked for.
 [[nodiscard]] fault parse(std::string_view text, verb method, answer_head& out,
                           std::string_view upgrade = {}) noexcept;
 
-/// The first protocol in Upgrade that is one of `known`, as it stands there; empty if there is none, or if Connection does
-/// not name Upgrade.
+/// The first protocol in Upgrade that is one of `known`, in the spelling of the header; empty if there is none, or if
+/// Connection does not name Upgrade.
 [[nodiscard]] std::string_view upgrade_among(head const& h,
                                              std::span<std::string const> known) noexcept;
 

@@ -6,11 +6,12 @@
 
 namespace http {
 
-/// The path of a target in origin form as a server may understand it: without its query, with what is percent-encoded
-/// decoded, once, without empty segments, and without `.` and `..`. It begins with a slash; `*` stays as it is.
+/// The path of a target in origin form, as a server may interpret it: without the query, percent-decoded once, without
+/// empty segments, and with `.` and `..` resolved. It starts with a slash; `*` is unchanged.
 [[nodiscard]] std::string normal_path(std::string_view target);
 
-/// Whether a path begins with the segments of a prefix: `/api` and `/api/` both fit `/api` and `/api/x`, not `/apis`.
+/// Whether a path starts with the segments of a prefix: `/api` and `/api/` both match `/api` and `/api/x`, but not
+/// `/apis`.
 [[nodiscard]] bool begins_with(std::string_view path, std::string_view prefix) noexcept;
 
 /// Segment number `n` of a path, from 1; empty if it has fewer.

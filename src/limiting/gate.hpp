@@ -80,7 +80,8 @@ struct entry {
 ///    request keeps its permits while it waits. If one of these limits rejects it, the gate refunds its permits.
 /// 3. Dry runs decide last, when all other limits have granted the request. They never delay it.
 ///
-/// The patience of a request covers all its waits together. It is the shortest patience of the limits.
+/// The patience of a request covers all its waits together. It is the shortest patience of the limits, without dry
+/// runs.
 template <class World>
 class gate {
 public:
