@@ -10,38 +10,38 @@
 
 namespace logs {
 
-/// A part of each line.
+/// A part of a line that a reader can extract.
 struct key_source {
     enum class kind : std::uint8_t {
-        client,  // the address, or the name, of the client
+        client,  // the address or the name of the client
         field,   // the field `name` of the format
         method,  // of the request
         target,  // of the request, with its query
-        host,    // that the request was for
+        host,    // of the request
     };
     kind what = kind::client;
     std::string name = {};
-    bool may_be_missing = false;  // in the format: then it is empty
+    bool may_be_missing = false;  // the format may lack it; then it is empty
 
     friend bool operator==(key_source const&, key_source const&) = default;
 };
 
-/// How many parts of a line can be asked for.
+/// The maximum number of parts that a reader extracts.
 inline constexpr std::size_t most_keys = 8;
 
-/// A request as a line of a log describes it. The texts are valid until the next line is read.
+/// A request, as a line of a log describes it. The texts are valid until the reader reads the next line.
 struct entry {
-    std::chrono::nanoseconds at{};  // the time of the line, since 1970 in UTC
-    bool whole_second = false;      // it is known to the second only
+    std::chrono::nanoseconds at{};  // the time in the line, since 1970 in UTC
+    bool whole_second = false;      // the time has no fraction of a second
 
-    /// How long before that time the request came to the limiter; below 0: after it.
+    /// The time from the arrival of the request at the limiter to `at`; negative if it arrived later.
     std::chrono::nanoseconds before{};
-    /// How long it was served, if the line says so.
+    /// The service time of the request, if the line contains it.
     std::optional<std::chrono::nanoseconds> held;
 
-    unsigned status = 0;  // 0: it is not said
+    unsigned status = 0;  // 0: the line has none
 
-    /// What was asked for, in its order; empty where the line has nothing.
+    /// The requested parts, in the order of the request; empty where the line has none.
     std::array<std::string_view, most_keys> keys;
 };
 

@@ -18,7 +18,7 @@ struct named {
     std::string_view pattern;
 };
 
-// What has more in it is tried first.
+// Formats with more variables are tried first.
 constexpr std::array<named, 4> patterns{{
     {"weir-proxy",
      R"($time $remote_addr "$request" $status $body_bytes_sent $request_time $waited )"
@@ -49,14 +49,14 @@ format format::parse(std::string_view text) {
         f.family_ = family::json;
         f.pattern_ = text.substr(json_word.size());
         static_cast<void>(json_names::parse(f.pattern_));
-        f.says_held_ = true;  // perhaps
+        f.says_held_ = true;  // if the lines have that member
         f.when_ = stamped::at_the_end;
         return f;
     }
     auto const* const known = std::ranges::find(patterns, text, &named::name);
     if (known == patterns.end() && text.find('$') == text.npos)
-        throw std::invalid_argument(fmt::format("`{}` is none of common, combined, haproxy, "
-                                                "weir-proxy, json, and no log_format of nginx",
+        throw std::invalid_argument(fmt::format("unknown format `{}`: use common, combined, "
+                                                "haproxy, weir-proxy, json or an nginx log_format",
                                                 text));
     f.pattern_ = known != patterns.end() ? std::string(known->pattern) : plain_pattern(text);
     auto const all = variables_of(f.pattern_);
@@ -87,11 +87,10 @@ format format::of_lines(std::span<std::string const> lines) {
         return best;
     if (std::ranges::any_of(lines, [](std::string const& line) { return lacks_year(line); }))
         throw std::invalid_argument(
-            "its times have no year, as syslog writes them, so nobody can tell when that was; a "
-            "format with a whole time in its lines can be named with --format");
+            "its times have no year (syslog); log full times and set --format");
     throw std::invalid_argument(
-        "its format is not known: it is none of common, combined, haproxy, weir-proxy and json; "
-        "--format names another one");
+        "cannot detect the log format: it is not common, combined, haproxy, weir-proxy or json; "
+        "set --format");
 }
 
 std::unique_ptr<line_reader> format::make_reader(std::vector<key_source> const& keys) const {

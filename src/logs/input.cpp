@@ -22,7 +22,7 @@ namespace logs {
 namespace {
 
 constexpr std::size_t buffer_size = 256 * 1024;
-constexpr int milliseconds_of_a_look = 100;  // at whether to stop
+constexpr int milliseconds_of_a_look = 100;  // the interval of checks of `*stop`
 static_assert(buffer_size >= 2 * line_source::most_line);
 
 [[noreturn]] void fail(std::string const& name, int error) {
@@ -53,7 +53,7 @@ public:
         : file_(std::move(file)), name_(std::move(name)), stop_(stop) {}
 
     std::size_t read(char* room, std::size_t size) override {
-        // A pipe may be silent for as long as it likes.
+        // A read from a pipe may block for any time, so this waits with checks of `*stop`.
         for (pollfd what{file_.get(), POLLIN, 0};
              stop_ && ::poll(&what, 1, milliseconds_of_a_look) <= 0;)
             if (*stop_)
@@ -73,7 +73,7 @@ private:
     std::uint64_t position_ = 0;
 };
 
-/// Some bytes that have been read before the others, for which each read has room.
+/// Returns some bytes that were read before, and then the rest. Each read must have room for these bytes.
 class bytes_again final : public byte_source {
 public:
     bytes_again(std::string first, std::unique_ptr<byte_source> rest)
@@ -91,7 +91,7 @@ private:
 };
 
 #ifdef WEIR_LOGS_ZLIB
-/// Unpacks what gzip has written, of several parts, too.
+/// Decompresses gzip data, also with several members.
 class gzip_bytes final : public byte_source {
 public:
     gzip_bytes(std::unique_ptr<byte_source> packed, std::string name)
@@ -108,7 +108,7 @@ public:
             if (stream_.avail_in == 0) {
                 auto const n = packed_->read(in_.data(), in_.size());
                 if (n == 0 && is_inside_)
-                    throw input_error(fmt::format("{}: what gzip has packed is cut short", name_));
+                    throw input_error(fmt::format("{}: truncated gzip data", name_));
                 if (n == 0)
                     return 0;
                 stream_.next_in = reinterpret_cast<Bytef*>(in_.data());
@@ -118,9 +118,9 @@ public:
             auto const result = inflate(&stream_, Z_NO_FLUSH);
             if (result == Z_STREAM_END) {
                 is_inside_ = false;
-                inflateReset(&stream_);  // perhaps another part follows
+                inflateReset(&stream_);  // another member may follow
             } else if (result != Z_OK && result != Z_BUF_ERROR) {
-                throw input_error(fmt::format("{}: what gzip has packed is damaged", name_));
+                throw input_error(fmt::format("{}: corrupt gzip data", name_));
             }
         }
         return size - stream_.avail_out;
@@ -158,7 +158,7 @@ line_source::line_source(std::string const& path, std::atomic<bool> const* stop)
     if (::fstat(file.get(), &about) != 0)
         fail(name_, errno);
     if (S_ISDIR(about.st_mode))
-        throw input_error(fmt::format("{} is a directory, and not a log", name_));
+        throw input_error(fmt::format("{} is a directory", name_));
     if (S_ISREG(about.st_mode))
         size_ = static_cast<std::uint64_t>(about.st_size);
 
@@ -178,23 +178,23 @@ line_source::line_source(std::string const& path, std::atomic<bool> const* stop)
     for (auto const& [begins, tool] : packers)
         if (first.starts_with(begins))
             throw input_error(
-                fmt::format("{} is packed by {}; to read it: {} -dc {} | weir-replay -", name_,
-                            tool, tool, path));
+                fmt::format("{} is compressed with {}; use: {} -dc {} | weir-replay -", name_, tool,
+                            tool, path));
     bytes_ = std::make_unique<bytes_again>(std::move(first), std::move(bytes_));
     if (is_gzip) {
 #ifdef WEIR_LOGS_ZLIB
         bytes_ = std::make_unique<gzip_bytes>(std::move(bytes_), name_);
 #else
         throw input_error(fmt::format(
-            "{} is packed by gzip, and this weir-replay was built without zlib; to read it: "
-            "gzip -dc {} | weir-replay -",
+            "{} is compressed with gzip, and this weir-replay was built without zlib; use: gzip "
+            "-dc {} | weir-replay -",
             name_, path));
 #endif
     }
     if (!fill())
         throw input_error(fmt::format("{} is empty", name_));
     if (std::memchr(buffer_.data(), 0, filled_))
-        throw input_error(fmt::format("{} is no text, but binary", name_));
+        throw input_error(fmt::format("{} is a binary file", name_));
 }
 
 line_source::~line_source() = default;
@@ -219,7 +219,7 @@ void line_source::give(line& l, char const* begin, char const* end) noexcept {
         l.text = l.text.substr(0, most_line);
 }
 
-// Moves what is left to the front, and reads more behind it: false if there is no more, or no room for it.
+// Moves the rest to the front and reads more after it; returns false if there is no more, or no room.
 bool line_source::fill() {
     std::memmove(buffer_.data(), buffer_.data() + at_, filled_ - at_);
     filled_ -= at_;
@@ -242,11 +242,11 @@ bool line_source::next_slowly(line& l) {
     if (filled_ == 0)
         return false;
     give(l, buffer_.data(), buffer_.data() + filled_);
-    if (ended_) {  // the last line has no end
+    if (ended_) {  // the last line has no line end
         at_ = filled_;
         return true;
     }
-    // A line that does not fit: its beginning is kept, and all that follows is passed over.
+    // The line does not fit into the buffer: keeps its beginning and skips the rest.
     auto const kept = l.text.size();
     filled_ = kept;
     char rest[4096];

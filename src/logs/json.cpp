@@ -25,18 +25,18 @@ namespace {
 using std::chrono::nanoseconds;
 using namespace std::chrono_literals;
 
-// What stands for the start of a text within which nothing has been found.
+// The index of a member that was not found; also the absence of a maximum.
 constexpr std::size_t nowhere = std::numeric_limits<std::size_t>::max();
 
 // The value of a line for one of the requested members.
 struct wanted {
     std::string value;
-    std::size_t which = nowhere;  // of its names has been found
+    std::size_t which = nowhere;  // the index of the name that was found
 
     [[nodiscard]] bool is_there() const noexcept { return which != nowhere; }
 };
 
-// The members that are looked for, each under any of its names.
+// The requested members, each with its possible names.
 class wanted_members {
 public:
     void add(std::vector<std::string> names) {
@@ -66,21 +66,20 @@ public:
             }
         }
     }
-    // In the order in which they were added.
+    // The member with index `i`, in the order of `add`.
     [[nodiscard]] wanted const& operator[](std::size_t i) const noexcept { return found_[i]; }
 
 private:
     struct name {
         std::string path;
         std::size_t member;
-        std::size_t which;  // of its names
+        std::size_t which;  // the index among the member's names
     };
-    std::vector<std::vector<name>> by_length_;  // few are of one length
+    std::vector<std::vector<name>> by_length_;  // few names have the same length
     std::vector<wanted> found_;
 };
 
-// Keeps the members that are wanted. It is a handler of `boost::json::basic_parser`, which calls it for each part of a
-// text.
+// Stores the requested members. It is a handler of `boost::json::basic_parser`, which calls it for each part of a text.
 class finder {
 public:
     static constexpr std::size_t max_object_size = nowhere;
@@ -110,7 +109,7 @@ public:
     }
     bool on_array_end(std::size_t, error_code&) { return leave(); }
 
-    // A text with escapes comes in parts.
+    // The parser delivers a text with escapes in parts.
     bool on_key_part(std::string_view part, std::size_t, error_code&) { return add(part); }
     bool on_key(std::string_view last, std::size_t, error_code&) {
         path_.resize(enclosing_.back());
@@ -128,7 +127,7 @@ public:
         text_.clear();
         return true;
     }
-    // Numbers as they are written.
+    // Keeps the text of a number.
     bool on_number_part(std::string_view, error_code&) { return true; }
     bool on_int64(std::int64_t, std::string_view text, error_code&) { return note(text); }
     bool on_uint64(std::uint64_t, std::string_view text, error_code&) { return note(text); }
@@ -155,16 +154,16 @@ private:
 
     wanted_members* all_ = nullptr;
     std::string path_;
-    std::string text_;                    // its parts so far
-    std::vector<std::size_t> enclosing_;  // the lengths of their paths
+    std::string text_;                    // the parts received so far
+    std::vector<std::size_t> enclosing_;  // the lengths of the paths of the open objects and arrays
 };
 
-// Finds members in lines, one after the other.
+// Finds members in lines.
 class member_parser {
 public:
     member_parser() : parser_(options()) {}
 
-    // Whether the line is one text of JSON.
+    // Returns whether the line is exactly one JSON text.
     bool find(std::string_view line, wanted_members& all) {
         all.clear();
         parser_.reset();
@@ -178,7 +177,7 @@ private:
     static boost::json::parse_options options() noexcept {
         boost::json::parse_options o;
         o.numbers = boost::json::number_precision::none;
-        // A line that quotes invalid UTF-8 of a client stays readable.
+        // Accepts lines that quote invalid UTF-8 from a client.
         o.allow_invalid_utf8 = true;
         return o;
     }
@@ -211,7 +210,7 @@ public:
         e.whole_second = s->whole_second;
         e.status = code.value_or(0);
         if (auto const took_it = time_in(unit_, members_[took].value)) {
-            // What weir-proxy has turned away was not served.
+            // A request that weir-proxy rejected has no service time.
             auto const in_queue = time_in(unit_, members_[waited].value);
             bool const was_rejected = in_queue && (e.status == 429 || e.status == 503);
             if (!was_rejected)
@@ -238,7 +237,7 @@ private:
         first_key
     };
 
-    // `header User-Agent` stands where nginx or Caddy have it.
+    // The member names that nginx and Caddy use for `header User-Agent`.
     static std::vector<std::string> names_of(std::string const& name) {
         constexpr std::string_view header = "header ";
         if (!name.starts_with(header))
@@ -299,8 +298,8 @@ json_names json_names::parse(std::string_view text) {
             all, word.substr(0, equals), [](auto const& pair) { return pair.first; });
         if (equals == word.npos || equals + 1 == word.size() || known == all.end())
             throw std::invalid_argument(fmt::format(
-                "`{}` is none of time=, client=, request=, target=, method=, host=, status= and "
-                "took= with the name of a member",
+                "unknown field `{}`: use time=, client=, request=, target=, method=, host=, "
+                "status= or took= with the name of a member",
                 word));
         auto name = word.substr(equals + 1);
         if (known->first == "took") {

@@ -11,8 +11,8 @@
 
 namespace logs {
 
-/// Which members of an object say what. A member of a member is `request.remote_ip`. Of several names the first that
-/// a line has counts.
+/// The names of the JSON members to read. `request.remote_ip` is a member of a member. If a line has several of the
+/// names, the first name in the list counts.
 struct json_names {
     std::vector<std::string> time{"time",         "timestamp", "@timestamp", "ts",
                                   "time_iso8601", "msec",      "time_local", "start_time"};
@@ -25,10 +25,10 @@ struct json_names {
     std::vector<std::string> host{"http_host", "server_name", "request.host", "RequestHost"};
     std::vector<std::string> status{"status", "status_code", "code", "response.status"};
     std::vector<std::string> took{"request_time", "duration", "took", "latency", "elapsed"};
-    std::vector<std::string> waited{"waited"};                // of weir-proxy, in its queue
-    std::chrono::nanoseconds unit = std::chrono::seconds(1);  // of what it took
+    std::vector<std::string> waited{"waited"};                // time in the queue of weir-proxy
+    std::chrono::nanoseconds unit = std::chrono::seconds(1);  // of `took` and `waited`
 
-    /// `time=ts client=ip took=ms:ms`. Throws `std::invalid_argument`.
+    /// Parses a text such as `time=ts client=ip took=ms:ms`. Throws `std::invalid_argument` if it is invalid.
     [[nodiscard]] static json_names parse(std::string_view text);
 };
 

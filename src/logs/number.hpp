@@ -10,7 +10,7 @@
 
 namespace logs {
 
-/// A status of three digits.
+/// Parses a status of three digits; empty for any other text.
 [[nodiscard]] inline std::optional<unsigned> status_of(std::string_view text) noexcept {
     if (text.size() != 3)
         return {};
@@ -23,7 +23,7 @@ namespace logs {
     return n;
 }
 
-/// `1.25` of a unit, up to a day; nothing if it is something else.
+/// Parses a decimal number of units, such as `1.25`; empty if the text is not a number or the time exceeds a day.
 [[nodiscard]] inline std::optional<std::chrono::nanoseconds> time_in(std::chrono::nanoseconds unit,
                                                                      std::string_view text) {
     auto const n = tool::decimal_of(text);

@@ -26,17 +26,17 @@ enum class meaning : std::uint8_t {
     nothing,
     time,
     client,
-    client_and_port,  // behind the last space
+    client_and_port,  // the text after the last space
     request,
     target,
     method,
     host,
     status,
-    took,        // in seconds, from the first byte of the request to the last of the answer
-    waited,      // of these, in the queue of weir-proxy
-    to_request,  // of haproxy, in milliseconds: until the request was there,
+    took,        // in seconds, from the first byte of the request to the last byte of the response
+    waited,      // the part of `took` in the queue of weir-proxy
+    to_request,  // haproxy, in milliseconds: until the request was received,
     in_queue,    // until it had a connection,
-    active,      // and in all
+    active,      // and the total
 };
 constexpr std::size_t meanings = 14;
 
@@ -69,7 +69,7 @@ meaning meaning_of(std::string_view name) {
     return meaning::nothing;
 }
 
-// The name of the variable that holds a field: `header X-Api-Key` is `http_x_api_key`.
+// The variable of a header field: `http_x_api_key` for `header X-Api-Key`.
 std::string variable_named(std::string name) {
     constexpr std::string_view header = "header ";
     if (!name.starts_with(header))
@@ -100,7 +100,7 @@ public:
         }
         if (std::ranges::none_of(parts_, [](part const& p) { return p.what == meaning::time; }))
             throw std::invalid_argument(
-                "it has no time: $time_local, $time_iso8601 or $msec must be in it");
+                "the format has no time: it needs $time_local, $time_iso8601 or $msec");
         for (std::size_t k = 0; k != keys_.size(); ++k)
             find(k, names);
         is_weir_ = std::ranges::any_of(parts_, [](auto& p) { return p.what == meaning::waited; });
@@ -116,7 +116,7 @@ public:
         for (std::size_t i = 0; i != parts_.size(); ++i) {
             auto const& p = parts_[i];
             auto const* stop = end_of(p, at, end);
-            // A quote within the request, as servers wrote it once: the status tells where it ends.
+            // Some servers did not escape quotes in the request, so its end is the quote before a status.
             while (stop && p.what == meaning::request && i + 1 != parts_.size() &&
                    parts_[i + 1].what == meaning::status &&
                    !is_status(parts_[i + 1], stop + p.behind.size(), end))
@@ -132,8 +132,8 @@ public:
 private:
     struct part {
         meaning what = meaning::nothing;
-        std::vector<std::size_t> keys;  // which of these it holds
-        std::string behind;             // empty at the end of the line
+        std::vector<std::size_t> keys;  // indexes of the keys in this part
+        std::string behind;             // the text after the part; empty at the end of the line
     };
 
     void find(std::size_t k, std::vector<std::string> const& names) {
@@ -174,13 +174,13 @@ private:
                 if (!found && !key.may_be_missing) {
                     auto const all = fmt::format("{}", fmt::join(names, " "));
                     throw std::invalid_argument(
-                        fmt::format("it has no field `{}`; its fields are: {}", name, all));
+                        fmt::format("the format has no field `{}`; its fields are: {}", name, all));
                 }
             }
         }
-        // Without a client all are one.
+        // Without a client, all requests count as one client.
         if (!found && !key.may_be_missing && key.what != key_source::kind::client)
-            throw std::invalid_argument("it has no request, and so no path");
+            throw std::invalid_argument("the format has no request, so no path");
     }
 
     [[nodiscard]] static char const* end_of(part const& p, char const* at,
@@ -235,7 +235,7 @@ private:
             }
             case meaning::took:
             case meaning::waited:
-                // nginx writes `-` where there is none, and several where it has asked several times.
+                // nginx writes `-` for no value, and several values for several attempts.
                 found_[std::size_t(p.what)] = time_in(1s, text);
                 return true;
             case meaning::to_request:
@@ -273,10 +273,10 @@ private:
         return found_[std::size_t(what)];
     }
 
-    // When the request came, and how long it was served.
+    // Computes the arrival and the service time of the request.
     void conclude(entry& e) const noexcept {
         if (auto const in_all = found(meaning::active)) {
-            // It comes to the limiter when it is there, and leaves the queue when it has a connection.
+            // A request arrives at the limiter when it is complete, and leaves the queue when it has a connection.
             auto const came = found(meaning::to_request).value_or(0ns);
             auto const waited = found(meaning::in_queue).value_or(0ns);
             e.before = -came;
@@ -284,7 +284,7 @@ private:
         } else if (auto const took = found(meaning::took)) {
             if (when_ == stamped::at_the_end)
                 e.before = *took;
-            // What weir-proxy has turned away was not served.
+            // A request that weir-proxy rejected has no service time.
             bool const was_rejected = is_weir_ && (e.status == 429 || e.status == 503);
             if (!was_rejected)
                 e.held = std::max(*took - found(meaning::waited).value_or(0ns), 0ns);
@@ -293,7 +293,7 @@ private:
 
     stamped when_;
     std::vector<key_source> keys_;
-    std::string before_;  // what each line begins with
+    std::string before_;  // the start of each line
     std::vector<part> parts_;
     bool is_weir_ = false;
     stamp_reader times_;
@@ -320,10 +320,10 @@ std::vector<variable> variables_of(std::string_view pattern) {
         auto const length =
             static_cast<std::size_t>(std::ranges::find_if_not(pattern, is_name) - pattern.begin());
         if (length == 0 || (braces && (length == pattern.size() || pattern[length] != '}')))
-            throw std::invalid_argument("behind a $ there is no name of a variable");
+            throw std::invalid_argument("`$` without a variable name");
         if (found.size() > 1 && found.back().behind.empty())
-            throw std::invalid_argument(fmt::format("nothing stands between ${} and ${}",
-                                                    found.back().name, pattern.substr(0, length)));
+            throw std::invalid_argument(fmt::format(
+                "no separator between ${} and ${}", found.back().name, pattern.substr(0, length)));
         found.push_back({std::string(pattern.substr(0, length)), {}});
         pattern.remove_prefix(length + (braces ? 1 : 0));
     }
@@ -340,7 +340,7 @@ std::string plain_pattern(std::string_view text) {
             return plain;
         auto const end = text.find(text[quote], quote + 1);
         if (end == text.npos)
-            throw std::invalid_argument("a quote of its log_format is not closed");
+            throw std::invalid_argument("unclosed quote in the log_format");
         plain += text.substr(quote + 1, end - quote - 1);
         text.remove_prefix(end + 1);
     }

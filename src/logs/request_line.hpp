@@ -4,7 +4,7 @@
 
 namespace logs {
 
-/// The second word: `/a?b` of `GET /a?b HTTP/1.1`. All of it if there is but one.
+/// The second word: `/a?b` of `GET /a?b HTTP/1.1`. Returns the whole text if it has only one word.
 [[nodiscard]] inline std::string_view target_of(std::string_view request) noexcept {
     auto const first = request.find(' ');
     if (first == request.npos)
@@ -13,7 +13,7 @@ namespace logs {
     return rest.substr(0, rest.find(' '));
 }
 
-/// The first word: `GET` of `GET /a?b HTTP/1.1`. Nothing if there is but one.
+/// The first word: `GET` of `GET /a?b HTTP/1.1`. Empty if the text has only one word.
 [[nodiscard]] inline std::string_view method_of(std::string_view request) noexcept {
     auto const first = request.find(' ');
     return first == request.npos ? std::string_view() : request.substr(0, first);

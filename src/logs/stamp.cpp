@@ -18,12 +18,12 @@ bool is_digit(char c) noexcept {
     return c >= '0' && c <= '9';
 }
 
-// Takes a text apart from its beginning. What does not fit makes it fail, and stay so.
+// Parses a text from its start. After an unexpected character `good` stays false.
 class scanner {
 public:
     explicit scanner(std::string_view text) noexcept : rest_(text) {}
 
-    // A number of exactly so many digits, up to `most`.
+    // A number of exactly `count` digits, from `least` to `most`.
     int digits(std::size_t count, int least, int most) noexcept {
         int n = 0;
         for (std::size_t i = 0; i != count; ++i) {
@@ -54,7 +54,7 @@ public:
         if (!has(c))
             fail();
     }
-    // Of a second, behind a point or a comma; what is below a nanosecond is left out.
+    // The fraction of a second after a point or a comma; ignores digits below a nanosecond.
     nanoseconds fraction() noexcept {
         std::int64_t n = 0;
         std::int64_t unit = 1'000'000'000;
@@ -193,7 +193,7 @@ std::optional<stamp> stamp_of(std::string_view text) {
 }
 
 bool lacks_year(std::string_view text) noexcept {
-    // `Feb  6 12:14:14`, perhaps behind a priority in angle brackets.
+    // `Feb  6 12:14:14`, possibly after a priority in angle brackets.
     if (text.starts_with('<'))
         text.remove_prefix(std::min(text.size(), text.find('>') + 1));
     if (text.size() < 15 || std::ranges::find(months, text.substr(0, 3)) == months.end())

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-// Which media type a client wants most, from the words of RFC 9110, 12.5.1.
+// The media types that a client prefers, from the text of RFC 9110, 12.5.1.
 
 namespace {
 
@@ -14,7 +14,7 @@ constexpr std::string_view problem = "application/problem+json";
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(without_any_all_are_wanted) {
+BOOST_AUTO_TEST_CASE(without_accept_all_types_are_acceptable) {
     BOOST_TEST(http::quality_of("", plain) == 1000U);
 }
 
@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(the_most_specific_range_decides) {
     BOOST_TEST(http::quality_of("*/*, text/plain;q=0", plain) == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_no_range_is_passed_over) {
+BOOST_AUTO_TEST_CASE(invalid_ranges_are_ignored) {
     for (std::string_view const wrong :
          {"text", "text/", "/plain", "text/plain;q=2", "text/plain;q=1.001", "text/plain;q=x",
           "text/plain;q=", "text/plain;q=.5", "text/plain;q=0.1234", "text /plain", ",,;,"})
@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_range_is_passed_over) {
     BOOST_TEST(http::quality_of(R"(a/b;c="\)", plain) == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(a_type_that_is_named) {
+BOOST_AUTO_TEST_CASE(a_named_type_is_found) {
     BOOST_TEST(http::names_type("a/b, Application/Problem+JSON;q=0", problem));
     BOOST_TEST(!http::names_type("application/*, */*", problem));
     BOOST_TEST(!http::names_type("", problem));
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(several_lines_are_one_list) {
     http::request_head r;
     BOOST_REQUIRE(!http::parse(
         "GET / HTTP/1.1\r\nHost: a\r\nAccept: a/b\r\nX: y\r\naccept: c/d;q=0.5\r\n\r\n", r));
-    std::string accept = "what was there before";
+    std::string accept = "previous content";
     http::read_accept(accept, r);
     BOOST_TEST(accept == "a/b,c/d;q=0.5");
 }

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-// Bodies in all their framings, from the words of RFC 9112, 6 and 7.
+// Bodies in all framings, from the text of RFC 9112, 6 and 7.
 
 namespace {
 
@@ -22,7 +22,7 @@ struct taken {
     bool bad = false;
 };
 
-// Reads `input`, `step` bytes at a time, and no further than to where the body ends.
+// Reads `input`, `step` bytes at a time, up to the end of the body.
 taken read(std::string input, framing how, std::uint64_t length = 0, std::size_t step = SIZE_MAX) {
     http::body_reader reader(how, length);
     taken result;
@@ -43,7 +43,7 @@ taken read(std::string input, framing how, std::uint64_t length = 0, std::size_t
 
 constexpr std::size_t steps[] = {1, 2, 3, 7, SIZE_MAX};
 
-// What a writer sends of some pieces, the last of which is the last.
+// The output of a writer for some pieces; the last piece ends the body.
 std::string write(framing how, std::vector<std::string> const& pieces) {
     http::body_writer writer(how);
     std::string sent;
@@ -60,7 +60,7 @@ std::string write(framing how, std::vector<std::string> const& pieces) {
 
 BOOST_AUTO_TEST_SUITE(a_body)
 
-BOOST_AUTO_TEST_CASE(that_is_none_is_at_its_end) {
+BOOST_AUTO_TEST_CASE(without_framing_is_done_immediately) {
     http::body_reader reader(framing::none, 0);
     BOOST_TEST(reader.done());
     std::string next = "GET /";
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(that_is_none_is_at_its_end) {
     BOOST_TEST(http::body_reader(framing::length, 0).done());
 }
 
-BOOST_AUTO_TEST_CASE(of_a_length_ends_with_its_last_byte) {
+BOOST_AUTO_TEST_CASE(with_a_length_ends_with_its_last_byte) {
     for (auto const step : steps) {
         auto const all = read("hello, \r\n0\r\n\r\nnext", framing::length, 14, step);
         BOOST_TEST(all.body == "hello, \r\n0\r\n\r\n");
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(of_a_length_ends_with_its_last_byte) {
     BOOST_TEST(!read("hello", framing::length, UINT64_MAX).done);
 }
 
-BOOST_AUTO_TEST_CASE(without_an_end_of_its_own_ends_with_the_input) {
+BOOST_AUTO_TEST_CASE(until_close_ends_with_the_input) {
     for (auto const step : steps) {
         auto const all = read("0\r\n\r\nhello", framing::until_close, 0, step);
         BOOST_TEST(all.body == "0\r\n\r\nhello");
@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(without_an_end_of_its_own_ends_with_the_input) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(that_breaks_off_is_bad) {
+BOOST_AUTO_TEST_CASE(that_is_truncated_is_bad) {
     struct row {
         framing how;
         std::string_view input;
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(that_breaks_off_is_bad) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(in_chunks_is_taken_out_of_them) {
+BOOST_AUTO_TEST_CASE(in_chunks_is_extracted) {
     struct row {
         std::string input, body;
     };
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(in_chunks_is_taken_out_of_them) {
              {"a\r\n0123456789\r\n0\r\n\r\n", "0123456789"},
              {"1B\r\n0\r\n\r\n0\r\n\r\n0\r\n\r\n0\r\n\r\n0\r\n\r\n!!\r\n0\r\n\r\n",
               "0\r\n\r\n0\r\n\r\n0\r\n\r\n0\r\n\r\n0\r\n\r\n!!"},
-             // Blanks behind the size.
+             // Blanks after the size.
              {"5 \r\nhello\r\n0\t\r\n\r\n", "hello"},
              {"5  \t   \r\nhello\r\n0 \r\n\r\n", "hello"},
              {"5 ;a\r\nhello\r\n0\t; b=c\r\n\r\n", "hello"},
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(in_chunks_is_taken_out_of_them) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(in_wrong_chunks_is_bad) {
+BOOST_AUTO_TEST_CASE(in_malformed_chunks_is_bad) {
     std::string const long_text(9000, 'x');
     std::string const blanks(9000, ' ');
     std::string const zeros(9000, '0');
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(in_wrong_chunks_is_bad) {
              "0\r\n\n"s,
              "0\r\n\ra"s,
              "0\n\r\n"s,
-             // What is too long.
+             // Too long.
              zeros + "1\r\na\r\n",
              "1" + blanks + "\r\na\r\n",
              "1" + blanks + ";\r\na\r\n",
@@ -228,7 +228,7 @@ BOOST_AUTO_TEST_CASE(in_wrong_chunks_is_bad) {
     }
 }
 
-// No further than a reader can count that has a sign.
+// 63 bits are the maximum of a reader with signed numbers.
 BOOST_AUTO_TEST_CASE(may_have_chunks_of_63_bits) {
     http::body_reader reader(framing::chunked, 0);
     auto input = "7fffffffffffffff\r\nabc"s;
@@ -240,7 +240,7 @@ BOOST_AUTO_TEST_CASE(may_have_chunks_of_63_bits) {
         BOOST_TEST(read(size + "\r\nabc"s, framing::chunked).bad, size);
 }
 
-BOOST_AUTO_TEST_CASE(that_is_bad_stays_so) {
+BOOST_AUTO_TEST_CASE(that_is_bad_stays_bad) {
     http::body_reader reader(framing::chunked, 0);
     auto input = "x0\r\n\r\n"s;
     BOOST_TEST(reader.take(input.data(), input.size()).used <= 1u);
@@ -255,19 +255,19 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(a_written_body)
 
-BOOST_AUTO_TEST_CASE(is_as_it_is_unless_it_goes_in_chunks) {
+BOOST_AUTO_TEST_CASE(is_unchanged_without_chunks) {
     for (auto const how : {framing::none, framing::length, framing::until_close}) {
         BOOST_TEST(write(how, {"hello", "", ", world", ""}) == "hello, world");
         BOOST_TEST(write(how, {""}) == "");
     }
 }
 
-BOOST_AUTO_TEST_CASE(goes_in_chunks) {
+BOOST_AUTO_TEST_CASE(can_have_chunks) {
     BOOST_TEST(write(framing::chunked, {""}) == "0\r\n\r\n");
     BOOST_TEST(write(framing::chunked, {"hello"}) == "5\r\nhello\r\n0\r\n\r\n");
     BOOST_TEST(write(framing::chunked, {"hello", ""}) == "5\r\nhello\r\n0\r\n\r\n");
     BOOST_TEST(write(framing::chunked, {"", "hello", "", "world"}) ==
-               "5\r\nhello\r\n5\r\nworld\r\n0\r\n\r\n");  // an empty chunk would be the end
+               "5\r\nhello\r\n5\r\nworld\r\n0\r\n\r\n");  // an empty chunk would end the body
     std::string const large(0xabc, 'x');
     BOOST_TEST(write(framing::chunked, {large, ""}) == "abc\r\n" + large + "\r\n0\r\n\r\n");
 }
@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(goes_in_chunks) {
 BOOST_AUTO_TEST_CASE(may_have_a_piece_of_any_size) {
     http::body_writer writer(framing::chunked);
     http::gather out;
-    // Only its address goes into `out`.
+    // `out` contains only its address.
     writer.put(out, "", std::numeric_limits<std::size_t>::max(), true);
     BOOST_TEST(out[0] == "ffffffffffffffff\r\n");
 }

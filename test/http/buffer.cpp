@@ -20,7 +20,7 @@ void put(http::buffer& b, std::string_view text) {
 
 BOOST_AUTO_TEST_SUITE(a_buffer)
 
-BOOST_AUTO_TEST_CASE(gives_back_what_was_put_in) {
+BOOST_AUTO_TEST_CASE(returns_the_bytes_in_order) {
     http::buffer b;
     BOOST_TEST(b.empty());
     put(b, "hello ");
@@ -33,12 +33,12 @@ BOOST_AUTO_TEST_CASE(gives_back_what_was_put_in) {
     BOOST_TEST(b.room().size() == http::buffer::capacity);
 }
 
-BOOST_AUTO_TEST_CASE(holds_a_head_of_32_kilobytes) {
+BOOST_AUTO_TEST_CASE(holds_a_header_of_32_kilobytes) {
     http::buffer b;
     BOOST_TEST(b.room().size() == 32u * 1024);
 }
 
-BOOST_AUTO_TEST_CASE(has_room_again_for_what_was_used) {
+BOOST_AUTO_TEST_CASE(reuses_the_room_of_consumed_bytes) {
     http::buffer b;
     std::size_t const part = http::buffer::capacity - 3;
     put(b, std::string(part, 'x'));

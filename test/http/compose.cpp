@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-// What is composed of heads that were read, from the words of RFC 9110 and RFC 9112.
+// Headers composed from parsed headers, from the text of RFC 9110 and RFC 9112.
 
 namespace {
 
@@ -21,7 +21,7 @@ constexpr std::string_view date = "Sun, 06 Nov 1994 08:49:37 GMT";
 std::string request(std::string_view text) {
     http::request_head r;
     BOOST_REQUIRE(!http::parse(text, r));
-    std::string out = "what was there before";
+    std::string out = "previous content";
     http::compose(out, r, "192.0.2.1", "upstream:9000");
     return out;
 }
@@ -30,7 +30,7 @@ std::string answer(std::string_view text, unsigned version = 11, bool keep_alive
                    verb method = verb::get) {
     http::answer_head a;
     BOOST_REQUIRE(!http::parse(text, method, a));
-    std::string out = "what was there before";
+    std::string out = "previous content";
     http::compose(out, a, http::framing_for(version, a), version, keep_alive, date);
     return out;
 }
@@ -39,7 +39,7 @@ std::string answer(std::string_view text, unsigned version = 11, bool keep_alive
 
 BOOST_AUTO_TEST_SUITE(a_request)
 
-BOOST_AUTO_TEST_CASE(goes_on) {
+BOOST_AUTO_TEST_CASE(is_forwarded) {
     BOOST_TEST(request("GET /a?b HTTP/1.1\r\nAccept: x\r\nHost: test:81\r\nCookie: a\r\n"
                        "cookie:b\r\nConnection: close, x-mine\r\nX-Mine: 1\r\n\r\n") ==
                "GET /a?b HTTP/1.1\r\nHost: test:81\r\nAccept: x\r\nCookie: a\r\ncookie: b\r\n"
@@ -60,8 +60,8 @@ BOOST_AUTO_TEST_CASE(has_a_host) {
                "GET /a HTTP/1.1\r\nHost: test\r\n" + tail);
 }
 
-// RFC 9112, 6: what was understood is what goes on, and nothing else.
-BOOST_AUTO_TEST_CASE(has_a_framing_written_anew) {
+// RFC 9112, 6: the proxy forwards its own interpretation of the framing, and nothing else.
+BOOST_AUTO_TEST_CASE(has_rewritten_framing) {
     struct row {
         std::string_view field, goes_on;
     };
@@ -80,13 +80,13 @@ BOOST_AUTO_TEST_CASE(has_a_framing_written_anew) {
                        .append("\r\n"));
 }
 
-BOOST_AUTO_TEST_CASE(says_in_one_line_for_whom_it_is) {
+BOOST_AUTO_TEST_CASE(has_one_line_of_x_forwarded_for) {
     BOOST_TEST(request("GET / HTTP/1.1\r\nHost: test\r\nX-Forwarded-For: 10.0.0.1, 10.0.0.2\r\n"
                        "A: b\r\nx-forwarded-for: 10.0.0.3\r\n\r\n") ==
                "GET / HTTP/1.1\r\nHost: test\r\nA: b\r\n"
                "X-Forwarded-For: 10.0.0.1, 10.0.0.2, 10.0.0.3, 192.0.2.1\r\n"
                "Via: 1.1 weir-proxy\r\n\r\n");
-    // What the client has declared to be for one hop goes no further.
+    // A field that Connection names is not forwarded.
     BOOST_TEST(request("GET / HTTP/1.1\r\nHost: test\r\nConnection: X-Forwarded-For\r\n"
                        "X-Forwarded-For: 10.0.0.1\r\n\r\n") ==
                "GET / HTTP/1.1\r\nHost: test\r\nX-Forwarded-For: 192.0.2.1\r\n"
@@ -95,22 +95,22 @@ BOOST_AUTO_TEST_CASE(says_in_one_line_for_whom_it_is) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_AUTO_TEST_SUITE(an_answer)
+BOOST_AUTO_TEST_SUITE(a_response)
 
-BOOST_AUTO_TEST_CASE(goes_back) {
+BOOST_AUTO_TEST_CASE(is_forwarded_to_the_client) {
     BOOST_TEST(answer("HTTP/1.0 404 Not here\r\nServer: x\r\nKeep-Alive: a\r\ndate: today\r\n"
                       "Content-Length: 05\r\n\r\n") ==
                "HTTP/1.1 404 Not here\r\nServer: x\r\ndate: today\r\nVia: 1.1 weir-proxy\r\n"
                "Content-Length: 5\r\n\r\n");
 }
 
-BOOST_AUTO_TEST_CASE(is_dated_if_it_is_not) {
+BOOST_AUTO_TEST_CASE(gets_a_date_if_it_has_none) {
     BOOST_TEST(answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n") ==
                "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nVia: 1.1 weir-proxy\r\n"
                "Content-Length: 5\r\n\r\n");
 }
 
-BOOST_AUTO_TEST_CASE(has_lines_of_the_proxys_own_unless_it_is_an_interim_one) {
+BOOST_AUTO_TEST_CASE(has_lines_of_the_proxy_unless_it_is_interim) {
     std::string out;
     http::answer_head a;
     BOOST_REQUIRE(
@@ -123,22 +123,22 @@ BOOST_AUTO_TEST_CASE(has_lines_of_the_proxys_own_unless_it_is_an_interim_one) {
     BOOST_TEST(out == "HTTP/1.1 103 Early\r\nLink: x\r\n\r\n");
 }
 
-// By whoever sends it on, if the date was for one hop only.
-BOOST_AUTO_TEST_CASE(is_dated_again_if_its_date_stays_behind) {
+// The proxy adds a date if the upstream's Date was hop-by-hop.
+BOOST_AUTO_TEST_CASE(gets_a_new_date_if_its_date_is_not_forwarded) {
     BOOST_TEST(
         answer("HTTP/1.1 200 OK\r\nConnection: date\r\nDate: a\r\nContent-Length: 5\r\n\r\n") ==
         "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nVia: 1.1 weir-proxy\r\n"
         "Content-Length: 5\r\n\r\n");
 }
 
-// RFC 9112, 4: the blank behind the status stays.
+// RFC 9112, 4: the blank after the status stays.
 BOOST_AUTO_TEST_CASE(may_have_no_reason) {
     for (auto const* const status : {"200 ", "200"})
         BOOST_TEST(answer("HTTP/1.1 "s + status + "\r\nDate: a\r\nContent-Length: 5\r\n\r\n") ==
                    "HTTP/1.1 200 \r\nDate: a\r\nVia: 1.1 weir-proxy\r\nContent-Length: 5\r\n\r\n");
 }
 
-// A client of HTTP/1.0 knows no chunks, and says itself if the connection shall go on.
+// A client of HTTP/1.0 does not support chunks, and asks explicitly to keep the connection open.
 BOOST_AUTO_TEST_CASE(has_the_framing_that_the_client_understands) {
     auto const chunked = "HTTP/1.1 200 OK\r\nDate: a\r\nTransfer-Encoding: chunked\r\n\r\n"s;
     auto const open = "HTTP/1.0 200 OK\r\nDate: a\r\n\r\n"s;
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(has_the_framing_that_the_client_understands) {
                start + "Content-Length: 5\r\nConnection: close\r\n\r\n");
 }
 
-BOOST_AUTO_TEST_CASE(without_a_body_has_no_framing_of_its_own) {
+BOOST_AUTO_TEST_CASE(without_a_body_has_no_added_framing) {
     auto const start = [](std::string_view status) {
         return "HTTP/1.1 "s.append(status).append("\r\nDate: a\r\n");
     };
@@ -177,17 +177,17 @@ BOOST_AUTO_TEST_CASE(without_a_body_has_no_framing_of_its_own) {
                       verb::head) == start("200 OK") + via);
 }
 
-BOOST_AUTO_TEST_CASE(that_comes_before_the_answer_is_passed_as_it_is) {
+BOOST_AUTO_TEST_CASE(that_is_interim_is_forwarded_unchanged) {
     BOOST_TEST(answer("HTTP/1.1 103 Early\r\nLink: a\r\nContent-Length: 5\r\n\r\n") ==
                "HTTP/1.1 103 Early\r\nLink: a\r\n\r\n");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_AUTO_TEST_SUITE(an_answer_of_the_proxys_own)
+BOOST_AUTO_TEST_SUITE(a_response_of_the_proxy)
 
-BOOST_AUTO_TEST_CASE(has_a_head) {
-    std::string out = "what was there before";
+BOOST_AUTO_TEST_CASE(has_a_header) {
+    std::string out = "previous content";
     http::own_answer const rejection{
         .status = 503, .type = "text/plain", .length = 8, .retry_after = 2s, .lines = "A: 1\r\n"};
     http::compose(out, rejection, 11, true, date);
@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE(has_a_head) {
                       "Content-Length: 0\r\nConnection: keep-alive\r\n\r\n");
 }
 
-// RFC 9110, 8.6 and 15.3.5: nothing follows, so nothing is said of it.
+// RFC 9110, 8.6 and 15.3.5: without a body the header does not describe one.
 BOOST_AUTO_TEST_CASE(may_be_without_a_body) {
     for (unsigned const status : {204U, 304U}) {
         std::string out;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-// The heads of requests and answers, from the words of RFC 9110 and RFC 9112.
+// The headers of requests and responses, from the text of RFC 9110 and RFC 9112.
 
 namespace http {
 
@@ -27,7 +27,7 @@ using http::framing;
 using http::verb;
 using std::operator""s;
 
-// How the proxy reads a head: 0 if it is all right. `text` must live for as long as `out` is looked at.
+// The status of the fault in a header; 0 if there is none. `out` refers to `text`.
 template <class Head, class... More>
 unsigned read(std::string_view text, Head& out, More... more) {
     http::head_scanner scanner;
@@ -39,7 +39,7 @@ unsigned read(std::string_view text, Head& out, More... more) {
     return wrong.status;
 }
 
-// The names of the fields that go on.
+// The names of the forwarded fields.
 std::string going_on(http::head const& h) {
     std::string names;
     for (auto const& f : h.fields)
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(is_read) {
     BOOST_TEST(going_on(r) == "Accept X-Empty ");
 }
 
-BOOST_AUTO_TEST_CASE(leaves_nothing_of_the_one_before) {
+BOOST_AUTO_TEST_CASE(keeps_nothing_of_the_previous_one) {
     http::request_head r;
     BOOST_REQUIRE(read("POST http://test/ HTTP/1.0\r\nConnection: keep-alive\r\n"
                        "Content-Length: 5\r\nHost: test\r\n\r\n"s,
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(leaves_nothing_of_the_one_before) {
 }
 
 // RFC 9112, 3: exactly one blank between the parts. RFC 9110, 9.1: a method is a token.
-BOOST_AUTO_TEST_CASE(with_a_wrong_first_line_is_rejected) {
+BOOST_AUTO_TEST_CASE(with_a_malformed_first_line_is_rejected) {
     auto const with = [](std::string first) { return first + "\r\n" + std::string(host) + "\r\n"; };
     check({
         {"\r\n", 400},
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(may_ask_for_the_options_of_a_server) {
     http::request_head r;
     BOOST_TEST(read("OPTIONS * HTTP/1.1\r\nHost: test\r\n\r\n", r) == 0);
     BOOST_TEST(r.target == "*");
-    // RFC 9112, 3.2.4: the last proxy makes it so where the address has no path.
+    // RFC 9112, 3.2.4: the last proxy converts an address without a path to `*`.
     BOOST_TEST(read("OPTIONS http://test HTTP/1.1\r\nHost: test\r\n\r\n", r) == 0);
     BOOST_TEST(r.target == "*");
     BOOST_TEST(read("OPTIONS http://test/ HTTP/1.1\r\nHost: test\r\n\r\n", r) == 0);
@@ -250,20 +250,20 @@ BOOST_AUTO_TEST_CASE(names_one_host) {
         {get("Host: te\"st\r\n"), 400},
         {get("Host: t\xe4st\r\n"), 400},
     });
-    // RFC 9112, 3.2.2: that of an absolute target takes the place of Host.
+    // RFC 9112, 3.2.2: the host of an absolute target replaces Host.
     for (std::string_view const fields : {"", "Host: test\r\n", "Host: TEST:80\r\n"}) {
         auto const text = get(fields, "http://test/", "1.0");
         BOOST_TEST(read(text, r) == 0);
         BOOST_TEST(r.host == "test");
     }
-    // Its own Connection does not take it away.
+    // A Host field that Connection names is still the host.
     auto const text = get("Connection: host\r\nHost: test\r\n");
     BOOST_TEST(read(text, r) == 0);
     BOOST_TEST(r.host == "test");
 }
 
 // RFC 9112, 2.2 and 5.
-BOOST_AUTO_TEST_CASE(with_a_wrong_line_is_rejected) {
+BOOST_AUTO_TEST_CASE(with_a_malformed_line_is_rejected) {
     auto const with = [](std::string line) { return get(std::string(host) + line); };
     check({
         {"GET / HTTP/1.1\nHost: test\r\n\r\n", 400},
@@ -301,7 +301,7 @@ BOOST_AUTO_TEST_CASE(with_a_wrong_line_is_rejected) {
     BOOST_TEST(r.fields[1].value == "\"a\tb\" : \xe4\xff");
 }
 
-BOOST_AUTO_TEST_CASE(that_is_not_exactly_a_head_is_rejected) {
+BOOST_AUTO_TEST_CASE(that_is_not_exactly_a_header_is_rejected) {
     http::request_head r;
     for (std::string_view const text :
          {"", "\r", "G", "GET / HTTP/1.1", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: test",
@@ -312,7 +312,7 @@ BOOST_AUTO_TEST_CASE(that_is_not_exactly_a_head_is_rejected) {
 }
 
 // RFC 9112, 6.
-BOOST_AUTO_TEST_CASE(says_how_its_body_ends) {
+BOOST_AUTO_TEST_CASE(has_a_framing) {
     struct row {
         std::string fields;
         framing body;
@@ -342,7 +342,7 @@ BOOST_AUTO_TEST_CASE(says_how_its_body_ends) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(that_does_not_say_clearly_how_it_ends_is_rejected) {
+BOOST_AUTO_TEST_CASE(with_ambiguous_framing_is_rejected) {
     std::string const chunked = "Transfer-Encoding: chunked\r\n";
     auto const with = [](std::string fields) { return get(std::string(host) + fields); };
     check({
@@ -387,7 +387,7 @@ BOOST_AUTO_TEST_CASE(that_does_not_say_clearly_how_it_ends_is_rejected) {
 }
 
 // RFC 9112, 9.3.
-BOOST_AUTO_TEST_CASE(says_whether_the_connection_goes_on) {
+BOOST_AUTO_TEST_CASE(determines_whether_the_connection_stays_open) {
     struct row {
         std::string_view version, fields;
         bool keep_alive;
@@ -420,7 +420,7 @@ BOOST_AUTO_TEST_CASE(says_whether_the_connection_goes_on) {
 }
 
 // RFC 9110, 7.6.1.
-BOOST_AUTO_TEST_CASE(leaves_behind_what_is_for_one_hop) {
+BOOST_AUTO_TEST_CASE(does_not_forward_hop_by_hop_fields) {
     http::request_head r;
     auto const text = get("Host: test\r\nConnection: x-a, X-B\r\nx-A: 1\r\nX-b: 2\r\nX-C: 3\r\n"
                           "Keep-Alive: 1\r\nTE: trailers\r\nTrailer: a\r\nProxy-Connection: a\r\n"
@@ -429,7 +429,7 @@ BOOST_AUTO_TEST_CASE(leaves_behind_what_is_for_one_hop) {
     BOOST_TEST(going_on(r) == "X-C Cookie ");
 }
 
-// RFC 9110, 7.8: a server may ignore it. What it offers is for this hop.
+// RFC 9110, 7.8: a server may ignore Upgrade, which is hop-by-hop.
 BOOST_AUTO_TEST_CASE(cannot_upgrade) {
     for (std::string_view const offer : {"h2c", "websocket", "TLS/1.2", "h2c, websocket", ""}) {
         http::request_head r;
@@ -441,8 +441,8 @@ BOOST_AUTO_TEST_CASE(cannot_upgrade) {
     }
 }
 
-// A CGI script, or what has taken its conventions over, takes X_Y for X-Y.
-BOOST_AUTO_TEST_CASE(leaves_behind_names_with_an_underscore) {
+// CGI scripts and programs with the same conventions cannot distinguish X_Y from X-Y.
+BOOST_AUTO_TEST_CASE(does_not_forward_names_with_an_underscore) {
     auto const text = get("Host: test\r\nX_Forwarded_For: a\r\n_: a\r\nX-A: b\r\nx-b_: c_d\r\n"
                           "Content_Length: 5\r\nTransfer_Encoding: chunked\r\n");
     http::request_head r;
@@ -452,14 +452,14 @@ BOOST_AUTO_TEST_CASE(leaves_behind_names_with_an_underscore) {
     BOOST_TEST(!http::parse(text, r, http::underscores::pass));
     BOOST_TEST(going_on(r) == "X_Forwarded_For _ X-A x-b_ Content_Length Transfer_Encoding ");
     BOOST_TEST(r.body == framing::none);
-    // What is only for this hop stays here all the same.
+    // Hop-by-hop fields are not forwarded in any case.
     auto const hop = get("Host: test\r\nConnection: x_a\r\nX_A: b\r\n");
     BOOST_TEST(!http::parse(hop, r, http::underscores::pass));
     BOOST_TEST(going_on(r) == "");
 }
 
-// Each of them is looked for among all fields.
-BOOST_AUTO_TEST_CASE(names_no_more_fields_for_one_hop_than_it_may_have) {
+// The number is bounded, because each name is compared with all fields.
+BOOST_AUTO_TEST_CASE(with_too_many_names_in_connection_is_rejected) {
     auto const with = [](int names) {
         std::string text = "Host: test\r\n";
         for (; names > 0; --names)
@@ -508,7 +508,7 @@ BOOST_AUTO_TEST_CASE(is_rejected_if_it_is_too_long) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_AUTO_TEST_SUITE(an_answer)
+BOOST_AUTO_TEST_SUITE(a_response)
 
 BOOST_AUTO_TEST_CASE(is_read) {
     http::answer_head a;
@@ -521,8 +521,7 @@ BOOST_AUTO_TEST_CASE(is_read) {
     BOOST_TEST(a.length == 7);
     BOOST_TEST(!a.keep_alive);
     BOOST_TEST(going_on(a) == "Server ");
-    // RFC 9112, 4: a reason may be empty, and a status is any three digits. The blank behind it is not
-    // always there.
+    // RFC 9112, 4: a reason may be empty, and a status is any three digits. Some servers omit the blank after it.
     for (auto const* const text : {"HTTP/1.1 599 \r\n\r\n", "HTTP/1.1 599\r\n\r\n"}) {
         BOOST_TEST(read(text, a, verb::get) == 0, text);
         BOOST_TEST(a.status == 599);
@@ -531,7 +530,7 @@ BOOST_AUTO_TEST_CASE(is_read) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(leaves_behind_what_is_for_one_hop) {
+BOOST_AUTO_TEST_CASE(does_not_forward_hop_by_hop_fields) {
     http::answer_head a;
     auto const text = ok("Connection: x-a\r\nX-A: 1\r\nX-B: 2\r\nKeep-Alive: 1\r\nUpgrade: h2c\r\n"
                          "Proxy-Authenticate: a\r\nTrailer: a\r\nSet_Cookie: a\r\n");
@@ -539,7 +538,7 @@ BOOST_AUTO_TEST_CASE(leaves_behind_what_is_for_one_hop) {
     BOOST_TEST(going_on(a) == "X-B Set_Cookie ");
 }
 
-BOOST_AUTO_TEST_CASE(that_is_no_http_is_rejected) {
+BOOST_AUTO_TEST_CASE(that_is_not_http_is_rejected) {
     for (auto const& text : {
              "\r\n"s,
              "nonsense\r\n\r\n"s,
@@ -573,15 +572,15 @@ BOOST_AUTO_TEST_CASE(that_is_no_http_is_rejected) {
          }) {
         BOOST_TEST_CONTEXT(text) {
             http::answer_head a;
-            a.status = 200;  // as another one left it
+            a.status = 200;  // the value of a previous response
             auto const status = read(text, a, verb::get);
-            BOOST_TEST((status == 502 || status == 400));  // the latter of the scanner
+            BOOST_TEST((status == 502 || status == 400));  // 400 comes from the scanner
         }
     }
 }
 
 // RFC 9112, 6.3.
-BOOST_AUTO_TEST_CASE(says_how_its_body_ends) {
+BOOST_AUTO_TEST_CASE(has_a_framing) {
     struct row {
         std::string text;
         framing body;
@@ -612,8 +611,8 @@ BOOST_AUTO_TEST_CASE(says_how_its_body_ends) {
     }
 }
 
-// RFC 9112, 6.3: regardless of the header fields. A length that another reader might take for another
-// one goes no further (RFC 9110, 8.6), and such an upstream is not asked again on the same connection.
+// RFC 9112, 6.3: regardless of the header fields. The proxy does not forward an ambiguous length (RFC 9110, 8.6), and
+// does not use such a connection again.
 BOOST_AUTO_TEST_CASE(to_head_has_no_body) {
     struct row {
         std::string fields, goes_on;
@@ -648,7 +647,7 @@ BOOST_AUTO_TEST_CASE(to_head_has_no_body) {
     BOOST_TEST(!a.keep_alive);
 }
 
-BOOST_AUTO_TEST_CASE(that_does_not_say_clearly_how_it_ends_is_rejected) {
+BOOST_AUTO_TEST_CASE(with_ambiguous_framing_is_rejected) {
     for (std::string const fields : {
              "Content-Length: 1\r\nContent-Length: 2\r\n",
              "Content-Length: 1\r\nContent-Length: 01\r\n",
@@ -692,7 +691,7 @@ std::string asked(std::string_view fields, std::string_view version = "1.1") {
     return std::string(http::upgrade_among(r, known));
 }
 
-// RFC 9110, 15.2.2: which protocol it goes over to must stand in a 101.
+// RFC 9110, 15.2.2: a 101 response must name the new protocol.
 unsigned answered(std::string_view fields, std::string_view upgrade,
                   std::string_view version = "1.1") {
     auto const text =
@@ -704,9 +703,9 @@ unsigned answered(std::string_view fields, std::string_view upgrade,
 
 }  // namespace
 
-// RFC 9110, 7.8: the first that the client names is what it wants most; it counts only if Connection names it, and
-// not from a client of HTTP/1.0.
-BOOST_AUTO_TEST_CASE(is_the_first_protocol_that_is_known) {
+// RFC 9110, 7.8: the client names its preferred protocol first. Upgrade counts only if Connection names it, and not
+// from a client of HTTP/1.0.
+BOOST_AUTO_TEST_CASE(selects_the_first_known_protocol) {
     BOOST_TEST(asked("Connection: Upgrade\r\nUpgrade: websocket\r\n") == "websocket");
     BOOST_TEST(asked("Connection: x, upgrade ,y\r\nUpgrade: h2c, , WebSocket\r\n") == "WebSocket");
     BOOST_TEST(asked("Upgrade: a\r\nUpgrade: echo/1, websocket\r\nConnection: UPGRADE\r\n") ==
@@ -718,7 +717,7 @@ BOOST_AUTO_TEST_CASE(is_the_first_protocol_that_is_known) {
     BOOST_TEST(asked("Connection: upgrade\r\nUpgrade: websocket\r\n", "1.0") == "");
 }
 
-BOOST_AUTO_TEST_CASE(is_answered_as_it_was_asked_for) {
+BOOST_AUTO_TEST_CASE(must_switch_to_the_requested_protocol) {
     constexpr std::string_view good = "Connection: upgrade\r\nUpgrade: WebSocket\r\n";
     BOOST_TEST(answered(good, "websocket") == 101U);
     BOOST_TEST(answered(good, "") == 502U);
@@ -729,8 +728,8 @@ BOOST_AUTO_TEST_CASE(is_answered_as_it_was_asked_for) {
     BOOST_TEST(answered("Connection: upgrade\r\nUpgrade: websocket, x\r\n", "websocket") == 502U);
 }
 
-// It is about this hop alone.
-BOOST_AUTO_TEST_CASE(does_not_go_on_by_itself) {
+// Upgrade is hop-by-hop.
+BOOST_AUTO_TEST_CASE(is_not_forwarded_automatically) {
     auto const text = get("Host: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\nX: y\r\n");
     http::request_head r;
     BOOST_REQUIRE(!http::parse(text, r));
@@ -749,12 +748,12 @@ BOOST_AUTO_TEST_CASE(finds_the_end_at_the_last_byte) {
         BOOST_TEST(scanner.size() == 0);
         BOOST_TEST(scanner.in_first_line() == (n < 16));
     }
-    BOOST_TEST(!scanner.look(text + "\n\n"));  // what follows is none of its business
+    BOOST_TEST(!scanner.look(text + "\n\n"));  // ignores the following bytes
     BOOST_TEST(scanner.size() == text.size());
 }
 
-// As soon as nothing that follows could make it right.
-BOOST_AUTO_TEST_CASE(reports_a_wrong_byte_when_it_comes) {
+// The scanner reports a fault as soon as no further bytes could repair it.
+BOOST_AUTO_TEST_CASE(reports_an_invalid_byte_immediately) {
     for (auto const& text : {
              "GET / HTTP/1.1\n"s,
              "GET / HTTP/1.1\ra"s,

@@ -7,7 +7,7 @@
 
 BOOST_AUTO_TEST_SUITE(paths)
 
-BOOST_AUTO_TEST_CASE(are_what_a_server_may_understand) {
+BOOST_AUTO_TEST_CASE(are_normalised_as_a_server_may_interpret_them) {
     struct row {
         std::string_view target, path;
     };
@@ -20,7 +20,7 @@ BOOST_AUTO_TEST_CASE(are_what_a_server_may_understand) {
         BOOST_TEST(http::normal_path(target) == path, target);
 }
 
-BOOST_AUTO_TEST_CASE(begin_by_segments) {
+BOOST_AUTO_TEST_CASE(start_with_whole_segments) {
     struct row {
         std::string_view path, prefix;
         bool fits = true;

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-// The properties, for messages that are made at random: most are well-formed, and the others nearly so.
+// Checks the properties for random messages. Most are well-formed, and the others nearly so.
 
 namespace {
 
@@ -114,7 +114,7 @@ private:
     support::random_source& random_;
 };
 
-// Calls `property` with messages of its own, cut in different ways. It says whether one was accepted.
+// Calls `property` with random messages that are divided in different ways. Returns whether it accepted one.
 template <class Property>
 void check(Property property) {
     std::uint64_t messages = 0;
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(hold_for_requests) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(hold_for_answers) {
+BOOST_AUTO_TEST_CASE(hold_for_responses) {
     check([](support::random_source& random, properties::cuts cuts) {
         auto const bytes = generator(random).answer();
         auto const method = random.one_of({http::verb::get, http::verb::head});

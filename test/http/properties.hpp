@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-/// What is true of src/http whatever comes in. Each function throws `broken` if it is not, and says
-/// whether the bytes were a message at all.
+/// Properties of src/http for any input. Each function throws `broken` if a property does not hold, and returns whether
+/// the bytes were a valid message.
 namespace properties {
 
 struct broken : std::logic_error {
@@ -29,14 +29,14 @@ inline void must(bool holds, char const* what) {
 
 using fields = std::vector<std::pair<std::string, std::string>>;
 
-// ---- However it is cut
+// ---- Division into pieces
 
-/// Where bytes are cut: the length of each piece, again and again; byte by byte if there is none.
+/// The lengths of the pieces, repeated cyclically; without lengths each piece is one byte.
 class cuts {
 public:
     explicit cuts(std::span<std::uint8_t const> lengths) noexcept : lengths_(lengths) {}
 
-    /// Of so many bytes that are left, at least one.
+    /// The length of the next piece of the remaining bytes, at least one.
     [[nodiscard]] std::size_t next(std::size_t left) noexcept {
         auto const n =
             lengths_.empty() ? 1u : std::max<std::size_t>(lengths_[at_++ % lengths_.size()], 1);
@@ -48,7 +48,7 @@ private:
     std::size_t at_ = 0;
 };
 
-/// Scans a head in pieces, and returns its size; 0 if there is none.
+/// Scans a header in pieces and returns its size; 0 if there is no header.
 inline std::size_t scan(std::string_view bytes, cuts how) {
     http::head_scanner whole;
     auto const wrong = whole.look(bytes);
@@ -57,12 +57,12 @@ inline std::size_t scan(std::string_view bytes, cuts how) {
     http::fault found;
     for (std::size_t n = 0; n < bytes.size() && !found && cut.size() == 0;) {
         n += how.next(bytes.size() - n);
-        found = cut.look(std::string(bytes.substr(0, n)));  // with nothing behind it to look at
+        found = cut.look(std::string(bytes.substr(0, n)));  // a copy: no byte follows it
     }
     must(wrong.why == found.why && wrong.status == found.status,
-         "a head is rejected otherwise in pieces");
-    must(whole.size() == cut.size(), "a head ends elsewhere in pieces");
-    must(!wrong || whole.size() == 0, "a head is rejected and ends");
+         "a header in pieces is rejected for another reason");
+    must(whole.size() == cut.size(), "a header in pieces ends elsewhere");
+    must(!wrong || whole.size() == 0, "a rejected header has an end");
     return whole.size();
 }
 
@@ -81,7 +81,7 @@ inline understood read_body(std::string_view bytes, http::framing framing, std::
         std::string copy(bytes);
         auto const piece = whole.take(copy.data(), copy.size());
         must(piece.body <= piece.used && piece.used <= bytes.size(),
-             "more was taken than there is");
+             "more bytes are used than exist");
         must(piece.used == bytes.size() || whole.done() || whole.bad(),
              "a body is not read to its end");
         all.content = copy.substr(0, piece.body);
@@ -107,21 +107,21 @@ inline understood read_body(std::string_view bytes, http::framing framing, std::
 
     if (framing == http::framing::until_close)
         whole.end_of_input();
-    must(content == all.content, "a body is another one in pieces");
-    must(used == all.used, "a body ends elsewhere in pieces");
+    must(content == all.content, "a body in pieces differs");
+    must(used == all.used, "a body in pieces ends elsewhere");
     must(cut.done() == whole.done() && cut.bad() == whole.bad(),
-         "a body is rejected otherwise in pieces");
-    must(!whole.done() || !whole.bad(), "a body is rejected and ends");
+         "a body in pieces has another result");
+    must(!whole.done() || !whole.bad(), "a bad body is done");
     all.done = whole.done();
     return all;
 }
 
-// ---- What is sent, as a reader sees it that knows the plainest form only
+// ---- The output, as a reader of only the simplest form interprets it
 
-/// The first line and the fields of a head.
+/// The first line and the fields of a header.
 inline std::pair<std::string, fields> plain_head(std::string_view text) {
     std::vector<std::string> lines;
-    must(text.ends_with("\r\n\r\n"), "a head does not end with an empty line");
+    must(text.ends_with("\r\n\r\n"), "a header does not end with an empty line");
     text.remove_suffix(2);
     while (!text.empty()) {
         auto const end = text.find("\r\n");
@@ -138,7 +138,7 @@ inline std::pair<std::string, fields> plain_head(std::string_view text) {
         auto const colon = line->find(": ");
         must(colon != line->npos && colon > 0, "a field is not `name: value`");
         auto const name = line->substr(0, colon);
-        must(name.find_first_of(" \t:\"(),/;<=>?@[\\]{}") == name.npos, "a name is no token");
+        must(name.find_first_of(" \t:\"(),/;<=>?@[\\]{}") == name.npos, "a name is not a token");
         found.emplace_back(name, line->substr(colon + 2));
     }
     return {lines.front(), found};
@@ -160,23 +160,23 @@ inline std::vector<std::string> values(fields const& all, std::string_view name)
     return found;
 }
 
-/// One framing at most, in its plainest form, and nothing that was for the hop before.
+/// Checks for at most one framing, in its simplest form, and for no hop-by-hop fields of the previous hop.
 inline void check_framing(fields const& all, http::framing body, std::uint64_t length) {
     auto const lengths = values(all, "content-length");
     auto const codings = values(all, "transfer-encoding");
     if (body == http::framing::length)
-        must(lengths == std::vector{std::to_string(length)}, "a length is not told, or not once");
+        must(lengths == std::vector{std::to_string(length)}, "a length is missing or repeated");
     else if (body != http::framing::none)
-        must(lengths.empty(), "a length is told that is not known");
+        must(lengths.empty(), "an unknown length is present");
     must(codings == (body == http::framing::chunked ? std::vector<std::string>{"chunked"}
                                                     : std::vector<std::string>{}),
-         "a coding is told that is not there, or the other way round");
+         "Transfer-Encoding does not match the framing");
     for (auto const* const name : {"te", "trailer", "upgrade", "keep-alive", "proxy-connection",
                                    "proxy-authorization", "http2-settings"})
-        must(values(all, name).empty(), "a field for one hop goes on");
+        must(values(all, name).empty(), "a hop-by-hop field is forwarded");
 }
 
-/// The content of chunks without any extension, blank or trailer, up to the very end of `text`.
+/// The content of chunks without extensions, blanks and trailers, up to the end of `text`.
 inline std::string plain_chunks(std::string_view text) {
     std::string content;
     for (;;) {
@@ -185,7 +185,7 @@ inline std::string plain_chunks(std::string_view text) {
         std::size_t size = 0;
         for (char const c : text.substr(0, end)) {
             auto const digit = std::string_view("0123456789abcdef").find(c);
-            must(digit != std::string_view::npos, "a chunk's size is no number");
+            must(digit != std::string_view::npos, "a chunk's size is not a number");
             size = size * 16 + digit;
         }
         text.remove_prefix(end + 2);
@@ -193,22 +193,22 @@ inline std::string plain_chunks(std::string_view text) {
         content += text.substr(0, size);
         text.remove_prefix(size + 2);
         if (size == 0) {
-            must(text.empty(), "something follows the last chunk");
+            must(text.empty(), "bytes follow the last chunk");
             return content;
         }
     }
 }
 
-/// What was written of `content` in this framing is that again.
+/// Checks that the body written in this framing has the same `content`.
 inline void check_written(std::string_view written, http::framing framing,
                           std::string_view content) {
     if (framing == http::framing::chunked)
-        must(plain_chunks(written) == content, "a body is another one in new chunks");
+        must(plain_chunks(written) == content, "a body in new chunks differs");
     else
-        must(written == content, "a body is another one without chunks");
+        must(written == content, "a body without chunks differs");
 }
 
-// ---- What is composed reads again as the same
+// ---- A composed message parses as the same message
 
 inline fields going_on(http::head const& h) {
     fields result;
@@ -228,7 +228,7 @@ inline bool request(std::string_view bytes, http::underscores names, cuts how) {
         must(wrong.status >= 400 && wrong.status < 600, "a fault has no status");
         return false;
     }
-    must(head.size == size, "a head has another size");
+    must(head.size == size, "a header has another size");
 
     std::string sent;
     http::compose(sent, head, "192.0.2.1", "upstream:80");
@@ -239,18 +239,18 @@ inline bool request(std::string_view bytes, http::underscores names, cuts how) {
          "a target is not in origin form");
     must(values(plain, "host") ==
              std::vector<std::string>{head.host.empty() ? "upstream:80" : std::string(head.host)},
-         "a request has not one Host");
-    must(values(plain, "connection").empty(), "a field for one hop goes on");
-    must(values(plain, "expect").empty(), "an expectation goes on");
+         "a request does not have exactly one Host");
+    must(values(plain, "connection").empty(), "a hop-by-hop field is forwarded");
+    must(values(plain, "expect").empty(), "Expect is forwarded");
     check_framing(plain, head.body, head.length);
     must(head.body != http::framing::none || values(plain, "content-length").empty(),
-         "a length is told of no body");
+         "Content-Length is present without a body");
 
     fields expected;
     std::string clients;
     for (auto const& [name, value] : going_on(head)) {
         must(names == http::underscores::pass || name.find('_') == name.npos,
-             "an underscore goes on");
+             "a name with an underscore is forwarded");
         if (lower(name) == "x-forwarded-for")
             clients += value + ", ";
         else
@@ -260,26 +260,26 @@ inline bool request(std::string_view bytes, http::underscores names, cuts how) {
     expected.emplace_back("Via", "1.1 weir-proxy");
 
     if (plain.size() <= http::head::max_fields) {
-        must(scan(sent, how) == sent.size(), "what is composed is no head");
+        must(scan(sent, how) == sent.size(), "the composed text is not a header");
         http::request_head again;
-        must(!http::parse(sent, again, names), "what is composed is rejected");
+        must(!http::parse(sent, again, names), "the composed header is rejected");
         must(again.method_name == head.method_name && again.method == head.method &&
                  again.target == head.target && again.version == 11 && again.keep_alive &&
                  again.body == head.body && again.length == head.length && !again.expects_continue,
-             "what is composed reads otherwise");
-        must(going_on(again) == expected, "what is composed has other fields");
+             "the composed header has another meaning");
+        must(going_on(again) == expected, "the composed header has other fields");
     }
 
     auto const body = read_body(bytes.substr(size), head.body, head.length, how, head.body);
     if (!body.done)
         return true;
     check_written(body.written, head.body, body.content);
-    // Nothing that is sent could be taken for the start of another request.
+    // No sent bytes could be interpreted as the start of another request.
     must(head.body != http::framing::length || body.content.size() == head.length,
-         "a body is not as long as it should be");
+         "a body has the wrong length");
     auto const again = read_body(body.written, head.body, head.length, how, head.body);
     must(again.done && again.used == body.written.size() && again.content == body.content,
-         "a body that was sent reads otherwise");
+         "a sent body parses differently");
     return true;
 }
 
@@ -290,13 +290,13 @@ inline bool answer(std::string_view bytes, http::verb method, unsigned version, 
     std::string const text(bytes.substr(0, size));
     http::answer_head head;
     if (auto const wrong = http::parse(text, method, head)) {
-        must(wrong.status == 502, "an answer is rejected otherwise than by 502");
+        must(wrong.status == 502, "a response is rejected with another status than 502");
         return false;
     }
     bool const bodiless =
         method == http::verb::head || head.status < 200 || head.status == 204 || head.status == 304;
     must((head.body == http::framing::none) == bodiless,
-         "an answer has a body that it cannot have");
+         "a response that cannot have a body has one");
 
     auto const framing = http::framing_for(version, head);
     bool const keep_alive = framing != http::framing::until_close && version == 11;
@@ -304,9 +304,9 @@ inline bool answer(std::string_view bytes, http::verb method, unsigned version, 
     http::compose(sent, head, framing, version, keep_alive, "today");
     auto const [first, plain] = plain_head(sent);
     must(first == "HTTP/1.1 " + std::to_string(head.status) + " " + std::string(head.reason),
-         "an answer has another first line");
+         "a response has another first line");
     check_framing(plain, framing, head.length);
-    must(version == 11 || framing != http::framing::chunked, "chunks go to HTTP/1.0");
+    must(version == 11 || framing != http::framing::chunked, "chunks are sent to HTTP/1.0");
 
     auto expected = going_on(head);
     if (head.status >= 200) {
@@ -315,15 +315,15 @@ inline bool answer(std::string_view bytes, http::verb method, unsigned version, 
         expected.emplace_back("Via", "1.1 weir-proxy");
     }
     if (plain.size() <= http::head::max_fields) {
-        must(scan(sent, how) == sent.size(), "what is composed is no head");
+        must(scan(sent, how) == sent.size(), "the composed text is not a header");
         http::answer_head again;
-        must(!http::parse(sent, method, again), "what is composed is rejected");
+        must(!http::parse(sent, method, again), "the composed header is rejected");
         must(again.status == head.status && again.reason == head.reason && again.version == 11 &&
                  again.body == framing && again.length == head.length,
-             "what is composed reads otherwise");
+             "the composed header has another meaning");
         must(again.keep_alive == keep_alive || head.status < 200,
-             "a connection goes on that does not");
-        must(going_on(again) == expected, "what is composed has other fields");
+             "the composed header has another keep_alive");
+        must(going_on(again) == expected, "the composed header has other fields");
     }
 
     auto const body = read_body(bytes.substr(size), head.body, head.length, how, framing);
@@ -332,7 +332,7 @@ inline bool answer(std::string_view bytes, http::verb method, unsigned version, 
     check_written(body.written, framing, body.content);
     auto const again = read_body(body.written, framing, head.length, how, framing);
     must(again.done && again.used == body.written.size() && again.content == body.content,
-         "a body that was sent reads otherwise");
+         "a sent body parses differently");
     return true;
 }
 

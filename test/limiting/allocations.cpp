@@ -14,7 +14,7 @@
 
 namespace {
 
-// Limits of clients that are numbers.
+// Limits by client, where a client is a number.
 struct client {
     std::uint64_t number;
 };
@@ -51,7 +51,7 @@ config::limit rule_with(std::string const& rule, bool has_key) {
     return l;
 }
 
-// Seats of all and seats of each client in turn, with one that rejects behind them.
+// Alternating limits of total seats and seats per client, followed by one that can reject.
 struct chained {
     chained(std::size_t n, bool rejects) {
         std::vector<std::shared_ptr<world::limit>> limits;
@@ -67,7 +67,7 @@ struct chained {
             world::place()));
     }
 
-    // How many allocations it costs to let a client in, or to reject it.
+    // The number of allocations for granting or rejecting one request.
     std::size_t cost(bool rejected) {
         support::allocation_count const made;
         limiting::entry<world> e(client{1});
@@ -87,15 +87,15 @@ struct chained {
 
 BOOST_AUTO_TEST_SUITE(at_a_gate)
 
-BOOST_AUTO_TEST_CASE(any_number_of_chained_limits_costs_one_allocation_at_the_most) {
+BOOST_AUTO_TEST_CASE(a_grant_by_any_number_of_chained_limits_allocates_at_most_once) {
     for (std::size_t n = 0; n <= limiting::usual_limits; ++n) {
         chained all(n, false);
-        static_cast<void>(all.cost(false));  // the client has its places from now on
+        static_cast<void>(all.cost(false));  // creates the keys of the client
         BOOST_TEST(all.cost(false) == (n <= 4 ? 0u : 1u), n << " limits");
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_rejection_costs_none) {
+BOOST_AUTO_TEST_CASE(a_rejection_allocates_nothing) {
     for (std::size_t n = 1; n <= limiting::usual_limits; ++n) {
         chained all(n, true);
         static_cast<void>(all.cost(false));

@@ -16,7 +16,7 @@ using limiting::can_become;
 
 namespace {
 
-// A member more or less does not compile: it needs a row in the table of `each_member`.
+// Does not compile with another number of members: a new member needs a row in the table of `each_member`.
 constexpr std::size_t members = 15;
 [[maybe_unused]] void count_members(limit const& l) {
     auto const& [name, rule, key, v4_prefix, v6_prefix, max_keys, overrides, queue, priority,
@@ -46,11 +46,11 @@ limit of(std::string const& rule, std::string const& queue = "") {
 
 BOOST_AUTO_TEST_SUITE(a_limit)
 
-BOOST_AUTO_TEST_CASE(goes_on_with_itself) {
+BOOST_AUTO_TEST_CASE(can_become_itself) {
     BOOST_TEST(can_become(of("10/1s"), of("10/1s")));
 }
 
-// A member that the constructor of a limiter takes makes another limit; all others can be changed in place.
+// Members that the constructor of a limiter uses are fixed; all other members can be changed in place.
 BOOST_AUTO_TEST_CASE(each_member) {
     std::array<change, members> const changes{{
         {"name", after::begins_anew, [](limit& l) { l.name = "other"; }},
@@ -99,8 +99,8 @@ BOOST_AUTO_TEST_CASE(keeps_its_kind) {
     BOOST_TEST(!can_become(of("10/1s & 100/1min"), of("10/1s & 100/1min & 1000/1h")));
 }
 
-// A queue of another order cannot be a member of a chain, and `fair` needs the clients of all its requests.
-BOOST_AUTO_TEST_CASE(may_change_its_order_unless_others_must_know) {
+// A queue with another order than `fifo` cannot be part of a chain, and `fair` needs the clients of all its requests.
+BOOST_AUTO_TEST_CASE(may_change_its_order_except_to_or_from_fifo_and_fair) {
     std::array const orders{"fifo", "lifo", "adaptive_lifo", "codel", "priority", "fair"};
     auto const needs = [](std::string const& order) {
         return order == "fifo" ? 0 : order == "fair" ? 1 : 2;
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(may_change_its_order_unless_others_must_know) {
             }
 }
 
-BOOST_AUTO_TEST_CASE(is_chained_if_it_decides_here_and_in_order) {
+BOOST_AUTO_TEST_CASE(can_be_chained_without_a_store_and_with_fifo) {
     BOOST_TEST(limiting::can_be_chained(of("10/1s")));
     BOOST_TEST(!limiting::can_be_chained(of("10/1s", "order lifo")));
     auto at_a_store = of("10/1s");

@@ -17,7 +17,7 @@ using support::visit;
 
 namespace {
 
-// A request may be timed out this much after its patience.
+// The time by which a timeout may be late.
 constexpr auto late = weir::queue_options().tolerance;
 
 struct limits {
@@ -49,7 +49,7 @@ struct limits {
         return names;
     }
     void pass(weir::duration d) { weir::testing::run_for(context, d); }
-    // By which limit a second request is rejected, which waits for so long and no longer.
+    // Checks that a second request waits for exactly `patience`; returns the limit that rejects it.
     [[nodiscard]] std::string rejects_after(weir::duration patience) {
         test_gate const gate(all);
         visit holder(gate);
@@ -76,7 +76,7 @@ std::uint64_t rejected_by(test_limit const& l) {
 
 BOOST_AUTO_TEST_SUITE(a_gate)
 
-BOOST_FIXTURE_TEST_CASE(is_passed_in_this_order, limits) {
+BOOST_FIXTURE_TEST_CASE(orders_its_limits_by_kind, limits) {
     add_dry_run("dry_run", "1 seats");
     add_at_store("store", "1/1s");
     add("lifo", "1 seats", "order lifo");
@@ -88,7 +88,7 @@ BOOST_FIXTURE_TEST_CASE(is_passed_in_this_order, limits) {
     BOOST_TEST(test_gate(all).strict() == 5u);
 }
 
-BOOST_FIXTURE_TEST_CASE(lets_in_at_once_what_all_have_room_for, limits) {
+BOOST_FIXTURE_TEST_CASE(grants_immediately_if_all_limits_have_free_permits, limits) {
     auto& seats = add("seats", "1 seats");
     auto& rate = add("rate", "2/60s");
     test_gate const gate(all);
@@ -100,13 +100,13 @@ BOOST_FIXTURE_TEST_CASE(lets_in_at_once_what_all_have_room_for, limits) {
     BOOST_TEST(in_use(rate) == 1);
 }
 
-BOOST_FIXTURE_TEST_CASE(without_limits_is_open, limits) {
+BOOST_FIXTURE_TEST_CASE(without_limits_grants_all_requests, limits) {
     test_gate const gate(all);
     BOOST_TEST(visit(gate).is_in());
 }
 
-// Each combination of a limit that has room and one that has none, in each kind of place.
-BOOST_AUTO_TEST_CASE(takes_nothing_for_a_request_that_it_rejects) {
+// Combines limits with free permits and a full one, chained or not, with and without patience.
+BOOST_AUTO_TEST_CASE(keeps_no_permits_of_a_rejected_request) {
     for (std::string const patience : {"patience 0s", "patience 100ms"})
         for (std::string const order : {"", " order lifo"}) {
             BOOST_TEST_CONTEXT(patience << order) {
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(takes_nothing_for_a_request_that_it_rejects) {
         }
 }
 
-BOOST_FIXTURE_TEST_CASE(holds_nothing_while_a_chain_waits, limits) {
+BOOST_FIXTURE_TEST_CASE(holds_no_permits_while_a_chain_waits, limits) {
     auto& rate = add("rate", "5/60s");
     add("seats", "1 seats");
     test_gate const gate(all);
@@ -146,8 +146,8 @@ BOOST_FIXTURE_TEST_CASE(holds_nothing_while_a_chain_waits, limits) {
     BOOST_TEST(rate.stats().granted == 2u);
 }
 
-// A limit that cannot be a member of the chain is waited for after the chain, with the chain's permits.
-BOOST_FIXTURE_TEST_CASE(goes_from_one_wait_to_the_next, limits) {
+// A request waits for a limit outside the chain after the chain, and holds the chain's permits.
+BOOST_FIXTURE_TEST_CASE(waits_for_one_limit_after_the_other, limits) {
     auto& chained = add("chained", "1 seats");
     add("rate", "9/60s");
     add("lifo", "1 seats", "order lifo");
@@ -185,8 +185,8 @@ BOOST_FIXTURE_TEST_CASE(adds_up_waits_one_after_the_other, limits) {
     BOOST_TEST(waiter.entry.permits.size() == 4u);
 }
 
-// One patience for both waits, and not one for each.
-BOOST_FIXTURE_TEST_CASE(is_waited_for_no_longer_than_the_patience_in_all, limits) {
+// Both waits together have one patience.
+BOOST_FIXTURE_TEST_CASE(limits_the_sum_of_all_waits_to_the_patience, limits) {
     add("chained", "1 seats", "patience 1s");
     auto& rate = add("rate", "9/60s", "patience 1s");
     add("lifo", "1 seats", "patience 1s order lifo");
@@ -204,7 +204,7 @@ BOOST_FIXTURE_TEST_CASE(is_waited_for_no_longer_than_the_patience_in_all, limits
     BOOST_TEST(in_use(rate) == 1);
 }
 
-BOOST_FIXTURE_TEST_CASE(has_the_least_patience_of_its_limits, limits) {
+BOOST_FIXTURE_TEST_CASE(has_the_shortest_patience_of_its_limits, limits) {
     add("seats", "1 seats", "patience 3s");
     add("lifo", "9 seats", "patience 2s order lifo");
     add_dry_run("dry_run", "9 seats", "patience 1s");
@@ -219,7 +219,7 @@ BOOST_FIXTURE_TEST_CASE(has_the_least_patience_in_whatever_order_they_are, limit
 }
 
 // The seats of an upstream have no patience option.
-BOOST_FIXTURE_TEST_CASE(has_the_default_patience_where_no_limit_has_one, limits) {
+BOOST_FIXTURE_TEST_CASE(has_the_default_patience_if_no_limit_has_one, limits) {
     auto of_upstream = limit_of("upstream", "1 seats");
     of_upstream.queue.patience = {};
     add(of_upstream);
@@ -234,7 +234,7 @@ BOOST_FIXTURE_TEST_CASE(has_the_patience_of_the_limits_that_have_one, limits) {
     BOOST_TEST(rejects_after(5s) == "upstream");
 }
 
-BOOST_FIXTURE_TEST_CASE(of_dry_runs_alone_holds_nobody_up, limits) {
+BOOST_FIXTURE_TEST_CASE(with_only_dry_runs_never_rejects, limits) {
     auto& dry_run = add_dry_run("dry_run", "1/60s");
     test_gate const gate(all);
     for (int i = 0; i != 3; ++i)
@@ -243,7 +243,7 @@ BOOST_FIXTURE_TEST_CASE(of_dry_runs_alone_holds_nobody_up, limits) {
 }
 
 // A dry run only counts.
-BOOST_FIXTURE_TEST_CASE(asks_dry_runs_last, limits) {
+BOOST_FIXTURE_TEST_CASE(enters_dry_runs_last, limits) {
     auto& dry_run = add_dry_run("dry_run", "1/60s");
     add("seats", "2 seats", "patience 100ms");
     add("lifo", "2 seats", "patience 100ms order lifo");
@@ -283,7 +283,7 @@ BOOST_FIXTURE_TEST_CASE(asks_dry_runs_after_the_wait_for_a_chain, limits) {
     BOOST_TEST(rejected_by(dry_run) == 1u);
 }
 
-BOOST_FIXTURE_TEST_CASE(has_no_chain_of_one, limits) {
+BOOST_FIXTURE_TEST_CASE(does_not_chain_a_single_limit, limits) {
     add("seats", "1 seats");
     test_gate const gate(all);
     visit holder(gate);
@@ -294,7 +294,7 @@ BOOST_FIXTURE_TEST_CASE(has_no_chain_of_one, limits) {
     BOOST_TEST(waiter.is_in());
 }
 
-BOOST_FIXTURE_TEST_CASE(says_which_limit_has_rejected_and_when_to_come_back, limits) {
+BOOST_FIXTURE_TEST_CASE(reports_the_rejecting_limit_and_retry_after, limits) {
     add("often", "9/60s", "patience 0s");
     add("seldom", "1/60s", "patience 0s");
     test_gate const gate(all);
@@ -306,7 +306,7 @@ BOOST_FIXTURE_TEST_CASE(says_which_limit_has_rejected_and_when_to_come_back, lim
     BOOST_TEST((second.entry.rejected.retry_after == 40s));
 }
 
-BOOST_FIXTURE_TEST_CASE(gives_back_a_request_that_has_not_gone_on, limits) {
+BOOST_FIXTURE_TEST_CASE(refunds_a_request_that_was_not_forwarded, limits) {
     auto& rate = add("rate", "1/60s", "patience 0s");
     add("lifo", "1/60s", "patience 0s order lifo");
     test_gate const gate(all);
@@ -317,7 +317,7 @@ BOOST_FIXTURE_TEST_CASE(gives_back_a_request_that_has_not_gone_on, limits) {
     BOOST_TEST(visit(gate).is_in());
 }
 
-// Only adaptive seats are free before the request is over.
+// A report releases only the adaptive seats.
 BOOST_FIXTURE_TEST_CASE(reports_to_adaptive_seats, limits) {
     auto& seats = add("seats", "1 seats");
     auto& adaptive = add("adaptive", "10 aimd min 1");
@@ -330,7 +330,7 @@ BOOST_FIXTURE_TEST_CASE(reports_to_adaptive_seats, limits) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_AUTO_TEST_CASE(a_client_is_told_to_come_back_in_whole_seconds_rounded_up) {
+BOOST_AUTO_TEST_CASE(retry_after_is_rounded_up_to_whole_seconds) {
     using limiting::come_back_after;
     BOOST_TEST((come_back_after(std::nullopt) == 1s));
     BOOST_TEST((come_back_after(0s) == 1s));
@@ -366,7 +366,7 @@ BOOST_FIXTURE_TEST_CASE(changes_its_rule_and_its_queue_in_place, limits) {
     pass(2s);
 }
 
-BOOST_FIXTURE_TEST_CASE(takes_another_rule_that_its_configuration_does_not_know, limits) {
+BOOST_FIXTURE_TEST_CASE(takes_another_rule_without_a_change_of_its_configuration, limits) {
     auto& seats = add("seats", "1 seats", "patience 0s");
     seats.change_rule(config::rule_of("2 seats"));
     test_gate const gate(all);
@@ -376,7 +376,7 @@ BOOST_FIXTURE_TEST_CASE(takes_another_rule_that_its_configuration_does_not_know,
     BOOST_TEST(weir::to_string(seats.configuration().rule) == "1 seats");
 }
 
-BOOST_FIXTURE_TEST_CASE(that_is_closed_rejects_all, limits) {
+BOOST_FIXTURE_TEST_CASE(rejects_all_requests_after_close, limits) {
     auto& seats = add("seats", "1 seats");
     test_gate const gate(all);
     visit const holder(gate);
@@ -387,7 +387,7 @@ BOOST_FIXTURE_TEST_CASE(that_is_closed_rejects_all, limits) {
     BOOST_TEST((visit(gate).entry.rejected.ec == weir::errc::closed || visit(gate).waits()));
 }
 
-BOOST_FIXTURE_TEST_CASE(knows_what_it_is, limits) {
+BOOST_FIXTURE_TEST_CASE(reports_its_kind, limits) {
     BOOST_TEST(add("a", "1 seats").has_seats());
     BOOST_TEST(add("b", "1/1s & 3 seats").has_seats());
     BOOST_TEST(!add("c", "1/1s").has_seats());

@@ -71,13 +71,13 @@ bool fits(config::route const& r, std::string_view host, std::string_view path,
 
 BOOST_AUTO_TEST_SUITE(requests)
 
-BOOST_DATA_TEST_CASE(go_to_a_host, data::make(hosts), c) {
+BOOST_DATA_TEST_CASE(match_a_host, data::make(hosts), c) {
     config::route r;
     r.host = c.pattern;
     BOOST_TEST(fits(r, c.host, "/", "GET") == c.fits);
 }
 
-BOOST_AUTO_TEST_CASE(fit_a_route_by_host_and_path_and_method) {
+BOOST_AUTO_TEST_CASE(match_a_route_by_host_and_path_and_method) {
     config::route r;
     r.path = "/api";
     r.methods = {"GET", "PUT"};
@@ -86,10 +86,10 @@ BOOST_AUTO_TEST_CASE(fit_a_route_by_host_and_path_and_method) {
     BOOST_TEST(!fits(r, "", "/apis", "GET"));
     BOOST_TEST(!fits(r, "", "/", "GET"));
     BOOST_TEST(!fits(r, "", "/api", "POST"));
-    BOOST_TEST(!fits(r, "", "/api", "get"));  // methods are told apart by case
+    BOOST_TEST(!fits(r, "", "/api", "get"));  // methods are case-sensitive
     r.host = "example.org";
     BOOST_TEST(!fits(r, "example.com", "/api", "GET"));
-    r = {};  // every path, `*` of OPTIONS, too
+    r = {};  // matches every path, also `*` of OPTIONS
     r.path = "/";
     BOOST_TEST(fits(r, "", "*", "OPTIONS"));
 }
@@ -98,7 +98,7 @@ BOOST_DATA_TEST_CASE(name_their_priority, data::make(priorities), c) {
     BOOST_TEST(limiting::priority_of(c.value) == c.priority);
 }
 
-BOOST_AUTO_TEST_CASE(are_shown_by_the_address_of_their_key) {
+BOOST_AUTO_TEST_CASE(have_the_address_of_their_key) {
     for (auto const* const text : {"192.0.2.1", "0.0.0.0", "2001:db8:1:2::"}) {
         auto const address = boost::asio::ip::make_address(text);
         BOOST_TEST(limiting::address_of_key(weir::client_key(address)).to_string() == text);

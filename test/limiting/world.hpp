@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-/// Tests of limits: requests with chosen clients and fields, on virtual time.
+/// Support for tests of limits: requests with chosen clients and fields, on virtual time.
 namespace support {
 
 struct test_world {
@@ -53,7 +53,7 @@ using test_gate = limiting::gate<test_world>;
     return c;
 }
 
-/// A request at a gate, which waits there if it must.
+/// A request at a gate. It waits if necessary.
 class visit {
 public:
     explicit visit(test_gate const& gate) : gate_(gate) {
@@ -65,11 +65,11 @@ public:
 
     [[nodiscard]] bool waits() const noexcept { return !decided_; }
     [[nodiscard]] bool is_in() const noexcept { return decided_ && !entry.rejected.by; }
-    /// By which limit it was rejected; empty if by none.
+    /// The limit that rejected the request; empty if none did.
     [[nodiscard]] std::string rejected_by() const {
         return entry.rejected.by ? entry.rejected.by->configuration().name : "";
     }
-    /// Its permits come back, but what they have used of rates stays used.
+    /// Releases the permits. Rates keep counting them.
     void leave() { entry.permits.clear(); }
 
     limiting::entry<test_world> entry{{}};

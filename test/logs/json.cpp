@@ -16,7 +16,7 @@ using kind = logs::key_source::kind;
 
 namespace {
 
-// The client of a line; nothing if the line is unreadable.
+// The client of a line; empty if the line is unreadable.
 std::optional<std::string> client_of(std::string_view line,
                                      std::string_view format = "json time=t client=c") {
     auto const reader = logs::format::parse(format).make_reader({key_source{}});
@@ -25,7 +25,7 @@ std::optional<std::string> client_of(std::string_view line,
         return {};
     return std::string(e.keys[0]);
 }
-// With that member beside the time.
+// The client of a line with a time and this member.
 std::optional<std::string> with(std::string_view member) {
     return client_of(R"({"t":807256800,)"s.append(member).append("}"));
 }
@@ -45,7 +45,7 @@ std::string nested(std::size_t levels) {
 
 BOOST_AUTO_TEST_SUITE(json_lines)
 
-BOOST_AUTO_TEST_CASE(have_texts_with_escapes) {
+BOOST_AUTO_TEST_CASE(may_have_escapes_in_texts) {
     BOOST_TEST((text("1.2.3.4") == "1.2.3.4"));
     BOOST_TEST((text(R"(\u0031.2.3.4)") == "1.2.3.4"));
     BOOST_TEST((text(R"(\"\\\/\b\f\n\r\t)") == "\"\\/\b\f\n\r\t"));
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(have_texts_with_escapes) {
     BOOST_TEST((text("\u00e9\U0001f600") == "\u00e9\U0001f600"));
     BOOST_TEST((text(R"(a\u0000b)") == "a\0b"s));
     BOOST_TEST((text("") == ""));
-    // Long ones come in parts.
+    // The parser delivers a long text in parts.
     std::string written, meant;
     for (int i = 0; i != 10'000; ++i) {
         written += R"(\u0041\/x)";
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(have_texts_with_escapes) {
     BOOST_TEST((text(written) == meant));
 }
 
-BOOST_AUTO_TEST_CASE(have_names_with_escapes) {
+BOOST_AUTO_TEST_CASE(may_have_escapes_in_names) {
     BOOST_TEST((with(R"("\u0063":"a")") == "a"));
     BOOST_TEST((with(R"("c\u0000":"a")") == ""));
     auto const format = "json time=t client=a.b/c";
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(have_names_with_escapes) {
     BOOST_TEST((client_of(R"({"t":807256800,"a":{"b":"x"}})", format) == ""));
 }
 
-BOOST_AUTO_TEST_CASE(give_the_same_answer_however_they_are_escaped) {
+BOOST_AUTO_TEST_CASE(give_the_same_entry_with_any_escapes) {
     auto const reader = logs::format::parse("json").make_reader(
         {{}, {kind::target}, {kind::method}, {kind::host}, {kind::field, "header User-Agent"}});
     for (
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(give_the_same_answer_however_they_are_escaped) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(cannot_be_read_with_texts_that_are_wrong) {
+BOOST_AUTO_TEST_CASE(are_rejected_with_invalid_texts) {
     for (auto const wrong :
          {R"(\ud83d)"sv, R"(\ude00)"sv, R"(\ud83dx)"sv, R"(\ud83d\n)"sv, R"(\ud83d\u0041)"sv,
           R"(\ud83d\ud83d)"sv, R"(\x41)"sv, R"(\')"sv, R"(\u)"sv, R"(\u12)"sv, R"(\u12g4)"sv,
@@ -104,24 +104,24 @@ BOOST_AUTO_TEST_CASE(cannot_be_read_with_texts_that_are_wrong) {
 }
 
 // Clients may send such bytes, and their requests count.
-BOOST_AUTO_TEST_CASE(keep_bytes_that_are_no_utf_8) {
+BOOST_AUTO_TEST_CASE(keep_bytes_that_are_not_utf_8) {
     for (auto const bytes : {"\xff"sv, "a\xe9z"sv, "\xc3"sv, "\xed\xa0\x80"sv, "\x7f"sv})
         BOOST_TEST((text(bytes) == bytes));
 }
 
-BOOST_AUTO_TEST_CASE(have_the_first_of_members_of_one_name) {
+BOOST_AUTO_TEST_CASE(use_the_first_member_of_a_name) {
     BOOST_TEST((with(R"("c":"a","c":"b")") == "a"));
     BOOST_TEST((with(R"("c":null,"c":"b")") == "b"));
     BOOST_TEST((with(R"("c":"","c":"b")") == ""));
     BOOST_TEST((with(R"("c":"a","\u0063":"b")") == "a"));
     BOOST_TEST((with(R"("x":{"c":"b"},"c":"a","y":["c"])") == "a"));
-    // If a line has several of the names, the first name of the list wins, wherever its member is.
+    // If a line has several of the names, the first name in the list counts, in any order of the members.
     auto const first = [](std::string_view line) { return client_of(line, "json"); };
     BOOST_TEST((first(R"({"ts":807256800,"ip":"b","remote_addr":"a"})") == "a"));
     BOOST_TEST((first(R"({"ts":807256800,"remote_addr":"a","ip":"b"})") == "a"));
 }
 
-BOOST_AUTO_TEST_CASE(forget_the_line_before) {
+BOOST_AUTO_TEST_CASE(do_not_keep_values_of_the_previous_line) {
     auto const reader = logs::format::parse("json time=t client=c").make_reader({key_source{}});
     logs::entry e;
     BOOST_TEST(reader->read(R"({"t":807256800,"c":"\u0061"})", e));
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(may_be_32_levels_deep) {
     BOOST_TEST(!client_of(std::string(60'000, '[')));
 }
 
-BOOST_AUTO_TEST_CASE(have_numbers_as_they_are_written) {
+BOOST_AUTO_TEST_CASE(keep_the_text_of_numbers) {
     for (auto const number : {"0"sv, "-0"sv, "12"sv, "1.50"sv, "1e5"sv, "1E+05"sv,
                               "18446744073709551616"sv, "-9223372036854775809"sv, "1e999"sv,
                               "123456789012345678901234567890.123456789012345678901234567890"sv})
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(have_numbers_as_they_are_written) {
     BOOST_TEST((with(R"("c":null)") == ""));
 }
 
-BOOST_AUTO_TEST_CASE(are_one_text_and_nothing_else) {
+BOOST_AUTO_TEST_CASE(are_exactly_one_json_text) {
     BOOST_TEST((client_of(" \t{ \"t\" : 807256800 , \"c\" : \"a\" } \t") == "a"));
     for (auto const wrong :
          {R"({"t":807256800,"c":"a"}x)"sv, R"({"t":807256800,"c":"a"}{})"sv,

@@ -32,7 +32,7 @@ struct connected : two_ends {
     void wait_for_input() {
         run_until(context, [&] { return connection.has_input(); });
     }
-    // What one receive gets, and how it ends.
+    // The bytes and the result of one receive.
     std::pair<net::error_code, std::string> receive() {
         std::array<char, 100> room;
         std::pair<net::error_code, std::string> result;
@@ -59,7 +59,7 @@ struct connected : two_ends {
     net::connection connection{std::move(mine), dog};
 };
 
-// A server at a port of its own; or a port at which nobody listens, or one that lets newcomers wait for ever.
+// A server on its own port, a port without a listener, or a port with a full backlog, where connections wait forever.
 enum class port : std::uint8_t { open, closed, silent };
 
 struct one_port {
@@ -77,7 +77,7 @@ struct one_port {
         }
     }
 
-    // Whether a connection arrived. It is closed.
+    // Whether a connection arrived; closes it.
     bool took_one() {
         net::error_code ec;
         acceptor.non_blocking(true);
@@ -114,7 +114,7 @@ struct several_ports {
 
 BOOST_AUTO_TEST_SUITE(connections)
 
-BOOST_FIXTURE_TEST_CASE(go_to_the_first_endpoint_that_takes_one, several_ports) {
+BOOST_FIXTURE_TEST_CASE(use_the_first_endpoint_that_accepts, several_ports) {
     one_port other{context, port::open};
     net::server_endpoints both({good.at, other.at});
     BOOST_TEST(!connect(both));
@@ -123,7 +123,7 @@ BOOST_FIXTURE_TEST_CASE(go_to_the_first_endpoint_that_takes_one, several_ports) 
     net::server_endpoints second({closed.at, good.at, other.at});
     BOOST_TEST(!connect(second));
     BOOST_TEST(good.took_one());
-    closed.acceptor.listen();  // too late: the one that was found is kept
+    closed.acceptor.listen();  // no effect: the next attempt starts with the endpoint found before
     BOOST_TEST(!connect(second));
     BOOST_TEST(good.took_one());
     good.acceptor.close();  // after the last comes the first
@@ -134,7 +134,7 @@ BOOST_FIXTURE_TEST_CASE(go_to_the_first_endpoint_that_takes_one, several_ports) 
     BOOST_TEST(closed.took_one());
 }
 
-BOOST_FIXTURE_TEST_CASE(fail_when_no_endpoint_takes_one, several_ports) {
+BOOST_FIXTURE_TEST_CASE(fail_when_no_endpoint_accepts, several_ports) {
     net::server_endpoints none({closed.at, closed.at});
     BOOST_TEST((connect(none) == asio::error::connection_refused));
 }
@@ -156,7 +156,7 @@ BOOST_FIXTURE_TEST_CASE(the_other_side_is_here, connected) {
     BOOST_TEST((connection.other_side() == presence::here));
 }
 
-BOOST_FIXTURE_TEST_CASE(an_end_is_seen_behind_unread_bytes, connected) {
+BOOST_FIXTURE_TEST_CASE(an_end_is_detected_behind_unread_bytes, connected) {
     they_send("unread");
     they_end_their_half();
     wait_until_here_is(presence::ended);
@@ -167,14 +167,14 @@ BOOST_FIXTURE_TEST_CASE(an_end_is_seen_behind_unread_bytes, connected) {
     BOOST_TEST((connection.other_side() == presence::ended));
 }
 
-BOOST_FIXTURE_TEST_CASE(a_reset_is_seen_behind_unread_bytes, connected) {
+BOOST_FIXTURE_TEST_CASE(a_reset_is_detected_behind_unread_bytes, connected) {
     they_send("unread");
     wait_for_input();
     they_reset();
     wait_until_here_is(presence::gone);
 }
 
-BOOST_FIXTURE_TEST_CASE(who_has_ended_its_half_still_reads, connected) {
+BOOST_FIXTURE_TEST_CASE(the_other_side_still_reads_after_its_end_of_output, connected) {
     they_end_their_half();
     wait_until_here_is(presence::ended);
     http::gather text{"ans", "wer"};
@@ -186,7 +186,7 @@ BOOST_FIXTURE_TEST_CASE(who_has_ended_its_half_still_reads, connected) {
     BOOST_TEST((ec == asio::error::eof));
 }
 
-BOOST_FIXTURE_TEST_CASE(when_both_halves_have_ended_it_is_gone, connected) {
+BOOST_FIXTURE_TEST_CASE(a_connection_is_gone_when_both_sides_ended, connected) {
     they_end_their_half();
     wait_until_here_is(presence::ended);
     connection.end_of_output();
@@ -202,20 +202,20 @@ BOOST_FIXTURE_TEST_CASE(the_end_of_its_output_leaves_its_input_open, connected) 
     BOOST_TEST(receive().second == "late");
 }
 
-BOOST_FIXTURE_TEST_CASE(closed_here_is_gone, connected) {
+BOOST_FIXTURE_TEST_CASE(a_closed_connection_is_gone, connected) {
     connection.close();
     BOOST_TEST((connection.other_side() == presence::gone));
 }
 
-BOOST_FIXTURE_TEST_CASE(a_reset_is_no_end, connected) {
+BOOST_FIXTURE_TEST_CASE(a_reset_is_an_error_and_not_an_end, connected) {
     connection.reset();
     net::error_code ec;
     they_read(ec);
     BOOST_TEST((ec == asio::error::connection_reset));
 }
 
-BOOST_FIXTURE_TEST_CASE(what_the_socket_does_not_take_is_left, connected) {
-    // More than any buffer holds, in pieces that can be told apart.
+BOOST_FIXTURE_TEST_CASE(send_now_leaves_bytes_that_the_socket_does_not_accept, connected) {
+    // More bytes than any buffer holds, in distinct pieces.
     std::vector<std::string> pieces;
     for (char c = 'a'; c <= 'd'; ++c)
         pieces.emplace_back(8'000'000, c);
@@ -230,7 +230,7 @@ BOOST_FIXTURE_TEST_CASE(what_the_socket_does_not_take_is_left, connected) {
     BOOST_TEST(left < 32'000'000);
     BOOST_TEST(rest.back().size() == 8'000'000);
 
-    // Of the whole, nothing is lost and nothing doubled.
+    // No byte is lost or sent twice.
     std::string read;
     std::thread reader([&] {
         net::error_code end;
@@ -250,8 +250,8 @@ BOOST_FIXTURE_TEST_CASE(what_the_socket_does_not_take_is_left, connected) {
     BOOST_TEST((read == pieces[0] + pieces[1] + pieces[2] + pieces[3]));
 }
 
-// Where a socket comes from does not matter: the thread has other connections to look after.
-BOOST_FIXTURE_TEST_CASE(a_socket_that_takes_nothing_keeps_nobody_waiting, two_ends) {
+// Also for a socket from another context: its thread serves other connections meanwhile.
+BOOST_FIXTURE_TEST_CASE(a_full_socket_does_not_block_the_thread, two_ends) {
     asio::io_context another;
     net::watchdog dog(another);
     mine.non_blocking(true);
@@ -267,7 +267,7 @@ BOOST_FIXTURE_TEST_CASE(a_socket_that_takes_nothing_keeps_nobody_waiting, two_en
     BOOST_TEST(!ec);
 }
 
-BOOST_FIXTURE_TEST_CASE(to_send_to_somebody_who_has_gone_is_over_with_an_error, connected) {
+BOOST_FIXTURE_TEST_CASE(a_send_to_a_closed_connection_ends_with_an_error, connected) {
     they_reset();
     wait_until_here_is(presence::gone);
     http::gather text{"x"};
@@ -276,7 +276,7 @@ BOOST_FIXTURE_TEST_CASE(to_send_to_somebody_who_has_gone_is_over_with_an_error, 
     BOOST_TEST(bool(ec));
 }
 
-BOOST_FIXTURE_TEST_CASE(silent_is_neither_bytes_nor_an_end, connected) {
+BOOST_FIXTURE_TEST_CASE(a_silent_connection_has_no_bytes_and_no_end, connected) {
     BOOST_TEST(connection.is_silent());
     they_send("x");
     run_until(context, [&] { return !connection.is_silent(); });
@@ -305,10 +305,10 @@ BOOST_FIXTURE_TEST_CASE(can_move_to_another_context, connected) {
     connection.when_readable([&](net::error_code) { there = true; });
     run_until(another, [&] { return there; });
     connection.leave();
-    connection.move_to(context);  // which outlives it
+    connection.move_to(context);  // which outlives the connection
 }
 
-BOOST_FIXTURE_TEST_CASE(one_that_rests_is_not_watched, connected) {
+BOOST_FIXTURE_TEST_CASE(a_resting_connection_is_not_watched, connected) {
     {
         net::time_limit const limit(connection, direction::reading, 0s);
         run_until(context, [&] { return connection.expired(direction::reading); });
@@ -318,7 +318,7 @@ BOOST_FIXTURE_TEST_CASE(one_that_rests_is_not_watched, connected) {
     BOOST_TEST(!connection.is_watched());
 }
 
-BOOST_FIXTURE_TEST_CASE(what_takes_too_long_is_cancelled, connected) {
+BOOST_FIXTURE_TEST_CASE(an_operation_that_exceeds_its_limit_is_cancelled, connected) {
     net::error_code outcome;
     std::array<char, 10> room;
     {
@@ -335,13 +335,13 @@ BOOST_FIXTURE_TEST_CASE(what_takes_too_long_is_cancelled, connected) {
     BOOST_TEST(receive().second == "still open");
 }
 
-BOOST_FIXTURE_TEST_CASE(a_limit_that_has_passed_ends_what_begins_later, connected) {
+BOOST_FIXTURE_TEST_CASE(an_exceeded_limit_cancels_later_operations, connected) {
     net::time_limit const limit(connection, direction::reading, 0s);
     run_until(context, [&] { return connection.expired(direction::reading); });
     BOOST_TEST((receive().first == asio::error::operation_aborted));
 }
 
-// A second connection, whose limit is passed, tells that the watchdog has looked at all.
+// The exceeded limit of a second connection proves that the watchdog called `look` for all.
 struct with_another : connected {
     two_ends more;
     net::connection another{net::move_to(context, std::move(more.mine)), dog};
@@ -353,16 +353,16 @@ struct with_another : connected {
     }
 };
 
-BOOST_FIXTURE_TEST_CASE(a_limit_ends_with_what_it_is_for, with_another) {
+BOOST_FIXTURE_TEST_CASE(a_limit_ends_with_its_scope, with_another) {
     { net::time_limit const limit(connection, direction::writing, 0s); }
     rounds_pass();
     BOOST_TEST(!connection.expired(direction::writing));
 }
 
-BOOST_FIXTURE_TEST_CASE(a_limit_that_starts_again_has_another_length, with_another) {
+BOOST_FIXTURE_TEST_CASE(a_restarted_limit_has_another_length, with_another) {
     net::time_limit const limit(connection, direction::reading, 0s);
     connection.restart(direction::reading, 1h);
-    connection.restart(direction::writing, 0s);  // there is none in this direction
+    connection.restart(direction::writing, 0s);  // no limit runs in this direction
     rounds_pass();
     BOOST_TEST(!connection.expired(direction::reading));
     BOOST_TEST(!connection.expired(direction::writing));
@@ -370,7 +370,7 @@ BOOST_FIXTURE_TEST_CASE(a_limit_that_starts_again_has_another_length, with_anoth
     run_until(context, [&] { return connection.expired(direction::reading); });
 }
 
-BOOST_FIXTURE_TEST_CASE(only_an_idle_one_stops_when_it_may, connected) {
+BOOST_FIXTURE_TEST_CASE(stop_if_idle_stops_only_an_idle_connection, connected) {
     net::error_code outcome;
     std::array<char, 10> room;
     start_to_receive(room, [&](net::error_code ec, std::size_t) { outcome = ec; });

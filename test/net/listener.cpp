@@ -21,7 +21,7 @@ namespace {
 
 namespace asio = net::asio;
 
-// Lets clients in, and keeps what it gets.
+// Accepts connections and stores them.
 struct listening {
     void open(std::int64_t most) {
         listener.emplace(context, most);
@@ -43,7 +43,7 @@ struct listening {
         client.connect(to);
         return client.local_endpoint();
     }
-    // Until there is nothing to wait for.
+    // Runs until no operation is pending.
     void run() {
         context.restart();
         context.run();
@@ -64,24 +64,24 @@ struct listening {
 
 BOOST_AUTO_TEST_SUITE(listeners)
 
-BOOST_FIXTURE_TEST_CASE(no_more_than_the_most_are_let_in, listening) {
+BOOST_FIXTURE_TEST_CASE(no_more_than_the_maximum_are_accepted, listening) {
     open(2);
     std::vector<net::endpoint> from;
     for (int i = 0; i < 4; ++i)
         from.push_back(connect());
-    run();  // ends, since none is accepted any more
+    run();  // ends, because the listener no longer waits for connections
     BOOST_TEST_REQUIRE(admissions.size() == 2);
     BOOST_TEST_REQUIRE(said.size() == 1);
     BOOST_TEST(said[0] == "all 2 connections are in use; new clients wait");
 
-    // Those who wait come in when others leave, one for one, and in their order.
+    // Each closed connection lets the listener accept one waiting connection, in order of arrival.
     admissions.pop_front();
     run();
     BOOST_TEST(admissions.size() == 2);
     admissions.clear();
     run_until(context, [&] { return came_from.size() == 4; });
     BOOST_TEST((came_from == from));
-    BOOST_TEST(said.size() == 1);  // once in a minute
+    BOOST_TEST(said.size() == 1);  // once a minute
 }
 
 BOOST_FIXTURE_TEST_CASE(an_admission_may_end_on_another_thread, listening) {
@@ -111,7 +111,7 @@ BOOST_FIXTURE_TEST_CASE(an_admission_that_was_moved_counts_once, listening) {
     BOOST_TEST(came_from.size() == 2);
 }
 
-BOOST_FIXTURE_TEST_CASE(nobody_comes_in_once_it_is_closed, listening) {
+BOOST_FIXTURE_TEST_CASE(a_closed_listener_accepts_nothing, listening) {
     open(1);
     connect();
     run();
@@ -122,7 +122,7 @@ BOOST_FIXTURE_TEST_CASE(nobody_comes_in_once_it_is_closed, listening) {
     BOOST_TEST(came_from.size() == 1);
 }
 
-BOOST_FIXTURE_TEST_CASE(closing_ends_what_it_waits_for, listening) {
+BOOST_FIXTURE_TEST_CASE(closing_ends_pending_operations, listening) {
     open(1);
     context.poll();
     listener->close();
@@ -131,7 +131,7 @@ BOOST_FIXTURE_TEST_CASE(closing_ends_what_it_waits_for, listening) {
     BOOST_TEST(said.empty());
 }
 
-BOOST_FIXTURE_TEST_CASE(all_doors_together_let_in_no_more_than_the_most, listening) {
+BOOST_FIXTURE_TEST_CASE(all_sockets_together_accept_no_more_than_the_maximum, listening) {
     open(2);
     auto& second =
         listener->open(net::tcp::endpoint(asio::ip::address_v4::loopback(), 0), "second");
@@ -147,7 +147,7 @@ BOOST_FIXTURE_TEST_CASE(all_doors_together_let_in_no_more_than_the_most, listeni
     BOOST_TEST(std::ranges::count(came_by, "second") == 2);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_door_is_closed_and_others_are_not, listening) {
+BOOST_FIXTURE_TEST_CASE(one_socket_can_be_closed_alone, listening) {
     open(100);
     auto& second =
         listener->open(net::tcp::endpoint(asio::ip::address_v4::loopback(), 0), "second");
@@ -163,12 +163,12 @@ BOOST_FIXTURE_TEST_CASE(a_door_is_closed_and_others_are_not, listening) {
     run();
 }
 
-BOOST_FIXTURE_TEST_CASE(a_door_may_be_a_socket_of_the_file_system, listening) {
+BOOST_FIXTURE_TEST_CASE(a_unix_socket_can_be_opened, listening) {
     open(100);
     auto const path = fmt::format("/tmp/weir-listener-{}", ::getpid());
     auto const at = *net::unix_endpoint(path);
     {
-        // What was left behind by a program that has fallen.
+        // The file that a crashed program left.
         net::stream_acceptor left(context, at);
     }
     BOOST_TEST(::access(path.c_str(), F_OK) == 0);
@@ -184,7 +184,7 @@ BOOST_FIXTURE_TEST_CASE(a_door_may_be_a_socket_of_the_file_system, listening) {
     run();
 }
 
-BOOST_FIXTURE_TEST_CASE(a_door_may_be_a_socket_that_was_opened_elsewhere, listening) {
+BOOST_FIXTURE_TEST_CASE(a_socket_opened_elsewhere_can_be_adopted, listening) {
     open(100);
     net::tcp_acceptor elsewhere(context, {asio::ip::address_v4::loopback(), 0});
     auto const there = elsewhere.local_endpoint();

@@ -30,7 +30,7 @@ std::string const v6 = [] {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(introductions)
+BOOST_AUTO_TEST_SUITE(proxy_protocol_headers)
 
 BOOST_AUTO_TEST_CASE(name_a_client) {
     struct row {
@@ -47,13 +47,13 @@ BOOST_AUTO_TEST_CASE(name_a_client) {
         BOOST_TEST((whole.is == state::complete), text);
         BOOST_TEST(whole.size == text.size());
         BOOST_TEST((whole.client ? whole.client->to_string() : "") == client);
-        // The answer does not depend on how many bytes come at a time.
+        // The result does not depend on how the bytes are divided.
         for (std::size_t n = 0; n != text.size(); ++n)
             BOOST_TEST((net::parse_introduction(text.substr(0, n)).is == state::incomplete), n);
     }
 }
 
-BOOST_AUTO_TEST_CASE(that_are_wrong) {
+BOOST_AUTO_TEST_CASE(may_be_invalid) {
     std::vector<std::string> const all{
         "GET / HTTP/1.1\r\n",
         "PROXY",

@@ -23,7 +23,7 @@ BOOST_AUTO_TEST_CASE(what_leads_back) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(an_address_is_its_own_name) {
+BOOST_AUTO_TEST_CASE(an_address_resolves_to_itself) {
     net::error_code ec;
     auto const found = net::resolve("127.0.0.1", "80", ec);
     BOOST_TEST(!ec);
@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(an_address_is_its_own_name) {
     BOOST_TEST(bool(ec));
 }
 
-BOOST_AUTO_TEST_CASE(sockets_of_the_file_system_have_a_path) {
+BOOST_AUTO_TEST_CASE(unix_sockets_have_a_path) {
     auto const found = net::unix_endpoint("/run/some.sock");
     BOOST_TEST_REQUIRE(found.has_value());
     BOOST_TEST(net::path_of(*found) == "/run/some.sock");

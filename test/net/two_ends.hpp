@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-/// Runs the context until that holds, which must be soon.
+/// Runs the context until the condition is true; fails if that takes long.
 template <class F>
 void run_until(net::asio::io_context& context, F holds) {
     auto const end = net::clock::now() + std::chrono::seconds(20);
@@ -39,7 +39,7 @@ struct two_ends {
         theirs.set_option(net::asio::socket_base::linger(true, 0));
         theirs.close();
     }
-    /// All that they read, and how that ends: `eof` or an error.
+    /// Reads all bytes; the result is `eof` or an error.
     std::string they_read(net::error_code& end) {
         std::string text;
         net::asio::read(theirs, net::asio::dynamic_buffer(text), end);

@@ -40,7 +40,7 @@ struct subject final : net::watched {
     int aborts = 0;
 };
 
-// Has a limit, like a connection.
+// A watched object with a limit, like a connection.
 struct limited final : net::watched {
     void set(net::clock::duration limit) {
         begun = net::clock::now();
@@ -64,7 +64,7 @@ struct limited final : net::watched {
 };
 
 struct watching {
-    // Until all that have no limit soon are asleep.
+    // Runs until all objects without a near limit are asleep.
     void fall_asleep() {
         {
             subject last;
@@ -74,7 +74,7 @@ struct watching {
         context.restart();
         context.run_one();  // the last round
     }
-    // How many times the thread has woken up.
+    // The number of times that the thread woke up.
     std::size_t wake_ups(net::clock::duration in) {
         context.restart();
         return context.run_for(in);
@@ -89,7 +89,7 @@ struct watching {
 
 BOOST_AUTO_TEST_SUITE(watchdogs)
 
-BOOST_FIXTURE_TEST_CASE(looks_at_all_on_every_round, watching) {
+BOOST_FIXTURE_TEST_CASE(calls_look_for_all_on_every_round, watching) {
     subject a, b;
     dog.add(a);
     dog.add(b);
@@ -99,7 +99,7 @@ BOOST_FIXTURE_TEST_CASE(looks_at_all_on_every_round, watching) {
 }
 
 BOOST_FIXTURE_TEST_CASE(a_time_limit_is_never_early, watching) {
-    // Nor is one that begins just before the next round.
+    // This holds also for a limit that starts just before the next round.
     subject a([](subject& self, time_point now) {
         BOOST_TEST((self.after(1h) >= now + net::watchdog::round + 1h));
         self.leave();
@@ -119,7 +119,7 @@ BOOST_FIXTURE_TEST_CASE(a_time_limit_after_a_pause_is_never_early, watching) {
     BOOST_TEST((a.noticed >= a.begun + 1ms));
 }
 
-BOOST_FIXTURE_TEST_CASE(lets_the_thread_end_when_there_is_nobody_to_look_after, watching) {
+BOOST_FIXTURE_TEST_CASE(lets_the_thread_end_without_watched_objects, watching) {
     work.reset();
     {
         subject a;
@@ -128,7 +128,7 @@ BOOST_FIXTURE_TEST_CASE(lets_the_thread_end_when_there_is_nobody_to_look_after, 
     }
     context.restart();
     context.run();
-    // And begins again.
+    // A new object starts the rounds again.
     subject b([](subject& self, time_point) {
         self.leave();
         return never;
@@ -139,7 +139,7 @@ BOOST_FIXTURE_TEST_CASE(lets_the_thread_end_when_there_is_nobody_to_look_after, 
     BOOST_TEST(b.looks == 1);
 }
 
-BOOST_FIXTURE_TEST_CASE(lets_the_thread_end_when_the_last_that_sleeps_has_gone, watching) {
+BOOST_FIXTURE_TEST_CASE(lets_the_thread_end_after_the_last_sleeping_object_left, watching) {
     work.reset();
     auto a = std::make_unique<limited>();
     auto b = std::make_unique<limited>();
@@ -154,14 +154,14 @@ BOOST_FIXTURE_TEST_CASE(lets_the_thread_end_when_the_last_that_sleeps_has_gone, 
     b.reset();
     context.restart();
     context.run();
-    // And begins again.
+    // A new object starts the rounds again.
     limited c;
     dog.add(c);
     c.set(0s);
     run_until(context, [&] { return c.due == never; });
 }
 
-BOOST_FIXTURE_TEST_CASE(those_without_a_limit_soon_wake_nothing, watching) {
+BOOST_FIXTURE_TEST_CASE(objects_without_a_near_limit_cause_no_wakeups, watching) {
     std::list<limited> all(100);
     for (auto& one : all) {
         dog.add(one);
@@ -174,8 +174,9 @@ BOOST_FIXTURE_TEST_CASE(those_without_a_limit_soon_wake_nothing, watching) {
         BOOST_TEST(one.looks <= 3);
 }
 
-BOOST_FIXTURE_TEST_CASE(one_that_sleeps_is_looked_at_in_time, watching) {
-    // Each in another group, and each the first of its group that is due; then also behind another one.
+BOOST_FIXTURE_TEST_CASE(calls_look_for_sleeping_objects_in_time, watching) {
+    // Each object is in another group and is the first one due in its group; then also with an earlier one in its
+    // group.
     std::list<limited> all(12);
     for (auto& one : all)
         dog.add(one);
@@ -190,7 +191,7 @@ BOOST_FIXTURE_TEST_CASE(one_that_sleeps_is_looked_at_in_time, watching) {
     });
     auto before = time_point::min();
     for (auto const& one : all) {
-        BOOST_TEST((one.noticed >= before));  // in their order
+        BOOST_TEST((one.noticed >= before));  // in the order of their limits
         before = one.noticed;
     }
     limit = 30ms;
@@ -200,7 +201,7 @@ BOOST_FIXTURE_TEST_CASE(one_that_sleeps_is_looked_at_in_time, watching) {
     }
 }
 
-BOOST_FIXTURE_TEST_CASE(one_that_sleeps_can_get_a_nearer_limit, watching) {
+BOOST_FIXTURE_TEST_CASE(a_sleeping_object_can_get_a_nearer_limit, watching) {
     limited a;
     dog.add(a);
     a.set(1h);
@@ -208,13 +209,13 @@ BOOST_FIXTURE_TEST_CASE(one_that_sleeps_can_get_a_nearer_limit, watching) {
     a.set(1ms);
     run_until(context, [&] { return a.due == never; });
     BOOST_TEST((a.noticed >= a.begun + 1ms));
-    // And another one.
+    // A second nearer limit.
     fall_asleep();
     a.set(1ms);
     run_until(context, [&] { return a.due == never; });
 }
 
-BOOST_FIXTURE_TEST_CASE(one_that_sleeps_can_be_looked_at_soon, watching) {
+BOOST_FIXTURE_TEST_CASE(a_sleeping_object_can_request_a_call_soon, watching) {
     subject a([](auto&, auto) { return never; });
     limited b;
     dog.add(a);
@@ -231,7 +232,7 @@ BOOST_FIXTURE_TEST_CASE(one_that_sleeps_can_be_looked_at_soon, watching) {
     BOOST_TEST(a.looks == looks + 2);
 }
 
-BOOST_FIXTURE_TEST_CASE(those_that_sleep_are_stopped_too, watching) {
+BOOST_FIXTURE_TEST_CASE(sleeping_objects_are_stopped_too, watching) {
     subject asleep([](auto&, auto) { return never; });
     dog.add(asleep);
     fall_asleep();
@@ -244,7 +245,7 @@ BOOST_FIXTURE_TEST_CASE(those_that_sleep_are_stopped_too, watching) {
     BOOST_TEST((asleep.aborts == 1 && awake.aborts == 1));
 }
 
-BOOST_FIXTURE_TEST_CASE(whoever_leaves_while_it_is_looked_at_hides_nobody, watching) {
+BOOST_FIXTURE_TEST_CASE(an_object_that_leaves_during_look_hides_no_other, watching) {
     subject a;
     subject leaves([](subject& self, time_point now) {
         self.leave();
@@ -260,7 +261,7 @@ BOOST_FIXTURE_TEST_CASE(whoever_leaves_while_it_is_looked_at_hides_nobody, watch
     BOOST_TEST((a.stops == 1 && leaves.stops == 0 && b.stops == 1));
 }
 
-BOOST_FIXTURE_TEST_CASE(whoever_comes_while_others_are_looked_at_is_looked_at_soon, watching) {
+BOOST_FIXTURE_TEST_CASE(an_object_added_during_look_is_called_soon, watching) {
     subject late;
     subject a([&](subject&, time_point now) {
         if (!late.is_watched())
@@ -271,7 +272,7 @@ BOOST_FIXTURE_TEST_CASE(whoever_comes_while_others_are_looked_at_is_looked_at_so
     run_until(context, [&] { return late.looks == 2; });
 }
 
-BOOST_FIXTURE_TEST_CASE(may_end_before_those_that_it_watches, watching) {
+BOOST_FIXTURE_TEST_CASE(may_be_destroyed_before_its_watched_objects, watching) {
     limited awake;
     limited asleep;
     {

@@ -51,7 +51,7 @@ class Answers(ReplayTest):
         self.assertIn("none/page.html cannot be written",
                       self.run_it(log, "--rate", "3/1s", "--report", self.path("none/page.html")).stderr)
         for args, text in ((["--seats", "3"], "does not say how long a seat is held: --service-time"),
-                           (["--rate", "3/1s", "--format", "odd"], "--format: `odd` is none of"),
+                           (["--rate", "3/1s", "--format", "odd"], "--format: unknown format `odd`"),
                            (["--limit", "3/1s per header Host"], "no field `http_host`; its fields are: remote_addr")):
             with self.subTest(args):
                 self.rejects(2, text, log, *args)
