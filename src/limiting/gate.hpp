@@ -118,7 +118,7 @@ public:
     }
 
     /// Grants or rejects the request if this needs no wait, and returns true. Otherwise returns false: the request must
-    /// wait, perhaps several times, until it is in or rejected.
+    /// wait, perhaps several times, until it passed all limits or is rejected.
     [[nodiscard]] bool enter_at_once(entry_type& e) const {
         e.patience = patience_;
         for (auto const& l : limits_)

@@ -126,7 +126,7 @@ BOOST_FIXTURE_TEST_CASE(use_the_first_endpoint_that_accepts, several_ports) {
     closed.acceptor.listen();  // no effect: the next attempt starts with the endpoint found before
     BOOST_TEST(!connect(second));
     BOOST_TEST(good.took_one());
-    good.acceptor.close();  // after the last comes the first
+    good.acceptor.close();  // the first endpoint follows the last
     BOOST_TEST(!connect(second));
     BOOST_TEST(other.took_one());
     other.acceptor.close();

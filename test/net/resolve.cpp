@@ -7,7 +7,7 @@
 
 BOOST_AUTO_TEST_SUITE(names)
 
-BOOST_AUTO_TEST_CASE(what_leads_back) {
+BOOST_AUTO_TEST_CASE(leads_back_compares_addresses_and_ports) {
     struct row {
         char const *to, *at;
         unsigned short to_port = 80;
