@@ -1,5 +1,5 @@
-// weir-proxy: a reverse proxy that limits. `weir-proxy --help` says how to use it; gate.hpp is where
-// the library does the limiting, session.hpp what happens to one connection.
+// weir-proxy: a reverse proxy with limits; see `weir-proxy --help`. gate.hpp applies the limiters of the library,
+// session.hpp serves one connection.
 
 #include "config/read.hpp"
 #include "config/write.hpp"
@@ -8,6 +8,7 @@
 #include "options.hpp"
 #include "server.hpp"
 #include "store.hpp"
+#include "tool/text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,7 +17,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -35,9 +35,9 @@ std::string text_of(config::limit const& l) {
     auto const* const seats = std::get_if<weir::seats_options>(&l.rule.options);
     std::string out;
     if (seats)
-        out = fmt::format("at most {} at a time", seats->seats);
+        out = fmt::format("at most {} concurrent requests", seats->seats);
     else if (auto const* const adaptive = std::get_if<weir::adaptive_options>(&l.rule.options))
-        out = fmt::format("at most {} at a time, adaptive",
+        out = fmt::format("at most {} concurrent requests, adaptive",
                           std::visit([](auto const& o) { return o.max; }, *adaptive));
     else if (config::has_seats(l.rule))
         out = to_string(l.rule);
@@ -47,10 +47,9 @@ std::string text_of(config::limit const& l) {
     for (auto const& part : l.key)
         key.push_back(to_string(part));
     if (!key.empty())
-        out += fmt::format(" for each {}", fmt::join(key, " and "));
+        out += fmt::format(" per {}", fmt::join(key, " and "));
     if (!l.store.empty())
-        out +=
-            fmt::format(" for all proxies named `{}`", l.shared_as.empty() ? l.name : l.shared_as);
+        out += fmt::format(" shared as `{}`", l.shared_as.empty() ? l.name : l.shared_as);
     return out;
 }
 
@@ -59,7 +58,7 @@ std::string text_of(std::vector<config::limit> const& limits) {
     for (auto const& l : limits)
         each.push_back(text_of(l));
     if (each.empty())
-        return "no limit; --seats and --rate set one";
+        return "no limit; set one with --seats or --rate";
     auto const& q = limits.front().queue;
     auto const text = to_string(q);
     bool const one_queue =
@@ -67,12 +66,10 @@ std::string text_of(std::vector<config::limit> const& limits) {
     if (!one_queue)
         return fmt::format("{}", fmt::join(each, ", "));
     auto const patience = q.patience.length_or(weir::forever);
-    return fmt::format(
-        "{}; up to {} wait for {}", fmt::join(each, ", "), q.max_waiting,
-        patience == weir::forever
-            ? "as long as it takes"
-            : fmt::format("up to {} ms",
-                          std::chrono::duration<double, std::milli>(patience).count()));
+    return fmt::format("{}; up to {} wait {}", fmt::join(each, ", "), q.max_waiting,
+                       patience == weir::forever
+                           ? "without a time limit"
+                           : fmt::format("up to {}", tool::to_text(patience)));
 }
 
 std::string url_of(net::listener::door const& door) {
@@ -83,7 +80,7 @@ std::string url_of(net::listener::door const& door) {
                : name;
 }
 
-// Where it listens, where it leads, and what it limits.
+// The first line of output: listeners, servers, limits and the status page.
 std::string greeting(server const& proxy, config::configuration const& c, bool demo) {
     std::vector<std::string> from;
     for (auto const& door : proxy.doors())
@@ -95,11 +92,11 @@ std::string greeting(server const& proxy, config::configuration const& c, bool d
     auto const* const admin = proxy.admin_door();
     return fmt::format(
         "weir-proxy: {} -> {}: {}{}\n", fmt::join(from, ", "),
-        demo ? "a demo kitchen that takes 300 ms a dish" : fmt::format("{}", fmt::join(to, ", ")),
-        text_of(c.limits), admin ? fmt::format("; see {}", url_of(*admin)) : "");
+        demo ? "demo backend (300 ms per request)" : fmt::format("{}", fmt::join(to, ", ")),
+        text_of(c.limits), admin ? fmt::format("; status page {}", url_of(*admin)) : "");
 }
 
-// What only shows when it is tried.
+// Finds errors that reading the configuration does not find.
 void check(config::configuration const& c) {
     net::asio::io_context context;
     for (auto const& e : c.stores)
@@ -107,7 +104,7 @@ void check(config::configuration const& c) {
             make_store(context.get_executor(), fmt::format("store `{}`: `url`", e.name), e.url));
 }
 
-// Says what is wrong with the file, or tells the process that runs from it.
+// Checks the configuration, then signals the running proxy to reload it.
 void reload(config::configuration const& c) {
     check(c);
     if (c.pid_file.empty())
@@ -115,10 +112,10 @@ void reload(config::configuration const& c) {
     std::ifstream in(c.pid_file);
     pid_t pid = 0;
     if (!(in >> pid) || pid <= 1 || ::kill(pid, SIGHUP) != 0)
-        throw std::runtime_error(fmt::format("no proxy runs by the pid file `{}`", c.pid_file));
+        throw std::runtime_error(fmt::format("no running proxy for pid file `{}`", c.pid_file));
 }
 
-// Is there while the process runs.
+// A file with the process id, which exists as long as this object.
 class pid_file {
 public:
     explicit pid_file(std::string path) : path_(std::move(path)) {
@@ -126,7 +123,7 @@ public:
             return;
         std::ofstream out(path_);
         if (!(out << ::getpid() << '\n').flush())
-            throw std::runtime_error(fmt::format("the pid file `{}` cannot be written", path_));
+            throw std::runtime_error(fmt::format("cannot write the pid file `{}`", path_));
     }
     pid_file(pid_file const&) = delete;
     ~pid_file() {
@@ -139,7 +136,7 @@ private:
 };
 
 int serve(command const& asked, config::configuration c) {
-    // A file that cannot be written is an error, and not the end.
+    // A failed write returns an error and does not end the process.
     for (int const s : {SIGPIPE, SIGXFSZ})
         std::signal(s, SIG_IGN);
     if (c.threads == 0)

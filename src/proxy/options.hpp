@@ -8,18 +8,18 @@
 
 namespace proxy {
 
-/// What the command line asks for.
+/// The parsed command line.
 struct command {
     enum class action : std::uint8_t { serve, help, check, print, reload };
     action what = action::serve;
 
-    std::string help;                     // what --help or --version prints
-    std::string file;                     // the configuration; or, without one,
-    config::configuration configuration;  // what the other options amount to
-    bool demo = false;  // with a demo as the only server, whose address is not known yet
+    std::string help;                     // output of --help or --version
+    std::string file;                     // of --config; empty without it
+    config::configuration configuration;  // made from the other options, if `file` is empty
+    bool demo = false;  // the only server is the demo backend, whose address is not known yet
 };
 
-/// Throws `tool::usage_error`, in one line.
+/// Parses the command line. Throws `tool::usage_error` with a message of one line.
 [[nodiscard]] command parse_options(int argc, char const* const* argv);
 
 }  // namespace proxy

@@ -77,9 +77,9 @@ class Admin(ProxyTest):
                 Proxy("--upstream", f"127.0.0.1:{self.upstream.port}", "--admin", f"127.0.0.1:{port}")
 
     def test_it_can_be_disabled(self):
-        self.assertNotIn("see http", self.start("--admin", "none").greeting)
+        self.assertNotIn("status page", self.start("--admin", "none").greeting)
         proxy = self.start_with(shop(limit("rate", "1/90s"), admin='[admin]\naddress = "none"\n'))
-        self.assertNotIn("see http", proxy.greeting)
+        self.assertNotIn("status page", proxy.greeting)
         self.assertEqual(self.statuses(proxy, 3), [200, 429, 429])
 
     def test_options_are_printed_as_a_file(self):
@@ -92,7 +92,7 @@ class Admin(ProxyTest):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "admin")
             proxy = self.start_with(shop(admin=f'[admin]\naddress = "unix:{path}"\n'))
-            self.assertIn(f"; see unix:{path}\n", proxy.greeting)
+            self.assertIn(f"; status page unix:{path}\n", proxy.greeting)
             with socket.socket(socket.AF_UNIX) as sock:
                 sock.settimeout(PATIENCE)
                 sock.connect(path)
@@ -108,7 +108,7 @@ class Admin(ProxyTest):
 
     def test_networks_that_are_not_allowed_are_rejected(self):
         proxy = self.start_with(shop(admin='[admin]\naddress = "0.0.0.0:0"\nallow = "203.0.113.0/24"\n'))
-        port = int(re.search(r"see http://0\.0\.0\.0:(\d+)\n", proxy.greeting)[1])
+        port = int(re.search(r"status page http://0\.0\.0\.0:(\d+)\n", proxy.greeting)[1])
         self.assertEqual(request(proxy, "/healthz", host="x", port=port).status, 200)  # this machine itself
         mine = self.own_address()
         if mine is None:

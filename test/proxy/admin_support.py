@@ -10,7 +10,7 @@ TEXT = "Content-Type: text/plain\r\n"
 
 
 def port_of(proxy):
-    return int(re.search(r"; see http://127\.0\.0\.1:(\d+)\n$", proxy.greeting)[1])
+    return int(re.search(r"; status page http://127\.0\.0\.1:(\d+)\n$", proxy.greeting)[1])
 
 
 def here(proxy):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is wrong with the command line is said in one line; and examples/run works as it says."""
+"""Errors of the command line are reported in one line; and examples/run works as documented."""
 
 import contextlib
 import os
@@ -14,11 +14,11 @@ from support import PATIENCE, PROXY, Client, Proxy, ProxyTest, full_backlog, mai
 RUN = os.environ.get("WEIR_EXAMPLES_RUN")
 UP = ["--upstream", "127.0.0.1:9"]
 
-# What is wrong, and what is said about it.
+# Wrong arguments, and a part of the message that reports them.
 WRONG = [
     ([], "--upstream HOST:PORT or --demo"),
     (["--demo", *UP], "--demo and --upstream exclude each other"),
-    # In the words of CLI11, which change with its versions.
+    # CLI11 words these messages, and its versions differ.
     (["--frobnicate"], "--frobnicate"),
     (["frobnicate"], "frobnicate"),
     (["--demo", "--seats"], "--seats: "),
@@ -29,7 +29,8 @@ WRONG = [
     (["--demo", "--seats=-1"], "--seats is `-1`, but must be a number from 1 to 1000000000"),
     (["--demo", "--seats", "many"], "--seats is `many`, but must be a number"),
     (["--demo", "--seats", "3x"], "--seats is `3x`, but must be a number"),
-    (["--demo", "--seats", "adaptive 4"], "--seats is `adaptive 4`, but must be a number from 1 to 1000000000, `adaptive`"),
+    (["--demo", "--seats", "adaptive 4"],
+     "--seats is `adaptive 4`, but must be a number from 1 to 1000000000, `adaptive` or `adaptive MIN..MAX`"),
     (["--demo", "--seats", "adaptive 9..4"], "--seats is `adaptive 9..4`, but must be a number"),
     (["--demo", "--seats", "adaptive 0..4"], "--seats is `adaptive 0..4`, but must be a number"),
     (["--demo", "--seats", "adaptive4..9"], "--seats is `adaptive4..9`, but must be a number"),
@@ -37,7 +38,7 @@ WRONG = [
     (["--demo", "--seats", "99999999999999999999"], "--seats is `99999999999999999999`, but"),
     (["--demo", "--queue", "-1"], "--queue is `-1`, but must be a number from 0 to 1000000000"),
     (["--demo", "--threads", "0"], "--threads is `0`, but must be a number from 1 to 256"),
-    (["--demo", "--rate", "100"], "--rate is `100`, but must be a rate, like 100/1s: "),
+    (["--demo", "--rate", "100"], "--rate is `100`, but must be a rate such as 100/1s: "),
     (["--demo", "--rate", "0/1s"], "--rate is `0/1s`, but"),
     (["--demo", "--rate", "5/0s"], "--rate is `5/0s`, but"),
     (["--demo", "--rate", "5/1"], "--rate is `5/1`, but"),
@@ -47,13 +48,13 @@ WRONG = [
     (["--demo", "--rate", "3 seats"], "--rate is `3 seats`, but must be a rate"),
     (["--demo", "--rate", "100/1s burst 0"], "--rate is `100/1s burst 0`, but must be a rate"),
     (["--demo", "--rate", "100/1s lumpy"], "--rate is `100/1s lumpy`, but must be a rate"),
-    (["--demo", "--store", "redis://h"], "--store keeps the rate of several proxies, but there is no --rate"),
-    (["--demo", "--rate", "5/1s", "--store", "http://h"], "--store begins with none of redis://, unix: and mysql://"),
+    (["--demo", "--store", "redis://h"], "--store requires --rate"),
+    (["--demo", "--rate", "5/1s", "--store", "http://h"], "--store must start with one of redis://, unix: and mysql://"),
     (["--demo", "--rate", "5/1s leaky", "--store", "redis://h"],
-     "--rate is `5/1s leaky`, but must be like 100/1s or 100/1s burst 20 where --store keeps it"),
+     "--rate is `5/1s leaky`, but must be a rule such as 100/1s or 100/1s burst 20 with --store"),
     (["--demo", "--rate", "5000/1s", "--store", "redis://h"], "is 5000, but must be from 1 to 4096"),
-    (["--demo", "--rate", "5/1s", "--store", "redis://h", "--patience", "0s"], "--patience is 0s, but with --store"),
-    (["--demo", "--rate", "5/1s", "--shared-as", "x"], "--shared-as says nothing without --store"),
+    (["--demo", "--rate", "5/1s", "--store", "redis://h", "--patience", "0s"], "--patience is 0s; with --store it must exceed a round trip"),
+    (["--demo", "--rate", "5/1s", "--shared-as", "x"], "--shared-as requires --store"),
     (["--demo", "--rate", "5/1s", "--on-failure", "ajar"], "--on-failure is `ajar`, but must be closed, open, or local"),
     (["--demo", "--rate", "5/1s", "--on-failure", "local 2"], "--on-failure is `local 2`, but must be closed, open"),
     (["--demo", "--rate", "5/1s", "--on-failure", "local"], "--on-failure is `local`, but must be closed, open"),
@@ -61,8 +62,8 @@ WRONG = [
     (["--demo", "--rate", "5/1s", "--store-timeout", "2min"],
      "--store-timeout is `2min`, but must be a time from 1ms to 1min"),
     (["--demo", "--per-client-seats", "0"], "--per-client-seats is `0`, but must be a number from 1"),
-    (["--demo", "--per-client-rate", "5/s"], "--per-client-rate is `5/s`, but must be a rate, like"),
-    (["--demo", "--per-client-rate", "3 seats"], "for seats there is --per-client-seats"),
+    (["--demo", "--per-client-rate", "5/s"], "--per-client-rate is `5/s`, but must be a rate such as"),
+    (["--demo", "--per-client-rate", "3 seats"], "for seats use --per-client-seats"),
     (["--demo", "--max-keys", "0"], "--max-keys is `0`, but must be a number from 1"),
     (["--demo", "--client-prefix-v4", "33"], "--client-prefix-v4 is `33`, but must be a number from 0 to 32"),
     (["--demo", "--client-prefix-v6", "65"], "--client-prefix-v6 is `65`, but must be a number from 0 to 64"),
@@ -108,13 +109,13 @@ class CommandLine(ProxyTest):
                 self.assertRegex(result.stderr, r"\Aweir-proxy: .*\n\Z")
                 self.assertIn(text, result.stderr)
 
-    def test_a_port_that_is_taken(self):
+    def test_a_port_in_use(self):
         result = run("--demo", "--listen", f"127.0.0.1:{self.upstream.port}")
         self.assertEqual(result.returncode, 1)
         self.assertEqual(result.stderr, f"weir-proxy: cannot listen on 127.0.0.1:{self.upstream.port}: "
                                         "address already in use\n")
 
-    def test_what_cannot_be_had(self):
+    def test_an_unknown_server_and_a_log_that_cannot_be_written(self):
         result = run("--upstream", "no.such.host.invalid:80")
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, r"\Aweir-proxy: upstream `upstream`: cannot resolve `no.such.host.invalid:80`: .*\n\Z")
@@ -122,9 +123,9 @@ class CommandLine(ProxyTest):
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, r"\Aweir-proxy: cannot write the access log `/no/such/folder/log`: .*\n\Z")
 
-    def test_an_upstream_that_is_the_proxy_itself(self):
+    def test_an_upstream_at_the_address_of_the_proxy(self):
         rows = [("127.0.0.1:18999", "127.0.0.1:18999"), ("127.0.0.1:18999", "0.0.0.0:18999")]
-        with contextlib.suppress(OSError):  # a bare system may know no names at all
+        with contextlib.suppress(OSError):  # a minimal system may not resolve any name
             socket.gethostbyname("localhost")
             rows.append(("localhost:18999", "127.0.0.1:18999"))
         for upstream, listen in rows:
@@ -133,14 +134,14 @@ class CommandLine(ProxyTest):
             self.assertRegex(result.stderr, r"\Aweir-proxy: server \S+:18999 is an address of this proxy "
                                             rf"\({listen}\): requests would loop\n\Z")
 
-    def test_an_upstream_that_does_not_even_reject(self):
+    def test_an_upstream_that_does_not_accept_the_connection(self):
         with full_backlog() as (silent, _):
             proxy = Proxy("--upstream", f"127.0.0.1:{silent.getsockname()[1]}", "--upstream-timeout", "200ms")
             with Client(proxy.port) as client:
                 self.assertEqual(client.ask("/").status, 504)
-            self.assertNotIn("warning", proxy.stop())  # nobody knows yet
+            self.assertNotIn("warning", proxy.stop())  # the first attempt to connect was still pending
 
-    def test_an_upstream_that_is_not_there_yet(self):
+    def test_an_upstream_that_has_not_started_yet(self):
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             port = s.getsockname()[1]
@@ -155,7 +156,7 @@ class CommandLine(ProxyTest):
             with socket.create_server(("::1", 0), family=socket.AF_INET6):
                 pass
         except OSError:
-            self.skipTest("there is no IPv6 here")
+            self.skipTest("IPv6 is not available")
         with subprocess.Popen([PROXY, "--demo", "--listen", "[::1]:0"], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True) as process:
             port = int(re.search(r"http://\[::1\]:(\d+) ", process.stdout.readline())[1])
@@ -166,7 +167,7 @@ class CommandLine(ProxyTest):
 
     def test_the_demo(self):
         proxy = Proxy("--demo")
-        self.assertIn("at most 3 at a time", proxy.greeting)
+        self.assertIn("at most 3 concurrent requests", proxy.greeting)
         clients = [Client(proxy.port) for _ in range(6)]
         for client in clients:
             client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n")
@@ -182,7 +183,7 @@ class CommandLine(ProxyTest):
                                "--listen", "127.0.0.1:0"], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             greeting = process.stdout.readline()
-            self.assertIn("at most 2 at a time", greeting)
+            self.assertIn("at most 2 concurrent requests", greeting)
             with Client(int(re.search(r"http://127\.0\.0\.1:(\d+) ", greeting)[1])) as client:
                 self.assertEqual(client.ask("/").body, b"hello\n")
             process.send_signal(signal.SIGINT)
@@ -191,13 +192,13 @@ class CommandLine(ProxyTest):
             self.assertIn("1 requests: 1 answered", report)
 
     @unittest.skipUnless(RUN, "WEIR_EXAMPLES_RUN is not set")
-    def test_examples_run_without_options_is_the_demo(self):
+    def test_examples_run_without_options_starts_the_demo(self):
         with socket.socket() as s:
             if s.connect_ex(("127.0.0.1", 8080)) == 0:
-                self.skipTest("port 8080 is taken")
+                self.skipTest("port 8080 is in use")
         with subprocess.Popen([RUN], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True) as process:
-            self.assertIn("http://127.0.0.1:8080 -> a demo kitchen", process.stdout.readline())
+            self.assertIn("http://127.0.0.1:8080 -> demo backend", process.stdout.readline())
             with Client(8080) as client:
                 self.assertIn(b"dish 1 is served", client.ask("/").body)
             process.send_signal(signal.SIGINT)

@@ -96,7 +96,7 @@ class Files(unittest.TestCase):
         self.write("")
         result = run("--config", self.file, "--seats", "3")
         self.assertEqual(result.returncode, 2)
-        self.assertIn("--seats says nothing with --config", result.stderr)
+        self.assertIn("--seats and --config exclude each other", result.stderr)
 
     def test_options_are_printed_as_a_file(self):
         options = ["--upstream", "127.0.0.1:9", "--seats", "3", "--rate", "100/1s burst 20", "--per-client-rate", "5/1s",
