@@ -9,21 +9,21 @@
 
 namespace replay {
 
-/// Puts what comes roughly in the order of time into the right seconds: each second is released when something has
-/// come that is more than `slack` later.
+/// Sorts things that arrive roughly in time order into seconds. It releases a second when a thing arrives that is more
+/// than `slack` later.
 template <class T>
 class by_second {
 public:
     explicit by_second(std::chrono::seconds slack)
         : slack_(slack.count()), seconds_(static_cast<std::size_t>(slack_) + 1) {}
 
-    /// Whether its second has been released: it cannot be added.
+    /// Whether the second of `at` was released; a thing of that second cannot be added.
     [[nodiscard]] bool is_past(std::chrono::nanoseconds at) const noexcept {
         return has_begun_ && second_of(at) < oldest_;
     }
 
-    /// `release(second, things)` is called with those that are due, in the order of seconds; what is of one second is
-    /// in the order in which it came.
+    /// Adds a thing and calls `release(second, things)` for each second that is due, in time order. The things of one
+    /// second keep the order in which they were added.
     template <class Release>
     void add(std::chrono::nanoseconds at, T const& thing, Release release) {
         auto const second = second_of(at);
@@ -39,7 +39,7 @@ public:
         bucket(second).push_back(thing);
     }
 
-    /// Releases all.
+    /// Releases all remaining seconds.
     template <class Release>
     void flush(Release release) {
         if (has_begun_)
@@ -51,7 +51,7 @@ private:
         return std::chrono::floor<std::chrono::seconds>(at).count();
     }
     [[nodiscard]] std::vector<T>& bucket(std::int64_t second) noexcept {
-        constexpr std::int64_t far = std::int64_t{1} << 40;  // so that none is below 0
+        constexpr std::int64_t far = std::int64_t{1} << 40;  // makes all indices positive
         return seconds_[static_cast<std::size_t>(second + far) % seconds_.size()];
     }
     template <class Release>

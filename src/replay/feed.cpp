@@ -17,9 +17,10 @@ namespace replay {
 namespace {
 
 constexpr std::size_t lines_of_a_look = 100;
-constexpr std::uint64_t lines_between_looks = 8192;  // at the clock, and at whether to stop
+constexpr std::uint64_t lines_between_looks =
+    8192;  // between checks for a stop and reports of progress
 
-// What can be shown of a line on a terminal.
+// A line as a terminal can show it, shortened.
 std::string shown(std::string_view text) {
     constexpr std::size_t most = 100;
     std::string out;
@@ -51,7 +52,7 @@ logs::format format_of(logs::line_source& file, logs_options const& o) {
 
 }  // namespace
 
-// A log that is being read, with the line that comes next.
+// An open log and its next line.
 class log_set::file {
 public:
     file(std::string const& path, logs_options const& o, watch const& w, reading& r)
@@ -66,8 +67,8 @@ public:
         try {
             reader_ = format_.make_reader(keys);
         } catch (std::invalid_argument const& wrong) {
-            throw tool::usage_error(fmt::format(
-                "{}: of the format {}: {}", lines_.name(), format_.text(), wrong.what()));
+            throw tool::usage_error(
+                fmt::format("{}: format {}: {}", lines_.name(), format_.text(), wrong.what()));
         }
     }
 
@@ -77,7 +78,7 @@ public:
                 found[k] = found[k] || (!entry_.keys[k].empty() && entry_.keys[k] != "-");
     }
 
-    // Goes on to the next line that can be read: false if there is none.
+    // Advances to the next readable line; false at the end of the log.
     bool next() {
         while (lines_.next(line_)) {
             if (line_.text.empty())
@@ -85,7 +86,7 @@ public:
             ++reading_.lines;
             if (line_.is_whole && reader_->read(line_.text, entry_)) [[likely]]
                 return true;
-            leave_out(line_.is_whole ? "not of the format"
+            leave_out(line_.is_whole ? "does not match the format"
                                      : fmt::format("longer than {} bytes", line_.text.size()));
         }
         return false;
@@ -143,7 +144,7 @@ reading log_set::feed(simulation& e) {
             going.push_back(f.get());
     }
 
-    // The earliest line of all files is the next; of the same time, that of the file that was named first.
+    // The next line is the earliest of all files; at equal times, the line of the file named first.
     auto const is_later = [](file const* a, file const* b) {
         return std::pair(a->entry().at, a->number()) > std::pair(b->entry().at, b->number());
     };
@@ -151,7 +152,7 @@ reading log_set::feed(simulation& e) {
     for (auto until_look = lines_between_looks; !going.empty();) {
         auto& f = *going.front();
         if (!e.add(f.entry()))
-            f.leave_out("its time is long before that of the lines before it");
+            f.leave_out("out of order by more than --slack");
         if (going.size() > 1)
             std::ranges::pop_heap(going, is_later);
         if (!f.next())
@@ -177,7 +178,7 @@ reading log_set::feed(simulation& e) {
     return reading_;
 }
 
-// What the first lines do not have.
+// Records the keys that the first lines do not have.
 void log_set::note_missing(std::vector<logs::key_source> const& wanted) {
     std::array<bool, logs::most_keys> found{};
     for (auto const& f : files_) {
@@ -193,15 +194,15 @@ void log_set::note_missing(std::vector<logs::key_source> const& wanted) {
 void log_set::check() const {
     auto const& r = reading_;
     if (r.lines == 0)
-        throw logs::input_error(fmt::format("{}: there are no lines in it", r.files.front().name));
+        throw logs::input_error(fmt::format("{}: the log has no lines", r.files.front().name));
     auto const part = static_cast<double>(r.unreadable) / static_cast<double>(r.lines);
     if (r.lines != r.unreadable && part <= options_.most_unreadable)
         return;
-    auto text = fmt::format("{} of {} lines cannot be read, which is more than {:g} %",
-                            r.unreadable, r.lines, 100 * options_.most_unreadable);
+    auto text = fmt::format("{} of {} lines are unreadable (limit {:g} %)", r.unreadable, r.lines,
+                            100 * options_.most_unreadable);
     for (auto const& l : r.shown)
         text += fmt::format("\n  {}:{}: {}: {}", l.file, l.number, l.why, l.text);
-    text += "\n--format names another format, and --max-unreadable allows for more";
+    text += "\nset --format or raise --max-unreadable";
     throw logs::input_error(text);
 }
 

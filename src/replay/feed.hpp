@@ -15,23 +15,23 @@
 
 namespace replay {
 
-/// Which logs, and how they are read.
+/// The logs to read, and how to read them.
 struct logs_options {
     std::vector<std::string> files;  // `-` is standard input
     std::optional<std::string> format;
     std::optional<logs::stamped> when;
-    double most_unreadable = 0.05;  // of all lines
+    double most_unreadable = 0.05;  // largest share of all lines
 };
 
-/// A line that was left out.
+/// A line that the replay skipped.
 struct unreadable_line {
     std::string file;
     std::uint64_t number = 0;
-    std::string text;  // what can be shown of it
+    std::string text;  // the line as a terminal can show it, shortened
     std::string why;
 };
 
-/// What was read.
+/// The progress and result of reading the logs.
 struct reading {
     static constexpr std::size_t most_shown = 3;
 
@@ -43,35 +43,35 @@ struct reading {
     std::vector<file> files;
     std::uint64_t lines = 0;
     std::uint64_t unreadable = 0;
-    std::vector<unreadable_line> shown;     // the first of them
-    std::vector<logs::key_source> missing;  // what was asked for, and no log has
-    std::uint64_t bytes = 0;                // of the files, as they are stored
-    std::uint64_t bytes_in_all = 0;         // 0: nobody knows
+    std::vector<unreadable_line> shown;     // the first `most_shown` unreadable lines
+    std::vector<logs::key_source> missing;  // wanted keys that no log has
+    std::uint64_t bytes = 0;  // bytes of the files read so far; compressed size if compressed
+    std::uint64_t bytes_in_all = 0;  // size of all files; 0 if unknown
     bool broken_off = false;
 };
 
-/// What holds while it reads.
+/// How a caller stops and watches the reading.
 struct watch {
-    std::atomic<bool> const* stop = nullptr;       // breaks it off
-    std::function<void(reading const&)> progress;  // called every few thousand lines
+    std::atomic<bool> const* stop = nullptr;       // true interrupts the reading
+    std::function<void(reading const&)> progress;  // called every 8192 lines
 };
 
-/// The logs that are replayed together.
+/// Logs to be replayed together.
 class log_set {
 public:
-    /// Opens them, and finds out their formats. Throws `logs::input_error`, and `tool::usage_error` if the format that was
-    /// named is none.
+    /// Opens the logs and detects their formats. Throws `logs::input_error`, and `tool::usage_error` if `o.format` is
+    /// not a format.
     explicit log_set(logs_options o, watch w = {});
     ~log_set();
     log_set(log_set const&) = delete;
 
-    /// Whether the format of each log has a place for how long requests were served.
+    /// Whether the formats of all logs contain service times.
     [[nodiscard]] bool says_held() const noexcept;
-    /// Whether in one of them more than the second is not known of a time, as its first lines have it.
+    /// Whether the first lines of any log contain a time in whole seconds.
     [[nodiscard]] bool has_whole_seconds() const noexcept { return has_whole_seconds_; }
 
-    /// Reads them, merged by time, into the simulation, and finishes it. Only once. Throws `logs::input_error`, and
-    /// `tool::usage_error` if a format lacks a key.
+    /// Reads the logs, merged by time, into the simulation, and finishes it. Call it only once. Throws
+    /// `logs::input_error`, and `tool::usage_error` if a format lacks a key.
     [[nodiscard]] reading feed(simulation& e);
 
 private:

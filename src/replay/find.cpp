@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t at_once = 16;  // numbers that are tried in one replay
+constexpr std::size_t at_once = 16;  // numbers tried in one replay
 
 }  // namespace
 
@@ -24,7 +24,7 @@ unknown unknown::parse(std::string_view text) {
     if (text.starts_with(word) && text[word.size()] == ' ') {
         if (!tool::time_of(text.substr(word.size() + 1)))
             throw tool::usage_error(
-                fmt::format("`{}` is no patience, like `patience 500ms`", text));
+                fmt::format("`{}` is not a patience such as `patience 500ms`", text));
         return u;
     }
     if (auto const colon = text.find(": "); colon != text.npos) {
@@ -34,8 +34,7 @@ unknown unknown::parse(std::string_view text) {
     u.rule_ = rule::parse(text);
     auto const end = text.find_first_not_of("0123456789");
     if (text.find('&') != text.npos || end == 0 || end == text.npos)
-        throw tool::usage_error(
-            fmt::format("`{}` must begin with the number that is looked for", text));
+        throw tool::usage_error(fmt::format("`{}` must start with the number to search for", text));
     u.behind_ = text.substr(end);
     return u;
 }
@@ -68,7 +67,7 @@ found_number find(plan const& p, unknown const& what, double max_rejected,
     };
     auto const is_enough = [&](outcome const& o) { return o.rejected_share() <= max_rejected; };
 
-    // Between a number that is too small, or below all, and one that is enough.
+    // `low` is too small or below the valid range. Once `found` is true, `high` is sufficient.
     auto low = what.min() - 1;
     auto high = what.min();
     auto most = what.max();
@@ -80,7 +79,7 @@ found_number find(plan const& p, unknown const& what, double max_rejected,
         if (numbers.size() + 1 != at_once)
             numbers.push_back(most);
         auto const tried = are_enough(numbers);
-        // What would let all requests go at once is enough, if anything is.
+        // A number that grants all requests immediately is sufficient if any number is.
         if (what.example())
             most =
                 std::clamp<std::int64_t>(static_cast<std::int64_t>(tried.front().asked()), 1, most);

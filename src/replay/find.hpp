@@ -12,38 +12,43 @@
 
 namespace replay {
 
-/// A number that is looked for: that of a rule, as in `100/1s` or `32 seats`, or a patience, in milliseconds.
+/// The number to search for: the number of a rule such as `100/1s` or `32 seats`, or a patience in milliseconds.
 class unknown {
 public:
-    /// `100/1s per client`, `32 seats`, `NAME: 32 seats` (of a file), `patience 500ms`: the number in it says nothing. Throws
-    /// `tool::usage_error`.
+    /// Parses `100/1s per client`, `32 seats`, `NAME: 32 seats` (a limit of a file) or `patience 500ms`. The search
+    /// ignores the number in the text. Throws `tool::usage_error`.
     [[nodiscard]] static unknown parse(std::string_view text);
 
-    /// `p` with `n` in the place of it.
+    /// Returns `p` with the rule or patience changed to the number `n`.
     [[nodiscard]] plan with(plan p, std::int64_t n) const;
-    /// The text with `n` in it.
+    /// Returns the rule or patience with the number `n`.
     [[nodiscard]] std::string text(std::int64_t n) const;
-    /// The least and the most that make sense.
+    /// The smallest number to try.
     [[nodiscard]] std::int64_t min() const noexcept;
+    /// The greatest number to try.
     [[nodiscard]] std::int64_t max() const noexcept;
 
+    /// The parsed rule; empty for a patience.
     [[nodiscard]] std::optional<rule> const& example() const noexcept { return rule_; }
 
 private:
-    std::optional<rule> rule_;  // otherwise it is the patience
-    std::string before_;        // the number: the name of a limit
-    std::string behind_;        // the number
+    std::optional<rule> rule_;  // empty for a patience
+    std::string before_;        // text before the number: `NAME: ` or empty
+    std::string behind_;        // text after the number
 };
 
-/// The smallest number for which no more than a part of the requests is rejected.
+/// The result of a search.
 struct found_number {
-    std::optional<std::int64_t> number;
+    std::optional<std::int64_t>
+        number;  // the smallest sufficient number; empty if no number is sufficient
     std::vector<outcome>
-        neighbours;  // of the numbers around it; of the greatest that was tried, if there is none
+        neighbours;  // outcomes of `number` - 1, `number` and `number` + 1; of the greatest number tried if empty
 };
 
-/// `replay` says what becomes of the requests by each of some plans. What is rejected is taken to be less for a greater
-/// number; the neighbours show it.
+/// Finds the smallest number for which the plan `p` rejects at most the share `max_rejected` of the requests.
+///
+/// `replay` returns the outcomes of plans. The search assumes that a greater number rejects fewer requests; the
+/// neighbours show whether this is so.
 [[nodiscard]] found_number find(
     plan const& p, unknown const& what, double max_rejected,
     std::function<std::vector<outcome>(std::vector<plan> const&)> const& replay);

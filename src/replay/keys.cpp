@@ -21,7 +21,7 @@ std::string to_string(key_part const& part) {
     return part.source.name.starts_with("header ") ? part.source.name : "field " + part.source.name;
 }
 
-// Of `http://host/path`: where the host begins, or nowhere.
+// The position of the host in `http://host/path`, or `npos`.
 std::size_t authority_of(std::string_view target) noexcept {
     auto const scheme = target.find("://");
     return target.starts_with('/') || scheme == target.npos ? target.npos : scheme + 3;

@@ -12,39 +12,41 @@
 
 namespace replay {
 
-/// A part of what tells the requests of a limit apart.
+/// A part of a key.
 struct key_part {
     logs::key_source source;
-    std::optional<std::int64_t> segment;  // of the path of the target; 0: all of the path
+    std::optional<std::int64_t>
+        segment;  // number of a segment of the target's path; 0: the whole path
 
     friend bool operator==(key_part const&, key_part const&) = default;
 };
 
-/// What tells the requests of a limit apart; or, of the queue of one, the class of a request.
+/// The parts of a request that select a limiter, or, if `is_priority`, the class of the request in a queue.
 struct key {
     std::vector<key_part> parts{key_part{}};
-    int v4_prefix = 32;  // clients with so many bits of the address in common are one
+    int v4_prefix = 32;  // IPv4 clients that share this many first bits count as one
     int v6_prefix = 64;
     bool is_priority = false;
 
     friend bool operator==(key const&, key const&) = default;
 };
 
-/// `client`, `header X-Api-Key`, `path 1`, `path`, `field NAME`, and several of them.
+/// Returns `client`, `header X-Api-Key`, `path 1`, `path`, `field NAME`, or several of these, separated by commas.
 [[nodiscard]] std::string to_string(key const& k);
 
-/// Numbers the keys of requests, in the order in which they come first.
+/// Numbers the keys of requests, in the order of their first appearance.
 class key_numbers {
 public:
-    /// `sources` is what is asked of each line; what is missing there is added.
+    /// `sources` lists the values to read from each line. The constructor adds the values that `k` needs.
     key_numbers(key k, std::vector<logs::key_source>& sources);
 
+    /// Returns the number of the key of a line.
     [[nodiscard]] std::uint32_t of(logs::entry const& e) {
         if (single_) [[likely]]
             return of(e.keys[slots_.front()]);
         return of_parts(e);
     }
-    /// Of a text that stands in a configuration, or in a line, if the key has one part.
+    /// Returns the number of a key of one part, as a configuration or a line contains it.
     [[nodiscard]] std::uint32_t of(std::string_view text) {
         return by_network_ ? clients_.number_of(text) : names_.number_of(text);
     }
@@ -58,21 +60,21 @@ private:
     [[nodiscard]] std::uint32_t of_parts(logs::entry const& e);
 
     key key_;
-    std::vector<std::size_t> slots_;  // of each part
-    bool by_network_;                 // a client alone
-    bool single_;                     // a part of a line, as it stands there
+    std::vector<std::size_t> slots_;  // index of each part in the sources
+    bool by_network_;                 // the key is the client alone
+    bool single_;                     // the key is one unchanged value of a line
     clients clients_;
     names names_;
     std::string text_;
 };
 
-/// The place of `wanted` among them, where it is put if it is not there.
+/// Returns the index of `wanted` in `sources`, to which it is added if necessary.
 [[nodiscard]] std::size_t place_of(logs::key_source const& wanted,
                                    std::vector<logs::key_source>& sources);
 
-/// The path of a target, as `http::normal_path` has it, and of what stands behind `http://host`.
+/// Returns the normalized path (`http::normal_path`) of a target, without `http://host`.
 [[nodiscard]] std::string path_of(std::string_view target);
-/// The host in a target that has one.
+/// Returns the host of a target such as `http://host/path`; empty if it has none.
 [[nodiscard]] std::string_view host_of(std::string_view target) noexcept;
 
 }  // namespace replay

@@ -33,7 +33,7 @@ lane::lane(plan const& p, std::vector<key_numbers>& keys, nanoseconds begin, lan
 }
 
 lane::~lane() {
-    // Before the limiters go: whoever waits is not told.
+    // Permits must end before the limiters. Waiting requests get no completion.
     set_time(now_);
     for (auto& v : visits_)
         v.entry.permits.clear();
@@ -95,7 +95,7 @@ void lane::finish() {
     advance(nanoseconds::max());
 }
 
-// Up to `t`, inclusive.
+// Runs all events up to and including `t`.
 void lane::advance(nanoseconds t) {
     for (;;) {
         set_time(now_);
@@ -139,7 +139,7 @@ void lane::ask(visit& v) {
 
 void lane::wait(visit& v) {
     is_busy_ = true;
-    ++waiting_;  // until it is decided, which may be at once
+    ++waiting_;  // until the decision, which may be immediate
     on_turn const handler(*this, v, stage_.get_executor());
     if (v.at->waits_for_chain(v.entry))
         v.at->wait_for_chain(v.entry, handler);
@@ -165,7 +165,7 @@ void lane::decided(visit& v, weir::error_code ec, Permit& permit) {
         wait(v);
 }
 
-// It goes to no service.
+// Ends a request that a route answers itself, or for which no route matches.
 void lane::answer(visit& v) {
     --so_far_.open;
     ++so_far_.answered;

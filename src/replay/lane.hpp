@@ -22,45 +22,49 @@
 
 namespace replay {
 
-/// What has become of a request, or, if it comes back, of one attempt.
+/// The grant or rejection of a request or of one of its attempts.
 struct decision {
-    std::uint64_t number = 0;  // of the request, from 0
+    std::uint64_t number = 0;  // number of the request, from 0
     nanoseconds at{};
     nanoseconds waited{};
-    std::optional<weir::errc> rejected;  // otherwise it was granted
-    std::size_t rule = 0;                // which has rejected it
+    std::optional<weir::errc> rejected;  // reason of the rejection; empty if granted
+    std::size_t rule = 0;                // number of the rule that rejected the request
 };
 
+/// Options of a lane.
 struct lane_options {
-    bool details = true;   // series and keys, and not only numbers
-    int retries = 0;       // how often a client comes back that is rejected
-    std::size_t plan = 0;  // its number
+    bool details = true;   // record series and keys, not only totals
+    int retries = 0;       // how often a client retries a rejected request
+    std::size_t plan = 0;  // number of the plan
     std::vector<std::vector<std::uint16_t>> const* ways =
-        nullptr;  // of arrivals: the route of each plan
+        nullptr;  // for each `arrival::way`, the number of the route in each plan
     std::function<void(decision const&)> watcher;
 };
 
-/// The real limiters of a plan on the time of the log.
+/// The real limiters of a plan, on the time of the log.
 ///
-/// At one instant, requests that have been served leave first; then those that wait are served, for whom patience ends
-/// when its last instant is over; then those come that come back, and then those of the log.
+/// Order of events at one instant:
+/// 1. Requests end their service and release their permits.
+/// 2. Waiting requests are granted. Patience that ends at this instant still suffices for a grant.
+/// 3. Rejected requests are retried.
+/// 4. Requests of the log arrive.
 class lane {
 public:
-    /// `keys` are those of `arrival::keys`. The limiters are made at `begin`, the time of the first request.
+    /// Makes the limiters at `begin`, the time of the first request. `keys` gives the meaning of `arrival::keys`.
     lane(plan const& p, std::vector<key_numbers>& keys, nanoseconds begin, lane_options options);
     ~lane();
     lane(lane const&) = delete;
 
-    /// `a` is not before the one before it.
+    /// Adds a request, which must not be earlier than the previous one.
     void come(arrival const& a);
 
-    /// Goes on until all have gone that wait, are being served or will come back.
+    /// Advances the time until no request waits, is served or will be retried.
     void finish();
 
-    /// The numbers so far.
+    /// The totals so far.
     [[nodiscard]] outcome const& so_far() const noexcept { return so_far_; }
 
-    /// The same with the keys that were rejected most. `asked` has how often each key has come.
+    /// Returns the totals and the `most` keys with the most rejections. `asked` has the number of requests of each key.
     [[nodiscard]] outcome result(std::vector<std::vector<std::uint64_t>> const& asked,
                                  std::size_t most) const;
 
@@ -96,28 +100,28 @@ private:
     stage stage_;
     struct route {
         gate entrance;
-        bool answers;  // by itself
+        bool answers;  // responds without an upstream
     };
 
     std::vector<std::shared_ptr<limit>> limits_;  // in the order of the plan
-    std::vector<std::size_t> slots_;              // of the key of each
+    std::vector<std::size_t> slots_;              // index of the key of each limit
     std::vector<route> routes_;
     std::vector<key_numbers>& keys_;
     lane_options options_;
 
     nanoseconds now_;
-    bool is_busy_ = false;  // somebody waits, or something may have been posted
+    bool is_busy_ = false;  // a request waits, or a completion may have been posted
     std::uint64_t number_ = 0;
     std::uint64_t order_ = 0;
     std::uint64_t waiting_ = 0;
     std::uint64_t in_use_ = 0;
-    events ends_;     // of those that are being served
-    events returns_;  // of those that have been rejected
+    events ends_;     // ends of service
+    events returns_;  // retries of rejected requests
     std::deque<visit> visits_;
     std::vector<visit*> free_;
 
     outcome so_far_;
-    std::vector<std::vector<std::uint64_t>> rejected_;  // by source, by key
+    std::vector<std::vector<std::uint64_t>> rejected_;  // rejections by kind of key and by key
 };
 
 }  // namespace replay

@@ -1,5 +1,5 @@
-// weir-replay: what limits would have done to the requests of an access log. `weir-replay --help` says how to use it;
-// lane.hpp is where the requests go through the limiters of the library.
+// weir-replay: applies limits to the requests of an access log; see `weir-replay --help`. lane.hpp sends the requests
+// through the limiters of the library.
 
 #include "config/read.hpp"
 #include "options.hpp"
@@ -25,7 +25,7 @@ void break_off(int) {
 }
 
 int run_and_tell(replay::options const& o) {
-    struct sigaction once{};  // the second time it ends at once
+    struct sigaction once{};  // a second signal ends the process immediately
     once.sa_handler = break_off;
     once.sa_flags = static_cast<int>(SA_RESETHAND);
     for (int const s : {SIGINT, SIGTERM})
@@ -43,7 +43,7 @@ int run_and_tell(replay::options const& o) {
         file << to_html(found);
         file.close();
         if (!file)
-            throw std::runtime_error(fmt::format("{} cannot be written", o.html));
+            throw std::runtime_error(fmt::format("cannot write {}", o.html));
     }
     return found.read.broken_off ? 130 : 0;
 }
@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
     } catch (tool::usage_error const& e) {
         fmt::print(stderr, "weir-replay: {}\n", e.what());
         return 2;
-    } catch (std::invalid_argument const& e) {  // what the limiters say of their options
+    } catch (std::invalid_argument const& e) {  // from limiters, about their options
         fmt::print(stderr, "weir-replay: {}\n", e.what());
         return 2;
     } catch (replay::broken_off const& e) {

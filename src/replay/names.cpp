@@ -15,7 +15,7 @@
 namespace replay {
 namespace {
 
-// Eight bytes at a time. Whoever has written a log to make it slow only loses time of his own.
+// Hashes eight bytes at a time. The hash has no secret seed: a crafted log slows down only its own replay.
 std::uint32_t hash_of(std::string_view text) noexcept {
     constexpr std::uint64_t factor = 0x9e3779b97f4a7c15;
     std::uint64_t h = text.size() * factor;
@@ -36,7 +36,7 @@ std::uint32_t hash_of(std::string_view text) noexcept {
     return static_cast<std::uint32_t>(h >> 32);
 }
 
-// The network that a client is counted with: `10.1.2.0/24`, or the address if it is one alone.
+// The network of a client, such as `10.1.2.0/24`; the address alone for an IPv4 prefix of 32 bits.
 std::optional<std::string> network_of(std::string_view text, int v4_prefix, int v6_prefix) {
     namespace ip = boost::asio::ip;
     boost::system::error_code ec;

@@ -8,16 +8,18 @@
 
 namespace replay {
 
-/// Numbers texts from 0, in the order in which they come first.
+/// Numbers texts from 0, in the order of their first appearance.
 class names {
 public:
+    /// Returns the number of a text.
     [[nodiscard]] std::uint32_t number_of(std::string_view text);
 
-    /// The same, and whether it has come for the first time.
+    /// The number of a text, and whether this is its first appearance.
     struct place {
         std::uint32_t number;
         bool is_new;
     };
+    /// Returns the number of a text, and whether this is its first appearance.
     [[nodiscard]] place place_of(std::string_view text);
 
     [[nodiscard]] std::string const& operator[](std::uint32_t number) const {
@@ -36,12 +38,12 @@ private:
 
     void grow();
 
-    std::vector<slot> slots_;  // a power of two
+    std::vector<slot> slots_;  // its size is a power of two
     std::deque<std::string> texts_;
 };
 
-/// Clients by their address, as weir-proxy tells them apart: those of one network are one. What is no address is a
-/// client by its text.
+/// Numbers clients by their address, as weir-proxy does: the addresses of one network are one client. A text that is
+/// not an address is a separate client.
 class clients {
 public:
     clients(int v4_prefix, int v6_prefix) : v4_prefix_(v4_prefix), v6_prefix_(v6_prefix) {}
@@ -60,7 +62,7 @@ private:
     int v4_prefix_;
     int v6_prefix_;
     names texts_;
-    std::vector<std::uint32_t> client_of_;  // a text
+    std::vector<std::uint32_t> client_of_;  // number of the client, by number of the text
     names clients_;
 };
 

@@ -11,24 +11,25 @@
 
 namespace replay {
 
+/// The parsed command line.
 struct options {
-    std::string help;  // what --help or --version prints; nothing else counts then
+    std::string help;  // output of --help or --version; if it is set, ignore the rest
 
     logs_options logs;
-    std::vector<plan> plans;  // of the limits, and of each alternative
+    std::vector<plan> plans;  // the limits, then each alternative
     settings how;
-    bool is_spread_chosen = false;  // otherwise others are tried, too
+    bool is_spread_chosen = false;  // otherwise, without --find, the report compares all kinds
 
     std::optional<unknown> find;
     std::string find_text;
     double max_rejected = 0.001;
 
     bool json = false;
-    std::string html;     // a file; empty for none
-    std::string command;  // what was given
+    std::string html;     // path of the HTML report; empty for none
+    std::string command;  // the command line as given, quoted for a shell
 };
 
-/// Throws `tool::usage_error`.
+/// Parses the command line. Throws `tool::usage_error` and, for a configuration file, `config::bad_configuration`.
 [[nodiscard]] options parse_options(int argc, char const* const* argv);
 
 }  // namespace replay

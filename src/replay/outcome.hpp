@@ -16,12 +16,12 @@ namespace replay {
 
 using std::chrono::nanoseconds;
 
-/// What happened in a piece of time.
+/// Totals of an interval.
 struct point {
     std::uint64_t asked = 0;
     std::uint64_t granted = 0;
     std::uint64_t rejected = 0;
-    std::uint64_t waiting = 0;  // the most at a time
+    std::uint64_t waiting = 0;  // largest number at any time
 
     void add(point const& p) noexcept {
         asked += p.asked;
@@ -31,12 +31,13 @@ struct point {
     }
 };
 
-/// What happened, over time. Whenever there are too many pieces, two and two become one.
+/// Totals over time, in intervals of equal length. Above `most_points` intervals, neighbouring ones are merged in
+/// pairs.
 class series {
 public:
     static constexpr std::size_t most_points = 600;
 
-    /// The piece of time at `t`, which is not before that of the first call.
+    /// Returns the interval that contains `t`, which must not be earlier than the interval of the first call.
     [[nodiscard]] point& at(nanoseconds t) {
         if (points_.empty()) {
             begin_ = std::chrono::floor<std::chrono::seconds>(t);
@@ -73,36 +74,36 @@ private:
     nanoseconds begin_{};
     nanoseconds width_ = std::chrono::seconds(1);
     std::vector<point> points_;
-    std::size_t last_ = 0;  // of the last call
-    nanoseconds end_{};     // of that piece
+    std::size_t last_ = 0;  // index of the interval of the last call
+    nanoseconds end_{};     // end of that interval
 };
 
-/// How many rejections there were for each reason, an `errc`.
+/// The number of rejections for each reason, indexed by `errc`.
 using reasons = std::array<std::uint64_t, static_cast<std::size_t>(weir::errc::lost) + 1>;
 
 struct rule_outcome {
     std::string text;
-    bool dry_run = false;  // it would have rejected so many, and has rejected none
+    bool dry_run = false;  // `rejected` counts requests that the rule would have rejected
     reasons rejected{};
 };
 
-/// A key of which requests were rejected.
+/// A key with rejected requests.
 struct rejected_key {
-    std::string what;  // such as `client`
+    std::string what;  // kind of key, such as `client`
     std::string key;
     std::uint64_t asked = 0;
     std::uint64_t rejected = 0;
 };
 
-/// What would have become of the requests of a log. Each of them is one of the first six.
+/// The effect of a plan on the requests of a log. Each request counts in one of the first six numbers.
 struct outcome {
     std::string name;
-    std::uint64_t at_once = 0;
-    std::uint64_t waited = 0;
-    std::uint64_t later = 0;     // granted when it came back
-    std::uint64_t rejected = 0;  // for good
-    std::uint64_t answered = 0;  // by a route itself, or without any
-    std::uint64_t open = 0;      // waiting when the replay was broken off
+    std::uint64_t at_once = 0;   // granted immediately
+    std::uint64_t waited = 0;    // granted after a wait
+    std::uint64_t later = 0;     // granted after retries
+    std::uint64_t rejected = 0;  // rejected, after all retries
+    std::uint64_t answered = 0;  // answered by a route, or without a matching route
+    std::uint64_t open = 0;      // not decided when the replay was interrupted
 
     [[nodiscard]] std::uint64_t asked() const noexcept {
         return at_once + waited + later + rejected + answered + open;
@@ -111,21 +112,21 @@ struct outcome {
         return asked() == 0 ? 0 : static_cast<double>(rejected) / static_cast<double>(asked());
     }
 
-    std::vector<rule_outcome> rules;  // in their order
-    std::uint64_t came_back = 0;      // how often, after a rejection
+    std::vector<rule_outcome> rules;  // in the order of the plan
+    std::uint64_t came_back = 0;      // number of retries
 
-    weir::wait_histogram waits;  // of those that were granted after a wait
+    weir::wait_histogram waits;  // waits of requests that were granted after a wait
     nanoseconds longest_wait{};
 
-    bool holds = false;             // whether something is in use: seats
-    std::uint64_t peak_in_use = 0;  // requests at a time
+    bool holds = false;             // the plan has seats
+    std::uint64_t peak_in_use = 0;  // largest number of concurrent requests
     std::uint64_t longest_queue = 0;
 
     std::vector<rejected_key> top_rejected;
     series over_time;
 };
 
-/// As text: `queue full`.
+/// Returns the text of a reason, such as `queue full`.
 [[nodiscard]] char const* text_of(weir::errc why) noexcept;
 
 }  // namespace replay

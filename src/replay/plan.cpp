@@ -47,7 +47,7 @@ std::optional<key> key_of(std::string_view text) {
     return {};
 }
 
-// What a file has for a key: the log may lack it.
+// The key of a limit in a configuration. The log may lack its values.
 key key_of(config::limit const& l) {
     key k{.parts = {}, .v4_prefix = l.v4_prefix, .v6_prefix = l.v6_prefix};
     for (auto const& part : l.key) {
@@ -82,7 +82,7 @@ rule rule_of(std::string const& option, std::string_view text) {
         return rule::parse(text);
     } catch (tool::usage_error const& wrong) {
         tool::reject(option, text,
-                     fmt::format("a rule, like \"100/1s per client\": {}", wrong.what()));
+                     fmt::format("a rule such as \"100/1s per client\": {}", wrong.what()));
     }
 }
 
@@ -100,8 +100,8 @@ rule rule::parse(std::string_view text) {
     r.per = key_of(text.substr(at + word.size()));
     if (!r.per)
         throw tool::usage_error(fmt::format(
-            "`{}` is none of client, header NAME, path N (a segment of the path, from 1 "
-            "to 100), path and field NAME",
+            "unknown key `{}`: use client, header NAME, path N (a segment of the path, from 1 "
+            "to 100), path or field NAME",
             text.substr(at + word.size())));
     return r;
 }
@@ -146,7 +146,7 @@ void plan::change(std::string const& option, std::string_view text) {
                     set_queue(l.queue, text.substr(queue_word.size()));
         } catch (std::invalid_argument const& wrong) {
             tool::reject(option, text.substr(queue_word.size()),
-                         fmt::format("a number, or options of a queue: {}", wrong.what()));
+                         fmt::format("a number or queue options: {}", wrong.what()));
         }
     } else if (changed) {
         auto const colon = text.find(": ");

@@ -17,66 +17,67 @@
 
 namespace replay {
 
-/// A limit of all requests together, or of each key by itself.
+/// A limit for all requests together, or for each key.
 struct rule {
     weir::limiter_config config;
     std::optional<key> per;
 
-    /// `20/1s burst 50 per client`, `3 seats`, `10/1s per header X-Api-Key`, `10/1s per path 1`, `5/1s per path`,
-    /// `5/1s per field NAME`. Throws `tool::usage_error`.
+    /// Parses `20/1s burst 50 per client`, `3 seats`, `10/1s per header X-Api-Key`, `10/1s per path 1`, `5/1s per path`
+    /// or `5/1s per field NAME`. Throws `tool::usage_error`.
     [[nodiscard]] static rule parse(std::string_view text);
 };
 
 [[nodiscard]] std::string to_string(rule const& r);
-/// The rule that `option` names. Throws `tool::usage_error` that says so.
+/// Parses the rule in the value of `option`. Throws `tool::usage_error`, which names the option and the value.
 [[nodiscard]] rule rule_of(std::string const& option, std::string_view text);
 
-/// A limit as a gate has it.
+/// A limit of a plan, with its keys.
 struct planned_limit {
     config::limit what;
     std::optional<key> per;
-    std::optional<key> fair;      // the clients that take turns in its queue
-    std::optional<key> priority;  // the field with the class of a request in its queue
+    std::optional<key> fair;      // key by which its queue groups requests in the order `fair`
+    std::optional<key> priority;  // header with the class of a request in its queue
     std::string text;
 };
 
-/// The limits that requests pass: rules, all of which all requests pass, or those of a file.
+/// The limits of a replay: either rules that apply to all requests, or the limits and routes of a configuration file.
 struct plan {
     std::string name;
     std::vector<rule> rules;
     weir::queue_options queue{.patience = config::limit::default_patience};
-    std::uint64_t max_keys = 100'000;  // of each rule; those that come later share one limiter
-    int v4_prefix = 32;                // clients with so many bits of the address in common are one
+    std::uint64_t max_keys = 100'000;  // keys tracked for each rule; further keys share one limiter
+    int v4_prefix = 32;                // IPv4 clients that share this many first bits count as one
     int v6_prefix = 64;
 
-    /// If it is there, the rules and what stands below them say nothing.
+    /// The configuration file. If it is set, the plan ignores all members above except `name`.
     std::shared_ptr<config::configuration const> file;
 
-    /// Puts the rules in the order in which weir-proxy asks them: those of a client before those of all, and of
-    /// both the seats before the rates.
+    /// Sorts the rules into the order in which weir-proxy applies them: rules per key before rules for all requests,
+    /// and within each group seats before rates.
     void sort();
 
-    /// Takes `r` in the place of those of the same kind and the same keys, if there are any.
+    /// Adds `r` and removes the rules that have the same key and are of the same kind (seats or rates).
     void replace(rule const& r);
 
-    /// Changes it by `200/1s per client`, or, if it is a file, `NAME: 200/1s`; by `patience 3s`; by `queue 100`, as `option`
-    /// says it. Throws `tool::usage_error`.
+    /// Applies a change from the value of `option`: `200/1s per client`, or with a file `NAME: 200/1s`; `patience 3s`;
+    /// `queue 100`. Throws `tool::usage_error`.
     void change(std::string const& option, std::string_view text);
 
-    /// In the order of the file.
+    /// Returns the limits, in the order of the rules or of the file, whose limits on servers come last.
     [[nodiscard]] std::vector<planned_limit> limits() const;
-    /// Each with the numbers of its limits. Without a file, all requests have the same.
+    /// A route with the indices of its limits in `limits()`.
     struct route {
         config::route what;
         std::vector<std::size_t> limits;
     };
+    /// Returns the routes. Without a file, one route takes all requests.
     [[nodiscard]] std::vector<route> routes() const;
 };
 
-/// Of the configuration in a file. Throws `tool::usage_error` and `config::bad_configuration`.
+/// Reads the plan of a configuration file. Throws `tool::usage_error` and `config::bad_configuration`.
 [[nodiscard]] plan plan_of_file(std::string const& file);
 
-/// The most rules that a plan may have.
+/// The largest number of rules in a plan.
 inline constexpr std::size_t most_rules = 8;
 
 }  // namespace replay

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 progress_bar::progress_bar() : is_terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 void progress_bar::show(reading const& r) {
-    if (r.lines < lines_)  // from the beginning again
+    if (r.lines < lines_)  // another pass over the logs
         lines_before_ += lines_;
     lines_ = r.lines;
     auto const now = clock::now();
@@ -25,7 +25,7 @@ void progress_bar::show(reading const& r) {
         return;
     last_ = now;
     auto const took = tool::seconds(now - begin_);
-    auto text = fmt::format("{} lines, {:.1f} million a second", grouped(r.lines),
+    auto text = fmt::format("{} lines, {:.1f} million per second", grouped(r.lines),
                             static_cast<double>(lines_before_ + lines_) / took / 1e6);
     if (r.bytes_in_all != 0) {
         auto const part = static_cast<double>(r.bytes) / static_cast<double>(r.bytes_in_all);

@@ -7,7 +7,7 @@
 
 namespace replay {
 
-/// A line on standard error that says how far it has come, if that is a terminal.
+/// A progress line on standard error, if that is a terminal.
 class progress_bar {
 public:
     progress_bar();
@@ -23,7 +23,7 @@ private:
     bool is_there_ = false;
     clock::time_point begin_ = clock::now();
     clock::time_point last_ = begin_;
-    std::uint64_t lines_before_ = 0;  // when this log was read before
+    std::uint64_t lines_before_ = 0;  // lines of earlier passes over the logs
     std::uint64_t lines_ = 0;
 };
 

@@ -55,7 +55,7 @@ std::string instant(nanoseconds since_1970) {
 
 namespace {
 
-// What the log does not have, and what was assumed; nothing if no limit and no route goes by it.
+// The note on a value that the log lacks; empty if no limit and no route uses the value.
 std::optional<std::string> assumed(logs::key_source const& what, report const& r) {
     using kind = logs::key_source::kind;
     auto const any_route = [&](auto goes_by) {
@@ -65,26 +65,27 @@ std::optional<std::string> assumed(logs::key_source const& what, report const& r
     };
     switch (what.what) {
         case kind::client:
-            return "The log has no clients: all requests are of one.";
+            return "The log has no client: all requests count as one client.";
         case kind::method:
             if (any_route([](config::route const& c) { return !c.methods.empty(); }))
-                return "The log has no method: no route with a `method` fits.";
+                return "The log has no method: routes with `method` never match.";
             return {};
         case kind::target:
-            return "The log has no path: all requests are taken to be of an empty one.";
+            return "The log has no path: all requests count as requests for an empty path.";
         case kind::host:
             if (!any_route([](config::route const& c) { return !c.host.empty(); }))
                 return {};
             return r.host.empty()
-                       ? "The log has no host: no route with a `host` fits (--host "
-                         "says which host the requests were for)."
-                       : fmt::format("The log has no host: all requests are taken to be "
+                       ? "The log has no host: routes with `host` never match. Use --host to "
+                         "set it."
+                       : fmt::format("The log has no host: all requests count as requests "
                                      "for {} (--host).",
                                      r.host);
         case kind::field:
             break;
     }
-    return fmt::format("The log has no `{}`: no request is taken to have had it.", what.name);
+    return fmt::format("The log has no `{}`: all requests count as requests without it.",
+                       what.name);
 }
 
 }  // namespace
@@ -92,9 +93,9 @@ std::optional<std::string> assumed(logs::key_source const& what, report const& r
 std::vector<std::string> notes(report const& r) {
     std::vector<std::string> all;
     if (r.read.broken_off)
-        all.push_back("The replay was broken off: this is what it had come to.");
+        all.push_back("Interrupted: this report is partial.");
     if (r.requests.whole_seconds != 0) {
-        auto text = fmt::format("The log has whole seconds: the requests of each were spread ({}).",
+        auto text = fmt::format("The log has whole seconds; requests are spread within each ({}).",
                                 to_string(r.spreads.front()));
         for (std::size_t i = 1; i < r.spreads.size(); ++i) {
             text += fmt::format(" With --spread {}, ", to_string(r.spreads[i]));
@@ -108,28 +109,28 @@ std::vector<std::string> notes(report const& r) {
     }
     if (std::ranges::any_of(r.outcomes, &outcome::holds)) {
         if (r.requests.held_by_log != 0)
-            all.push_back(fmt::format("How long a seat is held is from the log for {} requests.",
-                                      grouped(r.requests.held_by_log)));
+            all.push_back(fmt::format(
+                "The log gives the service time of {} requests.", grouped(r.requests.held_by_log)));
         if (r.requests.held_like_last != 0)
             all.push_back(fmt::format(
-                "{} requests were not served, or the log does not say how long: they "
-                "hold a seat for as long as the one before them on their route.",
+                "{} requests were not served or have no service time in the log: each holds "
+                "its seat as long as the previous request on its route.",
                 grouped(r.requests.held_like_last)));
         if (r.requests.held_by_none != 0)
-            all.push_back(fmt::format("{} requests hold a seat for no time, since the log had not "
-                                      "yet said how long one is held: --service-time does.",
+            all.push_back(fmt::format("{} requests have a service time of 0, because the log had "
+                                      "no service time yet. Use --service-time.",
                                       grouped(r.requests.held_by_none)));
         if (auto const others = r.requests.requests - r.requests.held_by_log;
             others != 0 && r.takes)
-            all.push_back(fmt::format("A seat is held for {} (--service-time), by {} requests.",
-                                      to_string(*r.takes), grouped(others)));
+            all.push_back(fmt::format(
+                "--service-time {} applies to {} requests.", to_string(*r.takes), grouped(others)));
         if (std::ranges::any_of(r.plans, [](plan const& p) {
                 return std::ranges::any_of(p.limits(), [](planned_limit const& l) {
                     return config::is_adaptive(l.what.rule);
                 });
             }))
-            all.push_back("Adaptive seats saw the times of the log, which another number of seats "
-                          "would have changed.");
+            all.push_back("Adaptive seats used the service times of the log, which another number "
+                          "of seats would have changed.");
     }
     for (auto const& what : r.read.missing)
         if (auto const note = assumed(what, r))
@@ -138,26 +139,26 @@ std::vector<std::string> notes(report const& r) {
         for (auto const& l : p.limits())
             if (!l.what.store.empty())
                 all.push_back(fmt::format(
-                    "`{}` is kept by a store for several proxies: here it is kept for the "
-                    "requests of the log alone, and no answer is waited for.",
+                    "A store counts `{}` for several proxies; the replay counts only the "
+                    "requests of this log, and does not wait for a store.",
                     l.what.name));
     if (r.requests.late != 0)
-        all.push_back(fmt::format("{} requests came longer before their lines than --slack: they "
-                                  "were replayed later than they came.",
+        all.push_back(fmt::format("{} requests arrived earlier before their log lines than --slack "
+                                  "allows: they were replayed later than they arrived.",
                                   grouped(r.requests.late)));
     all.push_back(
         r.retries == 0
-            ? "Nobody can know who would have come back after a rejection, or stayed away "
-              "after a wait: here nobody does (--retry)."
-            : fmt::format("Clients that are rejected come back when Retry-After says so, "
-                          "up to {} times; nobody can know what yours would do.",
+            ? "The replay assumes no retries (--retry): a log cannot show how clients would "
+              "react to a rejection or a wait."
+            : fmt::format("The replay assumes that clients retry rejected requests after "
+                          "Retry-After, up to {} times: a log cannot show how they would react.",
                           r.retries));
     return all;
 }
 
 namespace {
 
-// The reasons for which any of the outcomes has rejected a request by rule number `i`.
+// The reasons for which rule number `i` rejected a request in any outcome.
 std::vector<weir::errc> reasons_of(report const& r, std::size_t i) {
     std::vector<weir::errc> found;
     for (std::size_t why = 0; why != reasons().size(); ++why)
@@ -177,7 +178,7 @@ std::string wait_or_none(outcome const& o, double q) {
     return o.waits.count() == 0 ? "-" : length(std::min(o.waits.quantile(q), o.longest_wait));
 }
 
-// The first column to the left, the others to the right.
+// Aligns the first column to the left and the others to the right.
 std::string aligned(std::vector<table_line> const& lines) {
     std::size_t first = 0;
     std::vector<std::size_t> widths;
@@ -211,11 +212,11 @@ std::vector<table_line> summary(report const& r) {
     auto const any = [&](auto is) { return std::ranges::any_of(r.outcomes, is); };
 
     line("", [](outcome const& o) { return o.name; });
-    line("asked", [](outcome const& o) { return grouped(o.asked()); });
-    line("at once", [](outcome const& o) { return share(o.at_once, o.asked()); });
-    line("waited", [](outcome const& o) { return share(o.waited, o.asked()); });
+    line("requests", [](outcome const& o) { return grouped(o.asked()); });
+    line("granted immediately", [](outcome const& o) { return share(o.at_once, o.asked()); });
+    line("granted after a wait", [](outcome const& o) { return share(o.waited, o.asked()); });
     if (r.retries != 0) {
-        line("came back", [](outcome const& o) { return share(o.later, o.asked()); });
+        line("granted after retries", [](outcome const& o) { return share(o.later, o.asked()); });
         line("  attempts", [](outcome const& o) { return grouped(o.asked() + o.came_back); });
     }
     line("rejected", [](outcome const& o) { return share(o.rejected, o.asked()); });
@@ -226,10 +227,9 @@ std::vector<table_line> summary(report const& r) {
         auto const all = reasons_of(r, i);
         if (all.empty())
             continue;
-        line("  by", [&](outcome const& o) {
-            return i < o.rules.size()
-                       ? o.rules[i].text + (o.rules[i].dry_run ? " (dry run: would have been)" : "")
-                       : std::string("-");
+        line("  rejected by", [&](outcome const& o) {
+            return i < o.rules.size() ? o.rules[i].text + (o.rules[i].dry_run ? " (dry run)" : "")
+                                      : std::string("-");
         });
         for (auto const why : all)
             line(fmt::format("    {}", text_of(why)), [&](outcome const& o) {
@@ -241,7 +241,7 @@ std::vector<table_line> summary(report const& r) {
     if (any([](outcome const& o) { return o.answered != 0; }))
         line("answered by a route", [](outcome const& o) { return share(o.answered, o.asked()); });
     if (any([](outcome const& o) { return o.open != 0; }))
-        line("still waiting", [](outcome const& o) { return grouped(o.open); });
+        line("waiting at the end", [](outcome const& o) { return grouped(o.open); });
     for (auto const& [name, q] :
          {std::pair{"wait p50", 0.5}, {"wait p90", 0.9}, {"wait p99", 0.99}})
         line(name, [&](outcome const& o) { return wait_or_none(o, q); });
@@ -258,10 +258,10 @@ std::optional<std::string> result_of_search(report const& r) {
         return {};
     auto const most = percent(r.found->max_rejected);
     if (r.found->was_found)
-        return fmt::format("{} is the least with which at most {} are rejected.", r.found->what,
+        return fmt::format("{} is the smallest value that rejects at most {}.", r.found->what,
                            most);
     return fmt::format(
-        "No number in the place of that of `{}` is enough for at most {}: others reject more.",
+        "No number in `{}` keeps rejections at or below {}: other limits reject more.",
         r.found->what, most);
 }
 
@@ -275,7 +275,7 @@ std::string to_text(report const& r) {
                            grouped(t.requests), grouped(t.clients), length(t.last - t.first),
                            instant(t.first), instant(t.last));
     if (r.read.unreadable != 0) {
-        out += fmt::format("{} of {} lines were left out:\n", grouped(r.read.unreadable),
+        out += fmt::format("{} of {} lines were skipped:\n", grouped(r.read.unreadable),
                            grouped(r.read.lines));
         for (auto const& l : r.read.shown)
             out += fmt::format("  {}:{}: {}: {}\n", l.file, l.number, l.why, l.text);
@@ -287,7 +287,7 @@ std::string to_text(report const& r) {
     for (auto const& o : r.outcomes) {
         if (o.top_rejected.empty())
             continue;
-        out += fmt::format("\nrejected most by {}\n", o.name);
+        out += fmt::format("\nmost rejected keys with {}\n", o.name);
         std::vector<table_line> keys;
         for (auto const& k : o.top_rejected)
             keys.emplace_back(

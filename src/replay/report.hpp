@@ -14,51 +14,53 @@
 
 namespace replay {
 
-/// All that is told of a replay.
+/// The results of a replay.
 struct report {
-    std::string command;  // as it was given
+    std::string command;  // the command line as given
     reading read;
     traffic requests;
     std::vector<plan> plans;
     std::vector<outcome> outcomes;  // of each plan
 
     std::vector<spread> spreads;
-    std::vector<std::vector<double>> rejected_by_spread;  // which part, of each plan
-    std::string host;                                     // that was named
+    std::vector<std::vector<double>> rejected_by_spread;  // share of rejections, by plan and spread
+    std::string host;                                     // value of --host
     std::optional<service_time> takes;
     int retries = 0;
 
     struct search {
-        std::string what;  // with the number that was found, or the one that was asked
+        std::string what;  // the text of --find, with the number found if `was_found`
         bool was_found = false;
         double max_rejected = 0;
     };
-    std::optional<search> found;  // then the plans are those of the numbers around it
+    std::optional<search>
+        found;  // result of --find; the outcomes then belong to the numbers around it
 };
 
-/// For a terminal.
+/// Formats the report for a terminal.
 [[nodiscard]] std::string to_text(report const& r);
+/// Formats the report as JSON.
 [[nodiscard]] std::string to_json(report const& r);
-/// A page of its own, with nothing that would have to be fetched.
+/// Formats the report as one HTML page, which loads nothing else.
 [[nodiscard]] std::string to_html(report const& r);
 
-/// `1,234,567`.
+/// Formats a number with separators: `1,234,567`.
 [[nodiscard]] std::string grouped(std::uint64_t n);
-/// `1.5 ms`.
+/// Formats a duration: `1.5 ms`.
 [[nodiscard]] std::string length(nanoseconds d);
-/// `12.3 %`.
+/// Formats a share as a percentage: `12.30 %`.
 [[nodiscard]] std::string percent(double part);
-/// `1995-08-01 06:00:00.000`, in UTC.
+/// Formats an instant in UTC: `1995-08-01 06:00:00.000`.
 [[nodiscard]] std::string instant(nanoseconds since_1970);
 
-/// The table of the outcomes: the name of each line, and what it says of each plan. The first line has the names of the
-/// plans.
+/// A line of a table: its name, and a cell for each plan.
 using table_line = std::pair<std::string, std::vector<std::string>>;
+/// Returns the table of the outcomes. Its first line has the names of the plans.
 [[nodiscard]] std::vector<table_line> summary(report const& r);
 
-/// What a search has found, in a sentence; none if there was none.
+/// Returns the result of the search as a sentence; empty without a search.
 [[nodiscard]] std::optional<std::string> result_of_search(report const& r);
 
-/// What holds of the answer, and what nobody can know: a sentence each.
+/// Returns the assumptions and limitations of the replay, in one text each.
 [[nodiscard]] std::vector<std::string> notes(report const& r);
 }  // namespace replay

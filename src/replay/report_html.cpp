@@ -12,7 +12,7 @@
 namespace replay {
 namespace {
 
-// Nothing is fetched: neither fonts nor scripts, and the policy would not let it.
+// The page loads nothing, neither fonts nor scripts. Its Content-Security-Policy enforces this.
 constexpr std::string_view head =
     R"(<!DOCTYPE html>
 <html lang="en">
@@ -67,7 +67,7 @@ std::string plain(std::string_view text) {
                 break;
             default: {
                 auto const byte = static_cast<unsigned char>(c);
-                if (byte >= 0x80)  // shown as Latin-1: the page is valid, whatever is in the log
+                if (byte >= 0x80)  // shown as Latin-1, so that the page is valid for any log
                     out += fmt::format("&#{};", byte);
                 else
                     out += byte < 0x20 ? ' ' : c;
@@ -98,7 +98,7 @@ private:
     std::string out_{head};
 };
 
-// The frame of a plot: what is drawn in it lies between these.
+// The bounds of a plot.
 constexpr double left = 4, right = 376, top = 14, bottom = 124, foot = 140;
 
 std::string begin_plot(std::string_view title, std::string_view most, std::string_view first,
@@ -124,7 +124,7 @@ std::uint64_t most_of(std::vector<point> const& all, Member member) {
     return most;
 }
 
-// A line of steps, one for each piece of time.
+// The points of a line with one step per interval.
 template <class Member>
 std::string steps(std::vector<point> const& all, Member member, std::uint64_t most) {
     std::string out;
@@ -146,9 +146,9 @@ void over_time(page& p, outcome const& o, std::size_t number) {
     auto const end = begin + width * static_cast<std::int64_t>(all.size());
     auto const most = std::max(most_of(all, &point::asked), most_of(all, &point::granted));
     p.raw("<h3>Requests over time</h3>\n");
-    p.add("<p><span class=\"key\" style=\"background:var(--asked)\"></span>asked"
+    p.add("<p><span class=\"key\" style=\"background:var(--asked)\"></span>requests"
           "<span class=\"key\" style=\"background:var(--granted)\"></span>granted"
-          "<span class=\"key\" style=\"background:var(--rejected)\"></span>rejected, in each "
+          "<span class=\"key\" style=\"background:var(--rejected)\"></span>rejected, per "
           "{}</p>\n",
           length(width));
     p.raw(begin_plot("requests over time", grouped(most), instant(begin), instant(end)));
@@ -158,15 +158,15 @@ void over_time(page& p, outcome const& o, std::size_t number) {
     p.add("<polyline class=\"rejected\" points=\"{}\"/>\n</svg>\n",
           steps(all, &point::rejected, most));
     auto const longest = most_of(all, &point::waiting);
-    p.raw("<p><span class=\"key\" style=\"background:var(--waiting)\"></span>waiting, at most at a "
-          "time</p>\n");
-    p.raw(begin_plot("requests that wait", grouped(longest), instant(begin), instant(end)));
+    p.raw("<p><span class=\"key\" style=\"background:var(--waiting)\"></span>most requests waiting "
+          "at any time</p>\n");
+    p.raw(begin_plot("waiting requests", grouped(longest), instant(begin), instant(end)));
     p.add("<polyline class=\"waiting\" points=\"{}\"/>\n</svg>\n",
           steps(all, &point::waiting, longest));
 
-    p.raw("<details><summary>the numbers</summary>\n");
+    p.raw("<details><summary>Numbers</summary>\n");
     p.begin_table(fmt::format("time-{}", number));
-    p.row("th", "from", {"asked", "granted", "rejected", "waiting"});
+    p.row("th", "from", {"requests", "granted", "rejected", "waiting"});
     for (std::size_t i = 0; i != all.size(); ++i)
         p.row("td", instant(begin + width * static_cast<std::int64_t>(i)),
               {grouped(all[i].asked), grouped(all[i].granted), grouped(all[i].rejected),
@@ -176,9 +176,9 @@ void over_time(page& p, outcome const& o, std::size_t number) {
 }
 
 void waits(page& p, outcome const& o, std::size_t number) {
-    p.raw("<h3>How long they waited</h3>\n");
+    p.raw("<h3>Wait times</h3>\n");
     if (o.waits.count() == 0) {
-        p.raw("<p>Nobody waited.</p>\n");
+        p.raw("<p>No request waited.</p>\n");
         return;
     }
     // A bar for each doubling of the wait.
@@ -210,7 +210,7 @@ void waits(page& p, outcome const& o, std::size_t number) {
               "height=\"{:.1f}\"/>\n",
               left + step * static_cast<double>(i), y, 0.8 * step, bottom - y);
     }
-    p.raw("</svg>\n<details><summary>the numbers</summary>\n");
+    p.raw("</svg>\n<details><summary>Numbers</summary>\n");
     p.begin_table(fmt::format("waits-{}", number));
     p.row("th", "up to", {"requests"});
     for (auto const& b : bars)
@@ -220,14 +220,14 @@ void waits(page& p, outcome const& o, std::size_t number) {
 }
 
 void keys(page& p, outcome const& o, std::size_t number) {
-    p.raw("<h3>Who was rejected most</h3>\n");
+    p.raw("<h3>Most rejected keys</h3>\n");
     if (o.top_rejected.empty()) {
-        p.raw("<p>Nobody was rejected.</p>\n");
+        p.raw("<p>No request was rejected.</p>\n");
         return;
     }
     auto const most = o.top_rejected.front().rejected;
     constexpr double height = 12;
-    p.add("<svg viewBox=\"0 0 380 {:.0f}\" role=\"img\" aria-label=\"who was rejected most\">\n",
+    p.add("<svg viewBox=\"0 0 380 {:.0f}\" role=\"img\" aria-label=\"most rejected keys\">\n",
           height * static_cast<double>(o.top_rejected.size()) + 4);
     for (std::size_t i = 0; i != o.top_rejected.size(); ++i) {
         auto const& k = o.top_rejected[i];
@@ -239,7 +239,7 @@ void keys(page& p, outcome const& o, std::size_t number) {
     }
     p.raw("</svg>\n");
     p.begin_table(fmt::format("keys-{}", number));
-    p.row("th", "", {"rejected", "asked"});
+    p.row("th", "", {"rejected", "requests"});
     for (auto const& k : o.top_rejected)
         p.row("td", fmt::format("{} {}", k.what, k.key), {grouped(k.rejected), grouped(k.asked)});
     p.end_table();
@@ -249,12 +249,12 @@ void keys(page& p, outcome const& o, std::size_t number) {
 
 std::string to_html(report const& r) {
     page p;
-    p.raw("<h1>What the limits would have done</h1>\n");
+    p.raw("<h1>Effect of the limits</h1>\n");
     p.add("<pre id=\"command\">{}</pre>\n", plain(r.command));
     p.add("<p>{} requests of {} clients, from {} to {} UTC.</p>\n", grouped(r.requests.requests),
           grouped(r.requests.clients), instant(r.requests.first), instant(r.requests.last));
     if (r.read.unreadable != 0)
-        p.add("<p>{} of {} lines were left out.</p>\n", grouped(r.read.unreadable),
+        p.add("<p>{} of {} lines were skipped.</p>\n", grouped(r.read.unreadable),
               grouped(r.read.lines));
     if (auto const found = result_of_search(r))
         p.add("<p><strong>{}</strong></p>\n", plain(*found));

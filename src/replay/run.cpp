@@ -16,7 +16,7 @@ bool needs_held(std::vector<plan> const& plans) {
     });
 }
 
-// One replay of the logs by some plans.
+// Replays the logs once, through several plans.
 report replay_by(options const& o, std::vector<plan> plans, watch const& w) {
     report r;
     log_set logs(o.logs, w);
@@ -26,8 +26,7 @@ report replay_by(options const& o, std::vector<plan> plans, watch const& w) {
                        spread{spread::kind::burst}};
     auto const check = [&](bool says_held) {
         if (needs_held(plans) && !how.takes && !says_held)
-            throw tool::usage_error(
-                "the log does not say how long a seat is held: --service-time says it");
+            throw tool::usage_error("the log has no service times; set --service-time");
     };
     check(logs.says_held());
     simulation sim(how, plans);

@@ -8,15 +8,15 @@
 
 namespace replay {
 
-/// A search that was broken off has found nothing.
+/// A search was interrupted before it had a result.
 class broken_off : public std::exception {
 public:
     [[nodiscard]] char const* what() const noexcept override {
-        return "the search was broken off: it has found nothing";
+        return "search interrupted without a result";
     }
 };
 
-/// Does what the options say, and prints nothing. Throws `tool::usage_error` , `logs::input_error` and
+/// Runs the replay or search of the options, without output. Throws `tool::usage_error`, `logs::input_error` and
 /// `broken_off`.
 [[nodiscard]] report run(options const& o, watch const& w = {});
 

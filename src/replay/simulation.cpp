@@ -12,13 +12,13 @@ namespace replay {
 
 using namespace std::chrono_literals;
 
-// All plans, by one spread.
+// All plans with one spread.
 class simulation::branch {
 public:
     branch(simulation& owner, spread const& s, bool is_first)
         : owner_(owner), spread_(s), is_first_(is_first) {}
 
-    // The requests of a second of the log, in the order of their lines.
+    // Takes the requests of one second of the log, in the order of their lines.
     void take(std::int64_t second, std::vector<pending> const& requests) {
         auto const whole = static_cast<std::size_t>(
             std::ranges::count_if(requests, [](pending const& p) { return p.is_whole_second; }));
@@ -31,7 +31,7 @@ public:
         }
         if (!owner_.is_shifted_)
             return send(now_);
-        // Lines are written in the order in which requests end, and not in that in which they came.
+        // The lines are in the order in which requests ended. This restores the order of arrival.
         if (!seconds_)
             seconds_.emplace(owner_.settings_.slack);
         for (auto& a : now_) {
@@ -121,7 +121,7 @@ simulation::simulation(settings s, std::vector<plan> plans)
     }
     if (keys_.size() > most_keys || sources_.size() > logs::most_keys)
         throw tool::usage_error(
-            fmt::format("there are limits by more than {} kinds of keys", most_keys));
+            fmt::format("the limits use more than {} kinds of keys", most_keys));
     asked_.resize(keys_.size());
     for (auto const& how : settings_.spreads)
         branches_.push_back(std::make_unique<branch>(*this, how, branches_.empty()));
@@ -139,7 +139,7 @@ bool simulation::add(logs::entry const& e) {
         p.at -= std::exchange(p.before, 0ns);
     if (seconds_.is_past(p.at))
         return false;
-    // From here on, what is released may have to wait for requests of later lines that came before it.
+    // From now on, a later line may contain a request that arrived before a released one.
     is_shifted_ = is_shifted_ || p.before != 0ns;
     p.request.line = traffic_.requests;
     p.request.overloaded = e.status >= 502 && e.status <= 504;

@@ -20,38 +20,41 @@
 
 namespace replay {
 
+/// Options of a simulation.
 struct settings {
-    int v4_prefix = 32;  // clients with so many bits of the address in common are counted as one
+    int v4_prefix = 32;  // IPv4 clients that share this many first bits count as one
     int v6_prefix = 64;
-    std::string host;  // that the requests were for, where the log does not say it
+    std::string host;  // host of the requests for which the log has none
 
-    /// The first counts; of the others only the rejections are told.
+    /// The first spread gives the outcomes; the others give only their share of rejections.
     std::vector<spread> spreads{spread{}};
-    std::optional<service_time> takes;  // where the log does not say it
+    std::optional<service_time> takes;  // service time of the requests for which the log has none
 
-    /// How far lines may be out of order.
+    /// The longest time by which lines may be out of order.
     std::chrono::seconds slack = std::chrono::minutes(1);
     int retries = 0;
-    std::size_t most_keys = 10;                    // of those that were rejected most
-    std::function<void(decision const&)> watcher;  // of the first plan, by the first spread
+    std::size_t most_keys = 10;  // number of most rejected keys in the outcome
+    std::function<void(decision const&)>
+        watcher;  // called for the first plan with the first spread
 };
 
-/// What is known of the requests, whatever became of them.
+/// Totals of the requests that do not depend on a plan.
 struct traffic {
     std::uint64_t requests = 0;
     nanoseconds first{};
     nanoseconds last{};
     std::uint64_t clients = 0;
-    std::uint64_t whole_seconds = 0;  // of which no more than the second is known
-    std::uint64_t late = 0;  // that came so long before their lines that they are replayed too late
+    std::uint64_t whole_seconds = 0;  // requests with a time in whole seconds
+    std::uint64_t late =
+        0;  // requests replayed after their arrival, which was too long before their line
 
-    // How long they are served: as the log says; as long as the one before them on their route; no time, since none was before them.
-    std::uint64_t held_by_log = 0;
-    std::uint64_t held_like_last = 0;
-    std::uint64_t held_by_none = 0;
+    // Requests by the origin of their service time; --service-time takes the place of the last two.
+    std::uint64_t held_by_log = 0;     // the log
+    std::uint64_t held_like_last = 0;  // the last request on the route that had one
+    std::uint64_t held_by_none = 0;    // none: 0, because no earlier request on the route had one
 };
 
-/// Sends the requests of a log through the limiters of each plan.
+/// Replays the requests of a log through the limiters of each plan.
 class simulation {
 public:
     /// Throws `tool::usage_error` if the plans have limits by too many kinds of keys.
@@ -59,19 +62,19 @@ public:
     ~simulation();
     simulation(simulation const&) = delete;
 
-    /// What must be asked of each line, in this order.
+    /// The values to read from each line, in the order of `logs::entry::keys`.
     [[nodiscard]] std::vector<logs::key_source> const& sources() const noexcept { return sources_; }
 
-    /// False if it is too far back in time: it is left out.
+    /// Adds a request. Returns false and skips it if it is out of order by more than `settings::slack`.
     [[nodiscard]] bool add(logs::entry const& e);
 
-    /// No more requests come. If `broken_off`, those that wait stay where they are.
+    /// Ends the log. If `broken_off`, waiting requests remain undecided.
     void finish(bool broken_off = false);
 
     [[nodiscard]] traffic const& requests() const noexcept { return traffic_; }
-    /// Of each plan.
+    /// Returns the outcome of each plan.
     [[nodiscard]] std::vector<outcome> results() const;
-    /// Which part of the requests is rejected: of each plan, by each spread.
+    /// Returns the share of rejected requests, by plan and spread.
     [[nodiscard]] std::vector<std::vector<double>> rejected_by_spread() const;
 
 private:
@@ -92,9 +95,9 @@ private:
     std::vector<plan> plans_;
     traffic traffic_;
     std::vector<logs::key_source> sources_;
-    std::vector<key_numbers> keys_;  // the client is the first one
+    std::vector<key_numbers> keys_;  // the first key is the client
 
-    // Where the plans lead a request, if they have routes: each way that some request goes has a number.
+    // If a plan has routes, each combination of routes, one per plan, that a request takes has a number: its way.
     struct sources_of_routes {
         std::size_t method, target, host;
     };
@@ -102,12 +105,12 @@ private:
     std::vector<std::vector<plan::route>> routes_;  // of each plan
     std::map<std::vector<std::uint16_t>, std::uint32_t> numbers_of_ways_;
     std::vector<std::vector<std::uint16_t>> ways_;
-    std::vector<std::uint16_t> way_;  // of the request that is being added
+    std::vector<std::uint16_t> way_;  // reused buffer of `way_of`
 
     std::vector<std::vector<std::uint64_t>> asked_;
-    std::vector<std::optional<nanoseconds>> last_held_;  // of each way
+    std::vector<std::optional<nanoseconds>> last_held_;  // last service time on each way
     by_second<pending> seconds_;
-    bool is_shifted_ = false;  // a request came before the second of its line, or after it
+    bool is_shifted_ = false;  // a request arrived before or after the time of its line
     std::vector<std::unique_ptr<branch>> branches_;
 };
 

@@ -20,7 +20,7 @@ std::uint64_t mixed(std::uint64_t seed, std::uint64_t n) noexcept {
     return z ^ (z >> 31);
 }
 
-// From 0, which it may be, to 1, which it is not.
+// A number from 0 (included) to 1 (excluded).
 double chance(std::uint64_t bits) noexcept {
     return static_cast<double>(bits >> 11) * 0x1p-53;
 }

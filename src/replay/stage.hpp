@@ -17,7 +17,7 @@ namespace replay {
 
 using std::chrono::nanoseconds;
 
-/// The time of the log, in nanoseconds since 1970. Each thread has one of its own, and sets it.
+/// The time of the log, in nanoseconds since 1970. Each thread has its own clock and sets it.
 class clock {
 public:
     using rep = std::int64_t;
@@ -33,7 +33,7 @@ private:
     static inline thread_local constinit time_point now_{};
 };
 
-/// What limiters run on: a context of one thread, and their timers, of which there are a few.
+/// The execution context of the limiters, for one thread, with their few timers.
 class stage {
 public:
     using executor_type = boost::asio::io_context::executor_type;
@@ -45,13 +45,13 @@ public:
 
     [[nodiscard]] executor_type get_executor() noexcept { return context_.get_executor(); }
 
-    /// When the next timer is due.
+    /// The expiry of the next timer.
     [[nodiscard]] clock::time_point next_expiry() const noexcept { return next_; }
 
-    /// Calls all that has been posted: true if there was something.
+    /// Runs all posted handlers; returns true if there was any.
     bool run_posted() { return context_.poll() != 0; }
 
-    /// Fires the timers that are due.
+    /// Runs the handlers of all expired timers.
     void fire_due() {
         for (std::size_t i = 0; i < alarms_.size(); ++i)
             if (auto& a = *alarms_[i]; a.handler && a.expiry <= clock::now())
@@ -65,10 +65,11 @@ private:
     struct alarm {
         stage& owner;
         clock::time_point expiry{};
-        std::function<void(boost::system::error_code const&)> handler;  // null if nobody waits
+        std::function<void(boost::system::error_code const&)>
+            handler;  // null if no wait is pending
     };
 
-    // By which a timer finds the stage of its executor.
+    // The service by which a timer finds the stage of its executor.
     struct timers : boost::asio::execution_context::service {
         using key_type = timers;
         static inline boost::asio::execution_context::id id;
@@ -90,7 +91,7 @@ private:
     boost::asio::executor_work_guard<executor_type> work_;
 };
 
-/// A timer of a stage, as far as limiters need one: like `asio::steady_timer`, for one wait at a time.
+/// A timer of a stage with the members that limiters use: like `asio::steady_timer`, but for one wait at a time.
 class timer {
 public:
     using clock_type = clock;
@@ -111,7 +112,7 @@ public:
     void cancel() {
         if (!alarm_->handler)
             return;
-        alarm_->handler = nullptr;  // nobody is told: a limiter has no use for it
+        alarm_->handler = nullptr;  // destroyed without a call, which limiters do not need
         alarm_->owner.note();
     }
     template <class Handler>

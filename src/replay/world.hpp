@@ -22,21 +22,21 @@
 
 namespace replay {
 
-/// How many kinds of keys the limits of a replay may have.
+/// The largest number of kinds of keys in a replay.
 inline constexpr std::size_t most_keys = 8;
 
 /// A request of the log.
 struct arrival {
-    nanoseconds at{};        // since 1970
-    std::uint64_t line = 0;  // its place in the log
-    nanoseconds held{};      // how long it is served
+    nanoseconds at{};        // arrival time, since 1970
+    std::uint64_t line = 0;  // its position in the log
+    nanoseconds held{};      // service time
     std::array<std::uint32_t, most_keys> keys{};
-    std::uint32_t way = 0;    // its routes, one of each plan
-    bool overloaded = false;  // the service answered that it has too much to do
-    bool is_late = false;     // it came before `at`
+    std::uint32_t way = 0;    // number of its routes, one in each plan
+    bool overloaded = false;  // the service was overloaded: status 502 to 504
+    bool is_late = false;     // it arrived before `at`
 };
 
-/// Which of the keys of an arrival counts.
+/// Selects the key of an arrival that selects a limiter.
 class key_of_arrivals {
 public:
     key_of_arrivals(std::size_t slot, key_numbers& numbers) noexcept
@@ -53,7 +53,7 @@ private:
     key_numbers* numbers_;
 };
 
-/// Which of the keys of an arrival its order goes by.
+/// Selects the keys of an arrival that give its flow and class in a queue.
 struct place_of_arrivals {
     std::optional<std::size_t> fair = {};
     std::optional<std::size_t> priority = {};
@@ -70,7 +70,7 @@ struct place_of_arrivals {
     }
 };
 
-/// Always the same, so that a replay can be repeated.
+/// A hash without a random seed, so that a repeated replay has the same result.
 struct steady_hash {
     [[nodiscard]] std::uint64_t operator()(weir::hash_seed const&,
                                            std::uint64_t key) const noexcept {
@@ -81,7 +81,7 @@ struct steady_hash {
 class lane;
 struct visit;
 
-/// Tells a lane what has been decided of a request that waits.
+/// The completion handler of a waiting request: reports the decision to its lane.
 class on_turn {
 public:
     on_turn(lane& owner, visit& v, stage::executor_type const& ex) noexcept
@@ -89,7 +89,7 @@ public:
 
     using executor_type = stage::executor_type;
     executor_type get_executor() const noexcept { return executor_; }
-    // What is decided at once is told at once.
+    // An immediate decision calls the handler immediately.
     using immediate_executor_type = boost::asio::system_executor;
     immediate_executor_type get_immediate_executor() const noexcept { return {}; }
 
@@ -102,7 +102,7 @@ private:
     executor_type executor_;
 };
 
-/// What limits are used with: requests of a log, and its time.
+/// The types with which the templates of `limiting` are instantiated: requests and time of a log.
 struct world {
     using executor = stage::executor_type;
     using timer = replay::timer;
@@ -119,13 +119,13 @@ struct world {
 using limit = world::limit;
 using gate = limiting::gate<world>;
 
-/// A request on its way through the limits.
+/// A request and its progress through the limits.
 struct visit {
     limiting::entry<world> entry{arrival()};
     std::uint64_t number = 0;
     int attempts = 0;
     gate const* at = nullptr;
-    bool is_answered = false;  // by its route, when it is in
+    bool is_answered = false;  // its route answers it once the limits grant it
 };
 
 }  // namespace replay

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What it answers: alternatives, searches, spreads, and what is wrong with the command line."""
+"""The report of weir-replay: alternatives, searches, spreads; and errors of the command line."""
 
 import contextlib
 import json
@@ -13,55 +13,55 @@ from support import BEGIN, NASA, PATIENCE, PROGRAM, ReplayTest, common, main, ra
 
 WRONG = [
     ([], "LOG is required"),
-    (["log"], "there is no limit: --limit, --seats, --rate or --config sets one"),
-    (["log", "--limit", "5"], "--limit is `5`, but must be a rule, like"),
-    (["log", "--limit", "0/1s"], "--limit is `0/1s`, but must be a rule, like"),
-    (["log", "--limit", "5/1s per moon"], "`moon` is none of client, header NAME, path N"),
-    (["log", "--limit", "5/1s per path 0"], "`path 0` is none of"),
+    (["log"], "no limit given; use --limit, --seats, --rate or --config"),
+    (["log", "--limit", "5"], "--limit is `5`, but must be a rule such as"),
+    (["log", "--limit", "0/1s"], "--limit is `0/1s`, but must be a rule such as"),
+    (["log", "--limit", "5/1s per moon"], "unknown key `moon`: use client, header NAME, path N"),
+    (["log", "--limit", "5/1s per path 0"], "unknown key `path 0`: use"),
     (["log", "--seats", "many"], "--seats is `many`, but must be a number"),
     (["log", "--seats", "adaptive 9..4"], "--seats is `adaptive 9..4`, but must be a number from 1"),
     (["log", "--rate", "5/1s", "--patience", "1"], "--patience is `1`, but must be a time from 0s to 24h"),
     (["log", "--seats", "5", "--service-time", "1s", "--queue", "order shares"], "`order shares` is not supported here"),
-    (["log", "--rate", "5/1s", "--queue", "long"], "--queue is `long`, but must be a number, or options of a queue: "),
+    (["log", "--rate", "5/1s", "--queue", "long"], "--queue is `long`, but must be a number or queue options: "),
     (["log", "--rate", "5/1s", "--queue", "patience 2s", "--patience", "3s"],
-     "--patience is 3s, but --queue says `patience 2s`"),
+     "--patience 3s contradicts `patience 2s` in --queue"),
     (["log", "--rate", "5/1s", "--spread", "butter"], "--spread is `butter`, but must be even, random"),
     (["log", "--rate", "5/1s", "--service-time", "ages"], "--service-time is `ages`, but must be a time"),
     (["log", "--rate", "5/1s", "--service-time", "9ms..4ms"], "--service-time is `9ms..4ms`, but must be a time"),
     (["log", "--rate", "5/1s", "--timestamp", "never"], "--timestamp is `never`, but must be start or end"),
-    (["log", "--rate", "5/1s", "--max-unreadable", "101%"], "--max-unreadable is `101%`, but must be a part"),
-    (["log", "--rate", "5/1s", "--max-rejected", "1%"], "--max-rejected says nothing without --find"),
+    (["log", "--rate", "5/1s", "--max-unreadable", "101%"], "--max-unreadable is `101%`, but must be a share"),
+    (["log", "--rate", "5/1s", "--max-rejected", "1%"], "--max-rejected requires --find"),
     (["log", "--rate", "5/1s", "--find", "5/1s", "--versus", "6/1s"], "--find and --versus exclude each other"),
-    (["-", "--find", "5/1s"], "--find reads the log several times"),
-    (["-", "-", "--rate", "5/1s"], "standard input is named twice"),
+    (["-", "--find", "5/1s"], "--find reads the log several times, so it cannot use standard input"),
+    (["-", "-", "--rate", "5/1s"], "- (standard input) appears twice"),
     (["log", "--find", "quick"], "--find is `quick`, but must be a rule"),
     (["log", "--find", "patiences"], "--find is `patiences`, but must be a rule"),
-    (["log", "--find", "3/1s & 4/1s"], "must begin with the number"),
+    (["log", "--find", "3/1s & 4/1s"], "must start with the number"),
     (["log", "--rate", "5/1s", "--versus", "2 fast"], "--versus is `2 fast`, but must be a rule"),
     (["log", "--frobnicate"], "--frobnicate"),
 ]
 
 
 class Answers(ReplayTest):
-    def test_what_is_wrong_with_the_command_line(self):
+    def test_errors_of_the_command_line(self):
         for args, text in WRONG:
             with self.subTest(args):
                 self.rejects(2, text, *args)
         log = self.write(random_lines(50))
-        self.assertIn("none/page.html cannot be written",
+        self.assertIn(f"cannot write {self.path('none/page.html')}",
                       self.run_it(log, "--rate", "3/1s", "--report", self.path("none/page.html")).stderr)
-        for args, text in ((["--seats", "3"], "does not say how long a seat is held: --service-time"),
+        for args, text in ((["--seats", "3"], "the log has no service times; set --service-time"),
                            (["--rate", "3/1s", "--format", "odd"], "--format: unknown format `odd`"),
                            (["--limit", "3/1s per header Host"], "no field `http_host`; its fields are: remote_addr")):
             with self.subTest(args):
                 self.rejects(2, text, log, *args)
 
-    def test_options_stand_before_logs_and_behind_them(self):
+    def test_options_may_precede_or_follow_logs(self):
         log = self.write(random_lines(100))
         found = self.replay(log, "--limit", "2/1s", "--versus", "3/1s", "--limit", "1/1s per client")
         self.assertEqual(self.replay("--limit", "2/1s", "--limit", "1/1s per client", "--versus", "3/1s", log), found)
 
-    def test_alternatives_are_what_each_would_be_alone(self):
+    def test_an_alternative_gives_the_same_result_as_its_own_replay(self):
         log = self.write(random_lines(3000))
         base = ["--limit", "5/1s", "--limit", "2/1s burst 3 per client", "--seats", "3", "--service-time", "100ms..900ms"]
         both = self.replay(log, *base, "--versus", "8/1s", "--versus", "6 seats, patience 3s, queue 5")
@@ -78,7 +78,7 @@ class Answers(ReplayTest):
         self.assertEqual([r["rule"] for r in both["outcomes"][0]["rules"]],
                          ["2/1s burst 3 per client", "3 seats", "5/1s"])
 
-    def test_the_patience_is_that_of_the_queue(self):
+    def test_patience_in_queue_options(self):
         log = self.write([common(BEGIN)] * 10)
         how = [log, "--limit", "1/1s", "--spread", "burst"]
 
@@ -92,7 +92,7 @@ class Answers(ReplayTest):
         for args in (["--patience", "5s"], ["--patience", "5s", "--queue", "max_waiting 9"],
                      ["--queue", "max_waiting 9", "--patience", "5s"], ["--queue", "patience 5s", "--patience", "5s"]):
             self.assertEqual(granted(*args), [6], args)
-        # What an alternative does not say is as it was.
+        # An alternative keeps the values that it does not set.
         self.assertEqual(granted("--patience", "5s", "--versus", "queue 3", "--versus", "queue max_waiting 4",
                                  "--versus", "queue 3, patience 2s", "--versus", "patience 2s, queue patience 3s"),
                          [6, 4, 5, 3, 4])
@@ -103,16 +103,16 @@ class Answers(ReplayTest):
             o = self.replay(log, "--limit", "4/1s", "--limit", "1/1s per client", *more)["outcomes"][0]
             self.assertEqual(o["asked"], 3000)
             self.assertEqual(o["at_once"] + o["waited"] + o["came_back"] + o["rejected"], 3000)
-            told = sum(sum(r["rejected"].values()) for r in o["rules"])
-            self.assertEqual(told, o["rejected"] + o["attempts"] - 3000)
+            by_rule = sum(sum(r["rejected"].values()) for r in o["rules"])
+            self.assertEqual(by_rule, o["rejected"] + o["attempts"] - 3000)
             self.assertEqual(sum(k["rejected"] for k in o["top_rejected"]), o["rejected"])
             time = o["over_time"]
             self.assertEqual(sum(time["asked"]), o["attempts"])
             self.assertEqual(sum(time["granted"]), 3000 - o["rejected"])
-            self.assertEqual(sum(time["rejected"]), told)
+            self.assertEqual(sum(time["rejected"]), by_rule)
             self.assertEqual(max(time["waiting"]), o["longest_queue"])
 
-    def test_the_least_number_is_found(self):
+    def test_the_smallest_number_is_found(self):
         log = self.write(random_lines(3000))
 
         def rejected(*args):
@@ -148,8 +148,8 @@ class Answers(ReplayTest):
         self.assertNotEqual(other["outcomes"][0]["rejected"], again["outcomes"][0]["rejected"])
         self.assertTrue(any("With --spread burst, 50.00 % would be rejected" in n for n in found["notes"]))
 
-    def test_who_comes_back_when_told_to(self):
-        # Two a second, but ten at first: 2 go, and 8 come back after a second, of whom 2 go, and so on.
+    def test_retries(self):
+        # 2 per second, and 10 requests at the start: 2 are granted and 8 retry after 1 s, of which 2 are granted, and so on.
         log = self.write([common(BEGIN)] * 10)
         how = [log, "--limit", "2/1s", "--patience", "0s", "--spread", "burst"]
         o = self.replay(*how, "--retry", "2")["outcomes"][0]
@@ -171,30 +171,30 @@ class Answers(ReplayTest):
         self.assertEqual(rejected("--limit", "1/1s per path")[0], 0)
         self.assertEqual(rejected("--limit", "1/1s per field status")[1], {("field status", "200"): 23})
 
-    def test_nothing_of_a_progress_bar_in_a_pipe(self):
-        log = self.write(random_lines(20_000 if os.environ.get("WEIR_SANITIZED") else 200_000))  # some 100 ms
+    def test_progress_bar_on_a_terminal_only(self):
+        log = self.write(random_lines(20_000 if os.environ.get("WEIR_SANITIZED") else 200_000))  # about 100 ms
         self.assertEqual(self.run_it(log, "--limit", "4/1s").stderr, "")
         ours, theirs = pty.openpty()
         process = subprocess.Popen([PROGRAM, log, "--limit", "4/1s", "--versus", "5/1s", "--versus", "6/1s"],
                                    stderr=theirs, stdout=subprocess.DEVNULL)
         os.close(theirs)
-        told = ""
-        with contextlib.suppress(OSError):  # which is how the end of a terminal is told
+        shown = ""
+        with contextlib.suppress(OSError):  # raised when the terminal is closed
             while piece := os.read(ours, 1 << 16).decode():
-                told += piece
+                shown += piece
         os.close(ours)
         self.assertEqual(process.wait(PATIENCE), 0)
-        self.assertRegex(told, r"\[=* *\] +\d+ %  [\d,]+ lines, \d+\.\d million a second, \d+ s left")
-        self.assertTrue(told.endswith("\r\x1b[K"), told[-50:])
+        self.assertRegex(shown, r"\[=* *\] +\d+ %  [\d,]+ lines, \d+\.\d million per second, \d+ s left")
+        self.assertTrue(shown.endswith("\r\x1b[K"), shown[-50:])
 
-    def test_ctrl_c_says_what_it_has_come_to(self):
+    def test_ctrl_c_prints_a_partial_report(self):
         lines = "".join(line + "\n" for line in random_lines(100_000)).encode()
         process = subprocess.Popen([PROGRAM, "-", "--limit", "4/1s", "--json"], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        process.stdin.write(lines)  # more than a pipe holds: it reads
+        process.stdin.write(lines)  # more than a pipe holds, so the program is reading
         process.stdin.flush()
         process.send_signal(signal.SIGINT)
-        out, err = process.stdout.read(), process.stderr.read()  # while the pipe is silent, but open
+        out, err = process.stdout.read(), process.stderr.read()  # while the pipe is open, without more data
         process.stdin.close()
         process.wait(PATIENCE)
         process.stdout.close()
@@ -202,7 +202,7 @@ class Answers(ReplayTest):
         self.assertEqual((process.returncode, err), (130, b""))
         found = json.loads(out)
         self.assertTrue(found["broken_off"])
-        self.assertIn("The replay was broken off: this is what it had come to.", found["notes"])
+        self.assertIn("Interrupted: this report is partial.", found["notes"])
         self.assertTrue(1000 < found["outcomes"][0]["asked"] <= found["requests"] <= 100_000)
 
     def test_help_has_an_example_that_works(self):
@@ -210,7 +210,7 @@ class Answers(ReplayTest):
         examples = re.findall(r"^  weir-replay (nasa.*)$", text, re.M)
         self.assertEqual(len(examples), 2)
         if not os.path.exists(NASA):
-            self.skipTest(f"there is no {NASA}")
+            self.skipTest(f"{NASA} does not exist")
         for example in examples:
             done = subprocess.run(f"{os.path.abspath(PROGRAM)} {example}", shell=True, cwd=os.path.dirname(NASA),
                                   capture_output=True, text=True, timeout=PATIENCE)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Limits and routes from a file of weir-proxy."""
+"""Limits and routes from a configuration file of weir-proxy."""
 
 from support import BEGIN, ReplayTest, common, main
 
@@ -23,14 +23,14 @@ class Configuration(ReplayTest):
         return self.write([UPSTREAM, *tables], name)
 
     def outcome(self, lines, config, *more):
-        """What becomes of lines of one instant."""
+        """Replays lines of one instant; returns the numbers granted immediately, rejected and answered by a route."""
         found = self.replay(self.write(lines), "--spread", "burst", "--config", config, *more)
         self.notes = "\n".join(found["notes"])
         outcome = found["outcomes"][0]
         self.by_rule = {r["rule"].split(":")[0]: sum(r["rejected"].values()) for r in outcome["rules"]}
         return [outcome[what] for what in ("at_once", "rejected", "answered_by_route")]
 
-    def test_the_first_route_that_fits(self):
+    def test_the_first_matching_route(self):
         config = self.file(limit("posts", "1/1s"), limit("all", "2/1s"),
                            '[[route]]\npath = "/admin"\nrespond = 403\n',
                            route(["posts"], 'method = "POST"'), route(["all"]))
@@ -40,7 +40,7 @@ class Configuration(ReplayTest):
         self.assertEqual(self.by_rule, {"posts": 2, "all": 2})
         self.assertNotIn("host", self.notes)
 
-    def test_a_host_that_the_log_lacks(self):
+    def test_a_log_without_host(self):
         config = self.file(limit("shop", "1/1s"), route(["shop"], 'host = "*.example.org"'))
         lines = [common(BEGIN)] * 3
         self.assertEqual(self.outcome(lines, config), [0, 0, 3])
@@ -68,12 +68,12 @@ v4_prefix = 24
         self.assertEqual(self.outcome(lines, config), [4, 2, 0])
         self.assertEqual(self.by_rule, {"both": 2})
 
-    def test_a_header_that_the_log_lacks(self):
+    def test_a_log_without_a_header(self):
         config = self.file(limit("key", "2/1s", 'key = "header X-Api-Key"'))
         self.assertEqual(self.outcome([common(BEGIN)] * 3, config), [2, 1, 0])
         self.assertEqual(self.notes.count("X-Api-Key"), 1)
 
-    def test_a_dry_run_counts_and_rejects_nobody(self):
+    def test_a_dry_run_counts_and_rejects_no_request(self):
         config = self.file(limit("all", "4/1s"), limit("strict", "1/1s", "dry_run = true"))
         self.assertEqual(self.outcome([common(BEGIN)] * 6, config), [4, 2, 0])
         self.assertEqual(self.by_rule, {"all": 2, "strict": 3})
@@ -93,7 +93,7 @@ seats = 1
         self.assertEqual(self.outcome(lines, config, "--service-time", "2s"), [3, 2, 0])
         self.assertEqual(self.by_rule, {"upstream shop": 2})
 
-    def test_files_and_changes_side_by_side(self):
+    def test_compare_files_and_changes(self):
         one = self.file(limit("all", "1/1s"))
         other = self.file(limit("all", "3/1s"), name="other.toml")
         log = self.write([common(BEGIN)] * 6)
@@ -103,20 +103,20 @@ seats = 1
         found = self.replay(log, "--spread", "burst", "--config", one, "--find", "all: 9/1s", "--max-rejected", "50%")
         self.assertEqual(found["find"]["found"], "all: 3/1s")
 
-    def test_a_limit_whose_name_begins_like_a_patience(self):
+    def test_a_limit_name_that_starts_with_patience(self):
         config = self.file(limit("patience-free", "1/1s"))
         found = self.replay(self.write([common(BEGIN)] * 6), "--spread", "burst", "--config", config,
                             "--find", "patience-free: 9/1s", "--max-rejected", "50%")
         self.assertEqual(found["find"]["found"], "patience-free: 3/1s")
 
-    def test_a_patience_without_end(self):
+    def test_an_unlimited_patience(self):
         text = limit("all", "1/1s").replace("patience 0s", "patience forever")
         log = self.write([common(BEGIN)] * 6)
         found = self.replay(log, "--spread", "burst", "--config", self.file(text),
                             "--versus", "queue max_waiting 3", "--versus", "patience 2s")
         self.assertEqual([o["rejected"] for o in found["outcomes"]], [0, 2, 3])
 
-    def test_what_is_wrong(self):
+    def test_errors(self):
         log = self.write([common(BEGIN)])
         good = self.file(limit("all", "1/1s"))
         bad = self.file(limit("all", "many"), route(["none"]), name="bad.toml")
@@ -125,7 +125,7 @@ seats = 1
         self.assertRegex(done.stderr, r"(?m)^weir-replay: .*bad.toml:8:8: limit `all`: `rule` is `many`")
         self.assertRegex(done.stderr, r"(?m)^weir-replay: .*bad.toml:\d+:11: route `/`: unknown limit `none`")
         self.rejects(2, "cannot be read", log, "--config", self.path("none.toml"))
-        self.rejects(2, "--limit says nothing with --config", log, "--config", good, "--limit", "1/1s")
+        self.rejects(2, "--limit and --config exclude each other", log, "--config", good, "--limit", "1/1s")
         self.rejects(2, "--versus is `2/1s`, but must be `NAME: RULE`", log, "--config", good, "--versus", "2/1s")
         self.rejects(2, "but must be a rule of the same kind as `1/1s`", log, "--config", good, "--versus", "all: 2 seats")
 

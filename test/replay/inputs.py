@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Logs of all kinds, and what is no log."""
+"""Valid and invalid logs of all kinds."""
 
 import collections
 import gzip
@@ -12,7 +12,7 @@ LIMIT = ["--limit", "6/1s", "--limit", "1/1s per client"]
 
 
 class Inputs(ReplayTest):
-    def test_packed_piped_or_in_parts_it_is_the_same_log(self):
+    def test_compressed_piped_or_split_logs_give_the_same_result(self):
         lines = random_lines(4000)
         whole = self.replay(self.write(lines), *LIMIT)
         self.assertEqual(whole["requests"], 4000)
@@ -22,7 +22,7 @@ class Inputs(ReplayTest):
         text = "".join(line + "\n" for line in lines)
         self.assertEqual(self.replay("-", *LIMIT, input=text), whole)
         self.assertEqual(self.replay("-", *LIMIT, input=text.rstrip("\n")), whole)
-        # By days, and two of gzip in one file.
+        # Split into files; and two gzip streams in one file.
         parts = [self.write(lines[:1000], "a"), self.write(lines[1000:3000], "b.gz"), self.write(lines[3000:], "c")]
         self.assertEqual(self.replay(*parts, *LIMIT), whole)
         with open(self.path("joined.gz"), "wb") as joined:
@@ -40,17 +40,17 @@ class Inputs(ReplayTest):
             split = [self.write(lines[i::3], f"{i}{kind}") for i in range(3)]
             self.assertEqual(self.replay(*split, *LIMIT), whole)
 
-    def test_lines_that_are_a_little_out_of_order(self):
+    def test_lines_slightly_out_of_order(self):
         lines = random_lines(2000)
         whole = self.replay(self.write(lines), *LIMIT)
         mixed = [line for i in range(0, 2000, 10) for line in reversed(lines[i:i + 10])]
         self.assertNotEqual(mixed, lines)
         found = self.replay(self.write(mixed, "mixed"), *LIMIT)
-        for each in (found, whole):  # who of one second came first is another question
+        for each in (found, whole):  # the order within one second may differ
             self.assertEqual(each["requests"], 2000)
         self.assertEqual(found["outcomes"][0]["over_time"]["asked"], whole["outcomes"][0]["over_time"]["asked"])
 
-    def test_lines_that_cannot_be_read_are_counted_and_shown(self):
+    def test_unreadable_lines_are_counted_and_shown(self):
         lines = random_lines(200)
         whole = self.replay(self.write(lines), *LIMIT)
         dirty = lines[:]
@@ -58,21 +58,21 @@ class Inputs(ReplayTest):
             dirty.insert(at, line)
         log = self.write(dirty, "dirty")
         found = self.replay(log, *LIMIT)
-        self.assertEqual((found["lines"], found["unreadable"]), (204, 4))  # an empty line is none
+        self.assertEqual((found["lines"], found["unreadable"]), (204, 4))  # an empty line does not count
         self.assertEqual([bad["line"] for bad in found["unreadable_lines"]], [4, 22, 104])
         self.assertEqual(found["unreadable_lines"][2]["text"], "\\x01\\xFF dirt")
         self.assertEqual(found["outcomes"], whole["outcomes"])
         text = self.run_it(log, *LIMIT).stdout
-        self.assertIn("4 of 204 lines were left out:\n", text)
-        self.assertIn(f"  {log}:4: not of the format: dirt\n", text)
-        self.rejects(1, "4 of 204 lines cannot be read, which is more than 1 %", log, *LIMIT, "--max-unreadable", "1%")
+        self.assertIn("4 of 204 lines were skipped:\n", text)
+        self.assertIn(f"  {log}:4: does not match the format: dirt\n", text)
+        self.rejects(1, "4 of 204 lines are unreadable (limit 1 %)", log, *LIMIT, "--max-unreadable", "1%")
         half = self.write(lines + ["dirt"] * 150, "half")
-        self.rejects(1, f"\n  {half}:201: not of the format: dirt\n", half, *LIMIT)
+        self.rejects(1, f"\n  {half}:201: does not match the format: dirt\n", half, *LIMIT)
         self.assertEqual(self.replay(half, *LIMIT, "--max-unreadable", "0.5")["unreadable"], 150)
         long = self.write(lines + ["x" * 70_000], "long")
         self.assertIn("longer than 65536 bytes", self.replay(long, *LIMIT)["unreadable_lines"][0]["why"])
 
-    def test_json_says_the_same_with_escapes(self):
+    def test_json_escapes_do_not_change_the_result(self):
         def lines(client, request):
             return ['{"time":"%s","remote_addr":"%s","request":"%s","status":200}' % (BEGIN, client, request)] * 3
 
@@ -96,13 +96,13 @@ class Inputs(ReplayTest):
         lines = random_lines(1000)
         back = self.write(lines + lines, "back")
         self.rejects(1, "back:1001: ", back, *LIMIT)
-        self.rejects(1, "its time is long before that of the lines before it", back, *LIMIT)
+        self.rejects(1, "out of order by more than --slack", back, *LIMIT)
         found = self.replay(self.write([*lines, common(BEGIN - 3600)], "one"), *LIMIT)
         self.assertEqual((found["requests"], found["unreadable"]), (1000, 1))
-        # One that is far ahead leaves all others behind.
-        self.rejects(1, "its time is long before", self.write([common(BEGIN + 10**9), *lines], "ahead"), *LIMIT)
+        # After a line that is far ahead, all other lines are out of order.
+        self.rejects(1, "out of order by more than --slack", self.write([common(BEGIN + 10**9), *lines], "ahead"), *LIMIT)
 
-    def test_what_is_no_log(self):
+    def test_invalid_logs(self):
         self.rejects(1, f"{self.path('none')}: No such file", self.path("none"), *LIMIT)
         self.rejects(1, "is a directory", self.folder, *LIMIT)
         self.rejects(1, "is empty", self.write(b"", "empty"), *LIMIT)
@@ -119,7 +119,7 @@ class Inputs(ReplayTest):
         self.rejects(1, "truncated gzip data", self.write(packed[:-100], "short"), *LIMIT)
         self.rejects(1, "corrupt gzip data", self.write(packed[:100] + b"x" * 100 + packed[200:], "hurt"), *LIMIT)
 
-    def test_a_log_that_has_only_one_line(self):
+    def test_a_log_of_one_line(self):
         found = self.replay(self.write([common(BEGIN)]), *LIMIT)
         self.assertEqual((found["requests"], found["outcomes"][0]["at_once"]), (1, 1))
 
@@ -132,20 +132,20 @@ class Inputs(ReplayTest):
             return int(done.stdout)
 
         if os.environ.get("WEIR_SANITIZED"):
-            self.skipTest("what is freed is not seen to be")
+            self.skipTest("sanitizers delay the release of memory")
         few = memory(random_lines(20_000))
         many = memory(random_lines(400_000))
-        self.assertLess(many, few + 2000)  # KiB; the log has grown by 30 MB
+        self.assertLess(many, few + 2000)  # KiB; the second log is 30 MB longer
 
     def test_a_day_of_1995(self):
         if not os.path.exists(NASA):
-            self.skipTest(f"there is no {NASA}")
+            self.skipTest(f"{NASA} does not exist")
         with gzip.open(NASA, "rt", encoding="latin-1") as file:
             times = [line.split("[")[1][12:20] for line in file]
         seconds = [int(t[:2]) * 3600 + int(t[3:5]) * 60 + int(t[6:]) for t in times]
         sizes = collections.Counter(seconds)
         for spread in ("burst", "even"):
-            # At most 3 in any second, and nobody waits.
+            # At most 3 in any second, without waiting.
             granted, rejected = [], 0
             for i, second in enumerate(seconds):
                 first = i

@@ -18,7 +18,7 @@ options parsed(std::vector<char const*> args) {
     args.insert(args.begin(), "weir-replay");
     return replay::parse_options(static_cast<int>(args.size()), args.data());
 }
-// With a log and a limit.
+// Options with a log and a limit.
 options with(std::vector<char const*> args) {
     args.insert(args.end(), {"log", "--limit", "100/1s"});
     return parsed(std::move(args));
@@ -48,7 +48,7 @@ bool has(std::string const& text, std::string_view part) {
 
 BOOST_AUTO_TEST_SUITE(options_of_weir_replay)
 
-BOOST_AUTO_TEST_CASE(have_the_defaults_that_help_names) {
+BOOST_AUTO_TEST_CASE(have_the_defaults_in_help) {
     auto const o = with({});
     BOOST_TEST((o.logs.files == std::vector<std::string>{"log"}));
     BOOST_TEST(!o.logs.format);
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(have_the_defaults_that_help_names) {
     BOOST_TEST(o.help == "");
 }
 
-BOOST_AUTO_TEST_CASE(say_what_they_are_given) {
+BOOST_AUTO_TEST_CASE(have_the_given_values) {
     auto const o = with(
         {"--max-keys",
          "7",
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(say_what_they_are_given) {
 }
 
 // Limits per key come before limits of all requests, and seats before rates.
-BOOST_AUTO_TEST_CASE(have_limits_in_one_order) {
+BOOST_AUTO_TEST_CASE(sort_limits) {
     auto const o = parsed({"log", "--rate", "5/1s", "--per-client-rate", "2/1s", "--seats", "3",
                            "--per-client-seats", "1"});
     BOOST_TEST(rules_of(o.plans.front()) == "1 seats per client, 2/1s per client, 3 seats, 5/1s");
@@ -155,9 +155,9 @@ BOOST_AUTO_TEST_CASE(have_limits_in_one_order) {
 BOOST_AUTO_TEST_CASE(name_the_option_the_value_and_the_bound) {
     struct row {
         std::vector<char const*> args;
-        std::string_view said;
+        std::string_view message;
     };
-    for (auto const& [args, said] : {
+    for (auto const& [args, message] : {
              row{{"--max-keys", "0"},
                  "--max-keys is `0`, but must be a number from 1 to 1000000000"},
              row{{"--max-keys", "1000000001"}, "from 1 to 1000000000"},
@@ -169,41 +169,42 @@ BOOST_AUTO_TEST_CASE(name_the_option_the_value_and_the_bound) {
                  "--per-client-seats is `0`, but must be a number from 1 to 1000000000"},
              row{{"--seats", "0"}, "--seats is `0`, but must be a number from 1 to 1000000000"},
              row{{"--rate", "x"}, "--rate is `x`, but must be a rule"},
-             row{{"--limit", "1/1s per planet"}, "`planet` is none of client, header NAME, path N"},
-             row{{"--limit", "1/1s per path 0"}, "`path 0` is none of"},
-             row{{"--limit", "1/1s per path 101"}, "`path 101` is none of"},
-             row{{"--limit", "1/1s per header "}, "is none of"},
-             row{{"--queue", "-1"}, "--queue is `-1`, but must be a number, or options of a queue"},
+             row{{"--limit", "1/1s per planet"},
+                 "unknown key `planet`: use client, header NAME, path N"},
+             row{{"--limit", "1/1s per path 0"}, "unknown key `path 0`"},
+             row{{"--limit", "1/1s per path 101"}, "unknown key `path 101`"},
+             row{{"--limit", "1/1s per header "}, "unknown key `header `"},
+             row{{"--queue", "-1"}, "--queue is `-1`, but must be a number or queue options"},
              row{{"--queue", "length 5"}, "--queue is `length 5`"},
              row{{"--queue", "patience 2s", "--patience", "3s"},
-                 "--patience is 3s, but --queue says `patience 2s`"},
+                 "--patience 3s contradicts `patience 2s` in --queue"},
              row{{"--patience", "25h"}, "--patience is `25h`, but must be a time from 0s to 24h"},
              row{{"--service-time", "soon"}, "--service-time is `soon`, but must be a time"},
              row{{"--retry", "1000001"}, "--retry is `1000001`, but must be a number from 0 to"},
              row{{"--spread", "evenly"}, "--spread is `evenly`, but must be even, random"},
              row{{"--timestamp", "middle"}, "--timestamp is `middle`, but must be start or end"},
              row{{"--slack", "61min"}, "--slack is `61min`, but must be a time from 0s to 1h"},
-             row{{"--max-unreadable", "101%"}, "--max-unreadable is `101%`, but must be a part"},
+             row{{"--max-unreadable", "101%"}, "--max-unreadable is `101%`, but must be a share"},
              row{{"--max-unreadable", "1.1"}, "--max-unreadable is `1.1`"},
              row{{"--max-unreadable", "-0.1"}, "--max-unreadable is `-0.1`"},
              row{{"--max-unreadable", "%"}, "--max-unreadable is `%`"},
              row{{"--top", "1000001"}, "--top is `1000001`, but must be a number from 0 to"},
              row{{"--find", "fast"}, "--find is `fast`, but must be a rule, or `patience TIME`"},
-             row{{"--find", "1/1s & 2/1s"}, "must begin with the number that is looked for"},
-             row{{"--find", "patience soon"}, "is no patience, like `patience 500ms`"},
-             row{{"--max-rejected", "1%"}, "--max-rejected says nothing without --find"},
+             row{{"--find", "1/1s & 2/1s"}, "must start with the number to search for"},
+             row{{"--find", "patience soon"}, "is not a patience such as `patience 500ms`"},
+             row{{"--max-rejected", "1%"}, "--max-rejected requires --find"},
              row{{"--find", "1/1s", "--max-rejected", "2"}, "--max-rejected is `2`"},
              row{{"--find", "1/1s", "--versus", "2/1s"}, "exclude each other"},
-             row{{"--find", "1/1s", "-"}, "which standard input cannot"},
-             row{{"-", "-"}, "standard input is named twice"},
+             row{{"--find", "1/1s", "-"}, "so it cannot use standard input"},
+             row{{"-", "-"}, "- (standard input) appears twice"},
              row{{"--frobnicate"}, "; see --help"},
              row{{"--versus", "patience soon"}, "--versus is `soon`"},
-             row{{"--versus", "queue x"}, "--versus is `x`, but must be a number, or options"},
+             row{{"--versus", "queue x"}, "--versus is `x`, but must be a number or queue options"},
          })
-        BOOST_TEST(has(wrong(args), said), wrong(args) << "\nsays not: " << said);
-    BOOST_TEST(has(wrong({"log"}, false), "there is no limit: --limit, --seats, --rate"));
+        BOOST_TEST(has(wrong(args), message), wrong(args) << "\ndoes not contain: " << message);
+    BOOST_TEST(has(wrong({"log"}, false), "no limit given; use --limit, --seats, --rate"));
     BOOST_TEST(has(wrong({"--limit", "1/1s"}, false), "LOG"));
-    BOOST_TEST(has(wrong({"log", "--find", "patience 1s"}, false), "there is no limit"));
+    BOOST_TEST(has(wrong({"log", "--find", "patience 1s"}, false), "no limit given"));
     BOOST_TEST(wrong({"log", "--find", "1/1s"}, false) == "nothing");
 }
 

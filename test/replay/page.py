@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The page of --report, in a headless Chromium: it says what --json says, fits a small screen, and asks nothing of the
-network."""
+"""The page of --report, in a headless Chromium: it shows the numbers of --json, fits a small screen, and
+loads nothing from the network."""
 
 import html
 import json
@@ -21,24 +21,24 @@ def number(text):
 
 
 class Page(ReplayTest):
-    def test_says_what_json_says_and_asks_nothing(self):
+    def test_shows_the_numbers_of_json_and_loads_nothing(self):
         lines = random_lines(5000)
         lines[7] = lines[7].replace("10.0.0.", "<b>&amp;\xe4\"</b>" * 9)
         self.page = self.path("page.html")
         done = self.run_it(self.write(lines), "--limit", "6/1s", "--limit", "1/1s per client", "--versus", "9/1s",
                            "--versus", "1/1s", "--patience", "700ms", "--json", "--report", self.page)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        told = json.loads(done.stdout)
-        self.assertEqual([o["rejected"] > 0 for o in told["outcomes"]], [True] * 3)
+        report = json.loads(done.stdout)
+        self.assertEqual([o["rejected"] > 0 for o in report["outcomes"]], [True] * 3)
 
         browser = Browser(self.folder)
         self.addCleanup(browser.close)
         greedy = self.write(['<img src="http://127.0.0.1:9/a.png">'], "greedy.html")
         self.assertEqual(browser.open(greedy), ["file://" + greedy, "http://127.0.0.1:9/a.png"])
         self.assertEqual(browser.open(self.page), ["file://" + self.page])
-        self.assertEqual(browser.run("return document.getElementById('command').textContent"), told["command"])
-        self.summary(browser, told)
-        for i, o in enumerate(told["outcomes"]):
+        self.assertEqual(browser.run("return document.getElementById('command').textContent"), report["command"])
+        self.summary(browser, report)
+        for i, o in enumerate(report["outcomes"]):
             self.time(browser, i, o)
             self.waits(browser, i, o)
             self.assertEqual([[name, number(rejected), number(asked)] for name, rejected, asked in
@@ -50,24 +50,24 @@ class Page(ReplayTest):
             text = file.read()
         self.assertNotRegex(html.unescape(text), r"(?i)https?:|url\(|<script|<link|\bsrc=|@import")
 
-    def summary(self, browser, told):
+    def summary(self, browser, report):
         table = {row[0].strip(): row[1:] for row in browser.run(TABLE, "summary")}
-        self.assertEqual(table[""], [o["name"] for o in told["outcomes"]])
-        for name, member in (("asked", "asked"), ("at once", "at_once"), ("waited", "waited"), ("rejected", "rejected"),
-                             ("longest queue", "longest_queue")):
-            self.assertEqual([number(cell) for cell in table[name]], [o[member] for o in told["outcomes"]], name)
-        for cell, o in zip(table["rejected"], told["outcomes"]):
+        self.assertEqual(table[""], [o["name"] for o in report["outcomes"]])
+        for name, member in (("requests", "asked"), ("granted immediately", "at_once"), ("granted after a wait", "waited"),
+                             ("rejected", "rejected"), ("longest queue", "longest_queue")):
+            self.assertEqual([number(cell) for cell in table[name]], [o[member] for o in report["outcomes"]], name)
+        for cell, o in zip(table["rejected"], report["outcomes"]):
             self.assertIn(f"({100 * o['rejected_part']:.2f} %)", cell)
 
     def time(self, browser, i, o):
         table = browser.run(TABLE, f"time-{i}")
-        self.assertEqual(table[0], ["from", "asked", "granted", "rejected", "waiting"])
+        self.assertEqual(table[0], ["from", "requests", "granted", "rejected", "waiting"])
         time = o["over_time"]
         self.assertEqual(table[1][0], time["begin"])
         self.assertEqual([[number(cell) for cell in row[1:]] for row in table[1:]],
-                         [list(row) for row in zip(*(time[name] for name in table[0][1:]))])
+                         [list(row) for row in zip(time["asked"], time["granted"], time["rejected"], time["waiting"])])
 
-        # The line is drawn from the same numbers: the highest place of it is its greatest number.
+        # The line shows the same numbers: the top of the plot is the largest number of requests or grants.
         points = browser.run("return document.querySelectorAll('polyline.rejected')[arguments[0]].getAttribute('points')", i)
         heights = [float(p.split(",")[1]) for p in points.split()][::2]
         most = max(time["asked"] + time["granted"])
@@ -92,5 +92,5 @@ class Page(ReplayTest):
 
 if __name__ == "__main__":
     if not is_here():
-        skip("there is no chromium with chromedriver")
+        skip("chromium or chromedriver is missing")
     main()

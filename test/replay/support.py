@@ -1,4 +1,4 @@
-"""The program weir-replay, named by the environment variable WEIR_REPLAY, and logs for it."""
+"""Runs weir-replay, at the path in the environment variable WEIR_REPLAY, and writes logs for it."""
 
 import gzip
 import json
@@ -13,24 +13,24 @@ import unittest
 PROGRAM = os.environ.get("WEIR_REPLAY", "build/release/src/weir-replay")
 HERE = os.path.dirname(os.path.abspath(__file__))
 NASA = os.path.join(HERE, "../../../shared/data/nasa-1995-08-01.log.gz")
-PATIENCE = 120.0  # seconds after which a test gives up; generous, for a busy machine
+PATIENCE = 120.0  # seconds until a test fails; long enough for a busy machine
 BEGIN = 807249600
 
 
 def skip(why):
-    """Tells ctest that nothing could be tested."""
+    """Reports to ctest that the test was skipped."""
     print("skipped:", why)
     sys.exit(77)
 
 
 def main():
     if not os.access(PROGRAM, os.X_OK):
-        skip(f"there is no {PROGRAM}")
+        skip(f"{PROGRAM} does not exist")
     unittest.main(verbosity=2)
 
 
 def common(at, client="10.0.0.1", path="/"):
-    """A line, at a whole second."""
+    """A line in the common format, at a whole second."""
     when = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(at))
     return f'{client} - - [{when}] "GET {path} HTTP/1.0" 200 17'
 
@@ -60,7 +60,7 @@ class ReplayTest(unittest.TestCase):
         return subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True, timeout=PATIENCE, **how)
 
     def replay(self, *args, **how):
-        """What it says as JSON, without the command."""
+        """Returns the report of --json, without the command and the files."""
         done = self.run_it(*args, "--json", **how)
         self.assertEqual(done.stderr, "")
         self.assertEqual(done.returncode, 0)
@@ -69,7 +69,7 @@ class ReplayTest(unittest.TestCase):
         return found
 
     def rejects(self, status, text, *args, **how):
-        """Ends with the status, and says one thing and nothing else."""
+        """Checks that the program fails with the status, an error that contains the text, and no output."""
         done = self.run_it(*args, **how)
         self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
         self.assertTrue(done.stderr.startswith("weir-replay: "), done.stderr)
