@@ -23,7 +23,7 @@ std::chrono::nanoseconds duration(std::string const& option, std::string_view va
     auto const d = time_of(value);
     if (!d || *d < least || *d > most)
         reject(option, value,
-               fmt::format("a time from {} to {}, like 500ms, 10s or 2min", to_text(least),
+               fmt::format("a time from {} to {}, such as 500ms, 10s or 2min", to_text(least),
                            to_text(most)));
     return *d;
 }

@@ -6,20 +6,21 @@
 #include <string>
 #include <string_view>
 
-// What a program is told on its command line, as values, or a word on what is wrong with it.
+// Values of command line options, and errors about them.
 namespace tool {
 
-/// What is wrong with the command line, or with what it names, in one line.
+/// An error of the command line, or of a file that it names. The message has one line.
 class usage_error : public std::runtime_error {
     using runtime_error::runtime_error;
 };
 
-/// Throws `usage_error` that quotes the value, and says what it must be.
+/// Throws `usage_error` with the option, the value and a description of the valid values.
 [[noreturn]] void reject(std::string const& option, std::string_view value, std::string_view must);
 
-/// Throw like `reject`.
+/// Parses a whole number from `least` to `most`. Throws as `reject` does.
 [[nodiscard]] std::int64_t integer(std::string const& option, std::string_view value,
                                    std::int64_t least, std::int64_t most);
+/// Parses a duration from `least` to `most`, such as `500ms`. Throws as `reject` does.
 [[nodiscard]] std::chrono::nanoseconds duration(
     std::string const& option, std::string_view value, std::chrono::nanoseconds least = {},
     std::chrono::nanoseconds most = std::chrono::hours(24));

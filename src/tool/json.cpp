@@ -13,7 +13,7 @@ std::string quoted(std::string_view text) {
 }
 
 void append_quoted(std::string& out, std::string_view text) {
-    std::optional<bool> utf8;  // hardly any text needs to be asked
+    std::optional<bool> utf8;  // checked only if the text has a byte above 0x7f
     out += '"';
     append_escaped(out, text, [&](char c) {
         auto const byte = static_cast<unsigned char>(c);

@@ -11,17 +11,18 @@
 
 namespace tool {
 
-/// As JSON and TOML quote it: `"a \"b\""`. A text that is not UTF-8 is taken for Latin-1, so that the result is UTF-8.
+/// Quotes a text for JSON and TOML: `"a \"b\""`. A text that is not UTF-8 is read as Latin-1, so that the result is
+/// UTF-8.
 [[nodiscard]] std::string quoted(std::string_view text);
-/// Appends the same to `out`.
+/// Appends a text to `out`, quoted as by `quoted`.
 void append_quoted(std::string& out, std::string_view text);
 
-/// Writes JSON, member by member. What is opened must be closed.
+/// Writes JSON, member by member. Each `begin` needs an `end`.
 class json {
 public:
     enum class layout {
-        compact,  // no blanks
-        spaced,   // one behind each comma and colon
+        compact,  // no spaces
+        spaced,   // a space after each comma and colon
     };
 
     explicit json(layout how = layout::compact) noexcept
@@ -59,7 +60,7 @@ public:
         fmt::format_int const digits(n);
         return raw({digits.data(), digits.size()});
     }
-    /// A finite one.
+    /// Writes a finite number.
     json& value(double x) {
         separate();
         fmt::format_to(std::back_inserter(out_), "{}", x);
@@ -71,7 +72,7 @@ public:
         return *this;
     }
     json& null() { return raw("null"); }
-    /// Writes a text that is JSON already.
+    /// Writes a text that is already JSON.
     json& raw(std::string_view text) {
         separate();
         out_ += text;
@@ -86,7 +87,7 @@ public:
     [[nodiscard]] std::string text() && { return std::move(out_); }
 
 private:
-    // Between two values there is a comma.
+    // Writes the comma between two values.
     void separate() {
         if (!is_first_)
             out_ += comma_;
@@ -96,7 +97,7 @@ private:
     std::string out_;
     std::string_view comma_;
     std::string_view colon_;
-    bool is_first_ = true;  // nothing of this value, object or array has been written
+    bool is_first_ = true;  // at the start of a value, object or array
 };
 
 }  // namespace tool

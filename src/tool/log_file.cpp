@@ -16,7 +16,7 @@ namespace tool {
 namespace {
 
 constexpr std::size_t most_pending = 1024 * 1024;  // bytes
-// To wake the writer for each line costs more than all else about it.
+// Waking the writer for each line would cost more than all other work for the line.
 constexpr std::size_t enough_to_write = 64 * 1024;
 constexpr std::chrono::milliseconds time_to_gather{10};
 constexpr std::chrono::seconds patience_at_the_end{1};
@@ -25,7 +25,7 @@ constexpr int patience_of_a_look = 100;  // milliseconds
 int open_file(std::string const& path) {
     if (path == "-")
         return STDOUT_FILENO;
-    // So that a pipe without a reader is an error, and does not block.
+    // O_NONBLOCK: opening a pipe without a reader fails instead of blocking.
     int const file =
         ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
     if (file < 0)
@@ -115,7 +115,7 @@ void log_file::open_anew() {
         ::close(std::exchange(file_, file));
         torn_ = false;
     } catch (std::system_error const& e) {
-        complain(fmt::format("weir-proxy: the log {} cannot be opened anew: {}\n", path_,
+        complain(fmt::format("weir-proxy: cannot reopen the access log {}: {}\n", path_,
                              e.code().message()));
     }
 }
@@ -124,7 +124,7 @@ void log_file::put(std::string_view lines) {
     if (torn_ && !lines.empty() && wait_for_room())
         torn_ = ::write(file_, "\n", 1) != 1;
     while (!lines.empty()) {
-        // As much as a pipe surely takes if it takes anything.
+        // A pipe that has room accepts at least PIPE_BUF bytes.
         auto const n =
             wait_for_room()
                 ? ::write(file_, lines.data(), std::min<std::size_t>(lines.size(), PIPE_BUF))
@@ -149,7 +149,7 @@ bool log_file::wait_for_room() {
     return true;
 }
 
-// Whether the writer is wanted elsewhere: at the new file, or at the end.
+// Whether the writer must stop waiting: to reopen the file, or because the time to end is over.
 bool log_file::called_off() {
     std::lock_guard const lock(mutex_);
     return reopen_ || (ends_ && std::chrono::steady_clock::now() >= end_);

@@ -12,28 +12,31 @@
 
 namespace tool {
 
-/// A file that grows by lines. A thread of its own writes them, so that nobody waits for a slow disk
-/// or for a pipe that nobody reads: a line that does not fit, or that cannot be written, is dropped
-/// and counted. Lines are gathered for ten milliseconds, or until there are 64 KiB. Signals of files
-/// (SIGPIPE, SIGXFSZ) must be ignored.
+/// A file to which lines are appended.
+///
+/// A background thread writes the lines, so that `write` never waits for a slow disk or for the reader of a pipe. A
+/// line is dropped and counted if it cannot be written or if more than 1 MiB would be pending. The thread collects
+/// lines for 10 ms, or until there are 64 KiB. The process must ignore the signals SIGPIPE and SIGXFSZ.
 class log_file {
 public:
-    /// `-` is standard output. Throws `std::system_error` if the file cannot be opened.
+    /// Opens the file, and creates it if necessary. `-` is standard output. Throws `std::system_error` if the file
+    /// cannot be opened.
     explicit log_file(std::string path);
 
     ~log_file();
 
-    /// Any thread. `line` ends in a newline.
+    /// Appends a line, which must end in a newline. Any thread may call this function.
     void write(std::string_view line);
 
-    /// Any thread. Opens the path anew, as when the file has been renamed; if that cannot be done, the
-    /// old file stays, and standard error says so.
+    /// Reopens the path, for use after the file was renamed. If this fails, the log stays in the old file, and a
+    /// message goes to standard error. Any thread may call this function.
     void reopen();
 
-    /// Writes the lines that are there, for a second at most; `dropped` is final afterwards. To be called before the
-    /// destructor if at all, when no thread writes any more.
+    /// Writes the pending lines, for at most one second; afterwards `dropped` is final. No thread may write lines any
+    /// more. The destructor does the same if `end` was not called.
     void end();
 
+    /// The number of dropped lines.
     [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
 
 private:
@@ -45,7 +48,7 @@ private:
 
     std::string const path_;
     int file_;
-    bool torn_ = false;  // the last line that was written is not whole
+    bool torn_ = false;  // the last written line is incomplete
     std::atomic<std::uint64_t> dropped_ = 0;
 
     std::mutex mutex_;
@@ -57,7 +60,7 @@ private:
     std::thread writer_;
 };
 
-/// Writes to standard error what fits without waiting.
+/// Writes a text to standard error without waiting: at most PIPE_BUF bytes, and nothing if there is no room.
 void complain(std::string_view text) noexcept;
 
 }  // namespace tool

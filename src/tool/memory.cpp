@@ -5,12 +5,12 @@
 #endif
 
 #ifndef __has_feature
-#define __has_feature(x) 0  // clang's; g++ defines __SANITIZE_...__
+#define __has_feature(x) 0  // for clang; g++ defines __SANITIZE_...__
 #endif
 
 namespace tool {
 
-// The allocator of a sanitizer takes the place of glibc's, which must then not be asked: its arenas have never been made.
+// A sanitizer replaces glibc's allocator, whose arenas then do not exist, so malloc_trim must not be called.
 void give_memory_back() noexcept {
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&       \
     !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)

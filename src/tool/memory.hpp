@@ -2,7 +2,7 @@
 
 namespace tool {
 
-/// Gives memory that has been freed back to the system, if the allocator keeps it and can be asked.
+/// Returns freed memory from the allocator to the system, if the allocator supports this.
 void give_memory_back() noexcept;
 
 }  // namespace tool

@@ -8,26 +8,26 @@
 
 namespace tool {
 
-/// Addresses that have their first bits in common. An IPv4 address that is mapped into IPv6 is the IPv4 address.
+/// All addresses that start with the same bits. An IPv4 address mapped into IPv6 counts as the IPv4 address.
 struct network {
     std::array<std::uint8_t, 16>
-        address{};     // IPv4 in the last four bytes, mapped; bits behind the prefix are 0
-    int prefix = 128;  // bits of `address`: 96 more than are written for IPv4
+        address{};  // an IPv4 address is mapped, in the last 4 bytes; bits after the prefix are 0
+    int prefix = 128;  // in bits of `address`: for IPv4, 96 more than in the text
 
-    /// Whether it is one of IPv4.
+    /// Whether this is an IPv4 network.
     [[nodiscard]] bool is_v4() const noexcept;
-    /// Of 16 bytes; IPv4 mapped.
+    /// Whether an address of 16 bytes, mapped if it is IPv4, is in the network.
     [[nodiscard]] bool contains(std::array<std::uint8_t, 16> const& other) const noexcept;
 
     friend bool operator==(network const&, network const&) = default;
 };
 
-/// `10.0.0.0/8`, `fd00::/8`; an address alone is a network of one. Bits behind the prefix must be 0.
+/// Parses `10.0.0.0/8` or `fd00::/8`; an address alone is a network of one address. Bits after the prefix must be 0.
 [[nodiscard]] std::optional<network> network_of(std::string_view text);
 
 [[nodiscard]] std::string to_string(network const& n);
 
-/// Whether such an address, of 16 bytes and IPv4 mapped, is that of this machine to itself.
+/// Whether an address of 16 bytes, mapped if it is IPv4, is a loopback address.
 [[nodiscard]] bool is_loopback(std::array<std::uint8_t, 16> const& address);
 
 }  // namespace tool

@@ -6,8 +6,9 @@
 
 namespace tool {
 
-/// The sockets that the service manager has opened for this process, each with its name, as sd_listen_fds_with_names(3) has
-/// them. Their owner is whoever takes them; they are not passed on to other programs.
+/// Returns the sockets that systemd passed to this process, with their names, as sd_listen_fds_with_names(3) does.
+///
+/// The caller owns the sockets. They are marked close-on-exec, so that other programs do not inherit them.
 [[nodiscard]] std::vector<std::pair<std::string, int>> inherited_sockets();
 
 }  // namespace tool

@@ -26,7 +26,7 @@ std::optional<std::int64_t> number_of(std::string_view text) {
 }
 
 std::optional<double> decimal_of(std::string_view text) {
-    // Neither `inf` nor `0x1p4`, which some of what reads numbers would take.
+    // Excludes `inf` and `0x1p4`, which some parsers of numbers accept.
     if (text.starts_with('+') || text.find_first_not_of("0123456789+-.eE") != text.npos)
         return {};
     double n = 0;
@@ -35,7 +35,7 @@ std::optional<double> decimal_of(std::string_view text) {
     auto const [end, ec] = std::from_chars(text.data(), last, n);
     if (ec != std::errc() || end != last)
         return {};
-#else  // libc++ before 20 has it for integers only
+#else  // libc++ before 20 has from_chars for integers only
     std::istringstream in{std::string(text)};
     in.imbue(std::locale::classic());
     if (!(in >> n) || in.peek() != std::istringstream::traits_type::eof())
@@ -66,7 +66,7 @@ std::string to_text(nanoseconds t) {
     return std::to_string(t / units[i].second).append(units[i].first);
 }
 
-// The access log has it in each line: a text of formats would take three times as long.
+// The access log calls this function for each line; a format string would take three times as long.
 std::string to_text(std::chrono::system_clock::time_point t) {
     using namespace std::chrono;
     auto const day = floor<days>(t);
@@ -122,7 +122,7 @@ std::optional<std::string> unescaped(std::string_view text) {
 }
 
 bool is_utf8(std::string_view text) noexcept {
-    constexpr std::array<std::uint32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};  // in so many bytes
+    constexpr std::array<std::uint32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};  // smallest of i bytes
     while (!text.empty()) {
         std::uint32_t const first = static_cast<unsigned char>(text.front());
         std::size_t const size =

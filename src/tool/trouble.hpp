@@ -11,24 +11,29 @@
 
 namespace tool {
 
-/// How much a line on standard error matters. Later is less.
+/// The severity of a line on standard error, from the highest to the lowest.
 enum class level : std::uint8_t { error, warning, info };
-/// `error`, `warning`, `info`.
+/// Returns `error`, `warning` or `info`.
 [[nodiscard]] std::string to_string(level l);
+/// Parses `error`, `warning` or `info`.
 [[nodiscard]] std::optional<level> level_of(std::string_view text);
 
-/// What of many troubles is to be said: each at once, and then once in a minute how often it has come since. Of troubles that
-/// differ in their text, so many are known at a time; what comes beyond is said each time. Any thread.
+/// Limits the messages about repeated errors.
+///
+/// The first occurrence of a text is reported immediately. Its repetitions are counted, and their number is reported
+/// once per minute. At most `most` different texts are tracked at a time; while the table is full, an untracked text is
+/// reported each time. Any thread may call any member.
 class troubles {
 public:
     using clock = std::chrono::steady_clock;
     static constexpr std::chrono::seconds pause{60};
     static constexpr std::size_t most = 256;
 
-    /// `text` has come so often. What is to be said of it; empty: nothing.
+    /// Records `times` occurrences of `text`. Returns the message to report; empty for none.
     [[nodiscard]] std::string tell(std::string_view text, std::uint64_t times,
                                    clock::time_point now);
-    /// What is to be said of those whose minute is over; they are forgotten if they have not come since.
+    /// Returns the messages about texts whose minute is over. A text that did not occur in that minute is no longer
+    /// tracked.
     [[nodiscard]] std::string look(clock::time_point now);
 
 private:
@@ -41,13 +46,14 @@ private:
     std::map<std::string, known, std::less<>> all_;
 };
 
-/// Lines that matter less are not written from now on. Any thread.
+/// Suppresses lines of a lower severity than `l` from now on. Any thread may call this function.
 void set_level(level l) noexcept;
-/// Writes the line to standard error, if it matters enough, as `complain` does.
+/// Writes a line to standard error, as `complain` does, unless its level is suppressed.
 void say(level l, std::string_view text);
-/// The same for a trouble that may come often, without the end of the line: see `troubles`.
+/// Reports an error that may occur often, as class `troubles` describes, unless its level is suppressed. `text` has no
+/// newline at its end.
 void tell(level l, std::string_view text, std::uint64_t times = 1);
-/// To be called every now and then: says how often troubles have come since they were said.
+/// Reports the numbers of repeated errors whose minute is over. Call it regularly.
 void tell_how_often();
 
 }  // namespace tool

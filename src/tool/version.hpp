@@ -4,7 +4,7 @@
 
 namespace tool {
 
-/// Of the project, which is that of its programs: `0.1.0`.
+/// The version of the project and its programs, such as `0.1.0`.
 inline constexpr std::string_view version = WEIR_VERSION;
 
 }  // namespace tool

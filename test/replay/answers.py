@@ -149,7 +149,7 @@ class Answers(ReplayTest):
         self.assertTrue(any("With --spread burst, 50.00 % would be rejected" in n for n in found["notes"]))
 
     def test_retries(self):
-        # 2 per second, and 10 requests at the start: 2 are granted and 8 retry after 1 s, of which 2 are granted, and so on.
+        # 2 per second, and 10 requests at the start: 2 are granted, 8 retry after 1 s, 2 of these are granted, and so on.
         log = self.write([common(BEGIN)] * 10)
         how = [log, "--limit", "2/1s", "--patience", "0s", "--spread", "burst"]
         o = self.replay(*how, "--retry", "2")["outcomes"][0]

@@ -1,4 +1,4 @@
-// Each line of a log against what the words of the contract say of it: oracles that know nothing of the library.
+// Compares the decision on each line of a log with oracles, which implement the documented rules without the library.
 #include "replay/simulation.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -38,7 +38,7 @@ struct answer {
     nanoseconds waited{};  // if it was granted
 };
 
-// ---- The library's answers
+// ---- Decisions of the library
 
 struct replayed {
     std::vector<answer> answers;
@@ -48,10 +48,10 @@ struct replayed {
 replayed by_library(std::vector<request> const& log, replay::plan const& p) {
     replayed r;
     r.answers.resize(log.size());
-    std::size_t told = 0;
+    std::size_t decisions = 0;
     replay::settings s;
     s.watcher = [&](replay::decision const& d) {
-        ++told;
+        ++decisions;
         r.answers[d.number] = {d.rejected, d.waited};
     };
     replay::simulation sim(s, {p});
@@ -64,7 +64,7 @@ replayed by_library(std::vector<request> const& log, replay::plan const& p) {
         BOOST_REQUIRE(sim.add(entry));
     }
     sim.finish();
-    BOOST_TEST(told == log.size());
+    BOOST_TEST(decisions == log.size());
     r.outcome = sim.results().front();
     return r;
 }
@@ -74,12 +74,12 @@ replayed by_library(std::vector<request> const& log, replay::plan const& p) {
 class rate_oracle {
 public:
     virtual ~rate_oracle() = default;
-    // The first time from `t` on at which one more can be granted.
+    // Returns the first time from `t` on at which one more request can be granted.
     virtual nanoseconds earliest(nanoseconds t) = 0;
     virtual void take(nanoseconds t) = 0;
 };
 
-// At most `limit` in any window that is open at one end.
+// At most `limit` in any half-open window.
 class exact final : public rate_oracle {
 public:
     exact(std::size_t limit, nanoseconds window) : limit_(limit), window_(window) {}
@@ -95,7 +95,7 @@ private:
     std::vector<nanoseconds> grants_;
 };
 
-// A slice begins with its first grant, and counts for a window from its last one.
+// A slice begins with its first grant, and counts until one window after its last grant.
 class by_slices final : public rate_oracle {
 public:
     by_slices(int limit, nanoseconds window, int slices)
@@ -131,7 +131,7 @@ private:
     std::vector<slice> slices_;
 };
 
-// A window begins with the first grant after the one before, or at whole multiples of its length.
+// A window begins with the first grant after the previous window, or at whole multiples of its length.
 class by_windows final : public rate_oracle {
 public:
     by_windows(int limit, nanoseconds window, bool by_epoch)
@@ -155,7 +155,7 @@ private:
     int used_ = 0;
 };
 
-// One permit comes back each `each`, into a bucket of `burst` that is full at first.
+// The bucket gains one token per `each`, holds at most `burst` tokens, and is full at first.
 class bucket final : public rate_oracle {
 public:
     bucket(nanoseconds each, int burst) : each_(each), burst_(burst) {}
@@ -170,7 +170,7 @@ private:
     nanoseconds full_at_{};
 };
 
-// `by_period` come back at the end of each period, from when the limiter was made.
+// The bucket gains `by_period` tokens at the end of each period. The first period starts when the limiter is made.
 class interval_bucket final : public rate_oracle {
 public:
     interval_bucket(nanoseconds begin, int by_period, nanoseconds period, int burst)
@@ -199,7 +199,7 @@ private:
     int burst_, in_;
 };
 
-// Guava's: granted as soon as nothing is owed; idle time is saved, up to `most`.
+// Guava's SmoothBursty: grants a request as soon as there is no debt, and saves up to `most` of idle time.
 class bursty final : public rate_oracle {
 public:
     bursty(nanoseconds begin, nanoseconds each, nanoseconds most)
@@ -217,7 +217,7 @@ private:
     nanoseconds saved_{};
 };
 
-// The same with Guava's trapezoid: as in the comment of its SmoothRateLimiter.
+// Guava's SmoothWarmingUp, with the trapezoid that the comment of SmoothRateLimiter describes.
 class warming final : public rate_oracle {
 public:
     warming(nanoseconds begin, double each, double warm_up, double cold_factor)
@@ -253,7 +253,7 @@ private:
     }
     nanoseconds begin_;
     double each_, cold_, threshold_, most_, saved_, cool_down_;
-    double free_ = 0;  // seconds from the beginning
+    double free_ = 0;  // seconds since `begin_`
 };
 
 class all_of final : public rate_oracle {
@@ -276,7 +276,7 @@ private:
     std::vector<std::unique_ptr<rate_oracle>> parts_;
 };
 
-// ---- What becomes of requests in line, first come, first served
+// ---- Decisions on requests in a queue, first come, first served
 
 struct line_options {
     nanoseconds patience = 1s;
@@ -285,13 +285,13 @@ struct line_options {
 
 using make_oracle = std::function<std::unique_ptr<rate_oracle>(nanoseconds begin)>;
 
-// When a turn comes is known at once: so a request either waits until then, or leaves at once.
+// The grant time is known on arrival: a request either waits until then or is rejected immediately.
 std::vector<answer> of_rate(std::vector<request> const& log, make_oracle const& make,
                             line_options const& o, bool each_client) {
     struct line {
         std::unique_ptr<rate_oracle> rate;
         nanoseconds last{};
-        std::deque<nanoseconds> turns;  // of those that wait
+        std::deque<nanoseconds> turns;  // grant times of the waiting requests
     };
     std::map<int, line> lines;
     std::vector<answer> answers;
@@ -319,8 +319,8 @@ std::vector<answer> of_rate(std::vector<request> const& log, make_oracle const& 
     return answers;
 }
 
-// When a seat is free nobody knows before. Of one instant, seats become free first, and then requests come; patience
-// has ended when its last instant is over.
+// The grant time is not known in advance. At one instant, seats become free before requests arrive; a patience that
+// ends at this instant still suffices for a grant.
 std::vector<answer> of_seats(std::vector<request> const& log, std::size_t seats,
                              line_options const& o, bool each_client) {
     struct kitchen {
@@ -330,7 +330,7 @@ std::vector<answer> of_seats(std::vector<request> const& log, std::size_t seats,
     std::map<int, kitchen> kitchens;
     std::vector<answer> answers(log.size());
     auto const run = [&](kitchen& k, nanoseconds until) {
-        // Each seat that becomes free goes to the first whose patience has not ended.
+        // Each free seat is granted to the first waiting request whose patience has not ended.
         while (!k.ends.empty() && k.ends.top() <= until) {
             auto const now = k.ends.top();
             k.ends.pop();
@@ -380,7 +380,7 @@ std::vector<request> random_log(std::uint64_t seed, std::size_t count, nanosecon
     std::vector<request> log;
     nanoseconds at = 807'249'600s;
     for (std::size_t i = 0; i != count; ++i) {
-        // Some come together, and some after a long pause; half of them at whole milliseconds.
+        // Some requests arrive together, some after a long pause, and half of them at whole milliseconds.
         if (chance(random) < 80)
             at += nanoseconds(static_cast<std::int64_t>(gap(random)));
         if (chance(random) < 2)
@@ -416,12 +416,12 @@ void compare(std::vector<request> const& log, std::vector<answer> const& expecte
         bool const same = e.rejected == g.rejected &&
                           (e.rejected || std::chrono::abs(e.waited - g.waited) <= tolerance);
         wrong += same ? 0 : 1;
-        BOOST_TEST(same, fmt::format("request {} at {} of client {}: {}, and not {}", i,
+        BOOST_TEST(same, fmt::format("request {} at {} of client {}: {}, expected {}", i,
                                      log[i].at - log[0].at, log[i].client, text_of(g), text_of(e)));
     }
 }
 
-// What is told in numbers is what has been told of each.
+// The totals match the decisions on each request.
 void compare(replay::outcome const& o, std::vector<answer> const& all) {
     std::uint64_t at_once = 0, waited = 0;
     replay::reasons rejected{};
@@ -447,7 +447,8 @@ void compare(replay::outcome const& o, std::vector<answer> const& all) {
 
 std::vector<line_options> const lines{{0ns, 1024}, {1s, 1024}, {700ms, 3}, {5s, 10}, {1s, 0}};
 
-// For rules that tell only roughly when a turn comes behind others: of these nobody is rejected for that.
+// For rules whose expected grant time behind other requests is only an estimate: the patience is either 0 or too long
+// for a rejection by that estimate.
 std::vector<line_options> const patient_lines{{0ns, 1024}, {1h, 3}, {1h, 10}};
 
 template <class Expected>
@@ -500,7 +501,7 @@ BOOST_AUTO_TEST_CASE(seats) {
         });
 }
 
-BOOST_AUTO_TEST_CASE(seats_that_could_adapt_but_must_not) {
+BOOST_AUTO_TEST_CASE(adaptive_seats_with_equal_bounds) {
     try_all("2 gradient2 min 2 max 2", [](auto const& log, auto const& o, bool each_client) {
         return of_seats(log, 2, o, each_client);
     });
@@ -515,7 +516,7 @@ BOOST_AUTO_TEST_CASE(a_window_of_slices) {
     try_all("4/1s sliding slices 5", rate<by_slices>(4, nanoseconds(1s), 5), 0ns, patient_lines);
 }
 
-BOOST_AUTO_TEST_CASE(windows_one_after_the_other) {
+BOOST_AUTO_TEST_CASE(fixed_windows) {
     try_all("4/1s fixed", rate<by_windows>(4, nanoseconds(1s), false));
     try_all("4/1s fixed alignment epoch", rate<by_windows>(4, nanoseconds(1s), true));
 }
@@ -535,7 +536,7 @@ BOOST_AUTO_TEST_CASE(a_smooth_rate_with_bursts) {
     try_all("4/1s bursty", rate<bursty>(nanoseconds(250ms), nanoseconds(1s)));
 }
 
-BOOST_AUTO_TEST_CASE(a_smooth_rate_that_gets_warm) {
+BOOST_AUTO_TEST_CASE(a_smooth_rate_that_warms_up) {
     try_all("4/1s warming warm_up 2s", rate<warming>(0.25, 2.0, 3.0), 1us);
 }
 
@@ -554,9 +555,9 @@ BOOST_AUTO_TEST_CASE(several_rates_at_once) {
     try_all("3/1s & 10/5s", both, 0ns, patient_lines);
 }
 
-// Without patience: a request takes of all rules or of none. Of those that reject it, the one is named for which it
-// takes longest, as far as that is known: when a seat becomes free nobody knows.
-BOOST_AUTO_TEST_CASE(all_rules_let_a_request_go_or_none) {
+// Without patience, a request gets permits from all rules or from none. If several rules have no permit, the rule with
+// the latest known grant time counts the rejection. The grant time of seats is unknown.
+BOOST_AUTO_TEST_CASE(a_request_gets_permits_from_all_rules_or_none) {
     for (std::uint64_t seed = 1; seed != 6; ++seed) {
         BOOST_TEST_INFO_SCOPE(seed);
         auto const log = random_log(seed, 3'000, 60ms);
@@ -573,7 +574,7 @@ BOOST_AUTO_TEST_CASE(all_rules_let_a_request_go_or_none) {
         std::vector<answer> expected;
         std::vector<std::size_t> rejected_by(4);
         for (auto const& q : log) {
-            // When there is room again; nothing if there is.
+            // The next grant time; nothing if a permit is free.
             auto const room_at = [&](auto& grants, std::size_t most) {
                 while (!grants.empty() && grants.front() + 1s <= q.at)
                     grants.pop_front();
@@ -617,14 +618,15 @@ BOOST_AUTO_TEST_CASE(all_rules_let_a_request_go_or_none) {
     }
 }
 
-// One of two limits has no room: while requests wait for it, and when it rejects them, the other keeps its token.
+// One of two limits has no permit. While requests wait for it, and when it rejects them, the other limit keeps its
+// token.
 BOOST_AUTO_TEST_CASE(a_limit_that_does_not_reject_keeps_its_token) {
     constexpr nanoseconds begin = 807'249'600s;
     std::vector<request> const log{
-        {begin, 3s, 1},           // has the seat, until 3 s
-        {begin + 1s, 0s, 2},      // waits for it in vain
-        {begin + 1500ms, 0s, 2},  // so does this, with the same token
-        {begin + 3500ms, 0s, 2},  // which is there for this one
+        {begin, 3s, 1},           // holds the seat until 3 s
+        {begin + 1s, 0s, 2},      // times out waiting for the seat
+        {begin + 1500ms, 0s, 2},  // times out, too; the token of client 2 is still free
+        {begin + 3500ms, 0s, 2},  // gets that token
         {begin + 3600ms, 0s, 2}};
     replay::plan p;
     p.queue.patience = 1s;

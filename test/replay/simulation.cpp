@@ -35,7 +35,7 @@ logs::entry entry(nanoseconds at, bool whole, nanoseconds before = 0ns) {
     return e;
 }
 
-// When the requests come to the limiter, in order, by what the simulation makes of them.
+// Returns the times at which the simulation sends the requests to the limiter, in order.
 std::vector<nanoseconds> times_of(std::vector<logs::entry> const& entries, replay::spread how = {},
                                   replay::traffic* told = nullptr) {
     std::vector<nanoseconds> times;
@@ -57,7 +57,7 @@ using times = std::vector<nanoseconds>;
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(stores)
+BOOST_AUTO_TEST_SUITE(simulation)
 
 BOOST_AUTO_TEST_CASE(whole_seconds_are_spread) {
     std::vector const log{entry(0s, true), entry(1s, true), entry(1s, true),
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(whole_seconds_are_spread) {
         BOOST_TEST((std::chrono::floor<std::chrono::seconds>(random[i]) + begin == log[i].at));
 }
 
-BOOST_AUTO_TEST_CASE(random_times_are_evenly_random) {
+BOOST_AUTO_TEST_CASE(random_times_are_uniform) {
     std::vector<nanoseconds> offsets;
     std::vector<int> tenths(10);
     for (std::int64_t second = 0; second != 1000; ++second) {
@@ -84,23 +84,23 @@ BOOST_AUTO_TEST_CASE(random_times_are_evenly_random) {
         BOOST_TEST(std::abs(n - 1000) < 150);  // five standard deviations
 }
 
-BOOST_AUTO_TEST_CASE(lines_of_the_end_are_put_where_requests_began) {
-    // In the order in which they ended; the second began long before the first.
+BOOST_AUTO_TEST_CASE(lines_with_end_times_are_sorted_by_start) {
+    // The lines are in the order in which requests ended; the second request began long before the first.
     BOOST_TEST((times_of({entry(1500ms, false, 100ms), entry(1600ms, false, 1600ms),
                           entry(1700ms, false, -200ms)}) == times{0s, 1400ms, 1900ms}));
     // Whole seconds are spread first.
     BOOST_TEST((times_of({entry(5s, true, 100ms), entry(5s, true, 3s), entry(6s, true)}) ==
                 times{2500ms, 4900ms, 6s}));
-    // One that began longer ago than lines may be out of order comes later than it did.
+    // A request that began earlier than --slack allows is replayed later than it arrived.
     replay::traffic told;
     BOOST_TEST((times_of({entry(0s, false), entry(100s, false, 90s), entry(101s, false)}, {},
                          &told) == times{0s, 40s, 101s}));
     BOOST_TEST(told.late == 1);
 }
 
-// One request a second, of no length, and one line at 30 s of a request that took 20 s: it came at 10 s, right behind
-// the one of that second, and has the only seat until 30 s.
-BOOST_AUTO_TEST_CASE(a_long_request_is_put_among_short_ones_that_have_been_read_before) {
+// One request per second, with a service time of 0, and a line at 30 s of a request that took 20 s: it arrived at 10 s,
+// directly after the other request of that second, and holds the only seat until 30 s.
+BOOST_AUTO_TEST_CASE(a_long_request_is_sorted_among_short_ones_that_were_read_before) {
     std::vector<logs::entry> log;
     times expected;
     for (auto at = 0s; at != 30s; ++at) {
@@ -124,11 +124,11 @@ BOOST_AUTO_TEST_CASE(a_long_request_is_put_among_short_ones_that_have_been_read_
     for (auto const& each : log)
         BOOST_TEST(sim.add(each));
     sim.finish();
-    BOOST_TEST(sim.results().front().at_once == 12);   // at 0 s to 10 s, where two came
+    BOOST_TEST(sim.results().front().at_once == 12);   // at 0 s to 10 s, with two at 10 s
     BOOST_TEST(sim.results().front().rejected == 19);  // at 11 s to 29 s
 }
 
-// What has been sent cannot be preceded.
+// A request cannot precede one that was already sent to the limiter.
 BOOST_AUTO_TEST_CASE(time_never_runs_backwards) {
     replay::traffic told;
     BOOST_TEST((times_of({entry(100s, true), entry(170s, true), entry(115s, true, 59s)}, {},
@@ -143,17 +143,17 @@ BOOST_AUTO_TEST_CASE(lines_out_of_order) {
     p.rules = {replay::rule::parse("1/1s")};
     replay::simulation sim({}, {p});
     auto const of_stranger = [](nanoseconds at) {
-        auto line = entry(at, true, 200s);  // which would be late
+        auto line = entry(at, true, 200s);  // would count as late
         line.keys[0] = "10.0.0.2";
         return line;
     };
     BOOST_TEST(sim.add(entry(100s, false)));
     BOOST_TEST(sim.add(entry(40s, false)));
     BOOST_TEST(!sim.add(of_stranger(39'999ms)));
-    BOOST_TEST(sim.add(entry(24h * 365, false)));  // a year of silence
+    BOOST_TEST(sim.add(entry(24h * 365, false)));  // after a year without requests
     BOOST_TEST(!sim.add(of_stranger(101s)));
     sim.finish();
-    // What is left out counts nowhere.
+    // Skipped lines do not count.
     BOOST_TEST(sim.requests().requests == 3);
     BOOST_TEST(sim.requests().clients == 1);
     BOOST_TEST(sim.requests().held_by_log == 3);
@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(lines_out_of_order) {
     BOOST_TEST(sim.results().front().at_once == 3);
 }
 
-BOOST_AUTO_TEST_CASE(how_long_requests_are_served) {
+BOOST_AUTO_TEST_CASE(service_times) {
     using replay::service_time;
     BOOST_TEST((service_time::parse("50ms")->of(17) == 50ms));
     nanoseconds sum{};
@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(how_long_requests_are_served) {
     for (auto const* text : {"50ms", "exponential 50ms", "10ms..90ms"})
         BOOST_TEST(to_string(*service_time::parse(text)) == text);
 
-    // What the log says goes first; where it says nothing, the time of the request before counts.
+    // The service time of the log has priority; without one, the time of the previous request applies.
     replay::plan p;
     p.rules = {replay::rule::parse("1 seats")};
     p.queue.patience = 0ns;
@@ -191,10 +191,11 @@ BOOST_AUTO_TEST_CASE(how_long_requests_are_served) {
         BOOST_TEST(sim.add(each));
     sim.finish();
     BOOST_TEST(sim.requests().held_like_last == 1);
-    BOOST_TEST(sim.results().front().rejected == 1);  // at 2 s; the time before that at 4 s is none
+    BOOST_TEST(sim.results().front().rejected ==
+               1);  // at 2 s; at 4 s the previous service time is 0
 }
 
-BOOST_AUTO_TEST_CASE(clients_of_a_network_are_one) {
+BOOST_AUTO_TEST_CASE(addresses_of_a_network_are_one_client) {
     replay::clients all(24, 64);
     auto const a = all.number_of("10.1.2.3");
     BOOST_TEST(all.number_of("10.1.2.200") == a);
@@ -224,7 +225,7 @@ BOOST_AUTO_TEST_CASE(names_are_numbered) {
     BOOST_TEST(all.number_of("") == expected.size());
 }
 
-BOOST_AUTO_TEST_CASE(a_series_keeps_its_sums_however_long_it_is) {
+BOOST_AUTO_TEST_CASE(a_long_series_keeps_its_sums) {
     replay::series s;
     for (int i = 0; i != 100'000; ++i) {
         auto& p = s.at(begin + i * 777ms);
@@ -242,7 +243,7 @@ BOOST_AUTO_TEST_CASE(a_series_keeps_its_sums_however_long_it_is) {
     BOOST_TEST(longest == 9);
 }
 
-BOOST_AUTO_TEST_CASE(what_was_read_counts_when_it_is_broken_off) {
+BOOST_AUTO_TEST_CASE(an_interrupted_replay_counts_the_requests_read) {
     replay::plan p;
     p.rules = {replay::rule::parse("1/10s")};
     p.queue.patience = 1h;

@@ -29,7 +29,7 @@ constexpr spread at_random{.how = spread::kind::at_random};
 
 BOOST_AUTO_TEST_SUITE(spreads)
 
-BOOST_AUTO_TEST_CASE(are_named) {
+BOOST_AUTO_TEST_CASE(are_parsed_and_printed) {
     struct row {
         std::string_view given, found;
     };
@@ -57,11 +57,11 @@ BOOST_AUTO_TEST_CASE(even_has_equal_distances) {
     BOOST_TEST((offsets(even, 5, 1'000'000).back() == 999'999us));
 }
 
-BOOST_AUTO_TEST_CASE(a_burst_comes_at_the_beginning) {
+BOOST_AUTO_TEST_CASE(a_burst_arrives_at_the_start_of_the_second) {
     BOOST_TEST((offsets(burst, 5, 3) == std::vector<nanoseconds>(3, 0ns)));
 }
 
-BOOST_AUTO_TEST_CASE(random_comes_in_order_at_any_time_of_the_second) {
+BOOST_AUTO_TEST_CASE(random_is_sorted_and_uniform_over_the_second) {
     for (std::int64_t second = 807'249'600; second != 807'249'700; ++second)
         for (std::size_t const count : {1U, 2U, 3U, 50U}) {
             auto const found = offsets(at_random, second, count);
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(random_comes_in_order_at_any_time_of_the_second) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(random_is_the_same_for_the_same_second_and_seed_alone) {
+BOOST_AUTO_TEST_CASE(random_depends_on_the_second_and_the_seed) {
     auto const first = offsets(at_random, 5, 10);
     BOOST_TEST((offsets(at_random, 5, 10) == first));
     BOOST_TEST((offsets(at_random, 6, 10) != first));
@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(service_times)
 
-BOOST_AUTO_TEST_CASE(are_named) {
+BOOST_AUTO_TEST_CASE(are_parsed_and_printed) {
     for (std::string_view const text :
          {"50ms", "0s", "exponential 50ms", "10ms..90ms", "0s..1h", "5s..5s"}) {
         auto const made = service_time::parse(text);
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(are_named) {
         BOOST_TEST(!service_time::parse(wrong), wrong);
 }
 
-BOOST_AUTO_TEST_CASE(are_as_long_as_they_say) {
+BOOST_AUTO_TEST_CASE(have_the_requested_distribution) {
     auto const fixed = *service_time::parse("50ms");
     BOOST_TEST((fixed.of(0) == 50ms && fixed.of(99) == 50ms));
     auto const uniform = *service_time::parse("10ms..90ms");
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(are_as_long_as_they_say) {
     BOOST_TEST((most < 90ms && most > 89ms));
     BOOST_TEST((sum_of_uniform / n > 49ms && sum_of_uniform / n < 51ms));
     BOOST_TEST((sum_of_exponential / n > 49ms && sum_of_exponential / n < 51ms));
-    BOOST_TEST((long_ones > 4'700 && long_ones < 5'300), long_ones);  // of 1/e^3
+    BOOST_TEST((long_ones > 4'700 && long_ones < 5'300), long_ones);  // the share is 1/e^3
     BOOST_TEST((uniform.of(7) == uniform.of(7) && uniform.of(7) != uniform.of(8)));
 }
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""weir-proxy under wrk, replayed from its own access log: as many are rejected as it has rejected.
+"""Replays the access log of weir-proxy under wrk: the replay rejects as many requests as the proxy rejected.
 
-What differs has these reasons. The log has milliseconds, so who came first in one of them is not known, and who has waited to
-the last millisecond may be granted here and rejected there. At its end wrk hangs up on all who wait: the proxy lets go of
-them, and a replay does not know that they would have left."""
+The numbers differ slightly for two reasons. The log has milliseconds, so the order within a millisecond is unknown. A
+request whose patience ends in the millisecond of its grant may be granted here and rejected there. At its end wrk
+disconnects all waiting requests: the proxy drops these requests, but the replay does not know of it."""
 
 import os
 import re
@@ -17,7 +17,7 @@ PROXY = os.environ.get("WEIR_PROXY", "build/release/src/weir-proxy")
 CONNECTIONS = 40
 ATTEMPTS = 3
 
-# Clients that pause between requests, some 130 a second of them at most: a dish takes 300 ms.
+# Clients that pause between requests: at most about 130 requests per second, since the demo takes 300 ms per request.
 PAUSES = "function delay() return math.random(20, 180) end\n"
 
 LIMITS = [
@@ -25,13 +25,13 @@ LIMITS = [
     ["--rate", "60/1s burst 20", "--patience", "0s"],
     ["--seats", "20", "--patience", "150ms"],
     ["--per-client-rate", "70/1s", "--seats", "19", "--patience", "120ms", "--queue", "12"],
-    # Both reject, and what the other has is not lost by that.
+    # Both limits reject requests, and neither loses permits when the other rejects.
     ["--per-client-rate", "60/1s burst 5", "--seats", "15", "--patience", "0s"],
     ["--rate", "70/1s burst 5", "--seats", "16", "--patience", "200ms", "--queue", "9"],
 ]
 
 
-# A file, in front of a demo that has seats for all.
+# A configuration for an upstream that rejects no request: a demo with 1000 seats.
 CONFIGURATION = """
 access_log = "{log}"
 threads = 1
@@ -93,8 +93,8 @@ class Truth(ReplayTest):
         told = "\n".join(line for line in told.splitlines() if "would be rejected" not in line)
         return sum_of("queue full") + sum_of("timed out") + sum_of("wait too long"), sum_of("disconnected")
 
-    # A request that the scheduler holds up between decision and log has another time in the log. That happens in one attempt and
-    # not in the next; what is wrong with the replay is wrong in each.
+    # On a busy machine, a request may get a later time in the log than that of its decision. This varies between attempts. An
+    # error of the replay is in each attempt.
     def assert_agreement(self, attempt):
         for _ in range(ATTEMPTS):
             rejected, hung_up, replayed = attempt()
@@ -102,9 +102,9 @@ class Truth(ReplayTest):
             if hung_up <= CONNECTIONS and 0.99 * rejected <= replayed <= 1.01 * (rejected + hung_up):
                 return
         self.fail(f"{ATTEMPTS} attempts; in the last one the proxy rejected {rejected} and the replay {replayed}, "
-                  f"and {hung_up} hung up")
+                  f"and {hung_up} clients disconnected")
 
-    def test_as_many_are_rejected(self):
+    def test_rejects_as_many_as_the_proxy(self):
         for i, limits in enumerate(LIMITS):
             with self.subTest(limits):
                 self.assert_agreement(lambda: self.by_options(limits, self.path(f"log{i}")))
@@ -117,12 +117,12 @@ class Truth(ReplayTest):
             requests = sum(1 for _ in lines)
         found = self.replay(log, *limits)
         outcome = found["outcomes"][0]
-        print(f"{' '.join(limits)}: {requests} requests, {rejected} rejected and {hung_up} hung up by the proxy, "
+        print(f"{' '.join(limits)}: {requests} requests, {rejected} rejected and {hung_up} disconnected in the proxy, "
               f"{outcome['rejected']} rejected by the replay")
         self.assertEqual((found["requests"], found["unreadable"]), (requests, 0))
         return rejected, hung_up, outcome["rejected"]
 
-    def test_by_its_own_file(self):
+    def test_rejects_as_many_as_the_proxy_with_its_configuration(self):
         self.assert_agreement(self.by_file)
 
     def by_file(self):
@@ -136,8 +136,8 @@ class Truth(ReplayTest):
             answered = sum(1 for line in lines if '" 403 ' in line)
         outcome = self.replay(log, "--config", config)["outcomes"][0]
         dry_run = sum(n for r in outcome["rules"] if r["dry_run"] for n in r["rejected"].values())
-        print(f"{outcome['asked']} requests, {rejected} rejected and {hung_up} hung up by the proxy, "
-              f"{outcome['rejected']} rejected and {dry_run} noted by the replay")
+        print(f"{outcome['asked']} requests, {rejected} rejected and {hung_up} disconnected in the proxy, "
+              f"{outcome['rejected']} rejected and {dry_run} counted by the dry run in the replay")
         self.assertGreater(answered, 100)
         self.assertEqual(outcome["answered_by_route"], answered)
         return rejected, hung_up, outcome["rejected"]
@@ -145,5 +145,5 @@ class Truth(ReplayTest):
 
 if __name__ == "__main__":
     if not shutil.which("wrk") or not os.access(PROXY, os.X_OK):
-        skip("there is no wrk, or no weir-proxy")
+        skip("wrk or weir-proxy is missing")
     main()

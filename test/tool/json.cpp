@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(with_any_number) {
                "[-9223372036854775808,18446744073709551615,0,-1,0,1e-07,1,0.1]");
 }
 
-BOOST_AUTO_TEST_CASE(with_a_text_that_ends_like_a_bracket) {
+BOOST_AUTO_TEST_CASE(with_a_text_that_ends_in_a_bracket) {
     json out;
     out.begin('[').raw("{").value("[").value("a:").value("{").end(']');
     BOOST_TEST(std::move(out).text() == R"([{,"[","a:","{"])");
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(with_quoted_texts) {
     }
 }
 
-// Any bytes become UTF-8 in one line, with no quotation marks except the two around it.
+// Any bytes become one line of UTF-8, without quotation marks inside.
 BOOST_AUTO_TEST_CASE(with_any_bytes) {
     std::mt19937 random(1);
     for (int i = 0; i != 20'000; ++i) {
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(with_any_bytes) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(as_another_escape_has_it) {
+BOOST_AUTO_TEST_CASE(with_a_custom_escape) {
     std::string out = "<";
     tool::append_escaped(out, "a\"b\\c\n\xc3", [&](char c) { out += c == '\n' ? "N" : "?"; });
     BOOST_TEST(out == "<a?b?cN?");

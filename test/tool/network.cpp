@@ -19,7 +19,7 @@ std::array<std::uint8_t, 16> bytes(std::string_view address) {
 
 BOOST_AUTO_TEST_SUITE(networks)
 
-BOOST_AUTO_TEST_CASE(are_written_as_they_are_read) {
+BOOST_AUTO_TEST_CASE(are_formatted_as_parsed) {
     for (std::string const text : {"10.0.0.0/8", "10.1.2.3", "0.0.0.0/0", "192.168.1.128/25",
                                    "::/0", "fd00::/8", "::1", "2001:db8:0:1::/64"}) {
         auto const found = tool::network_of(text);
@@ -30,14 +30,14 @@ BOOST_AUTO_TEST_CASE(are_written_as_they_are_read) {
     BOOST_TEST(to_string(*tool::network_of("::ffff:10.0.0.0/104")) == "10.0.0.0/8");
 }
 
-BOOST_AUTO_TEST_CASE(that_are_none) {
+BOOST_AUTO_TEST_CASE(reject_invalid_texts) {
     for (std::string_view const text :
          {"", "/", "10.0.0.0/", "/8", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.1/8", "10.0.0/8",
           "::1/129", "fd00::1/8", "localhost", "10.0.0.0/8 ", "10.0.0.0/8/8", "::1%lo"})
         BOOST_TEST(!tool::network_of(text), text);
 }
 
-BOOST_AUTO_TEST_CASE(contain_what_begins_alike) {
+BOOST_AUTO_TEST_CASE(contain_addresses_with_their_prefix) {
     struct row {
         std::string_view network, address;
         bool inside = true;

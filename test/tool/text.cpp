@@ -35,8 +35,8 @@ BOOST_AUTO_TEST_CASE(of_decimals) {
         BOOST_TEST(!tool::decimal_of(text), text);
 }
 
-// As some library may set it, for all of the process.
-BOOST_AUTO_TEST_CASE(of_decimals_are_the_same_in_any_language) {
+// A library may set the locale of the whole process.
+BOOST_AUTO_TEST_CASE(of_decimals_do_not_depend_on_the_locale) {
     struct comma : std::numpunct<char> {
         char do_decimal_point() const override { return ','; }
         char do_thousands_sep() const override { return '.'; }
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(of_times) {
         BOOST_TEST(!tool::time_of(text), text);
 }
 
-BOOST_AUTO_TEST_CASE(of_times_are_made_again) {
+BOOST_AUTO_TEST_CASE(of_times_are_formatted_as_parsed) {
     BOOST_TEST(tool::to_text(0ns) == "0s");
     BOOST_TEST(tool::to_text(1500ms) == "1500ms");
     BOOST_TEST(tool::to_text(90s) == "90s");

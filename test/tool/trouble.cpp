@@ -12,7 +12,7 @@ namespace {
 constexpr troubles::clock::time_point begin{};
 }
 
-BOOST_AUTO_TEST_CASE(a_trouble_is_said_once_and_then_how_often) {
+BOOST_AUTO_TEST_CASE(a_repeated_error_is_reported_once_and_then_counted) {
     troubles all;
     BOOST_TEST(all.tell("no server", 1, begin) == "no server\n");
     for (int i = 0; i != 5; ++i)
@@ -24,20 +24,20 @@ BOOST_AUTO_TEST_CASE(a_trouble_is_said_once_and_then_how_often) {
     BOOST_TEST(all.look(begin + 120s) == "no server (1 times in the last 60 s)\n");
 }
 
-BOOST_AUTO_TEST_CASE(one_that_comes_several_times_at_once_is_counted_whole) {
+BOOST_AUTO_TEST_CASE(several_occurrences_at_once_are_all_counted) {
     troubles all;
     BOOST_TEST(all.tell("no server", 7, begin) == "no server\n");
     BOOST_TEST(all.look(begin + 60s) == "no server (6 times in the last 60 s)\n");
 }
 
-BOOST_AUTO_TEST_CASE(one_that_is_over_is_forgotten_and_said_again_when_it_comes_back) {
+BOOST_AUTO_TEST_CASE(an_error_without_repetition_is_reported_again_after_a_minute) {
     troubles all;
     BOOST_TEST(all.tell("no server", 1, begin) == "no server\n");
     BOOST_TEST(all.look(begin + 60s).empty());
     BOOST_TEST(all.tell("no server", 1, begin + 61s) == "no server\n");
 }
 
-BOOST_AUTO_TEST_CASE(others_are_others) {
+BOOST_AUTO_TEST_CASE(different_texts_are_counted_separately) {
     troubles all;
     BOOST_TEST(all.tell("a", 1, begin) == "a\n");
     BOOST_TEST(all.tell("b", 1, begin) == "b\n");
@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(others_are_others) {
     BOOST_TEST(all.look(begin + 60s) == "b (1 times in the last 60 s)\n");
 }
 
-BOOST_AUTO_TEST_CASE(no_more_are_kept_than_so_many) {
+BOOST_AUTO_TEST_CASE(untracked_texts_are_reported_each_time) {
     troubles all;
     for (std::size_t i = 0; i != troubles::most; ++i)
         BOOST_TEST(!all.tell(std::to_string(i), 1, begin).empty());
