@@ -122,7 +122,8 @@ std::optional<std::string> unescaped(std::string_view text) {
 }
 
 bool is_utf8(std::string_view text) noexcept {
-    constexpr std::array<std::uint32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};  // smallest of i bytes
+    // The smallest code point that takes i bytes.
+    constexpr std::array<std::uint32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};
     while (!text.empty()) {
         std::uint32_t const first = static_cast<unsigned char>(text.front());
         std::size_t const size =
