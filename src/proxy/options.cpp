@@ -192,8 +192,7 @@ command_line::command_line(command& c, options& o) {
         [&o](auto& n, auto& v) { set_admin(o.all.admin, n, v); });
     add("--seats", "N", "at most N concurrent requests to the upstream, or adaptive (no limit)",
         [&o](auto& n, auto& v) { o.seats = seats(n, v); });
-    add("--rate", "N/TIME",
-        "at most N requests to the upstream in any TIME, such as 100/1s (no limit)",
+    add("--rate", "N/TIME", "at most N upstream requests in any TIME, such as 100/1s (no limit)",
         [&o](auto& n, auto& v) { o.rate = rate(n, v); });
     add("--per-client-seats", "N", "at most N concurrent requests per client (no limit)",
         [&o](auto& n, auto& v) {
