@@ -11,36 +11,34 @@
 
 namespace weir {
 
-/// By which algorithm the number of seats is moved, and how.
+/// The algorithm that changes the number of seats, and its options.
 using adaptive_options = std::variant<gradient2_options, vegas_options, aimd_options>;
 
 namespace policy {
 
-/// Concurrency, as `seats`, of a number that follows what the service behind it can do.
+/// A concurrency limit like `seats`, whose number of seats follows the throughput of the limited service.
 ///
-/// Each permit is timed from its grant to when it comes home. `report` says how it went; what is not
-/// reported was a success, and what is refunded or reported as ignored leaves no sample. Of the samples
-/// of a window the algorithm makes the next number.
+/// Each permit is timed from its grant to its release. `report` records the outcome; a permit without a report counts
+/// as a success, and a permit that is refunded or reported as ignored leaves no sample. The algorithm computes the next
+/// number from the samples of a window.
 ///
-/// Guarantee: the number is always between `min` and `max`. Nothing is granted beyond it, but for a
-/// request that asks for more than there are: it is granted when it is alone. When the number falls below what
-/// is in use nothing is revoked, and nothing is granted until it fits.
+/// Guarantee: the number is always between `min` and `max`. The limiter never grants more than the number, with one
+/// exception: it grants a request for more permits than there are seats when no other permit is in use. If the number
+/// falls below the permits in use, the limiter revokes nothing, and grants nothing until a request fits.
 ///
-/// Before a service of 100 workers that take 100 ms, give or take a quarter, and with more requests than it can
-/// serve, starting with 20 seats (measured by test/policy/adaptive_simulation.cpp):
+/// Measured by test/policy/adaptive_simulation.cpp: a service of 100 workers that take 100 ms, give or take a quarter,
+/// gets more requests than it can serve. The limiter starts with 20 seats. The values are for `aimd` (5 requests may
+/// queue at the service), `vegas` and `gradient2` (tolerance 1.1), in this order.
+/// - time until the number is within 15 % of 100: 5 s, 10 s, 10 s
+/// - the same after the service becomes half as fast: 5 s, 60 s, 30 s
+/// - throughput, as a share of the possible one: at least 97 %, 93 %, 97 %
 ///
-/// |                           | `aimd`, 5 may queue | `vegas` | `gradient2`, tolerance 1.1 |
-/// |---------------------------|---------------------|---------|----------------------------|
-/// | within 15 % of 100 after  | 5 s                 | 10 s    | 10 s                       |
-/// | again, when half as fast  | 5 s                 | 60 s    | 30 s                       |
-/// | lets through at least     | 97 %                | 93 %    | 97 %                       |
-///
-/// None creeps while that lasts. The first line holds for 50 to 150 workers that take 20 ms to 500 ms as well,
-/// but that `gradient2` lets 4 and a tenth of the best number queue up, which is 18 % of 50. `aimd` needs a
-/// service that rejects what is too much, or a timeout that is a little above its latency. `vegas` and
-/// `gradient2` hold a latency against one without load; where latencies vary by more than a half, `vegas` takes
-/// chance for a queue and stays too low. With its default tolerance of 1.5, which forgives much, `gradient2`
-/// settles at 150.
+/// None of them drifts away under that load. The first line also holds for 50 to 150 workers that take 20 ms to 500 ms,
+/// with one exception: `gradient2` keeps a queue of 4 plus a tenth of the best number, which is 18 % of 50. `aimd`
+/// needs a service that rejects requests when it is overloaded, or a timeout a little above its latency. `vegas` and
+/// `gradient2` compare the latency with the latency without load; if latencies vary by more than a half, `vegas` takes
+/// random variation for a queue and stays too low. With its larger default tolerance of 1.5, `gradient2` settles at
+/// 150.
 ///
 /// Memory: constant, about 300 bytes. Each call takes constant time.
 class adaptive {
@@ -50,16 +48,16 @@ public:
     explicit adaptive(options_type const& options);
 
     void begin(time_point) noexcept {}
-    /// Goes on with the number that there is, and what has been learned if the algorithm is the same.
+    /// Continues with the current number, and with the state of the algorithm if that stays the same.
     void take_over(adaptive& before, time_point now) noexcept;
 
-    /// Only if both have learned the same.
+    /// Returns whether both have the same number and the same state of the algorithm.
     [[nodiscard]] bool is_alike(adaptive const& other, time_point) const noexcept {
         return *this == other;
     }
 
     [[nodiscard]] options_type options() const;
-    /// How many seats there are at the moment.
+    /// Returns the current number of seats.
     [[nodiscard]] amount seats() const noexcept { return seats_; }
     [[nodiscard]] amount capacity() const noexcept { return most_; }
     [[nodiscard]] amount capacity_now() const noexcept { return seats_; }
@@ -85,9 +83,9 @@ public:
         in_use_ -= n;
         return true;
     }
-    /// All of them count from when those of `a` were granted, and as dropped if either was.
+    /// Merges two tickets: all permits count from the grant of `a`, and as dropped if either was.
     [[nodiscard]] ticket merge(ticket a, ticket b, amount) noexcept;
-    /// How it went for the holder of `t`, which has another ticket from then on. The last word counts.
+    /// Records the outcome of the work under `t`, and returns its new ticket. A later report replaces it.
     [[nodiscard]] ticket report(ticket t, outcome o) noexcept {
         return t == 0 ? t : (t & ~code_mask) | code_of(o);
     }
@@ -97,8 +95,8 @@ public:
 private:
     using algorithm = std::variant<gradient2, vegas, aimd>;
 
-    // A ticket is the time of the grant, without the two highest bits, and how it went. 0 is of a permit of
-    // which nothing is known.
+    // A ticket is the time of the grant, without the two highest bits, and the outcome. 0 is the ticket of a permit
+    // without a record.
     static constexpr ticket code_mask = 3;
     [[nodiscard]] static ticket code_of(outcome o) noexcept { return static_cast<ticket>(o) + 1; }
     [[nodiscard]] static ticket stamp(time_point t) noexcept {

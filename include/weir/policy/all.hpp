@@ -13,14 +13,14 @@
 
 namespace weir::policy {
 
-/// Several policies as one: a request is granted when all of them grant it. `Parts` holds them: a tuple,
-/// or a vector.
+/// Several policies as one: it grants a request when all of them grant it. `Parts` is a tuple or a vector of them.
 ///
-/// Guarantee: that of each part. A request is ready when it is for the last of them, what remains is
-/// the least of what they have, and what comes home or is refunded does so in each.
-/// Memory: that of the parts. If their tickets differ, 8 bytes for each part and 16 more for each permit
-/// that is out. This is the one policy that may allocate for what fits, though it never throws for that:
-/// a permit whose tickets find no memory cannot be refunded, and is not watched.
+/// Guarantee: the guarantees of all parts. A request is ready when it is ready for every part. The remaining permits
+/// are the minimum over the parts. A release or a refund applies to every part.
+///
+/// Memory: the memory of the parts. If their tickets differ, each permit in use also takes 8 bytes per part and 16
+/// more. This is the only policy that may allocate when a request fits. It never throws for that, but after a failed
+/// allocation the permit cannot be refunded, and is not watched.
 template <class Parts>
 class joint {
 public:
@@ -64,8 +64,7 @@ public:
         return last;
     }
 
-    /// Whether the two decide alike from now on. While permits have tickets in a table of their own, they
-    /// do not.
+    /// Returns whether both make the same decisions from now on; false while permits have tickets in a table.
     [[nodiscard]] bool is_alike(joint const& other, time_point now) const noexcept {
         if (!table_.empty() || !other.table_.empty())
             return false;
@@ -88,7 +87,7 @@ public:
                     t = own;
                 ++taken;
             });
-        } catch (...) {  // of debt
+        } catch (...) {  // the debt of a part needs memory
             each_ticket(t, [&](auto& p, ticket own) {
                 if (taken != 0) {
                     --taken;
@@ -119,7 +118,8 @@ public:
         drop(t, n);
         return room;
     }
-    /// Where tickets are in a table, it is for all parts of a permit that was split.
+    /// Records the outcome of the work under `t`. If tickets are in a table, the outcome applies to all parts of a
+    /// split permit.
     [[nodiscard]] ticket report(ticket t, outcome o) noexcept {
         auto result = t;
         each_ticket(t, [&]<class Policy>(Policy& p, ticket& own) {
@@ -159,7 +159,7 @@ protected:
             own += tickets_of(p) == tickets::own;
             time = time || tickets_of(p) == tickets::time;
         });
-        // One ticket does for all if only one part has tickets of its own, or all say the time.
+        // One ticket is enough for all parts if only one part has `own` tickets, or all of them are times.
         if (own > 1 || (own == 1 && time))
             table_ = ticket_table(count);
     }
@@ -185,7 +185,7 @@ protected:
         return found;
     }
 
-    /// The tickets of the permits that are out go with them.
+    /// Takes over the tickets of the permits in use.
     void take_tickets(joint& before) noexcept { table_ = std::move(before.table_); }
 
     template <class F>
@@ -215,7 +215,7 @@ private:
         return (std::get<I>(parts_).is_alike(std::get<I>(other.parts_), now) && ...);
     }
 
-    // With the ticket of each part. Where one does for all, those that have none make nothing of it.
+    // Passes each part its ticket. With one common ticket, parts without tickets ignore it.
     template <class F>
     void each_ticket(ticket t, F f) {
         std::size_t i = 0;
@@ -236,12 +236,13 @@ private:
     ticket_table table_;
 };
 
-/// Several policies as one, known when it is compiled: at most 10 a second and 100 a minute is
+/// A policy of several policies that are fixed at compile time.
 ///
 ///     weir::basic_limiter<weir::policy::all<weir::policy::sliding_log, weir::policy::sliding_log>>
 ///         calls{ctx, {{.limit = 10, .window = 1s}, {.limit = 100, .window = 60s}}};
 ///
-/// For what `all` does and guarantees, see `joint`. A change of options changes those of each part.
+/// This limiter grants at most 10 permits in a second and 100 in a minute. `joint` documents behaviour and guarantees.
+/// New options apply to each part.
 template <limiting_policy... Policies>
     requires(sizeof...(Policies) > 0)
 class all : public joint<std::tuple<Policies...>> {

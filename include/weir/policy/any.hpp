@@ -12,16 +12,16 @@ namespace weir::policy {
 
 class any;
 
-/// All of several rules, chosen at run time.
+/// A policy of several policies that are chosen at run time.
 class all_chosen : public joint<std::vector<any>> {
 public:
     using options_type = all_options;
 
-    /// Throws `std::invalid_argument` if there is none.
+    /// Throws `std::invalid_argument` if the list of policies is empty.
     explicit all_chosen(options_type const& options);
 
     [[nodiscard]] bool is_like(all_chosen const& other) const noexcept;
-    /// Both must be alike.
+    /// Continues from `before`, which must have parts of the same kinds.
     void take_over(all_chosen& before, time_point now);
     [[nodiscard]] options_type options() const;
 
@@ -31,11 +31,10 @@ public:
     }
 };
 
-/// Whichever rule its options name.
+/// A policy whose rule is chosen at run time, by its options.
 ///
-/// Guarantee and memory: those of the rule, and 8 bytes. Options can be changed, but not the kind of
-/// limiter: permits that are out belong to the rule by which they were granted. Another kind throws
-/// `std::invalid_argument`, and needs a new limiter.
+/// Guarantee and memory: as the rule, and 8 bytes. Options can be changed, but not the kind of limiter, because permits
+/// in use belong to the rule that granted them. Another kind throws `std::invalid_argument`; it needs a new limiter.
 class any {
 public:
     using options_type = limiter_config;
@@ -48,13 +47,13 @@ public:
     void begin(time_point now) noexcept {
         std::visit([&](auto& p) { p.begin(now); }, policy_);
     }
-    /// Throws `std::invalid_argument` if `before` is of another kind.
+    /// Continues from `before`. Throws `std::invalid_argument` if `before` is of another kind.
     void take_over(any& before, time_point now);
 
-    /// Whether they are of the same kind, and so are their parts.
+    /// Returns whether both are of the same kind, and so are their parts.
     [[nodiscard]] bool is_like(any const& other) const noexcept;
 
-    /// Whether the two, which are of the same kind, decide alike from now on.
+    /// Returns whether both, which are of the same kind, make the same decisions from now on.
     [[nodiscard]] bool is_alike(any const& other, time_point now) const noexcept {
         return std::visit(
             [&]<class Policy>(Policy const& p) {

@@ -9,21 +9,21 @@
 
 namespace weir {
 
-/// How long to wait after failures before the next attempt.
+/// The pauses after failures before the next attempt.
 struct backoff_options {
-    /// After a failure, at least 1 ns; and twice as long after each further one, up to `max`.
+    /// The pause after the first failure, at least 1 ns. It doubles with each further failure, up to `max`.
     duration initial = std::chrono::milliseconds(100);
     duration max = std::chrono::seconds(10);
-    /// To that is added a random part of up to so many times as much, 0 to 1, so that many clients do not come back
-    /// together.
+    /// The largest random addition to a pause, as a part of it, 0 to 1. It prevents many clients from retrying at the
+    /// same time.
     double jitter = 0.5;
 };
 
 namespace policy {
 
-/// Throws `std::invalid_argument` that names `where`, the option, the value and the bound, if one is nonsense.
+/// Throws `std::invalid_argument` if an option is invalid; its text names `where`, the option, the value and the bound.
 void validate(std::string_view where, backoff_options const& retry);
-
+/// Computes the time of the next attempt after failures.
 /// When to try again after failures.
 class backoff {
 public:
@@ -31,8 +31,8 @@ public:
 
     [[nodiscard]] std::uint32_t failures() const noexcept { return failures_; }
     [[nodiscard]] time_point retry_at() const noexcept { return retry_at_; }
-
-    /// An attempt has failed that was begun when there were `seen` failures: attempts that fail together
+    /// Records a failed attempt. `seen` is the number of failures at its start, so that attempts that fail together
+    /// count as one.
     /// count as one.
     void failed(std::uint32_t seen, time_point now) noexcept;
     void succeeded() noexcept {

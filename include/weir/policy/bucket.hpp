@@ -10,31 +10,31 @@
 
 namespace weir::policy {
 
-__extension__ using drops = __int128;  // sums of the largest options and times all fit
+__extension__ using drops = __int128;  // holds sums of the largest options and times
 
-/// How much fits into a bucket, and in what unit it is counted.
+/// The capacity of a bucket, and the unit in which it is counted.
 struct bucket_measure {
     drops permit;
     drops full;
 
-    /// What `carry` makes of the room that there is in a bucket of another measure, rounded down. What
-    /// has been taken beyond the capacity stays owed.
+    /// Converts the room in a bucket of another measure by the rule `carry`, rounded down. Permits taken beyond the
+    /// capacity remain a debt.
     [[nodiscard]] drops carried(drops room, bucket_measure const& from,
                                 carry_over carry) const noexcept;
 };
 
-/// The rule of a bucket that drains evenly: what `token_bucket` and `leaky_bucket` have in common.
+/// The rule of a bucket that drains evenly: the common part of `token_bucket` and `leaky_bucket`.
 ///
-/// All is counted in drops, so small that each nanosecond drains a whole number of them: of the rate
-/// p permits in T nanoseconds, a nanosecond drains p, and a permit is T. So nothing is ever rounded but
-/// the answer to "when": up, to a nanosecond. The part of a nanosecond that a grant comes too late by is
-/// kept for the next one, as long as it is worth less than a permit. So callers that always wait get the
-/// rate to the unit.
+/// Everything is counted in drops, a unit so small that each nanosecond drains a whole number of drops: for a rate of p
+/// permits in T nanoseconds, a nanosecond drains p drops, and a permit is T drops. So only the result of `ready_at` is
+/// rounded: up, to a nanosecond. The fraction of a nanosecond by which a grant is late is kept for the next grant,
+/// while it is worth less than a permit. So callers that always wait get exactly the rate.
+///
 /// Source: the generic cell rate algorithm of ITU-T I.371.
 class bucket {
 public:
-    /// The one number that the algorithm keeps: how much must have drained since the beginning of time for
-    /// the bucket to be empty.
+    /// The only number that the algorithm keeps: how many drops must have drained since time 0 for the bucket to be
+    /// empty.
     struct state {
         drops empty;
     };
@@ -46,25 +46,25 @@ public:
         return {permit_, drops(capacity_) * permit_};
     }
 
-    /// A bucket that is filled so far. An empty one has been empty for long.
+    /// Returns a bucket with this level. If that is 0, it has been empty for a long time.
     [[nodiscard]] state filled(drops level, time_point now) const noexcept {
         return {drained(now) + (level > 0 ? level : -spare_)};
     }
     [[nodiscard]] drops level(state s, time_point now) const noexcept {
         return std::max<drops>(s.empty - drained(now), 0);
     }
-    /// Whether it makes no difference if it is the one or the other.
+    /// Returns whether both states lead to the same decisions.
     [[nodiscard]] bool are_equal(state a, state b, time_point now) const noexcept {
         auto const gone = drained(now);
         return from(a, gone) == from(b, gone);
     }
 
-    /// In permits, rounded up.
+    /// Returns the debt in permits, rounded up.
     [[nodiscard]] amount debt(state s, time_point now) const noexcept {
         auto const over = level(s, now) - drops(capacity_) * permit_;
         return over <= 0 ? 0 : static_cast<amount>((over - 1) / permit_ + 1);
     }
-    /// In whole permits.
+    /// Returns the room in whole permits.
     [[nodiscard]] amount room(state s, time_point now) const noexcept {
         auto const free = drops(capacity_) * permit_ - level(s, now);
         return free <= 0 ? 0 : static_cast<amount>(free / permit_);
@@ -78,10 +78,10 @@ public:
 
     void take(state& s, amount n, time_point now) const noexcept {
         auto const gone = drained(now);
-        auto const most = gone + (drops(permit_) << 62);  // where debt ends
+        auto const most = gone + (drops(permit_) << 62);  // the largest debt
         s.empty = std::min(from(s, gone) + drops(n) * permit_, most);
     }
-    /// Whether it was not empty.
+    /// Puts back `n` permits. Returns whether the bucket was not empty.
     bool put_back(state& s, amount n, time_point now) const noexcept {
         bool const was_filled = s.empty > drained(now);
         s.empty -= drops(n) * permit_;
@@ -89,13 +89,13 @@ public:
     }
 
 private:
-    /// How much would have drained since the beginning of time.
+    /// Returns how many drops would have drained since time 0.
     [[nodiscard]] drops drained(time_point now) const noexcept {
         return drops(static_cast<std::uint64_t>(now.time_since_epoch().count()) -
                      static_cast<std::uint64_t>(time_point::min().time_since_epoch().count())) *
                by_nanosecond_;
     }
-    /// When the bucket was empty last, as far as that counts for what is poured in now.
+    /// Returns when the bucket was last empty, as far as it counts for the permits that are added now.
     [[nodiscard]] drops from(state s, drops gone) const noexcept {
         return std::max(s.empty, gone - spare_);
     }
@@ -103,15 +103,15 @@ private:
 
     std::int64_t by_nanosecond_;  // drops
     std::int64_t permit_;         // drops
-    std::int64_t spare_;          // drops that are kept for the next grant, at most
+    std::int64_t spare_;          // the most drops that are kept for the next grant
     amount capacity_;             // permits
 };
 
-/// The rule of a bucket that drains by whole periods: so much at the end of each, and a drop is a permit.
+/// The rule of a bucket that drains only at the end of each period. Here a drop is a permit.
 class interval_bucket {
 public:
     struct state {
-        time_point beat;  // the beginning of a period
+        time_point beat;  // the start of a period
         amount level;     // in that period
     };
 
@@ -121,7 +121,7 @@ public:
     [[nodiscard]] bucket_measure measure() const noexcept { return {1, capacity_}; }
     [[nodiscard]] duration period() const noexcept { return period_; }
 
-    /// How things stand in the period of this time.
+    /// Returns the state in the period of this time.
     [[nodiscard]] state at(state s, time_point now) const noexcept {
         auto const passed = count(now) - count(s.beat);
         auto const periods = passed / count(period_);
@@ -146,7 +146,7 @@ public:
 
     void take(state& s, amount n, time_point now) const noexcept {
         s = at(s, now);
-        s.level = std::min(s.level + n, amount{1} << 62);  // where debt ends
+        s.level = std::min(s.level + n, amount{1} << 62);  // the largest debt
     }
     bool put_back(state& s, amount n, time_point now) const noexcept {
         s = at(s, now);

@@ -1,6 +1,6 @@
 #pragma once
 namespace weir {
-/// What becomes of stored permits when the options change.
+/// The treatment of stored permits when the options change.
 enum class carry_over {
     as_is,         ///< kept, up to the new maximum
     proportional,  ///< kept in proportion to the maximum

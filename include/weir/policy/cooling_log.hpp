@@ -8,14 +8,14 @@
 
 namespace weir::policy {
 
-/// The rule of grants that are remembered until they have cooled for a window: what `sliding_log` and
-/// `sliding_window` have in common.
+/// The rule of a log in which each grant counts until a window after it: the common part of `sliding_log` and
+/// `sliding_window`.
 ///
-/// Those of one slice are one entry, which cools from the last of them. A slice begins with the first
-/// grant that comes after the slice before.
+/// The grants of one slice share one entry, which expires a window after the last of them. A slice begins with the
+/// first grant after the end of the slice before.
 class cooling_log {
-    // Permits are numbered in the order of their grants, and the numbers wrap; an entry stands for
-    // those up to `last` that came after the entry before it, and cools from `at`.
+    // Permits are numbered in the order of their grants, and the numbers wrap. An entry counts the permits up to
+    // `last` that follow the entry before it; its window starts at `at`.
     using number = std::uint64_t;
     struct entry {
         time_point at;
@@ -39,8 +39,8 @@ public:
         std::size_t places = 0;
         std::size_t begin = 0;
         std::size_t size = 0;
-        number forgotten = 0;        // the number of the last permit whose entry has been dropped
-        time_point forgotten_until;  // grants up to then are not in the log
+        number forgotten = 0;        // the last permit of the entries that were dropped
+        time_point forgotten_until;  // grants up to this time are not in the log
         time_point slice_began = time_point::min();
 
         [[nodiscard]] entry& nth(std::size_t i) const noexcept {
@@ -56,15 +56,14 @@ public:
         void grow_to(std::size_t more) noexcept;
     };
 
-    /// Up to `entries` slices can be cooling at a time. A slice of 1 ns keeps only those together that are
-    /// granted at the same time.
+    /// Keeps up to `entries` slices. With a slice of 1 ns only grants of the same time share an entry.
     cooling_log(amount limit, duration window, duration slice, std::size_t entries) noexcept
         : limit_(limit), window_(window), slice_(slice), entries_(entries) {}
 
     [[nodiscard]] state_type begin(time_point now) const;
     void restart(state_type& s, time_point now) const noexcept;
-    /// Goes on in the larger of the two rings. Allocates only if what still cools needs more entries than
-    /// either has. If that memory fails, the oldest grants may later have to cool with younger ones.
+    /// Continues from `before` in the larger of the two rings. Allocates only if the unexpired entries need more room
+    /// than either ring has. If that allocation fails, the oldest grants may expire later, together with younger ones.
     void take_over(state_type& s, cooling_log const& old, state_type& before,
                    time_point now) const noexcept;
     [[nodiscard]] bool are_alike(state_type const& a, state_type const& b,
@@ -77,11 +76,11 @@ public:
     [[nodiscard]] weir::tickets tickets() const noexcept { return tickets::time; }
     [[nodiscard]] amount remaining(state_type const& s, time_point now) const noexcept;
     [[nodiscard]] amount debt(state_type const& s, time_point now) const noexcept;
-    /// With unequal requests ahead this may be too early: it counts permits, and does not know which
-    /// of them must go together.
+    /// Returns when `n` permits can be granted after `ahead` others. If the requests ahead ask for different amounts,
+    /// the result may be too early: it counts permits, and ignores which of them must be granted together.
     [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
                                       time_point now) const noexcept;
-    /// The ticket is the time. Allocates only for debt, and throws `std::bad_alloc` only for that.
+    /// Takes `n` permits; the ticket is the time. Allocates, and throws `std::bad_alloc`, only if it goes into debt.
     ticket take(state_type& s, amount n, time_point now) const;
     static constexpr bool ignores_leave = true;
     bool leave(state_type&, amount, ticket) const noexcept { return false; }

@@ -16,118 +16,119 @@
 
 namespace weir {
 
-/// While the store does not answer, requests wait; in an outage they are rejected with `errc::unavailable`. An outage
-/// begins with the fifth question in a row that has failed, or when none was answered for a second.
+/// Lets requests wait while the store does not reply, and rejects them with `errc::unavailable` in an outage. An outage
+/// begins with the fifth failed question in a row, or after a second without a reply.
 struct fail_closed {};
-/// From the first question that fails until one is answered, everything is granted: no limit holds.
+/// Grants everything from the first failed question until the next reply: no limit applies.
 struct fail_open {};
-/// From the first question that fails until one is answered, this process grants by itself: so much of the rate and of
-/// the burst, from a millionth to 1, and a burst of 1 at least. N processes together grant at most
-/// `N * share * (burst + rate * outage)` besides what the store has granted; with a share of 1/N, that is the
-/// limit itself. What the process was granted before counts.
+/// Grants a share of the limit in this process, from the first failed question until the next reply.
+///
+/// The share, from a millionth to 1, applies to the rate and to the burst; the burst is at least 1. N processes
+/// together grant at most `N * share * (burst + rate * outage)` besides the grants of the store; with a share of 1/N,
+/// that is the limit itself. Earlier grants to the process count.
 struct fail_local {
     double share = 1;
 };
 
-/// A rate that many processes share, and what becomes of requests while the store cannot be asked.
+/// A rate that many processes share, and the handling of requests while the store is unavailable.
 struct shared_options {
-    /// How many permits come back, and in what time: at least 1 in a time. All who share it must state the same.
+    /// The rate, at least 1 permit per period. All processes that share it must use the same rate.
     weir::rate rate{1, std::chrono::seconds(1)};
 
-    /// How many can be granted at once after a pause, all processes together: 1 to 500,000,000. Unset, it is the
-    /// number of permits in `rate`.
+    /// The most permits that all processes together can be granted at once after a pause: 1 to 500,000,000. By default
+    /// it is the number of permits in `rate`.
     std::optional<amount> burst = {};
 
-    /// How far ahead a grant may be booked, 0 to 60 s. While more is asked for than there is, the store is not
-    /// polled: the first in line has a turn booked, and waits for it. Less than the shortest pause between two
-    /// grants makes distant processes starve.
+    /// The longest time by which a grant may be booked ahead, 0 to 60 s. While the demand exceeds the rate, the limiter
+    /// does not poll the store: the request at the head of the queue has a booked grant, and waits for it. A value
+    /// below the shortest pause between two grants makes distant processes starve.
     duration reach = std::chrono::seconds(1);
 
-    /// How long an answer is waited for, 1 us to 60 s. Afterwards what was asked for counts as used, since nobody
-    /// knows whether it was granted; and it is asked for anew.
+    /// The time limit for a reply, 1 us to 60 s. Afterwards the permits of the question count as used, because the
+    /// store may have granted them, and the limiter asks again.
     duration timeout = std::chrono::milliseconds(50);
 
-    /// Up to how many permits are taken ahead of requests, to be granted here without a question: 0 to 500,000,000.
-    /// With 0 each grant is the answer to a question. Otherwise it is adapted to demand: from none on, twice as many
-    /// each time when permits were used up within a tenth of `prefetch_time`; half as many when some lapse,
-    /// or when there are not enough for all who share the limit. It is never more than half of the burst.
+    /// The most permits that are fetched ahead of requests, to be granted here without a question: 0 to 500,000,000.
+    /// With 0 each grant needs a reply. Otherwise the number follows the demand, starting at 0. It doubles each time
+    /// permits were used up within a tenth of `prefetch_time`. It is halved when some lapse, or when there are not
+    /// enough for all processes that share the limit. It is never more than half of the burst.
     amount prefetch = 0;
 
-    /// How long permits that were taken ahead can be used, 1 ms to 60 s. Then those that are left lapse: the store
-    /// takes back as many of them as have not come back there meanwhile. Until then they keep the context of the limiter
-    /// running. Unset, it is 100 ms, or the time of four permits if that is longer. Without a prefetch it is of no account.
+    /// The time for which permits fetched ahead can be used, 1 ms to 60 s. The rest then lapses: the store takes back
+    /// as many of them as were not refilled meanwhile. Until then they keep the context of the limiter running. By
+    /// default it is 100 ms, or the time of four permits if that is longer. It has no effect without a prefetch.
     std::optional<duration> prefetch_time = {};
 
-    /// What becomes of requests when questions fail. The store is asked again all the same.
+    /// The handling of requests when questions fail. The limiter keeps asking the store.
     std::variant<fail_closed, fail_open, fail_local> on_failure = {};
 
-    /// How long the store is left alone that cannot be asked.
+    /// The pauses between questions to an unavailable store.
     backoff_options retry = {.max = std::chrono::seconds(5)};
 };
 
-/// Throws `std::invalid_argument`, naming the option, the value and the bound, if one is nonsense.
+/// Throws `std::invalid_argument` if an option is invalid; its text names the option, the value and the bound.
 void validate(shared_options const& options);
 
-/// What decides about the requests of a shared limiter.
+/// The part that decides about the requests of a shared limiter.
 enum class shared_mode : std::uint8_t {
-    store,   ///< the store does
-    closed,  ///< in an outage, `fail_closed` rejects all
-    open,    ///< `fail_open` grants all
-    local,   ///< `fail_local`: this process does, by its share
+    store,   ///< the store
+    closed,  ///< `fail_closed`, which rejects all requests in an outage
+    open,    ///< `fail_open`, which grants all requests
+    local,   ///< `fail_local`, which grants the share of this process
 };
 
-/// Another mode than before.
+/// A change of the mode of a shared limiter.
 struct mode_change {
     shared_mode before = shared_mode::store;
     shared_mode after = shared_mode::store;
-    /// By the clock of the limiter.
+    /// The time of the change, on the clock of the limiter.
     time_point at{};
-    /// Which change it is, from 1 on. A number that is left out is of a change that nobody was told of.
+    /// The number of the change, from 1 on. A gap means that changes were not reported.
     std::uint64_t number = 0;
 };
 
-/// What has come of the orders of a shared limiter since it was made.
+/// Counts of the questions of a shared limiter since its construction, and its current state.
 struct shared_stats {
-    /// Questions that were put to the store, and permits that it has granted.
+    /// Questions to the store, and permits that it granted.
     std::uint64_t questions = 0;
     amount granted = 0;
-    /// Questions that were answered with a turn to come, and with a rejection.
+    /// Questions whose reply was a booked grant, and a rejection.
     std::uint64_t booked = 0;
     std::uint64_t denied = 0;
-    /// Questions without an answer: nothing has happened, or nobody knows. In the second case what was asked
-    /// for may have been used up.
+    /// Failed questions: without a valid reply in time. The store may have granted their permits, which then count as
+    /// used.
     std::uint64_t failed = 0;
     std::uint64_t unknown = 0;
-    /// Of those, answers that came in the end, but too late.
+    /// Failed questions whose reply arrived too late.
     std::uint64_t late = 0;
-    /// Questions that were answered in time, and how many have failed since the last one that was.
+    /// Questions with a reply in time, and failed questions since the last such reply.
     std::uint64_t answered = 0;
     std::uint32_t failing = 0;
-    /// Permits that were given back to the store: not used by whom they were granted to, or granted too late.
+    /// Permits that were given back to the store: unused, or granted too late.
     amount returned = 0;
-    /// Permits that were granted and that nobody has used in time.
+    /// Permits that were granted, but not used in time.
     amount lapsed = 0;
-    /// How many permits are taken ahead now.
+    /// The number of permits that are fetched ahead now.
     amount prefetch = 0;
-    /// Permits that were granted without the store, as `fail_open` and `fail_local` do.
+    /// Permits that `fail_open` and `fail_local` granted without the store.
     amount bypassed_permits = 0;
-    /// Whether the store cannot be asked now, and how often that has begun.
+    /// Whether the store is unavailable now, and how many outages there were.
     bool unavailable = false;
     std::uint64_t outages = 0;
-    /// What decides now, since when, and how often that has changed.
+    /// The current mode, the time of its start, and the number of changes.
     shared_mode mode = shared_mode::store;
     time_point mode_since{};
     std::uint64_t mode_changes = 0;
-    /// How often the clock of the store was set, as far as its grants show: it has gone on by 100 ms more or less
-    /// than the clock of this process, or by a thousandth of the time between two grants, if that is more. A step
-    /// forward grants what comes back in it, at most a burst and what is booked then. A step back grants nothing, and a
-    /// sliding log does not show it.
+    /// How often the clock of the store was set, as its grants show: it advanced by 100 ms more or less than the clock
+    /// of this process, or by a thousandth of the time between two grants, if that is more. A step forward grants the
+    /// refill of its length, at most a burst and the grants booked then. A step back grants nothing, and a sliding log
+    /// does not show it.
     std::uint64_t steps_forward = 0;
     std::uint64_t steps_back = 0;
-    /// How long the last question took to be answered.
+    /// The time from the last question to its reply.
     duration round_trip{};
 
-    /// Whether a question is under way.
+    /// Returns whether a question is in progress.
     [[nodiscard]] bool is_asking() const noexcept {
         return questions != answered + failed + unknown;
     }
@@ -135,101 +136,102 @@ struct shared_stats {
 
 namespace policy {
 
-/// A bucket as a store keeps it. All is counted in drops, so small that each microsecond drains a whole
-/// number of them, as in `bucket`.
+/// A bucket, or a sliding log, as a store keeps it.
 ///
-/// Or a sliding log, which has a window: each grant is kept, with its time in microseconds, and there are never more
-/// than `burst` permits in any stretch of time so long. A turn that is booked is a grant of the time at which it is due;
-/// grants are in the order of their times. So what keeps the limit is that the last of any `burst + 1` permits in a
-/// row comes at least a window after the first, whether they were booked or not.
+/// A bucket is counted in drops, a unit so small that each microsecond drains a whole number of drops, as in `bucket`.
+///
+/// A sliding log has a window. It keeps each grant with its time in microseconds, and never has more than `burst`
+/// permits in any time interval of that length. A booked grant counts at its future time; grants are in the order of
+/// their times. So one rule enforces the limit: the last of any `burst + 1` consecutive permits, booked or not, comes
+/// at least a window after the first.
 struct shared_bucket {
-    std::int64_t drained = 1;  ///< drops that drain in a microsecond
-    std::int64_t permit = 1;   ///< drops of a permit
-    amount burst = 1;          ///< permits that it holds
-    std::int64_t window = 0;   ///< microseconds, of a sliding log; 0 of a bucket
+    std::int64_t drained = 1;  ///< drops that drain per microsecond
+    std::int64_t permit = 1;   ///< drops per permit
+    amount burst = 1;          ///< capacity in permits
+    std::int64_t window =
+        0;  ///< length of the window of a sliding log in microseconds; 0 for a bucket
 
-    /// Of the rate of `options`, which are valid.
+    /// Makes a bucket for the rate of `options`, which must be valid.
     [[nodiscard]] static shared_bucket of(shared_options const& options) noexcept;
     [[nodiscard]] static shared_bucket log_of(shared_options const& options) noexcept;
 
     [[nodiscard]] std::int64_t full() const noexcept { return burst * permit; }
-    /// The part of a microsecond that a grant comes too late by is kept for the next one, in drops.
+    /// Returns the largest part of a microsecond by which a late grant is credited to the next one, in drops.
     [[nodiscard]] std::int64_t owed() const noexcept {
         return (drained < permit ? drained : permit) - 1;
     }
-    /// How long it takes at least until there are `n` permits more, in microseconds, rounded down.
+    /// Returns the shortest time in which `n` permits are refilled, in microseconds, rounded down.
     [[nodiscard]] std::int64_t time_of(amount n) const noexcept;
 };
 
-/// The rule of a limiter that is fed from elsewhere: of a rate that many processes share, and that a store
-/// keeps. It holds the permits that the store has granted, and knows when it is worth asking for more.
+/// The policy of a shared limiter: a rate that many processes share, and that a store keeps. It holds the permits that
+/// the store granted, and decides when to ask for more.
 ///
-/// One question is under way at a time: for at least what the first in line asks for, and at most what all ask for
-/// together. So a crowd is one question. What is granted goes to whoever is first in line when the answer comes;
-/// what nobody wants by then is given back. A rejection is believed, and those who come are rejected without a question,
-/// until the time that it names, or for a second: others may give permits back.
+/// Questions: one question at a time is in progress. It asks for at least the permits of the request at the head of the
+/// queue, and at most for the permits of all waiting requests together. So many waiting requests need one question. The
+/// permits go to the request at the head of the queue when the reply arrives; the limiter gives back permits for which
+/// no request waits by then. After a rejection it rejects new requests without a question, until the time that the
+/// rejection names, or for a second, because other processes may give permits back.
 ///
-/// With a prefetch, more is asked for than is waited for: while permits are in stock, requests are granted without a
-/// question, and the next one goes out when less than a quarter is left. It is `prefetch_time` before they lapse.
+/// With a prefetch it asks for more than the waiting requests need. While it has permits, it grants requests without a
+/// question. It sends the next question when less than a quarter is left. After `prefetch_time` the permits lapse.
 ///
-/// Guarantee, of all limiters that share the bucket together: in any stretch of time d, at most
-/// `burst + rate * (d + timeout)` permits are used, not counting as many as were given back unused in it; with a
-/// prefetch, `burst + rate * (d + timeout + prefetch_time)`. What the store has granted in d is at most
-/// `burst + rate * (d + 1 us)`. Nothing is granted too much when answers are late or lost, when a process dies, or by
-/// the clock of a process: then less is granted. What the store loses or grants too much when its own clock is set
-/// forward, it says itself.
+/// Guarantee, for all limiters that share the bucket together: in any time interval d, at most `burst + rate * (d +
+/// timeout)` permits are used, not counting as many as were given back unused in it; with a prefetch, `burst + rate *
+/// (d + timeout + prefetch_time)`. The store grants at most `burst + rate * (d + 1 us)` in d. Late or lost replies, the
+/// death of a process, and the clock of a process never cause excess grants; they cause fewer. Each store documents
+/// what it grants in excess when it loses data or its own clock is set forward.
 ///
-/// Under-use: of each answer that is lost, what it grants; and with a prefetch, at most `prefetch` permits of each process in
-/// a `prefetch_time` in which it asks for few, or dies.
+/// Unused permits: the grant of each lost reply; with a prefetch, also at most `prefetch` permits per process in a
+/// `prefetch_time` in which it gets few requests, or dies.
 ///
-/// Debt, which only `charge` and `settle` can make, is told to the store, which grants nobody anything before it
-/// is paid; but what is granted without the store does not wait for that. A refund is given back to the store
-/// once, less what has drained since the grant. It is lost, and counts as used, if too many are under way, or if
-/// the permit was made by `charge`.
+/// Debt, which only `charge` and `settle` cause, is reported to the store, which grants no process anything until it is
+/// paid; grants without the store do not wait for that. A refund is sent to the store once, less the drops that have
+/// drained since the grant. It is lost, and counts as used, if too many refunds are in progress, or if `charge` took
+/// the permit.
 ///
 /// Memory: constant.
 class fed {
 public:
     using options_type = shared_options;
 
-    /// Asks for at least `min` permits and at most `max`, which may be booked for `ahead` from now.
+    /// A request for at least `min` permits and at most `max`, which may be booked for up to `ahead` from now.
     struct question {
         shared_bucket bucket;
         amount min = 1;
         amount max = 1;
         std::chrono::microseconds ahead{};
         std::uint64_t number = 0;
-        duration timeout{};  ///< how long the answer is waited for
+        duration timeout{};  ///< the time limit for the reply
     };
-    /// Gives back permits that may be used since `since`, by the clock of the store.
+    /// An order to give back permits that could be used since `since`, on the clock of the store.
     struct give_back {
         shared_bucket bucket;
         amount count = 0;
         std::int64_t since = 0;
-        duration timeout{};  ///< how long it is tried
+        duration timeout{};  ///< the time limit for the attempt
     };
     using order_type = std::variant<question, give_back>;
 
-    /// What a store says to a question.
+    /// The reply of a store to a question.
     struct answer {
-        /// How many were granted, 0 if none.
+        /// The number of permits granted, 0 if none.
         amount granted = 0;
-        /// If there were any: from when on they may be used. Otherwise: how long to wait at least until it is worth
-        /// asking again.
+        /// With permits: the time until they may be used. Without: the shortest time until another question is useful.
         std::chrono::microseconds wait{};
-        /// If there were any: the store's own time at which they may be used, in microseconds; never 0.
+        /// With permits: the store's own time from which they may be used, in microseconds; never 0.
         std::int64_t since = 0;
-        /// With an error instead of an answer: whether permits may have been granted all the same.
+        /// With an error instead of a reply: whether the store may have granted permits nevertheless.
         bool lost = false;
     };
 
-    /// Carries orders out.
+    /// The interface that carries orders out.
     class runner {
     public:
-        /// Throws, unless it can carry out orders of such a policy. From any thread, under no lock.
+        /// Throws unless it can carry out the orders of such a policy. Called from any thread, under no lock.
         virtual void validate(fed const& p) const = 0;
 
-        /// From any thread, under no lock. What comes of a question is told once.
+        /// Starts an order. Called from any thread, under no lock. It reports the result of a question once.
         virtual void carry_out(order_type const& order) noexcept = 0;
 
     protected:
@@ -238,7 +240,7 @@ public:
 
     explicit fed(options_type const& options);
 
-    // As a policy.
+    // The members of a policy.
 
     void begin(time_point now) noexcept;
     void take_over(fed& before, time_point now);
@@ -253,7 +255,7 @@ public:
     bool refund(amount n, ticket t, time_point now) noexcept;
     static ticket merge(ticket a, ticket b, amount n) noexcept;
 
-    // As one that is fed.
+    // The members of a policy whose permits come from elsewhere.
 
     [[nodiscard]] time_point next_order(demand const& d, time_point now) const noexcept;
     [[nodiscard]] std::optional<order_type> pop_order(demand const& d, time_point now) noexcept;
@@ -261,35 +263,35 @@ public:
     [[nodiscard]] std::optional<time_point> barred(time_point now) const noexcept;
     [[nodiscard]] bool must_go_on() const noexcept { return next_lapse() != never; }
 
-    // As one to which something happens: the last 8 changes of the mode of which nobody was told.
+    // The members of a policy with events: the last 8 unreported changes of the mode.
 
     using event_type = mode_change;
     [[nodiscard]] bool has_event() const noexcept { return told_ != stats_.mode_changes; }
     [[nodiscard]] std::optional<mode_change> pop_event() noexcept;
 
-    // What has come of a question: true if requests that wait may have to be rejected.
+    // The results of a question; they return true if the limiter may have to reject waiting requests.
 
     bool answered(std::uint64_t number, answer const& a, time_point now) noexcept;
-    /// Without an answer. `lost`: it may have been granted all the same.
+    /// Records a question without a reply. `lost`: the store may have granted it nevertheless.
     bool failed(std::uint64_t number, bool lost, time_point now) noexcept;
 
     [[nodiscard]] shared_stats const& fed_stats() const noexcept { return stats_; }
     [[nodiscard]] shared_bucket const& bucket() const noexcept { return bucket_; }
 
 protected:
-    /// By the rule that `bucket` says, which is that of `options`.
+    /// Uses the rule `bucket`, which must match `options`.
     fed(options_type const& options, shared_bucket const& bucket);
 
 private:
-    /// Permits that the store has granted, and that can be used from `from` to `until`.
+    /// Permits that the store granted, and that can be used from `from` to `until`.
     struct lot {
         amount left = 0;
         time_point from{};
         time_point until{};
         std::int64_t since = 0;
     };
-    /// So many more than what is held will not be granted before, unless others give permits back. That is believed
-    /// for a while.
+    /// The number of permits, beyond the ones held here, that will not be granted before a time unless other processes
+    /// give permits back. The limiter relies on it for up to a second.
     struct rejection {
         amount min = 0;
         time_point at = time_point::min();
@@ -297,18 +299,18 @@ private:
     };
     static constexpr duration belief = std::chrono::seconds(1);
     struct under_way {
-        std::uint64_t number = 0;  // 0 if there is none
+        std::uint64_t number = 0;  // 0 if none
         amount min = 0;
         amount max = 0;
         time_point sent{};
         bool pays_debt = false;
     };
 
-    /// When the clock of the store was read last, and what it said.
+    /// The last reading of the clock of the store.
     struct reading {
         time_point sent{};
         time_point received{};
-        std::int64_t said = 0;  // 0 if it never was
+        std::int64_t said = 0;  // 0 if never read
     };
     static constexpr duration step_least = std::chrono::milliseconds(100);
 
@@ -344,26 +346,26 @@ private:
     rejection rejected_;
     under_way asked_;
     std::uint64_t last_number_ = 0;
-    bool scarce_ = false;                  // the last grant was booked, or less than was asked for
-    duration prefetch_time_{};             // 0 without a prefetch
-    std::optional<time_point> deposited_;  // when permits last came that can be used at once
-    std::optional<token_bucket> local_;    // with `fail_local`: all that was granted counts in it
-    bool probes_ = false;  // something was granted without the store since it was last asked
+    bool scarce_ = false;       // the last grant was booked, or smaller than requested
+    duration prefetch_time_{};  // 0 without a prefetch
+    std::optional<time_point>
+        deposited_;                      // when the last permits arrived that could be used at once
+    std::optional<token_bucket> local_;  // with `fail_local`: counts all grants
+    bool probes_ = false;  // something was granted without the store since the last question
     time_point failing_since_{};
     backoff backoff_;
-    std::array<mode_change, 8> changes_{};  // each where its number says
-    std::uint64_t told_ = 0;                // the number of the last one that was told, or left out
+    std::array<mode_change, 8> changes_{};  // each at the index of its number
+    std::uint64_t told_ = 0;  // the number of the last change that was reported or skipped
     reading clock_;
     shared_stats stats_;
 };
 
-/// The same by a sliding log: never more than the number of permits of `rate` in any stretch of its time, at most 4096
-/// of them. There is no burst besides.
+/// The policy of a shared sliding log: never more than the number of permits of `rate` in any time interval of its
+/// period, at most 4096. There is no additional burst.
 ///
-/// Guarantee, of all limiters that share the log together: in any stretch of time of `period - timeout`, with a prefetch
-/// `period - timeout - prefetch_time`, at most that number is used. What the store has granted, by its own time, is at
-/// most that in any stretch of a period, to the microsecond. With `fail_local` it is up to twice the share in
-/// a period besides.
+/// Guarantee, for all limiters that share the log together: in any time interval of `period - timeout`, with a prefetch
+/// `period - timeout - prefetch_time`, at most that number is used. The store grants, on its own clock, at most that
+/// number in any period, to the microsecond. `fail_local` adds up to twice the share per period.
 class fed_log : public fed {
 public:
     explicit fed_log(options_type const& options);

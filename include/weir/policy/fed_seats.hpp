@@ -12,77 +12,83 @@
 
 namespace weir {
 
-/// Seats that many processes share. All who share them must state the same number and the same lease.
+/// Seats that many processes share. All processes must use the same number and the same lease.
 struct shared_seats_options {
-    /// How many seats there are, 1 to 1,000,000.
+    /// The number of seats, 1 to 1,000,000.
     amount seats = 1;
 
-    /// For how long the store keeps the seats of a process without a word from it, 100 ms to 1 h. The process asks for
-    /// more time after a third of that. When it dies, its seats are free at the end of the lease.
+    /// The time for which the store keeps the seats of a process without a question from it, 100 ms to 1 h. The process
+    /// renews the lease after a third of it. If the process dies, its seats are free at the end of the lease.
     duration lease = std::chrono::seconds(10);
 
-    /// How long an answer is waited for, 1 us to a sixth of `lease`. Then the question is asked again.
+    /// The time limit for a reply, 1 us to a sixth of `lease`. Then the question is sent again.
     duration timeout = std::chrono::milliseconds(50);
 
-    /// While all seats are taken, the store is asked again after this time, less a random part of up to half of it;
-    /// sooner where a lease ends before. 1 ms to 60 s. So this is how long a seat may stand empty, and each process
-    /// in which requests wait asks up to two questions in that time.
+    /// The time after which the limiter asks the store again while all seats are taken, less a random part of up to
+    /// half of it; sooner if a lease ends before. 1 ms to 60 s. So a seat may be unused for this time, and each process
+    /// with waiting requests asks up to two questions in it.
     duration poll = std::chrono::milliseconds(20);
 };
 
-/// Throws `std::invalid_argument`, naming the option, the value and the bound, if one is nonsense.
+/// Throws `std::invalid_argument` if an option is invalid; its text names the option, the value and the bound.
 void validate(shared_seats_options const& options);
 
-/// What has come of the questions of shared seats since they were made.
+/// Counts of the questions of shared seats since their construction, and their current state.
 struct shared_seats_stats {
     /// Seats that the store keeps for this process, in use or not.
     amount held = 0;
-    /// Questions that were put to the store, and those to which it had not enough seats.
+    /// Questions to the store, and questions for which it had too few seats.
     std::uint64_t questions = 0;
     std::uint64_t denied = 0;
-    /// Questions without an answer: nothing has happened, or nobody knows.
+    /// Failed questions: without a valid reply in time. The store may have carried them out.
     std::uint64_t failed = 0;
     std::uint64_t unknown = 0;
-    /// Answers that came in the end, but too late.
+    /// Failed questions whose reply arrived too late.
     std::uint64_t late = 0;
     /// Seats that were in use when they were lost.
     amount lost = 0;
-    /// Whether the store cannot be asked now.
+    /// Whether the store is unavailable now.
     bool unavailable = false;
-    /// How long the last question took to be answered.
+    /// The time from the last question to its reply.
     duration round_trip{};
 };
 
 namespace policy {
 
-/// The rule of seats that a store keeps for many processes. A process has one holding, of all the seats that it
-/// uses, with one lease, which is renewed as a whole. Each question says how many seats it wants to hold from now on. So
-/// it may be asked again when its answer is lost, and the same question takes seats, renews them and gives them back.
+/// The policy of seats that a store keeps for many processes.
 ///
-/// One question is under way at a time. A seat that comes home goes to a request that waits here; if none waits, back to
-/// the store at once. But after 50 polls, or a lease if that is shorter, what comes home next goes back although
-/// requests wait here, and the process asks again only after two polls, so that others come first. Between processes
-/// there is no other order, and a request for several seats is granted when the store has so many at once.
+/// Questions: a process has one holding, of all the seats that it uses, with one lease, which is renewed as a whole.
+/// Each question states how many seats the process wants to hold from now on. So it can be repeated after a lost reply,
+/// and the same kind of question takes, renews and returns seats. One question at a time is in progress.
 ///
-/// Guarantee: by the record of the store, never more than `seats` are held by all processes together. A process counts
-/// its lease from when it asked, and the store from when it was asked, which is later; so no process believes in a seat
-/// that another one has, if all clocks go on equally fast, to a thousandth. The times that clocks show do not
-/// matter.
+/// Order: a released seat goes to a request that waits here; without one, it returns to the store at once. But after 50
+/// polls, or a lease if that is shorter, the next released seat returns to the store although requests wait here. The
+/// process then waits two polls before it asks again, so that other processes come first. There is no other order
+/// between processes, and a request for several seats is granted when the store has all of them free at once.
 ///
-/// A permit is lost when its lease has ended without an answer, or when the store says so. That happens if the process
-/// or the store has stood still, if they cannot reach each other, if the clock of the store was set forward, and if
-/// the store has forgotten the holding. In the last two cases another process may have the seat before this
-/// one knows: until its next renewal, at most a third of the lease and a timeout later. If the process has stood still, it
-/// knows as soon as it looks. What it does without looking only the resource itself can reject, by the
-/// fence: the ticket of a permit is the number of its holding, and each holding that begins has a greater number
-/// than all before it.
+/// Guarantee: by the record of the store, all processes together never hold more than `seats`. A process counts its
+/// lease from the time of its question, and the store from the arrival of the question, which is later. So no process
+/// relies on a seat that another process has, if all clocks run at the same speed, to a thousandth. The times that
+/// clocks show do not matter.
 ///
-/// Under-use: of a process that dies, its seats for a lease; of each seat that comes home to a process in which nobody
-/// waits, until others ask again.
+/// Loss: a permit is lost when its lease ended without a reply, or when the store reports it. This happens in four
+/// cases:
+/// - The process or the store was suspended.
+/// - They cannot reach each other.
+/// - The clock of the store was set forward.
+/// - The store lost the holding.
 ///
-/// Nothing is granted while the store cannot be asked: a seat that was granted without it would be one too many.
-/// Seats that are held stay good until their lease ends. What `charge` takes counts against the seats of this process when
-/// it holds some; it is never lost.
+/// In the last two cases another process may get the seat before this process detects the loss at its next renewal: at
+/// most a third of the lease and a timeout later. A suspended process detects the loss as soon as it checks. Only the
+/// resource itself can reject what it does without a check, by the fencing token: the ticket of a permit is the number
+/// of its holding, and each new holding has a greater number than all before it.
+///
+/// Unused seats: the seats of a process that dies, for a lease; each seat released in a process without waiting
+/// requests, until other processes ask again.
+///
+/// While the store is unavailable nothing is granted, because a seat granted without it could exceed the limit. Held
+/// seats remain valid until their lease ends. `charge` counts against the seats of this process if it holds some; it is
+/// never lost.
 ///
 /// Memory: constant.
 class fed_seats {
@@ -90,38 +96,38 @@ public:
     using options_type = shared_seats_options;
     using holder_id = std::array<std::uint64_t, 2>;
 
-    /// What a process wants to hold from now on: at least `min` seats and at most `max`. If there are not so many, at
-    /// most `keep` of those that it has.
+    /// A request to hold at least `min` seats and at most `max` from now on. If there are fewer, the holder keeps at
+    /// most `keep` of its seats.
     struct question {
-        amount seats = 1;  ///< in all
+        amount seats = 1;  ///< total number
         std::chrono::microseconds lease{};
-        holder_id holder{};        ///< by chance
+        holder_id holder{};        ///< a random id
         std::uint64_t number = 0;  ///< greater for each later question of the holder
-        std::int64_t fence = 0;    ///< of the holding that goes on; 0: a new one, and none besides
+        std::int64_t fence = 0;  ///< of the current holding; 0 starts a new one and ends any other
         amount keep = 0;
         amount min = 0;
         amount max = 0;
-        duration timeout{};  ///< how long the answer is waited for
+        duration timeout{};  ///< the time limit for the reply
     };
     using order_type = question;
 
-    /// What a store says to a question.
+    /// The reply of a store to a question.
     struct answer {
-        amount held = 0;         ///< how many the holding has now
-        std::int64_t fence = 0;  ///< of the holding, if it has any
-        /// If these are fewer than `min`: how long until the first lease of another one ends, or 0 if there is none.
+        amount held = 0;         ///< the current number of seats of the holding
+        std::int64_t fence = 0;  ///< the fencing token of the holding, if it has seats
+        /// If `held` is below `min`: the time until the first lease of another holder ends, or 0 if there is none.
         std::chrono::microseconds wait{};
-        /// With an error instead of an answer: whether it may have been carried out all the same.
+        /// With an error instead of a reply: whether the store may have carried out the question nevertheless.
         bool lost = false;
     };
 
-    /// Carries orders out.
+    /// The interface that carries orders out.
     class runner {
     public:
-        /// Throws, unless it can carry out orders of such a policy. From any thread, under no lock.
+        /// Throws unless it can carry out the orders of such a policy. Called from any thread, under no lock.
         virtual void validate(fed_seats const& p) const = 0;
 
-        /// From any thread, under no lock. What comes of a question is told once.
+        /// Starts an order. Called from any thread, under no lock. It reports the result of a question once.
         virtual void carry_out(order_type const& order) noexcept = 0;
 
     protected:
@@ -130,7 +136,7 @@ public:
 
     explicit fed_seats(options_type const& options);
 
-    // As a policy.
+    // The members of a policy.
 
     static void begin(time_point) noexcept {}
     void take_over(fed_seats& before, time_point now) noexcept;
@@ -145,14 +151,14 @@ public:
     bool refund(amount n, ticket t, time_point now) noexcept { return leave(n, t, now); }
     ticket merge(ticket a, ticket b, amount n) noexcept;
 
-    // As one that is fed.
+    // The members of a policy whose permits come from elsewhere.
 
     [[nodiscard]] time_point next_order(demand const& d, time_point now) const noexcept;
     [[nodiscard]] std::optional<question> pop_order(demand const& d, time_point now) noexcept;
     bool elapse(time_point now) noexcept;
     [[nodiscard]] std::optional<time_point> barred(time_point now) const noexcept;
 
-    // As one whose permits are on loan.
+    // The members of a policy that leases its permits.
 
     [[nodiscard]] bool is_lost(ticket t, time_point now) const noexcept;
     [[nodiscard]] bool is_held(ticket t) const noexcept { return t != no_fence && t == fence_; }
@@ -160,10 +166,10 @@ public:
         return fence_ != no_fence || asking_ || doubtful_until_ != time_point::min();
     }
 
-    // What has come of a question: true if requests that wait may have to be rejected.
+    // The results of a question; they return true if the limiter may have to reject waiting requests.
 
     bool answered(std::uint64_t number, answer const& a, time_point now) noexcept;
-    /// Without an answer. `lost`: it may have been carried out all the same.
+    /// Records a question without a reply. `lost`: the store may have carried it out nevertheless.
     bool failed(std::uint64_t number, bool lost, time_point now) noexcept;
 
     [[nodiscard]] shared_seats_stats fed_stats() const noexcept;
@@ -172,7 +178,7 @@ private:
     static constexpr ticket no_fence = 0;
     static constexpr std::uint32_t failures_of_outage = 5;
 
-    /// What was asked last.
+    /// The last question.
     struct asked {
         std::uint64_t number = 0;
         ticket fence = no_fence;
@@ -193,17 +199,17 @@ private:
 
     options_type options_;
     holder_id holder_;
-    amount held_ = 0;          // at least
-    amount used_ = 0;          // of permits whose ticket is `fence_`
-    amount owed_ = 0;          // of those without a ticket: by `charge`
+    amount held_ = 0;          // the least number that is certain
+    amount used_ = 0;          // by permits with the ticket `fence_`
+    amount owed_ = 0;          // by permits without a ticket, from `charge`
     ticket fence_ = no_fence;  // of the holding, if there is one
-    ticket lost_ = no_fence;   // of the last one that was lost
+    ticket lost_ = no_fence;   // of the last lost holding
     time_point until_{};       // the end of its lease
-    time_point renewed_{};     // when the lease began
-    time_point yields_at_{};   // from then on, what comes home is for other processes
-    bool yields_ = false;      // something has
+    time_point renewed_{};     // the start of its lease
+    time_point yields_at_{};   // from then on, released seats are for other processes
+    bool yields_ = false;      // a seat was released for other processes
     time_point poll_at_ = time_point::min();
-    // The store may keep seats of which nobody knows; until then at most.
+    // Until then the store may keep seats that this process does not know.
     time_point doubtful_until_ = time_point::min();
     bool asking_ = false;
     asked last_;

@@ -7,17 +7,17 @@
 
 namespace weir {
 
-/// When windows begin.
+/// The times at which windows begin.
 enum class window_alignment : std::uint8_t {
-    first_use,  ///< with the first grant after the window before
+    first_use,  ///< at the first grant after the end of the window before
     epoch,      ///< at whole multiples of their length on the limiter's clock
 };
 
 struct fixed_window_options {
-    /// How many permits each window has, 1 to `max_amount`.
+    /// The number of permits per window, 1 to `max_amount`.
     amount limit = 1;
 
-    /// The length of the window, at least a nanosecond.
+    /// The length of a window, at least 1 ns.
     duration window = std::chrono::seconds(1);
 
     window_alignment alignment = window_alignment::first_use;
@@ -25,29 +25,32 @@ struct fixed_window_options {
 
 namespace policy {
 
-/// The cheapest rate limit: so many permits in each window of time, and then none until the next.
+/// The cheapest rate limit: `limit` permits per window of time.
 ///
-/// Guarantee: at most `limit` permits are granted in each window. Across a boundary that allows up to
-/// 2 * limit in an instant: the last of one window and the first of the next; use `sliding_window`
-/// where that is too many.
-/// Formula: n is granted if what was used since the window began is at most `limit - n`.
-/// Debt: what `charge` and `settle` take beyond the limit is owed. Each window that comes pays from its
-/// limit before it grants anything, and what is left is owed by the next. All else that was granted in a
-/// window ends with it.
-/// A refund undoes what is owed first. It makes room if what it undoes still counts: in the window of
-/// the grant, or as debt that has been owed ever since.
-/// Memory: constant; 40 bytes of state, of which 16 are for refunds of debt.
-/// Source: the counter that is reset each period, as in most gateways and web servers.
+/// Guarantee: at most `limit` permits are granted in each window. So up to 2 * limit can be granted at once at a
+/// boundary: the last of one window and the first of the next. Use `sliding_window` if that is too many.
+///
+/// Formula: n permits are granted if at most `limit - n` were used since the window began.
+///
+/// Debt: permits that `charge` and `settle` take beyond the limit are a debt. Each new window pays from its limit
+/// before it grants anything, and the next window owes the rest. All other grants of a window expire with it.
+///
+/// A refund reduces the debt first. It frees permits if they still count: in the window of the grant, or as debt that
+/// has existed ever since.
+///
+/// Memory: constant; 40 bytes of state, 16 of them for refunds of debt.
+///
+/// Source: the counter that is reset in each period, as in most gateways and web servers.
 class fixed_window_rule {
 public:
     using options_type = fixed_window_options;
 
     struct state_type {
         time_point began = time_point::min();
-        amount used = 0;  // granted and paid: above the limit only after that was lowered
-        amount owed = 0;  // by the windows to come; 0 unless this one is used up
-        // Grants before `since` count no more. Of those since then, but before this window, the least
-        // that was owed at a boundary between still counts: a refund of them undoes so many at most.
+        amount used = 0;  // granted and paid; above the limit only after the limit was lowered
+        amount owed = 0;  // debt of later windows; 0 unless this window is used up
+        // Grants before `since` do not count. Of grants since then, but before this window, only the smallest
+        // debt at any boundary since then counts: a refund of them undoes at most that.
         time_point since = time_point::min();
         amount carried = most;
     };
@@ -55,9 +58,9 @@ public:
     explicit fixed_window_rule(options_type const& options);
 
     [[nodiscard]] state_type begin(time_point) const noexcept { return {}; }
-    /// What was granted and paid stays so: in the window of the new options in which the change falls, or
-    /// in one that begins with the change. If that is more than a lower limit, no more is granted in this
-    /// window, but nothing of it is owed by the next. A higher limit pays first what is owed.
+    /// Continues from `before`. Granted and paid permits count in the window of the new options in which the change
+    /// falls, or in a window that begins with the change. If they exceed a lower limit, this window grants nothing
+    /// more, and the next window owes nothing for them. A higher limit pays the debt first.
     void take_over(state_type& s, fixed_window_rule const& old, state_type const& before,
                    time_point now) const noexcept;
     [[nodiscard]] bool are_alike(state_type const& a, state_type const& b,
@@ -75,15 +78,15 @@ public:
     [[nodiscard]] amount debt(state_type const& s, time_point now) const noexcept {
         return at(s, now).owed;
     }
-    /// With unequal requests ahead this may be too early: it counts permits, and does not know which
-    /// of them must go together.
+    /// Returns when `n` permits can be granted after `ahead` others. If the requests ahead ask for different amounts,
+    /// the result may be too early: it counts permits, and ignores which of them must be granted together.
     [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
                                       time_point now) const noexcept {
         return is_under_way(s, now) ? ready_in(s, n, ahead, now)
                                     : ready_in(next(s, now), n, ahead, now);
     }
 
-    /// The ticket is the time.
+    /// Takes `n` permits; the ticket is the time.
     ticket take(state_type& s, amount n, time_point now) const noexcept {
         if (!is_under_way(s, now))
             s = next(s, now);
@@ -98,7 +101,7 @@ public:
     ticket merge(state_type&, ticket a, ticket b, amount) const noexcept { return a < b ? a : b; }
 
 private:
-    // Debt ends here, and no more than this waits as far as a forecast is concerned: sums still fit.
+    // The largest debt, and the most waiting permits that a forecast counts: sums do not overflow.
     static constexpr amount most = max_amount * 2'000;
 
     [[nodiscard]] amount room(state_type const& s) const noexcept {

@@ -9,14 +9,14 @@
 
 namespace weir::policy {
 
-/// Knows for how long permits have been held: what `seats` with `max_hold` keeps beside its count.
+/// Measures how long permits have been held, for `seats` with `max_hold`.
 ///
-/// Memory: 32 bytes for each permit, for a number of permits that is rounded up to a power of two. It is
-/// set aside at once, and a place is not touched before it is used.
+/// Memory: 32 bytes per permit, for a number of permits that is rounded up to a power of two. It is allocated at once,
+/// and an entry is not touched before its first use.
 class hold_watch {
 public:
     hold_watch() = default;
-    /// With room for so many permits, so that none of these allocates.
+    /// Allocates room for `permits` permits, which then need no allocation.
     explicit hold_watch(std::size_t permits);
 
     hold_watch(hold_watch&&) noexcept = default;
@@ -25,32 +25,32 @@ public:
     hold_watch& operator=(hold_watch const& other) { return *this = hold_watch(other); }
     ~hold_watch() = default;
 
-    /// Goes on from what `before` knows, with the room of both. Takes microseconds, however many permits
-    /// are out and however large the tables are.
+    /// Continues from the entries of `before`, with the room of both. Takes microseconds, independent of the number of
+    /// permits in use and of the size of the tables.
     void take_over(hold_watch& before) noexcept;
 
-    /// Permits are taken in the order of their times. Allocates only beyond the room that there is; if
-    /// memory fails, the ticket is 0, which stands for a permit that is not watched.
+    /// Adds a permit; the times of grants must not decrease. Allocates only beyond the reserved room. If that fails,
+    /// the ticket is 0, and the permit is not watched.
     [[nodiscard]] ticket take(amount n, time_point now) noexcept;
     void leave(amount n, ticket t) noexcept;
     [[nodiscard]] ticket merge(ticket a, ticket b, amount n) noexcept;
 
-    /// When the first that has not been reported will have been held for so long; `never` if there is none.
+    /// Returns when the first unreported permit will have been held for `max_hold`; `never` if there is none.
     [[nodiscard]] time_point next_overdue(duration max_hold) const noexcept;
-    /// Reports the first that has not been reported. There must be one.
+    /// Reports the first unreported permit. There must be one.
     [[nodiscard]] overdue pop_overdue(time_point now) noexcept;
 
 private:
-    // Places form a table. Those in use are a ring in the order of their grants, those that have been
-    // used are a chain, and from `untouched_` on none has ever been used. Place 0 anchors the ring.
+    // The entries form a table. Entries in use are a ring in the order of their grants, entries that were used before
+    // are a free list, and entries from `untouched_` on were never used. Entry 0 anchors the ring.
     struct place {
         amount held;
         time_point since;
-        std::uint32_t turn;  // tells apart the permits that have used this place
+        std::uint32_t turn;  // distinguishes the permits that have used this entry
         std::uint32_t next;
         std::uint32_t previous;
     };
-    // Each chunk has as many places as all before it together, so that places never move.
+    // Each chunk has as many entries as all chunks before it, so that entries never move.
     using chunk = std::unique_ptr<place[]>;
     static constexpr std::uint32_t first_chunk = 16;
 
@@ -62,8 +62,8 @@ private:
 
     std::vector<chunk> chunks_;
     std::uint32_t untouched_ = 0;
-    std::uint32_t unused_ = 0;      // the first of the chain, 0 if there is none
-    std::uint32_t unreported_ = 0;  // the first in the ring that has not been reported, or 0
+    std::uint32_t unused_ = 0;      // the first of the free list, 0 if there is none
+    std::uint32_t unreported_ = 0;  // the first unreported one in the ring, or 0
 };
 
 }  // namespace weir::policy

@@ -8,42 +8,48 @@
 namespace weir {
 
 struct leaky_bucket_options {
-    /// How many permits leak out of the bucket, and in what time. With 0 permits it has no leak, and
-    /// once it is full nothing is granted until the rate is changed.
+    /// The rate at which the bucket leaks. With 0 permits it never leaks, and once it is full nothing is granted until
+    /// the rate changes.
     weir::rate rate{1, std::chrono::seconds(1)};
 
-    /// How many permits the bucket holds, 1 to `max_amount`. 1 spaces grants evenly; with more, as many
-    /// are granted at once while the bucket fills.
+    /// The number of permits that the bucket holds, 1 to `max_amount`. 1 spaces grants evenly; with more, that many are
+    /// granted at once while the bucket fills.
     ///
-    /// Even spacing costs throughput: what a late timer misses is only made up for as far as the bucket
-    /// holds more than 1. With callers always waiting and a capacity of 1, 93 % of a rate of 1,000 a
+    /// Even spacing reduces throughput: the limiter makes up for a late timer only as far as the bucket holds more than
+    /// 1. If requests always wait and the capacity is 1, the limiter reaches 93 % of a rate of 1,000 per second, and 30
+    /// % of 100,000 per second.
     /// second is reached, and 30 % of 100,000 a second.
     amount capacity = 1;
 
-    /// What becomes of the level when options change.
+    /// The treatment of the level when the options change.
     weir::carry_over carry_over = carry_over::as_is;
 };
 
 namespace policy {
 
-/// Even spacing: what is granted is poured into a bucket that leaks at `rate`, and nothing is granted
-/// that would make it overflow.
+/// A rate limit with even spacing: each grant adds to a bucket that leaks at `rate`, and no grant may make it overflow.
 ///
-/// When the bucket is full, newcomers wait with `enter` (the tap is shut), in a line that
-/// `queue_options` bounds, and are rejected with `try_enter` or a queue of 0 (it overflows).
-/// With the default capacity of 1, grants are 1/rate apart at least, to the nanosecond, whatever was
-/// idle before and however late a timer is; one for n at a time needs a capacity of n. A larger capacity
-/// is for what comes in bunches, and makes up for late timers.
-/// It is the mirror image of `token_bucket`, whose tokens are this one's room: use that to save up for
-/// bursts, and this where a pace is wanted.
-/// Guarantee: at most `capacity` permits are granted at once, and in any stretch of time d at most
-/// `capacity + rate * (d + 1 ns)`, not counting as many as were given back unused in it; each is granted
-/// as soon as it fits. Callers that always wait get the rate to the unit.
-/// Formula: `level = max(0, level - rate * elapsed)`; n is granted if `level + n <= capacity`. In whole
-/// numbers, never rounded. `remaining` is the room; the level, rounded up, is the capacity less that.
+/// While the bucket is full, `enter` waits in a queue, which `queue_options` bounds, and `try_enter` fails; so does
+/// `enter` with a queue of 0.
+///
+/// With the default capacity of 1, grants are at least 1/rate apart, to the nanosecond, also after idleness and after a
+/// late timer; a request for n permits needs a capacity of n. A larger capacity suits requests that come in bursts, and
+/// makes up for late timers.
+///
+/// A leaky bucket is the mirror image of a `token_bucket`: its room corresponds to the tokens. Use `token_bucket` to
+/// save permits for bursts, and `leaky_bucket` for a steady pace.
+///
+/// Guarantee: at most `capacity` permits are granted at once, and in any time interval d at most `capacity + rate * (d
+/// + 1 ns)`, not counting as many as were refunded in it. Each request is granted as soon as it fits. Callers that
+/// always wait get exactly the rate.
+///
+/// Formula: `level = max(0, level - rate * elapsed)`; n permits are granted if `level + n <= capacity`. The arithmetic
+/// is in whole numbers, without rounding. `remaining` is the room. The level, rounded up, is the
+/// capacity minus the room.
+///
 /// Memory: constant; 16 bytes of state.
-/// Source: the leaky bucket as a meter of Turner (1986), in the form of the generic cell rate algorithm
-/// of ITU-T I.371.
+///
+/// Source: the leaky bucket as a meter of Turner (1986), in the form of the generic cell rate algorithm of ITU-T I.371.
 class leaky_bucket_rule {
 public:
     using options_type = leaky_bucket_options;
@@ -52,7 +58,7 @@ public:
     explicit leaky_bucket_rule(options_type const& options);
 
     [[nodiscard]] state_type begin(time_point now) const noexcept { return bucket_.filled(0, now); }
-    /// `as_is` keeps the level, even above a lower capacity: what is too much must leak out first.
+    /// Continues from `before`. `as_is` keeps the level, even above a lower capacity: the excess must leak out first.
     void take_over(state_type& s, leaky_bucket_rule const& old, state_type const& before,
                    time_point now) const noexcept;
     [[nodiscard]] bool are_alike(state_type const& a, state_type const& b,
@@ -72,13 +78,14 @@ public:
     [[nodiscard]] amount debt(state_type const& s, time_point now) const noexcept {
         return bucket_.debt(s, now);
     }
-    /// How full the bucket is, rounded up to whole permits; above the capacity where `charge` or
-    /// `settle` has filled it further.
+    /// Returns the level of the bucket, rounded up to whole permits; above the capacity after `charge` or `settle` took
+    /// more.
     [[nodiscard]] amount level(state_type const& s, time_point now) const noexcept {
         auto const permit = bucket_.measure().permit;
         return static_cast<amount>((bucket_.level(s, now) + permit - 1) / permit);
     }
-    /// Exact behind others as well, unless more leaks out in a nanosecond than is in the bucket.
+    /// Returns when `n` permits can be granted after `ahead` others. It is exact for any `ahead`, unless more leaks in
+    /// a nanosecond than the bucket holds.
     [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
                                       time_point now) const noexcept {
         return bucket_.ready_at(s, n, ahead, now);

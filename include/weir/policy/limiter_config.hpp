@@ -27,8 +27,7 @@ struct policy_list {
     using options = std::variant<typename Policies::options_type..., More...>;
 };
 
-/// The policies that can be chosen at run time. How the options of each are written is in
-/// limiter_config.cpp.
+/// The policies that can be chosen at run time. limiter_config.cpp defines the syntax of their options.
 using chosen_at_run_time = policy_list<  //
     policy::seats,                       //
     policy::sliding_log,                 //
@@ -44,44 +43,42 @@ using chosen_at_run_time = policy_list<  //
 
 class limiter_config;
 
-/// Several limits, all of which are kept.
+/// A list of limits that all apply.
 class all_options {
 public:
     all_options() noexcept;
     explicit all_options(std::vector<limiter_config> limits) noexcept;
 
-    /// At least one.
+    /// The limits, at least one.
     std::vector<limiter_config> parts;
 };
 
-/// Which limiter, with which options: what `any_limiter` is made of. It can be written as text, such as
-/// a line of a configuration file holds.
+/// The kind and the options of a limiter, from which an `any_limiter` is made. It has a text form, for example for
+/// configuration files.
 ///
 ///     weir::limiter_config::parse("3 seats max_hold 30s")
 ///
-/// | text                | limiter             | further options                                |
-/// |---------------------|---------------------|------------------------------------------------|
-/// | `3 seats`           | `seats`             | `max_hold 30s`                                 |
-/// | `20 vegas`          | `adaptive_seats`    | `min 1`, `max 1000` and all others          |
-/// | `20 gradient2`      | the same            | `min 20`, `max 200` and all others          |
-/// | `20 aimd`           | the same            | `min 20`, `max 200` and all others          |
-/// | `10/60s`            | `sliding_log`       |                                                |
-/// | `10/60s sliding`    | `sliding_window`    | `slices 6`                                     |
-/// | `10/60s fixed`      | `fixed_window`      | `alignment epoch`                              |
-/// | `100/1s burst 20`   | `token_bucket`      | `initial 0`, `refill interval`                 |
-/// | `100/1s bucket`     | `token_bucket`      | the same, and `burst 20` anywhere              |
-/// | `100/1s leaky`      | `leaky_bucket`      | `capacity 20`                                  |
-/// | `100/1s bursty`     | `smooth_bursty`     | `max_burst 2s`, `initial forever`              |
-/// | `100/1s warming`    | `smooth_warming_up` | `warm_up 4s`, `cold_factor 3`                  |
-/// | `10/1s & 100/1min`  | all of these        |                                                |
+/// Texts, their limiters and further options:
+/// - `3 seats`: `seats`; `max_hold 30s`
+/// - `20 vegas`: `adaptive_seats`; `min 1`, `max 1000` and all others
+/// - `20 gradient2`: `adaptive_seats`; `min 20`, `max 200` and all others
+/// - `20 aimd`: `adaptive_seats`; `min 20`, `max 200` and all others
+/// - `10/60s`: `sliding_log`
+/// - `10/60s sliding`: `sliding_window`; `slices 6`
+/// - `10/60s fixed`: `fixed_window`; `alignment epoch`
+/// - `100/1s burst 20`: `token_bucket`; `initial 0`, `refill interval`
+/// - `100/1s bucket`: `token_bucket`; `initial 0`, `refill interval`, and `burst 20` in any position
+/// - `100/1s leaky`: `leaky_bucket`; `capacity 20`
+/// - `100/1s bursty`: `smooth_bursty`; `max_burst 2s`, `initial forever`
+/// - `100/1s warming`: `smooth_warming_up`; `warm_up 4s`, `cold_factor 3`
+/// - `10/1s & 100/1min`: both of these limits
 ///
 /// Buckets and the two smooth limits also have `carry_over`: `as_is`, `proportional` or `reset`.
 ///
-/// First how many permits, and if they are per time, in what time; then the kind of limiter; then any of
-/// its options, each once and in any order, under the name that it has in C++ and with the value after
-/// it. What is not named has its default. A rate alone means at most so many in any such time: it is a
-/// `sliding_log`, which may also be called `exact`. A time is a whole number and its unit, without a
-/// space: `h`, `min`, `s`, `ms`, `us` or `ns`; or `forever`.
+/// A text begins with the number of permits and, for a rate, the period. The kind of limiter follows, and then its
+/// options, each at most once and in any order, by their C++ names and followed by the value. An omitted option has its
+/// default. A rate alone, at most N permits in any such period, is a `sliding_log`, which may also be named `exact`. A
+/// time is a whole number and its unit, without a space: `h`, `min`, `s`, `ms`, `us` or `ns`; or it is `forever`.
 class limiter_config {
 public:
     using options_type = detail::chosen_at_run_time::options<all_options>;
@@ -92,15 +89,15 @@ public:
                  std::constructible_from<options_type, Options const&>)
     limiter_config(Options const& chosen) : options(chosen) {}
 
-    /// Throws `std::invalid_argument` that quotes the text, and says at which column what was expected and
-    /// what was found. Whether the values make sense is for the limiter to say that is made of them.
+    /// Parses the text form. Throws `std::invalid_argument` that quotes the text, and names the column, the expected
+    /// and the found text. Only the limiter that is made of the result checks the values.
     [[nodiscard]] static limiter_config parse(std::string_view text);
 
     options_type options;
 };
 
-/// The text from which `limiter_config::parse` makes the same: options that have their defaults are left
-/// out.
+/// Returns the text from which `limiter_config::parse` makes the same configuration, without options that have their
+/// defaults.
 [[nodiscard]] std::string to_string(limiter_config const& config);
 
 }  // namespace weir

@@ -8,11 +8,11 @@
 
 namespace weir::policy {
 
-/// A rate as whole numbers. Time and permits are counted in the same ticks, which are so short that
-/// a nanosecond is a whole number of them, and so is what a permit takes at this rate: nothing is
-/// rounded until an instant has to be named, so nothing drifts.
+/// A rate in whole numbers. Time and permits are counted in the same ticks, which are so short that a nanosecond, and
+/// the time of a permit at this rate, are whole numbers of ticks. Only the conversion to an instant is rounded, so
+/// nothing drifts.
 ///
-/// Precondition: the rate is not 0. All sums are held below `limit`, which is later than any time.
+/// Precondition: the rate is not 0. All sums are capped at `limit`, which is later than any time.
 class pacing {
 public:
     __extension__ using ticks = __int128;
@@ -27,17 +27,17 @@ public:
     [[nodiscard]] ticks length(duration d) const noexcept {
         return ticks{d.count()} * per_nanosecond_;
     }
-    /// How long `n` permits take.
+    /// Returns the time of `n` permits.
     [[nodiscard]] ticks of(amount n) const noexcept { return ticks{n} * per_permit_; }
-    /// The same of a number with a fraction.
+    /// Returns the time of a number of permits with a fraction.
     [[nodiscard]] ticks of(double permits) const noexcept {
         return nearest(permits * static_cast<double>(per_permit_));
     }
-    /// The nearest whole number, 0 to `limit`.
+    /// Returns the nearest whole number, from 0 to `limit`.
     [[nodiscard]] static ticks nearest(double t) noexcept {
         if (!(t > 0))
             return 0;
-        if (t < 0x1p52)  // by far the fastest way
+        if (t < 0x1p52)  // the fastest conversion by far
             return static_cast<std::int64_t>(t + 0.5);
         return t < static_cast<double>(limit) ? static_cast<ticks>(t) : limit;
     }
@@ -46,17 +46,17 @@ public:
         return small == t ? static_cast<double>(small) : static_cast<double>(t);
     }
 
-    /// The first nanosecond that is not before `t`, which is after `now`; `never` if that is past the
-    /// end of time.
+    /// Returns the first nanosecond at or after `t`, which is after `now`; `never` if a `time_point` cannot represent
+    /// it.
     [[nodiscard]] time_point instant(ticks t, time_point now) const noexcept;
-    /// How many permits take so long.
+    /// Returns the number of permits that take this time.
     [[nodiscard]] double permits(ticks t) const noexcept {
         return real(t) / static_cast<double>(per_permit_);
     }
     [[nodiscard]] ticks whole_permits(ticks t) const noexcept { return t / per_permit_; }
 
-    /// The same instant, a fraction of a tick later at most, and the same number of permits, a
-    /// fraction of a tick less at most, in the ticks of another rate.
+    /// Converts an instant or a number of permits from the ticks of another rate. The instant is at most a fraction of
+    /// a tick later, the number at most a fraction of a tick smaller.
     [[nodiscard]] ticks instant_from(pacing const& other, ticks t) const noexcept;
     [[nodiscard]] ticks permits_from(pacing const& other, ticks t) const noexcept;
 

@@ -12,68 +12,53 @@
 
 namespace weir {
 
-/// What a policy notes about a grant and is handed back when the permit comes home. What it means is
-/// the policy's business alone: the number of a log entry, a place in a table, a start time.
+/// The note that a policy attaches to a grant, and that the limiter passes back when the permit is released. Only the
+/// policy interprets it: as the number of a log entry, an index of a table, or a start time.
 using ticket = std::uint64_t;
 
-/// A rule of limiting: the callback module to the limiter's behaviour.
+/// The rule of a limiter: the concept of a policy, which `basic_limiter` calls.
 ///
-/// A policy is a pure state machine. It knows no clock, no queue and no thread: it is told the time,
-/// which never goes back, and asked about amounts; the limiter calls it under its lock, except for the
-/// constructor and the destructor. Asking for `n` permits means 1 <= n <= capacity(). None of these may
-/// throw unless it says so.
+/// A policy is a pure state machine without a clock, a queue or a thread. The limiter passes it the time, which never
+/// goes back, and amounts. It calls the policy under its lock, except for the constructor and the destructor. A request
+/// for `n` permits has 1 <= n <= capacity(). A member may throw only where the list states it.
 ///
-/// | expression                         | what it must do                                           |
-/// |------------------------------------|-----------------------------------------------------------|
-/// | `P(options)`                       | check the options, or throw `std::invalid_argument`; set  |
-/// |                                    | memory aside, or throw `std::bad_alloc`                   |
-/// | `p.begin(now)`                     | the time of the policy begins. Called once, before all    |
-/// |                                    | that follows, unless `take_over` is                       |
-/// | `p.take_over(before, now)`         | `p` has just been made of new options: settle `before` at |
-/// |                                    | the old ones up to `now`, and go on from its state.       |
-/// |                                    | Memory may be swapped with `before`, which is only        |
-/// |                                    | destroyed afterwards. May throw `std::bad_alloc` if what  |
-/// |                                    | is carried over needs more memory than the new options    |
-/// |                                    | do, and `std::invalid_argument` if `before` is of another |
-/// |                                    | kind; then `before` has not changed                       |
-/// | `p.options()`                      | the options in force                                      |
-/// | `p.capacity()`                     | the most that one request can ever be granted             |
-/// | `p.timed()`                        | whether the policy needs the time. If not, `now` below    |
-/// |                                    | may be any time at all, and no clock is read for it       |
-/// | `p.remaining(now)`                 | how many could be taken at once, at least 0               |
-/// | `p.ready_at(n, ahead, now)`        | when `n` will fit, once `ahead` permits have been taken   |
-/// |                                    | before: `now` or earlier if that is now, `unknown` if     |
-/// |                                    | time alone will not make room, `never` if it will later   |
-/// |                                    | than can be said. Exact for ahead == 0; otherwise never   |
-/// |                                    | later than the truth if nobody ahead gives up             |
-/// | `p.take(n, now)`                   | take `n` at `now` and return a ticket. Must not throw nor |
-/// |                                    | allocate if `ready_at(n, 0, now) <= now`. If it does not  |
-/// |                                    | fit, go into debt; that may throw, changing nothing       |
-/// | `p.leave(n, ticket)`               | `n` of the permits taken under `ticket` have been used    |
-/// |                                    | and come home; true if that may have made room. A policy  |
-/// |                                    | that needs the time has `p.leave(n, ticket, now)` instead |
-/// | `p.refund(n, ticket, now)`         | `n` of them have not been used: undo that much of `take`; |
-/// |                                    | true if that may have made room                           |
-/// | `p.merge(a, b, n)`                 | the `n` permits of ticket `b` go over to `a`; returns the |
-/// |                                    | ticket for all of them                                    |
-/// | `p.catches_up()`                   | may be left out: whether grants that are made late are    |
-/// |                                    | made up for, as long as there is room to save. A bucket   |
-/// |                                    | does; a policy that only stamps a grant with its time,    |
-/// |                                    | loses what a late timer misses                            |
-/// | `p.tickets()`                      | may be left out: what its tickets are, one of `tickets`.  |
-/// |                                    | Never changes. Saves memory in `policy::all`              |
-/// | `P::is_scheduled`                  | may be left out: a constant, true if `ready_at` is exact  |
-/// |                                    | for any `ahead`, if those ahead are granted at their time |
-/// | `p.times_leave()`                  | may be left out: whether `p.leave(n, ticket, now)` needs  |
-/// |                                    | the time in truth                                         |
-/// | `p.report(ticket, outcome)`        | may be left out: how it went for the holder of `ticket`,  |
-/// |                                    | which comes home later; returns the ticket to be used     |
-/// |                                    | from then on                                              |
-/// | `p.capacity_now()`                 | may be left out: how many permits there are at the        |
-/// |                                    | moment, if that changes by itself                         |
-/// | `p.debt(now)`                      | may be left out where there is none: how many permits are |
-/// |                                    | owed because more was taken than there was, at least 0.   |
-/// |                                    | While any are owed nothing is granted                     |
+/// Required:
+/// - `P(options)`: checks the options, or throws `std::invalid_argument`; allocates memory, or throws `std::bad_alloc`.
+/// - `p.begin(now)`: starts the time of the policy. It is called once, before all members below, unless `take_over` is
+///   called instead.
+/// - `p.take_over(before, now)`: `p` was just constructed from new options. Advances `before` under its old options to
+///   `now`, and continues from its state. It may swap memory with `before`, which is only destroyed afterwards. May
+///   throw `std::bad_alloc` if the state needs more memory than the new options do, and `std::invalid_argument` if
+///   `before` is of another kind; then `before` is unchanged.
+/// - `p.options()`: returns the current options.
+/// - `p.capacity()`: returns the most permits that one request can ever be granted.
+/// - `p.timed()`: returns whether the policy needs the time. If not, `now` below may be any time, and the limiter does
+///   not read its clock.
+/// - `p.remaining(now)`: returns how many permits it could grant now, at least 0.
+/// - `p.ready_at(n, ahead, now)`: returns when `n` permits can be taken after `ahead` other permits: `now` or earlier
+///   if they can be taken now, `unknown` if time alone does not free them, `never` if the time is later than a
+///   `time_point` can represent. The result is exact for ahead == 0. Otherwise it is never too late if all requests
+///   ahead stay in the queue.
+/// - `p.take(n, now)`: takes `n` permits at `now` and returns a ticket. It must not throw or allocate if `ready_at(n,
+///   0, now) <= now`. If the permits are not free, it goes into debt; this may throw, without any change.
+/// - `p.leave(n, ticket)`, or `p.leave(n, ticket, now)` if the policy needs the time: releases `n` used permits of
+///   `ticket`. Returns true if this may have freed permits.
+/// - `p.refund(n, ticket, now)`: releases `n` unused permits and undoes that much of `take`. Returns true if this may
+///   have freed permits.
+/// - `p.merge(a, b, n)`: moves the `n` permits of ticket `b` to `a`, and returns the ticket of all of them.
+///
+/// Optional:
+/// - `p.catches_up()`: returns whether the policy makes up for late grants as far as it can save permits. A bucket
+///   does. A policy that only stores the time of a grant loses the permits that a late timer misses.
+/// - `p.tickets()`: returns the kind of its tickets, one of `tickets`, always the same. Saves memory in `policy::all`.
+/// - `P::is_scheduled`: a constant, true if `ready_at` is exact for any `ahead`, provided that the requests ahead are
+///   granted at their times.
+/// - `p.times_leave()`: returns whether `p.leave(n, ticket, now)` uses the time.
+/// - `p.report(ticket, outcome)`: records the outcome of the work under `ticket`, which is released later. Returns the
+///   ticket to use from then on.
+/// - `p.capacity_now()`: returns the current number of permits, if the policy changes it.
+/// - `p.debt(now)`: returns the permits taken beyond the free ones, at least 0. While there is debt, the limiter grants
+///   nothing. A policy that never has debt leaves it out.
 // clang-format off
 template <class P>
 concept limiting_policy =
@@ -99,7 +84,7 @@ concept limiting_policy =
     });
 // clang-format on
 
-/// Whether `p` says that it makes up for late grants.
+/// Returns whether `p` makes up for late grants; false if it does not define `catches_up`.
 template <class P>
 [[nodiscard]] constexpr bool catches_up(P const& p) noexcept {
     if constexpr (requires { p.catches_up(); })
@@ -108,14 +93,14 @@ template <class P>
         return false;
 }
 
-/// What the tickets of a policy are.
+/// The kind of the tickets of a policy.
 enum class tickets : std::uint8_t {
-    none,  ///< 0, and whatever is handed back is ignored
+    none,  ///< always 0; the policy ignores the tickets that it gets
     time,  ///< the time of the grant, in nanoseconds since the epoch
     own,   ///< anything else
 };
 
-/// What `p` says that its tickets are; `own` if it says nothing.
+/// Returns the kind of the tickets of `p`; `own` if it does not define `tickets`.
 template <class P>
 [[nodiscard]] constexpr tickets tickets_of(P const& p) noexcept {
     if constexpr (requires { p.tickets(); })
@@ -124,7 +109,7 @@ template <class P>
         return tickets::own;
 }
 
-/// Whether `p` must be told the time when a permit comes home.
+/// Returns whether `p` needs the time when a permit is released.
 template <class P>
 [[nodiscard]] constexpr bool times_leave(P const& p) noexcept {
     if constexpr (requires { p.times_leave(); })
@@ -133,7 +118,7 @@ template <class P>
         return requires(P q, amount n, ticket t, time_point now) { q.leave(n, t, now); };
 }
 
-/// Tells `p` that a permit comes home.
+/// Releases `n` used permits of ticket `t` in `p`.
 template <class P>
 [[nodiscard]] bool leave(P& p, amount n, ticket t, time_point now) noexcept {
     if constexpr (requires { p.leave(n, t, now); })
@@ -142,19 +127,19 @@ template <class P>
         return p.leave(n, t);
 }
 
-/// A policy that can tell each request in a line when its turn comes.
+/// A policy that can compute the grant time of each request in a queue.
 // clang-format off
 template <class P>
 concept scheduled_policy = limiting_policy<P> && requires { requires P::is_scheduled; };
 // clang-format on
 
-/// A policy that wants to be told how it went for the holders of its permits.
+/// A policy that uses the reported outcomes of the work under its permits.
 template <class P>
 concept hears_reports = requires(P p, ticket t, outcome o) {
     { p.report(t, o) } noexcept -> std::same_as<ticket>;
 };
 
-/// How many permits a policy is owed.
+/// Returns the debt of a policy in permits; 0 if the policy never has debt.
 template <limiting_policy P>
 [[nodiscard]] amount debt_of(P const& p, time_point now) noexcept {
     if constexpr (requires { p.debt(now); })
@@ -163,7 +148,7 @@ template <limiting_policy P>
         return 0;
 }
 
-/// How many permits there are at the moment.
+/// Returns the current number of permits of a policy.
 template <limiting_policy P>
 [[nodiscard]] amount capacity_now_of(P const& p) noexcept {
     if constexpr (requires { p.capacity_now(); })
@@ -172,32 +157,29 @@ template <limiting_policy P>
         return p.capacity();
 }
 
-/// How long from `now` until a policy, or a rule with a state of it, could grant at once the most that one request
-/// may ask for, if it grants nothing else meanwhile; `forever` if no time can be named.
+/// Returns how long from `now` until a policy, or a rule with a state of it, could grant its capacity at once, if it
+/// grants nothing meanwhile; `forever` if the time is unknown.
 template <class P, class... State>
 [[nodiscard]] duration reset_after(P const& p, time_point now, State const&... state) noexcept {
     auto const at = p.ready_at(state..., p.capacity(), 0, now);
     return at >= never ? forever : std::max(at - now, duration::zero());
 }
 
-/// A permit that has been held for longer than it should.
+/// A permit that has been held for longer than `max_hold`.
 struct overdue {
-    /// The permit: the number that `permit::id()` gives.
+    /// The permit, as `permit::id()` returns it.
     ticket id = 0;
-    /// How many permits it holds.
+    /// The number of permits that it holds.
     amount count = 0;
-    /// Since when, and for how long by now.
+    /// The time of the grant, and how long it has been held.
     time_point since{};
     duration held{};
 };
 
-/// A policy that also watches how long its permits are held, and wants to be asked about it when
-/// the time has come.
+/// A policy that also watches how long its permits are held, and reports overdue permits.
 ///
-/// | expression           | what it must do                                                       |
-/// |----------------------|-----------------------------------------------------------------------|
-/// | `p.next_overdue()`   | when to ask next, `never` if there is nothing to wait for             |
-/// | `p.pop_overdue(now)` | the next permit that is overdue at `now`, each of them once           |
+/// - `p.next_overdue()`: returns when to call `pop_overdue` next; `never` if no permit is watched.
+/// - `p.pop_overdue(now)`: returns the next permit that is overdue at `now`, each permit once.
 // clang-format off
 template <class P>
 concept watchful_policy = limiting_policy<P> && requires(P p, P const& c, time_point now) {
@@ -206,14 +188,11 @@ concept watchful_policy = limiting_policy<P> && requires(P p, P const& c, time_p
 };
 // clang-format on
 
-/// A policy to which something happens that its user wants to be told of: one event after the other, each
-/// once.
+/// A policy that reports events, each once and in order.
 ///
-/// | expression      | what it must do                                                   |
-/// |-----------------|-------------------------------------------------------------------|
-/// | `P::event_type` | what has happened                                                 |
-/// | `p.has_event()` | whether there is one of which nobody has been told                |
-/// | `p.pop_event()` | the first of them, if there is one                                |
+/// - `P::event_type`: the type of an event.
+/// - `p.has_event()`: returns whether there is an unreported event.
+/// - `p.pop_event()`: returns the first unreported event, if there is one.
 // clang-format off
 template <class P>
 concept eventful_policy = limiting_policy<P> && requires(P p, P const& c) {
@@ -223,31 +202,30 @@ concept eventful_policy = limiting_policy<P> && requires(P p, P const& c) {
 };
 // clang-format on
 
-/// What those who wait ask for.
+/// The demand of the waiting requests.
 struct demand {
-    amount head = 0;           ///< the first in line; 0 if nobody waits
-    amount all = 0;            ///< all together
-    time_point until = never;  ///< how long the first one waits
+    amount head = 0;  ///< permits of the request at the head of the queue; 0 if no request waits
+    amount all = 0;   ///< permits of all waiting requests
+    time_point until = never;  ///< when the patience of the request at the head ends
 };
 
-/// A policy whose permits come from elsewhere, such as from a server. What is to be asked there is an order: the
-/// limiter takes it from the policy, and has it carried out outside its lock. It asks for orders after
-/// whatever may have changed the answer, so the policy need not say when.
+/// A policy whose permits come from elsewhere, such as from a server.
 ///
-/// | expression                | what it must do                                                        |
-/// |---------------------------|------------------------------------------------------------------------|
-/// | `P::order_type`           | an order                                                               |
-/// | `p.next_order(d, now)`    | when there is one to be taken, or time alone changes something: `now`  |
-/// |                           | or earlier if that is now, `never` if nothing of the kind will be      |
-/// | `p.pop_order(d, now)`     | the next order, if there is one now                                    |
-/// | `p.elapse(now)`           | note what time alone has changed; true if requests that wait may have  |
-/// |                           | to be rejected                                                          |
-/// | `p.barred(now)`           | until when a request is rejected with `errc::unavailable`, if so, unless |
-/// |                           | `ready_at` can tell its turn                                           |
-/// | `p.must_go_on()`          | whether it needs the time although nobody waits: then the context is   |
-/// |                           | kept running                                                           |
+/// A request to that server is an order. The limiter takes an order from the policy and has it carried out outside its
+/// lock. It checks for orders after every call that may produce one, so the policy need not announce them.
 ///
-/// Of such a policy `ready_at` may be later than the truth where others give permits back.
+/// - `P::order_type`: the type of an order.
+/// - `p.next_order(d, now)`: returns when the next order is due, or when time alone changes the state: `now` or earlier
+///   if that is now, `never` if neither will happen.
+/// - `p.pop_order(d, now)`: returns the next order, if one is due.
+/// - `p.elapse(now)`: applies the changes that time alone made. Returns true if the limiter may have to reject waiting
+///   requests.
+/// - `p.barred(now)`: returns until when requests are rejected with `errc::unavailable`, if they are. It does not apply
+///   to a request whose grant time `ready_at` can compute.
+/// - `p.must_go_on()`: returns whether the policy needs the time although no request waits. Then the limiter keeps the
+///   context running.
+///
+/// In such a policy `ready_at` may be too late, because other processes may return permits.
 // clang-format off
 template <class P>
 concept fed_policy = limiting_policy<P> && requires(P p, P const& c, demand d, time_point now) {
@@ -260,12 +238,10 @@ concept fed_policy = limiting_policy<P> && requires(P p, P const& c, demand d, t
 };
 // clang-format on
 
-/// A policy whose permits are on loan: while they are out they have to be renewed, and they may be lost.
+/// A policy that leases its permits: they are renewed while they are in use, and may be lost.
 ///
-/// | expression             | what it must do                                                           |
-/// |------------------------|---------------------------------------------------------------------------|
-/// | `p.is_lost(t, now)`    | whether permits of the ticket `t` have been lost; for ever, once it is so |
-/// | `p.is_held(t)`         | whether they may still be: of one ticket at a time                        |
+/// - `p.is_lost(t, now)`: returns whether permits of the ticket `t` are lost; once true, it stays true.
+/// - `p.is_held(t)`: returns whether permits of `t` may still be held; true for one ticket at a time.
 // clang-format off
 template <class P>
 concept lending_policy = fed_policy<P> && requires(P const& c, ticket t, time_point now) {

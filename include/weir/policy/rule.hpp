@@ -9,29 +9,22 @@
 
 namespace weir {
 
-/// A policy in two parts: a rule, which does not change and can be shared by many, and a state, which is
-/// as small as the rule allows. A table of a million states needs one rule. `policy::ruled` is the
-/// policy that has one rule and one state.
+/// A policy in two parts: a constant rule, which many states can share, and a state as small as the rule allows.
 ///
-/// Each member does what that of `limiting_policy` does, to the state that it is given. The others are:
+/// A table of a million states needs one rule. `policy::ruled` is the policy with one rule and one state.
 ///
-/// | expression                         | what it must do                                           |
-/// |------------------------------------|-----------------------------------------------------------|
-/// | `R(options)`                       | check the options, or throw `std::invalid_argument`       |
-/// | `r.begin(now)`                     | a state whose time begins. A state that is not trivially  |
-/// |                                    | copyable sets memory aside here, or throws                |
-/// |                                    | `std::bad_alloc`                                          |
-/// | `r.restart(s, now)`                | for such a state: let its time begin now, as if it were   |
-/// |                                    | new, in the memory that it has                            |
-/// | `r.take_over(s, old, before, now)` | `s` has just been begun: go on from `before`, which is a  |
-/// |                                    | state of the rule `old` and is only destroyed afterwards; |
-/// |                                    | throws as `take_over` of a policy does                    |
-/// | `r.are_alike(a, b, now)`           | whether it makes no difference to any later decision if   |
-/// |                                    | a state is `a` or `b`. May be false where it is true for  |
-/// |                                    | a while, but not for ever. A state that is alike to one   |
-/// |                                    | that was never used can be forgotten                      |
-/// | `R::ignores_leave`                 | may be left out: a constant, true if `leave` never does   |
-/// |                                    | anything, and so need not be called                       |
+/// Each member works like the member of `limiting_policy` with the same name, on the state that it is given. The other
+/// members are:
+/// - `R(options)`: checks the options, or throws `std::invalid_argument`.
+/// - `r.begin(now)`: returns a state whose time starts. A state that is not trivially copyable allocates its memory
+///   here, or throws `std::bad_alloc`.
+/// - `r.restart(s, now)`: for such a state: restarts its time at `now` as in a new state, in the memory that it has.
+/// - `r.take_over(s, old, before, now)`: `s` was just begun. Continues from `before`, which is a state of the rule
+///   `old` and is only destroyed afterwards. Throws as `take_over` of a policy does.
+/// - `r.are_alike(a, b, now)`: returns whether states `a` and `b` lead to the same decisions from now on. A temporary
+///   false is allowed where true is correct, a permanent one is not. A state that is alike to an unused one can be
+///   dropped.
+/// - `R::ignores_leave`: optional, a constant, true if `leave` never has an effect and need not be called.
 // clang-format off
 template <class R>
 concept limiting_rule =
@@ -64,7 +57,7 @@ concept limiting_rule =
      });
 // clang-format on
 
-/// Whether `leave` need not be called.
+/// Whether `leave` of rule `R` need not be called.
 template <limiting_rule R>
 [[nodiscard]] constexpr bool ignores_leave() noexcept {
     if constexpr (requires { R::ignores_leave; })
@@ -73,11 +66,11 @@ template <limiting_rule R>
         return false;
 }
 
-/// As `scheduled_policy`.
+/// A rule that can compute the grant time of each request in a queue, as `scheduled_policy`.
 template <class R>
 concept scheduled_rule = limiting_rule<R> && requires { requires R::is_scheduled; };
 
-/// Tells a rule that a permit comes home.
+/// Releases `n` used permits of ticket `t` in a state of a rule.
 template <limiting_rule R>
 [[nodiscard]] bool leave(R const& r, typename R::state_type& s, amount n, ticket t,
                          time_point now) noexcept {
@@ -87,7 +80,7 @@ template <limiting_rule R>
         return r.leave(s, n, t);
 }
 
-/// As `hears_reports`.
+/// A rule that uses the reported outcomes of the work under its permits, as `hears_reports`.
 template <class R>
 concept rule_hears_reports = requires(R const& r, typename R::state_type s, ticket t, outcome o) {
     { r.report(s, t, o) } noexcept -> std::same_as<ticket>;
@@ -95,7 +88,7 @@ concept rule_hears_reports = requires(R const& r, typename R::state_type s, tick
 
 namespace policy {
 
-/// A rule with a state of its own. `Held` is the rule, or a pointer to one that others share.
+/// A policy made of a rule and one state. `Held` is the rule, or a pointer to a shared rule.
 template <limiting_rule Rule, class Held = Rule>
 class ruled {
 public:
@@ -106,7 +99,7 @@ public:
 
     explicit ruled(options_type const& options)
         : rule_(make(options)), state_(rule().begin(time_point::min())) {}
-    /// Goes on from `state`.
+    /// Continues from `state`.
     ruled(Held rule, state_type&& state) noexcept
         : rule_(std::move(rule)), state_(std::move(state)) {}
 
@@ -128,11 +121,11 @@ public:
             return *rule_;
     }
     [[nodiscard]] state_type const& state() const noexcept { return state_; }
-    /// Whether the two, which have the same rule, decide alike from now on.
+    /// Returns whether this policy and `other`, which have the same rule, make the same decisions from now on.
     [[nodiscard]] bool is_alike(ruled const& other, time_point now) const noexcept {
         return rule().are_alike(state_, other.state_, now);
     }
-    /// Leaves nothing behind.
+    /// Moves the state out.
     [[nodiscard]] state_type take_state() noexcept { return std::move(state_); }
 
     [[nodiscard]] decltype(auto) options() const { return rule().options(); }
@@ -189,8 +182,8 @@ private:
     state_type state_;
 };
 
-/// A policy that is not made of a rule and a state, as a rule whose state is the whole policy. It must say
-/// by `p.is_alike(q, now)` whether it decides like another one from now on.
+/// Adapts a policy without a separate rule: the state of this rule is the whole policy. The policy must define
+/// `p.is_alike(q, now)`: whether `p` and `q` make the same decisions from now on.
 template <limiting_policy Policy>
 class whole_rule {
 public:
@@ -253,10 +246,10 @@ public:
     }
 
 private:
-    Policy model_;  // only its options count
+    Policy model_;  // only its options are used
 };
 
-/// The rule that a policy is made of.
+/// The rule of a policy.
 template <class Policy>
 struct rule_of {
     using type = whole_rule<Policy>;

@@ -7,24 +7,26 @@
 
 namespace weir::policy {
 
-/// Makes one sample of all that comes home in a window, since single latencies say little.
+/// Combines all permits released in a window into one sample, because single latencies vary too much.
 ///
-/// A window lasts for twice the mean latency of the one before, but neither less than `least` nor more than
-/// `least` or a second, whichever is longer; and it has at least so many samples. The first one begins when
-/// the first permit comes home. After the number of seats has changed, the next begins when twice the mean latency has passed and a permit comes home that was
-/// granted since: what was granted before tells about the old number.
-/// Source: `WindowedLimit` of Netflix concurrency-limits, which looks at the least latency instead of the
-/// mean, and begins at once.
+/// A window lasts twice the mean latency of the window before, but at least `least`, and at most `least` or a second,
+/// whichever is longer. It has at least the required number of samples. The first window begins with the first release.
+/// After a change of the number of seats, the next window begins with the first release that meets two conditions:
+/// twice the mean latency has passed since the change, and the permit was granted after it. Earlier grants measure the
+/// old number.
+///
+/// Source: `WindowedLimit` of Netflix concurrency-limits, which uses the minimum latency instead of the mean, and
+/// begins at once.
 class sample_window {
 public:
     sample_window(duration least, amount samples, duration ignore_below) noexcept
         : least_(least), samples_(samples), ignore_below_(ignore_below) {}
 
-    /// A permit has come home. Gives what the window has seen if it ends by that.
+    /// Adds a released permit. Returns the sample of the window if this release ends it.
     [[nodiscard]] std::optional<seat_sample> add(time_point granted, time_point now,
                                                  amount in_flight, bool dropped) noexcept;
 
-    /// The number of seats has changed.
+    /// Records a change of the number of seats.
     void number_changed(time_point now) noexcept {
         changed_ = now;
         is_stale_ = true;
@@ -39,10 +41,10 @@ private:
     amount samples_;
     duration ignore_below_;
 
-    duration latency_{};  // of the last window, twice
+    duration latency_{};  // twice the mean of the last window
     time_point end_{};
     time_point changed_ = time_point::min();
-    bool is_stale_ = true;  // until a permit comes home that was granted after `changed_`
+    bool is_stale_ = true;  // until the release of a permit that was granted after `changed_`
     bool dropped_ = false;
     double sum_ = 0;  // of the latencies in nanoseconds
     amount served_ = 0;

@@ -8,83 +8,83 @@
 
 namespace weir {
 
-/// Additive increase, multiplicative decrease: see `policy::aimd`.
+/// The options of additive increase, multiplicative decrease: see `policy::aimd`.
 struct aimd_options {
-    /// How many seats there are to begin with, from `min` to `max`.
+    /// The initial number of seats, from `min` to `max`.
     amount seats = 20;
-    /// Between which numbers they are moved, 1 to `max_amount`.
+    /// The bounds of the number, 1 to `max_amount`.
     amount min = 20;
     amount max = 200;
-    /// Up to which number they are doubled in the beginning; 0 never does.
+    /// The number up to which the seats are doubled at the start; 0 never doubles them.
     amount slow_start = max_amount;
 
-    /// What is left of the number after a drop, 0.5 to 0.99.
+    /// The factor of the number after a drop, 0.5 to 0.99.
     double backoff = 0.9;
-    /// A mean latency above it counts as a drop, too.
+    /// The mean latency above which a window counts as a drop, too.
     duration timeout = std::chrono::seconds(5);
 
-    /// How long is measured at least until the number is moved, and of how many samples.
+    /// The shortest time of a window, after which the number may change, and its fewest samples.
     duration window{};
     amount samples = 10;
 
     friend bool operator==(aimd_options const&, aimd_options const&) = default;
 };
 
-/// The length of the queue, told by the latency: see `policy::vegas`.
+/// The options of the algorithm that computes the queue length from the latency: see `policy::vegas`.
 struct vegas_options {
-    /// As in `aimd_options`.
+    /// The initial number of seats, from `min` to `max`.
     amount seats = 20;
     amount min = 1;
     amount max = 1000;
     amount slow_start = max_amount;
 
-    /// What is left of the number at most when there are too many, 0.5 to 1. With 1 it is the decimal
-    /// logarithm of the number that goes.
+    /// The largest factor of the number after a decrease, 0.5 to 1. With 1 the number decreases by its decimal
+    /// logarithm.
     double backoff = 1;
-    /// How much of each step is made, above 0 and up to 1.
+    /// The part of each step that is made, above 0 and up to 1.
     double smoothing = 1;
-    /// The no-load latency is looked for again after so many samples for each seat, or half of that.
+    /// The number of samples per seat after which the no-load latency is measured again; at random, down to half of it.
     amount probe = 30;
-    /// Between which bounds the no-load latency is.
+    /// The bounds of the no-load latency.
     duration no_load_min{1};
     duration no_load_max = forever;
 
-    /// As in `aimd_options`.
+    /// The shortest time of a window, after which the number may change, and its fewest samples.
     duration window{};
     amount samples = 100;
 
     friend bool operator==(vegas_options const&, vegas_options const&) = default;
 };
 
-/// The gradient of the latency: see `policy::gradient2`.
+/// The options of the algorithm that uses the gradient of the latency: see `policy::gradient2`.
 struct gradient2_options {
-    /// As in `aimd_options`.
+    /// The initial number of seats, from `min` to `max`.
     amount seats = 20;
     amount min = 20;
     amount max = 200;
     amount slow_start = max_amount;
 
-    /// So many times the no-load latency is nothing to worry about, from 1 to 10. In an overload that lasts
-    /// the number settles at so many times the best.
+    /// The multiple of the no-load latency that is accepted, from 1 to 10. In a lasting overload the number settles at
+    /// this multiple of the best number.
     double tolerance = 1.5;
-    /// By how many seats it grows in a window, before smoothing.
+    /// The number of seats by which it grows per window, before smoothing.
     amount queue = 4;
-    /// How much of each step is made, above 0 and up to 1.
+    /// The part of each step that is made, above 0 and up to 1.
     double smoothing = 0.2;
-    /// What is left of the number after a window with a drop, 0.5 to 1.
+    /// The factor of the number after a window with a drop, 0.5 to 1.
     double backoff = 0.9;
-    /// Of how many windows the no-load latency is the mean.
+    /// The number of windows over which the no-load latency is averaged.
     amount long_window = 600;
-    /// The no-load latency is looked for again after so many windows, or half of that.
+    /// The number of windows after which the no-load latency is measured again; at random, down to half of it.
     amount probe = 60;
-    /// Between which bounds it is.
+    /// The bounds of the no-load latency.
     duration no_load_min{1};
     duration no_load_max = forever;
 
-    /// As in `aimd_options`.
+    /// The shortest time of a window, after which the number may change, and its fewest samples.
     duration window = std::chrono::seconds(1);
     amount samples = 10;
-    /// Latencies below it are left out.
+    /// The latency below which samples are ignored.
     duration ignore_below = std::chrono::microseconds(100);
 
     friend bool operator==(gradient2_options const&, gradient2_options const&) = default;
@@ -92,18 +92,19 @@ struct gradient2_options {
 
 namespace policy {
 
-/// What has come home in a window.
+/// The released permits of a window.
 struct seat_sample {
-    duration latency{};    ///< the mean of those that were served, 0 if none was
-    amount in_flight = 0;  ///< the most permits that were out
-    bool dropped = false;  ///< whether any was dropped
-    amount count = 1;      ///< how many have come home
+    duration latency{};    ///< the mean latency of successful requests, 0 if there were none
+    amount in_flight = 0;  ///< the most permits in use
+    bool dropped = false;  ///< whether any request was dropped
+    amount count = 1;      ///< the number of released permits
 };
 
-/// One more seat as long as nothing is dropped; after a drop a tenth of them goes.
+/// An algorithm that adds one seat while nothing is dropped, and removes a tenth of the seats after a drop.
 ///
 /// The number grows only while at least half of it is in use.
-/// Source: `AIMDLimit` of Netflix concurrency-limits. Slow start is added: TCP's, RFC 5681.
+///
+/// Source: `AIMDLimit` of Netflix concurrency-limits. Slow start is added, as TCP's in RFC 5681.
 class aimd {
 public:
     using options_type = aimd_options;
@@ -113,7 +114,7 @@ public:
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
     [[nodiscard]] amount seats() const noexcept { return limit_; }
     void update(seat_sample const& s) noexcept;
-    /// Goes on from what `before` has learned.
+    /// Continues from the state of `before`.
     void take_over(aimd const& before) noexcept;
     void start_with(amount n) noexcept;
     friend bool operator==(aimd const&, aimd const&) = default;
@@ -124,8 +125,9 @@ private:
     bool slow_;
 };
 
-/// A mean that forgets: of the first `warm_up` values it is the plain mean, afterwards each new one counts
-/// for 2 / (window + 1).
+/// An exponential moving average. It is the plain mean of the first `warm_up` values; afterwards each new value has the
+/// weight 2 / (window + 1).
+///
 /// Source: `ExpAvgMeasurement` of Netflix concurrency-limits.
 class exponential_mean {
 public:
@@ -133,7 +135,7 @@ public:
         : factor_(2. / (static_cast<double>(window) + 1)), warm_up_(warm_up) {}
 
     double add(double x) noexcept;
-    /// Goes on from `x`, as if that had been the mean for long.
+    /// Continues from `x`, as if that had been the mean for a long time.
     void set(double x) noexcept {
         value_ = x;
         count_ = warm_up_;
@@ -149,18 +151,18 @@ private:
     double value_ = 0;
 };
 
-/// When the no-load latency is to be looked for again. By chance, since many that do so together would be
-/// measured together.
+/// Decides when to measure the no-load latency again. It decides at random, because limiters that probe at the same
+/// time would measure each other's load.
 class probe_clock {
 public:
     void pass(amount n) noexcept { passed_ += n; }
-    /// Whether so much of `interval` has passed as is waited for, which is between a half and the whole.
+    /// Returns whether the awaited part of `interval` has passed, which is between a half and the whole.
     [[nodiscard]] bool is_due(double interval) const noexcept {
         return static_cast<double>(passed_) >= share_ * interval;
     }
-    /// Whether it is long enough since the last time for one that is not regular.
+    /// Returns whether an extra probe is allowed so soon after the last one.
     [[nodiscard]] bool may_be_early(double interval) const noexcept { return is_due(interval / 8); }
-    /// From now on. `noise` is anything that is not the same everywhere.
+    /// Restarts the interval now. `noise` is any value that differs between limiters.
     void restart(std::uint64_t noise) noexcept;
     friend bool operator==(probe_clock const&, probe_clock const&) = default;
 
@@ -170,13 +172,14 @@ private:
     std::uint64_t state_ = 0;
 };
 
-/// Keeps a short queue at the server: between 3 and 6 permits for each decimal digit of the number, told by
-/// the latency and the least that it has ever been.
+/// An algorithm that keeps a short queue at the server: between 3 and 6 permits for each decimal digit of the number,
+/// computed from the latency and its minimum.
 ///
-/// The least latency is forgotten from time to time. Then a window is measured with half of the seats, in
-/// which no queue can be, so that a queue which lasts is never taken for the service itself.
-/// Source: `VegasLimit` of Netflix concurrency-limits, after Brakmo and Peterson, "TCP Vegas", 1995. Added
-/// are slow start, bounds of the no-load latency, and that a probe lowers the number, as BBR does.
+/// The minimum latency is reset from time to time. Then a window is measured with half of the seats, so that there can
+/// be no queue in it. So a lasting queue is never taken for the latency of the service itself.
+///
+/// Source: `VegasLimit` of Netflix concurrency-limits, after Brakmo and Peterson, "TCP Vegas", 1995. Added are slow
+/// start, bounds of the no-load latency, and probes that lower the number, as in BBR.
 class vegas {
 public:
     using options_type = vegas_options;
@@ -195,20 +198,21 @@ private:
 
     options_type options_;
     double limit_;
-    double no_load_ = 0;  // in nanoseconds; 0 if it is not known
+    double no_load_ = 0;  // in nanoseconds; 0 if unknown
     probe_clock clock_;
     bool probing_ = false;
-    bool fresh_ = false;  // the no-load latency has been measured in the last window
+    bool fresh_ = false;  // the last window measured the no-load latency
     bool slow_;
 };
 
-/// Holds the latency of a window against its mean of the last ten minutes: the number is cut by as much as it
-/// has risen beyond the tolerance, and grows a little while it has not.
+/// An algorithm that compares the latency of a window with its mean of the last ten minutes. It lowers the number in
+/// proportion to a rise beyond the tolerance, and otherwise raises it a little.
 ///
-/// As in `vegas`, a window is measured with half of the seats from time to time, from which the mean goes on.
-/// Source: `Gradient2Limit` of Netflix concurrency-limits. Added are slow start, bounds of the no-load
-/// latency, that the number does not grow while it is cut (which made it creep under steady overload), the
-/// probe, and that a drop counts.
+/// As in `vegas`, a window is measured with half of the seats from time to time, and the mean continues from it.
+///
+/// Source: `Gradient2Limit` of Netflix concurrency-limits. Added are slow start, bounds of the no-load latency, no
+/// growth while the number is cut (that growth made it creep under steady overload), the probe, and the effect of
+/// drops.
 class gradient2 {
 public:
     using options_type = gradient2_options;
@@ -230,7 +234,7 @@ private:
     exponential_mean long_;
     probe_clock clock_;
     bool probing_ = false;
-    bool fresh_ = false;  // the mean has been set in the last window
+    bool fresh_ = false;  // the last window set the mean
     bool slow_;
 };
 

@@ -9,24 +9,26 @@
 namespace weir {
 
 struct seats_options {
-    /// How many seats there are, 1 to `max_amount`; at most 16,777,216 where `max_hold` is set.
+    /// The number of seats, 1 to `max_amount`; at most 16,777,216 if `max_hold` is set.
     amount seats = 1;
 
-    /// For how long one permit should be held at most. A permit that is held for longer is reported once,
-    /// by `async_wait_overdue`; nothing is taken away from its holder. The timer runs for this only while
-    /// somebody waits in `async_wait_overdue`.
+    /// The longest time to hold a permit. `async_wait_overdue` reports a permit that is held longer, once; the holder
+    /// keeps it. The timer for this runs only while an operation waits in `async_wait_overdue`.
     duration max_hold = forever;
 };
 
 namespace policy {
 
-/// Concurrency: at most `seats` permits are out at a time; one that comes home makes room at once.
+/// A concurrency limit: at most `seats` permits are in use at a time, and a released permit is free immediately.
 ///
-/// Guarantee: while `seats` is not lowered, never more than `seats` are taken. When it is lowered
-/// below what is in use nothing is revoked, and nothing is granted until it fits.
-/// The rule knows nothing of `max_hold`, which never changes a decision.
+/// Guarantee: unless `seats` is lowered, never more than `seats` permits are in use. If it is lowered below the permits
+/// in use, the limiter revokes nothing, and grants nothing until a request fits.
+///
+/// The rule does not use `max_hold`, which never changes a decision.
+///
 /// Memory: 8 bytes of state.
-/// Source: the seat server of many an Erlang and Elixir system; Dijkstra's general semaphore.
+///
+/// Source: the seat server of many Erlang and Elixir systems; Dijkstra's general semaphore.
 class seats_rule {
 public:
     using options_type = seats_options;
@@ -77,9 +79,9 @@ private:
     options_type options_;
 };
 
-/// `seats_rule`, and with `max_hold` a watch that knows for how long permits have been held.
+/// A concurrency limit: `seats_rule`, which with `max_hold` also measures how long permits have been held.
 ///
-/// Memory: constant; with `max_hold`, that of `hold_watch` for so many permits as there are seats.
+/// Memory: constant; with `max_hold`, also a `hold_watch` for as many permits as there are seats.
 class seats : public ruled<seats_rule> {
 public:
     explicit seats(options_type const& options);

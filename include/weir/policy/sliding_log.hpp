@@ -5,25 +5,27 @@
 namespace weir {
 
 struct sliding_log_options {
-    /// How many permits any window may see, 1 to 67,108,864.
+    /// The most permits in any window, 1 to 67,108,864.
     amount limit = 1;
 
-    /// The length of the window, at least a nanosecond.
+    /// The length of the window, at least 1 ns.
     duration window = std::chrono::seconds(1);
 };
 
 namespace policy {
 
-/// The exact rate limit: every grant is remembered until it has cooled for `window`.
+/// The exact rate limit: each grant counts for `window` after it.
 ///
-/// Guarantee: at most `limit` permits are granted in any half-open window of that length, wherever
-/// it starts; a permit granted at `g` is free again at `g + window` sharp. It cools from the grant,
-/// not from when it is used or comes home. Permits that were merged, or settled upwards, are given back
-/// as long as the oldest of them has not cooled.
-/// Formula: permit number u may be granted once number u - limit has been cooling for `window`.
-/// Memory: 16 bytes for each grant that still cools, `limit` of them at most, set aside at once.
-/// Source: the sliding-window log; here it descends from an Erlang server that hands out tokens and
-/// lets each cool before it goes back into the bag.
+/// Guarantee: at most `limit` permits are granted in any half-open window of that length, wherever it starts. A permit
+/// granted at `g` is free again exactly at `g + window`: it expires a window after the grant, independent of its use
+/// and release. Merged permits, and permits that `settle` increased, can be refunded until the oldest of them expires.
+///
+/// Formula: permit number u may be granted a window after permit number u - limit.
+///
+/// Memory: 16 bytes per unexpired grant, at most `limit` of them, allocated at once.
+///
+/// Source: the sliding-window log; here it descends from an Erlang server that hands out tokens and returns each token
+/// to the pool a window later.
 class sliding_log_rule : public cooling_log {
 public:
     using options_type = sliding_log_options;

@@ -11,23 +11,20 @@
 
 namespace weir::policy {
 
-/// What idleness is worth: how many permits are saved while nobody asks, and what it costs to be
-/// granted them afterwards. Plug a curve of your own into `smooth`.
+/// The value of idleness: how many permits are saved while no request comes, and their cost afterwards. Pass your own
+/// curve to `smooth`.
 ///
-/// Everything is relative to the steady rate, at which a permit costs 1. A curve below that line
-/// serves faster after idleness, one above it more slowly, as a cold cache wants it.
+/// Costs are relative to the steady rate, at which a permit costs 1. A curve below 1 grants faster after idleness; a
+/// curve above 1 grants more slowly, as a cold cache needs it.
 ///
-/// | expression          | what it is                                                             |
-/// |---------------------|------------------------------------------------------------------------|
-/// | `C::options_type`   | has at least the members `weir::rate rate` and                         |
-/// |                     | `weir::carry_over carry_over`                                          |
-/// | `C(options)`        | the curve, or throws `std::invalid_argument`; the rate must not be 0   |
-/// | `c.full_after()`    | after how much idleness nothing more is saved, 0 or more               |
-/// | `c.idle_at_start()` | for how long a new limiter is taken to have been idle, 0 or more       |
-/// | `c.saving()`        | how many permits are saved for each that the steady rate would have    |
-/// |                     | granted meanwhile, above 0                                             |
-/// | `c.cost(saved)`     | what it costs to be granted all of `saved` permits: the integral of    |
-/// |                     | the curve from 0. 0 at 0, and never decreasing                         |
+/// - `C::options_type`: has at least the members `weir::rate rate` and `weir::carry_over carry_over`.
+/// - `C(options)`: makes the curve, or throws `std::invalid_argument`; the rate must not be 0.
+/// - `c.full_after()`: returns the idle time after which nothing more is saved, at least 0.
+/// - `c.idle_at_start()`: returns the idle time that a new limiter starts with, at least 0.
+/// - `c.saving()`: returns how many permits are saved for each permit that the steady rate would have granted
+///   meanwhile, above 0.
+/// - `c.cost(saved)`: returns the cost of all of `saved` permits: the integral of the curve from 0. It is 0 at 0, and
+///   never decreases.
 // clang-format off
 template <class C>
 concept smooth_curve =
@@ -43,28 +40,33 @@ concept smooth_curve =
     };
 // clang-format on
 
-/// A steady rate that remembers idleness, by debt: a request is granted as soon as the one before it
-/// has been paid for, however large it is, and it is the next one that waits until this one is paid.
-/// Permits that were saved while nobody asked are used first, at the price that `Curve` sets; the
-/// others take what the rate says.
+/// A steady rate with memory of idleness and with debt.
 ///
-/// Guarantee: a request for three costs exactly what three requests for one cost. A grant is made at the
-/// first nanosecond at which the debt is paid, and the next one counts from the exact time, so that
-/// whoever always waits gets exactly the rate, for ever. There is no upper bound to a request, hence
-/// no `errc::exceeds_capacity` up to `max_amount`.
-/// Formula: with `saved` permits at `free`, the time at which the last debt is paid, a request for n
-/// at a time t from `free` on first saves (t - free) * rate * saving permits, up to the maximum, and
-/// makes t the time that counts; then s = min(n, saved), and the debt is paid after
-/// (cost(saved) - cost(saved - s) + n - s) / rate.
-/// Options: a new rate does not change what has been granted: the debt ends when it was to end. Requests
-/// that wait are priced when they are granted, at the new rate. `carry_over` says what becomes of
-/// what was saved. Where nothing could be saved, nothing is carried over, in proportion as well: then
-/// `smooth_bursty` has no burst until it has been idle, and `smooth_warming_up` is warm.
-/// Start: the time begins when the limiter is made.
-/// A permit that was not used is paid back, and what was saved is saved again.
+/// A request of any size is granted as soon as the request before it is paid for; the next request then waits until
+/// this one is paid for. Permits saved during idleness are used first, at the price that `Curve` sets; the other
+/// permits are paid for at the rate.
+///
+/// Guarantee: a request for three permits costs exactly as much as three requests for one. A grant is made at the first
+/// nanosecond at which the debt is paid, and the next grant counts from the exact time. So callers that always wait get
+/// exactly the rate. Requests have no upper bound, so `errc::exceeds_capacity` occurs only above `max_amount`.
+///
+/// Formula: `free` is the time at which the last debt is paid, `saved` the number of saved permits. A request for n
+/// permits at a time t from `free` on first saves (t - free) * rate * saving permits, up to the maximum, and makes t
+/// the time that counts. Then s = min(n, saved), and the debt is paid after (cost(saved) - cost(saved - s) + n - s) /
+/// rate.
+///
+/// Options: a new rate does not change past grants: their debt ends at the time computed before. Waiting requests are
+/// priced at their grant, at the new rate. `carry_over` decides about saved permits. If the old options could save
+/// nothing, nothing is carried over, even in proportion: then `smooth_bursty` has no burst until it has been idle, and
+/// `smooth_warming_up` is warm.
+///
+/// Start: the time begins when the limiter is constructed.
+///
+/// Refund: an unused permit is paid back; if it was saved before, it is saved again.
+///
 /// Memory: constant; 32 bytes of state.
-/// Source: Guava's SmoothRateLimiter, in whole nanoseconds and fractions of them instead of
-/// microseconds.
+///
+/// Source: Guava's SmoothRateLimiter, in whole nanoseconds and fractions of them instead of microseconds.
 template <smooth_curve Curve>
 class smooth_rule {
 public:
@@ -99,10 +101,10 @@ public:
     [[nodiscard]] bool timed() const noexcept { return true; }
     static constexpr bool is_scheduled = true;
 
-    /// How many requests for one would be granted at once. One for more than that is granted, too,
-    /// if this is not 0.
+    /// Returns how many requests for one permit would be granted now. A larger request is granted, too, if this is not
+    /// 0.
     [[nodiscard]] amount remaining(state_type const& s, time_point now) const noexcept;
-    /// What has been granted and is not paid for yet, rounded up.
+    /// Returns the number of granted permits that are not paid for yet, rounded up.
     [[nodiscard]] amount debt(state_type const& s, time_point now) const noexcept;
 
     [[nodiscard]] time_point ready_at(state_type const& s, amount, amount ahead,
@@ -128,7 +130,7 @@ public:
     }
 
 private:
-    // The ticket of a grant is how many of its permits had not been saved before.
+    // The ticket of a grant is the number of its permits that were not saved before.
     [[nodiscard]] static ticket noted(double permits) noexcept {
         return std::bit_cast<ticket>(permits);
     }
@@ -151,19 +153,19 @@ private:
     Curve curve_;
     options_type options_;
     pacing pace_;
-    ticks full_;  // the most that is saved
+    ticks full_;  // the most permits that are saved
     ticks saved_at_start_;
 };
 
 template <smooth_curve Curve>
 using smooth = ruled<smooth_rule<Curve>>;
 
-// How things stand at `now` if nobody asks before.
+// Returns the state at `now` if no request comes before.
 template <smooth_curve Curve>
 inline typename smooth_rule<Curve>::state_type smooth_rule<Curve>::settled(
     state_type const& s, time_point now) const noexcept {
     auto const t = pace_.until(now);
-    if (t - s.free < pace_.nanosecond())  // that is no idleness but how grants are rounded
+    if (t - s.free < pace_.nanosecond())  // from rounding of grants, not from idleness
         return s;
     return idle_until(t, s);
 }
@@ -176,7 +178,7 @@ inline typename smooth_rule<Curve>::state_type smooth_rule<Curve>::idle_until(
     return {t, std::min(s.saved + saved_by(t - s.free), full_)};
 }
 
-// What `n` permits make of it.
+// Charges `n` permits to the state.
 template <smooth_curve Curve>
 inline typename smooth_rule<Curve>::state_type smooth_rule<Curve>::after(
     amount n, state_type s) const noexcept {
@@ -214,7 +216,7 @@ amount smooth_rule<Curve>::remaining(state_type const& before, time_point now) c
     auto const s = settled(before, now);
     if (s.free > t)
         return 0;
-    // The most that are paid for as they are granted; one more is granted all the same.
+    // The number of permits that are paid for at their grant; one more is granted as well.
     amount least = 0;
     auto const payable = pace_.whole_permits(s.saved + (t - s.free));
     auto most = static_cast<amount>(std::min<ticks>(payable, max_amount - 1));

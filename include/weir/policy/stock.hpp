@@ -12,74 +12,77 @@
 
 namespace weir {
 
-/// Which of the idle objects is used next.
+/// The order in which a pool uses idle objects.
 enum class reuse : std::uint8_t {
-    /// The one that came back last: it is warm, and what is not needed stays idle and is trimmed.
+    /// The object returned last: it is warm, and surplus objects stay idle until they are trimmed.
     most_recent,
-    /// The one that has been idle longest: all are used alike.
+    /// The object that has been idle longest: all objects are used equally.
     least_recent,
 };
 
-/// What a `pool` keeps, and for how long.
+/// The size of a `pool`, and the times after which it checks and destroys objects.
 struct pool_options {
-    /// How many objects there should be even if nobody asks, 0 to `max`. They are made in the
-    /// background.
+    /// The number of objects that the pool keeps without any request, 0 to `max`. It creates them in the background.
     amount min = 0;
 
-    /// The most objects that ever exist at a time, those that are being made included: 1 to `max_amount`;
-    /// at most 16,777,216 where `max_hold` is set.
+    /// The most objects at a time, including objects under construction: 1 to `max_amount`; at most 16,777,216 if
+    /// `max_hold` is set.
     amount max = 10;
 
-    /// Which idle object is used next. One that needs no check goes first.
+    /// The order in which idle objects are used. Objects that need no check come first.
     reuse order = reuse::most_recent;
 
-    /// How old an object may become, at least 1 ns: an older one is destroyed instead of being handed out.
+    /// The longest age of an object, at least 1 ns. An older object is destroyed instead of being lent.
     duration max_age = forever;
 
-    /// For how long an object beyond `min` should be idle at most, at least 1 ns. One that has been idle
-    /// for longer is destroyed when the pool is next used, or by `trim`.
+    /// The longest idle time of an object beyond `min`, at least 1 ns. An object that has been idle longer is destroyed
+    /// at the next use of the pool, or by `trim`.
     duration max_idle = forever;
 
-    /// An object that has been idle for so long is checked before it is handed out, if the pool has a
-    /// check; 0 checks it each time. One that has just been made is not checked.
+    /// The idle time after which an object is checked before it is lent, if the pool has a check; 0 checks every time.
+    /// A new object is not checked.
     duration check_after = std::chrono::seconds(30);
 
-    /// How long a check may take, at least 1 ns. Then it is cancelled, and the object counts as broken.
+    /// The time limit of a check, at least 1 ns. Then the check is cancelled, and the object counts as broken.
     duration check_within = std::chrono::seconds(5);
 
-    /// How long the making of one object may take, at least 1 ns. Then it is cancelled, and has failed.
+    /// The time limit for creating an object, at least 1 ns. Then the attempt is cancelled, and counts as failed.
     duration make_within = std::chrono::seconds(30);
 
-    /// How long to wait after a failure before an object is made again.
+    /// The pause after a failure before the pool creates an object again.
     backoff_options retry = {};
 
-    /// For how long one lease should be held at most, at least 1 ns. One that is held for longer is
-    /// reported once, by `async_wait_overdue`; nothing is taken away from its holder.
+    /// The longest time to hold a lease, at least 1 ns. `async_wait_overdue` reports a longer lease once; the holder
+    /// keeps it.
     duration max_hold = forever;
 };
 
-/// Throws `std::invalid_argument`, naming the option, the value and the bound, if one is nonsense.
+/// Throws `std::invalid_argument` if an option is invalid; its text names the option, the value and the bound.
 void validate(pool_options const& options);
 
 namespace policy {
 
-/// Sees to it that something is in stock.
+/// Creates, checks and destroys the objects of a stock.
 class stock_keeper {
 public:
-    /// Something has changed that may have to be seen to. From any thread; under no lock.
+    /// Checks whether there is work, after a change that may need it. Called from any thread, under no lock.
     virtual void look() noexcept = 0;
 
 protected:
     ~stock_keeper() = default;
 };
 
-/// The rule of a pool: `seats` with objects on them. A permit is the right to the one object that is its
-/// ticket; there is room while an object is idle that may be handed out as it is.
+/// The policy of a pool: `seats` with objects.
 ///
-/// What happens to objects is told under the limiter's lock, but nothing of a user is called or destroyed
-/// there: an item is emptied by its owner, which is its permit, or the caller that has taken it out.
-/// Guarantee: never more than `max` objects are idle, out, being checked, made or destroyed.
-/// Memory: one item for each object.
+/// A permit is the right to one object, and the ticket is that object. A request fits while an idle object can be lent
+/// as it is.
+///
+/// The stock records events under the limiter's lock, but never calls or destroys user code there: the owner of an item
+/// empties it. The owner is its permit, or the caller that took it out.
+///
+/// Guarantee: the number of objects that are idle, lent, being checked, created or destroyed is never above `max`.
+///
+/// Memory: one item per object.
 class stock {
 public:
     struct options_type {
@@ -90,7 +93,7 @@ public:
 
     struct shelf;
 
-    /// A place for one object.
+    /// A slot for one object.
     class item {
     public:
         item() = default;
@@ -108,18 +111,18 @@ public:
         /// Destroys the object, if there is one.
         virtual void empty() noexcept = 0;
 
-        /// What `overdue::id` calls the permit that holds this.
+        /// Returns the `overdue::id` of the permit that holds this item.
         [[nodiscard]] ticket watched_as() const noexcept { return watch_; }
 
-        /// Whether more than a permit has to come home: see `come_home`.
+        /// Returns whether `come_home` has work besides the release of the permit.
         [[nodiscard]] bool needs_care() const noexcept;
 
-        // Called by its owner before the permit leaves: the object may be destroyed by them. They return
-        // the keeper if it has to look afterwards.
+        // The owner calls these before it releases the permit: they may destroy the object. They return the keeper if
+        // it has to look afterwards.
 
-        /// It comes home.
+        /// Returns the object to the stock.
         [[nodiscard]] std::shared_ptr<stock_keeper> come_home() noexcept;
-        /// It is broken.
+        /// Marks the object as broken.
         [[nodiscard]] std::shared_ptr<stock_keeper> discard() noexcept;
 
     private:
@@ -132,14 +135,14 @@ public:
         shelf* shelf_ = nullptr;
         item* newer_ = nullptr;
         item* older_ = nullptr;
-        time_point since_{};  // it has been idle
+        time_point since_{};  // when it became idle
         time_point made_{};
         ticket watch_ = 0;
         fate fate_ = fate::stays;
-        bool proven_ = false;  // made or checked at this moment
+        bool proven_ = false;  // created or checked just now
     };
 
-    /// How many objects there are, and what has become of them.
+    /// The numbers of objects by state, and how objects ended.
     struct counts {
         amount idle = 0;
         amount in_use = 0;
@@ -148,9 +151,9 @@ public:
         amount leaving = 0;  // being destroyed
 
         std::uint64_t made = 0;
-        std::uint64_t failed = 0;     // attempts to make one
-        std::uint64_t discarded = 0;  // by those who had them
-        std::uint64_t unhealthy = 0;  // as the check has said
+        std::uint64_t failed = 0;     // attempts to create an object
+        std::uint64_t discarded = 0;  // by their holders
+        std::uint64_t unhealthy = 0;  // by the check
         std::uint64_t retired = 0;    // too old, idle for too long, or closed
 
         [[nodiscard]] amount objects() const noexcept {
@@ -163,10 +166,10 @@ public:
     stock& operator=(stock&&) noexcept;
     ~stock();
 
-    // As a policy.
+    // The members of a policy.
 
     static void begin(time_point) noexcept {}
-    /// The options of a pool never change.
+    /// Takes over the whole state of `before`: the options of a pool never change.
     void take_over(stock& before, time_point) noexcept;
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
     [[nodiscard]] amount capacity() const noexcept { return options_.pool.max; }
@@ -175,55 +178,55 @@ public:
     [[nodiscard]] time_point ready_at(amount, amount ahead, time_point now) const noexcept {
         return ahead == 0 && next(now) ? now : unknown;
     }
-    /// There must be room.
+    /// Takes an idle object; there must be one that can be lent.
     ticket take(amount, time_point now) noexcept;
     bool leave(amount, ticket t) noexcept;
     bool refund(amount n, ticket t, time_point) noexcept { return leave(n, t); }
-    /// A lease is never split, so there is nothing to merge.
+    /// Returns `a`: a lease is never split, so there is nothing to merge.
     static ticket merge(ticket a, ticket, amount) noexcept { return a; }
     [[nodiscard]] time_point next_overdue() const noexcept;
     [[nodiscard]] std::optional<overdue> pop_overdue(time_point now) noexcept;
 
     // For the keeper.
 
-    /// The shelf stays where it is for as long as the stock lives.
+    /// Sets the keeper. The address of the returned shelf is valid while the stock exists.
     shelf const& kept_by(std::weak_ptr<stock_keeper> keeper) noexcept;
     [[nodiscard]] counts const& count() const noexcept;
 
-    /// Takes out an idle object that is to be destroyed, because it is too old, or for too long idle and
-    /// beyond `min`; null if there is none.
+    /// Takes out an idle object to destroy, because it is too old, or beyond `min` and idle for too long; null if there
+    /// is none.
     [[nodiscard]] item* take_old(time_point now) noexcept;
-    /// Takes out any idle object, to be destroyed.
+    /// Takes out any idle object to destroy.
     [[nodiscard]] item* take_any() noexcept;
-    /// Takes out an idle object that has to be checked.
+    /// Takes out an idle object that needs a check.
     [[nodiscard]] item* take_unchecked(time_point now) noexcept;
-    /// Whether one more may be made; then it counts.
+    /// Returns whether one more object may be created; if so, counts it.
     [[nodiscard]] bool reserve() noexcept;
-    /// When the next idle object will be too old or idle for too long.
+    /// Computes when the next idle object will be too old, or idle for too long.
     void plan_trim() noexcept;
-    /// Whether there are fewer than `min`: then the keeper looks when an object comes home.
+    /// Notes whether there are fewer than `min` objects; if so, the keeper looks when an object is returned.
     void note_shortage(bool shut_down) noexcept;
 
-    // Of what was taken out.
+    // For objects that were taken out.
 
-    /// The object has been made; the item belongs to the stock from now on.
+    /// Adds a new object; the item now belongs to the stock.
     void add_made(item& i, time_point now) noexcept;
-    /// The check was passed: likewise.
+    /// Adds an object that passed its check; the item now belongs to the stock.
     void add_checked(item& i, time_point now) noexcept;
-    /// What was just made or checked for a request, and is idle all the same, is like any other.
+    /// Treats objects that were created or checked for a request, but are still idle, like any other.
     void forget_checks() noexcept;
-    /// The check was not passed: a new object is being made in its place.
+    /// Records a failed check: a new object is being created in its place.
     void fail_check() noexcept;
-    /// The check never ended, and the object has been destroyed.
+    /// Records that a check did not end, and that the object was destroyed.
     void drop_unchecked() noexcept;
-    /// An attempt to make one has failed.
+    /// Records a failed attempt to create an object.
     void has_failed() noexcept;
-    /// Nothing is being made any more.
+    /// Records that the creation of an object was given up.
     void give_up() noexcept;
-    /// It has been destroyed.
+    /// Records that an object was destroyed.
     void gone() noexcept;
 
-    /// From now on what comes home is destroyed, except what is on its way.
+    /// From now on, returned objects are destroyed, except objects whose return has already begun.
     void close() noexcept;
     [[nodiscard]] bool is_closed() const noexcept;
 
@@ -243,7 +246,7 @@ private:
     hold_watch watch_;
 };
 
-/// What is shared with items that are out. All but the atomic members under the limiter's lock.
+/// The state that items in use share. The limiter's lock guards all but the atomic members.
 struct stock::shelf {
     explicit shelf(options_type const& options) noexcept;
     shelf(shelf const&) = delete;
@@ -253,22 +256,22 @@ struct stock::shelf {
     pool_options options;
     time_point (*clock)() noexcept;  // null if the time is not needed
     bool checks_each_time;
-    bool grows_stale;  // what is idle may not be handed out as it is
+    bool grows_stale;  // idle objects may need a check or an end
     std::atomic<bool> needs_care;
     std::atomic<bool> closed = false;
     std::atomic<bool> shortage = false;
-    std::atomic<amount> objects = 0;  // as they are counted below
-    // No idle object has to be trimmed before.
+    std::atomic<amount> objects = 0;  // as counted below
+    // Before this time no idle object has to be trimmed.
     std::atomic<duration::rep> trim_at = never.time_since_epoch().count();
     std::weak_ptr<stock_keeper> keeper;
 
-    // The idle ones, in the order in which they came.
+    // The idle objects, in the order of their return.
     item* newest = nullptr;
     item* oldest = nullptr;
     counts count;
-    amount proven = 0;  // how many of the idle ones
+    amount proven = 0;  // the number of idle objects with `proven_`
 
-    /// Whether the keeper has to look when a request waits: there is something to make, check or trim.
+    /// Returns whether the keeper has to look when a request waits: it must create, check or trim objects.
     [[nodiscard]] bool concerns_keeper() const noexcept {
         return grows_stale || objects.load(std::memory_order_relaxed) < options.max;
     }

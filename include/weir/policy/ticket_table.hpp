@@ -8,21 +8,21 @@
 
 namespace weir::policy {
 
-/// One ticket for several: a row for each permit that is out, and in it the ticket of each part.
+/// Combines the tickets of several parts into one: a row for each permit in use holds the ticket of each part.
 class ticket_table {
 public:
-    /// The ticket of a permit for which there was no memory: all of its tickets are 0.
+    /// The ticket of a permit without a row, because memory was exhausted: all of its tickets are 0.
     static constexpr ticket lost = ~ticket{0};
 
-    /// Of no parts: not needed.
+    /// Makes a table of no parts, which is not needed.
     ticket_table() = default;
     explicit ticket_table(std::size_t parts) noexcept : parts_(parts) {}
     [[nodiscard]] bool is_needed() const noexcept { return parts_ != 0; }
 
-    /// Whether no permit has a row.
+    /// Returns whether no permit has a row.
     [[nodiscard]] bool empty() const noexcept { return used_ == 0; }
 
-    /// A row for `n` permits, with tickets of 0; `lost` if memory fails. Never 0.
+    /// Adds a row for `n` permits, with tickets of 0. Returns its ticket, never 0; `lost` if memory is exhausted.
     [[nodiscard]] ticket add(amount n) noexcept;
     [[nodiscard]] ticket at(ticket t, std::size_t part) const noexcept {
         return is_row(t) ? tickets_[row(t) * parts_ + part] : 0;
@@ -31,21 +31,21 @@ public:
         if (is_row(t))
             tickets_[row(t) * parts_ + part] = own;
     }
-    /// `n` permits more, or fewer. A row goes with the last of its permits.
+    /// Adds `n` permits to a row; `drop` removes them. A row ends with the last of its permits.
     void keep(ticket t, amount n) noexcept {
         if (is_row(t))
             rows_[row(t)].count += n;
     }
     void drop(ticket t, amount n) noexcept;
-    /// The row in which the ticket of this part is `own`, 0 if there is none. Takes time in proportion to
-    /// the permits that are out.
+    /// Returns the row in which the ticket of this part is `own`, 0 if there is none. Takes time in proportion to the
+    /// number of permits in use.
     [[nodiscard]] ticket find(ticket own, std::size_t part) const noexcept;
 
 private:
     struct entry {
         amount count = 0;
-        std::uint32_t turn = 0;  // tells apart the permits that have used this row
-        std::uint32_t next = 0;  // of those that are free, and 1 more; 0 if there is none
+        std::uint32_t turn = 0;  // distinguishes the permits that have used this row
+        std::uint32_t next = 0;  // the next free row plus 1; 0 if there is none
     };
 
     [[nodiscard]] static bool is_row(ticket t) noexcept { return t != 0 && t != lost; }

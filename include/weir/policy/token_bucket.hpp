@@ -11,58 +11,62 @@
 
 namespace weir {
 
-/// How permits come back into a bucket.
+/// The way in which a bucket is refilled.
 enum class refill : std::uint8_t {
-    continuous,  ///< evenly: of 100 per second, one each 10 ms
-    interval,    ///< all at once at the end of each period: of 100 per second, 100 each second
+    continuous,  ///< evenly: at 100 per second, one permit every 10 ms
+    interval,    ///< at the end of each period: at 100 per second, 100 permits every second
 };
 
 struct token_bucket_options {
-    /// How many permits come back, and in what time. With 0 permits none do: what is in the bucket can
-    /// be taken, and then nothing until the rate is changed.
+    /// The rate at which the bucket is refilled. With 0 permits it never is: its permits can be taken, and then nothing
+    /// until the rate changes.
     weir::rate rate{1, std::chrono::seconds(1)};
 
-    /// How many permits the bucket holds, and so how many can be granted at once after a pause: 1 to
-    /// `max_amount`. Unset, it is the number of permits in `rate`, but at least 1.
+    /// The number of permits that the bucket holds, and so the most that can be granted at once after a pause: 1 to
+    /// `max_amount`. By default it is the number of permits in `rate`, but at least 1.
     ///
-    /// A small burst costs throughput: what comes back while the bucket is full is lost, and no timer is
-    /// as fine as a high rate. With callers always waiting and a burst of 1, 93 % of a rate of 1,000 a
-    /// second is reached, and 30 % of 100,000 a second. The burst that loses nothing is what comes back
-    /// while a timer is late: some milliseconds' worth.
+    /// A small burst reduces throughput: a full bucket loses its refill, and no timer is as fine as a high rate. If
+    /// requests always wait and the burst is 1, the limiter reaches 93 % of a rate of 1,000 per second, and 30 % of
+    /// 100,000 per second. A burst loses nothing if it covers the lateness of a timer: the permits of some
+    /// milliseconds.
     std::optional<amount> burst = {};
 
-    /// How many are in it at first, 0 to the burst; unset, it is full.
+    /// The number of permits in a new bucket, 0 to the burst; by default it is full.
     std::optional<amount> initial = {};
 
     weir::refill refill = refill::continuous;
 
-    /// What becomes of the permits in the bucket when options change.
+    /// The treatment of the permits in the bucket when the options change.
     weir::carry_over carry_over = carry_over::as_is;
 };
 
 namespace policy {
 
-/// An average rate that allows for bursts: permits come back at `rate` into a bucket that holds
-/// `burst`, and are granted from there.
+/// A limit of the average rate, with bursts: a bucket of `burst` permits is refilled at `rate`, and permits are granted
+/// from it.
 ///
-/// Guarantee: at most `burst` permits are granted at once, and in any stretch of time d at most
-/// `burst + rate * (d + 1 ns)`, not counting as many as were given back unused in it; with
-/// `refill::interval`, at most `burst` and what the periods give that end in it. Callers that always wait
-/// get the rate to the unit for as long as it lasts: 1/3 a second is a billion in three billion seconds. A
-/// late timer loses nothing that the bucket can hold.
-/// Formula: `tokens = min(burst, tokens + rate * elapsed)`, in whole numbers and never rounded.
-/// A bucket that is not full at first, or is refilled by intervals, begins to fill when the limiter is
-/// made. One that is full at first has always been full.
-/// A refund goes back into the bucket as far as it fits. Debt, which only `charge` and `settle` can make,
-/// is paid from what comes back, before anybody else is served.
+/// Guarantee: at most `burst` permits are granted at once, and in any time interval d at most `burst + rate * (d + 1
+/// ns)`, not counting as many as were refunded in it. With `refill::interval` it is at most `burst` and the refills of
+/// the periods that end in d. Callers that always wait get exactly the rate while the limiter exists: 1/3 per second is
+/// a billion permits in three billion seconds. A late timer loses no permits that fit into the bucket.
+///
+/// Formula: `tokens = min(burst, tokens + rate * elapsed)`, in whole numbers and without rounding.
+///
+/// Start: a bucket that is not full at first, or is refilled by intervals, starts to fill when the limiter is
+/// constructed. A bucket that is full at first counts as full since ever.
+///
+/// A refund returns to the bucket as far as it fits. Debt, which only `charge` and `settle` cause, is paid from the
+/// refill before any request is granted.
+///
 /// Memory: constant; 16 bytes of state.
-/// Source: the token bucket, which is the leaky bucket of Turner (1986) seen from above, in the form of
-/// the generic cell rate algorithm of ITU-T I.371.
+///
+/// Source: the token bucket, the mirror image of the leaky bucket of Turner (1986), in the form of the generic cell
+/// rate algorithm of ITU-T I.371.
 class token_bucket_rule {
 public:
     using options_type = token_bucket_options;
     using drops = policy::drops;
-    /// Of one of the two buckets.
+    /// The state of one of the two kinds of bucket.
     struct state_type {
         drops of_either;
     };
@@ -70,8 +74,8 @@ public:
     explicit token_bucket_rule(options_type const& options);
 
     [[nodiscard]] state_type begin(time_point now) const noexcept;
-    /// Debt stays, unless all is reset. An interval goes on if its length is the same, and begins anew
-    /// otherwise.
+    /// Continues from `before`. Debt remains, except after `reset`. An interval continues if its length is unchanged,
+    /// and starts again otherwise.
     void take_over(state_type& s, token_bucket_rule const& old, state_type const& before,
                    time_point now) const noexcept;
     [[nodiscard]] bool are_alike(state_type const& a, state_type const& b,
@@ -89,7 +93,8 @@ public:
     [[nodiscard]] amount debt(state_type const& s, time_point now) const noexcept {
         return by_intervals_ ? beats_.debt(beat_of(s), now) : even_.debt({s.of_either}, now);
     }
-    /// Exact behind others as well, unless more comes back at a time than the bucket has room for.
+    /// Returns when `n` permits can be granted after `ahead` others. It is exact for any `ahead`, unless one refill is
+    /// more than the bucket has room for.
     [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
                                       time_point now) const noexcept {
         return by_intervals_ ? beats_.ready_at(beat_of(s), n, ahead, now)
@@ -131,7 +136,7 @@ private:
     [[nodiscard]] drops level(state_type const& s, time_point now) const noexcept {
         return by_intervals_ ? beats_.at(beat_of(s), now).level : even_.level({s.of_either}, now);
     }
-    /// `beat` is when the period under way has begun, if there are any.
+    /// Returns a bucket with this level. `beat` is the start of the current period, if there are periods.
     [[nodiscard]] state_type filled(drops level, time_point beat, time_point now) const noexcept;
 
     options_type options_;
