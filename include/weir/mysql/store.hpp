@@ -16,8 +16,8 @@
 #include <memory>
 #include <string>
 
-/// Limiters that processes share by a MySQL or MariaDB server: MariaDB from 10.5 on, MySQL from 8.0 on. It is a library
-/// of its own, `weir::mysql`, and needs OpenSSL.
+/// Limiters that processes share through a MySQL or MariaDB server: MariaDB 10.5 or later, MySQL 8.0 or later. It is a
+/// separate library, `weir::mysql`, and needs OpenSSL.
 namespace weir::mysql {
 
 namespace detail {
@@ -25,13 +25,14 @@ class database;
 }
 class strict_interval;
 
+/// Whether connections use TLS.
 enum class tls : std::uint8_t {
     never,
-    if_offered,  ///< if the server offers it and is not at a local socket; nothing is asked of its certificate
-    required,  ///< nothing is asked of its certificate, either
+    if_offered,  ///< if the server offers it and is not at a local socket; the certificate is not checked
+    required,  ///< always; the certificate is not checked
 };
 
-/// Where the server is, and who asks.
+/// The address of the server, the user and the connections.
 struct options {
     std::string host = "127.0.0.1";
     std::uint16_t port = 3306;
@@ -43,22 +44,23 @@ struct options {
     std::string database = {};
 
     mysql::tls tls = tls::if_offered;
-    /// If it is given, TLS is required, at a local socket as well, and the certificate of the server must be of one of
-    /// the authorities in this file, and for `host`.
+    /// A file of certificate authorities. If it is set, TLS is required, also at a local socket, and the certificate of
+    /// the server must be signed by one of them and valid for `host`.
     std::string authorities = {};
 
-    /// The most connections at a time, 1 to 10,000. A limiter uses one at a time.
+    /// The most connections at a time, 1 to 10,000. Each limiter uses one at a time.
     amount connections = 8;
-    /// How long it may take to make one, at least 1 ns. The addresses of a host share the time.
+    /// The time limit for connecting, at least 1 ns. The addresses of a host share it.
     duration connect_within = std::chrono::seconds(5);
 };
 
-/// A store on a table of a database. A question is one statement, which is one transaction, and one round trip, with
-/// any isolation level; the time is that of the server, to the microsecond. Statements are
-/// prepared, and connections are made when they are needed.
+/// A store on tables of a MySQL or MariaDB database.
 ///
-/// There are three tables, with a row for each limiter, which is made when it is first asked for: `install()`
-/// makes them, or whoever may:
+/// Each question is one statement, which is one transaction, and one round trip, at any isolation level; the time is
+/// the server's clock, to the microsecond. Statements are prepared, and connections are opened on demand.
+///
+/// Tables: there are three tables, with a row per limiter, which the first question inserts. `install()` creates them,
+/// or a user with the right to do so:
 ///
 ///     create table weir_bucket(k varbinary(255) primary key, at bigint not null, level bigint not null,
 ///                              permit bigint not null) engine=innodb
@@ -67,30 +69,32 @@ struct options {
 ///     create table weir_seats(k varbinary(255) primary key, version bigint not null,
 ///                             state mediumblob not null) engine=innodb
 ///
-/// The user of the database needs to select, insert and update there. A row that is older than the bucket takes to
-/// drain, or than the window of the log, may be deleted at any time: `at` is in microseconds since 1970. A row of a log
-/// has 8 bytes for each permit of the limit, and is written whole by each grant.
+/// The database user needs select, insert and update on them. A row may be deleted at any time if it is older than the
+/// bucket takes to drain, or than the window of the log: `at` is in microseconds since 1970. A row of a log has 8 bytes
+/// per permit of the limit, and each grant writes it as a whole.
 ///
-/// Seats are read and, if nobody has written them meanwhile, written: two round trips, one where nothing changes, and
-/// no lock between them, so that a process that stands still bars nobody. The row has some 90 bytes of text for each process
-/// that holds seats. Its loss lets all leases end at once.
+/// Seats: the row is read and then written, if no other process has written it meanwhile: two round trips, or one if
+/// nothing changes. There is no lock between them, so a suspended process blocks no other. The row has about 90 bytes
+/// of text per process that holds seats. If the row is lost, all leases end at once.
 ///
-/// What the server cannot grant within the timeout of the limiter is not granted at all: MariaDB ends the
-/// statement then, and the wait for a row lock. MySQL does not; there what is granted later counts as used.
+/// Timeouts: the server grants nothing after the timeout of the limiter: MariaDB ends the statement then, and the wait
+/// for a row lock. MySQL does not; a later grant counts as used there.
 ///
-/// A server that runs with `--sysdate-is-now` is rejected, since it knows only when a statement began.
+/// Server options: a server with `--sysdate-is-now` is rejected, because its clock shows only when a statement began.
+/// Binary logs must be in row or mixed format.
 ///
-/// Binary logs must be of rows, or mixed. What an asynchronous replica has not received is granted again if it becomes
-/// the master.
+/// Replication: after a failover to an asynchronous replica, the grants that it had not received are granted again.
 ///
-/// Permits of a log that are given back after the clock of the server was set back by more than half an hour count as
-/// used. A step of the clock by more than half an hour is counted, but perhaps as one in the other direction.
+/// Clock: if the clock of the server is set back by more than half an hour, permits of a log that are given back
+/// afterwards count as used. A step by more than half an hour is counted, but perhaps in the wrong direction.
 ///
-/// Make it with `std::make_shared`. It may be destroyed before its limiters. Threads: as `weir::store`.
+/// Lifetime: create it with `std::make_shared`. It may be destroyed before its limiters.
+///
+/// Threads: as `weir::store`.
 class store final : public weir::store {
 public:
-    /// Throws `std::invalid_argument` that names the option, its value and the bound, if one is nonsense, and
-    /// `boost::system::system_error` if `authorities` cannot be read.
+    /// Makes a store. Throws `std::invalid_argument` if an option is invalid; its text names the option, its value and
+    /// the bound. Throws `boost::system::system_error` if `authorities` cannot be read.
     explicit store(boost::asio::any_io_executor ex, options const& options = {});
     template <class Context>
         requires std::convertible_to<Context&, boost::asio::execution_context&>
@@ -105,8 +109,8 @@ public:
                     seats_handler handler) override;
     [[nodiscard]] bool keeps_seats() const noexcept override { return true; }
 
-    /// Makes the tables that there are not, on a connection of its own; if there are all, the user need not be allowed
-    /// to make them. Throws `boost::system::system_error`, with what the server says.
+    /// Creates the missing tables, on a separate connection. If all exist, the user needs no right to create tables.
+    /// Throws `boost::system::system_error` with the error of the server.
     [[nodiscard]] boost::asio::awaitable<void> install();
 
 private:
@@ -115,12 +119,13 @@ private:
     std::shared_ptr<detail::database> database_;
 };
 
-/// At most one in any stretch of time so long, and a rate with bursts, over all processes that use the name.
+/// At most one permit in any time interval of a given length, over all processes that use the name.
 using interval = shared_interval;
+/// A limit of the average rate, with bursts, over all processes that use the name.
 using token_bucket = shared_token_bucket;
-/// At most so many in any stretch of a time.
+/// A limit of permits in any time interval of its period, over all processes that use the name.
 using sliding_log = shared_sliding_log;
-/// At most so many at a time.
+/// A limit of permits in use, over all processes that use the name.
 using seats = shared_seats;
 
 }  // namespace weir::mysql

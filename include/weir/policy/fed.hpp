@@ -298,6 +298,7 @@ private:
         time_point believed_until = time_point::min();
     };
     static constexpr duration belief = std::chrono::seconds(1);
+    /// The question in progress.
     struct under_way {
         std::uint64_t number = 0;  // 0 if none
         amount min = 0;

@@ -13,6 +13,7 @@ enum class window_alignment : std::uint8_t {
     epoch,      ///< at whole multiples of their length on the limiter's clock
 };
 
+/// The options of `fixed_window`.
 struct fixed_window_options {
     /// The number of permits per window, 1 to `max_amount`.
     amount limit = 1;
@@ -125,6 +126,7 @@ private:
     options_type options_;
 };
 
+/// The policy of `weir::fixed_window`: `limit` permits per window of time.
 using fixed_window = ruled<fixed_window_rule>;
 
 }  // namespace policy

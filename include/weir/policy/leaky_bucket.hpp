@@ -7,6 +7,7 @@
 
 namespace weir {
 
+/// The options of `leaky_bucket`.
 struct leaky_bucket_options {
     /// The rate at which the bucket leaks. With 0 permits it never leaks, and once it is full nothing is granted until
     /// the rate changes.
@@ -107,6 +108,7 @@ private:
     bucket bucket_;
 };
 
+/// The policy of `weir::leaky_bucket`: a rate limit with even spacing.
 using leaky_bucket = ruled<leaky_bucket_rule>;
 
 }  // namespace policy

@@ -8,6 +8,7 @@
 
 namespace weir {
 
+/// The options of `seats`.
 struct seats_options {
     /// The number of seats, 1 to `max_amount`; at most 16,777,216 if `max_hold` is set.
     amount seats = 1;

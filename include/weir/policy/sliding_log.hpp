@@ -4,6 +4,7 @@
 
 namespace weir {
 
+/// The options of `sliding_log`.
 struct sliding_log_options {
     /// The most permits in any window, 1 to 67,108,864.
     amount limit = 1;
@@ -38,6 +39,7 @@ private:
     options_type options_;
 };
 
+/// The policy of `weir::sliding_log`: the exact rate limit.
 using sliding_log = ruled<sliding_log_rule>;
 
 }  // namespace policy

@@ -4,6 +4,7 @@
 
 namespace weir {
 
+/// The options of `sliding_window`.
 struct sliding_window_options {
     /// The most permits in any window, 1 to `max_amount`.
     amount limit = 1;
@@ -47,6 +48,7 @@ private:
     options_type options_;
 };
 
+/// The policy of `weir::sliding_window`: a strict rate limit in bounded memory.
 using sliding_window = ruled<sliding_window_rule>;
 
 }  // namespace policy

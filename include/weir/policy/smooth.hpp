@@ -157,6 +157,7 @@ private:
     ticks saved_at_start_;
 };
 
+/// The policy of a steady rate with the curve `Curve`.
 template <smooth_curve Curve>
 using smooth = ruled<smooth_rule<Curve>>;
 

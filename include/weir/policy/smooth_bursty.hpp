@@ -4,6 +4,7 @@
 
 namespace weir {
 
+/// The options of `smooth_bursty`.
 struct smooth_bursty_options {
     /// The steady rate, above 0.
     weir::rate rate = weir::rate(1, std::chrono::seconds(1));
@@ -49,6 +50,7 @@ private:
 ///
 /// Source: Guava's SmoothBursty; `max_burst` is its maxBurstSeconds.
 extern template class smooth_rule<bursty_curve>;
+/// The policy of `weir::smooth_bursty`: a steady rate with bursts after idleness.
 using smooth_bursty = smooth<bursty_curve>;
 
 }  // namespace policy

@@ -4,6 +4,7 @@
 
 namespace weir {
 
+/// The options of `smooth_warming_up`.
 struct smooth_warming_up_options {
     /// The steady rate of the warm limiter, above 0.
     weir::rate rate = weir::rate(1, std::chrono::seconds(1));
@@ -55,6 +56,7 @@ private:
 ///
 /// Source: Guava's SmoothWarmingUp.
 extern template class smooth_rule<warm_up_curve>;
+/// The policy of `weir::smooth_warming_up`: a rate limit that reaches its steady rate gradually.
 using smooth_warming_up = smooth<warm_up_curve>;
 
 }  // namespace policy

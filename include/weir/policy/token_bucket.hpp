@@ -17,6 +17,7 @@ enum class refill : std::uint8_t {
     interval,    ///< at the end of each period: at 100 per second, 100 permits every second
 };
 
+/// The options of `token_bucket`.
 struct token_bucket_options {
     /// The rate at which the bucket is refilled. With 0 permits it never is: its permits can be taken, and then nothing
     /// until the rate changes.
@@ -145,6 +146,7 @@ private:
     bool by_intervals_;
 };
 
+/// The policy of `weir::token_bucket`: a limit of the average rate, with bursts.
 using token_bucket = ruled<token_bucket_rule>;
 
 }  // namespace policy

@@ -8,39 +8,39 @@
 
 namespace weir::redis {
 
-/// Why a server does not answer a question. In all these cases but `protocol` it has granted nothing. What is wrong
-/// with the connection has the codes of the system and of Asio.
+/// The errors that a Redis server returns for a question. In all cases except `protocol` it has granted nothing.
+/// Connection errors have the codes of the system and of Asio.
 enum class errc {
-    /// Another error than those below: `store::check` says which.
+    /// An error other than the ones below: `store::check` reports it.
     rejected = 1,
-    /// It has been started, and reads its data.
+    /// The server was started, and is loading its data.
     loading,
-    /// It is a replica, or the last of a cluster that is not whole. After a pause a new connection is made, since
-    /// there may be another server under the address by then.
+    /// The server is a replica, or the last node of an incomplete cluster. After a pause the store connects again,
+    /// because another server may have the address by then.
     read_only,
-    /// It has used up its `maxmemory`.
+    /// The server reached its `maxmemory`.
     out_of_memory,
-    /// It belongs to a cluster, and another server of that has the key: `store::check` says which.
+    /// The server belongs to a cluster, and another node owns the key: `store::check` reports which.
     moved,
-    /// It belongs to a cluster that is not whole, or is being changed.
+    /// The server belongs to a cluster that is incomplete or resharding.
     cluster_down,
-    /// Not as many replicas as it wants are there.
+    /// The server has fewer replicas than it requires.
     no_replicas,
-    /// It cannot save its data, and so changes none.
+    /// The server cannot save its data, and so rejects changes.
     not_saved,
-    /// It is busy with a script of somebody else.
+    /// The server is busy with another client's script.
     busy,
-    /// It wants a password, or another one.
+    /// The server requires a password, or rejected it.
     wrong_password,
-    /// The user may not do that there.
+    /// The user lacks permission.
     forbidden,
-    /// There is something else under the name.
+    /// The key holds a value of another type.
     wrong_kind,
-    /// What came is no answer to what was asked.
+    /// The reply is invalid.
     protocol,
 };
 
-/// The category of `errc`.
+/// Returns the category of `errc`.
 [[nodiscard]] boost::system::error_category const& error_category() noexcept;
 
 [[nodiscard]] error_code make_error_code(errc e) noexcept;

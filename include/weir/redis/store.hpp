@@ -16,65 +16,72 @@
 #include <memory>
 #include <string>
 
-/// Limiters that processes share by a Redis server: Redis from 7.0 on. It is a library of its own, `weir::redis`, and
-/// needs hiredis.
+/// Limiters that processes share through a Redis server, Redis 7.0 or later. It is a separate library, `weir::redis`,
+/// and needs hiredis.
 namespace weir::redis {
 
 namespace detail {
 class client;
 }
 
-/// Where the server is, and how long it is waited for.
+/// The address of the server, and time limits.
 struct options {
-    /// `redis://user:password@host:port/database`, of which all but the host may be left out; or a local socket:
-    /// `unix:/path`, or `unix://user:password@/path?db=database`. The port is 6379 and the database 0. What is special in
-    /// a URL is written with %, such as %40 for @.
+    /// The URL of the server: `redis://user:password@host:port/database`, where all but the host is optional; or a
+    /// local socket: `unix:/path`, or `unix://user:password@/path?db=database`. The default port is 6379, the default
+    /// database 0. Special characters in a URL are percent-encoded, such as %40 for @.
     std::string url = "redis://127.0.0.1";
 
-    /// How long it may take to connect and to log in, at least 1 ns. The addresses of a host share the time.
+    /// The time limit for connecting and logging in, at least 1 ns. The addresses of a host share it.
     duration connect_within = std::chrono::seconds(1);
-    /// A server that owes an answer for so long is given up, and connected to anew; at least 1 ns. Long before, as soon
-    /// as the timeout of a question has passed, no more questions are sent to it.
+    /// The time without a due reply after which the store closes the connection and opens a new one; at least 1 ns.
+    /// Much earlier, as soon as the timeout of a question has passed, the store sends no more questions to the server.
     duration silent_for = std::chrono::seconds(3);
 
-    /// How long to wait after a failed attempt to connect before the next one. Nothing is tried while nobody asks. An
-    /// attempt has failed, too, if the server is a replica, or the connection ends before the first answer to a question.
+    /// The pause after a failed attempt to connect before the next one. The store does not try to connect without a
+    /// question. An attempt also counts as failed if the server is a replica, or if the connection ends before the
+    /// first reply to a question.
     backoff_options retry = {
         .initial = std::chrono::milliseconds(10), .max = std::chrono::seconds(1)};
 };
 
-/// A store on a Redis server. A question is one script and one round trip; the time is that of the server, to the
-/// microsecond. All questions share one connection, which is made when it is needed, and those that come together leave
-/// in one write. Scripts are loaded as it is made, and sent again to a server that has forgotten them.
+/// A store on a Redis server.
 ///
-/// A limiter `name` is one key, `{weir:name}`, which expires when it can no longer matter. A sliding log is
-/// `{weir:name}:log`: it has 8 bytes for each permit of its limit, and is written whole by each grant.
-/// Seats are the key `{weir:name}:seats`, of some 90 bytes of text for each process that holds seats, which is there for a
-/// day and a lease after the last question.
+/// Each question is one script and one round trip; the time is the server's clock, to the microsecond. All questions
+/// share one connection, which is opened on demand, and questions that come together are sent in one write. Scripts are
+/// loaded when the connection is opened, and sent again to a server that has lost them.
 ///
-/// The user of the server needs the keys `{weir:*` and the commands `eval`, `time`, `get` and `set`; `select`, if the URL
-/// names another database than 0; and `evalsha` with `script|load`. Without these two each question carries its script:
+/// Keys: a limiter `name` is one key, `{weir:name}`, which expires when it can no longer matter. A sliding log is
+/// `{weir:name}:log`: it has 8 bytes per permit of its limit, and each grant writes it as a whole. Seats are the key
+/// `{weir:name}:seats`, of about 90 bytes of text per process that holds seats; it expires a day and a lease after the
+/// last question.
+///
+/// Permissions: the user needs the keys `{weir:*` and the commands `eval`, `time`, `get` and `set`; `select`, if the
+/// URL names another database than 0; and `evalsha` with `script|load`. Without the last two each question carries its
+/// script:
 ///
 ///     ACL SETUSER app on >password ~{weir:* -@all +eval +evalsha +script|load +time +get +set
 ///
-/// What is sent may be granted after its timeout, by a server that was stopped: then it is given back, if its answer
-/// comes before the server is given up. What had not been sent by its timeout is not sent any more.
+/// Timeouts: a server that was stopped may grant a question after its timeout. The permits are then given back, if the
+/// reply comes before the store closes the connection. The store does not send a question after its timeout.
 ///
-/// Numbers of a script are exact up to 2^52. With the rate of a bucket in lowest terms as p permits in P microseconds,
-/// `burst * P` must not be more than half of that: a limiter that is beyond it cannot be made. A million per second, or
-/// a thousand per day with a burst of 20,000, is far below.
+/// Bounds: numbers of a script are exact up to 2^52. For the rate of a bucket in lowest terms, p permits in P
+/// microseconds, `burst * P` must be at most half of that; otherwise the constructor of the limiter throws. A million
+/// per second, or a thousand per day with a burst of 20,000, is far below.
 ///
-/// What the server loses is granted again: when it is restarted without its data, evicts keys (so let
-/// `maxmemory-policy` be `noeviction`), or is replaced by a replica that had not received everything.
+/// Data loss: if the server loses data, it grants the permits again: after a restart without its data, after an
+/// eviction of keys (set `maxmemory-policy` to `noeviction`), or after a failover to a replica that had not received
+/// everything.
 ///
-/// It talks to one server, and not to a cluster: what a server of one says of a key that another one has is
-/// `errc::moved`, and `check` says which other one.
+/// Cluster: the store supports one server, not a cluster. If another node of a cluster owns the key, the error is
+/// `errc::moved`, and `check` reports which node.
 ///
-/// Make it with `std::make_shared`. It may be destroyed before its limiters; what is under way is finished. Threads: as
-/// `weir::store`.
+/// Lifetime: create it with `std::make_shared`. It may be destroyed before its limiters; operations in progress are
+/// finished.
+///
+/// Threads: as `weir::store`.
 class store final : public weir::store {
 public:
-    /// Throws `std::invalid_argument` if the URL, or another option, is nonsense.
+    /// Makes a store. Throws `std::invalid_argument` if the URL, or another option, is invalid.
     explicit store(boost::asio::any_io_executor ex, options const& options = {});
     template <class Context>
         requires std::convertible_to<Context&, boost::asio::execution_context&>
@@ -89,23 +96,27 @@ public:
                     seats_handler handler) override;
     [[nodiscard]] bool keeps_seats() const noexcept override { return true; }
 
-    /// Connects, unless it is connected, and has an empty script run for the limiter `name`. A replica and a server
-    /// without memory reject that, and so does one of a cluster, of which another one has the key, and one whose user may
-    /// not use it. Throws `boost::system::system_error`, with what the server says, if it cannot be asked; only what it
-    /// says to a wrong password is left out. Nothing depends on it: it is there for a program that wants to know when it
-    /// starts.
+    /// Connects, unless connected, and runs an empty script for the limiter `name`.
+    ///
+    /// The script fails on a replica, on a server without memory, on a node of a cluster if another node owns the key,
+    /// and for a user without permission for the key. Nothing requires this call; it serves programs that want to find
+    /// errors at their start.
+    ///
+    /// @throws boost::system::system_error if the server cannot be asked; the text is the server's own, except for a
+    /// wrong password
     [[nodiscard]] boost::asio::awaitable<void> check(std::string name = {});
 
 private:
     std::shared_ptr<detail::client> client_;
 };
 
-/// At most one in any stretch of time so long, and a rate with bursts, over all processes that use the name.
+/// At most one permit in any time interval of a given length, over all processes that use the name.
 using interval = shared_interval;
+/// A limit of the average rate, with bursts, over all processes that use the name.
 using token_bucket = shared_token_bucket;
-/// At most so many in any stretch of a time.
+/// A limit of permits in any time interval of its period, over all processes that use the name.
 using sliding_log = shared_sliding_log;
-/// At most so many at a time.
+/// A limit of permits in use, over all processes that use the name.
 using seats = shared_seats;
 
 }  // namespace weir::redis

@@ -36,7 +36,7 @@ inline void put(store& e, std::string const& name, policy::fed_seats::question c
     e.async_hold(name, q, std::move(hear));
 }
 
-/// Carries the orders of one limiter to its store, and what comes of them back.
+/// Carries the orders of one limiter to its store, and the results back.
 template <class Policy, class Core, class Clock>
 class shared_runner final
     : public Policy::runner,
@@ -66,7 +66,7 @@ public:
             give_back(std::get<store::give_back>(order));
     }
 
-    /// What the last question has failed with, if it has.
+    /// Returns the error of the last question, if it failed.
     [[nodiscard]] error_code last_failure() const {
         std::lock_guard lock(mutex_);
         return last_failure_;
@@ -88,7 +88,7 @@ private:
         try {
             store_->async_give_back(name_, what);
         } catch (...) {
-            // Then it counts as used.
+            // Then the permits count as used.
         }
     }
 
@@ -119,7 +119,7 @@ private:
         }
     }
 
-    // What nobody uses, and nobody will.
+    // Gives back permits that no request will use.
     void release(question q, answer const& a) noexcept
         requires lending_policy<Policy>
     {
@@ -129,7 +129,7 @@ private:
         try {
             put(*store_, name_, q, [](error_code, answer const&) {});
         } catch (...) {
-            // Then its lease ends.
+            // Then the lease ends.
         }
     }
 
@@ -142,28 +142,30 @@ private:
 
 }  // namespace detail
 
-/// A limiter whose state a store keeps, for all limiters of this name on it. Requests wait here, in line, as in any
-/// other limiter, and only as many as can be served ask the store; see `basic_limiter` for what can be done with
-/// it, and `policy::fed` for what is guaranteed.
+/// A limiter whose state a store keeps, for all limiters with the same name on that store.
 ///
 ///     auto const store = std::make_shared<weir::mysql::store>(ctx, weir::mysql::options{.database = "shop"});
 ///     weir::shared_token_bucket calls{ctx, store, "calls", {.rate = {100, 1min}, .burst = 20}};
 ///     auto const call = co_await calls.enter(1s);
 ///
-/// Every permit costs a round trip to the store, which many requests share if they wait together. So while the store
-/// decides, `try_enter` and `enter` without patience are rejected with `errc::no_permit` or `errc::timed_out`, but for 0
-/// permits: the least patience that can be served is a round trip. No caller waits for longer than its patience,
-/// whatever the store does.
-/// With `shared_options::prefetch` permits are taken ahead for requests that wait, and granted without a round trip, to
-/// `try_enter` too, while there are any; but `try_enter` alone causes none to be taken.
+/// Requests wait in the queue of this process, as in any other limiter, and the limiter asks the store only for as many
+/// permits as it can serve. `basic_limiter` documents the operations, and `policy::fed` the guarantees.
 ///
-/// While the store does not answer, `shared_options::on_failure` holds: requests wait, and are rejected with
-/// `errc::unavailable` in an outage; or all are granted; or this process grants its share by itself. A rejection says when
-/// the store is asked again, which the first request that comes then causes. Nothing has to be done for the limiter to
-/// return to the store.
+/// Waiting: each grant costs a round trip to the store, which many requests share if they wait together. So while the
+/// store decides, `try_enter` and `enter` with a patience of 0 are rejected with `errc::no_permit` or
+/// `errc::timed_out`, except for 0 permits: the shortest useful patience is a round trip. No request waits longer than
+/// its patience, whatever the store does.
 ///
-/// Lifetime: the limiter keeps the store. A permit that is refunded after the limiter has gone counts as used.
-/// A question that is under way keeps its store's context running, for as long as the store takes to answer.
+/// Prefetch: with `shared_options::prefetch` the limiter fetches permits ahead for waiting requests. It grants them
+/// without a round trip while there are any, also to `try_enter`; but `try_enter` alone causes no prefetch.
+///
+/// Failures: while the store does not reply, `shared_options::on_failure` applies. Requests wait, and are rejected with
+/// `errc::unavailable` in an outage; or all requests are granted; or this process grants its share. A rejection carries
+/// the time of the next question, which the first request after that time causes. The limiter returns to the store
+/// automatically.
+///
+/// Lifetime: the limiter keeps the store alive. A permit refunded after the destruction of the limiter counts as used.
+/// A question in progress keeps the context of its store running until the store replies.
 template <class Policy, class Executor = boost::asio::any_io_executor,
           class Timer = basic_steady_timer<Executor>>
 class basic_shared_limiter : public basic_limiter<Policy, Executor, Timer> {
@@ -181,9 +183,10 @@ public:
                                  typename Timer::template rebind_executor<OtherExecutor>::other>;
     };
 
-    /// A limiter whose state `e` keeps under `name`, 1 to 255 bytes. Throws `std::invalid_argument` that names
-    /// the option, its value and the bound, if an option is nonsense, or if the store cannot keep such a limiter;
-    /// and so does `configure`.
+    /// Makes a limiter whose state `e` keeps under `name`, 1 to 255 bytes.
+    ///
+    /// @throws std::invalid_argument if an option is invalid, or if the store does not support such a limiter; the text
+    /// names the option, its value and the bound. `configure` throws it, too.
     basic_shared_limiter(Executor const& ex, std::shared_ptr<store> e, std::string name,
                          options_type const& options = {}, queue_options const& queueing = {})
         : base(ex, options, queueing) {
@@ -201,24 +204,23 @@ public:
         : basic_shared_limiter(Executor(context.get_executor()), std::move(e), std::move(name),
                                options, queueing) {}
 
-    /// What has come of the questions that this limiter has put to the store.
+    /// Returns counts of the questions that this limiter asked the store.
     [[nodiscard]] auto shared_stats() const {
         return this->core().ask([](auto const& room, time_point) {
             return room.policy().fed_stats();
         });
     }
 
-    /// Waits until something else decides than before: the store, or what `shared_options::on_failure` says. It
+    /// Waits until the mode changes: the store decides, or one of the rules of `shared_options::on_failure`. It
     /// completes with one change: wait again for the next.
     ///
-    /// Each change is told once, to the wait that was started first, in the order in which they happened. If none
-    /// waits when the mode changes, the next wait completes with it at once; of more than 8 that nobody was told
-    /// of, the last 8 are. While nobody waits for anything, an answer that does not come is noticed by the next
-    /// request.
+    /// Each change is reported once, in order, to the wait that was started first. If no operation waits when the mode
+    /// changes, the next wait completes with that change at once; of more than 8 unreported changes, only the last 8
+    /// are reported. While no operation waits for anything, only the next request detects a missing reply.
     ///
-    /// It is an operation, and no function that the limiter calls, so that the handler runs on its own
-    /// executor, never under a lock, and goes with the context. While it waits it keeps the context running.
-    /// `close()` does not end it; `cancel()` does.
+    /// This is an operation instead of a callback, so that the handler runs on its own executor, never under a lock,
+    /// and ends with the context. While it waits, it keeps the context running. `close()` does not end it; `cancel()`
+    /// does.
     ///
     /// Completion signature: `void(error_code, mode_change)`. Errors: `asio::error::operation_aborted`, and
     /// `errc::closed` if the limiter is destroyed.
@@ -234,30 +236,34 @@ public:
             detail::starts_to_watch());
     }
 
-    /// What the last question has failed with, in the words of the store; none if it was answered.
+    /// Returns the error of the last question, as the store reports it; no error if there was a reply.
     [[nodiscard]] error_code last_failure() const { return runner_->last_failure(); }
 
 private:
     std::shared_ptr<runner> runner_;
 };
 
-/// A token bucket that many processes share: an average rate that allows for bursts.
+/// A token bucket that many processes share: a limit of the average rate, with bursts.
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
 using basic_shared_token_bucket = basic_shared_limiter<policy::fed, Executor, Timer>;
 
+/// A token bucket that many processes share, with the default executor and timer.
 using shared_token_bucket = basic_shared_token_bucket<>;
 
-/// At most the number of permits of `rate` in any stretch of its time, exactly, over all processes that share it.
+/// A sliding log that many processes share: exactly at most the number of permits of `rate` in any time interval of its
+/// period, over all processes.
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
 using basic_shared_sliding_log = basic_shared_limiter<policy::fed_log, Executor, Timer>;
 
+/// A sliding log that many processes share, with the default executor and timer.
 using shared_sliding_log = basic_shared_sliding_log<>;
 
-/// At most one in any stretch of time so long, over all processes that share it: a token bucket with a burst of 1.
+/// An interval that many processes share: at most one permit in any time interval of length `every`, over all
+/// processes. It is a token bucket with a burst of 1.
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
 class basic_shared_interval : public basic_shared_token_bucket<Executor, Timer> {
 public:
-    /// One per `every`, 1 us to ten years.
+    /// Makes a limiter that grants one permit per `every`, 1 us to ten years.
     template <class Place>
     basic_shared_interval(Place&& place, std::shared_ptr<store> e, std::string name, duration every,
                           queue_options const& queueing = {})
@@ -265,6 +271,7 @@ public:
               place, std::move(e), std::move(name), {.rate = {1, every}, .burst = 1}, queueing) {}
 };
 
+/// An interval that many processes share, with the default executor and timer.
 using shared_interval = basic_shared_interval<>;
 
 }  // namespace weir

@@ -33,13 +33,13 @@ public:
 private:
     [[nodiscard]] amount size() const noexcept { return static_cast<amount>(grants_.size()); }
 
-    // The log has a time of its own, which goes on where the clock was set back.
-    std::int64_t at_ = 0;     // when it was last asked
-    std::int64_t ahead_ = 0;  // of the clock
+    // The log has its own time, which continues when the clock is set back.
+    std::int64_t at_ = 0;     // the time of the last question
+    std::int64_t ahead_ = 0;  // the time by which it is ahead of the clock
     std::deque<std::int64_t> grants_;
 };
 
-/// Buckets, logs and seats by name, and what a store does with them at a time, in microseconds by its clock.
+/// Buckets, logs and seats by name, and the operations of a store on them, at times in microseconds on its clock.
 class bucket_ledger {
 public:
     store::answer take(std::string const& name, store::question const& q, std::int64_t now);
@@ -48,7 +48,7 @@ public:
                              std::int64_t now) {
         return seats_[name].hold(q, now);
     }
-    /// How many seats of `name` are held.
+    /// Returns how many seats of `name` are held.
     [[nodiscard]] amount held(std::string const& name, std::int64_t now) {
         return seats_[name].held(now);
     }
@@ -62,7 +62,7 @@ private:
     struct row {
         std::int64_t at = 0;
         std::int64_t level = 0;
-        std::int64_t permit = 1;  // the drops of a permit in which it is counted
+        std::int64_t permit = 1;  // drops per permit, the unit of the row
     };
 
     std::map<std::string, row> rows_;
@@ -72,26 +72,26 @@ private:
 
 }  // namespace detail
 
-/// What becomes of the questions to a `memory_store` from now on.
+/// The simulated faults of a `memory_store` for further questions.
 struct store_conduct {
-    /// How long a question is on its way, and how long its answer.
+    /// The time that a question takes to reach the store, and the time of its reply.
     duration there{};
     duration back{};
     enum class fate : std::uint8_t {
         answered,
-        /// The store grants, and nobody is told.
+        /// The store grants, but its reply is lost.
         answer_lost,
-        /// The store cannot be reached: nothing is granted, and the limiter is told so.
+        /// The store cannot be reached: it grants nothing, and the limiter gets an error.
         unreachable,
     };
     fate what = fate::answered;
 };
 
-/// A store in the memory of this process, for tests: with the arithmetic of the real ones, and with their faults.
-/// The limiters that share it must be in the same process. On virtual time it is
-/// `basic_memory_store<testing::timer>`.
+/// A store in the memory of this process, for tests, with the arithmetic and the faults of the real stores.
 ///
-/// Make it with `std::make_shared`. What is under way keeps it alive.
+/// All limiters that share it must be in one process. On virtual time it is `basic_memory_store<testing::timer>`.
+///
+/// Create it with `std::make_shared`. Operations in progress keep it alive.
 template <class Timer = basic_steady_timer<boost::asio::any_io_executor>>
 class basic_memory_store final : public store,
                                  public std::enable_shared_from_this<basic_memory_store<Timer>> {
@@ -107,12 +107,12 @@ public:
         std::lock_guard lock(mutex_);
         conduct_ = how;
     }
-    /// Its clock is set forward; or back, if `d` is negative.
+    /// Sets the clock of the store forward by `d`, or back if `d` is negative.
     void step_clock(std::chrono::microseconds d) {
         std::lock_guard lock(mutex_);
         offset_ += d;
     }
-    /// It starts anew, and has forgotten everything.
+    /// Restarts the store without its data.
     void restart_empty() {
         std::lock_guard lock(mutex_);
         ledger_.forget();
@@ -134,7 +134,7 @@ public:
         });
     }
 
-    /// How many of the seats `name` are held, by its own record.
+    /// Returns how many of the seats `name` are held, by the record of the store.
     [[nodiscard]] amount held(std::string const& name) {
         return in_ledger([&](auto& ledger, std::int64_t now) { return ledger.held(name, now); });
     }
@@ -184,7 +184,7 @@ private:
         return f(ledger_, (epoch + now + offset_).count());
     }
 
-    // Never before this returns, nor after the context has ended.
+    // Calls `f` neither before this function returns, nor after the end of the context.
     template <class F>
     void after(duration d, F f) {
         home_.use([&](auto const& executor) {
@@ -201,7 +201,7 @@ private:
         });
     }
 
-    // Far from 0, wherever the clock begins.
+    // Far from 0, wherever the clock starts.
     static constexpr std::chrono::microseconds epoch = std::chrono::hours(24 * 365 * 100);
 
     detail::home_executor home_;
@@ -211,6 +211,7 @@ private:
     detail::bucket_ledger ledger_;
 };
 
+/// A store in the memory of this process, for tests, on real time.
 using memory_store = basic_memory_store<>;
 
 }  // namespace weir

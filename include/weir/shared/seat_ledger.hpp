@@ -11,8 +11,8 @@
 
 namespace weir::detail {
 
-/// The seats of one name, as a store keeps them: what `store::async_hold` does at a time, in microseconds by the
-/// clock of the store.
+/// The seats of one name, as a store keeps them: the implementation of `store::async_hold`, at times in microseconds on
+/// the clock of the store.
 class seat_ledger {
 public:
     using question = policy::fed_seats::question;
@@ -20,17 +20,17 @@ public:
 
     answer hold(question const& q, std::int64_t now);
 
-    /// How many seats are held.
+    /// Returns how many seats are held.
     [[nodiscard]] amount held(std::int64_t now) const noexcept;
-    /// When the last lease ends, 0 if nothing is held.
+    /// Returns when the last lease ends, 0 if no seats are held.
     [[nodiscard]] std::int64_t last_end() const noexcept;
 
-    /// The ledger as text: the last fence, and a line for each holding, with the holder, the number of its seats, its fence,
-    /// when it ends, and the number of its last question.
+    /// Returns the ledger as text: the last fencing token, and a line per holding with the holder, the number of its
+    /// seats, its fencing token, its end, and the number of its last question.
     [[nodiscard]] std::string text() const;
-    /// How a holder is called there.
+    /// Returns the name of a holder in that text.
     [[nodiscard]] static std::string name_of(policy::fed_seats::holder_id const& who);
-    /// What `text` says; nothing if that is no ledger.
+    /// Parses the result of `text`; `nullopt` if it is not a ledger.
     [[nodiscard]] static std::optional<seat_ledger> parse(std::string_view text);
 
     bool operator==(seat_ledger const&) const = default;

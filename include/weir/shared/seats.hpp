@@ -27,12 +27,12 @@ namespace weir {
 
 namespace detail {
 
-/// `void(error_code)`: what a wait for the loss of a permit is completed with.
+/// The signature `void(error_code)` of a wait for the loss of a permit.
 struct loss_signature : drain_signature {
     using operation_type = watch_operation<ticket>;
 };
 
-/// Begins to wait for the loss of the permits of a ticket.
+/// Starts a wait for the loss of the permits of a ticket.
 struct starts_to_watch_for_loss {
     ticket of;
 
@@ -43,8 +43,8 @@ struct starts_to_watch_for_loss {
     }
 };
 
-/// Of some work and a wait for the loss of its permit: the one that ends, ends the other, but a wait that was
-/// cancelled ends nothing.
+/// Runs some work, and a wait for the loss of its permit: the operation that ends first cancels the other, except that
+/// a cancelled wait cancels nothing.
 struct ends_both {
     using kind = boost::asio::cancellation_type;
 
@@ -57,46 +57,46 @@ struct ends_both {
 
 }  // namespace detail
 
-/// Seats that many processes share: at most so many permits are out at a time, over all of them. It is a semaphore, or with
-/// one seat a lock, whose permits are on loan: `policy::fed_seats` says what is guaranteed.
+/// Seats that many processes share: a concurrency limit over all of them.
 ///
-///     weir::shared_seats kitchen{ctx, store, "kitchen", {.seats = 16, .lease = 10s}};
-///     auto const seat = co_await kitchen.enter(1s);
-///     while (cook())
+///     weir::shared_seats workers{ctx, store, "workers", {.seats = 16, .lease = 10s}};
+///     auto const seat = co_await workers.enter(1s);
+///     while (step())
 ///         if (seat.lost())
 ///             break;
 ///
-///     co_await kitchen.run([] { return cook_slowly(); }, 1s);   // is cancelled if the seat is lost
+///     co_await workers.run([] { return job(); }, 1s);   // cancelled if the seat is lost
 ///
-/// What is said of `basic_limiter` and `basic_shared_limiter` holds for it, with these differences.
+/// This is a semaphore, or with one seat a lock, with leased permits. `policy::fed_seats` documents the guarantees. The
+/// documentation of `basic_limiter` and `basic_shared_limiter` applies, with the following differences.
 ///
-/// A seat is held for as long as its permit is out, and renewed meanwhile, after a third of the lease each time. For that
-/// the context of the limiter must run; it is kept running while seats are held, and until the store has taken them
-/// back or their lease has ended. The limiter may be destroyed before: its permits stay good, and are renewed
-/// until the last one is back. When the context is destroyed nobody renews, and the permits are lost at the end of the
-/// lease. In a process that dies or stands still, seats come free for others when the lease has ended by the clock of
-/// the store, and not before.
+/// Lease: a seat is held while its permit exists. The limiter renews the lease after each third of it. For that its
+/// context must run; it is kept running while seats are held, and until the store has taken them back or their lease
+/// has ended. The limiter may be destroyed earlier: its permits remain valid and are renewed until the last one is
+/// released. After the destruction of the context nothing is renewed, and the permits are lost at the end of the lease.
+/// If a process dies or is suspended, its seats become free for others when the lease ends on the clock of the store,
+/// and not before.
 ///
-/// A permit that is not renewed in time is lost: all permits of this process together. Then `permit::lost()` is true,
-/// `async_wait_lost` completes, `run` cancels what it runs, and the seat may be another one's. It cannot be had back:
-/// let the permit go, and enter anew. A lost permit comes home like any other, and makes no room.
+/// Loss: if the lease is not renewed in time, all permits of this process are lost together. Then `permit::lost()` is
+/// true, `async_wait_lost` completes, `run` cancels its work, and another process may get the seat. A lost seat cannot
+/// be recovered: release the permit, and enter again. The release of a lost permit frees no seat.
 ///
-/// Fence: a process may stand still between its look at `lost()` and what it does then. Against that only the resource
-/// can protect itself: send `permit::id()` with every order to it. With one seat, the resource keeps the greatest number that
-/// it has seen and rejects an order with a lower one, in the same transaction as what it does. With several seats
-/// a lower number may be good as well; where it matters, let there be a name for each seat, with one seat.
-/// Numbers grow also where the store has lost its data, unless its clock was set back as well.
+/// Fencing: a process may be suspended between its call of `lost()` and the action that follows. Only the resource can
+/// protect itself against that: send `permit::id()` with every command to it. With one seat, the resource keeps the
+/// greatest number that it has seen, and rejects a command with a lower number, in the transaction of the command. With
+/// several seats a lower number may be valid, too; if that matters, use one name per seat, with one seat each. The
+/// numbers grow even if the store loses its data, unless its clock is also set back.
 ///
-/// Clocks: that of a process is only asked for how long something took, so it may show any time. It must not stand still
-/// while the machine sleeps: where that happens, let the clock of `Timer` be one that goes on. If the clock of the store
-/// is set back, the seats of a process that has died come free up to a lease later. If it is set forward by d, leases end
-/// by d sooner, and others may have a seat up to a third of the lease before its holder knows.
+/// Clocks: the clock of a process only measures how long something took, so it may show any time. It must not stop
+/// while the machine sleeps; on such systems choose a `Timer` with a clock that continues. If the clock of the store is
+/// set back, the seats of a dead process become free up to a lease later. If it is set forward by d, leases end earlier
+/// by d, and others may get a seat up to a third of the lease before its holder detects the loss.
 ///
-/// While the store cannot be asked, nothing new is granted: after five failures in a row requests are rejected with
-/// `errc::unavailable`, unless this process holds seats that may come home. There is no other choice: seats that were
-/// granted without the store would be too many as soon as two processes do so.
+/// Failures: while the store is unavailable, nothing new is granted. After five failed questions in a row, requests are
+/// rejected with `errc::unavailable`, unless this process holds seats that may be released. There is no other rule for
+/// failures, because two processes that grant seats without the store exceed the limit.
 ///
-/// Why no time can be named when a request is rejected: nobody knows when a seat comes home.
+/// A rejection carries no time to wait, because the time of the next release is unknown.
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
 class basic_shared_seats : public basic_shared_limiter<policy::fed_seats, Executor, Timer> {
     using base = basic_shared_limiter<policy::fed_seats, Executor, Timer>;
@@ -111,14 +111,14 @@ public:
                                typename Timer::template rebind_executor<OtherExecutor>::other>;
     };
 
-    /// Waits until `seat`, a permit of this limiter, is lost; at once, if it is. Several may wait for the same one. The
-    /// permit need not live meanwhile.
+    /// Waits until `seat`, a permit of this limiter, is lost; completes at once if it is lost already.
     ///
-    /// While it waits it keeps the context running. `close()` does not end it; `cancel()` does.
+    /// Several operations may wait for the same permit, and the permit may be destroyed meanwhile. While it waits, the
+    /// operation keeps the context running. `close()` does not end it; `cancel()` does.
     ///
-    /// Completion signature: `void(error_code)`: no error if the permit is lost. Errors: `asio::error::operation_aborted`,
-    /// also when this process holds no seats any more because all have come home, and for a permit of nothing; and
-    /// `errc::closed` if the limiter is destroyed.
+    /// Completion signature: `void(error_code)`: no error if the permit is lost. Errors:
+    /// `asio::error::operation_aborted`, also when this process holds no more seats because all were released, and for
+    /// a permit of nothing; `errc::closed` if the limiter is destroyed.
     template <
         boost::asio::completion_token_for<void(error_code)> Token = typename base::default_token>
     auto async_wait_lost(permit const& seat, Token&& token = typename base::default_token()) {
@@ -129,10 +129,12 @@ public:
             detail::starts_to_watch_for_loss{seat.id()});
     }
 
-    /// As that of `basic_limiter`; besides, an awaitable that `f` returns is cancelled if the permit is lost. Then
-    /// this throws `rejection` with `errc::lost` when `f` has ended, whatever has come of it. `f` may ignore the cancellation;
-    /// it must support the terminal one to be ended by it, as coroutines do unless they say otherwise. What it gives must be
-    /// default-constructible.
+    /// Enters, calls `f`, awaits its result and releases the seat, as `run` of `basic_limiter`. If the permit is lost,
+    /// this also cancels an awaitable that `f` returned.
+    ///
+    /// After a loss it throws `rejection` with `errc::lost` when `f` has ended, whatever the result of `f`. `f` may
+    /// ignore the cancellation; it must support terminal cancellation to be ended by it, as coroutines do by default.
+    /// The result type of `f` must be default-constructible.
     template <class F>
         requires std::invocable<F&>
     [[nodiscard]] auto run(F&& f, request n = {}, patience wait = {}) {
@@ -177,6 +179,7 @@ private:
     }
 };
 
+/// Seats that many processes share, with the default executor and timer.
 using shared_seats = basic_shared_seats<>;
 
 }  // namespace weir

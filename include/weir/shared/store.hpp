@@ -12,16 +12,17 @@
 
 namespace weir {
 
-/// What keeps the state of limiters that many processes share, such as a database. It grants permits, all of them by
-/// one clock, and knows nothing of who waits for them: that is the business of the limiter in each process.
+/// The interface of a store: it keeps the state of limiters that many processes share, such as in a database. It grants
+/// permits by one clock. It does not manage the waiting requests; the limiter in each process does.
 ///
-/// A clock that is set back grants nothing early, and delays nobody by more than the time of a permit, or the window of a
-/// log. One that is set forward by d cannot be told from time that has passed: it grants what comes back in d, at most a
-/// burst and what is booked then, which is what comes back in `reach`.
+/// Clock: a clock that is set back grants nothing early, and delays a request by at most the time of a permit, or the
+/// window of a log. A store cannot distinguish a clock that is set forward by d from the passage of time: it grants the
+/// refill of d, at most a burst and the grants that are booked then. The booked grants are at most the refill of
+/// `reach`.
 ///
-/// All members may be called from any thread, also after the execution context of the store has ended: then no handler
-/// is called any more. A handler is called once or never, not before the member has returned, under no lock and on any
-/// thread. A limiter that hears nothing for as long as `shared_options::timeout` goes on without.
+/// Threads: any thread may call the members, even after the end of the store's execution context: then no handler is
+/// called any more. A handler is called at most once, not before the member returned, under no lock and on any thread.
+/// A limiter that gets no reply within `shared_options::timeout` continues without it.
 class store {
 public:
     using question = policy::fed::question;
@@ -37,37 +38,40 @@ public:
     store& operator=(store const&) = delete;
     virtual ~store() = default;
 
-    /// Grants at least `q.min` permits of the bucket `name`, and as many more as there are up to `q.max`. If there
-    /// are fewer than `q.min` it books exactly those, if they can be used within `q.ahead`; otherwise it grants
-    /// nothing. A bucket of which nothing is known is full of permits. Of a sliding log it may grant fewer than there
-    /// are, though not fewer than `q.min`.
+    /// Grants at least `q.min` permits of the bucket `name`, and all other available permits up to `q.max`. If fewer
+    /// than `q.min` are available, it books exactly `q.min` if they can be used within `q.ahead`; otherwise it grants
+    /// nothing. An unknown bucket is full of permits. A sliding log may grant fewer permits than are available, but not
+    /// fewer than `q.min`.
     ///
-    /// What cannot be granted within `q.timeout` must not be granted at all, as far as the store can see to it.
+    /// As far as the store can ensure it, it must grant nothing after `q.timeout`.
     virtual void async_take(std::string const& name, question const& q, answer_handler handler) = 0;
 
-    /// Takes back permits of the bucket `name` that were granted and not used, less what has drained since: never
-    /// more than leaves the bucket as full as if they had not been granted. Sent once; nobody waits for it.
+    /// Takes back unused permits of the bucket `name`, less the refill since the grant: it never leaves the bucket
+    /// fuller than without the grant. The limiter sends it once, and does not wait for the result.
     virtual void async_give_back(std::string const& name, give_back const& what) = 0;
 
-    /// Throws `std::invalid_argument`, naming the option, its value and the bound, unless it can keep this bucket. A
-    /// limiter asks when it is made and when its options are changed, and never puts a question about another bucket.
+    /// Throws `std::invalid_argument` if the store does not support this bucket; the text names the option, its value
+    /// and the bound. A limiter calls it on construction and when its options change, and never asks about a bucket
+    /// that was not checked.
     ///
-    /// A bucket with a window is a sliding log, which a store has to allow: by default it keeps none. Logs have names of
-    /// their own. The time of a log goes on where the clock is set back: no grant is before an earlier one. What is
-    /// given back leaves the log, if that time has come and so much of it is still there.
+    /// A bucket with a window is a sliding log. By default a store rejects it; a store that supports logs must override
+    /// this. Logs have separate names. The time of a log continues when the clock is set back: no grant is before an
+    /// earlier one. Permits given back leave the log, as far as their time has come and they are still in it.
     virtual void validate(policy::shared_bucket const& b) const;
 
-    /// Whether it can keep seats: then `async_hold` is called. They have names of their own.
+    /// Returns whether the store supports seats, by `async_hold`. Seats have separate names.
     [[nodiscard]] virtual bool keeps_seats() const noexcept { return false; }
 
-    /// Seats of `name` for a holder, from now on: as many as there are up to `q.max`, but if these are fewer than
-    /// `q.min`, only those of its own, up to `q.keep`. `detail::seat_ledger` is how it is done:
-    /// - A holding ends `q.lease` after its last question, if there was none since, or when it has no seats any more. No
-    ///   holding lasts for longer than a lease from now, although the clock was set back.
-    /// - A question whose number is not greater than the last one of the holding changes nothing.
-    /// - A question with a fence goes on with the holding of that fence. If there is none, or another one of the holder, it
-    ///   is told that it holds nothing. A question without a fence ends whatever the holder had.
-    /// - The fence of a holding that begins is the time, in microseconds, or one more than the last fence, if that is
+    /// Sets the number of seats of `name` that a holder has from now on: all available seats up to `q.max`. If these
+    /// are fewer than `q.min`, the holder keeps only its own seats, up to `q.keep`.
+    ///
+    /// `detail::seat_ledger` implements the rules:
+    /// - A holding ends `q.lease` after its last question, or when it has no more seats. No holding lasts longer than a
+    ///   lease from now, even if the clock was set back.
+    /// - A question whose number is not greater than the number of the last question of the holding changes nothing.
+    /// - A question with a fencing token continues the holding with this token. If the holder has no holding, or
+    ///   another one, the reply is that it holds nothing. A question without a token ends any holding of the holder.
+    /// - The fencing token of a new holding is the time in microseconds, or the last token plus one, if that is
     ///   greater.
     virtual void async_hold(std::string const& name, seats_question const& q,
                             seats_handler handler);
@@ -75,7 +79,7 @@ public:
 
 namespace detail {
 
-/// Throws `std::invalid_argument` that names what is wrong with it, unless a limiter `where` can be made of it.
+/// Throws `std::invalid_argument` that names the reason if `e` and `name` cannot make a limiter of the type `where`.
 void check_shared(std::string_view where, store const* e, std::string const& name);
 
 }  // namespace detail
