@@ -32,7 +32,7 @@ namespace {
 namespace asio = boost::asio;
 namespace my = boost::mysql;
 
-// Of an order.
+// Returns the parameters of an order.
 template <class Order>
 std::vector<my::field_view> bound_to(statement_text const& text, std::string const& name,
                                      Order const& order) {
@@ -43,12 +43,12 @@ std::string_view text_of(my::blob_view blob) {
     return {reinterpret_cast<char const*>(blob.data()), blob.size()};
 }
 
-// Seats as they were read, and what is said of them.
+// A row of seats, as it was read.
 struct seats_row {
     bool is_there = false;
     std::int64_t now = 0;
     std::int64_t version = 0;
-    std::optional<weir::detail::seat_ledger> ledger = {};  // none: it is not one
+    std::optional<weir::detail::seat_ledger> ledger = {};  // none: the text is not a ledger
 };
 
 asio::awaitable<outcome> read(session& one, std::string const& name, seats_row& row,
@@ -64,7 +64,7 @@ asio::awaitable<outcome> read(session& one, std::string const& name, seats_row& 
                .version = found.at(1).as_int64(),
                .ledger = weir::detail::seat_ledger::parse(text_of(found.at(2).as_blob()))};
     }
-    co_return outcome{done.error};  // it has had no effect
+    co_return outcome{done.error};  // it had no effect
 }
 
 asio::awaitable<outcome> write(session& one, std::string const& name, seats_row const& row,
@@ -166,7 +166,7 @@ asio::awaitable<database::reply> database::ask(std::shared_ptr<database> self, s
         co_return reply{done.error, {.lost = done.lost}};
     auto const id = one.result().last_insert_id();
     auto const about = one.about();
-    if (auto const now = time_of(id, about); now && !is_log)  // a log has a time of its own
+    if (auto const now = time_of(id, about); now && !is_log)  // a log has its own time
         one.note_time(*now);
     co_return reply{error_code(), answer_of(id, q, about)};
 }
@@ -177,7 +177,7 @@ void database::take(std::string name, weir::store::question const& q,
                handler = std::move(handler)](auto const& strand) mutable {
         auto tell = [handler = std::move(handler)](
                         std::exception_ptr const& failure, reply const& r) mutable {
-            if (failure)  // no memory
+            if (failure)  // out of memory
                 std::move(handler)(asio::error::no_memory, weir::store::answer{.lost = true});
             else
                 std::move(handler)(r.error, r.said);
@@ -193,7 +193,7 @@ asio::awaitable<void> database::return_to(std::shared_ptr<database> self, std::s
     auto& one = **given;
     auto const& text = what.bucket.window != 0 ? detail::give_back_to_log() : detail::give_back();
     auto const values = bound_to(text, name, what);
-    co_await one.execute(text, values, until);  // once, whatever comes of it
+    co_await one.execute(text, values, until);  // once, whatever the result
     if (one.is_broken())
         given.discard();
 }
@@ -202,12 +202,12 @@ void database::give_back(std::string name, weir::store::give_back const& what) {
     on_strand(
         [self = shared_from_this(), name = std::move(name), what](auto const& strand) mutable {
             asio::co_spawn(strand, return_to(std::move(self), std::move(name), what),
-                           [](std::exception_ptr const&) {});  // then it counts as used
+                           [](std::exception_ptr const&) {});  // after an error it counts as used
         });
 }
 
-// The row is read, and written if nobody has written it meanwhile: so nothing is locked while a process stands still.
-// The time is that of the read, which is before anything is granted, and after the question.
+// The row is read, and written if no other process has written it meanwhile. So a suspended process holds no lock. The
+// time is the time of the read, which is before any grant, and after the question.
 asio::awaitable<database::seats_reply> database::ask_for_seats(
     std::shared_ptr<database> self, std::string name, weir::store::seats_question q) {
     auto const until = clock::now() + q.timeout;
@@ -259,7 +259,7 @@ void database::hold(std::string name, weir::store::seats_question const& q,
                handler = std::move(handler)](auto const& strand) mutable {
         auto tell = [handler = std::move(handler)](
                         std::exception_ptr const& failure, seats_reply const& r) mutable {
-            if (failure)  // no memory
+            if (failure)  // out of memory
                 std::move(handler)(asio::error::no_memory, weir::store::seats_answer{.lost = true});
             else
                 std::move(handler)(r.error, r.said);
@@ -269,7 +269,7 @@ void database::hold(std::string name, weir::store::seats_question const& q,
 }
 
 asio::awaitable<void> database::install() {
-    // On a connection of its own, so that whatever is wrong is said at once.
+    // On a separate connection, so that every error is reported at once.
     auto const strand = co_await asio::this_coro::executor;
     session one(strand, settings_);
     {
@@ -290,7 +290,7 @@ asio::awaitable<void> database::install() {
     for (auto const& [look, create] : tables) {
         auto done = co_await one.execute(look, clock::time_point::max());
         if (!done.error)
-            continue;  // and who may use it need not be allowed to make it
+            continue;  // a user that may use the table needs no right to create it
         done = co_await one.execute(create(), clock::time_point::max());
         if (done.error)
             throw one.failure(done.error);

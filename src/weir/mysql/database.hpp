@@ -16,7 +16,7 @@
 
 namespace weir::mysql::detail {
 
-/// The connections of a store, and what it says on them. Coroutines that use it keep it alive.
+/// The connections of a store, and its statements. Coroutines that use it keep it alive.
 class database : public std::enable_shared_from_this<database> {
 public:
     using clock = std::chrono::steady_clock;
@@ -24,7 +24,7 @@ public:
 
     database(boost::asio::any_io_executor ex, options const& o);
 
-    /// Throws `boost::system::system_error` if the context has ended.
+    /// Returns a strand. Throws `boost::system::system_error` if the context has ended.
     [[nodiscard]] boost::asio::strand<boost::asio::any_io_executor> make_strand() const;
 
     void take(std::string name, weir::store::question const& q,
@@ -33,11 +33,11 @@ public:
     void hold(std::string name, weir::store::seats_question const& q,
               weir::store::seats_handler handler);
 
-    /// On a strand.
+    /// Creates the missing tables. Must run on a strand.
     [[nodiscard]] boost::asio::awaitable<void> install();
 
-    /// A connection, on which a statement may take so long. Throws `boost::system::system_error`: a `rejection` if it
-    /// comes too late, and otherwise what the server says.
+    /// Acquires a connection on which a statement may take the given time. Throws `boost::system::system_error`: a
+    /// `rejection` if there is none in time, and otherwise the error of the server.
     [[nodiscard]] boost::asio::awaitable<connection> checkout(clock::time_point until,
                                                               duration statement);
 
@@ -57,7 +57,7 @@ private:
     static boost::asio::awaitable<seats_reply> ask_for_seats(
         std::shared_ptr<database> self, std::string name, weir::store::seats_question q);
 
-    // Has `f(strand)` called on the executor, never in here; or never, if the context has ended.
+    // Calls `f(strand)` on the executor, never in this function; never at all if the context has ended.
     template <class F>
     void on_strand(F f);
 
@@ -66,7 +66,7 @@ private:
     weir::pool<std::unique_ptr<session>> connections_;
 };
 
-/// Whether the statement was rolled back for the sake of another one, and may be said again.
+/// Returns whether the server rolled the statement back in a deadlock, so that it can be repeated.
 [[nodiscard]] bool is_deadlock(error_code const& ec) noexcept;
 
 }  // namespace weir::mysql::detail

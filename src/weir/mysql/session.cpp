@@ -24,7 +24,7 @@ namespace {
 namespace asio = boost::asio;
 namespace my = boost::mysql;
 
-// The server has answered, with this. Every other error is of the connection, or of what came over it.
+// Whether the server replied with this error. Every other error comes from the connection, or from invalid data on it.
 bool is_of_server(error_code const& ec) {
     return ec.category() == my::get_common_server_category() ||
            ec.category() == my::get_mysql_server_category() ||
@@ -84,7 +84,7 @@ asio::awaitable<void> session::open() {
         socket.close();
         asio::generic::stream_protocol::endpoint const to(entry.endpoint());
         auto const now = clock::now();
-        auto const share = (until - now) / left--;  // of the time, between those that are left
+        auto const share = (until - now) / left--;  // each remaining address gets an equal part
         time_limit const limit(strand, state, now + share);
         auto const [ec] =
             co_await socket.async_connect(to, limit.bound(asio::as_tuple(asio::deferred)));
@@ -107,7 +107,7 @@ asio::awaitable<void> session::connect() {
     if (ec)
         throw failure(ec);
 
-    // What the server gives to new sessions may be anything. These two modes give another meaning to what is empty.
+    // The server's defaults for new sessions are unknown. These two modes change the meaning of empty strings.
     co_await must_execute(
         "set time_zone = '+00:00', autocommit = 1, completion_type = 0, "
         "sql_mode = replace(replace(@@sql_mode, 'EMPTY_STRING_IS_NULL', ','), 'ORACLE', ',')");
@@ -120,7 +120,7 @@ asio::awaitable<void> session::connect() {
         throw boost::system::system_error(asio::error::operation_not_supported,
                                           "weir::mysql: the server runs with --sysdate-is-now, and "
                                           "knows only when a statement began");
-    if (is_mariadb_)  // a client that is stopped in the middle of a transaction
+    if (is_mariadb_)  // for a client that is stopped during a transaction
         co_await must_execute("set idle_transaction_timeout = 5");
 }
 
@@ -151,7 +151,7 @@ asio::awaitable<outcome> session::prepare(std::string_view text, my::statement& 
     made = prepared;
     auto const error = limit.outcome(ec);
     note(error);
-    co_return outcome{error};  // it has had no effect
+    co_return outcome{error};  // it had no effect
 }
 
 asio::awaitable<outcome> session::execute(std::string_view text, clock::time_point until) {

@@ -29,25 +29,26 @@
 
 namespace weir::mysql::detail {
 
-/// What sessions are made with.
+/// The settings of sessions.
 struct settings {
     explicit settings(options o);
 
-    /// Until when a connection that is made from now on may take.
+    /// Returns the time limit of a connection attempt that starts now.
     [[nodiscard]] std::chrono::steady_clock::time_point connect_until() const;
 
     options given;
     boost::asio::ssl::context tls;
 };
 
-/// What has come of a statement.
+/// The result of a statement.
 struct outcome {
     error_code error = {};
     /// Whether it may have had an effect in spite of the error.
     bool lost = false;
 };
 
-/// What the question marks of `text` stand for: the name of the limiter, and what `value_of` says of all others.
+/// Returns the values of the question marks of `text`: the name of the limiter, and the result of `value_of` for all
+/// others.
 template <class F>
 [[nodiscard]] std::vector<boost::mysql::field_view> bound(statement_text const& text,
                                                           std::string const& name, F value_of) {
@@ -63,7 +64,7 @@ template <class F>
     return fields;
 }
 
-/// A connection to the server, and what is known of it. One coroutine uses it at a time, on one strand.
+/// A connection to the server, and its state. One coroutine uses it at a time, on one strand.
 class session {
     using stream = boost::asio::ssl::stream<boost::asio::generic::stream_protocol::socket>;
     using clock = std::chrono::steady_clock;
@@ -73,32 +74,33 @@ public:
     session(session const&) = delete;
     session& operator=(session const&) = delete;
 
-    /// Throws `boost::system::system_error`, with what the server says.
+    /// Connects. Throws `boost::system::system_error` with the error of the server.
     boost::asio::awaitable<void> connect();
     boost::asio::awaitable<bool> is_alive();
 
-    /// Says it, within the time that is left; what it changes is in `result()`. After an error that is the
-    /// connection's, or with an outcome that is lost, the session must not be used any more.
+    /// Executes a statement within the remaining time; `result()` has its result. After an error of the connection, or
+    /// a lost outcome, the session must not be used any more.
     boost::asio::awaitable<outcome> execute(std::string_view text, clock::time_point until);
     boost::asio::awaitable<outcome> execute(statement_text const& text,
                                             std::vector<boost::mysql::field_view> const& values,
                                             clock::time_point until);
-    /// The same of a statement with question marks that is used once.
+    /// Executes a statement with question marks once, within the remaining time.
     boost::asio::awaitable<outcome> execute_once(
         std::string_view text, std::vector<boost::mysql::field_view> const& values,
         clock::time_point until);
 
-    /// Whether the server gives a statement up that takes longer, as far as it can; and has it do so from now on.
+    /// Returns whether the server already ends statements that take longer than `length`, as far as it supports this.
+    /// `limit_statements` sets the limit.
     [[nodiscard]] bool limits_statements(duration length) const noexcept;
     boost::asio::awaitable<outcome> limit_statements(duration length, clock::time_point until);
 
     [[nodiscard]] boost::mysql::results const& result() const noexcept { return result_; }
-    /// The last error, with what the server has said about it.
+    /// Returns the last error, with the message of the server.
     [[nodiscard]] boost::system::system_error failure(error_code const& ec,
                                                       std::string what = "weir::mysql") const;
     [[nodiscard]] bool is_broken() const noexcept { return broken_; }
 
-    /// What the time of the server is about, and what it was in truth.
+    /// Returns an estimate of the server's time; `note_time` corrects it.
     [[nodiscard]] std::int64_t about() const noexcept;
     void note_time(std::int64_t now) noexcept;
 
@@ -113,7 +115,7 @@ private:
     boost::asio::awaitable<outcome> execute(boost::mysql::statement const& prepared,
                                             std::vector<boost::mysql::field_view> const& values,
                                             clock::time_point until);
-    // What has come of it: of an error that is not the server's nobody knows what it has had for an effect.
+    // Returns the result of a statement: after an error that did not come from the server, its effect is unknown.
     outcome note(error_code const& ec) noexcept;
 
     std::shared_ptr<settings> settings_;

@@ -28,17 +28,15 @@ std::string replaced(std::string text, std::string_view what, std::string_view w
     return text;
 }
 
-// An answer is one number, since that is all that comes back of an insert: the identifier that would be that of the
-// new row. Its last two bits say what it is: 0, denied, and above them how long to wait; 1, granted, and above them
-// how many in 29 bits; 2, booked, and above them how long to wait in 29 bits; for 1 and 2, above all that, the
-// last 32 bits of the time.
+// A reply is one number, because an insert returns nothing else: the identifier of the new row. Its last two bits are
+// the kind: 0 is a rejection, with the wait above them; 1 is a grant, with the number of permits in the next 29 bits; 2
+// is a booked grant, with the wait in the next 29 bits. For 1 and 2 the last 32 bits of the time are above all that.
 constexpr std::uint64_t kinds = 4;
 constexpr std::uint64_t values = 1 << 29;
 
-// User variables are assigned as expressions are evaluated, from left to right, and each time they are read they are
-// cast, since the type of one is not known when the statement is prepared. `level` is assigned first, so what is said
-// of `at` and `permit` there is what they were. Where the rate has been changed the level is counted in
-// permits of another size, and converted, rounded up.
+// User variables are assigned in the order of evaluation, from left to right. They are cast at each use, because their
+// types are unknown when the statement is prepared. `level` is assigned first, so the expressions for it use the old
+// `at` and `permit`. After a change of the rate the level is in permits of another size, and is converted, rounded up.
 constexpr std::string_view take_text = R"(
 insert into weir_bucket(k, at, level, permit) values(
   :key,
@@ -72,9 +70,10 @@ update weir_bucket set
   at = cast(@n as signed)
 where k = :key and permit = :permit and at <= NOW and :since <= NOW)";
 
-// A log is the times of its grants, the last one first, 8 bytes each, so that they are in the order of bytes. @n is the
-// time, and @t that of the log, which goes on where the clock was set back; @g is how many are granted now: as
-// many as are asked for, or as few; and @w is how long it is otherwise until there are that few.
+// A log is the times of its grants, the last one first, 8 bytes each, so that the order of the bytes is the order of
+// the times. @n is the time, and @t the log's time, which continues when the clock is set back. @g is the number of
+// permits granted now: at most the larger, and at least the smaller requested number. @w is otherwise the time until
+// the smaller number can be granted.
 constexpr std::string_view take_of_log_text = R"(
 insert into weir_log(k, at, ahead, grants) values(
   :key,
@@ -101,8 +100,8 @@ on duplicate key update
   end,
   at = if(cast(@g as signed) > 0 or cast(@w as signed) <= :ahead, cast(@t as signed), at))";
 
-// A turn that has not come stays: for its sake older grants have been forgotten. All permits of one grant are beside each
-// other. The same bytes may also be found across two of them: then those count as used.
+// A booked grant whose time has not come stays, because older grants were dropped when it was booked. All permits of
+// one grant are next to each other. The same bytes may also occur across two of them: then the permits count as used.
 constexpr std::string_view give_back_to_log_text = R"(
 update weir_log set
   grants = concat(left(grants, instr(grants, STAMP(:since)) - 1),
@@ -110,7 +109,7 @@ update weir_log set
 where k = :key and :since <= NOW + ahead and mod(instr(grants, STAMP(:since)), 8) = 1
   and substr(grants, instr(grants, STAMP(:since)), 8 * :count) = repeat(STAMP(:since), :count))";
 
-// `what` with its argument, in brackets, instead of the `#` in `with`.
+// Replaces each `what(...)` by `with`, with the argument in brackets instead of its `#`.
 std::string expanded(std::string text, std::string_view what, std::string_view with) {
     for (auto at = text.find(what); at != text.npos; at = text.find(what, at + with.size())) {
         auto const first = at + what.size();
@@ -238,7 +237,7 @@ statement_text const& read_seats() {
     return text;
 }
 
-statement_text const& make_seats() {  // with no fence and no holding
+statement_text const& make_seats() {  // without a fencing token and a holding
     static statement_text const text(
         "insert ignore into weir_seats(k, version, state) values(:key, 0, x'300a')");
     return text;

@@ -25,7 +25,7 @@ namespace my = boost::mysql;
 using clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
-// What is inserted under which name, by whom.
+// The statement to execute, the name of the limiter, and the store.
 struct insertion {
     std::shared_ptr<detail::database> database;
     std::string name;
@@ -45,7 +45,7 @@ my::field_view field(value const& v) {
     return {};
 }
 
-// A transaction on a connection. If it is left before its end, the connection goes with it, and the server undoes it.
+// A transaction on a connection. If it is left before its end, the connection is closed, and the server rolls it back.
 class transaction {
 public:
     transaction(insertion const& what, detail::database::connection connection)
@@ -78,12 +78,12 @@ public:
         auto const done = co_await session().execute(text, what_.until);
         check(done.error);
     }
-    // Of the row of the limiter.
+    // Executes a statement on the row of the limiter.
     asio::awaitable<void> say(detail::statement_text const& text) {
         auto const done = co_await execute(text);
         check(done.error);
     }
-    // Locks that row: false if the server lets nobody wait so long for a lock.
+    // Locks that row. Returns false if the server's limit for lock waits ends first.
     asio::awaitable<bool> lock() {
         auto const done = co_await execute(detail::lock_interval());
         if (done.error == my::common_server_errc::er_lock_wait_timeout)
@@ -91,7 +91,7 @@ public:
         check(done.error);
         co_return true;
     }
-    // What the server says to it.
+    // Executes the statement of the caller. Returns the error of the server.
     asio::awaitable<std::exception_ptr> insert() {
         std::vector<my::field_view> fields;
         for (auto const& v : what_.values)
@@ -104,7 +104,7 @@ public:
         co_return std::make_exception_ptr(session().failure(done.error));
     }
 
-    // How long the row of the limiter, which is locked, says to wait; none if there is no row.
+    // Returns the wait that the locked row of the limiter gives; none if there is no row.
     [[nodiscard]] std::optional<microseconds> wait() const {
         auto const rows = session().result().rows();
         if (rows.empty())
@@ -125,7 +125,7 @@ private:
         if (!ec)
             return;
         if (ec == asio::error::timed_out && clock::now() >= what_.until)
-            throw rejection(errc::timed_out, std::nullopt);  // and the server undoes it all
+            throw rejection(errc::timed_out, std::nullopt);  // the server rolls everything back
         throw session().failure(ec);
     }
 
@@ -134,7 +134,7 @@ private:
     bool is_open_ = false;
 };
 
-// Inserts the row, or says how long to wait.
+// Inserts the row, or returns how long to wait.
 asio::awaitable<std::optional<microseconds>> attempt(insertion const& what) {
     auto connection = co_await what.database->checkout(what.until, duration::zero());
     transaction t(what, std::move(connection));
@@ -156,7 +156,7 @@ asio::awaitable<std::optional<microseconds>> attempt(insertion const& what) {
         co_await t.roll_back();
         if (wait)
             co_return wait;
-        co_await t.say(detail::make_interval());  // by itself: no lock that others have to wait for
+        co_await t.say(detail::make_interval());  // outside the transaction, so it leaves no lock
     }
     auto const failed = co_await t.insert();
     if (failed) {
@@ -168,7 +168,7 @@ asio::awaitable<std::optional<microseconds>> attempt(insertion const& what) {
     co_return std::nullopt;
 }
 
-// Where two transactions wait for each other, one of them was undone, and is tried again.
+// Of two transactions in a deadlock the server rolls one back; it is tried again.
 asio::awaitable<std::optional<microseconds>> attempt_twice(insertion what) {
     try {
         co_return co_await attempt(what);

@@ -16,8 +16,8 @@
 
 namespace weir::mysql::detail {
 
-/// Cancels an operation that takes too long, or when its coroutine is cancelled. It is used by one coroutine, on the
-/// strand that is given.
+/// Cancels an operation that takes too long, or whose coroutine is cancelled. One coroutine uses it, on the given
+/// strand.
 class time_limit {
 public:
     time_limit(boost::asio::any_io_executor const& strand,
@@ -52,7 +52,7 @@ public:
     }
 
     [[nodiscard]] bool passed() const noexcept { return state_->passed; }
-    /// What has come of the operation: `timed_out` if it was cancelled here since it took too long.
+    /// Returns the error of the operation: `timed_out` if it was cancelled because it took too long.
     [[nodiscard]] error_code outcome(error_code const& ec) const noexcept {
         bool const is_late = state_->passed && ec == boost::asio::error::operation_aborted;
         return is_late ? error_code(boost::asio::error::timed_out) : ec;
@@ -66,7 +66,7 @@ private:
               std::chrono::steady_clock::time_point until)
             : timer(strand, until) {}
 
-        // Again and again: a signal is lost between two steps of a composed operation.
+        // Repeatedly, because a signal is lost between two steps of a composed operation.
         void cancel(kind k) {
             signal.emit(k);
             timer.expires_after(std::chrono::milliseconds(10));

@@ -51,7 +51,7 @@ adaptive::options_type adaptive::options() const {
 bool adaptive::leave(amount n, ticket t, time_point now) noexcept {
     auto const code = t & code_mask;
     if (t != 0 && code != code_of(outcome::ignored)) {
-        // Modulo 2^62, which is 146 years.
+        // Modulo 2^62 ns, which is 146 years.
         auto const held =
             duration(static_cast<duration::rep>((stamp(now) - (t & ~code_mask)) >> 2));
         if (auto const seen =

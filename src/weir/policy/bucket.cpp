@@ -5,13 +5,13 @@
 namespace weir::policy {
 namespace {
 
-// a * m / d, rounded down, where the product would not fit: m and d are below 2^126.
+// Returns a * m / d, rounded down, if the product would overflow: m and d are below 2^126.
 drops scaled(drops a, drops m, drops d) noexcept {
     auto const whole = a / d - (a % d < 0 ? 1 : 0);
     auto const rest = a - whole * d;
     drops quotient = 0;
     drops left = 0;
-    for (int bit = 125; bit >= 0; --bit) {  // as at school, in base two
+    for (int bit = 125; bit >= 0; --bit) {  // long multiplication, in base two
         left = 2 * left;
         quotient = 2 * quotient + (left >= d ? 1 : 0);
         left -= left >= d ? d : 0;
@@ -24,10 +24,10 @@ drops scaled(drops a, drops m, drops d) noexcept {
     return whole * m + quotient;
 }
 
-// Rounded up.
+// Returns the number of steps, rounded up.
 std::uint64_t steps_for(drops lacking, std::int64_t by_step) noexcept {
     constexpr auto fits = std::numeric_limits<std::int64_t>::max();
-    auto const quotient = lacking <= fits  // much the faster division
+    auto const quotient = lacking <= fits  // the division in 64 bits is much faster
                               ? (static_cast<std::int64_t>(lacking) - 1) / by_step
                               : (lacking - 1) / by_step;
     return static_cast<std::uint64_t>(std::min<drops>(quotient, fits)) + 1;

@@ -9,7 +9,7 @@
 namespace weir::policy {
 namespace {
 
-// Debt ends here, and no more than this waits as far as a forecast is concerned: sums still fit.
+// The largest debt, and the most waiting permits that a forecast counts: sums do not overflow.
 constexpr amount most_ahead = std::numeric_limits<amount>::max() / 4;
 
 time_point just_before(time_point t) noexcept {
@@ -32,7 +32,7 @@ std::size_t cooling_log::state_type::first_where(Predicate holds) const noexcept
     return low;
 }
 
-// How many are in the log up to this one.
+// Returns how many permits up to this one are in the log.
 amount cooling_log::state_type::up_to(number last) const noexcept {
     return static_cast<amount>(last - forgotten);
 }
@@ -51,7 +51,7 @@ void cooling_log::state_type::forget(std::size_t entries) noexcept {
     size -= entries;
 }
 
-// The memory goes the other way, so that the caller decides when it is freed.
+// Exchanges the memory, so that the caller decides when it is freed.
 void cooling_log::state_type::exchange_rings(std::unique_ptr<entry[]>& other,
                                              std::size_t& its_places) noexcept {
     for (std::size_t i = 0; i < size; ++i)
@@ -89,13 +89,13 @@ cooling_log::state_type cooling_log::begin(time_point now) const {
 
 void cooling_log::restart(state_type& s, time_point now) const noexcept {
     s.size = 0;
-    // A refund of what was granted before finds nothing.
+    // A refund of an earlier grant has no effect.
     s.forgotten_until = just_before(now);
 }
 
 void cooling_log::take_over(state_type& s, cooling_log const& old, state_type& before,
                             time_point now) const noexcept {
-    // At the old window: what has cooled stays cool.
+    // Uses the old window: expired entries stay expired.
     auto const cool = before.first_where([&](entry const& e) { return !old.cooled(e, now); });
     if (cool != 0)
         before.forget(cool);
@@ -110,7 +110,7 @@ bool cooling_log::has_cooled(state_type const& s, time_point now) const noexcept
     return s.size == 0 || cooled(s.nth(s.size - 1), now);
 }
 
-// Old slices may be shorter than new ones, and then go on taking places of their own.
+// Old slices may be shorter than new ones, and then still need separate entries.
 std::size_t cooling_log::needed(std::size_t old_entries) const noexcept {
     return std::min(old_entries + entries_, static_cast<std::size_t>(limit_));
 }
@@ -131,13 +131,12 @@ amount cooling_log::cooling(state_type const& s, time_point now) const noexcept 
 time_point cooling_log::ready_at(state_type const& s, amount n, amount ahead,
                                  time_point now) const noexcept {
     auto const logged = s.up_to(s.granted());
-    auto place =
-        logged + std::min(ahead, most_ahead) + n - limit_;  // in the log: up to there must be cool
+    auto place = logged + std::min(ahead, most_ahead) + n -
+                 limit_;  // the last permit that must expire first
     if (place <= 0)
         return now;
 
-    // One that has not been granted yet will be, a window at the soonest after the one `limit`
-    // before it.
+    // A permit that is not granted yet will be granted at the earliest a window after the permit `limit` before it.
     auto const rounds = place <= logged ? 0 : (place - logged + limit_ - 1) / limit_;
     place -= rounds * limit_;
     auto const cool_at = [&] {
@@ -152,16 +151,16 @@ time_point cooling_log::ready_at(state_type const& s, amount n, amount ahead,
 }
 
 ticket cooling_log::take(state_type& s, amount n, time_point now) const {
-    // At most two at a time, so that no single grant pays for many; and always enough, since a
-    // request that fits finds the first of a full ring cooled.
+    // At most two per grant, so that no grant takes long. This is always enough, because the first entry of a full
+    // ring has expired when a request fits.
     for (int i = 0; i < 2 && s.size != 0 && cooled(s.nth(0), now); ++i)
         s.forget(1);
-    // Whatever was granted before is not in the log: it has cooled, perhaps in a state that was forgotten.
+    // Earlier grants are not in the log: they have expired, perhaps in a state that was dropped.
     if (s.size == 0)
         s.forgotten_until = std::max(s.forgotten_until, just_before(now));
 
     auto const taken = static_cast<number>(std::min(n, most_ahead - s.up_to(s.granted())));
-    // What is granted at one time is one entry, whatever its slice, so that a ticket names one.
+    // All grants of one time are one entry, whatever their slices, so that a ticket identifies one entry.
     bool const goes_on =
         s.size != 0 && (s.nth(s.size - 1).at == now || now < later(s.slice_began, slice_));
     if (goes_on) {
@@ -170,12 +169,12 @@ ticket cooling_log::take(state_type& s, amount n, time_point now) const {
         e.last += taken;
     } else {
         auto const last = s.granted() + taken;
-        if (s.size == s.places)  // only debt can need more entries than there are
+        if (s.size == s.places)  // only debt can need more entries than there is room for
             s.grow_to(2 * s.places);
         if (s.size == s.places) {
             if (s.up_to(last) > limit_)
                 throw std::bad_alloc();
-            // It is no debt, so memory has failed in `take_over`: the first go with the next.
+            // This is not debt, so an allocation failed in `take_over`: the first entry joins the next one.
             s.begin = s.begin + 1 == s.places ? 0 : s.begin + 1;
             --s.size;
         }
@@ -193,8 +192,8 @@ bool cooling_log::refund(state_type& s, amount n, ticket t, time_point now) cons
     if (first == s.size || cooled(s.nth(first), now))
         return false;
 
-    // Taken from the grant itself, then from later ones: merged permits have the oldest's ticket,
-    // and it is on the safe side that the younger go on cooling.
+    // Removes permits from the entry of the grant, and then from later ones. Merged permits have the ticket of the
+    // oldest, so younger permits stay in the log: that is the safe side.
     amount removed = 0;
     auto before = first == 0 ? s.forgotten : s.nth(first - 1).last;
     auto kept = first;
@@ -207,7 +206,7 @@ bool cooling_log::refund(state_type& s, amount n, ticket t, time_point now) cons
         if (last != (kept == 0 ? s.forgotten : s.nth(kept - 1).last))
             s.nth(kept++) = {e.at, last};
         else if (i + 1 == s.size)
-            s.slice_began = time_point::min();  // the slice under way is no more
+            s.slice_began = time_point::min();  // the current slice no longer exists
     }
     s.size = kept;
     return removed != 0;

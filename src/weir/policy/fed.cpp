@@ -13,13 +13,13 @@ __extension__ using wide = __int128;
 
 constexpr std::int64_t most_level = std::int64_t{1} << 61;
 
-// The rate as drops: in lowest terms, so that numbers stay small.
+// The rate in drops, in lowest terms, so that the numbers stay small.
 struct drops_of_rate {
     wide drained;
     wide permit;
 };
 drops_of_rate in_drops(rate const& r) {
-    auto const drained = wide{r.permits()} * 1000;  // in a microsecond
+    auto const drained = wide{r.permits()} * 1000;  // per microsecond
     auto const permit = wide{r.period().count()};
     auto a = drained;
     auto b = permit;
@@ -32,7 +32,7 @@ amount burst_of(shared_options const& o) {
     return o.burst.value_or(o.rate.permits());
 }
 
-// Which may be more than nanoseconds can hold.
+// The result may exceed the range of nanoseconds.
 duration of_microseconds(std::int64_t n) {
     return times(std::chrono::microseconds(1), std::max<std::int64_t>(n, 0));
 }
@@ -44,7 +44,7 @@ duration prefetch_time_of(shared_options const& o, policy::shared_bucket const& 
     return o.prefetch_time.value_or(std::max<duration>(std::chrono::milliseconds(100), four));
 }
 
-// What a process grants by itself.
+// Returns the options of the local limit, which applies without the store.
 std::optional<token_bucket_options> share_of(shared_options const& o) {
     auto const* const local = std::get_if<fail_local>(&o.on_failure);
     if (!local)
@@ -62,7 +62,7 @@ void validate_log(shared_options const& o) {
     validate(o);
 }
 
-// Of what was granted without the store, and of a debt. The times of a store are neither.
+// The ticket of permits granted without the store, and of debt. The times of a store never have this value.
 constexpr ticket without_store = ticket{1} << 63;
 constexpr ticket in_debt = 0;
 
@@ -88,7 +88,7 @@ void validate(shared_options const& o) {
 
     check_time("period of rate in nanoseconds", o.rate.period(), 1ns, 24h * 3650);
 
-    // No product of a store that counts in 64 bits may overflow.
+    // A store that counts in 64 bits must not overflow in any product.
     auto const [drained, permit] = in_drops(o.rate);
     auto const most = static_cast<std::int64_t>(most_level / permit);
     detail::check_option(where, "burst, at this rate,", burst_of(o), 1, most);
@@ -179,7 +179,7 @@ std::optional<mode_change> fed::pop_event() noexcept {
     return changes_[++told_ % changes_.size()];
 }
 
-// The store has read its clock between the question and the answer.
+// The store read its clock between the question and the reply.
 void fed::read_clock(std::int64_t said, time_point sent, time_point now) noexcept {
     auto const before = std::exchange(clock_, {sent, now, said});
     if (before.said == 0)
@@ -204,7 +204,7 @@ amount fed::remaining(time_point now) const noexcept {
     return owed_ == 0 ? n : 0;
 }
 
-// Those that are booked as well.
+// Counts booked permits as well.
 amount fed::held(time_point now) const noexcept {
     amount n = 0;
     for (std::size_t i = 0; i != lot_count_; ++i)
@@ -285,7 +285,7 @@ bool fed::refund(amount n, ticket t, time_point now) noexcept {
     return owed_ == 0;
 }
 
-// Whether there is something in hand that nobody waits for, or that nobody has used in time.
+// Whether there are permits that no request waits for, or that were not used in time.
 bool fed::has_spare(demand const& d, time_point now) const noexcept {
     bool const is_kept = d.all != 0 || is_leased();
     for (std::size_t i = 0; i != lot_count_; ++i) {
@@ -300,7 +300,7 @@ amount fed::most_ahead() const noexcept {
     return std::min(options_.prefetch, bucket_.burst / 2);
 }
 
-// Whether so few are left so soon that there will be requests for more.
+// Whether permits are used up so fast that there will be requests for more.
 bool fed::is_brisk(time_point now) const noexcept {
     return deposited_ && now - *deposited_ <= prefetch_time_ / 10;
 }
@@ -316,7 +316,7 @@ time_point fed::next_order(demand const& d, time_point now) const noexcept {
     return std::min(next, next_lapse());
 }
 
-// When the first of those lapses that were taken ahead. Others are given back as soon as nobody waits for them.
+// Returns when the first prefetched permits lapse. Other permits are given back as soon as no request waits for them.
 time_point fed::next_lapse() const noexcept {
     auto at = never;
     for (std::size_t i = 0; is_leased() && i != lot_count_; ++i) {
@@ -326,7 +326,7 @@ time_point fed::next_lapse() const noexcept {
     return at;
 }
 
-// While none is under way.
+// Only called while no question is in progress.
 time_point fed::next_question(demand const& d, time_point now) const noexcept {
     bool const failing = backoff_.failures() != 0;
     auto const earliest = failing ? backoff_.retry_at() : now;
@@ -340,7 +340,7 @@ time_point fed::next_question(demand const& d, time_point now) const noexcept {
     if (missing <= 0)
         return never;
     auto const head_missing = d.head - held(now);
-    // Early enough for the answer to be here when the last of what is booked is due.
+    // Early enough for the reply to arrive when the last booked permits are due.
     if (lot_count_ != 0 && lots_[lot_count_ - 1].from > now)
         return std::max(earliest, lots_[lot_count_ - 1].from - stats_.round_trip);
     if (now < rejected_.believed_until && head_missing >= rejected_.min)
@@ -351,7 +351,7 @@ time_point fed::next_question(demand const& d, time_point now) const noexcept {
 
 std::optional<fed::order_type> fed::pop_order(demand const& d, time_point now) noexcept {
     if (d.all == 0)
-        elapse(now);  // nobody waits who would have to be rejected
+        elapse(now);  // no waiting request has to be rejected
     for (std::size_t i = 0; i != lot_count_; ++i) {
         auto& l = lots_[i];
         bool const late = now > l.until;
@@ -367,7 +367,7 @@ std::optional<fed::order_type> fed::pop_order(demand const& d, time_point now) n
     if (return_count_ != 0) {
         auto const& last = returns_[--return_count_];
         stats_.returned += last.count;
-        rejected_ = {};  // there may be room now
+        rejected_ = {};  // permits may be free now
         return last;
     }
     if (asked_.number != 0 || next_question(d, now) > now)
@@ -383,7 +383,7 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
         q.min = q.max = std::min(owed_, bucket_.burst);
         q.ahead = microseconds(most_level / bucket_.drained);
     } else if (decides_itself()) {
-        probes_ = false;  // the store is asked for one, which is given back if nobody waits
+        probes_ = false;  // the question is for one permit, which is given back if no request waits
     } else {
         if (is_brisk(now))
             stats_.prefetch = std::min(std::max<amount>(2 * stats_.prefetch, 1), most_ahead());
@@ -395,9 +395,10 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
         bool const is_probe = backoff_.failures() != 0;
         q.min = scarce_ && !is_probe ? std::clamp(in_a_millisecond, head, all) : head;
         q.max = is_probe ? head : std::min(all + stats_.prefetch, bucket_.burst);
-        auto const patience = d.all <= have      ? duration::zero()  // nobody would wait for a turn
-                              : d.until == never ? forever
-                                                 : d.until - now;
+        auto const patience =
+            d.all <= have      ? duration::zero()  // no request would wait for a booked grant
+            : d.until == never ? forever
+                               : d.until - now;
         q.ahead = std::chrono::floor<microseconds>(
             std::clamp(patience, duration::zero(), options_.reach));
     }
@@ -439,7 +440,7 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
 
     if (a.granted == 0) {
         ++stats_.denied;
-        scarce_ = false;  // or it would be asked for too much again
+        scarce_ = false;  // otherwise the next question would ask for too much again
         reject_before(later(sent, wait), least, now);
         return true;
     }
@@ -467,7 +468,7 @@ void fed::reject_before(time_point at, amount least, time_point now) noexcept {
 
 bool fed::failed(std::uint64_t number, bool lost, time_point now) noexcept {
     if (number != asked_.number) {
-        stats_.unknown -= !lost;  // it is known in the end
+        stats_.unknown -= !lost;  // the result is known now
         stats_.failed += !lost;
         return false;
     }
@@ -488,7 +489,7 @@ bool fed::failed(std::uint64_t number, bool lost, time_point now) noexcept {
 
 void fed::keep(lot const& l) noexcept {
     tidy();
-    if (lot_count_ == lots_.size()) {  // what is left over of others: lose it
+    if (lot_count_ == lots_.size()) {  // give up the rest of the earliest lot
         put_back(lots_[0].left, lots_[0].since);
         std::move(lots_.begin() + 1, lots_.end(), lots_.begin());
         --lot_count_;
@@ -509,7 +510,7 @@ void fed::tidy() noexcept {
     lot_count_ = static_cast<std::size_t>(end - lots_.begin());
 }
 
-// What finds no place counts as used.
+// Permits that find no free entry count as used.
 void fed::put_back(amount n, std::int64_t since) noexcept {
     if (n == 0)
         return;

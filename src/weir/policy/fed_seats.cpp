@@ -32,18 +32,18 @@ fed_seats::holder_id some_holder() {
     return {first, detail::random_bits()};
 }
 
-// Often enough that several attempts fit into what is left of a lease after a third.
+// Short enough for several attempts in the rest of a lease after its first third.
 backoff backoff_of(shared_seats_options const& o) {
     return backoff({.initial = std::min<duration>(100ms, o.lease / 50),
                     .max = std::min<duration>(5s, o.lease / 6)});
 }
 
-// For how long seats stay in a process in which requests wait.
+// For how long seats stay in a process with waiting requests.
 duration turn_of(shared_seats_options const& o) {
     return std::min(times(o.poll, 50), o.lease);
 }
 
-// For how long a process believes in its seats: less than the store, since no two clocks go on equally fast.
+// For how long a process relies on its seats: shorter than in the store, because clocks run at different speeds.
 duration belief(duration lease) {
     return lease - lease / 1000;
 }
@@ -64,7 +64,7 @@ void fed_seats::take_over(fed_seats& before, time_point) noexcept {
         backoff_ = retry;
 }
 
-// What is held and not used. Those that the question under way may give back are not.
+// Returns the seats that are held and not used, without the seats that the question in progress may give back.
 amount fed_seats::spare() const noexcept {
     auto const held = asking_ ? std::min(held_, last_.keep) : held_;
     return std::max<amount>(held - used_ - owed_, 0);
@@ -92,7 +92,7 @@ ticket fed_seats::take(amount n, time_point now) noexcept {
 
 bool fed_seats::leave(amount n, ticket t, time_point now) noexcept {
     if (t != no_fence && t != fence_)
-        return false;  // it was lost
+        return false;  // the permit was lost
     give_up(n, t);
     yields_ = yields_ || now >= yields_at_;
     return true;
@@ -103,7 +103,7 @@ void fed_seats::give_up(amount n, ticket t) noexcept {
     of -= std::min(of, n);
 }
 
-// What is merged into a permit counts as that does, as if it had come home and been taken anew.
+// A merged permit counts like the permit that it joins, as if it had been released and taken again.
 ticket fed_seats::merge(ticket a, ticket b, amount n) noexcept {
     if (b == no_fence || b == fence_)
         give_up(n, b);
@@ -132,7 +132,7 @@ time_point fed_seats::next_order(demand const& d, time_point now) const noexcept
     return std::min(order, lapses);
 }
 
-// While none is under way.
+// Only called while no question is in progress.
 time_point fed_seats::next_question(demand const& d, time_point now) const noexcept {
     auto at = never;
     if (lacks_seats(d, now))
@@ -195,7 +195,7 @@ std::optional<time_point> fed_seats::barred(time_point now) const noexcept {
     return is_barred ? std::optional(backoff_.retry_at()) : std::nullopt;
 }
 
-// The answer to the last question is good whenever it comes, since nothing was asked after it.
+// The reply to the last question is valid at any time, because no question followed it.
 bool fed_seats::answered(std::uint64_t number, answer const& a, time_point now) noexcept {
     stats_.late += number != last_.number || !asking_;
     if (number != last_.number)
@@ -211,7 +211,7 @@ bool fed_seats::answered(std::uint64_t number, answer const& a, time_point now) 
         lose();
     bool const begins = fence_ == no_fence && last_.fence == no_fence && now < until;
     if (fence != fence_ && !begins) {
-        begin_doubt(now);  // it was lost here before the answer came
+        begin_doubt(now);  // the lease ended here before the reply arrived
         return false;
     }
     if (begins)
@@ -244,9 +244,9 @@ bool fed_seats::failed(std::uint64_t number, bool lost, time_point now) noexcept
     return barred(now).has_value();
 }
 
-// Another one each time, and in each process.
+// Differs each time, and between processes.
 duration fed_seats::pause() const noexcept {
-    auto const chance = (holder_[0] ^ last_.number * 0x9e3779b97f4a7c15) >> 54;  // of 1024
+    auto const chance = (holder_[0] ^ last_.number * 0x9e3779b97f4a7c15) >> 54;  // 0 to 1023
     return options_.poll - options_.poll * static_cast<std::int64_t>(chance) / 2048;
 }
 

@@ -27,7 +27,7 @@ void fixed_window_rule::take_over(state_type& w, fixed_window_rule const& rule,
         w.began = now;
     if (w.began > old)
         w.carried = std::min(w.carried, w.used + w.owed);
-    else if (w.began < old)  // grants of windows before might seem to be of this one
+    else if (w.began < old)  // grants of earlier windows could seem to belong to this one
         w.since = std::max(w.since, old);
     auto const paid = std::min(w.owed, room(w));
     w.used += paid;
@@ -49,7 +49,7 @@ bool fixed_window_rule::refund(state_type& w, amount n, ticket t, time_point now
     return undone != 0;
 }
 
-// The window of this time, after those that debt has used up; one that nobody has used begins now.
+// Returns the window of this time, after the windows that debt uses up; a window without grants begins now.
 fixed_window_rule::state_type fixed_window_rule::next(state_type const& s,
                                                       time_point now) const noexcept {
     auto w = s;
@@ -67,7 +67,7 @@ fixed_window_rule::state_type fixed_window_rule::next(state_type const& s,
     return {.began = beginning(now), .since = now};
 }
 
-// Of the window that would begin if one were used now.
+// Returns the start of the window that a grant at this time would begin.
 time_point fixed_window_rule::beginning(time_point now) const noexcept {
     if (options_.alignment == window_alignment::first_use)
         return now;

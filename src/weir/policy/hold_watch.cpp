@@ -14,7 +14,7 @@ std::uint32_t place_of(ticket t) noexcept {
 }  // namespace
 
 hold_watch::hold_watch(std::size_t permits) {
-    while (places_in(chunks_.size()) <= permits)  // one more, for the anchor
+    while (places_in(chunks_.size()) <= permits)  // one entry more, for the anchor
         add_chunk();
 }
 

@@ -30,9 +30,9 @@ using detail::field;
 using detail::reader;
 using detail::to_text;
 
-// ---- How each kind is written.
+// ---- The syntax of each kind.
 
-// What a text begins with: a number, or a number per time.
+// The beginning of a text: a number, or a number per time.
 template <class Options>
 struct count {
     amount Options::* permits;
@@ -50,8 +50,8 @@ struct steady_rate {
     static constexpr bool per_time = true;
 };
 
-// Whether the word for the kind may be left out: `plainly`, if nothing else follows, or if what follows
-// is the first of the options.
+// Whether the word for the kind is optional: with `goes_plainly` it is optional if no word follows, or if the first of
+// the options follows.
 enum class word { is_needed, goes_plainly };
 
 template <class Options, class Head, class... Values>
@@ -63,14 +63,14 @@ struct form {
     constexpr form(Head h, std::string_view n, field<Options, Values>... f)
         : form(h, n, word::is_needed, f...) {}
 
-    // The option that stands for the kind, where there is one.
+    // The option that identifies the kind without its word, if there is one.
     [[nodiscard]] constexpr std::string_view stand_in() const {
         if constexpr (sizeof...(Values) != 0)
             return how == word::goes_plainly ? std::get<0>(fields).name : std::string_view();
         else
             return {};
     }
-    // Whether the head alone is enough.
+    // Whether the beginning alone is enough.
     [[nodiscard]] constexpr bool needs_nothing() const {
         return how == word::goes_plainly && sizeof...(Values) == 0;
     }

@@ -8,16 +8,16 @@ namespace {
 
 using ticks = pacing::ticks;
 
-// What is a float by its nature is rounded to ticks: a thousandth of a nanosecond does.
+// Values that are floating-point by nature are rounded to ticks: a thousandth of a nanosecond is precise enough.
 constexpr std::int64_t ticks_wanted = 1024;
 
-// Towards minus infinity; `divisor` is positive.
+// Rounds towards minus infinity; `divisor` is positive.
 ticks floor_of(ticks t, std::int64_t divisor) noexcept {
-    auto const quotient = t / divisor;  // takes as long as all the rest
+    auto const quotient = t / divisor;  // takes as long as the rest of the function
     return quotient - (quotient * divisor > t ? 1 : 0);
 }
 
-// `t` of a unit of which `from` are as many as `to` of the result's, rounded down.
+// Converts `t` to a unit of which `to` equal `from` of the old one, rounded down.
 ticks converted(ticks t, std::int64_t from, std::int64_t to) noexcept {
     auto const whole = floor_of(t, from);
     if (whole >= pacing::limit / to)
@@ -41,7 +41,7 @@ pacing::pacing(rate const& r) noexcept {
 
 time_point pacing::instant(ticks t, time_point now) const noexcept {
     auto const wait = t - until(now);
-    if (wait <= std::numeric_limits<std::int64_t>::max())  // much the faster division
+    if (wait <= std::numeric_limits<std::int64_t>::max())  // the division in 64 bits is much faster
         return later(now, duration((static_cast<std::int64_t>(wait) - 1) / per_nanosecond_ + 1));
     auto const ns = (wait - 1) / per_nanosecond_ + 1;
     return ns < forever.count() ? later(now, duration(static_cast<duration::rep>(ns))) : never;

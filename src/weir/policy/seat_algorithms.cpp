@@ -68,7 +68,7 @@ double nanoseconds(duration d) noexcept {
     return static_cast<double>(d.count());
 }
 
-// Of a probe: so few that nothing can wait at the server, if the number is less than twice the best.
+// The number for a probe: so few that no request can wait at the server, if the number is below twice the best.
 amount half_of(double limit, amount least) noexcept {
     return std::max(least, static_cast<amount>(limit / 2));
 }
@@ -77,7 +77,7 @@ bool half_in_use(seat_sample const& s, double limit) noexcept {
     return static_cast<double>(s.in_flight) * 2 >= limit;
 }
 
-// Doubled, unless that goes beyond what slow start may do.
+// Doubles the number, up to the bound of slow start.
 double doubled(double limit, amount slow_start) noexcept {
     return std::min(2 * limit, std::max(limit, static_cast<double>(slow_start)));
 }
@@ -185,10 +185,10 @@ void vegas::update(seat_sample const& s) noexcept {
         slow_ = next < static_cast<double>(options_.slow_start);
     } else if (too_many > (slow_ ? 0 : 6 * step) && !fresh &&
                (slow_ || clock_.may_be_early(interval))) {
-        probing_ = true;  // it may be the service that has become slower
+        probing_ = true;  // the service itself may be slower now
         return;
     } else if (slow_) {
-        slow_ = false;  // what has queued up meanwhile goes at once
+        slow_ = false;  // the queue that built up is removed at once
         next = std::min(limit_, limit_ - queue + 3 * step);
     } else if (queue <= step) {
         next = limit_ + 6 * step;
@@ -261,7 +261,7 @@ void gradient2::update(seat_sample const& s) noexcept {
         return;
     auto const gradient = std::clamp(options_.tolerance * mean / latency, 0.5, 1.);
     if (gradient < (slow_ ? 1 : 0.8) && !fresh && (slow_ || clock_.may_be_early(interval))) {
-        probing_ = true;  // it may be the service that has become slower
+        probing_ = true;  // the service itself may be slower now
         return;
     }
     if (slow_ && gradient == 1) {

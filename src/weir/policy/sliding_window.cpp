@@ -10,8 +10,7 @@ cooling_log log_of(sliding_window_options const& options) {
     detail::check_option("sliding_window", "window in nanoseconds", options.window.count(), 1,
                          forever.count());
     detail::check_option("sliding_window", "slices", options.slices, 1, amount{1} << 20);
-    // Slices begin a slice apart at least, so that no more than these begin within a window and the
-    // slice before it.
+    // Slices begin at least a slice apart, so at most this many begin within a window and the slice before it.
     return {options.limit, options.window,
             duration((options.window.count() - 1) / options.slices + 1),
             static_cast<std::size_t>(options.slices) + 1};

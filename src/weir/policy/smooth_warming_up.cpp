@@ -17,8 +17,8 @@ smooth_warming_up_options const& checked(smooth_warming_up_options const& option
 
 }  // namespace
 
-// Half of `warm_up` goes at the steady rate to the threshold; the trapezium between the threshold and
-// the most that is saved has the area `warm_up`.
+// Half of `warm_up` at the steady rate gives the threshold. The trapezium between the threshold and the most saved
+// permits has the area `warm_up`.
 warm_up_curve::warm_up_curve(options_type const& options)
     : warm_up_(checked(options).warm_up), saving_(0.5 + 2 / (1 + options.cold_factor)) {
     auto const granted =

@@ -129,7 +129,7 @@ bool stock::leave(amount, ticket t) noexcept {
     }
     ++(i.fate_ == item::fate::discarded ? count.discarded : count.retired);
     shelf_->objects.fetch_sub(1, std::memory_order_relaxed);
-    delete &i;  // empty, and so nothing of a user's
+    delete &i;  // empty, so this runs no user code
     return false;
 }
 
@@ -167,7 +167,7 @@ stock::item* stock::take_old(time_point now) noexcept {
             return &take_out(*i);
         }
         if (options_.pool.max_age == forever)
-            break;  // the others have come later
+            break;  // the other objects became idle later
     }
     return nullptr;
 }

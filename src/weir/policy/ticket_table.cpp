@@ -35,7 +35,7 @@ void ticket_table::drop(ticket t, amount n) noexcept {
     if (e.count != 0)
         return;
     --used_;
-    e.turn = (e.turn + 1) % std::numeric_limits<std::uint32_t>::max();  // or it might be `lost`
+    e.turn = (e.turn + 1) % std::numeric_limits<std::uint32_t>::max();  // it must not become `lost`
     e.next = free_;
     free_ = static_cast<std::uint32_t>(row(t) + 1);
 }

@@ -15,7 +15,7 @@ namespace {
     throw std::invalid_argument("weir::redis: the URL " + std::string(why));
 }
 
-// Without what is before the first `mark`; nothing before it if there is none.
+// Removes and returns the text before the first `mark`, and removes the mark; returns an empty text without a mark.
 std::string_view cut_front(std::string_view& text, char mark) {
     auto const at = text.find(mark);
     if (at == text.npos)
@@ -57,7 +57,7 @@ std::uint32_t database_of(std::string_view text) {
     return number_of<std::uint32_t>(text, 0, "has a database that is not a number");
 }
 
-// `user:password@`, in front of the rest.
+// Removes `user:password@` from the start.
 void cut_login(std::string_view& rest, address& a) {
     auto const at = rest.substr(0, rest.find('/')).rfind('@');
     if (at == rest.npos)

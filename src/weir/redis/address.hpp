@@ -6,16 +6,16 @@
 
 namespace weir::redis::detail {
 
-/// What a URL says: see `options::url`.
+/// The parts of a URL: see `options::url`.
 struct address {
-    std::string path;  // of a local socket; otherwise host and port
+    std::string path;  // of a local socket; otherwise host and port are set
     std::string host;
     std::uint16_t port = 6379;
     std::string user;
     std::string password;
     std::uint32_t database = 0;
 
-    /// Throws `std::invalid_argument`, which does not repeat what the URL says, since a password may be in it.
+    /// Throws `std::invalid_argument`. Its text does not quote the URL, which may contain a password.
     static address parse(std::string_view url);
 };
 

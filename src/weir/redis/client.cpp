@@ -79,7 +79,7 @@ void client::note(std::unique_ptr<order> what) {
     waiting_.splice(waiting_.end(), one);
 }
 
-// Posts a message, unless one is on its way.
+// Posts a message, unless one is posted already.
 void client::call() {
     if (called_)
         return;
@@ -126,13 +126,13 @@ void client::tell(commands const& told) noexcept {
             if (auto& whom = static_cast<order&>(*one).whom)
                 std::move(whom)(std::move(one->said));
         } catch (std::bad_alloc const&) {
-            // It is not told.
+            // Then there is no handler to call.
         }
     }
 }
 
 void client::context_ends() noexcept {
-    // They are destroyed after the lock has been released.
+    // They are destroyed after the release of the lock.
     commands dropped;
     std::lock_guard lock(mutex_);
     if (!executor_)
@@ -148,7 +148,7 @@ void client::context_ends() noexcept {
     }
 }
 
-// ---- Under the lock
+// ---- Under the lock.
 
 void client::advance(time_point now) {
     do {
@@ -193,7 +193,7 @@ void client::hear_greeting(greeting& what) {
         return;
     auto& [error, _, text, numbers] = what.said;
     if (error && !(what.loads && error == errc::forbidden))
-        // What the server says to a login may repeat the password.
+        // The reply of the server to a login may repeat the password.
         connection_->close(error, what.logs_in ? "AUTH has failed" : std::move(text));
     else if (what.loads && !error)
         loaded_[static_cast<std::size_t>(*what.loads)] = std::move(text);
@@ -211,7 +211,7 @@ void client::look_at_connection(time_point now) {
     auto const state = connection_->state();
     if (state == connection::phase::closed) {
         if (!connection_->outcomes().empty())
-            return;  // first they are told
+            return;  // their handlers come first
         if (!answers_)
             pause(now, connection_->error(), connection_->text());
         if (stage_ != stage::ready)
@@ -259,7 +259,7 @@ void client::tell_waiting(Predicate which, reply const& said) {
     }
 }
 
-// Of what was sent nobody knows whether it has been carried out.
+// It is unknown whether the sent commands were carried out.
 void client::run_out_of_memory() noexcept {
     if (connection_) {
         connection_->close(asio::error::no_memory);
@@ -290,7 +290,7 @@ void client::serve_waiting(time_point now) {
     if (waiting_.empty())
         return;
     if (connection_ && connection_->state() == connection::phase::closed)
-        return;  // first what has come of it is heard
+        return;  // its results come first
     if (connection_ && stage_ == stage::ready && !connection_->is_busy() &&
         (retired_ || connection_->is_stale())) {
         if (!answers_)
@@ -309,14 +309,15 @@ void client::serve_waiting(time_point now) {
     connection_->flush();
 }
 
-// Any answer: a question with a short timeout may have been sent behind one with a long one.
+// Any reply counts: a question with a short timeout may have been sent after one with a long timeout.
 bool client::owes_late(time_point now) const noexcept {
     return std::ranges::any_of(connection_->sent(), [now](auto const& one) {
         return now >= static_cast<order const&>(*one).until;
     });
 }
 
-// Or says at once to whom it would be too late what the last attempt has failed with.
+// Connects. During a pause it completes the orders that cannot wait for the next attempt, with the error of the last
+// one.
 void client::connect(time_point now) {
     if (now < backoff_.retry_at()) {
         tell_waiting([this](order const& one) { return one.until <= backoff_.retry_at(); },
@@ -350,7 +351,7 @@ void client::send(commands::iterator which, time_point now) {
     connection_->append(words_, waiting_, which);
 }
 
-// When the connection is given up.
+// Returns when the store gives up the connection.
 time_point client::patience_ends() const noexcept {
     if (stage_ == stage::connecting && connection_->state() == connection::phase::opening)
         return connection_->attempt_ends();
@@ -371,7 +372,7 @@ time_point client::next_look() const noexcept {
     return at;
 }
 
-// A timer that comes early does no harm; one that is not needed would keep `run()` from returning.
+// A timer that fires too early does no harm; an unneeded timer would keep `run()` from returning.
 void client::arm(time_point at) {
     if (at == never && armed_ != never) {
         timer_->cancel();

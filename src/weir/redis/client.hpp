@@ -28,24 +28,25 @@
 
 namespace weir::redis::detail {
 
-/// What a store has to say to its server, and the connection on which it says it.
+/// The commands of a store to its server, and the connection.
 ///
-/// Orders are noted by any thread, and a message is posted to the executor unless one is on its way. Whatever happens
-/// then, `advance` decides what follows: which orders are too late, whether to connect, what to send, when to look
-/// again. So all orders that are noted before the message arrives leave in one write.
+/// Any thread adds an order, and posts a message to the executor unless one is posted already. `advance` then makes all
+/// decisions: which orders are too late, whether to connect, what to send, when to look again. So all orders that are
+/// added before the message runs are sent in one write.
 ///
-/// Of many answers a portion is told of at a time, and then a message is posted, behind what the handlers have posted:
-/// for what they ask next, which leaves while the others are told, and for the others. Only if they ask nothing is the
-/// timer let go: to arm it for each question would cost more than the question.
+/// Results are delivered in portions. After each portion a message is posted, behind the messages that the handlers
+/// have posted. It sends the handlers' new questions while the rest is delivered. Only if there are no new questions is
+/// the timer released: to arm it for each question would cost more than the question.
 ///
-/// What must hold:
-/// - All is guarded by one lock, under which hiredis and Asio are called, but no handler, and none is destroyed.
-/// - Where memory is short, all that wait are told so, and the connection is closed: that needs none.
-/// - Nothing is sent after its timeout, nor while the server owes an answer beyond the timeout of that: a
-///   server that was stopped finds no pile of questions that nobody waits for.
-/// - What has been sent is waited for as long as the connection lives: a late answer can be given back.
-/// - An order is sent again only if the server has said that it was not carried out.
-/// - An attempt has succeeded when an order is answered, other than by a replica: so a server that lets everybody in, and
+/// Invariants:
+/// - One lock guards everything. hiredis and Asio are called under it, but no handler is called or destroyed under it.
+/// - If memory is exhausted, all waiting orders get an error, and the connection is closed: that needs no memory.
+/// - No command is sent after its timeout, or while a reply of the server is overdue by its own timeout: a server that
+///   was stopped never finds a backlog of outdated questions.
+/// - A sent command waits for its reply while the connection lives: permits of a late reply can be given back.
+/// - An order is sent again only if the server reported that it was not carried out.
+/// - An attempt to connect succeeds when an order gets a reply, other than from a replica: so there is a pause before
+///   the next connection to a server that accepts connections and then closes them.
 ///   then hangs up, is not connected to without a pause.
 class client final
     : public weir::detail::context_user,
@@ -55,13 +56,13 @@ public:
     using handler = boost::asio::any_completion_handler<void(reply)>;
 
     client(boost::asio::any_io_executor ex, options const& o);
-    /// To be called once, before all else.
+    /// Must be called once, before all other members.
     void begin();
 
-    /// Sends a script, within `timeout`. The handler is called once or never, on the executor, under no lock.
+    /// Sends a script, within `timeout`. The handler is called at most once, on the executor, under no lock.
     void run(script what, std::string const& name, std::vector<std::string> arguments,
              duration timeout, handler h);
-    /// Asks whether the server runs scripts that write for the limiter, within the time that it may take to connect.
+    /// Asks whether the server runs writing scripts for the limiter, within the time limit for connecting.
     void check(std::string const& name, handler h);
 
     void context_ends() noexcept override;
@@ -70,14 +71,14 @@ public:
 private:
     struct order final : command {
         std::optional<script> what;  // none: a check
-        bool in_full = false;        // the server has forgotten the script
+        bool in_full = false;        // the server lacks the script
         std::string key;
         std::vector<std::string> arguments;
         time_point until{};
-        time_point since{};  // when it was sent
+        time_point since{};  // the time when it was sent
         handler whom;
     };
-    /// What is said first on a connection.
+    /// A command that starts a connection.
     struct greeting final : command {
         std::optional<script> loads;
         bool logs_in = false;
@@ -112,25 +113,25 @@ private:
     std::optional<boost::asio::any_io_executor> executor_;  // none: the context has ended
     std::optional<weir::detail::registry::entry> entry_;
     std::optional<boost::asio::steady_timer> timer_;
-    static constexpr std::size_t portion = 8;  // of orders that are told of at a time
+    static constexpr std::size_t portion = 8;  // of results that are delivered at a time
     time_point armed_ = never;
-    bool called_ = false;  // a message is on its way
+    bool called_ = false;  // a message is posted
 
-    // Of orders: to be sent, and to be told of.
+    // Orders to send, and orders with a result.
     commands waiting_;
     commands due_;
 
     std::shared_ptr<connection> connection_;
     stage stage_ = stage::connecting;
     time_point connect_until_{};
-    std::size_t greetings_ = 0;                     // that have no answer yet
-    bool answers_ = false;                          // it has answered an order
+    std::size_t greetings_ = 0;                     // without a reply
+    bool answers_ = false;                          // it has replied to an order
     bool retired_ = false;                          // nothing more is sent on it
-    std::array<std::string, script_count> loaded_;  // the digests; empty: it may not be loaded
+    std::array<std::string, script_count> loaded_;  // the digests; empty: loading is not permitted
     std::vector<std::string_view> words_;           // of a command
 
     policy::backoff backoff_;
-    reply failure_;  // for which nothing is tried until `backoff_` says so
+    reply failure_;  // the error of the last attempt; `backoff_` gives the time of the next
 };
 
 }  // namespace weir::redis::detail

@@ -22,7 +22,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-/// hiredis writes to sockets that may have been closed by their server. Meanwhile this thread gets no SIGPIPE for it.
+/// Blocks SIGPIPE in this thread, because hiredis writes to sockets that the server may have closed.
 class without_sigpipe {
 public:
     without_sigpipe() {
@@ -34,7 +34,7 @@ public:
     without_sigpipe& operator=(without_sigpipe const&) = delete;
     ~without_sigpipe() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-    /// Takes the signal back that was sent meanwhile, unless the program had blocked it itself.
+    /// Discards a signal that was sent meanwhile, unless the program had blocked it.
     void forget() const {
         if (::sigismember(&before_, SIGPIPE) == 1)
             return;
@@ -83,7 +83,7 @@ connection::~connection() {
     abandon();
 }
 
-// What waits keeps the connection and its owner alive.
+// A waiting operation keeps the connection and its owner alive.
 template <class F>
 auto connection::bound(F f) {
     return [self = shared_from_this(), owner = owner_.lock(),
@@ -97,7 +97,7 @@ auto connection::bound(F f) {
     };
 }
 
-// Asio may get no thread to look a name up in, no room to watch a socket, and no memory.
+// Asio may fail to start a thread for a name look-up, to watch a socket, or to allocate memory.
 template <class F>
 void connection::attempt(F f) {
     try {
@@ -167,7 +167,7 @@ void connection::try_next() {
     attempt([this] { connect_next(); });
 }
 
-// Takes over what hiredis has begun to connect, unless that has failed already.
+// Takes over the connection that hiredis started, unless it has failed already.
 bool connection::attach(redisAsyncContext* made) {
     if (!made) {
         error_ = asio::error::no_memory;
@@ -216,7 +216,7 @@ void connection::call_hiredis(F f) {
         guard.forget();
 }
 
-// Why hiredis has given up.
+// Records why hiredis has given up.
 void connection::note_failure(redisAsyncContext const& ac) noexcept {
     if (errno_ == 0)
         errno_ = errno;
@@ -236,7 +236,7 @@ void connection::note_failure(redisAsyncContext const& ac) noexcept {
         case REDIS_ERR_PROTOCOL:
             error_ = errc::protocol;
             break;
-        default:  // what the server has said before it closed the connection
+        default:  // the message of the server before it closed the connection
             error_ = error_of(ac.c.errstr);
             break;
     }
@@ -247,7 +247,7 @@ void connection::note_failure(redisAsyncContext const& ac) noexcept {
     }
 }
 
-// hiredis is about to close the socket and to free itself.
+// hiredis is about to close the socket and to free its context.
 void connection::note_end() noexcept {
     note_failure(*hiredis_);
     socket_->release();
@@ -265,7 +265,7 @@ void connection::end(error_code ec) noexcept {
     phase_ = phase::closed;
 }
 
-// An answer; or none, since the connection has ended.
+// A reply; or none, because the connection has ended.
 void connection::heard(redisAsyncContext* ac, void* answer, void* data) noexcept {
     auto& c = of(data);
     if (c.sent_.empty())
@@ -286,13 +286,13 @@ void connection::heard(redisAsyncContext* ac, void* answer, void* data) noexcept
             one.said.text = c.text_;
         }
     } catch (std::bad_alloc const&) {
-        // The text, or the answer, is left out.
+        // The text, or the reply, is left out.
     }
-    // hiredis ends the program when something comes that nobody has asked for.
+    // hiredis ends the program on a reply without a command.
     bool const comes_more = ac->c.reader->pos < ac->c.reader->len;
     if (answer && c.sent_.empty() && comes_more) {
         c.error_ = errc::protocol;
-        redisAsyncFree(ac);  // as soon as this has returned
+        redisAsyncFree(ac);  // takes effect when this function has returned
     }
 }
 

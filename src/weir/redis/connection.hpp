@@ -27,47 +27,46 @@ struct redisAsyncContext;
 
 namespace weir::redis::detail {
 
-/// The time by which connections go.
+/// Returns the current time of the clock that connections use.
 [[nodiscard]] inline time_point clock_time() noexcept {
     auto const t = std::chrono::steady_clock::now().time_since_epoch();
     return time_point(std::chrono::duration_cast<duration>(t));
 }
 
-/// A command, and what has come of it. Its owner derives what it wants to find again.
+/// A command and its result. The owner derives from it the data that it needs later.
 struct command {
     virtual ~command() = default;
 
     reply said;
-    bool is_answer = false;  // otherwise there was none
-    std::uint64_t end = 0;   // how many bytes were written when it was written
+    bool is_answer = false;  // false: there was no reply
+    std::uint64_t end = 0;   // the position of its last byte in the written bytes
 };
-/// Commands go from one list to another, which needs no memory.
+/// A list of commands. They move from one list to another without an allocation.
 using commands = std::list<std::unique_ptr<command>>;
 
 class connection;
 
-/// To whom a connection belongs, and whose lock guards it.
+/// The owner of a connection, whose lock guards it.
 class connection_owner {
 public:
-    /// Something has happened: calls `event` under the lock, and then looks what has come of it. The event may throw
-    /// `std::bad_alloc`.
+    /// Calls `event` under the lock, and then processes its results. The event may throw `std::bad_alloc`.
     virtual void serve(std::function<void()> const& event) noexcept = 0;
 
 protected:
     ~connection_owner() = default;
 };
 
-/// One connection, from its making to its end: the adapter between hiredis' asynchronous interface and Asio.
+/// One connection, from its start to its end: the adapter between hiredis' asynchronous interface and Asio.
 ///
-/// hiredis owns the socket, the bytes that are to be written and those that have been read. It asks to be called when
-/// the socket is ready, by hooks; it calls back for each answer, and for each command that will have none. All
-/// these functions here only note: what is noted is taken by the owner after hiredis has returned. So hiredis is
-/// never called from one of its own callbacks, and nobody can destroy it there.
+/// hiredis owns the socket, the bytes to write and the bytes read. It sets hooks to be called when the socket is ready.
+/// It calls back for each reply, and for each command that will have none. All these functions only record events; the
+/// owner processes the records after hiredis has returned. So hiredis is never called or destroyed from one of its
+/// callbacks.
 ///
-/// The socket is waited for only while an answer is due, so that an idle connection keeps no `run()` alive. That the
-/// server has closed it meanwhile is seen by `is_stale`.
+/// The connection waits for the socket only while a reply is due, so that an idle connection keeps no `run()` alive.
+/// `is_stale` detects that the server has closed it meanwhile.
 ///
-/// Not safe for threads: all members but the destructor are called under the lock of the owner.
+/// Not thread-safe: all members but the destructor are called under the lock of the owner.
 class connection : public std::enable_shared_from_this<connection> {
 public:
     enum class phase : std::uint8_t { opening, open, closed };
@@ -77,37 +76,37 @@ public:
     connection& operator=(connection const&) = delete;
     ~connection();
 
-    /// Once: begins to connect, which may take until then. It is closed at once if that fails at once.
+    /// Starts to connect, until the given time. Call it once. If that fails immediately, the connection is closed.
     void open(address const& to, time_point until);
-    /// Until when the endpoint that is tried now may take: those that are left share the time.
+    /// Returns the time limit of the current endpoint: the remaining endpoints share the time.
     [[nodiscard]] time_point attempt_ends() const noexcept { return attempt_ends_; }
-    /// Tries the next endpoint. It is closed if there is none.
+    /// Tries the next endpoint; closes the connection if there is none.
     void try_next();
 
-    /// Adds a command to what is to be written, and takes it from its list; if it throws `std::bad_alloc`, nothing has
+    /// Adds a command to the bytes to write, and takes it from its list. If it throws `std::bad_alloc`, nothing has
     /// changed.
     void append(std::vector<std::string_view> const& words, commands& from,
                 commands::iterator which);
-    /// Writes all that was added, at once.
+    /// Writes all added commands at once.
     void flush();
-    /// Ends it, with this error for all that has no answer yet.
+    /// Closes the connection, with this error for all commands without a reply.
     void close(error_code ec, std::string text = {});
-    /// The same as the context ends: nothing is left that belongs to it.
+    /// Closes the connection at the end of the context, and releases everything that belongs to the context.
     void abandon() noexcept;
 
     [[nodiscard]] phase state() const noexcept { return phase_; }
-    /// Why it was closed, and in words.
+    /// Returns why it was closed; `text` returns the words for it.
     [[nodiscard]] error_code const& error() const noexcept { return error_; }
     [[nodiscard]] std::string const& text() const noexcept { return text_; }
 
-    /// Whether an answer is due.
+    /// Returns whether a reply is due.
     [[nodiscard]] bool is_busy() const noexcept { return !sent_.empty(); }
-    /// What has no answer yet.
+    /// Returns the commands without a reply.
     [[nodiscard]] commands const& sent() const noexcept { return sent_; }
-    /// Whether something has come on an open connection on which nothing is due: its end, or what nobody has asked for.
+    /// Returns whether something arrived on an open connection without a due reply: its end, or an unexpected reply.
     [[nodiscard]] bool is_stale() const noexcept;
 
-    /// What has come of commands, in their order; to be taken out.
+    /// Returns the results of commands, in their order; the caller takes them out.
     [[nodiscard]] commands& outcomes() noexcept { return outcomes_; }
 
 private:
@@ -134,7 +133,7 @@ private:
     std::weak_ptr<connection_owner> owner_;
     std::optional<boost::asio::ip::tcp::resolver> resolver_;
     std::optional<boost::asio::posix::stream_descriptor> socket_;
-    std::deque<boost::asio::ip::tcp::endpoint> endpoints_;  // that are still to be tried
+    std::deque<boost::asio::ip::tcp::endpoint> endpoints_;  // not tried yet
     time_point until_{};
     time_point attempt_ends_{};
     redisAsyncContext* hiredis_ = nullptr;

@@ -51,7 +51,7 @@ public:
 
 using namespace std::string_view_literals;
 
-// By the first word of what the server says.
+// The error codes by the first word of an error reply.
 constexpr std::array words{
     std::pair{"LOADING"sv, errc::loading},
     std::pair{"READONLY"sv, errc::read_only},

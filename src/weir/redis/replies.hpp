@@ -9,18 +9,18 @@
 
 namespace weir::redis::detail {
 
-/// What has come of a command: an answer, or an error.
+/// The result of a command: a reply, or an error.
 struct reply {
     error_code error = {};
-    /// With an error: whether the command may have had an effect all the same.
+    /// With an error: whether the command may have had an effect nevertheless.
     bool lost = false;
-    /// What the server has said, if that is text, or why there is an error.
+    /// The reply of the server, if that is text, or the reason of the error.
     std::string text = {};
-    /// The numbers of an answer that is a list of them.
+    /// The numbers of a reply that is a list of numbers.
     std::vector<std::int64_t> numbers = {};
 };
 
-/// What an error of the server means, by its text.
+/// Returns the error code for an error reply of the server.
 [[nodiscard]] error_code error_of(std::string_view text) noexcept;
 
 }  // namespace weir::redis::detail

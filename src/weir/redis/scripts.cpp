@@ -15,8 +15,8 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// With the first line a replica, or a server without memory, rejects the script before it runs, even if it would
-// change nothing. Two milliseconds more, since the server rounds the time.
+// With the first line, a replica or a server without memory rejects the script before it runs, even if it would change
+// nothing. The expiry is two milliseconds later, because the server rounds the time.
 constexpr std::string_view head = R"(#!lua
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -28,9 +28,9 @@ local function put(key, value, us)  -- one command, since a script that fails be
 end
 )";
 
-// A bucket is the text `at level permit`: so many drops were in it at that time, of which so many are a permit.
-// Where the rate has been changed the level is converted, rounded up, digit by digit, since the product may be larger
-// than a double can hold exactly.
+// A bucket is the text `at level permit`: the level in drops at that time, and the number of drops per permit. After a
+// change of the rate the level is converted, rounded up, digit by digit, because the product may exceed the exact range
+// of a double.
 constexpr std::string_view bucket = R"(
 local key = KEYS[1]
 local drained, permit = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -71,7 +71,7 @@ local function write(level)
 end
 )";
 
-// The whole part of a quotient is exact, since what is divided is below 2^53.
+// The whole part of a quotient is exact, because the dividend is below 2^53.
 constexpr std::string_view take = R"(
 local least, most, ahead = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local at, level, of = read()
@@ -110,8 +110,9 @@ write(level)
 return 1
 )";
 
-// A log is the text `at ahead ` and the times of its grants, 8 bytes each, the last one first. It has a time of its own,
-// which goes on where the clock was set back: it is so far ahead of the clock, and was `at` when the key was written.
+// A log is the text `at ahead ` and the times of its grants, 8 bytes each, the last one first. It has its own time,
+// which continues when the clock is set back: `ahead` is the difference to the clock, and `at` the log's time at the
+// last write of the key.
 constexpr std::string_view log = R"(
 local key = KEYS[1]
 local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -167,7 +168,7 @@ if granted > 0 or log_time - now ~= ahead then write() end
 return {granted, wait, log_time}
 )";
 
-// A turn that has not come stays: for its sake older grants have been forgotten.
+// A booked grant whose time has not come stays, because older grants were dropped when it was booked.
 constexpr std::string_view log_give_back = R"(
 local count, since = tonumber(ARGV[3]), tonumber(ARGV[4])
 local before = 8 * later_than(since)
@@ -177,8 +178,8 @@ write()
 return 1
 )";
 
-// Seats are the text of a `weir::detail::seat_ledger`, which says what is done here. It is kept for a day longer than it
-// is needed, so that fences grow although the clock is set back.
+// Seats are the text of a `weir::detail::seat_ledger`, which documents the rules. The key is kept a day longer than
+// needed, so that fencing tokens grow even if the clock is set back.
 constexpr std::string_view seats_hold = R"(
 local key, holder = KEYS[1], ARGV[3]
 local all, lease = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -252,7 +253,7 @@ constexpr std::array<parts, script_count> all{{
 
 constexpr std::int64_t most_full = std::int64_t{1} << 51;
 
-// Of a bucket, or of a log, with what is asked for.
+// Returns the arguments for a bucket or a log, followed by the arguments of the question.
 std::vector<std::string> with_rule(policy::shared_bucket const& b,
                                    std::initializer_list<std::int64_t> more) {
     std::vector<std::string> words;
@@ -300,7 +301,7 @@ void validate(policy::shared_bucket const& b) {
 }
 
 std::vector<std::string> arguments_of(policy::fed::question const& q) {
-    // As far ahead as can be counted.
+    // As far ahead as the script can count.
     auto const ahead = std::min<std::int64_t>(q.ahead.count(), most_full / q.bucket.drained);
     return with_rule(q.bucket, {q.min, q.max, ahead});
 }

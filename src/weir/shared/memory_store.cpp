@@ -13,12 +13,12 @@ std::int64_t narrow(wide n) {
     return static_cast<std::int64_t>(std::clamp(n, -most, most));
 }
 
-// Rounded up; a and b are not negative.
+// Returns a / b, rounded up; a and b are not negative.
 wide quotient(wide a, wide b) {
     return (a + b - 1) / b;
 }
 
-// What is left of `level` by now.
+// Returns `level` less the drops that have drained since.
 std::int64_t drained(policy::shared_bucket const& b, std::int64_t level, std::int64_t passed) {
     return narrow(
         std::max<wide>(level - wide{b.drained} * std::max<std::int64_t>(passed, 0), -b.owed()));
@@ -75,7 +75,7 @@ void bucket_ledger::give_back(std::string const& name, store::give_back const& w
     r.level = drained(b, r.level, now - r.at);
     r.at = now;
     if (r.level > b.full())
-        return;  // others are booked behind it
+        return;  // other grants are booked after it
     auto const back = wide{what.count} * b.permit - wide{b.drained} * (now - what.since);
     r.level = narrow(std::max<wide>(r.level - std::max<wide>(back, 0), -b.owed()));
 }
@@ -87,10 +87,10 @@ store::answer sliding_log_row::take(store::question const& q, std::int64_t now) 
     while (!grants_.empty() && (grants_.front() <= t - b.window || size() > b.burst))
         grants_.pop_front();
 
-    // When there is a turn for `n` more.
+    // Returns when `n` more permits can be granted.
     auto const turn_of = [&](amount n) {
         auto const turn = grants_.empty() ? t : std::max(grants_.back(), t);
-        auto const before = size() + n - b.burst - 1;  // the last one that must be a window ago
+        auto const before = size() + n - b.burst - 1;  // the last permit that must be a window old
         return before < 0 ? turn
                           : std::max(turn, grants_[static_cast<std::size_t>(before)] + b.window);
     };
@@ -104,8 +104,8 @@ store::answer sliding_log_row::take(store::question const& q, std::int64_t now) 
     return {.granted = granted, .wait = wait, .since = turn};
 }
 
-// What was granted at that time must still be there: otherwise nothing is known of it. A turn that has not come stays:
-// for its sake older grants have been forgotten.
+// Has an effect only if grants of that time are still in the log; otherwise nothing is known about them. A booked grant
+// whose time has not come stays, because older grants were dropped when it was booked.
 void sliding_log_row::give_back(store::give_back const& what, std::int64_t now) {
     auto const [first, last] = std::equal_range(grants_.begin(), grants_.end(), what.since);
     if (what.since <= now + ahead_ && last - first >= what.count)

@@ -11,7 +11,7 @@
 namespace weir::detail {
 namespace {
 
-// Takes a number off the front of `text`, with the sign that ends it.
+// Parses a number at the start of `text`, and removes it with the character that ends it.
 template <class Number>
 bool take_off(std::string_view& text, Number& n, char end, int base = 10) {
     auto const [after, ec] = std::from_chars(text.data(), text.data() + text.size(), n, base);
@@ -77,7 +77,7 @@ std::int64_t seat_ledger::last_end() const noexcept {
     return last;
 }
 
-// A clock that was set back leaves nobody a seat for longer than a lease.
+// After the clock was set back, no holder keeps a seat longer than a lease.
 void seat_ledger::tidy(std::int64_t lease, std::int64_t now) {
     std::erase_if(holdings_, [&](holding const& h) { return h.until <= now; });
     for (auto& h : holdings_)
