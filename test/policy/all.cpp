@@ -125,14 +125,14 @@ BOOST_AUTO_TEST_CASE(remain_of_the_same_kinds) {
     for (auto const* const other : {"3 seats", "10/1s & 3 seats", "3 seats & 10/1s & 1/1s"})
         BOOST_CHECK_EXCEPTION(
             renew(door, limiter_config::parse(other), noon), std::invalid_argument,
-            says("weir::any_limiter: it is `3 seats & 10/1s` and cannot become `" +
-                 std::string(other) + "`, which is another kind of limiter"));
+            says("weir::any_limiter: cannot change `3 seats & 10/1s` to `" + std::string(other) +
+                 "`: the kind of limiter is fixed"));
     renew(door, limiter_config::parse("5 seats & 10/1s"), noon);
     BOOST_TEST(door.remaining(noon) == 2);
     door.leave(3, t, noon);
     BOOST_TEST(door.remaining(noon) == 5);
     BOOST_CHECK_EXCEPTION(static_cast<void>(any(weir::all_options())), std::invalid_argument,
-                          says("weir::any_limiter: none of no limits can be kept"));
+                          says("weir::any_limiter: the list of limits is empty"));
     BOOST_CHECK_THROW(any(limiter_config::parse("3 seats & 0/1s")), std::invalid_argument);
 }
 

@@ -83,8 +83,8 @@ BOOST_AUTO_TEST_CASE(changes_its_options_but_not_its_kind) {
     BOOST_TEST(seats.remaining(noon) == 2);
     BOOST_CHECK_EXCEPTION(
         renew(seats, parsed("10/60s exact"), noon), std::invalid_argument,
-        says("weir::any_limiter: it is `5 seats` and cannot become `10/1min`, which is "
-             "another kind of limiter"));
+        says("weir::any_limiter: cannot change `5 seats` to `10/1min`: the kind of limiter is "
+             "fixed"));
     BOOST_CHECK_EXCEPTION(renew(seats, parsed("0 seats"), noon), std::invalid_argument,
                           says("weir::seats: seats is 0, but must be from 1 to 1000000000000000"));
     BOOST_TEST(to_string(seats.options()) == "5 seats");

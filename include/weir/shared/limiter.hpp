@@ -54,7 +54,7 @@ public:
         if constexpr (!lending_policy<Policy>)
             store_->validate(p.bucket());
         else if (!store_->keeps_seats())
-            throw std::invalid_argument("weir: this store keeps no seats");
+            throw std::invalid_argument("weir: this store does not support seats");
     }
 
     void carry_out(order_type const& order) noexcept override {

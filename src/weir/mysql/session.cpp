@@ -118,8 +118,8 @@ asio::awaitable<void> session::connect() {
     note_time(row.at(1).as_int64());
     if (row.at(1).as_int64() == row.at(2).as_int64())
         throw boost::system::system_error(asio::error::operation_not_supported,
-                                          "weir::mysql: the server runs with --sysdate-is-now, and "
-                                          "knows only when a statement began");
+                                          "weir::mysql: the server option --sysdate-is-now is not "
+                                          "supported");
     if (is_mariadb_)  // for a client that is stopped during a transaction
         co_await must_execute("set idle_transaction_timeout = 5");
 }

@@ -69,8 +69,8 @@ public:
         auto const done = co_await session().execute("commit", what_.until);
         if (done.error)
             throw session().failure(done.error,
-                                    "weir::mysql: nobody knows whether the row was inserted, since "
-                                    "the commit has failed");
+                                    "weir::mysql: the commit failed: the row may or may not have "
+                                    "been inserted");
         is_open_ = false;
     }
 

@@ -21,7 +21,7 @@ policies make(limiter_config::options_type const& options) {
 
 std::vector<any> made_of(std::vector<limiter_config> const& configs) {
     if (configs.empty())
-        throw std::invalid_argument("weir::any_limiter: none of no limits can be kept");
+        throw std::invalid_argument("weir::any_limiter: the list of limits is empty");
     std::vector<any> parts;
     parts.reserve(configs.size());
     for (auto const& config : configs)
@@ -63,8 +63,8 @@ bool any::is_like(any const& other) const noexcept {
 void any::take_over(any& before, time_point now) {
     if (!is_like(before))
         throw std::invalid_argument(
-            "weir::any_limiter: it is `" + to_string(before.options()) + "` and cannot become `" +
-            to_string(options()) + "`, which is another kind of limiter");
+            "weir::any_limiter: cannot change `" + to_string(before.options()) + "` to `" +
+            to_string(options()) + "`: the kind of limiter is fixed");
     std::visit([&]<class Policy>(Policy& p) { p.take_over(std::get<Policy>(before.policy_), now); },
                policy_);
 }

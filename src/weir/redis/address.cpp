@@ -65,7 +65,7 @@ void cut_login(std::string_view& rest, address& a) {
     auto login = rest.substr(0, at);
     rest.remove_prefix(at + 1);
     if (login.find(':') == login.npos)
-        reject("has a user without a password");
+        reject("has a user but no password");
     a.user = decoded(cut_front(login, ':'));
     a.password = decoded(login);
     if (a.password.empty())
@@ -89,7 +89,7 @@ address parse_local(std::string_view rest) {
     if (!a.path.starts_with('/'))
         reject("has no absolute path to a socket");
     if (a.path.find('\0') != a.path.npos)
-        reject("has a zero in its path");
+        reject("contains a NUL byte in its path");
     try {
         boost::asio::local::stream_protocol::endpoint const fits(a.path);
     } catch (boost::system::system_error const&) {
@@ -106,14 +106,14 @@ address parse_remote(std::string_view rest) {
         a.database = database_of(rest.substr(slash + 1));
     auto place = rest.substr(0, slash);
     if (place.find_first_of("?#") != place.npos)
-        reject("has something behind the host that is neither a port nor a database");
+        reject("has unexpected text after the host");
 
     std::string_view host = place;
     if (place.starts_with('[')) {
         place.remove_prefix(1);
         host = cut_front(place, ']');
         if (!place.empty() && !place.starts_with(':'))
-            reject("has something behind the address in brackets");
+            reject("has unexpected text after the address in brackets");
     } else {
         host = place.substr(0, place.find(':'));
         place.remove_prefix(host.size());
@@ -133,12 +133,12 @@ address address::parse(std::string_view url) {
     constexpr std::string_view remote = "redis://";
     constexpr std::string_view local = "unix:";
     if (url.find('\0') != url.npos)
-        reject("has a zero in it");
+        reject("contains a NUL byte");
     if (url.starts_with(remote))
         return parse_remote(url.substr(remote.size()));
     if (url.starts_with(local))
         return parse_local(url.substr(local.size()));
-    reject("begins with neither redis:// nor unix:");
+    reject("must start with redis:// or unix:");
 }
 
 }  // namespace weir::redis::detail

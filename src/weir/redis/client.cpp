@@ -194,7 +194,7 @@ void client::hear_greeting(greeting& what) {
     auto& [error, _, text, numbers] = what.said;
     if (error && !(what.loads && error == errc::forbidden))
         // The reply of the server to a login may repeat the password.
-        connection_->close(error, what.logs_in ? "AUTH has failed" : std::move(text));
+        connection_->close(error, what.logs_in ? "AUTH failed" : std::move(text));
     else if (what.loads && !error)
         loaded_[static_cast<std::size_t>(*what.loads)] = std::move(text);
 }

@@ -17,33 +17,33 @@ public:
     std::string message(int code) const override {
         switch (static_cast<errc>(code)) {
             case errc::rejected:
-                return "the server has answered with an error";
+                return "Redis returned an error";
             case errc::loading:
-                return "the server is loading its data";
+                return "the Redis server is loading its data";
             case errc::read_only:
-                return "the server is a replica, which only reads";
+                return "the Redis server is a read-only replica";
             case errc::out_of_memory:
-                return "the server has used up its maxmemory";
+                return "the Redis server reached maxmemory";
             case errc::moved:
-                return "weir::redis talks to one server and not to a cluster, of which another "
-                       "server has the key";
+                return "another node of the Redis Cluster owns the key; weir::redis supports a "
+                       "single server";
             case errc::cluster_down:
-                return "weir::redis talks to one server and not to a cluster, and that of this "
-                       "server is not whole or is being changed";
+                return "the Redis Cluster is incomplete or resharding; weir::redis supports a "
+                       "single server";
             case errc::no_replicas:
-                return "the server has not as many replicas as it wants";
+                return "the Redis server has too few replicas (NOREPLICAS)";
             case errc::not_saved:
-                return "the server cannot save its data";
+                return "the Redis server cannot save its data (MISCONF)";
             case errc::busy:
-                return "the server is busy with a script";
+                return "the Redis server is busy with a script (BUSY)";
             case errc::wrong_password:
-                return "the server wants a password, or another one";
+                return "Redis requires a password or rejected it";
             case errc::forbidden:
-                return "the user may not do that";
+                return "the Redis user lacks permission (NOPERM)";
             case errc::wrong_kind:
-                return "there is something else under the name";
+                return "the key holds a value of another type (WRONGTYPE)";
             case errc::protocol:
-                return "what came is no answer";
+                return "invalid reply from the Redis server";
         }
         return "unknown weir.redis error " + std::to_string(code);
     }

@@ -23,7 +23,7 @@ local now = time[1] * 1000000 + time[2]
 local function lifetime(us)
     return string.format('%.0f', math.floor(us / 1000) + 2)
 end
-local function put(key, value, us)  -- one command, since a script that fails between two has done the first
+local function put(key, value, us)  -- one command, because a script may fail between two
     redis.call('SET', key, value, 'PX', lifetime(us))
 end
 )";
@@ -102,7 +102,7 @@ local count, since = tonumber(ARGV[5]), tonumber(ARGV[6])
 local at, level, of = read()
 if not at or of ~= permit or at > now or since > now then return 0 end
 level = left(level, now - at)
-if level <= full then  -- otherwise others are booked behind it
+if level <= full then  -- otherwise other grants are booked after it
     local back = count * permit - drained * (now - since)
     level = math.max(level - math.max(back, 0), -owed)
 end
@@ -125,12 +125,12 @@ if text then
 end
 local log_time = math.max(now + ahead, at)
 
-local function time_of(index)  -- 1 is the last one; 0 is as good as none
+local function time_of(index)  -- 1 is the last grant; 0 counts as none
     if index < 1 or 8 * index > #grants then return 0 end
     return (struct.unpack('>I8', grants, 8 * index - 7))
 end
 
-local function later_than(time)  -- how many are
+local function later_than(time)  -- the number of later grants
     local few, many = 0, #grants / 8
     while few < many do
         local middle = math.ceil((few + many) / 2)
@@ -152,7 +152,7 @@ end
 constexpr std::string_view log_take = R"(
 local least, most, patience = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 
-local function turn(count)  -- the first one for so many: not before another turn
+local function turn(count)  -- the first time for `count` grants, not before another booked grant
     return math.max(log_time, time_of(1), time_of(limit - count + 1) + window)
 end
 
