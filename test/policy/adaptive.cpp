@@ -44,17 +44,17 @@ bool fits(adaptive const& room, amount n) {
     return room.ready_at(n, 0, noon) <= noon;
 }
 
-// Whose number goes up by 1 with each permit that comes home well, and down to nine tenths with each other.
+// The number grows by 1 with each successful permit, and falls to nine tenths with each other permit.
 constexpr aimd_options each_by_itself{
     .seats = 10, .min = 1, .max = 20, .slow_start = 0, .timeout = 1s, .samples = 1};
 
-// A permit that comes home after a nanosecond, and is too small to move the number: it begins a window.
+// A permit that is released after a nanosecond, too small to change the number: it begins a window.
 void begin_window(adaptive& room, time_point now) {
     auto const t = room.take(1, now - 1ns);
     room.leave(1, t, now);
 }
 
-// What becomes of the number when a permit for all seats comes home after a nanosecond.
+// Returns the number after a permit for all seats is released after a nanosecond.
 amount after(adaptive& room, outcome how, time_point now = noon) {
     begin_window(room, now - 1s);
     auto t = room.take(room.seats(), now - 1ns);
@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(that_are_merged_count_from_those_they_join_and_as_dropped_i
 BOOST_AUTO_TEST_CASE(of_which_nothing_is_known_leave_no_sample) {
     adaptive room(each_by_itself);
     auto const t = room.take(10, noon);
-    auto const lost = room.merge(0, t, 10);  // as in a table that has had no memory
+    auto const lost = room.merge(0, t, 10);  // as in a table without memory
     BOOST_TEST(lost == 0U);
     BOOST_TEST(room.report(lost, outcome::dropped) == 0U);
     room.leave(10, lost, noon + 1h);
@@ -276,7 +276,7 @@ BOOST_AUTO_TEST_CASE(can_be_a_quadrillion) {
     BOOST_TEST(room.debt(noon) == 8'999 * max_amount);
 }
 
-// Whatever comes home, when, and how: the number is within its bounds, and what is taken is counted.
+// Random permits, times and outcomes: the number stays within its bounds, and permits in use are counted.
 BOOST_AUTO_TEST_CASE(do_what_they_must_in_any_order) {
     support::for_each_seed(1, 3'000, [](random_source& random) {
         auto const least = random.between(1, 30);
@@ -334,7 +334,7 @@ BOOST_AUTO_TEST_CASE(do_what_they_must_in_any_order) {
         }
         auto const allocated = allocations();
         BOOST_TEST_REQUIRE(good);
-        BOOST_TEST_REQUIRE(allocated <= 1U);  // the vector here
+        BOOST_TEST_REQUIRE(allocated <= 1U);  // by the vector here
     });
 }
 

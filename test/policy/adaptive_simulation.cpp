@@ -1,5 +1,5 @@
-// What adaptive seats do in front of a service: in virtual time, with the policy alone. The numbers are those
-// of the docstring of `policy::adaptive`; a failure names the seed.
+// Adaptive seats in front of a simulated service, in virtual time, with the policy alone. The docstring of
+// `policy::adaptive` quotes the numbers; a failure names the seed.
 
 #include <weir/policy/adaptive.hpp>
 
@@ -31,8 +31,8 @@ using weir::policy::adaptive;
 
 namespace {
 
-// So many workers behind one queue. What a request takes has an Erlang distribution: it varies by 1 /
-// sqrt(shape). What finds the queue full is rejected after a millisecond.
+// A number of workers behind one queue. Service times have an Erlang distribution: they vary by 1 / sqrt(shape). A
+// request that finds the queue full is rejected after a millisecond.
 struct service {
     amount workers = 100;
     duration mean = 100ms;
@@ -40,7 +40,7 @@ struct service {
     amount queue = std::numeric_limits<amount>::max();
 };
 
-// Requests that come at random, or more than can ever be served; seats; and a service behind them.
+// A source of requests, at random times or always more than the service can handle; seats; and a service.
 class simulation {
 public:
     simulation(weir::adaptive_options const& options, service const& s, std::uint64_t seed)
@@ -50,7 +50,7 @@ public:
     [[nodiscard]] amount seats() const noexcept { return seats_.seats(); }
     [[nodiscard]] std::uint64_t served() const noexcept { return served_; }
 
-    /// From now on so many a second come, or always more than there are seats if it is 0.
+    /// From now on `rate` requests per second arrive, or always more than there are seats if it is 0.
     void offer(double rate) {
         rate_ = rate;
         waiting_ = 0;
@@ -137,7 +137,7 @@ private:
     std::uint64_t served_ = 0;
 };
 
-// What the number is for half of the time, and how many were served a second.
+// The median of the number, and the requests served per second.
 struct view {
     amount median;
     double served;
@@ -159,8 +159,8 @@ struct contender {
     std::string name;
     weir::adaptive_options options;
     duration converges;  // from 20 seats to 100
-    duration follows;    // when the service becomes half as fast
-    double served;       // at least, of what the best number would let through
+    duration follows;    // after the service becomes half as fast
+    double served;       // the least share of the throughput at the best number
     service behind = {};
 };
 
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(come_within_15_percent_of_the_best_number) {
     });
 }
 
-// What gradient2 lets queue up, a tenth and four more, is more than 15 % of a small number.
+// The queue of gradient2, a tenth and four more, is more than 15 % of a small number.
 BOOST_AUTO_TEST_CASE(come_as_near_before_smaller_larger_faster_and_slower_services) {
     struct kind {
         int workers;
@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(follow_when_the_service_becomes_half_as_fast) {
     });
 }
 
-// The least queue that is kept is more of a small number.
+// The minimum queue is a larger part of a small number.
 BOOST_AUTO_TEST_CASE(follow_when_half_of_the_workers_go) {
     for_each_contender([](contender const& c, std::uint64_t seed) {
         simulation s(c.options, c.behind, seed);
@@ -271,13 +271,13 @@ BOOST_AUTO_TEST_CASE(come_from_above_as_well) {
 BOOST_AUTO_TEST_CASE(stay_where_they_are_while_they_are_not_needed) {
     for_each_contender([](contender const& c, std::uint64_t seed) {
         simulation s(c.options, c.behind, seed);
-        s.offer(20);  // 2 at a time
+        s.offer(20);  // 2 concurrent requests
         s.run(10min);
         BOOST_TEST(s.seats() <= 40);
         auto const seen = watch(s, 1min);
         BOOST_TEST(seen.served >= 15);
 
-        s.offer(700);  // 70 at a time
+        s.offer(700);  // 70 concurrent requests
         s.run(1min);
         BOOST_TEST(watch(s, 1min).served >= 650);
 
@@ -287,7 +287,7 @@ BOOST_AUTO_TEST_CASE(stay_where_they_are_while_they_are_not_needed) {
     });
 }
 
-// Where nothing is rejected there is only the latency to go by.
+// Without rejections the algorithm depends on the latency alone.
 BOOST_AUTO_TEST_CASE(of_aimd_go_by_the_timeout_where_nothing_is_dropped) {
     support::for_each_seed(1, 5, [](random_source& random) {
         simulation s(weir::aimd_options{.timeout = 112ms}, {}, random.bits());

@@ -138,8 +138,8 @@ BOOST_AUTO_TEST_CASE(remain_of_the_same_kinds) {
 
 namespace {
 
-// Held against each part alone, of which each is told what all grant: one is granted when each would,
-// and what comes home is given back to each under its own ticket.
+// Compared with each part alone, which gets all grants of the whole: the whole grants when each part would, and each
+// released permit is released in each part under its own ticket.
 void compare(std::vector<std::string> const& texts, random_source& random) {
     std::string joined;
     std::vector<any> parts;
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(do_what_each_does_alone) {
 
 namespace {
 
-// Which one permit moves: up by 1, or down to nine tenths if it was dropped.
+// Returns the number that one permit changes: up by 1, or down to nine tenths if it was dropped.
 constexpr weir::aimd_options each_by_itself{
     .seats = 10, .min = 1, .max = 20, .slow_start = 0, .timeout = 1s, .samples = 1};
 
@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(tell_their_adaptive_parts_when_permits_come_home_and_how_it
     using weir::policy::adaptive;
     using weir::policy::seats;
     using weir::policy::sliding_log;
-    // One ticket does for both in the first, but not in the second.
+    // In the first, one ticket is enough for both parts, but not in the second.
     weir::policy::all<adaptive, seats> simple({each_by_itself, {.seats = 20}});
     weir::policy::all<seats, sliding_log, adaptive> tabled(
         {{.seats = 20, .max_hold = 1h}, {.limit = 20, .window = 1s}, each_by_itself});

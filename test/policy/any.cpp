@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(rejects_nonsense_as_the_policy_does) {
                                "67108864; sliding_window and token_bucket have no such bound"));
 }
 
-// Step by step the same answers as the policy itself.
+// Compared with the policy itself after each step.
 BOOST_AUTO_TEST_CASE(does_what_the_policy_does) {
     auto const compare = [](auto plain, random_source& random) {
         any policy(limiter_config(plain.options()));

@@ -25,11 +25,11 @@ static_assert(weir::eventful_policy<fed>);
 constexpr time_point start{1h};
 constexpr std::int64_t store_time = 1'000'000;
 
-// A policy, the time, and those who wait: each test is a table of what happens to them.
+// A policy, the time, and the waiting requests: each test is a table of events.
 struct story {
     explicit story(weir::shared_options options = ten_a_second()) : p(options) { p.begin(now); }
 
-    // Of which five can be granted at once.
+    // Five of them can be granted at once.
     static weir::shared_options ten_a_second() {
         return {.rate = {10, 1s}, .burst = 5, .retry = {.jitter = 0}};
     }
@@ -55,7 +55,7 @@ struct story {
     bool deny(fed::question const& q, std::chrono::microseconds wait) {
         return p.answered(q.number, {.wait = wait}, now);
     }
-    // The first in line is granted what it has asked for, and goes.
+    // Grants the request at the head what it asked for, and removes it.
     weir::ticket serve(amount n) {
         BOOST_TEST_REQUIRE((p.ready_at(n, 0, now) <= now));
         waiting = {};
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(crowd_is_one_question_for_at_least_the_head_and_at_most_all
     BOOST_TEST(q->max == 4);
     BOOST_TEST((q->ahead == 300ms));
     s.waiting.all = 9;
-    BOOST_TEST(!s.question());  // while it is under way
+    BOOST_TEST(!s.question());  // while the first is in progress
 
     s.grant(*q, 4);
     BOOST_TEST(s.p.remaining(s.now) == 4);
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(what_nobody_wants_any_more_is_given_back) {
     story s;
     s.waiting = {.head = 2, .all = 3};
     auto const q = s.question();
-    s.waiting = {.head = 1, .all = 1};  // the first one has gone
+    s.waiting = {.head = 1, .all = 1};  // the request at the head has left
     s.grant(*q, 3);
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == s.now));
     s.serve(1);
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(partial_stock_is_kept_for_a_big_head_and_the_rest_asked_for
     BOOST_TEST_REQUIRE(next.has_value());
     BOOST_TEST(next->min == 2);
     s.grant(*next, 2, 0us, store_time + 7);
-    // The ticket of what was granted at two times is the earlier one: of that, more has drained.
+    // The ticket of permits with two grant times is the earlier time: more has drained since then.
     BOOST_TEST(s.serve(3) == std::uint64_t{store_time});
 }
 
@@ -167,8 +167,8 @@ BOOST_AUTO_TEST_CASE(rejection_says_when_and_is_not_asked_again_before) {
     s.waiting = {.head = 1, .all = 2, .until = s.now + 10s};
     auto const q = s.question();
     s.now += 2ms;
-    BOOST_TEST(s.deny(*q, 1200ms));  // those who wait are to be looked at
-    // Counted from when the question was sent; each permit more takes 100 ms.
+    BOOST_TEST(s.deny(*q, 1200ms));  // waiting requests must be checked
+    // Counted from the time of the question; each further permit takes 100 ms.
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == start + 1200ms));
     BOOST_TEST((s.p.ready_at(1, 2, s.now) == start + 1200ms + 200ms));
     BOOST_TEST((s.p.next_order(s.waiting, s.now) == start + 700ms));  // half of the reach before
@@ -206,13 +206,13 @@ BOOST_AUTO_TEST_CASE(booked_turn_is_not_used_before_its_time) {
     auto const q = s.question();
     s.now += 2ms;
     s.grant(*q, 1, 70ms);
-    // Not before it is due if the answer was all the time on its way; not after, if the question was.
+    // Not before it is due if the reply took the whole time; not after, if the question took it.
     auto const due = start + 2ms + 70ms;
     BOOST_TEST(s.p.remaining(s.now) == 0);
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == due));
-    // The bucket is full then, so that one more takes 100 ms more at least.
+    // The bucket is full then, so one more permit takes at least 100 ms more.
     BOOST_TEST((s.p.ready_at(1, 1, s.now) == start + 70ms + 100ms));
-    // The next question goes out so early that its answer is there when this is due.
+    // The next question is sent early enough for its reply to be here when this permit is due.
     BOOST_TEST((s.p.next_order(s.waiting, s.now) == due - 2ms));
     s.now = due;
     BOOST_TEST(s.p.remaining(s.now) == 1);
@@ -255,7 +255,9 @@ BOOST_AUTO_TEST_CASE(saturated_it_asks_for_what_drains_in_a_millisecond) {
     few.waiting.all = 6;
     auto const q = few.question();
     BOOST_TEST(q->min == 6);
-    few.deny(*q, 2s);  // more than the first could wait for: the next one asks for its own
+    few.deny(
+        *q,
+        2s);  // later than the patience of the first request: the next one sends its own question
     few.now += 1ms;
     BOOST_TEST(few.question()->min == 1);
 }
@@ -265,7 +267,7 @@ BOOST_AUTO_TEST_CASE(refund_is_sent_to_the_store_once) {
     s.waiting = {.head = 3, .all = 3};
     s.grant(*s.question(), 3);
     auto const t = s.serve(3);
-    BOOST_TEST(!s.p.refund(2, t, s.now));  // nobody here can use it
+    BOOST_TEST(!s.p.refund(2, t, s.now));  // no request here can use it
     auto const back = s.return_order();
     BOOST_TEST(back.count == 2);
     BOOST_TEST(back.since == store_time);
@@ -277,7 +279,7 @@ BOOST_AUTO_TEST_CASE(more_refunds_than_there_is_place_for_count_as_used) {
     story s;
     for (std::uint64_t t = 1; t <= 20; ++t)
         s.p.refund(1, t, s.now);
-    s.p.refund(1, 1, s.now);  // the same grant needs no place of its own
+    s.p.refund(1, 1, s.now);  // the same grant needs no other entry
     amount all = 0;
     while (!s.is_silent())
         all += s.return_order().count;
@@ -289,7 +291,7 @@ BOOST_AUTO_TEST_CASE(debt_is_told_to_the_store_before_anybody_is_served) {
     BOOST_TEST(s.p.take(7, s.now) == 0u);
     BOOST_TEST(s.p.debt(s.now) == 7);
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
-    auto const first = s.question();  // though nobody waits
+    auto const first = s.question();  // although no request waits
     BOOST_TEST_REQUIRE(first.has_value());
     BOOST_TEST(first->min == 5);
     BOOST_TEST(first->max == 5);
@@ -326,7 +328,7 @@ BOOST_AUTO_TEST_CASE(question_without_an_answer_counts_as_used_and_another_goes_
     BOOST_TEST(again->number != lost->number);
     BOOST_TEST(s.p.fed_stats().unknown == 1);
 
-    // What comes of the first one now is not used, and given back.
+    // The result of the first question is not used now, and given back.
     s.grant(*lost, 1);
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
     BOOST_TEST(s.return_order().count == 1);
@@ -382,7 +384,7 @@ BOOST_AUTO_TEST_CASE(five_failures_in_a_row_make_an_outage) {
     auto const probe = s.question();
     BOOST_TEST(probe->min == 2);
     BOOST_TEST(probe->max == 2);     // and nothing for the others
-    BOOST_TEST(!s.p.barred(s.now));  // they may wait for what comes of it
+    BOOST_TEST(!s.p.barred(s.now));  // they may wait for its result
     BOOST_TEST(s.p.failed(probe->number, false, s.now));
     BOOST_TEST((s.p.barred(s.now) == s.now + 200ms));
 
@@ -398,9 +400,9 @@ BOOST_AUTO_TEST_CASE(five_failures_in_a_row_make_an_outage) {
 BOOST_AUTO_TEST_CASE(probe_of_a_fast_limiter_that_was_saturated_asks_for_no_more_than_it_may_get) {
     story s{{.rate = {10'000, 1s}, .burst = 100, .retry = {.jitter = 0}}};
     s.waiting = {.head = 1, .all = 50};
-    s.grant(*s.question(), 20);  // fewer than were asked for
+    s.grant(*s.question(), 20);  // fewer than requested
     s.p.take(20, s.now);
-    BOOST_TEST(s.question()->min == 10);  // what comes back in a millisecond
+    BOOST_TEST(s.question()->min == 10);  // the refill of a millisecond
     for (int i = 0; i != 5; ++i) {
         s.now += 50ms;
         s.p.elapse(s.now);
@@ -451,7 +453,7 @@ BOOST_AUTO_TEST_CASE(fail_open_grants_everything_from_the_first_failure_to_the_f
     BOOST_TEST(!s.p.barred(s.now));
     BOOST_TEST(s.p.fed_stats().bypassed_permits == 100);
 
-    // It is asked again, though nobody waits, and for one.
+    // It asks again, for one permit, although no request waits.
     s.waiting = {};
     auto const probe = s.question();
     BOOST_TEST_REQUIRE(probe.has_value());
@@ -502,7 +504,7 @@ BOOST_AUTO_TEST_CASE(fail_local_grants_a_share_in_which_all_counts_that_was_gran
     BOOST_TEST(s.p.remaining(s.now) == 1);  // half of the burst, less the three
     s.p.take(1, s.now);
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == s.now + 200ms));  // half of the rate
-    BOOST_TEST((s.p.ready_at(5, 0, s.now) == weir::unknown));  // more than the share ever is
+    BOOST_TEST((s.p.ready_at(5, 0, s.now) == weir::unknown));  // more than the whole share
 
     auto const t = [&] {
         s.now += 200ms;
@@ -535,11 +537,11 @@ BOOST_AUTO_TEST_CASE(permits_of_several_sources_are_given_back_to_none_too_many)
     BOOST_TEST(fed::merge(0, 9, 1) == 0u);
 }
 
-// With a prefetch of up to 100 permits for 100 ms, of 10,000 a second.
+// With a prefetch of up to 100 permits for 100 ms, at 10,000 per second.
 struct leased_story : story {
     leased_story() : story({.rate = {10'000, 1s}, .burst = 1000, .prefetch = 100}) {}
 
-    // One comes, and is granted what the answer brings.
+    // One request arrives, and gets the permits of the reply.
     void come(std::chrono::microseconds wait = 0us) {
         waiting = {.head = 1, .all = 1, .until = now + 1s};
         auto const q = question();
@@ -552,7 +554,7 @@ struct leased_story : story {
         for (; n != 0; --n)
             p.take(1, now);
     }
-    // As much as a process asks for that uses all at once.
+    // The question of a process that uses all permits at once.
     void grow() {
         for (int i = 0; i != 12; ++i) {
             use(p.remaining(now));
@@ -573,7 +575,7 @@ BOOST_AUTO_TEST_CASE(lease_grows_while_permits_are_used_up_within_a_tenth_of_its
         s.use(s.p.remaining(s.now));
         s.now += 10ms;
     }
-    s.now += 1ns;  // it was not used so soon
+    s.now += 1ns;  // it was used a little later
     s.come();
     BOOST_TEST(s.prefetch() == 100);
     BOOST_TEST(s.p.remaining(s.now) == 100);
@@ -606,7 +608,7 @@ BOOST_AUTO_TEST_CASE(permits_taken_ahead_are_granted_without_a_question_until_a_
     s.use(75);
     BOOST_TEST(s.is_silent());
     s.use(1);
-    auto const q = s.question();  // though nobody waits
+    auto const q = s.question();  // although no request waits
     BOOST_TEST_REQUIRE(q.has_value());
     BOOST_TEST(q->min == 1);
     BOOST_TEST(q->max == 101);
@@ -615,7 +617,7 @@ BOOST_AUTO_TEST_CASE(permits_taken_ahead_are_granted_without_a_question_until_a_
     s.grant(*q, 101, 0us, ++s.since);
     BOOST_TEST(s.p.remaining(s.now) == 101);
 
-    // Not if they were not needed so soon.
+    // Not if they were needed later.
     s.now += 10ms + 1ns;
     s.use(100);
     BOOST_TEST(s.is_silent());
@@ -748,7 +750,7 @@ BOOST_AUTO_TEST_CASE(each_change_of_what_decides_is_told_once) {
         BOOST_TEST(!s.p.has_event());
 
         s.now += 1s;
-        s.waiting = {.head = 9, .all = 9};  // more than the share has
+        s.waiting = {.head = 9, .all = 9};  // more than the share
         s.p.take(without == mode::closed ? 0 : 1, s.now);
         s.grant(*s.question(), 1);
         auto const back = s.p.pop_event().value();
@@ -805,7 +807,7 @@ BOOST_AUTO_TEST_CASE(steps_of_the_clock_of_the_store_are_counted) {
     using pair = std::pair<std::uint64_t, std::uint64_t>;
     ask(1ms, store_time);
     s.now += 200ms;
-    // 231 ms have passed between the answers, of which the ways may have taken two.
+    // 231 ms passed between the replies, up to two of them on the way.
     ask(1ms, store_time + 232'000 + 100'000);
     BOOST_TEST((steps() == pair(0, 0)));
     s.now += 200ms;

@@ -23,7 +23,7 @@ static_assert(weir::lending_policy<fed_seats>);
 constexpr time_point start{1h};
 constexpr std::int64_t fence = 1'700'000'000'000'000;
 
-// A policy, the time, and those who wait: each test is a table of what happens to them. Four seats, for nine seconds.
+// A policy, the time, and the waiting requests: each test is a table of events. Four seats, for nine seconds.
 struct story {
     explicit story(weir::shared_seats_options const& options = four()) : p(options) {}
 
@@ -48,7 +48,7 @@ struct story {
         waiting.head = waiting.all != 0 ? 1 : 0;
         return p.take(n, now);
     }
-    // `n` requests of one seat each are served.
+    // Grants `n` requests of one seat each.
     ticket begin(amount n) {
         waiting = {.head = 1, .all = n};
         holds(question(), n);
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(question_asks_for_the_first_at_least_and_for_all_at_most) {
     BOOST_TEST(q.keep == 0);
     BOOST_TEST(q.min == 2);
     BOOST_TEST(q.max == 4);
-    BOOST_TEST(s.is_silent());  // one at a time
+    BOOST_TEST(s.is_silent());  // one question at a time
     BOOST_TEST(s.p.must_go_on());
     s.holds(q, 3);
     BOOST_TEST(s.p.remaining(s.now) == 3);
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(seat_that_nobody_waits_for_is_given_back_and_asked_about_un
     auto const last = s.question();
     BOOST_TEST(last.max == 0);
     s.now += 50ms;
-    s.p.elapse(s.now);  // no answer
+    s.p.elapse(s.now);  // no reply
     BOOST_TEST(s.p.must_go_on());
     s.now += 1s;
     auto const again = s.question();
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(seat_that_nobody_waits_for_is_given_back_and_asked_about_un
     s.holds(again, 0);
     BOOST_TEST(!s.p.must_go_on());
     BOOST_TEST(s.is_silent_until(weir::never));
-    BOOST_TEST(!s.p.is_lost(t, s.now));  // it came home
+    BOOST_TEST(!s.p.is_lost(t, s.now));  // it was released
     BOOST_TEST(s.p.fed_stats().lost == 0);
 }
 
@@ -217,7 +217,7 @@ BOOST_AUTO_TEST_CASE(after_fifty_polls_a_seat_goes_back_although_requests_wait) 
     BOOST_TEST(q.max == 3);
     s.holds(q, 3);
     BOOST_TEST(s.is_silent_until(s.now + 40ms));
-    // Then the next ones stay here, for as long again.
+    // Then the next ones stay here, for the same time again.
     s.now += 1s - 1ns;
     s.p.leave(1, fence, s.now);
     BOOST_TEST(s.p.remaining(s.now) == 1);
@@ -230,7 +230,7 @@ BOOST_AUTO_TEST_CASE(denial_is_followed_by_a_pause_and_leaves_nothing_unused) {
     story s;
     auto const t = s.begin(2);
     s.waiting = {.head = 2, .all = 2};
-    s.p.leave(1, t, s.now);  // not enough for the first one
+    s.p.leave(1, t, s.now);  // not enough for the request at the head
     auto const q = s.question();
     BOOST_TEST(q.keep == 1);
     BOOST_TEST(q.min == 3);
@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(denial_is_followed_by_a_pause_and_leaves_nothing_unused) {
     BOOST_TEST((next > s.now + 9ms));
     BOOST_TEST((next <= s.now + 20ms));
 
-    // A lease of another one ends sooner.
+    // A lease of another process ends sooner.
     s.now = next;
     s.holds(s.question(), 1, fence, 3ms);
     BOOST_TEST(s.is_silent_until(s.now + 3ms));
@@ -267,11 +267,11 @@ BOOST_AUTO_TEST_CASE(store_that_has_forgotten_makes_all_permits_lost) {
     BOOST_TEST(fresh == static_cast<ticket>(fence + 7));
     BOOST_TEST(!s.p.is_lost(fresh, s.now));
     BOOST_TEST(s.p.is_lost(t, s.now));
-    BOOST_TEST(!s.p.leave(1, t, s.now));  // those that are lost make no room
+    BOOST_TEST(!s.p.leave(1, t, s.now));  // lost permits free no seat
     BOOST_TEST(s.p.remaining(s.now) == 0);
 }
 
-// A store without its data whose clock was set back, too.
+// A store without its data whose clock was also set back.
 BOOST_AUTO_TEST_CASE(holding_with_a_lower_fence_is_good_where_it_is_the_present_one) {
     story s;
     s.begin(1);
@@ -286,14 +286,14 @@ BOOST_AUTO_TEST_CASE(holding_with_a_lower_fence_is_good_where_it_is_the_present_
 BOOST_AUTO_TEST_CASE(what_was_lost_is_not_had_back_by_an_answer_that_comes_late) {
     story s;
     auto const t = s.begin(1);
-    s.now = start + 8980ms;  // the process has stood still
+    s.now = start + 8980ms;  // the process was suspended
     auto const q = s.question();
     s.now = start + 8991ms;
     BOOST_TEST(s.p.is_lost(t, s.now));
     s.holds(q, 1);
     BOOST_TEST(s.p.is_lost(t, s.now));
     BOOST_TEST(s.p.remaining(s.now) == 0);
-    // The store still keeps it, so it is given back, whether anybody waits or not.
+    // The store still keeps the seat, so it is given back, with or without a waiting request.
     BOOST_TEST(s.p.must_go_on());
     auto const back = s.question();
     BOOST_TEST(back.fence == 0);
@@ -327,7 +327,7 @@ BOOST_AUTO_TEST_CASE(lost_question_may_have_taken_seats_which_are_given_back) {
     BOOST_TEST(back.fence == 0);
     BOOST_TEST(back.max == 0);
     BOOST_TEST(back.number > q.number);
-    // It is tried for a lease, and no longer.
+    // It is tried for a lease, and not longer.
     int tries = 0;
     while (s.p.must_go_on()) {
         s.now = std::max(s.now, s.p.next_order(s.waiting, s.now));

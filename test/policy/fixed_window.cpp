@@ -34,8 +34,8 @@ namespace {
 
 constexpr time_point noon{12h};
 
-// By definition: windows one after another. Each has room for `limit`. What is taken beyond that is owed,
-// and each of the next pays from its limit before it grants anything. All else ends with its window.
+// The definition: consecutive windows, each with room for `limit` permits. Permits beyond that are debt, and each
+// following window pays from its limit before it grants anything. All other grants end with their window.
 class windows {
 public:
     using policy_type = fixed_window;
@@ -56,7 +56,8 @@ public:
     static fixed_window_options some_options(random_source& random,
                                              fixed_window_options const& before) {
         auto options = some_options(random);
-        if (before.limit > 8 || options.limit > 8)  // or debt would last for too many windows
+        if (before.limit > 8 ||
+            options.limit > 8)  // otherwise debt would last for too many windows
             options.limit = before.limit / random.between(1, 4) + 1;
         if (random.one_in(2))
             options.window = before.window;
@@ -91,13 +92,13 @@ public:
             return;
         auto undone = n;
         if (g.at < began_) {
-            // Without it each of the windows since would have begun with so much less, if it was so much.
+            // Without it each of the windows since then would have begun with that much less, if it had that much.
             for (auto const& [window, debt] : carried_)
                 undone = std::min(undone, debt);
             for (auto& [window, debt] : carried_)
                 debt -= undone;
         }
-        auto const forgiven = std::min(undone, owed_);  // what is owed first
+        auto const forgiven = std::min(undone, owed_);  // the debt first
         owed_ -= forgiven;
         used_ -= undone - forgiven;
     }
@@ -113,12 +114,14 @@ public:
             began_ = began;
         if (began_ > began)
             carried_[++here_] = used_ + owed_;
-        else if (began_ < began)  // those before are not told from those of this window any more
+        else if (
+            began_ <
+            began)  // grants before it can no longer be distinguished from grants of this window
             since_ = std::max(since_, began);
         pay();
     }
 
-    // At most `limit` from the beginning of each window to the next, and windows do not overlap.
+    // At most `limit` from the start of each window to the next, and windows do not overlap.
     [[nodiscard]] bool is_lawful() const {
         std::map<std::size_t, amount> sums;
         std::map<std::size_t, time_point> firsts;
@@ -170,8 +173,8 @@ private:
     amount used_ = 0;
     amount owed_ = 0;
     std::size_t here_ = 0;                   // the number of the window
-    time_point since_{};                     // since when there was always something left over
-    std::map<std::size_t, amount> carried_;  // into each window since then
+    time_point since_{};                     // since when every window carried something over
+    std::map<std::size_t, amount> carried_;  // the debt at the start of each window since then
     std::vector<grant> grants_;
 };
 
@@ -260,7 +263,7 @@ BOOST_AUTO_TEST_CASE(owes_nothing_for_what_was_granted_below_a_higher_limit) {
     BOOST_TEST(window.ready_at(1, 0, noon + 1min) == noon + 1h);
     BOOST_TEST(window.ready_at(1, 10, noon + 1min) == noon + 2h);
 
-    // Nor has it been forgotten, if the limit is restored in the same window.
+    // It is still known if the limit is restored in the same window.
     renew(window, {.limit = 1'000, .window = 1h}, noon + 2min);
     BOOST_TEST(window.remaining(noon + 2min) == 0);
     renew(window, {.limit = 1'001, .window = 1h}, noon + 2min);
@@ -273,7 +276,7 @@ BOOST_AUTO_TEST_CASE(owes_nothing_for_what_was_granted_below_a_higher_limit) {
 BOOST_AUTO_TEST_CASE(owes_just_what_was_not_paid_when_the_limit_is_lowered) {
     fixed_window window({.limit = 10, .window = 10s});
     window.take(10, noon);
-    window.take(15, noon);  // 10 of these are paid by the next window, and 5 by the one after it
+    window.take(15, noon);  // the next window pays 10 of these, and the one after it 5
     renew(window, {.limit = 2, .window = 10s}, noon + 12s);
     BOOST_TEST(window.ready_at(1, 0, noon + 12s) == noon + 40s);  // 5 in windows of 2
     renew(window, {.limit = 3, .window = 10s}, noon + 22s);
@@ -289,8 +292,8 @@ BOOST_AUTO_TEST_CASE(pays_at_once_when_the_limit_is_raised) {
     BOOST_TEST(window.remaining(noon + 10s) == 20);
 }
 
-// Of windows that are aligned to the clock it is known from the grants alone what each may still have:
-// no refund lets one too many through, whatever debt there was.
+// For windows aligned to the clock, the grants alone determine the free permits of each window: no refund allows one
+// too many, whatever the debt.
 BOOST_AUTO_TEST_CASE(never_lets_one_too_many_through) {
     support::for_each_seed(20'000'000, 20'000, [](random_source& random) {
         auto const limit = random.between(1, 5);
@@ -299,7 +302,7 @@ BOOST_AUTO_TEST_CASE(never_lets_one_too_many_through) {
             {.limit = limit, .window = length, .alignment = window_alignment::epoch});
         struct permit {
             ticket t;
-            std::vector<std::int64_t> used_in;  // for each, the number of its window
+            std::vector<std::int64_t> used_in;  // the number of the window of each permit
         };
         std::vector<permit> permits;
         std::vector<amount> used(200);
@@ -319,7 +322,7 @@ BOOST_AUTO_TEST_CASE(never_lets_one_too_many_through) {
                 auto n = random.between(0, static_cast<std::int64_t>(p.used_in.size()));
                 if (n != 0)
                     window.refund(n, p.t, now);
-                for (; n != 0; --n) {  // the oldest go first
+                for (; n != 0; --n) {  // the oldest first
                     --used[static_cast<std::size_t>(p.used_in.front())];
                     p.used_in.erase(p.used_in.begin());
                 }
@@ -344,7 +347,7 @@ BOOST_AUTO_TEST_CASE(never_lets_one_too_many_through) {
                    "more than remains");
         }
     });
-    BOOST_TEST(true);  // none has failed
+    BOOST_TEST(true);  // no check above failed
 }
 
 BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {

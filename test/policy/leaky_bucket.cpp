@@ -76,7 +76,7 @@ public:
             level = -bucket_history::scaled(-was, water_.permit(), before.permit());
         else if (options.carry_over == carry_over::proportional)
             level = -bucket_history::scaled(-was, water_.full(), before.full());
-        // What is owed beyond the capacity stays that much.
+        // The debt beyond the capacity keeps its amount.
         if (options.carry_over == carry_over::proportional && was >= before.full())
             level += water_.full() -
                      bucket_history::scaled(before.full(), water_.permit(), before.permit());

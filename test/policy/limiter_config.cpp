@@ -30,7 +30,7 @@ using weir::rate;
 
 namespace weir {
 
-// Field by field, whatever the options are.
+// Compares any options field by field.
 static bool operator==(limiter_config const& a, limiter_config const& b) {
     return a.options.index() == b.options.index() &&
            std::visit(
@@ -280,10 +280,10 @@ BOOST_AUTO_TEST_CASE(can_be_read_again_whatever_it_is) {
         if (!(again == config)) [[unlikely]]
             BOOST_FAIL("`" << config << "` was read as `" << again << '`');
     });
-    BOOST_TEST(true);  // none has failed
+    BOOST_TEST(true);  // no check above failed
 }
 
-// Whatever is cut from a text, or put into it, is either read or rejected with an explanation.
+// A text with random parts removed or inserted is either read or rejected with an explanation.
 BOOST_AUTO_TEST_CASE(survives_any_text) {
     support::for_each_seed(2'000'000, 20'000, [](random_source& random) {
         constexpr auto kinds = std::variant_size_v<limiter_config::options_type>;
@@ -311,7 +311,7 @@ BOOST_AUTO_TEST_CASE(survives_any_text) {
                 BOOST_FAIL(e.what());
         }
     });
-    BOOST_TEST(true);  // none has failed
+    BOOST_TEST(true);  // no check above failed
 }
 
 BOOST_AUTO_TEST_SUITE_END()

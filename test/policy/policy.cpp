@@ -37,7 +37,7 @@ namespace {
 
 struct no_options {};
 
-// The least that is a policy: it grants whatever is asked for.
+// The minimal policy: it grants every request.
 struct open_door {
     using options_type = no_options;
 
@@ -61,7 +61,7 @@ struct watched_door : open_door {
     std::optional<weir::overdue> pop_overdue(time_point) noexcept { return std::nullopt; }
 };
 
-// What each of these hides is not as it should be.
+// Each of these replaces one member by a wrong one.
 struct throws_when_moved : open_door {
     using open_door::open_door;
     throws_when_moved(throws_when_moved&& other) noexcept(false) : open_door(other) {}
@@ -150,7 +150,7 @@ struct any_of : weir::policy::any {
 
 using two_rules = weir::policy::all<weir::policy::sliding_log, weir::policy::token_bucket>;
 
-// Each policy with room for three, one by one.
+// Each policy with room for three permits, one by one.
 template <class Policy>
 struct of_three;
 template <class Policy>
@@ -187,7 +187,8 @@ struct of_three<weir::policy::leaky_bucket> {
     static inline weir::leaky_bucket_options const nonsense{.capacity = 0};
 };
 template <>
-struct of_three<weir::policy::smooth_bursty> {  // two are saved, and the third is paid by the next
+struct of_three<
+    weir::policy::smooth_bursty> {  // two are saved, and the next request pays for the third
     static inline weir::smooth_bursty_options const options{
         .rate = {3, 1h}, .max_burst = 40min, .initial = weir::forever};
     static inline weir::smooth_bursty_options const nonsense{.rate = {0, 1h}};
@@ -230,8 +231,8 @@ consteval bool is_proper() {
     static_assert(limiting_policy<Policy>);
     static_assert(watchful_policy<Policy> == (std::same_as<Policy, weir::policy::seats> ||
                                               std::derived_from<Policy, weir::policy::any>));
-    // Options can be written in place as the argument of what is awaited: g++ 12 destroys a temporary
-    // aggregate there twice, which must do no harm.
+    // Options can be written in place as an argument of the awaited call. g++ 12 destroys a temporary aggregate there
+    // twice, which must do no harm.
     static_assert(std::is_trivially_destructible_v<options> || !std::is_aggregate_v<options>);
     static_assert(std::is_default_constructible_v<options>);
     return true;
@@ -290,7 +291,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(goes_into_debt_when_told_to, Policy, policies) {
     BOOST_TEST(weir::debt_of(policy, noon) == 0);
     auto const t = policy.take(5, noon);
     BOOST_TEST(policy.remaining(noon) == 0);
-    // One that lends has saved two of the three, and would have lent the third.
+    // A policy that lends has saved two of the three, and would have lent the third.
     BOOST_TEST(weir::debt_of(policy, noon) == (lends<Policy> ? 3 : 2));
     policy.refund(2, t, noon);
     BOOST_TEST(weir::debt_of(policy, noon) == (lends<Policy> ? 1 : 0));
@@ -343,7 +344,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(is_not_changed_by_nonsense, Policy, policies) {
     BOOST_CHECK_THROW((void)Policy(of_three<Policy>::nonsense), std::invalid_argument);
 }
 
-// A rule and its state, for themselves.
+// A rule and its state, without a policy.
 static_assert(sizeof(weir::policy::seats_rule::state_type) == 8);
 static_assert(sizeof(weir::policy::token_bucket_rule::state_type) == 16);
 static_assert(sizeof(weir::policy::leaky_bucket_rule::state_type) == 16);
@@ -361,12 +362,12 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(can_forget_its_state_when_that_is_like_an_unused_o
     BOOST_TEST(!r.are_alike(s, unused, noon));
     BOOST_TEST(!r.are_alike(s, unused, noon + 59min));
     BOOST_TEST(!r.are_alike(unused, s, noon + 59min));
-    r.leave(s, 3, t);  // which makes room for some, and time for the others
+    r.leave(s, 3, t);  // frees some permits; time frees the others
     BOOST_TEST(r.are_alike(s, unused, noon + 1h));
     BOOST_TEST(r.remaining(s, noon + 1h) == 3);
 }
 
-// Copies of the state go each its own way, and one that is taken over goes on.
+// Copies of the state are independent, and a copy that another state takes over continues.
 BOOST_AUTO_TEST_CASE_TEMPLATE(shares_its_rule_among_many_states, Policy, rules) {
     using rule = typename Policy::rule_type;
     rule const r(of_three<Policy>::options);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr time_point noon{12h};
 
-// A permit comes home at `now` which was granted `latency` before.
+// Releases at `now` a permit that was granted `latency` before.
 std::optional<seat_sample> served(sample_window& w, time_point now, duration latency,
                                   amount in_flight = 1) {
     return w.add(now - latency, now, in_flight, false);
@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(tells_the_mean_latency_the_most_in_flight_and_whether_any_w
     BOOST_TEST(!first->dropped);
     BOOST_TEST(first->count == 3);
 
-    // What was dropped is not part of the mean: who is rejected at once has not been served fast.
+    // Dropped requests are not part of the mean: a request that is rejected at once was not served fast.
     BOOST_TEST(!served(w, noon + 1s, 40ms, 2));
     BOOST_TEST(!dropped(w, noon + 1s, 1us, 3));
     auto const second = served(w, noon + 1s, 50ms, 1);
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(lasts_for_as_long_as_it_must) {
     BOOST_TEST_REQUIRE(seen.has_value());
     BOOST_TEST(seen->count == 3);
     BOOST_TEST(served(w, noon + 2s, 3s).has_value());
-    BOOST_TEST(!served(w, noon + 3s - 1ns, 10ms));  // and no longer, however long the latency is
+    BOOST_TEST(!served(w, noon + 3s - 1ns, 10ms));  // and not longer, whatever the latency
     BOOST_TEST(served(w, noon + 3s, 10ms).has_value());
 }
 
@@ -108,10 +108,10 @@ BOOST_AUTO_TEST_CASE(envoy_11579_leaves_out_what_was_granted_before_the_number_c
     w.number_changed(noon + 1s);
     BOOST_TEST(!served(w, noon + 1300ms, 301ms));
     BOOST_TEST(!dropped(w, noon + 1300ms, 301ms));
-    // What is granted since begins a window, which lasts for 200 ms.
+    // A later grant begins a window, which lasts for 200 ms.
     BOOST_TEST(!served(w, noon + 1300ms, 300ms));
     BOOST_TEST(!served(w, noon + 1500ms - 1ns, 100ms));
-    auto const seen = served(w, noon + 1500ms, 800ms);  // and then all counts
+    auto const seen = served(w, noon + 1500ms, 800ms);  // and then all permits count
     BOOST_TEST_REQUIRE(seen.has_value());
     BOOST_TEST(seen->count == 3);
     BOOST_TEST(seen->latency == 400ms);

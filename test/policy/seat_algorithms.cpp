@@ -61,13 +61,13 @@ BOOST_AUTO_TEST_CASE(adds_one_and_takes_a_tenth) {
     check(a, {
                  {10ms, 30, false, 31},
                  {10ms, 15, false, 31},  // less than half is in use
-                 {10ms, 16, false, 32},  // a half is
+                 {10ms, 16, false, 32},  // half is in use
                  {100ms, 32, false, 33},
                  {101ms, 33, false, 29},  // 33 * 0.9 = 29.7
                  {10ms, 0, true, 26},
                  {10ms, 26, true, 23},
                  {10ms, 23, true, 20},
-                 {10ms, 20, true, 20},  // the least
+                 {10ms, 20, true, 20},  // the minimum
              });
 }
 
@@ -125,16 +125,16 @@ BOOST_AUTO_TEST_SUITE(the_algorithm_vegas)
 BOOST_AUTO_TEST_CASE(keeps_the_queue_between_three_and_six) {
     vegas a({.seats = 50, .slow_start = 0});
     check(a, {
-                 {100ms, 50, false, 50},  // the first says what there is without load
+                 {100ms, 50, false, 50},  // the first sample sets the no-load latency
                  {102ms, 50, false, 56},  // ceil(50 * 2 / 102) = 1 in the queue: 6 more
-                 {106ms, 56, false, 56},  // ceil(3.17) = 4, which is neither too few nor too many
+                 {106ms, 56, false, 56},  // ceil(3.17) = 4, neither too few nor too many
                  {103ms, 56, false, 57},  // ceil(1.63) = 2: 1 more
                  {113ms, 57, false, 56},  // ceil(6.56) = 7: 1 fewer
                  {111ms, 56, false, 56},  // ceil(5.55) = 6
                  {102ms, 27, false, 56},  // less than half is in use
                  {102ms, 28, false, 57},  // ceil(1.10) = 2
                  {102ms, 0, true, 56},    // a drop counts whatever is in use
-                 {90ms, 56, false, 56},   // less than ever: all that it tells
+                 {90ms, 56, false, 56},   // a new minimum; nothing else changes
                  {100ms, 56, false, 56},  // ceil(5.6) = 6
                  {101ms, 56, false, 55},  // ceil(6.1) = 7
              });
@@ -153,17 +153,18 @@ BOOST_AUTO_TEST_CASE(takes_steps_of_the_decimal_logarithm) {
 
 BOOST_AUTO_TEST_CASE(doubles_in_the_beginning_until_there_is_a_queue) {
     vegas a({.seats = 20});
-    check(a, {
-                 {100ms, 20, false, 20},
-                 {100ms, 20, false, 40},
-                 {100ms, 19, false, 40},  // less than half is in use
-                 {100ms, 40, false, 80},
-                 {105ms, 80, false, 160},  // ceil(3.8) = 4 is not above 6
-                 {160ms, 160, false, 80},  // 60 have queued up, it seems: half of them for a window
-                 {100ms, 80, false, 160},
-                 {160ms, 160, false, 106},  // 60 have indeed; 6 may stay
-                 {105ms, 106, false, 106},  // ceil(5.05) = 6
-             });
+    check(a,
+          {
+              {100ms, 20, false, 20},
+              {100ms, 20, false, 40},
+              {100ms, 19, false, 40},  // less than half is in use
+              {100ms, 40, false, 80},
+              {105ms, 80, false, 160},  // ceil(3.8) = 4 is not above 6
+              {160ms, 160, false, 80},  // 60 seem to have queued up: half of the seats for a window
+              {100ms, 80, false, 160},
+              {160ms, 160, false, 106},  // 60 did queue up; 6 may stay
+              {105ms, 106, false, 106},  // ceil(5.05) = 6
+          });
 }
 
 BOOST_AUTO_TEST_CASE(netflix_concurrency_limits_35_is_as_fast_as_slow_start_makes_it) {
@@ -192,7 +193,7 @@ BOOST_AUTO_TEST_CASE(looks_for_the_no_load_latency_again_with_half_of_the_seats)
     a.update({.latency = 200ms, .in_flight = 25});
     BOOST_TEST(a.seats() == 50);
     a.update({.latency = 200ms, .in_flight = 50});
-    BOOST_TEST(a.seats() == 56);  // nothing has queued up
+    BOOST_TEST(a.seats() == 56);  // no queue
 }
 
 BOOST_AUTO_TEST_CASE(envoy_46532_probes_with_half_and_not_with_the_least) {
@@ -216,8 +217,8 @@ BOOST_AUTO_TEST_CASE(netflix_concurrency_limits_165_holds_the_no_load_latency_at
     check(b, {{10ms, 50, false, 50}, {85ms, 50, false, 50}});  // ceil(50 * 5 / 85) = 3
 }
 
-// One answer that came from a cache has said what there is without load: the number sinks, until it is looked for
-// again, after 30 samples for each of 50 seats at the most.
+// One reply from a cache has set the no-load latency: the number falls until the next probe, at most 30 samples for
+// each of 50 seats later.
 BOOST_AUTO_TEST_CASE(envoy_10647_comes_up_again_from_a_number_that_is_too_small) {
     vegas a({.seats = 50, .slow_start = 0, .probe = 30});
     a.update({.latency = 1ms, .in_flight = 50});
@@ -248,7 +249,7 @@ BOOST_AUTO_TEST_CASE(asks_first_whether_it_is_the_queue_or_the_service) {
     queued.update({.latency = 100ms, .in_flight = 25});
     BOOST_TEST(queued.seats() == 50);
     queued.update({.latency = 200ms, .in_flight = 50, .count = 100});
-    BOOST_TEST(queued.seats() == 31);  // 25 have queued up: all but 6 of them go
+    BOOST_TEST(queued.seats() == 31);  // 25 have queued up: all but 6 are removed
     queued.update({.latency = 150ms, .in_flight = 31, .count = 100});
     BOOST_TEST(queued.seats() == 30);  // 11 have: a step
 }
@@ -317,7 +318,7 @@ BOOST_AUTO_TEST_CASE(looks_for_the_no_load_latency_again_with_half_of_the_seats)
                  {100ms, 100, false, 100},
                  {150ms, 100, false, 50},
                  {80ms, 50, false, 100},
-                 {150ms, 100, false, 80},  // mean 80.23, gradient 0.8023, and all of it at once
+                 {150ms, 100, false, 80},  // mean 80.23, gradient 0.8023, in one step
              });
 }
 
@@ -328,8 +329,8 @@ BOOST_AUTO_TEST_CASE(doubles_in_the_beginning_until_the_gradient_falls) {
                  {100ms, 19, false, 40},
                  {100ms, 40, false, 80},
                  {100ms, 80, false, 160},
-                 {400ms, 160, false, 80},   // mean 160, gradient 0.6: half of them for a window
-                 {100ms, 80, false, 160},   // mean 100 from now on
+                 {400ms, 160, false, 80},  // mean 160, gradient 0.6: half of the seats for a window
+                 {100ms, 80, false, 160},  // mean 100 from now on
                  {200ms, 160, false, 120},  // mean 100.33, gradient 0.7525: 120.4
                  {150ms, 120, false, 121},  // mean 100.5, gradient 1: 121.2
                  {160ms, 121, false, 119},  // mean 100.7, gradient 0.944: 119.84
@@ -338,7 +339,7 @@ BOOST_AUTO_TEST_CASE(doubles_in_the_beginning_until_the_gradient_falls) {
 
 namespace {
 
-// Which has seen ten windows of 100 ms, and one of 300 ms.
+// Has seen ten windows of 100 ms, and one of 300 ms.
 gradient2 suspicious(amount slow_start) {
     gradient2 a({.seats = 100, .slow_start = slow_start, .queue = 0, .probe = 80});
     for (int i = 0; i != 10; ++i)

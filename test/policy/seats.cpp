@@ -37,7 +37,7 @@ namespace {
 
 constexpr duration tick{1};
 constexpr time_point noon{12h};
-constexpr time_point whenever{};  // what is not watched needs no time
+constexpr time_point whenever{};  // seats without a watch need no time
 
 bool fits(seats const& room, amount n) {
     return room.ready_at(n, 0, whenever) <= whenever;
@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(are_reported_once_when_they_have_been_held_for_as_long_as_t
 
     BOOST_TEST(room.next_overdue() == never);
     BOOST_TEST(!room.pop_overdue(noon + 24h));
-    BOOST_TEST(room.remaining(noon + 24h) == 1);  // nobody is evicted
+    BOOST_TEST(room.remaining(noon + 24h) == 1);  // no permit is revoked
     room.leave(2, t);
     BOOST_TEST(room.remaining(noon + 24h) == 3);
 }
@@ -472,7 +472,7 @@ BOOST_AUTO_TEST_CASE(are_reported_no_more_when_that_is_no_longer_asked_for) {
     BOOST_TEST(unwatched == 0U);
     room.leave(1, first);
 
-    // Who has been watched all along still is.
+    // A permit that was watched all along still is.
     renew(room, {.seats = 3, .max_hold = 10s}, noon + 2h);
     BOOST_TEST(room.next_overdue() == noon + 11s);
     BOOST_TEST(overdue_ids(room, noon + 2h) == tickets{second});
@@ -490,7 +490,8 @@ BOOST_AUTO_TEST_CASE(are_held_to_a_new_bound_at_once) {
     BOOST_TEST(overdue_ids(room, noon + 6s) == tickets{first});
     renew(room, {.seats = 3, .max_hold = 1h}, noon + 6s);
     BOOST_TEST(room.next_overdue() == noon + 5s + 1h);
-    BOOST_TEST(overdue_ids(room, noon + 2h) == tickets{second});  // and the first not again
+    BOOST_TEST(overdue_ids(room, noon + 2h) ==
+               tickets{second});  // and the first is not reported again
 }
 
 BOOST_AUTO_TEST_CASE(are_watched_no_more_if_they_are_merged_into_one_that_is_not) {
@@ -526,7 +527,7 @@ BOOST_AUTO_TEST_CASE(that_may_be_held_beyond_the_end_of_time_are_never_reported)
 
 namespace {
 
-// What the watching is held against: all that are out, each with its ticket.
+// The reference of the watch: a list of all permits in use, each with its ticket.
 struct held_permit {
     ticket id;
     amount units;
@@ -684,7 +685,7 @@ BOOST_AUTO_TEST_CASE(do_what_a_plain_list_does) {
     support::for_each_seed(1'000'000, 20'000, [](random_source& random) {
         comparison(random).run();
     });
-    BOOST_TEST(true);  // none has failed
+    BOOST_TEST(true);  // no check above failed
 }
 
 BOOST_AUTO_TEST_SUITE_END()

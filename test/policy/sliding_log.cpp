@@ -43,14 +43,14 @@ bool fits(sliding_log const& log, amount n, time_point now) {
     return log.ready_at(n, 0, now) <= now;
 }
 
-// What the policy is held against: it remembers every grant, and knows nothing but the definition: at
-// most `limit` permits in any half-open window.
+// The reference of the policy: it remembers every grant, and implements only the definition: at most `limit` permits in
+// any half-open window.
 class history {
 public:
     struct grant {
         time_point at;
-        amount units;         // less what was given back unused
-        bool settled{false};  // had cooled when the options were changed
+        amount units;         // without refunded units
+        bool settled{false};  // had expired when the options were changed
     };
 
     history(amount limit, duration window) : limit_(limit), window_(window) {}
@@ -59,7 +59,7 @@ public:
     [[nodiscard]] duration window() const { return window_; }
     [[nodiscard]] std::vector<grant> const& grants() const { return grants_; }
 
-    /// How many the window that ends with `t`, and includes it, has seen.
+    /// Returns how many permits the window that ends with `t`, and includes it, contains.
     [[nodiscard]] amount used(time_point t) const {
         amount sum = 0;
         for (auto const& g : grants_) {
@@ -73,7 +73,7 @@ public:
     }
     [[nodiscard]] bool fits(amount n, time_point t) const { return used(t) + n <= limit_; }
 
-    /// The first time from `now` on at which `n` fit: room is made only as a grant leaves the window.
+    /// Returns the first time from `now` on at which `n` permits fit: only the end of a window frees permits.
     [[nodiscard]] time_point earliest(amount n, time_point now) const {
         if (fits(n, now))
             return now;
@@ -87,7 +87,7 @@ public:
         return never;
     }
 
-    /// The same once all of `ahead` have been granted, in order and each as early as can be.
+    /// Returns that time after the grants of all of `ahead`, in order and each as early as possible.
     [[nodiscard]] time_point earliest_behind(std::vector<amount> const& ahead, amount n,
                                              time_point now) const {
         auto future = *this;
@@ -113,8 +113,8 @@ public:
         window_ = window;
     }
 
-    /// The definition once more, of all that has happened, for windows that begin with a grant: no
-    /// other window can hold more.
+    /// Checks the definition for the whole history, in the windows that begin with a grant: no other window can contain
+    /// more.
     [[nodiscard]] bool is_lawful() const {
         for (auto first = grants_.begin(); first != grants_.end(); ++first) {
             amount sum = 0;
@@ -170,7 +170,7 @@ time_point some_start(random_source& random, duration window) {
     }
 }
 
-// A time from `now` on: where something changes, and a nanosecond before and after.
+// Returns a time from `now` on: at a change, or a nanosecond before or after it.
 time_point some_time(random_source& random, history const& past, time_point now) {
     auto const after = [&](duration d) { return std::min(weir::later(now, d), last_moment); };
     switch (random.between(0, 11)) {
@@ -209,7 +209,7 @@ struct traits {
     bool debts = false;
 };
 
-// A policy and the oracle on one schedule, compared after each step.
+// Runs a policy and the oracle on one schedule, and compares them after each step.
 class comparison {
 public:
     comparison(random_source& random, traits what)
@@ -237,7 +237,7 @@ public:
             expect_equal(log_.remaining(now_), past_.remaining(now_), "what remains");
             if (random_.one_in(4))
                 ask_with_others_ahead();
-            // All can be forgotten as soon as all has cooled.
+            // The state can be dropped as soon as all grants have expired.
             bool const fresh = log_.rule().are_alike(log_.state(), log_.rule().begin(now_), now_);
             expect_equal(fresh, past_.used(now_) == 0, "fresh iff nothing counts");
             if (fresh && random_.one_in(2))
@@ -331,7 +331,7 @@ void compare(std::uint64_t first_seed, std::uint64_t count, traits what) {
     support::for_each_seed(first_seed, count, [&](random_source& random) {
         comparison(random, what).run();
     });
-    BOOST_TEST(true);  // none has failed
+    BOOST_TEST(true);  // no check above failed
 }
 
 }  // namespace
@@ -411,7 +411,8 @@ BOOST_AUTO_TEST_CASE(has_nothing_to_set_free_once_it_has_cooled) {
 BOOST_AUTO_TEST_CASE(refunds_no_other_grant_after_the_window_was_made_longer) {
     sliding_log log({.limit = 1, .window = 1s});
     auto const first = log.take(1, noon);
-    renew(log, {.limit = 1, .window = 1h}, noon + 2s);  // the first has cooled, and stays cool
+    renew(log, {.limit = 1, .window = 1h},
+          noon + 2s);  // the first grant has expired, and stays expired
     log.take(1, noon + 3s);
     BOOST_TEST(!log.refund(1, first, noon + 4s));
     BOOST_TEST(!fits(log, 1, noon + 4s));
@@ -458,7 +459,7 @@ BOOST_AUTO_TEST_CASE(keeps_grants_of_the_same_time_together) {
     BOOST_TEST(log.refund(2, second, noon));
     BOOST_TEST(log.remaining(noon) == 3);
 
-    // However many they are, they take no more room than one.
+    // Any number of them takes the room of one.
     allocation_count const allocations;
     for (int i = 0; i != 1'000; ++i)
         log.take(1, noon + 1s);
@@ -472,7 +473,7 @@ BOOST_AUTO_TEST_CASE(goes_on_at_a_new_window_with_what_still_cools) {
     log.take(1, noon);
     log.take(1, noon + 5s);
     renew(log, {.limit = 2, .window = 20s}, noon + 12s);
-    BOOST_TEST(log.remaining(noon + 12s) == 1);  // the first had cooled
+    BOOST_TEST(log.remaining(noon + 12s) == 1);  // the first had expired
     BOOST_TEST(log.ready_at(2, 0, noon + 12s) == noon + 25s);
 
     renew(log, {.limit = 2, .window = 6s}, noon + 12s);
@@ -596,7 +597,7 @@ BOOST_AUTO_TEST_CASE(does_what_the_definition_says_with_everything_at_once) {
     compare(4'000'000, 20'000, {.refunds = true, .changes = true, .debts = true});
 }
 
-// Which of a merged permit's parts was not used is not known: it counts as the oldest.
+// It is unknown which part of a merged permit was unused: it counts as the oldest.
 BOOST_AUTO_TEST_CASE(never_lets_one_too_many_through_when_permits_are_merged) {
     support::for_each_seed(5'000'000, 10'000, [](random_source& random) {
         struct merged_permit {
@@ -647,10 +648,10 @@ BOOST_AUTO_TEST_CASE(never_lets_one_too_many_through_when_permits_are_merged) {
             expect(log.remaining(now) <= past.remaining(now), "more than remains");
         }
     });
-    BOOST_TEST(true);  // none has failed
+    BOOST_TEST(true);  // no check above failed
 }
 
-// Found elsewhere: hammer, whose sliding window counts what it has rejected.
+// Seen in another library: hammer, whose sliding window counts rejected requests.
 BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_rejected) {
     support::for_each_seed(6'000'000, 1'000, [](random_source& random) {
         auto const options = some_options(random);
@@ -675,7 +676,7 @@ BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_rejected) {
             expect_equal(asked.remaining(now), left_alone.remaining(now), "the same remains");
         }
     });
-    BOOST_TEST(true);  // none has failed
+    BOOST_TEST(true);  // no check above failed
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -38,7 +38,7 @@ duration slice_of(sliding_window_options const& o) {
     return duration(o.window.count() / o.slices + (o.window.count() % o.slices == 0 ? 0 : 1));
 }
 
-// By definition: what was granted in a slice counts until a window after the last grant in it.
+// The definition: grants of a slice count until a window after the last grant in it.
 class slices {
 public:
     using policy_type = sliding_window;
@@ -95,7 +95,7 @@ public:
         options_ = options;
     }
 
-    // At most `limit` in any half-open window, of which those that begin with a grant hold most.
+    // At most `limit` in any half-open window; the windows that begin with a grant contain most.
     [[nodiscard]] bool is_lawful() const {
         for (auto first = grants_.begin(); first != grants_.end(); ++first) {
             amount sum = 0;
@@ -112,7 +112,7 @@ private:
         time_point began;
         time_point last;
         amount units;
-        bool settled = false;  // had cooled when the options were changed
+        bool settled = false;  // had expired when the options were changed
     };
     struct grant {
         time_point at;
@@ -178,8 +178,8 @@ BOOST_AUTO_TEST_CASE(is_no_shorter_for_being_divided_unevenly) {
 }
 
 BOOST_AUTO_TEST_CASE(lets_no_window_see_twice_the_limit) {
-    // Half at the end of a slice, all that is allowed as soon as possible, in windows that are aligned
-    // to nothing: counters by slices of the clock let 2 * limit through here.
+    // Half at the end of a slice, and the rest as soon as possible, in windows that are aligned to nothing: counters by
+    // slices of the clock allow 2 * limit here.
     constexpr amount limit = 10;
     for (amount const n : {1, 2, 3, 10}) {
         sliding_window window({.limit = limit, .window = 1s, .slices = n});
@@ -230,7 +230,7 @@ BOOST_AUTO_TEST_CASE(is_late_by_less_than_a_slice) {
             expect(ready < exact + slice_of(options), "and later by less than a slice");
         }
     });
-    BOOST_TEST(true);  // none has failed
+    BOOST_TEST(true);  // no check above failed
 }
 
 BOOST_AUTO_TEST_CASE(takes_a_refund_out_of_its_slice_as_long_as_that_counts) {
@@ -264,7 +264,7 @@ BOOST_AUTO_TEST_CASE(takes_no_more_memory_than_for_its_slices) {
         window.take(1'000'000, now);
     auto const allocated = allocations();
     BOOST_TEST(allocated == 0U);
-    // From the end back: a part of the current slice, nine that are whole, and one that still cools.
+    // From the end back: a part of the current slice, nine whole slices, and one that still counts.
     auto const now = noon + 10s - 1ms;
     BOOST_TEST(window.remaining(now) == weir::max_amount - 1'000 * amount{1'000'000});
 }
@@ -280,14 +280,14 @@ BOOST_AUTO_TEST_CASE(has_room_for_old_slices_beside_new_ones) {
         window.take(1, now);
     auto const allocated = allocations();
     BOOST_TEST(allocated == 0U);
-    BOOST_TEST(window.remaining(now) == 1'000 - 189);  // the first had cooled at the change
+    BOOST_TEST(window.remaining(now) == 1'000 - 189);  // the first had expired at the change
     BOOST_TEST(window.remaining(noon + 1'050s) == 1'000 - 49 - 90);
 }
 
 BOOST_AUTO_TEST_CASE(can_count_for_ever) {
     sliding_window window({.limit = weir::max_amount, .window = 1ns, .slices = 1});
     auto now = noon;
-    for (int i = 0; i != 100'000; ++i) {  // ten times as many as a number can hold
+    for (int i = 0; i != 100'000; ++i) {  // ten times as often as a number can count
         expect(fits(window, weir::max_amount, now), "all is free");
         window.take(weir::max_amount, now);
         expect(!fits(window, 1, now), "all is used");

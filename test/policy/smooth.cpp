@@ -42,8 +42,7 @@ namespace {
 constexpr duration tick{1};
 constexpr time_point noon{12h};
 
-// A curve of one's own: below the line at first, above it when much has been saved; it saves three
-// permits for every two.
+// A custom curve: below the steady rate at first, above it when much is saved; it saves three permits for every two.
 struct own_options {
     weir::rate rate = weir::rate(1, 1s);
     weir::carry_over carry_over = weir::carry_over::proportional;
@@ -142,11 +141,11 @@ time_point ready(Policy const& policy, time_point now) {
     return std::max(policy.ready_at(1, 0, now), now);
 }
 
-// A time at which something may change: at the edge, a nanosecond before or after it, any time later.
+// Returns a time at which something may change: the edge, a nanosecond before or after it, or any later time.
 template <class Policy>
 time_point some_time(random_source& random, Policy const& policy, time_point now) {
     auto const edge = ready(policy, now);
-    if (edge > noon + 24h * 365 * 100)  // only once in a while so far
+    if (edge > noon + 24h * 365 * 100)  // rarely so far away
         return now + duration(random.of_any_size(duration(24h).count()));
     switch (random.between(0, 6)) {
         case 0:
@@ -168,12 +167,12 @@ time_point some_time(random_source& random, Policy const& policy, time_point now
 }
 
 amount some_amount(random_source& random, rate const& r) {
-    // So that no single one takes more than hours.
+    // So that no single request takes more than hours.
     auto const most = std::clamp<real>(3.6e12L / support::interval_of(r), 3, 1e9L);
     return 1 + random.of_any_size(static_cast<amount>(most));
 }
 
-// A policy and the definition on one schedule, compared after each step.
+// Runs a policy and the definition on one schedule, and compares them after each step.
 template <class Policy>
 void compare(std::uint64_t first_seed, std::uint64_t count, bool changes) {
     using options_type = typename Policy::options_type;
@@ -182,7 +181,7 @@ void compare(std::uint64_t first_seed, std::uint64_t count, bool changes) {
         auto curve = curve_of(options);
         auto policy = begun<Policy>(options, noon);
         support::guava_limiter truth(curve);
-        // How far the two may be apart, in nanoseconds: how a grant is rounded, and what floats lose.
+        // The largest difference of the two, in nanoseconds: from rounding of grants and of floats.
         real slack = 1.01L;
         auto now = noon;
         policy.take(1, now);
@@ -190,7 +189,7 @@ void compare(std::uint64_t first_seed, std::uint64_t count, bool changes) {
 
         for (auto steps = random.between(3, 25); steps != 0; --steps) {
             now = some_time(random, policy, now);
-            // Whether this was a nanosecond of idleness is for no float to say.
+            // A float cannot decide whether this was a nanosecond of idleness.
             auto const doubt = 0.01L + 1e-3L * curve.price(curve.max) / curve.stable;
             if (std::fabs(to_real(now - noon) - truth.free() - 1) < doubt)
                 now += tick;
@@ -198,7 +197,7 @@ void compare(std::uint64_t first_seed, std::uint64_t count, bool changes) {
             bool const idle = t > truth.free();
             truth.settle(t);
             auto const price = std::max(curve.stable, curve.price(truth.saved()));
-            // Who is early by so much has saved that much more, and pays for it.
+            // A request that comes earlier has saved more by that time, and pays for it.
             if (idle)
                 slack *= price / curve.stable;
             slack += 0.01L + 1e-3L * price / curve.stable + 4e-16L * truth.saved() * price;
@@ -208,7 +207,7 @@ void compare(std::uint64_t first_seed, std::uint64_t count, bool changes) {
                 curve = curve_of(options);
                 renew(policy, options, now);
                 truth.configure(curve, options.carry_over, t);
-                // So much is a nanosecond's worth of what is saved worth now.
+                // The value of a nanosecond's savings now.
                 slack *= std::max<real>(1, curve.stable / before.stable) *
                          std::max<real>(1, curve.max / std::max<real>(before.max, 1e-9L)) *
                          std::max<real>(1, curve.price(curve.max) / curve.stable);
@@ -227,7 +226,7 @@ void compare(std::uint64_t first_seed, std::uint64_t count, bool changes) {
                                        << " apart are allowed");
         }
     });
-    BOOST_TEST(true);  // none has failed
+    BOOST_TEST(true);  // no check above failed
 }
 
 }  // namespace
@@ -250,7 +249,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(three_at_a_time_cost_what_three_times_one_cost, Po
             at_once.take(random.between(1, 5), now);
             now = some_time(random, at_once, now);
         }
-        // Exactly, for any state and any way of dividing them.
+        // Exactly, for any state and any division.
         auto one_by_one = at_once;
         auto const n = random.between(2, 40);
         at_once.take(n, now);
@@ -267,7 +266,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(three_at_a_time_cost_what_three_times_one_cost, Po
             one_by_one.take(1, now);
         }
 
-        // And if each waits until it is served.
+        // Also if each waits until it is served.
         auto waiting = at_once;
         auto in_line = at_once;
         auto when = now;
@@ -279,7 +278,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(three_at_a_time_cost_what_three_times_one_cost, Po
         waiting.take(n, when);
         expect(ready(waiting, when) == ready(in_line, when), "the same end");
     });
-    BOOST_TEST(true);  // none has failed
+    BOOST_TEST(true);  // no check above failed
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(say_exactly_when_each_in_line_is_served, Policy, policies) {
@@ -310,7 +309,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(say_exactly_when_each_in_line_is_served, Policy, p
             ahead += n;
         }
     });
-    BOOST_TEST(true);  // none has failed
+    BOOST_TEST(true);  // no check above failed
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(grant_what_remains_one_after_the_other, Policy, policies) {
@@ -328,10 +327,10 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(grant_what_remains_one_after_the_other, Policy, po
             policy.take(1, now);
         expect(granted == std::min<amount>(said, 300), "as many as remain");
     });
-    BOOST_TEST(true);  // none has failed
+    BOOST_TEST(true);  // no check above failed
 }
 
-// As if the permits had never been taken, or never more than that.
+// As if the permits had never been taken, or fewer.
 BOOST_AUTO_TEST_CASE_TEMPLATE(take_back_what_was_not_used, Policy, policies) {
     support::for_each_seed(5'000'000, 2'000, [](random_source& random) {
         auto const options = some_options<typename Policy::options_type>(random);
@@ -363,12 +362,12 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(take_back_what_was_not_used, Policy, policies) {
             fewer.take(n - unused, now);
         expect(apart(part, fewer, now) <= slack, "as if fewer had been taken");
     });
-    BOOST_TEST(true);  // none has failed
+    BOOST_TEST(true);  // no check above failed
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(do_not_drift, Policy, policies) {
-    // Whoever always waits gets exactly the rate: permit k after the cold has gone at the first
-    // nanosecond after k intervals.
+    // Constant requests get exactly the rate: after the cold permits, permit k is granted at the first nanosecond after
+    // k intervals.
     for (auto const& r : {rate(1, 1s), rate(3, 1s), rate(7, 10s), rate(997, 1s), rate(1, 7ns),
                           rate(999, 1000ns), rate(1, 24h * 365)}) {
         typename Policy::options_type options;
@@ -446,7 +445,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(are_sound_at_the_ends_of_their_ranges, Policy, pol
                              never - tick);
         }
     });
-    BOOST_TEST(true);  // none has failed
+    BOOST_TEST(true);  // no check above failed
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(keep_what_has_been_priced_when_the_rate_changes, Policy, policies) {

@@ -31,7 +31,7 @@ namespace {
 constexpr duration tick{1};
 constexpr time_point noon{12h};
 
-// How many of so many callers who come at once are in time, if each waits for `patience` at most.
+// Returns how many of `callers` simultaneous callers are granted in time, if each waits at most for `patience`.
 int in_time(smooth_bursty bucket, int callers, duration patience) {
     int served = 0;
     for (int i = 0; i != callers; ++i) {
@@ -43,16 +43,15 @@ int in_time(smooth_bursty bucket, int callers, duration patience) {
     return served;
 }
 
-// What the policy is held against: it remembers every grant, and knows nothing but the guarantee. No
-// grant comes before what was granted from any earlier one on, at the steady rate and less what may
-// have been saved by then, has been paid for.
+// The reference of the policy: it remembers every grant, and implements only the guarantee. No grant comes before all
+// grants since any earlier one are paid for, at the steady rate and less the permits that may have been saved by then.
 class history {
 public:
     explicit history(smooth_bursty_options const& o) : options_(o) {}
 
     void take(amount n, time_point now) { grants_.push_back({now, n}); }
 
-    /// When the next is granted, by the exact time: in nanoseconds divided by the permits of the rate.
+    /// Returns the time of the next grant, exactly: in nanoseconds divided by the permits of the rate.
     __extension__ using wide = __int128;
     [[nodiscard]] wide free() const {
         wide free = 0;
@@ -122,8 +121,8 @@ BOOST_AUTO_TEST_CASE(without_a_burst_spaces_grants_evenly) {
     }
 }
 
-// Twenty callers at 100 a second, each ready to wait for 100 ms: with nothing saved at the start only
-// those of the first 100 ms are served.
+// Twenty callers at 100 per second, each with a patience of 100 ms: with nothing saved at the start only the callers of
+// the first 100 ms are served.
 BOOST_AUTO_TEST_CASE(turns_half_of_the_first_callers_away_if_it_starts_empty) {
     BOOST_TEST(in_time(begun<smooth_bursty>({.rate = {100, 1s}}, noon), 20, 100ms) == 11);
     BOOST_TEST(in_time(begun<smooth_bursty>({.rate = {100, 1s}, .initial = 0s}, noon), 20, 100ms) ==
@@ -230,10 +229,10 @@ BOOST_AUTO_TEST_CASE(keeps_its_guarantee_and_makes_nobody_wait_for_longer_than_t
                  ready + options.max_burst, ready + 24h * 365});
         }
     });
-    BOOST_TEST(true);  // none has failed
+    BOOST_TEST(true);  // no check above failed
 }
 
-// A timer is always late; what it loses is saved, and so the rate is reached all the same.
+// A timer is always late; the lost time is saved, so the rate is reached nevertheless.
 BOOST_AUTO_TEST_CASE(grants_in_an_hour_what_the_rate_allows_even_if_every_grant_is_late) {
     support::for_each_seed(2'000'000, 20, [](random_source& random) {
         auto bucket = begun<smooth_bursty>({.rate = {random.between(1, 100), 7s}}, noon);
@@ -247,7 +246,7 @@ BOOST_AUTO_TEST_CASE(grants_in_an_hour_what_the_rate_allows_even_if_every_grant_
             auto const ready = bucket.ready_at(1, 0, now);
             now = ready == now ? now : ready + duration(random.of_any_size(duration(50ms).count()));
         }
-        // 514 periods, and the one that is granted first.
+        // 514 periods, and the permit that is granted first.
         BOOST_TEST(granted <= 514 * r.permits() + 1);
         BOOST_TEST(granted >= 514 * r.permits());
     });

@@ -29,7 +29,7 @@ constexpr time_point noon{12h};
 
 using waits = std::vector<duration>;
 
-// How long each of so many callers waits who come as soon as the one before is served.
+// Returns how long each caller waits if each comes as soon as the one before is served.
 waits wait_for(smooth_warming_up& limit, int callers, time_point& now) {
     waits result;
     for (int i = 0; i != callers; ++i) {
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(takes_the_warm_up_time_from_cold_to_warm) {
     for (double const factor : {1., 2., 3., 10., 1e6}) {
         auto limit = begun<smooth_warming_up>(
             {.rate = {1000, 1s}, .warm_up = 10s, .cold_factor = factor}, noon);
-        // All that is above the threshold.
+        // All permits above the threshold.
         auto const sloped = 2 * 10'000 / (1 + factor);
         limit.take(static_cast<weir::amount>(sloped), noon);
         auto const took = limit.ready_at(1, 0, noon) - noon;
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(carries_over_the_cold_as_it_is_told) {
                250ms);
     BOOST_TEST(next_interval({.rate = {2, 1s}, .warm_up = 4s, .carry_over = reset}) == 1375ms);
 
-    // It was always warm, and stays so until it has been idle.
+    // It was always warm, and stays warm until it has been idle.
     for (auto const how : {as_is, proportional, reset}) {
         auto plain = begun<smooth_warming_up>({.rate = {2, 1s}, .warm_up = 0s}, noon);
         renew(plain, {.rate = {2, 1s}, .warm_up = 4s, .carry_over = how}, noon);

@@ -37,7 +37,7 @@ namespace {
 
 constexpr time_point noon{12h};
 
-// By definition: what is missing from the bucket is the level of one that leaks.
+// The definition: the missing permits are the level of a leaking bucket.
 class tokens {
 public:
     using policy_type = token_bucket;
@@ -102,7 +102,7 @@ public:
     }
 
 private:
-    // Unset, it is what the rate grants in its period.
+    // By default it is the number of permits in the rate.
     static amount burst_of(token_bucket_options const& o) {
         return o.burst ? *o.burst : o.rate.permits() == 0 ? 1 : o.rate.permits();
     }
@@ -122,7 +122,7 @@ private:
 
 BOOST_AUTO_TEST_SUITE(the_token_bucket)
 
-// Found elsewhere: boinkor-net/governor#107, #249: one cell too many.
+// Seen in other libraries: boinkor-net/governor#107, #249: one cell too many.
 BOOST_AUTO_TEST_CASE(grants_what_it_holds_at_once_and_then_at_the_rate) {
     auto bucket = begun<token_bucket>({.rate = {10, 1s}, .burst = 5}, noon);
     BOOST_TEST(bucket.remaining(noon) == 5);
@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(holds_what_its_rate_says_unless_it_is_told) {
 }
 
 BOOST_AUTO_TEST_CASE(does_not_drift_by_a_nanosecond_in_a_billion_grants) {
-    // A third of a second is no whole number of nanoseconds; neither are 7 in 3 ns, in any other way.
+    // A third of a second is not a whole number of nanoseconds; neither is 3 ns for 7 permits, in another way.
     for (auto const& r : {rate{3, 1s}, rate{7, 3ns}, rate{1, 3s}, rate{999'999'937, 1h}}) {
         auto bucket = begun<token_bucket>({.rate = r, .burst = 1'000'000}, noon);
         bucket.take(1'000'000, noon);
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(does_not_drift_by_a_nanosecond_in_a_billion_grants) {
             bucket.take(500'000, now);
         }
         __extension__ using wide = __int128;
-        // Less what a nanosecond gives, or less than a permit: so much is there in a bucket that is full.
+        // Less the refill of a nanosecond, or less than a permit: a full bucket has that much.
         auto const spare = std::min(r.permits(), r.period().count()) - 1;
         auto const nanoseconds =
             (wide(1'000'000'000) * r.period().count() - spare - 1) / r.permits() + 1;
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(does_not_drift_by_a_nanosecond_in_a_billion_grants) {
     BOOST_TEST((bucket.ready_at(1, 0, now) - noon) == 1s * seconds);
 }
 
-// Found elsewhere: ska-sa/spead2#114.
+// Seen in another library: ska-sa/spead2#114.
 BOOST_AUTO_TEST_CASE(catches_up_after_a_late_timer_as_far_as_the_bucket_holds) {
     auto bucket = begun<token_bucket>({.rate = {1, 1ms}, .burst = 10}, noon);
     bucket.take(10, noon);
@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(can_begin_with_less_than_it_holds) {
     auto bucket = begun<token_bucket>({.rate = {1, 1s}, .burst = 5, .initial = 2}, noon);
     BOOST_TEST(bucket.remaining(noon) == 2);
     BOOST_TEST(bucket.ready_at(5, 0, noon) == noon + 3s);
-    BOOST_TEST(bucket.ready_at(5, 0, noon + 1s) == noon + 3s);  // it fills from the beginning on
+    BOOST_TEST(bucket.ready_at(5, 0, noon + 1s) == noon + 3s);  // it fills from the start
     auto empty = begun<token_bucket>({.rate = {1, 1s}, .burst = 5, .initial = 0}, noon);
     BOOST_TEST(empty.ready_at(1, 0, noon) == noon + 1s);
     BOOST_TEST(fits(empty, 1, noon + 1s));
@@ -283,7 +283,7 @@ BOOST_AUTO_TEST_CASE(keeps_debt_when_options_change_unless_all_is_reset) {
     }
 }
 
-// Found elsewhere: golang/go#71154, bucket4j#51.
+// Seen in other libraries: golang/go#71154, bucket4j#51.
 BOOST_AUTO_TEST_CASE(is_exact_at_the_ends_of_what_can_be_said) {
     auto once_in_a_year = begun<token_bucket>({.rate = {1, 24h * 365}, .burst = 1}, noon);
     once_in_a_year.take(1, noon);
