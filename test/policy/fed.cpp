@@ -255,9 +255,7 @@ BOOST_AUTO_TEST_CASE(saturated_it_asks_for_what_drains_in_a_millisecond) {
     few.waiting.all = 6;
     auto const q = few.question();
     BOOST_TEST(q->min == 6);
-    few.deny(
-        *q,
-        2s);  // later than the patience of the first request: the next one sends its own question
+    few.deny(*q, 2s);  // later than the patience of the first: the next one sends its question
     few.now += 1ms;
     BOOST_TEST(few.question()->min == 1);
 }

@@ -56,8 +56,7 @@ public:
     static fixed_window_options some_options(random_source& random,
                                              fixed_window_options const& before) {
         auto options = some_options(random);
-        if (before.limit > 8 ||
-            options.limit > 8)  // otherwise debt would last for too many windows
+        if (before.limit > 8 || options.limit > 8)  // otherwise debt would last too long
             options.limit = before.limit / random.between(1, 4) + 1;
         if (random.one_in(2))
             options.window = before.window;
@@ -114,9 +113,7 @@ public:
             began_ = began;
         if (began_ > began)
             carried_[++here_] = used_ + owed_;
-        else if (
-            began_ <
-            began)  // grants before it can no longer be distinguished from grants of this window
+        else if (began_ < began)  // earlier grants now count like grants of this window
             since_ = std::max(since_, began);
         pay();
     }

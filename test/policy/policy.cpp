@@ -187,8 +187,7 @@ struct of_three<weir::policy::leaky_bucket> {
     static inline weir::leaky_bucket_options const nonsense{.capacity = 0};
 };
 template <>
-struct of_three<
-    weir::policy::smooth_bursty> {  // two are saved, and the next request pays for the third
+struct of_three<weir::policy::smooth_bursty> {  // two are saved; the next request pays the third
     static inline weir::smooth_bursty_options const options{
         .rate = {3, 1h}, .max_burst = 40min, .initial = weir::forever};
     static inline weir::smooth_bursty_options const nonsense{.rate = {0, 1h}};

@@ -153,18 +153,17 @@ BOOST_AUTO_TEST_CASE(takes_steps_of_the_decimal_logarithm) {
 
 BOOST_AUTO_TEST_CASE(doubles_in_the_beginning_until_there_is_a_queue) {
     vegas a({.seats = 20});
-    check(a,
-          {
-              {100ms, 20, false, 20},
-              {100ms, 20, false, 40},
-              {100ms, 19, false, 40},  // less than half is in use
-              {100ms, 40, false, 80},
-              {105ms, 80, false, 160},  // ceil(3.8) = 4 is not above 6
-              {160ms, 160, false, 80},  // 60 seem to have queued up: half of the seats for a window
-              {100ms, 80, false, 160},
-              {160ms, 160, false, 106},  // 60 did queue up; 6 may stay
-              {105ms, 106, false, 106},  // ceil(5.05) = 6
-          });
+    check(a, {
+                 {100ms, 20, false, 20},
+                 {100ms, 20, false, 40},
+                 {100ms, 19, false, 40},  // less than half is in use
+                 {100ms, 40, false, 80},
+                 {105ms, 80, false, 160},  // ceil(3.8) = 4 is not above 6
+                 {160ms, 160, false, 80},  // 60 seem to queue: half of the seats for a window
+                 {100ms, 80, false, 160},
+                 {160ms, 160, false, 106},  // 60 did queue up; 6 may stay
+                 {105ms, 106, false, 106},  // ceil(5.05) = 6
+             });
 }
 
 BOOST_AUTO_TEST_CASE(netflix_concurrency_limits_35_is_as_fast_as_slow_start_makes_it) {

@@ -490,8 +490,7 @@ BOOST_AUTO_TEST_CASE(are_held_to_a_new_bound_at_once) {
     BOOST_TEST(overdue_ids(room, noon + 6s) == tickets{first});
     renew(room, {.seats = 3, .max_hold = 1h}, noon + 6s);
     BOOST_TEST(room.next_overdue() == noon + 5s + 1h);
-    BOOST_TEST(overdue_ids(room, noon + 2h) ==
-               tickets{second});  // and the first is not reported again
+    BOOST_TEST(overdue_ids(room, noon + 2h) == tickets{second});  // the first only once
 }
 
 BOOST_AUTO_TEST_CASE(are_watched_no_more_if_they_are_merged_into_one_that_is_not) {

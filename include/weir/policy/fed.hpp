@@ -148,8 +148,7 @@ struct shared_bucket {
     std::int64_t drained = 1;  ///< drops that drain per microsecond
     std::int64_t permit = 1;   ///< drops per permit
     amount burst = 1;          ///< capacity in permits
-    std::int64_t window =
-        0;  ///< length of the window of a sliding log in microseconds; 0 for a bucket
+    std::int64_t window = 0;   ///< length of a log's window in microseconds; 0 for a bucket
 
     /// Makes a bucket for the rate of `options`, which must be valid.
     [[nodiscard]] static shared_bucket of(shared_options const& options) noexcept;
@@ -347,11 +346,10 @@ private:
     rejection rejected_;
     under_way asked_;
     std::uint64_t last_number_ = 0;
-    bool scarce_ = false;       // the last grant was booked, or smaller than requested
-    duration prefetch_time_{};  // 0 without a prefetch
-    std::optional<time_point>
-        deposited_;                      // when the last permits arrived that could be used at once
-    std::optional<token_bucket> local_;  // with `fail_local`: counts all grants
+    bool scarce_ = false;                  // the last grant was booked, or smaller than requested
+    duration prefetch_time_{};             // 0 without a prefetch
+    std::optional<time_point> deposited_;  // when usable permits last arrived
+    std::optional<token_bucket> local_;    // with `fail_local`: counts all grants
     bool probes_ = false;  // something was granted without the store since the last question
     time_point failing_since_{};
     backoff backoff_;

@@ -131,8 +131,8 @@ amount cooling_log::cooling(state_type const& s, time_point now) const noexcept 
 time_point cooling_log::ready_at(state_type const& s, amount n, amount ahead,
                                  time_point now) const noexcept {
     auto const logged = s.up_to(s.granted());
-    auto place = logged + std::min(ahead, most_ahead) + n -
-                 limit_;  // the last permit that must expire first
+    auto place =
+        logged + std::min(ahead, most_ahead) + n - limit_;  // in the log: it must expire first
     if (place <= 0)
         return now;
 

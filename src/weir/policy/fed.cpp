@@ -395,10 +395,9 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
         bool const is_probe = backoff_.failures() != 0;
         q.min = scarce_ && !is_probe ? std::clamp(in_a_millisecond, head, all) : head;
         q.max = is_probe ? head : std::min(all + stats_.prefetch, bucket_.burst);
-        auto const patience =
-            d.all <= have      ? duration::zero()  // no request would wait for a booked grant
-            : d.until == never ? forever
-                               : d.until - now;
+        auto const patience = d.all <= have      ? duration::zero()  // no request would wait
+                              : d.until == never ? forever
+                                                 : d.until - now;
         q.ahead = std::chrono::floor<microseconds>(
             std::clamp(patience, duration::zero(), options_.reach));
     }
