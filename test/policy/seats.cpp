@@ -574,8 +574,8 @@ public:
         while (!out_.empty())
             leave();
         check();
-        expect(room_.remaining(now_) == options_.seats, "all are free in the end");
-        expect(room_.next_overdue() == never, "nobody is watched in the end");
+        expect(room_.remaining(now_) == options_.seats, "all seats are free in the end");
+        expect(room_.next_overdue() == never, "no permit is watched in the end");
     }
 
 private:
@@ -587,18 +587,18 @@ private:
         bool const in_debt = random_.one_in(6);
         auto const n = random_.between(1, std::min<amount>(options_.seats, 4));
         bool const room = room_.ready_at(n, 0, now_) <= now_;
-        expect(room == (n <= free_), "granted iff there is room");
+        expect(room == (n <= free_), "granted iff it fits");
         if (!room && !in_debt)
             return;
         allocation_count const allocations;
         auto const t = room_.take(n, now_);
         auto const allocated = allocations();
-        expect(allocated == 0 || !room, "nothing is allocated for what fits");
+        expect(allocated == 0 || !room, "nothing is allocated if it fits");
         free_ -= n;
         bool const watched = options_.max_hold != forever;
         expect((t != 0) == watched, "a ticket iff it is watched");
         for (auto const& p : out_)
-            expect(t == 0 || p.id != t, "a ticket of its own");
+            expect(t == 0 || p.id != t, "a distinct ticket");
         out_.push_back({t, n, now_, !watched});
     }
 
@@ -609,7 +609,7 @@ private:
         auto& p = out_[i];
         auto const n = random_.one_in(2) ? p.units : random_.between(1, p.units);
         bool const room = random_.one_in(2) ? room_.leave(n, p.id) : room_.refund(n, p.id, now_);
-        expect(room, "there is more room");
+        expect(room, "permits become free");
         free_ += n;
         give_up(i, n);
     }
@@ -664,7 +664,7 @@ private:
     }
 
     void check() {
-        expect(room_.remaining(now_) == std::max<amount>(free_, 0), "what remains");
+        expect(room_.remaining(now_) == std::max<amount>(free_, 0), "the remaining seats");
         auto const* const first = first_to_report();
         expect(room_.next_overdue() == (first ? first->since + options_.max_hold : never),
                "when to report next");

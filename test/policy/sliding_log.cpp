@@ -234,7 +234,7 @@ public:
                 charge();
             else
                 ask();
-            expect_equal(log_.remaining(now_), past_.remaining(now_), "what remains");
+            expect_equal(log_.remaining(now_), past_.remaining(now_), "the remaining permits");
             if (random_.one_in(4))
                 ask_with_others_ahead();
             // The state can be dropped as soon as all grants have expired.
@@ -244,7 +244,7 @@ public:
                 log_ = begun<sliding_log>(options_, now_);
         }
         if (!what_.changes && !what_.debts)
-            expect(past_.is_lawful(), "no window has seen more than the limit");
+            expect(past_.is_lawful(), "no window contains more than the limit");
     }
 
 private:
@@ -266,10 +266,10 @@ private:
         allocation_count const allocations;
         auto const t = log_.take(n, now_);
         auto const allocated = allocations();
-        expect_equal<std::size_t>(allocated, 0, "nothing is allocated for what fits");
+        expect_equal<std::size_t>(allocated, 0, "nothing is allocated if it fits");
         past_.take(n, now_);
         tickets_.push_back(t);
-        expect(!log_.leave(n, t), "to come home makes no room");
+        expect(!log_.leave(n, t), "a release frees nothing");
     }
 
     void ask_with_others_ahead() {

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-// Several processes at one limit, and what the store has granted them, by its own clock.
+// Several processes that share a limit, and the grants of the store, on its own clock.
 
 namespace support {
 
-/// How long processes take permits: longer ones are for by hand.
+/// For how long processes take permits; longer runs are started by hand.
 inline std::chrono::milliseconds time_of_crowd() {
     auto const* const seconds = std::getenv("WEIR_SECONDS");
     return std::chrono::milliseconds(seconds ? 1000 * std::atoll(seconds) : 2000);
@@ -26,7 +26,8 @@ struct crowd {
     std::vector<std::vector<std::int64_t>> of_each;  // when grants could be used, in microseconds
     std::vector<std::int64_t> granted;               // all of them, in the order of time
 
-    /// What each has taken between the first grant of the last process to begin and the last grant of the first to end.
+    /// The grants of each process from the first grant of the last process to start to the last grant of the first to
+    /// end.
     struct share {
         std::size_t min = std::size_t(-1);
         std::size_t all = 0;
@@ -55,9 +56,10 @@ struct crowd {
         return s;
     }
 
-    /// At most `burst` and what comes back of `permits` a second, in every stretch of time; to a microsecond.
+    /// Checks that in every time interval there are at most `burst` grants and the refill at `permits` per second, to a
+    /// microsecond.
     void check_bucket(std::int64_t permits, std::int64_t burst) const {
-        // In millionths of a permit: what has been granted less what has come back.
+        // In millionths of a permit: the grants less the refill.
         std::int64_t least = INT64_MAX;
         for (std::size_t i = 0; i != granted.size(); ++i) {
             auto const level =
@@ -66,14 +68,14 @@ struct crowd {
             BOOST_TEST_REQUIRE(level - least + 1'000'000 <= burst * 1'000'000 + permits);
         }
     }
-    /// At most `limit` in every stretch of `window` microseconds.
+    /// Checks that there are at most `limit` grants in every interval of `window` microseconds.
     void check_log(std::size_t limit, std::int64_t window) const {
         for (std::size_t i = limit; i < granted.size(); ++i)
             BOOST_TEST_REQUIRE(granted[i] - granted[i - limit] >= window);
     }
 };
 
-/// Processes that run `test_case`, one for each set of variables, until their end.
+/// Runs processes with `test_case` until they end, one for each set of variables.
 inline crowd let_loose(std::string const& test_case, std::vector<worker::variables> const& each) {
     std::vector<worker> workers;
     for (auto const& variables : each)

@@ -41,7 +41,7 @@ using bucket = weir::basic_shared_token_bucket<asio::any_io_executor, weir::test
 using interval = weir::basic_shared_interval<asio::any_io_executor, weir::testing::timer>;
 using fate = weir::store_conduct::fate;
 
-// Two processes at one store, a millisecond away: ten a second, five at once.
+// Two processes at one store, a millisecond away: ten per second, five at once.
 struct fixture {
     asio::io_context ctx;
     std::shared_ptr<store> server = std::make_shared<store>(ctx);
@@ -56,7 +56,7 @@ struct fixture {
     void is_as_far_as(weir::duration way, fate f = fate::answered) const {
         server->behave({.there = way / 2, .back = way / 2, .what = f});
     }
-    // As many as the bucket has.
+    // All permits of the bucket.
     void empty_bucket() {
         visit const all(there, 5);
         run_for(ctx, 1ms);
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(crowd_is_served_in_order_by_two_questions) {
     for (int i = 0; i != 5; ++i)
         crowd.emplace_back(here, 1);
     run_for(ctx, 1ms);
-    BOOST_TEST(crowd[0].granted());  // the first question went out when nobody else waited
+    BOOST_TEST(crowd[0].granted());  // the first question was sent when no other request waited
     BOOST_TEST(crowd[1].waiting());
     run_for(ctx, 1ms);
     for (auto const& v : crowd)
@@ -112,8 +112,8 @@ BOOST_AUTO_TEST_CASE(two_processes_share_one_bucket) {
     BOOST_TEST(late.waiting());
     run_for(ctx, 200ms);
     BOOST_TEST(late.granted());
-    // A permit was free 100 ms after the five that came at 0.5 ms. The answer says so at 2 ms, when it is half a
-    // millisecond old.
+    // A permit was free 100 ms after the five that were granted at 0.5 ms. The reply reports it at 2 ms, when it is
+    // half a millisecond old.
     BOOST_TEST((late.at() - clock::time_point() >= 100ms));
 }
 
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(leased_processes_grant_locally_and_keep_to_the_rate_togethe
     auto const begin = clock::now();
     for (auto const until = begin + 5s; clock::now() < until; run_for(ctx, 1ms)) {
         for (auto* const limiter : {&one, &two}) {
-            for (int i = 0; i != 9; ++i)  // nine of ten that there are
+            for (int i = 0; i != 9; ++i)  // nine of the ten that exist
                 limiter->async_enter([&](weir::error_code ec, weir::permit) { granted += !ec; });
         }
     }
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(leased_processes_grant_locally_and_keep_to_the_rate_togethe
 
 namespace {
 
-// 10,000 a second, of which up to a hundred are taken ahead, and are now.
+// 10,000 per second, of which up to a hundred are fetched ahead, and are here now.
 struct stocked {
     bucket limiter;
 
@@ -307,7 +307,7 @@ BOOST_AUTO_TEST_CASE(nobody_waits_longer_than_its_patience) {
     visit const guest(here, 1, 10ms);
     run_for(ctx, 12ms);
     BOOST_TEST(guest.rejected(errc::timed_out));
-    // What was granted after it had gone is given back.
+    // Permits granted after it left are given back.
     run_for(ctx, 60ms);
     BOOST_TEST(here.shared_stats().granted == 1);
     BOOST_TEST(here.shared_stats().returned == 1);
@@ -333,13 +333,13 @@ BOOST_AUTO_TEST_CASE(whoever_cannot_be_served_in_time_is_told_at_once) {
     BOOST_TEST_REQUIRE(retry.has_value());
     BOOST_TEST((*retry > 97ms && *retry <= 100ms));
 
-    // And the next one is told so without a question.
+    // And the next request is rejected without a question.
     visit const next(here, 1, 50ms);
     settle(ctx);
     BOOST_TEST(next.rejected(errc::deadline_unreachable));
     BOOST_TEST(here.shared_stats().questions == 1u);
 
-    // One with more patience is asked for.
+    // For a request with more patience it asks.
     visit const patient(here, 1, 1s);
     run_for(ctx, 110ms);
     BOOST_TEST(patient.granted());
@@ -365,7 +365,7 @@ BOOST_AUTO_TEST_CASE(refund_makes_room_for_everybody) {
     five.seat().refund();
     run_for(ctx, 1ms);
     BOOST_TEST(here.shared_stats().returned == 5);
-    visit const others(there, 4);  // what has drained since the grant is not given back twice
+    visit const others(there, 4);  // the refill since the grant is not given back twice
     run_for(ctx, 1ms);
     BOOST_TEST(others.granted());
 }
@@ -392,7 +392,7 @@ BOOST_AUTO_TEST_CASE(lost_answer_is_asked_for_anew_after_the_deadline) {
     BOOST_TEST(guest.granted());
     BOOST_TEST(here.shared_stats().unknown == 1u);
     visit const four(there, 4,
-                     60ms);  // there are but three and a half: the lost one counts as used
+                     60ms);  // there are only three and a half: the lost one counts as used
     run_for(ctx, 1ms);
     BOOST_TEST(four.waiting());
     run_for(ctx, 60ms);
@@ -404,7 +404,7 @@ BOOST_AUTO_TEST_CASE(late_answer_is_given_back) {
     visit const guest(here, 1, 20ms);
     run_for(ctx, 21ms);
     BOOST_TEST(guest.rejected(errc::timed_out));
-    visit const next(here, 1, 80ms);  // past the timeout of the first question
+    visit const next(here, 1, 80ms);  // after the timeout of the first question
     run_for(ctx, 200ms);
     BOOST_TEST(next.rejected(errc::timed_out));
     BOOST_TEST(here.shared_stats().late >= 1u);
@@ -429,7 +429,7 @@ BOOST_AUTO_TEST_CASE(store_that_cannot_be_reached_bars_everybody_until_the_next_
     BOOST_TEST(!here.try_enter(1, why));
     BOOST_TEST((why == errc::unavailable));
 
-    // The first one that comes after that is the probe, and the store is back.
+    // The first request after that is the probe, and the store is available again.
     is_as_far_as(1ms);
     run_for(ctx, 100ms);
     visit const probe(here, 1, 10s);
@@ -556,7 +556,7 @@ BOOST_AUTO_TEST_CASE(step_forward_of_the_store_grants_one_burst_once_and_is_coun
     BOOST_TEST(here.shared_stats().steps_forward == 1u);
     server->step_clock(-1h);
     visit const last(here, 1, 10s);
-    run_for(ctx, 210ms);  // the time of a permit, and of the one that was booked
+    run_for(ctx, 210ms);  // the time of a permit, and of the booked permit
     BOOST_TEST(last.granted());
     BOOST_TEST(here.shared_stats().steps_back == 1u);
 }
@@ -572,7 +572,7 @@ BOOST_AUTO_TEST_CASE(black_hole_is_seen_and_nobody_waits_for_it) {
     BOOST_TEST(here.shared_stats().unknown == 5u);
 }
 
-// Found elsewhere: AspNetCoreRateLimit#439, kong-scalable-rate-limiter#14.
+// Seen in other libraries: AspNetCoreRateLimit#439, kong-scalable-rate-limiter#14.
 BOOST_AUTO_TEST_CASE(without_a_store_the_first_decision_comes_after_one_deadline) {
     for (auto const& [mode, at_once] :
          {std::pair<decltype(weir::shared_options::on_failure), int>{weir::fail_open(), 50},
@@ -591,7 +591,7 @@ BOOST_AUTO_TEST_CASE(without_a_store_the_first_decision_comes_after_one_deadline
         BOOST_TEST(std::ranges::count_if(guests, &visit::granted) == at_once);
         BOOST_TEST(alone.shared_stats().bypassed_permits == at_once);
 
-        // It returns to the store by itself.
+        // It returns to the store automatically.
         is_as_far_as(1ms);
         alone.cancel();
         run_for(ctx, 10s);
@@ -664,7 +664,7 @@ BOOST_AUTO_TEST_CASE(context_may_end_at_any_time) {
         run_for(ctx, 5ms);
         BOOST_TEST(guest.dropped());
 
-        // What nobody was told of was given back.
+        // Undelivered grants were given back.
         bucket other(ctx, far, "calls", options());
         visit const all(other, 5);
         run_for(ctx, 1ms);

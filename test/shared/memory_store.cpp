@@ -33,7 +33,7 @@ struct fixture {
 
     std::string name() const { return std::to_string(names); }
 
-    // Ten a second, five at once: a permit is 100,000 us.
+    // Ten per second, five at once: a permit is 100,000 us.
     question ask(weir::amount least, weir::amount most, std::chrono::microseconds ahead = 0us) {
         return {shared_bucket::of({.rate = {10, 1s}, .burst = 5}), least, most, ahead};
     }
@@ -75,11 +75,11 @@ BOOST_AUTO_TEST_CASE(what_is_given_back_is_less_what_has_drained) {
     ledger.give_back("k", {ask(1, 1).bucket, 5, now}, now);
     BOOST_TEST(ledger.take("k", ask(1, 9), now).granted == 5);
 
-    // Two and a half of them have drained since, and are there already.
+    // Two and a half permits have drained since, and are there already.
     ledger.give_back("k", {ask(1, 1).bucket, 5, now}, now + 250'000);
     BOOST_TEST(ledger.take("k", ask(1, 9), now + 250'000).granted == 5);
 
-    // Nothing, where others are booked behind it, or the clock was set back meanwhile.
+    // Has no effect if other grants are booked after it, or if the clock was set back meanwhile.
     auto const later = now + 250'000;
     BOOST_TEST(ledger.take("k", ask(2, 2, 1s), later).wait.count() == 200'000);
     ledger.give_back("k", {ask(1, 1).bucket, 5, later}, later);
@@ -132,7 +132,7 @@ namespace support {
 struct memory_place : any_place {
     std::shared_ptr<weir::memory_store> store = std::make_shared<weir::memory_store>(ctx);
 
-    // It is in this process; another context has one of its own.
+    // The store is in this process; another context has its own.
     std::shared_ptr<weir::store> connect(boost::asio::io_context& where) {
         return &where == &ctx ? store : std::make_shared<weir::memory_store>(where);
     }

@@ -10,31 +10,29 @@
 #include <chrono>
 
 // The tests of stores are the same for all of them: `store_tests.hpp`, `process_tests.hpp` and `seats/tests.hpp`. A
-// file that includes one of them says before in which `place`: where the store is, in its own words.
+// file that includes one of them first defines its `place`, which describes the store:
 //
-// | of a place              | what it is                                                                    |
-// |-------------------------|-------------------------------------------------------------------------------|
-// | `place()`               | at a server that all tests of a program share: they use names of their own    |
-// | `ctx`, `store`         | a store, and where it runs                                                  |
-// | `connect(ctx)`          | another one at the same server                                                |
-// | `has(name)`             | whether the server has a bucket of that name                                  |
+// - `place()`: at a server that all tests of a program share; each test uses its own names
+// - `ctx`, `store`: a store, and its context
+// - `connect(ctx)`: another store at the same server
+// - `has(name)`: whether the server has a bucket of that name
 //
 // And for processes and faults:
 //
-// | `place(server)`         | at a `server_type` of its own                                                 |
-// | `address()`, `at(c, a)` | how to find it, and a store of a process that has been told so              |
-// | `address_of(socket)`    | the same of a local socket                                                    |
-// | `saves()`               | with which options the server loses nothing when it is killed                 |
-// | `used(name)`            | how many permits of a bucket are in use, rounded up                           |
-// | `kill_connections(stop)`| ends those of stores again and again, on a thread of its own                 |
-// | `look(name)`            | what the server has noted of seats                                            |
+// - `place(server)`: at a separate `server_type`
+// - `address()`, `at(c, a)`: the address, and a store for a process that got this address
+// - `address_of(socket)`: the address of a local socket
+// - `saves()`: the options with which the server loses nothing when it is killed
+// - `used(name)`: how many permits of a bucket are in use, rounded up
+// - `kill_connections(stop)`: kills connections of stores repeatedly, on another thread
+// - `look(name)`: the server's record of seats
 
 namespace support {
 
-/// What all places have.
+/// The common part of all places.
 struct any_place {
     boost::asio::io_context ctx;
-    /// So much that a loaded machine is not taken for a server that does not answer.
+    /// So long that a loaded machine does not look like a server that does not reply.
     weir::shared_options patient{
         .rate = {10, std::chrono::seconds(1)}, .burst = 5, .timeout = std::chrono::seconds(10)};
 
@@ -42,7 +40,7 @@ struct any_place {
         ctx.restart();
         ctx.run();
     }
-    /// Until it is over.
+    /// Runs until everything has ended.
     void run(visit const& v) {
         ctx.restart();
         while (v.waiting() && ctx.run_one() != 0) {}

@@ -1,5 +1,5 @@
-// Processes that share a limit at a server, and faults of the server: see shared/place.hpp. No `#pragma once`: they are
-// part of the file that includes them.
+// Processes that share a limit at a server, and faults of the server: see shared/place.hpp. There is no `#pragma once`,
+// because this is a part of the file that includes it.
 
 #include <weir/shared/limiter.hpp>
 
@@ -31,7 +31,7 @@
 #include <string>
 #include <vector>
 
-// By so much the clocks of a process are ahead.
+// The time by which the clocks of a process are ahead.
 static std::chrono::seconds const ahead_of_others{
     std::getenv("WEIR_AHEAD") ? std::atoll(std::getenv("WEIR_AHEAD")) : 0};
 
@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_SUITE(worker, *boost::unit_test::disabled())
 
 namespace {
 
-// Takes permits, one after the other in each of some coroutines, and tells of each when it was granted by the clock of
+// Takes permits, one after the other in each of several coroutines, and reports when each was granted on the clock of
 // the server.
 template <class Limiter>
 void take_permits() {
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST(ask().rejected(weir::errc::unavailable));
     mortal.restart();
 
-    // The one that was granted before is not granted again; what was lost on the way, perhaps.
+    // The permit that was granted before is not granted again; lost permits may be.
     int granted = 0;
     for (;;) {
         auto const guest = ask();

@@ -17,7 +17,7 @@
 
 namespace support {
 
-/// A way to a server at a local socket on which everything takes `delay` longer in each direction.
+/// A relay to a server at a local socket that delays everything by `delay` in each direction.
 class slow_way {
     using local = boost::asio::local::stream_protocol;
 
@@ -37,7 +37,7 @@ public:
     [[nodiscard]] std::string socket() const { return folder_ / "socket"; }
 
 private:
-    // What comes from one end goes to the other, one piece after the other.
+    // Data from one end goes to the other, one piece after the other.
     struct direction {
         direction(std::shared_ptr<local::socket> f, std::shared_ptr<local::socket> t)
             : from(std::move(f)), to(std::move(t)), timer(from->get_executor()) {}

@@ -95,7 +95,7 @@ void server_process::start(std::vector<std::string> const& arguments, std::strin
             throw std::runtime_error(arguments.front() + " did not start:\n" + said);
         said.append(part.data(), static_cast<std::size_t>(n));
     }
-    // What it says from now on is of no interest, and must not hold it up.
+    // Its later output is not needed, but a full pipe must not block it.
     ::fcntl(log_, F_SETPIPE_SZ, 1 << 20);
 }
 

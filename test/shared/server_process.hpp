@@ -10,10 +10,10 @@
 
 namespace support {
 
-/// A port of 127.0.0.1 on which nobody listens.
+/// Returns a port of 127.0.0.1 on which no program listens.
 [[nodiscard]] std::uint16_t free_port();
 
-/// A server program, which dies with this one.
+/// A server program that ends with this program.
 class server_process {
 public:
     server_process() = default;
@@ -21,14 +21,14 @@ public:
     server_process& operator=(server_process const&) = delete;
     ~server_process();
 
-    /// Starts it, and returns when it has said that it is ready.
+    /// Starts it, and returns when it has reported that it is ready.
     void start(std::vector<std::string> const& arguments, std::string_view ready);
     /// Sends a signal: SIGKILL, SIGSTOP, SIGCONT.
     void send(int signal) const;
-    /// After SIGKILL or SIGTERM.
+    /// Waits for its end, after SIGKILL or SIGTERM.
     void wait_for_end();
 
-    /// Starts a program, with these files as its input and all of its output, and returns how it has ended.
+    /// Starts a program, with these files as its input and all of its output, and returns its exit status.
     static int run(std::vector<std::string> const& arguments, std::filesystem::path const& in,
                    std::filesystem::path const& out);
 

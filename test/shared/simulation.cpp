@@ -19,10 +19,9 @@
 #include <variant>
 #include <vector>
 
-// Schedules by chance of several processes at one store, on virtual time: ways of different lengths, questions and
-// answers that are lost or come late, processes that die, a store that forgets everything, and whose clock is set. In
-// each, what is used keeps to the bound that the docs state, in every stretch of time. What threads do to each other
-// is left to the explorer.
+// Random schedules of several processes at one store, in virtual time: connections of different latencies, questions
+// and replies that are lost or late, processes that die, a store that loses its data, and whose clock is set. In each,
+// the permits used stay within the documented bound, in every time interval. The explorer tests how threads interact.
 
 namespace {
 
@@ -35,13 +34,13 @@ using weir::testing::clock;
 using weir::testing::timer;
 __extension__ using wide = __int128;
 
-// What may go wrong in a schedule.
+// The possible faults in a schedule.
 struct hazards {
     duration way = 1ms;  // the longest, of most messages
-    int one_in = 0;      // so many messages is late or lost, or cannot be sent; 0: none
-    bool loses = false;  // the store forgets, or its clock is set forward
+    int one_in = 0;      // one in N messages is late or lost, or cannot be sent; 0: none
+    bool loses = false;  // the store loses its data, or its clock is set forward
     bool sets_back = false;
-    bool kills = false;  // a process dies, and another one begins in its place
+    bool kills = false;  // a process dies, and another one starts in its place
 };
 
 class store_in_trouble final : public weir::store,
@@ -117,7 +116,7 @@ struct use {
 };
 using uses = std::vector<std::shared_ptr<use>>;
 
-// So many permits more, in stretches of time that are not over so long before.
+// The number of additional permits, in intervals that ended less than this long before.
 struct excuse {
     clock::time_point at;
     amount count;
@@ -158,7 +157,7 @@ public:
         return sum;
     }
     [[nodiscard]] std::size_t processes() const { return processes_.size() + died_; }
-    // In which the store has lost its state, or was set forward.
+    // Intervals in which the store lost its state, or was set forward.
     [[nodiscard]] amount losses(clock::time_point from, clock::time_point to) const {
         return std::ranges::count_if(losses_, [&](auto at) { return from <= at && at <= to; });
     }
@@ -262,7 +261,7 @@ duration lateness_of(weir::shared_options const& o) {
     return o.timeout + (o.prefetch != 0 ? o.prefetch_time.value() : 0ms);
 }
 
-// A store counts in microseconds: when it was asked, and when it grants, is known to one.
+// A store counts in microseconds: the times of its questions and grants are known to a microsecond.
 constexpr duration granularity = 2us;
 
 }  // namespace
@@ -288,7 +287,7 @@ BOOST_AUTO_TEST_CASE(what_is_used_of_a_bucket_keeps_to_the_bound) {
             share == 0
                 ? 0
                 : std::max<amount>(1, static_cast<amount>(static_cast<double>(burst) * share));
-        // What is booked when its state is lost is granted besides.
+        // Permits that are booked when its state is lost are granted in addition.
         auto const of_loss = burst + (options.reach.count() * permits + period - 1) / period;
         auto const drains = duration(burst * period / permits) + options.reach;
         auto const late = lateness_of(options) + granularity;
@@ -342,7 +341,7 @@ BOOST_AUTO_TEST_CASE(what_is_used_of_a_log_keeps_to_the_limit_in_every_window) {
 
 namespace {
 
-// A store that several limiters share, each of them some way off.
+// A store that several limiters share, each at some distance.
 class distant_store final : public weir::store {
 public:
     distant_store(asio::io_context& ctx, std::shared_ptr<weir::detail::bucket_ledger> ledger,
@@ -382,7 +381,7 @@ private:
     duration way_;
 };
 
-// A process in which some always want a permit.
+// A process in which some requests always wait.
 struct greedy_process {
     weir::basic_shared_token_bucket<asio::any_io_executor, timer> limiter;
     std::vector<clock::time_point> granted;

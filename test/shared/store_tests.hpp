@@ -1,5 +1,5 @@
-// Tests that are the same for all stores, of the store of `place`: see shared/place.hpp. No `#pragma once`: they are
-// part of the file that includes them.
+// Tests that are the same for all stores, for the store of `place`: see shared/place.hpp. There is no `#pragma once`,
+// because this is a part of the file that includes it.
 
 #include <weir/shared/limiter.hpp>
 
@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 using support::visit;
 using weir::errc;
 
-// So little that nothing comes back.
+// So slow that nothing is refilled.
 weir::shared_options slow(weir::amount burst) {
     return {.rate = {1, 24h}, .burst = burst, .timeout = 10s};
 }
@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(two_limiters_share_a_bucket_and_are_told_when_to_come_back)
     BOOST_TEST(*retry > 23h);
     BOOST_TEST(*retry <= 24h);
 
-    // What was not used is there for everybody, but for what has drained since.
+    // Unused permits are available to all limiters, less the refill since then.
     three.seat().refund();
     run();
     visit const again(there, 2);
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(crowd_shares_a_question) {
     run();
     for (auto const& g : guests)
         BOOST_TEST(g.granted());
-    BOOST_TEST(calls.shared_stats().questions == 2u);  // the first was alone when it came
+    BOOST_TEST(calls.shared_stats().questions == 2u);  // the first request was alone
 }
 
 BOOST_AUTO_TEST_CASE(request_is_cancelled_while_the_store_is_asked) {
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(context_of_the_store_may_end_before_that_of_its_limiters) {
 }
 
 BOOST_AUTO_TEST_CASE(context_ends_at_any_moment_of_a_question) {
-    // One step more each time, from before it connects until it is over.
+    // One step more each time, from before it connects until it has ended.
     int steps = 0;
     for (bool over = false; !over; ++steps) {
         auto own = std::make_unique<asio::io_context>();
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(answer_may_destroy_the_store) {
             own.reset();
         });
     run();
-    BOOST_TEST(told == 3);  // what is under way is finished
+    BOOST_TEST(told == 3);  // operations in progress are finished
 }
 
 BOOST_AUTO_TEST_CASE(threads_may_ask_at_the_same_time) {

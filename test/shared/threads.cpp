@@ -19,7 +19,7 @@
 #include <optional>
 #include <utility>
 
-// Limiters that share a store, used on several threads in real time.
+// Limiters that share a store, on several threads in real time.
 
 namespace {
 

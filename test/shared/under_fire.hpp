@@ -22,8 +22,8 @@
 
 namespace support {
 
-/// A permit of `limiter`, which is asked again if it rejects because of an outage: on a quick machine, connections
-/// are killed faster than five questions can be asked.
+/// Acquires a permit of `limiter`, and retries if an outage rejects it: on a fast machine, connections are killed
+/// faster than five questions can be asked.
 template <class Limiter>
 boost::asio::awaitable<weir::permit> insist(Limiter& limiter) {
     using namespace std::chrono_literals;
@@ -42,11 +42,11 @@ boost::asio::awaitable<weir::permit> insist(Limiter& limiter) {
 
 struct taken_under_fire {
     std::int64_t granted = 0;
-    std::int64_t unknown = 0;  // questions of which nobody knows whether they took something
+    std::int64_t unknown = 0;  // questions that may or may not have taken permits
 };
 
-/// What eight limiters take, of which `make` makes each, while `kill(stop)` kills their connections: at least `least`,
-/// and until some question was cut in the middle.
+/// Returns the grants of eight limiters, each made by `make`, while `kill(stop)` kills their connections: at least
+/// `least`, and until a question was interrupted.
 template <class Make, class Kill>
 taken_under_fire take_under_fire(boost::asio::io_context& ctx, std::int64_t least, Make make,
                                  Kill kill) {

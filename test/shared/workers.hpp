@@ -12,8 +12,8 @@
 
 namespace support {
 
-/// A process that runs one test case of this program, which is disabled otherwise. It is told what to do by variables of
-/// the environment, and writes numbers to a file.
+/// A process that runs one test case of this program, which is disabled otherwise. Its parameters are environment
+/// variables, and it writes numbers to a file.
 class worker {
 public:
     using variables = std::vector<std::pair<std::string, std::string>>;
@@ -25,16 +25,16 @@ public:
     ~worker();
 
     void send(int signal) const;
-    /// Waits until it has written a number, and says which: the first.
+    /// Waits until it has written a number, and returns the first.
     [[nodiscard]] std::int64_t first_number() const;
-    /// Waits for its end, which must be a good one, unless it was killed. What it has written.
+    /// Waits for its end, which must be successful unless it was killed. Returns the numbers that it has written.
     std::vector<std::int64_t> numbers(bool killed = false);
 
-    // In the process itself.
+    // For the process itself.
 
-    /// A variable of the environment.
+    /// Returns an environment variable.
     static std::string told(char const* name);
-    /// Writes a number, at once.
+    /// Writes a number at once.
     static void tell(std::int64_t number);
 
 private:

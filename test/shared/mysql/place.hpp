@@ -23,7 +23,7 @@
 
 namespace support {
 
-/// One server for all tests of a program, since a start takes seconds.
+/// One server for all tests of a program, because a start takes seconds.
 inline mariadb_server& server() {
     static mariadb_server one({"--max-connections=40", "--innodb-lock-wait-timeout=1000"});
     return one;
@@ -33,8 +33,8 @@ inline weir::mysql::options login() {
     return {.socket = server().socket(), .user = "root", .database = "weir"};
 }
 
-/// A store at a server, with its tables, and a session to look at it. It logs in as `app`, who has no privileges but
-/// those that are needed.
+/// A store at a server, with its tables, and a session to look at it. It logs in as `app`, a user with only the
+/// necessary privileges.
 struct mysql_place : any_place {
     using server_type = mariadb_server;
     static constexpr auto& if_here = if_mariadb_is_here;

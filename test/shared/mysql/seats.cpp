@@ -12,7 +12,7 @@ using place = support::mysql_place;
 BOOST_FIXTURE_TEST_SUITE(mysql_seats, support::seats_place,
                          *boost::unit_test::precondition(place::if_here))
 
-// The connection ends between the question and its answer.
+// The connection ends between the question and its reply.
 BOOST_AUTO_TEST_CASE(question_whose_answer_is_lost_is_asked_again_and_takes_nothing_twice) {
     weir::shared_seats kitchen(ctx, store, "lost", long_seats(2));
     visit const first(kitchen);

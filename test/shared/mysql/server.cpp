@@ -40,8 +40,7 @@ bool mariadb_server::is_here() {
 
 mariadb_server::mariadb_server(std::vector<std::string> options) : options_(std::move(options)) {
     fs::create_directory(folder_ / "data");
-    fs::create_directory(
-        folder_ / "tmp");  // a server that starts tidies up what it takes for its own
+    fs::create_directory(folder_ / "tmp");  // a server cleans its temporary folder at its start
     write_bootstrap(folder_ / "bootstrap.sql");
 
     std::vector<std::string> const arguments{

@@ -13,8 +13,8 @@
 
 namespace support {
 
-/// A mariadbd of its own, in a temporary folder, which goes with it. It listens on a local socket, and on a port of
-/// 127.0.0.1 that was free. The user is `root`, without a password, and the database `weir` is empty.
+/// A separate mariadbd, in a temporary folder, which is deleted with it. It listens on a local socket, and on a free
+/// port of 127.0.0.1. The user is `root`, without a password, and the database `weir` is empty.
 class mariadb_server {
 public:
     explicit mariadb_server(std::vector<std::string> options = {});
@@ -26,7 +26,7 @@ public:
 
     /// Sends a signal: SIGKILL, SIGSTOP, SIGCONT.
     void send(int signal) const { process_.send(signal); }
-    /// After SIGKILL or SIGTERM: waits for its end, and starts it again with the data that it had.
+    /// After SIGKILL or SIGTERM: waits for its end, and starts it again with its old data.
     void restart();
 
 private:
@@ -38,7 +38,7 @@ private:
     server_process process_;
 };
 
-/// For a test that needs it.
+/// A precondition for tests that need it.
 [[nodiscard]] boost::test_tools::assertion_result if_mariadb_is_here(
     boost::unit_test::test_unit_id);
 

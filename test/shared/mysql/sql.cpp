@@ -19,7 +19,7 @@ namespace my = boost::mysql;
 
 namespace {
 
-// What the server says is thrown as what tests know.
+// Converts an error of the server to the exception that the tests use.
 template <class F>
 auto translated(F f) {
     try {

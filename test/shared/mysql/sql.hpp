@@ -11,7 +11,7 @@
 
 namespace support {
 
-/// What the server has said instead of doing it.
+/// An error reply of the server.
 class sql_error : public std::runtime_error {
 public:
     sql_error(int code, std::string const& text) : std::runtime_error(text), code_(code) {}
@@ -21,7 +21,7 @@ private:
     int code_;
 };
 
-/// A session at a server: what a test says there itself, and waits for.
+/// A session at a server, for the statements of a test itself. It blocks until the reply.
 class sql_session {
 public:
     using row = std::vector<std::string>;
@@ -32,16 +32,16 @@ public:
     sql_session& operator=(sql_session&&) = delete;
     ~sql_session();
 
-    /// The rows that come; a null is `NULL`. Throws `sql_error`.
+    /// Returns the rows; a null is `NULL`. Throws `sql_error`.
     std::vector<row> query(std::string_view text);
-    /// The one value that comes.
+    /// Returns the only value of the result.
     std::string value_of(std::string_view text);
     std::int64_t number(std::string_view text);
 
-    /// Says it on another thread, since it will have to wait for another session.
+    /// Executes a statement on another thread, because it will have to wait for another session.
     [[nodiscard]] std::future<std::vector<row>> start(std::string text);
 
-    /// Executes a prepared statement with question marks, and says which identifier the server has given.
+    /// Executes a prepared statement with question marks, and returns the identifier that the server assigned.
     std::uint64_t insert(std::string const& text, std::vector<value> const& values);
 
 private:
@@ -49,11 +49,11 @@ private:
     std::unique_ptr<body> body_;
 };
 
-/// Says `kill query` or `kill connection` of all other sessions whose row in the list of processes is like that, as far
-/// as they are still there.
+/// Executes `kill query` or `kill connection` for all other sessions whose rows in the process list match, if they
+/// still exist.
 void kill_others(sql_session& s, std::string const& what, std::string const& condition = "true");
 
-/// How many transactions wait for a lock, as seen by `s`; and until it is so many.
+/// Returns how many transactions wait for a lock, as `s` sees it; and waits until that many do.
 int lock_waits(sql_session& s);
 void wait_for_lock_waits(sql_session& s, int how_many);
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-// The statements of weir::mysql on a real server, in virtual time: it runs with --sysdate-is-now, so that `set timestamp`
-// moves its clock. (The store rejects such a server.)
+// The statements of weir::mysql on a real server, in virtual time: the server runs with --sysdate-is-now, so that `set
+// timestamp` moves its clock. (The store rejects such a server.)
 
 namespace {
 
@@ -75,7 +75,7 @@ struct fixture {
         return all;
     }
 
-    // Ten a second, five at once: a permit is 100,000 us.
+    // Ten per second, five at once: a permit is 100,000 us.
     static question ask(weir::amount least, weir::amount most,
                         std::chrono::microseconds ahead = 0us) {
         return {shared_bucket::of({.rate = {10, 1s}, .burst = 5}), least, most, ahead};
@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(another_rate_goes_on_from_the_same_level) {
     question const three{shared_bucket::of({.rate = {3, 1s}, .burst = 5}), 1, 9};
     BOOST_TEST(take(three, now).granted == 1);
     BOOST_TEST(take(three, now).wait.count() == 333'334);
-    // The first rate again, and a rejection converts as well.
+    // The first rate again; a rejection converts, too.
     BOOST_TEST(take(ask(1, 1), now).wait.count() == 100'000);
     BOOST_TEST(take(three, now).wait.count() == 333'334);
 }

@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(tables_that_there_are_need_no_right_to_make_them) {
     asio::co_spawn(ctx, plain->install(), rethrow);
     run();
 
-    // Others are made only by who may.
+    // Missing tables need a user with the right to create them.
     session.query("create database if not exists bare");
     session.query("grant select, insert, update on bare.* to user@localhost");
     other.database = "bare";
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(nobody_is_granted_anything_after_the_deadline_of_a_lock_wai
     visit const hasty(calls, 1, 20ms);
     run(hasty);
     BOOST_TEST(hasty.rejected(errc::timed_out));
-    run();                                     // until the question has come to its end
+    run();                                     // until the question has ended
     support::wait_for_lock_waits(session, 0);  // the server has given it up
     session.query("rollback");
     BOOST_TEST(session.value_of("select at from weir_bucket where k = 'locked'") == before);
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(connection_that_was_killed_is_replaced) {
     visit const next(calls, 1, 30s);
     run(next);
     BOOST_TEST(next.granted());
-    // It is not known of the question on the dead connection whether the server has heard it.
+    // It is unknown whether the server got the question on the dead connection.
     BOOST_TEST(calls.shared_stats().unknown + calls.shared_stats().failed == 1u);
 }
 
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(server_without_the_table_is_unavailable_and_the_error_says_
     visit const guest(calls, 1);
     run(guest);
     BOOST_TEST(guest.rejected(errc::unavailable));
-    BOOST_TEST(calls.shared_stats().failed == 5u);  // for sure, nothing was granted
+    BOOST_TEST(calls.shared_stats().failed == 5u);  // certainly nothing was granted
     BOOST_TEST(calls.last_failure().message() == "er_no_such_table");
 }
 
@@ -314,7 +314,7 @@ BOOST_AUTO_TEST_CASE(nobody_waits_for_a_server_that_is_stopped) {
 
 namespace {
 
-// A place at a server of its own.
+// A place at a separate server.
 struct own_server {
     support::mariadb_server server;
     place there{server};
@@ -328,7 +328,7 @@ struct own_server {
         while (guest.waiting() && ctx.run_one() != 0) {}
         return guest;
     }
-    // How many connections the store has.
+    // Returns how many connections the store has.
     std::int64_t connections() {
         return session.number(
             "select count(*) from information_schema.processlist where user = 'app'");
@@ -349,7 +349,7 @@ BOOST_FIXTURE_TEST_CASE(server_that_takes_no_more_connections_is_unavailable_unt
             others.emplace_back(server.socket());
         BOOST_TEST(ask(calls, 30s).rejected(errc::unavailable));
         ctx.restart();
-        ctx.run();  // until the last question has come to its end
+        ctx.run();  // until the last question has ended
         BOOST_TEST(calls.last_failure().message() == "er_con_count_error");
         BOOST_TEST(calls.shared_stats().unknown == 0u);
     }

@@ -38,7 +38,7 @@ using support::sql_session;
 using support::worker;
 using weir::errc;
 
-// The time of a row is what the server says, by a default or by the statement; and the statement may take its time.
+// The time of a row is the server's, by a default or by the statement; and the statement may take long.
 constexpr auto insert_default = "insert into events(name, what) values(?, ?)";
 constexpr auto insert_slowly =
     "insert into events(name, what, at) select ?, ?, sysdate(6) from (select sleep(0.03)) late";
@@ -49,7 +49,7 @@ struct fixture : support::mysql_place {
                       "name varchar(30), what varchar(30) unique, "
                       "at datetime(6) not null default current_timestamp(6)) engine=innodb");
     }
-    // What comes of it.
+    // The result of an insertion.
     std::exception_ptr outcome(asio::awaitable<void> work) {
         std::exception_ptr result;
         asio::co_spawn(ctx, std::move(work), [&](std::exception_ptr e) { result = std::move(e); });
@@ -67,12 +67,12 @@ struct fixture : support::mysql_place {
     std::int64_t rows_of(std::string const& name) {
         return session.number("select count(*) from events where name = '" + name + "'");
     }
-    // As a process in the middle of its transaction, until it says `rollback`.
+    // Acts as a process in the middle of its transaction, until the test executes `rollback`.
     void hold_lock_of(std::string const& name) {
         session.query("start transaction");
         session.query("select at from weir_bucket where k = '" + name + "' for update");
     }
-    // The least time between two of them, in microseconds.
+    // The shortest time between two of them, in microseconds.
     std::int64_t least_gap(std::string const& name) {
         return session.number(
             "select min(gap) from (select timestampdiff(microsecond, lag(at) over (order by at), "
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(inserts) {
     ctx.run();
 }
 
-// Is killed in the middle of it.
+// It is killed during the statement.
 BOOST_AUTO_TEST_CASE(takes_too_long) {
     asio::io_context ctx;
     weir::mysql::options const where{
@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(process_that_is_killed_leaves_nothing_and_nobody_waits_for_
                           "state = 'User sleep'") == 0) {}
     victim.send(SIGKILL);
     BOOST_TEST(victim.numbers(true).empty());
-    // The server does not see at once that it is gone.
+    // The server does not detect its end at once.
     support::kill_others(session, "query", "state = 'User sleep'");
     weir::mysql::strict_interval rows(ctx, store, "killed", 1h);
     BOOST_TEST((outcome(rows.insert_at_most("insert into events(name) values('killed')", 30s)) ==
@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(patience_that_ends_is_a_rejection_and_nothing_is_inserted) 
     BOOST_TEST((outcome(rows.insert_at_most(insert, 30s)) == nullptr));
     BOOST_TEST(rows_of("locked") == 2);
 
-    // It takes too long by itself.
+    // The statement itself takes too long.
     weir::mysql::strict_interval slow(ctx, store, "slow", 1us);
     auto const late = outcome(slow.insert_at_most(
         "insert into events(name) select 'slow' from (select sleep(60)) late", 300ms));
@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(patience_that_ends_is_a_rejection_and_nothing_is_inserted) 
         (outcome(slow.insert_at_most("insert into events(name) values('slow')", 30s)) == nullptr));
     BOOST_TEST(rows_of("slow") == 1);
 
-    // And no patience at all, though there is no connection yet.
+    // And with a patience of 0, before there is a connection.
     auto const fresh = at(ctx, address());
     weir::mysql::strict_interval hasty(ctx, fresh, "hasty", 1us);
     for (weir::duration const none :
@@ -283,7 +283,7 @@ BOOST_AUTO_TEST_CASE(how_the_server_completes_transactions_does_not_matter) {
         support::visit const guest(calls, 1, 30s);
         run(guest);
         BOOST_TEST(guest.granted());
-        BOOST_TEST(has("behind " + completion));  // to others
+        BOOST_TEST(has("behind " + completion));  // visible to others
         BOOST_TEST(calls.shared_stats().questions == 1u);
         session.query("set global completion_type = default");
     }

@@ -48,7 +48,7 @@ boost::test_tools::assertion_result if_all_is_here(ut::test_unit_id id) {
     return found;
 }
 
-// A key, and a certificate of itself: so it is its own authority.
+// A key, and a certificate signed with it: it is its own authority.
 struct certificate {
     support::temporary_folder folder{"weir-certificate-"};
     std::string key = folder / "key.pem";
@@ -64,7 +64,8 @@ struct certificate {
     }
 };
 
-// A server that has a certificate for `localhost`, if it has any. `safe` may log in by TLS alone, and `app` as it likes.
+// A server with a certificate for `localhost`, if it has any. `safe` may log in with TLS only, and `app` with or
+// without.
 struct tls_server {
     certificate own{"DNS:localhost"};
     support::mariadb_server server;
@@ -87,7 +88,7 @@ struct tls_server {
                 .database = "weir",
                 .tls = how};
     }
-    // What a store says that cannot log in; nothing if it can.
+    // The error of a store that cannot log in; empty if it can.
     std::string complaint(weir::mysql::options const& o) {
         try {
             auto const store = std::make_shared<weir::mysql::store>(ctx, o);
@@ -126,7 +127,7 @@ BOOST_FIXTURE_TEST_CASE(certificate_must_be_of_the_authority_and_for_the_host, t
     BOOST_TEST(complaint(good) == "");
 
     auto elsewhere = good;
-    elsewhere.host = "127.0.0.1";  // which the certificate does not name
+    elsewhere.host = "127.0.0.1";  // the certificate does not name it
     BOOST_TEST(has(complaint(elsewhere), "certificate verify failed"));
 
     certificate const other("DNS:localhost");
@@ -181,7 +182,7 @@ BOOST_FIXTURE_TEST_CASE(connection_that_was_killed_is_replaced_by_one_as_safe, t
 
 namespace {
 
-// Passes the greeting of a server on, hears what is said, and is silent from then on.
+// Forwards the greeting of a server, receives the reply, and is silent from then on.
 asio::awaitable<void> greet_and_be_silent(tcp::acceptor& acceptor, std::uint16_t port) {
     tcp::socket client = co_await acceptor.async_accept(asio::use_awaitable);
     tcp::socket server(acceptor.get_executor());

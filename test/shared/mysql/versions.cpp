@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-// "At most one row in three seconds, whatever the number of writers": the five ways in which this was written before,
-// each by interleavings of sessions that show what it allows, and the way in which it is written now. Times are
-// seconds by the clock of whoever writes; the table has a row of 1000 s, or none.
+// "At most one row in three seconds, whatever the number of writers": five earlier designs, each with interleavings of
+// sessions that show its faults, and the current design. Times are seconds on the clock of the writer; the table has a
+// row of 1000 s, or none.
 
 namespace {
 
@@ -54,7 +54,7 @@ struct fixture {
             watcher.value_of("select max(time) - min(time) from ticks where time > 1000"));
     }
 
-    // The error with which `said` fails; 0 if it does not.
+    // Returns the error with which `said` fails; 0 if it succeeds.
     template <class F>
     static int code_of(F said) {
         try {
@@ -70,7 +70,7 @@ struct fixture {
 
 BOOST_FIXTURE_TEST_SUITE(mysql_versions, fixture, *ut::precondition(support::if_mariadb_is_here))
 
-// ---- 1: look for the newest row, and insert if it is old enough
+// ---- 1: read the newest row, and insert if it is old enough
 
 BOOST_AUTO_TEST_CASE(version_1_lets_two_in_that_look_at_the_same_time) {
     make("time decimal(12,3)");
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(version_2_lets_two_in_on_both_sides_of_an_edge) {
     BOOST_TEST(gap() < 0.3);
 }
 
-// ---- 3: the next time is the last one and three seconds, and unique
+// ---- 3: the next time is the last one plus three seconds, and unique
 
 BOOST_AUTO_TEST_CASE(version_3_makes_up_for_all_that_was_missed) {
     make("next decimal(12,3) unique, time decimal(12,3)");
@@ -139,7 +139,7 @@ BOOST_FIXTURE_TEST_CASE(version_4_holds_where_two_look_at_the_same_time, version
 BOOST_FIXTURE_TEST_CASE(version_4_lets_in_whose_clock_is_ahead, version_4) {
     double const first = 1003.2;
     a.query(insert(2, first));
-    double const second = 1004.4;  // in truth; its clock is 2 s ahead
+    double const second = 1004.4;  // the correct time; its clock is 2 s ahead
     double const seen = second + 2;
     auto const newest =
         b.query("select dup_id, time from ticks order by dup_id desc limit 1").at(0);
@@ -171,7 +171,7 @@ BOOST_FIXTURE_TEST_CASE(version_4_lets_everybody_into_an_empty_table, version_4)
     BOOST_TEST(rows() == 2);
 }
 
-// ---- 5: the newest row is locked as it is read
+// ---- 5: the newest row is locked when it is read
 
 namespace {
 
@@ -201,7 +201,7 @@ BOOST_FIXTURE_TEST_CASE(version_5_deadlocks_at_repeatable_read, version_5) {
     BOOST_TEST(rows() == 2);
 }
 
-// Found elsewhere: bucket4j#606.
+// Seen in another library: bucket4j#606.
 BOOST_FIXTURE_TEST_CASE(version_5_deadlocks_on_an_empty_table, version_5) {
     set_up("repeatable read", true);
     for (auto* const s : {&a, &b}) {
@@ -226,7 +226,7 @@ BOOST_FIXTURE_TEST_CASE(version_5_lets_two_in_at_read_committed, version_5) {
     wait_for_lock_waits(watcher, 1);
     a.query("insert into ticks(time) values(1004)");
     a.query("commit");
-    BOOST_TEST(blocked.get().at(0).at(0) == "1000.000");  // that is what it had waited for
+    BOOST_TEST(blocked.get().at(0).at(0) == "1000.000");  // this is what it waited for
     b.query("insert into ticks(time) values(1004.1)");
     b.query("commit");
     BOOST_TEST(gap() < 0.2);
@@ -248,7 +248,7 @@ BOOST_FIXTURE_TEST_CASE(version_5_lets_two_into_an_empty_table_at_read_committed
 BOOST_FIXTURE_TEST_CASE(version_5_lets_two_in_without_a_transaction, version_5) {
     set_up("repeatable read", false);
     for (auto* const s : {&a, &b})
-        BOOST_TEST(s->value_of(look) == "1000.000");  // the lock is gone with the statement
+        BOOST_TEST(s->value_of(look) == "1000.000");  // the lock ends with the statement
     a.query("insert into ticks(time) values(1004)");
     b.query("insert into ticks(time) values(1004.1)");
     BOOST_TEST(gap() < 0.2);
@@ -267,7 +267,7 @@ BOOST_FIXTURE_TEST_CASE(version_5_without_an_index_holds_up_whoever_inserts, ver
     BOOST_TEST(rows() == 2);
 }
 
-// ---- Ours: one statement that reads, decides and stamps, by the clock of the server
+// ---- Now: one statement that reads, decides and stamps, by the clock of the server
 
 namespace {
 
@@ -333,7 +333,7 @@ BOOST_FIXTURE_TEST_CASE(ours_grants_the_next_what_was_rolled_back, ours) {
     }
 }
 
-// The one deadlock that there is: nothing is granted too much, and the store asks the loser's question again.
+// The only possible deadlock: nothing is granted in excess, and the store repeats the loser's question.
 BOOST_FIXTURE_TEST_CASE(ours_may_deadlock_where_the_first_of_three_undoes_a_new_row, ours) {
     a.query("start transaction");
     BOOST_TEST(take(a, "three").granted == 1);

@@ -1,5 +1,5 @@
-// Runs a program beside a mariadbd of its own: with the arguments that are given, and those of the examples that say
-// where the server is. Ends as the program does, or with 77 if there is no server.
+// Runs a program beside a separate mariadbd: with the given arguments, and the arguments that tell the examples the
+// address of the server. Exits with the status of the program, or with 77 if there is no server.
 
 #include "shared/mysql/server.hpp"
 

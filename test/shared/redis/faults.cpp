@@ -57,7 +57,7 @@ store::question question(weir::duration timeout) {
     return {.bucket = weir::policy::shared_bucket::of(patient), .timeout = timeout};
 }
 
-/// What has come of a question.
+/// The result of a question.
 struct told {
     bool over = false;
     weir::error_code error = {};
@@ -91,7 +91,7 @@ struct fixture {
         timer.async_wait([&](auto) { over = true; });
         run_until([&] { return over; });
     }
-    // What `check` throws; empty if nothing.
+    // Returns the error of `check`; empty if it succeeds.
     std::string complaint(weir::redis::store& of, std::string const& name) {
         std::optional<std::string> what;
         asio::co_spawn(ctx, of.check(name), [&](std::exception_ptr failure) {
@@ -105,7 +105,7 @@ struct fixture {
         run_until([&] { return what.has_value(); });
         return *what;
     }
-    // What the store says when it cannot be asked for a permit.
+    // Returns the error of the store when it cannot be asked for a permit.
     weir::error_code failure_of(weir::redis::token_bucket& calls) {
         visit const guest(calls, 1, 30s);
         run(guest);
@@ -122,16 +122,16 @@ struct fixture {
 
 }  // namespace
 
-// ---- A server that says what the test wants
+// ---- A server whose replies the test chooses
 
 namespace {
 
 using words = std::vector<std::string>;
 
-/// Speaks on a local socket, in the context of the test.
+/// Serves a local socket, in the context of the test.
 class false_server {
 public:
-    /// What is said to a command; nothing if it is not to be answered yet.
+    /// Returns the reply to a command; nothing if there is none yet.
     using answer_type = std::function<std::optional<std::string>(words const&)>;
     struct session {
         explicit session(asio::local::stream_protocol::socket s) : socket(std::move(s)) {}
@@ -153,15 +153,15 @@ public:
                 .retry = {.initial = 1ms, .max = 1ms}};
     }
 
-    /// What it says to a question; the rest it does well, until it is `deaf`.
+    /// Its replies to questions; it replies correctly to the rest, until it is `deaf`.
     std::function<std::string(int number)> say = [](int) { return granted(); };
     bool deaf = false;
-    /// It hangs up as soon as it has heard the last of the scripts.
+    /// Whether the server disconnects when it has received the last of the scripts.
     bool leaves = false;
 
     std::vector<std::shared_ptr<session>> sessions;
     int questions = 0;
-    std::vector<int> reads;  // how many questions have come with each
+    std::vector<int> reads;  // the number of questions in each read
 
     static std::string granted() { return "*3\r\n:1\r\n:0\r\n:1700000000000000\r\n"; }
 
@@ -208,7 +208,7 @@ private:
         if (leaves && command.front() == "SCRIPT" && ++s.scripts == script_count)
             s.socket.close();
     }
-    // A whole command, if there is one.
+    // Returns a whole command, if there is one.
     static std::optional<words> next(std::string& text) {
         std::istringstream in(text);
         char mark = 0;
@@ -273,7 +273,7 @@ BOOST_AUTO_TEST_CASE(pipeline_that_is_cut_off_has_answers_and_unknown_outcomes) 
         BOOST_TEST(one.over);
         BOOST_TEST((i < 4 ? !one.error : one.error && one.said.lost));
     }
-    // None of them is asked again; the next one goes to a new connection.
+    // None of them is asked again; the next one uses a new connection.
     BOOST_TEST(server.questions == 5);
     server.questions = 10;
     auto const next = ask(*store);
@@ -400,7 +400,7 @@ BOOST_AUTO_TEST_CASE(question_is_not_sent_after_its_deadline) {
     BOOST_TEST(!late->said.lost);
     server.deaf = false;
     for (std::size_t i = 0; i != script_count; ++i)
-        server.send("$1\r\na\r\n");  // now it has heard the scripts
+        server.send("$1\r\na\r\n");  // now it has received the scripts
     auto const next = ask(*store);
     run(*next);
     BOOST_TEST(!next->error);
@@ -419,7 +419,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_sent_to_a_server_that_owes_an_answer_for_too_lon
     BOOST_TEST(!unsent->said.lost);
     BOOST_TEST(!slow->over);
     BOOST_TEST(server.questions == 1);
-    // Its answer is told in the end, and all goes on.
+    // Its reply is delivered in the end, and the store continues.
     server.send(false_server::granted());
     run(*patient_one);
     BOOST_TEST(slow->over);
@@ -439,7 +439,7 @@ BOOST_AUTO_TEST_CASE(answer_that_is_late_behind_one_that_is_not_stops_the_questi
     BOOST_TEST(unsent->error == asio::error::timed_out);
     BOOST_TEST(!unsent->said.lost);
     BOOST_TEST(server.questions == 2);
-    // The first answer is not the late one.
+    // The first reply is not the late one.
     server.send(false_server::granted());
     run(*patient_one);
     auto const waits = ask(*store, "hasty", 50ms);
@@ -537,7 +537,7 @@ BOOST_AUTO_TEST_CASE(writing_to_a_server_that_has_hung_up_is_an_error_and_no_sig
     auto const first = ask(*store);
     run_until([&] { return server.questions == 1; });
     server.hang_up();
-    auto const next = ask(*store);  // is written before anybody reads
+    auto const next = ask(*store);  // is written before anything is read
     run(*next);
     BOOST_TEST(!!first->error);
     BOOST_TEST(first->said.lost);
@@ -623,7 +623,7 @@ BOOST_AUTO_TEST_CASE(answer_may_destroy_the_store_and_the_rest_is_told) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-// ---- No server at all
+// ---- No server
 
 BOOST_FIXTURE_TEST_SUITE(redis_no_server, fixture)
 
@@ -654,7 +654,7 @@ BOOST_AUTO_TEST_CASE(name_that_nobody_knows_is_an_error) {
 
 namespace {
 
-/// Meanwhile no thread can be made: it is to have a larger stack than there are addresses.
+/// Meanwhile no thread can be created, because its stack would be larger than the address space.
 class without_threads {
 public:
     without_threads() {
@@ -716,7 +716,7 @@ BOOST_FIXTURE_TEST_SUITE(redis_faults, fixture, *ut::precondition(support::if_re
 
 namespace {
 
-// Asks until it is granted, or rejected for another reason than that the server cannot be asked.
+// Asks until it is granted, or rejected for another reason than an unavailable server.
 weir::error_code insist(asio::io_context& ctx, weir::redis::token_bucket& calls) {
     for (;;) {
         visit const guest(calls, 1, 30s);
@@ -748,7 +748,7 @@ BOOST_AUTO_TEST_CASE(server_that_saves_nothing_grants_one_burst_more_after_a_res
     BOOST_TEST(granted == 2);
     mortal.send(SIGKILL);
     mortal.restart();
-    // Its rejection is believed for a second.
+    // The limiter relies on its rejection for a second.
     weir::redis::token_bucket others(ctx, store, "calls", slow);
     while (!insist(ctx, others))
         ++granted;
@@ -792,15 +792,15 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST(rejected > 1);
     BOOST_TEST(!insist(ctx, calls));
     ctx.restart();
-    ctx.run();  // until the late answers have been heard, and what they granted has been given back
-    // It has found no pile of questions that nobody waits for any more.
+    ctx.run();  // until the late replies have arrived, and their permits have been given back
+    // It found no backlog of outdated questions.
     auto const said = session.say({"INFO", "commandstats"});
     auto const at = said.find("cmdstat_evalsha:calls=");
     BOOST_TEST_REQUIRE(at != said.npos);
     BOOST_TEST(std::stoi(said.substr(at + 22)) <= 6);
     auto const level = session.numbers({"GET", "{weir:calls}"}).at(1);
     auto const permit = session.numbers({"GET", "{weir:calls}"}).at(2);
-    // Two are in use; of the late ones one microsecond may be missing each.
+    // Two are in use; of the late ones one microsecond each may be missing.
     BOOST_TEST(level <= 3 * permit);
 }
 
@@ -848,7 +848,7 @@ BOOST_AUTO_TEST_CASE(replica_is_unavailable_until_it_is_a_master) {
     weir::redis::token_bucket calls(ctx, store, "calls", slow);
     BOOST_TEST(!insist(ctx, calls));
     session.say({"REPLICAOF", "127.0.0.1", std::to_string(support::free_port())});
-    // Another limiter, that knows of no rejection: the answer would be one, which changes nothing.
+    // Another limiter, without a stored rejection: the reply would be a rejection, which changes nothing.
     weir::redis::token_bucket others(ctx, store, "calls", slow);
     visit const guest(others, 1);
     run(guest);
@@ -902,7 +902,7 @@ BOOST_AUTO_TEST_CASE(node_of_a_cluster_answers_for_its_own_keys_and_names_who_ha
     BOOST_TEST(guest.rejected(errc::unavailable));
     BOOST_TEST(calls.last_failure() == make_error_code(why::cluster_down));
 
-    // The other one has the slot of the key, and this one has all others.
+    // The other node has the slot of the key, and this node has all others.
     auto const slot = here.session.numbers({"CLUSTER", "KEYSLOT", "{weir:calls}"}).at(0);
     BOOST_TEST_REQUIRE((slot > 0 && slot < 16383));
     there.session.say({"CLUSTER", "ADDSLOTSRANGE", std::to_string(slot), std::to_string(slot)});

@@ -14,7 +14,7 @@
 #include <new>
 #include <string>
 
-// Each allocation of the client fails once: the questions concerned are told so, and all goes on.
+// Each allocation of the client fails once: the questions concerned get an error, and the client continues.
 
 namespace {
 
@@ -38,7 +38,7 @@ struct fixture {
             .retry = {.initial = 1ns, .max = 1ns}};
         return std::make_shared<weir::redis::store>(ctx, where);
     }
-    // Whether it could be put.
+    // Whether the question could be sent.
     bool ask(weir::redis::store& of) {
         store::question const q{
             .bucket = weir::policy::shared_bucket::of({.rate = {1'000'000, 1s}}), .timeout = 10s};
@@ -57,7 +57,7 @@ struct fixture {
         ctx.restart();
         ctx.run();
     }
-    // After that all goes on.
+    // After that the client continues.
     void check(weir::redis::store& of, int put, int k) {
         BOOST_TEST_REQUIRE(told == put, "allocation " << k);
         BOOST_TEST((!error || error == asio::error::no_memory), error.message());

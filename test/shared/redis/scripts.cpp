@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-// The scripts of weir::redis on a real server, in virtual time: they are given another head, to which the time is told,
-// and by which keys expire in that time.
+// The scripts of weir::redis on a real server, in virtual time: they get another head, which takes the time as an
+// argument, and with which keys expire in that time.
 
 namespace {
 
@@ -91,7 +91,7 @@ struct fixture {
         return a;
     }
 
-    // Ten a second, five at once: a permit is 100,000 us.
+    // Ten per second, five at once: a permit is 100,000 us.
     fed::answer take(weir::amount least, weir::amount most, std::int64_t at,
                      weir::shared_options const& o = {.rate = {10, 1s}, .burst = 5}) {
         return store.take({shared_bucket::of(o), least, most}, at);
@@ -127,19 +127,19 @@ BOOST_AUTO_TEST_CASE(another_rate_goes_on_from_the_same_level) {
     take(4, 4, now);
     BOOST_TEST(take(1, 9, now, three).granted == 1);
     BOOST_TEST(take(1, 9, now, three).wait.count() == 333'334);
-    // The first rate again, and a rejection converts as well.
+    // The first rate again; a rejection converts, too.
     BOOST_TEST(take(1, 1, now).wait.count() == 100'000);
     BOOST_TEST(take(1, 9, now, three).wait.count() == 333'334);
 }
 
-// Permits of 86,400,000,000 drops into permits of 1,000,003 of them, and back: the product has 70 bits.
+// Permits of 86,400,000,000 drops into permits of 1,000,003 drops, and back: the product has 70 bits.
 BOOST_AUTO_TEST_CASE(rate_with_large_numbers_is_converted_exactly) {
     weir::shared_options const fine{.rate = {999'999'937, 24h}, .burst = 1000};
     weir::shared_options const other{.rate = {1000, 1'000'003us}, .burst = 1000};
     take(1000, 1000, now, fine);
     session.say({"GET", "{weir:0}"});
     BOOST_TEST(take(1, 1, now, other).granted == 0);
-    // The level is 1000 permits less what is owed, rounded up: ceil((1000 * P - (P - 1)) * Q / P) of Q drops each.
+    // The level is 1000 permits less the debt, rounded up: ceil((1000 * P - (P - 1)) * Q / P) of Q drops each.
     auto const of_fine = shared_bucket::of(fine);
     auto const of_other = shared_bucket::of(other);
     using support::bucket_history;
@@ -169,13 +169,13 @@ BOOST_AUTO_TEST_CASE(bucket_that_cannot_be_counted_exactly_is_known) {
     auto const bucket = [](weir::rate const& rate, weir::amount burst) {
         return shared_bucket::of({.rate = rate, .burst = burst});
     };
-    // 86,400,000,000 us in lowest terms, of which 2^51 hold 26,062.
+    // 86,400,000,000 us in lowest terms: 2^51 contains 26,062 of them.
     BOOST_CHECK_NO_THROW(detail::validate(bucket({999'999'937, 24h}, 26'062)));
     BOOST_CHECK_THROW(detail::validate(bucket({999'999'937, 24h}, 26'063)), std::invalid_argument);
     BOOST_CHECK_THROW(detail::validate(bucket({1, 24h * 1000 + 1ns}, 1)), std::invalid_argument);
 }
 
-// Found elsewhere: onsigntv/redis-rate-limiter#4.
+// Seen in another library: onsigntv/redis-rate-limiter#4.
 BOOST_AUTO_TEST_CASE(key_lives_until_the_bucket_is_empty) {
     auto const take_now = [this](weir::shared_options const& o, weir::amount n) {
         auto arguments = detail::arguments_of(fed::question{shared_bucket::of(o), n, n});

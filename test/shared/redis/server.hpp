@@ -15,8 +15,8 @@
 
 namespace support {
 
-/// A redis-server of its own, in a temporary folder, which goes with it. It listens on a local socket, and on a port of
-/// 127.0.0.1 that was free. It saves nothing, unless an option says so.
+/// A separate redis-server, in a temporary folder, which is deleted with it. It listens on a local socket, and on a
+/// free port of 127.0.0.1. It saves nothing, unless an option enables it.
 class redis_server {
 public:
     explicit redis_server(std::vector<std::string> options = {});
@@ -30,7 +30,7 @@ public:
     /// Sends a signal: SIGKILL, SIGSTOP, SIGCONT.
     void send(int signal) const { process_.send(signal); }
     void wait_for_end() { process_.wait_for_end(); }
-    /// After its end: starts it again, with more options, until it says that it is ready.
+    /// After its end: starts it again, with more options, and waits until it is ready.
     void start(std::vector<std::string> const& more = {},
                std::string const& ready = "Ready to accept connections");
     void restart() {
@@ -45,15 +45,15 @@ private:
     server_process process_;
 };
 
-/// For a test that needs it.
+/// A precondition for tests that need it.
 [[nodiscard]] boost::test_tools::assertion_result if_redis_is_here(boost::unit_test::test_unit_id);
 
-/// What the server has said instead of doing it.
+/// An error reply of the server.
 struct redis_error : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// A session at a server: what a test says there itself, and waits for.
+/// A session at a server, for the commands of a test itself. It blocks until the reply.
 class redis_session {
 public:
     explicit redis_session(redis_server const& server);
@@ -61,8 +61,8 @@ public:
     redis_session& operator=(redis_session&&) = delete;
     ~redis_session();
 
-    /// What comes: a text, or the number or the list of them as text, with a space between them; nothing is `(nil)`. Throws
-    /// `redis_error`.
+    /// Returns the reply: a text, or a number or a list of them as text, separated by spaces; nothing is `(nil)`.
+    /// Throws `redis_error`.
     std::string say(std::vector<std::string> const& words);
     std::vector<std::int64_t> numbers(std::vector<std::string> const& words);
 

@@ -47,7 +47,7 @@ struct fixture : support::redis_place {
     support::redis_session session{server()};
 
     std::shared_ptr<weir::redis::store> make(std::string url) { return at(ctx, std::move(url)); }
-    // What `check` throws; empty if nothing.
+    // Returns the error of `check`; empty if it succeeds.
     std::string complaint(std::shared_ptr<weir::redis::store> const& of) {
         std::string what;
         asio::co_spawn(ctx, of->check(), [&](std::exception_ptr failure) {
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(idle_limiter_lets_run_return_and_finds_its_connection_close
     visit const next(calls, 1);
     run();
     BOOST_TEST(next.granted());
-    // It was seen before the question was sent.
+    // This was detected before the question was sent.
     BOOST_TEST(calls.shared_stats().unknown + calls.shared_stats().failed == 0u);
 }
 

@@ -1,5 +1,5 @@
-// Runs a program twice at the same time beside a redis-server of its own, with the URL of that. Ends as they do, or with
-// 77 if there is no server.
+// Runs a program twice at the same time beside a separate redis-server, with the URL of the server. Exits with the
+// status of the programs, or with 77 if there is no server.
 
 #include "shared/redis/server.hpp"
 

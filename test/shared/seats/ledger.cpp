@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(holding_grows_shrinks_and_ends_under_one_fence) {
     BOOST_TEST(more.fence == begin);
     BOOST_TEST(ask(1, begin, 2, 0, 2) == 2);
     BOOST_TEST(ask(2, 0, 0, 1, 1) == 1);
-    BOOST_TEST(ask(1, begin, 1, 3, 3) == 1);  // not so many, and no more than those in use
+    BOOST_TEST(ask(1, begin, 1, 3, 3) == 1);  // not that many, and no more than the seats in use
     BOOST_TEST(ask(1, begin, 0, 0, 0) == 0);
     BOOST_TEST(ledger.held(now) == 1);
     auto const next = ledger.hold(of(1, 0, 0, 1, 1), now);
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(lease_ends_unless_it_is_renewed_and_not_before) {
     BOOST_TEST(ask(2, 0, 0, 1, 1) == 0);
     now += 1;
     BOOST_TEST(ask(2, 0, 0, 1, 1) == 1);
-    BOOST_TEST(ask(1, f, 3, 0, 3) == 0);  // it was lost, although there are seats
+    BOOST_TEST(ask(1, f, 3, 0, 3) == 0);  // the lease ended, although there are seats
 }
 
 BOOST_AUTO_TEST_CASE(question_that_was_overtaken_changes_nothing) {

@@ -58,7 +58,7 @@ struct fixture {
         server->behave({.there = way / 2, .back = way / 2, .what = f});
     }
     [[nodiscard]] weir::amount held() const { return server->held("kitchen"); }
-    // What becomes of a wait.
+    // The result of a wait.
     struct wait {
         int calls = 0;
         error_code error;
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(seat_that_comes_home_is_had_elsewhere_after_a_poll_and_two_
     BOOST_TEST(other.granted());
 }
 
-// Seats that come home go to those who wait beside them, but not for ever.
+// Released seats go to requests of the same process, but not forever.
 BOOST_AUTO_TEST_CASE(processes_that_are_never_sated_take_turns) {
     auto const until = clock::now() + 10s;
     auto const guests = [&](seats& of, int& served) -> asio::awaitable<void> {
@@ -201,14 +201,14 @@ BOOST_AUTO_TEST_CASE(seat_is_kept_for_as_long_as_its_permit_is_out) {
     BOOST_TEST(other.waiting());
     BOOST_TEST(!all.seat().lost());
     BOOST_TEST(held() == 2);
-    BOOST_TEST(here->shared_stats().questions == 20u);  // one, and one each three seconds
+    BOOST_TEST(here->shared_stats().questions == 20u);  // one, and one every three seconds
 }
 
 BOOST_AUTO_TEST_CASE(seats_of_a_process_that_dies_are_free_after_the_lease_and_not_before) {
     auto own = std::make_unique<asio::io_context>();
     std::optional<seats> dies{make(*own)};
     visit all(*dies, 2);
-    // Both contexts by turns, until it has its seats.
+    // Runs both contexts in turn, until it has its seats.
     for (int i = 0; i != 4; ++i) {
         settle(ctx, *own);
         run_for(ctx, 500us);
@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(holder_that_cannot_renew_learns_of_its_loss_before_another_
     BOOST_TEST((w.at == began + 8991ms));
     BOOST_TEST(all.seat().lost());
     BOOST_TEST(here->shared_stats().lost == 2);
-    BOOST_TEST(here->stats().in_use == 2);  // the permits are still out
+    BOOST_TEST(here->stats().in_use == 2);  // the permits still exist
 
     is_as_far_as(1ms);
     visit const next(*there, 2);
@@ -259,14 +259,14 @@ BOOST_AUTO_TEST_CASE(holder_that_cannot_renew_learns_of_its_loss_before_another_
     BOOST_TEST((next.at() > w.at));
     BOOST_TEST(next.seat().id() > all.seat().id());
 
-    // One that is lost makes no room when it comes home, and cannot be waited for twice.
+    // The release of a lost permit frees no seat, and a second wait for its loss fails.
     all.leave();
     run_for(ctx, 1s);
     BOOST_TEST(held() == 2);
     BOOST_TEST(!next.seat().lost());
 }
 
-// The store renews the lease, and nobody here knows: the seats are lost here, and free only when that lease has ended.
+// The store renews the lease, but the reply is lost: the seats are lost here, and free only when that lease has ended.
 BOOST_AUTO_TEST_CASE(
     holder_whose_renewals_have_no_answers_loses_its_seats_before_the_store_frees_them) {
     visit const all(*here, 2);
@@ -394,7 +394,7 @@ BOOST_AUTO_TEST_CASE(answer_that_is_lost_takes_no_seat_twice) {
     BOOST_TEST(held() == 1);
     BOOST_TEST(here->shared_stats().unknown == 1u);
 
-    // Nor does it keep one that nobody knows of.
+    // The store does not keep a seat without a holder either.
     guest.leave();
     run_for(ctx, 1ms);
     BOOST_TEST(held() == 0);
@@ -505,7 +505,7 @@ BOOST_AUTO_TEST_CASE(parts_of_a_permit_come_home_one_by_one) {
     part.leave();
     run_for(ctx, 1ms);
     BOOST_TEST(held() == 1);
-    guest.seat().settle(2);  // it takes what it needs
+    guest.seat().settle(2);  // it takes the seats that it needs
     run_for(ctx, 50ms);
     BOOST_TEST(held() == 2);
     BOOST_TEST(!guest.seat().lost());
@@ -539,7 +539,7 @@ BOOST_AUTO_TEST_CASE(context_may_end_at_any_time) {
         seats other(ctx, far, "kitchen", options());
         visit const all(other, 2);
         run_for(ctx, 5ms);
-        // What nobody was told of was given back; what somebody holds is kept for its lease.
+        // Undelivered grants were given back; seats with a permit are kept for their lease.
         BOOST_TEST(all.granted() == guest.dropped());
         run_for(ctx, 10s);
         BOOST_TEST(all.granted());
@@ -558,7 +558,7 @@ BOOST_AUTO_TEST_CASE(wrong_arguments_are_rejected) {
     BOOST_CHECK_THROW(seats(ctx, server, "kitchen", {.seats = 0}), std::invalid_argument);
 }
 
-// ---- What runs while a seat is held
+// ---- Work that runs while a seat is held
 
 struct burnt : std::runtime_error {
     burnt() : std::runtime_error("burnt") {}

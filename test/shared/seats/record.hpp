@@ -7,9 +7,9 @@
 
 namespace support {
 
-/// What a server has noted of seats.
+/// A server's record of seats.
 struct seats_record {
-    std::int64_t now = 0;  ///< of the server
+    std::int64_t now = 0;  ///< on the server's clock
     weir::detail::seat_ledger ledger;
 
     [[nodiscard]] weir::amount held() { return ledger.held(now); }

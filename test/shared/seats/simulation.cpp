@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
-// Schedules by chance of several processes that share seats at one store, on virtual time: questions and answers that are
-// lost, late or overtaken, processes that die or stand still, a store that forgets everything, and whose clock is
-// set. Each process has a context of its own. At any time, no more seats are in use than there are, counting those whose
-// holders would be told so if they looked; and whoever loses a seat is told.
+// Random schedules of several processes that share seats at one store, in virtual time: questions and replies that are
+// lost, late or out of order, processes that die or are suspended, a store that loses its data, and whose clock is set.
+// Each process has its own context. At any time, no more seats are in use than exist, not counting seats whose holders
+// would detect the loss if they looked; and each holder that loses a seat is notified.
 
 namespace {
 
@@ -34,14 +34,14 @@ using weir::testing::clock;
 using weir::testing::timer;
 using seats = weir::basic_shared_seats<asio::any_io_executor, timer>;
 
-// What may go wrong in a schedule.
+// The possible faults in a schedule.
 struct hazards {
     duration way = 1ms;  // the longest, of most messages
-    int one_in = 0;      // so many messages is late or lost, or cannot be sent; 0: none
-    bool loses = false;  // the store forgets, or its clock is set forward
+    int one_in = 0;      // one in N messages is late or lost, or cannot be sent; 0: none
+    bool loses = false;  // the store loses its data, or its clock is set forward
     bool sets_back = false;
-    bool kills = false;  // a process dies, and another one begins in its place
-    bool stops = false;  // a process stands still for a while
+    bool kills = false;  // a process dies, and another one starts in its place
+    bool stops = false;  // a process is suspended for some time
 };
 
 struct server {
@@ -65,7 +65,7 @@ struct server {
     }
 };
 
-// The way of one process to the server. What arrives for the process waits until it runs.
+// The connection of one process to the server. An arriving message waits until the process runs.
 class line final : public weir::store, public std::enable_shared_from_this<line> {
 public:
     line(server& s, random_source& random, hazards const& what)
@@ -123,7 +123,7 @@ private:
 };
 
 class world {
-    // A permit, and what is known of its loss.
+    // A permit, and the known state of its loss.
     struct seat {
         weir::permit permit;
         std::shared_ptr<bool> is_told = std::make_shared<bool>(false);
@@ -167,7 +167,7 @@ public:
         }
     }
 
-    // Nothing goes wrong any more: all seats are free in the end, and anybody can have all of them.
+    // No more faults: all seats are free in the end, and each process can get all of them.
     void end() {
         for (auto& p : processes_) {
             p.stopped_until = {};
@@ -244,7 +244,7 @@ private:
         });
     }
 
-    // Where there is one seat, each holding has a greater fence than all before, unless the store has forgotten them.
+    // With one seat, each holding has a greater fencing token than all before, unless the store has lost its data.
     void check_fence(weir::permit const& given) {
         auto const fence = given.id();
         BOOST_TEST_REQUIRE(fence != 0u);
@@ -258,7 +258,7 @@ private:
                clock::now() - lost_state_ <= options_.lease;
     }
 
-    // Those who stand still use nothing; as soon as they look, what they have lost does not count.
+    // Suspended processes use nothing; as soon as they look, lost seats do not count.
     void check() {
         amount sum = 0;
         for (auto const& p : processes_) {
@@ -272,7 +272,7 @@ private:
         BOOST_TEST_REQUIRE((sum <= options_.seats || is_excused),
                            sum << " of " << options_.seats << " seats are in use");
     }
-    // Whoever runs has been told by now.
+    // Each running process has been notified by now.
     void check_that_all_are_told() {
         for (auto const& p : processes_) {
             if (!p.runs())
@@ -282,7 +282,7 @@ private:
         }
     }
 
-    // All that happens in so long, in the order of time.
+    // Runs all events within `d`, in the order of time.
     void pass(duration d) {
         auto const until = clock::now() + d;
         for (;;) {

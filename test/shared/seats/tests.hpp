@@ -1,5 +1,5 @@
-// Shared seats at a server, and the processes that sit on them, the same for all stores: see shared/place.hpp. No
-// `#pragma once`: they are part of the file that includes them.
+// Shared seats at a server, and the processes that use them, the same for all stores: see shared/place.hpp. There is no
+// `#pragma once`, because this is a part of the file that includes it.
 
 #include <weir/shared/seats.hpp>
 
@@ -34,7 +34,7 @@ using namespace std::chrono_literals;
 using support::visit;
 using support::worker;
 
-// So much that a loaded machine is not taken for a process that stands still.
+// So long that a loaded machine does not look like a suspended process.
 weir::shared_seats_options long_seats(weir::amount n) {
     return {.seats = n, .lease = 60s, .timeout = 10s};
 }
@@ -42,7 +42,7 @@ weir::shared_seats_options short_seats(weir::amount n) {
     return {.seats = n, .lease = 3s, .timeout = 400ms};
 }
 
-// A clock that is an hour fast.
+// A clock that is an hour ahead.
 struct fast_clock {
     using base = std::chrono::steady_clock;
     using duration = base::duration;
@@ -72,7 +72,8 @@ struct seats_place : place {
 
 BOOST_AUTO_TEST_SUITE(seats_worker, *boost::unit_test::disabled())
 
-// Sits down and stands up for two seconds, and tells when, by the clock that all processes of the machine share.
+// Takes and releases a seat for two seconds, and reports the times on the clock that all processes of the machine
+// share.
 BOOST_AUTO_TEST_CASE(sits_and_stands) {
     asio::io_context ctx;
     using clock = std::chrono::steady_clock;
@@ -97,7 +98,7 @@ BOOST_AUTO_TEST_CASE(sits_and_stands) {
     ctx.run();
 }
 
-// Sits down, tells the fence, and when the seat is lost, that.
+// Takes a seat, reports the fencing token, and reports the loss of the seat.
 BOOST_AUTO_TEST_CASE(sits_until_lost) {
     asio::io_context ctx;
     weir::shared_seats kitchen(ctx, place::at(ctx, worker::told("WEIR_ADDRESS")),
@@ -159,7 +160,7 @@ BOOST_AUTO_TEST_CASE(seats_of_the_dead_come_back_after_the_lease) {
     visit const next(kitchen);
     run(next);
     BOOST_TEST(next.granted());
-    // The fence is the time of the server at which it began.
+    // The fencing token is the server's time at the start of the holding.
     BOOST_TEST(static_cast<std::int64_t>(next.seat().id()) >= until);
 }
 
@@ -188,7 +189,7 @@ BOOST_AUTO_TEST_CASE(clocks_of_clients_do_not_matter) {
     visit const other(fast);
     run(one);
     run(other);
-    // For as many renewals as make more than a lease.
+    // For enough renewals to exceed a lease.
     while (slow.shared_stats().questions < 5 || fast.shared_stats().questions < 5)
         ctx.run_one();
     BOOST_TEST(!one.seat().lost());
@@ -196,7 +197,7 @@ BOOST_AUTO_TEST_CASE(clocks_of_clients_do_not_matter) {
     BOOST_TEST(held("clocks") == 2);
     one.leave();
     other.leave();
-    run();  // until all is given back
+    run();  // until all seats are given back
     BOOST_TEST(held("clocks") == 0);
 }
 
@@ -255,7 +256,7 @@ BOOST_AUTO_TEST_CASE(server_that_was_killed_has_forgotten_nothing_that_it_saved)
     there.run(before);
     mortal.send(SIGKILL);
     mortal.restart();
-    visit const after(kitchen, 1, 30s);  // its question goes on with the holding
+    visit const after(kitchen, 1, 30s);  // its question continues the holding
     there.run(after);
     BOOST_TEST(after.granted());
     BOOST_TEST(!before.seat().lost());

@@ -21,7 +21,7 @@
 #include <optional>
 #include <utility>
 
-// Shared seats, used on several threads in real time.
+// Shared seats on several threads, in real time.
 
 namespace {
 
