@@ -67,7 +67,7 @@ amount after(adaptive& room, outcome how, time_point now = noon) {
 
 BOOST_AUTO_TEST_SUITE(adaptive_seats)
 
-BOOST_AUTO_TEST_CASE(are_taken_and_come_home) {
+BOOST_AUTO_TEST_CASE(are_taken_and_released) {
     adaptive room(each_by_itself);
     BOOST_TEST(room.seats() == 10);
     BOOST_TEST(room.capacity_now() == 10);
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(are_taken_and_come_home) {
     BOOST_TEST(room.remaining(noon) == 11);
 }
 
-BOOST_AUTO_TEST_CASE(are_moved_by_what_comes_home) {
+BOOST_AUTO_TEST_CASE(change_with_released_permits) {
     adaptive room(each_by_itself);
     BOOST_TEST(after(room, outcome::success) == 11);
     BOOST_TEST(after(room, outcome::dropped, noon + 1min) == 9);
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(are_moved_by_what_comes_home) {
     BOOST_TEST(after(room, outcome::success, noon + 3min) == 10);
 }
 
-BOOST_AUTO_TEST_CASE(are_timed_from_the_grant_until_they_come_home) {
+BOOST_AUTO_TEST_CASE(are_timed_from_the_grant_to_the_release) {
     adaptive room(each_by_itself);
     auto const fast = room.take(10, noon);
     room.leave(10, fast, noon + 1s);
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(are_timed_at_any_time) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(go_by_the_last_word) {
+BOOST_AUTO_TEST_CASE(use_the_last_report) {
     adaptive room(each_by_itself);
     auto t = room.take(10, noon);
     t = room.report(t, outcome::dropped);
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(count_each_part_of_a_permit) {
     BOOST_TEST(room.remaining(noon) == 9);
 }
 
-BOOST_AUTO_TEST_CASE(that_are_merged_count_from_those_they_join_and_as_dropped_if_either_was) {
+BOOST_AUTO_TEST_CASE(merged_count_from_the_first_grant_and_as_dropped_if_either_was) {
     adaptive room(each_by_itself);
     auto const a = room.take(5, noon);
     auto const b = room.take(5, noon + 900ms);
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(that_are_merged_count_from_those_they_join_and_as_dropped_i
     BOOST_TEST(room.seats() == 8);
 }
 
-BOOST_AUTO_TEST_CASE(of_which_nothing_is_known_leave_no_sample) {
+BOOST_AUTO_TEST_CASE(without_a_record_leave_no_sample) {
     adaptive room(each_by_itself);
     auto const t = room.take(10, noon);
     auto const lost = room.merge(0, t, 10);  // as in a table without memory
@@ -180,13 +180,13 @@ BOOST_AUTO_TEST_CASE(of_which_nothing_is_known_leave_no_sample) {
     BOOST_TEST(room.remaining(noon) == 10);
 }
 
-BOOST_AUTO_TEST_CASE(have_tickets_of_their_own) {
+BOOST_AUTO_TEST_CASE(have_own_tickets) {
     adaptive room(each_by_itself);
     BOOST_TEST((weir::tickets_of(room) == weir::tickets::own));
     BOOST_TEST(room.take(1, time_point()) != 0U);
 }
 
-BOOST_AUTO_TEST_CASE(are_all_given_to_a_request_for_more_than_there_are) {
+BOOST_AUTO_TEST_CASE(are_all_granted_to_a_request_for_more) {
     adaptive room(each_by_itself);
     BOOST_TEST(fits(room, 20));
     BOOST_TEST(room.remaining(noon) == 10);
@@ -225,7 +225,7 @@ BOOST_AUTO_TEST_CASE(stay_within_their_bounds) {
     BOOST_TEST(after(room, outcome::success, noon + 4h) == 2);
 }
 
-BOOST_AUTO_TEST_CASE(keep_what_they_have_learned_when_their_options_change) {
+BOOST_AUTO_TEST_CASE(keep_their_state_when_options_change) {
     adaptive room(each_by_itself);
     BOOST_TEST(after(room, outcome::success) == 11);
     auto const t = room.take(4, noon + 1s);
@@ -244,7 +244,7 @@ BOOST_AUTO_TEST_CASE(keep_what_they_have_learned_when_their_options_change) {
     BOOST_TEST(room.remaining(noon) == 6);
 }
 
-BOOST_AUTO_TEST_CASE(go_on_with_their_number_when_the_algorithm_changes) {
+BOOST_AUTO_TEST_CASE(keep_their_number_when_the_algorithm_changes) {
     adaptive room(each_by_itself);
     BOOST_TEST(after(room, outcome::success) == 11);
     renew(room, vegas_options{.seats = 500}, noon);
@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(go_on_with_their_number_when_the_algorithm_changes) {
     BOOST_TEST(std::get<aimd_options>(room.options()).max == 20);
 }
 
-BOOST_AUTO_TEST_CASE(are_not_changed_by_nonsense) {
+BOOST_AUTO_TEST_CASE(are_unchanged_by_invalid_options) {
     adaptive room(each_by_itself);
     BOOST_CHECK_EXCEPTION(renew(room, gradient2_options{.min = 0}, noon), std::invalid_argument,
                           says("weir::gradient2: min is 0, but must be from 1 to "
@@ -277,7 +277,7 @@ BOOST_AUTO_TEST_CASE(can_be_a_quadrillion) {
 }
 
 // Random permits, times and outcomes: the number stays within its bounds, and permits in use are counted.
-BOOST_AUTO_TEST_CASE(do_what_they_must_in_any_order) {
+BOOST_AUTO_TEST_CASE(keep_their_guarantee_in_any_order) {
     support::for_each_seed(1, 3'000, [](random_source& random) {
         auto const least = random.between(1, 30);
         auto const most = least + random.of_any_size(1'000);

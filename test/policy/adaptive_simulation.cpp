@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(come_within_15_percent_of_the_best_number) {
 }
 
 // The queue of gradient2, a tenth and four more, is more than 15 % of a small number.
-BOOST_AUTO_TEST_CASE(come_as_near_before_smaller_larger_faster_and_slower_services) {
+BOOST_AUTO_TEST_CASE(come_as_near_with_smaller_larger_faster_and_slower_services) {
     struct kind {
         int workers;
         duration mean;
@@ -232,7 +232,7 @@ BOOST_AUTO_TEST_CASE(follow_when_the_service_becomes_half_as_fast) {
 }
 
 // The minimum queue is a larger part of a small number.
-BOOST_AUTO_TEST_CASE(follow_when_half_of_the_workers_go) {
+BOOST_AUTO_TEST_CASE(follow_when_half_of_the_workers_stop) {
     for_each_contender([](contender const& c, std::uint64_t seed) {
         simulation s(c.options, c.behind, seed);
         s.run(1min);
@@ -244,7 +244,7 @@ BOOST_AUTO_TEST_CASE(follow_when_half_of_the_workers_go) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(do_not_creep_under_an_overload_that_lasts) {
+BOOST_AUTO_TEST_CASE(do_not_creep_under_lasting_overload) {
     for_each_contender([](contender const& c, std::uint64_t seed) {
         simulation s(c.options, c.behind, seed);
         s.run(1min);
@@ -268,7 +268,7 @@ BOOST_AUTO_TEST_CASE(come_from_above_as_well) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(stay_where_they_are_while_they_are_not_needed) {
+BOOST_AUTO_TEST_CASE(keep_their_number_while_they_are_not_needed) {
     for_each_contender([](contender const& c, std::uint64_t seed) {
         simulation s(c.options, c.behind, seed);
         s.offer(20);  // 2 concurrent requests
@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(stay_where_they_are_while_they_are_not_needed) {
 }
 
 // Without rejections the algorithm depends on the latency alone.
-BOOST_AUTO_TEST_CASE(of_aimd_go_by_the_timeout_where_nothing_is_dropped) {
+BOOST_AUTO_TEST_CASE(of_aimd_use_the_timeout_if_nothing_is_dropped) {
     support::for_each_seed(1, 5, [](random_source& random) {
         simulation s(weir::aimd_options{.timeout = 112ms}, {}, random.bits());
         s.run(10s);

@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(grant_what_each_of_them_grants) {
     BOOST_TEST(calls.ready_at(1, 0, noon + 2s) <= noon + 2s);
 }
 
-BOOST_AUTO_TEST_CASE(say_that_nobody_knows_when_if_one_of_them_does) {
+BOOST_AUTO_TEST_CASE(have_no_grant_time_if_one_of_them_has_none) {
     auto kitchen = begun<room_and_log>({{.seats = 1}, {.limit = 1, .window = 1s}}, noon);
     auto const t = kitchen.take(1, noon);
     BOOST_TEST(kitchen.ready_at(1, 0, noon) == weir::unknown);
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(merge_permits_in_each_of_them) {
     BOOST_TEST(kitchen.next_overdue() == weir::never);
 }
 
-BOOST_AUTO_TEST_CASE(go_on_with_what_is_out_when_options_change) {
+BOOST_AUTO_TEST_CASE(keep_permits_in_use_when_options_change) {
     auto kitchen =
         begun<room_and_log>({{.seats = 3, .max_hold = 10s}, {.limit = 3, .window = 1min}}, noon);
     auto const t = kitchen.take(3, noon);
@@ -204,7 +204,7 @@ void compare(std::vector<std::string> const& texts, random_source& random) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(do_what_each_does_alone) {
+BOOST_AUTO_TEST_CASE(decide_like_each_alone) {
     support::for_each_seed(1'000'000, 300, [](random_source& random) {
         compare({"3/1s", "10/1min"}, random);
         compare({"4 seats", "9/3s"}, random);
@@ -225,7 +225,7 @@ constexpr weir::aimd_options each_by_itself{
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(tell_their_adaptive_parts_when_permits_come_home_and_how_it_went) {
+BOOST_AUTO_TEST_CASE(report_releases_and_outcomes_to_adaptive_parts) {
     using weir::policy::adaptive;
     using weir::policy::seats;
     using weir::policy::sliding_log;

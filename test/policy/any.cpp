@@ -39,7 +39,7 @@ limiter_config parsed(char const* text) {
 
 BOOST_AUTO_TEST_SUITE(any_of_the_policies)
 
-BOOST_AUTO_TEST_CASE(is_what_its_options_name) {
+BOOST_AUTO_TEST_CASE(is_the_kind_of_its_options) {
     any seats(parsed("3 seats"));
     BOOST_TEST(!seats.timed());
     BOOST_TEST(seats.capacity() == 3);
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(changes_its_options_but_not_its_kind) {
     BOOST_TEST(seats.remaining(noon) == 5);
 }
 
-BOOST_AUTO_TEST_CASE(rejects_nonsense_as_the_policy_does) {
+BOOST_AUTO_TEST_CASE(rejects_invalid_options_like_the_policy) {
     BOOST_CHECK_EXCEPTION(any(parsed("0/1s exact")), std::invalid_argument,
                           says("weir::sliding_log: limit is 0, but must be from 1 to 67108864"));
     BOOST_CHECK_EXCEPTION(any(parsed("99999999999/1s")), std::invalid_argument,
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(rejects_nonsense_as_the_policy_does) {
 }
 
 // Compared with the policy itself after each step.
-BOOST_AUTO_TEST_CASE(does_what_the_policy_does) {
+BOOST_AUTO_TEST_CASE(decides_like_the_policy) {
     auto const compare = [](auto plain, random_source& random) {
         any policy(limiter_config(plain.options()));
         auto now = noon;
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(does_what_the_policy_does) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(is_told_the_time_and_how_it_went_if_it_wants_to_know) {
+BOOST_AUTO_TEST_CASE(gets_the_time_and_the_outcome_if_it_needs_them) {
     any seats(limiter_config::parse("10 aimd min 1 max 20 slow_start 0 samples 1"));
     seats.begin(noon);
     BOOST_TEST(seats.times_leave());

@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(rate_is_counted_in_drops_of_lowest_terms) {
     BOOST_TEST(fast.owed() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(nobody_waits_nothing_is_asked) {
+BOOST_AUTO_TEST_CASE(nothing_is_asked_while_no_request_waits) {
     story s;
     BOOST_TEST((s.p.next_order({}, s.now) == weir::never));
     BOOST_TEST(!s.question());
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(nobody_waits_nothing_is_asked) {
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
 }
 
-BOOST_AUTO_TEST_CASE(crowd_is_one_question_for_at_least_the_head_and_at_most_all) {
+BOOST_AUTO_TEST_CASE(many_requests_are_one_question_for_at_least_the_head_and_at_most_all) {
     story s;
     s.waiting = {.head = 2, .all = 4, .until = s.now + 300ms};
     auto const q = s.question();
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(no_more_is_asked_for_than_the_bucket_holds) {
     BOOST_TEST(s.p.capacity() == 5);
 }
 
-BOOST_AUTO_TEST_CASE(what_nobody_wants_any_more_is_given_back) {
+BOOST_AUTO_TEST_CASE(permits_without_a_request_are_given_back) {
     story s;
     s.waiting = {.head = 2, .all = 3};
     auto const q = s.question();
@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(what_nobody_wants_any_more_is_given_back) {
     BOOST_TEST(s.p.fed_stats().returned == 2);
 }
 
-BOOST_AUTO_TEST_CASE(partial_stock_is_kept_for_a_big_head_and_the_rest_asked_for) {
+BOOST_AUTO_TEST_CASE(too_few_permits_are_kept_for_a_large_head_and_the_rest_is_asked_for) {
     story s;
     s.waiting = {.head = 1, .all = 1};
     auto const q = s.question();
@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(partial_stock_is_kept_for_a_big_head_and_the_rest_asked_for
     BOOST_TEST(s.serve(3) == std::uint64_t{store_time});
 }
 
-BOOST_AUTO_TEST_CASE(rejection_says_when_and_is_not_asked_again_before) {
+BOOST_AUTO_TEST_CASE(rejection_names_a_time_before_which_nothing_is_asked) {
     story s;
     s.waiting = {.head = 1, .all = 2, .until = s.now + 10s};
     auto const q = s.question();
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(rejection_says_when_and_is_not_asked_again_before) {
     BOOST_TEST(s.question().has_value());
 }
 
-BOOST_AUTO_TEST_CASE(rejection_is_believed_for_a_second_since_others_may_give_back) {
+BOOST_AUTO_TEST_CASE(rejection_is_valid_for_a_second_because_others_may_give_back) {
     story s;
     s.waiting = {.head = 1, .all = 1};
     auto const q = s.question();
@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(rejection_is_believed_for_a_second_since_others_may_give_ba
     BOOST_TEST(s.question().has_value());
 }
 
-BOOST_AUTO_TEST_CASE(rejection_of_many_says_nothing_about_one) {
+BOOST_AUTO_TEST_CASE(rejection_of_many_does_not_apply_to_one) {
     story s;
     s.waiting = {.head = 4, .all = 4, .until = s.now + 1ms};
     s.deny(*s.question(), 3s);
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(rejection_of_many_says_nothing_about_one) {
     BOOST_TEST(s.question().has_value());
 }
 
-BOOST_AUTO_TEST_CASE(booked_turn_is_not_used_before_its_time) {
+BOOST_AUTO_TEST_CASE(booked_grant_is_not_used_before_its_time) {
     story s;
     s.waiting = {.head = 1, .all = 3};
     auto const q = s.question();
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(booked_turn_is_not_used_before_its_time) {
     s.serve(1);
 }
 
-BOOST_AUTO_TEST_CASE(stock_lapses_one_deadline_after_the_question_or_its_turn) {
+BOOST_AUTO_TEST_CASE(permits_lapse_a_timeout_after_the_question_or_the_booked_time) {
     for (auto const wait : {0ms, 200ms}) {
         story s;
         s.waiting = {.head = 1, .all = 1};
@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(stock_lapses_one_deadline_after_the_question_or_its_turn) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(saturated_it_asks_for_what_drains_in_a_millisecond) {
+BOOST_AUTO_TEST_CASE(saturated_it_asks_for_the_refill_of_a_millisecond) {
     story s{{.rate = {10'000, 1s}, .burst = 100}};
     s.waiting = {.head = 1, .all = 50};
     auto const first = s.question();
@@ -273,7 +273,7 @@ BOOST_AUTO_TEST_CASE(refund_is_sent_to_the_store_once) {
     BOOST_TEST(s.p.remaining(s.now) == 0);
 }
 
-BOOST_AUTO_TEST_CASE(more_refunds_than_there_is_place_for_count_as_used) {
+BOOST_AUTO_TEST_CASE(refunds_beyond_the_table_count_as_used) {
     story s;
     for (std::uint64_t t = 1; t <= 20; ++t)
         s.p.refund(1, t, s.now);
@@ -284,7 +284,7 @@ BOOST_AUTO_TEST_CASE(more_refunds_than_there_is_place_for_count_as_used) {
     BOOST_TEST(all == 9);
 }
 
-BOOST_AUTO_TEST_CASE(debt_is_told_to_the_store_before_anybody_is_served) {
+BOOST_AUTO_TEST_CASE(debt_is_reported_to_the_store_before_any_grant) {
     story s;
     BOOST_TEST(s.p.take(7, s.now) == 0u);
     BOOST_TEST(s.p.debt(s.now) == 7);
@@ -311,7 +311,7 @@ BOOST_AUTO_TEST_CASE(debt_is_told_to_the_store_before_anybody_is_served) {
     BOOST_TEST(forgiven.is_silent());
 }
 
-BOOST_AUTO_TEST_CASE(question_without_an_answer_counts_as_used_and_another_goes_out) {
+BOOST_AUTO_TEST_CASE(question_without_a_reply_counts_as_used_and_another_is_sent) {
     story s;
     s.waiting = {.head = 1, .all = 1};
     auto const lost = s.question();
@@ -335,7 +335,7 @@ BOOST_AUTO_TEST_CASE(question_without_an_answer_counts_as_used_and_another_goes_
     s.serve(1);
 }
 
-BOOST_AUTO_TEST_CASE(question_that_was_never_put_is_known_to_have_failed_though_that_is_told_late) {
+BOOST_AUTO_TEST_CASE(unsent_question_is_known_to_have_failed_even_if_reported_late) {
     story s;
     s.waiting = {.head = 1, .all = 1};
     auto const unsent = s.question();
@@ -348,7 +348,7 @@ BOOST_AUTO_TEST_CASE(question_that_was_never_put_is_known_to_have_failed_though_
     BOOST_TEST(s.p.fed_stats().late == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(times_that_nanoseconds_cannot_hold_are_the_end_of_time) {
+BOOST_AUTO_TEST_CASE(times_beyond_nanoseconds_are_the_end_of_time) {
     for (auto const wait : {std::chrono::microseconds::max(), std::chrono::microseconds(1LL << 62),
                             std::chrono::microseconds(std::int64_t{10'000'000'000'000'000})}) {
         story denied;
@@ -395,7 +395,7 @@ BOOST_AUTO_TEST_CASE(five_failures_in_a_row_make_an_outage) {
     BOOST_TEST(s.question()->max == 3);
 }
 
-BOOST_AUTO_TEST_CASE(probe_of_a_fast_limiter_that_was_saturated_asks_for_no_more_than_it_may_get) {
+BOOST_AUTO_TEST_CASE(probe_of_a_saturated_fast_limiter_asks_for_no_more_than_it_can_get) {
     story s{{.rate = {10'000, 1s}, .burst = 100, .retry = {.jitter = 0}}};
     s.waiting = {.head = 1, .all = 50};
     s.grant(*s.question(), 20);  // fewer than requested
@@ -438,7 +438,7 @@ BOOST_AUTO_TEST_CASE(one_success_ends_the_row_of_failures) {
         BOOST_TEST(!s.p.failed(s.question()->number, true, s.now));
 }
 
-BOOST_AUTO_TEST_CASE(fail_open_grants_everything_from_the_first_failure_to_the_first_answer) {
+BOOST_AUTO_TEST_CASE(fail_open_grants_everything_from_the_first_failure_to_the_first_reply) {
     story s{{.rate = {1, 1h}, .on_failure = weir::fail_open(), .retry = {.jitter = 0}}};
     s.waiting = {.head = 1, .all = 1};
     auto const q = s.question();
@@ -463,7 +463,7 @@ BOOST_AUTO_TEST_CASE(fail_open_grants_everything_from_the_first_failure_to_the_f
     BOOST_TEST(s.is_silent());
 }
 
-BOOST_AUTO_TEST_CASE(probe_that_is_lost_is_followed_by_another_though_nobody_waits) {
+BOOST_AUTO_TEST_CASE(lost_probe_is_followed_by_another_although_no_request_waits) {
     story s{{.rate = {1, 1h}, .on_failure = weir::fail_open(), .retry = {.jitter = 0}}};
     s.waiting = {.head = 1, .all = 1};
     s.p.failed(s.question()->number, true, s.now);
@@ -476,7 +476,7 @@ BOOST_AUTO_TEST_CASE(probe_that_is_lost_is_followed_by_another_though_nobody_wai
     BOOST_TEST(s.p.fed_stats().unknown == 2u);
 }
 
-BOOST_AUTO_TEST_CASE(store_is_left_alone_in_an_outage_though_permits_are_granted) {
+BOOST_AUTO_TEST_CASE(store_is_not_asked_in_an_outage_although_permits_are_granted) {
     story s{{.rate = {1, 1h}, .on_failure = weir::fail_open(), .retry = {.jitter = 0}}};
     for (int i = 0; i != 5; ++i) {
         s.waiting = {.head = 1, .all = 1};
@@ -489,7 +489,7 @@ BOOST_AUTO_TEST_CASE(store_is_left_alone_in_an_outage_though_permits_are_granted
     BOOST_TEST(s.question().has_value());
 }
 
-BOOST_AUTO_TEST_CASE(fail_local_grants_a_share_in_which_all_counts_that_was_granted) {
+BOOST_AUTO_TEST_CASE(fail_local_grants_a_share_that_counts_all_grants) {
     story s{{.rate = {10, 1s},
              .burst = 8,
              .on_failure = weir::fail_local{0.5},
@@ -512,7 +512,7 @@ BOOST_AUTO_TEST_CASE(fail_local_grants_a_share_in_which_all_counts_that_was_gran
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == s.now));
 }
 
-BOOST_AUTO_TEST_CASE(share_is_as_large_as_the_docs_say_after_a_long_outage) {
+BOOST_AUTO_TEST_CASE(share_after_a_long_outage_is_as_documented) {
     story s{{.rate = {10, 1s},
              .burst = 8,
              .on_failure = weir::fail_local{0.5},
@@ -526,7 +526,7 @@ BOOST_AUTO_TEST_CASE(share_is_as_large_as_the_docs_say_after_a_long_outage) {
     BOOST_TEST(granted == 4 + 50);
 }
 
-BOOST_AUTO_TEST_CASE(permits_of_several_sources_are_given_back_to_none_too_many) {
+BOOST_AUTO_TEST_CASE(permits_of_several_sources_are_not_given_back_twice) {
     constexpr weir::ticket local = weir::ticket{1} << 63;
     BOOST_TEST(fed::merge(7, 9, 1) == 7u);
     BOOST_TEST(fed::merge(9, local, 1) == local);
@@ -564,7 +564,7 @@ struct leased_story : story {
     std::int64_t since = store_time;
 };
 
-BOOST_AUTO_TEST_CASE(lease_grows_while_permits_are_used_up_within_a_tenth_of_its_time) {
+BOOST_AUTO_TEST_CASE(prefetch_grows_while_permits_are_used_up_within_a_tenth_of_its_time) {
     leased_story s;
     for (auto const expected : {0, 1, 2, 4, 8, 16, 32, 64, 100, 100}) {
         s.come();
@@ -591,7 +591,7 @@ BOOST_AUTO_TEST_CASE(lease_grows_while_permits_are_used_up_within_a_tenth_of_its
     }
 }
 
-BOOST_AUTO_TEST_CASE(lease_is_at_most_half_of_the_burst) {
+BOOST_AUTO_TEST_CASE(prefetch_is_at_most_half_of_the_burst) {
     leased_story s;
     fed next({.rate = {10'000, 1s}, .burst = 50, .prefetch = 100});
     s.grow();
@@ -600,7 +600,7 @@ BOOST_AUTO_TEST_CASE(lease_is_at_most_half_of_the_burst) {
     BOOST_TEST(next.fed_stats().prefetch == 25);
 }
 
-BOOST_AUTO_TEST_CASE(permits_taken_ahead_are_granted_without_a_question_until_a_quarter_is_left) {
+BOOST_AUTO_TEST_CASE(prefetched_permits_are_granted_without_a_question_until_a_quarter_is_left) {
     leased_story s;
     s.grow();
     s.use(75);
@@ -621,7 +621,7 @@ BOOST_AUTO_TEST_CASE(permits_taken_ahead_are_granted_without_a_question_until_a_
     BOOST_TEST(s.is_silent());
 }
 
-BOOST_AUTO_TEST_CASE(permits_taken_ahead_lapse_one_deadline_and_a_lease_after_the_question) {
+BOOST_AUTO_TEST_CASE(prefetched_permits_lapse_a_timeout_and_a_prefetch_time_after_the_question) {
     leased_story s;
     s.grow();
     s.now += 150ms;
@@ -635,7 +635,7 @@ BOOST_AUTO_TEST_CASE(permits_taken_ahead_lapse_one_deadline_and_a_lease_after_th
     BOOST_TEST(s.is_silent());
 }
 
-BOOST_AUTO_TEST_CASE(it_is_looked_at_when_permits_lapse_that_were_taken_ahead) {
+BOOST_AUTO_TEST_CASE(next_step_is_due_when_prefetched_permits_lapse) {
     leased_story s;
     BOOST_TEST(!s.p.must_go_on());
     s.grow();
@@ -645,7 +645,7 @@ BOOST_AUTO_TEST_CASE(it_is_looked_at_when_permits_lapse_that_were_taken_ahead) {
     BOOST_TEST(!s.p.must_go_on());
 }
 
-BOOST_AUTO_TEST_CASE(what_is_in_stock_can_be_used_in_an_outage) {
+BOOST_AUTO_TEST_CASE(fetched_permits_can_be_used_in_an_outage) {
     leased_story s;
     s.grow();
     s.waiting = {.head = 300, .all = 300};
@@ -656,7 +656,7 @@ BOOST_AUTO_TEST_CASE(what_is_in_stock_can_be_used_in_an_outage) {
     BOOST_TEST((s.p.ready_at(101, 0, s.now) == weir::unknown));
 }
 
-BOOST_AUTO_TEST_CASE(rejection_of_the_store_says_nothing_in_an_outage) {
+BOOST_AUTO_TEST_CASE(rejection_of_the_store_does_not_apply_in_an_outage) {
     story s;
     s.waiting = {.head = 1, .all = 1};
     s.deny(*s.question(), 700ms);
@@ -667,7 +667,7 @@ BOOST_AUTO_TEST_CASE(rejection_of_the_store_says_nothing_in_an_outage) {
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
 }
 
-BOOST_AUTO_TEST_CASE(lease_shrinks_where_a_turn_has_to_be_booked) {
+BOOST_AUTO_TEST_CASE(prefetch_shrinks_when_a_grant_has_to_be_booked) {
     leased_story s;
     s.grow();
     s.use(100);
@@ -675,7 +675,7 @@ BOOST_AUTO_TEST_CASE(lease_shrinks_where_a_turn_has_to_be_booked) {
     BOOST_TEST(s.prefetch() == 50);
 }
 
-BOOST_AUTO_TEST_CASE(refund_of_a_leased_permit_is_granted_again_here_while_it_is_good) {
+BOOST_AUTO_TEST_CASE(refunded_prefetched_permit_is_granted_again_here_while_it_is_valid) {
     leased_story s;
     s.grow();
     auto const t = s.p.take(1, s.now);
@@ -687,7 +687,7 @@ BOOST_AUTO_TEST_CASE(refund_of_a_leased_permit_is_granted_again_here_while_it_is
     BOOST_TEST(s.return_order().count == 100);
 }
 
-BOOST_AUTO_TEST_CASE(prefetch_time_is_that_of_four_permits_if_that_is_longer) {
+BOOST_AUTO_TEST_CASE(prefetch_time_is_the_time_of_four_permits_if_that_is_longer) {
     story s{{.rate = {10, 1s}, .burst = 4, .prefetch = 2}};
     s.waiting = {.head = 1, .all = 1};
     s.grant(*s.question(), 1);
@@ -697,7 +697,7 @@ BOOST_AUTO_TEST_CASE(prefetch_time_is_that_of_four_permits_if_that_is_longer) {
     BOOST_TEST(s.p.remaining(s.now) == 0);
 }
 
-BOOST_AUTO_TEST_CASE(log_is_asked_for_as_many_as_there_are_in_its_window) {
+BOOST_AUTO_TEST_CASE(log_is_asked_for_up_to_the_permits_of_its_window) {
     weir::policy::fed_log p({.rate = {3, 10s}});
     BOOST_TEST(p.capacity() == 3);
     weir::demand const nine{.head = 1, .all = 9, .until = start + 5s};
@@ -720,7 +720,7 @@ BOOST_AUTO_TEST_CASE(wrong_options_of_a_log_are_named) {
     BOOST_CHECK_NO_THROW((fed_log{{.rate = {4096, 1s}}}));
 }
 
-BOOST_AUTO_TEST_CASE(each_change_of_what_decides_is_told_once) {
+BOOST_AUTO_TEST_CASE(each_change_of_mode_is_reported_once) {
     using mode = weir::shared_mode;
     for (auto const& [on_failure, failures, without] :
          {std::tuple<decltype(weir::shared_options::on_failure), int, mode>{
@@ -759,7 +759,7 @@ BOOST_AUTO_TEST_CASE(each_change_of_what_decides_is_told_once) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(changes_that_nobody_waits_for_are_kept_up_to_the_last_eight) {
+BOOST_AUTO_TEST_CASE(last_eight_unreported_changes_are_kept) {
     story s{
         {.rate = {10, 1s}, .burst = 5, .on_failure = weir::fail_open(), .retry = {.jitter = 0}}};
     for (int i = 0; i != 6; ++i) {
@@ -778,7 +778,7 @@ BOOST_AUTO_TEST_CASE(changes_that_nobody_waits_for_are_kept_up_to_the_last_eight
     BOOST_TEST(!s.p.has_event());
 }
 
-BOOST_AUTO_TEST_CASE(other_options_may_change_what_decides) {
+BOOST_AUTO_TEST_CASE(new_options_may_change_the_mode) {
     story s{
         {.rate = {10, 1s}, .burst = 5, .on_failure = weir::fail_open(), .retry = {.jitter = 0}}};
     s.waiting = {.head = 1, .all = 1};
@@ -823,7 +823,7 @@ BOOST_AUTO_TEST_CASE(steps_of_the_clock_of_the_store_are_counted) {
     BOOST_TEST((steps() == pair(1, 1)));
 }
 
-BOOST_AUTO_TEST_CASE(other_options_hold_from_the_next_question_on) {
+BOOST_AUTO_TEST_CASE(new_options_apply_from_the_next_question_on) {
     story s;
     s.waiting = {.head = 1, .all = 1};
     auto const q = s.question();

@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(lease_is_renewed_after_a_third_and_ends_counted_from_the_qu
     BOOST_TEST(s.p.fed_stats().held == 0);
 }
 
-BOOST_AUTO_TEST_CASE(seat_that_nobody_waits_for_is_given_back_and_asked_about_until_it_is) {
+BOOST_AUTO_TEST_CASE(seat_without_a_request_is_given_back_until_the_store_confirms) {
     story s;
     auto const t = s.begin(2);
     BOOST_TEST(s.p.leave(1, t, s.now));
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(seat_that_may_have_been_given_back_is_not_granted_again) {
     s.serve(1);
 }
 
-BOOST_AUTO_TEST_CASE(seat_that_comes_home_is_the_next_ones_here) {
+BOOST_AUTO_TEST_CASE(released_seat_goes_to_the_next_request_here) {
     story s;
     auto const t = s.begin(4);
     s.waiting = {.head = 1, .all = 1};
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(seat_that_comes_home_is_the_next_ones_here) {
     BOOST_TEST(s.serve(1) == t);
 }
 
-BOOST_AUTO_TEST_CASE(after_fifty_polls_a_seat_goes_back_although_requests_wait) {
+BOOST_AUTO_TEST_CASE(after_fifty_polls_a_seat_returns_to_the_store_although_requests_wait) {
     story s;
     s.begin(4);
     s.waiting = {.head = 1, .all = 2};
@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(after_fifty_polls_a_seat_goes_back_although_requests_wait) 
     BOOST_TEST(s.p.remaining(s.now) == 0);
 }
 
-BOOST_AUTO_TEST_CASE(denial_is_followed_by_a_pause_and_leaves_nothing_unused) {
+BOOST_AUTO_TEST_CASE(rejection_is_followed_by_a_pause_and_leaves_nothing_unused) {
     story s;
     auto const t = s.begin(2);
     s.waiting = {.head = 2, .all = 2};
@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(denial_is_followed_by_a_pause_and_leaves_nothing_unused) {
     BOOST_TEST(s.is_silent_until(s.now + 1ms));
 }
 
-BOOST_AUTO_TEST_CASE(store_that_has_forgotten_makes_all_permits_lost) {
+BOOST_AUTO_TEST_CASE(store_without_its_data_makes_all_permits_lost) {
     story s;
     auto const t = s.begin(2);
     s.now += 3s;
@@ -272,7 +272,7 @@ BOOST_AUTO_TEST_CASE(store_that_has_forgotten_makes_all_permits_lost) {
 }
 
 // A store without its data whose clock was also set back.
-BOOST_AUTO_TEST_CASE(holding_with_a_lower_fence_is_good_where_it_is_the_present_one) {
+BOOST_AUTO_TEST_CASE(holding_with_a_lower_fence_is_valid_if_it_is_the_current_one) {
     story s;
     s.begin(1);
     s.now += 3s;
@@ -283,7 +283,7 @@ BOOST_AUTO_TEST_CASE(holding_with_a_lower_fence_is_good_where_it_is_the_present_
     BOOST_TEST(!s.p.is_lost(t, s.now));
 }
 
-BOOST_AUTO_TEST_CASE(what_was_lost_is_not_had_back_by_an_answer_that_comes_late) {
+BOOST_AUTO_TEST_CASE(late_reply_does_not_restore_lost_seats) {
     story s;
     auto const t = s.begin(1);
     s.now = start + 8980ms;  // the process was suspended
@@ -302,7 +302,7 @@ BOOST_AUTO_TEST_CASE(what_was_lost_is_not_had_back_by_an_answer_that_comes_late)
     BOOST_TEST(!s.p.must_go_on());
 }
 
-BOOST_AUTO_TEST_CASE(answer_that_comes_after_all_have_gone_is_given_back) {
+BOOST_AUTO_TEST_CASE(reply_after_all_requests_left_is_given_back) {
     story s;
     s.waiting = {.head = 1, .all = 1};
     auto const q = s.question();
@@ -314,7 +314,7 @@ BOOST_AUTO_TEST_CASE(answer_that_comes_after_all_have_gone_is_given_back) {
     BOOST_TEST(back.max == 0);
 }
 
-BOOST_AUTO_TEST_CASE(lost_question_may_have_taken_seats_which_are_given_back) {
+BOOST_AUTO_TEST_CASE(seats_of_a_lost_question_are_given_back) {
     story s;
     s.waiting = {.head = 1, .all = 1};
     auto const q = s.question();
@@ -338,7 +338,7 @@ BOOST_AUTO_TEST_CASE(lost_question_may_have_taken_seats_which_are_given_back) {
     BOOST_TEST((s.now - start < 11s));
 }
 
-BOOST_AUTO_TEST_CASE(last_answer_is_good_although_it_is_late_and_an_older_one_is_not) {
+BOOST_AUTO_TEST_CASE(late_reply_to_the_last_question_is_valid_and_an_older_one_is_not) {
     story s;
     s.waiting = {.head = 1, .all = 1};
     auto const first = s.question();
@@ -363,7 +363,7 @@ BOOST_AUTO_TEST_CASE(last_answer_is_good_although_it_is_late_and_an_older_one_is
     BOOST_TEST(s.p.remaining(s.now) == 0);
 }
 
-BOOST_AUTO_TEST_CASE(renewals_that_fail_are_repeated_and_what_is_held_stays_good_meanwhile) {
+BOOST_AUTO_TEST_CASE(failed_renewals_are_repeated_and_held_seats_stay_valid) {
     story s;
     auto const t = s.begin(1);
     s.now += 3s;
@@ -400,7 +400,7 @@ BOOST_AUTO_TEST_CASE(five_failures_are_an_outage_in_which_all_are_rejected) {
     s.serve(1);
 }
 
-BOOST_AUTO_TEST_CASE(charge_counts_and_is_paid_by_seats_to_come) {
+BOOST_AUTO_TEST_CASE(charge_counts_and_is_paid_by_later_seats) {
     story s;
     auto const t = s.begin(1);
     BOOST_TEST(s.p.take(2, s.now) == 0u);
@@ -419,7 +419,7 @@ BOOST_AUTO_TEST_CASE(charge_counts_and_is_paid_by_seats_to_come) {
     BOOST_TEST(s.question().max == 0);
 }
 
-BOOST_AUTO_TEST_CASE(parts_of_two_holdings_that_are_merged_count_once) {
+BOOST_AUTO_TEST_CASE(merged_parts_of_two_holdings_count_once) {
     story s;
     auto const lost = s.begin(1);
     s.now += 3s;
@@ -433,7 +433,7 @@ BOOST_AUTO_TEST_CASE(parts_of_two_holdings_that_are_merged_count_once) {
     BOOST_TEST(s.p.remaining(s.now) == 0);
 }
 
-BOOST_AUTO_TEST_CASE(other_options_revoke_nothing) {
+BOOST_AUTO_TEST_CASE(new_options_revoke_nothing) {
     story s;
     auto const t = s.begin(3);
     fed_seats next({.seats = 1, .lease = 3s, .timeout = 50ms});

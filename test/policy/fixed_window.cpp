@@ -200,14 +200,14 @@ BOOST_AUTO_TEST_CASE(can_be_aligned_to_the_clock) {
     BOOST_TEST(window.ready_at(3, 4, noon + 10s) == noon + 40s);
 }
 
-BOOST_AUTO_TEST_CASE(lets_up_to_twice_the_limit_through_at_a_boundary_as_it_says) {
+BOOST_AUTO_TEST_CASE(grants_up_to_twice_the_limit_at_a_boundary_as_documented) {
     fixed_window window({.limit = 3, .window = 10s});
     window.take(1, noon);
     window.take(2, noon + 10s - tick);
     BOOST_TEST(fits(window, 3, noon + 10s));
 }
 
-BOOST_AUTO_TEST_CASE(pays_debt_from_the_windows_that_come) {
+BOOST_AUTO_TEST_CASE(pays_debt_from_later_windows) {
     fixed_window window({.limit = 3, .window = 10s});
     window.take(8, noon);
     BOOST_TEST(window.ready_at(1, 0, noon) == noon + 20s);
@@ -218,7 +218,7 @@ BOOST_AUTO_TEST_CASE(pays_debt_from_the_windows_that_come) {
     BOOST_TEST(window.ready_at(1, 0, noon + 34s) == noon + 44s);
 }
 
-BOOST_AUTO_TEST_CASE(undoes_what_still_counts_and_nothing_else) {
+BOOST_AUTO_TEST_CASE(undoes_only_grants_that_still_count) {
     fixed_window window({.limit = 3, .window = 10s});
     auto const early = window.take(3, noon);
     BOOST_TEST(window.refund(1, early, noon + 9s));
@@ -238,7 +238,7 @@ BOOST_AUTO_TEST_CASE(undoes_debt_that_was_carried_over) {
     BOOST_TEST(window.remaining(noon + 20s) == 3);
 }
 
-BOOST_AUTO_TEST_CASE(keeps_what_was_used_when_options_change) {
+BOOST_AUTO_TEST_CASE(keeps_used_permits_when_options_change) {
     fixed_window window({.limit = 3, .window = 10s});
     window.take(2, noon);
     renew(window, {.limit = 5, .window = 20s}, noon + 5s);
@@ -252,7 +252,7 @@ BOOST_AUTO_TEST_CASE(keeps_what_was_used_when_options_change) {
     BOOST_TEST(window.ready_at(1, 0, noon + 5s) == noon + 60s);
 }
 
-BOOST_AUTO_TEST_CASE(owes_nothing_for_what_was_granted_below_a_higher_limit) {
+BOOST_AUTO_TEST_CASE(owes_nothing_for_grants_below_a_higher_limit) {
     fixed_window window({.limit = 1'000, .window = 1h});
     window.take(1'000, noon);
     renew(window, {.limit = 10, .window = 1h}, noon + 1min);
@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(owes_nothing_for_what_was_granted_below_a_higher_limit) {
     BOOST_TEST(window.remaining(noon + 2h) == 1'000);
 }
 
-BOOST_AUTO_TEST_CASE(owes_just_what_was_not_paid_when_the_limit_is_lowered) {
+BOOST_AUTO_TEST_CASE(owes_only_unpaid_debt_when_the_limit_is_lowered) {
     fixed_window window({.limit = 10, .window = 10s});
     window.take(10, noon);
     window.take(15, noon);  // the next window pays 10 of these, and the one after it 5
@@ -291,7 +291,7 @@ BOOST_AUTO_TEST_CASE(pays_at_once_when_the_limit_is_raised) {
 
 // For windows aligned to the clock, the grants alone determine the free permits of each window: no refund allows one
 // too many, whatever the debt.
-BOOST_AUTO_TEST_CASE(never_lets_one_too_many_through) {
+BOOST_AUTO_TEST_CASE(never_grants_one_too_many) {
     support::for_each_seed(20'000'000, 20'000, [](random_source& random) {
         auto const limit = random.between(1, 5);
         constexpr auto length = 4ns;
@@ -347,7 +347,7 @@ BOOST_AUTO_TEST_CASE(never_lets_one_too_many_through) {
     BOOST_TEST(true);  // no check above failed
 }
 
-BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(rejects_invalid_options_by_name) {
     using nonsense = std::invalid_argument;
     BOOST_CHECK_EXCEPTION(
         fixed_window({.limit = 0}), nonsense,
@@ -360,18 +360,18 @@ BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
                           says("weir::fixed_window: alignment is 7, but must be from 0 to 1"));
 }
 
-BOOST_AUTO_TEST_CASE(says_never_of_what_comes_after_the_end_of_time) {
+BOOST_AUTO_TEST_CASE(returns_never_for_times_after_the_end_of_time) {
     fixed_window window({.limit = 1, .window = weir::forever});
     window.take(1, noon);
     BOOST_TEST(window.ready_at(1, 0, noon) == weir::never);
     BOOST_TEST(window.ready_at(1, 1'000'000, noon) == weir::never);
 }
 
-BOOST_AUTO_TEST_CASE(does_what_the_definition_says) {
+BOOST_AUTO_TEST_CASE(implements_the_definition) {
     support::compare_in_every_way<windows>(10'000'000, 4'000);
 }
 
-BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_rejected) {
+BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_rejected_request) {
     support::compare_asked_with_left_alone<windows>(19'000'000, 1'000);
 }
 

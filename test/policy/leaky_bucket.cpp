@@ -96,7 +96,7 @@ private:
 
 BOOST_AUTO_TEST_SUITE(the_leaky_bucket)
 
-BOOST_AUTO_TEST_CASE(spaces_grants_evenly_whatever_was_idle_before) {
+BOOST_AUTO_TEST_CASE(spaces_grants_evenly_after_any_idle_time) {
     leaky_bucket bucket({.rate = {10, 1s}});
     auto now = noon;
     for (int i = 0; i != 10; ++i) {
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(does_not_catch_up_after_a_late_timer) {
     BOOST_TEST(bucket.ready_at(1, 0, noon + 170ms) == noon + 270ms);
 }
 
-BOOST_AUTO_TEST_CASE(takes_in_what_it_holds_and_then_only_what_leaks) {
+BOOST_AUTO_TEST_CASE(grants_its_capacity_and_then_only_at_its_rate) {
     leaky_bucket bucket({.rate = {1, 1s}, .capacity = 3});
     BOOST_TEST(bucket.rule().level(bucket.state(), noon) == 0);
     bucket.take(3, noon);
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(takes_in_what_it_holds_and_then_only_what_leaks) {
     BOOST_TEST(bucket.ready_at(3, 0, noon + 1s) == noon + 3s);
 }
 
-BOOST_AUTO_TEST_CASE(is_fuller_than_full_only_when_told_to) {
+BOOST_AUTO_TEST_CASE(exceeds_its_capacity_only_by_charge_and_settle) {
     leaky_bucket bucket({.rate = {1, 1s}, .capacity = 3});
     bucket.take(7, noon);
     BOOST_TEST(bucket.rule().level(bucket.state(), noon) == 7);
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(is_fuller_than_full_only_when_told_to) {
     BOOST_TEST(bucket.rule().level(bucket.state(), noon + 10s) == 0);
 }
 
-BOOST_AUTO_TEST_CASE(keeps_its_level_when_options_change_as_it_is_told) {
+BOOST_AUTO_TEST_CASE(keeps_its_level_by_carry_over_when_options_change) {
     auto const changed = [](carry_over how, amount capacity) {
         leaky_bucket bucket({.rate = {1, 1s}, .capacity = 10});
         bucket.take(6, noon);
@@ -154,14 +154,14 @@ BOOST_AUTO_TEST_CASE(keeps_its_level_when_options_change_as_it_is_told) {
     BOOST_TEST(changed(carry_over::reset, 20) == 0);
 }
 
-BOOST_AUTO_TEST_CASE(has_no_leak_at_a_rate_of_none) {
+BOOST_AUTO_TEST_CASE(has_no_leak_at_a_rate_of_0) {
     leaky_bucket bucket({.rate = {0, 1s}, .capacity = 2});
     bucket.take(2, noon);
     BOOST_TEST(bucket.ready_at(1, 0, noon) == weir::unknown);
     BOOST_TEST(bucket.rule().level(bucket.state(), noon + 24h * 365 * 100) == 2);
 }
 
-BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(rejects_invalid_options_by_name) {
     using nonsense = std::invalid_argument;
     BOOST_CHECK_EXCEPTION(
         leaky_bucket({.capacity = 0}), nonsense,
@@ -170,11 +170,11 @@ BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
                           says("weir::leaky_bucket: carry_over is 3, but must be from 0 to 2"));
 }
 
-BOOST_AUTO_TEST_CASE(does_what_the_definition_says) {
+BOOST_AUTO_TEST_CASE(implements_the_definition) {
     support::compare_in_every_way<water>(40'000'000, 2'000);
 }
 
-BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_rejected) {
+BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_rejected_request) {
     support::compare_asked_with_left_alone<water>(49'000'000, 1'000);
 }
 

@@ -222,7 +222,7 @@ BOOST_AUTO_TEST_CASE(may_be_written_in_other_ways) {
     same("10/1s&3 seats", "10/1s & 3 seats");
 }
 
-BOOST_AUTO_TEST_CASE(says_where_a_text_is_wrong_and_what_was_expected) {
+BOOST_AUTO_TEST_CASE(names_the_column_and_the_expected_text_of_an_error) {
     auto const range = std::string("a number from 0 to 1000000000000000");
     wrong("", "column 1: expected a whole number, found the end of the text");
     wrong("many seats", "column 1: expected a whole number, found `many`");
@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(says_where_a_text_is_wrong_and_what_was_expected) {
     wrong("5/1s warming cold_factor 3x", "column 27: expected the end of the number, found `x`");
 }
 
-BOOST_AUTO_TEST_CASE(can_be_read_again_whatever_it_is) {
+BOOST_AUTO_TEST_CASE(can_be_read_again_in_every_form) {
     support::for_each_seed(1'000'000, 20'000, [](random_source& random) {
         constexpr auto kinds = std::variant_size_v<limiter_config::options_type>;
         auto const kind = static_cast<std::size_t>(random.between(0, kinds - 1));

@@ -255,8 +255,7 @@ bool fits(Policy const& policy, amount n, time_point now) {
 
 BOOST_AUTO_TEST_SUITE(any_policy)
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(grants_all_that_there_is_room_for_at_first_and_no_more, Policy,
-                              policies) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(grants_all_that_fits_at_first_and_no_more, Policy, policies) {
     auto policy = begun<Policy>(of_three<Policy>::options, noon);
     BOOST_TEST(policy.capacity() == capacity_of<Policy>);
     BOOST_TEST(policy.remaining(noon) == 3);
@@ -266,7 +265,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(grants_all_that_there_is_room_for_at_first_and_no_
     BOOST_TEST(!fits(policy, 1, noon));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(is_not_changed_by_being_asked, Policy, policies) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(is_unchanged_by_const_members, Policy, policies) {
     auto policy = begun<Policy>(of_three<Policy>::options, noon);
     policy.take(2, noon);
     for (int i = 0; i != 100; ++i) {
@@ -276,7 +275,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(is_not_changed_by_being_asked, Policy, policies) {
     }
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(undoes_a_grant_that_is_refunded, Policy, policies) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(undoes_a_refunded_grant, Policy, policies) {
     auto policy = begun<Policy>(of_three<Policy>::options, noon);
     auto const t = policy.take(3, noon);
     BOOST_TEST(policy.refund(2, t, noon));
@@ -285,7 +284,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(undoes_a_grant_that_is_refunded, Policy, policies)
     BOOST_TEST(policy.remaining(noon) == 3);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(goes_into_debt_when_told_to, Policy, policies) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(goes_into_debt_on_take, Policy, policies) {
     auto policy = begun<Policy>(of_three<Policy>::options, noon);
     BOOST_TEST(weir::debt_of(policy, noon) == 0);
     auto const t = policy.take(5, noon);
@@ -301,14 +300,14 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(goes_into_debt_when_told_to, Policy, policies) {
     BOOST_TEST(fits(policy, 2, noon) == lends<Policy>);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(counts_those_ahead, Policy, policies) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(counts_requests_ahead, Policy, policies) {
     auto policy = begun<Policy>(of_three<Policy>::options, noon);
     BOOST_TEST((policy.ready_at(1, 2, noon) <= noon));
     BOOST_TEST((policy.ready_at(1, 3, noon) > noon));
     BOOST_TEST((policy.ready_at(3, 1, noon) <= noon) == lends<Policy>);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(goes_on_where_it_is_moved_to, Policy, policies) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(continues_after_a_move, Policy, policies) {
     auto policy = begun<Policy>(of_three<Policy>::options, noon);
     auto const t = policy.take(1, noon);
     auto elsewhere = std::move(policy);
@@ -320,7 +319,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(goes_on_where_it_is_moved_to, Policy, policies) {
     BOOST_TEST(other.remaining(noon) == 3);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(goes_on_with_what_is_out_when_options_change, Policy, policies) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(keeps_permits_in_use_when_options_change, Policy, policies) {
     auto policy = begun<Policy>(of_three<Policy>::options, noon);
     auto const t = policy.take(3, noon);
     renew(policy, of_three<Policy>::options, noon);
@@ -333,7 +332,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(makes_up_for_late_grants_if_it_is_a_bucket, Policy
     BOOST_TEST(weir::catches_up(Policy(of_three<Policy>::options)) == is_bucket<Policy>);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(is_not_changed_by_nonsense, Policy, policies) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(is_unchanged_by_invalid_options, Policy, policies) {
     auto policy = begun<Policy>(of_three<Policy>::options, noon);
     policy.take(2, noon);
     BOOST_CHECK_THROW(renew(policy, of_three<Policy>::nonsense, noon), std::invalid_argument);
@@ -350,7 +349,7 @@ static_assert(sizeof(weir::policy::leaky_bucket_rule::state_type) == 16);
 static_assert(sizeof(weir::policy::smooth_bursty::state_type) == 32);
 static_assert(sizeof(weir::policy::fixed_window_rule::state_type) == 40);
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(can_forget_its_state_when_that_is_like_an_unused_one, Policy, rules) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(can_drop_its_state_when_it_is_like_an_unused_one, Policy, rules) {
     using rule = typename Policy::rule_type;
     static_assert(weir::limiting_rule<rule>);
     rule const r(of_three<Policy>::options);

@@ -32,7 +32,7 @@ std::optional<seat_sample> dropped(sample_window& w, time_point now, duration la
 
 BOOST_AUTO_TEST_SUITE(a_sample_window)
 
-BOOST_AUTO_TEST_CASE(tells_the_mean_latency_the_most_in_flight_and_whether_any_was_dropped) {
+BOOST_AUTO_TEST_CASE(reports_the_mean_latency_the_most_in_flight_and_any_drop) {
     sample_window w(0s, 3, 0s);
     BOOST_TEST(!served(w, noon, 10ms, 4));
     BOOST_TEST(!served(w, noon + 1ms, 20ms, 9));
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(tells_the_mean_latency_the_most_in_flight_and_whether_any_w
     BOOST_TEST(second->count == 3);
 }
 
-BOOST_AUTO_TEST_CASE(tells_no_latency_if_all_was_dropped) {
+BOOST_AUTO_TEST_CASE(reports_no_latency_if_everything_was_dropped) {
     sample_window w(0s, 1, 0s);
     auto const seen = dropped(w, noon, 5s);
     BOOST_TEST_REQUIRE(seen.has_value());
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(tells_no_latency_if_all_was_dropped) {
     BOOST_TEST(seen->dropped);
 }
 
-BOOST_AUTO_TEST_CASE(lasts_for_as_long_as_it_must) {
+BOOST_AUTO_TEST_CASE(lasts_for_its_shortest_time) {
     sample_window w(1s, 1, 0s);
     BOOST_TEST(!served(w, noon, 10ms));
     BOOST_TEST(!served(w, noon + 1s - 1ns, 10ms));
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(lasts_for_as_long_as_it_must) {
     BOOST_TEST(served(w, noon + 3s, 10ms).has_value());
 }
 
-BOOST_AUTO_TEST_CASE(lasts_for_twice_the_latency_of_the_one_before_but_a_second_at_most) {
+BOOST_AUTO_TEST_CASE(lasts_for_twice_the_latency_of_the_window_before_but_at_most_a_second) {
     sample_window w(10ms, 1, 0s);
     BOOST_TEST(!served(w, noon - 10ms, 100ms));
     BOOST_TEST(served(w, noon, 100ms).has_value());
@@ -86,14 +86,14 @@ BOOST_AUTO_TEST_CASE(lasts_for_twice_the_latency_of_the_one_before_but_a_second_
     BOOST_TEST(served(w, noon + 1210ms, 2s).has_value());
 }
 
-BOOST_AUTO_TEST_CASE(waits_for_as_many_samples_as_it_needs) {
+BOOST_AUTO_TEST_CASE(waits_for_its_fewest_samples) {
     sample_window w(1s, 3, 0s);
     BOOST_TEST(!served(w, noon, 10ms));
     BOOST_TEST(!served(w, noon + 1h, 10ms));
     BOOST_TEST(served(w, noon + 2h, 10ms).has_value());
 }
 
-BOOST_AUTO_TEST_CASE(leaves_out_what_was_too_fast_unless_it_was_dropped) {
+BOOST_AUTO_TEST_CASE(ignores_fast_samples_unless_they_were_dropped) {
     sample_window w(0s, 2, 100us);
     BOOST_TEST(!served(w, noon, 100us - 1ns));
     BOOST_TEST(!served(w, noon, 100us));
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(leaves_out_what_was_too_fast_unless_it_was_dropped) {
     BOOST_TEST(seen->latency == 100us);
 }
 
-BOOST_AUTO_TEST_CASE(envoy_11579_leaves_out_what_was_granted_before_the_number_changed) {
+BOOST_AUTO_TEST_CASE(envoy_11579_ignores_grants_from_before_a_change_of_the_number) {
     sample_window w(0s, 1, 0s);
     BOOST_TEST(served(w, noon, 100ms).has_value());
     w.number_changed(noon + 1s);
@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(envoy_11579_leaves_out_what_was_granted_before_the_number_c
     BOOST_TEST(seen->latency == 400ms);
 }
 
-BOOST_AUTO_TEST_CASE(leaves_out_what_comes_home_while_others_of_before_still_do) {
+BOOST_AUTO_TEST_CASE(ignores_earlier_grants_released_after_the_change) {
     sample_window w(0s, 1, 0s);
     BOOST_TEST(served(w, noon, 100ms).has_value());
     w.number_changed(noon + 1s);
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(leaves_out_what_comes_home_while_others_of_before_still_do)
     BOOST_TEST(served(w, noon + 1400ms, 100ms).has_value());
 }
 
-BOOST_AUTO_TEST_CASE(begins_anew_when_the_number_changes_in_the_midst_of_it) {
+BOOST_AUTO_TEST_CASE(restarts_when_the_number_changes_in_it) {
     sample_window w(0s, 2, 0s);
     BOOST_TEST(!served(w, noon, 100ms, 7));
     w.number_changed(noon);

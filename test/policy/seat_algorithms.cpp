@@ -82,19 +82,19 @@ BOOST_AUTO_TEST_CASE(doubles_in_the_beginning_until_something_is_dropped) {
              });
 }
 
-BOOST_AUTO_TEST_CASE(doubles_no_further_than_slow_start_says) {
+BOOST_AUTO_TEST_CASE(doubles_only_up_to_slow_start) {
     aimd a({.seats = 20, .slow_start = 50});
     check(a, {{10ms, 20, false, 40}, {10ms, 40, false, 50}, {10ms, 50, false, 51}});
 }
 
-BOOST_AUTO_TEST_CASE(never_goes_beyond_the_most) {
+BOOST_AUTO_TEST_CASE(never_exceeds_the_maximum) {
     aimd a({.seats = 20, .max = 70});
     check(a, {{10ms, 20, false, 40}, {10ms, 40, false, 70}, {10ms, 70, false, 70}});
     aimd wide({.seats = max_amount, .max = max_amount});
     check(wide, {{10ms, max_amount, false, max_amount}});
 }
 
-BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(rejects_invalid_options_by_name) {
     BOOST_CHECK_EXCEPTION(aimd({.min = 0}), nonsense,
                           says("weir::aimd: min is 0, but must be from 1 to 1000000000000000"));
     BOOST_CHECK_EXCEPTION(aimd({.min = 30, .max = 29}), nonsense,
@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(makes_a_part_of_each_step_if_it_is_smoothed) {
     check(a, {{100ms, 50, false, 50}, {100ms, 50, false, 53}, {100ms, 53, false, 56}});
 }
 
-BOOST_AUTO_TEST_CASE(looks_for_the_no_load_latency_again_with_half_of_the_seats) {
+BOOST_AUTO_TEST_CASE(measures_the_no_load_latency_again_with_half_of_the_seats) {
     vegas a({.seats = 50, .slow_start = 0, .probe = 30});
     a.update({.latency = 100ms, .in_flight = 50, .count = 750});
     a.update({.latency = 106ms, .in_flight = 50, .count = 749});
@@ -195,7 +195,7 @@ BOOST_AUTO_TEST_CASE(looks_for_the_no_load_latency_again_with_half_of_the_seats)
     BOOST_TEST(a.seats() == 56);  // no queue
 }
 
-BOOST_AUTO_TEST_CASE(envoy_46532_probes_with_half_and_not_with_the_least) {
+BOOST_AUTO_TEST_CASE(envoy_46532_probes_with_half_and_not_with_the_minimum) {
     vegas wide({.seats = 100, .min = 3, .slow_start = 0, .probe = 1});
     wide.update({.latency = 100ms, .in_flight = 100, .count = 100});
     BOOST_TEST(wide.seats() == 50);
@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE(envoy_46532_probes_with_half_and_not_with_the_least) {
     BOOST_TEST(narrow.seats() == 80);
 }
 
-BOOST_AUTO_TEST_CASE(netflix_concurrency_limits_165_holds_the_no_load_latency_at_its_bounds) {
+BOOST_AUTO_TEST_CASE(netflix_concurrency_limits_165_keeps_the_no_load_latency_within_its_bounds) {
     vegas a({.seats = 50, .slow_start = 0, .probe = 1, .no_load_max = 120ms});
     a.update({.latency = 500ms, .in_flight = 50, .count = 50});
     BOOST_TEST(a.seats() == 25);
@@ -218,7 +218,7 @@ BOOST_AUTO_TEST_CASE(netflix_concurrency_limits_165_holds_the_no_load_latency_at
 
 // One reply from a cache has set the no-load latency: the number falls until the next probe, at most 30 samples for
 // each of 50 seats later.
-BOOST_AUTO_TEST_CASE(envoy_10647_comes_up_again_from_a_number_that_is_too_small) {
+BOOST_AUTO_TEST_CASE(envoy_10647_recovers_from_a_number_that_is_too_small) {
     vegas a({.seats = 50, .slow_start = 0, .probe = 30});
     a.update({.latency = 1ms, .in_flight = 50});
     amount least = 50;
@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(envoy_10647_comes_up_again_from_a_number_that_is_too_small)
     BOOST_TEST(a.seats() >= 50);
 }
 
-BOOST_AUTO_TEST_CASE(asks_first_whether_it_is_the_queue_or_the_service) {
+BOOST_AUTO_TEST_CASE(first_finds_out_whether_the_queue_or_the_service_is_slow) {
     vegas slower({.seats = 50, .slow_start = 0});
     slower.update({.latency = 100ms, .in_flight = 50, .count = 200});
     slower.update({.latency = 200ms, .in_flight = 50});
@@ -253,19 +253,19 @@ BOOST_AUTO_TEST_CASE(asks_first_whether_it_is_the_queue_or_the_service) {
     BOOST_TEST(queued.seats() == 30);  // 11 have: a step
 }
 
-BOOST_AUTO_TEST_CASE(goes_down_by_a_factor_if_that_is_more) {
+BOOST_AUTO_TEST_CASE(decreases_by_a_factor_if_that_is_more) {
     vegas a({.seats = 100, .slow_start = 0, .backoff = 0.5});
     check(a, {{10ms, 100, false, 100}, {20ms, 100, false, 50}, {20ms, 50, true, 25}});
 }
 
-BOOST_AUTO_TEST_CASE(learns_nothing_from_a_window_in_which_all_was_dropped) {
+BOOST_AUTO_TEST_CASE(ignores_the_latency_of_a_window_with_only_drops) {
     vegas a({.seats = 50, .slow_start = 0});
     check(
         a,
         {{0ms, 50, true, 49}, {100ms, 49, false, 49}, {0ms, 49, true, 48}, {100ms, 48, false, 54}});
 }
 
-BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(rejects_invalid_options_by_name) {
     BOOST_CHECK_EXCEPTION(vegas({.seats = 1001}), nonsense,
                           says("weir::vegas: seats is 1001, but must be from 1 to 1000"));
     BOOST_CHECK_EXCEPTION(vegas({.smoothing = 0}), nonsense,
@@ -284,7 +284,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(the_algorithm_gradient2)
 
-BOOST_AUTO_TEST_CASE(holds_a_window_against_the_mean_of_many) {
+BOOST_AUTO_TEST_CASE(compares_a_window_with_the_mean_of_many) {
     gradient2 a({.seats = 100, .slow_start = 0});
     check(a, {
                  {100ms, 100, false, 100},  // 100.8: a fifth of 4
@@ -310,7 +310,7 @@ BOOST_AUTO_TEST_CASE(netflix_concurrency_limits_134_does_not_grow_while_it_is_cu
     BOOST_TEST(a.seats() == 100);  // 100.07
 }
 
-BOOST_AUTO_TEST_CASE(looks_for_the_no_load_latency_again_with_half_of_the_seats) {
+BOOST_AUTO_TEST_CASE(measures_the_no_load_latency_again_with_half_of_the_seats) {
     gradient2 a({.seats = 100, .slow_start = 0, .queue = 0, .probe = 3});
     check(a, {
                  {100ms, 100, false, 100},
@@ -353,19 +353,19 @@ gradient2 suspicious(amount slow_start) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(asks_first_whether_it_is_the_queue_or_the_service) {
+BOOST_AUTO_TEST_CASE(first_finds_out_whether_the_queue_or_the_service_is_slow) {
     auto queued = suspicious(0);
     check(queued, {{100ms, 45, false, 90}, {300ms, 90, false, 45}});  // gradient 0.503
     auto slower = suspicious(0);
     check(slower, {{300ms, 45, false, 90}, {300ms, 90, false, 90}});
 }
 
-BOOST_AUTO_TEST_CASE(doubles_again_when_the_service_has_become_slower) {
+BOOST_AUTO_TEST_CASE(doubles_again_when_the_service_became_slower) {
     auto a = suspicious(100);
     check(a, {{300ms, 45, false, 90}, {300ms, 90, false, 100}});
 }
 
-BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(rejects_invalid_options_by_name) {
     BOOST_CHECK_EXCEPTION(gradient2({.seats = 10}), nonsense,
                           says("weir::gradient2: seats is 10, but must be from 20 to 200"));
     BOOST_CHECK_EXCEPTION(gradient2({.tolerance = 0.9}), nonsense,
@@ -405,7 +405,7 @@ BOOST_AUTO_TEST_CASE(a_mean_is_plain_at_first_and_forgets_afterwards) {
     BOOST_TEST(early.add(20) == 30);
 }
 
-BOOST_AUTO_TEST_CASE(envoy_8337_probes_are_not_made_by_all_at_the_same_time) {
+BOOST_AUTO_TEST_CASE(envoy_8337_probes_of_several_limiters_are_at_different_times) {
     std::set<amount> lengths;
     for (std::uint64_t noise = 0; noise != 1'000; ++noise) {
         probe_clock clock;

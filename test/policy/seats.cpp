@@ -63,7 +63,7 @@ using tickets = std::vector<ticket>;
 
 BOOST_AUTO_TEST_SUITE(the_seats)
 
-BOOST_AUTO_TEST_CASE(are_taken_and_come_home) {
+BOOST_AUTO_TEST_CASE(are_taken_and_released) {
     seats room({.seats = 2});
     BOOST_TEST(room.capacity() == 2);
     BOOST_TEST(room.remaining(whenever) == 2);
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(are_taken_and_come_home) {
     BOOST_TEST(room.remaining(whenever) == 2);
 }
 
-BOOST_AUTO_TEST_CASE(are_taken_several_at_a_time_and_come_home_in_parts) {
+BOOST_AUTO_TEST_CASE(are_taken_several_at_a_time_and_released_in_parts) {
     seats room({.seats = 10});
     auto const t = room.take(7, whenever);
     BOOST_TEST(room.remaining(whenever) == 3);
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(are_taken_several_at_a_time_and_come_home_in_parts) {
     BOOST_TEST(fits(room, 10));
 }
 
-BOOST_AUTO_TEST_CASE(make_room_by_a_refund_just_as_by_coming_home) {
+BOOST_AUTO_TEST_CASE(are_freed_by_a_refund_as_by_a_release) {
     seats room({.seats = 1});
     auto const t = room.take(1, whenever);
     BOOST_TEST(room.refund(1, t, whenever));
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(are_as_many_after_a_merge_as_before) {
     BOOST_TEST(room.remaining(whenever) == 5);
 }
 
-BOOST_AUTO_TEST_CASE(are_ready_now_or_nobody_knows_when) {
+BOOST_AUTO_TEST_CASE(are_ready_now_or_at_an_unknown_time) {
     seats room({.seats = 3});
     BOOST_TEST(room.ready_at(3, 0, noon) <= noon);
     BOOST_TEST(room.ready_at(1, 2, noon) <= noon);
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(grant_more_at_once_when_their_number_is_raised) {
     BOOST_TEST(room.remaining(whenever) == 1);
 }
 
-BOOST_AUTO_TEST_CASE(go_into_debt_when_told_to) {
+BOOST_AUTO_TEST_CASE(go_into_debt_on_take) {
     seats room({.seats = 2});
     auto const t = room.take(5, whenever);
     BOOST_TEST(room.remaining(whenever) == 0);
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(can_be_a_quadrillion) {
     BOOST_TEST(room.remaining(whenever) == 1);
 }
 
-BOOST_AUTO_TEST_CASE(reject_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(reject_invalid_options_by_name) {
     using nonsense = std::invalid_argument;
     BOOST_CHECK_EXCEPTION(seats({.seats = 0}), nonsense,
                           says("weir::seats: seats is 0, but must be from 1 to 1000000000000000"));
@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(reject_nonsense_by_name) {
     BOOST_CHECK_NO_THROW(seats({.seats = 1, .max_hold = tick}));
 }
 
-BOOST_AUTO_TEST_CASE(are_not_changed_by_nonsense) {
+BOOST_AUTO_TEST_CASE(are_unchanged_by_invalid_options) {
     seats room({.seats = 3, .max_hold = 5s});
     auto const t = room.take(2, noon);
     BOOST_CHECK_THROW(renew(room, {.seats = 0}, noon), std::invalid_argument);
@@ -242,7 +242,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(watched_seats)
 
-BOOST_AUTO_TEST_CASE(are_reported_once_when_they_have_been_held_for_as_long_as_they_may) {
+BOOST_AUTO_TEST_CASE(are_reported_once_when_held_for_max_hold) {
     seats room({.seats = 3, .max_hold = 10s});
     BOOST_TEST(room.next_overdue() == never);
     auto const t = room.take(2, noon);
@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(are_reported_once_when_they_have_been_held_for_as_long_as_t
     BOOST_TEST(room.remaining(noon + 24h) == 3);
 }
 
-BOOST_AUTO_TEST_CASE(are_reported_with_how_long_they_have_been_held_by_now) {
+BOOST_AUTO_TEST_CASE(are_reported_with_the_time_held) {
     seats room({.seats = 1, .max_hold = 10s});
     room.take(1, noon);
     auto const found = room.pop_overdue(noon + 3h);
@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(are_reported_with_how_long_they_have_been_held_by_now) {
     BOOST_TEST(found->held == 3h);
 }
 
-BOOST_AUTO_TEST_CASE(are_not_reported_if_they_are_home_before) {
+BOOST_AUTO_TEST_CASE(are_not_reported_if_released_before) {
     seats room({.seats = 3, .max_hold = 10s});
     auto const first = room.take(1, noon);
     auto const second = room.take(1, noon + 1s);
@@ -316,7 +316,7 @@ BOOST_AUTO_TEST_CASE(can_leave_from_anywhere_in_the_order) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(keep_their_ticket_until_their_last_part_is_home) {
+BOOST_AUTO_TEST_CASE(keep_their_ticket_until_their_last_part_is_released) {
     seats room({.seats = 3, .max_hold = 10s});
     auto const t = room.take(3, noon);
     room.leave(1, t);
@@ -329,7 +329,7 @@ BOOST_AUTO_TEST_CASE(keep_their_ticket_until_their_last_part_is_home) {
     BOOST_TEST(room.remaining(noon + 11s) == 3);
 }
 
-BOOST_AUTO_TEST_CASE(go_over_to_the_ticket_they_are_merged_into) {
+BOOST_AUTO_TEST_CASE(take_the_ticket_they_are_merged_into) {
     seats room({.seats = 4, .max_hold = 10s});
     auto const a = room.take(1, noon);
     auto const b = room.take(3, noon + 1s);
@@ -344,7 +344,7 @@ BOOST_AUTO_TEST_CASE(go_over_to_the_ticket_they_are_merged_into) {
     BOOST_TEST(room.remaining(noon + 1h) == 4);
 }
 
-BOOST_AUTO_TEST_CASE(go_over_in_part_if_only_a_part_is_merged) {
+BOOST_AUTO_TEST_CASE(take_it_in_part_if_only_a_part_is_merged) {
     seats room({.seats = 4, .max_hold = 10s});
     auto const a = room.take(3, noon);
     auto const b = room.take(1, noon + 1s);
@@ -357,7 +357,7 @@ BOOST_AUTO_TEST_CASE(go_over_in_part_if_only_a_part_is_merged) {
     BOOST_TEST(found[1].count == 3);
 }
 
-BOOST_AUTO_TEST_CASE(stay_what_they_are_when_parts_of_one_are_merged_again) {
+BOOST_AUTO_TEST_CASE(are_unchanged_when_parts_of_one_are_merged_again) {
     seats room({.seats = 4, .max_hold = 10s});
     auto const t = room.take(3, noon);
     BOOST_TEST(room.merge(t, t, 2) == t);
@@ -366,7 +366,7 @@ BOOST_AUTO_TEST_CASE(stay_what_they_are_when_parts_of_one_are_merged_again) {
     BOOST_TEST(found[0].count == 3);
 }
 
-BOOST_AUTO_TEST_CASE(have_a_ticket_that_nobody_else_has_had) {
+BOOST_AUTO_TEST_CASE(have_a_ticket_that_was_never_used_before) {
     seats room({.seats = 2, .max_hold = 10s});
     std::set<ticket> seen;
     auto now = noon;
@@ -405,7 +405,7 @@ BOOST_AUTO_TEST_CASE(allocate_nothing_once_they_are_set_up) {
     BOOST_TEST(allocated_later == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(can_become_a_great_many_without_allocating) {
+BOOST_AUTO_TEST_CASE(can_grow_to_many_without_allocating) {
     seats room({.seats = 3, .max_hold = 10s});
     auto const first = room.take(1, noon);
     seats more({.seats = 4'000'000, .max_hold = 10s});
@@ -425,7 +425,7 @@ BOOST_AUTO_TEST_CASE(can_become_a_great_many_without_allocating) {
     BOOST_TEST(room.remaining(noon) == 3);
 }
 
-BOOST_AUTO_TEST_CASE(can_be_asked_about_in_absurd_debt) {
+BOOST_AUTO_TEST_CASE(can_be_queried_in_absurd_debt) {
     seats room({.seats = 1});
     for (int i = 0; i != 9'223; ++i)
         room.take(max_amount, whenever);
@@ -447,7 +447,7 @@ BOOST_AUTO_TEST_CASE(are_watched_beyond_their_number_if_there_is_debt) {
     BOOST_TEST(overdue_ids(room, noon + 2h) == tickets());
 }
 
-BOOST_AUTO_TEST_CASE(are_watched_from_when_that_is_asked_for) {
+BOOST_AUTO_TEST_CASE(are_watched_from_when_max_hold_is_set) {
     seats room({.seats = 3});
     auto const unwatched = room.take(1, noon);
     BOOST_TEST(unwatched == 0U);
@@ -461,7 +461,7 @@ BOOST_AUTO_TEST_CASE(are_watched_from_when_that_is_asked_for) {
     BOOST_TEST(room.remaining(noon + 1h) == 3);
 }
 
-BOOST_AUTO_TEST_CASE(are_reported_no_more_when_that_is_no_longer_asked_for) {
+BOOST_AUTO_TEST_CASE(are_not_reported_after_max_hold_is_unset) {
     seats room({.seats = 3, .max_hold = 10s});
     auto const first = room.take(1, noon);
     auto const second = room.take(1, noon + 1s);
@@ -481,7 +481,7 @@ BOOST_AUTO_TEST_CASE(are_reported_no_more_when_that_is_no_longer_asked_for) {
     BOOST_TEST(room.remaining(noon + 2h) == 3);
 }
 
-BOOST_AUTO_TEST_CASE(are_held_to_a_new_bound_at_once) {
+BOOST_AUTO_TEST_CASE(follow_a_new_max_hold_at_once) {
     seats room({.seats = 3, .max_hold = 10s});
     auto const first = room.take(1, noon);
     auto const second = room.take(1, noon + 5s);
@@ -493,7 +493,7 @@ BOOST_AUTO_TEST_CASE(are_held_to_a_new_bound_at_once) {
     BOOST_TEST(overdue_ids(room, noon + 2h) == tickets{second});  // the first only once
 }
 
-BOOST_AUTO_TEST_CASE(are_watched_no_more_if_they_are_merged_into_one_that_is_not) {
+BOOST_AUTO_TEST_CASE(are_not_watched_if_merged_into_an_unwatched_one) {
     seats room({.seats = 3});
     auto const unwatched = room.take(1, noon);
     renew(room, {.seats = 3, .max_hold = 10s}, noon);
@@ -504,7 +504,7 @@ BOOST_AUTO_TEST_CASE(are_watched_no_more_if_they_are_merged_into_one_that_is_not
     BOOST_TEST(room.remaining(noon + 1h) == 3);
 }
 
-BOOST_AUTO_TEST_CASE(are_watched_if_others_that_are_not_are_merged_into_them) {
+BOOST_AUTO_TEST_CASE(are_watched_if_unwatched_ones_are_merged_into_them) {
     seats room({.seats = 3});
     auto const unwatched = room.take(1, noon);
     renew(room, {.seats = 3, .max_hold = 10s}, noon);
@@ -517,7 +517,7 @@ BOOST_AUTO_TEST_CASE(are_watched_if_others_that_are_not_are_merged_into_them) {
     BOOST_TEST(room.remaining(noon + 1h) == 3);
 }
 
-BOOST_AUTO_TEST_CASE(that_may_be_held_beyond_the_end_of_time_are_never_reported) {
+BOOST_AUTO_TEST_CASE(are_never_reported_if_max_hold_ends_after_the_end_of_time) {
     seats room({.seats = 1, .max_hold = forever - tick});
     room.take(1, noon);
     BOOST_TEST(room.next_overdue() == never);
@@ -680,7 +680,7 @@ private:
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(do_what_a_plain_list_does) {
+BOOST_AUTO_TEST_CASE(behave_like_a_plain_list) {
     support::for_each_seed(1'000'000, 20'000, [](random_source& random) {
         comparison(random).run();
     });

@@ -338,7 +338,7 @@ void compare(std::uint64_t first_seed, std::uint64_t count, traits what) {
 
 BOOST_AUTO_TEST_SUITE(the_sliding_log)
 
-BOOST_AUTO_TEST_CASE(grants_the_limit_and_then_one_for_each_that_has_cooled) {
+BOOST_AUTO_TEST_CASE(grants_the_limit_and_then_one_for_each_that_expired) {
     sliding_log log({.limit = 3, .window = 10s});
     log.take(1, noon);
     log.take(1, noon + 1s);
@@ -356,7 +356,7 @@ BOOST_AUTO_TEST_CASE(grants_the_limit_and_then_one_for_each_that_has_cooled) {
     BOOST_TEST(log.ready_at(1, 0, noon + 10s) == noon + 11s);
 }
 
-BOOST_AUTO_TEST_CASE(cools_from_the_grant_and_not_from_when_it_comes_home) {
+BOOST_AUTO_TEST_CASE(expires_from_the_grant_and_not_from_the_release) {
     sliding_log log({.limit = 1, .window = 10s});
     auto const t = log.take(1, noon);
     BOOST_TEST(!log.leave(1, t));
@@ -367,14 +367,14 @@ BOOST_AUTO_TEST_CASE(needs_the_time) {
     BOOST_TEST(sliding_log({}).timed());
 }
 
-BOOST_AUTO_TEST_CASE(says_at_once_that_what_fits_is_ready) {
+BOOST_AUTO_TEST_CASE(returns_now_if_a_request_fits) {
     sliding_log log({.limit = 2, .window = 1s});
     BOOST_TEST(log.ready_at(2, 0, noon) <= noon);
     log.take(1, noon);
     BOOST_TEST(log.ready_at(1, 0, noon) <= noon);
 }
 
-BOOST_AUTO_TEST_CASE(waits_for_as_many_windows_as_there_are_limits_ahead) {
+BOOST_AUTO_TEST_CASE(waits_a_window_for_each_limit_ahead) {
     sliding_log log({.limit = 2, .window = 10s});
     BOOST_TEST(log.ready_at(1, 1, noon) <= noon);
     BOOST_TEST(log.ready_at(1, 2, noon) == noon + 10s);
@@ -387,7 +387,7 @@ BOOST_AUTO_TEST_CASE(waits_for_as_many_windows_as_there_are_limits_ahead) {
     BOOST_TEST(log.ready_at(1, 4, noon + 3s) == noon + 23s);
 }
 
-BOOST_AUTO_TEST_CASE(sets_a_refund_free_at_once_and_only_that) {
+BOOST_AUTO_TEST_CASE(frees_a_refund_at_once_and_only_that) {
     sliding_log log({.limit = 4, .window = 10s});
     auto const first = log.take(2, noon);
     auto const second = log.take(2, noon + 1s);
@@ -400,7 +400,7 @@ BOOST_AUTO_TEST_CASE(sets_a_refund_free_at_once_and_only_that) {
     BOOST_TEST(log.ready_at(4, 0, noon + 2s) == noon + 11s);
 }
 
-BOOST_AUTO_TEST_CASE(has_nothing_to_set_free_once_it_has_cooled) {
+BOOST_AUTO_TEST_CASE(frees_nothing_for_a_refund_after_the_window) {
     sliding_log log({.limit = 1, .window = 10s});
     auto const first = log.take(1, noon);
     log.take(1, noon + 10s);
@@ -431,7 +431,7 @@ BOOST_AUTO_TEST_CASE(refunds_the_oldest_of_merged_permits_first) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(gives_back_all_of_a_permit_that_many_were_merged_into) {
+BOOST_AUTO_TEST_CASE(refunds_all_of_a_permit_that_many_were_merged_into) {
     constexpr amount parts = 6;
     for (amount unused = 1; unused <= parts; ++unused) {
         sliding_log log({.limit = parts, .window = 10s});
@@ -467,7 +467,7 @@ BOOST_AUTO_TEST_CASE(keeps_grants_of_the_same_time_together) {
     BOOST_TEST(log.ready_at(1, 0, noon + 1s) == noon + 11s);
 }
 
-BOOST_AUTO_TEST_CASE(goes_on_at_a_new_window_with_what_still_cools) {
+BOOST_AUTO_TEST_CASE(keeps_unexpired_grants_with_a_new_window) {
     sliding_log log({.limit = 2, .window = 10s});
     log.take(1, noon);
     log.take(1, noon + 5s);
@@ -479,7 +479,7 @@ BOOST_AUTO_TEST_CASE(goes_on_at_a_new_window_with_what_still_cools) {
     BOOST_TEST(log.remaining(noon + 12s) == 2);
 }
 
-BOOST_AUTO_TEST_CASE(goes_on_at_a_new_limit_with_what_was_granted) {
+BOOST_AUTO_TEST_CASE(keeps_grants_with_a_new_limit) {
     sliding_log log({.limit = 4, .window = 10s});
     for (auto const s : {0s, 1s, 2s, 3s})
         log.take(1, noon + s);
@@ -494,7 +494,7 @@ BOOST_AUTO_TEST_CASE(goes_on_at_a_new_limit_with_what_was_granted) {
     BOOST_TEST(log.ready_at(6, 0, noon + 3s) == noon + 13s);
 }
 
-BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name_and_is_not_changed_by_it) {
+BOOST_AUTO_TEST_CASE(rejects_invalid_options_by_name_and_is_unchanged) {
     auto const limit_zero = says("weir::sliding_log: limit is 0, but must be from 1 to 67108864");
     auto const limit_large =
         says("weir::sliding_log: limit is 67108865, but must be from 1 to 67108864; "
@@ -532,7 +532,7 @@ BOOST_AUTO_TEST_CASE(forgets_nothing_and_repeats_nothing_over_years_of_idling) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(says_never_of_what_comes_after_the_end_of_time) {
+BOOST_AUTO_TEST_CASE(returns_never_for_times_after_the_end_of_time) {
     sliding_log log({.limit = 1, .window = 1s});
     log.take(1, never - 1s);
     BOOST_TEST(log.ready_at(1, 0, never - 1s) == weir::never);
@@ -566,7 +566,7 @@ BOOST_AUTO_TEST_CASE(is_exact_with_a_limit_of_a_million) {
     BOOST_TEST(log.ready_at(1, 2 * limit, now) == now + 2 * window + tick);
 }
 
-BOOST_AUTO_TEST_CASE(allocates_for_debt_alone) {
+BOOST_AUTO_TEST_CASE(allocates_only_for_debt) {
     sliding_log log({.limit = 2, .window = 10s});
     for (int i = 0; i != 100; ++i)
         log.take(5, noon + i * tick);
@@ -580,24 +580,24 @@ BOOST_AUTO_TEST_CASE(allocates_for_debt_alone) {
     BOOST_TEST(log.remaining(noon + 10s + 99 * tick) == 0);
 }
 
-BOOST_AUTO_TEST_CASE(does_what_the_definition_says) {
+BOOST_AUTO_TEST_CASE(implements_the_definition) {
     compare(1'000'000, 20'000, {});
 }
 
-BOOST_AUTO_TEST_CASE(does_what_the_definition_says_with_refunds) {
+BOOST_AUTO_TEST_CASE(implements_the_definition_with_refunds) {
     compare(2'000'000, 20'000, {.refunds = true});
 }
 
-BOOST_AUTO_TEST_CASE(does_what_the_definition_says_with_new_options) {
+BOOST_AUTO_TEST_CASE(implements_the_definition_with_new_options) {
     compare(3'000'000, 10'000, {.changes = true});
 }
 
-BOOST_AUTO_TEST_CASE(does_what_the_definition_says_with_everything_at_once) {
+BOOST_AUTO_TEST_CASE(implements_the_definition_with_everything_at_once) {
     compare(4'000'000, 20'000, {.refunds = true, .changes = true, .debts = true});
 }
 
 // It is unknown which part of a merged permit was unused: it counts as the oldest.
-BOOST_AUTO_TEST_CASE(never_lets_one_too_many_through_when_permits_are_merged) {
+BOOST_AUTO_TEST_CASE(never_grants_one_too_many_when_permits_are_merged) {
     support::for_each_seed(5'000'000, 10'000, [](random_source& random) {
         struct merged_permit {
             ticket t;
@@ -651,7 +651,7 @@ BOOST_AUTO_TEST_CASE(never_lets_one_too_many_through_when_permits_are_merged) {
 }
 
 // Seen in another library: hammer, whose sliding window counts rejected requests.
-BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_rejected) {
+BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_rejected_request) {
     support::for_each_seed(6'000'000, 1'000, [](random_source& random) {
         auto const options = some_options(random);
         sliding_log asked(options);

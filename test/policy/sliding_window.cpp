@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(grants_the_limit_at_once_and_not_one_more_until_a_window_ha
     BOOST_TEST(fits(window, 100, noon + 1s));
 }
 
-BOOST_AUTO_TEST_CASE(does_not_go_on_with_a_slice_that_was_given_back) {
+BOOST_AUTO_TEST_CASE(does_not_continue_a_refunded_slice) {
     sliding_window window({.limit = 5, .window = 10s, .slices = 2});
     window.take(1, noon);
     renew(window, {.limit = 5, .window = 10s, .slices = 10}, noon + 4s);
@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(does_not_go_on_with_a_slice_that_was_given_back) {
     BOOST_TEST(window.remaining(noon + 10s) == 4);
 }
 
-BOOST_AUTO_TEST_CASE(tells_grants_apart_that_were_made_before_and_after_a_change_of_options) {
+BOOST_AUTO_TEST_CASE(distinguishes_grants_before_and_after_a_change_of_options) {
     sliding_window window({.limit = 5, .window = 10s, .slices = 2});
     window.take(1, noon);
     window.take(1, noon + 1s);
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(is_no_shorter_for_being_divided_unevenly) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(lets_no_window_see_twice_the_limit) {
+BOOST_AUTO_TEST_CASE(grants_in_no_window_twice_the_limit) {
     // Half at the end of a slice, and the rest as soon as possible, in windows that are aligned to nothing: counters by
     // slices of the clock allow 2 * limit here.
     constexpr amount limit = 10;
@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(lets_no_window_see_twice_the_limit) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(sets_a_slice_free_a_window_after_its_last_grant) {
+BOOST_AUTO_TEST_CASE(frees_a_slice_a_window_after_its_last_grant) {
     sliding_window window({.limit = 3, .window = 10s, .slices = 5});
     window.take(1, noon);
     window.take(1, noon + 2s - tick);  // the same slice
@@ -233,7 +233,7 @@ BOOST_AUTO_TEST_CASE(is_late_by_less_than_a_slice) {
     BOOST_TEST(true);  // no check above failed
 }
 
-BOOST_AUTO_TEST_CASE(takes_a_refund_out_of_its_slice_as_long_as_that_counts) {
+BOOST_AUTO_TEST_CASE(removes_a_refund_from_its_slice_while_that_counts) {
     sliding_window window({.limit = 4, .window = 10s, .slices = 5});
     auto const first = window.take(2, noon);
     auto const second = window.take(2, noon + 3s);
@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(takes_a_refund_out_of_its_slice_as_long_as_that_counts) {
     BOOST_TEST(!window.refund(1, first, noon + 10s));
 }
 
-BOOST_AUTO_TEST_CASE(keeps_what_was_used_when_options_change) {
+BOOST_AUTO_TEST_CASE(keeps_used_permits_when_options_change) {
     sliding_window window({.limit = 4, .window = 10s, .slices = 5});
     window.take(2, noon);
     window.take(2, noon + 9s);
@@ -284,7 +284,7 @@ BOOST_AUTO_TEST_CASE(has_room_for_old_slices_beside_new_ones) {
     BOOST_TEST(window.remaining(noon + 1'050s) == 1'000 - 49 - 90);
 }
 
-BOOST_AUTO_TEST_CASE(can_count_for_ever) {
+BOOST_AUTO_TEST_CASE(can_count_forever) {
     sliding_window window({.limit = weir::max_amount, .window = 1ns, .slices = 1});
     auto now = noon;
     for (int i = 0; i != 100'000; ++i) {  // ten times as often as a number can count
@@ -296,7 +296,7 @@ BOOST_AUTO_TEST_CASE(can_count_for_ever) {
     BOOST_TEST(window.remaining(now) == weir::max_amount);
 }
 
-BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(rejects_invalid_options_by_name) {
     using nonsense = std::invalid_argument;
     BOOST_CHECK_EXCEPTION(
         sliding_window({.limit = 0}), nonsense,
@@ -309,18 +309,18 @@ BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
                           says("weir::sliding_window: slices is 0, but must be from 1 to 1048576"));
 }
 
-BOOST_AUTO_TEST_CASE(says_never_of_what_comes_after_the_end_of_time) {
+BOOST_AUTO_TEST_CASE(returns_never_for_times_after_the_end_of_time) {
     sliding_window window({.limit = 1, .window = weir::forever});
     window.take(1, noon);
     BOOST_TEST(window.ready_at(1, 0, noon) == weir::never);
     BOOST_TEST(window.ready_at(1, 1'000'000, noon) == weir::never);
 }
 
-BOOST_AUTO_TEST_CASE(does_what_the_definition_says) {
+BOOST_AUTO_TEST_CASE(implements_the_definition) {
     support::compare_in_every_way<slices>(1'000'000, 4'000);
 }
 
-BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_rejected) {
+BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_rejected_request) {
     support::compare_asked_with_left_alone<slices>(9'000'000, 1'000);
 }
 

@@ -233,11 +233,11 @@ void compare(std::uint64_t first_seed, std::uint64_t count, bool changes) {
 
 BOOST_AUTO_TEST_SUITE(smooth_limits)
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(do_what_the_definition_says, Policy, policies) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(implement_the_definition, Policy, policies) {
     compare<Policy>(1'000'000, 3'000, false);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(do_what_the_definition_says_with_new_options, Policy, policies) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(implement_the_definition_with_new_options, Policy, policies) {
     compare<Policy>(1'500'000, 3'000, true);
 }
 
@@ -281,7 +281,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(three_at_a_time_cost_what_three_times_one_cost, Po
     BOOST_TEST(true);  // no check above failed
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(say_exactly_when_each_in_line_is_served, Policy, policies) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(return_the_exact_grant_time_of_each_waiting_request, Policy,
+                              policies) {
     support::for_each_seed(3'000'000, 2'000, [](random_source& random) {
         auto const options = some_options<typename Policy::options_type>(random);
         auto policy = begun<Policy>(options, noon);
@@ -312,7 +313,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(say_exactly_when_each_in_line_is_served, Policy, p
     BOOST_TEST(true);  // no check above failed
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(grant_what_remains_one_after_the_other, Policy, policies) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(grant_the_remaining_permits_one_after_the_other, Policy, policies) {
     support::for_each_seed(4'000'000, 2'000, [](random_source& random) {
         auto const options = some_options<typename Policy::options_type>(random);
         auto policy = begun<Policy>(options, noon);
@@ -331,7 +332,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(grant_what_remains_one_after_the_other, Policy, po
 }
 
 // As if the permits had never been taken, or fewer.
-BOOST_AUTO_TEST_CASE_TEMPLATE(take_back_what_was_not_used, Policy, policies) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(undo_refunded_grants, Policy, policies) {
     support::for_each_seed(5'000'000, 2'000, [](random_source& random) {
         auto const options = some_options<typename Policy::options_type>(random);
         auto policy = begun<Policy>(options, noon);
@@ -414,7 +415,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(grant_in_an_hour_what_the_rate_allows_to_the_unit,
     BOOST_TEST(granted == 8'400);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(are_sound_at_the_ends_of_their_ranges, Policy, policies) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(are_correct_at_the_ends_of_their_ranges, Policy, policies) {
     support::for_each_seed(6'000'000, 500, [](random_source& random) {
         auto options = some_options<typename Policy::options_type>(random);
         options.rate = random.one_of<rate>(
@@ -448,7 +449,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(are_sound_at_the_ends_of_their_ranges, Policy, pol
     BOOST_TEST(true);  // no check above failed
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(keep_what_has_been_priced_when_the_rate_changes, Policy, policies) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(keep_prices_of_past_grants_when_the_rate_changes, Policy, policies) {
     typename Policy::options_type options;
     options.rate = rate(2, 1s);
     auto policy = begun<Policy>(options, noon);

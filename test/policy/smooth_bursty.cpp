@@ -86,7 +86,7 @@ private:
 
 BOOST_AUTO_TEST_SUITE(the_smooth_bursty_limit)
 
-BOOST_AUTO_TEST_CASE(grants_now_and_lets_the_next_one_pay) {
+BOOST_AUTO_TEST_CASE(grants_now_and_lets_the_next_request_wait) {
     auto bucket = begun<smooth_bursty>({.rate = {1, 1s}}, noon);
     BOOST_TEST(bucket.ready_at(5, 0, noon) == noon);
     bucket.take(5, noon);
@@ -123,13 +123,13 @@ BOOST_AUTO_TEST_CASE(without_a_burst_spaces_grants_evenly) {
 
 // Twenty callers at 100 per second, each with a patience of 100 ms: with nothing saved at the start only the callers of
 // the first 100 ms are served.
-BOOST_AUTO_TEST_CASE(turns_half_of_the_first_callers_away_if_it_starts_empty) {
+BOOST_AUTO_TEST_CASE(rejects_half_of_the_first_callers_if_it_starts_empty) {
     BOOST_TEST(in_time(begun<smooth_bursty>({.rate = {100, 1s}}, noon), 20, 100ms) == 11);
     BOOST_TEST(in_time(begun<smooth_bursty>({.rate = {100, 1s}, .initial = 0s}, noon), 20, 100ms) ==
                11);
 }
 
-BOOST_AUTO_TEST_CASE(lets_them_in_if_it_starts_full) {
+BOOST_AUTO_TEST_CASE(grants_all_first_callers_if_it_starts_full) {
     auto full = begun<smooth_bursty>({.rate = {100, 1s}, .initial = weir::forever}, noon);
     BOOST_TEST(full.remaining(noon) == 101);
     BOOST_TEST(in_time(full, 20, 100ms) == 20);
@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(lets_them_in_if_it_starts_full) {
         in_time(begun<smooth_bursty>({.rate = {100, 1s}, .initial = 100ms}, noon), 20, 0ms) == 11);
 }
 
-BOOST_AUTO_TEST_CASE(carries_over_what_was_saved_as_it_is_told) {
+BOOST_AUTO_TEST_CASE(carries_over_saved_permits_by_carry_over) {
     auto bucket = begun<smooth_bursty>({.rate = {10, 1s}, .initial = 500ms}, noon);
     bucket.take(1, noon);
     BOOST_TEST(bucket.remaining(noon) == 5);  // four are saved
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(carries_over_what_was_saved_as_it_is_told) {
     BOOST_TEST(saved_at({.rate = {10, 1s}, .max_burst = 0s, .carry_over = as_is}) == 0);
 }
 
-BOOST_AUTO_TEST_CASE(has_saved_nothing_where_nothing_could_be_saved) {
+BOOST_AUTO_TEST_CASE(has_no_saved_permits_if_nothing_could_be_saved) {
     using enum carry_over;
     for (auto const how : {as_is, proportional, reset}) {
         auto bucket = begun<smooth_bursty>({.rate = {10, 1s}, .max_burst = 0s}, noon);
@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(has_saved_nothing_where_nothing_could_be_saved) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(settles_at_the_old_rate_before_it_goes_on_at_the_new_one) {
+BOOST_AUTO_TEST_CASE(applies_the_old_rate_up_to_the_change) {
     auto bucket = begun<smooth_bursty>(
         {.rate = {1, 1s}, .max_burst = 10s, .carry_over = carry_over::as_is}, noon);
     bucket.take(1, noon);
@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(settles_at_the_old_rate_before_it_goes_on_at_the_new_one) {
     BOOST_TEST(bucket.remaining(noon + 5s) == 104);
 }
 
-BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name_and_is_not_changed_by_it) {
+BOOST_AUTO_TEST_CASE(rejects_invalid_options_by_name_and_is_unchanged) {
     using nonsense = std::invalid_argument;
     auto const no_rate =
         says("weir::smooth_bursty: permits of rate is 0, but must be from 1 to 1000000000000000");
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name_and_is_not_changed_by_it) {
     BOOST_TEST(bucket.ready_at(1, 0, noon) == noon + 3s);
 }
 
-BOOST_AUTO_TEST_CASE(keeps_its_guarantee_and_makes_nobody_wait_for_longer_than_that) {
+BOOST_AUTO_TEST_CASE(keeps_its_guarantee_and_delays_no_request_longer) {
     support::for_each_seed(1'000'000, 10'000, [](random_source& random) {
         // Intervals of whole nanoseconds here, and others below.
         bool const whole = random.one_in(2);

@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(has_no_bursts) {
     BOOST_TEST((limit.ready_at(1, 0, noon + 24h) > noon + 24h));
 }
 
-BOOST_AUTO_TEST_CASE(carries_over_the_cold_as_it_is_told) {
+BOOST_AUTO_TEST_CASE(carries_over_the_cold_by_carry_over) {
     auto limit = begun<smooth_warming_up>({.rate = {2, 1s}, .warm_up = 4s}, noon);
     auto now = noon;
     wait_for(limit, 8, now);
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(carries_over_the_cold_as_it_is_told) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name_and_is_not_changed_by_it) {
+BOOST_AUTO_TEST_CASE(rejects_invalid_options_by_name_and_is_unchanged) {
     using nonsense = std::invalid_argument;
     auto const nan = std::numeric_limits<double>::quiet_NaN();
     auto const infinite = std::numeric_limits<double>::infinity();

@@ -123,7 +123,7 @@ private:
 BOOST_AUTO_TEST_SUITE(the_token_bucket)
 
 // Seen in other libraries: boinkor-net/governor#107, #249: one cell too many.
-BOOST_AUTO_TEST_CASE(grants_what_it_holds_at_once_and_then_at_the_rate) {
+BOOST_AUTO_TEST_CASE(grants_its_burst_at_once_and_then_at_the_rate) {
     auto bucket = begun<token_bucket>({.rate = {10, 1s}, .burst = 5}, noon);
     BOOST_TEST(bucket.remaining(noon) == 5);
     bucket.take(5, noon);
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(grants_what_it_holds_at_once_and_then_at_the_rate) {
     BOOST_TEST(bucket.remaining(noon + 1h) == 5);
 }
 
-BOOST_AUTO_TEST_CASE(holds_what_its_rate_says_unless_it_is_told) {
+BOOST_AUTO_TEST_CASE(holds_the_permits_of_its_rate_by_default) {
     BOOST_TEST(token_bucket({.rate = {100, 1s}}).capacity() == 100);
     BOOST_TEST(token_bucket({.rate = {1, 3s}}).capacity() == 1);
     BOOST_TEST(token_bucket({.rate = {0, 1s}}).capacity() == 1);
@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(does_not_drift_by_a_nanosecond_in_a_billion_grants) {
 }
 
 // Seen in another library: ska-sa/spead2#114.
-BOOST_AUTO_TEST_CASE(catches_up_after_a_late_timer_as_far_as_the_bucket_holds) {
+BOOST_AUTO_TEST_CASE(catches_up_after_a_late_timer_up_to_the_burst) {
     auto bucket = begun<token_bucket>({.rate = {1, 1ms}, .burst = 10}, noon);
     bucket.take(10, noon);
     BOOST_TEST(bucket.remaining(noon + 7ms + tick) == 7);
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(can_be_refilled_at_the_end_of_each_interval) {
     BOOST_TEST(bucket.remaining(noon + 39s) == 5);
 }
 
-BOOST_AUTO_TEST_CASE(goes_into_debt_only_when_told_to_and_pays_it_first) {
+BOOST_AUTO_TEST_CASE(goes_into_debt_only_by_charge_and_settle_and_pays_it_first) {
     auto bucket = begun<token_bucket>({.rate = {1, 1s}, .burst = 5}, noon);
     bucket.take(12, noon);
     BOOST_TEST(bucket.remaining(noon) == 0);
@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(holds_no_more_than_its_burst_after_a_refund) {
     BOOST_TEST(bucket.remaining(noon + 1h) == 5);
 }
 
-BOOST_AUTO_TEST_CASE(grants_nothing_beyond_its_burst_at_a_rate_of_none) {
+BOOST_AUTO_TEST_CASE(grants_nothing_beyond_its_burst_at_a_rate_of_0) {
     for (auto const how : {refill::continuous, refill::interval}) {
         auto bucket = begun<token_bucket>({.rate = {0, 1s}, .burst = 2, .refill = how}, noon);
         bucket.take(2, noon);
@@ -242,7 +242,7 @@ BOOST_AUTO_TEST_CASE(grants_nothing_beyond_its_burst_at_a_rate_of_none) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(carries_over_what_it_holds_as_it_is_told) {
+BOOST_AUTO_TEST_CASE(carries_over_its_permits_by_carry_over) {
     auto const changed = [](carry_over how, amount burst) {
         auto bucket = begun<token_bucket>({.rate = {1, 1s}, .burst = 10}, noon);
         bucket.take(4, noon);
@@ -256,14 +256,14 @@ BOOST_AUTO_TEST_CASE(carries_over_what_it_holds_as_it_is_told) {
     BOOST_TEST(changed(carry_over::reset, 20) == 1);
 }
 
-BOOST_AUTO_TEST_CASE(keeps_the_fraction_that_has_come_back_when_the_rate_changes) {
+BOOST_AUTO_TEST_CASE(keeps_the_refilled_fraction_when_the_rate_changes) {
     auto bucket = begun<token_bucket>({.rate = {1, 1s}, .burst = 10}, noon);
     bucket.take(10, noon);
     renew(bucket, {.rate = {1, 10s}, .burst = 10}, noon + 300ms);
     BOOST_TEST(bucket.ready_at(1, 0, noon + 300ms) == noon + 300ms + 7s);
 }
 
-BOOST_AUTO_TEST_CASE(keeps_its_beat_when_the_interval_stays_the_same) {
+BOOST_AUTO_TEST_CASE(keeps_its_period_when_the_interval_stays_the_same) {
     auto bucket =
         begun<token_bucket>({.rate = {3, 10s}, .burst = 9, .refill = refill::interval}, noon);
     bucket.take(9, noon);
@@ -284,7 +284,7 @@ BOOST_AUTO_TEST_CASE(keeps_debt_when_options_change_unless_all_is_reset) {
 }
 
 // Seen in other libraries: golang/go#71154, bucket4j#51.
-BOOST_AUTO_TEST_CASE(is_exact_at_the_ends_of_what_can_be_said) {
+BOOST_AUTO_TEST_CASE(is_exact_at_the_ends_of_its_ranges) {
     auto once_in_a_year = begun<token_bucket>({.rate = {1, 24h * 365}, .burst = 1}, noon);
     once_in_a_year.take(1, noon);
     BOOST_TEST(once_in_a_year.ready_at(1, 0, noon) == noon + 24h * 365);
@@ -307,7 +307,7 @@ BOOST_AUTO_TEST_CASE(is_exact_at_the_ends_of_what_can_be_said) {
     BOOST_TEST(fits(slowest, 1, noon + 1ms));
 }
 
-BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
+BOOST_AUTO_TEST_CASE(rejects_invalid_options_by_name) {
     using nonsense = std::invalid_argument;
     BOOST_CHECK_EXCEPTION(
         token_bucket({.burst = 0}), nonsense,
@@ -320,11 +320,11 @@ BOOST_AUTO_TEST_CASE(rejects_nonsense_by_name) {
                           says("weir::token_bucket: carry_over is 3, but must be from 0 to 2"));
 }
 
-BOOST_AUTO_TEST_CASE(does_what_the_definition_says) {
+BOOST_AUTO_TEST_CASE(implements_the_definition) {
     support::compare_in_every_way<tokens>(30'000'000, 2'000);
 }
 
-BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_request_that_was_rejected) {
+BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_rejected_request) {
     support::compare_asked_with_left_alone<tokens>(39'000'000, 1'000);
 }
 

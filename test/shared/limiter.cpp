@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(permit_comes_after_a_round_trip) {
     BOOST_TEST(here.shared_stats().round_trip == 1ms);
 }
 
-BOOST_AUTO_TEST_CASE(process_alone_without_a_stock_grants_nothing_at_once) {
+BOOST_AUTO_TEST_CASE(single_process_without_fetched_permits_grants_nothing_at_once) {
     BOOST_TEST(!here.try_enter());
     visit const hasty(here, 1, 0s);
     settle(ctx);
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(process_alone_without_a_stock_grants_nothing_at_once) {
     BOOST_TEST(here.shared_stats().questions == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(crowd_is_served_in_order_by_two_questions) {
+BOOST_AUTO_TEST_CASE(many_requests_are_served_in_order_by_two_questions) {
     std::vector<visit> crowd;
     for (int i = 0; i != 5; ++i)
         crowd.emplace_back(here, 1);
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(other_names_are_other_buckets) {
     BOOST_TEST(mails.granted());
 }
 
-BOOST_AUTO_TEST_CASE(turn_is_booked_and_comes_when_it_is_due) {
+BOOST_AUTO_TEST_CASE(booked_grant_comes_when_it_is_due) {
     empty_bucket();
     auto const emptied = clock::now() - 500us;
     visit const first(here, 1, 1s);
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(turn_is_booked_and_comes_when_it_is_due) {
     BOOST_TEST(here.shared_stats().booked == 2u);
 }
 
-BOOST_AUTO_TEST_CASE(saturated_processes_use_the_whole_rate_with_a_question_each) {
+BOOST_AUTO_TEST_CASE(saturated_processes_use_the_whole_rate_with_one_question_each) {
     empty_bucket();
     int granted = 0;
     std::deque<visit> guests;
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(saturated_processes_use_the_whole_rate_with_a_question_each
     BOOST_TEST(mine <= 55);
 }
 
-BOOST_AUTO_TEST_CASE(leased_processes_grant_locally_and_keep_to_the_rate_together) {
+BOOST_AUTO_TEST_CASE(processes_with_a_prefetch_grant_locally_and_keep_the_rate_together) {
     weir::shared_options const leased{.rate = {20'000, 1s}, .burst = 2'000, .prefetch = 1'000};
     bucket one(ctx, server, "leased", leased);
     bucket two(ctx, server, "leased", leased);
@@ -213,7 +213,7 @@ struct stocked {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(permits_in_stock_lapse_on_time_though_nobody_comes) {
+BOOST_AUTO_TEST_CASE(fetched_permits_lapse_on_time_without_requests) {
     stocked one(ctx, server);
     run_for(ctx, 149ms);
     BOOST_TEST(one.limiter.stats().remaining == 100);
@@ -228,7 +228,7 @@ BOOST_AUTO_TEST_CASE(permits_in_stock_lapse_on_time_though_nobody_comes) {
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(permits_in_stock_are_granted_in_an_outage) {
+BOOST_AUTO_TEST_CASE(fetched_permits_are_granted_in_an_outage) {
     stocked one(ctx, server);
     is_as_far_as(1ms, fate::unreachable);
     one.use(76);
@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(permits_in_stock_are_granted_in_an_outage) {
     BOOST_TEST((why == errc::unavailable));
 }
 
-BOOST_AUTO_TEST_CASE(log_is_kept_by_two_processes_in_every_window) {
+BOOST_AUTO_TEST_CASE(two_processes_keep_the_limit_of_a_log_in_every_window) {
     using sliding_log = weir::basic_shared_sliding_log<asio::any_io_executor, weir::testing::timer>;
     sliding_log one(ctx, server, "log", {.rate = {7, 1s}});
     sliding_log two(ctx, server, "log", {.rate = {7, 1s}});
@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(store_without_logs_has_no_sliding_log) {
                       std::invalid_argument);
 }
 
-BOOST_AUTO_TEST_CASE(store_is_asked_whether_it_can_keep_a_limiter_that_is_made_or_configured) {
+BOOST_AUTO_TEST_CASE(store_validates_a_limiter_on_construction_and_configure) {
     struct narrow final : weir::store {
         void async_take(std::string const&, question const&, answer_handler) override {}
         void async_give_back(std::string const&, give_back const&) override {}
@@ -302,7 +302,7 @@ BOOST_AUTO_TEST_CASE(store_is_asked_whether_it_can_keep_a_limiter_that_is_made_o
     BOOST_TEST(calls.options().burst.value() == 4);
 }
 
-BOOST_AUTO_TEST_CASE(nobody_waits_longer_than_its_patience) {
+BOOST_AUTO_TEST_CASE(no_request_waits_longer_than_its_patience) {
     is_as_far_as(40ms);
     visit const guest(here, 1, 10ms);
     run_for(ctx, 12ms);
@@ -313,7 +313,7 @@ BOOST_AUTO_TEST_CASE(nobody_waits_longer_than_its_patience) {
     BOOST_TEST(here.shared_stats().returned == 1);
 }
 
-BOOST_AUTO_TEST_CASE(answer_for_one_who_has_gone_serves_the_next) {
+BOOST_AUTO_TEST_CASE(reply_for_a_request_that_left_serves_the_next) {
     is_as_far_as(40ms);
     visit const hasty(here, 1, 10ms);
     run_for(ctx, 5ms);
@@ -324,7 +324,7 @@ BOOST_AUTO_TEST_CASE(answer_for_one_who_has_gone_serves_the_next) {
     BOOST_TEST(here.shared_stats().questions == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(whoever_cannot_be_served_in_time_is_told_at_once) {
+BOOST_AUTO_TEST_CASE(request_that_cannot_be_served_in_time_is_rejected_at_once) {
     empty_bucket();
     visit const guest(here, 1, 50ms);
     run_for(ctx, 1ms);
@@ -359,7 +359,7 @@ BOOST_AUTO_TEST_CASE(cancelled_request_leaves_its_permit_to_the_others) {
     BOOST_TEST(all.granted());
 }
 
-BOOST_AUTO_TEST_CASE(refund_makes_room_for_everybody) {
+BOOST_AUTO_TEST_CASE(refund_frees_permits_for_all_processes) {
     visit const five(here, 5);
     run_for(ctx, 1ms);
     five.seat().refund();
@@ -370,7 +370,7 @@ BOOST_AUTO_TEST_CASE(refund_makes_room_for_everybody) {
     BOOST_TEST(others.granted());
 }
 
-BOOST_AUTO_TEST_CASE(charge_is_told_to_the_store) {
+BOOST_AUTO_TEST_CASE(charge_is_sent_to_the_store) {
     auto const used = here.charge(7);
     BOOST_TEST(used.count() == 7);
     run_for(ctx, 2ms);
@@ -382,7 +382,7 @@ BOOST_AUTO_TEST_CASE(charge_is_told_to_the_store) {
     BOOST_TEST(guest.granted());
 }
 
-BOOST_AUTO_TEST_CASE(lost_answer_is_asked_for_anew_after_the_deadline) {
+BOOST_AUTO_TEST_CASE(question_with_a_lost_reply_is_repeated_after_the_timeout) {
     is_as_far_as(1ms, fate::answer_lost);
     visit const guest(here, 1);
     run_for(ctx, 49ms);
@@ -399,7 +399,7 @@ BOOST_AUTO_TEST_CASE(lost_answer_is_asked_for_anew_after_the_deadline) {
     BOOST_TEST(four.granted());
 }
 
-BOOST_AUTO_TEST_CASE(late_answer_is_given_back) {
+BOOST_AUTO_TEST_CASE(late_reply_is_given_back) {
     is_as_far_as(120ms);
     visit const guest(here, 1, 20ms);
     run_for(ctx, 21ms);
@@ -411,7 +411,7 @@ BOOST_AUTO_TEST_CASE(late_answer_is_given_back) {
     BOOST_TEST(here.shared_stats().returned >= 1);
 }
 
-BOOST_AUTO_TEST_CASE(store_that_cannot_be_reached_bars_everybody_until_the_next_attempt) {
+BOOST_AUTO_TEST_CASE(unreachable_store_rejects_all_requests_until_the_next_attempt) {
     is_as_far_as(1ms, fate::unreachable);
     visit const guest(here, 1, 10s);
     visit const other(here, 1, 10s);
@@ -440,7 +440,7 @@ BOOST_AUTO_TEST_CASE(store_that_cannot_be_reached_bars_everybody_until_the_next_
     BOOST_TEST(!here.shared_stats().unavailable);
 }
 
-BOOST_AUTO_TEST_CASE(new_deadline_holds_for_the_next_question) {
+BOOST_AUTO_TEST_CASE(new_timeout_applies_to_the_next_question) {
     struct noting_store final : weir::store {
         std::vector<weir::duration> deadlines;
         void async_take(std::string const&, question const& q, answer_handler handler) override {
@@ -472,7 +472,7 @@ BOOST_AUTO_TEST_CASE(new_deadline_holds_for_the_next_question) {
     BOOST_TEST(noting->deadlines == expected);
 }
 
-BOOST_AUTO_TEST_CASE(change_of_mode_completes_a_wait_outside_of_the_lock) {
+BOOST_AUTO_TEST_CASE(change_of_mode_completes_a_wait_outside_the_lock) {
     std::vector<weir::mode_change> told;
     std::optional<weir::error_code> end;
     std::function<void()> const wait = [&] {
@@ -507,7 +507,7 @@ BOOST_AUTO_TEST_CASE(change_of_mode_completes_a_wait_outside_of_the_lock) {
     BOOST_TEST((end == asio::error::operation_aborted));
 }
 
-BOOST_AUTO_TEST_CASE(change_of_mode_is_seen_though_nobody_waits_for_a_permit) {
+BOOST_AUTO_TEST_CASE(change_of_mode_is_detected_although_no_request_waits) {
     std::optional<weir::mode_change> told;
     here.async_wait_mode_change([&](weir::error_code ec, weir::mode_change const& change) {
         if (!ec)
@@ -561,7 +561,7 @@ BOOST_AUTO_TEST_CASE(step_forward_of_the_store_grants_one_burst_once_and_is_coun
     BOOST_TEST(here.shared_stats().steps_back == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(black_hole_is_seen_and_nobody_waits_for_it) {
+BOOST_AUTO_TEST_CASE(silent_store_is_detected_and_no_request_waits_for_it) {
     is_as_far_as(1ms, fate::answer_lost);
     visit const guest(here, 1, 10s);
     visit const hasty(here, 1, 30ms);
@@ -573,7 +573,7 @@ BOOST_AUTO_TEST_CASE(black_hole_is_seen_and_nobody_waits_for_it) {
 }
 
 // Seen in other libraries: AspNetCoreRateLimit#439, kong-scalable-rate-limiter#14.
-BOOST_AUTO_TEST_CASE(without_a_store_the_first_decision_comes_after_one_deadline) {
+BOOST_AUTO_TEST_CASE(without_a_store_the_first_decision_comes_after_one_timeout) {
     for (auto const& [mode, at_once] :
          {std::pair<decltype(weir::shared_options::on_failure), int>{weir::fail_open(), 50},
           {weir::fail_local{0.4}, 2}}) {
@@ -610,7 +610,7 @@ BOOST_AUTO_TEST_CASE(without_a_store_the_first_decision_comes_after_one_deadline
     }
 }
 
-BOOST_AUTO_TEST_CASE(limiter_destroyed_while_the_answer_is_on_its_way_gives_it_back) {
+BOOST_AUTO_TEST_CASE(limiter_destroyed_before_the_reply_gives_its_permits_back) {
     for (bool const with_permit_out : {false, true}) {
         run_for(ctx, 1s);
         auto gone = std::make_unique<bucket>(ctx, server, "calls", options());
@@ -631,7 +631,7 @@ BOOST_AUTO_TEST_CASE(limiter_destroyed_while_the_answer_is_on_its_way_gives_it_b
     }
 }
 
-BOOST_AUTO_TEST_CASE(closed_limiter_gives_back_what_comes) {
+BOOST_AUTO_TEST_CASE(closed_limiter_gives_back_later_grants) {
     visit const guest(here, 5);
     run_for(ctx, 500us);
     here.close();
@@ -640,7 +640,7 @@ BOOST_AUTO_TEST_CASE(closed_limiter_gives_back_what_comes) {
     BOOST_TEST(here.shared_stats().returned == 5);
 }
 
-BOOST_AUTO_TEST_CASE(nothing_is_left_to_run_when_nobody_waits) {
+BOOST_AUTO_TEST_CASE(nothing_is_left_to_run_without_waiting_requests) {
     visit const guest(here, 1);
     run_for(ctx, 1ms);
     BOOST_TEST(guest.granted());

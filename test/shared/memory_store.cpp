@@ -41,13 +41,13 @@ struct fixture {
 
 BOOST_FIXTURE_TEST_SUITE(shared_memory_store, fixture)
 
-BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition) {
+BOOST_AUTO_TEST_CASE(replies_follow_the_definition) {
     support::for_each_seed(1, 20, [&](auto& random) {
         support::compare_with_definition(store, 500, random, now);
     });
 }
 
-BOOST_AUTO_TEST_CASE(what_is_not_given_back_keeps_to_the_rate) {
+BOOST_AUTO_TEST_CASE(used_permits_keep_the_rate) {
     support::for_each_seed(1, 20, [&](auto& random) {
         support::check_lawfulness(store, 500, random, now);
     });
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(clock_set_forward_grants_one_burst_more) {
     BOOST_TEST(ledger.take("k", ask(1, 9), now).granted == 0);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_given_back_is_less_what_has_drained) {
+BOOST_AUTO_TEST_CASE(returned_permits_count_less_the_refill) {
     ledger.take("k", ask(5, 5), now);
     ledger.give_back("k", {ask(1, 1).bucket, 5, now}, now);
     BOOST_TEST(ledger.take("k", ask(1, 9), now).granted == 5);
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(what_is_given_back_is_less_what_has_drained) {
     ledger.give_back("other", {ask(1, 1).bucket, 5, later}, later);
 }
 
-BOOST_AUTO_TEST_CASE(another_rate_goes_on_from_the_same_level) {
+BOOST_AUTO_TEST_CASE(another_rate_continues_from_the_same_level) {
     ledger.take("k", ask(4, 4), now);
     question const q{shared_bucket::of({.rate = {3, 1s}, .burst = 5}), 1, 9};
     BOOST_TEST(q.bucket.permit != ask(1, 1).bucket.permit);
@@ -95,23 +95,23 @@ BOOST_AUTO_TEST_CASE(another_rate_goes_on_from_the_same_level) {
     BOOST_TEST(ledger.take("k", q, now).wait.count() == 333'334);
 }
 
-BOOST_AUTO_TEST_CASE(answers_of_a_log_are_those_of_the_definition) {
+BOOST_AUTO_TEST_CASE(replies_of_a_log_follow_the_definition) {
     support::for_each_seed(1, 20, [&](auto& random) {
         support::compare_with_log(store, 500, random, now);
     });
 }
 
-BOOST_AUTO_TEST_CASE(no_window_sees_more_than_the_limit_of_a_log) {
+BOOST_AUTO_TEST_CASE(no_window_contains_more_than_the_limit_of_a_log) {
     support::for_each_seed(1, 20, [&](auto& random) {
         support::check_lawfulness_of_log(store, 500, random, now);
     });
 }
 
-BOOST_AUTO_TEST_CASE(log_gives_back_all_that_was_not_used) {
+BOOST_AUTO_TEST_CASE(log_takes_back_all_unused_permits) {
     support::check_refunds_of_log(store, now);
 }
 
-BOOST_AUTO_TEST_CASE(turns_of_a_log_are_in_order) {
+BOOST_AUTO_TEST_CASE(grants_of_a_log_are_in_order) {
     support::check_order_of_log(store, now);
 }
 
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(log_whose_clock_is_set_back_grants_nothing_early_and_freeze
     support::check_log_set_back(store, 4 * now);
 }
 
-BOOST_AUTO_TEST_CASE(longest_log_is_kept) {
+BOOST_AUTO_TEST_CASE(longest_log_is_supported) {
     support::check_longest_log(store, now);
 }
 

@@ -98,7 +98,7 @@ variables at_limit(place const& where, std::string const& name, int permits, int
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(bucket_is_kept_by_all_together_and_nobody_starves) {
+BOOST_AUTO_TEST_CASE(all_processes_keep_the_bucket_together_and_none_starves) {
     for (int const many : {2, 4, 16}) {
         auto const name = "bucket of " + std::to_string(many);
         std::vector const all(static_cast<std::size_t>(many), at_limit(*this, name, 400, 20));
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(bucket_is_kept_by_all_together_and_nobody_starves) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(interval_is_kept_by_all_together) {
+BOOST_AUTO_TEST_CASE(all_processes_keep_the_interval_together) {
     std::vector const four(4, at_limit(*this, "one per 20 ms", 50, 1));
     auto const crowd = support::let_loose("worker/takes_permits", four);
     crowd.check_log(1, 20'000);
@@ -119,14 +119,14 @@ BOOST_AUTO_TEST_CASE(interval_is_kept_by_all_together) {
     BOOST_TEST(static_cast<std::int64_t>(sum) >= time / 20'000 / 2);
 }
 
-BOOST_AUTO_TEST_CASE(log_is_kept_by_all_together) {
+BOOST_AUTO_TEST_CASE(all_processes_keep_the_log_together) {
     std::vector const four(4, at_limit(*this, "200 in any second", 200, 200));
     auto const crowd = support::let_loose("worker/takes_permits_of_a_log", four);
     crowd.check_log(200, 1'000'000);
     BOOST_TEST(crowd.granted.size() >= 300u);
 }
 
-BOOST_AUTO_TEST_CASE(clocks_of_processes_do_not_count) {
+BOOST_AUTO_TEST_CASE(clocks_of_processes_do_not_matter) {
     auto ahead = at_limit(*this, "clocks", 400, 20);
     auto const on_time = ahead;
     ahead.emplace_back("WEIR_AHEAD", "3600");
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(clocks_of_processes_do_not_count) {
     BOOST_TEST(static_cast<std::int64_t>(sum) >= time * 400 / 1'000'000 / 2);
 }
 
-BOOST_AUTO_TEST_CASE(processes_that_are_ten_times_as_far_away_have_their_share) {
+BOOST_AUTO_TEST_CASE(processes_with_ten_times_the_latency_get_their_share) {
     support::slow_way const slow(home.socket(), std::chrono::microseconds(900));
     auto const near = at_limit(*this, "far", 1000, 1);
     auto far = near;
@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST(calls.shared_stats().outages >= 1u);
 }
 
-BOOST_AUTO_TEST_CASE(connections_that_are_killed_in_the_middle_grant_nothing_twice) {
+BOOST_AUTO_TEST_CASE(connections_killed_during_a_question_grant_nothing_twice) {
     using namespace std::chrono_literals;
     place::server_type own;
     place there(own);

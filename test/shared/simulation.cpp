@@ -268,7 +268,7 @@ constexpr duration granularity = 2us;
 
 BOOST_AUTO_TEST_SUITE(shared_simulation)
 
-BOOST_AUTO_TEST_CASE(what_is_used_of_a_bucket_keeps_to_the_bound) {
+BOOST_AUTO_TEST_CASE(permits_used_of_a_bucket_stay_within_the_bound) {
     support::for_each_seed(1, 10'000, [](random_source& random) {
         auto options = some_options(random);
         double share = 0;
@@ -314,7 +314,7 @@ BOOST_AUTO_TEST_CASE(what_is_used_of_a_bucket_keeps_to_the_bound) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(what_is_used_of_a_log_keeps_to_the_limit_in_every_window) {
+BOOST_AUTO_TEST_CASE(permits_used_of_a_log_stay_within_the_limit_in_every_window) {
     support::for_each_seed(1, 10'000, [](random_source& random) {
         auto options = some_options(random);
         options.rate = {random.between(1, 6), random.one_of<duration>({200ms, 1s})};
@@ -401,7 +401,7 @@ struct greedy_process {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(processes_that_are_ten_times_as_far_away_have_their_share) {
+BOOST_AUTO_TEST_CASE(processes_with_ten_times_the_latency_get_their_share) {
     asio::io_context ctx;
     auto const ledger = std::make_shared<weir::detail::bucket_ledger>();
     std::vector<std::unique_ptr<greedy_process>> processes;
@@ -435,7 +435,7 @@ BOOST_AUTO_TEST_CASE(processes_that_are_ten_times_as_far_away_have_their_share) 
     weir::testing::run_for(ctx, 1s);
 }
 
-BOOST_AUTO_TEST_CASE(nothing_goes_wrong_and_most_of_the_rate_is_used) {
+BOOST_AUTO_TEST_CASE(without_faults_most_of_the_rate_is_used) {
     support::for_each_seed(1, 200, [](random_source& random) {
         auto options = some_options(random);
         options.reach = 1s;

@@ -38,7 +38,7 @@ weir::shared_options slow(weir::amount burst) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(two_limiters_share_a_bucket_and_are_told_when_to_come_back) {
+BOOST_AUTO_TEST_CASE(two_limiters_share_a_bucket_and_get_the_time_to_retry) {
     weir::shared_token_bucket here(ctx, store, "both", slow(5));
     weir::shared_token_bucket there(ctx, connect(ctx), "both", slow(5));
     visit const three(here, 3);
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(two_limiters_share_a_bucket_and_are_told_when_to_come_back)
     BOOST_TEST(there.shared_stats().denied == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(log_is_kept_for_all_that_share_it) {
+BOOST_AUTO_TEST_CASE(log_counts_for_all_limiters_that_share_it) {
     weir::shared_options const few{.rate = {5, 24h}, .timeout = 10s};
     weir::shared_sliding_log here(ctx, store, "both", few);
     weir::shared_sliding_log there(ctx, connect(ctx), "both", few);
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(requests_are_served_in_order) {
     BOOST_TEST((served == std::vector{0, 1, 2, 3, 4, 5, 6, 7, 8}));
 }
 
-BOOST_AUTO_TEST_CASE(crowd_shares_a_question) {
+BOOST_AUTO_TEST_CASE(many_requests_share_a_question) {
     weir::shared_options const wide{.rate = {1000, 1s}, .burst = 200, .timeout = 10s};
     weir::shared_token_bucket calls(ctx, store, "crowd", wide);
     std::vector<visit> guests;
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(crowd_shares_a_question) {
     BOOST_TEST(calls.shared_stats().questions == 2u);  // the first request was alone
 }
 
-BOOST_AUTO_TEST_CASE(request_is_cancelled_while_the_store_is_asked) {
+BOOST_AUTO_TEST_CASE(request_is_cancelled_during_a_question) {
     weir::shared_token_bucket calls(ctx, store, "cancelled", slow(5));
     asio::cancellation_signal signal;
     visit const guest;
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(names_are_bytes) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(store_may_go_before_its_limiter_and_the_context_before_both) {
+BOOST_AUTO_TEST_CASE(store_may_end_before_its_limiter_and_the_context_before_both) {
     auto own = std::make_unique<asio::io_context>();
     auto brief = connect(*own);
     weir::shared_token_bucket calls(*own, brief, "brief", slow(1));
@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(store_may_go_before_its_limiter_and_the_context_before_both
     guest.seat().refund();
 }
 
-BOOST_AUTO_TEST_CASE(context_of_the_store_may_end_before_that_of_its_limiters) {
+BOOST_AUTO_TEST_CASE(context_of_the_store_may_end_before_the_context_of_its_limiters) {
     auto own = std::make_unique<asio::io_context>();
     weir::shared_token_bucket calls(ctx, connect(*own), "elsewhere", slow(2));
     visit const guest(calls, 1);
@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(context_ends_at_any_moment_of_a_question) {
     BOOST_TEST(steps > 2);
 }
 
-BOOST_AUTO_TEST_CASE(answer_may_destroy_the_store) {
+BOOST_AUTO_TEST_CASE(handler_may_destroy_the_store) {
     auto own = connect(ctx);
     weir::store::question const q{
         .bucket = weir::policy::shared_bucket::of(patient), .timeout = 10s};

@@ -48,7 +48,7 @@ asio::awaitable<void> visit(weir::shared_token_bucket& limiter, tally& all, std:
 
 BOOST_AUTO_TEST_SUITE(shared_threads)
 
-BOOST_AUTO_TEST_CASE(every_request_is_answered_once_whatever_the_store_does) {
+BOOST_AUTO_TEST_CASE(every_request_completes_once_whatever_the_store_does) {
     support::for_each_seed(1, 4, [](auto& random) {
         asio::thread_pool threads(4);
         auto const store = std::make_shared<weir::memory_store>(threads);
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(every_request_is_answered_once_whatever_the_store_does) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(limiter_goes_while_its_questions_are_under_way) {
+BOOST_AUTO_TEST_CASE(limiter_is_destroyed_during_its_questions) {
     support::for_each_seed(1, 20, [](auto& random) {
         asio::thread_pool threads(2);
         auto const store = std::make_shared<weir::memory_store>(threads);

@@ -13,7 +13,7 @@ BOOST_FIXTURE_TEST_SUITE(mysql_seats, support::seats_place,
                          *boost::unit_test::precondition(place::if_here))
 
 // The connection ends between the question and its reply.
-BOOST_AUTO_TEST_CASE(question_whose_answer_is_lost_is_asked_again_and_takes_nothing_twice) {
+BOOST_AUTO_TEST_CASE(question_with_a_lost_reply_is_repeated_and_takes_nothing_twice) {
     weir::shared_seats kitchen(ctx, store, "lost", long_seats(2));
     visit const first(kitchen);
     run(first);
@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(question_whose_answer_is_lost_is_asked_again_and_takes_noth
     BOOST_TEST(held("lost") == 2);
 }
 
-BOOST_AUTO_TEST_CASE(something_else_in_the_row_is_an_error) {
+BOOST_AUTO_TEST_CASE(invalid_text_in_the_row_is_an_error) {
     session.query("insert into weir_seats values('odd', 0, 'something')");
     weir::shared_seats kitchen(ctx, store, "odd", long_seats(1));
     visit const guest(kitchen);

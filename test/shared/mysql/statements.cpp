@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(names_become_question_marks) {
                 std::vector{parameter::least, parameter::most, parameter::least, parameter::key}));
 }
 
-BOOST_AUTO_TEST_CASE(answer_has_the_time_of_the_server_within_half_an_hour) {
+BOOST_AUTO_TEST_CASE(reply_has_the_time_of_the_server_within_half_an_hour) {
     question const q{.bucket = {}, .min = 3, .max = 9};
     auto const id = [](std::int64_t value, std::int64_t time, std::uint64_t kind) {
         auto const low = static_cast<std::uint64_t>(time) % (std::uint64_t{1} << 32);
@@ -119,25 +119,25 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_FIXTURE_TEST_SUITE(mysql_statements, fixture, *ut::precondition(support::if_mariadb_is_here))
 
-BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition) {
+BOOST_AUTO_TEST_CASE(replies_follow_the_definition) {
     support::for_each_seed(1, 8, [&](auto& random) {
         support::compare_with_definition(store, 500, random, now);
     });
 }
 
-BOOST_AUTO_TEST_CASE(what_is_not_given_back_keeps_to_the_rate) {
+BOOST_AUTO_TEST_CASE(used_permits_keep_the_rate) {
     support::for_each_seed(1, 4, [&](auto& random) {
         support::check_lawfulness(store, 500, random, now);
     });
 }
 
-BOOST_AUTO_TEST_CASE(answers_of_a_log_are_those_of_the_definition) {
+BOOST_AUTO_TEST_CASE(replies_of_a_log_follow_the_definition) {
     support::for_each_seed(1, 8, [&](auto& random) {
         support::compare_with_log(store, 500, random, now);
     });
 }
 
-BOOST_AUTO_TEST_CASE(no_window_sees_more_than_the_limit_of_a_log) {
+BOOST_AUTO_TEST_CASE(no_window_contains_more_than_the_limit_of_a_log) {
     support::for_each_seed(1, 4, [&](auto& random) {
         support::check_lawfulness_of_log(store, 500, random, now);
     });
@@ -151,11 +151,11 @@ BOOST_AUTO_TEST_CASE(log_is_pruned) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(log_gives_back_all_that_was_not_used) {
+BOOST_AUTO_TEST_CASE(log_takes_back_all_unused_permits) {
     support::check_refunds_of_log(store, now);
 }
 
-BOOST_AUTO_TEST_CASE(turns_of_a_log_are_in_order) {
+BOOST_AUTO_TEST_CASE(grants_of_a_log_are_in_order) {
     support::check_order_of_log(store, now);
 }
 
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(log_whose_clock_is_set_back_grants_nothing_early_and_freeze
     support::check_log_set_back(store, now);
 }
 
-BOOST_AUTO_TEST_CASE(longest_log_is_kept) {
+BOOST_AUTO_TEST_CASE(longest_log_is_supported) {
     support::check_longest_log(store, now);
 }
 
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(clock_set_back_grants_nothing_early_and_freezes_nothing) {
     BOOST_TEST(take(ask(1, 1), now + 100'000).granted == 1);
 }
 
-BOOST_AUTO_TEST_CASE(another_rate_goes_on_from_the_same_level) {
+BOOST_AUTO_TEST_CASE(another_rate_continues_from_the_same_level) {
     take(ask(4, 4), now);
     question const three{shared_bucket::of({.rate = {3, 1s}, .burst = 5}), 1, 9};
     BOOST_TEST(take(three, now).granted == 1);

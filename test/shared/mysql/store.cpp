@@ -55,14 +55,14 @@ using place = support::mysql_place;
 
 BOOST_FIXTURE_TEST_SUITE(mysql_store, place, *ut::precondition(support::if_mariadb_is_here))
 
-BOOST_AUTO_TEST_CASE(table_is_made_once) {
+BOOST_AUTO_TEST_CASE(table_is_created_once) {
     asio::co_spawn(ctx, store->install(), rethrow);
     run();
     BOOST_TEST(session.number("select count(*) from information_schema.tables where "
                               "table_schema = 'weir' and table_name = 'weir_bucket'") == 1);
 }
 
-BOOST_AUTO_TEST_CASE(tables_that_there_are_need_no_right_to_make_them) {
+BOOST_AUTO_TEST_CASE(existing_tables_need_no_right_to_create_them) {
     session.query("create user if not exists user@localhost");
     session.query("grant select, insert, update on weir.* to user@localhost");
     auto other = login();
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(tables_that_there_are_need_no_right_to_make_them) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(permits_are_granted_by_the_server_and_its_row_makes_itself) {
+BOOST_AUTO_TEST_CASE(server_grants_permits_and_inserts_the_row) {
     weir::mysql::token_bucket calls(ctx, store, "first", patient);
     visit const guest(calls, 2);
     run(guest);
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(permits_are_granted_by_the_server_and_its_row_makes_itself)
     BOOST_TEST(static_cast<std::int64_t>(guest.seat().id()) <= now);
 }
 
-BOOST_AUTO_TEST_CASE(nobody_is_granted_anything_after_the_deadline_of_a_lock_wait) {
+BOOST_AUTO_TEST_CASE(nothing_is_granted_after_the_timeout_of_a_lock_wait) {
     weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .timeout = 50ms};
     weir::mysql::token_bucket calls(ctx, store, "locked", options);
     visit const first(calls, 1, 30s);
@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(nobody_is_granted_anything_after_the_deadline_of_a_lock_wai
     BOOST_TEST(next.granted());
 }
 
-BOOST_AUTO_TEST_CASE(connection_that_was_killed_is_replaced) {
+BOOST_AUTO_TEST_CASE(killed_connection_is_replaced) {
     weir::mysql::token_bucket calls(ctx, store, "killed", patient);
     visit const first(calls, 1, 30s);
     run(first);
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(connection_that_was_killed_is_replaced) {
     BOOST_TEST(calls.shared_stats().unknown + calls.shared_stats().failed == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(server_without_the_table_is_unavailable_and_the_error_says_why) {
+BOOST_AUTO_TEST_CASE(server_without_the_table_is_unavailable_and_the_error_names_the_reason) {
     session.query("create database if not exists empty");
     auto other = login();
     other.database = "empty";
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(server_without_the_table_is_unavailable_and_the_error_says_
     BOOST_TEST(calls.last_failure().message() == "er_no_such_table");
 }
 
-BOOST_AUTO_TEST_CASE(server_that_only_reads_is_unavailable_until_it_writes_again) {
+BOOST_AUTO_TEST_CASE(read_only_server_is_unavailable_until_it_is_writable_again) {
     auto other = login();
     session.query("create user if not exists reader@localhost");
     session.query("grant select, insert, update on weir.* to reader@localhost");
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(server_over_tcp_with_a_password) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(address_that_does_not_answer_leaves_time_for_the_next_one) {
+BOOST_AUTO_TEST_CASE(silent_address_leaves_time_for_the_next_one) {
     support::black_hole const hole(ctx, support::first_of_two, server().port());
     session.query("create user if not exists remote@'127.0.0.1' identified by 'secret'");
     session.query("grant create, select, insert, update on weir.* to remote@'127.0.0.1'");
@@ -265,7 +265,7 @@ BOOST_FIXTURE_TEST_CASE(connections_at_one_row_never_deadlock, watched) {
     }
 }
 
-BOOST_FIXTURE_TEST_CASE(racers_for_fresh_keys_get_one_grant_a_key_and_no_deadlock, watched) {
+BOOST_FIXTURE_TEST_CASE(concurrent_first_questions_get_one_grant_per_key_and_no_deadlock, watched) {
     auto const many = with_connections(16);
     weir::shared_options const once{.rate = {1, 24h}, .burst = 1, .timeout = 10s};
     for (int key = 0; key != 120; ++key) {
@@ -289,7 +289,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(mysql_faults, *ut::precondition(support::if_mariadb_is_here))
 
-BOOST_AUTO_TEST_CASE(nobody_waits_for_a_server_that_is_stopped) {
+BOOST_AUTO_TEST_CASE(no_request_waits_for_a_stopped_server) {
     support::mariadb_server stopped;
     asio::io_context ctx;
     weir::mysql::options const where{
@@ -337,7 +337,7 @@ struct own_server {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_CASE(server_that_takes_no_more_connections_is_unavailable_until_it_does,
+BOOST_FIXTURE_TEST_CASE(server_at_its_connection_limit_is_unavailable_until_it_accepts_again,
                         own_server) {
     session.query("set global max_connections = 10");
     while (connections() != 0) {}
@@ -361,8 +361,7 @@ BOOST_FIXTURE_TEST_CASE(server_that_takes_no_more_connections_is_unavailable_unt
     }
 }
 
-BOOST_FIXTURE_TEST_CASE(connection_that_the_server_has_closed_since_it_was_idle_is_replaced,
-                        own_server) {
+BOOST_FIXTURE_TEST_CASE(idle_connection_closed_by_the_server_is_replaced, own_server) {
     session.query("set global wait_timeout = 1");
     weir::shared_options const options{.rate = {10, 1s}, .burst = 5, .timeout = 10s};
     weir::mysql::token_bucket calls(ctx, store, "calls", options);
@@ -372,7 +371,7 @@ BOOST_FIXTURE_TEST_CASE(connection_that_the_server_has_closed_since_it_was_idle_
     BOOST_TEST(ask(calls, 30s).granted());
 }
 
-BOOST_AUTO_TEST_CASE(installing_at_a_server_that_says_nothing_takes_no_longer_than_connecting) {
+BOOST_AUTO_TEST_CASE(installing_at_a_silent_server_takes_no_longer_than_connecting) {
     asio::io_context ctx;
     asio::ip::tcp::acceptor const silent(
         ctx, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));
@@ -392,7 +391,7 @@ BOOST_AUTO_TEST_CASE(installing_at_a_server_that_says_nothing_takes_no_longer_th
     });
 }
 
-BOOST_AUTO_TEST_CASE(options_that_make_no_sense_are_named) {
+BOOST_AUTO_TEST_CASE(invalid_options_are_named) {
     asio::io_context ctx;
     auto const complaint = [&](weir::mysql::options const& o) -> std::string {
         try {
@@ -412,7 +411,7 @@ BOOST_AUTO_TEST_CASE(options_that_make_no_sense_are_named) {
     BOOST_TEST(complaint({.connections = 10'000, .connect_within = weir::forever}).empty());
 }
 
-BOOST_FIXTURE_TEST_CASE(modes_that_the_server_gives_to_new_sessions_change_nothing, own_server) {
+BOOST_FIXTURE_TEST_CASE(default_modes_of_new_sessions_change_nothing, own_server) {
     for (std::string const mode :
          {"", "ORACLE", "ANSI", "EMPTY_STRING_IS_NULL", "EMPTY_STRING_IS_NULL,STRICT_ALL_TABLES",
           "TRADITIONAL", "SIMULTANEOUS_ASSIGNMENT", "PAD_CHAR_TO_FULL_LENGTH", "MSSQL"}) {
@@ -443,7 +442,7 @@ BOOST_FIXTURE_TEST_CASE(modes_that_the_server_gives_to_new_sessions_change_nothi
     }
 }
 
-BOOST_AUTO_TEST_CASE(server_that_knows_only_when_a_statement_began_is_rejected) {
+BOOST_AUTO_TEST_CASE(server_with_sysdate_is_now_is_rejected) {
     support::mariadb_server wrong({"--sysdate-is-now"});
     asio::io_context ctx;
     weir::mysql::options const where{.socket = wrong.socket(), .user = "root", .database = "weir"};

@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_SUITE_END()
 BOOST_FIXTURE_TEST_SUITE(mysql_strict_interval, fixture,
                          *ut::precondition(support::if_mariadb_is_here))
 
-BOOST_AUTO_TEST_CASE(rows_of_several_processes_are_so_far_apart_in_the_table) {
+BOOST_AUTO_TEST_CASE(rows_of_several_processes_keep_the_interval_in_the_table) {
     std::vector<worker> workers;
     for (int i = 0; i != 3; ++i)
         workers.emplace_back(
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(rows_of_several_processes_are_so_far_apart_in_the_table) {
     BOOST_TEST(least_gap("many") >= 50'000);
 }
 
-BOOST_AUTO_TEST_CASE(process_that_is_killed_leaves_nothing_and_nobody_waits_for_it) {
+BOOST_AUTO_TEST_CASE(killed_process_leaves_nothing_and_blocks_no_other) {
     worker victim("mysql_strict_worker/takes_too_long",
                   worker::variables{{"WEIR_SOCKET", server().socket()}});
     while (session.number("select count(*) from information_schema.processlist where "
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(process_that_is_killed_leaves_nothing_and_nobody_waits_for_
     BOOST_TEST(rows_of("killed") == 1);
 }
 
-BOOST_AUTO_TEST_CASE(one_that_comes_too_early_is_told_when_to_come_back) {
+BOOST_AUTO_TEST_CASE(early_request_is_rejected_with_the_time_to_retry) {
     weir::mysql::strict_interval rows(ctx, store, "early", 1h);
     BOOST_TEST(
         (outcome(rows.insert_at_most("insert into events(name) values('early')")) == nullptr));
@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(one_that_comes_too_early_is_told_when_to_come_back) {
     BOOST_TEST(rows_of("early") == 1);
 }
 
-BOOST_AUTO_TEST_CASE(statement_that_fails_takes_nothing) {
+BOOST_AUTO_TEST_CASE(failed_statement_takes_nothing) {
     weir::mysql::strict_interval rows(ctx, store, "failed", 1h);
     session.query("insert into events(name, what) values('before', 'twice')");
     std::vector<weir::mysql::value> values{"failed", "twice"};
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(requests_of_a_process_are_served_in_order) {
     BOOST_TEST(least_gap("order") >= 10'000);
 }
 
-BOOST_AUTO_TEST_CASE(request_that_is_cancelled_in_the_middle_leaves_nothing) {
+BOOST_AUTO_TEST_CASE(request_cancelled_in_its_transaction_leaves_nothing) {
     weir::mysql::strict_interval rows(ctx, store, "cancelled", 1h);
     asio::cancellation_signal signal;
     std::exception_ptr result;
@@ -289,7 +289,7 @@ BOOST_AUTO_TEST_CASE(how_the_server_completes_transactions_does_not_matter) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(request_that_waits_for_the_lock_of_another_is_cancelled_at_once) {
+BOOST_AUTO_TEST_CASE(request_that_waits_for_a_lock_is_cancelled_at_once) {
     weir::mysql::strict_interval rows(ctx, store, "patient", 1us);
     auto const insert = "insert into events(name) values('patient')";
     BOOST_TEST((outcome(rows.insert_at_most(insert)) == nullptr));
@@ -311,7 +311,7 @@ BOOST_AUTO_TEST_CASE(request_that_waits_for_the_lock_of_another_is_cancelled_at_
     BOOST_TEST(rows_of("patient") == 2);
 }
 
-BOOST_AUTO_TEST_CASE(server_that_lets_nobody_wait_long_for_a_lock_shortens_no_patience) {
+BOOST_AUTO_TEST_CASE(short_lock_wait_limit_of_the_server_shortens_no_patience) {
     session.query("set global innodb_lock_wait_timeout = 1");
     auto const other = at(ctx, address());
     weir::mysql::strict_interval rows(ctx, other, "short", 1us);
@@ -333,7 +333,7 @@ BOOST_AUTO_TEST_CASE(server_that_lets_nobody_wait_long_for_a_lock_shortens_no_pa
     session.query("set global innodb_lock_wait_timeout = 1000");
 }
 
-BOOST_AUTO_TEST_CASE(clock_that_was_set_back_delays_nobody_for_longer) {
+BOOST_AUTO_TEST_CASE(clock_set_back_delays_no_request_longer) {
     session.query("replace into weir_bucket values('back', 4000000000000000, 0, 1)");
     weir::mysql::strict_interval rows(ctx, store, "back", 100ms);
     BOOST_TEST(

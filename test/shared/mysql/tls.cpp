@@ -114,14 +114,14 @@ bool has(std::string const& text, std::string const& part) {
 
 BOOST_AUTO_TEST_SUITE(mysql_tls, *ut::precondition(if_all_is_here))
 
-BOOST_FIXTURE_TEST_CASE(what_is_said_is_encrypted_where_the_server_offers_it, tls_server) {
+BOOST_FIXTURE_TEST_CASE(traffic_is_encrypted_if_the_server_offers_it, tls_server) {
     BOOST_TEST(complaint(by("safe", tls::if_offered)) == "");
     BOOST_TEST(complaint(by("safe", tls::required)) == "");
     BOOST_TEST(has(complaint(by("safe", tls::never)), "Access denied"));
     BOOST_TEST(complaint(by("app", tls::never)) == "");
 }
 
-BOOST_FIXTURE_TEST_CASE(certificate_must_be_of_the_authority_and_for_the_host, tls_server) {
+BOOST_FIXTURE_TEST_CASE(certificate_must_be_from_the_authority_and_for_the_host, tls_server) {
     auto good = by("safe", tls::if_offered);
     good.authorities = own.file;
     BOOST_TEST(complaint(good) == "");
@@ -140,8 +140,7 @@ BOOST_FIXTURE_TEST_CASE(certificate_must_be_of_the_authority_and_for_the_host, t
     BOOST_TEST(has(complaint(of_nobody), "No such file"));
 }
 
-BOOST_FIXTURE_TEST_CASE(nothing_goes_unencrypted_to_a_server_without_tls_if_it_must_not,
-                        server_without_tls) {
+BOOST_FIXTURE_TEST_CASE(nothing_is_sent_unencrypted_if_tls_is_required, server_without_tls) {
     auto checked = by("app", tls::if_offered);
     checked.authorities = own.file;
     BOOST_TEST(has(complaint(by("app", tls::required)), "doesn't allow SSL"));
@@ -149,7 +148,7 @@ BOOST_FIXTURE_TEST_CASE(nothing_goes_unencrypted_to_a_server_without_tls_if_it_m
     BOOST_TEST(complaint(by("app", tls::if_offered)) == "");
 }
 
-BOOST_FIXTURE_TEST_CASE(local_socket_is_encrypted_if_it_must_be, tls_server) {
+BOOST_FIXTURE_TEST_CASE(local_socket_is_encrypted_if_required, tls_server) {
     auto local = by("safe", tls::required);
     local.socket = server.socket();
     BOOST_TEST(complaint(local) == "");
@@ -162,7 +161,7 @@ BOOST_FIXTURE_TEST_CASE(local_socket_is_encrypted_if_it_must_be, tls_server) {
     BOOST_TEST(complaint(plain) == "");
 }
 
-BOOST_FIXTURE_TEST_CASE(connection_that_was_killed_is_replaced_by_one_as_safe, tls_server) {
+BOOST_FIXTURE_TEST_CASE(killed_connection_is_replaced_by_an_encrypted_one, tls_server) {
     auto const store = std::make_shared<weir::mysql::store>(ctx, by("safe", tls::required));
     asio::co_spawn(ctx, store->install(), support::rethrow);
     ctx.run();
@@ -199,7 +198,7 @@ asio::awaitable<void> greet_and_be_silent(tcp::acceptor& acceptor, std::uint16_t
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_CASE(handshake_that_stands_still_takes_no_longer_than_connecting, tls_server) {
+BOOST_FIXTURE_TEST_CASE(stalled_handshake_takes_no_longer_than_connecting, tls_server) {
     tcp::acceptor acceptor(ctx, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
     asio::co_spawn(ctx, greet_and_be_silent(acceptor, server.port()), asio::detached);
     auto silent = by("safe", tls::required);

@@ -72,7 +72,7 @@ BOOST_FIXTURE_TEST_SUITE(mysql_versions, fixture, *ut::precondition(support::if_
 
 // ---- 1: read the newest row, and insert if it is old enough
 
-BOOST_AUTO_TEST_CASE(version_1_lets_two_in_that_look_at_the_same_time) {
+BOOST_AUTO_TEST_CASE(version_1_inserts_two_rows_that_read_at_the_same_time) {
     make("time decimal(12,3)");
     a.query("insert into ticks(time) values(1000)");
     for (auto* const s : {&a, &b})
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(version_1_lets_two_in_that_look_at_the_same_time) {
 
 // ---- 2: times rounded to three seconds are unique
 
-BOOST_AUTO_TEST_CASE(version_2_lets_two_in_on_both_sides_of_an_edge) {
+BOOST_AUTO_TEST_CASE(version_2_inserts_two_rows_on_both_sides_of_a_boundary) {
     make("slot bigint unique, time decimal(12,3)");
     auto const insert = [](double time) {
         return fmt::format("insert into ticks(slot, time) values(floor({0} / 3), {0})", time);
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(version_2_lets_two_in_on_both_sides_of_an_edge) {
 
 // ---- 3: the next time is the last one plus three seconds, and unique
 
-BOOST_AUTO_TEST_CASE(version_3_makes_up_for_all_that_was_missed) {
+BOOST_AUTO_TEST_CASE(version_3_makes_up_for_all_missed_rows) {
     make("next decimal(12,3) unique, time decimal(12,3)");
     a.query("insert into ticks(next, time) values(1000, 1000)");
     for (double const time : {1100.0, 1100.1, 1100.2, 1100.3})  // after a pause
@@ -126,7 +126,7 @@ struct version_4 : fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_CASE(version_4_holds_where_two_look_at_the_same_time, version_4) {
+BOOST_FIXTURE_TEST_CASE(version_4_is_correct_if_two_read_at_the_same_time, version_4) {
     a.query("start transaction");
     a.query(insert(2, 1004.0));
     auto blocked = b.start(insert(2, 1004.1));
@@ -136,7 +136,7 @@ BOOST_FIXTURE_TEST_CASE(version_4_holds_where_two_look_at_the_same_time, version
     BOOST_TEST(rows() == 2);
 }
 
-BOOST_FIXTURE_TEST_CASE(version_4_lets_in_whose_clock_is_ahead, version_4) {
+BOOST_FIXTURE_TEST_CASE(version_4_inserts_early_if_a_clock_is_ahead, version_4) {
     double const first = 1003.2;
     a.query(insert(2, first));
     double const second = 1004.4;  // the correct time; its clock is 2 s ahead
@@ -149,7 +149,7 @@ BOOST_FIXTURE_TEST_CASE(version_4_lets_in_whose_clock_is_ahead, version_4) {
     BOOST_TEST(rows() == 3);
 }
 
-BOOST_FIXTURE_TEST_CASE(version_4_deadlocks_where_the_first_of_three_gives_up, version_4) {
+BOOST_FIXTURE_TEST_CASE(version_4_deadlocks_if_the_first_of_three_gives_up, version_4) {
     a.query("start transaction");
     a.query(insert(2, 1004.0));
     auto second = b.start(insert(2, 1004.1));
@@ -162,7 +162,7 @@ BOOST_FIXTURE_TEST_CASE(version_4_deadlocks_where_the_first_of_three_gives_up, v
     BOOST_TEST(rows() == 2);
 }
 
-BOOST_FIXTURE_TEST_CASE(version_4_lets_everybody_into_an_empty_table, version_4) {
+BOOST_FIXTURE_TEST_CASE(version_4_inserts_all_rows_into_an_empty_table, version_4) {
     a.query("delete from ticks");
     for (auto* const s : {&a, &b})
         BOOST_TEST(s->value_of("select max(dup_id) + 1 from ticks") == "NULL");
@@ -217,7 +217,7 @@ BOOST_FIXTURE_TEST_CASE(version_5_deadlocks_on_an_empty_table, version_5) {
     BOOST_TEST(rows() == 1);
 }
 
-BOOST_FIXTURE_TEST_CASE(version_5_lets_two_in_at_read_committed, version_5) {
+BOOST_FIXTURE_TEST_CASE(version_5_inserts_two_rows_at_read_committed, version_5) {
     set_up("read committed", false);
     for (auto* const s : {&a, &b})
         s->query("start transaction");
@@ -232,7 +232,8 @@ BOOST_FIXTURE_TEST_CASE(version_5_lets_two_in_at_read_committed, version_5) {
     BOOST_TEST(gap() < 0.2);
 }
 
-BOOST_FIXTURE_TEST_CASE(version_5_lets_two_into_an_empty_table_at_read_committed, version_5) {
+BOOST_FIXTURE_TEST_CASE(version_5_inserts_two_rows_into_an_empty_table_at_read_committed,
+                        version_5) {
     set_up("read committed", true);
     for (auto* const s : {&a, &b}) {
         s->query("start transaction");
@@ -245,7 +246,7 @@ BOOST_FIXTURE_TEST_CASE(version_5_lets_two_into_an_empty_table_at_read_committed
     BOOST_TEST(rows() == 2);
 }
 
-BOOST_FIXTURE_TEST_CASE(version_5_lets_two_in_without_a_transaction, version_5) {
+BOOST_FIXTURE_TEST_CASE(version_5_inserts_two_rows_without_a_transaction, version_5) {
     set_up("repeatable read", false);
     for (auto* const s : {&a, &b})
         BOOST_TEST(s->value_of(look) == "1000.000");  // the lock ends with the statement
@@ -254,7 +255,7 @@ BOOST_FIXTURE_TEST_CASE(version_5_lets_two_in_without_a_transaction, version_5) 
     BOOST_TEST(gap() < 0.2);
 }
 
-BOOST_FIXTURE_TEST_CASE(version_5_without_an_index_holds_up_whoever_inserts, version_5) {
+BOOST_FIXTURE_TEST_CASE(version_5_without_an_index_blocks_other_inserts, version_5) {
     make("name varchar(9), time decimal(12,3)");
     isolate("repeatable read");
     a.query("insert into ticks(name, time) values('mine', 1000)");
@@ -320,7 +321,7 @@ BOOST_FIXTURE_TEST_CASE(ours_grants_one_of_two_at_every_level, ours) {
     }
 }
 
-BOOST_FIXTURE_TEST_CASE(ours_grants_the_next_what_was_rolled_back, ours) {
+BOOST_FIXTURE_TEST_CASE(ours_grants_rolled_back_permits_to_the_next, ours) {
     for (std::string const level : levels) {
         isolate(level);
         auto const key = "undone " + level;
@@ -334,7 +335,7 @@ BOOST_FIXTURE_TEST_CASE(ours_grants_the_next_what_was_rolled_back, ours) {
 }
 
 // The only possible deadlock: nothing is granted in excess, and the store repeats the loser's question.
-BOOST_FIXTURE_TEST_CASE(ours_may_deadlock_where_the_first_of_three_undoes_a_new_row, ours) {
+BOOST_FIXTURE_TEST_CASE(ours_may_deadlock_if_the_first_of_three_rolls_back_a_new_row, ours) {
     a.query("start transaction");
     BOOST_TEST(take(a, "three").granted == 1);
     auto second = start(b, "three");

@@ -14,7 +14,7 @@ using weir::redis::detail::address;
 
 BOOST_AUTO_TEST_SUITE(redis_address)
 
-BOOST_AUTO_TEST_CASE(all_but_the_host_may_be_left_out) {
+BOOST_AUTO_TEST_CASE(all_parts_but_the_host_are_optional) {
     auto const a = address::parse("redis://cache");
     BOOST_TEST(a.host == "cache");
     BOOST_TEST(a.port == 6379);
@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(all_but_the_host_may_be_left_out) {
     BOOST_TEST(a.path.empty());
 }
 
-BOOST_AUTO_TEST_CASE(all_may_be_said) {
+BOOST_AUTO_TEST_CASE(all_parts_may_be_given) {
     auto const a = address::parse("redis://me:se%40cret%2f@10.0.0.5:6380/12");
     BOOST_TEST(a.host == "10.0.0.5");
     BOOST_TEST(a.port == 6380);

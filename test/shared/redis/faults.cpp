@@ -246,7 +246,7 @@ struct with_false_server : fixture {
 
 BOOST_FIXTURE_TEST_SUITE(redis_false_server, with_false_server)
 
-BOOST_AUTO_TEST_CASE(questions_that_come_together_leave_in_one_write) {
+BOOST_AUTO_TEST_CASE(simultaneous_questions_are_sent_in_one_write) {
     run(*ask(*store));  // it is connected
     std::vector<std::shared_ptr<told>> all;
     for (int i = 0; i != 30; ++i)
@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(questions_that_come_together_leave_in_one_write) {
     BOOST_TEST(server.sessions.size() == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(pipeline_that_is_cut_off_has_answers_and_unknown_outcomes) {
+BOOST_AUTO_TEST_CASE(interrupted_pipeline_has_replies_and_unknown_outcomes) {
     server.say = [&](int number) {
         if (number == 4)
             server.hang_up();
@@ -283,7 +283,7 @@ BOOST_AUTO_TEST_CASE(pipeline_that_is_cut_off_has_answers_and_unknown_outcomes) 
     BOOST_TEST(server.sessions.size() == 2u);
 }
 
-BOOST_AUTO_TEST_CASE(half_an_answer_and_the_end_is_an_unknown_outcome) {
+BOOST_AUTO_TEST_CASE(partial_reply_before_a_disconnect_is_an_unknown_outcome) {
     server.say = [&](int number) -> std::string {
         if (number != 0)
             return false_server::granted();
@@ -300,7 +300,7 @@ BOOST_AUTO_TEST_CASE(half_an_answer_and_the_end_is_an_unknown_outcome) {
     BOOST_TEST(!next->error);
 }
 
-BOOST_AUTO_TEST_CASE(half_an_answer_and_silence_is_given_up) {
+BOOST_AUTO_TEST_CASE(partial_reply_before_silence_is_given_up) {
     auto where = server.where();
     where.silent_for = 100ms;
     store = make(where);
@@ -318,7 +318,7 @@ BOOST_AUTO_TEST_CASE(half_an_answer_and_silence_is_given_up) {
     BOOST_TEST(calls.shared_stats().unknown == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(answer_in_single_bytes_is_an_answer) {
+BOOST_AUTO_TEST_CASE(reply_in_single_bytes_is_a_reply) {
     server.say = [&](int) {
         for (char const byte : false_server::granted())
             server.send(std::string(1, byte));
@@ -330,7 +330,7 @@ BOOST_AUTO_TEST_CASE(answer_in_single_bytes_is_an_answer) {
     BOOST_TEST(one->said.granted == 1);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_no_answer_is_an_unknown_outcome) {
+BOOST_AUTO_TEST_CASE(invalid_reply_is_an_unknown_outcome) {
     for (auto const* const text :
          {"hello\r\n", "$3\r\nabc\r\n", "*2\r\n:1\r\n:0\r\n", "*0\r\n", "*3\r\n:7\r\n:0\r\n:1\r\n",
           "*3\r\n:1\r\n:-1\r\n:1\r\n", "$-1\r\n", "*-1\r\n", "*3\r\n$1\r\n1\r\n:0\r\n:1\r\n"}) {
@@ -346,7 +346,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_answer_is_an_unknown_outcome) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(errors_of_the_server_say_that_nothing_has_happened) {
+BOOST_AUTO_TEST_CASE(errors_of_the_server_mean_that_nothing_was_granted) {
     std::vector<std::pair<std::string, why>> const errors{
         {"-LOADING Redis is loading the dataset in memory", why::loading},
         {"-READONLY You can't write against a read only replica.", why::read_only},
@@ -384,7 +384,7 @@ BOOST_AUTO_TEST_CASE(replica_is_not_asked_again_on_the_same_connection) {
     BOOST_TEST(server.sessions.size() == 2u);
 }
 
-BOOST_AUTO_TEST_CASE(script_that_the_server_never_knows_is_an_error_in_the_end) {
+BOOST_AUTO_TEST_CASE(script_that_the_server_always_lacks_is_an_error_in_the_end) {
     server.say = [](int) { return "-NOSCRIPT No matching script.\r\n"; };
     auto const one = ask(*store);
     run(*one);
@@ -392,7 +392,7 @@ BOOST_AUTO_TEST_CASE(script_that_the_server_never_knows_is_an_error_in_the_end) 
     BOOST_TEST(server.questions == 2);
 }
 
-BOOST_AUTO_TEST_CASE(question_is_not_sent_after_its_deadline) {
+BOOST_AUTO_TEST_CASE(question_is_not_sent_after_its_timeout) {
     server.deaf = true;
     auto const late = ask(*store, "calls", 20ms);
     run(*late);
@@ -407,7 +407,7 @@ BOOST_AUTO_TEST_CASE(question_is_not_sent_after_its_deadline) {
     BOOST_TEST(server.questions == 1);
 }
 
-BOOST_AUTO_TEST_CASE(nothing_is_sent_to_a_server_that_owes_an_answer_for_too_long) {
+BOOST_AUTO_TEST_CASE(nothing_is_sent_while_a_reply_is_overdue) {
     server.say = [](int number) { return number == 0 ? "" : false_server::granted(); };
     auto const slow = ask(*store, "calls", 20ms);
     run_until([&] { return server.questions == 1; });
@@ -428,7 +428,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_sent_to_a_server_that_owes_an_answer_for_too_lon
     BOOST_TEST(server.sessions.size() == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(answer_that_is_late_behind_one_that_is_not_stops_the_questions_too) {
+BOOST_AUTO_TEST_CASE(overdue_reply_after_a_timely_one_stops_questions_too) {
     server.say = [](int number) { return number < 2 ? "" : false_server::granted(); };
     auto const patient_one = ask(*store, "patient");
     auto const hasty = ask(*store, "hasty", 50ms);
@@ -454,7 +454,7 @@ BOOST_AUTO_TEST_CASE(answer_that_is_late_behind_one_that_is_not_stops_the_questi
     BOOST_TEST(server.sessions.size() == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(question_outlives_a_silent_server_that_is_given_up) {
+BOOST_AUTO_TEST_CASE(question_outlives_a_silent_connection_that_is_closed) {
     auto where = server.where();
     where.silent_for = 100ms;
     store = make(where);
@@ -473,7 +473,7 @@ BOOST_AUTO_TEST_CASE(question_outlives_a_silent_server_that_is_given_up) {
     BOOST_TEST(slow->said.lost);
 }
 
-BOOST_AUTO_TEST_CASE(what_comes_unasked_is_taken_for_no_answer) {
+BOOST_AUTO_TEST_CASE(unexpected_reply_is_not_used) {
     run(*ask(*store));
     server.send("*3\r\n:5\r\n:0\r\n:1\r\n");
     auto const next = ask(*store);
@@ -483,7 +483,7 @@ BOOST_AUTO_TEST_CASE(what_comes_unasked_is_taken_for_no_answer) {
     BOOST_TEST(server.sessions.size() == 2u);
 }
 
-BOOST_AUTO_TEST_CASE(answer_that_comes_twice_counts_once) {
+BOOST_AUTO_TEST_CASE(repeated_reply_counts_once) {
     auto const once = false_server::granted();
     for (auto const& more : {once, once.substr(0, 7), std::string("-ERR what?\r\n")}) {
         server.say = [&](int) { return once + more; };
@@ -500,7 +500,7 @@ BOOST_AUTO_TEST_CASE(answer_that_comes_twice_counts_once) {
     BOOST_TEST(server.sessions.size() == 4u);
 }
 
-BOOST_AUTO_TEST_CASE(server_that_rejects_a_connection_says_why) {
+BOOST_AUTO_TEST_CASE(rejected_connection_reports_the_reason_of_the_server) {
     server.deaf = true;
     auto const one = ask(*store);
     run_until([&] { return !server.sessions.empty(); });
@@ -510,7 +510,7 @@ BOOST_AUTO_TEST_CASE(server_that_rejects_a_connection_says_why) {
     BOOST_TEST(!one->said.lost);
 }
 
-BOOST_AUTO_TEST_CASE(error_of_the_login_does_not_say_what_was_sent) {
+BOOST_AUTO_TEST_CASE(error_of_the_login_does_not_quote_the_password) {
     auto where = server.where();
     where.url.replace(0, 5, "unix://user:secret@");
     store = make(where);
@@ -532,7 +532,7 @@ BOOST_AUTO_TEST_CASE(error_of_the_login_does_not_say_what_was_sent) {
 }
 
 // The signal would end this program.
-BOOST_AUTO_TEST_CASE(writing_to_a_server_that_has_hung_up_is_an_error_and_no_signal) {
+BOOST_AUTO_TEST_CASE(writing_to_a_disconnected_server_is_an_error_and_no_signal) {
     server.say = [](int) { return ""; };
     auto const first = ask(*store);
     run_until([&] { return server.questions == 1; });
@@ -544,7 +544,7 @@ BOOST_AUTO_TEST_CASE(writing_to_a_server_that_has_hung_up_is_an_error_and_no_sig
     BOOST_TEST((!next->error || !next->said.lost));
 }
 
-BOOST_AUTO_TEST_CASE(attempts_to_connect_grow_rare) {
+BOOST_AUTO_TEST_CASE(attempts_to_connect_become_rare) {
     auto where = server.where();
     where.retry.initial = where.retry.max = 1h;
     store = make(where);
@@ -564,7 +564,7 @@ BOOST_AUTO_TEST_CASE(attempts_to_connect_grow_rare) {
     BOOST_TEST(server.sessions.size() == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(attempts_grow_rare_at_a_server_that_greets_and_answers_no_question) {
+BOOST_AUTO_TEST_CASE(attempts_become_rare_at_a_server_that_accepts_but_does_not_reply) {
     auto where = server.where();
     where.retry.initial = where.retry.max = 1h;
     auto const ask_in_vain = [&] {
@@ -592,7 +592,7 @@ BOOST_AUTO_TEST_CASE(attempts_grow_rare_at_a_server_that_greets_and_answers_no_q
     ask_in_vain();
 }
 
-BOOST_AUTO_TEST_CASE(connection_that_has_served_is_followed_by_another_one_at_once) {
+BOOST_AUTO_TEST_CASE(used_connection_is_replaced_at_once) {
     auto where = server.where();
     where.retry.initial = where.retry.max = 1h;
     store = make(where);
@@ -605,7 +605,7 @@ BOOST_AUTO_TEST_CASE(connection_that_has_served_is_followed_by_another_one_at_on
     BOOST_TEST(server.sessions.size() == 3u);
 }
 
-BOOST_AUTO_TEST_CASE(answer_may_destroy_the_store_and_the_rest_is_told) {
+BOOST_AUTO_TEST_CASE(handler_may_destroy_the_store_and_the_other_handlers_are_called) {
     auto own = make(server.where());
     int over = 0;
     for (int i = 0; i != 5; ++i)
@@ -627,7 +627,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_FIXTURE_TEST_SUITE(redis_no_server, fixture)
 
-BOOST_AUTO_TEST_CASE(rejected_connection_is_told_at_once) {
+BOOST_AUTO_TEST_CASE(rejected_connection_is_reported_at_once) {
     auto const port = std::to_string(support::free_port());
     for (auto const& url : {"redis://127.0.0.1:" + port, std::string("unix:/nowhere/at/all")}) {
         auto const nowhere = make({.url = url});
@@ -644,7 +644,7 @@ BOOST_AUTO_TEST_CASE(rejected_connection_is_told_at_once) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(name_that_nobody_knows_is_an_error) {
+BOOST_AUTO_TEST_CASE(unknown_host_name_is_an_error) {
     auto const nowhere = make({.url = "redis://no.such.host.invalid"});
     auto const one = ask(*nowhere);
     run(*one);
@@ -678,7 +678,7 @@ private:
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(thread_that_cannot_be_had_to_find_the_address_is_an_error) {
+BOOST_AUTO_TEST_CASE(missing_thread_for_the_name_look_up_is_an_error) {
     auto const nowhere = make({.url = "redis://no.such.host.invalid", .retry = {.initial = 1ms}});
     {
         without_threads const meanwhile;
@@ -693,7 +693,7 @@ BOOST_AUTO_TEST_CASE(thread_that_cannot_be_had_to_find_the_address_is_an_error) 
     BOOST_TEST(next->error != asio::error::try_again);
 }
 
-BOOST_AUTO_TEST_CASE(nobody_waits_for_a_black_hole) {
+BOOST_AUTO_TEST_CASE(no_request_waits_for_a_silent_address) {
     support::black_hole const hole(ctx, "127.0.0.1", 0);
     auto const url = "redis://127.0.0.1:" + std::to_string(hole.port());
     auto const lost = make({.url = url, .connect_within = 200ms});
@@ -734,7 +734,7 @@ weir::error_code insist(asio::io_context& ctx, weir::redis::token_bucket& calls)
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(server_that_saves_nothing_grants_one_burst_more_after_a_restart) {
+BOOST_AUTO_TEST_CASE(server_without_persistence_grants_one_burst_more_after_a_restart) {
     support::redis_server mortal;
     auto const store = make({.url = mortal.url()});
     weir::shared_options const slow{.rate = {1, 24h}, .burst = 2, .timeout = 1s};
@@ -756,8 +756,7 @@ BOOST_AUTO_TEST_CASE(server_that_saves_nothing_grants_one_burst_more_after_a_res
     BOOST_TEST(granted >= 3);
 }
 
-BOOST_AUTO_TEST_CASE(
-    nobody_waits_for_a_server_that_is_stopped_and_what_it_grants_late_is_given_back) {
+BOOST_AUTO_TEST_CASE(no_request_waits_for_a_stopped_server_and_its_late_grants_are_given_back) {
     support::redis_server stopped;
     support::redis_session session(stopped);
     auto const store = make({.url = stopped.url(), .silent_for = 30s});
@@ -804,7 +803,7 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST(level <= 3 * permit);
 }
 
-BOOST_AUTO_TEST_CASE(address_that_does_not_answer_leaves_time_for_the_next_one) {
+BOOST_AUTO_TEST_CASE(silent_address_leaves_time_for_the_next_one) {
     support::redis_server server;
     support::black_hole const hole(ctx, support::first_of_two, server.port());
     auto const store = make({.url = std::string("redis://") + support::host_of_two + ":" +
@@ -813,7 +812,7 @@ BOOST_AUTO_TEST_CASE(address_that_does_not_answer_leaves_time_for_the_next_one) 
     BOOST_TEST(complaint(*store, "calls") == "");
 }
 
-BOOST_AUTO_TEST_CASE(addresses_that_do_not_answer_take_no_longer_than_the_time_to_connect) {
+BOOST_AUTO_TEST_CASE(silent_addresses_take_no_longer_than_the_time_to_connect) {
     support::black_hole const first(ctx, support::first_of_two, 0);
     support::black_hole const second(ctx, support::second_of_two, first.port());
     auto const store = make(
@@ -840,7 +839,7 @@ BOOST_AUTO_TEST_CASE(server_without_memory_is_unavailable_until_it_has_some) {
     BOOST_TEST(!insist(ctx, calls));
 }
 
-BOOST_AUTO_TEST_CASE(replica_is_unavailable_until_it_is_a_master) {
+BOOST_AUTO_TEST_CASE(replica_is_unavailable_until_it_is_promoted) {
     support::redis_server server;
     support::redis_session session(server);
     auto const store = make({.url = server.url()});
@@ -858,7 +857,7 @@ BOOST_AUTO_TEST_CASE(replica_is_unavailable_until_it_is_a_master) {
     BOOST_TEST(insist(ctx, others) == make_error_code(errc::deadline_unreachable));
 }
 
-BOOST_AUTO_TEST_CASE(server_that_loads_its_data_is_unavailable_until_it_has_done_so) {
+BOOST_AUTO_TEST_CASE(loading_server_is_unavailable_until_it_has_finished) {
     support::redis_server server;
     {
         support::redis_session session(server);
@@ -892,7 +891,7 @@ struct node {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(node_of_a_cluster_answers_for_its_own_keys_and_names_who_has_others) {
+BOOST_AUTO_TEST_CASE(cluster_node_serves_its_own_keys_and_names_the_owner_of_others) {
     node here;
     node there;
     auto const store = make({.url = here.server.url(), .connect_within = 10s});

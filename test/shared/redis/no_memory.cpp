@@ -74,7 +74,7 @@ struct fixture {
 
 BOOST_FIXTURE_TEST_SUITE(redis_no_memory, fixture, *ut::precondition(support::if_redis_is_here))
 
-BOOST_AUTO_TEST_CASE(question_that_connects_is_told_and_the_next_one_connects_anew) {
+BOOST_AUTO_TEST_CASE(question_that_connects_fails_and_the_next_one_connects_again) {
     for (auto const& address :
          {server.url(), "redis://127.0.0.1:" + std::to_string(server.port())}) {
         url = address;
@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(question_that_connects_is_told_and_the_next_one_connects_an
     }
 }
 
-BOOST_AUTO_TEST_CASE(questions_of_a_connection_are_told) {
+BOOST_AUTO_TEST_CASE(questions_of_a_connection_fail) {
     bool failed = true;
     for (int k = 0; failed; ++k) {
         auto const of = make();

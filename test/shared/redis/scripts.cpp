@@ -102,13 +102,13 @@ struct fixture {
 
 BOOST_FIXTURE_TEST_SUITE(redis_bucket, fixture, *ut::precondition(support::if_redis_is_here))
 
-BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition) {
+BOOST_AUTO_TEST_CASE(replies_follow_the_definition) {
     support::for_each_seed(1, 8, [&](auto& random) {
         support::compare_with_definition(store, 1000, random, now);
     });
 }
 
-BOOST_AUTO_TEST_CASE(what_is_not_given_back_keeps_to_the_rate) {
+BOOST_AUTO_TEST_CASE(used_permits_keep_the_rate) {
     support::for_each_seed(1, 4, [&](auto& random) {
         support::check_lawfulness(store, 1000, random, now);
     });
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(clock_set_back_grants_nothing_early_and_freezes_nothing) {
     BOOST_TEST(take(1, 1, now + 100'000).granted == 1);
 }
 
-BOOST_AUTO_TEST_CASE(another_rate_goes_on_from_the_same_level) {
+BOOST_AUTO_TEST_CASE(another_rate_continues_from_the_same_level) {
     weir::shared_options const three{.rate = {3, 1s}, .burst = 5};
     take(4, 4, now);
     BOOST_TEST(take(1, 9, now, three).granted == 1);
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(long_pauses_and_large_numbers_overflow_nothing) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(bucket_that_cannot_be_counted_exactly_is_known) {
+BOOST_AUTO_TEST_CASE(bucket_that_cannot_be_counted_exactly_is_rejected) {
     auto const bucket = [](weir::rate const& rate, weir::amount burst) {
         return shared_bucket::of({.rate = rate, .burst = burst});
     };
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(bucket_that_cannot_be_counted_exactly_is_known) {
 }
 
 // Seen in another library: onsigntv/redis-rate-limiter#4.
-BOOST_AUTO_TEST_CASE(key_lives_until_the_bucket_is_empty) {
+BOOST_AUTO_TEST_CASE(key_exists_until_the_bucket_is_empty) {
     auto const take_now = [this](weir::shared_options const& o, weir::amount n) {
         auto arguments = detail::arguments_of(fed::question{shared_bucket::of(o), n, n});
         arguments.insert(arguments.begin(), {"EVAL", detail::text_of(script::take), "1",
@@ -195,7 +195,7 @@ BOOST_AUTO_TEST_CASE(key_lives_until_the_bucket_is_empty) {
     BOOST_TEST(said[2] > server_time - 60'000'000);
 }
 
-BOOST_AUTO_TEST_CASE(something_else_under_the_name_is_an_error) {
+BOOST_AUTO_TEST_CASE(value_of_another_type_is_an_error) {
     session.say({"SET", "{weir:0}", "something"});
     BOOST_CHECK_EXCEPTION(take(1, 1, now), support::redis_error, [](auto const& e) {
         return std::string_view(e.what()).starts_with("WRONGTYPE");
@@ -206,23 +206,23 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_FIXTURE_TEST_SUITE(redis_log, fixture, *ut::precondition(support::if_redis_is_here))
 
-BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition) {
+BOOST_AUTO_TEST_CASE(replies_follow_the_definition) {
     support::for_each_seed(1, 8, [&](auto& random) {
         support::compare_with_log(store, 1000, random, now);
     });
 }
 
-BOOST_AUTO_TEST_CASE(no_window_sees_more_than_the_limit) {
+BOOST_AUTO_TEST_CASE(no_window_contains_more_than_the_limit) {
     support::for_each_seed(1, 4, [&](auto& random) {
         support::check_lawfulness_of_log(store, 1000, random, now);
     });
 }
 
-BOOST_AUTO_TEST_CASE(turns_are_in_order) {
+BOOST_AUTO_TEST_CASE(grants_are_in_order) {
     support::check_order_of_log(store, now);
 }
 
-BOOST_AUTO_TEST_CASE(what_was_not_used_is_given_back) {
+BOOST_AUTO_TEST_CASE(unused_permits_are_given_back) {
     support::check_refunds_of_log(store, now);
 }
 
@@ -230,11 +230,11 @@ BOOST_AUTO_TEST_CASE(clock_set_back_grants_nothing_early_and_freezes_nothing) {
     support::check_log_set_back(store, now);
 }
 
-BOOST_AUTO_TEST_CASE(longest_log_is_kept) {
+BOOST_AUTO_TEST_CASE(longest_log_is_supported) {
     support::check_longest_log(store, now);
 }
 
-BOOST_AUTO_TEST_CASE(as_many_are_granted_as_there_are) {
+BOOST_AUTO_TEST_CASE(all_available_permits_are_granted) {
     auto const log = shared_bucket::log_of({.rate = {5, 1s}});
     BOOST_TEST(store.take({log, 1, 2}, now).granted == 2);
     BOOST_TEST(store.take({log, 1, 5}, now + 1).granted == 3);
@@ -249,7 +249,7 @@ BOOST_AUTO_TEST_CASE(log_is_pruned) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(key_lives_until_the_last_turn_has_left_the_window) {
+BOOST_AUTO_TEST_CASE(key_exists_until_the_last_grant_has_expired) {
     auto const log = shared_bucket::log_of({.rate = {1, 60s}});
     for (auto const most : {60'002, 120'002}) {
         auto words = detail::arguments_of(fed::question{log, 1, 1, 60s});
@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(key_lives_until_the_last_turn_has_left_the_window) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(something_else_under_the_name_is_an_error) {
+BOOST_AUTO_TEST_CASE(value_of_another_type_is_an_error) {
     auto const log = shared_bucket::log_of({.rate = {1, 60s}});
     session.say({"SET", "{weir:0}:log", "1 2 three"});
     BOOST_CHECK_EXCEPTION(store.take({log, 1, 1}, now), support::redis_error, [](auto const& e) {
@@ -285,7 +285,7 @@ seats_question one_of(std::uint64_t who, std::uint64_t number) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition) {
+BOOST_AUTO_TEST_CASE(replies_follow_the_definition) {
     support::for_each_seed(1, 40, [&](auto& random) {
         ++names;
         support::compare_with_seats(
@@ -294,7 +294,7 @@ BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(text_is_that_of_a_ledger) {
+BOOST_AUTO_TEST_CASE(text_is_the_text_of_a_ledger) {
     weir::detail::seat_ledger same;
     for (std::uint64_t who = 1; who != 5; ++who) {
         seats_question const q{
@@ -306,13 +306,13 @@ BOOST_AUTO_TEST_CASE(text_is_that_of_a_ledger) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(fence_grows_when_all_is_forgotten) {
+BOOST_AUTO_TEST_CASE(fence_grows_after_a_loss_of_data) {
     auto const before = hold(one_of(1, 1), now).fence;
     session.say({"FLUSHALL", "SYNC"});
     BOOST_TEST(hold(one_of(2, 1), now + 1).fence > before);
 }
 
-BOOST_AUTO_TEST_CASE(key_lives_for_a_day_and_a_lease) {
+BOOST_AUTO_TEST_CASE(key_exists_for_a_day_and_a_lease) {
     auto arguments = detail::arguments_of(one_of(1, 1));
     auto const key = detail::key_of(script::seats_hold, "real");
     arguments.insert(arguments.begin(), {"EVAL", detail::text_of(script::seats_hold), "1", key});
@@ -324,7 +324,7 @@ BOOST_AUTO_TEST_CASE(key_lives_for_a_day_and_a_lease) {
     BOOST_TEST(lives > 86'400'000 - 60'000);
 }
 
-BOOST_AUTO_TEST_CASE(something_else_under_the_name_is_an_error) {
+BOOST_AUTO_TEST_CASE(value_of_another_type_is_an_error) {
     session.say({"SET", detail::key_of(script::seats_hold, "0"), "something"});
     BOOST_CHECK_EXCEPTION(hold(one_of(1, 1), now), support::redis_error, [](auto const& e) {
         return std::string_view(e.what()).starts_with("WRONGTYPE");

@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(permit_is_lost_when_everything_was_flushed) {
     BOOST_TEST(held("flushed") == 1);
 }
 
-BOOST_AUTO_TEST_CASE(connection_that_was_killed_takes_nothing_twice) {
+BOOST_AUTO_TEST_CASE(killed_connection_takes_nothing_twice) {
     weir::shared_seats kitchen(ctx, store, "killed", long_seats(2));
     visit const first(kitchen);
     run(first);
@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(connection_that_was_killed_takes_nothing_twice) {
     BOOST_TEST(held("killed") == 2);
 }
 
-BOOST_AUTO_TEST_CASE(server_that_stands_still_grants_once_although_it_is_asked_again) {
+BOOST_AUTO_TEST_CASE(stopped_server_grants_once_although_the_question_is_repeated) {
     weir::shared_seats_options options = long_seats(2);
     options.timeout = 50ms;
     weir::shared_seats kitchen(ctx, store, "still", options);
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(server_that_stands_still_grants_once_although_it_is_asked_a
     BOOST_TEST(held("still") == 2);
 }
 
-BOOST_AUTO_TEST_CASE(restart_of_a_server_that_saves_nothing_loses_what_was_held) {
+BOOST_AUTO_TEST_CASE(restart_of_a_server_without_persistence_loses_held_seats) {
     support::redis_server mortal;
     place there(mortal);
     weir::shared_seats kitchen(there.ctx, there.store, "kitchen", long_seats(2));

@@ -74,7 +74,7 @@ using place = support::redis_place;
 
 BOOST_FIXTURE_TEST_SUITE(redis_store, fixture, *ut::precondition(support::if_redis_is_here))
 
-BOOST_AUTO_TEST_CASE(permits_are_granted_by_the_server_and_its_key_makes_itself) {
+BOOST_AUTO_TEST_CASE(server_grants_permits_and_creates_the_key) {
     weir::redis::token_bucket calls(ctx, store, "first", patient);
     visit const guest(calls, 2);
     run(guest);
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(server_over_tcp_with_a_user_and_a_database) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(wrong_password_is_unavailable_and_the_error_says_why) {
+BOOST_AUTO_TEST_CASE(wrong_password_is_unavailable_and_the_error_names_the_reason) {
     auto const port = std::to_string(server().port());
     auto const wrong = make("redis://:wrong@127.0.0.1:" + port);
     session.say({"ACL", "SETUSER", "default", ">right"});
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(wrong_password_is_unavailable_and_the_error_says_why) {
     BOOST_TEST(none.starts_with("weir::redis: NOAUTH"), none);
 }
 
-BOOST_AUTO_TEST_CASE(user_who_may_load_no_scripts_sends_them_in_full) {
+BOOST_AUTO_TEST_CASE(scripts_are_sent_in_full_without_the_permission_to_load_them) {
     session.say({"ACL", "SETUSER", "humble", "on", "nopass", "~{weir:*", "-@all", "+eval", "+time",
                  "+get", "+set"});
     auto const humble = make("redis://humble:any@127.0.0.1:" + std::to_string(server().port()));
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(user_who_may_load_no_scripts_sends_them_in_full) {
     BOOST_TEST(guest.granted());
 }
 
-BOOST_AUTO_TEST_CASE(user_needs_no_commands_but_those_of_the_documentation) {
+BOOST_AUTO_TEST_CASE(user_needs_only_the_documented_commands) {
     session.say({"ACL", "SETUSER", "app", "on", ">password", "~{weir:*", "-@all", "+eval",
                  "+evalsha", "+script|load", "+time", "+get", "+set", "+select"});
     auto const app =
@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(user_needs_no_commands_but_those_of_the_documentation) {
     BOOST_TEST(level("app") < 100'000);
 }
 
-BOOST_AUTO_TEST_CASE(user_who_may_not_use_the_key_is_told_so) {
+BOOST_AUTO_TEST_CASE(missing_permission_for_the_key_is_reported) {
     session.say({"ACL", "SETUSER", "other", "on", "nopass", "~other:*", "+@all"});
     auto const other = make("redis://other:any@127.0.0.1:" + std::to_string(server().port()));
     weir::redis::token_bucket calls(ctx, other, "forbidden", patient);
@@ -190,13 +190,13 @@ BOOST_AUTO_TEST_CASE(user_who_may_not_use_the_key_is_told_so) {
     BOOST_TEST(calls.last_failure() == make_error_code(weir::redis::errc::forbidden));
 }
 
-BOOST_AUTO_TEST_CASE(database_that_is_not_there_is_an_error) {
+BOOST_AUTO_TEST_CASE(missing_database_is_an_error) {
     auto const port = std::to_string(server().port());
     auto const why = complaint(make("redis://127.0.0.1:" + port + "/99"));
     BOOST_TEST(why.find("DB index is out of range") != why.npos, why);
 }
 
-BOOST_AUTO_TEST_CASE(server_that_would_grant_nothing_is_found_by_a_check) {
+BOOST_AUTO_TEST_CASE(check_detects_a_server_that_would_grant_nothing) {
     support::redis_server own;
     support::redis_session at(own);
     BOOST_TEST(complaint(make(own.url())) == "");
@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(server_that_would_grant_nothing_is_found_by_a_check) {
     BOOST_TEST(replica.starts_with("weir::redis: READONLY"), replica);
 }
 
-BOOST_AUTO_TEST_CASE(limiter_that_cannot_be_counted_is_rejected_when_it_is_made_or_configured) {
+BOOST_AUTO_TEST_CASE(limiter_that_cannot_be_counted_is_rejected_on_construction_and_configure) {
     weir::shared_options const fine{.rate = {999'999'937, 24h}, .burst = 1'000'000};
     auto const is_named = [](std::invalid_argument const& e) {
         return std::string_view(e.what()) ==
@@ -225,7 +225,7 @@ BOOST_AUTO_TEST_CASE(limiter_that_cannot_be_counted_is_rejected_when_it_is_made_
     BOOST_TEST(calls.options().burst.value() == 5);
 }
 
-BOOST_AUTO_TEST_CASE(nonsense_is_rejected) {
+BOOST_AUTO_TEST_CASE(invalid_options_are_rejected) {
     BOOST_CHECK_THROW(make("http://localhost"), std::invalid_argument);
     weir::redis::options const hasty{.connect_within = 0ns};
     BOOST_CHECK_THROW(weir::redis::store(ctx, hasty), std::invalid_argument);
@@ -233,7 +233,7 @@ BOOST_AUTO_TEST_CASE(nonsense_is_rejected) {
     BOOST_CHECK_THROW(weir::redis::store(ctx, odd), std::invalid_argument);
 }
 
-BOOST_AUTO_TEST_CASE(scripts_that_were_forgotten_are_sent_again) {
+BOOST_AUTO_TEST_CASE(lost_scripts_are_sent_again) {
     weir::redis::token_bucket calls(ctx, store, "flushed", patient);
     visit const first(calls, 1);
     run(first);
@@ -249,7 +249,7 @@ BOOST_AUTO_TEST_CASE(scripts_that_were_forgotten_are_sent_again) {
     BOOST_TEST(level("flushed") > 100'000);
 }
 
-BOOST_AUTO_TEST_CASE(key_that_was_deleted_is_a_full_bucket) {
+BOOST_AUTO_TEST_CASE(deleted_key_is_a_full_bucket) {
     weir::shared_options const slow{.rate = {1, 24h}, .burst = 2, .timeout = 10s};
     weir::redis::token_bucket calls(ctx, store, "deleted", slow);
     visit const two(calls, 2);

@@ -40,8 +40,7 @@ struct fixture {
 
 BOOST_FIXTURE_TEST_SUITE(shared_seats_ledger, fixture)
 
-BOOST_AUTO_TEST_CASE(
-    seats_are_taken_while_there_are_any_and_rejected_with_the_next_end_of_a_lease) {
+BOOST_AUTO_TEST_CASE(seats_are_granted_while_available_and_rejected_with_the_next_end_of_a_lease) {
     BOOST_TEST(ask(1, 0, 0, 1, 2) == 2);
     now += 1'000'000;
     BOOST_TEST(ask(2, 0, 0, 1, 2) == 1);
@@ -69,7 +68,7 @@ BOOST_AUTO_TEST_CASE(holding_grows_shrinks_and_ends_under_one_fence) {
     BOOST_TEST(next.fence > begin + 5);
 }
 
-BOOST_AUTO_TEST_CASE(fences_grow_although_the_clock_stands_still_or_is_set_back) {
+BOOST_AUTO_TEST_CASE(fences_grow_although_the_clock_stops_or_is_set_back) {
     std::int64_t last = 0;
     for (std::uint64_t who = 1; who != 10; ++who) {
         auto const said = ledger.hold(of(who, 0, 0, 1, 1), now);
@@ -93,7 +92,7 @@ BOOST_AUTO_TEST_CASE(lease_ends_unless_it_is_renewed_and_not_before) {
     BOOST_TEST(ask(1, f, 3, 0, 3) == 0);  // the lease ended, although there are seats
 }
 
-BOOST_AUTO_TEST_CASE(question_that_was_overtaken_changes_nothing) {
+BOOST_AUTO_TEST_CASE(overtaken_question_changes_nothing) {
     auto const early = of(1, 0, 0, 3, 3);
     auto const late = ledger.hold(of(1, 0, 0, 1, 1), now);
     BOOST_TEST(ledger.hold(early, now).held == 1);
@@ -107,7 +106,7 @@ BOOST_AUTO_TEST_CASE(question_that_was_overtaken_changes_nothing) {
     BOOST_TEST(ledger.text() == before);
 }
 
-BOOST_AUTO_TEST_CASE(holding_of_which_the_holder_knows_nothing_ends) {
+BOOST_AUTO_TEST_CASE(holding_unknown_to_its_holder_ends) {
     auto const ghost = ledger.hold(of(1, 0, 0, 3, 3), now);
     auto const said = ledger.hold(of(1, 0, 0, 1, 2), now);
     BOOST_TEST(said.held == 2);
@@ -150,7 +149,7 @@ BOOST_AUTO_TEST_CASE(text_is_the_ledger) {
         BOOST_TEST(!seat_ledger::parse(nonsense));
 }
 
-BOOST_AUTO_TEST_CASE(answers_are_those_of_the_definition) {
+BOOST_AUTO_TEST_CASE(replies_follow_the_definition) {
     support::for_each_seed(1, 50, [&](auto& random) {
         seat_ledger one;
         support::compare_with_seats(

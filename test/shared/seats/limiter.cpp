@@ -75,7 +75,7 @@ struct fixture {
 
 BOOST_FIXTURE_TEST_SUITE(shared_seats_limiter, fixture)
 
-BOOST_AUTO_TEST_CASE(permit_comes_after_a_round_trip_and_goes_back_when_nobody_waits) {
+BOOST_AUTO_TEST_CASE(permit_comes_after_a_round_trip_and_returns_without_waiting_requests) {
     visit const guest(*here, 2, 1s);
     run_for(ctx, 1ms - 1ns);
     BOOST_TEST(guest.waiting());
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(permit_comes_after_a_round_trip_and_goes_back_when_nobody_w
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(two_processes_never_have_more_than_there_are) {
+BOOST_AUTO_TEST_CASE(two_processes_never_exceed_the_seats) {
     std::vector<visit> crowd;
     for (int i = 0; i != 4; ++i) {
         crowd.emplace_back(*here, 1);
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(two_processes_never_have_more_than_there_are) {
     BOOST_TEST(held() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(seat_that_comes_home_is_had_elsewhere_after_a_poll_and_two_ways) {
+BOOST_AUTO_TEST_CASE(released_seat_is_granted_elsewhere_after_a_poll_and_a_round_trip) {
     visit const all(*here, 2);
     run_for(ctx, 1ms);
     visit const other(*there, 1);
@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(seat_that_comes_home_is_had_elsewhere_after_a_poll_and_two_
 }
 
 // Released seats go to requests of the same process, but not forever.
-BOOST_AUTO_TEST_CASE(processes_that_are_never_sated_take_turns) {
+BOOST_AUTO_TEST_CASE(saturated_processes_take_turns) {
     auto const until = clock::now() + 10s;
     auto const guests = [&](seats& of, int& served) -> asio::awaitable<void> {
         while (clock::now() < until) {
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(processes_that_are_never_sated_take_turns) {
     BOOST_TEST(held() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(order_is_that_of_the_line_and_a_big_request_is_not_overtaken) {
+BOOST_AUTO_TEST_CASE(requests_are_granted_in_order_and_a_large_request_is_not_overtaken) {
     visit const first(*here, 1);
     run_for(ctx, 1ms);
     visit const big(*here, 2);
@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(patience_ends_whatever_the_store_does) {
     BOOST_TEST(greedy.rejected(errc::exceeds_capacity));
 }
 
-BOOST_AUTO_TEST_CASE(seat_is_kept_for_as_long_as_its_permit_is_out) {
+BOOST_AUTO_TEST_CASE(seat_is_held_while_its_permit_exists) {
     visit const all(*here, 2);
     run_for(ctx, 1ms);
     visit const other(*there, 1);
@@ -230,7 +230,7 @@ BOOST_AUTO_TEST_CASE(seats_of_a_process_that_dies_are_free_after_the_lease_and_n
     BOOST_TEST(held() == 1);
 }
 
-BOOST_AUTO_TEST_CASE(holder_that_cannot_renew_learns_of_its_loss_before_another_one_has_the_seat) {
+BOOST_AUTO_TEST_CASE(holder_that_cannot_renew_detects_the_loss_before_another_gets_the_seat) {
     visit const all(*here, 2);
     run_for(ctx, 1ms);
     auto const began = clock::now() - 1ms;
@@ -259,7 +259,7 @@ BOOST_AUTO_TEST_CASE(holder_that_cannot_renew_learns_of_its_loss_before_another_
     BOOST_TEST((next.at() > w.at));
     BOOST_TEST(next.seat().id() > all.seat().id());
 
-    // The release of a lost permit frees no seat, and a second wait for its loss fails.
+    // The release of a lost permit frees no seat.
     all.leave();
     run_for(ctx, 1s);
     BOOST_TEST(held() == 2);
@@ -268,7 +268,7 @@ BOOST_AUTO_TEST_CASE(holder_that_cannot_renew_learns_of_its_loss_before_another_
 
 // The store renews the lease, but the reply is lost: the seats are lost here, and free only when that lease has ended.
 BOOST_AUTO_TEST_CASE(
-    holder_whose_renewals_have_no_answers_loses_its_seats_before_the_store_frees_them) {
+    holder_without_replies_to_renewals_loses_its_seats_before_the_store_frees_them) {
     visit const all(*here, 2);
     run_for(ctx, 1ms);
     is_as_far_as(1ms, fate::answer_lost);
@@ -282,7 +282,7 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST(next.seat().id() > all.seat().id());
 }
 
-BOOST_AUTO_TEST_CASE(wait_for_what_is_lost_is_over_at_once) {
+BOOST_AUTO_TEST_CASE(wait_for_a_lost_permit_completes_at_once) {
     visit const guest(*here, 1);
     run_for(ctx, 1ms);
     server->restart_empty();
@@ -301,7 +301,7 @@ BOOST_AUTO_TEST_CASE(wait_for_what_is_lost_is_over_at_once) {
     BOOST_TEST(again.seat().id() > guest.seat().id());
 }
 
-BOOST_AUTO_TEST_CASE(wait_ends_when_all_have_come_home_when_it_is_cancelled_and_with_the_limiter) {
+BOOST_AUTO_TEST_CASE(wait_ends_with_the_last_release_a_cancellation_or_the_limiter) {
     visit const guest(*here, 1);
     run_for(ctx, 1ms);
     wait home;
@@ -340,7 +340,7 @@ BOOST_AUTO_TEST_CASE(wait_ends_when_all_have_come_home_when_it_is_cancelled_and_
     BOOST_TEST(none.error == asio::error::operation_aborted);
 }
 
-BOOST_AUTO_TEST_CASE(permit_may_outlive_its_limiter_and_is_renewed_until_it_is_back) {
+BOOST_AUTO_TEST_CASE(permit_may_outlive_its_limiter_and_is_renewed_until_its_release) {
     visit const guest(*here, 1);
     run_for(ctx, 1ms);
     here.reset();
@@ -355,7 +355,7 @@ BOOST_AUTO_TEST_CASE(permit_may_outlive_its_limiter_and_is_renewed_until_it_is_b
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(answer_that_comes_after_the_limiter_has_gone_is_given_back) {
+BOOST_AUTO_TEST_CASE(reply_after_the_end_of_the_limiter_is_given_back) {
     visit const guest(*here, 1);
     run_for(ctx, 300us);
     here.reset();
@@ -369,7 +369,7 @@ BOOST_AUTO_TEST_CASE(answer_that_comes_after_the_limiter_has_gone_is_given_back)
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(request_that_is_cancelled_while_the_store_is_asked_leaves_nothing) {
+BOOST_AUTO_TEST_CASE(request_cancelled_during_a_question_leaves_nothing) {
     asio::cancellation_signal signal;
     visit const guest;
     here->async_enter(asio::bind_cancellation_slot(signal.slot(), guest.callback()));
@@ -383,7 +383,7 @@ BOOST_AUTO_TEST_CASE(request_that_is_cancelled_while_the_store_is_asked_leaves_n
     BOOST_TEST(held() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(answer_that_is_lost_takes_no_seat_twice) {
+BOOST_AUTO_TEST_CASE(lost_reply_takes_no_seat_twice) {
     is_as_far_as(1ms, fate::answer_lost);
     visit const guest(*here, 1);
     run_for(ctx, 1ms);
@@ -408,7 +408,7 @@ BOOST_AUTO_TEST_CASE(answer_that_is_lost_takes_no_seat_twice) {
     BOOST_TEST(held() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(outage_rejects_with_the_time_of_the_next_attempt_and_ends_by_itself) {
+BOOST_AUTO_TEST_CASE(outage_rejects_with_the_time_of_the_next_attempt_and_ends_automatically) {
     is_as_far_as(1ms, fate::unreachable);
     visit const guest(*here, 1);
     run_for(ctx, 20s);
@@ -424,7 +424,7 @@ BOOST_AUTO_TEST_CASE(outage_rejects_with_the_time_of_the_next_attempt_and_ends_b
     BOOST_TEST(!here->shared_stats().unavailable);
 }
 
-BOOST_AUTO_TEST_CASE(store_that_forgets_is_noticed_by_the_next_renewal) {
+BOOST_AUTO_TEST_CASE(next_renewal_detects_a_loss_of_data) {
     visit const all(*here, 2);
     run_for(ctx, 1ms);
     server->restart_empty();
@@ -439,7 +439,7 @@ BOOST_AUTO_TEST_CASE(store_that_forgets_is_noticed_by_the_next_renewal) {
     BOOST_TEST(held() == 2);
 }
 
-BOOST_AUTO_TEST_CASE(store_set_back_takes_nothing_away_and_keeps_no_seat_for_ever) {
+BOOST_AUTO_TEST_CASE(clock_set_back_revokes_nothing_and_keeps_no_seat_forever) {
     visit const guest(*here, 1);
     auto own = std::make_unique<asio::io_context>();
     std::optional<seats> dies{make(*own)};
@@ -462,7 +462,7 @@ BOOST_AUTO_TEST_CASE(store_set_back_takes_nothing_away_and_keeps_no_seat_for_eve
     dies.reset();
 }
 
-BOOST_AUTO_TEST_CASE(store_set_forward_ends_leases_which_is_noticed_by_the_next_renewal) {
+BOOST_AUTO_TEST_CASE(clock_set_forward_ends_leases_and_the_next_renewal_detects_it) {
     visit const all(*here, 2);
     run_for(ctx, 1ms);
     server->step_clock(1h);
@@ -474,7 +474,7 @@ BOOST_AUTO_TEST_CASE(store_set_forward_ends_leases_which_is_noticed_by_the_next_
     BOOST_TEST(all.seat().lost());
 }
 
-BOOST_AUTO_TEST_CASE(close_and_shutdown_leave_permits_good) {
+BOOST_AUTO_TEST_CASE(close_and_shutdown_leave_permits_valid) {
     visit const guest(*here, 1);
     run_for(ctx, 1ms);
     visit const waiting(*here, 2);
@@ -497,7 +497,7 @@ BOOST_AUTO_TEST_CASE(close_and_shutdown_leave_permits_good) {
     BOOST_TEST(late.rejected(errc::closed));
 }
 
-BOOST_AUTO_TEST_CASE(parts_of_a_permit_come_home_one_by_one) {
+BOOST_AUTO_TEST_CASE(parts_of_a_permit_are_released_one_by_one) {
     visit const guest(*here, 2);
     run_for(ctx, 1ms);
     auto part = guest.seat().split(1);
@@ -564,7 +564,7 @@ struct burnt : std::runtime_error {
     burnt() : std::runtime_error("burnt") {}
 };
 
-BOOST_AUTO_TEST_CASE(run_gives_what_is_given_and_throws_what_is_thrown) {
+BOOST_AUTO_TEST_CASE(run_returns_the_result_and_throws_the_exception_of_its_function) {
     int done = 0;
     auto const nap = [&](weir::duration d) -> asio::awaitable<void> {
         weir::testing::timer t{ctx, d};
@@ -594,7 +594,7 @@ BOOST_AUTO_TEST_CASE(run_gives_what_is_given_and_throws_what_is_thrown) {
     BOOST_TEST(held() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(run_cancels_what_runs_when_the_seat_is_lost) {
+BOOST_AUTO_TEST_CASE(run_cancels_its_work_when_the_seat_is_lost) {
     error_code inside;
     error_code outside;
     clock::time_point ended;
@@ -626,7 +626,7 @@ BOOST_AUTO_TEST_CASE(run_cancels_what_runs_when_the_seat_is_lost) {
     BOOST_TEST(here->stats().in_use == 0);
 }
 
-BOOST_AUTO_TEST_CASE(run_is_not_ended_by_a_cancelled_wait_and_ends_when_it_is_cancelled_itself) {
+BOOST_AUTO_TEST_CASE(run_survives_a_cancelled_wait_and_ends_on_its_own_cancellation) {
     int done = 0;
     error_code outcome;
     auto cook = [&]() -> asio::awaitable<void> {

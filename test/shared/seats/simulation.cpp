@@ -353,7 +353,7 @@ weir::shared_seats_options some_options(random_source& random) {
 
 BOOST_AUTO_TEST_SUITE(shared_seats_simulation)
 
-BOOST_AUTO_TEST_CASE(no_more_are_in_use_than_there_are_and_losses_are_told) {
+BOOST_AUTO_TEST_CASE(seats_in_use_never_exceed_the_number_and_losses_are_reported) {
     int worlds = 0;
     int granted = 0;
     int lost = 0;
@@ -372,7 +372,7 @@ BOOST_AUTO_TEST_CASE(no_more_are_in_use_than_there_are_and_losses_are_told) {
     BOOST_TEST_MESSAGE(granted << " grants, " << lost << " losses");
 }
 
-BOOST_AUTO_TEST_CASE(nothing_goes_wrong_and_nothing_is_lost) {
+BOOST_AUTO_TEST_CASE(without_faults_nothing_is_lost) {
     support::for_each_seed(1, 50, [](random_source& random) {
         auto options = some_options(random);
         options.timeout = options.lease / 6;

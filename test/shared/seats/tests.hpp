@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_SUITE_END()
 BOOST_FIXTURE_TEST_SUITE(any_seats, support::seats_place,
                          *boost::unit_test::precondition(place::if_here))
 
-BOOST_AUTO_TEST_CASE(all_together_keep_to_the_seats) {
+BOOST_AUTO_TEST_CASE(all_processes_keep_the_number_of_seats_together) {
     std::vector<worker> workers;
     for (int i = 0; i != 3; ++i)
         workers.push_back(start("sits_and_stands", "all"));
@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(all_together_keep_to_the_seats) {
     BOOST_TEST(held("all") == 0);
 }
 
-BOOST_AUTO_TEST_CASE(seats_of_the_dead_come_back_after_the_lease) {
+BOOST_AUTO_TEST_CASE(seats_of_dead_processes_are_free_after_the_lease) {
     auto dies = start("sits_until_lost", "dead");
     auto const fence = dies.first_number();
     dies.send(SIGKILL);
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(seats_of_the_dead_come_back_after_the_lease) {
     BOOST_TEST(static_cast<std::int64_t>(next.seat().id()) >= until);
 }
 
-BOOST_AUTO_TEST_CASE(one_that_was_stopped_learns_that_it_has_lost) {
+BOOST_AUTO_TEST_CASE(suspended_process_detects_its_loss) {
     auto stopped = start("sits_until_lost", "stopped");
     auto const fence = stopped.first_number();
     stopped.send(SIGSTOP);
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(clocks_of_clients_do_not_matter) {
     BOOST_TEST(held("clocks") == 0);
 }
 
-BOOST_AUTO_TEST_CASE(seats_are_taken_and_given_back) {
+BOOST_AUTO_TEST_CASE(seats_are_granted_and_given_back) {
     weir::shared_seats here(ctx, connect(ctx), "both", long_seats(3));
     weir::shared_seats there(ctx, connect(ctx), "both", long_seats(3));
     visit const two(here, 2);
@@ -228,7 +228,7 @@ BOOST_AUTO_TEST_CASE(seats_are_taken_and_given_back) {
     BOOST_TEST(here.shared_stats().failed + there.shared_stats().failed == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(many_begin_together) {
+BOOST_AUTO_TEST_CASE(many_processes_start_together) {
     std::vector<std::unique_ptr<weir::shared_seats>> limiters;
     std::vector<visit> guests;
     for (int i = 0; i != 8; ++i) {
@@ -248,7 +248,7 @@ BOOST_AUTO_TEST_CASE(many_begin_together) {
     BOOST_TEST((std::ranges::adjacent_find(fences) == fences.end()));
 }
 
-BOOST_AUTO_TEST_CASE(server_that_was_killed_has_forgotten_nothing_that_it_saved) {
+BOOST_AUTO_TEST_CASE(killed_server_keeps_its_saved_data) {
     place::server_type mortal(place::saves());
     place there(mortal);
     weir::shared_seats kitchen(there.ctx, there.store, "kitchen", long_seats(2));

@@ -61,7 +61,7 @@ asio::awaitable<void> visit(weir::shared_seats& kitchen, tally& all, std::uint64
 
 BOOST_AUTO_TEST_SUITE(shared_seats_threads)
 
-BOOST_AUTO_TEST_CASE(every_request_and_every_wait_is_answered_once_whatever_the_store_does) {
+BOOST_AUTO_TEST_CASE(every_request_and_every_wait_completes_once_whatever_the_store_does) {
     support::for_each_seed(1, 4, [](auto& random) {
         asio::thread_pool threads(4);
         auto const store = std::make_shared<weir::memory_store>(threads);
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(every_request_and_every_wait_is_answered_once_whatever_the_
     });
 }
 
-BOOST_AUTO_TEST_CASE(limiter_goes_while_its_questions_are_under_way) {
+BOOST_AUTO_TEST_CASE(limiter_is_destroyed_during_its_questions) {
     support::for_each_seed(1, 20, [](auto& random) {
         asio::thread_pool threads(2);
         auto const store = std::make_shared<weir::memory_store>(threads);
