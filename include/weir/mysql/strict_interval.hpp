@@ -60,8 +60,8 @@ public:
         : strict_interval(boost::asio::any_io_executor(context.get_executor()), std::move(e),
                           std::move(name), every, queueing) {}
 
-    /// Waits for its turn and executes `sql` in the same transaction. Within this process requests are served in
-    /// arrival order.
+    /// Waits until it may insert, and executes `sql` in the transaction of the grant. Within this process requests are
+    /// served in arrival order.
     ///
     /// `sql` must be one statement, and must not end the transaction; each question mark stands for one of `values`.
     ///
@@ -78,7 +78,7 @@ public:
         return insert_at_most(std::move(sql), {}, wait);
     }
 
-    /// Returns the counts of the requests in this process: a permit is a turn.
+    /// Returns the counts of the requests in this process: a permit is one transaction.
     [[nodiscard]] limiter_stats stats() const { return line_.stats(); }
     [[nodiscard]] weir::snapshot<limiter_stats> snapshot() const { return line_.snapshot(); }
 

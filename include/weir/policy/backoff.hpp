@@ -33,7 +33,6 @@ public:
     [[nodiscard]] time_point retry_at() const noexcept { return retry_at_; }
     /// Records a failed attempt. `seen` is the number of failures at its start, so that attempts that fail together
     /// count as one.
-    /// count as one.
     void failed(std::uint32_t seen, time_point now) noexcept;
     void succeeded() noexcept {
         failures_ = 0;

@@ -170,16 +170,16 @@ struct shared_bucket {
 /// queue, and at most for the permits of all waiting requests together. So many waiting requests need one question. The
 /// permits go to the request at the head of the queue when the reply arrives; the limiter gives back permits for which
 /// no request waits by then. After a rejection it rejects new requests without a question, until the time that the
-/// rejection names, or for a second, because other processes may give permits back.
+/// rejection names, but for at most a second, because other processes may give permits back.
 ///
 /// With a prefetch it asks for more than the waiting requests need. While it has permits, it grants requests without a
 /// question. It sends the next question when less than a quarter is left. After `prefetch_time` the permits lapse.
 ///
-/// Guarantee, for all limiters that share the bucket together: in any time interval d, at most `burst + rate * (d +
-/// timeout)` permits are used, not counting as many as were given back unused in it; with a prefetch, `burst + rate *
-/// (d + timeout + prefetch_time)`. The store grants at most `burst + rate * (d + 1 us)` in d. Late or lost replies, the
-/// death of a process, and the clock of a process never cause excess grants; they cause fewer. Each store documents
-/// what it grants in excess when it loses data or its own clock is set forward.
+/// Guarantee, for all limiters that share the bucket together: in any time interval d, at most
+/// `burst + rate * (d + timeout)` permits are used, not counting as many as were given back unused in it; with a
+/// prefetch, `burst + rate * (d + timeout + prefetch_time)`. The store grants at most `burst + rate * (d + 1 us)` in d.
+/// Late or lost replies, the death of a process, and the clock of a process never cause excess grants; they cause
+/// fewer. Each store documents what it grants in excess when it loses data or its own clock is set forward.
 ///
 /// Unused permits: the grant of each lost reply; with a prefetch, also at most `prefetch` permits per process in a
 /// `prefetch_time` in which it gets few requests, or dies.

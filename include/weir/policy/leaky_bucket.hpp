@@ -17,9 +17,8 @@ struct leaky_bucket_options {
     /// granted at once while the bucket fills.
     ///
     /// Even spacing reduces throughput: the limiter makes up for a late timer only as far as the bucket holds more than
-    /// 1. If requests always wait and the capacity is 1, the limiter reaches 93 % of a rate of 1,000 per second, and 30
-    /// % of 100,000 per second.
-    /// second is reached, and 30 % of 100,000 a second.
+    /// one permit. If requests always wait and the capacity is 1, the limiter reaches 93 % of a rate of 1,000 per
+    /// second, and 30 % of 100,000 per second.
     amount capacity = 1;
 
     /// The treatment of the level when the options change.
@@ -40,9 +39,9 @@ namespace policy {
 /// A leaky bucket is the mirror image of a `token_bucket`: its room corresponds to the tokens. Use `token_bucket` to
 /// save permits for bursts, and `leaky_bucket` for a steady pace.
 ///
-/// Guarantee: at most `capacity` permits are granted at once, and in any time interval d at most `capacity + rate * (d
-/// + 1 ns)`, not counting as many as were refunded in it. Each request is granted as soon as it fits. Callers that
-/// always wait get exactly the rate.
+/// Guarantee: at most `capacity` permits are granted at once, and in any time interval d at most
+/// `capacity + rate * (d + 1 ns)`, not counting as many as were refunded in it. Each request is granted as soon as it
+/// fits. Callers that always wait get exactly the rate.
 ///
 /// Formula: `level = max(0, level - rate * elapsed)`; n permits are granted if `level + n <= capacity`. The arithmetic
 /// is in whole numbers, without rounding. `remaining` is the room. The level, rounded up, is the

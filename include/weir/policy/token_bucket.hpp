@@ -46,10 +46,11 @@ namespace policy {
 /// A limit of the average rate, with bursts: a bucket of `burst` permits is refilled at `rate`, and permits are granted
 /// from it.
 ///
-/// Guarantee: at most `burst` permits are granted at once, and in any time interval d at most `burst + rate * (d + 1
-/// ns)`, not counting as many as were refunded in it. With `refill::interval` it is at most `burst` and the refills of
-/// the periods that end in d. Callers that always wait get exactly the rate while the limiter exists: 1/3 per second is
-/// a billion permits in three billion seconds. A late timer loses no permits that fit into the bucket.
+/// Guarantee: at most `burst` permits are granted at once, and in any time interval d at most
+/// `burst + rate * (d + 1 ns)`, not counting as many as were refunded in it. With `refill::interval` it is at most
+/// `burst` and the refills of the periods that end in d. Callers that always wait get exactly the rate while the
+/// limiter exists: 1/3 per second is a billion permits in three billion seconds. A late timer loses no permits that fit
+/// into the bucket.
 ///
 /// Formula: `tokens = min(burst, tokens + rate * elapsed)`, in whole numbers and without rounding.
 ///

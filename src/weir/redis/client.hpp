@@ -47,7 +47,6 @@ namespace weir::redis::detail {
 /// - An order is sent again only if the server reported that it was not carried out.
 /// - An attempt to connect succeeds when an order gets a reply, other than from a replica: so there is a pause before
 ///   the next connection to a server that accepts connections and then closes them.
-///   then hangs up, is not connected to without a pause.
 class client final
     : public weir::detail::context_user,
       public connection_owner,

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-// The statements of weir::mysql on a real server, in virtual time: the server runs with --sysdate-is-now, so that `set
-// timestamp` moves its clock. (The store rejects such a server.)
+// The statements of weir::mysql on a real server, in virtual time: the server runs with --sysdate-is-now, so that
+// `set timestamp` moves its clock. (The store rejects such a server.)
 
 namespace {
 
