@@ -23,14 +23,15 @@ namespace policy {
 
 /// Throws `std::invalid_argument` if an option is invalid; its text names `where`, the option, the value and the bound.
 void validate(std::string_view where, backoff_options const& retry);
+
 /// Computes the time of the next attempt after failures.
-/// When to try again after failures.
 class backoff {
 public:
     explicit backoff(backoff_options const& options) noexcept : options_(options) {}
 
     [[nodiscard]] std::uint32_t failures() const noexcept { return failures_; }
     [[nodiscard]] time_point retry_at() const noexcept { return retry_at_; }
+
     /// Records a failed attempt. `seen` is the number of failures at its start, so that attempts that fail together
     /// count as one.
     void failed(std::uint32_t seen, time_point now) noexcept;
