@@ -19,9 +19,9 @@
 #include <variant>
 #include <vector>
 
-// Random schedules of several processes at one store, in virtual time: connections of different latencies, questions
-// and replies that are lost or late, processes that die, a store that loses its data, and whose clock is set. In each,
-// the permits used stay within the documented bound, in every time interval. The explorer tests how threads interact.
+// Random schedules of several processes at one store, in virtual time. Latencies differ, questions and replies are lost
+// or late, processes die, and the store loses its data or its clock is set. In each schedule the permits used stay
+// within the documented bound, in every time interval. The explorer tests how threads interact.
 
 namespace {
 

@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-// The scripts of weir::redis on a real server, in virtual time: they get another head, which takes the time as an
-// argument, and with which keys expire in that time.
+// The scripts of weir::redis on a real server, in virtual time. Another head takes the time as an argument; keys expire
+// in that time.
 
 namespace {
 

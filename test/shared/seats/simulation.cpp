@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
-// Random schedules of several processes that share seats at one store, in virtual time: questions and replies that are
-// lost, late or out of order, processes that die or are suspended, a store that loses its data, and whose clock is set.
-// Each process has its own context. At any time, no more seats are in use than exist, not counting seats whose holders
-// would detect the loss if they looked; and each holder that loses a seat is notified.
+// Random schedules of several processes that share seats at one store, in virtual time. Questions and replies are lost,
+// late or out of order, processes die or are suspended, and the store loses its data or its clock is set. Each process
+// has its own context. At any time, no more seats are in use than exist. Seats whose holders would detect the loss if
+// they looked do not count. Each holder that loses a seat is notified.
 
 namespace {
 
