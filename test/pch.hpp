@@ -1,5 +1,5 @@
-// Compiled once for all tests: what is slow to compile and does not change. A test still includes
-// what it uses.
+// The precompiled header of all tests: headers that are slow to compile and do not change. A test still includes the
+// headers that it uses.
 #pragma once
 
 #include <boost/asio.hpp>

@@ -6,11 +6,11 @@
 
 #include <string_view>
 
-// What the compiler does with a co_await in `?:`: g++ 12.2 destroys the object that it gives twice, clang
-// 19.1 does not. Hence the rule of this project: await nothing there.
+// Tests how the compiler handles a co_await in `?:`: g++ 12.2 destroys the resulting object twice, clang 19.1 does not.
+// Hence the rule of this project: no co_await there.
 //
-// What is known of g++ 12 and clang 19 must stay true. Another compiler may do the one or the other;
-// the test prints which.
+// The behaviour of g++ 12 and clang 19 is known and must not change. Another compiler may behave in either way; the
+// test prints its behaviour.
 
 using namespace support;
 

@@ -9,13 +9,12 @@
 #include <ostream>
 #include <utility>
 
-// What the compiler does with temporaries inside a co_await expression. Those of a type whose
-// constructor nobody has written, closures and aggregates, are copied bit by bit into the frame of
-// the coroutine by g++ 12 and destroyed twice. Hence the rule of this project: name a lambda that
-// captures something which must be destroyed, and give such an options struct a constructor.
+// Tests how the compiler handles temporaries inside a co_await expression. g++ 12 copies temporaries of types without a
+// user-written constructor, which are closures and aggregates, bit by bit into the coroutine frame, and destroys them
+// twice. Hence the rule of this project: name a lambda whose captures have a destructor, and give such an options
+// struct a constructor.
 //
-// If this fails with a new compiler, it is time to look at that rule, and at the documentation of
-// `run`, again.
+// If this test fails with a new compiler, review that rule and the documentation of `run`.
 
 using namespace support;
 
@@ -27,7 +26,7 @@ constexpr bool destroys_twice = true;
 constexpr bool destroys_twice = false;
 #endif
 
-/// How many live objects there are, when each has been destroyed as often as it was made: none.
+/// The number of live objects: 0 if each object was destroyed exactly once.
 int live = 0;
 
 class counted {
@@ -82,8 +81,8 @@ auto async_by_value(T value) {
         initiation<T>(std::move(value)), asio::deferred);
 }
 
-/// Runs `test` in a coroutine; how many objects it leaves behind, less than none if some were
-/// destroyed twice.
+/// Runs `test` in a coroutine. Returns the number of objects that it did not destroy; negative if it destroyed some
+/// twice.
 template <class Test>
 int left_by(Test test) {
     live = 0;
@@ -151,7 +150,7 @@ BOOST_AUTO_TEST_CASE(a_coroutine_lambda_that_is_called_in_place) {
     BOOST_TEST((left < 0) == destroys_twice);
 }
 
-// What must be right with every compiler, as this project relies on it.
+// This must be correct with each compiler, because this project relies on it.
 
 BOOST_AUTO_TEST_CASE(a_named_lambda_is_safe) {
     auto const left = left_by([]() -> asio::awaitable<void> {

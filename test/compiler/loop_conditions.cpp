@@ -6,12 +6,11 @@
 
 #include <string_view>
 
-// What the compiler does with a co_await on the right of a `||` in the condition of a loop: g++ 12.2
-// and 14.2 evaluate it whatever the left side is, clang 19.1 does not. Hence the rule of this project:
-// await nothing there.
+// Tests how the compiler handles a co_await on the right side of a `||` in the condition of a loop: g++ 12.2 and 14.2
+// evaluate it even if the left side is true, clang 19.1 does not. Hence the rule of this project: no co_await there.
 //
-// What is known of g++ 12 and clang 19 must stay true. Another compiler may do the one or the other;
-// the test prints which.
+// The behaviour of g++ 12 and clang 19 is known and must not change. Another compiler may behave in either way; the
+// test prints its behaviour.
 
 using namespace support;
 
@@ -32,7 +31,7 @@ asio::awaitable<bool> says(bool answer, int& asked) {
     co_return answer;
 }
 
-/// How often the right side is asked by `test(asked)`.
+/// Returns how often `test(asked)` evaluates the right side.
 template <class Test>
 int asked_by(Test test) {
     int asked = 0;
@@ -42,12 +41,12 @@ int asked_by(Test test) {
     return asked;
 }
 
-/// The right side was asked as often as it should be, or once in each round.
+/// Checks that the right side was evaluated `should` times, or once in each round.
 void check(int asked, int should, int rounds) {
     bool const both = asked == rounds;
     fmt::print("{} evaluates {}\n", compiler,
-               both ? "both sides, which is wrong" : "what it should");
-    BOOST_TEST((both || asked == should), "the right side was asked " << asked << " times");
+               both ? "both sides, which is wrong" : "only the necessary side");
+    BOOST_TEST((both || asked == should), "the right side was evaluated " << asked << " times");
     if (is_known)
         BOOST_TEST(both == evaluates_both);
 }
@@ -73,9 +72,9 @@ BOOST_AUTO_TEST_CASE(of_do_while) {
     check(asked, 1, 3);
 }
 
-// What must be right with every compiler.
+// This must be correct with each compiler.
 
-BOOST_AUTO_TEST_CASE(outside_of_them_all_is_well) {
+BOOST_AUTO_TEST_CASE(of_other_expressions_are_correct) {
     int const asked = asked_by([](int& n) -> asio::awaitable<void> {
         bool const left = true;
         if (left || co_await says(false, n))

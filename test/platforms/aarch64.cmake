@@ -1,4 +1,4 @@
-# ARM, 64 bit, with Debian's cross compiler; what it has compiled is run by qemu.
+# 64-bit ARM, with Debian's cross compiler. qemu runs the compiled programs.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)

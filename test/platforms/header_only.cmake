@@ -1,7 +1,7 @@
-# Boost, {fmt} and toml++ from their headers alone, for a standard library or an architecture that this machine's libraries
-# of them are not built for: include it by CMAKE_PROJECT_TOP_LEVEL_INCLUDES.
+# Boost, {fmt} and toml++ as header-only libraries, for a standard library or an architecture for which this machine has
+# no binaries of them. Include this file by CMAKE_PROJECT_TOP_LEVEL_INCLUDES.
 
-# Only these headers: a cross compiler must not see the others of /usr/include.
+# Only these headers: a cross compiler must not use other headers of /usr/include.
 set(headers ${PROJECT_BINARY_DIR}/header_only)
 file(MAKE_DIRECTORY ${headers})
 foreach(header IN ITEMS boost/version.hpp fmt/core.h toml++/toml.h)
@@ -18,7 +18,7 @@ endforeach()
 target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY)
 target_compile_definitions(tomlplusplus::tomlplusplus INTERFACE TOML_HEADER_ONLY=1)
 
-# Boost has been found, and none of its libraries.
+# Boost was found, without any of its libraries.
 set(CMAKE_DISABLE_FIND_PACKAGE_Boost ON)
 set(Boost_FOUND ON)
 set(Boost_INCLUDE_DIRS ${headers})
