@@ -1,10 +1,13 @@
-// How exactly the limiters keep to a rate in real time: callers who always wait, at a thousand, ten
-// thousand and a hundred thousand a second. Achieved is what was granted, of what the rate is worth;
-// excess is how many more than the limiter promises were granted in the worst window of 10 ms, and of a
-// second, by the time that its policy was told: 0, if it keeps its promise. CPU is that of the whole
-// process, of one core. Floor: a coroutine that waits for a timer before each step.
+// Measures how exactly the limiters keep a rate in real time, at 1,000, 10,000 and 100,000 grants per second, with
+// callers that always wait. Columns:
+// - achieved: the grants as a share of the target rate
+// - excess: the grants above the promise of the limiter, in the worst window of 10 ms and of 1 s, at the times that its
+//   policy receives; 0 if the limiter keeps its promise
+// - CPU: the CPU time of the whole process, as a share of one core
 //
-//     bench_accuracy [--seconds=N]         5 seconds each by default
+// Floor: a coroutine that waits for a timer before each step.
+//
+//     bench_accuracy [--seconds=N]         default: 5 seconds per measurement
 
 #include <weir/weir.hpp>
 
@@ -33,9 +36,10 @@ using weir::duration;
 using weir::time_point;
 
 constexpr int callers = 16;
-constexpr auto tenth = 10ms;  // the window of a hundredth of the rate
+constexpr auto tenth = 10ms;  // the window that contains a hundredth of the rate
 
-std::vector<time_point> grants;  // reserved before: a policy allocates nothing
+std::vector<time_point>
+    grants;  // its capacity is reserved first, because a policy must not allocate
 
 // A policy that keeps a record of its grants.
 template <class Policy>
@@ -47,7 +51,7 @@ struct recorded : Policy {
     }
 };
 
-// The most grants in any half-open window.
+// Returns the largest number of grants in any half-open window.
 amount worst(duration window) {
     std::size_t most = 0;
     for (std::size_t first = 0, end = 0; end != grants.size(); ++end) {
@@ -68,7 +72,7 @@ double cpu_seconds() {
     return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
-// `promised(d)` is the most that a window of this length may see.
+// `promised(d)` is the largest permitted number of grants in a window of length `d`.
 template <class Policy, class Promise>
 void measure(std::string_view name, amount rate, typename Policy::options_type const& options,
              std::chrono::duration<double> length, Promise promised) {
@@ -125,7 +129,7 @@ void measure_all(amount rate, std::chrono::duration<double> length) {
     auto const at_a_rate = [&](amount burst) {
         return [=](duration d) { return burst + rate * d.count() / 1'000'000'000; };
     };
-    // A window that is aligned to nothing touches one more.
+    // An arbitrary window overlaps one more fixed window.
     auto const by_fixed_windows = [&](duration d) { return some * (d / tenth + 1); };
 
     measure_floor(rate, length);

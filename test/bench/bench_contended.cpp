@@ -1,7 +1,7 @@
-// Two threads, each with an io_context of its own, on one limiter whose permits never run out: what it
-// costs to ask and to give back when another thread does the same. The time is that of one
-// `try_enter()`, or `co_await enter()`, and leave. Floor: two threads on one std::mutex, two lock/unlock pairs an
-// operation. Beside it `concurrent_channel` used as a semaphore.
+// Measures the cost of entering and leaving a limiter while another thread does the same: two threads, each with its
+// own io_context, on one limiter that always has free permits. The time is for one `try_enter()` or `co_await enter()`,
+// with its leave. Floor: two threads on one std::mutex, with two lock/unlock pairs per operation. Also measures
+// `concurrent_channel` as a semaphore.
 
 #include <weir/weir.hpp>
 
@@ -37,8 +37,7 @@ void floor_two_locks(benchmark::State& state) {
     }
 }
 
-// Each thread runs `work(limiter, executor, operations)` on its own context; the limiter lives on the
-// first.
+// Each thread runs `work(limiter, executor, operations)` on its own context. The limiter uses the first context.
 template <class Executor, class Make, class Work>
 void two_threads(benchmark::State& state, long operations, Make make, Work work) {
     for (auto _ : state) {

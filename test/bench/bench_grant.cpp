@@ -1,7 +1,7 @@
-// What a grant costs when nobody waits and a permit is free. Floors: two lock/unlock pairs, which is
-// what taking and giving back must cost at least if any thread may do it; an awaitable child that
-// returns at once, which is what any `co_await x.enter()` costs at least; and one clock read, which is
-// what any rate limit costs at least.
+// Measures the cost of an immediate grant. Floors:
+// - two lock/unlock pairs: the minimum for a grant and a release on any thread
+// - an awaitable child that returns immediately: the minimum for any `co_await x.enter()`
+// - one clock read: the minimum for any rate limit
 
 #include <weir/weir.hpp>
 
@@ -82,7 +82,7 @@ void token_bucket_try_enter(benchmark::State& state) {
         benchmark::DoNotOptimize(bucket.try_enter());
 }
 
-// A limit that is never reached within the run's memory, and one whose log is always full of entries.
+// A limit that is never reached, with a log that always contains many entries.
 template <class Executor>
 void sliding_log_try_enter(benchmark::State& state) {
     bench::live_context context;

@@ -1,11 +1,11 @@
-// How fast permits go from hand to hand: 1,000 coroutines that enter, yield and leave, on 1 and on 16
-// seats, so that nearly all of them wait. The time is that of one hand-off. Floor: two posts, one to
-// hand over and one to yield, with as many coroutines as there are seats, for so many are runnable; the
-// fewer they are, the more often Asio looks for events. Beside it, the 1,000 only yielding, and `concurrent_channel` used as a semaphore, which knows no deadline, no order
-// by weight and no permit that comes home by itself.
+// Measures the time of a hand-off, in which a released permit is granted to a waiting coroutine: 1,000 coroutines
+// enter, yield and leave, with 1 and with 16 seats, so that nearly all of them wait. Floor: two posts, one for the
+// hand-off and one for the yield, by as many coroutines as there are seats, since only that many are runnable. With
+// fewer runnable coroutines Asio checks for events more often. Also measures 1,000 coroutines that only yield, and
+// `concurrent_channel` as a semaphore, which has no deadlines, no order by weight and no automatic release.
 //
-// `two_contexts`: 32 coroutines on two io_contexts with a thread each, sharing one limiter, as in a
-// server with a context for each thread.
+// `two_contexts`: 32 coroutines on two io_contexts with one thread each share one limiter, as in a server with one
+// context per thread.
 
 #include <weir/weir.hpp>
 
@@ -30,8 +30,8 @@ constexpr long handoffs = 200'000;
 
 struct nothing {};
 
-// Each iteration makes a limiter with `make(executor)` and lets every coroutine `work(limiter,
-// executor, left)` until that many hand-offs have been made.
+// Each iteration makes a limiter with `make(executor)` and runs `work(limiter, executor, left)` in each coroutine until
+// `handoffs` hand-offs are complete.
 template <class Executor, class Make, class Work>
 void one_context(benchmark::State& state, Make make, Work work, long coroutines = many) {
     for (auto _ : state) {
@@ -99,7 +99,7 @@ auto makes_channel(benchmark::State& state) {
     };
 }
 
-// What a coroutine does. `left` is a long, or an atomic one.
+// The work of a coroutine. `left` is a long or an atomic long.
 template <class Executor, class Left>
 asio::awaitable<void, Executor> yields(nothing&, Executor ex, Left& left) {
     while (--left > 0)

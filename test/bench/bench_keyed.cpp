@@ -1,11 +1,11 @@
-// What a keyed limiter costs: `try_enter` for one of a million keys, and the permit coming home, with
-// uniform keys and with few that come often (Zipf, 1.0), on one thread and on two. Floor: the same
-// decision by the same rule, with a clock read, on the states in a bare `boost::unordered_flat_map`, by one
-// thread, without lock, permit or forgetting. Floor of a batch: the same with one clock read for all, and
-// on states that need not be searched, in a bare array, asked for in advance.
+// Measures the cost of a keyed limiter: `try_enter` for one of a million keys, and the release of the permit, with
+// uniform and with skewed keys (Zipf, 1.0), on one and on two threads. Floor: the same decision by the same rule, with
+// a clock read, on states in a bare `boost::unordered_flat_map`, on one thread, without locks, permits or removal of
+// keys. Floors of a batch: that map with one clock read for the whole batch; and states in a prefetched array, without
+// a search.
 //
-// At the end: what a key takes in memory, and how long single calls take while a million keys come and go,
-// beside a loop that only reads the clock: a call that is interrupted is long in both.
+// At the end it prints the memory per key, and the durations of single calls while a million keys appear and disappear,
+// next to a loop that only reads the clock: an interruption by the system makes a call long in both.
 
 #include <weir/keyed.hpp>
 #include <weir/policy/token_bucket.hpp>
@@ -34,10 +34,10 @@ using weir::permit;
 constexpr std::size_t keys = 1'000'000;
 constexpr std::size_t calls = 1 << 20;
 constexpr std::size_t batch = 256;
-// Nobody is rejected, and no bucket is full again while the bench runs.
+// No request is rejected, and no bucket becomes full again during the benchmark.
 weir::token_bucket_options const options{.rate = {1, 1h}, .burst = 1'000'000};
 
-// What is asked for in turn; keys look random.
+// Returns the key of a number. The keys look random.
 std::uint64_t name_of(std::uint64_t number) {
     return number * 0x9e3779b97f4a7c15 + 1;
 }
@@ -48,7 +48,7 @@ std::vector<std::uint64_t> uniform(unsigned seed) {
         name = name_of(random() % keys);
     return names;
 }
-// The one that comes n-th most often comes 1/n as often as the first.
+// The n-th most frequent key occurs 1/n times as often as the most frequent one.
 std::vector<std::uint64_t> zipf(unsigned seed) {
     std::vector<double> up_to(keys);
     double sum = 0;
@@ -160,7 +160,7 @@ void keyed_try_enter(benchmark::State& state) {
 }
 BENCHMARK(keyed_try_enter)->Arg(0)->Arg(1);
 
-// While the 64 heaviest keys of each part are counted.
+// With a limiter that also counts the 64 heaviest keys of each part.
 void keyed_try_enter_counting(benchmark::State& state) {
     static limiter all(64);
     auto const& asked = names(static_cast<int>(state.range(0)), 0);
@@ -179,7 +179,7 @@ void keyed_two_threads(benchmark::State& state) {
 }
 BENCHMARK(keyed_two_threads)->Arg(0)->Arg(1)->Threads(2)->UseRealTime();
 
-// By the key. The counter is the call alone, without the permits that come home.
+// The time is per key. The counter has the time of the call alone, without the release of the permits.
 void keyed_try_enter_many(benchmark::State& state) {
     auto const& asked = names(static_cast<int>(state.range(0)), 0);
     auto& all = million();
@@ -199,7 +199,7 @@ void keyed_try_enter_many(benchmark::State& state) {
 }
 BENCHMARK(keyed_try_enter_many)->Arg(0)->Arg(1);
 
-// How long so many calls of `f` take: the tail.
+// Prints quantiles of the durations of `count` calls of `f`.
 template <class F>
 void tell_tail(char const* what, std::size_t count, F f) {
     using clock = std::chrono::steady_clock;
@@ -228,18 +228,18 @@ void tell_memory_and_longest_calls() {
     keyed coming_and_going{
         context, {.rate = {1, 1ms}, .burst = 1}, weir::keyed_options{.max_keys = 4 * keys}};
     fmt::print("\n{:<46} {:>8} {:>8} {:>8} {:>8} {:>9} {:>7} {:>9}\n",
-               "how long single calls take, in us", "median", "99.9 %", "99.99 %", "99.999 %",
-               "longest", "> 50 us", "a second");
+               "duration of single calls in us", "median", "99.9 %", "99.99 %", "99.999 %",
+               "longest", "> 50 us", "per second");
     auto const read_the_clock = [] { tell_tail("a clock read", 20 * keys, [](std::size_t) {}); };
     read_the_clock();
-    tell_tail("try_enter and leave, while keys come and go", 4 * keys,
+    tell_tail("try_enter and leave, with new and expired keys", 4 * keys,
               [&](std::size_t i) { coming_and_going.try_enter(name_of(i)).leave(); });
     read_the_clock();
     keyed coming{context, options, weir::keyed_options{.max_keys = 4 * keys}};
-    tell_tail("the same, while a million keys come", keys,
+    tell_tail("try_enter and leave, with a million new keys", keys,
               [&](std::size_t i) { coming.try_enter(name_of(i)).leave(); });
     auto const stats = coming.stats();
-    fmt::print("{:<58} {:>9.1f} bytes\n", "a key of 64 bits with its token_bucket",
+    fmt::print("{:<58} {:>9.1f} bytes\n", "memory of a 64-bit key with its token_bucket",
                static_cast<double>(stats.bytes) / static_cast<double>(stats.keys));
 }
 

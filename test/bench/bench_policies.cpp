@@ -1,6 +1,6 @@
-// What a decision costs, without lock, queue and permit: the question whether one fits, and the grant;
-// and the question alone, if it does not. Once with a time that costs nothing, and once with the clock
-// read that every rate limit needs; the floor is that read.
+// Measures the cost of a decision of a policy, without lock, queue and permit: a check and a grant; and the check
+// alone, if no permit is free. Each is measured with a constant time and with the clock read that each rate limit
+// needs. The floor is that clock read.
 
 #include <weir/weir.hpp>
 
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 using weir::time_point;
 namespace policy = weir::policy;
 
-// The policies, with room for a grant every ten nanoseconds; and full for an hour.
+// The policies, with permits for a grant every 10 ns; and without permits for an hour.
 template <class Policy>
 struct sizes;
 
@@ -68,7 +68,7 @@ struct sizes<policy::smooth_warming_up> {
     static auto full() { return policy::smooth_warming_up({.rate = {1, 1h}}); }
 };
 
-// What it adds to be chosen at run time.
+// The policy selected at run time, to measure the added cost.
 template <>
 struct sizes<policy::any> {
     static policy::any any_of(weir::token_bucket_options const& o) { return policy::any(o); }
@@ -76,7 +76,7 @@ struct sizes<policy::any> {
     static auto full() { return any_of({.rate = {1'000, 1h}, .burst = 1'000}); }
 };
 
-// By intervals.
+// A token bucket that is refilled by intervals.
 struct interval_bucket : policy::token_bucket {
     using ruled::ruled;
 };
@@ -121,7 +121,7 @@ void grant(benchmark::State& state) {
             ++rejected;
     }
     if (rejected != 0)
-        state.SkipWithError("not everything was granted");
+        state.SkipWithError("a request was rejected");
 }
 
 template <class Policy, class Time>
@@ -134,12 +134,12 @@ void reject(benchmark::State& state) {
     std::size_t granted = 0;
     for (auto _ : state) {
         auto const now = time.now();
-        auto ready = p.ready_at(1, 0, now);  // not const, which DoNotOptimize warns of since 1.9
+        auto ready = p.ready_at(1, 0, now);  // not const: DoNotOptimize warns of it since 1.9
         benchmark::DoNotOptimize(ready);
         granted += ready <= now;
     }
     if (granted != 0)
-        state.SkipWithError("something was granted");
+        state.SkipWithError("a request was granted");
 }
 
 template <class Policy>

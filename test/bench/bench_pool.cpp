@@ -1,5 +1,5 @@
-// What a checkout costs when an object is idle. Floor: a seat that is granted at once and leaves, of the
-// same kind and in the same run. At most 20 ns more is the aim.
+// Measures the cost of a checkout of an idle object. Floor: an immediate grant and a release of a seat, by the same
+// kind of call in the same run. The target is at most 20 ns more than the floor.
 
 #include <weir/weir.hpp>
 
@@ -18,7 +18,7 @@ asio::awaitable<int> make() {
     co_return 1;
 }
 
-// A pool with so many idle objects.
+// Fills a pool with the given number of idle objects.
 template <class Pool>
 void fill(Pool& pool, asio::io_context& context, int objects) {
     std::vector<typename Pool::lease_type> leases;
@@ -80,9 +80,9 @@ int main(int argc, char** argv) {
         argc, argv,
         {
             {"try_checkout + checkin, to a seat", "pool_try_checkout", "seats_try_enter<any>"},
-            {"the same, least recently used first", "pool_try_checkout_least_recent",
+            {"try_checkout + checkin, least recently used first", "pool_try_checkout_least_recent",
              "seats_try_enter<any>"},
-            {"the same, with max_idle: a clock read", "pool_try_checkout_trimmed",
+            {"try_checkout + checkin, with max_idle: a clock read", "pool_try_checkout_trimmed",
              "seats_try_enter<any>"},
             {"co_await checkout() + checkin, any executor, to a seat", "pool_checkout<any>",
              "seats_enter<any>"},

@@ -1,5 +1,5 @@
-// How many lines of an access log weir-replay reads in a second, by one rate limit of all: the same file as `wc -l`
-// counts it, and as its lines are parsed and nothing else is done with them.
+// Measures how many lines of an access log weir-replay replays per second, with one rate limit for all requests.
+// Floors: `wc -l` on the same file, and parsing its lines without further work.
 
 #include "logs/format.hpp"
 #include "logs/input.hpp"
@@ -27,7 +27,7 @@ namespace {
 constexpr std::int64_t lines_per_second = 200;
 constexpr int clients = 5'000;
 
-// A log of so many lines, which is removed at the end.
+// A log with the given number of lines. The destructor removes it.
 class log_file {
 public:
     explicit log_file(std::int64_t lines)
@@ -66,7 +66,7 @@ void count_by_wc(benchmark::State& state) {
     auto const command = "wc -l " + path_of(state.range(0)) + " >/dev/null";
     for (auto _ : state)
         if (std::system(command.c_str()) != 0)
-            state.SkipWithError("there is no wc");
+            state.SkipWithError("wc is not installed");
     state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 
@@ -81,7 +81,7 @@ void parse(benchmark::State& state) {
         while (file.next(line))
             read += reader->read(line.text, entry) ? 1 : 0;
         if (read != state.range(0))
-            state.SkipWithError("not all lines could be read");
+            state.SkipWithError("unreadable lines");
     }
     state.SetItemsProcessed(state.iterations() * state.range(0));
 }

@@ -1,6 +1,6 @@
-// What a decision of a shared limiter costs where permits are taken ahead, and how many questions are put to the
-// store for it: `try_enter` and the permit coming home, on one thread, while another runs the context. Floor: the same
-// of a token bucket of this process alone.
+// Measures the cost of a decision of a shared limiter with prefetched permits, and the number of requests to the store
+// for it: `try_enter` and the release of the permit on one thread, while another thread runs the context. Floor: the
+// same calls with a token bucket of this process.
 
 #include <weir/shared/limiter.hpp>
 #include <weir/shared/memory_store.hpp>
@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace asio = boost::asio;
 
-// More than is asked for.
+// A rate above the demand.
 constexpr weir::amount permits = 200'000'000;
 
 void local(benchmark::State& state) {
@@ -45,7 +45,7 @@ void leased(benchmark::State& state) {
             ++granted;
             continue;
         }
-        std::promise<void> done;  // there are none in stock
+        std::promise<void> done;  // no prefetched permit is left
         limiter.async_enter([&](weir::error_code ec, weir::permit) {
             granted += !ec;
             done.set_value();

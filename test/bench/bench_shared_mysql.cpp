@@ -1,9 +1,11 @@
-// What the grants of limiters cost that a MariaDB server keeps, all at one row: 1, 8 and 32 connections, with a caller
-// for each. Floor: the same statement, sent by Boost.MySQL alone on as many connections. And two ways to write "one row
-// every T" that were in use before, with a T of nothing, at 8 sessions: the number of the row is unique (version 4 in
-// test/shared/mysql/versions.cpp), and the newest row is locked (version 5). Eight processes have a limiter each, and so
-// a question for each grant, which costs the server half of the two statements of version 4; the rest of the difference
-// is what those lose who come second. Eight callers of one process share a question.
+// Measures the cost of grants by limiters in a MariaDB server, all of one row: 1, 8 and 32 connections, with one caller
+// each. Floor: Boost.MySQL sends the same statement on as many connections.
+//
+// Also compares two former ways to write "one row every T", with T = 0 and 8 sessions: a unique number of the row
+// (version 4 in test/shared/mysql/versions.cpp), and a lock of the newest row (version 5). Eight processes have a
+// limiter each, so each grant needs a request to the store. It costs the server half of the two statements of version
+// 4; the rest of the difference is the loss by sessions whose insertion comes second. Eight callers of one process
+// share a request.
 
 #include <weir/mysql/store.hpp>
 
@@ -43,7 +45,7 @@ namespace detail = weir::mysql::detail;
 using bench::plenty;
 using std::chrono::steady_clock;
 
-/// Boost.MySQL alone.
+/// Sends the statement with Boost.MySQL only.
 class raw_client {
 public:
     raw_client(std::string const& socket, int connections) {
@@ -87,7 +89,7 @@ private:
     std::vector<my::statement> prepared_;
 };
 
-// Rows that get in, of eight sessions that try without a pause.
+// Counts the rows inserted by eight sessions that try without a pause.
 template <class Try>
 auto version(std::string const& socket, Try attempt) {
     return [socket, attempt](steady_clock::time_point until) {
@@ -123,7 +125,7 @@ bool version_5(support::sql_session& s) {
         s.query("commit");
         return true;
     } catch (support::sql_error const&) {
-        return false;  // a deadlock, which has undone it
+        return false;  // a deadlock, which rolled back the transaction
     }
 }
 

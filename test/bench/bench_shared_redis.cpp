@@ -1,6 +1,7 @@
-// What the decisions of limiters cost that a Redis server keeps, each a question of its own: 1, 16 and 128 callers, each
-// at a limiter of its own, whose questions leave together. Floor: the same script, sent by hiredis alone, as many at a
-// time. And what a crowd at one limiter gets, whose questions are one. The server has a processor to itself.
+// Measures the cost of decisions by limiters in a Redis server, with one request to the store per decision: 1, 16 and
+// 128 callers, each with its own limiter, whose requests are sent together. Floor: hiredis sends the same script, as
+// many at a time. Also measures 128 callers of one limiter, which share requests. The server runs alone on one
+// processor.
 
 #include <weir/redis/store.hpp>
 
@@ -28,13 +29,13 @@ namespace detail = weir::redis::detail;
 using bench::plenty;
 using std::chrono::steady_clock;
 
-/// hiredis alone, with so many questions under way.
+/// Sends the script with hiredis only, for the given number of callers at a time.
 class raw_client {
 public:
     raw_client(std::string const& socket, int callers)
         : context_(redisConnectUnix(socket.c_str())) {
         if (!context_ || context_->err != 0)
-            throw std::runtime_error("no connection to the server");
+            throw std::runtime_error("cannot connect to the server");
         auto const& text = detail::text_of(detail::script::take);
         auto const loaded = say({"SCRIPT", "LOAD", text});
         for (int i = 0; i != callers; ++i) {
@@ -94,7 +95,7 @@ private:
     std::vector<std::size_t> sizes_;
 };
 
-// So many names, of which each is another key.
+// Returns `many` names, each for a different key.
 std::vector<std::string> names(int many) {
     std::vector<std::string> all;
     for (int i = 0; i != many; ++i)

@@ -1,13 +1,12 @@
-// A great many waiters with deadlines on a limiter that has no room: what it costs to queue one, to
-// let one expire and to cancel one, how much memory one takes, and how late a deadline is noticed.
-// The patience of the waiters is spread evenly over 50 ms to the given time.
+// Measures many waiting requests with deadlines on a limiter without free permits: the cost to queue, to time out and
+// to cancel one request, its memory, and the lateness of its timeout. The patience of the requests is distributed
+// evenly from 50 ms to the given time.
 //
-// Then, without deadlines that come: what it costs to look at all of them again, after `configure()`,
-// and to turn them away, with `close()`; and for how long a `try_enter` on another thread has to wait
-// meanwhile, at most.
+// Then, with deadlines that do not occur: the cost to check all requests again after `configure()`, and to reject them
+// with `close()`; and the longest time for which a `try_enter` on another thread is blocked meanwhile.
 //
-// Times are for one waiter. Floors: to post a function of the same size and to have it run, to emit a
-// signal that nobody listens to, and the longest `try_enter` when nothing else happens.
+// Times are per request. Floors: to post and run a function of the same size, to emit a signal without a handler, and
+// the longest `try_enter` without other activity.
 
 #include <weir/weir.hpp>
 
@@ -46,7 +45,7 @@ std::vector<std::chrono::microseconds> patiences(long count, long longest_ms) {
     return all;
 }
 
-// What waits: notes how late it was called.
+// The handler of a waiting request. It records how late it is called.
 class late {
 public:
     late(std::vector<float>& lateness, steady::time_point deadline)
@@ -76,7 +75,7 @@ void report_lateness(benchmark::State& state, std::vector<float> lateness) {
     state.counters["late_max_ms"] = at(1);
 }
 
-// Manual time: to queue one. In chunks, between which the context runs, as in a server.
+// Manual time: the time to queue one request. The context runs between chunks of requests, as in a server.
 void queue_and_expire(benchmark::State& state) {
     auto const count = state.range(0);
     auto const all = patiences(count, state.range(1));
@@ -111,7 +110,7 @@ void queue_and_expire(benchmark::State& state) {
     state.counters["handler_bytes"] = sizeof(late);
 }
 
-// Manual time: to cancel one, in random order, and to complete it.
+// Manual time: the time to cancel and complete one request, in random order.
 void cancel_at_random(benchmark::State& state) {
     auto const count = state.range(0);
     auto const all = patiences(count, state.range(1));
@@ -141,11 +140,11 @@ void cancel_at_random(benchmark::State& state) {
         state.SetIterationTime(per(start, count));
         state.counters["emit_ns"] = emitted * 1e9;
         if (cancelled != count)
-            state.SkipWithError("not all were cancelled");
+            state.SkipWithError("a request was not cancelled");
     }
 }
 
-// The longest `try_enter` of another thread, which does nothing else while this lives.
+// Measures the longest `try_enter` on another thread, which does nothing else during the lifetime of this object.
 template <class Limiter>
 class prober {
 public:
@@ -177,8 +176,8 @@ private:
 
 using token_bucket = weir::basic_token_bucket<asio::io_context::executor_type>;
 
-// So many wait for their turn at a thousand a second, half of them for up to an hour; nobody's deadline
-// comes. Then `change` is made to the limiter. Manual time: until all that comes of it has run.
+// Queues requests at a limiter of 1,000 per second, half of them with a patience of an hour, so that no deadline
+// occurs. Then applies `change` to the limiter. Manual time: until all resulting handlers ran.
 template <class Change>
 void change_all(benchmark::State& state, Change change) {
     auto const count = state.range(0);
@@ -210,7 +209,7 @@ void change_all(benchmark::State& state, Change change) {
     }
 }
 
-// An hour becomes too short for any of them.
+// Lowers the rate to 1 per hour, so that a patience of an hour is too short for each request.
 void reprice(benchmark::State& state) {
     change_all(state, [](token_bucket& limiter) {
         limiter.configure([](weir::token_bucket_options& o) { o.rate = {1, 1h}; });
@@ -270,8 +269,7 @@ int main(int argc, char** argv) {
             {"cancel one" + size + ", to a post", "cancel_at_random" + size, "floor_post" + size});
     }
     comparisons.push_back(
-        {"look at one again/400000, to a post", "reprice/400000", "floor_post/400000/0"});
-    comparisons.push_back(
-        {"turn one away/200000, to a post", "close/200000", "floor_post/200000/0"});
+        {"check one again/400000, to a post", "reprice/400000", "floor_post/400000/0"});
+    comparisons.push_back({"reject one/200000, to a post", "close/200000", "floor_post/200000/0"});
     return bench::run_all(argc, argv, std::move(comparisons));
 }

@@ -1,5 +1,5 @@
-// An upstream that costs next to nothing, so that the proxy in front of it is what is measured: it
-// answers each header that comes with the same kibibyte. Prints its port.
+// An upstream with minimal cost, for benchmarks of a proxy: it responds to each request header with the same kibibyte.
+// Prints its port.
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>

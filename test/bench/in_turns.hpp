@@ -13,7 +13,7 @@
 
 namespace bench {
 
-/// A way to do something: does it for so long, and says how often.
+/// Runs `f` for the given time. Returns how often per second it did its work.
 template <class F>
 double per_second(F& f, std::chrono::nanoseconds length) {
     auto const begin = std::chrono::steady_clock::now();
@@ -22,8 +22,8 @@ double per_second(F& f, std::chrono::nanoseconds length) {
     return static_cast<double>(done) / took.count();
 }
 
-/// How often in a second a floor is reached, and what is held against it: medians of rounds in which they take turns, so
-/// that what else happens on the machine meets both.
+/// Operations per second of a floor and of the code compared with it. They are medians of alternating rounds, so that
+/// other activity of the machine affects both.
 struct comparison {
     double floor = 0;
     double ours = 0;
@@ -48,7 +48,7 @@ inline void print(std::string_view what, comparison const& c) {
                c.floor, c.ours, 100 * c.ours / c.floor, 1e6 / c.ours - 1e6 / c.floor);
 }
 
-/// This process from now on, and those that it starts, on one processor; if there are several.
+/// Binds this process, and the processes that it starts later, to one processor, if there are several.
 inline void stay_on(int processor) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -56,7 +56,7 @@ inline void stay_on(int processor) {
     ::sched_setaffinity(0, sizeof set, &set);
 }
 
-/// `--seconds=0.5`: how long each measurement takes.
+/// Returns the duration of each measurement, from an option such as `--seconds=0.5`.
 inline std::chrono::nanoseconds length_of_round(int argc, char** argv, double usual) {
     constexpr std::string_view option = "--seconds=";
     for (int i = 1; i < argc; ++i) {

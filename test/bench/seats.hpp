@@ -6,7 +6,7 @@
 
 namespace bench {
 
-/// A seat that is free, taken and given back.
+/// Measures an immediate grant and the release of a seat.
 template <class Executor>
 void seats_try_enter(benchmark::State& state) {
     live_context context;
@@ -15,7 +15,7 @@ void seats_try_enter(benchmark::State& state) {
         benchmark::DoNotOptimize(seats.try_enter());
 }
 
-/// The same by a coroutine.
+/// Measures an immediate grant and the release of a seat in a coroutine.
 template <class Executor>
 void seats_enter(benchmark::State& state) {
     auto const body = [&](asio::io_context& context) -> asio::awaitable<void, Executor> {

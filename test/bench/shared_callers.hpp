@@ -15,17 +15,18 @@
 
 namespace bench {
 
-/// More than is asked for.
+/// A rate above the demand.
 inline weir::shared_options const plenty{.rate = {1'000'000'000, std::chrono::seconds(1)},
                                          .burst = 100'000'000,
                                          .timeout = std::chrono::seconds(10)};
 
-/// Callers at limiters of one store: so many at each, one request after the other, until their time is over.
+/// Callers of limiters with one store: `of_each` callers per limiter make one request after the other until the time is
+/// over.
 class shared_callers {
 public:
     using connect = std::function<std::shared_ptr<weir::store>(boost::asio::io_context&)>;
 
-    /// A limiter for each name.
+    /// Makes a limiter for each name.
     shared_callers(connect const& to, std::vector<std::string> const& names, int of_each = 1)
         : store_(to(ctx_)), of_each_(of_each) {
         for (auto const& name : names)

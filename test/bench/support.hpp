@@ -20,12 +20,12 @@ namespace bench {
 
 namespace asio = boost::asio;
 
-/// The executors that users have: any, and one whose type is known.
+/// The executors of users: a type-erased one, and one of a known type.
 using any = asio::any_io_executor;
 using typed = asio::io_context::executor_type;
 
-/// A thread that does nothing. In a process with one thread glibc's mutex and libstdc++'s `shared_ptr`
-/// take short cuts that no server has.
+/// A thread that does nothing. In a process with one thread, glibc's mutex and libstdc++'s `shared_ptr` use shortcuts
+/// that a server with several threads does not have.
 class idle_thread {
 private:
     std::jthread thread_{[](std::stop_token stop) {
@@ -35,8 +35,8 @@ private:
     }};
 };
 
-/// An io_context as a server has it: with a timer and a socket waiting. A bare one skips its reactor,
-/// and flatters everything that is measured on it.
+/// An io_context with a pending timer and socket, as in a server. Without them Asio skips its reactor, and measurements
+/// are too good.
 class live_context {
 public:
     live_context() {
@@ -47,7 +47,7 @@ public:
     asio::io_context& operator*() { return context_; }
     asio::io_context* operator->() { return &context_; }
 
-    /// Lets `run()` return once the rest is done.
+    /// Lets `run()` return after the remaining work.
     void finish() {
         timer_.cancel();
         socket_.close();
@@ -60,7 +60,7 @@ private:
         context_, asio::ip::udp::endpoint(asio::ip::address_v4::loopback(), 0)};
 };
 
-/// Runs `body(context)`, a coroutine, to its end on a live context.
+/// Runs the coroutine `body(context)` to its end on a live context.
 template <class Executor, class Body>
 void run_coroutine(Body body) {
     live_context context;
@@ -75,15 +75,15 @@ void run_coroutine(Body body) {
     context->run();
 }
 
-/// A figure beside its floor.
+/// A benchmark and its floor.
 struct comparison {
     std::string what;
     std::string benchmark;
     std::string floor;
 };
 
-/// Prints what Google Benchmark prints, and after that each comparison as a ratio of times: the
-/// median, where there are repetitions.
+/// Prints the output of Google Benchmark, and then each comparison as a ratio of times, which are medians if there are
+/// repetitions.
 class comparing_reporter : public benchmark::ConsoleReporter {
 public:
     explicit comparing_reporter(std::vector<comparison> comparisons)
