@@ -20,49 +20,46 @@
 
 namespace weir::detail {
 
-/// A room as an actor: it decides which thread does what, and when. It joins parts that know nothing of each other
-/// under one lock: the room, when a step is needed (`wakeup`), what still needs the actor (`lifetime`). What is to
-/// be done outside the lock is an `errand`, with the `Host`, which knows executors and timers.
+/// Runs a room as an actor: it decides which thread does what, and when. One lock joins three independent parts: the
+/// room, the wake-up protocol, which decides when a step is needed (`wakeup`), and the users that keep the actor alive
+/// (`lifetime`). Work outside the lock is an `errand`; it uses the `Host`, which knows executors and timers.
 ///
-/// Whoever changes anything does that by a `visit`, on whatever thread, and also does what has become due by
-/// it, in bounded portions: serves the head, removes what has expired. What is left is done by the
-/// actor: `step()`, which runs on the limiter's executor, never two at a time. It alone arms the timer
-/// and keeps the context running.
+/// Each change is made by a `visit`, on any thread. A visit also does the work that its change makes due, in bounded
+/// portions: it serves the head and removes expired requests. The actor does the rest in `step()`, which runs on the
+/// limiter's executor, never two at a time. Only `step()` arms the timer and keeps the context running.
 ///
-/// What must hold for nobody to be overlooked, and for the order to be kept (test/model checks it):
-/// - Rejection at the gate and the place in line are one critical section, and so is the decision that
-///   the gate is open again: it is open iff nobody waits.
-/// - Room that comes back and its handing over, or the message that does it, are one critical section:
-///   each section that changes anything ends by asking `wakeup`, and the message is posted under the
-///   lock.
-/// - No handler runs and nothing of a user is destroyed under the lock: handlers, permits, operations
-///   and policies are completed and destroyed outside. Only `execute` of the limiter's executor is
-///   called under it.
-/// - The timer and the work guard are touched outside the lock, by the one step that is arranging.
-/// - A thread that works outside the lock counts as a worker: the host, and so the execution context,
-///   outlives it, and the context is kept running.
+/// These invariants guarantee that no request is overlooked, and that the order is kept (test/model checks them):
+/// - Rejection at the gate and the position in the queue are one critical section. So is the decision that the gate is
+///   open again: it is open iff no request waits.
+/// - The return of permits and their grant, or the message that causes the grant, are one critical section. Each
+///   section that changes anything ends with a call of `wakeup`, and posts the message under the lock.
+/// - No handler runs and no user's object is destroyed under the lock: handlers, permits, operations and policies are
+///   completed and destroyed outside. Only `execute` of the limiter's executor is called under it.
+/// - The timer and the work guard are used outside the lock, by the one step that is arranging.
+/// - A thread that works outside the lock counts as a worker: the host, and so the execution context, outlives it, and
+///   the context is kept running.
 ///
-/// `Host` is what the limiter runs on:
+/// `Host` is the environment of the limiter:
 ///
-/// | expression                | what it must do                                                    |
+/// | expression                | required effect                                                    |
 /// |---------------------------|--------------------------------------------------------------------|
 /// | `Host::mutex_type`        | a lock                                                             |
 /// | `Host::event_type`        | `wait()` returns once another thread has called `set()`            |
 /// | `Host::now()`             | the time                                                           |
-/// | `h.attach(weak)`          | see to it that `context_ends()` is called when the context ends    |
-/// | `h.post(shared)`          | have `step()` called later on the executor; throws if it cannot    |
-/// | `h.arm(weak, at, epoch)`  | have `timer_expired(epoch)` called at `at`, and forget any earlier |
-/// | `h.disarm()`              | forget it                                                          |
-/// | `h.hold(bool)`            | keep the executor's context running, or no longer                  |
+/// | `h.attach(weak)`          | cause a call of `context_ends()` when the context ends             |
+/// | `h.post(shared)`          | cause a later call of `step()` on the executor; throws if it cannot |
+/// | `h.arm(weak, at, epoch)`  | cause a call of `timer_expired(epoch)` at `at`; replaces any earlier alarm |
+/// | `h.disarm()`              | cancel the alarm                                                   |
+/// | `h.hold(bool)`            | keep the executor's context running (true), or stop doing so       |
 template <class Room, class Host>
 class actor : public context_user, public std::enable_shared_from_this<actor<Room, Host>> {
 public:
     actor(actor const&) = delete;
     actor& operator=(actor const&) = delete;
 
-    // On the limiter's executor.
+    // These functions run on the limiter's executor.
 
-    /// The message that was posted has arrived.
+    /// Handles the arrival of the step message.
     void step() noexcept {
         errand e;
         {
@@ -83,8 +80,8 @@ public:
         carry_out(e);
     }
 
-    /// The context is ending: nothing is called any more, all that wait are destroyed. Permits that come
-    /// home later only do arithmetic.
+    /// Handles the end of the context: no function is called any more, and all waiting operations are destroyed.
+    /// Permits that are released later only do arithmetic.
     void context_ends() noexcept override {
         errand last;
         typename Host::event_type nobody_works;
@@ -92,7 +89,7 @@ public:
         {
             std::lock_guard lock(mutex_);
             room_.clear_out();
-            last.completions.append(room_.outbox());  // and there they are destroyed
+            last.completions.append(room_.outbox());  // destroyed there
             room_.take_calls(last.calls);
             wakeup_.stop();
             wait = life_.context_ends(what_is_left(), nobody_works);
@@ -114,7 +111,7 @@ protected:
     explicit actor(RoomArgs&&... args) : room_(std::forward<RoomArgs>(args)...) {}
     ~actor() { BOOST_ASSERT(room_.live() == 0 && room_.is_empty()); }
 
-    /// Must follow the constructor.
+    /// Completes the construction. Call it once, after the constructor.
     template <class... HostArgs>
     void begin(HostArgs&&... host) {
         auto self = this->shared_from_this();
@@ -124,8 +121,8 @@ protected:
         life_.begin(std::move(self));
     }
 
-    /// A call that may change something: holds the lock, and in the end does what has come of it. Inline
-    /// as far as it is on the way of a grant, since it would be put on the stack otherwise.
+    /// A call that may change something: it holds the lock, and its destructor does the work that results. The path of
+    /// a grant is forced inline; otherwise the object would be put on the stack.
     class visit {
     public:
         explicit visit(actor& a) noexcept : actor_(a) { actor_.mutex_.lock(); }
@@ -139,7 +136,7 @@ protected:
                 end(actor_);
         }
 
-        /// Nobody else is concerned.
+        /// Declares that this visit concerns no other request.
         void changes_nothing() noexcept { changes_nothing_ = true; }
 
     private:
@@ -154,13 +151,13 @@ protected:
         bool changes_nothing_ = false;
     };
 
-    /// Holds the lock for a call of which nothing comes for others.
+    /// Holds the lock for a call without consequences for other requests.
     [[nodiscard]] auto look() const noexcept { return std::lock_guard(mutex_); }
 
     // A section of several actors, whose locks are held together.
 
     void begin_joint_section() noexcept { mutex_.lock(); }
-    /// Whether `attend_to_joint_section` must follow: until then the actor and its context are kept.
+    /// Returns whether `attend_to_joint_section` must follow: until then the actor and its context are kept.
     [[nodiscard]] bool end_joint_section() noexcept {
         bool const must_be_attended = !is_quiet() || has_order();
         if (must_be_attended)
@@ -173,37 +170,37 @@ protected:
         life_.work_ends();
     }
 
-    // Under the lock.
+    // Call these under the lock.
 
     [[nodiscard]] Room& room() noexcept { return room_; }
     [[nodiscard]] Room const& room() const noexcept { return room_; }
 
-    /// It never goes back.
+    /// Reads the clock. The result never decreases.
     [[nodiscard]] time_point time() const noexcept { return time_at(Host::now()); }
     [[nodiscard]] time_point time_at(time_point read) const noexcept {
         now_ = std::max(now_, read);
         return now_;
     }
-    /// The time of the last look at the clock, if none is needed.
+    /// Reads the clock if `needed`; otherwise returns the time of the last reading.
     [[nodiscard]] time_point time_if(bool needed) const noexcept { return needed ? time() : now_; }
 
-    /// Does what has become due by an event.
+    /// Does the work that an event has made due.
     void settle(time_point now) noexcept {
         int budget = visit_budget;
         room_.settle(now, budget);
     }
 
-    /// Sends for the actor if it is needed now. May throw.
+    /// Posts a step message if one is needed now. May throw.
     void summon() { send_for_step(wants()); }
 
-    /// The limiter object has gone.
+    /// Records that the limiter object was destroyed.
     void abandon() noexcept {
         life_.abandon();
         room_.abandon();
     }
     [[nodiscard]] bool is_dead() const noexcept { return life_.is_dead(); }
 
-    /// What carries out the orders of the policy. It is changed before all else.
+    /// The object that carries out the orders of the policy. Change it only before the first use.
     [[nodiscard]] orders_type& policy_orders() noexcept { return orders_; }
 
 private:
@@ -211,11 +208,11 @@ private:
     using memory = decltype(std::declval<Room&>().take_spare_memory());
     using errand = detail::errand<actor, Host, memory, orders_type>;
 
-    // How many operations are touched under one lock: by the actor, and by anybody else.
+    // The maximum number of operations touched under one lock: by a step, and by any other call.
     static constexpr int step_budget = 256;
     static constexpr int visit_budget = 16;
 
-    // All below but `carry_out`: under the lock.
+    // Call all functions below, except `carry_out`, under the lock.
 
     [[nodiscard]] bool is_quiet() const noexcept {
         return room_.is_done() && wakeup_.is_at_rest() && life_.is_in_use();
@@ -236,12 +233,12 @@ private:
         auto n = room_.wants(now_, wakeup_.last_alarm());
         if (!n.waiting && life_.is_at_work()) {
             n.waiting = true;
-            n.next = wakeup_.timer_at();  // whoever is completed may come again at once
+            n.next = wakeup_.timer_at();  // a completed handler may return at once
         }
         return n;
     }
 
-    /// Posts the step message if one is needed and not on its way.
+    /// Posts the step message if one is needed and none is posted.
     void send_for_step(needs const& n) {
         if (!wakeup_.hear(n))
             return;
@@ -253,14 +250,15 @@ private:
         }
     }
 
-    /// The same for events that must not throw. If it fails, the next visitor tries again.
+    /// Posts the step message like `send_for_step`, for events that must not throw. If it fails, the next visit
+    /// retries.
     void try_to_send_for_step(needs const& n) noexcept {
         try {
             send_for_step(n);
         } catch (...) {}
     }
 
-    /// Plans what a visitor has to do.
+    /// Plans the work of a visit.
     void plan(errand& e) noexcept {
         (life_.is_dead() ? e.dropped : e.completions).append(room_.outbox());
         room_.take_calls(e.calls);
@@ -273,7 +271,7 @@ private:
             plan_end(e);
     }
 
-    /// Plans what a step has to do.
+    /// Plans the work of a step.
     void plan_step(errand& e) noexcept {
         if (life_.is_dead() || wakeup_.is_arranging())
             return;
@@ -293,7 +291,7 @@ private:
             plan_end(e);
     }
 
-    /// Plans the end, if it has come: of the host, and of this object.
+    /// Plans the end of the host and of this object, if it is due.
     void plan_end(errand& e) noexcept {
         if (!life_.let_go(what_is_left(), e.remains))
             return;
@@ -307,7 +305,7 @@ private:
                 .permits = room_.live() != 0};
     }
 
-    /// Does what was planned, and what comes of that.
+    /// Does the planned work, and the work that results from it.
     void carry_out(errand& e) noexcept {
         while (e.is_work()) {
             e.run(*this, life_, orders_);
@@ -316,7 +314,27 @@ private:
         }
     }
 
-    /// After an errand: plans the next one.
+    /// Records the results of an errand and plans the next one. Call under the lock, on the thread that ran `e`.
+    ///
+    /// Other threads may have changed anything while `e` ran without the lock. This function restores three invariants:
+    /// - No completion is lost or reordered: completions that could not be posted return to the head of the outbox.
+    /// - Whenever the room needs a step, one is posted, running, or recorded as missing.
+    /// - The last worker of a dead actor hands over its remains.
+    ///
+    /// The order of the steps matters:
+    /// 1. `work_ends` comes first: until then `wants` and `let_go` keep the context and the host alive for this thread.
+    /// 2. `arranged` comes before `wants`, because it corrects the assumptions of `wakeup` about the timer and the
+    ///    guard. While `e` was arranging, other steps returned at once. So ask again in any case, even after success.
+    /// 3. A dead actor posts nothing: completions that failed to post are destroyed by one more errand.
+    /// 4. `goes_on`: a step used up its budget and could not post the next one, so this thread continues as that step.
+    /// 5. Three events change the needs: a failed post (retry it), an arrangement (see 2), and the end of this work
+    ///    without a waiting request (release the guard that `wants` held for the worker).
+    /// 6. If posting fails after a successful arrangement, this thread runs the step itself, because no later event is
+    ///    certain. After a failed arrangement it must not: a host that keeps failing would make it loop. The next visit
+    ///    retries.
+    /// 7. An errand carries out one order of the policy; `take_order` fetches the next.
+    ///
+    /// Each path ends in `work_begins` (the loop in `carry_out` continues) or `plan_end` (this may be the last worker).
     void work_is_done(errand& e) noexcept {
         life_.work_ends();
         bool const arranged = e.arrangement.has_value();
@@ -324,7 +342,7 @@ private:
             wakeup_.arranged(*e.arrangement, e.held, e.armed);
         e.arrangement.reset();
         bool const failed = !e.completions.empty();
-        if (failed) {  // what could not be posted is left to a later step
+        if (failed) {
             auto& back = life_.is_dead() ? e.dropped : room_.outbox();
             e.completions.append(back);
             back.append(e.completions);
@@ -337,8 +355,8 @@ private:
         if (failed || arranged || room_.nobody_waits())
             try_to_send_for_step(wants());
         if (arranged && e.held && e.armed && wakeup_.is_step_missing())
-            return plan_step(e);  // the needs have changed meanwhile
-        take_order(e);            // there may be more than one
+            return plan_step(e);
+        take_order(e);
         if (e.is_work())
             return life_.work_begins();
         plan_end(e);

@@ -15,9 +15,9 @@
 
 namespace weir::detail {
 
-/// The queue of whatever order the options name. What only `priority` and `fair` need is allocated when the
-/// first request of theirs joins; a change from or to them waits until the queue is empty. The order `shares` is
-/// there from the beginning or never.
+/// The queue for the order that the options name at run time. The parts that only `priority` and `fair` need are
+/// allocated when the first request joins under such an order; a change from or to these orders waits until the queue
+/// is empty. The order `shares` exists from construction or never.
 class any_queue {
     template <class Self, class F>
     static decltype(auto) with(Self& self, F f) noexcept {
@@ -113,7 +113,7 @@ private:
                order == queue_order::shares;
     }
 
-    // The queue that the options ask for, if that can be now.
+    // Selects the queue for the wanted order, if a change is possible now.
     void choose() {
         if (!empty() || (grouped_ && order_ == wanted_))
             return;

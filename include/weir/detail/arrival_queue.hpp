@@ -7,35 +7,35 @@
 
 namespace weir::detail {
 
-/// Operations in the order in which they came, of which a rule of `order` says which one is next; and with
-/// it the contract of a queue:
+/// Holds operations in their order of arrival; a rule of `order` selects the next one. This table is the contract of a
+/// queue. A newcomer is a request that is not in the queue yet.
 ///
-/// | expression            | what it must do                                                            |
+/// | expression            | required effect or result                                                  |
 /// |-----------------------|----------------------------------------------------------------------------|
-/// | `Q::check(o)`         | throw `std::invalid_argument` if it cannot do what the options ask for     |
-/// | `Q::check_change(     | the same, if it cannot go on from options that are in force                |
-/// |    before, next)`     |                                                                            |
-/// | `q.configure(o)`      | take over what the options say; those in the queue stay                    |
-/// | `q.prepare(op)`       | set aside what `op` needs to join next. May throw; then nothing has changed |
-/// | `q.push(op)`          | let `op` join, after that                                                  |
-/// | `q.erase(op)`         | take `op` out, wherever it is                                              |
-/// | `q.replace(op, by)`   | put `by`, which asks for the same, in the place of `op`                    |
-/// | `q.grant(op, n, now)` | `op`, which is `next`, is granted `n`, and erased after that               |
-/// | `q.next(now)`         | the one to be served next, or null; no other one is served before it       |
-/// | `q.oldest()`          | the one that has waited longest, or null                                   |
-/// | `q.after(op)`         | the one that came next after `op`, or null                                 |
-/// | `q.bars(r, now)`      | whether one in the queue, which is not empty, goes before a newcomer that  |
-/// |                       | asks for `r`                                                               |
-/// | `q.foresees()`        | whether those that came first are always served first                      |
-/// | `q.ahead_of_new(r,    | how many permits those ask for that will be served before a newcomer that  |
-/// |    now)`              | asks for `r`, as far as that is sure                                       |
-/// | `q.makes_way(r, op)`  | the one that is dropped first for a newcomer that asks for `r`, or, if `op` |
-/// |                       | is not null, the next one after `op`; or null                              |
-/// | `q.shed(now)`         | one that the order gives up, if it cannot be granted now, or null; it is   |
-/// |                       | still in the queue                                                         |
-/// | `q.next_event(now)`   | when the order itself has something to do, `never` if not                  |
+/// | `Q::check(o)`         | throw `std::invalid_argument` if the queue does not support the options    |
+/// | `Q::check_change(     | throw `std::invalid_argument` if the queue cannot change from the options  |
+/// |    before, next)`     | in force to `next`                                                         |
+/// | `q.configure(o)`      | adopt the options; operations in the queue stay                            |
+/// | `q.prepare(op)`       | reserve the memory that `op` needs to join. May throw, without effect      |
+/// | `q.push(op)`          | append `op`, after `prepare`                                               |
+/// | `q.erase(op)`         | remove `op`, at any position                                               |
+/// | `q.replace(op, by)`   | put `by`, which makes an equal request, in the position of `op`            |
+/// | `q.grant(op, n, now)` | record that `op`, which is `next`, is granted `n`; `erase(op)` follows     |
+/// | `q.next(now)`         | the operation to serve next, or null; no other one is served before it     |
+/// | `q.oldest()`          | the operation that has waited longest, or null                             |
+/// | `q.after(op)`         | the operation that arrived next after `op`, or null                        |
+/// | `q.bars(r, now)`      | whether an operation in the queue, which is not empty, goes before a       |
+/// |                       | newcomer with the request `r`                                              |
+/// | `q.foresees()`        | whether operations are always served in order of arrival                   |
+/// | `q.ahead_of_new(r,    | how many permits are certain to be served before a newcomer with the       |
+/// |    now)`              | request `r`                                                                |
+/// | `q.makes_way(r, op)`  | the operation to drop first for a newcomer with the request `r`; if `op` is |
+/// |                       | not null, the next candidate after `op`; or null                           |
+/// | `q.shed(now)`         | an operation that the order drops if it cannot be granted now, or null; it |
+/// |                       | stays in the queue                                                         |
+/// | `q.next_event(now)`   | when the order itself has something to do, `never` if it has nothing       |
 ///
-/// A queue owns no operation. Nothing but `check` and `prepare` throws, and nothing but `prepare` allocates.
+/// A queue owns no operation. Only `check`, `check_change` and `prepare` throw, and only `prepare` allocates.
 template <class Order>
 class arrival_queue {
 public:

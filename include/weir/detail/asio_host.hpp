@@ -20,19 +20,19 @@
 
 namespace weir::detail {
 
-/// `ex` as an executor that never runs a function before `execute` returns.
+/// Returns `ex` as an executor whose `execute` never runs the function before it returns.
 template <class Executor>
 [[nodiscard]] auto never_blocking(Executor const& ex) {
     return boost::asio::require(ex, boost::asio::execution::blocking.never);
 }
 
-/// `ex` as an executor that keeps its context running for as long as it exists.
+/// Returns `ex` as an executor that keeps its context running for as long as it exists.
 template <class Executor>
 [[nodiscard]] auto tracked(Executor const& ex) {
     return boost::asio::prefer(ex, boost::asio::execution::outstanding_work.tracked);
 }
 
-/// What a core runs on: an Asio executor and timer.
+/// The host of a core: an Asio executor and timer.
 template <class Executor, class Timer>
 class asio_host {
 public:
@@ -118,8 +118,8 @@ private:
         std::uint64_t epoch_;
     };
 
-    std::unique_ptr<registry::entry>
-        entry_;  // first: it goes when nothing is left to do in the context
+    // First, to be destroyed last, when nothing is left to do in the context.
+    std::unique_ptr<registry::entry> entry_;
     Executor executor_;
     decltype(never_blocking(std::declval<Executor const&>())) poster_;
     std::optional<decltype(tracked(std::declval<Executor const&>()))> work_;

@@ -22,7 +22,7 @@
 
 namespace weir::detail {
 
-/// A function that has been posted for an operation, and owns it until it is called.
+/// A function that was posted for an operation, and owns it until the call.
 class arrival {
 public:
     explicit arrival(operation& op) noexcept : op_(&op) {
@@ -42,9 +42,9 @@ public:
 
     void operator()() { std::exchange(op_, nullptr)->run(); }
 
-    /// While this exists, the operation outlives a function that is destroyed on this thread without
-    /// being called. That is what becomes of a function whose post throws before the executor has kept
-    /// it, and of one, without an exception, that is given to a strand whose context is ending.
+    /// While this exists, the operation outlives a function that is destroyed on this thread without a call. This
+    /// happens in two cases: a post throws before the executor has kept the function, or, without an exception, the
+    /// function is given to a strand whose context is ending.
     class posting {
     public:
         explicit posting(operation& op) noexcept
@@ -53,12 +53,12 @@ public:
         posting& operator=(posting const&) = delete;
         ~posting() { current() = outer_; }
 
-        /// Whether the executor has kept the function: then that owns the operation, and may have called
-        /// it already. An executor may keep it and throw all the same, as a strand does whose inner
-        /// executor throws.
+        /// Returns whether the executor has kept the function: then the function owns the operation, and may already
+        /// have been called. An executor may keep it and throw all the same, as a strand does if its inner executor
+        /// throws.
         [[nodiscard]] bool kept() const noexcept { return fate_ == fate::kept; }
 
-        /// The same of the innermost one on this thread.
+        /// Returns `kept()` of the innermost object on this thread.
         [[nodiscard]] static bool current_is_kept() noexcept { return current()->kept(); }
 
     private:
@@ -92,7 +92,7 @@ private:
     Executor executor_;
 };
 
-/// Where to complete something later.
+/// The executor on which to complete an operation later.
 template <class Executor>
 class destination {
     using work = decltype(tracked(std::declval<Executor const&>()));
@@ -100,7 +100,7 @@ class destination {
     struct nothing {};
 
 public:
-    /// If `track`, the context of `ex` is kept running meanwhile.
+    /// If `track`, this object keeps the context of `ex` running.
     destination(Executor ex, bool track) : executor_(std::move(ex)) {
         if (!track)
             return;
@@ -117,7 +117,7 @@ private:
     [[no_unique_address]] std::conditional_t<one_type, nothing, std::optional<work>> work_;
 };
 
-/// A completion handler with what it is to be called with.
+/// A completion handler with its arguments.
 template <class Signature, class Handler>
 class upcall {
 public:
@@ -134,7 +134,7 @@ private:
     outcome result_;
 };
 
-/// `void(error_code, permit)`: what a request for a permit is completed with.
+/// `void(error_code, permit)`: the completion signature of a request for a permit.
 struct enter_signature {
     using operation_type = operation;
     using result = permit;
@@ -155,7 +155,7 @@ struct enter_signature {
     };
 };
 
-/// `void(error_code)`: what `async_drain` is completed with.
+/// `void(error_code)`: the completion signature of `async_drain`.
 struct drain_signature {
     using operation_type = operation;
 
@@ -173,7 +173,7 @@ struct drain_signature {
     };
 };
 
-/// `void(error_code, Found)`: what a wait for something that the policy tells of is completed with.
+/// `void(error_code, Found)`: the completion signature of a wait for an event that the policy reports.
 template <class Found>
 struct watch_signature {
     using operation_type = watch_operation<Found>;
@@ -193,11 +193,10 @@ struct watch_signature {
     };
 };
 
-/// A completion handler that waits. One allocation, from the handler's associated allocator, which is
-/// given back before the handler is called.
+/// A completion handler that waits. It needs one allocation, from the handler's associated allocator, and frees it
+/// before it calls the handler.
 ///
-/// While it waits it keeps the context of its executor running; for the limiter's own executor the
-/// limiter does that.
+/// While it waits it keeps the context of its executor running; for the limiter's own executor the limiter does that.
 template <class Signature, class Handler, class Executor>
 class asio_operation final : public Signature::operation_type {
     using own_executor = boost::asio::associated_executor_t<Handler, Executor>;
@@ -205,7 +204,7 @@ class asio_operation final : public Signature::operation_type {
     using allocator =
         typename std::allocator_traits<own_allocator>::template rebind_alloc<asio_operation>;
 
-    // What cannot be asked not to block is reached through the limiter's executor.
+    // An executor that does not support `blocking.never` is reached through the limiter's executor.
     static constexpr bool takes_posts =
         boost::asio::can_require_v<own_executor, boost::asio::execution::blocking_t::never_t>;
     using own_or_home = std::conditional_t<takes_posts, own_executor, Executor>;
@@ -246,8 +245,8 @@ public:
         static_cast<void>(unused);
     }
 
-    /// Calls the handler as one whose operation was over as soon as it had begun: on its immediate
-    /// executor if it has one, otherwise by a post to its own.
+    /// Calls the handler of an operation that ended as soon as it began: on the handler's immediate executor if it has
+    /// one, otherwise by a post to its own executor.
     static void complete_at_once(std::unique_ptr<asio_operation, destroy_operation> op,
                                  Executor const& ex) {
         using immediate = boost::asio::associated_immediate_executor<Handler, Executor>;
@@ -268,7 +267,7 @@ private:
           onward_(onward_of(handler, home)),
           handler_(std::move(handler)) {}
 
-    // This object may be gone afterwards.
+    // This call may destroy the object.
     void execute() {
         if constexpr (takes_posts) {
             auto const ex = never_blocking(executor_.get());
@@ -282,7 +281,7 @@ private:
                 ex.execute(arrival(*this));
             }
         } else {
-            // In the handler's own context, this may outlive the limiter's.
+            // In the handler's own context, this object may outlive the limiter's context.
             auto home = std::move(executor_);
             try {
                 boost::asio::post(home.get(), arrival_on<own_executor>(*this, onward_.get()));
@@ -315,7 +314,7 @@ private:
             return false;
     }
 
-    // Destroys this object; what is left is the call to be made.
+    // Destroys this object and returns the remaining call.
     upcall<Signature, Handler> take_apart() {
         upcall<Signature, Handler> call(std::move(handler_), typename Signature::outcome(*this));
         allocator alloc(boost::asio::get_associated_allocator(call.handler));
@@ -329,8 +328,8 @@ private:
     Handler handler_;
 };
 
-/// The handler in a cancellation slot. It runs wherever the signal is emitted, and may live on after
-/// the operation, the limiter and the context have gone.
+/// The handler in a cancellation slot. It runs on the thread that emits the signal, and may outlive the operation, the
+/// limiter and the context.
 template <class Core>
 class canceller {
 public:
@@ -344,7 +343,7 @@ public:
             core->disconnect(link_);
     }
 
-    // A wait can be given up without a trace, so every kind of cancellation will do.
+    // A wait that ends early has no side effect, so every type of cancellation applies.
     void operator()(boost::asio::cancellation_type type) {
         if (type == boost::asio::cancellation_type::none)
             return;
@@ -357,8 +356,8 @@ private:
     cancel_link link_;
 };
 
-/// Starts an operation of a limiter that completes `handler`. `start(core, op)` hands it over: true if it
-/// waits, false if it is over already.
+/// Starts an operation of a limiter that completes `handler`. `start(core, op)` hands it over, and returns true if it
+/// waits, false if it has ended already.
 template <class Signature, class Core, class Executor, class Handler, class Start>
 void start_operation(std::shared_ptr<Core> const& core, Executor const& ex, Handler&& handler,
                      Start const& start) {
@@ -381,7 +380,7 @@ void start_operation(std::shared_ptr<Core> const& core, Executor const& ex, Hand
         op_type::complete_at_once(std::move(op), ex);
 }
 
-/// Begins to wait until no permit is out, and nobody waits.
+/// Begins to wait until all permits are released and no request waits.
 struct starts_to_drain {
     template <class Core>
     bool operator()(Core& core, operation& op) const {
@@ -389,7 +388,7 @@ struct starts_to_drain {
     }
 };
 
-/// Begins to wait for something that the policy tells of.
+/// Begins to wait for an event that the policy reports.
 struct starts_to_watch {
     template <class Core, class Found>
     bool operator()(Core& core, watch_operation<Found>& op) const {

@@ -11,8 +11,8 @@
 
 namespace weir::detail {
 
-/// Destroys the operations in `doomed`. Their destructors may bring further ones here: the outermost
-/// call destroys those, so that the stack does not grow.
+/// Destroys the operations in `doomed`. Their destructors may call this function again: the outermost call destroys the
+/// operations of all calls, so that the stack does not grow.
 inline void destroy_one_by_one(operation_list& doomed) noexcept {
     static thread_local constinit operation_list* outermost = nullptr;
     if (outermost) {
@@ -25,8 +25,8 @@ inline void destroy_one_by_one(operation_list& doomed) noexcept {
     outermost = nullptr;
 }
 
-/// Posts the operations in `outgoing`, in order. Those that cannot be posted stay in it; those that
-/// their executors drop go to `dropped`.
+/// Posts the operations in `outgoing`, in order. Operations that cannot be posted stay in it; operations that their
+/// executors drop move to `dropped`.
 inline void post_each(operation_list& outgoing, operation_list& dropped) noexcept {
     operation_list failed;
     while (!outgoing.empty()) {
@@ -41,23 +41,22 @@ inline void post_each(operation_list& outgoing, operation_list& dropped) noexcep
     outgoing.append(failed);
 }
 
-/// What a thread has to do for an actor outside its lock: it posts completions, makes the claims of chains that
-/// were called, arranges a step's wishes with the host, has an order of the policy carried out, and destroys
-/// what has come to its end. `Memory` is a pointer to memory that is no longer needed; `Orders` says what an order
-/// is.
+/// The work of a thread for an actor outside its lock. It posts completions, makes the claims of chains that were
+/// called, carries out a step's arrangement with the host and an order of the policy, and destroys objects whose life
+/// has ended. `Memory` is a pointer to memory that is no longer needed; `Orders` defines the type of an order.
 template <class Actor, class Host, class Memory, class Orders>
 struct errand {
     using life = lifetime<Actor, Host>;
 
-    typename life::remains remains;  // first, so that it goes last
-    operation_list completions;      // those that cannot be posted stay here
+    typename life::remains remains;  // first, to be destroyed last
+    operation_list completions;      // operations that cannot be posted stay here
     operation_list dropped;          // by their executors, or too late: to be destroyed
     call_list calls;
     std::optional<wakeup::arrangement> arrangement;
-    bool held = true;   // whether the guard could be arranged,
+    bool held = true;   // whether the guard was arranged,
     bool armed = true;  // and the timer
     Memory memory{};
-    bool goes_on = false;  // there is more, and no message could be posted for it
+    bool goes_on = false;  // more is due, and no message could be posted for it
     [[no_unique_address]] typename Orders::pending order{};
 
     [[nodiscard]] bool is_work() const noexcept {
@@ -65,7 +64,7 @@ struct errand {
                remains.host || goes_on || order;
     }
 
-    /// Does it.
+    /// Does the work.
     void run(Actor& actor, life& of_actor, Orders const& orders) noexcept {
         post_each(completions, dropped);
         make_claims(calls);

@@ -7,28 +7,28 @@
 
 namespace weir::detail {
 
-/// What keeps an actor and its host: the limiter object, permits, and the threads that are at work for it outside
-/// its lock. It owns both, and decides when each of them goes. All members are called under the lock, but the host
-/// is used by threads that are at work.
+/// Tracks the users that keep an actor and its host alive: the limiter object, permits, and the threads that work for
+/// it outside its lock. It owns actor and host, and decides when each of them is destroyed. All members are called
+/// under the lock, but working threads use the host outside it.
 ///
-/// | phase       | begins when                          | the host  | what is left to come           |
+/// | phase       | begins when                          | the host  | remaining events               |
 /// |-------------|--------------------------------------|-----------|--------------------------------|
-/// | `in_use`    | the limiter is made                  | is there  | everything                     |
-/// | `abandoned` | the limiter object is destroyed      | is there  | the last completions           |
-/// | `dead`      | abandoned and nothing is left to do, | is gone   | permits, which do arithmetic   |
-/// |             | or the execution context ends        |           | only                           |
+/// | `in_use`    | the limiter is made                  | exists    | all                            |
+/// | `abandoned` | the limiter object is destroyed      | exists    | the last completions           |
+/// | `dead`      | abandoned and nothing is left to do, | is gone   | releases of permits, which do  |
+/// |             | or the execution context ends        |           | only arithmetic                |
 template <class Actor, class Host>
 class lifetime {
 public:
-    /// What is left in the actor.
+    /// The parts that an actor still has.
     struct rest {
-        bool work;        // there is or will be something to do
-        bool operations;  // which wait, or are over
-        bool permits;     // which are out
+        bool work;        // some work is or will be due
+        bool operations;  // some are waiting or not yet destroyed
+        bool permits;     // some are not released
     };
-    /// What has come to its end: to be destroyed outside the lock.
+    /// Objects whose life has ended, to be destroyed outside the lock.
     struct remains {
-        std::shared_ptr<Actor> self;  // first, so that it goes last
+        std::shared_ptr<Actor> self;  // first, to be destroyed last
         std::optional<Host> host;
     };
 
@@ -37,25 +37,25 @@ public:
         host_.emplace(std::forward<HostArgs>(args)...);
     }
     [[nodiscard]] Host& host() noexcept { return *host_; }
-    /// From now on the actor keeps itself.
+    /// Makes the actor own itself from now on.
     void begin(std::shared_ptr<Actor> self) noexcept { self_ = std::move(self); }
 
     [[nodiscard]] bool is_in_use() const noexcept { return phase_ == phase::in_use; }
     [[nodiscard]] bool is_dead() const noexcept { return phase_ == phase::dead; }
 
-    /// The limiter object has gone.
+    /// Records that the limiter object was destroyed.
     void abandon() noexcept {
         if (phase_ == phase::in_use)
             phase_ = phase::abandoned;
     }
 
-    /// A thread goes to work outside the lock; the actor and the context must outlive that.
+    /// Counts a thread that begins to work outside the lock; the actor and the context must outlive its work.
     void work_begins() noexcept { ++workers_; }
     void work_ends() noexcept { --workers_; }
     [[nodiscard]] bool is_at_work() const noexcept { return workers_ != 0; }
 
-    /// After anything that may have been the last: takes away what nobody needs any more. Whether that was the
-    /// host; then it must be asked again when that has been destroyed.
+    /// Moves objects without users into `to`. Call it after any event that may have been the last one. Returns whether
+    /// the host was moved; if so, call it again after the host was destroyed.
     [[nodiscard]] bool let_go(rest const& left, remains& to) noexcept {
         if (is_at_work())
             return false;
@@ -73,8 +73,8 @@ public:
         return false;
     }
 
-    /// The context ends. Whether its thread must wait, without the lock, until `nobody_works` is set; in any
-    /// case `context_has_ended` must follow.
+    /// Begins the end of the context. Returns whether its thread must wait, without the lock, until `nobody_works` is
+    /// set. In any case `context_has_ended` must follow.
     [[nodiscard]] bool context_ends(rest const& left,
                                     typename Host::event_type& nobody_works) noexcept {
         phase_ = phase::dead;
@@ -86,7 +86,7 @@ public:
     void context_has_ended(rest const& left, remains& to) noexcept {
         nobody_works_ = nullptr;
         to.host.swap(host_);
-        // A permit of several limiters may have come home meanwhile, and its thread has to come back.
+        // Meanwhile a permit of several limiters may have been released, and its thread is still to return here.
         if (!left.permits && !is_at_work())
             to.self = std::move(self_);
     }
@@ -96,7 +96,7 @@ private:
 
     phase phase_ = phase::in_use;
     std::uint32_t workers_ = 0;
-    std::shared_ptr<Actor> self_;  // until dead, and while permits are out
+    std::shared_ptr<Actor> self_;  // until dead and all permits are released
     std::optional<Host> host_;
     typename Host::event_type* nobody_works_ = nullptr;  // the end of the context waits for it
 };

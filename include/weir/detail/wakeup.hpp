@@ -7,67 +7,67 @@
 
 namespace weir::detail {
 
-/// What a waiting room needs of its actor now.
+/// The needs of a waiting room, which its actor must meet now.
 struct needs {
-    time_point next = never;  // when there is something to do although nobody calls
-    bool due = false;         // there is something to do now
+    time_point next = never;  // when work becomes due without a call
+    bool due = false;         // work is due now
     bool waiting = false;     // the context must be kept running
 };
 
-/// The wake-up protocol: decides whether a step message must be posted for the actor, and what the step
-/// must arrange with the host. It is told the needs after each event, under the lock of the core. It
-/// compares them with what is on its way or arranged, so that no event needs to know any other.
+/// The wake-up protocol: decides whether a step message must be posted for the actor, and what the step must arrange
+/// with the host. It receives the needs after each event, under the lock of the core. It compares them with the posted
+/// messages and the arrangements, so that no event depends on another.
 ///
-/// | state               | it means                                                              |
+/// | state               | meaning                                                               |
 /// |---------------------|-----------------------------------------------------------------------|
-/// | `step_posted_`      | a step message is on its way; the step clears it as it begins         |
-/// | `step_missing_`     | one is needed, but posting it has failed: the next event tries again  |
-/// | `arranging_`        | a step is at the host, outside the lock; another step that comes      |
-/// |                     | meanwhile does nothing, since this one asks again when it is back     |
+/// | `step_posted_`      | a step message is posted; the step clears it as it begins             |
+/// | `step_missing_`     | one is needed, but posting it failed: the next event retries          |
+/// | `arranging_`        | a step uses the host, outside the lock; another step that arrives     |
+/// |                     | meanwhile does nothing, since the first one asks again afterwards     |
 /// | `held_`, `timer_at_`| the work guard and the timer, as they are or as `arranging_` will     |
 /// |                     | leave them; the timer may even fire before `arranged` is called       |
-/// | `epoch_`            | tells the callback of this timer from those of earlier ones           |
+/// | `epoch_`            | tells the callback of this timer from callbacks of earlier timers     |
 ///
-/// It is pure: it posts nothing, touches no timer and knows no clock.
+/// The class is pure: it posts no message, and uses no timer and no clock.
 class wakeup {
 public:
-    /// What a step must do with the host, outside the lock.
+    /// The work of a step with the host, outside the lock.
     struct arrangement {
         std::optional<bool> hold;         // the work guard
         std::optional<time_point> timer;  // `never` disarms
         std::uint64_t epoch = 0;          // of that timer
     };
 
-    /// After an event: whether the caller must now post a step message. If that fails the caller must
-    /// call `post_failed()`.
+    /// Returns, after an event, whether the caller must post a step message now. If posting fails, the caller must call
+    /// `post_failed()`.
     [[nodiscard]] bool hear(needs const& n) noexcept;
     void post_failed() noexcept;
 
-    /// The step message has arrived.
+    /// Records that the step message has arrived.
     void step_arrived() noexcept { step_posted_ = false; }
 
-    /// The timer's callback has arrived; it may be that of an earlier timer.
+    /// Records a timer callback, possibly the callback of an earlier timer.
     void timer_fired(std::uint64_t epoch) noexcept;
 
-    /// What the host must be made to do, if anything: the caller does it outside the lock and then
-    /// calls `arranged`. Precondition: `!is_arranging()`.
+    /// Returns what the host must do, if anything. The caller does it outside the lock and then calls `arranged`.
+    /// Precondition: `!is_arranging()`.
     [[nodiscard]] std::optional<arrangement> arrange(needs const& n) noexcept;
-    /// What has failed counts as not done. The caller must call `hear` next, since the needs may have
-    /// changed meanwhile.
+    /// Records the results of `arrange`; a failed part counts as not done. The caller must call `hear` next, since the
+    /// needs may have changed meanwhile.
     void arranged(arrangement const& a, bool hold_succeeded, bool timer_succeeded) noexcept;
 
     [[nodiscard]] bool is_arranging() const noexcept { return arranging_; }
 
-    /// Whether nothing is held, armed, or missing.
+    /// Returns whether nothing is held, armed, or missing.
     [[nodiscard]] bool is_at_rest() const noexcept { return at_rest_; }
     [[nodiscard]] bool is_step_missing() const noexcept { return step_missing_; }
 
-    /// For when the timer is armed; `never` if it is not.
+    /// The instant for which the timer is armed; `never` if it is not armed.
     [[nodiscard]] time_point timer_at() const noexcept { return timer_at_; }
-    /// For when the timer that fired last was armed; before the first one, the beginning of time.
+    /// The instant for which the timer that fired last was armed; before the first one, the minimum `time_point`.
     [[nodiscard]] time_point last_alarm() const noexcept { return last_alarm_; }
 
-    /// The host goes: no step is wanted from now on.
+    /// Records the end of the host: no step is needed from now on.
     void stop() noexcept;
 
 private:
