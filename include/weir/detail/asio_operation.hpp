@@ -396,14 +396,14 @@ struct starts_to_watch {
     }
 };
 
-/// Starts an operation once there is a handler for it. A start after the limiter has gone is told that it
-/// is closed.
+/// Starts an operation once its handler is known. If the limiter was destroyed before the start, the operation ends
+/// with `errc::closed`.
 template <class Core, class Executor, class Signature>
 class initiation {
 public:
     using executor_type = Executor;
 
-    // With an executor of its own: it may be called after the limiter has gone, and its host with it.
+    // Takes a separate executor, since the initiation may be called after the limiter and its host were destroyed.
     initiation(std::shared_ptr<Core> core, Executor const& ex)
         : core_(std::move(core)), executor_(ex) {}
 

@@ -2,10 +2,10 @@
 
 namespace weir::detail {
 
-/// What is told that its execution context ends.
+/// An object that must react to the end of its execution context.
 class context_user {
 public:
-    /// The context is being destroyed: nothing may be posted to it after this has returned.
+    /// Handles the destruction of the context: after this call nothing may be posted to it.
     virtual void context_ends() noexcept = 0;
 
 protected:

@@ -20,11 +20,11 @@
 
 namespace weir::detail {
 
-/// A limiter, to those who use it: callers, permits, and chains. Each call is one critical section, in which it asks
-/// the room, or tells it what has happened; what comes of that is the business of the `actor`.
+/// The interface of a limiter for callers, permits, and chains. Each call is one critical section, in which it
+/// queries the room or reports an event to it; the `actor` does the work that results.
 ///
-/// While nobody waits, a caller on any thread is granted under the lock, and that is all. Otherwise the
-/// caller gets in line.
+/// While no request waits, a call on any thread is granted under the lock, and nothing else happens. Otherwise the
+/// request joins the queue.
 template <class Room, class Host>
 class core final : public chain_core, public actor<Room, Host> {
     using base = actor<Room, Host>;
@@ -57,11 +57,11 @@ public:
         return std::static_pointer_cast<core>(this->shared_from_this());
     }
 
-    // Requests: from any thread.
+    // Requests: call these on any thread.
 
-    // `key` is what the room asks for to tell its clients apart; a room for all together asks for none.
+    // `key` is the argument by which the room distinguishes its clients; a room without keys takes none.
 
-    /// Grants at once what `r` asks for, or says why not.
+    /// Grants the request `r` immediately, or sets `ec` to the reason of the rejection.
     template <class... Key>
     [[nodiscard]] permit try_enter(request const& r, error_code& ec, Key const&... key) noexcept {
         visit const here(*this);
@@ -69,30 +69,31 @@ public:
         return room().try_enter(r, time_if(room().needs_time_to_ask()), ec, key...);
     }
 
-    /// As `try_enter`, but if waiting could help there is no error: then the permit is empty and `ec` clear.
+    /// Grants the request `r` immediately, or rejects it. If waiting could help, the permit is empty and `ec` is
+    /// clear.
     template <class... Key>
     [[nodiscard]] permit enter_at_once(request const& r, error_code& ec,
                                        Key const&... key) noexcept {
         if (room().perhaps_waiting())
-            return {};  // no use asking twice; `enter` decides
+            return {};  // `enter` decides: asking twice is useless
         visit const here(*this);
         expect(key...);
         return room().enter_at_once(r, time_if(room().needs_time_to_ask()), ec, key...);
     }
 
-    /// Either decides at once, and leaves the outcome in `op`, or lets `op` wait: true, and it is the
-    /// core's from then on. If this throws, nothing has happened to `op`.
+    /// Decides immediately and stores the outcome in `op`, or lets `op` wait. Returns true if `op` waits; then the
+    /// core owns it. If this throws, `op` is unchanged.
     template <class... Key>
     [[nodiscard]] bool enter(operation& op, wait_limit const& limit, Key const&... key) {
         visit const here(*this);
         return enter_here(op, limit, key...);
     }
 
-    /// Completes `op` when nothing is out and nobody waits: true if that is later.
+    /// Completes `op` when all permits are released and no request waits. Returns true if that is later.
     [[nodiscard]] bool drain(operation& op) {
         return drain_unless(op, [] { return false; });
     }
-    /// The same, but if `is_cancelled()`, which is asked under the lock, `op` is cancelled.
+    /// Starts a drain like `drain`, but cancels `op` if `is_cancelled()`, which is called under the lock.
     template <class F>
     [[nodiscard]] bool drain_unless(operation& op, F is_cancelled) {
         visit const here(*this);
@@ -104,7 +105,7 @@ public:
         return true;
     }
 
-    /// Completes `op` when the policy has something to tell: true if that is later.
+    /// Completes `op` when the policy has an event to report. Returns true if that is later.
     template <class Found>
     [[nodiscard]] bool watch(watch_operation<Found>& op) {
         visit const here(*this);
@@ -115,7 +116,7 @@ public:
         return true;
     }
 
-    /// Takes `n` whatever the state of the policy; an empty permit if the limiter is closed.
+    /// Takes `n` permits in any state of the policy. Returns an empty permit if the limiter is closed.
     template <class... Key>
     [[nodiscard]] permit charge(amount n, Key const&... key) {
         if (n > max_amount)
@@ -126,11 +127,11 @@ public:
         return room().charge(n, time_if(room().needs_time_to_ask()), key...);
     }
 
-    // Places in line: requests without a handler, from any thread. Such an operation is over when it is in no line; then it
-    // has its outcome, which is left to be taken.
+    // Reservations: requests without a handler. Call these on any thread. Such an operation is over when it is in no
+    // queue; then it holds its outcome until a call takes it.
 
-    /// As `enter`. `turn` is when the turn of `op` comes if all before it are granted at theirs; `unknown` if that cannot
-    /// be told.
+    /// Starts a request like `enter`. `turn` is the grant time of `op` if all requests before it are granted at
+    /// theirs; `unknown` if it cannot be predicted.
     template <class... Key>
     [[nodiscard]] bool reserve(operation& op, wait_limit const& limit, time_point& turn,
                                Key const&... key) {
@@ -140,8 +141,8 @@ public:
         return waits;
     }
 
-    /// Has `by` wait in the place of `op`, with which nothing will happen any more: true. If one of them is over, or
-    /// cancelled, both are, with the outcome in `by`.
+    /// Makes `by` wait in the position of `op`, which has no later events. Returns true on success. If one of them is
+    /// over or cancelled, both end, with the outcome in `by`.
     [[nodiscard]] bool hand_over(operation& op, operation& by) noexcept {
         visit const here(*this);
         auto const now = time();
@@ -157,7 +158,8 @@ public:
         return false;
     }
 
-    /// The permit of `op`, or why there is none: `errc::no_permit` as long as it waits.
+    /// Returns the permit of `op`, or sets `ec` to the reason why there is none: `errc::no_permit` as long as it
+    /// waits.
     [[nodiscard]] permit take_up(operation& op, error_code& ec) noexcept {
         visit const here(*this);
         settle(time());
@@ -165,7 +167,7 @@ public:
         return is_over(op) ? outcome_of(op, ec) : permit();
     }
 
-    /// The permit of `op`, if it has got one; otherwise it leaves the line.
+    /// Returns the permit of `op` if it was granted; otherwise removes `op` from the queue.
     [[nodiscard]] permit give_up(operation& op) noexcept {
         visit const here(*this);
         auto const now = time();
@@ -174,17 +176,17 @@ public:
         return std::move(op.granted);
     }
 
-    // The limiter as a whole: from any thread.
+    // Operations on the whole limiter: call these on any thread.
 
-    /// Goes on with the options that `change` makes of those in force. `change` is called outside the
-    /// lock, and again if another thread has changed the options meanwhile.
+    /// Applies `change` to the options in force. The core calls `change` outside the lock, and calls it again if
+    /// another thread has changed the options meanwhile.
     template <class Change>
     void configure(Change change) {
         using policy = typename Room::policy_type;
         changes_.make([this] { return look(); }, [this] { return room().policy().options(); },
                       [&](options_type wanted) {
                           change(wanted);
-                          policy next(wanted);  // allocates, and takes the old memory along
+                          policy next(wanted);  // allocates, and takes over the old memory
                           this->policy_orders().validate(next);
                           return next;
                       },
@@ -203,7 +205,7 @@ public:
         return room().policy().options();
     }
 
-    /// The same for the options of the queue.
+    /// Applies `change` to the options of the queue, in the same way as `configure`.
     template <class Change>
     void configure_queue(Change change) {
         changes_.make([this] { return look(); }, [this] { return room().queueing(); },
@@ -233,14 +235,14 @@ public:
         settle(time());
     }
 
-    /// Cancels all operations that wait now.
+    /// Cancels all operations that are waiting now.
     void cancel() noexcept {
         visit const here(*this);
         room().cancel_all();
         settle(time());
     }
 
-    /// Cancels the operation at the other end of the link, unless it is no longer waiting.
+    /// Cancels the operation at the other end of the link, unless it no longer waits.
     void cancel(cancel_link& link) noexcept override {
         visit here(*this);
         if (!link.target)
@@ -250,7 +252,7 @@ public:
         settle(now);
     }
 
-    /// Has `change(room)` do something under the lock: true if that may have made room.
+    /// Calls `change(room)` under the lock; it returns true if it may have made permits available.
     template <class Change>
     void tell(Change change) noexcept {
         visit here(*this);
@@ -260,7 +262,8 @@ public:
             here.changes_nothing();
     }
 
-    /// The same at a time: `change(room, now)`, which may throw. Whether orders that come of it are carried out.
+    /// Calls `change(room, now)` under the lock, at the time `at`; it may throw. Returns whether the resulting orders
+    /// are carried out.
     template <class Change>
     bool tell_at(time_point at, Change change) {
         visit const here(*this);
@@ -270,8 +273,8 @@ public:
         return !this->is_dead();
     }
 
-    /// What carries out the orders of the policy from now on. To be called before all else. Throws what the runner
-    /// throws if it cannot.
+    /// Makes `runner` carry out the orders of the policy from now on. Call it before any other function. Throws the
+    /// exception of the runner if the runner cannot carry them out.
     template <class Runner>
     void fed_by(std::shared_ptr<Runner> runner)
         requires(is_fed)
@@ -285,14 +288,14 @@ public:
         op.canceller = &link;
     }
 
-    /// For a link that goes before its operation.
+    /// Disconnects a link that is destroyed before its operation.
     void disconnect(cancel_link& link) noexcept override {
         auto const here = look();
         if (link.target)
             link.target->canceller = nullptr;
     }
 
-    /// For an operation that goes before its link without having been queued.
+    /// Disconnects an operation that is destroyed before its link and was never queued.
     void disconnect(operation& op) noexcept override {
         auto const here = look();
         op.detach();
@@ -303,22 +306,22 @@ public:
         return room().stats(time());
     }
 
-    /// What `f(room, now)` finds.
+    /// Returns the result of `f(room, now)`.
     template <class F>
     [[nodiscard]] auto ask(F f) const {
         auto const here = look();
         return f(room(), time());
     }
 
-    /// The limiter object has gone: all that wait are rejected, and the core lets go of the host as soon
-    /// as nothing is left to do.
+    /// Records that the limiter object was destroyed: all waiting requests are rejected, and the core destroys the
+    /// host as soon as nothing is left to do.
     void abandon() noexcept {
         visit const here(*this);
         base::abandon();
         settle(time());
     }
 
-    // Permits: from any thread, at any time.
+    // Permits: call these on any thread, at any time.
 
     void leave(amount n, permit_origin from) noexcept override {
         visit here(*this);
@@ -387,7 +390,7 @@ public:
         }
     }
 
-    // Chains. All but `lock` and `attend` under the lock, which the caller has.
+    // Chains. Call all but `lock` and `attend` under the lock.
 
     void lock() noexcept override { this->begin_joint_section(); }
     [[nodiscard]] bool unlock() noexcept override { return this->end_joint_section(); }
@@ -402,7 +405,8 @@ public:
     }
     void take_calls(call_list& to) noexcept override { room().take_calls(to); }
 
-    /// What `f(room, now)` finds or does, at the time of the last look at the clock, if `look_at_clock` is false.
+    /// Calls `f(room, now)` and returns its result. If `look_at_clock` is false, `now` is the time of the last
+    /// reading.
     template <class F>
     auto within(bool look_at_clock, F f) {
         return f(room(), time_if(look_at_clock));
@@ -411,14 +415,14 @@ public:
     using base::summon;
 
 private:
-    // What the room needs for `key` comes from memory while the clock is read.
+    // Prefetches the memory that the room needs for `key`, so that it loads while the clock is read.
     template <class... Key>
     void expect(Key const&... key) const noexcept {
         if constexpr (requires { room().expect(key...); })
             room().expect(key...);
     }
 
-    // As `enter`.
+    // Does the work of `enter`, under the lock.
     template <class... Key>
     [[nodiscard]] bool enter_here(operation& op, wait_limit const& limit, Key const&... key) {
         bool const timed = room().needs_time_to_ask();
@@ -441,13 +445,13 @@ private:
         if (!is_over(op))
             room().cancel(op, now);
     }
-    // One that was taken out since its context has ended has none.
+    // An operation that was removed at the end of its context has no outcome.
     [[nodiscard]] static permit outcome_of(operation& op, error_code& ec) noexcept {
         ec = op.error || op.granted ? op.error : make_error_code(errc::closed);
         return std::move(op.granted);
     }
 
-    // For what waits from now on; if it cannot, it does not.
+    // Posts a step for an operation that waits from now on. If that throws, `undo` ends the wait.
     template <class Undo>
     void summon_or(Undo undo) {
         try {

@@ -11,7 +11,7 @@
 
 namespace weir::detail {
 
-/// Counts what a limiter has done.
+/// Counts the decisions of a limiter.
 class counters {
 public:
     void grant_at_once(amount n) noexcept {
@@ -29,23 +29,23 @@ public:
 
     void overdue() noexcept { ++done_.overdue; }
 
-    /// A request that has not waited.
+    /// Counts a rejection without a wait.
     void reject(error_code ec) noexcept {
         if (auto* const reason = counter_of(ec))
             ++*reason;
     }
 
-    /// A request that has waited in vain.
+    /// Counts a rejection after a wait.
     void reject(error_code ec, duration waited) noexcept {
         reject(ec);
         done_.rejected_waited_total += waited;
         done_.rejected_waited_max = std::max(done_.rejected_waited_max, waited);
     }
 
-    /// Adds what others have counted.
+    /// Adds the counts of another object.
     void add(limiter_stats const& done) noexcept;
 
-    /// What has been done; the fields for the present are left to others.
+    /// The counts of past events. The fields that describe the present are not set here.
     [[nodiscard]] limiter_stats const& done() const noexcept { return done_; }
 
 private:
@@ -71,7 +71,7 @@ private:
                 return &done_.too_many_keys;
             case errc::unavailable:
                 return &done_.unavailable;
-            case errc::lost:  // is no request's
+            case errc::lost:  // not the result of a request
                 break;
         }
         return nullptr;
@@ -101,7 +101,7 @@ inline void counters::add(limiter_stats const& done) noexcept {
     done_.rejected_waited_max = std::max(done_.rejected_waited_max, done.rejected_waited_max);
 }
 
-/// What all parts of a keyed limiter have done and are doing.
+/// The sum of the counts and the present state of all parts of a keyed limiter.
 class keyed_sum {
 public:
     void add(keyed_stats const& part) noexcept {

@@ -13,23 +13,22 @@ namespace weir::detail {
 
 struct in_wheel;
 
-/// What an element of a `deadline_wheel` derives from.
+/// The base of an element of a `deadline_wheel`.
 struct wheel_hook : list_hook<in_wheel> {
     time_point deadline = never;
 };
 
-/// Deadlines in a hierarchy of wheels: to insert, to remove and to expire one takes constant time,
-/// however many there are and however they are spread.
+/// Deadlines in a hierarchy of wheels. Inserting, removing and expiring one takes constant time, independent of their
+/// number and distribution.
 ///
-/// Time runs in ticks of a power of two nanoseconds, the longest that keeps within the tolerance. A
-/// deadline is noticed at the first tick that is wholly past it: never early, and late by a tick at
-/// most. Level k holds the deadlines whose tick first differs from the current one in digit k, to
-/// the base of 16; a slot of a level above the lowest is dealt out to lower levels when its time
-/// comes, so each deadline moves a few times in its life.
+/// Time runs in ticks of a power of two nanoseconds, the longest that is within the tolerance. A deadline expires at
+/// the first tick that is wholly past it: never early, and late by a tick at most. Level k holds the deadlines whose
+/// tick first differs from the current one in digit k, to the base of 16. When the time of a slot above the lowest
+/// level comes, its deadlines move to lower levels, so each deadline moves a few times in its life.
 ///
-/// Memory: 4 KiB, of which what no deadline needs is never touched.
-/// Source: Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (1987); the digits are those
-/// of a radix heap, so that nothing happens at ticks at which nothing is due.
+/// Memory: 4 KiB; the part that no deadline needs is never touched. Source: Varghese and Lauck, "Hashed and
+/// Hierarchical Timing Wheels" (1987). The digits are the digits of a radix heap, so ticks at which nothing is due
+/// cost nothing.
 template <class T>
 class deadline_wheel {
 public:
@@ -45,7 +44,7 @@ public:
         return length <= 1 ? 0 : static_cast<int>(std::bit_width(length)) - 1;
     }
 
-    /// `element` is due when `deadline` has passed.
+    /// Inserts `element`, which is due after `deadline`.
     void insert(T& element, time_point deadline) noexcept {
         wheel_hook& hook = element;
         hook.deadline = deadline;
@@ -57,7 +56,7 @@ public:
             hook.unlink();
     }
 
-    /// Puts `by` in the place of `element`.
+    /// Puts `by` in the position of `element`.
     static void replace(T& element, T& by) noexcept {
         wheel_hook& hook = element;
         wheel_hook& next = by;
@@ -66,8 +65,8 @@ public:
             static_cast<list_hook<in_wheel>&>(hook).replace(next);
     }
 
-    /// When to come back: nothing is due before, though perhaps nothing is due then either. `never`
-    /// if there is nothing to wait for.
+    /// Returns when to call `advance` next: nothing is due before, though perhaps nothing is due then either. Returns
+    /// `never` if the wheel is empty.
     [[nodiscard]] time_point next() noexcept {
         auto const level = lowest_level();
         if (level == levels)
@@ -78,8 +77,8 @@ public:
                    : time_point(duration(static_cast<std::int64_t>(start << shift_)));
     }
 
-    /// Takes out what is due at `now` and hands it to `take`, until `budget` elements were touched.
-    /// Whether there may be more is left to a further call: `next()` tells.
+    /// Removes due elements and passes each to `take`, until `budget` elements were touched. More may be due after
+    /// that: `next()` returns when.
     template <class Take>
     void advance(time_point now, int& budget, Take take) {
         auto const until = tick(now);
@@ -109,7 +108,7 @@ public:
 private:
     static constexpr int digit = 4;
     static constexpr std::size_t base = std::size_t{1} << digit;
-    static constexpr std::size_t levels = 16;                             // 64 bits
+    static constexpr std::size_t levels = 16;                             // for 64 bits
     static constexpr std::size_t slots = (levels - 1) * base + base / 2;  // the highest bit is 0
     static constexpr auto max_tick = static_cast<std::uint64_t>(never.time_since_epoch().count());
 
@@ -142,9 +141,9 @@ private:
         slot_at(level, slot).push_back(element);
     }
 
-    // The lowest level that holds anything, with its first used slot not empty; `levels` if none. But
-    // a slot that has been dealt out in part goes first: what is left in it may be due before what
-    // has gone to lower levels.
+    // Returns the lowest level that holds an element, after making its first used slot non-empty; `levels` if there
+    // is none. A slot that was partly dealt out takes precedence: its remaining elements may be due before the
+    // elements that moved to lower levels.
     [[nodiscard]] std::size_t lowest_level() noexcept {
         if (dealing_ != 0) {
             if (!slot_at(dealing_, digit_of(now_, dealing_)).empty())
@@ -172,9 +171,9 @@ private:
 
     int shift_;
     std::uint64_t now_;
-    std::size_t dealing_ = 0;  // the level of the slot that is being dealt out, if it is not 0
+    std::size_t dealing_ = 0;  // the level of the slot that is being dealt out, if not 0
     std::array<std::uint16_t, levels> used_{};
-    // Slots are constructed when their bit is first set: most never are.
+    // A slot is constructed when its bit is first set: most slots are never used.
     union {
         list<T, in_wheel> slots_[slots];
     };

@@ -26,21 +26,21 @@
 
 namespace weir::detail {
 
-/// What the operations of a limiter need of it.
+/// The parts of a limiter that its operations need.
 template <class Core, class Executor>
 struct limiter_handle {
     std::shared_ptr<Core> core;
     Executor executor;
 };
 
-/// For callers that have a deadline.
+/// Converts a deadline of the caller to a limit of the wait.
 template <class Clock, class Duration>
 [[nodiscard]] wait_limit wait_until(std::chrono::time_point<Clock, Duration> deadline) {
     auto const t = time_point(round_up(deadline.time_since_epoch()));
     return {.length = forever, .until = std::min(t, never)};
 }
 
-/// Begins to wait for permits: what an initiation is told to start.
+/// Begins to wait for permits; the initiation calls it to start the operation.
 class starts_to_enter {
 public:
     using signature = enter_signature;
@@ -62,7 +62,7 @@ private:
     wait_limit limit_;
 };
 
-/// What is thrown for a rejection.
+/// Returns the exception for a rejection.
 [[nodiscard]] inline rejection rejection_of(error_code ec, permit const& rejected) {
     return {ec, rejected.retry_after()};
 }
@@ -82,7 +82,7 @@ public:
     Handler handler;
 };
 
-/// A handler of `void(error_code, permit)` that leaves the error behind.
+/// A handler of `void(error_code, permit)` that stores the error.
 template <class Handler>
 class noting_handler {
 public:
@@ -100,14 +100,14 @@ private:
     error_code* error_;
 };
 
-/// A request for permits that has not started yet: an asynchronous operation in Asio's sense, to be
-/// awaited in a coroutine on any executor.
+/// A request for permits that has not started yet: an asynchronous operation in Asio's sense, to be awaited in a
+/// coroutine on any executor.
 ///
-/// Awaiting it gives the permit, or throws `rejection`. If the permit is granted at once, the coroutine is
-/// not suspended and nothing is allocated. `std::move(op)(handler)` starts it with a handler of
+/// `co_await` returns the permit, or throws `rejection`. If the permit is granted immediately, the coroutine is not
+/// suspended and nothing is allocated. `std::move(op)(handler)` starts the operation with a handler of
 /// `void(error_code, permit)`.
 ///
-/// `Handle` is a `limiter_handle`, and then it may outlive the limiter, or a pointer to one. `Start` hands
+/// `Handle` is a `limiter_handle`, which lets the operation outlive the limiter, or a pointer to one. `Start` hands
 /// the operation to its core.
 template <class Handle, class Start = starts_to_enter>
 class enter_operation {
@@ -131,7 +131,8 @@ public:
         }
     }
 
-    /// Grants at once, or says why not; an empty permit without an error if waiting might help.
+    /// Grants immediately, or sets `ec` to the reason of the rejection. If waiting might help, returns an empty
+    /// permit without an error.
     [[nodiscard]] result at_once(error_code& ec) const {
         return start_.at_once(*handle().core, ec);
     }
@@ -171,7 +172,7 @@ private:
     Start start_;
 };
 
-/// The same as an awaitable, which is what `co_spawn` and the operators `||` and `&&` take; they start the
+/// An `enter_operation` as an awaitable, which `co_spawn` and the operators `||` and `&&` take. They start the
 /// coroutine, whereas `co_await` starts the operation.
 template <class Handle, class Executor, class Start = starts_to_enter>
 class enter_awaitable : public enter_operation<Handle, Start>,
@@ -217,13 +218,13 @@ struct boost::asio::associator<Associator, weir::detail::noting_handler<Handler>
     }
 };
 
-// How Asio awaits an operation is no public interface of it: in versions that were not tried the operation
-// above is awaited like any other, which suspends the coroutine and costs a post even if the permit is
-// granted at once, and is otherwise the same. WEIR_AWAIT_PLAINLY asks for that.
+// The way in which Asio awaits an operation is not a public interface. In untried versions the operation above is
+// awaited like any other: the coroutine is suspended, and a post is needed even if the permit is granted immediately.
+// All else is equal. WEIR_AWAIT_PLAINLY selects this behaviour.
 #if BOOST_VERSION >= 108300 && BOOST_VERSION <= 109000 && !defined(WEIR_AWAIT_PLAINLY) &&          \
     !defined(BOOST_ASIO_ENABLE_HANDLER_TRACKING)
 
-/// The awaiter of such an operation: asks the limiter first, and suspends only if it must wait.
+/// The awaiter of such an operation: it asks the limiter first, and suspends only if it must wait.
 template <class Permit, weir::detail::enters Op, class Executor>
 class boost::asio::detail::awaitable_async_op<void(std::exception_ptr, Permit), Op, Executor> {
     // The rest of the operation, as Asio awaits any other.
@@ -252,7 +253,7 @@ public:
         : op_(std::forward<Given>(op)), frame_(frame) {}
 
     bool await_ready() {
-        // A coroutine may have asked not to be told of a cancellation by an exception.
+        // A coroutine can choose not to get an exception for a cancellation.
         auto const state = frame_->await_transform(this_coro::cancellation_state).await_resume();
         if (state.cancelled() != cancellation_type::none) {
             error_ = boost::asio::error::operation_aborted;

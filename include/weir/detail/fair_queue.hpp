@@ -19,24 +19,24 @@ namespace weir::detail {
 struct in_round;
 struct in_weight;
 
-/// The requests of one flow that wait.
+/// The waiting requests of one flow.
 struct fair_group : key_tree_hook<fair_group>, list_hook<in_round>, list_hook<in_weight> {
     list<operation, in_group> line;
     amount asked = 0;
-    std::uint64_t spent = 0;  // by so much its credit is below the level
+    std::uint64_t spent = 0;  // how far its credit is below the level
     std::size_t weight = 0;
 };
 
-/// The queue of `queue_order::fair`; `arrival_queue` has its contract.
+/// The queue of `queue_order::fair`; its contract is at `arrival_queue`.
 ///
-/// Keys take turns. What a flow may still be granted is its credit: the level, which is the same for all, less
-/// what it has spent. In the beginning of a turn the level is raised by what the credit lacks for the first
-/// request, so each turn grants one at least, and none is looked at in vain; the turn ends when the credit is
-/// too small for the next one. A flow that does not wait is forgotten.
+/// Flows take turns. The credit of a flow bounds its further grants: it is the level, which is common to all flows,
+/// less the permits that the flow has spent. At the beginning of a turn the level rises by the amount that the credit
+/// lacks for the first request, so each turn grants at least one request, and no flow is examined without a grant.
+/// The turn ends when the credit is too small for the next request. A flow without waiting requests is forgotten.
 ///
-/// All is decided when a request is granted. So it makes no difference in what order others leave.
-/// Source: Shreedhar and Varghese, "Efficient Fair Queueing using Deficit Round Robin", SIGCOMM 1995; there
-/// the quantum of a round is fixed, and at least the largest request.
+/// All decisions are made when a request is granted, so the order in which other requests leave has no effect.
+/// Source: Shreedhar and Varghese, "Efficient Fair Queueing using Deficit Round Robin", SIGCOMM 1995; there the
+/// quantum of a round is fixed, and at least the largest request.
 class fair_queue {
 public:
     explicit fair_queue(queue_options const& = {}) noexcept {}
@@ -109,7 +109,7 @@ public:
 
     [[nodiscard]] static bool bars(request const&, time_point) noexcept { return true; }
     [[nodiscard]] static bool foresees() noexcept { return false; }
-    // Its own flow's; or, if that does not wait yet, one of each other flow.
+    // The permits that its flow asks for; or, if no request of the flow waits yet, one request of each other flow.
     [[nodiscard]] amount ahead_of_new(request const& r, time_point) const noexcept {
         auto const* const own = groups_.find(r.flow());
         return own ? own->asked : heads_;
@@ -126,7 +126,7 @@ public:
     [[nodiscard]] static time_point next_event(time_point) noexcept { return never; }
 
 private:
-    // Both may have gone round: only the difference counts, and is small.
+    // Both numbers may have wrapped around: only the difference counts, and it is small.
     [[nodiscard]] amount credit_of(fair_group const& g) const noexcept {
         return static_cast<amount>(level_ - g.spent);
     }
@@ -152,7 +152,7 @@ private:
             spare_ = std::move(gone);
     }
 
-    // Keys are kept by how much they ask for, to within a factor of 2.
+    // Flows are sorted by the permits that they ask for, to within a factor of 2.
     void weigh(fair_group& own, amount more) noexcept {
         auto const before = own.weight;
         own.asked += more;
@@ -177,11 +177,11 @@ private:
     list<operation, in_line> line_;
     key_tree<fair_group> groups_;
     list<fair_group, in_round> round_;  // the first has its turn
-    bool turn_is_on_ = false;           // one of it has been granted in this turn
+    bool turn_is_on_ = false;           // a request was granted in this turn
     std::uint64_t level_ = 0;
-    amount heads_ = 0;  // what the first of each flow ask for
+    amount heads_ = 0;  // the sum of the first requests of all flows
     std::array<list<fair_group, in_weight>, 64> by_weight_;
-    std::uint64_t used_ = 0;  // the bits of those that are not empty
+    std::uint64_t used_ = 0;  // the bits of the lists that are not empty
     std::unique_ptr<fair_group> spare_;
 };
 

@@ -15,8 +15,7 @@
 
 namespace weir::detail {
 
-/// The policy of a limiter, the permits that are out, and whether newcomers are admitted. It does not
-/// know that anybody waits.
+/// The policy of a limiter, its permits in use, and the state that admits newcomers. It is independent of the queue.
 template <limiting_policy Policy>
 class gate {
 public:
@@ -29,10 +28,10 @@ public:
     struct answer {
         bool granted = false;
         std::optional<errc> rejected = {};  // if neither, waiting may help
-        time_point ready = unknown;         // when it would be this request's turn
+        time_point ready = unknown;         // when this request could be granted
     };
 
-    /// Permits carry `key`.
+    /// Constructs a gate whose permits carry `key`.
     gate(permit_issuer& issuer, Policy&& policy, std::uint64_t key = 0) noexcept
         : issuer_(issuer), key_(key), policy_(std::move(policy)) {}
 
@@ -41,11 +40,11 @@ public:
 
     [[nodiscard]] bool is_open() const noexcept { return doors_ == doors::open; }
     [[nodiscard]] bool is_shut() const noexcept { return doors_ == doors::shut; }
-    /// Doors never open again.
+    /// Closes the gate at least as far as `d`. It never opens again.
     void close(doors d) noexcept { doors_ = std::max(doors_, d); }
 
-    /// Whether `n` may go now, given that permits for `ahead` go before it, and whether it must wait for
-    /// those all the same.
+    /// Returns whether `n` permits can be granted now, if permits for `ahead` are granted before them. If `barred`,
+    /// the request must wait for the requests ahead even if it fits.
     [[nodiscard]] answer ask(amount n, amount ahead, bool barred, time_point now) const noexcept {
         if (!is_open()) [[unlikely]]
             return {.rejected = errc::closed};
@@ -63,12 +62,12 @@ public:
         return {.granted = !barred && ready <= now, .ready = ready};
     }
 
-    /// How many are granted of what can be: `least`, or as many as there are up to `most`.
+    /// Returns how many permits to grant: `least`, or up to `most` if more are available.
     [[nodiscard]] amount share(amount least, amount most, time_point now) const noexcept {
         return least == most ? least : std::clamp(policy_.remaining(now), least, most);
     }
 
-    // Permits carry `account` as well.
+    // Permits also carry `account`.
 
     [[nodiscard]] permit grant_at_once(amount n, time_point now, std::uint8_t account = 0) {
         auto p = admit(n, now, duration::zero(), account);
@@ -81,13 +80,13 @@ public:
         counters_.grant(n, waited);
         return p;
     }
-    /// The permit of a rejection, which says when to come back. The request is counted by its caller.
+    /// Returns the permit of a rejection, which carries the time after which to retry. The caller counts the request.
     [[nodiscard]] static permit reject(time_point ready, time_point now) noexcept {
         return permit_issuer::reject(
             ready >= never ? forever : std::max(ready - now, duration::zero()));
     }
 
-    // Permits that come home: whether that may have made room.
+    // Releases permits. Returns whether this may have made permits available.
 
     [[nodiscard]] bool leave(amount n, ticket t, time_point now) noexcept {
         --live_;
@@ -117,7 +116,7 @@ public:
         return n == 0 ? into : policy_.merge(into, from, n);
     }
 
-    /// Whether the policy must be told the time for that.
+    /// Returns whether the policy needs the time for `leave`.
     [[nodiscard]] bool needs_time_to_leave() const noexcept { return times_leave(policy_); }
 
     [[nodiscard]] std::uint64_t live() const noexcept { return live_; }
@@ -135,7 +134,7 @@ public:
         return result;
     }
 
-    /// What has happened since the last time, for books that are kept elsewhere.
+    /// The changes since the last call, for totals that another object keeps.
     struct books {
         limiter_stats done;
         std::uint64_t live = 0;
@@ -153,7 +152,7 @@ private:
         count_out(n);
         return permit_issuer::grant(issuer_, n, {.ticket = t, .key = key_ + account}, waited);
     }
-    // Without a sign, since absurd charges may add up to more than fits.
+    // An unsigned number, since absurd charges may add up to more than fits.
     void count_out(amount n) noexcept { out_ += static_cast<std::uint64_t>(n); }
 
     permit_issuer& issuer_;

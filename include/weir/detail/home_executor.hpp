@@ -25,8 +25,8 @@ public:
         home_->entry.emplace(context, std::weak_ptr<context_user>(home_));
     }
 
-    /// Calls `f(executor)`, which posts something or starts a timer, unless the context has ended: then it returns false.
-    /// The context does not end meanwhile.
+    /// Calls `f(executor)`, which posts something or starts a timer. If the context has ended, returns false without
+    /// the call. The context does not end during the call.
     template <class F>
     bool use(F f) const {
         std::lock_guard lock(home_->mutex);

@@ -12,13 +12,13 @@
 
 namespace weir::detail {
 
-/// Keys that are kept where the handle is.
+/// Keys that are stored inside the handle.
 template <class Key>
 concept small_key =
     std::is_trivially_copyable_v<Key> && !std::is_array_v<Key> &&
     sizeof(Key) <= sizeof(std::uint64_t) && std::has_unique_object_representations_v<Key>;
 
-/// A key on the heap, with its hash, and how many handles it has.
+/// A key on the heap, with its hash and the number of its handles.
 template <class Key>
 struct key_node {
     template <class Like>
@@ -33,7 +33,7 @@ struct key_node {
     Key value;
 };
 
-/// Text is kept in one piece.
+/// Text is stored in the same allocation.
 template <>
 struct key_node<std::string> {
     [[nodiscard]] static key_node* make(std::string_view text, std::uint64_t hash) {
@@ -55,15 +55,15 @@ struct key_node<std::string> {
     std::uint32_t size;
 };
 
-/// The key of an entry in 8 bytes, which a permit can carry as a number. A small key is kept in there; any
-/// other one lives on the heap, with its hash, and its handles are counted: by the table, by permits that
-/// are out, and by whatever else knows the key. All calls are made under one lock.
+/// The key of an entry in 8 bytes, which a permit can carry as a number. A small key is stored in the handle. Any
+/// other key is on the heap, with its hash, and its handles are counted: the handles of the table, of permits in use,
+/// and of any other object that knows the key. All calls are made under one lock.
 template <class Key>
 class key_handle {
     using node = key_node<Key>;
 
 public:
-    /// For a key that is not known yet, with one reference. Throws what copying the key throws.
+    /// Makes the first reference to a key that is not known yet. Throws the exceptions of copying the key.
     template <class Like>
     [[nodiscard]] static key_handle make(Like const& like, std::uint64_t hash) {
         return key_handle(node::make(like, hash));

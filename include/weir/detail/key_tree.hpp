@@ -8,18 +8,18 @@
 
 namespace weir::detail {
 
-/// What an element of a `key_tree` derives from.
+/// The base of an element of a `key_tree`.
 template <class T>
 struct key_tree_hook {
     std::uint64_t key = 0;
     std::array<T*, 2> below{};
-    T** place = nullptr;  // the pointer that points here
+    T** place = nullptr;  // the pointer to this element
 };
 
-/// Elements by their keys, of which no two are the same: it owns nothing and allocates nothing.
+/// A set of elements with unique keys. It owns nothing and allocates nothing.
 ///
-/// An element is found in as many steps as a key has bits, 64, at the most, whatever the keys are; those that
-/// are spread evenly, as they are mixed here, in about as many as the number of elements has.
+/// Finding an element takes at most as many steps as a key has bits, 64, for any keys. The tree mixes keys, so that
+/// they are spread evenly, and for such keys a search takes about as many steps as the number of elements has bits.
 /// Source: Coffman and Eve, "File structures using hashing functions", CACM 13(7), 1970: a digital search tree.
 template <class T>
 class key_tree {
@@ -32,7 +32,7 @@ public:
         return at;
     }
 
-    /// No element may have its key yet.
+    /// Inserts an element whose key is not in the tree.
     void insert(T& element) noexcept {
         auto path = mix_bits(element.key);
         T** place = &root_;
@@ -42,7 +42,7 @@ public:
         put(&element, place);
     }
 
-    /// A leaf from below takes its place: the way there is the beginning of the leaf's own.
+    /// A leaf below the element takes its place: the path to that place is a prefix of the leaf's path.
     void erase(T& element) noexcept {
         T* leaf = &element;
         while (T* const next = leaf->below[0] ? leaf->below[0] : leaf->below[1])

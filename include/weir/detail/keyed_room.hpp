@@ -39,18 +39,18 @@ template <class Rule, class Hash>
 struct shard_options {
     std::shared_ptr<Rule const> rule;
     std::shared_ptr<keyed_bounds<Hash>> bounds;
-    bool all_share_one = false;  // whoever comes, with whatever key
+    bool all_share_one = false;  // for all callers, with any key
     std::uint32_t heavy_keys = 0;
 };
 
-/// The rules of a limiter with a state for each of many keys. A pure state machine, to be driven like
-/// `waiting_room`. Each event is for one of its parts:
+/// The rules of a limiter with a state for each of many keys. A pure state machine, driven like `waiting_room`. One
+/// of its parts handles each event:
 ///
-/// - `keyed_gate`, for a key that has only a state, which is in a table: `keyed_states`;
-/// - the waiting room of the key, if somebody waits for it, or if it has options of its own: `keyed_rooms`;
-/// - the operations that wait for all to come home: `drains`.
+/// - `keyed_gate` handles a key that has only a state, in a table: `keyed_states`;
+/// - the waiting room of the key handles a key with waiting requests or its own options: `keyed_rooms`;
+/// - `drains` handles the operations that wait until all permits are released.
 ///
-/// `heavy_keys` sees requests pass by.
+/// `heavy_keys` observes all requests.
 template <class Key, class Hash, limiting_rule Rule, class Queue = any_queue>
 class keyed_room {
     using rooms_type = keyed_rooms<Key, Rule, Queue>;
@@ -66,7 +66,7 @@ class keyed_room {
     using gate_type = gate<own_policy>;
     using doors = typename gate_type::doors;
 
-    // Where a key is: nowhere, in the table, or in a room.
+    // The location of a key: none, the table, or a room.
     struct whereabouts {
         spot where;
         own_room* room = nullptr;
@@ -108,7 +108,7 @@ public:
 
     [[nodiscard]] queue_options const& queueing() const noexcept { return rooms_.queueing(); }
 
-    // What needs the time. Where it is not needed any time will do, and no clock is read.
+    // Events that need the time. For other events any time will do, and no clock is read.
 
     [[nodiscard]] bool needs_time_to_ask() const noexcept {
         return timed_ || rooms_.waiting() != 0;
@@ -148,7 +148,7 @@ public:
         help(now);
         auto at = find(who);
         if (at.room) [[unlikely]] {
-            // What is not decided here comes to `decide`, and is counted there.
+            // An undecided request is passed to `decide`, which counts it.
             return in(*at.room, now, [&](auto& room) {
                 auto granted = room.enter_at_once(r, now, ec);
                 if (granted || ec)
@@ -235,8 +235,7 @@ public:
     void join_drain(operation& op) noexcept { drains_.join(op, next_drain_++); }
     static void withdraw_other(operation& op) noexcept { observers::withdraw(op); }
 
-    /// Takes `n` whatever the state; an empty permit if the doors are not open, or if there is no place for
-    /// a new key.
+    /// Takes `n` in any state. Returns an empty permit if the gate is closed, or if there is no space for a new key.
     template <class Like>
     [[nodiscard]] permit charge(amount n, time_point now, keyed_lookup<Like> const& who) {
         auto at = find(who);
@@ -247,7 +246,7 @@ public:
         return gate_.take(at.where, n, now);
     }
 
-    // Chains, as `chain_member` has them. One that waits has a room for its key.
+    // Chains, with the contract of `chain_member`. A waiting chain has a room for its key.
 
     template <class Like>
     [[nodiscard]] chain_turn consider(chain_entry const& e, time_point now,
@@ -273,7 +272,7 @@ public:
                 count(at.where, who);
             return in(*at.room, now, [&](auto& room) { return room.admit(e, now); });
         }
-        // Another key of the chain may have had this one forgotten.
+        // Another key of the chain may have evicted this one.
         if (!gate_.has_place(at.where, who.key, who.hash, now))
             return false;
         count(at.where, who);
@@ -348,7 +347,7 @@ public:
     }
     void take_calls(call_list& to) noexcept { to.append(calls_); }
 
-    // Permits that come home: whether somebody here may have to be told.
+    // Released permits. Each function returns whether this may concern other requests here.
 
     [[nodiscard]] bool leave(amount n, permit_origin from, time_point now) noexcept {
         if constexpr (ignores_leave<Rule>())
@@ -425,15 +424,15 @@ public:
 
     // Events that concern one key.
 
-    /// Cancels all that wait for it.
+    /// Cancels all waiting requests of the key.
     template <class Like>
     void cancel(keyed_lookup<Like> const& who, time_point now) noexcept {
         if (auto const at = find(who); at.room)
             in(*at.room, now, [](auto& room) { room.cancel_all(); });
     }
 
-    /// Gives it a rule of its own, or, without one, that of the others. False if there is no place for one
-    /// key more. Throws `std::bad_alloc`, changing nothing.
+    /// Gives the key its own rule or, without one, the common rule. Returns false if there is no space for another
+    /// key. Throws `std::bad_alloc`, and then changes nothing.
     template <class Like>
     [[nodiscard]] bool configure(keyed_lookup<Like> const& who, shared_rule own, time_point now) {
         auto at = find(who);
@@ -461,9 +460,9 @@ public:
         return true;
     }
 
-    /// Has all keys of the page at `hash` that have no options of their own go on with `rule`, and so those
-    /// that come to it from now on. The next page, or 0 if that was the last. Throws `std::bad_alloc`; then
-    /// pages before have changed, this one and those after have not.
+    /// Applies `rule` to all keys of the page at `hash` without individual options, and to keys that join the
+    /// page later. Returns the next page, or 0 after the last. Throws `std::bad_alloc`; then earlier pages have
+    /// changed, this page and later pages have not.
     [[nodiscard]] std::uint64_t configure(shared_rule const& rule, std::uint64_t hash,
                                           time_point now) {
         std::vector<std::pair<own_room*, own_policy>> rooms;
@@ -501,7 +500,7 @@ public:
         }
     }
 
-    // What happens by itself.
+    // Events without a call.
 
     void settle(time_point now, int& budget) noexcept {
         for (; budget > 0; --budget) {
@@ -546,7 +545,7 @@ public:
 
     [[nodiscard]] static std::unique_ptr<char> take_spare_memory() noexcept { return nullptr; }
 
-    /// Of all keys: what is the same for one only is 0.
+    /// Returns the sums over all keys; fields that have a meaning only for one key are 0.
     [[nodiscard]] limiter_stats stats(time_point) const noexcept {
         auto result = gate_.stats();
         result.waiting = rooms_.waiting();
@@ -554,7 +553,7 @@ public:
         return result;
     }
     [[nodiscard]] wait_histogram waits() const noexcept { return rooms_.waits(); }
-    /// Of one key, as it is now: what has been done is not known for one.
+    /// Returns the present state of one key; past decisions are not counted per key.
     template <class Like>
     [[nodiscard]] limiter_stats stats(keyed_lookup<Like> const& who,
                                       time_point now) const noexcept {
@@ -585,24 +584,25 @@ public:
     [[nodiscard]] bool knows(keyed_lookup<Like> const& who) const noexcept {
         return static_cast<bool>(find(who).where);
     }
-    /// The same, after its key was put into the table if there is a place for it.
+    /// Returns whether the key is in the table, after inserting it if there is space.
     template <class Like>
     [[nodiscard]] bool has_place(keyed_lookup<Like> const& who, time_point now) noexcept {
         auto at = find(who);
         return gate_.has_place(at.where, who.key, who.hash, now);
     }
-    /// A request will be made: asks for the memory of its key.
+    /// Prefetches the memory of the key, before a request for it.
     template <class Like>
     void expect(keyed_lookup<Like> const& who) const noexcept {
         states().prefetch(who.hash);
     }
-    /// The same, when that has come, for many keys: for what has turned out to be elsewhere.
+    /// Prefetches the entry of the key if it is not at its first position. Call it after the memory of `expect` has
+    /// arrived, for batches of keys.
     template <class Like>
     void expect_entry(keyed_lookup<Like> const& who) const noexcept {
         states().prefetch_entry(who.hash);
     }
 
-    /// How many operations a caller at the gate touches for others, before its own request.
+    /// The maximum number of other requests' operations that a caller at the gate touches before its own request.
     static constexpr int help_budget = 16;
 
 private:
@@ -616,7 +616,7 @@ private:
         settle(now, budget);
     }
 
-    // Looking up.
+    // Lookups.
 
     template <class Like>
     [[nodiscard]] whereabouts find(keyed_lookup<Like> const& who) const noexcept {
@@ -635,7 +635,7 @@ private:
     [[nodiscard]] std::uint64_t hash_of(permit_origin from) const noexcept {
         return everyone_ ? 0 : states().hash_of(handle::from(from.key));
     }
-    // What `f(rule, state)` returns for the key, or for one that was never used.
+    // Returns the result of `f(rule, state)` for the key, or for a key that was never used.
     template <class F>
     auto look(whereabouts const& at, std::uint64_t hash, F f) const {
         if (at.room)
@@ -645,7 +645,7 @@ private:
         return f(states().rule_at(hash), states().unused_at(hash));
     }
 
-    // At the gate, for a key that has no room.
+    // Requests at the gate, for a key without a room.
     template <class Like>
     [[nodiscard]] typename gate_type::answer ask(spot& where, keyed_lookup<Like> const& who,
                                                  amount least, amount most, time_point now,
@@ -655,7 +655,8 @@ private:
         return gate_.ask(where, who, least, most, now, granted);
     }
 
-    // A request for the key, which has been rejected, or not, or not yet: then it is its room that knows.
+    // Counts a request for the key. `rejected` tells whether it was rejected; if its room has not decided yet, the
+    // room counts the rejection.
     template <class Like>
     void count(spot where, keyed_lookup<Like> const& who, bool rejected = false) noexcept {
         if (!heavy_.is_on()) [[likely]]
@@ -675,7 +676,7 @@ private:
 
     // Rooms.
 
-    // Whether no request waits in any.
+    // Returns whether no request waits in any room.
     [[nodiscard]] bool are_empty() const noexcept { return rooms_.waiting() == 0 && chains_ == 0; }
     [[nodiscard]] static own_room* room_of(chain_entry const& e) noexcept {
         return static_cast<own_room*>(e.room);
@@ -705,7 +706,7 @@ private:
             }
         }
     }
-    // After anything has happened in it: keeps the books, and closes it if nobody needs it.
+    // Updates the totals after an event in the room, and closes the room if it is no longer needed.
     void note(own_room& r, time_point now) noexcept {
         now_ = now;
         auto const news = rooms_.take_books(r, outbox_);
@@ -733,7 +734,7 @@ private:
         r.room.reprice();
     }
 
-    // Returns true: it is over.
+    // Returns true, since the operation is over.
     bool reject(operation& op, error_code ec) noexcept {
         gate_.counters().reject(ec);
         op.end(ec);
@@ -750,13 +751,13 @@ private:
     bool times_leave_;
     keyed_gate_type gate_;
     rooms_type rooms_;
-    own_room* everyone_ = nullptr;  // the room of all, if they share one
+    own_room* everyone_ = nullptr;  // the common room, if all keys share one
     drains drains_;
     std::uint64_t next_drain_ = 1;
     heavy_keys<Key> heavy_;
     operation_list outbox_;
     call_list calls_;
-    std::uint64_t chains_ = 0;  // entries of those that wait
+    std::uint64_t chains_ = 0;  // waiting entries of chains
     jitter jitter_;
     time_point now_{};
     time_point last_alarm_ = time_point::min();

@@ -4,7 +4,7 @@
 
 namespace weir::detail {
 
-/// What an element of a `list` derives from, once for each list that it can be in at a time.
+/// The base of an element of a `list`, once for each list that it can be in at a time.
 template <class Tag>
 struct list_hook {
     list_hook* next = nullptr;
@@ -16,13 +16,13 @@ struct list_hook {
 
     [[nodiscard]] bool is_linked() const noexcept { return next != nullptr; }
 
-    /// Takes the element out of whatever list it is in.
+    /// Removes the element from its list.
     void unlink() noexcept {
         previous->next = next;
         next->previous = previous;
         next = previous = nullptr;
     }
-    /// Puts `by` in its place.
+    /// Puts `by` in the position of this element.
     void replace(list_hook& by) noexcept {
         by.next = next;
         by.previous = previous;
@@ -57,13 +57,13 @@ public:
         return first;
     }
 
-    /// The element behind `element`, or null.
+    /// Returns the element behind `element`, or null.
     [[nodiscard]] T* after(T& element) const noexcept {
         hook* const next = static_cast<hook&>(element).next;
         return next == &anchor_ ? nullptr : static_cast<T*>(next);
     }
 
-    /// Moves all of `other` to the end of this list.
+    /// Moves all elements of `other` to the end of this list.
     void append(list& other) noexcept {
         if (other.empty())
             return;
@@ -76,7 +76,7 @@ public:
         anchor_.previous = last;
     }
 
-    /// Makes the list empty without looking at what was in it.
+    /// Makes the list empty without touching its elements.
     void clear() noexcept { anchor_.next = anchor_.previous = &anchor_; }
 
 private:

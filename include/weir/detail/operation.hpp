@@ -16,8 +16,8 @@ namespace weir::detail {
 
 class operation;
 
-/// The link between an operation and its canceller. The lock of the core guards both ends, so that
-/// either may go first.
+/// The link between an operation and its canceller. The lock of the core guards both ends, so either may be destroyed
+/// first.
 struct cancel_link {
     operation* target = nullptr;
 };
@@ -26,38 +26,37 @@ struct in_line;
 struct in_group;
 struct fair_group;
 
-/// A completion handler that has been put aside, with what it waits for and, in the end, what it gets.
-/// The core owns it from the moment it is queued until it has been posted. Derived classes know the
-/// handler.
+/// A stored completion handler with the request that it waits for and, at the end, its outcome. The core owns it from
+/// the moment it is queued until it was posted. Derived classes know the handler.
 class operation : public list_hook<in_line>, public list_hook<in_group>, public wheel_hook {
 public:
     enum class place : std::uint8_t {
         nowhere,   // not yet, or no longer, in the waiting room
         queue,     // for permits
-        draining,  // for all permits to come home
-        watching,  // for what the policy tells of
-        chained,   // for permits of several limiters, in the line of one of them
+        draining,  // for the release of all permits
+        watching,  // for an event that the policy reports
+        chained,   // for permits of several limiters, in the queue of one of them
     };
 
-    // What is asked for.
+    // The request.
     amount count = 0;
-    amount more = 0;  // above `count`, if they are there
+    amount more = 0;  // above `count`, if they are available
     union {
         std::uint64_t flow = 0;
-        fair_group* group;  // instead, while a `fair_queue` has it
+        fair_group* group;  // instead, while it is in a `fair_queue`
     };
 
     // Kept by the waiting room, under the lock.
     time_point since{};
-    std::uint64_t number = 0;  // in the order of arrival
+    std::uint64_t number = 0;  // in order of arrival
     cancel_link* canceller = nullptr;
-    std::uint32_t seen_by_sweep = 0;  // the last sweep that has looked at it
+    std::uint32_t seen_by_sweep = 0;  // the last sweep that examined it
     bool cancelled = false;           // before it was queued
     place at = place::nowhere;
     std::uint8_t priority = 0;
     std::uint8_t account = 0;  // of a `shares_queue`
 
-    // What the handler gets.
+    // The outcome for the handler.
     error_code error;
     permit granted;
 
@@ -67,12 +66,12 @@ public:
         flow = r.flow();
         priority = static_cast<std::uint8_t>(r.priority());
     }
-    /// Not while it is in a queue.
+    /// Call it only while the operation is in no queue.
     [[nodiscard]] request asked_for() const noexcept {
         return {count, {.priority = priority, .flow = flow}};
     }
 
-    /// Asks for the same as `other`, which waits, as if it had come then.
+    /// Copies the request and the arrival time of `other`, which waits.
     void come_as(operation const& other) noexcept {
         count = other.count;
         more = other.more;
@@ -84,27 +83,26 @@ public:
         priority = other.priority;
     }
 
-    /// It can no longer be cancelled: under the lock.
+    /// Ends the possibility of a cancellation. Call it under the lock.
     void detach() noexcept {
         if (canceller)
             std::exchange(canceller, nullptr)->target = nullptr;
     }
-    /// It is over, with this outcome: under the lock.
+    /// Ends the operation with this outcome. Call it under the lock.
     void end(error_code ec) noexcept {
         error = ec;
         detach();
     }
 
-    /// Has the handler called later, on its own executor and not from here; this object is then gone.
-    /// False if the executor has dropped it, because its context ends: then it still has to be
-    /// destroyed. Throws what the executor throws if the executor has not kept it: then nothing has
-    /// changed.
+    /// Posts a call of the handler to its executor, never from inside this function, and gives up this object.
+    /// Returns false if the executor dropped the call, because its context ends: then the object must still be
+    /// destroyed. Throws the executor's exception if the executor has not kept the call: then nothing has changed.
     [[nodiscard]] virtual bool post() = 0;
 
-    /// Calls the handler, after this object and its memory have gone.
+    /// Calls the handler, after this object and its memory were destroyed.
     virtual void run() = 0;
 
-    /// Destroys this object and the handler, which is not called.
+    /// Destroys this object and the handler, without a call.
     virtual void destroy() noexcept = 0;
 
 protected:
@@ -112,7 +110,7 @@ protected:
     ~operation() = default;
 };
 
-/// An operation that waits for something that the policy tells of.
+/// An operation that waits for an event that the policy reports.
 template <class Found>
 class watch_operation : public operation {
 public:

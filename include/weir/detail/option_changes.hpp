@@ -4,13 +4,13 @@
 
 namespace weir::detail {
 
-/// Changes of options by functions of their user, which run outside the lock: what was read may have been changed
-/// by another thread when the lock is taken again, and then all is done again. It counts the changes.
+/// Changes options by functions of the user, which run outside the lock. If another thread changed the options before
+/// the lock is taken again, the change starts again. The class counts the changes.
 class option_changes {
 public:
-    /// `look()` and `visit()` take the lock until what they return is destroyed. Under the first, `read()` tells
-    /// the options in force; `prepare` makes of them, without a lock, what `put` is given under the second.
-    /// If any throws, nothing is counted.
+    /// `look()` and `visit()` return objects that hold the lock. Under the first, `read()` returns the options in
+    /// force. Without a lock, `prepare` converts them to the argument of `put`, which is called under the second. If
+    /// any of them throws, nothing is counted.
     template <class Look, class Read, class Prepare, class Visit, class Put>
     void make(Look look, Read read, Prepare prepare, Visit visit, Put put) {
         for (;;) {

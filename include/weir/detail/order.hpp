@@ -7,22 +7,22 @@
 #include <cstddef>
 #include <variant>
 
-/// The rules of those orders that go by times alone, and their contract. A rule sees times only: the queue
-/// keeps the requests, in the order in which they came.
+/// The rules of the orders that depend on times alone, and their contract. A rule sees only times: the queue keeps
+/// the requests, in order of arrival.
 ///
-/// | expression                | what it must do                                                             |
+/// | expression                | required effect or result                                                   |
 /// |---------------------------|-----------------------------------------------------------------------------|
-/// | `r.foresees()`            | whether no request is ever granted before one that came earlier: then it    |
-/// |                           | can be told when the turn of each comes                                     |
-/// | `r.configure(o, oldest)`  | take over what `o` says, and forget nothing that it has seen; the oldest    |
-/// |                           | request came at `oldest`, `never` if none waits                             |
-/// | `r.begin(now)`            | a request has come while none waited                                        |
-/// | `r.grant(waited, now)`    | a request that has `waited` is granted                                      |
-/// | `r.end()`                 | the last one has left                                                       |
-/// | `r.newest_first(now)`     | whether the newest request is the next, instead of the oldest               |
-/// | `r.gives_up(since, now)`  | whether the oldest request, which came at `since` and cannot be granted     |
-/// |                           | now, is dropped                                                             |
-/// | `r.next_event(since, now)`| when that can change by itself; `never` if it cannot                        |
+/// | `r.foresees()`            | whether no request is ever granted before one that arrived earlier; then    |
+/// |                           | the grant time of each can be predicted                                     |
+/// | `r.configure(o, oldest)`  | adopt `o`, and keep all that was observed; the oldest request arrived at    |
+/// |                           | `oldest`, `never` if none waits                                             |
+/// | `r.begin(now)`            | a request has arrived while none waited                                     |
+/// | `r.grant(waited, now)`    | a request with the wait `waited` is granted                                 |
+/// | `r.end()`                 | the last request has left                                                   |
+/// | `r.newest_first(now)`     | whether the newest request is next, instead of the oldest                   |
+/// | `r.gives_up(since, now)`  | whether to drop the oldest request, which arrived at `since` and cannot be  |
+/// |                           | granted now                                                                 |
+/// | `r.next_event(since, now)`| when these results can change without an event; `never` if they cannot      |
 namespace weir::detail::order {
 
 class fifo {
@@ -49,7 +49,7 @@ public:
     [[nodiscard]] static bool newest_first(time_point) noexcept { return true; }
 };
 
-/// Maurer, "Fail at Scale", ACM Queue 13(8), 2015: "adaptive LIFO".
+/// Source: Maurer, "Fail at Scale", ACM Queue 13(8), 2015: "adaptive LIFO".
 class adaptive_lifo : public fifo {
 public:
     static constexpr auto kind = queue_order::adaptive_lifo;
@@ -76,8 +76,8 @@ private:
     time_point busy_since_ = never;
 };
 
-/// Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 10(5), 2012, in the form that request queues
-/// have made of it ("Fail at Scale": once the queue stands, whoever has waited for twice the target goes).
+/// Source: Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 10(5), 2012, in the form for request queues of
+/// "Fail at Scale": while the queue is overloaded, it drops requests that have waited longer than twice the target.
 class codel : public fifo {
 public:
     static constexpr auto kind = queue_order::codel;
@@ -109,11 +109,11 @@ public:
 private:
     static constexpr auto nobody = duration::max();
 
-    // At the end of each interval.
+    // Ends each interval that is over.
     void look(time_point now) noexcept {
         if (now < ends_)
             return;
-        auto const later_ones = (now - ends_) / interval_;  // in which nobody was granted
+        auto const later_ones = (now - ends_) / interval_;  // intervals without a grant
         stands_ = later_ones != 0 || shortest_ > target_;
         shortest_ = nobody;
         ends_ = later(ends_, interval_ * (later_ones + 1));
@@ -124,12 +124,12 @@ private:
 
     duration target_{};
     duration interval_{};
-    bool stands_ = false;         // in the last interval nobody was granted within the target
-    duration shortest_ = nobody;  // of the waits of those that were granted in this interval
+    bool stands_ = false;         // in the last interval no request was granted within the target
+    duration shortest_ = nobody;  // the shortest wait of a request granted in this interval
     time_point ends_ = never;     // of this interval
 };
 
-/// The one that the options name, of those above.
+/// The rule above that the options select at run time.
 class any {
 public:
     [[nodiscard]] bool foresees() const noexcept {

@@ -8,12 +8,13 @@
 
 namespace weir::detail {
 
-/// The order of a policy that gives none.
+/// The order type of a policy without orders.
 struct no_order {
     explicit constexpr operator bool() const noexcept { return false; }
 };
 
-/// The orders of a room's policy, and what carries them out, outside the lock: nothing, unless the policy is fed.
+/// The orders of a room's policy, and the runner that carries them out, outside the lock. Without a fed policy it is
+/// empty.
 template <class Room>
 class orders {
 public:
@@ -37,7 +38,7 @@ public:
     using pending = std::optional<typename policy::order_type>;
     static constexpr bool exist = true;
 
-    /// Throws what the runner throws if it cannot carry out the orders of `p`.
+    /// Sets the runner. Throws its exception if it cannot carry out the orders of `p`.
     void carried_out_by(std::shared_ptr<runner> r, policy const& p) {
         r->validate(p);
         runner_ = std::move(r);
@@ -47,7 +48,7 @@ public:
             runner_->validate(p);
     }
 
-    // Under the lock.
+    // Call these under the lock.
     [[nodiscard]] static bool is_due(Room& room, time_point now) noexcept {
         return room.has_order(now);
     }
@@ -55,7 +56,7 @@ public:
         return room.pop_order(now);
     }
 
-    // Outside of it.
+    // Call this outside the lock.
     void carry_out(pending order) const noexcept {
         if (order && runner_)
             runner_->carry_out(*order);

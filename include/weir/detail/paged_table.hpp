@@ -12,18 +12,18 @@
 
 namespace weir::detail {
 
-/// A hash table in pages, for many small entries that come and go.
+/// A hash table in pages, for many small entries that are inserted and erased often.
 ///
-/// A page has 32 places. A byte of each hash, by which it is searched, and all else that is asked of a page are
-/// in its first cache line. An entry can be at any place, and is at the one that its hash names, its home, or
-/// near to it, if that can be had: so both can be asked for at a time, before it is known where the entry is.
-/// A page that is full is split in two; two that are nearly empty become one again. A directory, in which
-/// each page is found by the first bits of the hash, doubles when a page needs one bit more. So no call
-/// moves more than 32 entries, and the directory, of 8 bytes for some 20 entries, is copied now and then.
-/// Memory: the entry and 2 bytes, in pages that are 69 % full on average.
+/// A page has 32 places. Its first cache line holds all data that a search needs, including one byte of each hash, by
+/// which the page is searched. An entry can be at any place. It is at its home, the place that its hash selects, or
+/// near to it, if that place is free: so both cache lines can be fetched at a time, before the place of the entry is
+/// known. A full page is split in two; two nearly empty pages are joined. The directory finds each page by the first
+/// bits of the hash, and doubles when a page needs one bit more. So no call moves more than 32 entries, and the
+/// directory, of 8 bytes for some 20 entries, is copied occasionally. Memory: the entry and 2 bytes, in pages that
+/// are 69 % full on average.
 ///
-/// An entry has a mark besides, which the table only keeps. `Hash` gives the hash of an entry; equal
-/// entries are the business of the caller, as `find` asks for a predicate.
+/// An entry also has a mark, which the table only stores. `Hash` returns the hash of an entry. The caller decides
+/// which entries are equal: `find` takes a predicate.
 ///
 /// Source: Fagin, Nievergelt, Pippenger and Strong, "Extendible Hashing" (1979).
 template <class Entry, class Header>
@@ -31,7 +31,7 @@ class paged_table {
 public:
     static constexpr unsigned places = 32;
 
-    /// The places of a page that have something in common: bit i is place i.
+    /// A set of places of a page: bit i is place i.
     using mask = std::uint32_t;
 
     class page {
@@ -62,7 +62,7 @@ public:
     private:
         friend paged_table;
 
-        // Eight bytes at a time: bit i is byte i.
+        // Compares eight bytes at a time: bit i is byte i.
         [[nodiscard]] mask matches(std::uint8_t tag) const noexcept {
             constexpr std::uint64_t low = 0x0101010101010101;
             constexpr std::uint64_t rest = 0x7f7f7f7f7f7f7f7f;
@@ -73,7 +73,7 @@ public:
                 if constexpr (std::endian::native == std::endian::big)
                     eight = __builtin_bswap64(eight);
                 auto const differs = eight ^ (low * tag);
-                // The top bit of each byte that is 0, without a carry from one to the next.
+                // The top bit of each byte that is 0, without a carry between bytes.
                 auto const zero = ~(((differs & rest) + rest) | differs | rest);
                 found |= static_cast<mask>((zero >> 7) * 0x0102040810204080 >> 56) << (8 * i);
             }
@@ -95,7 +95,7 @@ public:
             other.put(its_place, tags_[place], is_marked(place), std::move(at(place)));
             clear(place);
         }
-        // The first free one from there on, round and round: there must be one.
+        // Returns the first free place from `place` on, cyclically. One must be free.
         [[nodiscard]] unsigned free_from(unsigned place) const noexcept {
             auto const free = std::rotr(~used(), static_cast<int>(place));
             return (place + first(free)) % places;
@@ -103,17 +103,17 @@ public:
 
         alignas(64) std::array<std::uint8_t, places> tags_{};
         mask marked_ = 0;
-        unsigned depth_;  // how many bits of the hash its entries share
+        unsigned depth_;  // the number of hash bits that its entries share
 
     public:
-        /// What the entries of this page have in common.
+        /// The data common to the entries of this page.
         Header header;
 
     private:
         alignas(Entry) std::byte memory_[places * sizeof(Entry)];
     };
 
-    /// Where an entry is, until one is inserted or a page is tidied.
+    /// The place of an entry, valid until an entry is inserted or a page is tidied.
     struct spot {
         page* in = nullptr;
         unsigned place = 0;
@@ -139,7 +139,7 @@ public:
         return pages_ * sizeof(page) + directory_.capacity() * sizeof(page*);
     }
 
-    /// The entry with this hash of which `is_it` says so, if there is one.
+    /// Returns the entry with this hash that fulfils `is_it`, if there is one.
     template <class Predicate>
     [[nodiscard]] spot find(std::uint64_t hash, Predicate is_it) const noexcept {
         page& p = page_of(hash);
@@ -150,7 +150,7 @@ public:
         return {};
     }
 
-    /// Where a new entry with this hash goes: into a page that has room for it. Throws `std::bad_alloc`;
+    /// Returns the place for a new entry with this hash, in a page that has space. Throws `std::bad_alloc`. Returns
     /// an empty spot if more entries have the same hash than a page can hold.
     template <class Hash>
     [[nodiscard]] spot make_room(std::uint64_t hash, Hash hash_of) {
@@ -163,7 +163,7 @@ public:
             split(p, hash, hash_of);
         }
     }
-    /// Puts it there. The mark is off.
+    /// Inserts the entry at `where`, without its mark.
     void insert(spot where, std::uint64_t hash, Entry&& entry) noexcept {
         where.in->put(where.place, tag_of(hash), false, std::move(entry));
         ++size_;
@@ -173,16 +173,17 @@ public:
         --size_;
     }
 
-    /// Asks for the memory of an entry with this hash, if it is at home.
+    /// Prefetches the memory of an entry with this hash, if the entry is at its home.
     void prefetch(std::uint64_t hash) const noexcept {
         page& p = page_of(hash);
-        // A function that only asks for memory is taken for one that does nothing, and is left out.
+        // Without this, the compiler removes the call: it treats a function that only prefetches as one without
+        // effect.
         asm volatile("" : : "r"(&p));
         __builtin_prefetch(&p, 1);
         __builtin_prefetch(&p.memory_[home_of(hash) * sizeof(Entry)], 1);
     }
 
-    /// The same, when that has come, wherever the entry is.
+    /// Prefetches the entry at any place, after the memory of `prefetch` has arrived.
     void prefetch_entry(std::uint64_t hash) const noexcept {
         page& p = page_of(hash);
         asm volatile("" : : "r"(&p));
@@ -200,8 +201,8 @@ public:
         }
     }
 
-    /// A round trip through all pages, which may go on after others have been split or joined: it begins
-    /// at hash 0, and is at its end when it is there again.
+    /// The functions below visit all pages, one at a time, even if pages are split or joined meanwhile: the visit
+    /// begins at hash 0, and ends when it is at 0 again.
     [[nodiscard]] page& page_of(std::uint64_t hash) const noexcept {
         return *directory_[index_of(hash)];
     }
@@ -210,8 +211,7 @@ public:
         return shared == 0 ? 0 : ((hash >> (64 - shared)) + 1) << (64 - shared);
     }
 
-    /// Joins the page of this hash with its other half if both are nearly empty and `may_join(a, b)` allows
-    /// it.
+    /// Joins the page of this hash with its other half if both are nearly empty and `may_join(a, b)` allows it.
     template <class Predicate>
     void tidy(std::uint64_t hash, Predicate may_join) noexcept {
         page& p = page_of(hash);
@@ -232,8 +232,8 @@ public:
 
 private:
     static constexpr std::uint8_t no_tag = 0;
-    // A page of hashes that have more bits in common than that, for so few pages, has met hashes that are none: a
-    // directory that parts them would only take memory.
+    // If the hashes of a page share more bits than this, for so few pages, the hash function is bad: a directory that
+    // separates them would only take memory.
     [[nodiscard]] unsigned most_depth() const noexcept {
         return std::min(28U, static_cast<unsigned>(std::bit_width(pages_)) + 6);
     }
@@ -245,14 +245,14 @@ private:
         auto const tag = static_cast<std::uint8_t>(hash);
         return tag == no_tag ? 1 : tag;
     }
-    // Other bits than those of the page, of the tag, and of whatever has chosen the table.
+    // Uses bits that select neither the page nor the tag, and that did not select the table.
     [[nodiscard]] static unsigned home_of(std::uint64_t hash) noexcept {
         return static_cast<unsigned>(hash >> 24) % places;
     }
     [[nodiscard]] std::size_t index_of(std::uint64_t hash) const noexcept {
         return depth_ == 0 ? 0 : static_cast<std::size_t>(hash >> (64 - depth_));
     }
-    // How many places of the directory a page has.
+    // The number of directory entries of a page.
     [[nodiscard]] std::size_t span(page const& p) const noexcept {
         return std::size_t{1} << (depth_ - p.depth_);
     }
@@ -292,7 +292,7 @@ private:
     }
 
     std::vector<page*> directory_;
-    unsigned depth_ = 0;  // how many bits of a hash it is found by
+    unsigned depth_ = 0;  // the number of hash bits of its index
     std::size_t size_ = 0;
     std::size_t pages_ = 1;
 };

@@ -11,12 +11,11 @@
 
 namespace weir::detail {
 
-/// The queue of `queue_order::priority`; `arrival_queue` has its contract.
+/// The queue of `queue_order::priority`; its contract is at `arrival_queue`.
 ///
-/// A request of class c goes as if it had come c times `ageing` later than it has. So which of two goes first
-/// changes only with `ageing`, and the next one is the first of one of the classes.
-/// Source: Jackson, "Some problems in queueing with dynamic priorities", Naval Research Logistics Quarterly
-/// 7(3), 1960.
+/// A request of class c is ordered as if it had arrived c times `ageing` later. So the order of two requests changes
+/// only with `ageing`, and the next request is the first one of one of the classes. Source: Jackson, "Some problems
+/// in queueing with dynamic priorities", Naval Research Logistics Quarterly 7(3), 1960.
 class priority_queue {
 public:
     explicit priority_queue(queue_options const& options = {}) noexcept { configure(options); }
@@ -61,7 +60,7 @@ public:
         return turn(*next(now)) <= turn(now, r.priority());
     }
     [[nodiscard]] static bool foresees() noexcept { return false; }
-    // Of those of higher classes that have aged, the first of each is counted.
+    // Counts the first request of each class with a higher number that has aged enough.
     [[nodiscard]] amount ahead_of_new(request const& r, time_point now) const noexcept {
         amount ahead = 0;
         for (int c = 0; c <= last_priority; ++c) {

@@ -8,11 +8,12 @@
 
 namespace weir::detail {
 
-/// From `std::random_device`, and throws what that throws; or the next of the series that `begin_series` has begun.
+/// Returns bits from `std::random_device`, whose exceptions it passes on; or the next number of the series that
+/// `begin_series` has begun.
 [[nodiscard]] std::uint64_t random_bits();
 void begin_series(std::uint64_t seed) noexcept;
 
-/// From one state to the next of a series of random numbers, and what follows from a state, one to one.
+/// The step from one state to the next of a series of random numbers, and the number that a state gives, one to one.
 /// Source: splitmix64 of Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
 inline constexpr std::uint64_t next_in_series = 0x9e3779b97f4a7c15U;
 [[nodiscard]] constexpr std::uint64_t mix_bits(std::uint64_t state) noexcept {
@@ -21,10 +22,11 @@ inline constexpr std::uint64_t next_in_series = 0x9e3779b97f4a7c15U;
     return state ^ (state >> 31);
 }
 
-/// Delays by chance. It is no secret which one comes next, but it is another one in each limiter.
+/// Random delays. They need not be secret, but they differ in each limiter.
 class jitter {
 public:
-    /// `ready`, or `now` if that is later, and then by up to `most`, evenly. What is not known stays so.
+    /// Returns `ready`, or `now` if that is later, plus a uniform random delay up to `most`. An unknown time stays
+    /// unknown.
     [[nodiscard]] time_point after(time_point ready, duration most, time_point now) noexcept {
         if (most == duration::zero() || ready >= never)
             return ready;
@@ -35,7 +37,8 @@ public:
         return later(std::max(ready, now), duration(static_cast<std::int64_t>(bits % values)));
     }
 
-    /// The same for a length of time from now on, of which `forever` is not known.
+    /// Returns the duration `wait`, from now on, plus a random delay as in `after`. `forever` stays so, since it is
+    /// unknown.
     [[nodiscard]] duration of(duration wait, duration most, time_point now) noexcept {
         return wait == forever ? forever : after(later(now, wait), most, now) - now;
     }
@@ -44,7 +47,7 @@ private:
     [[nodiscard]] std::uint64_t first_state(time_point now) const noexcept {
         try {
             return random_bits();
-        } catch (std::exception const&) {  // less chance is better than none
+        } catch (std::exception const&) {  // a weak seed is better than none
             return static_cast<std::uint64_t>(now.time_since_epoch().count()) ^
                    reinterpret_cast<std::uintptr_t>(this);
         }

@@ -12,11 +12,11 @@ namespace weir::detail {
 class context_user;
 struct in_registry;
 
-/// Tells limiters that their execution context is ending, so that the operations that wait are destroyed
-/// while their executors still exist.
+/// Notifies limiters that their execution context is ending, so that waiting operations are destroyed while their
+/// executors still exist.
 class registry {
 public:
-    /// A limiter's place in the registry of its context.
+    /// The entry of a limiter in the registry of its context.
     class entry : private list_hook<in_registry> {
     public:
         entry(boost::asio::execution_context& context, std::weak_ptr<context_user> user);
@@ -27,7 +27,7 @@ public:
     private:
         friend registry;
         friend list<entry, in_registry>;
-        // Shared, as a limiter may be destroyed by the last of its permits while the context ends.
+        // Shared, since the last permit of a limiter may destroy it while the context ends.
         std::shared_ptr<registry> registry_;
         std::weak_ptr<context_user> user_;
     };

@@ -15,17 +15,17 @@
 
 namespace weir::detail {
 
-/// The queue of `queue_order::shares`; `arrival_queue` has its contract. Besides, it keeps accounts of what the
-/// partitions hold, of which it must be told:
+/// The queue of `queue_order::shares`; its contract is at `arrival_queue`. It also counts the permits of each
+/// partition. Report these events to it:
 ///
-/// | expression             | what it must be told                                                     |
+/// | expression             | event                                                                    |
 /// |------------------------|--------------------------------------------------------------------------|
-/// | `q.take(r, n)`         | a newcomer that asks for `r` is granted `n`: returns its account, or 0   |
-/// | `q.take_more(a, n)`    | `n` more were taken for the account `a`, or `n` of it have come home     |
-/// | `q.give_back(a, n)`    |                                                                          |
-/// | `q.count_seats(n)`     | there are `n` seats from now on                                          |
+/// | `q.take(r, n)`         | a newcomer with the request `r` is granted `n`: returns its account, or 0 |
+/// | `q.take_more(a, n)`    | `n` more permits were taken for the account `a`                          |
+/// | `q.give_back(a, n)`    | `n` permits of the account `a` were released                             |
+/// | `q.count_seats(n)`     | the number of seats is `n` from now on                                   |
 ///
-/// Of those in the queue, `operation::account` is the account.
+/// For an operation in the queue, `operation::account` is the account.
 class shares_queue {
 public:
     explicit shares_queue(queue_options const& options = {}) noexcept { configure(options); }
@@ -33,7 +33,7 @@ public:
     static void check(queue_options const& options) { check_order(options, queue_order::shares); }
     static void check_change(queue_options const&, queue_options const&) noexcept {}
 
-    /// A name that stays keeps its account, and so does one that goes for as long as there are others.
+    /// A name that stays keeps its account. A name that is removed keeps it as long as other accounts are spare.
     void configure(queue_options const& options) noexcept {
         for (auto& one : accounts_)
             one.is_named = false;
@@ -179,7 +179,7 @@ private:
         return first;
     }
 
-    // One that has no name, and if there is one, nothing else either.
+    // Returns an account without a name, if possible one without permits and requests.
     [[nodiscard]] account& spare() noexcept {
         account* found = nullptr;
         for (std::size_t i = 1; i != accounts_.size(); ++i) {
