@@ -4,7 +4,7 @@
 
 namespace weir::detail {
 
-/// For how long a request may wait: for a length of time and until an instant, whichever ends first.
+/// The limit of a wait: a duration and an instant, whichever ends first.
 struct wait_limit {
     patience length = {};
     time_point until = never;

@@ -7,10 +7,10 @@
 
 namespace weir::detail {
 
-/// A histogram of waits that takes memory from the first request on that has to wait.
+/// A histogram of waits that allocates memory when the first request has to wait.
 class wait_recorder {
 public:
-    /// To be called before a request waits. May throw `std::bad_alloc`.
+    /// Call this before a request waits. May throw `std::bad_alloc`.
     void prepare() {
         if (!waits_) [[unlikely]]
             waits_ = std::make_unique<wait_histogram>();

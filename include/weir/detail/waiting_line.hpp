@@ -17,8 +17,8 @@
 
 namespace weir::detail {
 
-/// The operations that wait for permits: in the order of a queue, and by their deadlines; and beside the queue
-/// the chains that stand here, each of which goes before all that came after it. It owns none of them.
+/// The operations that wait for permits, in the order of a queue, and by their deadlines. Beside the queue it holds
+/// the chains that stand here: each goes before all requests that arrived after it. It owns none of them.
 template <class Queue>
 class waiting_line {
 public:
@@ -29,21 +29,21 @@ public:
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
     [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
 
-    /// How many permits they ask for together.
+    /// The sum of the permits that they ask for.
     [[nodiscard]] amount asked() const noexcept { return asked_; }
 
-    /// Whether an operation waits, as seen without the lock: perhaps out of date.
+    /// Returns whether an operation waits, as seen without the lock: perhaps out of date.
     [[nodiscard]] bool perhaps_waiting() const noexcept {
         return perhaps_waiting_.load(std::memory_order_relaxed);
     }
 
-    /// Must have been called before an operation with a deadline joins. May throw.
+    /// Prepares for operations with a deadline. Call it before the first one joins. May throw.
     void prepare_deadlines(time_point now, duration tolerance) {
         if (!deadlines_)
             deadlines_ = std::make_unique<wheel>(now, tolerance);
     }
 
-    /// The same before any operation joins. May throw.
+    /// Prepares for `op`. Call it before `op` joins. May throw.
     void prepare(operation const& op) { queue_.prepare(op); }
 
     void push(operation& op) noexcept {
@@ -61,7 +61,7 @@ public:
         shrink(op.count);
     }
 
-    /// Puts `by`, which asks for the same, in the place of `op`.
+    /// Puts `by`, which makes an equal request, in the position of `op`.
     void replace(operation& op, operation& by) noexcept {
         if (sweep_ == &op)
             sweep_ = &by;
@@ -71,12 +71,12 @@ public:
 
     // Chains.
 
-    /// Must have been called before the first one waits. May throw.
+    /// Prepares for chains. Call it before the first one waits. May throw.
     void prepare_chains() {
         if (!chains_)
             chains_ = std::make_unique<chain_line>();
     }
-    /// Null as long as none ever has.
+    /// Null until the first chain waits.
     [[nodiscard]] chain_line* chains() const noexcept { return chains_.get(); }
     [[nodiscard]] bool has_chains() const noexcept { return chains_ && !chains_->empty(); }
 
@@ -88,15 +88,15 @@ public:
         chains_->step_out(e);
         shrink(e.count);
     }
-    /// The first chain that stands here, if it goes before `next`, which is the next operation of the queue or
-    /// null; otherwise null.
+    /// Returns the first chain that stands here, if it goes before `next`, which is the next operation of the queue
+    /// or null; otherwise null.
     [[nodiscard]] chain_entry* chain_before(operation const* next) const noexcept {
         if (!chains_) [[likely]]
             return nullptr;
         chain_entry* const first = chains_->first();
         return first && (!next || first->number < next->number) ? first : nullptr;
     }
-    /// Whether nothing goes before `e`, if it stands here or would.
+    /// Returns whether no request goes before `e`, if `e` stands here or stood here.
     [[nodiscard]] bool is_first(chain_entry const& e, time_point now) noexcept {
         auto const* const first = chains_->first();
         auto const* const next = queue_.next(now);
@@ -106,7 +106,7 @@ public:
     void configure(queue_options const& options) noexcept { queue_.configure(options); }
     void grant(operation& op, amount n, time_point now) noexcept { queue_.grant(op, n, now); }
 
-    /// What keeps accounts, which is the queue if it is a `shares_queue`; otherwise null.
+    /// The queue, if it is a `shares_queue`, which keeps accounts; otherwise null.
     [[nodiscard]] shares_queue* accounts() noexcept { return accounts_of(queue_); }
     [[nodiscard]] shares_queue const* accounts() const noexcept { return accounts_of(queue_); }
 
@@ -120,7 +120,7 @@ public:
     [[nodiscard]] bool bars(request const& r, time_point now) const noexcept {
         return size_ != 0 && (chain_before(nullptr) || queue_.bars(r, now));
     }
-    /// Whether those that came first are always served first.
+    /// Returns whether operations are always served in order of arrival.
     [[nodiscard]] bool foresees() const noexcept { return queue_.foresees(); }
     [[nodiscard]] amount ahead_of_new(request const& r, time_point now) const noexcept {
         return queue_.ahead_of_new(r, now) + (chains_ ? chains_->asked() : 0);
@@ -129,14 +129,14 @@ public:
         return queue_.makes_way(r, previous);
     }
 
-    /// Has `step_sweep` begin with the oldest.
+    /// Makes `step_sweep` begin with the oldest operation.
     void begin_sweep() noexcept {
         sweep_ = queue_.oldest();
         if (chains_)
             chains_->begin_sweep();
     }
 
-    /// The next operation of the sweep, or null at its end. It may be erased, and so may any other.
+    /// Returns the next operation of the sweep, or null at its end. This operation, and any other, may be erased.
     [[nodiscard]] operation* step_sweep() noexcept {
         operation* const op = sweep_;
         if (op)
@@ -144,32 +144,32 @@ public:
         return op;
     }
 
-    /// Whether it has come to its end: what joins from now on is not looked at.
+    /// Returns whether the sweep has ended: it does not examine operations that join later.
     [[nodiscard]] bool is_swept() const noexcept {
         return !sweep_ && (!chains_ || chains_->is_swept());
     }
 
-    /// Puts another deadline in the place of that of `op`, which waits; `never` for none.
+    /// Replaces the deadline of `op`, which waits; `never` removes it.
     void move_deadline(operation& op, time_point at) noexcept {
         wheel::erase(op);
         if (at != never)
             deadlines_->insert(op, at);
     }
 
-    /// Hands the operations whose deadline has passed to `expire`, which erases them, until `budget`
-    /// operations were touched.
+    /// Passes each operation whose deadline has passed to `expire`, which erases it, until `budget` operations were
+    /// touched.
     template <class F>
     void expire(time_point now, int& budget, F expire) {
         if (deadlines_)
             deadlines_->advance(now, budget, expire);
     }
 
-    /// When to look for operations that expire.
+    /// Returns when to look for operations that expire.
     [[nodiscard]] time_point next_deadline() noexcept {
         return deadlines_ ? deadlines_->next() : never;
     }
 
-    /// What need not be kept while no operation waits.
+    /// Returns the memory that is not needed while no operation waits.
     [[nodiscard]] std::unique_ptr<wheel> take_deadlines() noexcept { return std::move(deadlines_); }
 
 private:
@@ -198,8 +198,8 @@ private:
     amount asked_ = 0;
     std::atomic<bool> perhaps_waiting_ = false;
     Queue queue_;
-    operation* sweep_ = nullptr;        // the one that the sweep looks at next
-    std::unique_ptr<wheel> deadlines_;  // while an operation waits that has a deadline
+    operation* sweep_ = nullptr;        // the next operation of the sweep
+    std::unique_ptr<wheel> deadlines_;  // while an operation with a deadline waits
     std::unique_ptr<chain_line> chains_;
 };
 

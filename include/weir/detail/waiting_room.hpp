@@ -29,18 +29,19 @@
 
 namespace weir::detail {
 
-/// The rules of a limiter: which request is granted, which one waits and in what order, which one is
-/// rejected and why. A pure state machine: it is told the time, and knows no lock, clock, executor or handler.
+/// The rules of a limiter: which request is granted, which one waits and in what order, which one is rejected and
+/// why. A pure state machine: it takes the time as an argument, and uses no lock, clock, executor or handler.
 ///
-/// What becomes of a newcomer is decided here. The rest is decided by its parts, which know nothing of each other:
+/// This class decides on newcomers. Its parts decide on the rest, independently of each other:
 ///
-/// - `turns`, for those who wait for permits, and for chains;
-/// - `places`: how many of them there may be;
-/// - `drains`, for those who wait until the limiter is idle, and `watchers`, for what the policy tells of.
+/// - `turns`: requests that wait for permits, and chains;
+/// - `places`: how many requests may wait;
+/// - `drains`: operations that wait until the limiter is idle;
+/// - `watchers`: operations that wait for events that the policy reports.
 ///
-/// An operation that has left is in the outbox with its outcome, until it is taken from there and
-/// posted. `settle` is all that ever happens by itself: the sweep, deadlines, grants, drains, reports;
-/// anybody may call it at any time, and calls it often enough if `wants` says when.
+/// An operation that has left is in the outbox with its outcome, until a caller takes it from there and posts it.
+/// `settle` does all work that the other calls leave: the sweep, deadlines, grants, drains, reports. Any thread may call
+/// it at any time; calling it at the times that `wants` returns is often enough.
 template <limiting_policy Policy, class Queue = any_queue>
 class waiting_room {
     using place = operation::place;
@@ -56,7 +57,7 @@ public:
         : waiting_room(issuer, std::move(policy), queueing, 0, own_waits_) {}
     waiting_room(permit_issuer& issuer, options_type const& options, queue_options const& queueing)
         : waiting_room(issuer, Policy(options), queueing) {}
-    /// One of several: permits carry `key`, and waits are recorded in `waits`.
+    /// Constructs one of several rooms: permits carry `key`, and waits are recorded in `waits`.
     waiting_room(permit_issuer& issuer, Policy&& policy, queue_options const& queueing,
                  std::uint64_t key, wait_recorder& waits)
         : turns_(issuer, std::move(policy), queueing, key, waits) {
@@ -74,7 +75,7 @@ public:
                 "weir::queue_options: shared limiters do not support the order shares");
     }
 
-    /// The same of a change.
+    /// Checks a change of options. Throws `std::invalid_argument` like `check`.
     static void check_change(queue_options const& before, queue_options const& next) {
         check(next);
         Queue::check_change(before, next);
@@ -86,7 +87,7 @@ public:
     [[nodiscard]] Policy const& policy() const noexcept { return gate().policy(); }
     [[nodiscard]] queue_options const& queueing() const noexcept { return turns_.queueing(); }
 
-    // What needs the time. Where it is not needed any time will do, and no clock is read.
+    // Events that need the time. For other events any time will do, and no clock is read.
 
     [[nodiscard]] bool needs_time_to_ask() const noexcept {
         return policy().timed() || !line().empty();
@@ -98,13 +99,13 @@ public:
 
     // Requests.
 
-    /// Grants at once what `r` asks for, or says why not: `errc::no_permit` if waiting might help.
+    /// Grants `r` immediately, or sets `ec` to the reason of the rejection: `errc::no_permit` if waiting might help.
     [[nodiscard]] permit try_enter(request const& r, time_point now, error_code& ec) noexcept {
         help(now);
         return take(r, now, ec);
     }
 
-    /// As `try_enter`, but an empty permit without an error if waiting might help.
+    /// Grants or rejects `r` like `try_enter`, but returns an empty permit without an error if waiting might help.
     [[nodiscard]] permit enter_at_once(request const& r, time_point now, error_code& ec) noexcept {
         ec = {};
         help(now);
@@ -119,7 +120,7 @@ public:
         return {};
     }
 
-    /// The same for `op`: whether it is over, with the outcome in it.
+    /// Decides on `op` like `enter_at_once`. Returns whether `op` has ended, with the outcome in it.
     [[nodiscard]] bool decide(operation& op, time_point now) {
         if (op.cancelled)
             return reject(op, boost::asio::error::operation_aborted, unknown, now);
@@ -134,8 +135,8 @@ public:
         return asked.rejected && reject(op, *asked.rejected, asked.ready, now);
     }
 
-    /// After `decide` has not: whether `op` cannot wait, with the outcome in it. Otherwise it has its
-    /// deadline, and `join` must follow. May throw `std::bad_alloc`; then nothing has happened.
+    /// Prepares a wait after `decide` has returned false. Returns whether `op` cannot wait, with the outcome in it.
+    /// Otherwise `op` has its deadline, and `join` must follow. May throw `std::bad_alloc`, without an effect.
     [[nodiscard]] bool cannot_wait(operation& op, wait_limit const& limit, time_point now) {
         auto const length = limit.length.length_or(queueing().patience.length_or(forever));
         auto const deadline = std::min(length == forever ? never : later(now, length), limit.until);
@@ -156,29 +157,29 @@ public:
 
     void join(operation& op, time_point now) noexcept { turns_.join(op, now); }
 
-    /// When the turn of `op` comes, which is the last in line, if all before it are granted at theirs; `unknown` if that
-    /// cannot be told.
+    /// Returns the grant time of `op`, which is the last in the queue, if all before it are granted at theirs;
+    /// `unknown` if it cannot be predicted.
     [[nodiscard]] time_point turn_of_last(operation const& op, time_point now) const noexcept {
         return turns_.turn_of_last(op, now);
     }
-    /// Has `by` wait in the place of `op`, with which nothing will happen any more.
+    /// Puts `by` in the position of `op`, which has no later events.
     void replace(operation& op, operation& by) noexcept { turns_.replace(op, by); }
 
     /// Undoes `join`.
     void withdraw(operation& op) noexcept { turns_.withdraw(op); }
 
-    /// After `join`: drops those for which `op` waits. Whether there were any.
+    /// Drops the requests that make way for `op`. Call it after `join`. Returns whether it has dropped any.
     bool evict(operation const& op, time_point now) noexcept {
         return evict_for({op.count, {.priority = op.priority}}, now);
     }
 
-    /// Whether a wait for all permits to come home is over, with the outcome in `op`.
+    /// Returns whether a wait for the release of all permits is over, with the outcome in `op`.
     [[nodiscard]] bool decide_drain(operation& op) noexcept {
         return drains_.decide(op, is_idle());
     }
     void join_drain(operation& op) noexcept { drains_.join(op, turns_.take_number()); }
 
-    /// Whether a wait for what the policy tells of is over, with the outcome in `op`.
+    /// Returns whether a wait for an event of the policy is over, with the outcome in `op`.
     template <class Found>
     [[nodiscard]] bool decide_watch(watch_operation<Found>& op, time_point now) noexcept {
         return watchers_.decide(op, gate(), now);
@@ -191,14 +192,14 @@ public:
     /// Undoes `join_drain` or `join_watch`.
     static void withdraw_other(operation& op) noexcept { observers::withdraw(op); }
 
-    /// Takes `n` whatever the state of the policy; an empty permit if the doors are not open.
+    /// Takes `n` permits in any state of the policy. Returns an empty permit if the gate is not open.
     [[nodiscard]] permit charge(amount n, time_point now) {
         if (!gate().is_open())
             return gate_type::reject(unknown, now);
         return gate().grant_at_once(n, now);
     }
 
-    // Chains, as `chain_member` has them.
+    // Chains, with the contract of `chain_member`.
 
     [[nodiscard]] chain_turn consider(chain_entry const& e, time_point now) noexcept {
         return turns_.consider(e, now);
@@ -231,13 +232,13 @@ public:
     void set_alarm(chain_operation& op, time_point at) noexcept { line().move_deadline(op, at); }
     void complete(chain_operation& op) noexcept { turns_.complete(op); }
 
-    /// Hands over those that have been called here.
+    /// Moves the chains that were called here to `to`.
     void take_calls(call_list& to) noexcept {
         if (line().chains())
             to.append(line().chains()->calls());
     }
 
-    // Permits that come home: whether somebody here may have to be told.
+    // Released permits. Each function returns whether this may concern other requests here.
 
     [[nodiscard]] bool leave(amount n, permit_origin from, time_point now) noexcept {
         static_cast<void>(gate().leave(n, from.ticket, now));
@@ -264,7 +265,7 @@ public:
     [[nodiscard]] ticket merge(permit_origin into, permit_origin from, amount n) noexcept {
         return gate().merge(into.ticket, from.ticket, n);
     }
-    /// Nobody else is concerned.
+    /// A report concerns no other request.
     [[nodiscard]] ticket report(permit_origin from, outcome o) noexcept
         requires hears_reports<Policy>
     {
@@ -282,38 +283,38 @@ public:
         return policy().is_lost(from.ticket, now);
     }
 
-    // Events that concern all that wait: `settle` carries them out.
+    // Events that concern all waiting operations: `settle` carries them out.
 
-    /// Newcomers are rejected from now on.
+    /// Rejects newcomers from now on.
     void shut_down() noexcept { gate().close(gate_type::doors::no_newcomers); }
 
-    /// Newcomers and those in the line are rejected.
+    /// Rejects newcomers and all requests in the queue.
     void close() noexcept { turns_.close(); }
 
-    /// All that wait now are cancelled.
+    /// Cancels all operations that are waiting now.
     void cancel_all() noexcept {
         drains_.cancel_before(turns_.next_number());
         watchers_.cancel_before(turns_.next_number());
         turns_.cancel_all();
     }
 
-    /// The limiter object has gone: all that wait are rejected.
+    /// Records that the limiter object was destroyed: all waiting operations are rejected.
     void abandon() noexcept {
         drains_.abandon();
         watchers_.abandon();
         close();
     }
 
-    /// The policy has other options: all in the line are looked at again.
+    /// Records that the policy has other options: all requests in the queue are examined again.
     void reprice() noexcept {
         count_seats();
         turns_.reprice();
     }
 
-    /// Goes on with other queue options; those that wait stay.
+    /// Adopts other queue options; waiting requests stay.
     void set_queueing(queue_options const& next) noexcept { turns_.set_queueing(next); }
 
-    /// Cancels one operation, or notes that it is cancelled before it waits.
+    /// Cancels one operation, or records the cancellation before it waits.
     void cancel(operation& op, time_point now) noexcept {
         switch (op.at) {
             case place::queue:
@@ -329,11 +330,11 @@ public:
         }
     }
 
-    // Orders, where the policy is fed from elsewhere.
+    // Orders, for a policy that is fed from outside.
 
     static constexpr bool is_fed = fed_policy<Policy>;
 
-    /// Whether nobody will ask any more.
+    /// Returns whether no request will follow.
     [[nodiscard]] bool is_gone() const noexcept { return drains_.is_gone(); }
 
     [[nodiscard]] bool has_order(time_point now) noexcept {
@@ -343,9 +344,9 @@ public:
         return policy().pop_order(what_waits(now), now);
     }
 
-    // What happens by itself.
+    // Events without a call.
 
-    /// Does what there is to do, until `budget` operations were touched.
+    /// Does all work that is due, until `budget` operations were touched.
     void settle(time_point now, int& budget) noexcept {
         if constexpr (is_fed) {
             if (policy().elapse(now))
@@ -358,7 +359,7 @@ public:
         watchers_.serve(gate(), now, budget, outbox());
     }
 
-    /// What the actor is needed for. `last_alarm`: when it last came for the timer.
+    /// Returns the needs that the actor must meet. `last_alarm` is the instant for which its last timer was armed.
     [[nodiscard]] needs wants(time_point now, time_point last_alarm) noexcept {
         needs n;
         n.waiting = !is_done();
@@ -383,7 +384,7 @@ public:
     [[nodiscard]] bool is_empty() const noexcept {
         return nobody_waits() && turns_.outbox().empty();
     }
-    /// Whether the policy does not need the time, either.
+    /// Also requires that the policy does not need the time.
     [[nodiscard]] bool is_done() const noexcept {
         if constexpr (is_fed)
             return is_empty() && !policy().must_go_on();
@@ -392,17 +393,17 @@ public:
     }
     [[nodiscard]] std::uint64_t live() const noexcept { return gate().live(); }
 
-    /// Operations that have left the room and are to be posted.
+    /// Operations that have left the room and must be posted.
     [[nodiscard]] operation_list& outbox() noexcept { return turns_.outbox(); }
 
-    /// Takes all operations out, with no outcome, and calls the chains. From now on nobody enters.
+    /// Removes all operations without an outcome, and calls the chains. Admits no request from now on.
     void clear_out() noexcept {
         turns_.clear_out();
         drains_.clear_out(outbox());
         watchers_.clear_out(outbox());
     }
 
-    /// Memory that is needed only while somebody waits.
+    /// Returns memory that is needed only while a request waits.
     [[nodiscard]] auto take_spare_memory() noexcept {
         return line().empty() && !line().has_chains() ? line().take_deadlines() : nullptr;
     }
@@ -416,7 +417,7 @@ public:
             accounts->each_share(f);
     }
 
-    /// How many operations a caller at the gate touches for others, before its own request.
+    /// The maximum number of other requests' operations that a caller at the gate touches before its own request.
     static constexpr int help_budget = 16;
 
 private:
@@ -436,7 +437,7 @@ private:
         }
     }
 
-    // Nobody is turned away on account of somebody whose time has come but whose actor has not.
+    // Ensures that no request is rejected because of an operation that is due but that the actor has not served yet.
     void help(time_point now) noexcept {
         if (line().empty()) [[likely]]
             return;
@@ -455,7 +456,7 @@ private:
         return turns_.rejection(asked.ready, now);
     }
 
-    // Returns true: it is over.
+    // Returns true, since the operation is over.
     bool reject(operation& op, error_code ec, time_point ready, time_point now) noexcept {
         gate().counters().reject(ec);
         op.granted = turns_.rejection(ready, now);

@@ -5,8 +5,8 @@
 
 namespace weir::detail {
 
-/// A lock of one word: a thread that finds it taken sleeps until it is free. To take and release it
-/// costs one atomic instruction each, without a call into the C library.
+/// A lock of one word: a thread that finds it taken sleeps until it is free. Locking and unlocking take one atomic
+/// instruction each, without a call into the C library.
 ///
 /// Source: the second mutex of Drepper, "Futexes Are Tricky" (2011).
 class word_lock {
@@ -30,7 +30,7 @@ public:
 private:
     enum : std::uint32_t { free, taken, awaited };
 
-    // Not inline: code that is seldom run would only make that of every caller larger.
+    // Not inline: this rare path would only make the code of every caller larger.
     [[gnu::noinline, gnu::cold]] void wait() noexcept {
         while (word_.exchange(awaited, std::memory_order_acquire) != free)
             word_.wait(awaited, std::memory_order_relaxed);

@@ -6,7 +6,7 @@
 namespace weir::detail {
 namespace {
 
-std::atomic<std::uint64_t> series = 0;  // 0: none
+std::atomic<std::uint64_t> series = 0;  // 0: no series
 
 }  // namespace
 

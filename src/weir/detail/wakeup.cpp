@@ -62,7 +62,7 @@ void wakeup::stop() noexcept {
     note_rest();
 }
 
-// A timer that would fire too early is left alone: that does no harm, and to move it costs.
+// A timer that would fire too early stays armed: that does no harm, and a change has a cost.
 bool wakeup::must_move_timer(needs const& n) const noexcept {
     return n.next < timer_at_ || (n.next == never && timer_at_ != never);
 }

@@ -11,7 +11,7 @@
 
 namespace weir::detail {
 
-/// Up to `most` entries of a chain, of which as many are made as are needed, without an allocation.
+/// Up to `most` entries of a chain, without an allocation. Only the needed entries are constructed.
 template <std::size_t most>
 class entry_list {
 public:

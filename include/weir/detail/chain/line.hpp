@@ -11,10 +11,10 @@
 
 namespace weir::detail {
 
-/// What a limiter knows of the chains that wait: all that name it, and which of them stand in its line.
+/// The waiting chains of a limiter: all chains that name it, and the chains in its queue.
 class chain_line {
 public:
-    // All that wait, wherever they stand, in the order in which they came.
+    // All waiting chains that name this limiter, in order of arrival, in any queue.
 
     [[nodiscard]] bool empty() const noexcept { return registered_.empty(); }
     void enroll(chain_entry& e) noexcept { registered_.push_back(e); }
@@ -24,9 +24,9 @@ public:
         static_cast<list_hook<in_register>&>(e).unlink();
     }
 
-    /// Has `step_sweep` begin with the first.
+    /// Makes `step_sweep` begin with the first chain.
     void begin_sweep() noexcept { sweep_ = empty() ? nullptr : &registered_.front(); }
-    /// The next one of the sweep, or null at its end.
+    /// Returns the next chain of the sweep, or null at its end.
     [[nodiscard]] chain_entry* step_sweep() noexcept {
         chain_entry* const e = sweep_;
         if (e)
@@ -35,7 +35,7 @@ public:
     }
     [[nodiscard]] bool is_swept() const noexcept { return !sweep_; }
 
-    // Those that stand in the line of this limiter: each in the place that its arrival gives it.
+    // The chains that stand in the queue of this limiter, each in the position of its arrival.
 
     void stand(chain_entry& e) noexcept {
         standing_.insert(e);
@@ -50,7 +50,7 @@ public:
     [[nodiscard]] chain_entry* first() const noexcept { return first_of(standing_); }
     [[nodiscard]] amount asked() const noexcept { return asked_; }
 
-    // Those that have been passed too often, and the one that reserves this limiter.
+    // The overdue chains, and the chain that reserves this limiter.
 
     void add_overdue(chain_entry& e) noexcept { overdue_.insert(e); }
     void remove_overdue(chain_entry& e) noexcept { overdue_.erase(overdue_.iterator_to(e)); }
@@ -63,7 +63,7 @@ public:
         if (!op.called.exchange(true, std::memory_order_relaxed))
             calls_.push_back(op);
     }
-    /// Those that are owed a claim by whoever takes them.
+    /// The called chains. The thread that takes them owes each of them a claim.
     [[nodiscard]] call_list& calls() noexcept { return calls_; }
 
 private:

@@ -11,7 +11,7 @@
 
 namespace weir::detail {
 
-/// What a limiter is told of who asks, if it does not tell its clients apart: nothing.
+/// The key of a limiter that does not distinguish its clients: none.
 struct anybody {
     template <class F>
     auto with(F f) const {
@@ -20,7 +20,7 @@ struct anybody {
     friend bool operator==(anybody, anybody) = default;
 };
 
-/// A limiter in a chain, and what is asked of it. It keeps the core, not the limiter.
+/// A limiter in a chain, and the request to it. It keeps the core alive, not the limiter.
 template <class Core, class Executor, class Who = anybody>
 class chain_link final : public chain_member {
 public:
@@ -107,7 +107,7 @@ public:
     }
 
 private:
-    // At the time of the last look at the clock, and after one more.
+    // These run at the time of the last reading of the clock, and after one more reading.
     template <class F>
     auto here(F f) const {
         return handle_.core->within(false, f);

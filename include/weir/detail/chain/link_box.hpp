@@ -11,7 +11,7 @@
 
 namespace weir::detail {
 
-/// A link of a chain, whatever its type. One of at most `room` bytes needs no allocation.
+/// A link of a chain, of any type. One of at most `room` bytes needs no allocation.
 template <std::size_t room>
 class link_box {
 public:
@@ -37,7 +37,7 @@ public:
     }
     ~link_box() { does_->destroy(bytes()); }
 
-    /// Until the box is moved or changed.
+    /// Valid until the box is moved or changed.
     [[nodiscard]] chain_member& get() const noexcept { return does_->get(bytes()); }
 
 private:

@@ -25,14 +25,14 @@ struct in_calls;
 struct among_standing;
 struct among_overdue;
 
-/// What a hook of an ordered set is.
+/// The type of a hook of an ordered set.
 template <class Tag>
 using chain_set_hook =
     boost::intrusive::set_base_hook<boost::intrusive::tag<Tag>,
                                     boost::intrusive::link_mode<boost::intrusive::normal_link>>;
 
-/// What a chain asks of one of its limiters, and its place there. It may be read under the lock of that
-/// limiter, and changes under the locks of all.
+/// The request of a chain to one of its limiters, and its position there. It may be read under the lock of that
+/// limiter, and changes only under the locks of all.
 struct chain_entry
     : list_hook<in_register>,
       chain_set_hook<among_standing>,
@@ -42,39 +42,39 @@ struct chain_entry
     amount count = 0;
     std::size_t index = 0;  // in the order in which the chain names its limiters
 
-    // While it waits.
+    // These are valid while it waits.
     chain_operation* op = nullptr;
     std::uint64_t number = 0;  // of its arrival at this limiter; 0 before that
     time_point since{};        // by the clock of this limiter
-    void* room = nullptr;      // of a keyed limiter: that of the key
-    bool stands = false;       // in the line of this limiter
-    bool ready = false;        // the last claim has found that this limiter lets it go
+    void* room = nullptr;      // of a keyed limiter: the room of the key
+    bool stands = false;       // in the queue of this limiter
+    bool ready = false;        // this limiter allowed the chain in the last claim
 
     permit granted;
 };
 
-/// What a request gets that is rejected.
+/// The data of a rejected request.
 struct chain_rejected {
     std::optional<std::size_t> by;   // the index of the limiter
-    duration retry_after = forever;  // which is unknown
+    duration retry_after = forever;  // if it is unknown
 };
 
-/// A chain that waits. It is at home with the first limiter that it names: that has its deadline, its
-/// cancellation and its outbox.
+/// A chain that waits. The first limiter that it names is its home, which holds its deadline, its cancellation and
+/// its outcome.
 class chain_operation : public operation, public list_hook<in_calls> {
 public:
     std::span<chain_entry> entries;  // in the order of the locks
     chain_entry* at_home = nullptr;
-    std::size_t named = 0;  // limiters; those that it names twice count twice
+    std::size_t named = 0;  // the number of limiters; a limiter that is named twice counts twice
     chain_options options;
 
-    /// Set under the lock of any limiter of the chain, by a thread that owes a claim from then on. Cleared
-    /// under the locks of all.
+    /// Set under the lock of any limiter of the chain, by a thread that owes a claim from then on. Cleared under the
+    /// locks of all.
     std::atomic<bool> called = false;
 
-    time_point gives_up = never;  // `deadline` is when the home looks at it next
+    time_point gives_up = never;  // `deadline` is when the home examines it next
     time_point reserves_until{};
-    int passed = 0;  // turns that it has lost
+    int passed = 0;  // the number of lost turns
     bool is_overdue = false;
     bool reserves = false;
 

@@ -12,77 +12,78 @@ namespace weir::detail {
 
 struct wait_limit;
 
-/// How several limiters let a request go together: all of them, or none.
+/// The protocol by which several limiters grant a request together: all of them, or none.
 ///
-/// A chain that waits stands in the line of one limiter at a time: one that has rejected it. There it is like any
-/// other request, in the place that its arrival gives it. With its other limiters it is only registered, so
-/// that they can tell it when they close. When its turn comes there, the limiter does not grant: it calls the
-/// chain, and its line pauses. The thread that has called it lets go of the lock and makes the claim: it takes
-/// the locks of all limiters and decides. Either all let the chain go, and all grant in that section; or one
-/// rejects, and in that section the chain goes to stand in the line of that one, and the line that it has left
-/// is served.
+/// A limiter allows a chain or blocks it. A waiting chain is in the queue of one limiter at a time, a limiter that
+/// blocks it. There it is like any other request, in the position of its arrival. Its other limiters only register
+/// it, so that they can notify it when they close. When its turn comes in the queue, the limiter does not grant: it
+/// calls the chain, and its queue pauses. The calling thread releases the lock and makes the claim: it takes the
+/// locks of all limiters and decides. If all allow the chain, all grant in that section. Otherwise the chain moves,
+/// in that section, to the queue of a limiter that blocks it, and the queue that it has left is served.
 ///
-/// What must hold for no chain to be overlooked, and for the order to be kept (test/model checks it):
-/// - A chain changes under the locks of all its limiters, by a claim, and in no other way. Whatever else concerns
-///   it (a cancellation, a deadline, a limiter that closes) is noted under one lock, and calls it.
-/// - A thread that sets `called`, under the lock of any one limiter, owes the claim; a thread that finds it set
-///   owes nothing. So one thread at a time has a chain in hand, which cannot go meanwhile.
+/// These invariants guarantee that no chain is overlooked, and that the order is kept (test/model checks them):
+/// - A chain changes only under the locks of all its limiters, by a claim. Any other event of a chain (a
+///   cancellation, a deadline, the close of a limiter) is recorded under one lock, and calls the chain.
+/// - A thread that sets `called`, under the lock of any one limiter, owes the claim; a thread that finds it set owes
+///   nothing. So only one thread at a time handles a chain, and the chain exists meanwhile.
 /// - A claim begins without any lock. It takes each lock once, in the order of their addresses.
-/// - A line whose first is called is not served: the claim does that, for each line of the chain.
-/// - A chain that waits and is not called stands in a line of a limiter that rejects it, for want of room or since
-///   another request is before it.
+/// - A queue whose first chain is called is not served: the claim serves it, like each queue of the chain.
+/// - A chain that waits and is not called is in the queue of a limiter that blocks it, because of a lack of permits
+///   or of another request before it.
 ///
-/// Two limiters may never have room at the same instant. So a chain that has lost its turn too often is overdue,
-/// and the oldest that is overdue at all its limiters reserves them: it stands in all their lines at once, where
-/// it is not passed. It takes nothing in advance, and after a time it goes back to one line.
+/// Two limiters may never have permits at the same instant. So a chain that has lost too many turns is overdue. The
+/// oldest chain, if it is overdue at all its limiters, reserves them: it is in all their queues at once, and no
+/// request passes it there. It takes nothing in advance, and after a time it returns to one queue.
 ///
-/// Chains that are called in a claim whose locks are theirs, too, are claimed in the same section: so a crowd of
-/// chains over the same limiters does not take the locks for each of them.
+/// If a claim calls other chains, and holds the locks of all their limiters, it claims these chains in the same
+/// section. So many chains over the same limiters do not take the locks for each of them.
 ///
-/// A claim serves lines, which may call further chains. After `most_claims_in_a_turn` a thread serves none any more: a
-/// limiter whose first could go sends for its actor, which goes on. So a thread that brings permits home makes so many
-/// claims, and one for each chain that had been called by then or waits for the end of a reservation, which room for that
-/// chain bounds.
+/// A claim serves queues, which may call further chains. After `most_claims_in_a_turn` claims a thread serves no more
+/// queues: a limiter whose first request could be granted posts a step of its actor, which continues. So a thread
+/// that releases permits makes at most this number of claims, and one for each chain of two kinds: it was called
+/// before that, or it waits for the end of a reservation. The permits for the reserving chain bound the number of
+/// chains of the second kind.
 
-/// How many limiters a chain can have.
+/// The maximum number of limiters of a chain.
 inline constexpr std::size_t most_chained = 16;
 
-/// How many chains are claimed under the same locks.
+/// The maximum number of chains that are claimed under the same locks.
 inline constexpr int most_claimed_together = 32;
 
-/// After how many claims a thread serves no further lines.
+/// The number of claims after which a thread serves no further queues.
 inline constexpr int most_claims_in_a_turn = 16;
 
-/// What became of a request that does not wait. If it is neither granted nor rejected, waiting might help.
+/// The outcome of a request that does not wait. If it is neither granted nor rejected, waiting might help.
 struct chain_answer {
     bool granted = false;  // the permits are in the entries
     error_code error = {};
     chain_rejected rejected = {};
 };
 
-/// Makes entries of the members of a chain, in the order of the locks. What is asked of a limiter that is named
-/// more than once is added up. `entries` has a place for each; returned are those that were needed.
+/// Makes entries of the members of a chain, in the order of the locks. The requests to a limiter that is named more
+/// than once are added up. `entries` has space for each member; the function returns the entries that it needed.
 [[nodiscard]] std::span<chain_entry> fill(std::span<chain_entry> entries,
                                           std::span<chain_member* const> members) noexcept;
 
-/// Lets the entries go now or not at all. `errc::no_permit` if waiting might help.
+/// Grants all entries now, or none. Rejects with `errc::no_permit` if waiting might help.
 [[nodiscard]] chain_answer try_chain(std::span<chain_entry> entries) noexcept;
-/// The same, but neither granted nor rejected if waiting might help.
+/// Grants all entries now, or none. If waiting might help, the answer is neither granted nor rejected.
 [[nodiscard]] chain_answer enter_chain_at_once(std::span<chain_entry> entries) noexcept;
 
-/// Either decides at once, and leaves the outcome in `c`, or lets `c` wait: true. If this throws, nothing has
-/// happened to `c`. The limiters must be kept by the caller.
+/// Decides immediately and stores the outcome in `c`, or lets `c` wait and returns true. If this throws, `c` is
+/// unchanged. The caller must keep the limiters alive.
 [[nodiscard]] bool enter_chain(chain_operation& c, wait_limit const& limit);
 
-/// Outside of all locks: makes the claims that are owed. If this thread makes others already, these follow.
+/// Makes the claims that are owed. Call it outside all locks. If this thread is already making claims, these follow
+/// later.
 void make_claims(call_list& calls) noexcept;
-/// The same, with all that this thread owes, before it returns.
+/// Makes the claims that are owed, like `make_claims`, and all other claims that this thread owes, before it returns.
 void make_all_claims(call_list& calls) noexcept;
 
 /// The chains that this thread owes a claim, while it makes claims; otherwise null.
 extern thread_local constinit call_list* owed_by_this_thread;
 
-/// Has permits of several limiters come home in one section, used or not; then they are empty.
+/// Releases permits of several limiters in one section, used or not; then they are empty.
 void leave_together(std::span<permit> parts, bool used) noexcept;
 
 }  // namespace weir::detail

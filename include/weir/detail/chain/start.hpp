@@ -23,8 +23,8 @@
 
 namespace weir::detail {
 
-/// What a chain asks of each of its limiters. It does not keep `links`. `Entries` is a list that is made of their
-/// number, and `Links` can name its members.
+/// The requests of a chain to each of its limiters. It does not keep `links`. `Entries` is a list that is constructed
+/// from their number, and `Links` can name its members.
 template <class Entries>
 class chain_entries {
 public:
@@ -34,7 +34,7 @@ public:
     chain_entries& operator=(chain_entries const&) = delete;
 
     [[nodiscard]] std::span<chain_entry> used() const noexcept { return used_; }
-    /// How many limiters the chain names; those that it names twice count twice.
+    /// The number of limiters that the chain names; a limiter that is named twice counts twice.
     [[nodiscard]] std::size_t named() const noexcept { return entries_.size(); }
 
 private:
@@ -53,7 +53,7 @@ private:
 template <class Links>
 chain_entries(Links&) -> chain_entries<entry_list<Links::most>>;
 
-/// A chain of these that waits, with all that it needs.
+/// A waiting chain of these links, with all data that it needs.
 template <class Links>
 class linked_chain : public chain_operation {
 public:
@@ -76,7 +76,7 @@ private:
     std::optional<chain_entries<typename Links::kept_entries>> entries_;
 };
 
-/// `void(error_code, Permit)`: what a chain is completed with.
+/// `void(error_code, Permit)`: the completion signature of a chain.
 template <class Links>
 struct chain_signature {
     using operation_type = linked_chain<Links>;

@@ -17,7 +17,7 @@
 
 namespace weir::detail {
 
-/// Grants by the states of keys, for keys that have no room, and the books of all permits that are out.
+/// Grants by the states of keys, for keys without a room, and counts all permits in use.
 template <class Key, class Hash, limiting_rule Rule, class Room>
 class keyed_gate {
     using room_gate = gate<policy::ruled<Rule, std::shared_ptr<Rule const>>>;
@@ -30,7 +30,7 @@ public:
     using answer = typename room_gate::answer;
     using books = typename room_gate::books;
 
-    /// With `has_keys` false, permits carry no key.
+    /// If `has_keys` is false, permits carry no key.
     keyed_gate(permit_issuer& issuer, std::shared_ptr<Rule const> rule,
                std::shared_ptr<keyed_bounds<Hash>> bounds, bool has_keys)
         : issuer_(issuer), has_keys_(has_keys), states_(std::move(rule), std::move(bounds)) {}
@@ -38,19 +38,19 @@ public:
     [[nodiscard]] states_type& states() noexcept { return states_; }
     [[nodiscard]] states_type const& states() const noexcept { return states_; }
 
-    /// Puts the key into the table unless it is there; false if there is no place for it.
+    /// Inserts the key into the table unless it is there. Returns false if there is no space for it.
     template <class Like>
     [[nodiscard]] bool has_place(spot& where, Like const& key, std::uint64_t hash,
                                  time_point now) noexcept {
         return where || (where = states_.insert(key, hash, now));
     }
-    /// The same for a permit that is out, whose key may have been forgotten.
+    /// Inserts the key of a permit in use like the function above, since the key may have been forgotten.
     [[nodiscard]] bool has_place(spot& where, permit_origin from, time_point now) noexcept {
         auto const key = handle::from(from.key);
         return where || (where = states_.insert(key.key(), states_.hash_of(key), now));
     }
 
-    /// Whether `n` may go now; if so, the key is in the table.
+    /// Returns whether `n` permits can be granted now; if so, the key is in the table.
     template <class Like>
     [[nodiscard]] answer consider(spot& where, keyed_lookup<Like> const& who, amount n,
                                   time_point now) noexcept {
@@ -62,7 +62,8 @@ public:
         auto const ready = n == 0 ? now : where.rule().ready_at(where.own_state(), n, 0, now);
         return {.granted = ready <= now, .ready = ready};
     }
-    /// Grants `least` at once, or as many as there are up to `most`, or says why not.
+    /// Grants `least` permits immediately, or up to `most` if they are available, or returns the reason of the
+    /// rejection.
     template <class Like>
     [[nodiscard]] answer ask(spot& where, keyed_lookup<Like> const& who, amount least, amount most,
                              time_point now, permit& granted) noexcept {
@@ -71,7 +72,7 @@ public:
             granted = take(where, share(where, least, most, now), now);
         return asked;
     }
-    /// Takes `n` whatever the state.
+    /// Takes `n` permits in any state.
     [[nodiscard]] permit take(spot where, amount n, time_point now) {
         auto const t = n == 0 ? ticket() : where.rule().take(where.own_state(), n, now);
         auto const key = where.key();
@@ -80,7 +81,7 @@ public:
         return permit_issuer::grant(issuer_, n, {.ticket = t, .key = key.word()}, duration::zero());
     }
 
-    // Permits that come home. The key may not be in the table.
+    // Releases permits. The key may be missing from the table.
 
     void leave(spot where, amount n, permit_origin from, time_point now) noexcept {
         if (n != 0 && where)
@@ -92,7 +93,7 @@ public:
             where.rule().refund(where.own_state(), n, from.ticket, now);
         out_ -= static_cast<std::uint64_t>(n);
     }
-    /// Throws `std::length_error` if there is no place for the key any more.
+    /// Throws `std::length_error` if there is no longer space for the key.
     [[nodiscard]] ticket overdraw(spot where, amount n, amount held, permit_origin from,
                                   time_point now) {
         if (!has_place(where, from, now))
@@ -103,9 +104,9 @@ public:
         return held == 0 ? extra : where.rule().merge(where.own_state(), from.ticket, extra, n);
     }
 
-    // The books.
+    // Counts.
 
-    /// A permit for `n` goes out, or comes home.
+    /// `goes_out` counts a new permit for `n`; `comes_home` counts its release.
     void goes_out(amount n, handle key) noexcept {
         ++live_;
         out_ += static_cast<std::uint64_t>(n);
@@ -118,7 +119,7 @@ public:
         if (has_keys_)
             handle::from(from.key).release();
     }
-    /// What has happened in the room of a key.
+    /// Adds the events in the room of a key.
     void add(books const& news, handle key) noexcept {
         counters_.add(news.done);
         live_ += news.live;

@@ -14,7 +14,7 @@
 
 namespace weir::detail {
 
-/// What one part of a limiter has counted.
+/// The counts of one part of a limiter.
 template <class Key>
 struct heavy_part {
     explicit heavy_part(heavy_keys<Key> const& counted) : others(counted.count_without_counter()) {
@@ -26,11 +26,11 @@ struct heavy_part {
 
     std::vector<heavy_key<Key>> keys;
     std::vector<std::uint64_t> hashes;
-    std::uint64_t others;  // the most that a key can have that is not among them
+    std::uint64_t others;  // the maximum count of a key that is not among them
 };
 
-/// Adds what the last part has counted, which can be of any key, to that of the others, which have each a part
-/// of the keys: a key that has no counter in one of the two may have lost it.
+/// Adds the counts of the last part, which can be of any key, to the counts of the other parts, which have disjoint
+/// sets of keys. A key without a counter in one of the two parts may have lost it.
 ///
 /// Source: Agarwal and others, "Mergeable Summaries" (2012).
 template <class Key, class PartOf>
@@ -62,7 +62,7 @@ void add_shared(std::span<heavy_part<Key>> parts, PartOf part_of) {
     shared.keys = std::move(others);
 }
 
-/// The `n` with the greatest counts. With `shared`, any key may also be counted in the last part.
+/// Returns the `n` keys with the greatest counts. If `shared`, any key may also be counted in the last part.
 template <class Key, class PartOf>
 [[nodiscard]] std::vector<heavy_key<Key>> heaviest(std::size_t n, std::span<heavy_part<Key>> parts,
                                                    bool shared, PartOf part_of) {

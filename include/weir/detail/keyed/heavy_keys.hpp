@@ -13,7 +13,7 @@ template <class Key>
 class heavy_keys {
     using handle = key_handle<Key>;
 
-    // A handle that is released in the end.
+    // A handle that releases its reference on destruction.
     class kept {
     public:
         kept() = default;
@@ -51,13 +51,13 @@ public:
         std::uint64_t rejected;
     };
 
-    /// With no counters it counts nothing. Throws `std::bad_alloc`.
+    /// Without counters it counts nothing. Throws `std::bad_alloc`.
     explicit heavy_keys(std::uint32_t counters) : counted_(counters) {}
 
     [[nodiscard]] bool is_on() const noexcept { return counted_.is_on(); }
 
-    /// `key` has come, which `rejected` says; `keep()` gives a handle of it that is released in the end. If
-    /// that throws, the event is not counted.
+    /// Counts a request of `key`, and its rejection if `rejected`. `keep()` returns a handle of it, whose reference
+    /// is released at the end. If `keep()` throws, the event is not counted.
     template <class Like, class Keep>
     void count(Like const& key, std::uint64_t hash, bool rejected, Keep keep) noexcept {
         auto const is_key = [&](kept const& k) { return k.key().key() == key; };
@@ -65,14 +65,14 @@ public:
             counted_.count(hash, is_key, [&] { return kept(keep()); }).rejected += rejected;
         } catch (...) {}
     }
-    /// Requests that were counted when they came have been rejected.
+    /// Counts the rejection of requests that were counted on arrival.
     void reject(handle key, std::uint64_t hash, std::uint64_t times) noexcept {
         auto const is_key = [&](kept const& k) { return k.key().key() == key.key(); };
         if (auto* const k = counted_.find(hash, is_key))
             k->rejected += times;
     }
 
-    /// At most how often a key has come that has no counter.
+    /// The maximum number of requests of a key without a counter.
     [[nodiscard]] std::uint64_t count_without_counter() const noexcept {
         return counted_.count_without_counter();
     }

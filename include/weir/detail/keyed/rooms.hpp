@@ -23,15 +23,15 @@ namespace weir::detail {
 /// An operation that waits for permits of one key.
 class keyed_operation : public operation {
 public:
-    void* room = nullptr;  // that of the key
+    void* room = nullptr;  // the room of the key
 
 protected:
     keyed_operation() = default;
     ~keyed_operation() = default;
 };
 
-/// The waiting rooms of those keys that need one. Each is told lazily of what concerns all keys, and scheduled
-/// for when there is something to do in it.
+/// The waiting rooms of the keys that need one. A room learns of an event for all keys only when it is next used, and
+/// is scheduled for the time at which it has work.
 template <class Key, limiting_rule Rule, class Queue>
 class keyed_rooms {
     struct in_rooms;
@@ -46,7 +46,7 @@ public:
     using doors = typename gate<own_policy>::doors;
     using books = typename gate<own_policy>::books;
 
-    /// The waiting room of one key, to which its state has moved.
+    /// The waiting room of one key, which holds the key's state.
     struct own_room : list_hook<in_rooms>, due_hook {
         own_room(keyed_rooms& all, permit_issuer& issuer, key_handle<Key> k, shared_rule rule,
                  state&& s) noexcept
@@ -57,12 +57,12 @@ public:
                    all.waits_) {}
 
         key_handle<Key> key;
-        bool stays = false;  // even if nobody waits
+        bool stays = false;  // even if no request waits
         bool is_scheduled = false;
-        time_point at{};            // when there is something to do in it, if it is scheduled
-        std::uint64_t epoch;        // the last event for all keys that it has been told of
-        std::uint64_t cancels;      // and the last `cancel_all`
-        std::uint64_t waiting = 0;  // as the sums below say
+        time_point at{};            // when it has work, if it is scheduled
+        std::uint64_t epoch;        // the last event for all keys that was applied
+        std::uint64_t cancels;      // the last applied `cancel_all`
+        std::uint64_t waiting = 0;  // as counted in the sums below
         amount waiting_for = 0;
         room_type room;
 
@@ -77,7 +77,7 @@ public:
             delete &all_.pop_front();
     }
 
-    /// A room in which nobody waits yet. Throws `std::bad_alloc`; then nothing has been moved from `s`.
+    /// Opens a room without waiting requests. Throws `std::bad_alloc`; then nothing was moved from `s`.
     [[nodiscard]] own_room& open(permit_issuer& issuer, key_handle<Key> key, shared_rule rule,
                                  state&& s) {
         auto r = std::make_unique<own_room>(*this, issuer, key, std::move(rule), std::move(s));
@@ -85,7 +85,7 @@ public:
         all_.push_back(*r);
         return *r.release();
     }
-    /// Gives its state back.
+    /// Closes the room and returns its state.
     [[nodiscard]] state close(own_room& r) noexcept {
         std::unique_ptr<own_room> const at_end(&r);
         if (r.is_scheduled)
@@ -100,7 +100,7 @@ public:
     [[nodiscard]] amount waiting_for() const noexcept { return waiting_for_; }
     [[nodiscard]] wait_histogram waits() const noexcept { return waits_.recorded(); }
 
-    // Events that concern all rooms, and those that are opened later.
+    // Events that concern all rooms, and rooms that are opened later.
 
     void shut(doors d) noexcept {
         doors_ = std::max(doors_, d);
@@ -115,7 +115,7 @@ public:
         ++epoch_;
     }
 
-    /// Tells it of the events for all that it has not been told of yet: before anything happens in it.
+    /// Applies the events for all rooms that the room has missed. Call it before any event in the room.
     void tell(own_room& r) noexcept {
         if (r.epoch == epoch_)
             return;
@@ -128,12 +128,12 @@ public:
         static_cast<list_hook<in_rooms>&>(r).unlink();
         all_.push_back(r);
     }
-    /// One that has not been told yet, or null.
+    /// Returns a room with missed events, or null.
     [[nodiscard]] own_room* untold() const noexcept {
         return all_.empty() || all_.front().epoch == epoch_ ? nullptr : &all_.front();
     }
 
-    /// After anything has happened in it: counts those that wait, and returns what else is to be counted.
+    /// Counts the waiting requests after an event in the room, and returns the other changes of the counts.
     /// Operations that have left go to `outbox`. Either `close` or `schedule` must follow.
     [[nodiscard]] books take_books(own_room& r, operation_list& outbox) noexcept {
         outbox.append(r.room.outbox());
@@ -146,13 +146,13 @@ public:
         schedule(r, n.due ? now : n.next);
     }
 
-    /// The room in which there is something to do next, or null; and when.
+    /// The room with the earliest work, or null; and the time of that work.
     [[nodiscard]] own_room* next() noexcept { return due_.empty() ? nullptr : &*due_.begin(); }
     [[nodiscard]] time_point next_at() const noexcept {
         return due_.empty() ? never : due_.begin()->at;
     }
 
-    /// Takes all operations out of all rooms, with no outcome, and calls the chains.
+    /// Removes all operations of all rooms, without an outcome, and calls the chains.
     void clear_out(operation_list& outbox, call_list& calls) noexcept {
         doors_ = doors::shut;
         for (auto* r = all_.empty() ? nullptr : &all_.front(); r; r = all_.after(*r)) {
@@ -188,8 +188,8 @@ private:
     std::uint64_t waiting_ = 0;
     amount waiting_for_ = 0;
     wait_recorder waits_;
-    list<own_room, in_rooms>
-        all_;  // those that have not been told of the last such event come first
+    // Rooms that have missed the last such event come first.
+    list<own_room, in_rooms> all_;
     boost::intrusive::multiset<own_room, boost::intrusive::base_hook<due_hook>> due_;
 };
 

@@ -42,7 +42,7 @@ struct starts_to_drain_part {
     }
 };
 
-/// A composed operation: drains one part after the other. It may be cancelled while none is waited for.
+/// A composed operation that drains one part after the other. It can be cancelled even between two parts.
 template <class Core, class Executor, class Bounds>
 struct drains_shards {
     std::vector<limiter_handle<Core, Executor>> parts;
@@ -64,8 +64,8 @@ struct drains_shards {
     }
 };
 
-/// The parts of a keyed limiter, each with a lock, a timer and some of the keys. It decides which part a key
-/// belongs to. There may be one part more, which is shared by all keys for which there is no place.
+/// The parts of a keyed limiter, each with a lock, a timer and some of the keys. It selects the part of a key. There
+/// may be one additional part, which is shared by all keys for which there is no space.
 template <class Key, class Hash, class Core, class Executor>
 class keyed_shards {
     template <class Like>
@@ -75,8 +75,8 @@ public:
     using bounds_type = keyed_bounds<Hash>;
     using handle_type = limiter_handle<Core, Executor>;
 
-    /// `count` parts, rounded up to a power of two, but no more than have some keys each: a part forgets only keys of
-    /// its own. `make(bounds, all_share_one)` makes the core of one.
+    /// Makes `count` parts, rounded up to a power of two, but at most so many that each has some keys: a part forgets
+    /// only its own keys. `make(bounds, all_share_one)` makes the core of one part.
     template <class Make>
     keyed_shards(Executor const& ex, std::shared_ptr<bounds_type> bounds, std::uint32_t count,
                  bool has_shared, Make make)
@@ -89,7 +89,7 @@ public:
             parts_.push_back({make(bounds_, true), ex});
     }
 
-    /// All parts; that which is shared, if there is one, comes last.
+    /// All parts; the shared part, if there is one, comes last.
     [[nodiscard]] std::span<handle_type const> all() const noexcept { return parts_; }
     [[nodiscard]] handle_type const& first() const noexcept { return parts_.front(); }
     [[nodiscard]] bool has_shared() const noexcept { return parts_.size() != own_; }
@@ -99,26 +99,26 @@ public:
         for (auto const& part : parts_)
             part.core->cancel();
     }
-    /// What is to be composed to drain all parts.
+    /// Returns the function object to compose into an operation that drains all parts.
     [[nodiscard]] auto drain() const {
         return drains_shards<Core, Executor, bounds_type>{
             parts_, {bounds_, bounds_->cancels.load()}};
     }
 
-    /// A key as the parts look it up. It is kept by reference, unless it is small.
+    /// Returns a key in the form in which the parts look it up. It is kept by reference, unless it is small.
     template <class Like>
     [[nodiscard]] auto look_up(Like const& key) const noexcept {
         return look_up(key, hash_of(key));
     }
 
-    /// Where the state of a key with this hash is, if it has one.
+    /// Returns the index of the part that holds the state of a key with this hash, if it has one.
     [[nodiscard]] std::size_t index_of(std::uint64_t hash) const noexcept {
         return static_cast<std::size_t>(hash >> 8) & (own_ - 1);
     }
     [[nodiscard]] Core& own_core_for(std::uint64_t hash) const noexcept {
         return *parts_[index_of(hash)].core;
     }
-    /// Where a request for it goes, which may make a place for it. `now()` is the time.
+    /// Returns the part for a request of the key, which may make space for it. `now()` is the time.
     template <class Like, class Now>
     [[nodiscard]] handle_type const& handle_for(keyed_lookup<Like> const& who,
                                                 Now now) const noexcept {
@@ -130,7 +130,7 @@ public:
                           [&](auto& room, time_point t) { has_place = room.has_place(who, t); });
         return has_place ? own : parts_.back();
     }
-    /// Where something is known of it.
+    /// Returns the part that holds the state of the key.
     template <class Like>
     [[nodiscard]] Core& core_that_knows(keyed_lookup<Like> const& who) const noexcept {
         Core& own = own_core_for(who.hash);
@@ -139,7 +139,7 @@ public:
         return is_own ? own : *parts_.back().core;
     }
 
-    /// As `try_enter_many` of the limiter, at the time `now`.
+    /// Does the work of the limiter's `try_enter_many`, at the time `now`.
     template <class Like>
     void try_enter_many(std::span<Like const> keys, std::span<permit> permits,
                         time_point now) const noexcept {
@@ -152,7 +152,7 @@ public:
 
 private:
     static constexpr std::size_t batch_size = 256;
-    // Of a part: so that one can be forgotten in each when there is no place.
+    // The minimum number of keys of a part: it must be able to forget one when there is no space.
     static constexpr std::size_t least_keys = 64;
 
     template <class Like>
@@ -170,7 +170,8 @@ private:
             return lookup<Like>{key, hash};
     }
 
-    // Part by part, in the order in which they come: first, in each, what is far away is asked for.
+    // Processes part after part, in order of their first keys. In each part it first prefetches the memory of the
+    // keys.
     template <class Like>
     void try_enter_batch(std::span<Like const> keys, std::span<permit> permits,
                          time_point now) const noexcept {
@@ -179,7 +180,7 @@ private:
         struct one {
             std::uint64_t hash;
             std::uint32_t shard;
-            std::uint16_t next;  // of the same shard, and 1 more; 0 at the end
+            std::uint16_t next;  // of the same shard, plus 1; 0 at the end
         };
         std::array<one, batch_size> batch;
         std::array<std::uint16_t, most_shards> first{};

@@ -19,11 +19,11 @@ namespace weir::detail {
 template <class Key, class Like>
 inline constexpr bool becomes_key = std::integral<Key> && std::integral<std::remove_cvref_t<Like>>;
 
-/// What a copy of a key is.
+/// The type of a copy of a key.
 template <class Key, class Like>
 using kept_key = std::conditional_t<becomes_key<Key, Like>, Key, std::decay_t<Like>>;
 
-/// What a keyed limiter is told of who asks.
+/// The key of a request to a keyed limiter.
 template <class Key>
 struct one_key {
     template <class F>
@@ -36,12 +36,12 @@ struct one_key {
     std::uint64_t hash;
 };
 
-/// What an operation is that waits for permits of one key.
+/// The signature of an operation that waits for permits of one key.
 struct keyed_enter_signature : enter_signature {
     using operation_type = keyed_operation;
 };
 
-/// Begins to wait for permits of a key. `Like` is the key, a reference to it, or what it is looked up by.
+/// Begins to wait for permits of a key. `Like` is the key, a reference to it, or a type by which it can be looked up.
 template <class Like>
 class starts_to_enter_key {
 public:

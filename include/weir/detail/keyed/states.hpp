@@ -18,14 +18,14 @@
 
 namespace weir::detail {
 
-/// A key to be looked up, of any type that compares with the keys, and its hash.
+/// A key to look up, of any type that compares with the keys, and its hash.
 template <class Like>
 struct keyed_lookup {
     std::conditional_t<small_key<Like>, Like, Like const&> key;
     std::uint64_t hash;
 };
 
-/// What the parts of one keyed limiter share.
+/// The data that the parts of one keyed limiter share.
 template <class Hash>
 struct keyed_bounds {
     keyed_bounds(Hash h, hash_seed const& s, std::size_t most)
@@ -35,7 +35,7 @@ struct keyed_bounds {
     hash_seed seed;
     std::size_t most_keys;
     std::atomic<std::size_t> keys = 0;
-    std::atomic<std::uint64_t> cancels = 0;  // of all that waits in all parts
+    std::atomic<std::uint64_t> cancels = 0;  // of all operations that wait in all parts
 
     template <class Like>
     [[nodiscard]] std::uint64_t hash(Like const& key) const noexcept {
@@ -46,8 +46,8 @@ struct keyed_bounds {
     }
 };
 
-/// What the state `before` of the rule `old` becomes under another rule. It goes on from a copy, so that
-/// nothing has changed if memory fails, in this or in another state.
+/// Converts the state `before` of the rule `old` to another rule. It works on a copy, so that nothing has changed if
+/// memory runs out, in this or in another state.
 template <limiting_rule Rule>
 [[nodiscard]] typename Rule::state_type under(Rule const& rule, Rule const& old,
                                               typename Rule::state_type before, time_point now) {
@@ -56,12 +56,12 @@ template <limiting_rule Rule>
     return next;
 }
 
-/// A table of keys and their states. A key may have a `Room` instead, which keeps its state meanwhile.
+/// A table of keys and their states. A key may have a `Room` instead, which then keeps its state.
 ///
-/// A key that is not in the table has the state of one that was never used, which began with the limiter.
-/// A key can be forgotten when it has become like that again; a few are looked at whenever a new key comes.
+/// A key that is not in the table has the state of an unused key, which began with the limiter. A key can be
+/// forgotten when its state is equal to that state again; whenever a new key comes, a few keys are examined.
 ///
-/// The rule is that of a page: it is changed page by page.
+/// Each page has its own rule, so that the rule can be changed page by page.
 template <class Key, class Hash, limiting_rule Rule, class Room>
 class keyed_states {
 public:
@@ -101,7 +101,7 @@ private:
     using page = typename table_type::page;
 
 public:
-    /// Where a key is in the table, until the next one comes.
+    /// The place of a key in the table, valid until the next key is inserted.
     class spot : table_type::spot {
         using base = typename table_type::spot;
 
@@ -122,7 +122,7 @@ public:
             this->entry().put(r);
             this->mark(true);
         }
-        /// A state again, after a room.
+        /// Replaces the room by a state.
         void put(state&& s) const noexcept {
             this->entry().put(std::move(s));
             this->mark(false);
@@ -165,7 +165,7 @@ public:
             table_.find(hash_of(key), [&](entry const& e) { return e.key.word() == key.word(); }));
     }
 
-    /// Puts a key into the table that is not there; an empty spot if there is no place or no memory for it.
+    /// Inserts a key that is not in the table. Returns an empty spot if there is no space or no memory for it.
     template <class Like>
     [[nodiscard]] spot insert(Like const& key, std::uint64_t hash, time_point now) noexcept {
         forget_some(now);
@@ -187,7 +187,7 @@ public:
         return {};
     }
 
-    /// The rule that a key with this hash has or would have, and the state of one that is not in the table.
+    /// The rule that a key with this hash has or would have, and the state of a key that is not in the table.
     [[nodiscard]] Rule const& rule_at(std::uint64_t hash) const noexcept {
         return *table_.page_of(hash).header;
     }
@@ -195,13 +195,13 @@ public:
         return unused(table_.page_of(hash).header);
     }
 
-    /// Has all keys of the page at `hash` that have a state here go on with `rule`, and so those that come to
-    /// it from now on. Calls `prepare(room)` before for each room of the page. The next page, or 0 if that
-    /// was the last. Throws `std::bad_alloc`, and what `prepare` throws; then nothing has changed.
+    /// Applies `rule` to all keys of the page at `hash` that have a state here, and to keys that join the page later.
+    /// Before that, calls `prepare(room)` for each room of the page. Returns the next page, or 0 after the last.
+    /// Throws `std::bad_alloc`, and the exceptions of `prepare`; then nothing has changed.
     template <class Prepare>
     [[nodiscard]] std::uint64_t change_rule(shared_rule const& rule, std::uint64_t hash,
                                             time_point now, Prepare prepare) {
-        // What may throw comes first, and changes nothing.
+        // First the steps that may throw; they change nothing.
         page& p = table_.page_of(hash);
         std::vector<state> states;
         states.reserve(table_type::places + 1);
@@ -235,12 +235,12 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return table_.size(); }
     [[nodiscard]] std::size_t bytes() const noexcept { return table_.bytes(); }
 
-    /// Asks for the memory of a key.
+    /// Prefetches the memory of a key.
     void prefetch(std::uint64_t hash) const noexcept { table_.prefetch(hash); }
     void prefetch_entry(std::uint64_t hash) const noexcept { table_.prefetch_entry(hash); }
 
 private:
-    // How many places are looked at for keys to be forgotten, when a new one comes.
+    // The number of places that are searched for keys to forget, when a new key comes.
     static constexpr unsigned places_to_tidy = 8;
 
     template <class F>
@@ -280,7 +280,7 @@ private:
         hand_ = table_.after(hand_);
     }
 
-    // Of a key that is not in the table, on a page with this rule.
+    // Returns the state of a key that is not in the table, on a page with this rule.
     [[nodiscard]] state const& unused(shared_rule const& rule) const noexcept {
         for (auto const& e : earlier_) {
             if (e.rule == rule)
@@ -297,7 +297,7 @@ private:
         state unused;
     };
     std::vector<earlier> earlier_;  // while pages of the table have such a rule
-    std::uint64_t hand_ = 0;        // where keys are looked for that can be forgotten
+    std::uint64_t hand_ = 0;        // the hash at which the search for keys to forget continues
     unsigned hand_place_ = 0;
     table_type table_;
 };

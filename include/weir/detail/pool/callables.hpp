@@ -10,11 +10,11 @@
 #include <type_traits>
 #include <utility>
 
-/// What the user of a pool brings: how to make an object, and how to check one. Both are kept as functions
-/// that return an awaitable.
+/// The functions that the user of a pool supplies: one makes an object, one checks it. The pool stores both as
+/// functions that return an awaitable.
 namespace weir::detail {
 
-/// What awaiting an `R` gives: `R` is an awaitable, or an Asio operation that has not been started.
+/// The result type of awaiting an `R`: `R` is an awaitable, or an Asio operation that has not started.
 template <class R>
 struct awaited : awaited<decltype(std::declval<R>()(boost::asio::use_awaitable))> {};
 template <class U>
@@ -34,15 +34,15 @@ decltype(auto) call_maker(F& make, Executor const& ex) {
 template <class F, class Executor>
 using made_by = decltype(detail::call_maker(std::declval<F&>(), std::declval<Executor const&>()));
 
-/// Makes a `T`: called with the executor of the pool, or with nothing, it returns an awaitable of what a `T`
-/// can be made of, or such an Asio operation.
+/// Makes a `T`. It is called with the executor of the pool, or without arguments, and returns an awaitable, or an
+/// Asio operation that has not started, whose result can construct a `T`.
 template <class F, class T, class Executor>
 concept maker = (std::invocable<F&, Executor const&> || std::invocable<F&>) && requires {
     requires std::constructible_from<T, awaited_t<made_by<F, Executor>>>;
 };
 
-/// Checks a `T`: called with it, it returns whether it is healthy, or an awaitable or an Asio operation that
-/// gives that. One that gives nothing says no by an exception.
+/// Checks a `T`. It is called with the object, and returns whether it is healthy, or an awaitable or an Asio
+/// operation with that result. If the result is `void`, an exception means that the object is not healthy.
 template <class F, class T>
 concept checker =
     std::invocable<F&, T&> && (std::same_as<std::invoke_result_t<F&, T&>, bool> || requires {

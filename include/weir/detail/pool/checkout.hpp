@@ -21,8 +21,8 @@ protected:
     ~checkout_operation() = default;
 };
 
-/// `void(error_code, lease<T>)`: what a checkout is completed with. A lease that is never given to its
-/// handler is checked in.
+/// `void(error_code, lease<T>)`: the completion signature of a checkout. A lease that never reaches its handler is
+/// checked in.
 template <class T>
 struct checkout_signature {
     using operation_type = checkout_operation;
@@ -52,7 +52,7 @@ struct checkout_signature {
     };
 };
 
-/// Begins to wait for an object: what an initiation is told to start.
+/// Begins to wait for an object; the initiation calls it to start the operation.
 template <class Supplier>
 class starts_to_checkout {
 public:

@@ -20,19 +20,19 @@ namespace weir::detail {
 
 struct in_supplier;
 
-/// A coroutine of a pool that sees to one object, on a strand of its own, since it may be cancelled.
+/// A coroutine of a pool that makes or checks one object. It has its own strand, since it may be cancelled.
 template <class Executor>
 class job : public list_hook<in_supplier>, public std::enable_shared_from_this<job<Executor>> {
 public:
     explicit job(Executor const& ex) : strand(boost::asio::make_strand(ex)) {}
 
-    // From any thread.
+    // Call these on any thread.
 
-    /// Cancels what the coroutine waits for.
+    /// Cancels the operation that the coroutine awaits.
     void cancel() noexcept {
         on_strand([](job& self) { self.signal.emit(boost::asio::cancellation_type::terminal); });
     }
-    /// The same, if that is the time to try again.
+    /// Cancels the operation that the coroutine awaits, if that is the pause before a retry.
     void cancel_backing_off() noexcept {
         on_strand([](job& self) {
             if (self.is_backing_off)
@@ -51,12 +51,12 @@ private:
         try {
             boost::asio::post(strand, [self = this->shared_from_this(), f] { f(*self); });
         } catch (...) {
-            // Then the coroutine goes on until it is done.
+            // On failure the coroutine continues until it is done.
         }
     }
 };
 
-/// What a job's coroutine is completed with. It keeps the signal alive for as long as Asio needs it.
+/// The completion handler of a job's coroutine. It keeps the signal alive for as long as Asio needs it.
 template <class Executor>
 class job_end {
 public:
@@ -67,7 +67,7 @@ private:
     std::shared_ptr<job<Executor>> job_;
 };
 
-/// Cancels a job when it takes too long, until this is destroyed. Used on the job's strand.
+/// Cancels a job when it takes too long, until this object is destroyed. Use it on the job's strand.
 template <class Timer, class Executor>
 class job_deadline {
 public:

@@ -36,31 +36,31 @@
 
 namespace weir::detail {
 
-/// What a checkout speaks to when it is over.
+/// The object that is notified of the end of a checkout.
 class hears_of_checkouts {
 public:
-    /// What the last attempt to make an object has failed with; null if it has not.
+    /// The error of the last attempt to make an object; null if it succeeded.
     [[nodiscard]] virtual shared_failure failure() const noexcept = 0;
-    /// A request waits no longer.
+    /// Handles the end of a request's wait.
     virtual void caller_left() noexcept = 0;
 
 protected:
     ~hears_of_checkouts() = default;
 };
 
-/// The actor of a pool beside its limiter: has objects made for requests that wait, checks those that were
-/// idle, and destroys those that are too old.
+/// The actor of a pool beside its limiter: it starts the making of objects for waiting requests, checks idle objects,
+/// and destroys objects that are too old.
 ///
-/// It is level-triggered. Each change is followed by a call of `look()`, from any thread, which posts a message
-/// to the executor unless one is on its way; then a step compares what waits with what is there. Requests wait
-/// in the limiter's line alone: a job, once begun, serves the one that is at its head when it is done.
+/// The supplier is level-triggered. Each change is followed by a call of `look()`, on any thread, which posts a message to the
+/// executor unless one is posted already; then a step compares the waiting requests with the objects. Requests wait
+/// only in the limiter's queue: a job serves the request that is at the head when the job is done.
 ///
-/// What must hold:
-/// - Its lock is never held while the core is called, nor while anything of the user is called or destroyed.
+/// Invariants:
+/// - Its lock is never held while the core or a user's function is called, nor while a user's object is destroyed.
 ///   Only `execute` of the executor is called under it.
-/// - Whatever is bound to the context (strands, timers, signals) is in the frames of the jobs, or in messages,
-///   which die with the context.
-/// - A place of the stock that is out is owned by a lease or by a `workpiece`, whose destructor gives it back.
+/// - All objects that are bound to the context (strands, timers, signals) are in the frames of the jobs, or in
+///   messages, which are destroyed with the context.
+/// - A place of the stock that is in use is owned by a lease or by a `workpiece`, whose destructor returns it.
 template <class T, class Executor, class Timer, class Core>
 class supplier final
     : public context_user,
@@ -90,13 +90,13 @@ public:
     supplier& operator=(supplier const&) = delete;
     ~supplier() = default;
 
-    /// The time, as everybody concerned reads it.
+    /// Reads the clock that all parts of the pool use.
     [[nodiscard]] static time_point now() noexcept {
         return time_point(
             std::chrono::duration_cast<duration>(Timer::clock_type::now().time_since_epoch()));
     }
 
-    /// To be called once, before all else.
+    /// Completes the construction. Call it once, before any other function.
     void begin() {
         auto& context = boost::asio::query(*executor_, boost::asio::execution::context);
         entry_.emplace(context, std::weak_ptr<context_user>(this->shared_from_this()));
@@ -118,7 +118,7 @@ public:
         try {
             never_blocking(*executor_).execute(message(this->shared_from_this()));
         } catch (...) {
-            actor_ = actor::idle;  // the next call tries again
+            actor_ = actor::idle;  // the next call retries
         }
     }
 
@@ -127,7 +127,7 @@ public:
         return failure_;
     }
 
-    /// A request waits from now on.
+    /// Records that a request waits from now on.
     void caller_waits() noexcept {
         if (shelf_->concerns_keeper())
             look();
@@ -138,7 +138,7 @@ public:
             look();
     }
 
-    /// Destroys what is too old or has been idle for too long.
+    /// Destroys objects that are too old or have been idle for too long.
     void trim() noexcept {
         auto const time = now();
         destroy_each([time](stock& s) {
@@ -149,13 +149,13 @@ public:
         });
     }
 
-    /// Keeps no more objects than somebody waits for.
+    /// Keeps only as many objects as requests wait for.
     void shut_down() noexcept {
         std::lock_guard lock(mutex_);
         shutting_down_ = true;
     }
 
-    /// Makes nothing any more, and destroys what is idle.
+    /// Makes no more objects, and destroys the idle ones.
     void stop() noexcept {
         tell([](stock& s) { s.close(); });
         {
@@ -192,7 +192,7 @@ private:
         std::shared_ptr<supplier> to_;
     };
 
-    /// A place of the stock that is out, with an object that is to be checked, or for one that is to be made.
+    /// A place of the stock that is in use: with an object to be checked, or for an object to be made.
     class workpiece {
     public:
         workpiece(supplier& owner, stock::item* unchecked)
@@ -212,7 +212,7 @@ private:
 
         [[nodiscard]] T* object() const noexcept { return item_ ? &*item_->object : nullptr; }
 
-        /// The check was not passed.
+        /// Records that the object failed its check.
         void is_broken() noexcept {
             item_.reset();
             owner_->tell([](stock& s) { s.fail_check(); });
@@ -227,7 +227,7 @@ private:
         }
 
     private:
-        // Whoever is first in the line has it at once.
+        // Puts an object in, which the first request in the queue gets at once.
         template <class Add>
         void put_in(Add add) noexcept {
             auto* const owner = std::exchange(owner_, nullptr);
@@ -248,7 +248,7 @@ private:
         std::unique_ptr<item_type> item_;
     };
 
-    /// That a job is under way: in the frame of its coroutine.
+    /// The registration of a running job, in the frame of its coroutine.
     class registration {
     public:
         registration(std::shared_ptr<supplier> owner, std::shared_ptr<job_type> j) noexcept
@@ -267,19 +267,20 @@ private:
                 if (has_begun)
                     job_->unlink();
             }
-            if (has_begun)  // or it could not be started, and trying again at once is of no use
+            // Otherwise the job could not be started, and an immediate retry is useless.
+            if (has_begun)
                 owner_->look();
         }
 
-        /// On its strand, so that it is not cancelled while Asio is still starting it. Whether the pool is
-        /// still open.
+        /// Registers the job. Call it on the job's strand, so that the job is not cancelled while Asio is still
+        /// starting it. Returns whether the pool is still open.
         [[nodiscard]] bool begin() noexcept {
             std::lock_guard lock(owner_->mutex_);
             owner_->jobs_.push_back(*job_);
             return owner_->executor_.has_value();
         }
 
-        /// Whether this job may try to make an object: while that fails, one does.
+        /// Returns whether this job may try to make an object: while attempts fail, only one job tries.
         [[nodiscard]] bool claims_attempt() noexcept {
             std::lock_guard lock(owner_->mutex_);
             if (owner_->backoff_.failures() == 0 || job_->is_retry)
@@ -306,9 +307,9 @@ private:
         std::shared_ptr<job_type> job_;
     };
 
-    /// What the coroutine of a job has in its hands. In one object, since compilers do not agree on the order
-    /// in which the parameters of a coroutine are destroyed: first the place is given back, then there is a
-    /// look around.
+    /// The registration and the workpiece of a job's coroutine. They are in one object, since compilers disagree on
+    /// the order in which the parameters of a coroutine are destroyed: the place must be returned before the next
+    /// call of `look()`.
     class assignment {
     public:
         assignment(registration&& r, workpiece&& p) noexcept
@@ -326,7 +327,7 @@ private:
         });
     }
 
-    // Outside of all locks, and each counts until it has gone.
+    // Destroys the objects outside all locks. Each object counts until it is destroyed.
     template <class Take>
     void destroy_each(Take take) noexcept {
         for (;;) {
@@ -373,8 +374,8 @@ private:
         });
     }
 
-    // Whether there was one to begin. An object that only has to be checked is checked, even if another is being
-    // made meanwhile. While objects cannot be made, one job at a time tries.
+    // Begins a job if one is needed, and returns whether it did. An object that needs only a check is checked, even
+    // if another object is being made meanwhile. While attempts to make objects fail, only one job at a time tries.
     [[nodiscard]] bool begin_job() noexcept {
         auto const waiting = static_cast<amount>(look_around().waiting);
         auto const time = now();
@@ -403,8 +404,8 @@ private:
         return room && start(workpiece(*this, unchecked), *ex);
     }
 
-    // Starts a job on its strand: there Asio starts a coroutine without calling the executor, whose faults it
-    // does not stand. Those of this post are harmless, even if the executor has kept what it was given.
+    // Starts a job on its strand: there Asio starts a coroutine without calling the executor, whose exceptions it
+    // does not handle. Exceptions of this post are harmless, even if the executor has kept the function.
     [[nodiscard]] bool start(workpiece piece, Executor const& ex) noexcept {
         std::shared_ptr<std::optional<assignment>> given;
         try {
@@ -420,7 +421,7 @@ private:
             });
             return true;
         } catch (...) {
-            // No memory, or a fault of the executor: the next look tries again.
+            // Out of memory, or an exception of the executor: the next `look()` retries.
             auto const back = given ? take(*given) : std::nullopt;
             return false;
         }
@@ -431,7 +432,7 @@ private:
             auto token = boost::asio::bind_cancellation_slot(j->signal.slot(), job_end(j));
             boost::asio::co_spawn(j->strand, supply(std::move(given), ex), std::move(token));
         } catch (...) {
-            // No memory: likewise.
+            // Out of memory: the next `look()` retries.
         }
     }
     [[nodiscard]] std::optional<assignment> take(std::optional<assignment>& given) noexcept {
@@ -439,7 +440,7 @@ private:
         if (!given)
             return std::nullopt;
         std::optional<assignment> taken(std::move(given));
-        given.reset();  // what is left owns nothing
+        given.reset();  // the rest owns nothing
         return taken;
     }
 
@@ -456,7 +457,7 @@ private:
                 deadline const limit(entry.job(), here, self.options_.check_within);
                 try {
                     healthy = co_await self.check_(*object);
-                } catch (...) {}  // it says no
+                } catch (...) {}  // the check failed
                 healthy = healthy && !limit.passed();
             }
             if (healthy) {
@@ -466,7 +467,8 @@ private:
             if (self.is_stopped())
                 co_return;
             piece.is_broken();
-            self.look();  // another idle one may be healthy, and is checked sooner than this is made
+            // Another idle object may be healthy, and a check takes less time than making this one.
+            self.look();
             co_await boost::asio::this_coro::reset_cancellation_state(
                 boost::asio::enable_terminal_cancellation());
             if (!entry.claims_attempt())
@@ -479,7 +481,7 @@ private:
                 std::chrono::ceil<typename timer_type::duration>(at.time_since_epoch())));
             entry.back_off(true);
             if (self.look_around().waiting == 0)
-                co_return;  // from now on, the last to leave cancels the pause
+                co_return;  // from now on, the end of the last wait cancels the pause
             auto const [cancelled] =
                 co_await pause.async_wait(boost::asio::as_tuple(boost::asio::deferred));
             entry.back_off(false);
@@ -519,7 +521,7 @@ private:
         std::lock_guard lock(mutex_);
         return !executor_;
     }
-    // Whether what a job is to make is still needed.
+    // Returns whether the object that a job makes is still needed.
     [[nodiscard]] bool is_needed() const noexcept {
         auto const [waiting, objects] = look_around();
         std::lock_guard lock(mutex_);
@@ -547,7 +549,7 @@ private:
         failure_.swap(failure);
     }
 
-    // Without memory it is not known why.
+    // Without memory, the reason is unknown.
     [[nodiscard]] static shared_failure described(std::exception_ptr thrown) noexcept {
         try {
             return shared_failure(new detail::failure(std::move(thrown)));
@@ -556,7 +558,7 @@ private:
         }
     }
 
-    // Nobody waits any more for what is to be tried again.
+    // Ends the pauses of retries if no request waits for their objects any more.
     void end_idle_retries() noexcept {
         if (backing_off_.load(std::memory_order_relaxed) == 0 || look_around().waiting != 0)
             return;
@@ -582,7 +584,7 @@ private:
     bool shutting_down_ = false;
     std::optional<Executor> executor_;  // until it is stopped
     list<job_type, in_supplier> jobs_;
-    int retrying_ = 0;  // jobs that try again
+    int retrying_ = 0;  // jobs that retry
     policy::backoff backoff_;
     shared_failure failure_;
     std::atomic<int> backing_off_ = 0;

@@ -5,12 +5,12 @@
 
 namespace weir::detail {
 
-/// The operations that wait until a limiter is idle: no permit is out, and no request waits.
+/// The operations that wait until a limiter is idle: all permits are released, and no request waits.
 class drains : public observers {
 public:
     drains() noexcept : observers(operation::place::draining) {}
 
-    /// Whether `op`, which does not wait yet, is over, with the outcome in it.
+    /// Returns whether `op`, which does not wait yet, is over, with the outcome in it.
     [[nodiscard]] bool decide(operation& op, bool is_idle) const noexcept {
         if (observers::decide(op))
             return true;
@@ -21,7 +21,7 @@ public:
     [[nodiscard]] bool is_due(bool is_idle) const noexcept {
         return !empty() && (is_idle || !is_swept());
     }
-    /// Until `budget` operations were touched.
+    /// Completes operations, until `budget` operations were touched.
     void serve(bool is_idle, int& budget, operation_list& outbox) noexcept {
         for (; is_idle && budget > 0 && !empty(); --budget)
             tell_first(outbox);

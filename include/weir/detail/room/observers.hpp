@@ -10,12 +10,12 @@
 
 namespace weir::detail {
 
-/// Operations that wait for something that happens to a limiter, and not for permits: those that have come
-/// first are told first. A derived class decides when that has happened. What ends such a wait otherwise is
-/// decided here: it is cancelled, alone or with all others, or the limiter has gone.
+/// Operations that wait for an event of a limiter, and not for permits. They complete in order of arrival. A derived
+/// class decides when the event has occurred. This class decides on the other ends of a wait: the operation is
+/// cancelled, alone or with all others, or the limiter is destroyed.
 class observers {
 public:
-    /// Whether `op`, which does not wait yet, is over, with the outcome in it.
+    /// Returns whether `op`, which does not wait yet, is over, with the outcome in it.
     [[nodiscard]] bool decide(operation& op) const noexcept {
         if (op.cancelled)
             op.end(boost::asio::error::operation_aborted);
@@ -23,7 +23,7 @@ public:
             op.end(errc::closed);
         return op.cancelled || gone_;
     }
-    /// `number`: in the order of arrival.
+    /// Adds `op`; `number` gives its order of arrival.
     void join(operation& op, std::uint64_t number) noexcept {
         op.number = number;
         op.at = what_;
@@ -38,9 +38,9 @@ public:
 
     [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
 
-    // Events that concern all: `sweep` carries them out.
+    // Events that concern all operations: `sweep` carries them out.
 
-    /// All that came before the one with this number are cancelled.
+    /// Cancels all operations that arrived before the one with this number.
     void cancel_before(std::uint64_t number) noexcept { cancel_before_ = number; }
     void abandon() noexcept { gone_ = true; }
     [[nodiscard]] bool is_gone() const noexcept { return gone_; }
@@ -48,7 +48,7 @@ public:
     [[nodiscard]] bool is_swept() const noexcept {
         return line_.empty() || !(gone_ || line_.front().number < cancel_before_);
     }
-    /// Moves those to the outbox that are over, until `budget` operations were touched.
+    /// Moves operations that have ended to the outbox, until `budget` operations were touched.
     void sweep(int& budget, operation_list& outbox) noexcept {
         for (; budget > 0 && !is_swept(); --budget) {
             if (gone_)
@@ -61,7 +61,7 @@ public:
     static void cancel(operation& op, operation_list& outbox) noexcept {
         take_out(op, boost::asio::error::operation_aborted, outbox);
     }
-    /// Takes all out, with no outcome. From now on nobody waits.
+    /// Removes all operations without an outcome. Admits none from now on.
     void clear_out(operation_list& outbox) noexcept {
         gone_ = true;
         while (!line_.empty())
@@ -73,7 +73,7 @@ protected:
     ~observers() = default;
 
     [[nodiscard]] operation& front() const noexcept { return line_.front(); }
-    /// What the first waits for has happened, and the outcome is in it.
+    /// Completes the first operation: its event has occurred, and the outcome is in it.
     void tell_first(operation_list& outbox) noexcept { take_out(front(), front().error, outbox); }
 
 private:

@@ -12,15 +12,15 @@
 
 namespace weir::detail {
 
-/// How many may wait in a line: whether there is a place for a newcomer, and who is dropped for it. First
-/// `find` decides; when the newcomer has joined, `evict` names those that make way.
+/// The bounds of a queue: decides whether there is space for a newcomer, and which requests are dropped for it. First
+/// `find` decides; after the newcomer has joined, `evict` names the requests that make way.
 class places {
 public:
-    /// How many are dropped, at the most, for one newcomer.
+    /// The maximum number of requests that are dropped for one newcomer.
     static constexpr int most_evictions = 16;
 
-    /// How many permits those ask for that have to make way for a newcomer that asks for `r`; nothing if it may
-    /// not wait.
+    /// Returns the sum of the permits of the requests that must make way for a newcomer with the request `r`; nothing
+    /// if the newcomer may not wait.
     template <class Queue>
     [[nodiscard]] std::optional<amount> find(request const& r, waiting_line<Queue> const& line,
                                              queue_options const& bounds) noexcept {
@@ -30,8 +30,8 @@ public:
                          [](operation const&) noexcept {});
     }
 
-    /// After that, when it has joined: hands each of those to `drop`, which erases it from the line. Whether there
-    /// were any that asked for permits.
+    /// Passes each request that makes way to `drop`, which erases it from the queue. Call it after `find`, when the
+    /// newcomer has joined. Returns whether any of them asked for permits.
     template <class Queue, class F>
     bool evict(request const& r, waiting_line<Queue> const& line, queue_options const& bounds,
                F drop) noexcept {
@@ -41,7 +41,7 @@ public:
     }
 
 private:
-    // While `size` others wait for `asked` permits.
+    // Decides while `size` other requests wait for `asked` permits.
     template <class Queue, class F>
     [[nodiscard]] std::optional<amount> make_room(request const& r, waiting_line<Queue> const& line,
                                                   queue_options const& bounds, std::uint64_t size,
@@ -65,7 +65,8 @@ private:
         }
     }
 
-    // For the newcomer that looks for a place. It is found before that joins, with whom the line goes on from then on.
+    // The first candidate for the newcomer of `find`. It is found before the newcomer joins, which then ends the
+    // queue.
     operation* first_to_go_ = nullptr;
 };
 

@@ -12,32 +12,32 @@
 
 namespace weir::detail {
 
-/// What an event means for those in a line that were there before it: the limiter is closed, all are cancelled,
-/// or their turns come at other times. The line is walked through once, from the oldest on, in portions; an
-/// event that comes meanwhile has the walk begin again. It is decided here who has to leave, and why.
+/// The effect of an event on the requests that were in a queue before it: the limiter is closed, all are cancelled,
+/// or their grant times change. The sweep walks through the queue once, from the oldest request on, in portions; an
+/// event meanwhile restarts the walk. It decides which requests must leave, and why.
 class sweep {
 public:
     [[nodiscard]] bool is_under_way() const noexcept { return is_under_way_; }
 
-    // Events: the walk begins at the oldest.
+    // Events: the walk begins at the oldest request.
 
     void close() noexcept { begin(); }
-    /// All that came before the one with this number are cancelled.
+    /// Cancels all requests that arrived before the one with this number.
     void cancel_before(std::uint64_t number) noexcept {
         cancel_before_ = number;
         begin();
     }
-    /// All are looked at again.
+    /// Examines all requests again.
     void reprice() noexcept {
         reprices_ = true;
         begin();
     }
-    /// The walk has come to its end.
+    /// Records the end of the walk.
     void end() noexcept { is_under_way_ = reprices_ = false; }
 
-    /// One more is in the line: its turn is not known before the walk comes to it.
+    /// Records a new request in the queue: its grant time is unknown before the walk reaches it.
     void joins() noexcept { reprices_ = reprices_ || is_under_way_; }
-    /// It leaves the line for whatever reason.
+    /// Records that a request leaves the queue, for any reason.
     void leaves(operation const& op) noexcept {
         if (is_under_way_ && op.seen_by_sweep == number_)
             kept_ -= op.count;
@@ -47,8 +47,8 @@ public:
         return number < cancel_before_;
     }
 
-    /// Why the next one of the walk has to leave; no error if it stays. `in_order`: those that came first are
-    /// always served first.
+    /// Returns why the next request of the walk must leave; no error if it stays. `in_order`: requests are always
+    /// served in order of arrival.
     template <class Policy>
     [[nodiscard]] error_code look_at(operation& op, Policy const& policy, bool is_shut,
                                      bool in_order, time_point now) noexcept {
@@ -72,7 +72,7 @@ private:
         kept_ = 0;
     }
 
-    // Whether its turn can still come, and in time.
+    // Returns whether it can still be granted, and in time.
     template <class Policy>
     [[nodiscard]] static error_code look_again_at(operation const& op, Policy const& policy,
                                                   amount ahead, time_point now) noexcept {
@@ -90,7 +90,7 @@ private:
     }
 
     std::uint64_t cancel_before_ = 0;
-    amount kept_ = 0;  // what those ask for that this walk has left in the line
+    amount kept_ = 0;  // the permits asked for by the requests that this walk has kept
     std::uint32_t number_ = 0;
     bool is_under_way_ = false;
     bool reprices_ = false;

@@ -25,18 +25,18 @@
 
 namespace weir::detail {
 
-/// Whose turn it is: a gate, and the line before it. It decides when one who waits is granted, or leaves in vain,
-/// and why: its patience has ended, it was cancelled, the order gives it up, or a sweep finds that it cannot stay.
-/// Whether a newcomer may join is not decided here, but how long it would wait is.
+/// A gate, and the queue before it. It decides when a waiting request is granted, or leaves without permits, and why:
+/// its patience ended, it was cancelled, the order drops it, or a sweep finds that it cannot stay. It does not decide
+/// whether a newcomer may join, but it predicts the newcomer's wait.
 ///
-/// An operation that has left the line is in the outbox, with its outcome.
+/// An operation that has left the queue is in the outbox, with its outcome.
 template <limiting_policy Policy, class Queue>
 class turns {
 public:
     using gate_type = gate<Policy>;
     using line_type = waiting_line<Queue>;
 
-    /// Permits carry `key`. Waits are recorded in `waits`.
+    /// Constructs a gate whose permits carry `key`. Waits are recorded in `waits`.
     turns(permit_issuer& issuer, Policy&& policy, queue_options const& queueing, std::uint64_t key,
           wait_recorder& waits)
         : gate_(issuer, std::move(policy), key),
@@ -55,29 +55,29 @@ public:
     [[nodiscard]] operation_list const& outbox() const noexcept { return outbox_; }
 
     [[nodiscard]] queue_options const& queueing() const noexcept { return queueing_; }
-    /// Those that wait stay.
+    /// Adopts the options. Waiting requests stay.
     void set_queueing(queue_options const& next) noexcept {
         queueing_ = next;
         line_.configure(next);
     }
 
-    /// Those that wait are numbered in the order of their arrival, from 1 on.
+    /// Waiting operations are numbered in order of arrival, from 1 on.
     [[nodiscard]] std::uint64_t take_number() noexcept { return next_number_++; }
     [[nodiscard]] std::uint64_t next_number() const noexcept { return next_number_; }
 
-    // Of newcomers.
+    // Newcomers.
 
-    /// Whether it may go at once, or why not, or when its turn would come.
+    /// Returns whether `r` can be granted immediately, why it is rejected, or when it could be granted.
     [[nodiscard]] typename gate_type::answer ask(request const& r, time_point now) const noexcept {
         bool const barred = line_.bars(r, now);
         if (!barred) [[likely]]
             return gate_.ask(r.count(), 0, false, now);
         auto asked = gate_.ask(r.count(), line_.ahead_of_new(r, now), true, now);
-        if (sweep_.is_under_way())  // some of those ahead will have to go
+        if (sweep_.is_under_way())  // some of the requests ahead will have to leave
             asked.ready = unknown;
         return asked;
     }
-    /// When its turn would come if those go that ask for `evicted`.
+    /// Returns when `r` could be granted if requests for `evicted` permits leave.
     [[nodiscard]] time_point turn_of(request const& r, amount evicted,
                                      time_point now) const noexcept {
         if (!line_.bars(r, now))
@@ -87,7 +87,7 @@ public:
         auto const ahead = line_.ahead_of_new(r, now);
         return policy().ready_at(r.count(), std::max<amount>(ahead - evicted, 0), now);
     }
-    /// The permit of a rejection, which says when to come back.
+    /// Returns the permit of a rejection, which carries the time after which to retry.
     [[nodiscard]] permit rejection(time_point ready, time_point now) noexcept {
         return gate_type::reject(jitter_.after(ready, queueing_.jitter, now), now);
     }
@@ -95,13 +95,13 @@ public:
     [[nodiscard]] permit grant_at_once(request const& r, time_point now) {
         return grant_at_once(r, gate_.share(r.count(), r.max(), now), now);
     }
-    /// `n` of what `r` asks for.
+    /// Grants `n` of the permits that `r` asks for.
     [[nodiscard]] permit grant_at_once(request const& r, amount n, time_point now) {
         auto* const accounts = line_.accounts();
         return gate_.grant_at_once(n, now, accounts ? accounts->take(r, n) : 0);
     }
 
-    /// Sets aside what `join` needs. May throw.
+    /// Reserves the memory that `join` needs. May throw.
     void prepare(operation const& op, time_point deadline, time_point now) {
         waits_.prepare();
         line_.prepare(op);
@@ -122,22 +122,23 @@ public:
         op.at = operation::place::nowhere;
     }
 
-    /// When the turn of `op` comes, which is the last in line; `unknown` if that cannot be told.
+    /// Returns the grant time of `op`, which is the last in the queue; `unknown` if it cannot be predicted.
     [[nodiscard]] time_point turn_of_last(operation const& op, time_point now) const noexcept {
         if (!line_.foresees() || sweep_.is_under_way())
             return unknown;
         return policy().ready_at(op.count, line_.asked() - op.count, now);
     }
-    /// Has `by` wait in the place of `op`, with which nothing will happen any more.
+    /// Puts `by` in the position of `op`, which has no later events.
     void replace(operation& op, operation& by) noexcept {
         by.come_as(op);
         line_.replace(op, by);
         op.at = operation::place::nowhere;
     }
 
-    // Of chains.
+    // Chains.
 
-    /// Newcomers are told when those before them have gone; those that wait, what is true even if they went.
+    /// For a newcomer, the result assumes that the requests before it have left. For a waiting chain, it gives only
+    /// results that hold even if they leave.
     [[nodiscard]] chain_turn consider(chain_entry const& e, time_point now) noexcept {
         bool const waits = e.number != 0;
         if (waits ? gate_.is_shut() : !gate_.is_open())
@@ -163,7 +164,7 @@ public:
             gate_.counters().reject(ec, std::max(now - e.since, duration::zero()));
         return jitter_.of(ready_in, queueing_.jitter, now);
     }
-    /// Sets aside what `enroll` and what follows need. May throw.
+    /// Reserves the memory that `enroll` and the later functions need. May throw.
     void prepare(chain_entry const&, time_point now) {
         waits_.prepare();
         line_.prepare_chains();
@@ -183,7 +184,7 @@ public:
         e.number = 0;
     }
 
-    // Events that concern all that wait: `serve` carries them out.
+    // Events that concern all waiting requests: `serve` carries them out.
 
     void close() noexcept {
         gate_.close(gate_type::doors::shut);
@@ -194,7 +195,7 @@ public:
         sweep_.cancel_before(next_number_);
         line_.begin_sweep();
     }
-    /// The policy has other options.
+    /// Records that the policy has other options.
     void reprice() noexcept {
         if (line_.empty() && !line_.has_chains())
             return;
@@ -202,31 +203,31 @@ public:
         line_.begin_sweep();
     }
 
-    // Of those in the line.
+    // Requests in the queue.
 
-    /// Grants what has waited since then.
+    /// Grants `n` permits to a request that has waited since `since`.
     [[nodiscard]] permit grant(amount n, time_point since, time_point now,
                                std::uint8_t account = 0) {
         auto const waited = now - since;
         waits_.add(waited);
         return gate_.grant(n, now, waited, account);
     }
-    /// It leaves the line in vain.
+    /// Removes `op` from the queue without permits.
     void remove(operation& op, error_code ec, time_point now) noexcept {
         take_out(op);
         op.error = ec;
         gate_.counters().reject(ec, std::max(now - op.since, duration::zero()));
         op.granted = rejection(comes_back(op, ec, now), now);
     }
-    /// A chain of which this is the home is over, with the outcome in it.
+    /// Completes a chain whose home this is; it holds its outcome.
     void complete(chain_operation& op) noexcept {
         line_.move_deadline(op, never);
         to_outbox(op);
     }
-    /// The same has something to decide.
+    /// Calls a chain whose home this is, since an event concerns it.
     void call(operation& op) noexcept { line_.chains()->call(static_cast<chain_operation&>(op)); }
 
-    /// Does what there is to do, until `budget` operations were touched.
+    /// Does all work that is due, until `budget` operations were touched.
     void serve(time_point now, int& budget) noexcept {
         if (sweep_.is_under_way())
             walk(now, budget);
@@ -243,7 +244,7 @@ public:
         while (shed(now, budget));
     }
     [[nodiscard]] bool is_sweeping() const noexcept { return sweep_.is_under_way(); }
-    /// When there is something to do here. `last_alarm`: when the actor last came for the timer.
+    /// Returns when work is due here. `last_alarm` is the instant for which the last timer was armed.
     [[nodiscard]] time_point next_event(time_point now, time_point last_alarm) noexcept {
         auto const expiry = line_.next_deadline();
         auto const at = std::min(expiry, line_.next_event(now));
@@ -259,7 +260,7 @@ public:
         return head ? turn(head->count) : at;
     }
 
-    /// Takes all out, with no outcome, and calls the chains. Nobody enters from now on.
+    /// Removes all operations without an outcome, and calls the chains. Admits no request from now on.
     void clear_out() noexcept {
         gate_.close(gate_type::doors::shut);
         if (auto* const chains = line_.chains()) {
@@ -298,7 +299,7 @@ private:
         outbox_.push_back(op);
     }
 
-    // When one who leaves for this reason would have its turn if it came again.
+    // Returns when a request that leaves for this reason could be granted if it were made again.
     [[nodiscard]] time_point comes_back(operation const& op, error_code ec,
                                         time_point now) const noexcept {
         if constexpr (fed_policy<Policy>) {
@@ -312,14 +313,14 @@ private:
                    : unknown;
     }
 
-    // To those whose turn it is.
+    // Grants the requests whose turn it is.
     void grant_turns(time_point now, int& budget) noexcept {
         for (; budget > 0; --budget) {
             operation* const op = line_.next(now);
             if (chain_entry* const chain = line_.chain_before(op)) [[unlikely]] {
                 if (!chain->ready && policy().ready_at(chain->count, 0, now) <= now)
                     line_.chains()->call(*chain->op);
-                break;  // whoever has called it goes on
+                break;  // the thread that called it continues
             }
             if (!op)
                 break;
@@ -336,7 +337,8 @@ private:
         }
     }
 
-    // After all that can be granted has been: whether the order has given up one more.
+    // Drops one more request if the order requires it. Call it after all possible grants. Returns whether it dropped
+    // one.
     [[nodiscard]] bool shed(time_point now, int& budget) noexcept {
         operation* const op = budget > 0 ? line_.shed(now) : nullptr;
         if (!op)
@@ -346,7 +348,7 @@ private:
         return true;
     }
 
-    // Goes on with the sweep. Chains look at themselves when they are called.
+    // Continues the sweep. Chains examine themselves when they are called.
     void walk(time_point now, int& budget) noexcept {
         if (auto* const chains = line_.chains()) {
             for (; budget > 0 && !chains->is_swept(); --budget)

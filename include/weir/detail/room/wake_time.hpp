@@ -7,10 +7,11 @@
 
 namespace weir::detail {
 
-/// When to come for the first in line, which asks for `head`: as soon as it can go. But where the policy makes
-/// up for late grants, at most once in a `tolerance`. That is counted from the time for which the timer was armed
-/// the last time, not from when it fired, so that lateness does not add up. Half of the time to a full bucket is
-/// left for a late timer, and a head that would expire meanwhile, at `expiry`, is not kept waiting.
+/// Returns when to wake up for the head of the queue, which asks for `head`: as soon as it can be granted. But if the
+/// policy makes up for late grants, the wake-ups are at least one `tolerance` apart. That is measured from the time
+/// for which the last timer was armed, not from when it fired, so that lateness does not add up. Half of the time
+/// until the bucket is full stays in reserve for a late timer, and a head that would expire first, at `expiry`, is
+/// not delayed.
 template <class Policy>
 [[nodiscard]] time_point wake_time(Policy const& policy, amount head, time_point expiry,
                                    duration tolerance, time_point now,

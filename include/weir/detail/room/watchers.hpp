@@ -13,7 +13,7 @@
 
 namespace weir::detail {
 
-/// What a policy tells those of who watch it.
+/// The type of the events that a policy reports to its watchers.
 template <class Policy>
 struct told_by {
     using type = overdue;
@@ -22,14 +22,14 @@ template <eventful_policy Policy>
 struct told_by<Policy> {
     using type = typename Policy::event_type;
 };
-template <lending_policy Policy>  // of which permits it is to be told
+template <lending_policy Policy>  // the permits whose loss it waits for
 struct told_by<Policy> {
     using type = ticket;
 };
 
-/// The operations that wait for what a policy tells of: a permit that is overdue, an event, or that permits are
-/// lost. It decides who is told of what. Of permits that are overdue, and of events, each is told to one
-/// operation; that permits are lost, to all that ask for these.
+/// The operations that wait for events of a policy: a permit that is overdue, an event, or the loss of permits. It
+/// decides which operation gets which report. An overdue permit, or an event, is reported to one operation; the loss
+/// of permits, to all operations that ask for them.
 template <class Policy>
 class watchers : public observers {
 public:
@@ -37,7 +37,7 @@ public:
 
     watchers() noexcept : observers(operation::place::watching) {}
 
-    /// Whether a wait is over, with the outcome in `op`.
+    /// Returns whether a wait is over, with the outcome in `op`.
     template <class Found>
     [[nodiscard]] bool decide(watch_operation<Found>& op, gate<Policy>& g,
                               time_point now) noexcept {
@@ -50,7 +50,7 @@ public:
         return true;
     }
 
-    /// Tells those for which there is something, until `budget` operations were touched.
+    /// Completes operations for which there is a report, until `budget` operations were touched.
     void serve(gate<Policy>& g, time_point now, int& budget, operation_list& outbox) noexcept {
         for (; budget > 0 && !empty() && tell(first(), g, now); --budget)
             tell_first(outbox);
@@ -69,7 +69,7 @@ public:
         else
             return false;
     }
-    /// When there will be something to tell, as far as time alone brings it about.
+    /// Returns when the next report is due, as far as it depends on time alone.
     [[nodiscard]] time_point next_event(gate<Policy> const& g) const noexcept {
         if constexpr (watchful_policy<Policy>) {
             if (!empty())
@@ -103,7 +103,7 @@ private:
             op.found = *found;
         return found.has_value();
     }
-    // Of permits that have come home nothing can be told any more.
+    // Released permits have no further reports.
     static bool tell(watching_operation& op, gate<Policy>& g, time_point now) noexcept
         requires lending_policy<Policy>
     {

@@ -19,7 +19,7 @@ namespace {
 template <class T>
 using for_each_limiter = boost::container::static_vector<T, most_chained>;
 
-// The locks of several limiters, each taken once. What comes of the section is done when all are free.
+// The locks of several limiters, each taken once. The resulting work is done when all locks are free.
 class joint_section {
 public:
     explicit joint_section(for_each_limiter<chain_core*> const& in_order) : cores_(in_order) {
@@ -60,7 +60,7 @@ private:
     for_each_limiter<chain_core*> cores_;
 };
 
-// What the limiters of a chain say.
+// The replies of the limiters of a chain.
 struct survey {
     explicit survey(std::span<chain_entry> entries) {
         for (std::size_t i = 0; i != entries.size(); ++i)
@@ -72,15 +72,15 @@ struct survey {
     std::array<chain_turn, most_chained> turns;  // of the entries
     bool all_let = true;
 
-    // For good.
+    // A final error.
     error_code error;
     chain_entry* rejects = nullptr;
 
-    // That which it takes longest to wait for, as far as that is known, or else the first that rejects.
+    // The limiter with the longest known wait, or else the first one that blocks the chain.
     chain_entry* named = nullptr;
     duration longest = forever;  // `forever` if none is known
 
-    // That which will let it go last, as far as can be told: what is unknown is later than all.
+    // The limiter that is predicted to allow it last: an unknown time is later than any known one.
     chain_entry* last = nullptr;
     duration last_in{};
 
@@ -110,20 +110,20 @@ private:
         }
     }
 
-    // In the order of the checks of a limiter.
+    // The order of the checks of a limiter.
     static int rank(error_code ec) noexcept {
         return ec == errc::closed ? 0 : ec == boost::asio::error::operation_aborted ? 1 : 2;
     }
 };
 
-// All below: under the locks of all limiters of the chain.
+// Call all functions below under the locks of all limiters of the chain.
 
 void serve_all(std::span<chain_entry> entries) noexcept {
     for (auto const& e : entries)
         e.core->serve();
 }
 
-// What they say once those before it have been served whose time has come.
+// Returns the replies after the limiters have served the requests before the chain that are due.
 survey survey_now(std::span<chain_entry> entries) noexcept {
     survey first(entries);
     if (first.all_let || first.error)
@@ -132,7 +132,7 @@ survey survey_now(std::span<chain_entry> entries) noexcept {
     return survey(entries);
 }
 
-// All of them. If there is no place for a key any more, none, and the one that has none is returned.
+// Grants at all limiters. If there is no longer space for a key, grants at none and returns the entry of that key.
 chain_entry* admit(std::span<chain_entry> entries) noexcept {
     for (auto& e : entries) {
         if (e.member->admit(e))
@@ -147,13 +147,13 @@ chain_entry* admit(std::span<chain_entry> entries) noexcept {
     return nullptr;
 }
 
-// Whether another request may succeed where this one has failed.
+// Returns whether a later request may succeed after this one failed.
 bool may_return(error_code ec) noexcept {
     return ec == errc::no_permit || ec == errc::timed_out || ec == errc::deadline_unreachable ||
            ec == errc::queue_full;
 }
 
-// `by` is null if no limiter has rejected: then it is counted at home.
+// `by` is null if no limiter has rejected: then the home counts the rejection.
 chain_rejected reject(chain_entry const* by, chain_entry const& home, error_code ec,
                       survey const& s) noexcept {
     auto const& at = by ? *by : home;
@@ -170,7 +170,7 @@ void stand(chain_entry& e) noexcept {
     e.member->stand(e);
 }
 
-// It is neither overdue nor does it reserve any longer: it may be the turn of others.
+// Ends its overdue state and its reservation: other chains may have their turn now.
 void give_up_its_say(chain_operation& c) noexcept {
     bool const had_one = c.is_overdue || c.reserves;
     for (auto& e : c.entries) {
@@ -239,7 +239,7 @@ void leave_off_reserving(chain_operation& c, survey const& s) noexcept {
     stand(*s.last);
 }
 
-// Not all let it go.
+// Handles a claim in which some limiter blocks the chain.
 void wait_on(chain_operation& c, survey const& s, time_point now) noexcept {
     if (c.reserves) {
         if (c.reserves_until < now)
@@ -263,7 +263,7 @@ void wait_on(chain_operation& c, survey const& s, time_point now) noexcept {
         e.member->look_again(e);
 }
 
-// Looks at everything that concerns it.
+// Decides on all events that concern the chain.
 void decide(chain_operation& c) noexcept {
     c.called.store(false, std::memory_order_relaxed);
     survey const s(c.entries);
@@ -275,7 +275,7 @@ void decide(chain_operation& c) noexcept {
     if (c.gives_up < now)
         return finish(c, errc::timed_out, s.named, s);
     if (s.all_let) {
-        static_cast<void>(admit(c.entries));  // it waits, so it has places
+        static_cast<void>(admit(c.entries));  // succeeds: a waiting chain has space for its keys
         return finish(c, {}, nullptr, s);
     }
     if (s.says_when() && later(now, s.longest) > c.gives_up)
@@ -283,7 +283,7 @@ void decide(chain_operation& c) noexcept {
     wait_on(c, s, now);
 }
 
-// Outside of all locks. The chain may be gone afterwards, and its limiters with it.
+// Call it outside all locks. The call may destroy the chain, and its limiters with it.
 void claim(chain_operation& first, call_list& owed, int& made) noexcept {
     for_each_limiter<std::shared_ptr<chain_core>> kept;
     for (auto const& e : first.entries)
@@ -307,7 +307,7 @@ void claim(chain_operation& first, call_list& owed, int& made) noexcept {
     }
 }
 
-// Has `c` wait, with all that it needs set aside.
+// Makes `c` wait, after all memory that it needs was reserved.
 void begin_to_wait(chain_operation& c, chain_entry& at) {
     for (auto& e : c.entries)
         e.member->enroll(e);
