@@ -29,8 +29,9 @@
 
 namespace weir::detail {
 
-/// The rules of a limiter: which request is granted, which one waits and in what order, which one is rejected and
-/// why. A pure state machine: it takes the time as an argument, and uses no lock, clock, executor or handler.
+/// The rules of a limiter: they decide which requests are granted, wait, or are rejected, in which order, and for
+/// which reason. A pure state machine: it takes the time as an argument, and uses no lock, clock, executor or
+/// handler.
 ///
 /// This class decides on newcomers. Its parts decide on the rest, independently of each other:
 ///
@@ -40,8 +41,8 @@ namespace weir::detail {
 /// - `watchers`: operations that wait for events that the policy reports.
 ///
 /// An operation that has left is in the outbox with its outcome, until a caller takes it from there and posts it.
-/// `settle` does all work that the other calls leave: the sweep, deadlines, grants, drains, reports. Any thread may call
-/// it at any time; calling it at the times that `wants` returns is often enough.
+/// `settle` does all work that the other calls leave: the sweep, deadlines, grants, drains, reports. Any thread may
+/// call it at any time; calling it at the times that `wants` returns is often enough.
 template <limiting_policy Policy, class Queue = any_queue>
 class waiting_room {
     using place = operation::place;

@@ -35,7 +35,7 @@ public:
     }
     [[nodiscard]] bool is_swept() const noexcept { return !sweep_; }
 
-    // The chains that stand in the queue of this limiter, each in the position of its arrival.
+    // The chains in the queue of this limiter, each in the position of its arrival.
 
     void stand(chain_entry& e) noexcept {
         standing_.insert(e);

@@ -31,9 +31,9 @@ struct wait_limit;
 /// - A chain that waits and is not called is in the queue of a limiter that blocks it, because of a lack of permits
 ///   or of another request before it.
 ///
-/// Two limiters may never have permits at the same instant. So a chain that has lost too many turns is overdue. The
-/// oldest chain, if it is overdue at all its limiters, reserves them: it is in all their queues at once, and no
-/// request passes it there. It takes nothing in advance, and after a time it returns to one queue.
+/// Two limiters may never have permits at the same instant. So a chain that has lost too many turns is overdue. A
+/// chain that is the oldest overdue chain at each of its limiters reserves them: it is in all their queues at once,
+/// and no request passes it there. It takes nothing in advance, and after a time it returns to one queue.
 ///
 /// If a claim calls other chains, and holds the locks of all their limiters, it claims these chains in the same
 /// section. So many chains over the same limiters do not take the locks for each of them.

@@ -51,9 +51,9 @@ protected:
 /// The actor of a pool beside its limiter: it starts the making of objects for waiting requests, checks idle objects,
 /// and destroys objects that are too old.
 ///
-/// The supplier is level-triggered. Each change is followed by a call of `look()`, on any thread, which posts a message to the
-/// executor unless one is posted already; then a step compares the waiting requests with the objects. Requests wait
-/// only in the limiter's queue: a job serves the request that is at the head when the job is done.
+/// The supplier is level-triggered. Each change is followed by a call of `look()`, on any thread, which posts a
+/// message to the executor unless one is posted already; then a step compares the waiting requests with the objects.
+/// Requests wait only in the limiter's queue: a job serves the request that is at the head when the job is done.
 ///
 /// Invariants:
 /// - Its lock is never held while the core or a user's function is called, nor while a user's object is destroyed.
