@@ -14,8 +14,8 @@ using weir::detail::any_queue;
 
 namespace {
 
-// Which one is served first, of two that came one after the other: that of the lower class, or that of a key which
-// has not had its turn.
+// Returns which of two requests is served first: the later one, of a lower class, or the one of a flow that has not
+// had its turn.
 bool goes_by_class(any_queue& queue) {
     stand_in first, second;
     first.number = 1;

@@ -19,7 +19,7 @@
 #include <new>
 #include <vector>
 
-// How long the lock is held, by what is done under it, and what is never done under it.
+// Checks how much work is done under the lock, and which actions never happen under it.
 
 using support::noted_fifo;
 using support::noted_host;
@@ -38,7 +38,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// The largest pieces of memory that were taken and given back: under the lock, and at all.
+// The largest pieces of memory that were allocated and freed: under the lock, and at all.
 struct memory {
     static inline std::size_t largest_under_lock = 0;
     static inline std::size_t largest = 0;
@@ -54,7 +54,7 @@ struct memory {
 
 }  // namespace
 
-// Not inline, or g++ takes the malloc in one and the free in the other for a mismatch.
+// Not inline: g++ would report the malloc in one and the free in the other as a mismatch.
 [[gnu::noinline]] void* operator new(std::size_t size) {
     if (void* const piece = std::malloc(size == 0 ? 1 : size)) {
         memory::note(piece);
@@ -70,7 +70,7 @@ struct memory {
 [[gnu::noinline]] void operator delete(void* piece, std::size_t) noexcept {
     operator delete(piece);
 }
-// A sanitizer has its own of these, which would not come here.
+// A sanitizer has its own versions of these, which would not call the functions above.
 [[gnu::noinline]] void* operator new[](std::size_t size) {
     return operator new(size);
 }
@@ -110,7 +110,7 @@ public:
     }
 };
 
-// A handler, of which the core knows nothing but this.
+// A handler, reduced to the interface that the core uses.
 class note final : public operation {
 public:
     int posted = 0;
@@ -136,12 +136,12 @@ public:
 
 constexpr int many = 400'000;
 
-// How many operations a step may touch under one lock, and one more that a caller has on its own account.
+// The maximum number of operations that a step may touch under one lock, plus one for the caller's own operation.
 constexpr std::uint64_t portion = 256 + 2;
-// How often a rule is asked beside that, to see what is to be done next.
+// The number of further questions to the rule, to find out when the next work is due.
 constexpr std::uint64_t once_in_a_while = 16;
 
-// A rate of one in a millisecond of which nothing is left, and many that wait.
+// A rate of one per millisecond without free permits, and many waiting requests.
 struct crowd {
     using core_type = core<waiting_room<asked_bucket, noted_fifo>, noted_host>;
 
@@ -162,7 +162,7 @@ struct crowd {
         asked_bucket::forget();
     }
 
-    // Steps until nothing is due any more.
+    // Runs steps until nothing is due any more.
     static void work() { noted_host::run(); }
 
     ~crowd() {
@@ -192,14 +192,14 @@ BOOST_FIXTURE_TEST_CASE(looks_again_at_a_great_many_in_linear_time_and_short_sec
     work();
     forget();
     bucket->configure([](weir::token_bucket_options& o) { o.rate = weir::rate{1, 3600s}; });
-    BOOST_TEST(sections::most_work <= 16U);  // the caller does not pay for all
+    BOOST_TEST(sections::most_work <= 16U);  // the caller does not do the work for all
     work();
-    // All but the first have to wait for longer than an hour; so half of them are told so.
+    // All but the first would have to wait longer than an hour; so half of them are rejected.
     BOOST_TEST(told(notes, errc::deadline_unreachable) == many / 2);
     BOOST_TEST(waiting(notes) == many / 2);
     BOOST_TEST(sections::most_work <= portion);
     BOOST_TEST(sections::all_work <= 2U * many);
-    // Once for each, once more for when those that are told may come back.
+    // Once for each, and once more for the retry time of each rejected one.
     BOOST_TEST(asked_bucket::most_asked_in_section <= 2 * portion + once_in_a_while);
     BOOST_TEST(asked_bucket::asked <= 3U * many);
 }
@@ -210,7 +210,7 @@ BOOST_FIXTURE_TEST_CASE(looks_again_and_again_without_beginning_at_the_head_each
     forget();
     bucket->configure([](weir::token_bucket_options& o) { o.rate = weir::rate{1, 1s}; });
     work();
-    BOOST_TEST(waiting(notes) == many);  // none has to go
+    BOOST_TEST(waiting(notes) == many);  // none has to leave
     BOOST_TEST(sections::most_work <= portion);
     BOOST_TEST(sections::all_work <= 2U * many);
     BOOST_TEST(asked_bucket::asked <= 2U * many);
@@ -250,7 +250,7 @@ BOOST_FIXTURE_TEST_CASE(expires_a_great_many_in_short_sections, crowd) {
     join(many, 2h);
     work();
     forget();
-    noted_host::time += 3h;  // nobody ran the context meanwhile
+    noted_host::time += 3h;  // no thread ran the context meanwhile
     noted_host::run_to_timer();
     BOOST_TEST(told(notes, errc::timed_out) == many);
     BOOST_TEST(asked_bucket::most_asked_in_section <= 2 * portion + once_in_a_while);
@@ -299,8 +299,8 @@ BOOST_AUTO_TEST_CASE(takes_and_gives_back_the_memory_of_a_large_policy_outside_t
     BOOST_TEST(memory::largest_under_lock < small);
 }
 
-// The permit in a handler must not come home, nor the handler be destroyed, while the lock is held: here
-// to lock twice is an error, and so is to destroy under the lock.
+// While the lock is held, the permit in a handler must not be released and the handler must not be destroyed. Here it
+// is an error to lock twice, or to destroy under the lock.
 BOOST_AUTO_TEST_CASE(destroys_nothing_of_its_users_under_the_lock) {
     for (bool const context_ends : {false, true}) {
         crowd c;

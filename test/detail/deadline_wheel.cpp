@@ -45,13 +45,13 @@ bool is_in(element& e) {
     return static_cast<weir::detail::list_hook<weir::detail::in_wheel>&>(e).is_linked();
 }
 
-// How late a deadline may be noticed: those that have just passed cannot be told apart from those
-// that are met to the nanosecond.
+// The maximum lateness of an expiry: a deadline that has just passed cannot be told from a deadline that is met to
+// the nanosecond.
 duration most_late(duration tolerance) {
     return std::max(tolerance, duration(1));
 }
 
-// Some elements with deadlines, in a wheel and by themselves.
+// Some elements with deadlines, in a wheel and outside of it.
 class timetable {
 public:
     explicit timetable(std::vector<duration> const& deadlines, duration tolerance = 0ns)
@@ -91,7 +91,7 @@ void expect(bool condition, char const* what) {
         BOOST_FAIL(what);
 }
 
-// Holds a wheel against a multimap, over a random schedule.
+// Compares a wheel with a multimap, over a random schedule.
 class comparison {
 public:
     comparison(random_source& random, duration tolerance, time_point from)
@@ -139,7 +139,7 @@ private:
         auto& e = elements_[random_.index_in(elements_)];
         if (is_in(e))
             forget(e);
-        wheel::erase(e);  // does nothing to one that is not in
+        wheel::erase(e);  // has no effect on an element that is not in the wheel
         expect(!is_in(e), "erased");
     }
 
@@ -169,7 +169,7 @@ private:
             if (budget > 0)
                 break;
 
-            // Between two portions anything may happen.
+            // Between two portions any event may happen.
             if (random_.one_in(4))
                 insert();
             if (random_.one_in(4))
@@ -191,7 +191,7 @@ private:
                    "not after the first is due");
     }
 
-    // As the limiter does it: to come back when told to, until nothing is left.
+    // Advances like the limiter: at the times that `next` returns, until the wheel is empty.
     void drain() {
         while (wheel_.next() != never) {
             now_ = std::max(wheel_.next(), now_);
@@ -218,7 +218,7 @@ private:
             return time_point(duration(std::max<std::int64_t>(
                 near.time_since_epoch().count() + random_.between(-1, near == never ? 0 : 1), 0)));
         }
-        if (random_.one_in(10))  // has passed already
+        if (random_.one_in(10))  // in the past
             return now_ - std::min(duration(random_.of_any_size(years)), now_.time_since_epoch());
         return weir::later(now_, duration(random_.of_any_size(random_.one_of(scales))));
     }
@@ -258,7 +258,7 @@ void compare(std::uint64_t first_seed, duration tolerance) {
 // The elements point into it.
 static_assert(!std::is_copy_constructible_v<wheel> && !std::is_move_constructible_v<wheel>);
 
-// A limiter allocates one when the first caller waits.
+// A limiter allocates one when the first request waits.
 static_assert(sizeof(wheel) <= 4096);
 
 BOOST_AUTO_TEST_SUITE(a_deadline_wheel)
@@ -299,7 +299,7 @@ BOOST_AUTO_TEST_CASE(leaves_out_what_was_erased) {
     BOOST_TEST(table.advance(at(1h)) == names{1});
     BOOST_TEST(table.next() == never);
 
-    // Erasing what is not in does nothing.
+    // Erasing an element that is not in the wheel has no effect.
     wheel::erase(table[0]);
     wheel::erase(table[1]);
 }
@@ -346,7 +346,7 @@ BOOST_AUTO_TEST_CASE(notices_many_deadlines_at_once_if_the_tolerance_allows_it) 
         ++wake_ups;
     }
     BOOST_TEST(taken == 1'000U);
-    BOOST_TEST(wake_ups <= 40U);  // 10 ms in ticks of half a millisecond, and the way there
+    BOOST_TEST(wake_ups <= 40U);  // 10 ms in ticks of half a millisecond, and the steps to them
 }
 
 BOOST_AUTO_TEST_CASE(uses_the_longest_tick_that_keeps_within_the_tolerance) {
@@ -361,7 +361,7 @@ BOOST_AUTO_TEST_CASE(uses_the_longest_tick_that_keeps_within_the_tolerance) {
     BOOST_TEST(wheel::shift_for(duration::max()) == 62);
 }
 
-// So few nanoseconds are slots of the lowest level, which need not be dealt out.
+// Deadlines of so few nanoseconds are in slots of the lowest level, which are not dealt out.
 BOOST_AUTO_TEST_CASE(touches_no_more_than_its_budget_and_goes_on_later) {
     timetable table({2ns, 4ns, 6ns, 8ns, 10ns});
     int budget = 2;
@@ -375,8 +375,8 @@ BOOST_AUTO_TEST_CASE(touches_no_more_than_its_budget_and_goes_on_later) {
     BOOST_TEST(table.next() == never);
 }
 
-// All three share a slot of a higher level, that of the ticks 80 to 95. If the budget ends while that
-// slot is dealt out, what is still in it may be due before what has been dealt out already.
+// All three share a slot of a higher level, of the ticks 80 to 95. If the budget ends while that slot is dealt out,
+// its remaining elements may be due before the elements that were dealt out already.
 BOOST_AUTO_TEST_CASE(does_not_forget_a_slot_that_was_dealt_out_in_part) {
     timetable table({93ns, 90ns, 82ns});
     int budget = 1;
@@ -408,9 +408,9 @@ BOOST_AUTO_TEST_CASE(reaches_to_the_end_of_time) {
     BOOST_TEST(table.advance(never - 2ns) == names());
     BOOST_TEST(table.next() == never - 1ns);
     BOOST_TEST(table.advance(never - 1ns) == names{0});
-    BOOST_TEST(table.next() == never);  // and that is when the second one is due
+    BOOST_TEST(table.next() == never);  // the instant at which the second one is due
     BOOST_TEST(table.advance(never) == names{1});
-    BOOST_TEST(table.next() == never);  // the last one never is
+    BOOST_TEST(table.next() == never);  // the last one is never due
 }
 
 BOOST_AUTO_TEST_CASE(may_begin_at_any_time) {
@@ -422,7 +422,7 @@ BOOST_AUTO_TEST_CASE(may_begin_at_any_time) {
     late.advance(late.next(), budget, [&](element&) { taken = true; });
     BOOST_TEST(taken);
 
-    wheel early(time_point(-5s), 0ns);  // as good as zero
+    wheel early(time_point(-5s), 0ns);  // practically zero
     early.insert(e, time_point(-3s));
     BOOST_TEST(early.next() <= at(1ns));
     wheel::erase(e);

@@ -44,7 +44,7 @@ struct line {
         queue.grant(op, op.count, {});
         queue.erase(op);
     }
-    // The keys, as letters.
+    // Returns the flows in the order of service, as letters.
     std::string serve_all() {
         std::string order;
         while (auto* const op = next()) {
@@ -75,8 +75,8 @@ BOOST_AUTO_TEST_CASE(goes_round_the_keys_in_the_order_in_which_they_began_to_wai
     BOOST_TEST(l.serve_all() == "abcabaa");
 }
 
-// By hand. `a` lacks 2: all have a credit of 2. `b` has its 2, `c` lacks 1 for its 3: a has 1 then, b 1. `a` lacks 1,
-// and so on.
+// Computed by hand. `a` lacks 2: the credit of all rises to 2. `b` gets its 2, and `c` lacks 1 for its 3: then `a`
+// has a credit of 1 and `b` of 1. `a` lacks 1, and so on.
 BOOST_AUTO_TEST_CASE(counts_permits_and_not_requests) {
     line l;
     for (int i = 0; i != 3; ++i)
@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(goes_through_all_in_the_order_of_arrival) {
     BOOST_TEST(all == "023");
 }
 
-// Keys whose hashes would collide in a table of any size that is a power of two, and those that differ in one bit.
+// Keys whose hashes would collide in a table of any size that is a power of two, and keys that differ in one bit.
 BOOST_AUTO_TEST_CASE(tells_all_keys_apart) {
     line l;
     for (int round = 0; round != 3; ++round) {
@@ -205,7 +205,7 @@ BOOST_AUTO_TEST_CASE(is_next_who_is_by_the_words) {
 
 namespace {
 
-// All keys always wait. By how many times the largest request do the permits of two keys ever differ?
+// All flows always wait. The permits of two flows must never differ by more than `times` the largest request.
 void stay_near(support::random_source& random, bool leaves, amount times) {
     constexpr std::size_t keys = 4;
     auto const largest = random.between(1, 50);

@@ -34,7 +34,7 @@ bool is_aligned(T const* p) {
 
 }  // namespace
 
-// It points into itself.
+// It contains pointers into itself.
 static_assert(!std::is_copy_constructible_v<frame_memory>);
 static_assert(!std::is_move_constructible_v<frame_memory>);
 static_assert(std::is_same_v<std::allocator_traits<frame_allocator<int>>::rebind_alloc<char>,
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(is_given_again_once_it_has_come_back) {
         BOOST_TEST(lies_in(here, memory));
         BOOST_TEST(!lies_in(elsewhere, memory));
 
-        // What came from elsewhere does not set it free.
+        // Deallocating memory of another source does not free it.
         allocator.deallocate(elsewhere, 1);
         auto* const still_elsewhere = allocator.allocate(1);
         BOOST_TEST(!lies_in(still_elsewhere, memory));
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(is_shared_by_allocators_for_other_types) {
     BOOST_TEST(!lies_in(character, memory));
     characters.deallocate(character, 1);
 
-    // An equal allocator may give it back.
+    // An equal allocator may deallocate it.
     frame_allocator<int>(characters).deallocate(number, 1);
     char* const again = characters.allocate(1);
     BOOST_TEST(lies_in(again, memory));

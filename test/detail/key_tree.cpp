@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_CASE(finds_what_is_in_it) {
     BOOST_TEST(keys.find(1) == nullptr);
 }
 
-// Against a map, with keys that differ in one bit, and such as addresses are.
+// Compared with a map, with keys that differ in one bit, and keys like addresses.
 BOOST_AUTO_TEST_CASE(finds_the_same_as_a_map) {
     support::random_source random(1);
     tree keys;

@@ -21,7 +21,7 @@ constexpr rest nothing{.work = false, .operations = false, .permits = false};
 constexpr rest a_permit{.work = false, .operations = false, .permits = true};
 constexpr rest an_operation{.work = true, .operations = true, .permits = false};
 
-// An actor that keeps itself, as long as its life says.
+// An actor that owns itself as long as its `lifetime` decides.
 struct living {
     living() {
         auto self = std::make_shared<actor>();
@@ -30,7 +30,7 @@ struct living {
         its.begin(std::move(self));
     }
 
-    // What goes now.
+    // The objects that end now.
     bool host_goes(rest const& left) {
         life::remains gone;
         bool const asked_again = its.let_go(left, gone);

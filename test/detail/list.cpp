@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(takes_over_all_of_another_at_its_end) {
     BOOST_TEST(values(list) == (numbers{1, 2, 3, 4}));
     BOOST_TEST(other.empty());
 
-    // The links of both are good in both directions.
+    // The links of both lists are valid in both directions.
     unlink(three);
     unlink(two);
     BOOST_TEST(values(list) == (numbers{1, 4}));

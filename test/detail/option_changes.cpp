@@ -7,7 +7,7 @@
 
 namespace {
 
-// A number under a lock, which must not be taken twice.
+// A number under a lock, which a thread must not take twice.
 struct guarded {
     class section {
     public:

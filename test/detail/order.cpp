@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(adaptive_lifo_turns_when_the_queue_was_never_empty_for_an_i
     BOOST_TEST(!order.newest_first(at(100ms)));
     BOOST_TEST(order.newest_first(at(100ms) + 1ns));
     BOOST_TEST(order.next_event(at(0s), at(100ms) + 1ns) == never);
-    order.grant(50ms, at(200ms));  // somebody is served, but others still wait
+    order.grant(50ms, at(200ms));  // one request is granted, but others still wait
     BOOST_TEST(order.newest_first(at(200ms)));
 
     order.end();
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(codel_gives_up_who_has_waited_for_twice_the_target_once_the
     BOOST_TEST(order.gives_up(at(99ms), at(109ms) + 1ns));
     BOOST_TEST(order.next_event(at(199ms), at(195ms)) == at(200ms));
 
-    // One in time, and the next interval is a good one.
+    // One request in time, and the next interval is a good one.
     order.grant(3ms, at(150ms));
     BOOST_TEST(order.gives_up(at(100ms), at(199ms)));
     BOOST_TEST(!order.gives_up(at(100ms), at(200ms)));
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(codel_in_whose_interval_nobody_is_granted_stands) {
     BOOST_TEST(!gentle.gives_up(at(0s), at(100ms)));
     BOOST_TEST(!gentle.gives_up(at(0s), at(1s)));
     BOOST_TEST(
-        !gentle.gives_up(at(0s), at(1100ms)));  // it stands, but this is not twice the target
+        !gentle.gives_up(at(0s), at(1100ms)));  // overloaded, but this is not twice the target
     BOOST_TEST(gentle.gives_up(at(0s), at(2s) + 1ns));
 }
 
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(codel_that_is_asked_late_keeps_its_intervals) {
     order.grant(1ms, at(375ms));
     BOOST_TEST(order.gives_up(at(0s), at(399ms)));
     BOOST_TEST(!order.gives_up(at(0s), at(400ms)));
-    // Two intervals have ended, and in the last one nobody was granted.
+    // Two intervals have ended, and no request was granted in the last one.
     order.grant(1ms, at(450ms));
     BOOST_TEST(order.gives_up(at(0s), at(600ms)));
 }
@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(codel_does_not_stand_once_nobody_waits) {
     BOOST_TEST(!order.gives_up(at(110ms), at(209ms)));
     BOOST_TEST(order.gives_up(at(110ms), at(210ms)));
 
-    // Long after.
+    // A long time later.
     order.end();
     order.begin(at(10s));
     BOOST_TEST(!order.gives_up(at(10s), at(10099ms)));
@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(any_is_what_the_options_say_and_can_change) {
     BOOST_TEST(!order.gives_up(at(0s), at(999ms)));
     BOOST_TEST(order.gives_up(at(0s), at(1s)));
     BOOST_TEST(order.foresees());
-    // The same order with other options is not a new one.
+    // The same order with other options keeps its state.
     order.configure({.order = queue_order::fifo}, at(0s));
     BOOST_TEST(!order.gives_up(at(0s), at(1h)));
 }

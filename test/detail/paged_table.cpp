@@ -17,7 +17,7 @@ using support::random_source;
 
 namespace {
 
-// An entry that owns something, so that a sanitizer sees whether each is destroyed once.
+// An entry that owns memory, so that a sanitizer checks that each is destroyed once.
 struct entry {
     entry(std::uint64_t k, int v) : key(k), value(std::make_unique<int>(v)) {}
     std::uint64_t key;
@@ -30,7 +30,7 @@ void expect(bool condition, std::string_view what) {
         BOOST_FAIL(what);
 }
 
-// Hashes of which many agree in their first bits, and in the byte by which a page is searched.
+// Hashes of which many share their first bits, and the byte by which a page is searched.
 std::uint64_t uneven(std::uint64_t key) {
     return key % 4 == 0 ? key << 56 | key : key * 0x9e3779b97f4a7c15;
 }
@@ -101,7 +101,7 @@ private:
             known_.erase(key);
         }
     }
-    // While pages are split and joined, too, nothing that stays is left out.
+    // Even while pages are split and joined, the walk visits all entries that stay.
     void walk() {
         std::set<std::uint64_t> seen;
         std::uint64_t hash = 0;
@@ -140,13 +140,13 @@ BOOST_AUTO_TEST_CASE(finds_no_room_for_more_equal_hashes_than_a_page_has_places)
     for (std::uint64_t key = 0; key != table::places; ++key)
         same.insert(same.make_room(5, hash_is_5), 5, entry(key, 0));
     BOOST_TEST(!same.make_room(5, hash_is_5));
-    BOOST_TEST(same.pages() < 16u);  // and takes no memory in the attempt
+    BOOST_TEST(same.pages() < 16u);  // and the attempt takes no memory
     BOOST_TEST(same.size() == table::places);
     for (std::uint64_t key = 0; key != table::places; ++key)
         BOOST_TEST(static_cast<bool>(same.find(5, [&](entry const& e) { return e.key == key; })));
 }
 
-// A prefetch asks for the memory at home before it is known where the entry is.
+// A prefetch loads the memory at the home before the place of the entry is known.
 BOOST_AUTO_TEST_CASE(an_entry_lies_at_home_if_that_is_free_and_goes_home_when_it_becomes_free) {
     constexpr auto top = std::uint64_t{1} << 63;
     auto const with_home = [](std::uint64_t place) { return place << 24 | (place + 1); };
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(an_entry_lies_at_home_if_that_is_free_and_goes_home_when_it
         auto const insert = [&](std::uint64_t hash) {
             homes.insert(homes.make_room(hash, hash_is_key), hash, entry(hash, 0));
         };
-        // Two for each even place, which the split parts: nobody else is at home at an odd one.
+        // Two for each even place, which the split separates: no entry has an odd home.
         for (std::uint64_t place = 0; place != table::places; place += 2)
             insert(with_home(place) | first_half);
         for (std::uint64_t place = 0; place != table::places; place += 2) {

@@ -81,14 +81,14 @@ BOOST_AUTO_TEST_CASE(serves_a_lower_class_first_and_in_a_class_who_came_first) {
     BOOST_TEST(l.serve_all() == "ceadbf");
 }
 
-// By hand, with an ageing of 1 s: `a` of class 2 goes as if it had come at 2 s.
+// Computed by hand, with an ageing of 1 s: `a` of class 2 is ordered as if it had arrived at 2 s.
 BOOST_AUTO_TEST_CASE(counts_each_ageing_as_a_class) {
     line l;
     l.come('f', 7, -4500ms);  // 2.5 s
     l.come('a', 2, 0ms);      // 2 s
-    l.come('d', 1, 1500ms);   // 2.5 s, but it has come later than f
+    l.come('d', 1, 1500ms);   // 2.5 s, but later than f
     l.come('b', 0, 1999ms);   // 1.999 s
-    l.come('c', 0, 2000ms);   // 2 s, but it has come later than a
+    l.come('c', 0, 2000ms);   // 2 s, but later than a
     l.come('e', 0, 2400ms);   // 2.4 s
     BOOST_TEST(l.serve_all() == "bacefd");
 }
@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(knows_what_is_surely_served_before_a_newcomer) {
     BOOST_TEST(l.queue.ahead_of_new({1, {.priority = 1}}, {}) == 100);
     BOOST_TEST(l.queue.ahead_of_new({1, {.priority = 4}}, {}) == 110);
     BOOST_TEST(l.queue.ahead_of_new({1, {.priority = 7}}, {}) == 1110);
-    // Those that have aged go before it.
+    // Aged requests go before it.
     BOOST_TEST(l.queue.ahead_of_new({1, {.priority = 2}}, at(999ms)) == 100);
     BOOST_TEST(l.queue.ahead_of_new({1, {.priority = 2}}, at(1s)) == 110);
     BOOST_TEST(l.queue.ahead_of_new({1, {.priority = 2}}, at(3s)) == 1110);
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(goes_through_all_in_the_order_of_arrival) {
     BOOST_TEST(all == "ac");
 }
 
-// Against the words, two by two.
+// Compares each pair with the documented rule.
 BOOST_AUTO_TEST_CASE(serves_nobody_before_one_that_goes_first) {
     support::for_each_seed(1, 200, [](support::random_source& random) {
         auto const ageing = weir::duration(random.between(1, 20));

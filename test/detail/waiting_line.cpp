@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(hands_over_those_whose_deadline_has_passed) {
         });
     };
     expire(start + 1s, 100);
-    BOOST_TEST(expired.empty());  // a deadline that is now is met
+    BOOST_TEST(expired.empty());  // a deadline at the current time is met
     BOOST_TEST((line.next_deadline() > start));
     expire(start + 1s + 1ns, 100);
     BOOST_TEST((expired == std::vector<operation*>{&early}));
@@ -95,10 +95,10 @@ BOOST_AUTO_TEST_CASE(is_swept_in_the_order_of_service_whoever_goes_and_comes_mea
         line.push(*w);
     line.begin_sweep();
     BOOST_TEST(line.step_sweep() == &one);
-    line.erase(one);  // the one that the sweep looks at
+    line.erase(one);  // the next one of the sweep
     BOOST_TEST(line.step_sweep() == &two);
-    line.erase(three);  // the one that comes next
-    line.erase(two);    // one that it has passed
+    line.erase(three);  // the one after it
+    line.erase(two);    // one that the sweep has passed
     BOOST_TEST(line.step_sweep() == &four);
     line.push(six);
     line.erase(five);

@@ -20,9 +20,9 @@
 #include <utility>
 #include <vector>
 
-// A waiting room is watched by a referee that knows what README and the comments of the public headers
-// promise, keeps books of its own, and looks at each outcome when it comes. It knows no way of doing it
-// fast. The room is driven without locks, threads or clocks, and `settle` with budgets of any size.
+// A referee watches a waiting room. It implements the promises of README and of the comments in the public headers,
+// keeps its own records, and checks each outcome as it occurs. It is simple, not fast. The test drives the room
+// without locks, threads or clocks, and calls `settle` with budgets of any size.
 
 using namespace std::chrono_literals;
 using support::random_source;
@@ -48,14 +48,15 @@ void expect(bool condition, std::string_view what) {
         BOOST_FAIL(what);
 }
 
-// What the books of the referee say of an operation that waits.
+// The referee's record of a waiting operation.
 struct booking {
     amount count = 0;
     time_point deadline = never;
     time_point since{};
     bool must_be_cancelled = false;
     bool must_be_closed = false;
-    bool was_repriced = false;  // must be looked at: by options that change, or while that is done
+    // must be examined: because options change, or while others are examined
+    bool was_repriced = false;
     time_point repriced_at = never;
 };
 
@@ -77,7 +78,7 @@ public:
     void destroy() noexcept override {}
 };
 
-// A permit that is out.
+// A permit in use.
 struct held {
     permit seat;
     time_point granted;
@@ -85,9 +86,9 @@ struct held {
 };
 
 struct behaviour {
-    bool prompt = true;    // does at once whatever is due; otherwise late, and in small portions
+    bool prompt = true;    // does due work immediately; otherwise late, and in small portions
     bool watched = false;  // seats are held for a limited time
-    bool crowded = false;  // a long line, prices that change, and callers that go meanwhile
+    bool crowded = false;  // a long queue, changing prices, and callers that leave meanwhile
 };
 
 template <class Rule>
@@ -316,7 +317,8 @@ private:
         expect(bool(p) == (doors_ == doors::open), "only what is open can be charged");
         if (p)
             grant_at_once(std::move(p), n);
-        for_all([](booking& b) { b.repriced_at = never; });  // are not looked at again for that
+        // this does not cause a new examination
+        for_all([](booking& b) { b.repriced_at = never; });
     }
 
     void cancel_one() {
@@ -452,14 +454,14 @@ private:
             shut_down();  // does not open it again
             settle_to_the_end();
         }
-        if (random_.one_in(2)) {  // the limiter object goes
+        if (random_.one_in(2)) {  // the limiter object is destroyed
             room_.abandon();
             doors_ = doors::closed;
             for_all([](booking& b) { b.must_be_closed = true; });
             sweep_pending_ = true;
             settle_to_the_end();
             expect(room_.is_empty(), "all that waited have been told");
-        } else {  // the context goes
+        } else {  // the context ends
             room_.clear_out();
             while (!room_.outbox().empty()) {
                 auto& op = room_.outbox().pop_front();
@@ -481,9 +483,9 @@ private:
         expect(room_.stats(now_).remaining == rule_.remaining(now_), "none is lost or doubled");
     }
 
-    // What happens by itself.
+    // Events without a call.
 
-    // As a caller does it after an event.
+    // Settles as a caller does after an event.
     void settle_as_a_caller() {
         collect();
         if (how_.prompt)
@@ -517,7 +519,7 @@ private:
         expect(collect() <= before - budget, "and is paid for who leaves");
     }
 
-    // Looks at what has come out; how many that were.
+    // Checks the completed operations; returns their number.
     int collect() {
         int many = 0;
         for (; !room_.outbox().empty(); ++many)
@@ -611,9 +613,9 @@ private:
             expect(!g.granted.retry_after(), "to come back would not help");
     }
 
-    // What the words say.
+    // The documented rules.
 
-    // Whether `p` and `ec` are right at the gate, as things are; notes what was granted.
+    // Returns whether `p` and `ec` are right at the gate in the present state; records a grant.
     [[nodiscard]] bool is_answer_of_the_gate(permit& p, error_code ec, amount n) {
         if (doors_ != doors::open) {
             ++expected_.closed;
@@ -651,8 +653,8 @@ private:
         held_.push_back({std::move(p), now_});
     }
 
-    // "How long to stay away: exact if nobody is ahead, otherwise the time that holds if nobody ahead gives
-    // up. Absent if no time can be named." It may be earlier where requests of several sizes are ahead.
+    // "How long to stay away: exact if nobody is ahead, otherwise the time that holds if nobody ahead gives up.
+    // Absent if no time can be named." It may be earlier where requests of several sizes are ahead.
     void check_retry(permit const& rejected, amount n, std::vector<amount> const& ahead) {
         auto const answer = rejected.retry_after();
         if (n > rule_.capacity())
@@ -672,7 +674,8 @@ private:
         return at == weir::unknown ? time_point::min() : at;
     }
 
-    // Each that still waits and had to be looked at can make it, as far as the rule can tell.
+    // Checks that each request that still waits and had to be examined can be granted in time, as far as the rule can
+    // predict.
     void check_prices() {
         std::vector<amount> ahead;
         for (auto* const g : line_) {
@@ -713,7 +716,7 @@ private:
 
     [[nodiscard]] duration most_late() const { return std::max(queueing_.tolerance, duration(1)); }
 
-    // Whether anything ought to be done now.
+    // Returns whether any work should be done now.
     [[nodiscard]] bool is_due() const {
         for (auto const* const g : line_) {
             auto const& b = g->booked;
@@ -733,7 +736,7 @@ private:
                rule_.fits(line_.front()->count, now_);
     }
 
-    // When something will become due by itself.
+    // Returns when work becomes due without a call.
     [[nodiscard]] time_point next_event() const {
         auto next = never;
         for (auto const* const g : line_) {
@@ -749,7 +752,7 @@ private:
         return next;
     }
 
-    // What the room says of itself.
+    // Checks the statistics of the room.
     void look_around() {
         collect();
         auto const n = room_.wants(now_, time_point::min());
@@ -798,7 +801,7 @@ private:
         }
         return all;
     }
-    // Without those of whom it is known that they will have to go.
+    // Without requests that are certain to leave.
     [[nodiscard]] std::vector<amount> counts_of_staying(guest const* but = nullptr) const {
         std::vector<amount> all;
         for (auto const* const g : line_) {
@@ -826,7 +829,7 @@ private:
         return random_.one_in(12) ? 0 : random_.between(1, random_.one_in(8) ? 7 : 3);
     }
 
-    // As the core does it.
+    // Does the same as the core.
     void leave(amount n, weir::detail::permit_origin from) noexcept override {
         concerned_ = room_.leave(n, from, now_);
     }
@@ -861,7 +864,7 @@ private:
     std::deque<std::unique_ptr<guest>> guests_;
     std::deque<std::unique_ptr<watcher>> watching_;
     room_type room_;
-    std::vector<held> held_;  // goes before the room
+    std::vector<held> held_;  // destroyed before the room
 
     std::vector<guest*> line_;
     std::vector<guest*> drains_;
@@ -869,7 +872,7 @@ private:
     weir::limiter_stats expected_;
     doors doors_ = doors::open;
     guest* must_shed_ = nullptr;
-    bool sweep_pending_ = false;  // all that wait are being looked at
+    bool sweep_pending_ = false;  // all waiting requests are being examined
     bool concerned_ = false;
 };
 

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-// The words in which test/model/protocol.pml tells the same: `posted` is a step message on its way,
-// `busy` a step that is at the host, `armed` and `held` what the core goes by, `debt` a post that has
-// failed, `stale` the callback of an earlier timer.
+// These words of test/model/protocol.pml name the same states: `posted` is a posted step message, `busy` a step that
+// uses the host, `armed` and `held` the state of the host as assumed by the core, `debt` a failed post, `stale` the
+// callback of an earlier timer.
 
 using weir::never;
 using weir::time_point;
@@ -28,9 +28,9 @@ constexpr time_point at(int seconds) {
     return time_point(std::chrono::seconds(seconds));
 }
 
-// What the room needs.
+// The needs of the room.
 constexpr needs nothing{};
-constexpr needs waits{.waiting = true};  // for somebody else's act
+constexpr needs waits{.waiting = true};  // for an action of another thread
 constexpr needs waits_until(int t) {
     return {.next = at(t), .waiting = true};
 }
@@ -40,7 +40,7 @@ constexpr needs only_until(int t) {
 constexpr needs is_due{.next = at(0), .due = true, .waiting = true};
 constexpr needs only_due{.due = true};
 
-// One event, or a look at the class, and what it must answer.
+// One event, or an inspection of the object, with the expected answer.
 class event {
 public:
     event(std::string_view text,
@@ -141,7 +141,7 @@ std::vector<event> awake(std::initializer_list<event> then) {
 }
 
 std::vector<row> const table{
-    // When a step is sent for.
+    // When a step is posted.
     {"rests at first, and needs no step for nothing", {rests(), posts_none(nothing), rests()}},
     {"sends for a step for the first that waits", {posts(waits), misses_none()}},
     {"sends for a step for what is due, though nobody waits", {posts(only_due)}},
@@ -162,7 +162,7 @@ std::vector<row> const table{
     {"sends to disarm where only the time has gone", awake_until(5, {posts(waits)})},
     {"sends for what is due while all is arranged", awake_until(5, {posts(is_due)})},
 
-    // What a step arranges.
+    // The arrangements of a step.
     {"arranges nothing for nothing", {arranges_nothing(nothing), rests()}},
     {"holds the context for the first that waits",
      {arranges(waits, true, {}), is_done(), does_not_rest()}},
@@ -181,7 +181,7 @@ std::vector<row> const table{
     {"does not rest while a timer runs, and does once it has fired",
      {arranges(only_until(5), {}, at(5), 1), is_done(), does_not_rest(), timer_fires(1), rests()}},
 
-    // While a step is at the host. Another one that comes meanwhile finds it arranging and does nothing.
+    // Events while a step uses the host. Another step that arrives meanwhile finds it arranging and does nothing.
     {"sends for what changes while a step is at the host",
      {posts(waits), the_step_arrives(), arranges(waits, true, {}), posts(waits_until(3)), is_done(),
       posts_none(waits_until(3)), the_step_arrives(), arranges(waits_until(3), {}, at(3), 1),
@@ -228,7 +228,7 @@ std::vector<row> const table{
                      last_alarm_was(at(5)), timer_fires(2), last_alarm_was(at(9))})},
     {"had no alarm before the first", {last_alarm_was(time_point::min())}},
 
-    // What fails.
+    // Failures.
     {"misses a step that could not be posted, and sends again with the next event",
      {posts(waits), the_post_fails(), misses_a_step(), posts(waits), misses_none(), rests()}},
     {"misses it until it is posted, however often that fails",
@@ -292,17 +292,17 @@ void expect(bool condition, std::string_view what) {
         BOOST_FAIL(what);
 }
 
-// A world around the class, small enough for all orders of events: what the room needs, the messages on
-// their way, the host as it is.
+// A world around the class, small enough for all orders of events: the needs of the room, the posted messages, and
+// the state of the host.
 struct world {
     wakeup protocol;
     needs wanted;
-    int steps = 0;  // on their way
+    int steps = 0;  // posted
     std::optional<wakeup::arrangement> busy;
     bool held = false;
     time_point timer = never;
     std::uint64_t epoch = 0;
-    std::vector<std::uint64_t> fired{};  // callbacks on their way
+    std::vector<std::uint64_t> fired{};  // posted callbacks
     bool owed = false;                   // a post has failed
 
     // The caller posts under its lock.
@@ -325,7 +325,7 @@ struct world {
             return expect(busy.has_value(), "it knows whether a step is at the host");
         expect(!busy, "one step at a time is at the host");
         wanted.due = false;
-        if (wanted.next == at(1))  // has come
+        if (wanted.next == at(1))  // has arrived
             wanted.next = never;
         busy = protocol.arrange(wanted);
         expect(busy.has_value() == protocol.is_arranging(), "it is arranging what it has answered");
@@ -360,7 +360,7 @@ struct world {
     }
 };
 
-// All that can happen next.
+// All possible next states.
 std::vector<world> successors(world const& now) {
     std::vector<world> all;
     auto const add = [&](auto happen) {
@@ -398,7 +398,7 @@ std::vector<world> successors(world const& now) {
                 w.back(hold_fails, timer_fails, post_fails);
             });
             if (!timer_fails && now.busy->timer.value_or(never) != never) {
-                add([&](world& w) {  // the timer fires before the step is back
+                add([&](world& w) {  // the timer fires before the step returns
                     w.host_does(hold_fails, timer_fails);
                     w.timer = never;
                     w.protocol.timer_fired(w.epoch);
@@ -409,7 +409,7 @@ std::vector<world> successors(world const& now) {
         }
     }
     if (now.timer != never && !now.busy) {
-        add([](world& w) {  // its callback is on its way, and may be overtaken
+        add([](world& w) {  // its callback is posted, and may be overtaken
             w.timer = never;
             w.fired.push_back(w.epoch);
         });

@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
-// How often a limiter wakes up for callers who always wait, from the words of `queue_options::tolerance`
-// and of the policies: a bucket is served at most once in a tolerance and loses nothing by it; a window
-// would lose by it, and is served as soon as it can be.
+// Checks how often a limiter wakes up for callers that always wait, by the documentation of
+// `queue_options::tolerance` and of the policies. A bucket is served at most once in a tolerance and loses nothing by
+// that. A window would lose permits, and is served as soon as possible.
 
 using namespace std::chrono_literals;
 using weir::amount;
@@ -35,7 +35,7 @@ namespace {
 
 constexpr time_point start{1h};
 
-// A waiting room whose actor comes at once for messages, and too late for the timer.
+// A waiting room whose actor handles messages immediately, and timers late.
 template <class Policy>
 class actor : private weir::detail::permit_issuer {
     using room_type = weir::detail::waiting_room<Policy, weir::detail::fifo>;
@@ -58,7 +58,7 @@ public:
             room_.outbox().pop_front();
     }
 
-    // Asks for one permit.
+    // Requests one permit.
     void comes(caller& c, patience wait = {}) {
         asks(c, wait);
         does_what_is_due();
@@ -82,7 +82,7 @@ public:
     [[nodiscard]] time_point now() const noexcept { return now_; }
     [[nodiscard]] time_point timer() const noexcept { return timer_; }
 
-    std::vector<time_point> alarms;  // the times for which the timer was armed
+    std::vector<time_point> alarms;  // the instants for which the timer was armed
 
 private:
     void asks(caller& c, patience wait) {
@@ -144,7 +144,7 @@ private:
     room_type room_;
 };
 
-// Sixteen callers who always wait.
+// Sixteen callers that always wait.
 template <class Policy>
 class crowd {
 public:
@@ -157,7 +157,7 @@ public:
         }
     }
 
-    // What is granted within the time, and the time that the timer was armed for each time.
+    // Returns the permits granted within the time, and records the instants for which the timer was armed.
     amount served_within(duration d) {
         actor_.run_until(actor_.now() + d);
         amount sum = 0;
@@ -180,7 +180,7 @@ using weir::policy::token_bucket;
 
 BOOST_AUTO_TEST_SUITE(wakeup_rate)
 
-// 10 a millisecond, and a bucket of 10 ms.
+// 10 per millisecond, and a bucket of 10 ms.
 BOOST_AUTO_TEST_CASE(of_a_bucket_is_once_in_a_tolerance_and_all_of_the_rate_is_granted) {
     for (duration const lateness : {0us, 60us, 900us}) {
         crowd<token_bucket> many({.rate = {10'000, 1s}, .burst = 100, .initial = 0}, 1ms, lateness);
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(of_a_bucket_is_once_in_a_tolerance_and_all_of_the_rate_is_g
         BOOST_TEST(many.alarms().size() >= 998U);
         BOOST_TEST(many.alarms().size() <= 1'001U);
 
-        // From the time for which the timer was armed to the next, so that lateness does not add up.
+        // Measured between the instants for which the timer was armed, so that lateness does not add up.
         auto const& at = many.alarms();
         for (std::size_t i = 1; i < at.size(); ++i)
             BOOST_REQUIRE(at[i] - at[i - 1] == 1ms);
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(without_a_tolerance_is_that_of_the_grants) {
     BOOST_TEST(many.alarms().size() == 10'000U);
 }
 
-// Half of the time until the bucket is full is left for a late timer.
+// Half of the time until the bucket is full stays in reserve for a late timer.
 BOOST_AUTO_TEST_CASE(of_a_small_bucket_is_higher_so_that_nothing_is_lost) {
     crowd<token_bucket> many({.rate = {10'000, 1s}, .burst = 5, .initial = 0}, 1ms, 150us);
     BOOST_TEST(many.served_within(1s) >= 9'990);
@@ -218,7 +218,7 @@ BOOST_AUTO_TEST_CASE(of_a_small_bucket_is_higher_so_that_nothing_is_lost) {
         BOOST_REQUIRE(many.alarms()[i] - many.alarms()[i - 1] <= 500us);
 }
 
-// Each grant would begin to cool later.
+// Each grant would make the permits expire later.
 BOOST_AUTO_TEST_CASE(of_a_window_is_that_of_its_grants) {
     std::vector<actor<sliding_log>::caller> callers(4);
     actor<sliding_log> limiter({.limit = 2, .window = 400us}, 1ms, 0ns);
@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(does_not_let_a_head_expire_that_could_be_served) {
     line limiter({.rate = {10'000, 1s}, .burst = 100, .initial = 0}, 1ms, 0ns);
     first.count = second.count = 1;
     limiter.comes(first);
-    limiter.comes(second, 350us);  // it is ready after 200, and not worth a wake-up before 1,100
+    limiter.comes(second, 350us);  // ready after 200, and not worth a wake-up before 1,100
     limiter.run_until(start + 10ms);
     BOOST_TEST(first.grants == 1);
     BOOST_TEST(second.grants == 1);

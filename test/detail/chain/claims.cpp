@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-// How often locks are taken for chains.
+// Counts how often chains take locks.
 
 using weir::errc;
 using weir::error_code;
@@ -32,7 +32,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Counts how often locks are taken, each by itself.
+// Counts each lock operation.
 class counted_host {
 public:
     class mutex_type {
@@ -98,11 +98,11 @@ public:
     void destroy() noexcept override { over = true; }
 };
 
-// What chains of the same limiters take, at most. Up to `most_claimed_together` are claimed in one section, under the locks
-// of all limiters; then each limiter for which something has come of it is visited.
+// The maximum for chains of the same limiters. Up to `most_claimed_together` are claimed in one section, under the
+// locks of all limiters; then each limiter with resulting work is visited.
 constexpr std::uint64_t limiters = 2;
 constexpr std::uint64_t section = limiters + limiters;
-// A visit or a step of which something is to be done outside the lock takes it once more when that is done.
+// A visit or a step with work outside the lock takes the lock once more after that work.
 constexpr std::uint64_t again = 1;
 
 permit take(seats_core& from) {
@@ -139,8 +139,9 @@ BOOST_AUTO_TEST_CASE(a_crowd_of_chains_is_claimed_in_a_few_sections) {
         counted_host::run();
         BOOST_TEST(client->stats().waiting == 100U);
 
-        // One token for all of them, and no seat: all go to wait for that, each by one claim. The thread that leaves
-        // makes as many as a thread does in a turn, then each step of the limiter as many more.
+        // One token for all of them, and no seat: each moves to the queue of the seats by one claim. The thread that
+        // releases the token makes at most as many claims as allowed in a turn, and then each step of the limiter as
+        // many more.
         using weir::detail::most_claims_in_a_turn;
         static_assert(most_claims_in_a_turn <= weir::detail::most_claimed_together);
         constexpr std::uint64_t turn = 1 + section + again;
@@ -151,15 +152,16 @@ BOOST_AUTO_TEST_CASE(a_crowd_of_chains_is_claimed_in_a_few_sections) {
         BOOST_TEST(client->stats().waiting == 0U);
         BOOST_TEST(kitchen->stats().waiting == 100U);
 
-        // Each of them has both, one after the other.
+        // Each of them gets both, one after the other.
         seat.leave();
         for (auto& w : waiters) {
             counted_host::run();
             BOOST_TEST_REQUIRE(w.over);
             BOOST_TEST_REQUIRE(w.given.size() == 2U);
             BOOST_TEST_REQUIRE((client->stats().in_use == 1 && kitchen->stats().in_use == 1));
-            // One section for what comes home, and one for the claim of the next, which is granted. Both the visit
-            // that makes the claim and that of its home, which completes it, do something outside their locks.
+            // One section for the released permits, and one for the claim of the next chain, which is granted. The
+            // visit that makes the claim and the visit of its home, which completes it, both have work outside their
+            // locks.
             BOOST_TEST_REQUIRE(locks_of([&] { weir::detail::leave_together(w.given, true); }) <=
                                section + section + 2 * again);
         }

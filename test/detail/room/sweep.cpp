@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// One permit comes each second, from now on, and no more than three are given at a time.
+// One permit becomes free each second, from now on, and a request can get at most three.
 struct one_each_second {
     [[nodiscard]] static amount capacity() noexcept { return 3; }
     [[nodiscard]] static time_point ready_at(amount n, amount ahead, time_point now) noexcept {
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(other_options_make_those_leave_whose_turn_cannot_come_in_ti
     guest first(1, 2, 2s);
     guest too_late(2, 2, 3s);
     guest too_much(3, 4, 1h);
-    guest last(4, 1, 3s);  // the two before it have gone
+    guest last(4, 1, 3s);  // the two requests before it have left
     s.reprice();
     BOOST_TEST(look_at(s, first) == stays);
     BOOST_TEST(look_at(s, too_late) == errc::deadline_unreachable);
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(one_that_leaves_after_it_was_looked_at_is_no_longer_ahead) 
     BOOST_TEST(look_at(s, second) == stays);
     s.leaves(second);
     guest unseen(3, 2, 1h);
-    s.leaves(unseen);  // the sweep has not come to it
+    s.leaves(unseen);  // the sweep has not reached it
     guest third(4, 1, 0s);
     BOOST_TEST(look_at(s, third) == errc::deadline_unreachable);
 }
