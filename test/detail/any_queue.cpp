@@ -36,7 +36,7 @@ bool goes_by_class(any_queue& queue) {
 
 BOOST_AUTO_TEST_SUITE(queue_of_any_order)
 
-BOOST_AUTO_TEST_CASE(takes_the_new_order_when_none_waits_and_there_is_memory) {
+BOOST_AUTO_TEST_CASE(adopts_the_new_order_when_none_waits_and_memory_is_available) {
     any_queue queue({.order = queue_order::priority});
     BOOST_TEST(goes_by_class(queue));
     queue.configure({.order = queue_order::fair});

@@ -37,13 +37,13 @@ struct four_guests {
 
 BOOST_FIXTURE_TEST_SUITE(first_come_first_served, four_guests)
 
-BOOST_AUTO_TEST_CASE(is_nobody_while_nobody_waits) {
+BOOST_AUTO_TEST_CASE(has_no_next_request_while_none_waits) {
     BOOST_TEST(queue.next({}) == nullptr);
     BOOST_TEST(queue.oldest() == nullptr);
     BOOST_TEST(everybody(queue) == names());
 }
 
-BOOST_AUTO_TEST_CASE(serves_in_the_order_of_arrival_whatever_the_time) {
+BOOST_AUTO_TEST_CASE(serves_in_order_of_arrival_at_any_time) {
     queue.push(one);
     queue.push(two);
     queue.push(three);
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(serves_in_the_order_of_arrival_whatever_the_time) {
     BOOST_TEST(queue.oldest() == &two);
 }
 
-BOOST_AUTO_TEST_CASE(lets_anybody_go_and_come_back_at_the_end) {
+BOOST_AUTO_TEST_CASE(allows_any_request_to_leave_and_rejoin_at_the_end) {
     for (guest* g : {&one, &two, &three, &four})
         queue.push(*g);
     queue.erase(three);
@@ -72,12 +72,12 @@ BOOST_AUTO_TEST_CASE(lets_anybody_go_and_come_back_at_the_end) {
     BOOST_TEST(queue.oldest() == nullptr);
 }
 
-BOOST_AUTO_TEST_CASE(lets_no_newcomer_overtake_however_little_they_ask_for) {
+BOOST_AUTO_TEST_CASE(lets_no_newcomer_overtake_even_with_a_small_request) {
     BOOST_TEST(queue.bars(1, {}));
     BOOST_TEST(queue.bars(std::numeric_limits<weir::amount>::max(), {}));
 }
 
-BOOST_AUTO_TEST_CASE(knows_what_goes_before_a_newcomer) {
+BOOST_AUTO_TEST_CASE(counts_the_permits_before_a_newcomer) {
     BOOST_TEST(queue.ahead_of_new(1, {}) == 0);
     for (guest* g : {&one, &two, &three}) {
         g->count = g->name * 10;
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(knows_what_goes_before_a_newcomer) {
     BOOST_TEST(queue.ahead_of_new(1, {}) == 0);
 }
 
-BOOST_AUTO_TEST_CASE(gives_nobody_up_and_has_nothing_to_do_by_itself) {
+BOOST_AUTO_TEST_CASE(drops_no_request_and_has_no_events) {
     queue.push(one);
     BOOST_TEST(queue.shed(weir::never) == nullptr);
     BOOST_TEST((queue.next_event({}) == weir::never));

@@ -184,7 +184,7 @@ std::ptrdiff_t waiting(std::deque<note> const& notes) {
 
 BOOST_AUTO_TEST_SUITE(detail_core)
 
-BOOST_FIXTURE_TEST_CASE(looks_again_at_a_great_many_in_linear_time_and_short_sections, crowd) {
+BOOST_FIXTURE_TEST_CASE(examines_many_requests_again_in_linear_time_and_short_sections, crowd) {
     for (int i = 0; i != many / 2; ++i) {
         join(1);
         join(1, 3600s);
@@ -204,7 +204,7 @@ BOOST_FIXTURE_TEST_CASE(looks_again_at_a_great_many_in_linear_time_and_short_sec
     BOOST_TEST(asked_bucket::asked <= 3U * many);
 }
 
-BOOST_FIXTURE_TEST_CASE(looks_again_and_again_without_beginning_at_the_head_each_time, crowd) {
+BOOST_FIXTURE_TEST_CASE(examines_repeatedly_without_starting_at_the_head_each_time, crowd) {
     join(many);
     work();
     forget();
@@ -216,7 +216,7 @@ BOOST_FIXTURE_TEST_CASE(looks_again_and_again_without_beginning_at_the_head_each
     BOOST_TEST(asked_bucket::asked <= 2U * many);
 }
 
-BOOST_FIXTURE_TEST_CASE(cancels_one_before_a_great_many_newcomers_in_short_sections, crowd) {
+BOOST_FIXTURE_TEST_CASE(cancels_one_before_many_newcomers_in_short_sections, crowd) {
     join(1000);
     work();
     forget();
@@ -229,7 +229,7 @@ BOOST_FIXTURE_TEST_CASE(cancels_one_before_a_great_many_newcomers_in_short_secti
     BOOST_TEST(sections::all_work <= 2U * many);
 }
 
-BOOST_FIXTURE_TEST_CASE(cancels_and_closes_a_great_many_in_short_sections, crowd) {
+BOOST_FIXTURE_TEST_CASE(cancels_and_closes_many_requests_in_short_sections, crowd) {
     for (bool const close : {false, true}) {
         notes.clear();
         join(many, 1h);
@@ -245,7 +245,7 @@ BOOST_FIXTURE_TEST_CASE(cancels_and_closes_a_great_many_in_short_sections, crowd
     }
 }
 
-BOOST_FIXTURE_TEST_CASE(expires_a_great_many_in_short_sections, crowd) {
+BOOST_FIXTURE_TEST_CASE(expires_many_requests_in_short_sections, crowd) {
     bucket->configure([](weir::token_bucket_options& o) { o.rate = weir::rate{100, 1s}; });
     join(many, 2h);
     work();
@@ -257,7 +257,7 @@ BOOST_FIXTURE_TEST_CASE(expires_a_great_many_in_short_sections, crowd) {
     BOOST_TEST(asked_bucket::asked <= 3U * many);
 }
 
-BOOST_FIXTURE_TEST_CASE(serves_a_great_many_in_short_sections, crowd) {
+BOOST_FIXTURE_TEST_CASE(serves_many_requests_in_short_sections, crowd) {
     join(many);
     work();
     forget();
@@ -274,7 +274,7 @@ BOOST_FIXTURE_TEST_CASE(serves_a_great_many_in_short_sections, crowd) {
     BOOST_TEST(asked_bucket::asked <= 4U * many);
 }
 
-BOOST_AUTO_TEST_CASE(takes_and_gives_back_the_memory_of_a_large_policy_outside_the_lock) {
+BOOST_AUTO_TEST_CASE(allocates_and_frees_the_memory_of_a_large_policy_outside_the_lock) {
     using core_type = core<waiting_room<weir::policy::sliding_log>, noted_host>;
     constexpr std::size_t large = 16'000'000;
     constexpr std::size_t small = 100'000;
@@ -301,7 +301,7 @@ BOOST_AUTO_TEST_CASE(takes_and_gives_back_the_memory_of_a_large_policy_outside_t
 
 // While the lock is held, the permit in a handler must not be released and the handler must not be destroyed. Here it
 // is an error to lock twice, or to destroy under the lock.
-BOOST_AUTO_TEST_CASE(destroys_nothing_of_its_users_under_the_lock) {
+BOOST_AUTO_TEST_CASE(destroys_no_object_of_its_users_under_the_lock) {
     for (bool const context_ends : {false, true}) {
         crowd c;
         c.join(300, 1h);

@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(add_up_the_permits_and_the_waits_of_requests_that_were_gran
     BOOST_TEST(done.overdue == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(add_up_the_waits_of_requests_that_have_waited_in_vain) {
+BOOST_AUTO_TEST_CASE(add_up_the_waits_of_requests_that_were_rejected_after_a_wait) {
     counters counted;
     counted.reject(errc::timed_out, 2s);
     counted.reject(errc::shed, 5s);

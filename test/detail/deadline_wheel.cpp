@@ -179,7 +179,7 @@ private:
         }
         expect(expected_.empty() || now_ - expected_.begin()->first < late_,
                "not later than the tolerance");
-        expect(wheel_.next() > now_, "nothing more to do now");
+        expect(wheel_.next() > now_, "no more work is due now");
     }
 
     void check_next() {
@@ -201,12 +201,12 @@ private:
                 forget(e);
             });
             touched_ += no_budget - budget;
-            expect(wheel_.next() > now_, "each wake-up is of use");
+            expect(wheel_.next() > now_, "each wake-up is useful");
             expect(expected_.empty() || now_ - expected_.begin()->first < late_,
                    "not later than the tolerance");
         }
         for (auto const& [deadline, e] : expected_)
-            expect(never - deadline <= late_, "all but what is due at the end of all time");
+            expect(never - deadline <= late_, "all but deadlines at the end of all time");
         expect(touched_ <= inserted_ * 12, "each is touched a few times only");
         for (auto& e : elements_)
             wheel::erase(e);
@@ -272,7 +272,7 @@ BOOST_AUTO_TEST_CASE(has_nothing_to_wait_for_while_it_is_empty) {
     BOOST_TEST(empty.next() == never);
 }
 
-BOOST_AUTO_TEST_CASE(takes_a_deadline_when_it_has_passed_and_not_when_it_is_met) {
+BOOST_AUTO_TEST_CASE(expires_a_deadline_after_it_has_passed_and_not_at_that_instant) {
     timetable table({1s});
     BOOST_TEST(table.advance(at(1s - 1ns)) == names());
     BOOST_TEST(table.advance(at(1s)) == names());
@@ -283,7 +283,7 @@ BOOST_AUTO_TEST_CASE(takes_a_deadline_when_it_has_passed_and_not_when_it_is_met)
     BOOST_TEST(table.next() == never);
 }
 
-BOOST_AUTO_TEST_CASE(takes_what_has_passed_before_it_was_put_in) {
+BOOST_AUTO_TEST_CASE(expires_a_deadline_that_had_passed_before_its_insertion) {
     timetable table({1s});
     BOOST_TEST(table.advance(at(5s)) == names{0});
     (*table).insert(table[0], at(1s));
@@ -291,7 +291,7 @@ BOOST_AUTO_TEST_CASE(takes_what_has_passed_before_it_was_put_in) {
     BOOST_TEST(table.advance(at(5s)) == names{0});
 }
 
-BOOST_AUTO_TEST_CASE(leaves_out_what_was_erased) {
+BOOST_AUTO_TEST_CASE(ignores_erased_elements) {
     timetable table({1s, 2s, 3s});
     wheel::erase(table[0]);
     wheel::erase(table[2]);
@@ -304,7 +304,7 @@ BOOST_AUTO_TEST_CASE(leaves_out_what_was_erased) {
     wheel::erase(table[1]);
 }
 
-BOOST_AUTO_TEST_CASE(may_lose_others_while_one_is_taken) {
+BOOST_AUTO_TEST_CASE(allows_other_elements_to_be_erased_while_one_expires) {
     timetable table({1s, 1s, 1s, 2s, 3h});
     names taken;
     int budget = no_budget;
@@ -317,7 +317,7 @@ BOOST_AUTO_TEST_CASE(may_lose_others_while_one_is_taken) {
     BOOST_TEST(table.advance(at(24h)) == names{4});
 }
 
-BOOST_AUTO_TEST_CASE(takes_in_the_order_of_deadlines_unless_they_share_a_tick) {
+BOOST_AUTO_TEST_CASE(expires_in_order_of_deadlines_unless_they_share_a_tick) {
     timetable table({3s, 1h, 1s, 2s, 1ms, 24h, 5ns, 2s});
     auto const taken = table.advance(at(100h));
     BOOST_TEST(taken == (names{6, 4, 2, 3, 7, 0, 1, 5}));
@@ -333,7 +333,7 @@ BOOST_AUTO_TEST_CASE(is_late_by_the_tolerance_at_most) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(notices_many_deadlines_at_once_if_the_tolerance_allows_it) {
+BOOST_AUTO_TEST_CASE(expires_many_deadlines_together_if_the_tolerance_allows_it) {
     std::vector<duration> deadlines;
     for (int i = 0; i != 1'000; ++i)
         deadlines.push_back(1s + i * 10us);
@@ -349,7 +349,7 @@ BOOST_AUTO_TEST_CASE(notices_many_deadlines_at_once_if_the_tolerance_allows_it) 
     BOOST_TEST(wake_ups <= 40U);  // 10 ms in ticks of half a millisecond, and the steps to them
 }
 
-BOOST_AUTO_TEST_CASE(uses_the_longest_tick_that_keeps_within_the_tolerance) {
+BOOST_AUTO_TEST_CASE(uses_the_longest_tick_within_the_tolerance) {
     BOOST_TEST(wheel::shift_for(0ns) == 0);
     BOOST_TEST(wheel::shift_for(1ns) == 0);
     BOOST_TEST(wheel::shift_for(2ns) == 1);
@@ -362,7 +362,7 @@ BOOST_AUTO_TEST_CASE(uses_the_longest_tick_that_keeps_within_the_tolerance) {
 }
 
 // Deadlines of so few nanoseconds are in slots of the lowest level, which are not dealt out.
-BOOST_AUTO_TEST_CASE(touches_no_more_than_its_budget_and_goes_on_later) {
+BOOST_AUTO_TEST_CASE(touches_no_more_than_its_budget_and_continues_later) {
     timetable table({2ns, 4ns, 6ns, 8ns, 10ns});
     int budget = 2;
     BOOST_TEST(table.advance(at(1us), budget) == (names{0, 1}));
@@ -389,7 +389,7 @@ BOOST_AUTO_TEST_CASE(does_not_forget_a_slot_that_was_dealt_out_in_part) {
     BOOST_TEST(table.advance(at(94ns)) == names{0});
 }
 
-BOOST_AUTO_TEST_CASE(does_not_forget_it_if_what_was_left_of_it_is_erased) {
+BOOST_AUTO_TEST_CASE(does_not_forget_it_if_its_remaining_elements_are_erased) {
     timetable table({93ns, 90ns, 5us, 82ns});
     int budget = 1;
     BOOST_TEST(table.advance(at(80ns), budget) == names());
@@ -401,7 +401,7 @@ BOOST_AUTO_TEST_CASE(does_not_forget_it_if_what_was_left_of_it_is_erased) {
     BOOST_TEST(table.advance(at(6us)) == names{2});
 }
 
-BOOST_AUTO_TEST_CASE(reaches_to_the_end_of_time) {
+BOOST_AUTO_TEST_CASE(accepts_deadlines_up_to_the_end_of_time) {
     auto const end = never.time_since_epoch();
     timetable table({end - 2ns, end - 1ns, end});
     BOOST_TEST(table.advance(at(24h * 365)) == names());
@@ -428,26 +428,26 @@ BOOST_AUTO_TEST_CASE(may_begin_at_any_time) {
     wheel::erase(e);
 }
 
-BOOST_AUTO_TEST_CASE(takes_no_harm_from_a_time_that_has_passed) {
+BOOST_AUTO_TEST_CASE(accepts_a_time_that_has_passed) {
     timetable table({1s, 3s});
     BOOST_TEST(table.advance(at(2s)) == names{0});
     BOOST_TEST(table.advance(at(1s)) == names());
     BOOST_TEST(table.advance(at(4s)) == names{1});
 }
 
-BOOST_AUTO_TEST_CASE(of_no_tolerance_does_what_a_multimap_does) {
+BOOST_AUTO_TEST_CASE(without_tolerance_behaves_like_a_multimap) {
     compare(1'000'000, 0ns);
 }
 
-BOOST_AUTO_TEST_CASE(of_a_microsecond_does_what_a_multimap_does) {
+BOOST_AUTO_TEST_CASE(with_a_microsecond_behaves_like_a_multimap) {
     compare(2'000'000, 1us);
 }
 
-BOOST_AUTO_TEST_CASE(of_a_millisecond_does_what_a_multimap_does) {
+BOOST_AUTO_TEST_CASE(with_a_millisecond_behaves_like_a_multimap) {
     compare(3'000'000, 1ms);
 }
 
-BOOST_AUTO_TEST_CASE(of_an_hour_does_what_a_multimap_does) {
+BOOST_AUTO_TEST_CASE(with_an_hour_behaves_like_a_multimap) {
     compare(4'000'000, 1h);
 }
 

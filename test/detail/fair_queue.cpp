@@ -68,7 +68,7 @@ struct line {
 
 BOOST_AUTO_TEST_SUITE(a_queue_of_keys)
 
-BOOST_AUTO_TEST_CASE(goes_round_the_keys_in_the_order_in_which_they_began_to_wait) {
+BOOST_AUTO_TEST_CASE(serves_the_flows_in_the_order_in_which_they_began_to_wait) {
     line l;
     for (char const key : std::string("aaaabbc"))
         l.come(static_cast<std::uint64_t>(key));
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(counts_permits_and_not_requests) {
     BOOST_TEST(l.serve_all() == "abbcabbab");
 }
 
-BOOST_AUTO_TEST_CASE(begins_anew_with_a_key_that_has_not_waited) {
+BOOST_AUTO_TEST_CASE(starts_again_for_a_flow_that_did_not_wait) {
     line l;
     l.come('a');
     l.come('b');
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(begins_anew_with_a_key_that_has_not_waited) {
     BOOST_TEST(l.next() == nullptr);
 }
 
-BOOST_AUTO_TEST_CASE(gives_the_turn_of_a_key_whose_requests_have_left_to_the_next) {
+BOOST_AUTO_TEST_CASE(passes_the_turn_of_a_flow_whose_requests_have_left_to_the_next) {
     line l;
     auto& one = l.come('a');
     l.come('b', 7);
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(lets_no_newcomer_overtake) {
     BOOST_TEST(l.queue.bars({1, {.flow = 'b'}}, {}));
 }
 
-BOOST_AUTO_TEST_CASE(knows_what_is_surely_served_before_a_newcomer) {
+BOOST_AUTO_TEST_CASE(counts_the_permits_that_are_certainly_served_before_a_newcomer) {
     line l;
     BOOST_TEST(l.queue.ahead_of_new(1, {}) == 0);
     auto& one = l.come('a', 10);
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(knows_what_is_surely_served_before_a_newcomer) {
     BOOST_TEST(l.queue.ahead_of_new({1, {.flow = 'c'}}, {}) == 0);
 }
 
-BOOST_AUTO_TEST_CASE(drops_the_oldest_of_the_key_that_asks_for_the_most) {
+BOOST_AUTO_TEST_CASE(drops_the_oldest_of_the_flow_that_asks_for_the_most) {
     line l;
     BOOST_TEST(l.making_way(1) == "");
     l.come('a', 7);
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(drops_the_oldest_of_the_key_that_asks_for_the_most) {
     BOOST_TEST(l.making_way({1, {.flow = 'b'}}) == "0 ");
 }
 
-BOOST_AUTO_TEST_CASE(goes_through_all_in_the_order_of_arrival) {
+BOOST_AUTO_TEST_CASE(visits_all_in_order_of_arrival) {
     line l;
     l.come('a');
     auto& gone = l.come('b');
@@ -155,8 +155,8 @@ BOOST_AUTO_TEST_CASE(goes_through_all_in_the_order_of_arrival) {
     BOOST_TEST(all == "023");
 }
 
-// Keys whose hashes would collide in a table of any size that is a power of two, and keys that differ in one bit.
-BOOST_AUTO_TEST_CASE(tells_all_keys_apart) {
+// Keys that would collide in a hash table of any power-of-two size, and keys that differ in one bit.
+BOOST_AUTO_TEST_CASE(distinguishes_all_keys) {
     line l;
     for (int round = 0; round != 3; ++round) {
         for (unsigned bit = 0; bit != 64; ++bit)
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(tells_all_keys_apart) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(is_next_who_is_by_the_words) {
+BOOST_AUTO_TEST_CASE(selects_the_next_request_as_documented) {
     support::for_each_seed(1, 300, [](support::random_source& random) {
         line l;
         support::fair_oracle truth;
@@ -244,13 +244,13 @@ void stay_near(support::random_source& random, bool leaves, amount times) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(grants_no_key_more_than_four_times_the_largest_request_above_another) {
+BOOST_AUTO_TEST_CASE(grants_no_flow_more_than_four_times_the_largest_request_above_another) {
     support::for_each_seed(1, 300, [](support::random_source& random) {
         stay_near(random, false, 4);
     });
 }
 
-BOOST_AUTO_TEST_CASE(grants_no_key_more_than_eight_times_that_where_requests_leave) {
+BOOST_AUTO_TEST_CASE(grants_no_flow_more_than_eight_times_that_if_requests_leave) {
     support::for_each_seed(1, 300, [](support::random_source& random) {
         stay_near(random, true, 8);
     });

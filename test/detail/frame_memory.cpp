@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(is_given_to_the_first_object_that_fits) {
     allocator.deallocate(second, 1);
 }
 
-BOOST_AUTO_TEST_CASE(is_given_again_once_it_has_come_back) {
+BOOST_AUTO_TEST_CASE(is_given_again_after_its_deallocation) {
     frame_memory memory;
     frame_allocator<block<64>> allocator(memory);
     for (int i = 0; i != 3; ++i) {
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(is_given_again_once_it_has_come_back) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(holds_what_is_just_as_large_and_nothing_larger) {
+BOOST_AUTO_TEST_CASE(holds_an_object_of_its_size_and_no_larger_one) {
     frame_memory memory;
     frame_allocator<block<frame_memory::size>> fitting(memory);
     auto* const fits = fitting.allocate(1);
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(holds_what_is_just_as_large_and_nothing_larger) {
     characters.deallocate(longer, frame_memory::size + 1);
 }
 
-BOOST_AUTO_TEST_CASE(is_not_given_to_what_needs_more_alignment_than_it_has) {
+BOOST_AUTO_TEST_CASE(is_not_given_to_an_object_with_a_larger_alignment) {
     frame_memory memory;
     frame_allocator<over_aligned> allocator(memory);
     auto* const elsewhere = allocator.allocate(1);

@@ -20,7 +20,7 @@ using tree = weir::detail::key_tree<leaf>;
 
 BOOST_AUTO_TEST_SUITE(a_tree_of_keys)
 
-BOOST_AUTO_TEST_CASE(finds_what_is_in_it) {
+BOOST_AUTO_TEST_CASE(finds_its_elements) {
     tree keys;
     BOOST_TEST(keys.find(0) == nullptr);
     leaf zero(0), one(1), last(~std::uint64_t{0});

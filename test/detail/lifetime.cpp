@@ -51,14 +51,14 @@ struct living {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(a_limiter_in_use_keeps_all) {
+BOOST_AUTO_TEST_CASE(a_limiter_in_use_keeps_everything) {
     living one;
     BOOST_TEST(!one.host_goes(nothing));
     BOOST_TEST(!one.actor_goes(nothing));
     BOOST_TEST(one.its.is_in_use());
 }
 
-BOOST_AUTO_TEST_CASE(one_that_has_gone_lets_go_of_its_host_and_then_of_itself) {
+BOOST_AUTO_TEST_CASE(a_destroyed_limiter_destroys_its_host_and_then_itself) {
     living one;
     one.its.abandon();
     BOOST_TEST(one.host_goes(nothing));
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(one_that_has_gone_lets_go_of_its_host_and_then_of_itself) {
     BOOST_TEST(one.actor_goes(nothing));
 }
 
-BOOST_AUTO_TEST_CASE(what_is_to_be_done_keeps_the_host) {
+BOOST_AUTO_TEST_CASE(remaining_work_keeps_the_host) {
     living one;
     one.its.abandon();
     BOOST_TEST(!one.host_goes(an_operation));
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(what_is_to_be_done_keeps_the_host) {
     BOOST_TEST(one.host_goes(nothing));
 }
 
-BOOST_AUTO_TEST_CASE(a_thread_at_work_keeps_all) {
+BOOST_AUTO_TEST_CASE(a_working_thread_keeps_everything) {
     living one;
     one.its.abandon();
     one.its.work_begins();
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(a_permit_keeps_the_actor_and_not_the_host) {
     BOOST_TEST(one.actor_goes(nothing));
 }
 
-BOOST_AUTO_TEST_CASE(the_end_of_the_context_takes_all_at_once_if_nobody_is_at_work) {
+BOOST_AUTO_TEST_CASE(the_end_of_the_context_destroys_everything_if_no_thread_works) {
     living one;
     host::event_type nobody_works;
     BOOST_TEST(!one.its.context_ends(nothing, nobody_works));
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(the_end_of_the_context_takes_all_at_once_if_nobody_is_at_wo
     BOOST_TEST(one.watched.expired());
 }
 
-BOOST_AUTO_TEST_CASE(the_end_of_the_context_waits_for_those_at_work_and_for_operations) {
+BOOST_AUTO_TEST_CASE(the_end_of_the_context_waits_for_working_threads_and_operations) {
     living one;
     host::event_type nobody_works;
     one.its.work_begins();
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(the_end_of_the_context_waits_for_those_at_work_and_for_oper
     BOOST_TEST(gone.host.has_value());
 }
 
-BOOST_AUTO_TEST_CASE(after_the_end_of_the_context_the_last_permit_takes_the_actor_along) {
+BOOST_AUTO_TEST_CASE(after_the_end_of_the_context_the_last_permit_destroys_the_actor) {
     living one;
     host::event_type nobody_works;
     static_cast<void>(one.its.context_ends(a_permit, nobody_works));

@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(keeps_the_order_in_which_elements_were_pushed) {
     BOOST_TEST(list.after(four) == nullptr);
 }
 
-BOOST_AUTO_TEST_CASE(takes_out_the_first) {
+BOOST_AUTO_TEST_CASE(removes_the_first) {
     list.push_back(one);
     list.push_back(two);
     BOOST_TEST(is_linked(one));
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(takes_out_the_first) {
     BOOST_TEST(list.empty());
 }
 
-BOOST_AUTO_TEST_CASE(lets_an_element_go_from_anywhere) {
+BOOST_AUTO_TEST_CASE(removes_an_element_from_any_position) {
     for (element* e : {&one, &two, &three, &four})
         list.push_back(*e);
     unlink(two);
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(lets_an_element_go_from_anywhere) {
     BOOST_TEST(list.empty());
 }
 
-BOOST_AUTO_TEST_CASE(takes_back_what_has_left) {
+BOOST_AUTO_TEST_CASE(accepts_a_removed_element_again) {
     list.push_back(one);
     list.push_back(two);
     unlink(one);
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(takes_back_what_has_left) {
     BOOST_TEST(values(list) == (numbers{2, 1}));
 }
 
-BOOST_AUTO_TEST_CASE(takes_over_all_of_another_at_its_end) {
+BOOST_AUTO_TEST_CASE(appends_all_elements_of_another) {
     list.push_back(one);
     list.push_back(two);
     first_list other;
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(takes_over_all_of_another_at_its_end) {
     BOOST_TEST(values(other) == numbers{2});
 }
 
-BOOST_AUTO_TEST_CASE(takes_over_into_nothing_and_takes_over_nothing) {
+BOOST_AUTO_TEST_CASE(appends_to_an_empty_list_and_appends_an_empty_list) {
     first_list other;
     list.append(other);
     BOOST_TEST(list.empty());
@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(shares_its_elements_with_a_list_of_another_kind) {
     BOOST_TEST(static_cast<second_hook&>(one).is_linked());
 }
 
-BOOST_AUTO_TEST_CASE(does_what_a_list_of_the_standard_does) {
+BOOST_AUTO_TEST_CASE(behaves_like_a_standard_list) {
     support::for_each_seed(1, 200, [](support::random_source& random) {
         std::array<first_list, 2> lists;
         std::array<std::list<int>, 2> expected;

@@ -52,14 +52,14 @@ struct guarded {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(a_change_is_made_of_what_is_in_force) {
+BOOST_AUTO_TEST_CASE(a_change_starts_from_the_options_in_force) {
     guarded it;
     it.make([](int n) { return n + 1; });
     it.make([](int n) { return n * 10; });
     BOOST_TEST(it.number == 20);
 }
 
-BOOST_AUTO_TEST_CASE(a_change_is_made_again_of_what_another_has_made_meanwhile) {
+BOOST_AUTO_TEST_CASE(a_change_starts_again_from_options_that_another_thread_has_set_meanwhile) {
     guarded it;
     std::vector<int> seen;
     it.make([&](int n) {
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(a_change_is_made_again_of_what_another_has_made_meanwhile) 
     BOOST_TEST(it.number == 30);
 }
 
-BOOST_AUTO_TEST_CASE(another_that_fails_meanwhile_does_not_count) {
+BOOST_AUTO_TEST_CASE(another_change_that_fails_meanwhile_does_not_count) {
     guarded it;
     int calls = 0;
     it.make([&](int n) {

@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(fifo_and_lifo_do_not_ask_for_the_time) {
     BOOST_TEST(!order::lifo::foresees());
 }
 
-BOOST_AUTO_TEST_CASE(adaptive_lifo_turns_when_the_queue_was_never_empty_for_an_interval) {
+BOOST_AUTO_TEST_CASE(adaptive_lifo_reverses_after_an_interval_without_an_empty_queue) {
     auto order = made<order::adaptive_lifo>({.interval = 100ms});
     order.begin(at(0s));
     BOOST_TEST(order.next_event(at(0s), at(0s)) == at(100ms) + 1ns);
@@ -59,14 +59,14 @@ BOOST_AUTO_TEST_CASE(adaptive_lifo_turns_when_the_queue_was_never_empty_for_an_i
     BOOST_TEST(order.newest_first(at(401ms)));
 }
 
-BOOST_AUTO_TEST_CASE(adaptive_lifo_that_is_chosen_late_counts_from_the_oldest) {
+BOOST_AUTO_TEST_CASE(adaptive_lifo_that_is_selected_late_counts_from_the_oldest) {
     order::adaptive_lifo order;
     order.configure({.interval = 100ms}, at(0s));
     BOOST_TEST(!order.newest_first(at(100ms)));
     BOOST_TEST(order.newest_first(at(101ms)));
 }
 
-BOOST_AUTO_TEST_CASE(codel_gives_nobody_up_while_one_of_an_interval_was_in_time) {
+BOOST_AUTO_TEST_CASE(codel_drops_no_request_while_one_of_an_interval_was_in_time) {
     auto order = made<order::codel>({.target = 5ms, .interval = 100ms});
     order.begin(at(0s));
     order.grant(5ms, at(5ms));
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(codel_gives_nobody_up_while_one_of_an_interval_was_in_time)
     BOOST_TEST(!order.gives_up(at(10ms), at(199ms)));
 }
 
-BOOST_AUTO_TEST_CASE(codel_gives_up_who_has_waited_for_twice_the_target_once_the_queue_stands) {
+BOOST_AUTO_TEST_CASE(codel_drops_requests_older_than_twice_the_target_under_overload) {
     auto order = made<order::codel>({.target = 5ms, .interval = 100ms});
     order.begin(at(0s));
     order.grant(5ms + 1ns, at(6ms));
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(codel_gives_up_who_has_waited_for_twice_the_target_once_the
     BOOST_TEST(!order.gives_up(at(100ms), at(200ms)));
 }
 
-BOOST_AUTO_TEST_CASE(codel_in_whose_interval_nobody_is_granted_stands) {
+BOOST_AUTO_TEST_CASE(codel_is_overloaded_after_an_interval_without_a_grant) {
     auto order = made<order::codel>({.target = 5ms, .interval = 100ms});
     order.begin(at(0s));
     BOOST_TEST(order.gives_up(at(0s), at(100ms)));
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(codel_in_whose_interval_nobody_is_granted_stands) {
     BOOST_TEST(gentle.gives_up(at(0s), at(2s) + 1ns));
 }
 
-BOOST_AUTO_TEST_CASE(codel_that_is_asked_late_keeps_its_intervals) {
+BOOST_AUTO_TEST_CASE(codel_keeps_its_intervals_if_it_is_asked_late) {
     auto order = made<order::codel>({.target = 5ms, .interval = 100ms});
     order.begin(at(0s));
     BOOST_TEST(order.gives_up(at(0s), at(370ms)));
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(codel_that_is_asked_late_keeps_its_intervals) {
     BOOST_TEST(order.gives_up(at(0s), at(600ms)));
 }
 
-BOOST_AUTO_TEST_CASE(codel_does_not_stand_once_nobody_waits) {
+BOOST_AUTO_TEST_CASE(codel_is_not_overloaded_while_no_request_waits) {
     auto order = made<order::codel>({.target = 5ms, .interval = 100ms});
     order.begin(at(0s));
     BOOST_TEST(order.gives_up(at(0s), at(100ms)));
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(codel_does_not_stand_once_nobody_waits) {
     BOOST_TEST(order.gives_up(at(10s), at(10100ms)));
 }
 
-BOOST_AUTO_TEST_CASE(any_is_what_the_options_say_and_can_change) {
+BOOST_AUTO_TEST_CASE(any_follows_the_options_and_can_change) {
     auto order = made<order::any>({});
     BOOST_TEST(!order.newest_first(at(0s)));
     BOOST_TEST(order.foresees());

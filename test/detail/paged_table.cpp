@@ -79,7 +79,7 @@ private:
         expect(static_cast<bool>(spot) == (k != known_.end()), "found iff it is there");
         if (!spot)
             return;
-        expect(*spot.entry().value == k->second.value, "what was put in");
+        expect(*spot.entry().value == k->second.value, "the inserted value");
         expect(spot.is_marked() == k->second.marked, "the mark stays");
         if (random_.one_in(4))
             spot.mark(k->second.marked = !k->second.marked);
@@ -130,11 +130,11 @@ private:
 
 BOOST_AUTO_TEST_SUITE(detail_paged_table)
 
-BOOST_AUTO_TEST_CASE(does_what_a_map_does) {
+BOOST_AUTO_TEST_CASE(behaves_like_a_map) {
     support::for_each_seed(1, 60, [](random_source& random) { comparison(random).run(); });
 }
 
-BOOST_AUTO_TEST_CASE(finds_no_room_for_more_equal_hashes_than_a_page_has_places) {
+BOOST_AUTO_TEST_CASE(finds_no_space_for_more_equal_hashes_than_a_page_has_places) {
     table same(0);
     auto const hash_is_5 = [](entry const&) { return std::uint64_t{5}; };
     for (std::uint64_t key = 0; key != table::places; ++key)
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(finds_no_room_for_more_equal_hashes_than_a_page_has_places)
 }
 
 // A prefetch loads the memory at the home before the place of the entry is known.
-BOOST_AUTO_TEST_CASE(an_entry_lies_at_home_if_that_is_free_and_goes_home_when_it_becomes_free) {
+BOOST_AUTO_TEST_CASE(an_entry_is_at_home_if_that_is_free_and_moves_home_when_it_becomes_free) {
     constexpr auto top = std::uint64_t{1} << 63;
     auto const with_home = [](std::uint64_t place) { return place << 24 | (place + 1); };
     auto const hash_is_key = [](entry const& e) { return e.key; };
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(an_entry_lies_at_home_if_that_is_free_and_goes_home_when_it
     }
 }
 
-BOOST_AUTO_TEST_CASE(takes_two_bytes_beside_each_entry_in_pages_that_are_69_percent_full) {
+BOOST_AUTO_TEST_CASE(needs_two_bytes_beside_each_entry_in_pages_that_are_69_percent_full) {
     struct plain {
         std::uint64_t words[3];
     };

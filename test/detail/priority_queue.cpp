@@ -70,7 +70,7 @@ struct line {
 
 BOOST_AUTO_TEST_SUITE(a_queue_of_classes)
 
-BOOST_AUTO_TEST_CASE(serves_a_lower_class_first_and_in_a_class_who_came_first) {
+BOOST_AUTO_TEST_CASE(serves_a_lower_class_first_and_each_class_in_order_of_arrival) {
     line l;
     l.come('a', 3, 0ms);
     l.come('b', 5, 1ms);
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(lets_a_newcomer_overtake_higher_classes_that_have_not_aged)
     BOOST_TEST(bars(0, 3s));
 }
 
-BOOST_AUTO_TEST_CASE(knows_what_is_surely_served_before_a_newcomer) {
+BOOST_AUTO_TEST_CASE(counts_the_permits_that_are_certainly_served_before_a_newcomer) {
     line l;
     l.come('a', 3, 0ms, 10);
     l.come('b', 1, 0ms, 100);
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(drops_the_oldest_of_the_highest_class_but_none_of_a_lower_t
     BOOST_TEST(l.making_way(6) == "");
 }
 
-BOOST_AUTO_TEST_CASE(goes_through_all_in_the_order_of_arrival) {
+BOOST_AUTO_TEST_CASE(visits_all_in_order_of_arrival) {
     line l;
     l.come('a', 3, 0ms);
     auto& b = l.come('b', 5, 1ms);
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(goes_through_all_in_the_order_of_arrival) {
 }
 
 // Compares each pair with the documented rule.
-BOOST_AUTO_TEST_CASE(serves_nobody_before_one_that_goes_first) {
+BOOST_AUTO_TEST_CASE(serves_no_request_before_one_that_precedes_it) {
     support::for_each_seed(1, 200, [](support::random_source& random) {
         auto const ageing = weir::duration(random.between(1, 20));
         line l(ageing);

@@ -29,7 +29,7 @@ constexpr time_point start{1h};
 
 BOOST_AUTO_TEST_SUITE(detail_waiting_line)
 
-BOOST_AUTO_TEST_CASE(counts_those_who_wait_and_what_they_ask_for) {
+BOOST_AUTO_TEST_CASE(counts_operations_and_their_permits) {
     waiting_line<fifo> line;
     BOOST_TEST(line.empty());
     BOOST_TEST(!line.perhaps_waiting());
@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(counts_those_who_wait_and_what_they_ask_for) {
     BOOST_TEST(!line.next(start));
 }
 
-BOOST_AUTO_TEST_CASE(hands_over_those_whose_deadline_has_passed) {
+BOOST_AUTO_TEST_CASE(returns_operations_whose_deadline_has_passed) {
     waiting_line<fifo> line;
     BOOST_TEST((line.next_deadline() == weir::never));
     line.prepare_deadlines(start, 0ns);
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(hands_over_those_whose_deadline_has_passed) {
     line.erase(patient);
 }
 
-BOOST_AUTO_TEST_CASE(is_swept_in_the_order_of_service_whoever_goes_and_comes_meanwhile) {
+BOOST_AUTO_TEST_CASE(is_swept_in_order_of_service_despite_arrivals_and_departures) {
     waiting_line<fifo> line;
     BOOST_TEST(!line.step_sweep());
     line.begin_sweep();
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(bars_newcomers_only_while_an_operation_waits) {
     BOOST_TEST(line.ahead_of_new(1, {}) == 0);
 }
 
-BOOST_AUTO_TEST_CASE(keeps_nothing_for_deadlines_once_they_are_taken) {
+BOOST_AUTO_TEST_CASE(keeps_no_memory_for_deadlines_after_it_was_taken) {
     waiting_line<fifo> line;
     line.prepare_deadlines(start, 1ms);
     BOOST_TEST(bool(line.take_deadlines()));

@@ -182,7 +182,7 @@ private:
         if (p || ec)
             expect(is_answer_of_the_gate(p, ec, n), "the gate answers at once");
         else
-            expect(must_wait(n), "nobody is sent to wait in vain");
+            expect(must_wait(n), "no request waits that cannot be granted");
     }
 
     void enter() {
@@ -192,10 +192,10 @@ private:
         if (cancelled)
             room_.cancel(op, now_);
         bool const over = room_.decide(op, now_);
-        expect(over == !op.link.target, "what is over cannot be cancelled any more");
+        expect(over == !op.link.target, "a completed operation cannot be cancelled");
         collect();
         if (cancelled) {
-            expect(over && op.error == aborted && !op.granted, "cancelled before all else");
+            expect(over && op.error == aborted && !op.granted, "the cancellation is checked first");
             ++expected_.cancelled;
             return;
         }
@@ -205,7 +205,7 @@ private:
                    "decided at the gate");
             return;
         }
-        expect(must_wait(op.count), "nobody waits in vain");
+        expect(must_wait(op.count), "no request waits that cannot be granted");
         wait(op);
     }
 
@@ -227,14 +227,14 @@ private:
             collect();
             if (op.error == errc::deadline_unreachable) {
                 auto const turn = rule_.turn(staying, op.count, now_);
-                expect(turn && *turn > deadline, "its turn would come too late");
+                expect(turn && *turn > deadline, "the grant would come too late");
                 ++expected_.deadline_unreachable;
             } else if (op.error == errc::timed_out) {
-                expect(deadline <= now_, "it has no patience");
+                expect(deadline <= now_, "its patience is 0");
                 ++expected_.timed_out;
             } else {
                 expect(op.error == errc::queue_full, "there is no other reason");
-                expect(deadline > now_, "the queue is the last thing to be asked");
+                expect(deadline > now_, "the queue is checked last");
                 expect(full && !evicts, "the queue is full");
                 ++expected_.queue_full;
             }
@@ -243,9 +243,10 @@ private:
             return;
         }
         expect(deadline > now_, "a caller without patience does not wait");
-        expect(!full || evicts, "no more wait than may");
+        expect(!full || evicts, "no more requests wait than allowed");
         if (!sweep_pending_)
-            expect(rule_can_tell(op.count, ahead) <= deadline, "told at once that it is too late");
+            expect(rule_can_tell(op.count, ahead) <= deadline,
+                   "a grant that would come too late is rejected immediately");
 
         room_.join(op, now_);
         if (random_.one_in(20)) {  // the step could not be posted
@@ -259,7 +260,7 @@ private:
         room_.evict(op, now_);
         must_shed_ = evicts ? line_.front() : nullptr;
         collect();
-        expect(!must_shed_, "the oldest makes room");
+        expect(!must_shed_, "the oldest request makes way");
         settle_as_a_caller();
     }
 
@@ -291,7 +292,8 @@ private:
         concerned_ = false;
         way(going);
         expect(!going, "home");
-        expect(concerned_ || was_due || !is_due(), "it says if somebody is concerned");
+        expect(concerned_ || was_due || !is_due(),
+               "it returns whether other requests are concerned");
         if (concerned_)
             settle_as_a_caller();
     }
@@ -306,7 +308,8 @@ private:
         expected_.in_use -= h.seat.count() - less;
         concerned_ = false;
         h.seat.settle(less);
-        expect(concerned_ || was_due || !is_due(), "it says if somebody is concerned");
+        expect(concerned_ || was_due || !is_due(),
+               "it returns whether other requests are concerned");
         if (concerned_)
             settle_as_a_caller();
     }
@@ -314,7 +317,7 @@ private:
     void charge() {
         auto const n = some_amount();
         auto p = room_.charge(n, now_);
-        expect(bool(p) == (doors_ == doors::open), "only what is open can be charged");
+        expect(bool(p) == (doors_ == doors::open), "only an open limiter can be charged");
         if (p)
             grant_at_once(std::move(p), n);
         // this does not cause a new examination
@@ -348,7 +351,7 @@ private:
         booked->must_be_cancelled = true;
         room_.cancel(*op, now_);
         collect();
-        expect(op->at == weir::detail::operation::place::nowhere, "cancelled at once");
+        expect(op->at == weir::detail::operation::place::nowhere, "cancelled immediately");
         settle_as_a_caller();
     }
 
@@ -412,9 +415,9 @@ private:
             room_.cancel(op, now_);
         bool const cancelled = op.cancelled;
         bool const over = room_.decide_drain(op);
-        expect(over == !op.link.target, "what is over cannot be cancelled any more");
+        expect(over == !op.link.target, "a completed operation cannot be cancelled");
         if (over) {
-            expect(cancelled ? op.error == aborted : !op.error && is_idle(), "drained at once");
+            expect(cancelled ? op.error == aborted : !op.error && is_idle(), "drained immediately");
             return;
         }
         expect(!cancelled && !is_idle(), "not drained yet");
@@ -429,11 +432,11 @@ private:
         auto& op = *watching_.emplace_back(std::make_unique<watcher>());
         bool const over = room_.decide_watch(op, now_);
         if (over) {
-            expect(!op.error && watchers_.empty(), "told at once");
+            expect(!op.error && watchers_.empty(), "reported immediately");
             told(op);
             return;
         }
-        expect(!watchers_.empty() || !anything_overdue(), "nothing to be told");
+        expect(!watchers_.empty() || !anything_overdue(), "there is nothing to report");
         room_.join_watch(op);
         if (random_.one_in(20))
             return room_.withdraw_other(op);
@@ -460,17 +463,19 @@ private:
             for_all([](booking& b) { b.must_be_closed = true; });
             sweep_pending_ = true;
             settle_to_the_end();
-            expect(room_.is_empty(), "all that waited have been told");
+            expect(room_.is_empty(), "all waiting operations have completed");
         } else {  // the context ends
             room_.clear_out();
             while (!room_.outbox().empty()) {
                 auto& op = room_.outbox().pop_front();
-                expect(!op.error && !op.granted, "what the context takes along has no outcome");
+                expect(!op.error && !op.granted,
+                       "an operation that the context destroys has no outcome");
             }
             expect(room_.nobody_waits() && room_.is_empty(), "the room is empty");
         }
         error_code ec;
-        expect(!room_.try_enter(0, now_, ec) && ec == errc::closed, "nobody enters any more");
+        expect(!room_.try_enter(0, now_, ec) && ec == errc::closed,
+               "no request is admitted any more");
         line_.clear();
         drains_.clear();
         watchers_.clear();
@@ -478,9 +483,10 @@ private:
             rule_.leave(held_.back().seat.count());
             held_.pop_back();
         }
-        expect(room_.live() == 0, "every permit is home");
-        expect(room_.stats(now_).in_use == 0, "and so is what it stood for");
-        expect(room_.stats(now_).remaining == rule_.remaining(now_), "none is lost or doubled");
+        expect(room_.live() == 0, "all permits are released");
+        expect(room_.stats(now_).in_use == 0, "and all that they stood for");
+        expect(room_.stats(now_).remaining == rule_.remaining(now_),
+               "no permit is lost or doubled");
     }
 
     // Events without a call.
@@ -502,12 +508,12 @@ private:
     void settle_to_the_end() {
         bool const small = random_.one_in(2);
         for (int rounds = 0; room_.wants(now_, time_point::min()).due; ++rounds) {
-            expect(rounds < 2000, "each portion brings it on");
+            expect(rounds < 2000, "each portion makes progress");
             int budget = small ? static_cast<int>(random_.between(1, 3)) : 10'000;
             settle(budget);
         }
         sweep_pending_ = false;
-        expect(!is_due(), "all that is due has been done");
+        expect(!is_due(), "all due work is done");
         check_prices();
         look_around();
     }
@@ -516,7 +522,7 @@ private:
         auto const before = budget;
         room_.settle(now_, budget);
         expect(budget >= 0, "the budget is kept");
-        expect(collect() <= before - budget, "and is paid for who leaves");
+        expect(collect() <= before - budget, "operations that leave count in it");
     }
 
     // Checks the completed operations; returns their number.
@@ -528,7 +534,8 @@ private:
     }
 
     void judge(weir::detail::operation& op) {
-        expect(op.at == weir::detail::operation::place::nowhere && !op.canceller, "out is out");
+        expect(op.at == weir::detail::operation::place::nowhere && !op.canceller,
+               "a completed operation does not wait");
         if (auto const place = std::ranges::find(line_, &op); place != line_.end()) {
             bool const first = place == line_.begin();
             std::vector<amount> ahead;
@@ -539,13 +546,14 @@ private:
             judge_guest(g, first, ahead);
         } else if (auto const drain = std::ranges::find(drains_, &op); drain != drains_.end()) {
             judge_other((*drain)->booked, op, is_idle() && drain == drains_.begin(),
-                        "a drain ends when all is quiet, the first of them first");
+                        "drains end in their order when the limiter is idle");
             drains_.erase(drain);
         } else {
             auto const w = std::ranges::find(watchers_, &op);
-            expect(w != watchers_.end(), "nobody leaves twice");
+            expect(w != watchers_.end(), "no operation leaves twice");
             auto& asked = **w;
-            judge_other(asked.booked, op, w == watchers_.begin(), "the first to ask is told first");
+            judge_other(asked.booked, op, w == watchers_.begin(),
+                        "the first to ask gets the first report");
             watchers_.erase(w);
             if (!op.error)
                 told(asked);
@@ -555,9 +563,10 @@ private:
     void judge_other(booking const& b, weir::detail::operation const& op, bool may_succeed,
                      std::string_view why) {
         if (op.error == aborted)
-            expect(b.must_be_cancelled, "only what is cancelled is aborted");
+            expect(b.must_be_cancelled, "only a cancelled operation is aborted");
         else if (op.error)
-            expect(op.error == errc::closed && b.must_be_closed, "only the end closes it");
+            expect(op.error == errc::closed && b.must_be_closed,
+                   "only the end of the limiter closes it");
         else
             expect(may_succeed && !b.must_be_closed, why);
     }
@@ -567,12 +576,12 @@ private:
         auto const waited = now_ - b.since;
         if (!g.error) {
             expect(first, "first come, first served");
-            expect(b.deadline >= now_, "nobody is granted a permit past the deadline");
+            expect(b.deadline >= now_, "no request is granted after its deadline");
             expect(!b.must_be_cancelled && !b.must_be_closed,
                    "a grant does not come after the end");
             expect(b.count <= rule_.capacity() && rule_.fits(b.count, now_), "there is room");
-            expect(g.granted && g.granted.count() == b.count, "granted what was asked for");
-            expect(g.granted.waited() == waited, "it knows how long it has waited");
+            expect(g.granted && g.granted.count() == b.count, "the grant equals the request");
+            expect(g.granted.waited() == waited, "it reports its wait");
             rule_.take(b.count, now_);
             ++expected_.granted;
             expected_.waited_total += waited;
@@ -585,13 +594,13 @@ private:
         expected_.rejected_waited_total += waited;
         expected_.rejected_waited_max = std::max(expected_.rejected_waited_max, waited);
         if (g.error == aborted) {
-            expect(b.must_be_cancelled, "only what is cancelled is aborted");
+            expect(b.must_be_cancelled, "only a cancelled operation is aborted");
             ++expected_.cancelled;
         } else if (g.error == errc::closed) {
-            expect(b.must_be_closed, "the queue of what is open, or is shut down, is served");
+            expect(b.must_be_closed, "an open or shut-down limiter serves its queue");
             ++expected_.closed;
         } else if (g.error == errc::timed_out) {
-            expect(b.deadline < now_, "never early; a deadline that is now is met");
+            expect(b.deadline < now_, "never early; a deadline at the current time is met");
             ++expected_.timed_out;
         } else if (g.error == errc::shed) {
             expect(std::exchange(must_shed_, nullptr) == &g && first, "the oldest is evicted");
@@ -603,14 +612,14 @@ private:
             expect(g.error == errc::deadline_unreachable, "there is no other reason");
             auto const turn = rule_.turn(ahead, b.count, now_);
             expect(b.was_repriced && turn && *turn > b.deadline,
-                   "nobody is rejected that could make it");
+                   "no request is rejected that could be granted in time");
             ++expected_.deadline_unreachable;
         }
         if (g.error == errc::timed_out || g.error == errc::shed ||
             g.error == errc::deadline_unreachable)
             check_retry(g.granted, b.count, counts());
         else
-            expect(!g.granted.retry_after(), "to come back would not help");
+            expect(!g.granted.retry_after(), "a retry would not help");
     }
 
     // The documented rules.
@@ -639,7 +648,7 @@ private:
     }
 
     void grant_at_once(permit p, amount n) {
-        expect(p.count() == n, "granted what was asked for");
+        expect(p.count() == n, "the grant equals the request");
         rule_.take(n, now_);
         ++expected_.granted;
         ++expected_.granted_at_once;
@@ -663,9 +672,10 @@ private:
         auto const behind_all = rule_.turn(ahead, n, now_);
         if (!answer)
             return expect(!Rule::can_tell_when || sweep_pending_,
-                          "the time is told if it is known");
-        expect(alone && now_ + *answer >= *alone, "not before it could go if it were alone");
-        expect(behind_all && now_ + *answer <= *behind_all, "and not later than it could go");
+                          "the time is reported if it is known");
+        expect(alone && now_ + *answer >= *alone,
+               "not before the grant time without other requests");
+        expect(behind_all && now_ + *answer <= *behind_all, "and not after the grant time");
     }
 
     [[nodiscard]] time_point rule_can_tell(amount n, std::vector<amount> const& ahead) const {
@@ -679,10 +689,10 @@ private:
     void check_prices() {
         std::vector<amount> ahead;
         for (auto* const g : line_) {
-            expect(g->count <= rule_.capacity(), "too big for ever");
+            expect(g->count <= rule_.capacity(), "it always exceeds the capacity");
             expect(g->booked.repriced_at != now_ ||
                        rule_can_tell(g->count, ahead) <= g->booked.deadline,
-                   "too late for ever");
+                   "it is always too late");
             ahead.push_back(g->count);
         }
     }
@@ -702,14 +712,14 @@ private:
             return some.seat.count() != 0 && some.seat.id() == w.found.id;
         });
         expect(h != held_.end() && is_overdue(*h),
-               "it is out, overdue, and told for the first time");
+               "it is in use, overdue, and reported for the first time");
         expect(std::ranges::none_of(
                    held_,
                    [&](held const& some) { return is_overdue(some) && some.granted < h->granted; }),
-               "the first that was granted is told first");
+               "the permit that was granted first is reported first");
         expect(w.found.count == h->seat.count() && w.found.since == h->granted &&
                    w.found.held == now_ - h->granted,
-               "and is what is told of it");
+               "and the report is right");
         h->told = true;
         ++expected_.overdue;
     }
@@ -757,13 +767,13 @@ private:
         collect();
         auto const n = room_.wants(now_, time_point::min());
         bool const somebody = !line_.empty() || !drains_.empty() || !watchers_.empty();
-        expect(n.waiting == somebody, "the context is needed while somebody waits");
-        expect(n.due || !is_due(), "it is not silent when something is due");
-        expect(n.due || n.next <= std::max(next_event(), now_), "nor when something will be");
-        expect(n.due || n.next > now_, "what is due is called so");
-        expect(somebody || (n.next == never && !n.due), "nothing is wanted where nobody waits");
-        expect(room_.nobody_waits() == !somebody, "it knows whether somebody waits");
-        expect((room_.waiting() == 0) == line_.empty(), "and in the line");
+        expect(n.waiting == somebody, "the context is needed while a request waits");
+        expect(n.due || !is_due(), "it reports due work");
+        expect(n.due || n.next <= std::max(next_event(), now_), "and future work");
+        expect(n.due || n.next > now_, "due work is reported as due");
+        expect(somebody || (n.next == never && !n.due), "nothing is needed while no request waits");
+        expect(room_.nobody_waits() == !somebody, "it reports whether requests wait");
+        expect((room_.waiting() == 0) == line_.empty(), "in the queue, too");
         expect(room_.perhaps_waiting() == !line_.empty(), "which can be seen without the lock");
 
         auto const s = room_.stats(now_);
@@ -887,31 +897,31 @@ void play(std::uint64_t first_seed, behaviour how) {
 
 BOOST_AUTO_TEST_SUITE(detail_waiting_room)
 
-BOOST_AUTO_TEST_CASE(with_seats_does_what_the_words_say) {
+BOOST_AUTO_TEST_CASE(with_seats_behaves_as_documented) {
     play<slow_seats>(1'000'000, {});
 }
 
-BOOST_AUTO_TEST_CASE(with_seats_in_small_portions_and_late_breaks_no_word) {
+BOOST_AUTO_TEST_CASE(with_seats_in_small_portions_and_late_breaks_no_promise) {
     play<slow_seats>(2'000'000, {.prompt = false});
 }
 
-BOOST_AUTO_TEST_CASE(with_seats_that_are_watched_does_what_the_words_say) {
+BOOST_AUTO_TEST_CASE(with_watched_seats_behaves_as_documented) {
     play<slow_seats>(3'000'000, {.watched = true});
 }
 
-BOOST_AUTO_TEST_CASE(with_seats_that_are_watched_in_small_portions_and_late_breaks_no_word) {
+BOOST_AUTO_TEST_CASE(with_watched_seats_in_small_portions_and_late_breaks_no_promise) {
     play<slow_seats>(4'000'000, {.prompt = false, .watched = true});
 }
 
-BOOST_AUTO_TEST_CASE(with_a_log_does_what_the_words_say) {
+BOOST_AUTO_TEST_CASE(with_a_log_behaves_as_documented) {
     play<slow_log>(5'000'000, {});
 }
 
-BOOST_AUTO_TEST_CASE(with_a_log_in_small_portions_and_late_breaks_no_word) {
+BOOST_AUTO_TEST_CASE(with_a_log_in_small_portions_and_late_breaks_no_promise) {
     play<slow_log>(6'000'000, {.prompt = false});
 }
 
-BOOST_AUTO_TEST_CASE(that_is_crowded_looks_again_at_all_and_rejects_none_that_could_make_it) {
+BOOST_AUTO_TEST_CASE(with_many_requests_examines_all_and_rejects_none_that_could_be_granted) {
     play<slow_log>(7'000'000, {.crowded = true});
     play<slow_log>(8'000'000, {.prompt = false, .crowded = true});
 }

@@ -142,127 +142,128 @@ std::vector<event> awake(std::initializer_list<event> then) {
 
 std::vector<row> const table{
     // When a step is posted.
-    {"rests at first, and needs no step for nothing", {rests(), posts_none(nothing), rests()}},
-    {"sends for a step for the first that waits", {posts(waits), misses_none()}},
-    {"sends for a step for what is due, though nobody waits", {posts(only_due)}},
-    {"sends for a step for a time", {posts(waits_until(5))}},
-    {"sends once, however many events there are",
+    {"rests at first, and needs no step without needs", {rests(), posts_none(nothing), rests()}},
+    {"posts a step for the first waiting request", {posts(waits), misses_none()}},
+    {"posts a step for due work without a waiting request", {posts(only_due)}},
+    {"posts a step for an instant", {posts(waits_until(5))}},
+    {"posts once for any number of events",
      {posts(waits), posts_none(waits), posts_none(is_due), posts_none(waits_until(1)),
       posts_none(nothing)}},
-    {"sends again once the step has arrived",
+    {"posts again after the step has arrived",
      {posts(is_due), the_step_arrives(), posts(is_due), the_step_arrives(), posts(is_due)}},
-    {"sends for nothing that is arranged already",
+    {"posts nothing for existing arrangements",
      awake_until(5, {posts_none(waits_until(5)), does_not_rest()})},
-    {"sends for an earlier time", awake_until(5, {posts(waits_until(4))})},
-    {"leaves a timer alone that fires too early: that costs less than to move it",
+    {"posts for an earlier instant", awake_until(5, {posts(waits_until(4))})},
+    {"keeps a timer that fires too early: that costs less than a change",
      awake_until(
          5, {posts_none(waits_until(6)), the_step_arrives(), arranges_nothing(waits_until(6))})},
-    {"sends for a time where no timer runs", awake({posts(waits_until(9))})},
-    {"sends to let the context go when the last has gone", awake({posts(nothing)})},
-    {"sends to disarm where only the time has gone", awake_until(5, {posts(waits)})},
-    {"sends for what is due while all is arranged", awake_until(5, {posts(is_due)})},
+    {"posts for an instant without a running timer", awake({posts(waits_until(9))})},
+    {"posts to release the context after the last request", awake({posts(nothing)})},
+    {"posts to disarm if only the instant is gone", awake_until(5, {posts(waits)})},
+    {"posts for due work while all is arranged", awake_until(5, {posts(is_due)})},
 
     // The arrangements of a step.
-    {"arranges nothing for nothing", {arranges_nothing(nothing), rests()}},
-    {"holds the context for the first that waits",
+    {"arranges nothing without needs", {arranges_nothing(nothing), rests()}},
+    {"holds the context for the first waiting request",
      {arranges(waits, true, {}), is_done(), does_not_rest()}},
-    {"holds and arms in one go", {arranges(waits_until(5), true, at(5), 1), is_done()}},
-    {"lets go and disarms in one go",
+    {"holds and arms in one arrangement", {arranges(waits_until(5), true, at(5), 1), is_done()}},
+    {"releases and disarms in one arrangement",
      awake_until(5, {arranges(nothing, false, never, 2), is_done(), rests()})},
-    {"only disarms where somebody still waits for somebody else's act",
+    {"only disarms while a request still waits for an action of another thread",
      awake_until(5, {arranges(waits, {}, never, 2), is_done(), does_not_rest()})},
     {"does not hold twice", awake({arranges(waits_until(3), {}, at(3), 1)})},
-    {"gives each timer an epoch of its own",
+    {"gives each timer a new epoch",
      awake_until(5, {arranges(waits_until(4), {}, at(4), 2), is_done(),
                      arranges(waits_until(3), {}, at(3), 3), is_done()})},
-    {"goes by what is being arranged, not by what was",
+    {"compares with the arrangement in progress, not with the previous state",
      {arranges(waits_until(5), true, at(5), 1), does_not_rest(), posts_none(waits_until(5)),
       is_done()}},
-    {"does not rest while a timer runs, and does once it has fired",
+    {"rests after the timer has fired, not before",
      {arranges(only_until(5), {}, at(5), 1), is_done(), does_not_rest(), timer_fires(1), rests()}},
 
     // Events while a step uses the host. Another step that arrives meanwhile finds it arranging and does nothing.
-    {"sends for what changes while a step is at the host",
+    {"posts for a change while a step uses the host",
      {posts(waits), the_step_arrives(), arranges(waits, true, {}), posts(waits_until(3)), is_done(),
       posts_none(waits_until(3)), the_step_arrives(), arranges(waits_until(3), {}, at(3), 1),
       is_done()}},
-    {"sends for what becomes due meanwhile", {arranges(waits, true, {}), posts(is_due), is_done()}},
-    {"sends once for it",
+    {"posts for work that becomes due meanwhile",
+     {arranges(waits, true, {}), posts(is_due), is_done()}},
+    {"posts once for it",
      {arranges(waits, true, {}), posts(is_due), posts_none(is_due), is_done()}},
-    {"sends again for what a step has found it arranging for",
+    {"posts again for work that a step left because it was arranging",
      {arranges(waits, true, {}), posts(is_due), the_step_arrives(), is_arranging(), is_done(),
       posts(is_due)}},
-    {"sends if the last goes meanwhile",
+    {"posts if the last request leaves meanwhile",
      {arranges(waits, true, {}), posts(nothing), the_step_arrives(), is_arranging(), is_done(),
       posts(nothing), the_step_arrives(), arranges(nothing, false, {}), is_done(), rests()}},
-    {"sends for nothing that has passed when the step is back",
+    {"posts nothing for needs that ended before the step returned",
      {arranges(waits, true, {}), posts(is_due), the_step_arrives(), is_done(), posts_none(waits)}},
-    {"does not send for what is being arranged",
+    {"posts nothing for an arrangement in progress",
      {arranges(waits_until(5), true, at(5), 1), posts_none(waits_until(7)), is_done(),
       posts_none(waits_until(7))}},
-    {"waits for a step that was sent for before, though one is at the host",
+    {"waits for a step that was posted before, though another one uses the host",
      {posts(is_due), arranges(waits, true, {}), posts_none(is_due), is_done(), posts_none(is_due),
       the_step_arrives(), posts(is_due)}},
 
     // The timer.
-    {"knows of no timer after it has fired",
+    {"treats a timer that has fired as disarmed",
      awake_until(5, {timer_fires(1), last_alarm_was(at(5)), posts(waits_until(7)),
                      the_step_arrives(), arranges(waits_until(7), {}, at(7), 2)})},
-    {"does not move the timer of a time that it has served",
+    {"does not move a timer that has fired",
      awake_until(5, {timer_fires(1), arranges_nothing(waits), posts_none(waits)})},
-    {"takes no notice of an earlier timer that fires after all",
+    {"ignores an earlier timer that fires late",
      awake_until(5, {arranges(waits_until(3), {}, at(3), 2), is_done(), timer_fires(1),
                      last_alarm_was(time_point::min()), posts_none(waits_until(3)), timer_fires(2),
                      last_alarm_was(at(3)), posts(waits_until(5))})},
-    {"takes no notice of a timer that was disarmed",
+    {"ignores a timer that was disarmed",
      awake_until(5, {arranges(waits, {}, never, 2), is_done(), timer_fires(1),
                      last_alarm_was(time_point::min()), posts_none(waits)})},
-    {"takes a timer that fires before the step is back for fired",
+    {"accepts a timer that fires before the step returns",
      {arranges(waits_until(5), true, at(5), 1), timer_fires(1), is_arranging(), is_done(),
       posts(waits_until(7)), the_step_arrives(), arranges(waits_until(7), {}, at(7), 2),
       is_done()}},
-    {"sends for the next time if the timer fires before the step is back",
+    {"posts for the next instant if the timer fires before the step returns",
      {arranges(waits_until(5), true, at(5), 1), timer_fires(1), posts(waits_until(7)), is_done()}},
-    {"remembers for when the last alarm was set, not when it came",
+    {"stores the instant of the last alarm, not the instant at which it fired",
      awake_until(5, {timer_fires(1), arranges(waits_until(9), {}, at(9), 2), is_done(),
                      last_alarm_was(at(5)), timer_fires(2), last_alarm_was(at(9))})},
     {"had no alarm before the first", {last_alarm_was(time_point::min())}},
 
     // Failures.
-    {"misses a step that could not be posted, and sends again with the next event",
+    {"records a step that could not be posted, and posts again with the next event",
      {posts(waits), the_post_fails(), misses_a_step(), posts(waits), misses_none(), rests()}},
-    {"misses it until it is posted, however often that fails",
+    {"records it as missing until a post succeeds",
      {posts(waits), the_post_fails(), posts(is_due), the_post_fails(), misses_a_step(),
       posts(is_due), misses_none(), posts_none(is_due)}},
-    {"misses it no longer if nothing needs it",
+    {"records it no longer when it is not needed",
      {posts(waits), the_post_fails(), posts_none(nothing), misses_none(), rests()}},
-    {"misses one that could not be posted while a step is at the host, until that is back",
+    {"records a failed post while a step uses the host, until that step returns",
      {arranges(waits, true, {}), posts(is_due), the_post_fails(), misses_a_step(), is_done(),
       misses_a_step(), posts(is_due), misses_none()}},
-    {"counts a hold that has failed as not done",
+    {"counts a failed hold as not done",
      {arranges(waits, true, {}), hold_fails(), rests(), posts(waits), the_step_arrives(),
       arranges(waits, true, {}), is_done(), posts_none(waits)}},
-    {"counts a release that has failed as not done",
+    {"counts a failed release as not done",
      awake({arranges(nothing, false, {}), hold_fails(), does_not_rest(), posts(nothing),
             the_step_arrives(), arranges(nothing, false, {}), is_done(), rests()})},
-    {"counts a timer that could not be armed as not armed",
+    {"counts a timer that could not be armed as disarmed",
      {arranges(waits_until(5), true, at(5), 1), timer_fails(), posts(waits_until(5)),
       the_step_arrives(), arranges(waits_until(5), {}, at(5), 2), is_done(),
       posts_none(waits_until(5))}},
-    {"keeps the hold if only the timer fails, and the timer if only the hold does",
+    {"keeps the hold if only the timer fails, and the timer if only the hold fails",
      {arranges(waits_until(5), true, at(5), 1), hold_fails(), arranges(waits_until(5), true, {}),
       timer_fails(), posts_none(waits_until(5))}},
-    {"sends again after each failure",
+    {"posts again after each failure",
      {arranges(waits, true, {}), hold_fails(), posts(waits), the_step_arrives(),
       arranges(waits, true, {}), hold_fails(), posts(waits)}},
 
     // The end.
-    {"sends for nothing once the host goes",
+    {"posts nothing after the end of the host",
      awake_until(5, {the_host_goes(), rests(), posts_none(is_due), posts_none(waits_until(1)),
                      posts_none(only_due), misses_none()})},
-    {"misses nothing once the host goes",
+    {"misses no step after the end of the host",
      {posts(waits), the_post_fails(), misses_a_step(), the_host_goes(), misses_none(), rests()}},
-    {"takes no notice of a timer that fires after the host has gone",
+    {"ignores a timer that fires after the end of the host",
      awake_until(5, {the_host_goes(), timer_fires(1), last_alarm_was(time_point::min()), rests()})},
 };
 
@@ -270,7 +271,7 @@ std::vector<row> const table{
 
 BOOST_AUTO_TEST_SUITE(detail_wakeup)
 
-BOOST_AUTO_TEST_CASE(answers_as_the_table_says) {
+BOOST_AUTO_TEST_CASE(matches_the_table) {
     BOOST_TEST(table.size() >= 40U);
     for (auto const& [name, events] : table) {
         wakeup w;
@@ -353,10 +354,10 @@ struct world {
                "at rest, nothing is held, armed or owed");
         if (steps != 0 || busy || owed || !fired.empty())
             return;
-        expect(held == wanted.waiting, "the context is kept running iff somebody waits");
+        expect(held == wanted.waiting, "the context is kept running iff a request waits");
         expect(timer <= wanted.next, "the timer is in time");
-        expect(wanted.next != never || timer == never, "a timer that nobody needs is disarmed");
-        expect(!wanted.due, "what is due is not forgotten");
+        expect(wanted.next != never || timer == never, "an unneeded timer is disarmed");
+        expect(!wanted.due, "due work is not forgotten");
     }
 };
 
@@ -438,7 +439,7 @@ std::size_t explore(world const& now, int depth) {
 
 BOOST_AUTO_TEST_SUITE(detail_wakeup)
 
-BOOST_AUTO_TEST_CASE(overlooks_nothing_in_any_order_of_events) {
+BOOST_AUTO_TEST_CASE(overlooks_no_event_in_any_order) {
     BOOST_TEST(explore({}, 6) > 1'000'000U);
 }
 

@@ -197,14 +197,14 @@ BOOST_AUTO_TEST_CASE(of_a_bucket_is_once_in_a_tolerance_and_all_of_the_rate_is_g
     }
 }
 
-BOOST_AUTO_TEST_CASE(of_a_bucket_is_that_of_its_grants_if_they_are_further_apart) {
+BOOST_AUTO_TEST_CASE(of_a_bucket_is_the_rate_of_its_grants_if_they_are_further_apart) {
     crowd<leaky_bucket> few({.rate = {100, 1s}, .capacity = 5}, 1ms, 30us);
     BOOST_TEST(few.served_within(1s) == 5 + 99);
     for (std::size_t i = 1; i < few.alarms().size(); ++i)
         BOOST_REQUIRE(few.alarms()[i] - few.alarms()[i - 1] == 10ms);
 }
 
-BOOST_AUTO_TEST_CASE(without_a_tolerance_is_that_of_the_grants) {
+BOOST_AUTO_TEST_CASE(without_a_tolerance_is_the_rate_of_the_grants) {
     crowd<token_bucket> many({.rate = {10'000, 1s}, .burst = 100, .initial = 0}, 0ns, 0ns);
     BOOST_TEST(many.served_within(1s) == 10'000);
     BOOST_TEST(many.alarms().size() == 10'000U);
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(of_a_small_bucket_is_higher_so_that_nothing_is_lost) {
 }
 
 // Each grant would make the permits expire later.
-BOOST_AUTO_TEST_CASE(of_a_window_is_that_of_its_grants) {
+BOOST_AUTO_TEST_CASE(of_a_window_is_the_rate_of_its_grants) {
     std::vector<actor<sliding_log>::caller> callers(4);
     actor<sliding_log> limiter({.limit = 2, .window = 400us}, 1ms, 0ns);
     for (auto& c : callers)

@@ -48,7 +48,7 @@ public:
     };
     struct event_type {
         static void set() {}
-        static void wait() { BOOST_FAIL("there is nobody else to wait for"); }
+        static void wait() { BOOST_FAIL("no other thread exists"); }
     };
 
     static inline std::uint64_t locks = 0;
@@ -121,7 +121,7 @@ std::uint64_t locks_of(F f) {
 
 BOOST_AUTO_TEST_SUITE(detail_chain_claims)
 
-BOOST_AUTO_TEST_CASE(a_crowd_of_chains_is_claimed_in_a_few_sections) {
+BOOST_AUTO_TEST_CASE(many_chains_are_claimed_in_a_few_sections) {
     constexpr int crowd = 100;
     auto const client = single_seat();
     auto const kitchen = single_seat();
@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(a_crowd_of_chains_is_claimed_in_a_few_sections) {
     counted_host::run();
 }
 
-BOOST_AUTO_TEST_CASE(a_chain_that_is_granted_at_once_takes_each_lock_once) {
+BOOST_AUTO_TEST_CASE(an_immediate_grant_of_a_chain_takes_each_lock_once) {
     auto const one = single_seat();
     auto const other = single_seat();
     two_seats links{seat_link(limiter_handle<seats_core, int>{one, 0}, 1),

@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(need_no_allocation_for_keys_of_the_size_of_a_string) {
     BOOST_TEST(allocations_of(large.with(wide<40>{})) == 1u);  // all copies share it
 }
 
-BOOST_AUTO_TEST_CASE(need_one_allocation_in_a_chain_of_more_than_it_has_room_for) {
+BOOST_AUTO_TEST_CASE(need_one_allocation_in_a_chain_of_more_limiters_than_it_has_space_for) {
     asio::io_context ctx;
     weir::seats all{ctx, {.seats = 9}};
     using chain_of_two = weir::basic_any_chain<asio::any_io_executor, 2>;
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(need_one_allocation_in_a_chain_of_more_than_it_has_room_for
 }
 
 // The keys are long strings, so that AddressSanitizer sees a double free or a leak.
-BOOST_AUTO_TEST_CASE(keep_what_they_hold_when_they_are_copied_moved_and_assigned) {
+BOOST_AUTO_TEST_CASE(keep_their_contents_when_they_are_copied_moved_and_assigned) {
     asio::io_context ctx;
     weir::keyed<std::string, weir::policy::seats> per_name{ctx, {.seats = 1}};
     keyed_by<400> large{ctx, {.seats = 1}};

@@ -44,7 +44,7 @@ error_code look_at(sweep& s, guest& g, bool is_shut = false, bool in_order = tru
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(those_are_cancelled_that_came_before) {
+BOOST_AUTO_TEST_CASE(cancels_requests_that_arrived_before) {
     sweep s;
     guest before(4, 1, 1h);
     guest after(5, 1, 1h);
@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(those_are_cancelled_that_came_before) {
     BOOST_TEST(!s.cancels(5));
 }
 
-BOOST_AUTO_TEST_CASE(all_leave_a_limiter_that_is_closed_even_if_they_are_cancelled) {
+BOOST_AUTO_TEST_CASE(all_requests_leave_a_closed_limiter_even_if_they_are_cancelled) {
     sweep s;
     guest one(1, 1, 1h);
     s.cancel_before(2);
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(all_leave_a_limiter_that_is_closed_even_if_they_are_cancell
     BOOST_TEST(look_at(s, one, true) == errc::closed);
 }
 
-BOOST_AUTO_TEST_CASE(other_options_make_those_leave_whose_turn_cannot_come_in_time) {
+BOOST_AUTO_TEST_CASE(other_options_reject_requests_that_cannot_be_granted_in_time) {
     sweep s;
     guest first(1, 2, 2s);
     guest too_late(2, 2, 3s);
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(other_options_make_those_leave_whose_turn_cannot_come_in_ti
     BOOST_TEST(look_at(s, last) == stays);
 }
 
-BOOST_AUTO_TEST_CASE(one_that_leaves_after_it_was_looked_at_is_no_longer_ahead) {
+BOOST_AUTO_TEST_CASE(a_request_that_leaves_after_its_examination_is_no_longer_ahead) {
     sweep s;
     guest first(1, 2, 1h);
     guest second(2, 2, 2s);
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(one_that_leaves_after_it_was_looked_at_is_no_longer_ahead) 
     BOOST_TEST(look_at(s, third) == errc::deadline_unreachable);
 }
 
-BOOST_AUTO_TEST_CASE(nobody_is_ahead_for_sure_where_the_order_may_change) {
+BOOST_AUTO_TEST_CASE(no_request_is_certainly_ahead_if_the_order_may_change) {
     sweep s;
     guest first(1, 2, 1h);
     guest second(2, 2, 2s);
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(nobody_is_ahead_for_sure_where_the_order_may_change) {
     BOOST_TEST(look_at(s, second, false, false) == stays);
 }
 
-BOOST_AUTO_TEST_CASE(prices_are_looked_at_only_if_they_have_changed_or_somebody_has_joined) {
+BOOST_AUTO_TEST_CASE(prices_are_examined_only_after_a_change_or_a_new_request) {
     sweep s;
     guest late(9, 1, 0s);
     s.joins();
