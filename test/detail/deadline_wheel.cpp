@@ -45,7 +45,7 @@ bool is_in(element& e) {
     return static_cast<weir::detail::list_hook<weir::detail::in_wheel>&>(e).is_linked();
 }
 
-// The maximum lateness of an expiry: a deadline that has just passed cannot be told from a deadline that is met to
+// The maximum lateness of an expiry: a deadline that has just passed cannot be distinguished from one that is met to
 // the nanosecond.
 duration most_late(duration tolerance) {
     return std::max(tolerance, duration(1));

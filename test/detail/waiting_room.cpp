@@ -662,8 +662,8 @@ private:
         held_.push_back({std::move(p), now_});
     }
 
-    // "How long to stay away: exact if nobody is ahead, otherwise the time that holds if nobody ahead gives up.
-    // Absent if no time can be named." It may be earlier where requests of several sizes are ahead.
+    // The retry time is exact if no request is ahead. Otherwise it holds if no request ahead gives up. It is absent
+    // if no time is known. It may be earlier if requests of several sizes are ahead.
     void check_retry(permit const& rejected, amount n, std::vector<amount> const& ahead) {
         auto const answer = rejected.retry_after();
         if (n > rule_.capacity())

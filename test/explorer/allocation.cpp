@@ -4,7 +4,7 @@
 #include <cstring>
 #include <new>
 
-// Allocations that fail when they are told to.
+// Allocations that can be made to fail.
 void* operator new(std::size_t size) {
     auto* const p = explorer::simulation::allocation_fails() ? nullptr : std::malloc(size);
     if (!p)
@@ -16,13 +16,14 @@ void operator delete(void* p) noexcept {
     std::free(p);
 }
 
-// So that its use after the end is noticed.
+// Overwrites the memory, so that a use after the end is noticed.
 void operator delete(void* p, std::size_t size) noexcept {
     if (p)
         std::memset(p, 0xdd, size);
     asm volatile(""
                  :
                  : "r"(p)
-                 : "memory");  // or nothing would be written, since nobody may read it
+                 // otherwise the compiler would omit the writes, since no code may read them
+                 : "memory");
     std::free(p);
 }

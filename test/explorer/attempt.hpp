@@ -12,12 +12,12 @@
 
 namespace explorer {
 
-/// What is known of the runs of another process, even if that crashes.
+/// The results of the runs of another process, even after a crash.
 struct report {
-    std::uint64_t runs;            // so many came to their end
+    std::uint64_t runs;            // completed runs
     std::uint64_t choices;         // in all of them
     weir::limiter_stats requests;  // of all of them
-    char invariant[32];            // that was violated; empty if none
+    char invariant[32];            // the violated invariant; empty if there is none
     char what[512];
     record log;  // the last run
 };
@@ -25,9 +25,9 @@ struct report {
 [[nodiscard]] std::string_view invariant_of(report const& r);
 [[nodiscard]] std::vector<std::uint8_t> choices_of(report const& r);
 
-/// Runs `body` in a process of its own, for so many seconds at most.
+/// Runs `body` in a separate process, for at most this number of seconds.
 void attempt(std::function<void(report&)> const& body, unsigned seconds);
-/// What the last attempt has come to.
+/// Returns the results of the last attempt.
 [[nodiscard]] report const& last_report();
 
 }  // namespace explorer

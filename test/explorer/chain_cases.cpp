@@ -17,7 +17,8 @@ bool chain_cases::stands(place const& p, int limiter) {
            (p.where == place::all && p.who->asks_of[static_cast<std::size_t>(limiter)] != 0);
 }
 
-// "It goes before all that came after it, newcomers included, whatever their class, key or partition."
+// A waiting chain goes before all requests that arrived after it, newcomers included, whatever their class, flow or
+// partition.
 bool chain_cases::barred_by_chains(possibility const& c, visit const& v, int limiter) {
     return std::ranges::any_of(c.waiting, [&](place const& p) {
         return p.who != &v && p.who->is_chain && stands(p, limiter) &&
@@ -25,8 +26,8 @@ bool chain_cases::barred_by_chains(possibility const& c, visit const& v, int lim
     });
 }
 
-// The order "says which of the other requests is next. A chain goes before that one if the chain came first, otherwise
-// after it. A chain that comes overtakes nobody."
+// The order selects the next of the other requests. A chain goes before that request if the chain arrived first,
+// otherwise after it. An arriving chain overtakes no request.
 bool chain_cases::barred_by_plain(visit const& v, int limiter, time_point now) const {
     auto const& line = limiters_[static_cast<std::size_t>(limiter)].line;
     if (!v.is_chain && !v.in_queue)

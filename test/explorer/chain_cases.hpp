@@ -20,7 +20,7 @@
 
 namespace explorer {
 
-/// What is known of one limiter.
+/// The state of one limiter.
 struct chained_limiter {
     enum class doors : std::uint8_t { open, no_newcomers, shut };
 
@@ -33,10 +33,10 @@ struct chained_limiter {
     [[nodiscard]] bool fits(amount n, time_point now) const { return n == 0 || book->fits(n, now); }
 };
 
-/// What may be so with the chains that wait, as `chain_oracle` says.
+/// The possible states of the waiting chains, as `chain_oracle` describes them.
 class chain_cases {
 public:
-    // Where a request stands that waits.
+    // The position of a waiting request.
     struct place {
         static constexpr int all = chained_limiters;
 
@@ -54,17 +54,17 @@ public:
         friend auto operator<=>(departure const&, departure const&) = default;
     };
     struct possibility {
-        std::vector<place> waiting;   // in the order of arrival
+        std::vector<place> waiting;   // in order of arrival
         std::vector<departure> left;  // rejected, and not yet counted
         friend auto operator<=>(possibility const&, possibility const&) = default;
     };
 
     explicit chain_cases(std::vector<chained_limiter> const& limiters) : limiters_(limiters) {}
 
-    // What is so in a case.
+    // Questions about one case.
 
     [[nodiscard]] static bool stands(place const& p, int limiter);
-    /// How many stand there.
+    /// The number of requests that are there.
     [[nodiscard]] static std::uint64_t size(possibility const& c, int limiter);
     [[nodiscard]] static bool barred_by_chains(possibility const& c, visit const& v, int limiter);
     [[nodiscard]] bool barred_by_plain(visit const& v, int limiter, time_point now) const;
@@ -72,11 +72,11 @@ public:
                             time_point now) const;
     [[nodiscard]] static bool may_reserve(possibility const& c, place const& p);
 
-    // What happens.
+    // Events.
 
-    /// What chains may do in a section with these locks: they move, and leave where `may_leave(v)`.
+    /// Applies the possible changes of chains in a section with these locks: they move, and leave if `may_leave(v)`.
     void settle(unsigned cores, time_point now, std::function<bool(visit const&)> const& may_leave);
-    /// It waits, for a limiter where `may_stand(case, limiter)`.
+    /// Begins a wait, at a limiter for which `may_stand(case, limiter)` is true.
     template <class F>
     void begins(visit& v, F may_stand) {
         std::set<possibility> next;
@@ -91,14 +91,14 @@ public:
         }
         all_ = std::move(next);
     }
-    /// It is granted.
+    /// Grants the request.
     void ends(visit const& v);
-    /// It is rejected.
+    /// Rejects the request.
     void leaves(visit& v, time_point now);
-    /// Those that have left in all cases alike, which are forgotten.
+    /// Returns and forgets the requests that have left in all cases alike.
     [[nodiscard]] std::vector<departure> take_departures();
 
-    /// Drops those for which `wrong` has a reason.
+    /// Drops the cases for which `wrong` returns a reason.
     template <class Wrong>
     void drop(std::string_view invariant, std::string const& what, Wrong wrong) {
         std::string last;

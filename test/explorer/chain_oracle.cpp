@@ -60,7 +60,7 @@ visit& chain_oracle::asks(int caller, visit::way by, action const& a, std::vecto
     v.caller = caller;
     v.asked_by = by;
     v.n = a.n;
-    if (by != visit::way::charges)  // which say nothing of that
+    if (by != visit::way::charges)  // a charge names no range and no patience
         v.how = a.how;
     if (a.time != action::unset)
         v.patience = a.time;
@@ -141,19 +141,19 @@ void chain_oracle::section_ends(call& c, int core, stats const& of_core,
     }
 }
 
-// What is so in a case.
+// Questions about one case.
 
 bool chain_oracle::names_one_of(visit const& v, int core) const {
     return (locks_of(v, limiters_) & (1U << static_cast<unsigned>(core))) != 0;
 }
 
-// The same of a newcomer, before anybody was dropped for it.
+// The answer for a newcomer, before a request was dropped for it.
 bool chain_oracle::has_let(possibility const& c, visit const& v, int limiter,
                            time_point now) const {
     return made_way_ != limiter && cases_.lets(c, v, limiter, now);
 }
 
-// Whether there is the reason now with which it has been rejected.
+// Returns whether the reason of its rejection holds now.
 bool chain_oracle::may_leave(visit const& v, time_point now) const {
     if (!v.told)
         return false;
@@ -190,7 +190,7 @@ bool chain_oracle::may_leave(visit const& v, time_point now) const {
     return false;
 }
 
-// "A chain is not dropped for a newcomer by when_full::evict_oldest, nor by queue_order::codel."
+// A waiting chain is dropped neither for a newcomer by when_full::evict_oldest, nor by queue_order::codel.
 bool chain_oracle::may_be_shed(section const& s, visit const& v) const {
     auto const limiter = v.named.front();
     auto const& line = of(limiter).line;
@@ -266,7 +266,7 @@ void chain_oracle::replay(section const& s) {
         }
     }
     settle(s);
-    note_who_is_idle();  // before one who comes begins to wait
+    note_who_is_idle();  // before a newcomer begins to wait
     if (s.is_first && s.who && s.who->wants == request::wish::permits) {
         arrives(s, static_cast<visit&>(*s.who));
         settle(s);
@@ -340,7 +340,7 @@ void chain_oracle::note_call(section const& s) {
     }
 }
 
-// In the order in which the queue hears of them.
+// In the order in which the queue receives them.
 void chain_oracle::joins(visit& v, time_point now) {
     auto& line = of(v.named.front()).line;
     v.number = ++arrivals_;
@@ -385,7 +385,7 @@ void chain_oracle::leaves(section const& s, visit& v) {
     cases_.leaves(v, s.now);
 }
 
-// All that it has asked for, at one time.
+// Checks that all its permits are granted at one time.
 void chain_oracle::grant(section const& s, std::size_t first) {
     auto& v = *owners_.at(s.steps[first].taken).who;
     of_each_limiter<amount> taken{};
@@ -413,7 +413,7 @@ void chain_oracle::grant(section const& s, std::size_t first) {
         violated(invariant::cancelled, name(v));
     if (!newcomer && v.deadline < s.now)
         violated(invariant::deadline, name(v));
-    // Of one that has waited the queue has said that it is next.
+    // If it has waited, the queue has reported that it is next.
     bool const asks_all = v.is_chain || v.number == 0;
     if (v.in_queue)
         violated(invariant::order, name(v) + " is granted, and has not been next");
@@ -443,7 +443,7 @@ void chain_oracle::grant(section const& s, std::size_t first) {
         std::erase_if(fits_since_,
                       [&](auto const& one) { return one.first.second == it->second.limiter; });
     }
-    // It may have waited for no time: in line, until another one was dropped for it.
+    // Its wait may have been zero: it was in the queue until another request was dropped for it.
     if (newcomer)
         v.since = s.now;
     count_grant(v, s.now, newcomer && !v.waits);
@@ -488,13 +488,14 @@ void chain_oracle::count_rejection(stats& to, error_code ec, std::optional<durat
     to.rejected_waited_max = std::max(to.rejected_waited_max, *waited);
 }
 
-// "A rejection names the limiter that has rejected, and is counted there." One that none has made is counted at home.
+// A rejection names the limiter that rejected, and only that limiter counts it. A rejection without such a limiter is
+// counted at the home.
 int chain_oracle::counted_at(visit const& v) const {
     auto const at = static_cast<std::size_t>(v.rejected_by.value_or(v.named.front()));
     return limiters_[at].core;
 }
 
-// "Checks are those of `basic_limiter`, each over all limiters before the next one."
+// The checks are the checks of `basic_limiter`, each over all limiters before the next one.
 void chain_oracle::arrives(section const& s, visit& v) {
     if (v.thrown || v.is != request::state::entering)
         return;
@@ -551,8 +552,8 @@ void chain_oracle::arrives(section const& s, visit& v) {
     waiting_.push_back(&v);
 }
 
-// "It says which limiter has rejected: that for which it takes longest, as far as that is known; or else the first", and
-// "how long to stay away: the largest time that a limiter names". Behind others that may be too early, or unknown.
+// A rejection names the limiter with the longest known wait, or else the first one. Its retry time is the longest
+// time that a limiter names. Behind other requests that may be too early, or unknown.
 std::optional<std::string> chain_oracle::wrong_arrival(possibility const& c, visit const& v,
                                                        time_point now) const {
     std::optional<duration> least;
@@ -623,7 +624,7 @@ std::optional<std::string> chain_oracle::wrong_arrival(possibility const& c, vis
     return std::nullopt;
 }
 
-// Under the lock of a core its statistics are those of the case.
+// Under the lock of a core its statistics equal the statistics of the case.
 void chain_oracle::compare(section const& s, int core) {
     for (std::size_t i = 0; i != limiters_.size(); ++i) {
         auto const& seen = s.of_limiter[i];
@@ -692,7 +693,7 @@ std::optional<std::string> chain_oracle::wrong_counts(possibility const& c, sect
     return wrong;
 }
 
-// "`async_drain` of each waits for it."
+// `async_drain` of each limiter waits for the chain.
 void chain_oracle::note_who_is_idle() {
     for (int core = 0; core != number_of_cores_; ++core) {
         auto& at = cores_[static_cast<std::size_t>(core)];
@@ -713,7 +714,7 @@ duration chain_oracle::slack() const {
     return std::max(queueing_.tolerance, duration(1));
 }
 
-// By how much the first in line may be served too late: a bucket makes up for it.
+// Returns how much too late the first request may be granted: a bucket makes up for it.
 bool chain_oracle::may_be_late(visit const& v, int limiter, time_point now) const {
     if (limiters_[static_cast<std::size_t>(limiter)].which != policy::token_bucket)
         return false;
@@ -721,8 +722,8 @@ bool chain_oracle::may_be_late(visit const& v, int limiter, time_point now) cons
     return it != fits_since_.end() && now < weir::later(it->second, queueing_.tolerance);
 }
 
-// "Whenever no claim and no step is on its way, each waiting chain stands in a line whose limiter has no room for it,
-// or in which somebody stands before it."
+// While no claim and no step is pending, each waiting chain is in the queue of a limiter that lacks permits for it,
+// or that has another request before it.
 std::optional<std::string> chain_oracle::oversleeps(possibility const& c, time_point now) const {
     for (auto const& p : c.waiting) {
         auto const& v = *p.who;
@@ -863,7 +864,7 @@ time_point chain_oracle::next_event(time_point now) const {
     return next;
 }
 
-// "If it is the context of the first one, the handler is destroyed, uncalled": by then.
+// If the context of the first limiter ends, the handler is destroyed without a call: at the latest now.
 void chain_oracle::home_has_ended() const {
     for (auto const& v : visits_) {
         bool const at_home =

@@ -21,29 +21,29 @@
 
 namespace explorer {
 
-/// What chains promise, by the words of chain.hpp, and of plain requests among them.
+/// The promises for chains in chain.hpp, and for plain requests among them.
 ///
-/// It sees what a user can see: calls and what they are told, the grants of each limiter in their order (a policy of a
-/// user's own hears of them), the statistics, and which locks a thread has while that happens (the host is a user's,
-/// too). The queue of each limiter tells it which plain requests join and leave, and `order_book` knows which of them is
-/// next. It knows no place of a chain, no number and no flag.
+/// The oracle sees only what a user can see: calls and their results, the grants of each limiter in their order (a
+/// user's policy receives them), the statistics, and the locks of a thread at that time (the host belongs to a user,
+/// too). The queue of each limiter reports which plain requests join and leave, and `order_book` computes which of
+/// them is next. The oracle sees no position, number or flag of a chain.
 ///
-/// A chain stands in the line of one limiter, which does not let it go, and it is not promised which. So the oracle
-/// keeps all cases that are possible, by these words:
+/// A chain is in the queue of one limiter, which blocks it; it is not promised which limiter. So the oracle keeps all
+/// possible cases, by these rules:
 ///
-/// - who comes and is neither granted nor rejected stands with a limiter that does not let it go: there is no room, or
-///   another one stands before it there;
-/// - a chain moves in a section that has the locks of all its limiters, away from one that lets it go, to one that
-///   does not; so it loses a turn;
-/// - with `passes` turns lost it is overdue, and reserves in such a section, if it is the oldest that is overdue at each
-///   of its limiters and none reserves there: then it stands in all lines; after `reserve_for` it stands in one;
-/// - it leaves in such a section, for a reason that there is then.
+/// - a newcomer that is neither granted nor rejected joins the queue of a limiter that blocks it: permits are
+///   lacking, or another request is before it there;
+/// - a chain moves in a section that has the locks of all its limiters, from a limiter that allows it to one that
+///   blocks it; so it loses a turn;
+/// - with `passes` lost turns it is overdue. It reserves in such a section, if it is the oldest overdue chain at each
+///   of its limiters and none reserves there: then it is in all queues; after `reserve_for` it is in one;
+/// - it leaves in such a section, for a reason that holds then.
 ///
-/// A case is dropped as soon as what is seen contradicts it: a grant to somebody while another one stands before it,
-/// statistics that count others in a line, a chain that sleeps where it would be let go. What happens is wrong if
-/// no case is left. "Never overtaken" is so: in each case somebody is overtaken.
+/// A case is dropped as soon as an observation contradicts it: a grant while another request is before the granted
+/// one, statistics that count other requests in a queue, a chain that sleeps although it would be allowed. It is an
+/// error if no case is left. For example, "never overtaken" is violated if a request is overtaken in each case.
 ///
-/// What is heard is judged at the next quiet moment, when all are told what became of them.
+/// Events are judged at the next quiet moment, when the outcomes of all requests are known.
 class chain_oracle {
 public:
     struct limiter_kind {
@@ -58,7 +58,7 @@ public:
 
     [[nodiscard]] static chain_oracle& current() noexcept;
 
-    /// Of a core that has but one.
+    /// Returns the limiter of a core that has only one.
     [[nodiscard]] int limiter_of(int core) const;
 
     // Calls.
@@ -72,10 +72,10 @@ public:
 
     // Critical sections.
 
-    /// What policies and queues hear.
+    /// The events that policies and queues receive.
     [[nodiscard]] chain_sections& sections() noexcept { return sections_; }
     void section_begins(call& c, int core);
-    /// `of_core` counts for all limiters of the core; `of_limiter` says what is so now with each.
+    /// `of_core` counts for all limiters of the core; `of_limiter` describes the present state of each.
     void section_ends(call& c, int core, weir::limiter_stats const& of_core,
                       of_each_limiter<weir::limiter_stats> const& of_limiter);
 
@@ -117,7 +117,7 @@ private:
     void note_who_is_idle();
     void compare(section const& s, int core);
 
-    // What is so in a case.
+    // Questions about one case.
     [[nodiscard]] bool names_one_of(visit const& v, int core) const;
     [[nodiscard]] bool has_let(possibility const& c, visit const& v, int limiter,
                                time_point now) const;
@@ -158,7 +158,7 @@ private:
     chain_cases cases_;
     std::array<std::optional<oracle::quiet_view>, chained_limiters> views_;
     std::uint64_t arrivals_ = 0;
-    std::optional<int> made_way_;  // a limiter where somebody was dropped in this section
+    std::optional<int> made_way_;  // a limiter where a request was dropped in this section
     std::vector<visit*> waiting_;  // in each case, or rejected in some
     std::map<std::pair<visit*, int>, time_point> fits_since_;
     weir::limiter_stats told_;

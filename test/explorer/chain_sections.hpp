@@ -14,9 +14,9 @@
 
 namespace explorer {
 
-/// What a thread does under the locks of some cores.
+/// The actions of a thread under the locks of some cores.
 struct chain_section {
-    // Something that is heard in it.
+    // One observed event of the section.
     struct step {
         enum class kind : std::uint8_t { take, configure, join, serve, leave };
 
@@ -43,31 +43,31 @@ struct chain_section {
     of_each_limiter<std::optional<weir::limiter_stats>> of_limiter;
 };
 
-/// The critical sections of a run, and what policies and queues have heard in them.
+/// The critical sections of a run, with the events that policies and queues received in them.
 class chain_sections {
 public:
     explicit chain_sections(scheduler const& threads) : threads_(threads) {}
 
-    // What a policy hears.
+    // Events of a policy.
 
     [[nodiscard]] ticket took(ticket inner, amount n, time_point now);
     [[nodiscard]] ticket inner(ticket t) const { return inner_.at(t); }
     void configured(int limiter, rule const& next, time_point now);
 
-    // What a queue hears, which has plain requests.
+    // Events of a queue, which holds plain requests.
 
     void joined(request& r);
     void served(request& r, call const&);
     void left(request& r, call const&);
 
-    // What a lock hears.
+    // Events of a lock.
 
     void begins(int core, request* cancels);
-    /// It has happened when the first lock is let go of.
+    /// Ends the section: its events take effect when the first lock is released.
     chain_section& ends(call& c, int core);
 
     [[nodiscard]] bool is_one_open() const noexcept { return !open_.empty(); }
-    /// Those that have happened, in their order: to be taken out.
+    /// The completed sections, in their order: to be removed by the caller.
     std::deque<chain_section> past;
 
 private:

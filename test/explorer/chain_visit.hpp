@@ -13,12 +13,12 @@
 
 namespace explorer {
 
-/// How many limiters there are that a chain can name.
+/// The number of limiters that a chain can name.
 inline constexpr int chained_limiters = 3;
 template <class T>
 using of_each_limiter = std::array<T, chained_limiters>;
 
-/// A request for permits of one limiter or of several, as its caller knows it.
+/// A request for permits of one limiter or several, with the data that its caller has.
 struct visit : request {
     enum class way : std::uint8_t { enters, tries_first, tries, charges };
 
@@ -29,7 +29,7 @@ struct visit : request {
     bool lives_elsewhere = false;  // its handler
     weir::chain_options options;
 
-    // What its caller is told.
+    // The results that its caller gets.
     bool waits = false;  // the initiating function left it waiting
     bool told = false;
     bool thrown = false;
@@ -40,7 +40,7 @@ struct visit : request {
 
     [[nodiscard]] bool names(int limiter) const noexcept;
     [[nodiscard]] bool asks_for_nothing() const noexcept;
-    /// What it is to the queue of a limiter: a chain says nothing of its class or key.
+    /// Returns the request at the queue of a limiter: a chain has neither class nor key there.
     [[nodiscard]] weir::request asked_of(int limiter) const;
 };
 

@@ -25,8 +25,8 @@
 #include <utility>
 #include <vector>
 
-// Chains of three limiters, in every order, and plain callers of each of them. The limiters are plain ones, keys, or both.
-// The last core lives in a context of its own.
+// Chains of three limiters, in every order, and plain callers of each of them. The limiters are plain ones, keys, or
+// both. The last core uses a separate context.
 
 namespace explorer {
 namespace {
@@ -57,7 +57,7 @@ int key_of_one(int limiter) {
     return static_cast<int>(std::ranges::find(chains(), std::vector{limiter}) - chains().begin());
 }
 
-/// What is granted of one limiter, or of several.
+/// The permits that one limiter or several grant.
 struct turn {
     std::vector<int> of;  // limiters, in the order of the permits
     permit alone = {};
@@ -78,7 +78,7 @@ chain_sections& heard() noexcept {
     return chain_oracle::current().sections();
 }
 
-/// A policy whose grants can be told apart.
+/// A policy whose grants can be distinguished.
 template <class Policy>
 class numbered : public Policy {
 public:
@@ -105,7 +105,7 @@ public:
     }
 };
 
-/// The same of a rule.
+/// A rule whose grants can be distinguished.
 template <class Rule>
 class numbered_rule : public Rule {
 public:
@@ -152,7 +152,7 @@ struct by_kind : F... {
     using F::operator()...;
 };
 
-// Which of the limiters are keys. Two keys that follow each other are of one core.
+// The limiters that are keys. Two adjacent keys belong to one core.
 enum class layout { no_keys, all_keys, keys_first, keys_last };
 
 int core_of_limiter(layout l, int limiter) {
@@ -173,7 +173,7 @@ weir::detail::keyed_lookup<int> look_up(int key) noexcept {
     return {key, hash_of_key()({}, key)};
 }
 
-// Of which a chain asks.
+// The key that a chain requests.
 struct one_key {
     template <class F>
     auto with(F f) const {
@@ -201,7 +201,7 @@ private:
     using plain_core = weir::detail::core<plain_room, host>;
     using keyed_core = weir::detail::core<keyed_room, host>;
 
-    // What a chain asks for.
+    // The request of a chain.
     class wishes {
     public:
         void name(chained& all, action const& a) {
@@ -212,7 +212,7 @@ private:
                     links_.emplace_back(all.link(i, counts[static_cast<std::size_t>(i)])).get());
             used = fill(places_, members);
         }
-        /// It is over: lets go of the limiters.
+        /// Ends the request: releases the limiters.
         void forget() { links_.clear(); }
 
         std::span<weir::detail::chain_entry> used;
@@ -404,7 +404,7 @@ public:
         oracle_.throws(r);
     }
 
-    // What is seen.
+    // Observations.
 
     void section_begins(call& c, int number) { oracle_.section_begins(c, number); }
     void section_ends(call& c, int number) {
@@ -435,7 +435,7 @@ public:
     [[nodiscard]] weir::limiter_stats const& counted() const noexcept { return oracle_.counted(); }
 
 private:
-    // Of each limiter that the action names: as much, or one, or nothing beside the first.
+    // The permits for each limiter that the action names: the same number, or one, or none except at the first.
     static of_each_limiter<amount> counts_of(action const& a) {
         of_each_limiter<amount> counts{};
         auto const& named = named_by(a.key);
@@ -448,7 +448,7 @@ private:
     static weir::chain_options options_of_chain(action const& a) {
         return {.passes = 1 + static_cast<int>(a.lives), .reserve_for = duration(10)};
     }
-    // One kind, or with `any` those of each core one of their own.
+    // One kind for all cores, or with `any` one kind for each.
     static of_each_limiter<chain_oracle::limiter_kind> limiters_of(scenario const& s, layout of) {
         of_each_limiter<chain_oracle::limiter_kind> all;
         for (int i = 0; i != chained_limiters; ++i) {
@@ -618,7 +618,7 @@ struct outcome_of<turn> {
     }
 };
 
-// Limiters go, and their context does, while others leave.
+// Destroys limiters, and the context of one, while others release permits.
 static void let_it_end(scenario& s) {
     action last;
     last.what = action::kind::abandon;
@@ -627,8 +627,8 @@ static void let_it_end(scenario& s) {
     s.callers.front().push_back(last);
 }
 
-// In every second scenario all callers begin at the same limiter, so that several wait there, and every second request is
-// for one limiter of those that it would name.
+// In every second scenario all callers begin at the same limiter, so that several wait there, and every second
+// request is for only one of the limiters that it would name.
 scenario for_this_world(scenario s) {
     s = with_keys(with_shares(std::move(s)), static_cast<int>(chains().size()));
     auto seed = mix(s.failure_seed, 31);
@@ -668,9 +668,9 @@ scenario for_this_world(scenario s) {
     return s;
 }
 
-// Every fourth time all limiters are keys, and every fourth time some are.
+// In every fourth scenario all limiters are keys, and in every fourth some are.
 static layout layout_of(scenario const& s) {
-    if (s.queueing.order == weir::queue_order::shares)  // which limits by key cannot have
+    if (s.queueing.order == weir::queue_order::shares)  // limits by key do not support it
         return layout::no_keys;
     switch (mix(s.failure_seed, 30) % 8) {
         case 0:

@@ -12,9 +12,9 @@
 
 namespace explorer {
 
-/// A debt, and what was saved while there was none, in ticks of a 1024th of a nanosecond: to so much the
-/// policies, too, round what floats say. With powers of two for `limit` and `time` the floats here and
-/// there are exact, so that both round the same.
+/// A debt, and the permits saved while there was none, in ticks of a 1024th of a nanosecond: the policies also round
+/// floats to this unit. With powers of two for `limit` and `time` the floats on both sides are exact, so that both
+/// round alike.
 class debt_ledger final : public ledger {
 public:
     debt_ledger(rule in_force, bool warms_up, time_point now)
@@ -78,8 +78,8 @@ private:
     }
     [[nodiscard]] std::int64_t full() const { return length(rule_.limit); }
 
-    // Saves the time since all was paid, if that is `least`: between two grants less than a nanosecond is
-    // no idleness but how grants are rounded.
+    // Saves the time since the debt was paid, if it is at least `least`: less than a nanosecond between two grants is
+    // not idle time but an effect of rounding.
     void rest(time_point now, std::int64_t least) {
         auto const idle = ticks(now) - paid_;
         if (idle < least)
@@ -88,7 +88,7 @@ private:
         paid_ = ticks(now);
     }
 
-    // How many of the permits had not been saved. A ticket may be that of several grants, if that is the
+    // Returns how many of the permits had not been saved. A ticket may belong to several grants, if the number is the
     // same for all of them.
     [[nodiscard]] double unsaved_of(ticket t) const {
         auto const& noted = unsaved_.at(t);
@@ -97,12 +97,12 @@ private:
         return *noted.begin();
     }
 
-    // What is to be paid for what was saved from `low` to `high`.
+    // Returns the price of the permits saved from `low` to `high`.
     [[nodiscard]] std::int64_t price(std::int64_t low, std::int64_t high) const {
         return area(high) - area(low);
     }
-    // Below Guava's line: a permit costs 1 up to half of `limit`, and from there on evenly more, up to
-    // the cold factor at `limit`.
+    // The area below Guava's line: a permit costs 1 up to half of `limit`; from there the cost rises linearly to the
+    // cold factor at `limit`.
     [[nodiscard]] std::int64_t area(std::int64_t saved) const {
         if (!warms_up_)
             return 0;
@@ -122,7 +122,7 @@ private:
     }
 
     bool warms_up_;
-    std::int64_t paid_;                           // when nothing is owed any more
+    std::int64_t paid_;                           // when the debt is paid
     std::int64_t saved_;                          // permits, as the time that they take
     std::map<ticket, std::set<double>> unsaved_;  // permits
 };

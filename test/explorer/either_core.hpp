@@ -11,19 +11,19 @@
 
 namespace explorer {
 
-/// A core with one of these rooms, which is known when the world is made, for a world of different ones.
+/// A core with one of these rooms, which is selected when the world is made, for a world of different ones.
 template <class... Rooms>
 class either_core {
     using cores = std::variant<weir::detail::core<Rooms, host>*...>;
 
 public:
-    /// What one is made of. It belongs to `self`, which lasts for longer.
+    /// The arguments of a new core. It belongs to `self`, which outlives it.
     struct options_type {
         either_core* self;
         std::variant<typename Rooms::options_type...> of_room;
     };
 
-    /// It lives as long as the core itself.
+    /// The result lives as long as the core itself.
     [[nodiscard]] static std::shared_ptr<either_core> create(options_type const& options,
                                                              weir::queue_options const& queueing,
                                                              simulation& world, station& at) {
@@ -36,7 +36,7 @@ public:
         return std::visit([&](auto* core) -> decltype(auto) { return f(*core); }, core_);
     }
 
-    // As `weir::detail::core` has them.
+    // The interface of `weir::detail::core`.
 
     void cancel() {
         with([](auto& c) { c.cancel(); });

@@ -18,13 +18,12 @@ struct small_scenario {
 
 /// Runs `s` in every interleaving of its critical sections.
 ///
-/// Complete is the order in which the threads (callers, those that run the contexts, timer) take the
-/// lock, as in the model: a critical section is one atomic step, with what its thread does before it
-/// and behind it up to the next; a delivery goes with the first section of what is delivered, and the
-/// timer fires at any moment once it is due. So every order is there in which a step can be overtaken
-/// between its sections, while it sees to the host, and between the handlers that it calls. Time
-/// passes when nobody can go on. What lies inside a section, posts that throw and allocations that
-/// fail are left to chance, in the schedules that are made from seeds.
+/// The order in which the threads (callers, threads that run the contexts, timer) take the lock is complete, as in
+/// the model. A critical section is one atomic step, together with the work of its thread before it and after it up
+/// to the next section. A delivery belongs to the first section of the delivered message, and the timer fires at any
+/// moment once it is due. So all orders occur in which a step can be overtaken between its sections, while it uses
+/// the host, and between the handlers that it calls. Time passes when no thread can continue. Events inside a
+/// section, posts that throw and allocations that fail are left to the random schedules.
 void run_all(scenario const& s, report& log);
 
 }  // namespace explorer

@@ -1,22 +1,22 @@
-// The schedule explorer: runs the real core of the limiters in a simulated world, in a great many
-// interleavings, and checks all that must never happen (oracle.hpp).
+// The schedule explorer: runs the real core of the limiters in a simulated world, in many interleavings, and checks
+// all that must never happen (oracle.hpp).
 //
 //     explore [--policy NAME|all] [--schedules N] [--seed S] [--callers N]
 //     explore --exhaustive
 //
-// `explore_keyed` is the same for a limiter with three keys in two cores, of seats, sliding_log or
-// token_bucket: each key must be what a plain limiter is.
+// `explore_keyed` does the same for a limiter with three keys in two cores, of seats, sliding_log or token_bucket:
+// each key must behave like a plain limiter.
 //
-// Each schedule is a scenario and an interleaving, made of nothing but its seed. When one fails, its
-// seed, the invariant and the shortest trace that was found are printed; `--policy P --seed S` runs
-// that one again. A million schedules: --schedules 1000000. Without --seed the environment's WEIR_SEED is the first
-// seed, or else 1; with --expect it is 1, since the mistake must be found within that number.
+// Each schedule is a scenario and an interleaving, and depends only on its seed. If one fails, the program prints its
+// seed, the invariant and the shortest trace that it found; `--policy P --seed S` runs that schedule again. A million
+// schedules: --schedules 1000000. Without --seed the first seed is WEIR_SEED of the environment, or else 1. With
+// --expect it is 1, since the mistake must be found within that number.
 //
-//     --callers N       how many callers at most; 64 by default
-//     --minimise N      for how many seconds to look for a shorter trace; 10 by default, 0: not at all
-//     --expect NAME     succeed if this invariant is violated, fail if none is: for mutants; `any` for one
-//                       whose mistake is undefined behaviour
-//     --trace           with --seed: print what happens, even if nothing is wrong
+//     --callers N       at most N callers (64)
+//     --minimise N      search for a shorter trace for N seconds; 0 disables the search (10)
+//     --expect NAME     succeed if this invariant is violated, fail if none is: for mutants; `any` for
+//                       a mistake that is undefined behaviour
+//     --trace           with --seed: print all events, even if nothing is wrong
 
 #include "attempt.hpp"
 #include "exhaustive.hpp"
@@ -134,7 +134,7 @@ void print_trace(failing_run const& f) {
     fmt::print("\n");
 }
 
-// What `r` says was violated, and the shortest trace that is found of it.
+// Prints the violation in `r`, and the shortest trace of it that is found.
 void print_violation(settings const& set, report const& r, failing_run failed,
                      std::string const& how) {
     failed.invariant = invariant_of(r);

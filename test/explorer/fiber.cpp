@@ -24,13 +24,13 @@ namespace {
 
 constexpr std::size_t stack_size = WEIR_ADDRESS_SANITIZER ? 512 << 10 : 128 << 10;
 
-// What the C++ runtime keeps for each thread about exceptions in flight, as the ABI lays it out.
+// The per-thread state of the C++ runtime for exceptions in flight, in the layout of the ABI.
 struct exceptions {
     void* caught = nullptr;
     unsigned uncaught = 0;
 };
 
-// The fiber that was switched from, of which the sanitizer learns where its stack is.
+// The fiber that was switched from; the sanitizer needs the position of its stack.
 [[maybe_unused]] void const** left_bottom = nullptr;
 [[maybe_unused]] std::size_t* left_size = nullptr;
 
@@ -42,7 +42,7 @@ struct fiber::parts {
     void* memory = nullptr;
     void const* bottom = nullptr;  // of the stack, and its size
     std::size_t size = 0;
-    void* fake_stack = nullptr;  // the sanitizer's
+    void* fake_stack = nullptr;  // of the sanitizer
     void (*body)(void*) = nullptr;
     void* argument = nullptr;
 };

@@ -5,20 +5,20 @@
 
 namespace explorer {
 
-/// A thread of control with a stack of its own, which runs when it is switched to and not otherwise.
+/// A thread of control with its own stack. It runs only when it is switched to.
 class fiber {
 public:
-    /// The one that is running already.
+    /// The fiber that is running already.
     fiber();
 
-    /// One that calls `body(argument)` when it is first switched to. `body` must not return.
+    /// A fiber that calls `body(argument)` when it is first switched to. `body` must not return.
     fiber(void (*body)(void*), void* argument);
 
     fiber(fiber const&) = delete;
     fiber& operator=(fiber const&) = delete;
     ~fiber();
 
-    /// Goes on with `other`, until somebody switches back. To be called on this fiber.
+    /// Continues `other`, until another fiber switches back. Call it on this fiber.
     void switch_to(fiber& other);
 
 private:

@@ -9,7 +9,7 @@
 
 namespace explorer {
 
-/// A lock at which threads take turns.
+/// A lock at which the scheduler may switch threads.
 class mutex {
 public:
     mutex() : core_(simulation::current().count_lock()) {}
@@ -23,7 +23,7 @@ private:
     scheduler::thread* owner_ = nullptr;
 };
 
-/// Something that one thread waits for and another one does.
+/// An event that one thread waits for and another one sets.
 class event {
 public:
     void set() {
@@ -39,7 +39,7 @@ private:
     bool is_set_ = false;
 };
 
-/// What a core runs on: the simulation.
+/// The host of a core: the simulation.
 class host {
 public:
     using mutex_type = mutex;

@@ -42,13 +42,13 @@ void add(stats& all, stats const& one) {
     all.permits_granted += one.permits_granted;
 }
 
-// A call without a key: whether it does the same to each.
+// A call without a key: returns whether it affects each key alike.
 bool concerns_all(call::kind k) {
     return k == cancel_all || k == shut_down || k == close || k == configure || k == abandon ||
            k == context_ends || k == step;
 }
 
-// What a call for one key is to the others: at most, somebody is served or removed whose time had come.
+// The effect of a call for one key on the other keys: at most, due requests are served or removed.
 call::kind to_others(call::kind k) {
     switch (k) {
         case enter:
@@ -149,7 +149,7 @@ time_point key_oracles::now() const {
     return world_.calling().told.value_or(world_.threads.now());
 }
 
-// Keys with options of their own keep them when those of all change.
+// A key with individual options keeps them when the common options change.
 void key_oracles::changes_rules() {
     auto& c = world_.calling();
     auto& core = of_core(c.core);

@@ -9,8 +9,8 @@
 
 namespace explorer {
 
-/// What a limiter with keys must do: to each key what a plain limiter does to all, so each has an oracle of its
-/// own; and what only all keys of a core can do together, which is to be idle.
+/// The promises of a limiter with keys. Each key behaves like a plain limiter, so each has a separate oracle. Only
+/// idleness concerns all keys of a core together.
 class key_oracles {
 public:
     static constexpr int keys = 3;
@@ -18,32 +18,32 @@ public:
     /// The first two keys share a core.
     [[nodiscard]] static constexpr int core_of(int key) noexcept { return key / 2; }
 
-    /// `leave_is_told`: whether the rule is told of permits that are left. `help`: as in `calls_help`.
+    /// `leave_is_told`: whether the rule is notified of released permits. `help`: as in `calls_help`.
     key_oracles(simulation& world, bool leave_is_told, int help);
 
-    /// That of the run.
+    /// The object of this run.
     [[nodiscard]] static key_oracles& current() noexcept;
 
     [[nodiscard]] oracle& of(int key) { return of_key_[static_cast<std::size_t>(key)]; }
     [[nodiscard]] oracle& judge_of(request::wish wants, int key) {
         return wants == request::wish::permits ? of(key) : world_.judge;
     }
-    /// What the call that is under way is to this key.
+    /// Returns the present call, as it concerns this key.
     [[nodiscard]] call& calling(int key);
-    /// The key that the call under way is about.
+    /// Returns the key of the present call.
     [[nodiscard]] int key_called() const;
 
-    /// The call under way happens at a time that was read before the lock was taken, or later.
+    /// Sets the time of the present call: the time that was read before the lock was taken, or later.
     void tells_time(time_point read, time_point now);
     [[nodiscard]] time_point now() const;
-    /// It changes the options of its key, or of all that have none of their own.
+    /// Changes the options of its key, or of all keys without individual options.
     void changes_rules();
 
     void section_begins(call& c);
     void section_ends(call& c);
 
     [[nodiscard]] time_point next_event(time_point now) const;
-    /// `stats` of the core is there if the core is, and then `of_key(key)` tells that of a key.
+    /// If the core exists, `stats` of the core exists, and `of_key(key)` returns the statistics of a key.
     template <class OfKey>
     void quiet(station const& at, oracle::quiet_view const& seen, OfKey of_key) {
         for (int k = 0; k != keys; ++k) {
@@ -64,7 +64,7 @@ public:
     [[nodiscard]] weir::limiter_stats const& counted();
 
 private:
-    // What all keys of a core have in common.
+    // The state that all keys of a core have in common.
     struct together {
         rule for_all;
         bool gone = false;  // the limiter object, or the context

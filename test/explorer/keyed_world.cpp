@@ -21,8 +21,8 @@ scenario for_this_world(scenario s) {
 
 namespace {
 
-/// A rule that tells the oracle of a key what it is told of the key. The state knows the key from the first
-/// call that asks it, which must be one for that key.
+/// A rule that forwards its calls for a key to the oracle of that key. The state learns its key from the first call,
+/// which must be one for that key.
 template <class Rule>
 class heard_rule : public Rule {
 public:
@@ -44,7 +44,7 @@ public:
 
     [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
                                       time_point now) const noexcept {
-        if (!simulation::current().is_quiet())  // statistics ask of keys that nobody has called for
+        if (!simulation::current().is_quiet())  // statistics also ask for keys without a call
             static_cast<void>(key_of(s));
         return Rule::ready_at(s, n, ahead, now);
     }
@@ -98,7 +98,7 @@ struct hash_of_key {
     }
 };
 
-/// A limiter with three keys, which lie in two cores.
+/// A limiter with three keys in two cores.
 template <class Policy>
 class keyed
     : public one_limiter<
@@ -133,7 +133,7 @@ public:
     [[nodiscard]] typename room::options_type options_of_core(int) const {
         return {.rule = std::make_shared<rule_type const>(options_), .bounds = bounds_};
     }
-    // As `basic_keyed` does it.
+    // Does the same as `basic_keyed`.
     void configure(core& c, action const& a) {
         auto options = options_;
         follow(a.change, options);

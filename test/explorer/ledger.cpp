@@ -34,7 +34,7 @@ private:
     amount in_use_ = 0;
 };
 
-// Of a sliding log, or of a window in so many slices.
+// The ledger of a sliding log, or of a window with a number of slices.
 class log_ledger final : public ledger {
 public:
     log_ledger(rule in_force, std::optional<int> slices) : ledger(in_force), slices_(slices) {}
@@ -89,7 +89,7 @@ private:
         time_point began{};
         time_point last{};
         amount units = 0;
-        bool settled = false;  // was cool at a change of options
+        bool settled = false;  // had expired at a change of options
     };
 
     [[nodiscard]] duration length() const {
@@ -117,8 +117,8 @@ private:
     std::vector<slice> log_;
 };
 
-// What is taken beyond the limit is owed, and paid by the next windows before they grant anything. What
-// was granted in a window that is over is not undone, but for what it left to be paid later.
+// Permits beyond the limit are a debt, which the next windows pay before they grant anything. Grants of a past window
+// are not undone, except for the part of them that is still to be paid.
 class window_ledger final : public ledger {
 public:
     explicit window_ledger(rule in_force) : ledger(in_force) {}
@@ -209,11 +209,11 @@ private:
     time_point began_{};
     amount used_ = 0;
     amount owed_ = 0;
-    time_point since_{};  // the first grant since which there was always something to be paid
+    time_point since_{};           // the first grant since which there was always a debt
     std::vector<amount> carried_;  // into each window since then
 };
 
-// In drops, one of which leaks in a nanosecond, so that a permit is `time` of them.
+// Counts in drops: one drop leaks per nanosecond, and a permit is `time` drops.
 class bucket_ledger final : public ledger {
 public:
     bucket_ledger(rule in_force, bool keeps_room) : ledger(in_force), keeps_room_(keeps_room) {}
@@ -229,7 +229,7 @@ public:
         auto const before = rule_;
         auto const was = level(now);
         rule_ = next;
-        auto const up = [&](duration::rep d) {  // rounded up, of what may be negative
+        auto const up = [&](duration::rep d) {  // rounded up; may be negative
             auto const length = before.time.count();
             auto const product = d * rule_.time.count();
             return product / length + (product % length > 0 ? 1 : 0);
@@ -287,7 +287,7 @@ std::unique_ptr<ledger> ledger::of(policy which, rule in_force, time_point now) 
         case policy::smooth_warming_up:
             return std::make_unique<debt_ledger>(in_force, true, now);
         case policy::any:
-            break;  // it is what is inside
+            break;  // the ledger of the policy inside
     }
     return nullptr;
 }

@@ -12,51 +12,50 @@ namespace explorer {
 
 using weir::ticket;
 
-/// A policy by its definition, with the whole history and no thought for speed.
+/// A policy by its definition, with the whole history and without regard for speed.
 ///
-/// seats: at most `limit` permits are out at a time.
-/// sliding_log: at most `limit` permits are granted in any half-open window of `time`; those that are
-/// cool when the window is changed stay so.
-/// sliding_window: the same, but those granted in one of `slices` of the window cool together.
-/// fixed_window: at most `limit` in a window; what is taken beyond that is owed by the next.
-/// token_bucket, leaky_bucket: a level that sinks by one in each `time`, and never exceeds `limit`.
-/// smooth_bursty, smooth_warming_up: a debt that sinks by one in each `time`; while there is none, as
-/// many are saved, up to `limit`. Whatever is asked for is granted as soon as nothing is owed.
+/// seats: at most `limit` permits are in use at a time. sliding_log: at most `limit` permits are granted in any
+/// half-open window of `time`; permits that have expired when the window changes stay expired. sliding_window: like
+/// sliding_log, but the permits of one of `slices` of the window expire together. fixed_window: at most `limit` in a
+/// window; permits beyond that are a debt of the next one. token_bucket, leaky_bucket: a level that sinks by one in
+/// each `time`, and never exceeds `limit`. smooth_bursty, smooth_warming_up: a debt that sinks by one in each `time`;
+/// while there is none, permits are saved at the same rate, up to `limit`. Any request is granted as soon as there is
+/// no debt.
 class ledger {
 public:
     ledger(ledger const&) = delete;
     ledger& operator=(ledger const&) = delete;
     virtual ~ledger() = default;
 
-    /// As the policy keeps it.
+    /// As the policy implements it.
     [[nodiscard]] static std::unique_ptr<ledger> of(policy which, rule in_force, time_point now);
-    /// As it is promised, where that is less than what the policy keeps; otherwise none.
+    /// As it is promised, if that is less than the policy implements; otherwise none.
     [[nodiscard]] static std::unique_ptr<ledger> promise_of(policy which, rule in_force);
 
     [[nodiscard]] rule const& in_force() const noexcept { return rule_; }
     [[nodiscard]] virtual amount capacity() const noexcept { return rule_.limit; }
     [[nodiscard]] virtual bool fits(amount n, time_point now) const { return n <= remaining(now); }
-    /// When `n` can be granted if those `ahead` are granted before, one by one, each as soon as it
-    /// fits, and nothing else happens; `unknown` if that depends on others.
+    /// Returns when `n` can be granted if the requests `ahead` are granted before, one by one, each as soon as it
+    /// fits, and no other event occurs; `unknown` if that depends on other requests.
     [[nodiscard]] time_point earliest(amount n, std::vector<amount> const& ahead,
                                       time_point now) const;
 
     [[nodiscard]] virtual amount remaining(time_point now) const = 0;
-    /// How many are taken, if they come home.
+    /// The number of permits in use, if they are released.
     [[nodiscard]] virtual std::optional<amount> in_use() const { return {}; }
 
     virtual void took(amount n, ticket t, time_point now) = 0;
     virtual void came_home(amount) {}
-    /// As the policies say it: permits of the ticket go first, then perhaps those of others.
+    /// A refund as the policies define it: permits of the ticket are returned first, then perhaps other permits.
     virtual void refunded(amount n, ticket t, time_point now) = 0;
-    /// As it is in truth: just these have not been used.
+    /// The facts of a refund: exactly these permits were not used.
     virtual void unused(std::vector<time_point> const&) {}
     virtual void merged(ticket, ticket, ticket) {}
     virtual void configured(rule next, time_point now) = 0;
 
-    /// The same, to try what would be.
+    /// Returns a copy, to try possible events.
     [[nodiscard]] virtual std::unique_ptr<ledger> copy() const = 0;
-    /// When `n` can be granted if nothing else happens.
+    /// Returns when `n` can be granted if no other event occurs.
     [[nodiscard]] virtual time_point alone(amount n, time_point now) const = 0;
 
 protected:
@@ -65,10 +64,10 @@ protected:
     rule rule_;
 };
 
-/// Into how many slices the explorer has a sliding_window divided.
+/// The number of slices of a sliding_window in the explorer.
 inline constexpr int slices_of_a_window = 3;
 
-/// How many times as long a permit of its smooth_warming_up takes when that is cold.
+/// The cold factor of smooth_warming_up in the explorer: how many times longer a permit takes when it is cold.
 inline constexpr double cold_factor = 3;
 
 }  // namespace explorer

@@ -15,7 +15,7 @@ using clock = std::chrono::steady_clock;
 
 constexpr unsigned seconds_for_one = 5;
 
-// Where an action is: which of which caller.
+// The position of an action: the caller, and its index there.
 using position = std::pair<std::size_t, std::size_t>;
 
 class minimiser {
@@ -33,8 +33,7 @@ public:
 private:
     [[nodiscard]] bool late() const { return clock::now() >= end_; }
 
-    // The choices with which `s` fails in the same way, if they are found: those that are known, or
-    // others by chance.
+    // Returns choices with which `s` fails in the same way, if it finds them: the known ones, or random ones.
     [[nodiscard]] std::optional<std::vector<std::uint8_t>> fails(
         scenario const& s, std::uint64_t first_try, std::uint64_t tries) const {
         attempt(
@@ -62,7 +61,7 @@ private:
 
     bool accept(scenario const& s) {
         if (best_.how_fine == grain::sections)
-            return false;  // told choices mean nothing in another scenario
+            return false;  // recorded choices are meaningless in another scenario
         auto found = fails(s, 0, 400);
         if (!found)
             return false;
@@ -71,7 +70,7 @@ private:
         return true;
     }
 
-    // One simplification of the whole after the other.
+    // Tries one simplification of the whole after the other.
     void simplify() {
         auto const attempt_with = [&](auto change) {
             auto s = best_.what;
@@ -94,7 +93,7 @@ private:
         });
     }
 
-    // Leaves out as many actions at a time as can be. Whether any was left out.
+    // Removes as many actions at a time as possible. Returns whether it removed any.
     bool drop_actions() {
         bool any = false;
         std::vector<position> all;
@@ -129,7 +128,7 @@ private:
         return s;
     }
 
-    // Forgets the action at `gone`, which has been left out.
+    // Removes the action at `gone` from the positions.
     static void renumber(std::vector<position>& all, std::size_t gone) {
         auto const [caller, place] = all[gone];
         all.erase(all.begin() + static_cast<long>(gone));
@@ -149,7 +148,7 @@ private:
         }
     }
 
-    // Has the running thread go on wherever the run still fails with that.
+    // Makes the running thread continue wherever the run still fails with that.
     void calm_down() {
         for (bool again = true; again && !late();) {
             again = false;

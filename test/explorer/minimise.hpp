@@ -18,8 +18,8 @@ struct failing_run {
     std::string invariant{};
 };
 
-/// A shorter run that violates the same invariant: fewer actions, then fewer switches between threads.
-/// Takes about so long at most.
+/// Returns a shorter run that violates the same invariant: fewer actions, then fewer switches between threads. Takes
+/// about `at_most`.
 [[nodiscard]] failing_run minimise(failing_run run, std::chrono::seconds at_most);
 
 }  // namespace explorer

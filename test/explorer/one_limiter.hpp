@@ -16,13 +16,13 @@
 
 namespace explorer {
 
-/// What a `world` asks of its limiter, where a request is one for one core, and `oracle` judges it.
+/// The limiter of a `world` in which each request goes to one core, and an `oracle` judges it.
 ///
-/// `Limiter` derives from it, and has besides:
+/// `Limiter` derives from this class, and also has:
 ///
-/// | expression              | what it is                                |
+/// | expression              | meaning                                   |
 /// |-------------------------|-------------------------------------------|
-/// | `L::who(key)`           | what a core is told of the key: a tuple   |
+/// | `L::who(key)`           | the key arguments of a core: a tuple      |
 /// | `l.judge_of(wish, key)` | the oracle of such a request              |
 template <class Limiter, class Core>
 class one_limiter {

@@ -19,14 +19,14 @@ namespace explorer {
 
 using weir::permit;
 
-// With AddressSanitizer it is better to free at once; without, to see who is used after the end.
+// With AddressSanitizer it is better to free immediately; without it, later, to detect a use after the end.
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 inline constexpr bool frees_at_once = true;
 #else
 inline constexpr bool frees_at_once = false;
 #endif
 
-/// What was granted and when, one time for each permit that it stands for.
+/// The granted permits and their times, one time for each permit.
 template <class Permit>
 struct seat_of {
     Permit held;
@@ -36,7 +36,7 @@ struct seat_of {
 };
 using seat = seat_of<permit>;
 
-/// What a cancellation slot has in it.
+/// The handler of a cancellation slot.
 struct canceller {
     weir::detail::cancel_link link;
     int users = 0;
@@ -53,7 +53,7 @@ struct caller_of {
     error_code told;
 };
 
-/// What has had its end.
+/// An object that records its end.
 class mortal {
 public:
     virtual ~mortal() = default;
@@ -61,14 +61,14 @@ public:
     [[nodiscard]] virtual request& asked() const noexcept = 0;
 };
 
-/// Where the outcome of an operation goes.
+/// The receiver of the outcome of an operation.
 template <class Permit>
 class addressee {
 public:
     using seat = seat_of<Permit>;
     using caller = caller_of<Permit>;
 
-    // First to the oracle, then to the caller.
+    // Notifies the oracle first, then the caller.
     virtual void completed(request& r, error_code ec, Permit const& granted,
                            weir::overdue const& found) = 0;
     virtual void destroyed(request& r, error_code ec, Permit const& granted) = 0;
@@ -77,7 +77,7 @@ public:
 
     virtual void leave(seat& s) = 0;
     virtual void bury(mortal* op) = 0;
-    /// Where handlers of the request run that have no executor of their own.
+    /// Returns the context in which handlers of the request run that have no associated executor.
     [[nodiscard]] virtual context& home_of(request const& r) = 0;
 
 protected:
@@ -93,9 +93,9 @@ struct outcome_of {
     }
 };
 
-/// A completion handler that waits: it checks when and where it is called, and passes the outcome on.
+/// A completion handler that waits. It checks when and where it is called, and passes the outcome on.
 ///
-/// `Base` is what the core knows of it.
+/// `Base` is the class that the core sees.
 template <class Base, class Permit = permit>
 class operation final : public Base, public mortal {
     using seat = seat_of<Permit>;
@@ -149,7 +149,7 @@ public:
         pass_on(this->error, {});
     }
 
-    /// It was over at once, and who asked is told so.
+    /// Completes an operation that ended immediately, and notifies the caller.
     void complete() {
         weir::overdue late;
         if constexpr (requires { Base::found; })
@@ -159,7 +159,7 @@ public:
         pass_on(this->error, std::move(given));
     }
 
-    /// It never began.
+    /// Discards an operation that never began.
     void discard() {
         to_.throws(asked_);
         to_.bury(this);
@@ -216,7 +216,7 @@ private:
     bool over_ = false;
 };
 
-/// An operation without a handler, which keeps a place.
+/// An operation without a handler, which holds a reservation.
 template <class Base, class Permit>
 class kept_operation final : public Base, public mortal {
 public:

@@ -25,7 +25,7 @@ std::string text(time_point t) {
     return t == weir::never ? "never" : fmt::format("{} ns", t.time_since_epoch().count());
 }
 
-// Which calls may serve or remove those who wait: all that ask for permits, bring room, or concern all.
+// The calls that may serve or remove waiting requests: all that ask for permits, release permits, or concern all.
 bool may_serve(call const& c) {
     switch (c.what) {
         case call::kind::enter:
@@ -49,7 +49,7 @@ bool may_serve(call const& c) {
     }
 }
 
-// How many of so many are granted.
+// The number of permits of a request that are granted.
 amount share(amount n, amount more, amount room) {
     return more == 0 ? n : std::clamp(room, n, n + more);
 }
@@ -85,7 +85,8 @@ void oracle::locked(call& c) {
         return;
     c.target = find(c.link->target);
     if (c.target && c.target->heir == c.link->target)
-        c.target = nullptr;  // which asks for its place later, and is told then
+        // It asks for its position later, and gets the notification then.
+        c.target = nullptr;
     else if (!c.target || c.target->is == request::state::decided)
         violated(invariant::verdict, "a cancellation finds somebody who has left the line");
 }
@@ -147,7 +148,7 @@ void oracle::unlocked(call& c, time_point now) {
     locked(c);
 }
 
-// What a call changes before anybody is looked at.
+// The changes of a call before any request is examined.
 void oracle::judge_before(call& c) {
     using enum call::kind;
     switch (c.what) {
@@ -204,12 +205,12 @@ void oracle::judge_before(call& c) {
     }
 }
 
-// Whose time has come bars nobody, even while the limiter's own context is not run: a call at the gate
-// serves and removes them first.
+// A request that is due blocks no other, even while the limiter's context does not run: a call at the gate serves and
+// removes due requests first.
 void oracle::judge_help(call const& c, time_point now) const {
     bool const at_the_gate = c.what == call::kind::enter || c.what == call::kind::try_enter ||
                              c.what == call::kind::enter_at_once;
-    bool const is_cancelled = c.who && c.who->cancelled;  // and so asks for nothing
+    bool const is_cancelled = c.who && c.who->cancelled;  // and so it asks for nothing
     if (!at_the_gate || is_cancelled || c.sections != 1 ||
         4 * waited_before_ >= static_cast<std::uint64_t>(help_))
         return;
@@ -223,8 +224,8 @@ void oracle::judge_help(call const& c, time_point now) const {
         violated(invariant::asleep, name(*next) + " bars a newcomer, though there is room for it");
 }
 
-// How `enter` has to decide, in the order in which it has to ask. Those in the line were looked at before
-// it, and if somebody was evicted for it, afterwards again: then it may even be served by now.
+// The decision that `enter` must make, in the order of its checks. The requests in the queue were examined before it
+// and, if one was evicted for it, once more after it: then it may even be granted already.
 void oracle::judge_enter(call& c, time_point now) {
     auto& r = *c.who;
     if (r.is != request::state::entering)
@@ -286,7 +287,7 @@ void oracle::judge_enter(call& c, time_point now) {
                  fmt::format("{} for {} is not granted at once, though nobody is before it and "
                              "there is room: {}",
                              name(r), r.n, queued ? "waits" : op.error.message()));
-    // Behind others the policy may know less than there is to be known.
+    // Behind other requests the policy may predict less than is possible.
     bool const said_so = rejection == errc::deadline_unreachable;
     ask(too_late && ((nobody_waits && !line_moved_) || said_so), errc::deadline_unreachable);
     ask(deadline <= now, errc::timed_out);
@@ -329,7 +330,7 @@ void oracle::check_retry(request const& r, bool evicts, time_point now) const {
     auto const earliest = book_->earliest(r.n, ahead, now);
     auto const wait = earliest >= weir::never ? weir::forever : earliest - now;
     auto const told = said.value_or(weir::forever);
-    // Behind others it may be too early, and unknown where it would be unknown but for the policy.
+    // Behind other requests it may be too early, and it may be unknown if only the policy could predict it.
     if (callers_waiting() == 0 ? told != wait : said && told > wait)
         violated(invariant::verdict,
                  fmt::format("{} is told to come back in {} ns, and it is {} ns", name(r),
@@ -447,7 +448,7 @@ void oracle::judge_return(call& c) {
     }
 }
 
-// Who has left the line in this section, and why.
+// Checks which requests have left the queue in this section, and why.
 void oracle::look_at_the_line(call& c, time_point now) {
     waited_before_ = callers_waiting();
     request* passed = nullptr;
@@ -519,7 +520,7 @@ void oracle::removed(request& r, call& c, time_point now) {
         must(now > r.deadline);
     else if (ec == errc::shed && order_.may_drop(r.since, now))
         must(!book_->fits(r.n, now));
-    else if (ec == errc::shed) {  // the newcomer is not in the line yet
+    else if (ec == errc::shed) {  // the newcomer is not in the queue yet
         replaced_ = true;
         must(c.what == enter && c.who->op->number != 0 &&
              queueing_.full == weir::when_full::evict_oldest &&
@@ -583,8 +584,8 @@ void oracle::count(error_code ec) {
         ++counted_.closed;
 }
 
-// What those ask for who wait before `r`, or all of them. Those who gave up in the same section count:
-// it may have happened after `r` was looked at.
+// Returns the permits of the requests that wait before `r`, or of all. Requests whose patience ended in the same
+// section count: it may have ended after `r` was examined.
 std::vector<amount> oracle::ahead_of(request const* r) const {
     std::vector<amount> ahead;
     for (auto const* other : waiting_) {
@@ -597,10 +598,10 @@ std::vector<amount> oracle::ahead_of(request const* r) const {
     return ahead;
 }
 
-// The same for a newcomer, for which the one that has waited longest may be evicted.
+// Returns the permits before a newcomer, for which the oldest request may be evicted.
 std::vector<amount> oracle::ahead_of_new(request const& newcomer, bool evicts,
                                          time_point now) const {
-    if (order_.groups()) {  // at most: who gives up or makes way may count
+    if (order_.groups()) {  // at most: includes requests that time out or make way
         std::vector<amount> own;
         std::map<std::uint64_t, amount> others;
         for (auto const* other : waiting_) {
@@ -636,7 +637,7 @@ std::uint64_t oracle::callers_waiting() const {
     }));
 }
 
-// Who is to be granted next, in the order of the queue.
+// Returns the request to be granted next, in the order of the queue.
 request* oracle::next_caller(time_point now) const {
     std::vector<request*> callers;
     std::ranges::copy_if(waiting_, std::back_inserter(callers), [](request const* r) {
@@ -656,7 +657,7 @@ bool oracle::idle() const {
     return live_ == 0 && callers_waiting() == 0;
 }
 
-// Whether a newcomer may be granted while others wait.
+// Returns whether a newcomer may be granted while other requests wait.
 bool oracle::may_pass(weir::request const& newcomer, time_point now) const {
     return order_.groups() ? order_.lets_pass(newcomer, now) : order_.newest_first(now);
 }
@@ -913,7 +914,7 @@ void oracle::compare(weir::wait_histogram const& waits, weir::limiter_stats cons
         violated(invariant::counts, "the longest wait of the histogram is not the longest");
 }
 
-// By how much the first in the line may be served too late: a bucket makes up for it.
+// Returns how much too late the first request in the queue may be granted: a bucket makes up for it.
 duration oracle::lateness() const {
     bool const catches_up = policy_ == policy::token_bucket || policy_ == policy::leaky_bucket;
     return catches_up ? queueing_.tolerance : duration(0);

@@ -22,7 +22,7 @@ namespace explorer {
 
 using weir::error_code;
 
-/// An operation as the oracle knows it.
+/// An operation, as the oracle records it.
 struct request {
     enum class state : std::uint8_t { entering, waiting, decided, over };
 
@@ -33,10 +33,10 @@ struct request {
     int core = 0;
     wish wants = wish::permits;
     amount n = 0;
-    amount more = 0;  // if they are there
+    amount more = 0;  // if they are available
     amount got = 0;
     weir::standing how;
-    std::optional<duration> patience;       // as asked; otherwise the queue's
+    std::optional<duration> patience;       // as requested; otherwise the patience of the queue
     weir::detail::operation* op = nullptr;  // while it exists and is not over
 
     state is = state::entering;
@@ -46,27 +46,27 @@ struct request {
     bool has_waited = false;
     bool cancelled = false;  // its cancellation came in time
     bool marked = false;     // cancel() came while it waited
-    bool doomed = false;     // the context has gone: not to be completed
+    bool doomed = false;     // the context was destroyed: it must not be completed
     bool granted = false;
     error_code error;
     weir::overdue found;
     time_point decided_at{};
 
-    // Of a place.
-    bool kept = false;                        // there is no handler yet
-    bool released = false;                    // the core has let go of it
-    weir::detail::operation* heir = nullptr;  // has a handler, and will have the place
-    time_point turn = weir::unknown;          // when it is to be told that its turn comes
+    // Fields of a reservation.
+    bool kept = false;                        // it has no handler yet
+    bool released = false;                    // the core has released it
+    weir::detail::operation* heir = nullptr;  // has a handler, and takes over the reservation
+    time_point turn = weir::unknown;          // the predicted grant time
 
-    // In an order that groups.
+    // Fields for an order that groups.
     bool in_queue = false;
     bool may_make_way = false;  // when it left
-    std::size_t take = 0;       // which one of its section
+    std::size_t take = 0;       // its index in the section
 
     [[nodiscard]] weir::request asks_for() const { return asked_by(n, more, how); }
 };
 
-/// What a thread is calling, and what the policy was told meanwhile.
+/// The call of a thread, and the events that the policy received meanwhile.
 struct call {
     enum class kind : std::uint8_t {
         enter,
@@ -107,14 +107,15 @@ struct call {
     weir::detail::cancel_link* link = nullptr;
     rule change;
     std::vector<time_point> unused;  // of a refund
-    bool resets = false;             // a key goes on with the options of all
-    std::optional<time_point> told;  // when it happens, for a core that was told the time
+    bool resets = false;             // a key gets the common options again
+    // the time of the call, for a core that gets it as an argument
+    std::optional<time_point> told;
     call* outer = nullptr;
 
-    // What it is to each key, if there are several.
+    // The parts of the call for each key, if there are several.
     std::vector<call> parts;
 
-    // What it brings home, of several limiters.
+    // The permits that it releases, of several limiters.
     struct part_home {
         int limiter = 0;
         amount n = 0;
@@ -123,15 +124,15 @@ struct call {
     };
     std::vector<part_home> home_of_each;
 
-    // Kept by the oracle, for the section that is under way.
+    // Kept by the oracle, for the present section.
     request* target = nullptr;
     std::vector<amount> takes;
-    std::vector<amount> room;  // that there was before each
+    std::vector<amount> room;  // the free permits before each
     amount home = 0;
     amount refunded = 0;
     bool configured = false;
 
-    // What it found.
+    // The results.
     int sections = 0;
     bool granted = false;
     amount got = 0;
@@ -139,58 +140,58 @@ struct call {
     std::optional<error_code> expected;  // of try_enter and take_up
 };
 
-/// Sees what happens at the end of each critical section, keeps all of it, and knows the definitions.
+/// Observes all events at the end of each critical section, keeps all of them, and implements the definitions.
 class oracle {
 public:
     oracle(scenario const& s, time_point now);
 
-    // Under the lock.
+    // Call these under the lock.
     void locked(call& c);
     void unlocked(call& c, time_point now);
 
-    // What the policy is told, under the lock.
+    // The events that the policy receives, under the lock.
     void took(call& c, amount n, ticket t, time_point now);
     void came_home(call& c, amount n);
     void refunded(call& c, amount n, ticket t, time_point now);
     void merged(ticket a, ticket b, ticket both);
     void configured(call& c, rule next, time_point now);
 
-    // What the queue is told, under the lock.
+    // The events that the queue receives, under the lock.
     void joined(request& r);
     void left(request& r, call const& c);
     void served(request& r, call const& c);
 
-    /// How many a call at the gate touches, some of them more than once: if far fewer wait, none may be left
-    /// whose time has come.
+    /// Sets the number of operations that a call at the gate touches, some of them more than once: if far fewer wait,
+    /// no due operation may be left.
     void calls_help(int budget) noexcept { help_ = budget; }
 
-    /// Those who wait are numbered anew, perhaps, after nobody has waited.
+    /// Allows that the numbers of waiting requests restart after none has waited.
     void numbers_begin_anew() noexcept { begins_anew_ = true; }
 
-    /// The request that waits, or begins to, with this operation; null if there is none.
+    /// Returns the request that waits, or begins to wait, with this operation; null if there is none.
     [[nodiscard]] request* find(weir::detail::operation const* op) const;
 
-    // What is so now, with that of other keys of the same limiter.
+    // The present state, together with other keys of the same limiter.
     [[nodiscard]] bool idle() const;
     [[nodiscard]] std::uint64_t callers_waiting() const;
     [[nodiscard]] std::uint64_t live() const noexcept { return live_; }
     [[nodiscard]] amount out() const noexcept { return out_; }
     [[nodiscard]] rule const& in_force() const noexcept { return book_->in_force(); }
 
-    // Outside.
+    // Call these outside the lock.
     request& asks(int caller, request::wish wants, amount n, std::optional<duration> patience);
-    void throws(request& r);  // the initiating function has
+    void throws(request& r);  // of the initiating function
     void reserved(request const& r, time_point told) const;
     void completed(request& r, error_code ec, weir::permit const& granted,
                    weir::overdue const& found);
     void destroyed(request& r);
-    void holds(ticket id, amount n);  // a permit that somebody has, at a quiet moment
+    void holds(ticket id, amount n);  // a permit in use, at a quiet moment
 
-    /// What is seen when nobody can go on and no message is on its way.
+    /// The state when no thread can continue and no message is posted.
     struct quiet_view {
         time_point now;
         bool dead = false;       // the core has no executor any more
-        bool abandoned = false;  // the limiter object has gone
+        bool abandoned = false;  // the limiter object was destroyed
         bool held = false;       // the context is kept running
         bool timer = false;      // is armed
         std::optional<weir::limiter_stats> stats;
@@ -198,15 +199,15 @@ public:
     };
     void quiet(quiet_view const& seen);
 
-    /// These must be the waits of what was counted.
+    /// Checks that these are the waits of the counted requests.
     static void compare(weir::wait_histogram const& waits, weir::limiter_stats const& counted);
 
-    /// The next instant at which something should happen by itself.
+    /// Returns the next instant at which something should happen without a call.
     [[nodiscard]] time_point next_event(time_point now) const;
 
     [[nodiscard]] weir::limiter_stats const& counted() const noexcept { return counted_; }
 
-    /// All is over: nothing may be left.
+    /// Checks that nothing is left at the end.
     void finished() const;
 
 private:
@@ -242,11 +243,11 @@ private:
     int help_ = 0;
     bool begins_anew_ = false;
     policy policy_;
-    std::unique_ptr<ledger> book_;     // as the policy says it is kept
-    std::unique_ptr<ledger> promise_;  // by what was granted and not given back, perhaps
+    std::unique_ptr<ledger> book_;     // as the policy implements it
+    std::unique_ptr<ledger> promise_;  // by the permits granted and not released, perhaps
     std::vector<std::unique_ptr<request>> all_;
-    std::vector<request*> waiting_;  // in the order of arrival, with those who drain
-    std::vector<request*> gave_up_;  // in this section, or were given up
+    std::vector<request*> waiting_;  // in order of arrival, including drains
+    std::vector<request*> gave_up_;  // in this section, or timed out
     std::uint64_t last_number_ = 0;
     std::uint64_t last_served_ = 0;
     bool rejects_newcomers_ = false;
@@ -254,14 +255,14 @@ private:
     bool gone_ = false;                // the limiter object, or the context
     bool dead_ = false;                // the context has ended
     std::size_t used_takes_ = 0;       // in this section
-    std::uint64_t waited_before_ = 0;  // callers, when the line was looked at last
-    bool takes_for_the_line_ = false;  // what is taken next
-    bool might_pass_ = false;          // the newcomer that has taken something
+    std::uint64_t waited_before_ = 0;  // callers, when the queue was last examined
+    bool takes_for_the_line_ = false;  // the next take
+    bool might_pass_ = false;          // the newcomer with new permits
     bool line_moved_ = false;          // in this section
-    bool replaced_ = false;            // in this section one was evicted for a newcomer
-    request* fits_ = nullptr;          // the next in the line, if it was seen to fit
+    bool replaced_ = false;            // in this section a request was evicted for a newcomer
+    request* fits_ = nullptr;          // the next in the queue, if it fitted
     time_point fits_since_{};
-    amount out_ = 0;  // permits, by what callers were given
+    amount out_ = 0;  // permits, as granted to callers
     std::uint64_t live_ = 0;
     weir::limiter_stats counted_;
 

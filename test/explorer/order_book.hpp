@@ -15,7 +15,7 @@ namespace explorer {
 using weir::duration;
 using weir::time_point;
 
-/// Who is next, and who may or must be dropped, by the words of `queue_order`.
+/// Selects the next request, and the requests that may or must be dropped, by the documentation of `queue_order`.
 class order_book {
 public:
     explicit order_book(weir::queue_options const& o)
@@ -24,7 +24,7 @@ public:
             shares_.partitions[p.flow()] = p.percent();
     }
 
-    /// Somebody waits, and nobody did before.
+    /// Records that a request waits and none did before.
     void begins(time_point now) noexcept {
         busy_since_ = good_at_ = now;
         has_stood_ = false;
@@ -36,13 +36,13 @@ public:
         good_at_ = now;
     }
 
-    /// Whether it is one of the orders that ask for more than when somebody came. These are told of each who
-    /// joins and leaves; others need not be.
+    /// Returns whether the order depends on more than the arrival. Such an order needs the events of all requests
+    /// that join and leave; other orders do not.
     [[nodiscard]] bool groups() const noexcept {
         return order_ == weir::queue_order::priority || order_ == weir::queue_order::fair ||
                order_ == weir::queue_order::shares;
     }
-    // Of `shares`: what there is, and who has it.
+    // For `shares`: the number of seats, and their holders.
     void has_seats(amount n) { shares_.seats = n; }
     void took(std::uint64_t key, amount n) { shares_.take(key, n); }
     void came_home(std::uint64_t key, amount n) { shares_.give_back(key, n); }
@@ -63,7 +63,7 @@ public:
         fair_.leave(static_cast<int>(number));
         forget(number);
     }
-    /// 0 if nobody waits.
+    /// 0 if no request waits.
     [[nodiscard]] std::uint64_t next() const {
         if (line_.empty())
             return 0;
@@ -78,20 +78,20 @@ public:
         }
         return next->number;
     }
-    // Of any order, if it is told of each who joins and leaves.
+    // For any order, if the book receives all requests that join and leave.
     [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
-    /// 0 if nobody waits.
+    /// 0 if no request waits.
     [[nodiscard]] std::uint64_t next(time_point now) const {
         if (groups() || line_.empty())
             return next();
         return (newest_first(now) ? line_.back() : line_.front()).number;
     }
-    /// Whether somebody who waits goes before a newcomer.
+    /// Returns whether a waiting request goes before a newcomer.
     [[nodiscard]] bool bars(weir::request const& r, time_point now) const {
         return !line_.empty() && !(groups() ? lets_pass(r, now) : newest_first(now));
     }
 
-    /// Whether a newcomer goes before all that wait.
+    /// Returns whether a newcomer goes before all waiting requests.
     [[nodiscard]] bool lets_pass(weir::request const& r, time_point now) const {
         if (order_ == weir::queue_order::shares)
             return shares_.lets_pass(r.flow(), r.count());
@@ -100,7 +100,7 @@ public:
                    return goes_first(one, r.priority(), now);
                });
     }
-    /// Whether one may be dropped for a newcomer, who may have joined already.
+    /// Returns whether a request may be dropped for a newcomer, which may have joined already.
     [[nodiscard]] bool may_make_way(std::uint64_t number, std::uint64_t newcomer,
                                     weir::request const& asked) const {
         auto others = *this;
@@ -120,7 +120,7 @@ public:
                           (third.priority == one.priority && third.number < one.number);
                });
     }
-    /// Whether one may be dropped for such a newcomer.
+    /// Returns whether any request may be dropped for such a newcomer.
     [[nodiscard]] bool somebody_makes_way(weir::request const& r) const {
         if (order_ == weir::queue_order::shares)
             return !shares_.may_make_way(r.flow(), r.count()).empty();
@@ -130,7 +130,7 @@ public:
             });
         return !line_.empty();
     }
-    /// Whether somebody who has come at `since` goes before a newcomer.
+    /// Returns whether a request that arrived at `since` goes before a newcomer.
     [[nodiscard]] bool goes_before(weir::request const& one, time_point since,
                                    weir::request const& newcomer, time_point now) const {
         return support::older_goes_first(one.priority(), since, newcomer.priority(), now, ageing_);
@@ -139,29 +139,30 @@ public:
         return order_ == weir::queue_order::fair || order_ == weir::queue_order::shares;
     }
 
-    /// Whether nobody is ever granted before an older one.
+    /// Returns whether no request is ever granted before an older one.
     [[nodiscard]] bool foresees() const noexcept {
         return order_ == weir::queue_order::fifo || order_ == weir::queue_order::codel;
     }
-    /// Asked only while somebody waits.
+    /// Call it only while a request waits.
     [[nodiscard]] bool newest_first(time_point now) const noexcept {
         return order_ == weir::queue_order::lifo ||
                (order_ == weir::queue_order::adaptive_lifo && now - busy_since_ > interval_);
     }
-    /// Whether somebody who came at `since` may be dropped: an interval has been bad since nobody waited.
+    /// Returns whether a request that arrived at `since` may be dropped: an interval was bad since the queue was last
+    /// empty.
     [[nodiscard]] bool may_drop(time_point since, time_point now) const noexcept {
         return order_ == weir::queue_order::codel && now - since > 2 * target_ &&
                (has_stood_ || now - good_at_ >= interval_);
     }
-    /// When they must have been, if nobody is granted in time until then: whenever the intervals begin, one
-    /// has been bad as a whole.
+    /// Returns when it must have been dropped if no request is granted in time until then: for any beginning of the
+    /// intervals, one whole interval was bad.
     [[nodiscard]] time_point must_drop(time_point since) const noexcept {
         if (order_ != weir::queue_order::codel)
             return weir::never;
         return std::max(weir::later(good_at_, 2 * interval_),
                         weir::later(since, 2 * target_ + duration(1)));
     }
-    /// When the newest is first instead of the oldest.
+    /// Returns when the newest request is first instead of the oldest.
     [[nodiscard]] time_point turns() const noexcept {
         return order_ == weir::queue_order::adaptive_lifo
                    ? weir::later(busy_since_, interval_ + duration(1))
@@ -187,11 +188,11 @@ private:
     duration target_;
     duration interval_;
     duration ageing_;
-    std::vector<place> line_;  // in the order of arrival
+    std::vector<place> line_;  // in order of arrival
     support::fair_oracle fair_;
     support::shares_oracle shares_;
     time_point busy_since_{};
-    time_point good_at_{};  // somebody was granted who had waited for no longer than the target
+    time_point good_at_{};  // the last grant to a request whose wait was within the target
     bool has_stood_ = false;
 };
 

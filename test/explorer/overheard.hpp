@@ -51,7 +51,7 @@ inline rule rule_of(weir::smooth_warming_up_options const& o) {
     return {.limit = o.warm_up / o.rate.period(), .time = o.rate.period()};
 }
 
-// How many there are is not theirs to say: no scenario has them.
+// They do not change the number of seats: no scenario uses them.
 inline rule rule_of(weir::adaptive_options const& o) {
     return {.limit = std::visit([](auto const& each) { return each.max; }, o), .time = {}};
 }
@@ -109,7 +109,7 @@ inline void follow(rule const& r, weir::limiter_config& o) {
     std::visit([&](auto& chosen) { follow(r, chosen); }, o.options);
 }
 
-/// A policy that tells the oracle what it is told.
+/// A policy that forwards its events to the oracle.
 template <class Policy>
 class overheard : public Policy {
 public:
@@ -161,7 +161,7 @@ private:
     }
 };
 
-/// A queue that tells the oracle which `judge` returns what it is told.
+/// A queue that forwards its events to the oracle that `judge` returns.
 template <auto judge>
 class overheard_queue : public weir::detail::any_queue {
     using op = weir::detail::operation;

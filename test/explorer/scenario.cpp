@@ -18,7 +18,7 @@ class dice {
 public:
     explicit dice(std::uint64_t seed) : random_(seed) {}
 
-    // Evenly from `low` to `high`.
+    // Uniformly from `low` to `high`.
     template <class T = int>
     T roll(T low, T high) {
         return low + static_cast<T>(random_() % static_cast<std::uint64_t>(high - low + 1));
@@ -30,7 +30,7 @@ private:
     std::mt19937_64 random_;
 };
 
-// How often each kind of action comes, and its extremes.
+// The frequency of each kind of action, and the extremes of its values.
 struct profile {
     std::vector<std::pair<kind, int>> weights;
     int callers;
@@ -67,7 +67,7 @@ profile make_profile(dice& d, scenario const& s, int max_callers) {
         p.weights.emplace_back(kind::watch, 3);
     if (common >= 8)
         p.weights.insert(p.weights.end(), {{kind::configure, 4}, {kind::settle, 4}});
-    if (d.one_in(32)) {  // a crowd
+    if (d.one_in(32)) {  // many requests
         p.callers = d.roll(6, std::max(6, max_callers));
         p.actions = d.roll(1, 3);
     }
@@ -103,7 +103,7 @@ duration some_patience(dice& d) {
     }
 }
 
-// What can be inside an `any`.
+// A policy for the inside of an `any`.
 policy some_policy(dice& d) {
     static_assert(all_policies.back() == policy::any);
     return all_policies[d.roll<std::size_t>(0, all_policies.size() - 2)];
@@ -113,7 +113,7 @@ rule some_rule(dice& d, policy which) {
     auto const limit = d.one_in(2) ? 1 : d.roll<amount>(1, 4);
     if (which == policy::seats)
         return {.limit = limit};
-    // So the floats of their curves are exact, and no rounding of theirs is left to argue about.
+    // With these values the floats of the curves are exact, so no rounding can differ.
     if (which == policy::smooth_bursty || which == policy::smooth_warming_up)
         return {.limit = amount{1} << d.roll(0, 2), .time = duration(1 << d.roll(0, 3))};
     return {.limit = limit, .time = duration(d.roll(1, 12))};
@@ -157,7 +157,7 @@ action some_action(dice& d, profile const& p, scenario const& s) {
     return a;
 }
 
-// Whether the order asks how a request stands.
+// Returns whether the order depends on the standing of a request.
 bool groups(scenario const& s) {
     return s.queueing.order == weir::queue_order::priority ||
            s.queueing.order == weir::queue_order::fair ||
@@ -227,7 +227,7 @@ scenario make_scenario(policy which, std::uint64_t seed, int max_callers) {
         }
     }
 
-    // What ends everything comes once, and late.
+    // An action that ends everything occurs once, and late.
     for (auto const what : {kind::shut_down, kind::close, kind::abandon, kind::end_context}) {
         if (!d.one_in(8))
             continue;
@@ -325,9 +325,9 @@ scenario with_keys(scenario s, int keys) {
     s.keys = keys;
     if (s.which == policy::seats)
         s.at_first.time = weir::forever;
-    if (d.one_in(2))  // so that somebody waits, although callers are spread over keys
+    if (d.one_in(2))  // so that requests wait, although the callers use several keys
         s.at_first.limit = 1;
-    auto const busy = d.roll(0, keys - 1);  // most want that one, or the next
+    auto const busy = d.roll(0, keys - 1);  // most callers use this key, or the next
     for (auto& script : s.callers) {
         for (auto& a : script) {
             a.key = d.one_in(4) ? d.roll(0, keys - 1) : (busy + d.roll(0, 1)) % keys;

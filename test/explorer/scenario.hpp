@@ -33,43 +33,43 @@ inline constexpr std::array all_policies{
 
 [[nodiscard]] std::string_view name_of(policy p);
 
-/// What a policy goes by: `limit` seats that may each be held for `time`, or `limit` in any `time`, or
-/// one in each `time`: into a bucket for `limit`, or with up to `limit` saved.
+/// The parameters of a policy: `limit` seats that may each be held for `time`, or `limit` in any `time`, or one in
+/// each `time`: into a bucket for `limit`, or with up to `limit` saved.
 struct rule {
     amount limit = 1;
     duration time = weir::forever;
     friend bool operator==(rule const&, rule const&) = default;
 };
 
-/// What one caller does next.
+/// One action of a caller.
 struct action {
     enum class kind : std::uint8_t {
-        enter,        // `n`, with patience `time`; goes on when it is completed
-        reserve,      // a place for `n`, with patience `time`; instead of the one that it has
-        use,          // waits in that place
-        take_up,      // the permit of that place, if it is there
-        give_back,    // that place
+        enter,        // `n`, with patience `time`; continues when it is completed
+        reserve,      // a reservation of `n`, with patience `time`; replaces the one that it has
+        use,          // waits in that reservation
+        take_up,      // the permit of that reservation, if it was granted
+        give_back,    // that reservation
         try_enter,    // `n`
         charge,       // `n`
         hold,         // sleeps for `time`
-        leave,        // with the permit that it has had longest
-        refund,       // the same, unused
-        settle,       // the permit that it has had longest, at `n`
-        split,        // the permit that it has had longest, in two
+        leave,        // with its oldest permit
+        refund,       // its oldest permit, unused
+        settle,       // its oldest permit, at `n`
+        split,        // its oldest permit, in two
         merge,        // all its permits into one
-        cancel,       // what caller `whom` waits for
+        cancel,       // the operation for which caller `whom` waits
         unlink,       // its own cancellation: it can no longer be cancelled
         cancel_all,   //
         shut_down,    // rejects newcomers
         close,        //
-        drain,        // goes on when it is completed
-        watch,        // for a permit that is overdue; goes on when it is completed
+        drain,        // continues when it is completed
+        watch,        // for a permit that is overdue; continues when it is completed
         configure,    // `change`
         look,         // at statistics and options
         abandon,      // destroys the limiter object
-        end_context,  // destroys the execution context, once its threads have left it
+        end_context,  // destroys the execution context, after its threads have left it
     };
-    /// Where the handler of an operation lives.
+    /// The executor of an operation's handler.
     enum class abode : std::uint8_t {
         home,       // on the limiter's executor
         beside,     // on another executor of the same context
@@ -79,7 +79,7 @@ struct action {
 
     kind what = kind::hold;
     amount n = 1;
-    amount more = 0;     // of an enter, reserve or try_enter: if they are there
+    amount more = 0;     // of an enter, reserve or try_enter: if they are available
     weir::standing how;  // of an enter or try_enter
     duration time = unset;
     int whom = 0;
@@ -87,20 +87,20 @@ struct action {
 
     // If there are keys.
     int key = 0;
-    bool of_all = true;   // a cancel_all or configure that is not of one key
-    bool resets = false;  // a key gets the options of all again
+    bool of_all = true;   // a cancel_all or configure that is not for one key
+    bool resets = false;  // a key gets the common options again
 
-    // Of an operation.
+    // Fields of an operation.
     bool cancellable = true;   // there is a cancellation slot
     bool tries_first = false;  // as a coroutine does
     abode lives = abode::home;
-    bool posts = false;   // if it is over at once, it is completed by a post
+    bool posts = false;   // if it ends immediately, it is completed by a post
     bool drops = false;   // the handler drops the permit
     bool throws = false;  // the handler throws
     int allocation = 0;   // if not 0, this allocation in the call fails
 };
 
-/// What happens in a run, but for the order in which it does.
+/// The actions of a run, without their order.
 struct scenario {
     policy which = policy::seats;
     bool in_any = false;  // the limiter is an `any`, with `which` inside
@@ -114,31 +114,31 @@ struct scenario {
     int keys = 1;
 };
 
-/// A scenario by chance, with so many callers at most. For `any` chance has chosen what is inside.
+/// Returns a random scenario, with at most `max_callers` callers. For `any` the policy inside is random.
 [[nodiscard]] scenario make_scenario(policy which, std::uint64_t seed, int max_callers);
 
-/// The same, but that some callers reserve places.
+/// Returns the scenario with reservations by some callers.
 [[nodiscard]] scenario with_places(scenario s);
 
-/// The same, but that seats may be shared out among partitions: for limiters without keys.
+/// Returns the scenario in which seats may be shared out among partitions: for limiters without keys.
 [[nodiscard]] scenario with_shares(scenario s);
 
-/// The same, but that some requests take more than they need.
+/// Returns the scenario with requests that take more than they need.
 [[nodiscard]] scenario with_ranges(scenario s);
 
-/// The same in an order that asks for nothing but when a request came.
+/// Returns the scenario with an order that depends only on the time of arrival.
 [[nodiscard]] scenario without_groups(scenario s);
 
-/// The same for a limiter with so many keys, and without what keys do not have: permits that are watched,
-/// and the outcome of an allocation that fails, which differs.
+/// Returns the scenario for a limiter with `keys` keys, without the features that keys do not support: permits that
+/// are watched, and the outcome of an allocation that fails, which differs.
 [[nodiscard]] scenario with_keys(scenario s, int keys);
 
-/// What an action asks for.
+/// Returns the request of an action.
 [[nodiscard]] inline weir::request asked_by(amount n, amount more, weir::standing const& how) {
     return more == 0 ? weir::request(n, how) : weir::request(n, n + more, how.priority);
 }
 
-/// An action of the scenario.
+/// Describes an action of the scenario.
 [[nodiscard]] std::string to_string(action const& a, scenario const& s);
 [[nodiscard]] std::string to_string(scenario const& s);
 

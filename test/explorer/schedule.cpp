@@ -8,7 +8,7 @@
 namespace explorer {
 namespace {
 
-// Threads are used again by the next run: to make a stack costs more than a run.
+// Threads are reused by the next run: making a stack takes longer than a run.
 std::vector<std::unique_ptr<scheduler::thread>>& unused_threads() {
     static std::vector<std::unique_ptr<scheduler::thread>> threads;
     return threads;
@@ -186,8 +186,8 @@ time_point scheduler::next_waking() const noexcept {
     return first;
 }
 
-// Lets go on whoever is chosen. Called by the running thread, or by nobody at the start; returns when
-// the caller has been chosen, or when all have ended.
+// Continues the chosen thread. The running thread calls it, or no thread at the start. It returns when the caller is
+// chosen, or when all threads have ended.
 void scheduler::next() {
     auto* const self = running_;
     for (;;) {

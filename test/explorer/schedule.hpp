@@ -18,33 +18,33 @@ namespace explorer {
 using weir::duration;
 using weir::time_point;
 
-/// A random number, the same one for the same numbers.
+/// Returns a pseudo-random number that depends only on the arguments.
 [[nodiscard]] std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept;
 
-/// The choices of one run, in order: which of how many. It lies in memory that outlives a process that
-/// crashes.
+/// The choices of one run, in order: the option and the number of options. It is in memory that outlives a process
+/// that crashes.
 struct record {
     static constexpr std::size_t capacity = 1 << 16;
     std::uint32_t size;
-    std::uint32_t switches;  // how often another thread than the running one was chosen
+    std::uint32_t switches;  // how often a thread other than the running one was chosen
     std::uint8_t choice[capacity];
     std::uint8_t width[capacity];
 };
 
-/// Who decides what comes next, wherever there is a choice.
+/// Makes the decision at each choice.
 class chooser {
 public:
     static constexpr int timer_fires = -1;
     static constexpr int time_passes = -2;
 
-    /// By chance; the seed also decides what kind of chance.
+    /// Chooses at random; the seed also selects the distribution.
     chooser(std::uint64_t seed, record& log);
 
-    /// As told, and then always the first.
+    /// Chooses as recorded, and then always the first option.
     chooser(std::span<std::uint8_t const> told, record& log);
 
-    /// One of these: numbers of threads, or one of the above; the first goes on with the running
-    /// thread if `goes_on`. False if there have been too many choices for one run.
+    /// Chooses one of these: numbers of threads, or the constants above; the first continues the running thread if
+    /// `goes_on`. Returns false after too many choices for one run.
     [[nodiscard]] bool pick(std::span<int const> options, bool goes_on, std::size_t& which);
 
 private:
@@ -58,25 +58,25 @@ private:
     std::mt19937_64 random_;
     bool by_chance_;
     manner manner_ = manner::evenly;
-    unsigned loyalty_ = 0;      // of 16: how often the running thread goes on
+    unsigned loyalty_ = 0;      // of 16: how often the running thread continues
     unsigned haste_ = 0;        // of 256: how often time passes
     unsigned fall_ = 0;         // of 256: how often the running thread falls to the lowest rank
     std::uint64_t lowest_ = 0;  // rank so far
     std::vector<std::uint64_t> ranks_;
 };
 
-/// How finely threads are interleaved.
+/// The granularity of the interleaving.
 enum class grain {
-    fine,      // at each lock, unlock, post, delivery and touch of the timer
-    sections,  // critical sections are atomic, and so is what surrounds them
+    fine,      // at each lock, unlock, post, delivery and use of the timer
+    sections,  // critical sections are atomic, with the surrounding work
 };
 
 /// A thread of a `scheduler`.
 struct simulated_thread {
     std::string name;
     int number = 0;
-    // For the user: what it is calling, which allocation from now on fails, and what the library keeps for
-    // each thread.
+    // For the user: its present call, the number of the allocation that fails from now on, and the state of the
+    // library for each thread.
     void* call = nullptr;
     int failing_allocation = 0;
     void* of_library = nullptr;
@@ -90,13 +90,13 @@ private:
     state is = state::ended;
     void const* on = nullptr;
     time_point until{};
-    bool fresh = false;  // nothing that others could see since it was chosen
+    bool fresh = false;  // no visible action since it was chosen
 };
 
-/// What threads run in.
+/// The environment of the threads.
 class surroundings {
 public:
-    /// `to` goes on instead of `from`, which is null at the start.
+    /// Continues `to` instead of `from`, which is null at the start.
     virtual void switches(simulated_thread* from, simulated_thread& to) = 0;
 
     [[nodiscard]] virtual bool timer_is_due() const = 0;
@@ -104,10 +104,10 @@ public:
     [[nodiscard]] virtual bool time_may_pass() const = 0;
     virtual void passed(time_point now) = 0;
 
-    /// Nobody can go on: makes somebody able to, or moves the time.
+    /// No thread can continue: enables one, or moves the time.
     virtual void quiet() = 0;
 
-    /// There is no end.
+    /// Ends a run that does not terminate.
     [[noreturn]] virtual void runs_away() = 0;
 
 protected:
@@ -125,27 +125,27 @@ public:
     ~scheduler();
 
     thread& spawn(std::string name, std::function<void()> body);
-    /// One that waits at first.
+    /// Starts a thread that waits at first.
     void spawn_waiting(std::string name, void const* on, std::function<void()> body);
-    /// From now on whoever comes first goes on.
+    /// From now on the first thread that can continue does so.
     void stop_choosing() noexcept { choosing_ = false; }
 
     /// Runs until all threads have ended.
     void run();
 
-    // On a thread.
+    // Call these on a simulated thread.
 
-    /// A place at which another thread may go on instead.
+    /// A point at which another thread may continue instead.
     void pause();
-    /// The same, before a lock is taken: the only places if critical sections are atomic.
+    /// A point before a lock is taken: the only kind of point if critical sections are atomic.
     void pause_before_lock();
-    /// Something happens that others can see.
+    /// Records an action that other threads can see.
     void seen() noexcept { running_->fresh = false; }
 
     void wait(void const* on);
     void sleep(duration d);
 
-    // Anywhere.
+    // Call these on any thread.
 
     void notify(void const* on);
     void pass(time_point until);

@@ -34,7 +34,7 @@ simulation& simulation::current() noexcept {
     return *the_world;
 }
 
-// What the library keeps for a thread of the system it would mix up otherwise.
+// State that the library keeps per system thread, and that simulated threads would otherwise share.
 void simulation::switches(simulated_thread* from, simulated_thread& to) {
     auto* const owed = static_cast<weir::detail::call_list*>(to.of_library);
     auto* const others = std::exchange(weir::detail::owed_by_this_thread, owed);
@@ -68,7 +68,7 @@ void simulation::unlock(scheduler::thread*& owner, int core) {
     holders_.erase(std::ranges::find(holders_, owner));
     owner = nullptr;
     threads.notify(&owner);
-    threads.pause();  // the lock may be gone after this
+    threads.pause();  // the lock may be destroyed after this
 }
 
 call& simulation::calling() const {
@@ -149,11 +149,11 @@ void simulation::post_step(station& at, std::unique_ptr<message> m) {
         violated(invariant::host, "a second step is sent for");
     say("  sends for a step");
     may_fail();
-    at.step_on_its_way = true;  // as soon as it is there, it may begin
+    at.step_on_its_way = true;  // from here on, the step may begin
     put(*at.where, m);
 }
 
-// Timer and work are not made for several threads.
+// The timer and the work guard do not support several threads.
 void simulation::touch_host(station& at) {
     if (!at.has_host)
         violated(invariant::host, "the host is used after it has gone");
@@ -169,7 +169,7 @@ void simulation::set_timer(station& at, time_point when,
                            std::function<std::unique_ptr<message>()> callback) {
     say("  timer: {}",
         when == weir::never ? "off" : fmt::format("{} ns", when.time_since_epoch().count()));
-    at.timer = {};  // whatever comes
+    at.timer = {};  // in any case
     touch_host(at);
     if (!callback)
         return;

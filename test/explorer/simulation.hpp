@@ -20,10 +20,10 @@
 
 namespace explorer {
 
-/// What a post throws here, and what handlers throw.
+/// The exception of a failing post, and of handlers.
 struct failure {};
 
-/// Something that has been posted. It is run or destroyed, once.
+/// A posted function. It is run or destroyed, once.
 class message {
 public:
     virtual ~message() = default;
@@ -38,13 +38,13 @@ struct context {
     bool gone = false;
 };
 
-/// The timer of a host. Once it has fired its callback cannot be called back.
+/// The timer of a host. Once it has fired, its callback cannot be cancelled.
 struct alarm {
     time_point at = weir::never;
     std::function<std::unique_ptr<message>()> callback;
 };
 
-/// What a core has of the world: a host with a timer, and at most one message that sends for a step.
+/// The environment of a core: a host with a timer, and at most one step message.
 struct station {
     int number = 0;
     context* where = nullptr;  // it runs in
@@ -53,13 +53,14 @@ struct station {
     bool touched = false;  // timer and work: by one at a time
     bool step_on_its_way = false;
     alarm timer;
-    std::weak_ptr<weir::detail::context_user> attached;  // whom the end of the context ends
+    // the object that the end of the context ends
+    std::weak_ptr<weir::detail::context_user> attached;
 };
 
 /// The world of one run: threads, time, two execution contexts, a station for each core and the oracle.
 ///
-/// A limiter lives in the context `home`, unless its station says otherwise; `elsewhere` is another, which outlives
-/// it.
+/// A limiter lives in the context `home`, unless its station names another one; `elsewhere` is a second context,
+/// which outlives it.
 class simulation : public surroundings {
 public:
     simulation(scenario const& s, chooser& choices, grain how_fine, bool aloud, int cores = 1);
@@ -77,30 +78,30 @@ public:
     [[nodiscard]] int count_lock() noexcept { return locks_++; }
     /// Takes the message over, or throws and leaves it.
     void post(context& where, std::unique_ptr<message>& m);
-    /// The message that sends for a step: one at a time.
+    /// Posts a step message: one at a time.
     void post_step(station& at, std::unique_ptr<message> m);
     static void step_begins(station& at) { at.step_on_its_way = false; }
     void set_timer(station& at, time_point when,
                    std::function<std::unique_ptr<message>()> callback);
     void hold(station& at, bool keep);
-    /// Whether something keeps the context of these limiters from returning.
+    /// Returns whether anything keeps the context of these limiters from returning.
     [[nodiscard]] bool is_kept_running(context const& one) const noexcept {
         return is_held(one) || one.running != 0 || !one.messages.empty() || one.stopped;
     }
     static void host_is_made(station& at) { at.has_host = true; }
     void host_goes(station& at);
 
-    /// Fails if this thread holds the lock: it is about to run or destroy what is not the core's.
+    /// Fails if this thread holds the lock: it is about to run or destroy an object of a user.
     void check_unlocked(char const* what) const;
 
     [[nodiscard]] call& calling() const;
 
-    /// Whether what is called now is no part of the schedule.
+    /// Returns whether the present call is not a part of the schedule.
     [[nodiscard]] bool is_quiet() const { return quiet_call_; }
 
     // For callers.
 
-    /// Names what the running thread calls, for as long as it exists.
+    /// Names the present call of the running thread, for as long as it exists.
     class calls : public call {
     public:
         explicit calls(kind k, int of_core = 0, int of_key = every_key);
@@ -109,14 +110,14 @@ public:
         ~calls();
     };
 
-    /// Whether this thread is in a call that starts an operation.
+    /// Returns whether this thread is in a call that starts an operation.
     [[nodiscard]] bool initiating() const;
 
-    /// Fails the allocation that comes so many from now, on this thread; 0 fails none.
+    /// Makes the allocation number `which` from now on fail, on this thread; 0 fails none.
     void fail_allocation(int which) noexcept { threads.running()->failing_allocation = which; }
     [[nodiscard]] static bool allocation_fails() noexcept;
 
-    /// While it exists allocations on this thread do not fail: they are the simulation's own.
+    /// While it exists, allocations on this thread do not fail: they belong to the simulation.
     class unfailing {
     public:
         unfailing() noexcept;
@@ -141,19 +142,19 @@ public:
     oracle judge;
     std::vector<station> stations;
 
-    // What happens in critical sections, and in the end.
+    // Events of critical sections, and of the end.
     virtual void section_begins(call& c, int core) = 0;
     virtual void section_ends(call& c, int core) = 0;
 
 protected:
-    /// The threads that run contexts. They end when the world does.
+    /// The threads that run contexts. They end with the world.
     void start_contexts();
     void end_contexts();
 
-    /// Destroys what was posted to `home`; nothing may be posted to it again.
+    /// Destroys the messages posted to `home`; nothing may be posted to it afterwards.
     void sweep_home();
 
-    /// Whether a post has failed since it was last asked: something may be owed.
+    /// Returns whether a post has failed since the last call: work may be owed.
     [[nodiscard]] bool has_failed() noexcept { return std::exchange(failed_, false); }
     void let_posts_fail(bool may) noexcept { failures_ = may ? what.post_failures : 0; }
 

@@ -41,7 +41,7 @@ public:
     [[nodiscard]] static int core_of(int) noexcept { return 0; }
     [[nodiscard]] static std::tuple<> who(int) noexcept { return {}; }
 
-    // The options say what is inside an `any`.
+    // The options select the policy inside an `any`.
     plain(simulation& world, options_type const& options,
           std::vector<std::shared_ptr<core>> const& all)
         : plain::one_limiter(all), world_(world), options_(options) {

@@ -7,11 +7,11 @@
 
 namespace explorer {
 
-/// The same for the limiters of this world, with what they have besides.
+/// Returns the scenario with the additional features of this world's limiters.
 [[nodiscard]] scenario for_this_world(scenario s);
 
-/// Runs `s` with the real core; whatever is wrong ends the process through `violated`. `aloud` prints
-/// what happens. Returns what became of all requests.
+/// Runs `s` with the real core; any error ends the process through `violated`. `aloud` prints all events. Returns the
+/// outcomes of all requests.
 weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud);
 
 }  // namespace explorer

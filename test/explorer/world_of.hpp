@@ -21,38 +21,38 @@ namespace explorer {
 
 /// Callers of one limiter, or of several.
 ///
-/// `Limiter` says what that is. It has one core, or several, of which each knows some of the keys; or a key is what a
-/// request asks for of several cores:
+/// `Limiter` defines the limiter. It has one core, or several, of which each has some of the keys; or a key is a
+/// request to several cores:
 ///
-/// | expression                             | what it is or does                                     |
+/// | expression                             | meaning or effect                                      |
 /// |----------------------------------------|--------------------------------------------------------|
-/// | `L::core`, `L::permit_type`            | a core, and what is granted                            |
-/// | `L::operation_type`, `L::chain_type`   | what waits; and what does where `L::is_chain(action)`  |
-/// | `L::cores(options)`, `L::keys`         | how many there are                                     |
-/// | `l.core_of(key)`, `l.cores_of(key)`    | the core that a request for the key begins at; all     |
-/// | `l.concerns(action, core)`             | whether it is one of those that the action is about    |
-/// | `l.options_of_core(number)`            | what a core is made of                                 |
-/// | `l.made(core, station)`                | it has been                                            |
-/// | `l.configure(core, action)`            | changes options as the action says                     |
-/// | `l.cancel_key(core, key)`              | cancels all that wait for the key                      |
-/// | `l.look(core)`                         | asks the core what it tells                            |
-/// | `l.enter(op, action, limit)`           | begins, as `core::enter`                               |
-/// | `l.enter_at_once(c, action, ec)`       | tries, checks and returns what is granted; so do       |
+/// | `L::core`, `L::permit_type`            | the type of a core, and of a permit                    |
+/// | `L::operation_type`, `L::chain_type`   | the type of an operation; if `L::is_chain(action)`     |
+/// | `L::cores(options)`, `L::keys`         | the number of cores, and of keys                       |
+/// | `l.core_of(key)`, `l.cores_of(key)`    | the core at which a request for the key begins; all    |
+/// | `l.concerns(action, core)`             | whether the action concerns the core                   |
+/// | `l.options_of_core(number)`            | the constructor arguments of a core                    |
+/// | `l.made(core, station)`                | the core was made                                      |
+/// | `l.configure(core, action)`            | changes options by the action                          |
+/// | `l.cancel_key(core, key)`              | cancels all waiting requests of the key                |
+/// | `l.look(core)`                         | queries the core                                       |
+/// | `l.enter(op, action, limit)`           | begins, like `core::enter`                             |
+/// | `l.enter_at_once(c, action, ec)`       | tries, checks and returns the permit; so do            |
 /// | `l.try_enter(..)`, `l.charge(..)`      | these                                                  |
-/// | `l.comes_home(call, permit, used)`     | the call will bring it home                            |
-/// | `l.asks(caller, wish, action)`         | the request, as the oracle knows it                    |
-/// | `l.entering(call, request)`            | the call will ask                                      |
-/// | `l.began(request, waits)`              | it has, and now waits or is decided                    |
-/// | `l.completed(..)`, `l.destroyed(..)`   | what has become of it, as `addressee` is told          |
+/// | `l.comes_home(call, permit, used)`     | the call will release the permit                       |
+/// | `l.asks(caller, wish, action)`         | the request, as the oracle records it                  |
+/// | `l.entering(call, request)`            | the call will make the request                         |
+/// | `l.began(request, waits)`              | it was made, and now waits or is decided               |
+/// | `l.completed(..)`, `l.destroyed(..)`   | the outcome of it, as `addressee` receives it          |
 /// | `l.throws(request)`                    | it never began                                         |
-/// | `l.section_begins(c, core)`            | tells the oracles of a critical section                |
+/// | `l.section_begins(c, core)`            | reports a critical section to the oracles              |
 /// | `l.section_ends(c, core)`              |                                                        |
-/// | `l.next_event(now)`                    | when something should happen by itself                 |
-/// | `l.holds(seat)`                        | somebody has it, at a quiet moment                     |
+/// | `l.next_event(now)`                    | when something should happen without a call            |
+/// | `l.holds(seat)`                        | the permit is in use, at a quiet moment                |
 /// | `l.quiet(core, station, seen)`         | checks one core, which may be null, at a quiet moment  |
-/// | `l.quiet(now)`                         | and all of them, after each                            |
-/// | `l.home_has_ended()`                   | all that lived in that context must have gone          |
-/// | `l.finished()`, `l.counted()`          | checks that nothing is left; what became of requests   |
+/// | `l.quiet(now)`                         | checks all of them, after each                         |
+/// | `l.home_has_ended()`                   | checks that all objects of that context are destroyed  |
+/// | `l.finished()`, `l.counted()`          | checks that nothing is left; the outcomes of requests  |
 template <class Limiter>
 class world final : public simulation, addressee<typename Limiter::permit_type> {
     using core = typename Limiter::core;
@@ -63,7 +63,7 @@ class world final : public simulation, addressee<typename Limiter::permit_type> 
 
     static constexpr bool has_chains = requires { typename Limiter::chain_type; };
 
-    // That a caller has reserved.
+    // The reservation of a caller.
     using kept = kept_operation<typename Limiter::operation_type, permit_type>;
     struct place {
         std::shared_ptr<kept> op;
@@ -86,7 +86,7 @@ public:
         }
         quiet_call_ = false;
 
-        // The callers go first, so that without preemption they run in order.
+        // The callers are first, so that without preemption they run in order.
         for (std::size_t i = 0; i != callers_.size(); ++i) {
             callers_[i].number = static_cast<int>(i);
             threads.spawn(fmt::format("caller {}", i), [this, i] { live(callers_[i]); });
@@ -106,7 +106,7 @@ public:
     }
 
 private:
-    // A caller who uses the limiter object, which must exist meanwhile.
+    // A use of the limiter object by a caller; the object must exist meanwhile.
     class use {
     public:
         explicit use(world& w) : world_(w) { ++world_.users_; }
@@ -189,7 +189,7 @@ private:
         }
     }
 
-    // Whether there is a limiter object that is not being destroyed.
+    // Returns whether there is a limiter object that is not being destroyed.
     [[nodiscard]] bool is_usable(int number) const {
         return !abandoned_[static_cast<std::size_t>(number)];
     }
@@ -228,7 +228,7 @@ private:
 
     // Operations.
 
-    // One core after the other.
+    // Drains one core after the other.
     void drain_all(caller& me, action const& a) {
         for (int i = 0; i != number_of_cores(); ++i) {
             me.told = weir::errc::closed;
@@ -253,7 +253,7 @@ private:
             threads.wait(&me);
     }
 
-    // Whether there will be an answer.
+    // Returns whether a completion will follow.
     bool begin_here(caller& me, action const& a, request::wish wants, int number) {
         bool const enters = wants == request::wish::permits;
         if (a.tries_first && enters && try_first(me, a))
@@ -320,7 +320,7 @@ private:
                 .until = weir::never};
     }
 
-    // As an initiating function whose operation is over: whether there will be an answer.
+    // Completes like an initiating function whose operation is over. Returns whether a completion will follow.
     template <class Operation>
     static bool complete_at_once(action const& a, Operation& op) {
         if (!a.posts) {
@@ -351,7 +351,7 @@ private:
         me.slot = std::move(slot);
     }
 
-    // Places.
+    // Reservations.
 
     void perform_with_place(caller& me, action const& a) {
         using enum action::kind;
@@ -458,7 +458,7 @@ private:
         }
     }
 
-    // One whose context has ended has had its end already, or has it soon.
+    // An operation whose context has ended has ended already, or ends soon.
     void come_to_an_end(caller& me, request& asked, error_code ec, permit_type granted) {
         if (asked.doomed)
             return;
@@ -615,7 +615,7 @@ private:
             violated(invariant::conserved, "a permit did not come home");
     }
 
-    // What is granted of several limiters comes home by parts instead.
+    // Permits of several limiters are released in parts instead.
     void settle_first(caller& me, action const& a) {
         change_first(me, a, [&](auto& s) { settle(s, a); });
     }
@@ -646,7 +646,7 @@ private:
         calls c(a.n < n ? kind::refund : kind::overdraw, limiter_.core_of(s.key), s.key);
         c.n = std::max(n - a.n, a.n - n);
         c.how = s.how;
-        if (a.n < n) {  // the oldest go first
+        if (a.n < n) {  // the oldest permits leave first
             auto const end = s.granted.begin() + c.n;
             c.unused.assign(s.granted.begin(), end);
             s.granted.erase(s.granted.begin(), end);
@@ -671,7 +671,7 @@ private:
         me.seats.push_back(std::move(part));
     }
 
-    // All of one key and of one partition.
+    // Merges all permits of one key and of one partition.
     void merge(caller& me) {
         for (std::size_t i = me.seats.size(); i-- > 1;) {
             auto const into = std::ranges::find_if(me.seats, [&](seat const& one) {
@@ -690,7 +690,7 @@ private:
         }
     }
 
-    // Whatever else callers do.
+    // Other actions of callers.
 
     void cancel_another(int whom) {
         auto* const slot = callers_[static_cast<std::size_t>(whom)].slot.get();
@@ -735,7 +735,7 @@ private:
         }
     }
 
-    // Nobody is left at whose next call a post that failed could be made up for: so none fails.
+    // No later call could make up for a failed post: so no post fails.
     void abandon_limiter(action const& a) {
         std::vector<std::shared_ptr<core>> last(cores_.size());
         for (std::size_t i = 0; i != cores_.size(); ++i) {
@@ -764,7 +764,7 @@ private:
         threads.notify(&destroying_);
     }
 
-    // As a context ends: after its threads have left it, with nobody starting anything there.
+    // Ends the context: after its threads have left it, and while no operation is started there.
     void end_home() {
         if (std::exchange(ending_, true))
             return;
@@ -785,7 +785,7 @@ private:
         limiter_.home_has_ended();
     }
 
-    // When nobody can go on.
+    // Runs when no thread can continue.
 
     void quiet() override {
         if (has_failed() && is_any_usable()) {
@@ -830,9 +830,10 @@ private:
     void section_begins(call& c, int number) override { limiter_.section_begins(c, number); }
     void section_ends(call& c, int number) override { limiter_.section_ends(c, number); }
 
-    // The keeper does what is left to do.
+    // The keeper does the remaining work.
 
-    static constexpr int most_freed = 1000;  // times that callers held what they waited for
+    // how often callers held the permits that they waited for
+    static constexpr int most_freed = 1000;
 
     enum class order { none, pay, free, abandon, end };
 
@@ -856,7 +857,7 @@ private:
                         try_to_enter(nobody, a);
                     break;
                 }
-                case order::free:  // callers who hold what they wait for are legal
+                case order::free:  // callers may hold the permits that they wait for
                     say("cancel(): callers hold what others wait for");
                     with_each_core([](core& c) { c.cancel(); }, kind::cancel_all, {});
                     break;
@@ -874,7 +875,7 @@ private:
         }
     }
 
-    std::vector<std::shared_ptr<core>> cores_;  // while there is the limiter object
+    std::vector<std::shared_ptr<core>> cores_;  // while the limiter object exists
     Limiter limiter_;
     std::vector<caller> callers_;
     std::vector<place> places_;  // of callers
@@ -883,7 +884,7 @@ private:
     int users_ = 0;
     int initiating_ = 0;
     std::vector<bool> abandoned_ = std::vector<bool>(stations.size());
-    bool destroying_ = false;  // somebody destroys the limiter or its context
+    bool destroying_ = false;  // a caller destroys the limiter or its context
     bool ending_ = false;
     int freed_ = 0;
     order order_ = order::none;
