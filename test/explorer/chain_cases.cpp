@@ -112,10 +112,10 @@ void chain_cases::settle(unsigned cores, time_point now,
 std::string chain_cases::text(possibility const& c) {
     std::string result;
     for (auto const& p : c.waiting)
-        result += fmt::format("; {} stands at {}, passed {}{}", name(*p.who),
+        result += fmt::format("; {} waits at {}, passed {}{}", name(*p.who),
                               p.where == place::all ? "all" : fmt::format("{}", p.where), p.passed,
                               p.is_overdue ? ", overdue" : "");
-    return result.empty() ? "; nobody waits" : result;
+    return result.empty() ? "; no chain waits" : result;
 }
 
 template <class Change>

@@ -126,7 +126,7 @@ void chain_oracle::section_begins(call& c, int core) {
                 cancels = r.get();
         }
         if (!cancels)
-            violated(invariant::verdict, "a cancellation finds somebody who is over");
+            violated(invariant::verdict, "a cancellation finds a request that is over");
     }
     sections_.begins(core, cancels);
 }
@@ -252,10 +252,10 @@ void chain_oracle::replay(section const& s) {
             case take: {
                 auto const it = owners_.find(one.taken);
                 if (it == owners_.end())
-                    violated(invariant::conserved, "something is taken for nobody");
+                    violated(invariant::conserved, "permits are taken without a request");
                 auto const& v = *it->second.who;
                 if (served && served != &v)
-                    violated(invariant::conserved, "something is taken for another one");
+                    violated(invariant::conserved, "permits are taken for another request");
                 served = nullptr;
                 grant(s, k);
                 k += static_cast<std::size_t>(
@@ -396,7 +396,7 @@ void chain_oracle::grant(section const& s, std::size_t first) {
         taken[static_cast<std::size_t>(it->second.limiter)] += s.steps[k].n;
     }
     if (taken != v.asks_of)
-        violated(invariant::conserved, name(v) + " is granted by parts");
+        violated(invariant::conserved, name(v) + " is granted in parts");
 
     bool const newcomer = v.is == request::state::entering;
     if (newcomer && (!s.is_first || s.who != &v))
@@ -416,7 +416,7 @@ void chain_oracle::grant(section const& s, std::size_t first) {
     // If it has waited, the queue has reported that it is next.
     bool const asks_all = v.is_chain || v.number == 0;
     if (v.in_queue)
-        violated(invariant::order, name(v) + " is granted, and has not been next");
+        violated(invariant::order, name(v) + " is granted, and was not next");
     if (!charges)
         cases_.drop(
             newcomer ? invariant::barging : invariant::order, name(v) + " is granted",
@@ -427,7 +427,7 @@ void chain_oracle::grant(section const& s, std::size_t first) {
                     if (v.asks_of[static_cast<std::size_t>(i)] != 0 &&
                         (chain_cases::barred_by_chains(c, v, i) ||
                          (asks_all && cases_.barred_by_plain(v, i, s.now))))
-                        return fmt::format("another one stands before it at {}", i);
+                        return fmt::format("another request is before it at {}", i);
                 }
                 return std::nullopt;
             });
@@ -464,8 +464,9 @@ void chain_oracle::count_grant(visit const& v, time_point now, bool at_once) {
         counts.permits_granted += v.asks_of[at];
         auto const waited = at_once ? duration() : now - v.since;
         if (v.told && v.waited[at] != waited)
-            violated(invariant::counts, fmt::format("{} has waited {} ns, and is told {}", name(v),
-                                                    waited.count(), v.waited[at].count()));
+            violated(invariant::counts,
+                     fmt::format("{} has waited {} ns, and the permit reports {}", name(v),
+                                 waited.count(), v.waited[at].count()));
         counts.granted_at_once += at_once ? 1 : 0;
         counts.waited_total += waited;
         counts.waited_max = std::max(counts.waited_max, waited);
@@ -581,37 +582,37 @@ std::optional<std::string> chain_oracle::wrong_arrival(possibility const& c, vis
         most = std::max(most, in);
     }
     if (rejecting.empty())
-        return "it would be let go by all";
+        return "all limiters would allow it";
     if (v.asked_by == visit::way::tries_first && !v.told)
         return std::nullopt;
 
     bool const unreachable = least && weir::later(now, *least) > v.deadline;
     if (v.waits) {
         if (v.deadline <= now || unreachable)
-            return "it cannot be granted in time, and waits";
+            return "it waits although it cannot be granted in time";
         if (std::ranges::none_of(rejecting, [&](auto const& one) {
                 return has_place(c, v, one.first);
             }))
-            return "there is no place in a line where it may stand";
+            return "no queue in which it may wait has space";
         return std::nullopt;
     }
     auto const said = v.retry_after;
     if (said ? !most || *said > *most || (least && *said < *least) : least.has_value())
-        return fmt::format("it is told to come back in {} ns", said ? said->count() : -1);
+        return fmt::format("its retry time is {} ns", said ? said->count() : -1);
     if (v.error == errc::queue_full) {
         if (!v.rejected_by || !rejecting.contains(*v.rejected_by) ||
             has_place(c, v, *v.rejected_by))
-            return "there is a place";
+            return "the queue has space";
         return std::nullopt;
     }
     if (v.error == errc::deadline_unreachable) {
         if (!said || weir::later(now, *said) <= v.deadline)
-            return "its turn may come in time";
+            return "it may be granted in time";
     } else if (v.error == errc::timed_out) {
         if (v.deadline > now || unreachable)
-            return "its patience has not run out";
+            return "its patience has not ended";
     } else if (v.error != errc::no_permit || v.asked_by == visit::way::enters) {
-        return "there is no reason for that: " + v.error.message();
+        return "that has no reason: " + v.error.message();
     }
     if (!v.rejected_by || !rejecting.contains(*v.rejected_by))
         return "another limiter has rejected";
@@ -733,7 +734,7 @@ std::optional<std::string> chain_oracle::oversleeps(possibility const& c, time_p
         bool const wakes =
             p.where == place::all ? std::ranges::all_of(v.named, sleeps_at) : sleeps_at(p.where);
         if (wakes)
-            return name(v) + " waits where nothing keeps it waiting";
+            return name(v) + " waits although no limiter blocks it";
         if (chain_cases::may_reserve(c, p))
             return name(v) + " is overdue, and does not reserve";
         if (p.where == place::all && weir::later(p.reserves_until, slack()) <= now)
@@ -748,12 +749,12 @@ void chain_oracle::quiet_core(int core, oracle::quiet_view const& seen) {
 
 void chain_oracle::quiet(time_point now) {
     if (sections_.is_one_open())
-        violated(invariant::lock, "a lock is kept");
+        violated(invariant::lock, "a lock is not released");
     for (auto& past = sections_.past; !past.empty(); past.pop_front())
         replay(past.front());
 
     cases_.drop(invariant::verdict,
-                "who was rejected waits still, or was rejected without that reason",
+                "a rejected request still waits, or was rejected without that reason",
                 [&](possibility const& c) -> std::optional<std::string> {
                     for (auto const& p : c.waiting) {
                         if (p.who->told)
@@ -791,7 +792,7 @@ void chain_oracle::quiet(time_point now) {
             if (limiters_[at].door == doors::shut)
                 is_asleep(*v, "a limiter is closed");
             if (v->asks_of[at] > limiters_[at].book->capacity())
-                is_asleep(*v, "a limiter will never let it go");
+                is_asleep(*v, "a limiter will never grant it");
             if (limiters_[at].fits(v->asks_of[at], now))
                 fits_since_.try_emplace({v, i}, now);
             else
@@ -825,10 +826,10 @@ void chain_oracle::quiet(time_point now) {
         bool const waits =
             std::ranges::any_of(waiting_, [&](visit* v) { return names_one_of(*v, core); });
         if (view->held != ((waits || !at.drains.empty()) && !view->dead))
-            violated(invariant::host, view->held ? "the context is kept running for nobody"
-                                                 : "the context may return while somebody waits");
+            violated(invariant::host, view->held ? "the context is kept running without need"
+                                                 : "the context may return while a request waits");
         if (view->timer && (view->dead || !waits))
-            violated(invariant::host, "a timer is armed for nobody");
+            violated(invariant::host, "a timer is armed without need");
         if (view->waits)
             oracle::compare(*view->waits, at.counts);
     }
@@ -878,15 +879,15 @@ void chain_oracle::finished() const {
     for (auto const& v : visits_) {
         bool const undecided = v->asked_by == visit::way::tries_first && !v->waits;
         if (!v->told && !v->thrown && !undecided)
-            violated(invariant::completion, name(*v) + " is not over in the end");
+            violated(invariant::completion, name(*v) + " is not over at the end");
     }
     for (auto const& r : drains_) {
         if (r->is != request::state::over)
-            violated(invariant::completion, "a drain is not over in the end");
+            violated(invariant::completion, "a drain is not over at the end");
     }
     for (auto const& core : cores_) {
         if (core.counts.live != 0 || core.counts.in_use != 0)
-            violated(invariant::conserved, "permits are out in the end");
+            violated(invariant::conserved, "permits are in use at the end");
     }
 }
 

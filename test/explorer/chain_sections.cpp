@@ -40,7 +40,7 @@ chain_section& chain_sections::under_way() {
 void chain_sections::begins(int core, request* cancels) {
     auto& open = open_[threads_.running()];
     if (open.heard)
-        violated(invariant::lock, "a lock is taken after another one was let go of");
+        violated(invariant::lock, "a lock is taken after another one was released");
     open.locked |= 1U << static_cast<unsigned>(core);
     if (cancels)
         open.being.cancels = cancels;

@@ -283,10 +283,10 @@ void key_oracles::quiet_together(station const& at, oracle::quiet_view const& se
         waits = waits || of(k).callers_waiting() != 0;
     });
     if (seen.held != ((waits || !core.drains.empty()) && !seen.dead))
-        violated(invariant::host, seen.held ? "the context is kept running for nobody"
-                                            : "the context may return while somebody waits");
+        violated(invariant::host, seen.held ? "the context is kept running without need"
+                                            : "the context may return while a request waits");
     if (seen.timer && (seen.dead || !waits))
-        violated(invariant::host, "a timer is armed for nobody");
+        violated(invariant::host, "a timer is armed without need");
     if (!seen.stats)
         return;
     auto const& s = *seen.stats;
@@ -299,8 +299,7 @@ void key_oracles::quiet_together(station const& at, oracle::quiet_view const& se
     for (auto const length : longest)
         same = same && s.*length == all.*length;
     if (!same)
-        violated(invariant::counts,
-                 "the statistics of a core are not the sum of those of its keys");
+        violated(invariant::counts, "the statistics of a core are not the sum over its keys");
     if (seen.waits)
         oracle::compare(*seen.waits, all);
 }

@@ -87,7 +87,7 @@ private:
     time_point checked(time_point now) const {
         auto const truth = oracles().now();
         if (this->timed() && now != truth)
-            violated(invariant::verdict, "the rule is told another time than it is");
+            violated(invariant::verdict, "the rule receives a wrong time");
         return truth;
     }
 };

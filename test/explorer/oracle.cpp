@@ -88,7 +88,7 @@ void oracle::locked(call& c) {
         // It asks for its position later, and gets the notification then.
         c.target = nullptr;
     else if (!c.target || c.target->is == request::state::decided)
-        violated(invariant::verdict, "a cancellation finds somebody who has left the line");
+        violated(invariant::verdict, "a cancellation finds a request that has left the queue");
 }
 
 request* oracle::find(weir::detail::operation const* op) const {
@@ -140,11 +140,11 @@ void oracle::unlocked(call& c, time_point now) {
     }
     judge_help(c, now);
     if (used_takes_ != c.takes.size())
-        violated(invariant::conserved, "something was taken for nobody");
+        violated(invariant::conserved, "permits were taken without a request");
     if (auto const told = book_->in_use(); told && *told != out_)
         violated(
             invariant::conserved,
-            fmt::format("{} permits are out, and the policy has been told of {}", out_, *told));
+            fmt::format("{} permits are in use, and the policy was notified of {}", out_, *told));
     locked(c);
 }
 
@@ -218,10 +218,11 @@ void oracle::judge_help(call const& c, time_point now) const {
     for (auto const* r : waiting_) {
         if (is_caller(*r) && r->op && in_line(*r) && r->deadline != weir::never &&
             now >= weir::later(r->deadline, slack))
-            violated(invariant::asleep, name(*r) + " bars a newcomer after its deadline");
+            violated(invariant::asleep, name(*r) + " blocks a newcomer after its deadline");
     }
     if (auto const* const next = next_caller(now); next && book_->fits(next->n, now))
-        violated(invariant::asleep, name(*next) + " bars a newcomer, though there is room for it");
+        violated(invariant::asleep,
+                 name(*next) + " blocks a newcomer, though permits are available for it");
 }
 
 // The decision that `enter` must make, in the order of its checks. The requests in the queue were examined before it
@@ -246,14 +247,14 @@ void oracle::judge_enter(call& c, time_point now) {
 
     if (op.granted && !queued) {
         if (r.n != 0 && !nobody_waits && !might_pass_)
-            violated(invariant::barging, fmt::format("{} while somebody waits", name(r)));
+            violated(invariant::barging, fmt::format("{} while another request waits", name(r)));
         if (rejects_newcomers_)
             violated(invariant::closed, name(r) + " is granted at once");
         if (r.cancelled)
             violated(invariant::cancelled, name(r) + " is granted at once");
         if (r.n != 0 && (c.takes.size() != used_takes_ + 1 ||
                          c.takes.back() != share(r.n, r.more, c.room.back())))
-            violated(invariant::conserved, "granted something other than was asked for");
+            violated(invariant::conserved, "the grant differs from the request");
         used_takes_ = c.takes.size();
         grant(r, r.n == 0 ? 0 : c.takes.back(), now);
         r.turn = now;
@@ -279,14 +280,15 @@ void oracle::judge_enter(call& c, time_point now) {
     ask(r.cancelled, aborted);
     ask(rejects_newcomers_, errc::closed);
     if (undecided && r.n == 0)
-        violated(invariant::verdict, name(r) + " asks for nothing, and does not get it");
+        violated(invariant::verdict, name(r) + " asks for 0 permits, and does not get them");
     ask(r.n > book_->capacity(), errc::exceeds_capacity);
     bool const may_go = nobody_waits || may_pass(r.asks_for(), now);
     if (undecided && may_go && !line_moved_ && book_->fits(r.n, now))
-        violated(invariant::verdict,
-                 fmt::format("{} for {} is not granted at once, though nobody is before it and "
-                             "there is room: {}",
-                             name(r), r.n, queued ? "waits" : op.error.message()));
+        violated(
+            invariant::verdict,
+            fmt::format("{} for {} is not granted immediately, though no request is before it and "
+                        "permits are available: {}",
+                        name(r), r.n, queued ? "waits" : op.error.message()));
     // Behind other requests the policy may predict less than is possible.
     bool const said_so = rejection == errc::deadline_unreachable;
     ask(too_late && ((nobody_waits && !line_moved_) || said_so), errc::deadline_unreachable);
@@ -302,12 +304,12 @@ void oracle::judge_enter(call& c, time_point now) {
         last_number_ = last_served_ = 0;
     if (op.number <= last_number_)
         violated(invariant::order,
-                 fmt::format("{} gets in line behind number {}", op.number, last_number_));
+                 fmt::format("{} joins the queue behind number {}", op.number, last_number_));
     r.deadline = deadline;
     waits(r, now);
     look_at_the_line(c, now);
     if (callers_waiting() > static_cast<std::uint64_t>(queueing_.max_waiting))
-        violated(invariant::verdict, "more wait than may");
+        violated(invariant::verdict, "more requests wait than allowed");
     r.turn = r.is == request::state::waiting ? book_->earliest(r.n, ahead_of(&r), now) : now;
 }
 
@@ -333,7 +335,7 @@ void oracle::check_retry(request const& r, bool evicts, time_point now) const {
     // Behind other requests it may be too early, and it may be unknown if only the policy could predict it.
     if (callers_waiting() == 0 ? told != wait : said && told > wait)
         violated(invariant::verdict,
-                 fmt::format("{} is told to come back in {} ns, and it is {} ns", name(r),
+                 fmt::format("{} has the retry time {} ns, and it should be {} ns", name(r),
                              told.count(), wait.count()));
 }
 
@@ -355,13 +357,13 @@ void oracle::judge_try(call& c, time_point now) {
         c.expected = errc::no_permit;
 
     if (took && c.what != charge && !nobody_waits && !might_pass_)
-        violated(invariant::barging, "granted at once while somebody waits");
+        violated(invariant::barging, "granted immediately while another request waits");
     if (took && c.expected == errc::closed)
-        violated(invariant::closed, "granted at once after close");
+        violated(invariant::closed, "granted immediately after close");
     c.got = took ? c.takes[used_takes_] : 0;
     if (took && c.got != share(c.n, c.more, c.room[used_takes_]))
         violated(invariant::conserved,
-                 fmt::format("{} are granted at once, of {} and {} more", c.got, c.n, c.more));
+                 fmt::format("{} are granted immediately, of {} and {} more", c.got, c.n, c.more));
     if (took)
         ++used_takes_;
     if (!*c.expected && (c.n == 0 || took)) {
@@ -393,7 +395,7 @@ void oracle::judge_drain(call& c) {
         if (idle() || gone_ || r.cancelled)
             violated(invariant::verdict, "a drain waits for nothing");
         if (r.op->number <= last_number_)
-            violated(invariant::order, name(r) + " has no number of its own");
+            violated(invariant::order, name(r) + " has no unique number");
         waits(r, c.at);
     } else if (r.op->error) {
         if (r.op->error != (r.cancelled ? aborted : error_code(errc::closed)) ||
@@ -434,15 +436,15 @@ void oracle::judge_return(call& c) {
         --live_;
     if (c.what == leave) {
         if (c.home != c.n)
-            violated(
-                invariant::conserved,
-                fmt::format("{} permits came home, and the policy was told of {}", c.n, c.home));
+            violated(invariant::conserved,
+                     fmt::format("{} permits were released, and the policy was notified of {}", c.n,
+                                 c.home));
         out_ -= c.n;
     }
     if (c.what == refund || c.what == leave_unused) {
         if (c.refunded != c.n)
             violated(invariant::conserved,
-                     fmt::format("{} permits were not used, and the policy was told of {}", c.n,
+                     fmt::format("{} permits were not used, and the policy was notified of {}", c.n,
                                  c.refunded));
         out_ -= c.n;
     }
@@ -481,7 +483,7 @@ void oracle::look_at_the_line(call& c, time_point now) {
 void oracle::granted_in_line(request& r, call& c, std::size_t take, time_point now) {
     if (!may_serve(c) || take >= c.takes.size() ||
         c.takes[take] != share(r.n, r.more, c.room[take]))
-        violated(invariant::conserved, name(r) + " is granted something that was not taken");
+        violated(invariant::conserved, name(r) + " is granted permits that were not taken");
     if (r.cancelled || r.marked)
         violated(invariant::cancelled, name(r) + " is granted after it was cancelled");
     if (order_.foresees() && r.number <= last_served_)
@@ -499,7 +501,7 @@ void oracle::removed(request& r, call& c, time_point now) {
     auto const ec = r.op->error;
     auto const must = [&](bool reason) {
         if (!reason)
-            violated(invariant::verdict, fmt::format("{} leaves the line without that reason: {}",
+            violated(invariant::verdict, fmt::format("{} leaves the queue without that reason: {}",
                                                      name(r), ec ? ec.message() : "none"));
     };
     must(may_serve(c));
@@ -695,10 +697,10 @@ void oracle::took(call& c, amount n, ticket t, time_point now) {
     using enum call::kind;
     if (c.what != charge && c.what != overdraw) {
         if (closed_ && may_serve(c))
-            violated(invariant::closed, "somebody who waits is granted a permit after close");
+            violated(invariant::closed, "a waiting request is granted a permit after close");
         for (auto const* one : {book_.get(), promise_.get()}) {
             if (one && !one->fits(n, now))
-                violated(invariant::room, fmt::format("{} are granted, and there is room for {}", n,
+                violated(invariant::room, fmt::format("{} are granted, and {} are available", n,
                                                       one->remaining(now)));
         }
     }
@@ -754,7 +756,7 @@ request& oracle::asks(int caller, request::wish wants, amount n, std::optional<d
 
 void oracle::throws(request& r) {
     if (r.is != request::state::entering || in_line(r))
-        violated(invariant::verdict, "an initiating function throws after it has decided");
+        violated(invariant::verdict, "an initiating function throws after its decision");
     r.is = request::state::over;
     r.op = nullptr;
 }
@@ -764,7 +766,7 @@ void oracle::reserved(request const& r, time_point told) const {
                        policy_ == policy::smooth_bursty || policy_ == policy::smooth_warming_up;
     if (told != weir::unknown && (exact ? told != r.turn : told > r.turn))
         violated(invariant::verdict,
-                 fmt::format("{} is told that its turn is at {}, and it is at {}", name(r),
+                 fmt::format("{} has the predicted grant time {}, and it should be {}", name(r),
                              text(told), text(r.turn)));
 }
 
@@ -776,10 +778,10 @@ void oracle::completed(request& r, error_code ec, weir::permit const& granted,
         granted.count() != (r.granted ? r.got : 0))
         violated(invariant::completion, name(r) + " is completed with something else");
     if (r.wants == request::wish::overdue && !ec && found.id != r.found.id)
-        violated(invariant::completion, name(r) + " is told of another permit");
+        violated(invariant::completion, name(r) + " gets a report of another permit");
     auto const waited = r.number != 0 && r.granted ? r.decided_at - r.since : duration(0);
     if (granted.waited() != waited)
-        violated(invariant::completion, name(r) + " is told of another wait than it had");
+        violated(invariant::completion, name(r) + " gets a report of another wait");
     r.is = request::state::over;
     r.op = nullptr;
 }
@@ -806,7 +808,7 @@ void oracle::holds(ticket id, amount n) {
         return;
     auto const it = watched_.find(id);
     if (it == watched_.end())
-        violated(invariant::conserved, "a permit is held that nobody watches");
+        violated(invariant::conserved, "a permit without a watch is held");
     it->second.held = true;
 }
 
@@ -822,12 +824,12 @@ void oracle::quiet(quiet_view const& seen) {
     bool watches = false;
     for (auto* r : waiting_) {
         if (seen.dead)
-            is_asleep(*r, "the context has gone");
+            is_asleep(*r, "the context is destroyed");
         if (r->cancelled || r->marked)
             is_asleep(*r, "it was cancelled");
         if (!is_caller(*r)) {
             if (gone_)
-                is_asleep(*r, "the limiter has gone");
+                is_asleep(*r, "the limiter is destroyed");
             if (r->wants == request::wish::idleness && idle())
                 is_asleep(*r, "all is idle");
             watches = watches || r->wants == request::wish::overdue;
@@ -849,7 +851,7 @@ void oracle::quiet(quiet_view const& seen) {
     else if (std::exchange(fits_, next) != next)
         fits_since_ = seen.now;
     if (fits_ && seen.now >= weir::later(fits_since_, lateness()))
-        is_asleep(*next, "it is the next and there is room");
+        is_asleep(*next, "it is next and permits are available");
 
     for (auto& [id, w] : watched_) {
         if (std::exchange(w.held, false) && watches && !w.reported && !seen.dead &&
@@ -857,10 +859,10 @@ void oracle::quiet(quiet_view const& seen) {
             violated(invariant::asleep, "a permit is overdue, and it was not reported");
     }
     if (seen.held != (!waiting_.empty() && !seen.dead))
-        violated(invariant::host, seen.held ? "the context is kept running for nobody"
-                                            : "the context may return while somebody waits");
+        violated(invariant::host, seen.held ? "the context is kept running without need"
+                                            : "the context may return while a request waits");
     if (seen.timer && (seen.dead || (callers_waiting() == 0 && !(watches && live_ != 0))))
-        violated(invariant::host, "a timer is armed for nobody");
+        violated(invariant::host, "a timer is armed without need");
 
     if (!seen.stats)
         return;
@@ -906,7 +908,7 @@ void oracle::quiet(quiet_view const& seen) {
 
 void oracle::compare(weir::wait_histogram const& waits, weir::limiter_stats const& counted) {
     if (waits.count() != counted.granted - counted.granted_at_once)
-        violated(invariant::counts, "the histogram has not as many waits as have been");
+        violated(invariant::counts, "the histogram has a wrong number of waits");
     auto const longest = waits.quantile(1);
     auto const most =
         counted.waited_max + std::max<duration>(counted.waited_max / 8, duration(128));
@@ -954,10 +956,10 @@ time_point oracle::next_event(time_point now) const {
 void oracle::finished() const {
     for (auto const& r : all_) {
         if (r->is != request::state::over)
-            violated(invariant::completion, name(*r) + " is not over in the end");
+            violated(invariant::completion, name(*r) + " is not over at the end");
     }
     if (out_ != 0 || live_ != 0)
-        violated(invariant::conserved, fmt::format("{} permits are out in the end", out_));
+        violated(invariant::conserved, fmt::format("{} permits are in use at the end", out_));
 }
 
 }  // namespace explorer

@@ -156,7 +156,7 @@ private:
 
     time_point checked(time_point now) const {
         if (this->timed() && now != world().threads.now())
-            violated(invariant::verdict, "the policy is told another time than it is");
+            violated(invariant::verdict, "the policy receives a wrong time");
         return world().threads.now();
     }
 };

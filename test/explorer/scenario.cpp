@@ -418,7 +418,7 @@ static std::string without_key(action const& a) {
         case kind::cancel:
             return fmt::format("cancel what caller {} waits for", a.whom);
         case kind::unlink:
-            return "let go of the cancellation";
+            return "release the cancellation";
         case kind::cancel_all:
             return "cancel()";
         case kind::shut_down:

@@ -74,7 +74,7 @@ void simulation::unlock(scheduler::thread*& owner, int core) {
 call& simulation::calling() const {
     auto* const c = static_cast<call*>(threads.running()->call);
     if (!c)
-        violated(invariant::lock, "the lock is taken where nobody has called");
+        violated(invariant::lock, "the lock is taken outside a call");
     return *c;
 }
 
@@ -135,7 +135,7 @@ void simulation::post(context& where, std::unique_ptr<message>& m) {
 
 void simulation::put(context& where, std::unique_ptr<message>& m) {
     if (where.gone)
-        violated(invariant::host, "a post to a context that has gone");
+        violated(invariant::host, "a post to a destroyed context");
     where.messages.push_back(std::move(m));
     threads.notify(&where);
     threads.pause();
@@ -156,7 +156,7 @@ void simulation::post_step(station& at, std::unique_ptr<message> m) {
 // The timer and the work guard do not support several threads.
 void simulation::touch_host(station& at) {
     if (!at.has_host)
-        violated(invariant::host, "the host is used after it has gone");
+        violated(invariant::host, "the host is used after its end");
     check_unlocked("a touch of the host");
     if (at.touched)
         violated(invariant::host, "two threads are at timer or work at a time");

@@ -427,9 +427,8 @@ private:
             c.who = &asked;
             granted = mine.of->take_up(*mine.op, ec);
             if (ec != *c.expected)
-                violated(invariant::verdict,
-                         fmt::format("of its place it is told: {} instead of {}", ec.message(),
-                                     c.expected->message()));
+                violated(invariant::verdict, fmt::format("its reservation has {} instead of {}",
+                                                         ec.message(), c.expected->message()));
         }
         say("  {}", ec ? ec.message() : "granted");
         if (ec == weir::errc::no_permit)
@@ -552,7 +551,7 @@ private:
     }
 
     void answer(caller& who, action const& how, error_code ec, seat given) override {
-        say("caller {} is told: {}", who.number, ec ? ec.message() : "yes");
+        say("caller {} gets: {}", who.number, ec ? ec.message() : "a grant");
         if (how.drops)
             leave(given);
         if (given.held)
@@ -586,7 +585,7 @@ private:
         limiter_.comes_home(c, s.held, true);
         s.held.leave();
         if (c.sections == 0)
-            violated(invariant::conserved, "a permit did not come home");
+            violated(invariant::conserved, "a permit was not released");
     }
 
     void leave_first(caller& me) {
@@ -612,7 +611,7 @@ private:
         c.unused = s.granted;
         s.held.refund();
         if (c.sections == 0)
-            violated(invariant::conserved, "a permit did not come home");
+            violated(invariant::conserved, "a permit was not released");
     }
 
     // Permits of several limiters are released in parts instead.
