@@ -24,14 +24,14 @@
 #include <utility>
 #include <vector>
 
-// Chains whose limiters are chosen at run time: what `chain` does, and no other.
+// Checks that chains whose limiters are chosen at run time behave exactly like `chain`.
 //
-// The two kinds are held against each other over random schedules, request by request: the same calls, cancellations,
-// holds and changes of options, to two sets of the same limiters. What they may decide in different ways is kept out:
-// - What becomes due at the same instant at different limiters, or keys. The order of that depends on the addresses of
-//   the limiters, and on the seed of the hash, by which keys get into parts. So instants are any nanoseconds, and no two
-//   rates have periods of which a few are equally long.
-// - The tolerance. Keys that are in one part share its timer, so that they wait longer for each other's sake.
+// The test compares the two kinds over random schedules, request by request: the same calls, cancellations, hold
+// times and changes of options, on two sets of the same limiters. Two permitted differences are excluded:
+// - Events at the same instant at different limiters, or keys. Their order depends on the addresses of the limiters,
+//   and on the seed of the hash that assigns keys to parts. So instants are any nanoseconds, and no two rates have
+//   periods with a small common multiple.
+// - The tolerance. Keys in one part share its timer, so that they delay each other.
 
 using namespace support;
 using weir::any_chain;
@@ -82,7 +82,7 @@ struct call {
     duration hold{};
 };
 
-// What has become of a request.
+// The outcome of a request.
 struct end_of_request {
     int times = 0;
     int error = 0;
@@ -127,7 +127,7 @@ struct world {
     std::deque<weir::testing::timer> timers;
 };
 
-// What is done in both worlds, and when.
+// The actions in both worlds, and their times.
 struct schedule {
     enum class act : std::uint8_t { ask, cancel, seats, global, client };
     struct event {
@@ -234,13 +234,13 @@ void compare(unsigned seed) {
 
 BOOST_AUTO_TEST_SUITE(chain_of_any_limiters)
 
-BOOST_AUTO_TEST_CASE(decides_as_one_of_known_limiters) {
+BOOST_AUTO_TEST_CASE(decides_like_a_chain_of_limiters_known_at_compile_time) {
     auto const first = std::random_device()();
     for (unsigned i = 0; i != 60; ++i)
         compare(first + i);
 }
 
-BOOST_AUTO_TEST_CASE(has_as_many_limiters_as_are_added) {
+BOOST_AUTO_TEST_CASE(has_the_limiters_that_were_added) {
     asio::io_context ctx;
     std::vector<seats> all;
     std::vector<any_link> links;
@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(has_as_many_limiters_as_are_added) {
         auto const rejected = any_chain{links[n - 1]}.try_enter();
         BOOST_TEST((!rejected && rejected.rejected_by() == 0U && rejected.size() == 0U));
 
-        // One that waits has a place for each of them, too.
+        // A waiting request also has space for each of them.
         any_chain_permit late;
         door.async_enter([&](error_code, any_chain_permit p) { late = std::move(p); });
         settle(ctx);
@@ -272,7 +272,7 @@ BOOST_AUTO_TEST_CASE(has_as_many_limiters_as_are_added) {
         BOOST_TEST(one.stats().in_use == 0);
 }
 
-BOOST_AUTO_TEST_CASE(names_one_limiter_twice_and_asks_for_the_sum) {
+BOOST_AUTO_TEST_CASE(requests_the_sum_from_a_limiter_that_is_named_twice) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 3}};
     auto turn = any_chain{kitchen.with(2), kitchen}.try_enter();
@@ -337,7 +337,7 @@ BOOST_AUTO_TEST_CASE(outlives_its_limiters) {
     BOOST_TEST((!door.try_enter(ec) && ec == errc::closed));
 }
 
-BOOST_AUTO_TEST_CASE(has_options_that_make_sense) {
+BOOST_AUTO_TEST_CASE(rejects_invalid_options) {
     BOOST_CHECK_THROW(any_chain(weir::chain_options{.passes = 0}), std::invalid_argument);
 }
 

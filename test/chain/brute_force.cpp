@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-// Chains that are destroyed, told to end, or robbed of a part after every step.
+// Chains that are destroyed, closed or cancelled, or lose a part, after every step.
 
 using namespace support;
 using weir::chain;
@@ -31,7 +31,7 @@ class scene final : public stage {
 public:
     static constexpr int least_steps = 5;
 
-    // The kitchen lives elsewhere.
+    // The kitchen lives in the other context.
     std::unique_ptr<seats> kitchen;
     std::unique_ptr<seats> bar;
     std::unique_ptr<clients> per_client;

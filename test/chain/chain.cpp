@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-// Chains on one thread, by schedules that were computed by hand.
+// Chains on one thread, on schedules that were computed by hand.
 
 using namespace support;
 using weir::amount;
@@ -38,7 +38,7 @@ using token_bucket = weir::testing::limiter<weir::token_bucket>;
 using per_client = weir::basic_keyed<std::string, weir::policy::token_bucket, asio::any_io_executor,
                                      weir::testing::timer>;
 
-// What chains that wait are completed with, in that order.
+// The completions of waiting chains, in their order.
 struct ends {
     struct one {
         int number;
@@ -56,7 +56,7 @@ struct ends {
                 permits.push_back(std::move(p));
         };
     }
-    // Those that were granted, and those that were not.
+    // The granted chains, and the rejected ones.
     [[nodiscard]] std::vector<int> granted() const {
         std::vector<int> result;
         for (auto const& e : all) {
@@ -71,7 +71,7 @@ struct ends {
     }
 };
 
-// Two single seats.
+// Two limiters with one seat each.
 struct two_seats {
     asio::io_context ctx;
     seats a{ctx, {.seats = 1}};
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(wait_is_counted_at_each_limiter) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(leaving_and_refunding_reach_all) {
+BOOST_AUTO_TEST_CASE(release_and_refund_reach_all_limiters) {
     asio::io_context ctx;
     token_bucket one{ctx, {.rate = {1, 1h}, .burst = 5}};
     token_bucket other{ctx, {.rate = {1, 1h}, .burst = 7}};
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(leaving_and_refunding_reach_all) {
     BOOST_TEST((one.stats().live == 0U && other.stats().live == 0U));
 }
 
-BOOST_FIXTURE_TEST_CASE(parts_can_be_used_by_themselves, two_seats) {
+BOOST_FIXTURE_TEST_CASE(parts_can_be_used_separately, two_seats) {
     {
         auto turn = both.try_enter();
         turn[0].leave();
@@ -165,7 +165,7 @@ BOOST_FIXTURE_TEST_CASE(parts_can_be_used_by_themselves, two_seats) {
     BOOST_TEST((in_use(a) == 1 && in_use(b) == 1));
 }
 
-BOOST_AUTO_TEST_CASE(a_limiter_that_is_named_twice_is_asked_for_the_sum) {
+BOOST_AUTO_TEST_CASE(a_limiter_that_is_named_twice_gets_a_request_for_the_sum) {
     asio::io_context ctx;
     seats a{ctx, {.seats = 3}};
     seats b{ctx, {.seats = 1}};
@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(a_limiter_that_is_named_twice_is_asked_for_the_sum) {
     BOOST_TEST((!chain{a.with(2), a.with(2)}.try_enter(ec) && ec == errc::exceeds_capacity));
 }
 
-BOOST_AUTO_TEST_CASE(checks_are_in_the_order_of_those_of_a_limiter) {
+BOOST_AUTO_TEST_CASE(checks_are_in_the_order_of_the_checks_of_a_limiter) {
     asio::io_context ctx;
     seats a{ctx, {.seats = 1}};
     seats b{ctx, {.seats = 1}};
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(checks_are_in_the_order_of_those_of_a_limiter) {
     BOOST_TEST(b.stats().closed == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(retry_after_is_the_largest_that_is_known) {
+BOOST_AUTO_TEST_CASE(retry_after_is_the_largest_known_time) {
     asio::io_context ctx;
     token_bucket slow{ctx, {.rate = {1, 10s}, .burst = 1, .initial = 0}};
     token_bucket fast{ctx, {.rate = {1, 3s}, .burst = 1, .initial = 0}};
@@ -212,14 +212,14 @@ BOOST_AUTO_TEST_CASE(retry_after_is_the_largest_that_is_known) {
     BOOST_TEST((!rejected.retry_after() && rejected.rejected_by() == 0U));
 }
 
-// Found elsewhere: grafana/dskit#1007.
+// Found in another project: grafana/dskit#1007.
 BOOST_FIXTURE_TEST_CASE(holds_nothing_while_it_waits, two_seats) {
     auto at_b = b.try_enter();
     both.async_enter(end.note(1));
     settle(ctx);
     BOOST_TEST(in_use(a) == 0);
 
-    auto at_a = a.try_enter();  // nobody stands there
+    auto at_a = a.try_enter();  // no request waits there
     BOOST_TEST(static_cast<bool>(at_a));
     at_b.leave();
     settle(ctx);
@@ -234,8 +234,9 @@ BOOST_FIXTURE_TEST_CASE(holds_nothing_while_it_waits, two_seats) {
     BOOST_TEST((in_use(a) == 0 && in_use(b) == 0));
 }
 
-// Arrivals: the chain, then p1 and p2 at b. It waits for a, so p1 goes; when a has room, it waits for b, before p2.
-BOOST_FIXTURE_TEST_CASE(keeps_its_place_in_the_lines_where_it_does_not_stand, two_seats) {
+// Arrivals: the chain, then p1 and p2 at b. It waits for a, so p1 is granted; when a has a free seat, it waits for b,
+// before p2.
+BOOST_FIXTURE_TEST_CASE(keeps_its_position_in_the_queues_that_it_is_not_in, two_seats) {
     auto at_a = a.try_enter();
     auto at_b = b.try_enter();
     both.async_enter(end.note(1));
@@ -270,8 +271,7 @@ BOOST_FIXTURE_TEST_CASE(keeps_its_place_in_the_lines_where_it_does_not_stand, tw
     BOOST_TEST(plain == (std::vector{1, 2}));
 }
 
-BOOST_FIXTURE_TEST_CASE(chains_over_the_same_limiters_go_in_the_order_in_which_they_came,
-                        two_seats) {
+BOOST_FIXTURE_TEST_CASE(chains_over_the_same_limiters_are_granted_in_order_of_arrival, two_seats) {
     chain turned{b, a};
     auto at_a = a.try_enter();
     both.async_enter(end.note(1));
@@ -292,7 +292,7 @@ BOOST_FIXTURE_TEST_CASE(chains_over_the_same_limiters_go_in_the_order_in_which_t
     BOOST_TEST(end.granted() == (std::vector{1, 2, 3}));
 }
 
-BOOST_FIXTURE_TEST_CASE(holds_up_those_behind_it_where_it_stands, two_seats) {
+BOOST_FIXTURE_TEST_CASE(delays_requests_behind_it_in_its_queue, two_seats) {
     auto at_a = a.try_enter();
     both.async_enter(end.note(1));
     settle(ctx);
@@ -308,8 +308,8 @@ BOOST_FIXTURE_TEST_CASE(holds_up_those_behind_it_where_it_stands, two_seats) {
     BOOST_TEST(entered);
 }
 
-// Arrivals: an elder, the chain, and a younger one of the first class.
-BOOST_AUTO_TEST_CASE(in_any_order_it_goes_before_all_that_came_later) {
+// Arrivals: an older request, the chain, and a later request of the first class.
+BOOST_AUTO_TEST_CASE(in_any_order_it_precedes_all_later_requests) {
     using weir::queue_order;
     std::vector<std::string> const by_arrival{"elder", "chain", "younger"};
     std::vector<std::string> const chain_first{"chain", "younger", "elder"};
@@ -353,7 +353,7 @@ BOOST_AUTO_TEST_CASE(waits_for_the_last_of_several_rates) {
     BOOST_TEST(end.granted() == std::vector{1});
     BOOST_TEST(end.permits[0].waited() == 10s);
 
-    // The seat is free after 4 s, the token at 20 s: it moves, and is granted then.
+    // The seat is free after 4 s, the token at 20 s: the chain moves, and is granted then.
     auto seat = kitchen.try_enter();
     chain dine{kitchen, slow};
     dine.async_enter(end.note(2));
@@ -367,7 +367,7 @@ BOOST_AUTO_TEST_CASE(waits_for_the_last_of_several_rates) {
     BOOST_TEST(end.granted() == (std::vector{1, 2}));
 }
 
-BOOST_FIXTURE_TEST_CASE(patience_ends_and_leaves_no_trace, two_seats) {
+BOOST_FIXTURE_TEST_CASE(patience_ends_without_side_effects, two_seats) {
     auto at_b = b.try_enter();
     both.async_enter(2s, end.note(1));
     run_for(ctx, 2s);
@@ -386,7 +386,7 @@ BOOST_FIXTURE_TEST_CASE(patience_ends_and_leaves_no_trace, two_seats) {
     BOOST_TEST((end.only().ec == errc::timed_out && end.only().by == 0U));
 }
 
-BOOST_AUTO_TEST_CASE(a_turn_that_would_come_too_late_is_rejected_at_once) {
+BOOST_AUTO_TEST_CASE(a_grant_that_would_come_too_late_is_rejected_immediately) {
     asio::io_context ctx;
     token_bucket slow{ctx, {.rate = {1, 10s}, .burst = 1, .initial = 0}};
     seats kitchen{ctx, {.seats = 1}, {.max_waiting = 1}};
@@ -417,11 +417,11 @@ BOOST_FIXTURE_TEST_CASE(is_cancelled_by_its_slot, two_seats) {
     BOOST_TEST((a.stats().cancelled == 1U && b.stats().waiting == 0U && ctx.stopped()));
 }
 
-BOOST_FIXTURE_TEST_CASE(is_told_by_each_of_its_limiters, two_seats) {
+BOOST_FIXTURE_TEST_CASE(is_notified_by_each_of_its_limiters, two_seats) {
     auto const at_b = b.try_enter();
     both.async_enter(end.note(1));
     settle(ctx);
-    a.cancel();  // where it does not stand
+    a.cancel();  // it does not wait there
     settle(ctx);
     BOOST_TEST((end.only().ec == asio::error::operation_aborted && end.only().by == 0U));
 
@@ -437,7 +437,7 @@ BOOST_FIXTURE_TEST_CASE(is_told_by_each_of_its_limiters, two_seats) {
     BOOST_TEST(b.stats().waiting == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(a_limit_that_is_lowered_below_what_it_asks_for_rejects_it) {
+BOOST_AUTO_TEST_CASE(a_limit_lowered_below_its_request_rejects_it) {
     asio::io_context ctx;
     seats a{ctx, {.seats = 2}};
     seats b{ctx, {.seats = 1}};
@@ -467,7 +467,7 @@ BOOST_AUTO_TEST_CASE(a_limiter_may_be_destroyed) {
     }
 }
 
-BOOST_FIXTURE_TEST_CASE(those_that_wait_are_served_to_the_end_after_a_shutdown, two_seats) {
+BOOST_FIXTURE_TEST_CASE(waiting_chains_are_served_to_the_end_after_a_shutdown, two_seats) {
     auto at_b = b.try_enter();
     both.async_enter(end.note(1));
     bool drained = false;
@@ -475,7 +475,7 @@ BOOST_FIXTURE_TEST_CASE(those_that_wait_are_served_to_the_end_after_a_shutdown, 
     b.shutdown();
     a.async_drain([&](error_code ec) { drained = !ec; });
     settle(ctx);
-    BOOST_TEST(!drained);  // it waits elsewhere
+    BOOST_TEST(!drained);  // it waits in another queue
     at_b.leave();
     settle(ctx);
     BOOST_TEST((end.granted() == std::vector{1} && !drained));
@@ -501,13 +501,13 @@ BOOST_AUTO_TEST_CASE(limiters_may_have_different_contexts) {
     settle(other);
     BOOST_TEST(end.all.empty());
     settle(one);
-    BOOST_TEST(end.granted() == std::vector{1});  // at home with the first
+    BOOST_TEST(end.granted() == std::vector{1});  // the home is the first
     end.permits.clear();
     settle(one, other);
     BOOST_TEST((one.stopped() && other.stopped()));
 }
 
-BOOST_AUTO_TEST_CASE(a_context_that_ends_takes_the_chain_along) {
+BOOST_AUTO_TEST_CASE(the_end_of_a_context_ends_the_chain) {
     for (bool const home : {false, true}) {
         auto one = std::make_unique<asio::io_context>();
         auto other = std::make_unique<asio::io_context>();
@@ -565,7 +565,7 @@ BOOST_FIXTURE_TEST_CASE(coroutines_await_it, two_seats) {
     BOOST_TEST((in_use(a) == 0 && in_use(b) == 0));
 }
 
-BOOST_AUTO_TEST_CASE(keys_are_members_like_any_other) {
+BOOST_AUTO_TEST_CASE(keys_are_members_like_any_limiter) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     per_client clients{ctx, {.rate = {1, 10s}, .burst = 2}, {.shards = 1}};
@@ -582,7 +582,8 @@ BOOST_AUTO_TEST_CASE(keys_are_members_like_any_other) {
     settle(ctx);
     BOOST_TEST(clients.stats("ann").waiting == 1U);
     BOOST_TEST(
-        static_cast<bool>(chain{clients.with("bob"), kitchen}.try_enter()));  // none waits for him
+        // no chain waits for bob
+        static_cast<bool>(chain{clients.with("bob"), kitchen}.try_enter()));
     run_for(ctx, 10s);
     BOOST_TEST(end.granted() == std::vector{1});
 
@@ -609,8 +610,8 @@ BOOST_AUTO_TEST_CASE(keys_are_members_like_any_other) {
     BOOST_TEST((ctx.stopped() && clients.stats().total.live == 0U));
 }
 
-// The key is not where it is at home, and the claim changes nothing.
-BOOST_AUTO_TEST_CASE(a_key_wakes_it_up_after_a_claim_that_has_left_it_there) {
+// The key is not in its home part, and the claim changes nothing.
+BOOST_AUTO_TEST_CASE(a_key_wakes_it_up_after_a_claim_that_did_not_move_it) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     per_client clients{ctx, {.rate = {1, 1s}, .burst = 1}};
@@ -627,7 +628,7 @@ BOOST_AUTO_TEST_CASE(a_key_wakes_it_up_after_a_claim_that_has_left_it_there) {
     BOOST_TEST((ended && !*ended));
 }
 
-BOOST_AUTO_TEST_CASE(options_that_are_nonsense_are_named) {
+BOOST_AUTO_TEST_CASE(invalid_options_are_named) {
     asio::io_context ctx;
     seats a{ctx, {.seats = 1}};
     BOOST_CHECK_THROW((chain{weir::chain_options{.passes = 0}, a}), std::invalid_argument);

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-// How long a chain waits for limiters that have room at different times, and what that costs others.
+// Checks how long a chain waits for limiters that have permits at different times, and the cost for other requests.
 
 using namespace support;
 using weir::chain;
@@ -28,7 +28,7 @@ asio::awaitable<void> pause(clock::duration time) {
     co_await timer.async_wait(asio::deferred);
 }
 
-// Enters for ever, and keeps the seat for `hold` each time.
+// Enters forever, and keeps the seat for `hold` each time.
 asio::awaitable<void> comes_again(seats& there, clock::duration first_after) {
     co_await pause(first_after);
     for (;;) {
@@ -37,7 +37,7 @@ asio::awaitable<void> comes_again(seats& there, clock::duration first_after) {
     }
 }
 
-// Two single seats, which change hands at different instants and are never free.
+// Two limiters with one seat each, which are released at different instants and are never both free.
 struct never_free {
     asio::io_context ctx;
     seats a{ctx, {.seats = 1}};
@@ -51,7 +51,7 @@ struct never_free {
         run_for(ctx, 100ms);
     }
 
-    // How long a chain waits that puts up with being passed so often, if it is granted within `most`.
+    // Returns how long a chain with these options waits, if it is granted within `most`.
     std::optional<clock::duration> wait(weir::chain_options const& options, clock::duration most) {
         auto const begin = clock::now();
         std::optional<clock::duration> waited;
@@ -71,7 +71,8 @@ struct never_free {
 
 BOOST_AUTO_TEST_SUITE(chain_starvation)
 
-// While none behind it is granted, a limiter needs the hold that is under way, and that of the one before it.
+// While no request behind the chain is granted, a limiter needs the present hold, and the hold of the request before
+// it.
 BOOST_AUTO_TEST_CASE(the_wait_is_bounded) {
     constexpr auto longest = 2 * hold;
     for (int passes = 1; passes <= 12; ++passes) {
@@ -83,13 +84,13 @@ BOOST_AUTO_TEST_CASE(the_wait_is_bounded) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(without_a_reservation_it_is_not) {
+BOOST_AUTO_TEST_CASE(without_a_reservation_the_wait_is_unbounded) {
     never_free busy;
     BOOST_TEST(!busy.wait({.passes = 1'000'000}, 10s).has_value());
 }
 
-// Chains that came before, over limiters that overlap, each add as much.
-BOOST_AUTO_TEST_CASE(the_wait_behind_others_is_bounded) {
+// Each earlier chain over overlapping limiters adds the same time.
+BOOST_AUTO_TEST_CASE(the_wait_behind_other_chains_is_bounded) {
     constexpr auto longest = 2 * hold;
     constexpr auto reserve_for = 100ms;
     never_free busy;
@@ -117,8 +118,8 @@ BOOST_AUTO_TEST_CASE(the_wait_behind_others_is_bounded) {
                     (older + 1) * ((options.passes + 1) * longest + reserve_for)));
 }
 
-// The seat at b is never given back. The chain is overdue, and keeps others from a for as long as it may.
-BOOST_AUTO_TEST_CASE(a_limiter_that_is_stuck_keeps_others_idle_for_as_long_as_it_says) {
+// The seat at b is never released. The chain is overdue, and keeps other requests from a for as long as it may.
+BOOST_AUTO_TEST_CASE(a_stuck_limiter_keeps_others_idle_for_the_configured_time) {
     asio::io_context ctx;
     seats a{ctx, {.seats = 1}};
     seats b{ctx, {.seats = 1}};
@@ -128,11 +129,11 @@ BOOST_AUTO_TEST_CASE(a_limiter_that_is_stuck_keeps_others_idle_for_as_long_as_it
     both.async_enter([&](error_code ec, chain_permit<2> const&) { ended = ec; });
     auto at_b = b.try_enter();
     settle(ctx);
-    at_a.leave();  // the first turn that is lost
+    at_a.leave();  // the first lost turn
     settle(ctx);
     BOOST_TEST((!ended && b.stats().waiting == 1U));
     at_a = a.try_enter();
-    at_b.leave();  // and the second: it reserves
+    at_b.leave();  // the second lost turn: it reserves
     settle(ctx);
     BOOST_TEST((!ended && a.stats().waiting == 1U && b.stats().waiting == 1U));
     BOOST_TEST(!b.try_enter());

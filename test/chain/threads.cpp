@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-// Storms on real threads, in real time. What they find depends on the machine; what is asserted does not.
+// Stress tests on real threads, in real time. The interleavings depend on the machine; the assertions do not.
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
@@ -41,7 +41,7 @@ auto const rethrow = [](std::exception_ptr failure) {
         std::rethrow_exception(failure);
 };
 
-// How many hold a single seat at a time.
+// The number of holders of a single seat.
 struct single {
     std::atomic<int> holders = 0;
     std::atomic<bool> exceeded = false;
@@ -69,7 +69,7 @@ struct three_seats {
     }
 };
 
-// Enters two of three limiters again and again, and sometimes gives up.
+// Enters two of three limiters repeatedly, and sometimes cancels.
 asio::awaitable<void> pairs(three_seats& s, int turn, int times) {
     auto const work = [&](auto door, single& first, single& second) -> asio::awaitable<void> {
         try {

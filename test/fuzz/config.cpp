@@ -15,8 +15,7 @@ void require(bool is_so) {
 
 }  // namespace
 
-// A text is a configuration, of which `write` makes a text that says the same; or it is told what is wrong with it, a
-// line for each.
+// A text is a configuration, from which `write` makes an equivalent text; or it has errors, with a line for each.
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     std::string_view const text(reinterpret_cast<char const*>(data), size);
     std::string written;

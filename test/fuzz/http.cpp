@@ -5,8 +5,8 @@
 #include <span>
 #include <string_view>
 
-// The first byte says what the message is taken for, the next three where it is cut. So a corpus is text:
-// `0` begins a request, `1` an answer to GET, `3` one to HEAD, `5` one that goes to HTTP/1.0.
+// The first byte gives the kind of the message, the next three the positions of cuts. So a corpus is text: `0` begins
+// a request, `1` a response to GET, `3` one to HEAD, `5` one that goes to HTTP/1.0.
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     constexpr std::size_t prefix = 4;
     if (size < prefix)

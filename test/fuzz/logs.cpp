@@ -26,7 +26,7 @@ std::vector<logs::key_source> const keys{
     {kind::host, {}, true},
     {kind::field, "header User-Agent", true}};
 
-// An entry with texts of its own.
+// An entry with copies of its texts.
 struct copied {
     explicit copied(logs::entry const& e) : entry(e), keys(e.keys.begin(), e.keys.end()) {
         entry.keys = {};
@@ -41,7 +41,8 @@ bool same(copied const& a, copied const& b) {
            a.entry.status == b.entry.status && a.keys == b.keys;
 }
 
-// Reading a line gives the same result each time. A key is a part of the line, or decoded from one and no longer.
+// Reading a line gives the same result each time. A key is a part of the line, or decoded from a part and no longer
+// than that.
 void read_twice(logs::line_reader& reader, std::string_view line) {
     using namespace std::chrono_literals;
     logs::entry e;
@@ -74,8 +75,8 @@ void read_all(logs::format const& format, std::vector<std::string> const& lines)
 
 }  // namespace
 
-// The first byte says of which format the lines are that follow: `0` to `4` are known by name, of `5` the first line is the
-// format, and of others it is found out.
+// The first byte gives the format of the lines that follow: `0` to `4` are known by name, for `5` the first line is
+// the format, and for other bytes the format is detected.
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     if (size == 0)
         return -1;
@@ -94,7 +95,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         } else {
             read_all(logs::format::of_lines(lines), lines);
         }
-    } catch (std::invalid_argument const&) {  // what is wrong with a format
+    } catch (std::invalid_argument const&) {  // a format has an error
     }
     for (auto const& line : lines)
         static_cast<void>(logs::stamp_of(line));

@@ -5,15 +5,15 @@
 #include <cstdlib>
 #include <new>
 
-// Counts allocations, and lets one fail that is told to, by replacing the global operators: for one source file of a
-// program.
+// Counts allocations, and can make one fail, by replacing the global operators: for one source file of a program.
 
 namespace support {
 
 inline std::atomic<std::size_t> allocations_so_far = 0;
-inline int allocations_until_failure = -1;  // so many are still made; none fails if it is negative
+// the number that still succeeds; none fails if it is negative
+inline int allocations_until_failure = -1;
 
-/// How many allocations there have been since this was made.
+/// The number of allocations since its construction.
 class allocation_count {
 public:
     [[nodiscard]] std::size_t operator()() const noexcept { return allocations_so_far - before_; }
@@ -22,8 +22,8 @@ private:
     std::size_t before_ = allocations_so_far;
 };
 
-/// Calls `f`, whose allocation number `k`, from 0, throws `std::bad_alloc`; only that one. Whether there
-/// was one. In a program of one thread.
+/// Calls `f` and makes only its allocation number `k`, from 0, throw `std::bad_alloc`. Returns whether there was one.
+/// Only for programs with one thread.
 template <class F>
 bool with_failing_allocation(int k, F f) {
     struct guard {
@@ -36,7 +36,7 @@ bool with_failing_allocation(int k, F f) {
 
 }  // namespace support
 
-// Not inline, or g++ takes the malloc in one and the free in the other for a mismatch.
+// Not inline: g++ would report the malloc in one and the free in the other as a mismatch.
 [[gnu::noinline]] void* operator new(std::size_t size) {
     support::allocations_so_far.fetch_add(1, std::memory_order_relaxed);
     auto& left = support::allocations_until_failure;
@@ -53,7 +53,7 @@ bool with_failing_allocation(int k, F f) {
     std::free(memory);
 }
 
-// Those that call the above anyway: a sanitizer has its own.
+// These call the functions above anyway: a sanitizer has its own versions.
 [[gnu::noinline]] void* operator new(std::size_t size, std::nothrow_t const&) noexcept {
     try {
         return operator new(size);

@@ -18,25 +18,25 @@
 
 namespace support {
 
-/// What a story is played on: two contexts, actors that live on the first, and what those have given. Each
-/// can be destroyed by itself. A story does nothing to a part that is gone.
+/// The stage of a story: two contexts, actors that live on the first, and the permits that they have granted. Each
+/// part can be destroyed separately. A story does nothing to a destroyed part.
 class stage {
 public:
     std::unique_ptr<boost::asio::io_context> ctx = std::make_unique<boost::asio::io_context>();
     std::unique_ptr<boost::asio::io_context> elsewhere =
         std::make_unique<boost::asio::io_context>();
-    std::deque<boost::asio::cancellation_signal> signals;  // outlive all, as Asio wants it
+    std::deque<boost::asio::cancellation_signal> signals;  // outlive all, as Asio requires
 
     stage() = default;
     stage(stage const&) = delete;
     stage& operator=(stage const&) = delete;
 
-    /// To be kept by whatever must have gone in the end: handlers, frames of coroutines.
+    /// A mark for each object that must be destroyed at the end: handlers, frames of coroutines.
     using mark = std::shared_ptr<void const>;
     [[nodiscard]] mark mark_it() const { return left_; }
     [[nodiscard]] long left() const { return left_.use_count() - 1; }
 
-    /// Calls one handler, or else moves the clock to the next timer; false if there is neither.
+    /// Calls one handler, or else moves the clock to the next timer. Returns false if there is neither.
     bool step() {
         for (auto* const context : {ctx.get(), elsewhere.get()}) {
             if (!context)
@@ -72,12 +72,12 @@ public:
         }
     }
 
-    /// What the actors that are left are told.
+    /// The orders to the remaining actors.
     enum class order : std::uint8_t { close, cancel, shut_down };
     virtual void tell(order) = 0;
 
-    /// What must hold after each step; when the actors were closed and nothing that they gave is left; and
-    /// when all is destroyed.
+    /// The conditions after each step; after the actors were closed and all that they granted was released; and after
+    /// all was destroyed.
     virtual void check() const {}
     virtual void check_closed() const {}
     virtual void check_destroyed() const {}
@@ -91,7 +91,7 @@ private:
     mark left_ = std::make_shared<int>();
 };
 
-/// Plays a story again and again, cut after its first, second, third... step.
+/// Plays a story repeatedly, cut after its first, second, third... step.
 template <class Scene, class Story>
 class cut_story {
     using part = stage::part;
@@ -140,7 +140,7 @@ private:
         using enum part;
         std::array in_turn{ctx, elsewhere, actors, given};
         do {
-            // Handlers that wait in the one are bound to the other.
+            // Handlers that wait in the one context are bound to the other.
             if (std::ranges::find(in_turn, elsewhere) > std::ranges::find(in_turn, ctx))
                 destroy(*play(), in_turn, "cut");
         } while (std::ranges::next_permutation(in_turn).found);
@@ -163,7 +163,7 @@ private:
         for (auto const what : {order::close, order::cancel, order::shut_down}) {
             for (bool const to_the_end : {false, true}) {
                 if (sanitizer && to_the_end != (steps_ % 2 == 0))
-                    continue;  // by turns
+                    continue;  // alternately
                 auto const s = play();
                 s->tell(what);
                 go_on(*s, to_the_end ? most_steps : 1);
@@ -182,9 +182,9 @@ private:
     bool goes_on_ = true;
 };
 
-/// Plays `story(Scene&)`, cut after every step, and then destroys everything, in each order; lets it go on
-/// without each of the parts that are dispensable; and gives each of the orders. Nothing may be left in the
-/// end. The model is BOOST_COBALT_BRUTE_FORCE.
+/// Plays `story(Scene&)`, cut after every step, and then destroys everything, in each order. Also continues it
+/// without each of the dispensable parts, and gives each of the orders. Nothing may be left at the end. The model is
+/// BOOST_COBALT_BRUTE_FORCE.
 template <class Scene, class Story>
 void cut_after_every_step(Story story,
                           std::vector<stage::part> dispensable = {

@@ -18,10 +18,9 @@
 
 namespace support {
 
-/// A bucket that leaks, by definition: from when on it was never empty is not known, so any event may
-/// have been the first; the level is the largest that comes of that. One that begins empty has been
-/// empty for long. All in numbers that cannot
-/// overflow, of which a permit is `permit()`.
+/// A leaking bucket, by definition. It is unknown since when the bucket was never empty, so any event may have been
+/// the first; the level is the maximum over all these cases. A bucket that begins empty has been empty for long. All
+/// numbers are of a type that cannot overflow; a permit is `permit()`.
 class bucket_history {
 public:
     using number = boost::multiprecision::number<boost::multiprecision::int512_t::backend_type,
@@ -37,12 +36,11 @@ public:
         return by_periods_ ? number(1) : number(rate_.period().count());
     }
     [[nodiscard]] number full() const { return capacity_ * permit(); }
-    /// Nothing overflows while somebody waits.
+    /// Nothing overflows while a request waits.
     [[nodiscard]] bool is_fine_grained() const {
         return !by_periods_ && rate_ <= weir::rate{1, weir::duration(1)};
     }
-    /// By a bucket that has been empty for long: what it loses in less than a nanosecond, and less than
-    /// a permit.
+    /// The loss of a bucket that has been empty for long: its loss in less than a nanosecond, and less than a permit.
     [[nodiscard]] number owed() const {
         return std::max<number>(std::min<number>(rate_.permits(), permit()) - 1, 0);
     }
@@ -50,7 +48,7 @@ public:
         return origin_ + (now - origin_) / rate_.period() * rate_.period();
     }
 
-    /// What leaks in a nanosecond.
+    /// The amount that leaks in a nanosecond.
     [[nodiscard]] number level_lost_by_tick() const { return rate_.permits(); }
 
     void begin(time_point origin, number level, time_point now) {
@@ -78,7 +76,7 @@ public:
         return static_cast<amount>((level(t) + permit() - 1) / permit());
     }
 
-    /// At most the capacity, and what leaks, from each grant to each other.
+    /// Returns whether, between any two grants, at most the capacity and the leaked amount was granted.
     [[nodiscard]] bool is_lawful() const {
         for (auto first = granted_.begin(); first != granted_.end(); ++first) {
             number sum = 0;
@@ -117,7 +115,7 @@ private:
     std::vector<event> granted_;
 };
 
-/// From one a century to a quadrillion a nanosecond, and none at all.
+/// From one per century to a quadrillion per nanosecond, and none at all.
 [[nodiscard]] inline weir::rate some_rate(random_source& random) {
     using namespace std::chrono_literals;
     auto const period =

@@ -18,24 +18,24 @@
 #include <utility>
 #include <vector>
 
-/// Policies against what is known of them by definition, on schedules by chance.
+/// Compares policies with their definitions, on random schedules.
 ///
-/// An oracle is the definition of a policy, with the whole history and no thought for speed:
+/// An oracle is the definition of a policy, with the whole history and without regard for speed:
 ///
-/// | expression                    | what it is                                                      |
+/// | expression                    | meaning                                                         |
 /// |-------------------------------|-----------------------------------------------------------------|
-/// | `O::policy_type`              | whose definition it is                                          |
-/// | `O::some_options(random)`     | options by chance, extremes among them                          |
-/// | `O::scale(options)`           | a duration in which something happens                           |
-/// | `O(options)`                  | nothing has happened yet                                        |
+/// | `O::policy_type`              | the policy that it defines                                      |
+/// | `O::some_options(random)`     | random options, extremes among them                             |
+/// | `O::scale(options)`           | a duration in which the state changes                           |
+/// | `O(options)`                  | the initial state                                               |
 /// | `o.begin(now)`                | the first question is asked                                     |
-/// | `o.used_up_at(t)`             | how many there are too many for one more at `t`: `n` fit if     |
-/// |                               | `n - 1 + used_up_at(t) < capacity`; never rises while time goes |
-/// | `o.stands_still()`            | whether no time makes room                                      |
+/// | `o.used_up_at(t)`             | the number of permits above the limit for one more at `t`: `n`  |
+/// |                               | fit if `n - 1 + used_up_at(t) < capacity`; never rises in time  |
+/// | `o.stands_still()`            | whether time alone frees no permits                             |
 /// | `o.take(n, now)`              | granted, as number 0, 1, 2...                                   |
-/// | `o.refund(i, n, now)`         | so many of grant `i` were not used                              |
+/// | `o.refund(i, n, now)`         | `n` permits of grant `i` were not used                          |
 /// | `o.configure(options, now)`   | other options                                                   |
-/// | `o.is_lawful()`               | the guarantee, of all that was granted                          |
+/// | `o.is_lawful()`               | whether all grants together keep the guarantee                  |
 /// | `o.exact_behind_any()`        | whether `ready_at` is exact behind unequal requests, too        |
 namespace support {
 
@@ -57,7 +57,7 @@ template <class Policy>
     return policy.ready_at(n, 0, now) <= now;
 }
 
-/// What a schedule has beside requests.
+/// The events of a schedule besides requests.
 struct happenings {
     bool refunds = false;
     bool changes = false;  // of the options
@@ -98,7 +98,7 @@ public:
             compare_remaining();
             if (random_.one_in(8))
                 ask_with_others_ahead();
-            // It makes no difference, then, if all is forgotten; the oracle forgets nothing.
+            // Then it makes no difference to forget the state; the oracle forgets nothing.
             if (policy_.is_alike(unused_, now_) && random_.one_in(2))
                 policy_ = unused_;
         }
@@ -142,9 +142,9 @@ private:
         allocation_count const allocations;
         auto const t = policy_.take(n, now_);
         auto const allocated = allocations();
-        expect(allocated == 0, "nothing is allocated for what fits");
+        expect(allocated == 0, "a request that fits needs no allocation");
         note(n, t);
-        expect(!weir::leave(policy_, n, t, now_), "to come home makes no room");
+        expect(!weir::leave(policy_, n, t, now_), "a release makes no permits available");
     }
 
     void note(amount n, ticket t) {
@@ -206,7 +206,7 @@ private:
         auto const n = random_.one_in(2) ? held : random_.between(1, held);
         auto const before = policy_.ready_at(1, 0, now_);
         auto const made_room = policy_.refund(n, t, now_);
-        expect(made_room || before == policy_.ready_at(1, 0, now_), "room that nobody is told of");
+        expect(made_room || before == policy_.ready_at(1, 0, now_), "unreported permits");
         oracle_.refund(i, n, now_);
         held -= n;
     }
@@ -232,7 +232,7 @@ private:
         }
     }
 
-    // A time from `now` on: where something changes, and a nanosecond before and after.
+    // A time from `now` on: an instant of a change, or a nanosecond before or after it.
     [[nodiscard]] time_point some_time() {
         auto const after = [&](duration d) { return std::min(weir::later(now_, d), last_moment); };
         auto const scale = Oracle::scale(options_);
@@ -270,13 +270,14 @@ private:
     happenings what_;
     options_type options_;
     policy_type policy_;
-    policy_type unused_;  // which nobody has used
+    policy_type unused_;  // never used
     Oracle oracle_;
     time_point now_;
-    std::vector<std::pair<ticket, amount>> grants_;  // and what is not refunded of each
+    // with the permits of each that were not refunded
+    std::vector<std::pair<ticket, amount>> grants_;
 };
 
-/// Plays so many schedules; the first seed is given.
+/// Plays `count` schedules, from the seed `first_seed` on.
 template <class Oracle>
 void compare_with(std::uint64_t first_seed, std::uint64_t count, happenings what) {
     for_each_seed(first_seed, count,
@@ -284,7 +285,7 @@ void compare_with(std::uint64_t first_seed, std::uint64_t count, happenings what
     BOOST_TEST(true);  // none has failed
 }
 
-/// The same with and without each of refunds, changes of options and debts.
+/// Plays schedules with and without each of refunds, changes of options and debts.
 template <class Oracle>
 void compare_in_every_way(std::uint64_t first_seed, std::uint64_t count) {
     for (int way = 0; way != 8; ++way) {
@@ -294,7 +295,7 @@ void compare_in_every_way(std::uint64_t first_seed, std::uint64_t count) {
     }
 }
 
-/// A request that is rejected, and a question, leave no trace.
+/// Checks that a rejected request and a question have no effect.
 template <class Oracle>
 void compare_asked_with_left_alone(std::uint64_t first_seed, std::uint64_t count) {
     for_each_seed(first_seed, count, [](random_source& random) {

@@ -6,14 +6,14 @@
 
 namespace support {
 
-/// What a `counting_allocator` has been asked for, and what it is to do.
+/// The record of a `counting_allocator`, and its instructions.
 struct allocations {
     int made = 0;
     int live = 0;
-    int until_failure = -1;  // so many may still be made, for ever if negative
+    int until_failure = -1;  // the number that still succeeds; unlimited if negative
 };
 
-/// Counts what a handler has allocated, and runs out of memory when told to.
+/// Counts the allocations of a handler, and can simulate a lack of memory.
 template <class T = void>
 class counting_allocator {
 public:

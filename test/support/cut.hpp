@@ -5,22 +5,22 @@
 
 #include <cstddef>
 
-/// Every asynchronous test is run again and again, and cut short after its first handler, its second,
-/// its third ...: everything is destroyed as it stands, and the sanitizers see what is amiss. Where the
-/// handlers of a test need what is destroyed before their context, the test is labelled `whole`.
+/// Runs every asynchronous test repeatedly, cut short after its first handler, its second, its third ...: everything
+/// is destroyed in its present state, and the sanitizers detect errors. If the handlers of a test need objects that
+/// are destroyed before their context, the test has the label `whole`.
 namespace support {
 
-/// What is thrown out of a test that is cut.
+/// The exception that leaves a test that is cut.
 struct cut {};
 
 struct cuts {
     /// Set by tests that can be cut.
     static inline bool wanted = false;
-    /// How many handlers are still to be called; none left if 0, any number if negative.
+    /// The number of handlers that may still be called; 0 for none, negative for any number.
     static inline int left = -1;
 };
 
-/// A context whose handlers count.
+/// A context that counts its handlers.
 class cut_context {
 public:
     explicit cut_context(boost::asio::io_context& context) noexcept : context_(&context) {}

@@ -13,18 +13,20 @@
 
 namespace support {
 
-/// What a `faulty_executor` throws.
+/// The exception of a `faulty_executor`.
 struct fault : std::runtime_error {
     fault() : std::runtime_error("a fault of the executor") {}
 };
 
-/// When faulty executors fail, and how: before they have kept the function, or after. Shared by all executors that are made of one.
+/// When and how faulty executors fail: before they have kept the function, or after. All executors that are made from
+/// one share it.
 struct faults {
-    std::atomic<int> skip = -1;    // calls of `execute` that go well before one fails; none if < 0
-    std::atomic<int> failing = 1;  // how many then fail, for ever if negative
+    // calls of `execute` that succeed before one fails; none fails if < 0
+    std::atomic<int> skip = -1;
+    std::atomic<int> failing = 1;  // the number of failures after that; unlimited if negative
     std::atomic<int> failed = 0;
-    std::atomic<bool> dropping = false;  // destroy what is to be executed, and say nothing
-    std::atomic<bool> keeping = false;   // throw only when the inner executor has the function
+    std::atomic<bool> dropping = false;  // destroy the function without an exception
+    std::atomic<bool> keeping = false;   // throw only after the inner executor has the function
 
     void fail_next(int how_many = 1, int after = 0) {
         failing = how_many;
@@ -46,7 +48,7 @@ struct faults {
     }
 };
 
-/// An executor around another one, of whose calls to `execute` some fail, by plan.
+/// An executor around another one. Some of its calls of `execute` fail, by plan.
 template <class Inner>
 class faulty_executor {
 public:

@@ -22,7 +22,7 @@ using real = long double;
     return static_cast<real>(d.count());
 }
 
-/// How long a permit takes at the rate, in nanoseconds.
+/// The time of a permit at the rate, in nanoseconds.
 [[nodiscard]] inline real interval_of(weir::rate const& r) {
     return to_real(r.period()) / static_cast<real>(r.permits());
 }
@@ -42,13 +42,13 @@ using real = long double;
            integral(f, middle, b, error / 2, depth - 1);
 }
 
-/// What Guava's limiters are by definition, in real numbers of nanoseconds: how long each saved permit
-/// takes, as a function of how many there are, and how long it takes to save one.
+/// The definition of Guava's limiters, in real numbers of nanoseconds: the time that each saved permit takes, as a
+/// function of the number of saved permits, and the time to save one.
 struct guava_curve {
     real stable = 1;    // the interval between permits
     real max = 0;       // saved permits
     real cooling = 1;   // the time to save one
-    real at_start = 0;  // how many are saved then
+    real at_start = 0;  // the number of saved permits at the start
     std::function<real(real)> price = [](real) { return real{0}; };
 };
 
@@ -77,13 +77,13 @@ struct guava_curve {
             }};
 }
 
-/// Guava's algorithm on such a curve. Time is counted from the first request, so that little is lost.
-/// It counts in whole nanoseconds where Guava does in microseconds: less than one is no idleness.
+/// Guava's algorithm on such a curve. Time is counted from the first request, for precision. It counts whole
+/// nanoseconds where Guava counts microseconds: less than one is not idle time.
 class guava_limiter {
 public:
     explicit guava_limiter(guava_curve curve) : curve_(std::move(curve)), saved_(curve_.at_start) {}
 
-    /// Nanoseconds from the first request on, as all times here.
+    /// Nanoseconds since the first request, like all times here.
     [[nodiscard]] real free() const { return free_; }
     [[nodiscard]] real saved() const { return saved_; }
 
@@ -106,7 +106,7 @@ public:
         settle(now, 0);
         if (what == weir::carry_over::reset)
             saved_ = curve.at_start;
-        else if (curve_.max == 0)  // where Guava begins anew
+        else if (curve_.max == 0)  // where Guava starts again
             saved_ = 0;
         else if (what == weir::carry_over::proportional)
             saved_ *= curve.max / curve_.max;

@@ -13,16 +13,16 @@
 #include <stdexcept>
 #include <utility>
 
-// What a core runs on in tests of one thread that look at its critical sections: its time stands still,
-// its messages wait until they are called, and it is noted what is done under the lock.
+// The host of a core in single-threaded tests of its critical sections. Its time stops, its messages wait until the
+// test runs them, and it records the actions under the lock.
 
 namespace support {
 
-/// What is done in critical sections: work is whatever the test counts.
+/// The actions in critical sections. The test decides what counts as work.
 struct sections {
     static inline bool open = false;
     static inline std::uint64_t number = 0;
-    static inline std::uint64_t work = 0;  // in the one that is open
+    static inline std::uint64_t work = 0;  // in the open section
     static inline std::uint64_t most_work = 0;
     static inline std::uint64_t all_work = 0;
 
@@ -53,7 +53,7 @@ public:
     using mutex_type = noted_mutex;
     struct event_type {
         static void set() {}
-        static void wait() { throw std::logic_error("there is nobody else to wait for"); }
+        static void wait() { throw std::logic_error("no other thread exists"); }
     };
 
     static inline weir::time_point time{std::chrono::hours(1)};
@@ -77,7 +77,7 @@ public:
     static void disarm() { timer = {weir::never, {}}; }
     static void hold(bool) {}
 
-    /// Calls messages until there are none; how many.
+    /// Runs messages until there are none; returns their number.
     static std::size_t run() {
         std::size_t count = 0;
         for (; !messages.empty(); ++count) {
@@ -88,7 +88,7 @@ public:
         return count;
     }
 
-    /// Lets the timer fire, when its time has come or will come, and runs.
+    /// Fires the timer, moving the time to its instant if necessary, and runs the messages.
     static std::size_t run_to_timer() {
         auto const [at, fire] = std::exchange(timer, {weir::never, {}});
         time = std::max(time, at);
@@ -105,7 +105,7 @@ private:
     static inline alarm timer{weir::never, {}};
 };
 
-/// The order "first come, first served", which counts whom it is asked about as work.
+/// The order `fifo`; it counts each request that it is asked about as work.
 class noted_fifo : public weir::detail::fifo {
 public:
     using arrival_queue::arrival_queue;

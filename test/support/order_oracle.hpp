@@ -14,14 +14,14 @@ namespace support {
 
 using weir::amount;
 
-/// Whether a request of class `c` that came at `since` goes before one of class `of` that came later, at `at`,
-/// by the words of `queue_order::priority`.
+/// Returns whether a request of class `c` that arrived at `since` goes before one of class `of` that arrives later,
+/// at `at`, by the documentation of `queue_order::priority`.
 inline bool older_goes_first(int c, weir::time_point since, int of, weir::time_point at,
                              weir::duration ageing) {
     return c <= of || at - since >= (c - of) * ageing;
 }
 
-/// Which request is next, by the words of `queue_order::fair`.
+/// Selects the next request, by the documentation of `queue_order::fair`.
 class fair_oracle {
 public:
     void join(int request, std::uint64_t key, amount n) {
@@ -31,14 +31,14 @@ public:
         it->waiting.push_back({request, n});
     }
 
-    /// Without a grant.
+    /// Removes a request without a grant.
     void leave(int request) {
         auto& own = of(request);
         std::erase_if(own.waiting, [&](auto const& one) { return one.request == request; });
         forget(own);
     }
 
-    /// The request that is next leaves with a grant.
+    /// Removes the next request with a grant.
     void grant() {
         auto& own = keys_.front();
         auto const n = own.waiting.front().n;
@@ -57,7 +57,7 @@ public:
     [[nodiscard]] bool empty() const { return keys_.empty(); }
     [[nodiscard]] int next() const { return keys_.front().waiting.front().request; }
 
-    /// Whether this one may be dropped for a newcomer.
+    /// Returns whether this request may be dropped for a newcomer.
     [[nodiscard]] bool may_make_way(int request) {
         auto& own = of(request);
         auto const heaviest = std::ranges::max(keys_, {}, asked);
@@ -92,13 +92,13 @@ private:
             keys_.erase(keys_.begin() + (&own - keys_.data()));
     }
 
-    std::vector<account> keys_;  // whose turn it is first
+    std::vector<account> keys_;  // the first has its turn
 };
 
-/// Which request is next, by the words of `queue_order::shares`. It keeps each permit and each request.
+/// Selects the next request, by the documentation of `queue_order::shares`. It keeps each permit and each request.
 class shares_oracle {
 public:
-    /// Names and per cents. A key that is none of these is of no partition.
+    /// Flows and percentages. Any other flow belongs to no partition.
     std::map<std::uint64_t, int> partitions;
     amount seats = 0;
 
@@ -127,7 +127,7 @@ public:
         return partitions.contains(key) && held(key) + n <= share(key);
     }
 
-    /// The request to be granted next, and it alone; -1 if none waits. Of one partition, the one that came first.
+    /// The only request that may be granted next; -1 if none waits. In one partition it is the oldest.
     [[nodiscard]] int next() const {
         std::set<std::uint64_t> seen;
         for (auto const& one : line_) {
@@ -137,7 +137,7 @@ public:
         }
         return line_.empty() ? -1 : line_.front().request;
     }
-    /// Whether a newcomer goes before all that wait.
+    /// Returns whether a newcomer goes before all waiting requests.
     [[nodiscard]] bool lets_pass(std::uint64_t key, amount n) const {
         if (line_.empty())
             return true;
@@ -145,8 +145,8 @@ public:
         with.join(-2, key, n);
         return fits(key, n) && with.next() == -2;
     }
-    /// The requests of which one makes way for a newcomer, if the queue is full; none if the newcomer is rejected. They
-    /// are several where partitions are equally far beyond their shares.
+    /// The requests of which one makes way for a newcomer, if the queue is full; none if the newcomer is rejected.
+    /// There are several if partitions exceed their shares equally.
     [[nodiscard]] std::vector<int> may_make_way(std::uint64_t key, amount n) const {
         std::map<std::uint64_t, amount> beyond;
         for (auto const& one : line_)
@@ -175,11 +175,11 @@ private:
     static amount by_amount(std::pair<std::uint64_t const, amount> const& one) {
         return one.second;
     }
-    // All that are of no partition are one.
+    // All requests without a partition are one group.
     [[nodiscard]] std::uint64_t group(std::uint64_t key) const {
         return partitions.contains(key) ? key : 0;
     }
-    // What those of no partition hold is not counted.
+    // The permits of requests without a partition are not counted.
     [[nodiscard]] amount counted(std::uint64_t key) const {
         return partitions.contains(key) ? held(key) : 0;
     }

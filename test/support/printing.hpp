@@ -9,7 +9,7 @@
 #include <optional>
 #include <ostream>
 
-// How Boost.Test prints what has no operator<<.
+// Makes Boost.Test print types without operator<<.
 namespace boost::test_tools::tt_detail {
 
 template <class Rep, class Period>

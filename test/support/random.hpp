@@ -15,7 +15,7 @@
 
 namespace support {
 
-/// Numbers that look random and are the same each time, whatever the standard library.
+/// Pseudo-random numbers that are the same each time, with any standard library.
 class random_source {
 public:
     explicit random_source(std::uint64_t seed) noexcept : state_(seed) {}
@@ -32,7 +32,7 @@ public:
         return static_cast<std::int64_t>(static_cast<std::uint64_t>(least) + offset);
     }
 
-    /// From 0 to `most`, and small numbers as often as large ones.
+    /// From 0 to `most`, with small numbers as frequent as large ones.
     [[nodiscard]] std::int64_t of_any_size(std::int64_t most) noexcept {
         return between(0, most) >> between(0, 62);
     }
@@ -52,9 +52,9 @@ private:
     std::uint64_t state_;
 };
 
-/// Calls `body(random)` for so many seeds, the first of which is given. A failure names its seed; with
-/// the environment variable WEIR_TEST_SEED only that one is run. `test/run --nightly` adds the day's to the first
-/// one, by WEIR_TEST_SEEDS_FROM. Under a sanitizer, which is slow and sees other things, a fifth of them has to do.
+/// Calls `body(random)` for `count` seeds, from `first` on. A failure names its seed; the environment variable
+/// WEIR_TEST_SEED runs only that seed. `test/run --nightly` adds the number of the day to `first`, by
+/// WEIR_TEST_SEEDS_FROM. Under a sanitizer, which is slow and finds other errors, only a fifth of the seeds run.
 template <class Body>
 void for_each_seed(std::uint64_t first, std::uint64_t count, Body body) {
     if (auto const* const wanted = std::getenv("WEIR_TEST_SEED")) {

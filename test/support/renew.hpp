@@ -6,7 +6,7 @@
 
 namespace support {
 
-/// A policy whose time has begun.
+/// A policy after its `begin`.
 template <class Policy>
 [[nodiscard]] Policy begun(typename Policy::options_type const& options, weir::time_point now) {
     Policy policy(options);

@@ -4,7 +4,7 @@
 
 namespace support {
 
-/// As a completion token of `co_spawn`: what the coroutine throws comes out of `run()`.
+/// A completion token of `co_spawn`: `run()` throws the exception of the coroutine.
 struct rethrow_t {
     template <class... Results>
     void operator()(std::exception_ptr failure, Results&&...) const {

@@ -3,7 +3,7 @@
 namespace support {
 
 #ifndef __has_feature
-#define __has_feature(x) 0  // clang's; g++ defines __SANITIZE_...__
+#define __has_feature(x) 0  // of clang; g++ defines __SANITIZE_...__
 #endif
 #if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
 inline constexpr bool thread_sanitizer = true;

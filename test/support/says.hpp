@@ -9,7 +9,7 @@
 
 namespace support {
 
-/// For `BOOST_CHECK_EXCEPTION`: whether the exception says exactly this.
+/// For `BOOST_CHECK_EXCEPTION`: checks that the message of the exception is exactly `text`.
 [[nodiscard]] inline auto says(std::string text) {
     return [text = std::move(text)](std::exception const& e) {
         BOOST_TEST(std::string_view(e.what()) == text);

@@ -16,11 +16,11 @@
 #include <map>
 #include <vector>
 
-// What a store says of seats, against what it has to say by definition: on questions by chance.
+// Compares the replies of a store for seats with their definition, on random questions.
 
 namespace support {
 
-/// The seats that are taken, one by one.
+/// The taken seats, one by one.
 class seats_definition {
 public:
     using question = weir::policy::fed_seats::question;
@@ -85,12 +85,12 @@ private:
     std::int64_t last_fence_ = 0;
 };
 
-/// A store whose clock is told, in microseconds.
+/// A store that gets the time as an argument, in microseconds.
 using told_seats = std::function<weir::policy::fed_seats::answer(
     weir::policy::fed_seats::question const&, std::int64_t now)>;
 
-/// Asks `questions` questions of it, and holds each answer against the definition. The clock is at `now`; it is set back
-/// now and then.
+/// Asks `questions` questions, and compares each reply with the definition. The clock is at `now`; it is sometimes
+/// set back.
 inline void compare_with_seats(told_seats const& store, int questions, random_source& random,
                                std::int64_t now) {
     struct client {

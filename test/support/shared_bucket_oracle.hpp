@@ -15,28 +15,28 @@
 #include <functional>
 #include <vector>
 
-// What a store says, against what it has to say by definition: on questions by chance.
+// Compares the replies of a store with their definition, on random questions.
 
 namespace support {
 
 using weir::policy::fed;
 
-/// A store whose clock is told, in microseconds.
+/// A store that gets the time as an argument, in microseconds.
 struct told_store {
     std::function<fed::answer(fed::question const&, std::int64_t now)> take;
     std::function<void(fed::give_back const&, std::int64_t now)> give_back;
-    /// Buckets of other names from now on.
+    /// Uses buckets of other names from now on.
     std::function<void()> forget;
 };
 
-/// A bucket of a store by definition: `bucket_history`, whose nanoseconds are microseconds here.
+/// The definition of a store's bucket: `bucket_history`, with microseconds in place of nanoseconds.
 class shared_oracle {
 public:
     explicit shared_oracle(weir::shared_options const& o)
         : history_(weir::rate(o.rate.permits(), weir::duration(o.rate.period().count() / 1000)),
                    o.burst.value_or(o.rate.permits()), false) {}
 
-    /// What has to be said to `q` at `now`; it has happened then.
+    /// Applies `q` at `now`, and returns the right reply.
     fed::answer take(fed::question const& q, std::int64_t now) {
         auto const t = at(now);
         if (is_new_)
@@ -48,7 +48,7 @@ public:
             history_.add(n, t);
             return {.granted = n, .since = now};
         }
-        // The first microsecond at which there is room.
+        // The first microsecond at which the permits are available.
         auto const lacking = q.min * history_.permit() - room;
         auto const rate = history_.level_lost_by_tick();
         auto const wait = static_cast<std::int64_t>((lacking + rate - 1) / rate);
@@ -93,7 +93,7 @@ private:
     return std::max<std::int64_t>(weir::policy::shared_bucket::of(o).time_of(1), 1);
 }
 
-/// Asks `questions` questions of it, of several buckets, and holds each answer against the definition.
+/// Asks `questions` questions of several buckets, and compares each reply with the definition.
 inline void compare_with_definition(told_store const& store, int questions, random_source& random,
                                     std::int64_t& now) {
     while (questions > 0) {
@@ -117,8 +117,8 @@ inline void compare_with_definition(told_store const& store, int questions, rand
     }
 }
 
-/// The same with permits that are given back and a clock that is set back: whatever is used, and not given back,
-/// keeps to the rate.
+/// Asks questions with released permits and a clock that is set back: the permits that are used, and not returned,
+/// must keep to the rate.
 inline void check_lawfulness(told_store const& store, int questions, random_source& random,
                              std::int64_t& now) {
     struct use {
@@ -166,7 +166,7 @@ inline void check_lawfulness(told_store const& store, int questions, random_sour
 
 // ---- Sliding logs
 
-/// Of at most 8 permits in up to a second.
+/// A log of at most 8 permits in up to a second.
 [[nodiscard]] inline weir::policy::shared_bucket some_log(random_source& random) {
     using namespace std::chrono_literals;
     return weir::policy::shared_bucket::log_of(
@@ -181,13 +181,13 @@ inline void check_lawfulness(told_store const& store, int questions, random_sour
     return {.bucket = log, .min = least, .max = most, .ahead = std::chrono::microseconds(ahead)};
 }
 
-/// What a sliding log says by definition: a turn is not before one that was given already, and with it no stretch of
-/// time of the length of the window, open at one end, sees more than the limit.
+/// The definition of a sliding log: a grant time is not before an earlier one, and with it no half-open window
+/// contains more permits than the limit.
 class log_oracle {
 public:
     explicit log_oracle(weir::policy::shared_bucket const& log) : log_(log) {}
 
-    /// The first turn for `n` at `now` or later.
+    /// The first grant time for `n` at `now` or later.
     [[nodiscard]] std::int64_t turn(weir::amount n, std::int64_t now) const {
         auto at = std::max(now, granted_.empty() ? now : granted_.back());
         auto const in_window = [&] {
@@ -210,7 +210,7 @@ private:
     std::vector<std::int64_t> granted_;
 };
 
-/// Asks `questions` questions of it, of several logs, and holds each answer against the definition.
+/// Asks `questions` questions of several logs, and compares each reply with the definition.
 inline void compare_with_log(told_store const& store, int questions, random_source& random,
                              std::int64_t& now) {
     while (questions > 0) {
@@ -242,12 +242,12 @@ inline void compare_with_log(told_store const& store, int questions, random_sour
     }
 }
 
-/// The same with permits that are given back and a clock that is set back: in no window of true time more is used than
-/// the limit.
+/// Asks questions with returned permits and a clock that is set back: in no window of real time are more permits used
+/// than the limit.
 inline void check_lawfulness_of_log(told_store const& store, int questions, random_source& random,
                                     std::int64_t& now) {
     struct use {
-        std::int64_t at;     // in truth
+        std::int64_t at;     // in real time
         std::int64_t since;  // by the store
         weir::amount count;
     };
@@ -285,7 +285,7 @@ inline void check_lawfulness_of_log(told_store const& store, int questions, rand
     }
 }
 
-/// What was not used leaves the log, however much has passed since; and what is not known of does not.
+/// Unused permits leave the log after any time; unknown permits do not.
 inline void check_refunds_of_log(told_store const& store, std::int64_t now) {
     using namespace std::chrono_literals;
     auto const log = weir::policy::shared_bucket::log_of({.rate = {3, 1s}});
@@ -296,12 +296,12 @@ inline void check_refunds_of_log(told_store const& store, std::int64_t now) {
     store.give_back({log, 2, now}, now + 900'000);
     BOOST_TEST(store.take({log, 2, 2}, now + 900'000).granted == 2);
     BOOST_TEST(wait(now + 900'000) == 100'000);
-    // More than was granted then, and what was granted at another time, is not known of.
+    // More permits than were granted then, and permits that were granted at another time, are unknown.
     store.give_back({log, 2, now}, now + 900'000);
     store.give_back({log, 1, now + 1}, now + 900'000);
     BOOST_TEST(wait(now + 900'000) == 100'000);
 
-    // Nor is a turn given back that has not come.
+    // A grant in the future is not returned either.
     BOOST_TEST(store.take({log, 1, 1, 1s}, now + 900'000).wait.count() == 100'000);
     store.give_back({log, 1, now + 1'000'000}, now + 999'999);
     BOOST_TEST(wait(now + 999'999) == 900'001);
@@ -309,7 +309,7 @@ inline void check_refunds_of_log(told_store const& store, std::int64_t now) {
     BOOST_TEST(store.take({log, 1, 1}, now + 1'000'000).granted == 1);
 }
 
-/// A turn that is booked comes before all later ones, though what was given back has made room before it.
+/// A booked grant comes before all later ones, even if returned permits are available before it.
 inline void check_order_of_log(told_store const& store, std::int64_t now) {
     using namespace std::chrono_literals;
     auto const log = weir::policy::shared_bucket::log_of({.rate = {2, 1s}});
@@ -320,7 +320,7 @@ inline void check_order_of_log(told_store const& store, std::int64_t now) {
     BOOST_TEST(store.take({log, 1, 1}, now + 900'000).wait.count() == 100'000);
 }
 
-/// The clock is set back: nothing is granted early, and nobody waits for longer than a window.
+/// The clock is set back: nothing is granted early, and no request waits longer than a window.
 inline void check_log_set_back(told_store const& store, std::int64_t now) {
     using namespace std::chrono_literals;
     auto const log = weir::policy::shared_bucket::log_of({.rate = {3, 1s}});
@@ -336,7 +336,7 @@ inline void check_log_set_back(told_store const& store, std::int64_t now) {
     BOOST_TEST(store.take({log, 1, 1}, now + 1'000'000).granted == 1);
 }
 
-/// The longest log there is.
+/// The longest possible log.
 inline void check_longest_log(told_store const& store, std::int64_t now) {
     using namespace std::chrono_literals;
     auto const log = weir::policy::shared_bucket::log_of({.rate = {4096, 1s}});

@@ -12,8 +12,8 @@
 #include <optional>
 #include <vector>
 
-// Rules written down from the words of their policies, with all that was ever granted, and with no thought
-// of speed: what an oracle of a limiter goes by.
+// Rules that follow the documentation of their policies, with all grants, and without regard for speed: the oracle of
+// a limiter uses them.
 
 namespace support {
 
@@ -22,7 +22,7 @@ using weir::duration;
 using weir::never;
 using weir::time_point;
 
-/// The rule of `seats`, in the words of its comment: so many may be out at a time.
+/// The rule of `seats`, by its documentation: at most `limit` permits are in use at a time.
 class slow_seats {
 public:
     using policy = weir::policy::seats;
@@ -47,7 +47,7 @@ public:
     void leave(amount n) { used_ -= n; }
     void refund(amount n, time_point) { used_ -= n; }
 
-    /// When `n` would go at the earliest after all of `ahead`, if nobody ahead gives up.
+    /// Returns when `n` could be granted at the earliest after all of `ahead`, if no request ahead gives up.
     [[nodiscard]] std::optional<time_point> turn(std::vector<amount> const& ahead, amount n,
                                                  time_point now) const {
         auto const all = std::accumulate(ahead.begin(), ahead.end(), n);
@@ -59,7 +59,8 @@ private:
     amount used_ = 0;
 };
 
-/// The rule of `sliding_log`: in any half-open window at most so many, each of which cools from its grant.
+/// The rule of `sliding_log`: at most `limit` grants in any half-open window; each expires one window after its
+/// grant.
 class slow_log {
 public:
     using policy = weir::policy::sliding_log;
@@ -72,7 +73,7 @@ public:
 
     explicit slow_log(options const& o) : options_(o) {}
     void change(options const& o, time_point now) {
-        // What has cooled is free for good.
+        // Expired permits stay free.
         std::erase_if(grants_, [&](grant const& g) { return g.at + options_.window <= now; });
         options_ = o;
     }
@@ -100,7 +101,7 @@ public:
         auto later = *this;
         for (auto block : ahead) {
             for (amount part = 0; block > 0; block -= part) {
-                part = std::min(block, capacity());  // more cannot go at once
+                part = std::min(block, capacity());  // more cannot be granted at once
                 now = later.earliest(part, now);
                 later.take(part, now);
             }

@@ -4,7 +4,7 @@
 
 namespace support {
 
-/// An operation that waits in a line and is never completed.
+/// An operation that waits in a queue and is never completed.
 class stand_in : public weir::detail::operation {
 public:
     bool post() override { return true; }

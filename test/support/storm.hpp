@@ -4,7 +4,7 @@
 
 namespace support {
 
-/// By how much a storm on real threads is larger than under a sanitizer of threads.
+/// The factor by which a stress test on real threads is larger without ThreadSanitizer.
 inline constexpr int scale = thread_sanitizer ? 1 : 5;
 
 }  // namespace support

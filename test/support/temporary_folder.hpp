@@ -10,7 +10,7 @@
 
 namespace support {
 
-/// A folder of its own, which goes with it and with all that is in it.
+/// A temporary folder. Its destructor deletes it with its contents.
 class temporary_folder {
 public:
     /// Its name begins with `name`.

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <string_view>
 
-// A host of two addresses, of which the first never answers: for one source file of a program, since it takes the place
-// of the resolver of the system.
+// A host with two addresses, of which the first never responds: for one source file of a program, since it replaces
+// the resolver of the system.
 
 namespace support {
 
@@ -19,7 +19,7 @@ inline constexpr auto host_of_two = "two.addresses.invalid";
 inline constexpr auto first_of_two = "127.0.0.2";
 inline constexpr auto second_of_two = "127.0.0.1";
 
-/// A port of an address on which a socket listens whose line is full: the network answers nothing.
+/// A port of an address on which a socket listens whose queue is full: the network gives no response.
 class black_hole {
 public:
     black_hole(boost::asio::io_context& ctx, char const* address, std::uint16_t port)

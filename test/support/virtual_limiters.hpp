@@ -15,7 +15,7 @@
 #include <exception>
 #include <utility>
 
-/// What most tests of limiters start from: limiters on virtual time, and coroutines that run on it.
+/// The common parts of most tests of limiters: limiters on virtual time, and coroutines that run on it.
 namespace support {
 
 namespace asio = boost::asio;
@@ -27,18 +27,18 @@ using sliding_log = weir::testing::limiter<weir::sliding_log>;
 
 inline bool const can_be_cut = cuts::wanted = true;
 
-/// As the function of that name in weir/testing.hpp, but that the test may be cut short.
+/// Like the function of that name in weir/testing.hpp, except that the test may be cut short.
 inline std::size_t run_for(asio::io_context& context, clock::duration d) {
     cut_context counted(context);
     return weir::testing::run_for(counted, d);
 }
 
-/// Runs what can be run now; no time passes. How many handlers were run.
+/// Runs all handlers that are ready; no time passes. Returns the number of handlers.
 inline std::size_t settle(asio::io_context& context) {
     return run_for(context, 0s);
 }
 
-/// Runs two contexts, by turns, until neither has anything more to do now.
+/// Runs two contexts alternately, until no handler of either is ready.
 inline void settle(asio::io_context& one, asio::io_context& other) {
     while (settle(one) + settle(other) != 0) {}
 }

@@ -14,7 +14,7 @@
 
 namespace support {
 
-/// A request that is made with a callback, and what has become of it.
+/// A request that is made with a callback, and its outcome.
 ///
 ///     visit guest;
 ///     kitchen.async_enter(guest.callback());
@@ -29,7 +29,7 @@ class visit {
     };
 
 public:
-    /// A completion handler for `async_enter`. It can be moved only.
+    /// A completion handler for `async_enter`. It can only be moved.
     class handler {
     public:
         handler(handler&&) = default;
@@ -53,7 +53,7 @@ public:
     visit(visit&&) = default;
     visit& operator=(visit&&) = default;
 
-    /// Makes the request; the arguments go before the callback.
+    /// Makes the request; the arguments are before the callback.
     template <class Limiter, class... Args>
         requires(!std::same_as<Limiter, visit>)
     explicit visit(Limiter& limiter, Args... args) {
@@ -62,11 +62,11 @@ public:
 
     [[nodiscard]] handler callback() const { return handler(record_); }
 
-    /// The callback exists and has not been called.
+    /// The callback exists and was not called.
     [[nodiscard]] bool waiting() const { return record_->calls == 0 && record_.use_count() > 1; }
-    /// It was destroyed without being called.
+    /// The callback was destroyed without a call.
     [[nodiscard]] bool dropped() const { return record_->calls == 0 && record_.use_count() == 1; }
-    /// It was called, once, and has been destroyed.
+    /// The callback was called, once, and was destroyed.
     [[nodiscard]] bool over() const { return record_->calls == 1 && record_.use_count() == 1; }
 
     [[nodiscard]] bool granted() const { return over() && !record_->error; }
@@ -79,7 +79,7 @@ public:
         BOOST_TEST_REQUIRE(over());
         return record_->error;
     }
-    /// What was granted, or the empty permit of a rejection.
+    /// The granted permit, or the empty permit of a rejection.
     [[nodiscard]] weir::permit& seat() const {
         BOOST_TEST_REQUIRE(over());
         return record_->seat;

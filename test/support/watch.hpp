@@ -12,7 +12,7 @@
 
 namespace support {
 
-/// Waits for the overdue permits of a limiter, for one after the other, until a wait fails.
+/// Waits for the overdue permits of a limiter, one after the other, until a wait fails.
 template <class Limiter>
 class watch {
 public:
@@ -34,7 +34,7 @@ public:
 
     [[nodiscard]] std::vector<report> const& reports() const { return record_->reports; }
 
-    /// What the last wait has failed with; nothing while it goes on.
+    /// The error of the last wait; nothing while the wait continues.
     [[nodiscard]] std::optional<weir::error_code> end() const { return record_->end; }
 
 private:

@@ -21,11 +21,11 @@
 #include <stdexcept>
 #include <utility>
 
-// What tests of pools have made: things that count themselves.
+// The objects of tests of pools: they count themselves.
 
 namespace support {
 
-/// How many things there are. A thing counts from the moment at which its making begins.
+/// The number of things. A thing counts from the beginning of its construction.
 struct census {
     std::atomic<int> alive = 0;
     std::atomic<int> max = 0;
@@ -33,7 +33,7 @@ struct census {
     std::function<void()> on_death;  // called by each destructor
 };
 
-/// An object of a pool: it can only be moved, and has a number, the first is 1.
+/// An object of a pool. It can only be moved, and has a number, from 1 on.
 class thing {
 public:
     explicit thing(std::shared_ptr<census> c) : it_(std::make_unique<body>(std::move(c))) {}
@@ -42,7 +42,7 @@ public:
 
     [[nodiscard]] int number() const { return it_->number; }
 
-    /// Nobody else may be using it.
+    /// Checks that no other thread is using it.
     void begin_use() const {
         if (it_->used.exchange(true))
             throw std::logic_error("a thing is used by two");
@@ -75,7 +75,7 @@ private:
 using thing_pool = weir::basic_pool<thing, asio::any_io_executor, weir::testing::timer>;
 using thing_lease = weir::lease<thing>;
 
-/// What a making or a check does.
+/// The behaviour of a factory or a check.
 struct behaviour {
     enum class kind { works, fails, throws_at_once, hangs, hangs_deaf };
     kind what = kind::works;
@@ -94,7 +94,7 @@ struct workshop {
     behaviour checking;
     int checks = 0;
 
-    /// What a failing one throws.
+    /// The exception of a failing one.
     static constexpr auto failure = asio::error::connection_refused;
 
     static asio::awaitable<void> act(behaviour b) {
@@ -151,7 +151,7 @@ private:
     }
 };
 
-/// A checkout that is made with a callback, and what has become of it.
+/// A checkout that is made with a callback, and its outcome.
 class order {
     struct record {
         int calls = 0;
@@ -192,14 +192,14 @@ public:
         return over() && record_->error == ec && !record_->given;
     }
     [[nodiscard]] bool rejected(weir::errc e) const { return rejected(make_error_code(e)); }
-    /// The number of the thing that was given; 0 if none was.
+    /// The number of the thing; 0 if there is none.
     [[nodiscard]] int number() const {
         return over() && record_->given ? record_->given->number() : 0;
     }
     [[nodiscard]] thing_lease& given() const { return record_->given; }
     [[nodiscard]] clock::time_point at() const { return record_->at; }
 
-    /// What the factory has failed with, as a code; none if it has not.
+    /// The error of the factory, as a code; none if it succeeded.
     [[nodiscard]] weir::error_code failure() const {
         auto const why = record_->given.failure();
         try {

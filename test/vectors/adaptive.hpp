@@ -6,9 +6,9 @@
 
 namespace vectors {
 
-// ---- Algorithms that move a number of seats.
+// ---- Algorithms that adapt a number of seats.
 
-// As they are there: without slow start.
+// As in those libraries: without slow start.
 template <class Algorithm>
 void run_samples(vector const& v, Algorithm algorithm) {
     for (auto const& each : ops_of(v)) {

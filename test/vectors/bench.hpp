@@ -21,7 +21,7 @@
 #include <string_view>
 #include <utility>
 
-/// What the cases of other libraries are read with and run on.
+/// Reads and runs the test cases of other libraries.
 namespace vectors {
 
 using namespace support;
@@ -52,14 +52,14 @@ inline bool says(json::object const& o, std::string_view key, std::string_view v
     return found && found->is_string() && found->as_string() == value;
 }
 
-// By how many of a unit of time after the start.
+// Returns the instant `t` units of time after the start.
 inline clock::time_point at(clock::time_point start, double t, duration unit) {
     return start + std::chrono::round<duration>(t * std::chrono::duration<double, std::nano>(unit));
 }
 
-// ---- What it is run on.
+// ---- The limiter of a case.
 
-// A limiter, and those who ask it.
+// A limiter and its callers.
 class bench {
 public:
     explicit bench(std::string const& config, std::int64_t queue_limit = 1024)
@@ -67,14 +67,14 @@ public:
     bench(std::string const& config, weir::queue_options const& queueing)
         : limiter(context, limiter_config::parse(config), queueing) {}
 
-    /// Asks without waiting; what is granted is kept.
+    /// Requests permits without a wait; the granted ones are kept.
     weir::error_code ask(amount n) {
         weir::error_code ec;
         keep(limiter.try_enter(n, ec));
         return ec;
     }
 
-    /// Lets somebody ask who waits.
+    /// Makes a request that waits.
     visit& wait(std::string const& name, amount n, weir::patience patience = {}) {
         auto& guest = guests_[name];
         guest = std::make_unique<guest_type>();
@@ -90,7 +90,7 @@ public:
         settle(context);
     }
 
-    /// Gives back `n` of all that has been granted.
+    /// Releases `n` of all granted permits.
     void release(amount n) {
         for (auto& [name, guest] : guests_) {
             if (guest->request.granted())

@@ -66,7 +66,7 @@ inline void run_redis_cell(vector const& v) {
         else
             BOOST_TEST(answer.retry_after() ==
                        std::chrono::milliseconds(whole(op, "expect_retry_after_ms")));
-        // When all would be there again.
+        // The instant at which all permits would be available again.
         if (auto const reset = std::chrono::milliseconds(whole(op, "expect_reset_after_ms"));
             reset != 0ms)
             BOOST_TEST(b.limiter.try_enter(limit).retry_after() == reset);
@@ -74,18 +74,18 @@ inline void run_redis_cell(vector const& v) {
 }
 
 inline std::string go_config(double rate, std::int64_t burst) {
-    // The slowest rate that can be said is one in 292 years.
+    // The slowest rate that can be written is one in 292 years.
     if (rate > 0 && rate < 1e-9)
         return fmt::format("1/forever burst {}", burst);
     return fmt::format("{}/1s burst {}", rate, burst);
 }
 
-// What is expected here instead, by the number of the operation: when a reservation is served, or
-// whether a request is granted.
+// The expectation for weir, if it differs, by the number of the operation: when a reservation is served, or whether a
+// request is granted.
 using corrections = std::map<std::size_t, std::optional<double>>;
 
-// A reservation is a caller who waits. It is cancelled by leaving the line, and so those behind it move
-// up at once; and its price is the one that holds when it is served.
+// A reservation is a waiting request. A cancellation removes it from the queue, so the requests behind it move up
+// immediately; and its price is the price at the time of the grant.
 inline void run_go(vector const& v, corrections const& ours = {}) {
     auto const& config = v.at("config").as_object();
     auto const unit = std::chrono::milliseconds(whole(config, "time_unit_ms", 100));
@@ -104,7 +104,7 @@ inline void run_go(vector const& v, corrections const& ours = {}) {
         if (op.contains("t"))  // which never goes back here
             run_until(b.context, at(start, real(op, "t"), unit));
         if (kind == "allow") {
-            // Who waits has not taken anything yet.
+            // A waiting request has not taken anything yet.
             if (op.contains("expect_tokens_before") && ours.empty() &&
                 b.limiter.stats().waiting == 0)
                 BOOST_TEST(b.limiter.stats().remaining ==
@@ -195,7 +195,7 @@ inline void run_folly(vector const& v) {
         if (kind == "borrow") {
             (void)b.limiter.charge(whole(op, "n"));
             BOOST_TEST(b.limiter.stats().remaining == whole(op, "expect_available"));
-            // A debt shows in how long it takes to pay.
+            // A debt shows in the time that it takes to pay it.
             auto const balance = whole(op, "expect_balance");
             if (balance <= 0)
                 BOOST_TEST(b.limiter.try_enter().retry_after() ==

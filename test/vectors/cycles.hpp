@@ -27,7 +27,7 @@ inline void run_resilience4j(vector const& v) {
         run_until(b.context, start + duration(whole(op, "t_ns")));
         auto const now = clock::now();
         if (says(op, "op", "state")) {
-            // Who waits has not taken anything yet.
+            // A waiting request has not taken anything yet.
             BOOST_TEST(b.limiter.stats().remaining ==
                        std::max<amount>(whole(op, "expect_available"), 0));
             if (auto const wait = whole(op, "expect_nanos_to_wait"); wait != 0)
@@ -60,7 +60,7 @@ inline void leaky_try_acquire(vector const& v) {
     }
 }
 
-// The periods go on while nobody asks.
+// The periods continue while no request arrives.
 inline void leaky_idle(vector const& v) {
     auto const& config = v.at("config").as_object();
     bench b(
@@ -85,8 +85,8 @@ inline void leaky_idle(vector const& v) {
     }
 }
 
-// What is more than the bucket holds would block those behind it until it is cancelled; here it is
-// rejected at once, and blocks nobody.
+// There, a request above the capacity of the bucket would block the requests behind it until it is cancelled. Here it
+// is rejected immediately, and blocks no request.
 inline void leaky_big_head(vector const& v) {
     auto const& config = v.at("config").as_object();
     bench b(
@@ -100,7 +100,7 @@ inline void leaky_big_head(vector const& v) {
         BOOST_TEST(b.guest(std::to_string(i)).granted());
 }
 
-// Workers who take again and again, and are counted.
+// Workers that take permits repeatedly, and are counted.
 class uber {
 public:
     uber(std::string const& fast, std::string const& slow = "1/1s")
@@ -112,7 +112,7 @@ public:
             co_spawn(context_, work(chained), rethrow);
     }
 
-    /// Until just before that time.
+    /// Runs until just before that time.
     [[nodiscard]] int count_before(double seconds) {
         run_until(context_, at(start_, seconds, 1s) - 1ns);
         return count_;
@@ -156,8 +156,8 @@ inline void run_uber(vector const& v) {
                                           "expect_return_ns")));
 }
 
-// The last that falls on the end of a period is counted or not: with uber's interval, which is
-// truncated, it falls before; here exactly on it.
+// A grant at the end of a period may count or not: with uber's interval, which is truncated, it is before the end;
+// here it is exactly at the end.
 inline void run_uber_count(vector const& v) {
     auto const& config = v.at("config").as_object();
     bool const truncated = config.contains("per_s");
@@ -173,7 +173,7 @@ inline void run_uber_count(vector const& v) {
     }
 }
 
-// Slack is a burst: so many that were not taken in time may be taken later.
+// Slack is a burst: this number of permits that were not taken in time may be taken later.
 inline void run_uber_chained(vector const& v) {
     auto const& config = v.at("config").as_object();
     auto const per =
@@ -183,7 +183,7 @@ inline void run_uber_chained(vector const& v) {
     uber u(slack == 0 ? rate + " leaky" : fmt::format("{} burst {}", rate, slack + 1),
            fmt::format("{}/1s leaky", whole(config, "slow")));
     u.start(1, true);
-    // The steps are not in the order of time.
+    // The steps are not in order of time.
     auto const& ops = ops_of(v);
     auto const& joined = ops[1].as_object();
     auto const workers = text(joined, "do") == "start 4 workers taking fast only" ? 4 : 2;

@@ -19,7 +19,7 @@ inline std::string guava_config(vector const& config) {
                        real(config, "cold_factor", 3));
 }
 
-// `acquire` waits, and says for how long; the time is that of the caller.
+// `acquire` waits, and returns how long; the time is the caller's.
 inline void run_guava(vector const& v) {
     auto const& config = v.at("config").as_object();
     bench b(guava_config(config));
@@ -30,7 +30,7 @@ inline void run_guava(vector const& v) {
         if (kind == "sleep") {
             run_for(b.context, std::chrono::microseconds(whole(op, "us")));
         } else if (kind == "set_rate") {
-            // Whoever leaves infinity is full.
+            // A limiter whose rate was infinite is full afterwards.
             auto const* const then =
                 says(config, "rate", "inf") ? " bursty initial forever carry_over reset"
                                             : " bursty";
@@ -58,7 +58,7 @@ inline void run_guava(vector const& v) {
     }
 }
 
-// What is nonsense to Guava is so here, but for a request for nothing, which is granted.
+// The arguments that Guava rejects are rejected here, too, except a request for 0 permits, which is granted.
 inline void run_guava_nonsense(vector const& v) {
     bench b(guava_config(v.at("config").as_object()));
     for (auto const& each : ops_of(v)) {

@@ -1,5 +1,5 @@
-// What the tests of other libraries expect, as data: each case of peer-vectors.json is run on the
-// limiter that it is about, in virtual time, or named here with the reason why it cannot be.
+// The expectations in the tests of other libraries, as data: each case of peer-vectors.json is run on its limiter, in
+// virtual time, or listed here with the reason why it cannot be run.
 
 #include "adaptive.hpp"
 #include "bench.hpp"
@@ -76,22 +76,22 @@ std::map<std::string, runner> const by_id{
     {"lb-big-head-blocks-then-drop-releases", leaky_big_head},
     {"uber-initial-noslack", run_uber},
 
-    // The clock goes back in these; here it stands still meanwhile, and nothing is earned twice.
+    // In these the clock goes back; here it stops meanwhile, and no permit is earned twice.
     {"go-jump-backwards", [](vector const& v) { run_go(v, {{5, {}}}); }},
     {"go-set-burst-with-reservations", [](vector const& v) { run_go(v, {{3, 12}}); }},
-    // Who waits has the new price.
+    // A waiting request has the new price.
     {"go-set-limit-with-reservations", [](vector const& v) { run_go(v, {{1, 3}}); }},
-    // Those behind whoever was cancelled move up.
+    // Requests behind the cancelled one move up.
     {"go-cancel-multi", [](vector const& v) { run_go(v, {{1, {}}, {2, 1}, {3, {}}, {6, 4}}); }},
-    // A grant beats a cancellation that comes at the same time.
+    // A grant wins over a cancellation at the same time.
     {"go-cancel-1-token", [](vector const& v) { run_go(v, {{4, 5}}); }},
-    // The limit holds; what was lent comes back first.
+    // The limit holds; lent permits return first.
     {"partition-exceed-total-for-unused-bin", [](vector const& v) { run_partitions(v, 7); }},
 };
 
 std::map<std::string, char const*> const not_applicable{
-    {"folly-codel-basic", "about CoDel as folly decides it, which is not how an order here does"},
-    {"lb-numeric-limits", "asks for more than a quadrillion, which no limiter here can grant"},
+    {"folly-codel-basic", "tests folly's variant of CoDel, which differs from the order codel"},
+    {"lb-numeric-limits", "requests more than a quadrillion permits, which no limiter can grant"},
 };
 
 runner const* runner_of(vector const& v) {
@@ -106,7 +106,7 @@ runner const* runner_of(vector const& v) {
 
 BOOST_AUTO_TEST_SUITE(vectors_of_the_peers)
 
-BOOST_AUTO_TEST_CASE(are_each_run_or_named_with_a_reason) {
+BOOST_AUTO_TEST_CASE(are_each_run_or_listed_with_a_reason) {
     std::set<std::string> ids;
     for (auto const& each : all_vectors()) {
         auto const& v = each.as_object();
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(are_each_run_or_named_with_a_reason) {
         BOOST_TEST(ids.contains(id), id);
 }
 
-BOOST_AUTO_TEST_CASE(are_answered_as_they_expect) {
+BOOST_AUTO_TEST_CASE(give_the_expected_results) {
     for (auto const& each : all_vectors()) {
         auto const& v = each.as_object();
         auto const id = text(v, "id");

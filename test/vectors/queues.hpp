@@ -12,7 +12,7 @@
 
 namespace vectors {
 
-// ---- Callers who wait in line.
+// ---- Waiting callers.
 
 inline std::string outcome(visit const& guest) {
     if (guest.waiting())
@@ -27,7 +27,7 @@ inline std::string outcome(json::value const& expected) {
     return std::string(expected.as_string());
 }
 
-// Callers who wait in line, permits that come back, and in `replenish` a period that passes.
+// Waiting callers, released permits, and in `replenish` a period that passes.
 inline void run_queue(bench& b, vector const& v, duration period = 1s) {
     for (auto const& each : ops_of(v)) {
         auto const& op = each.as_object();
@@ -40,7 +40,7 @@ inline void run_queue(bench& b, vector const& v, duration period = 1s) {
                     BOOST_TEST(!ec == expected->as_bool());
             }
         } else if (kind == "wait" && op.contains("already_cancelled")) {
-            // As an awaitable: a coroutine that has been cancelled asks for something more.
+            // As an awaitable: a cancelled coroutine makes a further request.
             int cancelled = 0;
             asio::cancellation_signal signal;
             auto const late = [&]() -> asio::awaitable<void> {
@@ -93,7 +93,7 @@ inline void run_seats(vector const& v) {
     run_queue(b, v);
 }
 
-// Netflix's queue is newest first, which does not matter to these.
+// Netflix's queue is newest first, which has no effect on these cases.
 class netflix {
 public:
     explicit netflix(vector const& v)
@@ -147,7 +147,7 @@ public:
         times_out();
     }
 
-    // The permit comes home at the very time at which the waiters' patience ends.
+    // The permit is released at the same time as the waiters' patience ends.
     void grant_race() {
         fill(limit() - 1);
         for (int round = 0; round != 10; ++round) {
@@ -187,9 +187,9 @@ inline void too_big_does_not_block_others(vector const& v) {
     }
 }
 
-// ---- .NET: a queue, and what comes back each period.
+// ---- .NET: a queue, and the permits that return each period.
 
-// Its queue has room for so many permits.
+// The bound of its queue is a number of permits.
 inline weir::queue_options dotnet_queue(json::object const& config) {
     auto const room = whole(config, "queue_limit");
     bool const newest = says(config, "order", "newest");
@@ -232,7 +232,7 @@ inline void run_dotnet_retry_after(vector const& v) {
     }
 }
 
-// More than can ever be granted is rejected, and no exception; a negative number is one.
+// A request above the capacity is rejected without an exception; a negative number causes an exception.
 inline void dotnet_over_limit(vector const&) {
     bench b("1/1s burst 1 refill interval");
     BOOST_TEST(b.ask(2) == errc::exceeds_capacity);
@@ -240,7 +240,7 @@ inline void dotnet_over_limit(vector const&) {
     BOOST_CHECK_THROW((void)b.limiter.try_enter(-1), std::invalid_argument);
 }
 
-// A request for nothing is granted at once, whatever there is; .NET's waits until there is something.
+// A request for 0 permits is granted immediately in any state; in .NET it waits until a permit is available.
 inline void nothing_never_waits(std::string const& config) {
     bench b(config);
     BOOST_TEST(!b.ask(0));

@@ -31,8 +31,8 @@ inline weir::share_stats share_of(any_limiter const& limiter, std::string_view n
     return {};
 }
 
-// Its limit is exceeded for a partition that is below its share. Here that one waits, before all others, for what was
-// lent: `later` says how many are granted later than there.
+// There, the limit is exceeded for a partition below its share. Here the partition waits, before all other requests,
+// for the lent permits: `later` is the number of grants that come later than there.
 inline void run_partitions(vector const& v, amount later = 0) {
     auto const& config = v.at("config").as_object();
     bench b(fmt::format("{} seats", whole(config, "limit")), sharing(config));
