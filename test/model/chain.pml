@@ -1,32 +1,32 @@
-/* The protocol of chains, as include/weir/detail/chain/protocol.hpp says it, for spin. How one limiter works inside (the step, its
-   timer, its context) is in protocol.pml and is taken for granted: here a wake-up is a bit, `posted`, that some thread will see.
+/* The protocol of chains in include/weir/detail/chain/protocol.hpp, for spin. protocol.pml models the inside of one limiter (the
+   step, its timer, its context), which is assumed to be right here: a wake-up is a bit, `posted`, that some thread will handle.
 
    M limiters, CH chains over several of them, PL plain callers of one each. Switches:
      CANCEL   chain 0 is cancelled: before its enter, while it waits, or too late
      CLOSE    limiter 1 is closed
-     THREE    three limiters and three chains in a ring: {0,1} {1,2} {2,0}; PL is 0 if not said otherwise
+     THREE    three limiters and three chains in a ring: {0,1} {1,2} {2,0}; PL is 0 by default
      PL=n     plain callers: limiter 0, 1, 0, 1 ..
-     SEATS=n  so many at each limiter (default 1);  WEIGHTS, with SEATS=2: chain 0 wants 2 of limiter 0
-     ROUNDS=n each plain caller comes n times
-     KMAX=n   after so many passes a chain is overdue (default 1; 0: there is no reservation)
-     EXPIRE   a reservation may run out at any moment, as often as it likes
-     TOGETHER the permit of a chain leaves all its limiters in one section, and not one by one
-     BATCH    whoever a claim calls, and has all its locks, is claimed in the same section
-     LIVE     plain callers come for ever, and a claim gets its locks in one step (that locks are fair is the mutex's business)
+     SEATS=n  seats of each limiter (default 1);  WEIGHTS, with SEATS=2: chain 0 requests 2 of limiter 0
+     ROUNDS=n each plain caller makes n requests
+     KMAX=n   after n passes a chain is overdue (default 1; 0: there is no reservation)
+     EXPIRE   a reservation may end at any moment, any number of times
+     TOGETHER the permit of a chain is released at all its limiters in one section, and not one by one
+     BATCH    if a claim calls other chains, and has all their locks, it claims them in the same section
+     LIVE     plain callers make requests forever, and a claim gets its locks in one step (the mutex is assumed to be fair)
 
-   How to run: ./check_chain searches what is said there, and every mutant. One by hand:
+   How to run: ./check_chain searches the configurations that it lists, and every mutant. One by hand:
      spin -P'cc -E -x c' -DCANCEL -a chain.pml && cc -O0 -w -DSAFETY -o pan pan.c && ./pan -m3000000 -w24
      spin -P'cc -E -x c' -DLIVE -a chain.pml && cc -O0 -w -DNFAIR=4 -o pan pan.c && ./pan -a -f -m3000000
-   (to optimise takes longer than to search; LIVE asks, under weak fairness, whether every chain is let in at last)
+   (an optimised build takes longer than the search; LIVE checks, under weak fairness, that every chain is granted at last)
 
-   Mutants are #ifdefs named after the mistake; each says what it does where it departs, and check_chain what catches it.
+   Mutants are #ifdefs named after the mistake. Each describes its deviation, and check_chain names the failure that it causes.
 
    Here                     in the code
-   line[m]                  who stands in the line of m;  ahead[m,i] who arrived there before i, and still waits (perhaps elsewhere)
-   waiting                  who waits at all: a chain is enrolled with all its members while it does
+   line[m]                  the requests in the queue of m;  ahead[m,i] the older requests there that still wait (perhaps elsewhere)
+   waiting                  all waiting requests: a waiting chain is enrolled with all its members
    called                   chain_operation::called, set under one lock, cleared under all
-   calls                    local: whom this thread has called, and must claim for once it has no lock
-   locked                   locks that are held from one step to the next: by claims only. A section under one lock is one atomic step.
+   calls                    local: the chains that this thread has called, and must claim once it has no lock
+   locked                   locks held from one step to the next, by claims only. A section under one lock is one atomic step.
 */
 
 #ifdef THREE
@@ -79,16 +79,16 @@ byte line[M];
 byte ahead[M * N];
 byte waiting, called;
 byte closed, posted;
-byte marked, doomed;            /* cancelled before it came; while it waits */
+byte marked, doomed;            /* cancelled before its request; while it waits */
 byte passed[CH];
 byte overdue;                   /* passed KMAX times, not reserving */
-byte barrier[M] = NOBODY;       /* who reserves at m */
-byte run_out;                   /* whose reservation is over */
-byte ready[M];                  /* who reserves, and was let in by m when it was last claimed: waits for another */
+byte barrier[M] = NOBODY;       /* the chain that reserves m */
+byte run_out;                   /* chains whose reservation is over */
+byte ready[M];                  /* the reserving chain that m allowed in its last claim: it waits for another limiter */
 byte held[N];                   /* permits: a set of limiters */
-byte over, let_in;              /* who has been completed; who with permits */
+byte over, let_in;              /* completed requests; granted requests */
 byte finished;
-byte called_at[M];              /* for asserts only: whose turn it is at m, with room, and who has not had its claim yet */
+byte called_at[M];              /* for asserts only: chains whose turn it is at m, with free permits, before their claim */
 #ifdef stand_at_tail
 byte elder[M * N];
 #define ELDER(m, i) elder[(m) * N + (i)]
@@ -96,10 +96,10 @@ byte elder[M * N];
 #define ELDER(m, i) AHEAD(m, i)
 #endif
 
-/* m lets i have its permit: there is room, and nobody stands before it. */
-#if defined(claim_overlooks_elders)     /* asks for room only */
+/* m allows i: permits are free, and no request is before it. */
+#if defined(claim_overlooks_elders)     /* checks only the permits */
 #define LETS(m, i) (FITS(m, i) && !IN(m, closed))
-#elif defined(keep_what_it_has)         /* takes whatever there is, and waits for the rest */
+#elif defined(keep_what_it_has)         /* takes all that is available, and waits for the rest */
 #define LETS(m, i) (IN(m, held[i]) || FITS(m, i) && !IN(m, closed) && !(AHEAD(m, i) & line[m]))
 #else
 #define LETS(m, i) (FITS(m, i) && !IN(m, closed) && !(AHEAD(m, i) & line[m]))
@@ -107,8 +107,8 @@ byte elder[M * N];
 #define ALL_LET(i) ((!IN(0, MEM(i)) || LETS(0, i)) && (!IN(1, MEM(i)) || LETS(1, i)) && (M < 3 || !IN(M - 1, MEM(i)) || LETS(M - 1, i)))
 #define CLOSED(i) (MEM(i) & closed)
 
-/* A chain that waits, with nobody about to look at it, stands in a line that keeps it: there is no room, or somebody is before it.
-   If it reserves, it stands in all; if not, in one. */
+/* A waiting chain without a pending claim is in a queue that keeps it: permits are lacking, or another request is before it.
+   If it reserves, it is in all queues; if not, in one. */
 #define KEEPS(m, c) (IN(c, line[m]) && (!FITS(m, c) || (ELDER(m, c) & line[m]) || IN(m, posted)))
 #define ONE_IF(b) ((b) -> 1 : 0)
 #define STANDS(c) (ONE_IF(IN(c, line[0])) + ONE_IF(IN(c, line[1])) + ONE_IF(M > 2 && IN(c, line[M - 1])))
@@ -116,7 +116,7 @@ byte elder[M * N];
 #define SEEN_TO(c) (!IN(c, waiting) || IN(c, called) || KEEPS(0, c) || KEEPS(1, c) || KEEPS(M - 1, c))
 #define TOLD(c) (!IN(c, waiting) || IN(c, called) || !(CLOSED(c)) || (CLOSED(c) & posted))
 #define IN_PLACE(c) (!IN(c, waiting) || STANDS(c) == (RESERVES(c) -> 2 : 1))
-/* A line whose head could have the room that is there is about to be served. */
+/* A queue whose head could be granted is about to be served. */
 #define FIRST_AT(m, c) (!IN(m, MEM(c)) || barrier[m] == NOBODY && !(AHEAD(m, c) & overdue))
 #define MAY_RESERVE(c) (IN(c, overdue) && FIRST_AT(0, c) && FIRST_AT(1, c) && FIRST_AT(M - 1, c))
 #define MAY_RESERVE_SOON(c) (MAY_RESERVE(c) && !IN(c, called))
@@ -125,7 +125,7 @@ byte elder[M * N];
 #define TOO_BIG(m, i) (HEAD(m, i) && !FITS(m, i))
 #define SERVED(m) (IN(m, posted) || free[m] == 0 || !line[m] || TOO_BIG(m, 0) || LOOKED_AT(m, 0) || LOOKED_AT(m, 1 % CH) || LOOKED_AT(m, CH - 1))
 inline coherent() {
-#ifdef call_takes_out   /* see the failure itself */
+#ifdef call_takes_out   /* so that the failure itself is found */
 	skip
 #else
 	assert(SEEN_TO(0) && (CH < 2 || SEEN_TO(1 % CH)) && (CH < 3 || SEEN_TO(2 % CH)));
@@ -141,7 +141,7 @@ inline coherent() {
 #define HOLD(m) HOLD_ONCE(true, m)
 #define DROP coherent() }
 
-/* All locks of c, in the order of their addresses. The section itself is one step, up to UNLOCK. */
+/* Takes all locks of c, in the order of their addresses. The section itself is one step, up to UNLOCK. */
 #ifdef LIVE
 #define LOCK_ALL(c) atomic { !(locked & MEM(c)) ->
 #elif defined(opposite_locks)   /* in the order in which the chain names them */
@@ -165,12 +165,12 @@ inline coherent() {
 #endif
 #define UNLOCK_ALL(c) locked = locked & ~MEM(c); coherent() }
 
-/* All below, up to the processes: under the locks that it is about. */
+/* All below, up to the processes, runs under the locks that it concerns. */
 
-/* Has c claimed for once this thread has no lock. */
+/* Requests a claim of c, once this thread has no lock. */
 inline call(c) {
 	if
-#ifdef call_without_flag        /* though another thread has it in hand */
+#ifdef call_without_flag        /* although another thread is handling it */
 	:: false
 #else
 	:: IN(c, called)
@@ -182,10 +182,10 @@ inline call(c) {
 inline take(m, i) {
 	assert(FITS(m, i));                                     /* never above the limit */
 	assert(!IN(m, closed));
-	assert(!(ELDER(m, i) & line[m]));                       /* nobody who stands in line is overtaken: plain or chain */
+	assert(!(ELDER(m, i) & line[m]));                       /* no request in the queue is overtaken: plain or chain */
 	assert(!(PLAIN(ELDER(m, i))));
-	assert(!(ELDER(m, i) & called_at[m]));                  /* nor anybody whose turn it is */
-	assert((i) >= CH || M > 2 || !(ELDER(m, i)));           /* chains over the same limiters go in the order of arrival */
+	assert(!(ELDER(m, i) & called_at[m]));                  /* nor a chain whose turn it is */
+	assert((i) >= CH || M > 2 || !(ELDER(m, i)));           /* chains over the same limiters are granted in order of arrival */
 	free[m] = free[m] - COST(m, i);
 	PUT(m, held[i])
 }
@@ -196,7 +196,7 @@ inline complete(i) {
 	PUT(i, over)
 }
 
-/* i waits no longer. */
+/* Ends the wait of i. */
 inline forget(i) {
 	k = 0;
 	do
@@ -213,7 +213,7 @@ inline forget(i) {
 	k = 0; j = 0
 }
 
-/* i waits from now on, behind all who wait at its members wherever they stand. */
+/* Begins the wait of i, behind all requests that wait at its members, in any queue. */
 inline join(i) {
 	k = 0;
 	do
@@ -234,7 +234,7 @@ inline join(i) {
 	k = 0; j = 0
 }
 
-/* Serves the line of m, up to a chain, which is called, unless it has been found ready here. */
+/* Serves the queue of m, up to a chain, which is called, unless it is marked as ready here. */
 inline serve(m) {
 	do
 	:: line[m] == 0 || IN(m, closed) -> break
@@ -249,15 +249,15 @@ inline serve(m) {
 		:: f >= CH -> CUT(f, line[m]); take(m, f); forget(f); PUT(f, let_in); complete(f)
 		:: f < CH ->
 			if
-#ifdef reserver_not_called      /* it has been looked at once */
+#ifdef reserver_not_called      /* it was examined once */
 			:: !RESERVES(f) ->
-#elif defined(call_again)       /* though it was looked at just now */
+#elif defined(call_again)       /* although it was examined just now */
 			:: true ->
 #else
 			:: !IN(f, ready[m]) ->
 #endif
 				call(f);
-#ifdef call_takes_out   /* so that those behind may go meanwhile */
+#ifdef call_takes_out   /* so that requests behind it may be granted meanwhile */
 				CUT(f, line[m]); PUT(f, called_at[m])
 #else
 				PUT(f, called_at[m]);
@@ -274,7 +274,7 @@ inline serve(m) {
 	f = 0
 }
 
-/* c goes to stand with one of those who reject it; which one is left open. */
+/* c moves to the queue of a limiter that blocks it; any such limiter is possible. */
 inline stand(c) {
 	if
 	:: IN(0, MEM(c)) && !LETS(0, c) -> at = 0
@@ -301,7 +301,7 @@ inline note_who_lets(c) {
 	k = 0
 }
 
-/* Of those who are overdue with m, the oldest may perhaps reserve now. */
+/* The oldest overdue chain of m can perhaps reserve now. */
 inline next_overdue(m) {
 	j = 0;
 	do
@@ -334,10 +334,10 @@ inline leave_off_reserving(c) {
 #define STANDS_IN_LINE_THAT_REJECTS(c) \
 	(IN(c, line[0]) && !LETS(0, c) || IN(c, line[1]) && !LETS(1, c) || IN(c, line[M - 1]) && !LETS(M - 1, c))
 
-/* What becomes of c. Sets told: a turn to reserve may have come for others. */
+/* Decides on c. Sets told: another chain may be able to reserve now. */
 inline decide(c) {
 	assert(!IN(c, over));                                   /* it still exists */
-	assert(IN(c, waiting) && held[c] == 0);                 /* while it waits it holds nothing */
+	assert(IN(c, waiting) && held[c] == 0);                 /* a waiting chain holds no permits */
 	k = 0;
 	do :: k < M -> CUT(c, called_at[k]); k++ :: else -> break od;
 	k = 0;
@@ -369,9 +369,9 @@ inline decide(c) {
 			:: else -> note_who_lets(c); told = 0
 			fi
 		:: !RESERVES(c) && STANDS_IN_LINE_THAT_REJECTS(c)
-		:: !RESERVES(c) && !(STANDS_IN_LINE_THAT_REJECTS(c)) ->         /* it has been passed */
+		:: !RESERVES(c) && !(STANDS_IN_LINE_THAT_REJECTS(c)) ->         /* it was passed */
 			stand_nowhere(c);
-#if defined(move_in_two_sections)       /* learns who rejects, and goes to stand there under that one's lock alone */
+#if defined(move_in_two_sections)       /* finds the blocking limiter, and moves there under the lock of this limiter alone */
 			stand(c);
 			CUT(c, line[at]);
 			moves = 1 + at;
@@ -400,7 +400,7 @@ inline decide(c) {
 	CUT(c, run_out)
 }
 
-/* Lines that c has left are served, and whoever may reserve now is told. */
+/* Serves the queues that c has left, and calls the chains that may reserve now. */
 inline aftermath(c) {
 #ifndef leave_line_unserved
 	serve(0);
@@ -423,7 +423,7 @@ inline aftermath(c) {
 	fi
 }
 
-/* Outside all locks: for each whom this thread has called. */
+/* Runs outside all locks: claims each chain that this thread has called. */
 inline claims() {
 	do
 	:: calls ->
@@ -455,7 +455,7 @@ inline claims() {
 	od
 }
 
-/* Of one who brings room back to m: serves, or leaves it to the step. */
+/* After a release at m: serves the queue, or leaves that to the step. */
 inline hand_over(m) {
 	if
 	:: line[m] == 0
@@ -580,7 +580,7 @@ end:	do
 		:: IN(m, closed) ->
 			y = 0;
 			do
-#ifdef close_tells_line_only    /* and not those who are registered, and stand elsewhere */
+#ifdef close_tells_line_only    /* and not registered chains that wait elsewhere */
 			:: y < CH -> if :: IN(y, waiting) && IN(y, line[m]) -> call(y) :: else fi; y++
 #else
 			:: y < CH -> if :: IN(y, waiting) && IN(m, MEM(y)) -> call(y) :: else fi; y++
@@ -597,7 +597,7 @@ end:	do
 }
 
 #ifdef CANCEL
-/* Its link is guarded by the lock of its home, limiter 0. */
+/* The lock of its home, limiter 0, guards its link. */
 active proctype canceller() {
 	byte x, z, f, j, k, l, at, calls;
 	bool told;
@@ -639,7 +639,7 @@ active proctype timer() {
 #endif
 	byte times;
 end:	do
-#ifdef LIVE     /* twice, and then it is long enough */
+#ifdef LIVE     /* at most twice */
 	:: HOLD_ONCE(times < 2 && barrier[0] != NOBODY && !IN(barrier[0], run_out), 0)
 		times++;
 #else
@@ -654,7 +654,7 @@ end:	do
 #endif
 
 #ifndef LIVE
-/* Once nothing more can happen. */
+/* Runs when no other process can continue. */
 active proctype check() {
 	timeout;
 	assert(finished == N && !waiting && !called && !overdue && !locked && !posted);

@@ -1,51 +1,51 @@
-/* The protocol of include/weir/detail/actor.hpp, by which callers, permits that come home and the step work together, for spin.
+/* The protocol of include/weir/detail/actor.hpp, by which callers, released permits and the step work together, for spin.
    ./check runs it.
 
-   One limiter whose policy counts seats, N callers who each enter once and leave if they were let in, and two threads
-   that run the executor, so that two messages can be under way at once. Each handler lives on the limiter's own context,
-   which only the limiter keeps running. All interleavings are searched. Switches add to that:
+   One limiter whose policy counts seats, N callers that each enter once and leave if they were granted, and two threads
+   that run the executor, so that two messages can be handled at once. Each handler runs on the limiter's own context,
+   which only the limiter keeps running. All interleavings are searched. Switches add events:
      CANCEL        caller 1's cancellation slot is fired: before its enter, while it waits, or too late
-     CANCEL_ALL    all that wait are cancelled
+     CANCEL_ALL    all waiting requests are cancelled
      CLOSE         the limiter is closed
-     SHUT_DOWN     newcomers are rejected, and the line is served to its end
-     ABANDON       the limiter object goes
-     EVICT         one may wait, and the oldest makes place for a newcomer
+     SHUT_DOWN     newcomers are rejected, and the queue is served to its end
+     ABANDON       the limiter object is destroyed
+     EVICT         one request may wait, and the oldest makes way for a newcomer
      DRAIN         an operation waits for the limiter to be idle
      TIMER         callers 1 and 2 have deadlines, 0 and 1; caller 0 has none, and may keep its seat until all others are done
-     RATE          instead of seats: one grant at an instant, and the next one an instant later; a caller that leaves may undo its own
-     CONFIGURE     two seats, caller 1 wants both at once; the seats are lowered to one and raised again
-     CONTEXT_ENDS  its threads have left run(), what it holds is destroyed and not run; callers and the owner go on meanwhile
+     RATE          instead of seats: one grant at an instant, the next one an instant later; a caller that leaves may undo its own
+     CONFIGURE     two seats, caller 1 requests both at once; the seats are lowered to one and raised again
+     CONTEXT_ENDS  its threads have left run(), its contents are destroyed and not run; callers and the owner continue meanwhile
      POST_THROWS   up to two posts throw: of a step, or of a handler
      HOST_THROWS   the work guard or the timer throws, once
      BATCH         one operation is touched under one hold of the lock: step_budget and visit_budget
-     ALONE         with POST_THROWS: no later event tries again. Then an operation with a deadline must still not oversleep it,
+     ALONE         with POST_THROWS: no later event retries. Then an operation with a deadline must still not wait beyond it,
                    unless the host has thrown, too
-     FINE          the search goes into critical sections too: see HOLD
+     FINE          the search also interleaves inside critical sections: see HOLD
 
-   Asserted: seats in use never exceed their number at a grant; grants in the order of rejections, and none at the gate while
-   somebody waits; each caller completed once, and with no seat if its cancellation came first, or its deadline is past; timer
-   and work guard touched by one thread at a time, there while they are needed and gone when idle; the context kept running while
-   a handler is posted to it; nothing touched of a context that is gone, and no handler destroyed after it; what `coherent`
-   says. And when nothing more can happen nobody waits, every seat is back, no step is missing, and host and core have gone
-   if they should (`check`).
+   Asserted: the seats in use never exceed their number at a grant; requests are granted in the order of their rejections at the gate,
+   and none at the gate while another one waits; each caller is completed once, and without a seat if its cancellation came first or its
+   deadline is past; only one thread at a time uses timer and work guard, which exist while they are needed and are released when
+   idle; the context is kept running while a handler is posted to it; a destroyed context is never used, and no handler is
+   destroyed after it; the conditions of `coherent` hold. And when no process can continue, no request waits, every seat is
+   released, no step is missing, and host and core are destroyed if they should be (`check`).
 
-   Not modelled: other orders of the queue than fifo; the wait for an overdue permit, which waits as a drain does; tolerance
-   and last_alarm, which only let the timer come later than it might; what the executor does with a handler once it has it.
-   Two threads may overlap in posting what they have taken out: of that order nothing is said.
+   Not modelled: other orders of the queue than fifo; the wait for an overdue permit, which waits as a drain does; tolerance and
+   last_alarm, which only delay the timer; the actions of the executor on a handler after it has received it. Two threads may
+   overlap in posting the handlers that they have taken out: the order of these handlers is not checked.
 
    Here                      in C++
-   HOLD .. DROP              the lock of the core, and what must be true whenever it is free
+   HOLD .. DROP              the lock of the core, and the conditions that hold whenever it is free
    HOLD .. END_VISIT         a visit; to CARRY_OUT, a step
-   free, seats, inuse        the policy: its room, negative while seats are taken away; its capacity; the permits that are out
+   free, seats, inuse        the policy: its free seats, negative while seats are removed; its capacity; the permits in use
    next_grant                RATE's next instant
-   at                        BEFORE and AFTER are both place::nowhere, told apart by whether the canceller is linked
-   line, outbox_, x_         the same of waiting_room, waiting_line, wakeup, lifetime, core
-   completions .. goes_on    the errand of a thread; hold and timer, and what to, are its arrangement
-   work, pending, expiry     the work guard and the steady_timer themselves; attached: the place in the registry
-   posted, fired, stale      messages that the executor has: steps; the timer's callbacks, of this epoch_, and of earlier ones
+   at                        BEFORE and AFTER are both place::nowhere; whether the canceller is linked distinguishes them
+   line, outbox_, x_         the members of this name of waiting_room, waiting_line, wakeup, lifetime, core
+   completions .. goes_on    the errand of a thread; hold and timer, with their targets, are its arrangement
+   work, pending, expiry     the work guard and the steady_timer themselves; attached: the entry in the registry
+   posted, fired, stale      messages in the executor: steps; the timer's callbacks, of this epoch_, and of earlier ones
    done                      the handler was called, posted, or destroyed, outside the lock
 
-   Mutants are plausible mistakes. Each says what it does where it departs; `check` wants all caught. */
+   Mutants are plausible mistakes. Each describes its deviation; `check` requires that all are caught. */
 
 #ifndef N
 #define N 3
@@ -76,7 +76,7 @@
 
 #ifdef RATE
 #define FITS(i) (next_grant <= now)
-#define READY(i) next_grant             /* known, and that of any who is first */
+#define READY(i) next_grant             /* known, and the same for any first request */
 #define UNREACHABLE(i) (!sweeping_ && (FITS(i) -> now : next_grant) + len(line) > DEADLINE(i))
 #else
 #define FITS(i) (COST(i) <= free)
@@ -94,7 +94,7 @@
 #define BEFORE 0
 #define WAITING 1
 #define AFTER 2
-#define REJECTED 3                       /* on the way into line: in one mutant only */
+#define REJECTED 3                       /* not in the queue yet: in one mutant only */
 
 /* doors_, phase_, nobody_works_ */
 #define OPEN 0
@@ -107,12 +107,12 @@
 #define AWAITED 1
 #define SET 2
 
-/* All from here to `granted`: guarded by the lock. */
+/* The lock guards everything from here to `granted`. */
 
 /* waiting_room: the gate, */
 short free = SEATS, seats = SEATS, inuse;
 byte next_grant, doors_ = OPEN;
-/* the line, */
+/* the queue, */
 chan line = [N] of { byte };
 byte at[N], number_of[N + 1], next_number_ = 1;
 byte served;                            /* no overtaking: it only grows */
@@ -133,7 +133,7 @@ byte phase_ = IN_USE, workers_;
 bool self_ = 1, host_ = 1;
 byte nobody_works_ = NULL;
 
-bool marked, cancelled;                 /* of caller 1: operation::cancelled; its cancellation came before it was out */
+bool marked, cancelled;                 /* of caller 1: operation::cancelled; its cancellation came before its grant */
 bool granted[N];
 
 /* of the executor, the timer and the world */
@@ -156,10 +156,10 @@ bool faulty = 1;
 #define GIVEN_UP false
 #endif
 
-/* Of the thread that has the lock: scratch, `needs`, and what `wakeup` and `visit` have told it. */
+/* Of the thread that has the lock: scratch, `needs`, and the results of `wakeup` and `visit`. */
 byte x, k, budget, next;
 bool due, waiting, wanted, threw, changes_nothing, again, was_arranging, host_failed, has_failed;
-byte y;                                 /* of anybody, within one step */
+byte y;                                 /* of any thread, within one step */
 
 #define NOBODY_WAITS (len(line) == 0 && !draining_)
 #define IS_EMPTY (NOBODY_WAITS && !outbox_)
@@ -167,8 +167,8 @@ byte y;                                 /* of anybody, within one step */
 #define AT_REST (!held_ && !step_missing_ && timer_at_ == NEVER)
 #define MESSAGES (posted + fired + stale)
 
-/* Nothing is on its way. Then all must be seen to. */
-#ifdef arrange_two_at_once    /* nobody knows */
+/* No message is posted and no step is arranging. Then no work may be due. */
+#ifdef arrange_two_at_once    /* unknown in this mutant */
 #define QUIET false
 #else
 #define QUIET (MESSAGES == 0 && !arranging_ && phase_ != DEAD && !step_missing_)
@@ -184,8 +184,8 @@ inline coherent() {
 		assert(!outbox_);
 		assert(!draining_ || inuse + len(line) > 0);
 		assert(!sweeping_ || NOBODY_WAITS);
-		assert(NOBODY_WAITS || work);                   /* else run() returns while somebody waits, */
-		assert(workers_ == 0 || work || running > 0);   /* or is about to be posted to; */
+		assert(NOBODY_WAITS || work);                   /* else run() returns while a request waits, */
+		assert(workers_ == 0 || work || running > 0);   /* or while a worker is about to post to it; */
 		assert(!work || !NOBODY_WAITS || workers_ > 0); /* or never returns */
 		assert(!pending || len(line) > 0 || workers_ > 0);
 		assert(IN_TIME(1) && IN_TIME(2) && IN_TIME(3));
@@ -198,10 +198,10 @@ inline coherent() {
 	fi
 }
 
-/* A critical section; HOLD_ONCE waits for g and does s as it gets the lock. All that is written under the lock is read under
-   it, save for posts, and a message that is posted early can do nothing but wait for the lock: so a section may be one atomic
-   step, which keeps the search small. FINE spares nothing and has a real lock. For the same reason taking a message and the
-   lock are one step. */
+/* A critical section; HOLD_ONCE waits for g and does s as it takes the lock. All data written under the lock is also read under
+   it, except by posts, and a message that is posted early can only wait for the lock. So a section may be one atomic step,
+   which keeps the search small. FINE has a real lock and interleaves at every step. For the same reason, taking a message and
+   taking the lock are one step. */
 #define FORGET x = 0; k = 0; budget = 0; next = 0; due = 0; waiting = 0; wanted = 0; threw = 0; changes_nothing = 0; again = 0; \
 	was_arranging = 0; host_failed = 0; has_failed = 0
 #ifdef FINE
@@ -214,14 +214,14 @@ bool lock;
 #endif
 #define HOLD HOLD_ONCE(true, skip)
 
-/* What posts may throw. */
+/* Posts may throw. */
 #ifdef POST_THROWS
 #define OR_THROW(s) :: throws > 0 -> throws--; s
 #else
 #define OR_THROW(s)
 #endif
 
-/* What a thread has to do outside the lock. */
+/* The work of a thread outside the lock. */
 #define ERRAND \
 	byte completions, failed, dropped; \
 	bool hold, hold_to, hold_failed, timer, timer_failed, host, goes_on; \
@@ -233,7 +233,7 @@ bool lock;
 #endif
 #define IS_WORK (completions || DROPPED_IS_WORK || hold || timer || host || goes_on)
 
-/* All below, up to `carry_out`: under the lock. First the waiting room. */
+/* All below, up to `carry_out`, runs under the lock. First the waiting room. */
 
 inline take(i) {
 	assert(doors_ != SHUT && phase_ != DEAD && !((i) == 1 && cancelled));
@@ -242,7 +242,7 @@ inline take(i) {
 #ifdef RATE
 	next_grant = now + 1;
 #else
-	assert(inuse <= seats);                         /* while seats are taken away nothing is granted */
+	assert(inuse <= seats);                         /* while seats are removed nothing is granted */
 #endif
 	granted[i] = 1
 }
@@ -345,7 +345,7 @@ inline settle() {
 	if :: budget > 0 && draining_ && IS_IDLE -> take_out_drain(); budget-- :: else fi
 }
 
-/* The first deadline to be missed is an instant earlier than this: an instant equal to it still meets it. */
+/* The first missed deadline is one instant earlier than this: a deadline is still met at its own instant. */
 inline next_event() {
 	next = NEVER;
 	if :: len(line) > 0 -> line?<x>; next = READY(x) :: else fi;
@@ -372,7 +372,7 @@ inline wants() {
 	if
 	:: waiting ->
 		next_event();
-#if defined(want_no_sweep)              /* leaves out one of four, as do the next two */
+#if defined(want_no_sweep)              /* omits one of four, like the next two */
 		due = outbox_ || next <= now || draining_ && IS_IDLE
 #elif defined(want_no_post)
 		due = sweeping_ || next <= now || draining_ && IS_IDLE
@@ -383,9 +383,9 @@ inline wants() {
 #endif
 	:: else
 	fi;
-#ifndef release_the_guard_of_a_worker   /* it may be about to post to the context */
+#ifndef release_the_guard_of_a_worker   /* which may be about to post to the context */
 	if
-	:: !waiting && workers_ > 0 -> waiting = 1; next = timer_at_  /* the timer is left as it is */
+	:: !waiting && workers_ > 0 -> waiting = 1; next = timer_at_  /* the timer stays as it is */
 	:: else
 	fi
 #endif
@@ -396,7 +396,7 @@ inline wants() {
 #define MUST_MOVE_TIMER (next < timer_at_ || next == NEVER && timer_at_ != NEVER)
 
 inline hear() {
-#if defined(hear_nothing_due)          /* leaves out one of four, as do the next two; without the last one nothing breaks */
+#if defined(hear_nothing_due)          /* omits one of four, like the next two; omitting the last one breaks nothing */
 	wanted = waiting != held_ || MUST_MOVE_TIMER;
 #elif defined(hear_no_guard)
 	wanted = due || MUST_MOVE_TIMER;
@@ -421,7 +421,7 @@ inline hear() {
 	fi
 }
 
-/* What of the timer's callbacks is on its way, is of an earlier epoch_. */
+/* The timer's posted callbacks belong to an earlier epoch_ from now on. */
 inline next_epoch() {
 	outdated = pending;
 	stale = stale + fired;
@@ -442,7 +442,7 @@ inline arrange() {
 	:: else
 	fi;
 	if
-#ifdef believe_the_timer_late           /* but it may fire meanwhile */
+#ifdef believe_the_timer_late           /* although it may fire meanwhile */
 	:: MUST_MOVE_TIMER -> timer = 1; timer_to = next; next_epoch()
 #else
 	:: MUST_MOVE_TIMER -> timer = 1; timer_to = next; timer_at_ = next; next_epoch()
@@ -472,14 +472,14 @@ inline try_to_send_for_step() {
 
 inline die() {
 	phase_ = DEAD
-#ifndef post_when_dead                  /* and nobody asks later */
+#ifndef post_when_dead                  /* and no later event asks */
 	; stop()
 #endif
 }
 
 inline plan_end() {
 	if
-#ifdef die_while_at_work                /* of others, who post */
+#ifdef die_while_at_work                /* of other threads, which post */
 	:: workers_ > 0 && phase_ != ABANDONED
 #else
 	:: workers_ > 0
@@ -487,12 +487,12 @@ inline plan_end() {
 	:: else ->
 		if
 		:: phase_ == ABANDONED && IS_EMPTY -> die(); host_ = 0; host = 1; workers_++
-#ifdef leave_the_end_waiting            /* the last worker just goes */
+#ifdef leave_the_end_waiting            /* the last worker leaves without a signal */
 		:: phase_ == DEAD && nobody_works_ != NULL
 #else
 		:: phase_ == DEAD && nobody_works_ != NULL -> nobody_works_ = SET
 #endif
-#ifdef forget_permits_that_are_out      /* which come home to the core */
+#ifdef forget_permits_that_are_out      /* which are released to the core later */
 		:: phase_ == DEAD && nobody_works_ == NULL && !host_ -> self_ = 0
 #else
 		:: phase_ == DEAD && nobody_works_ == NULL && inuse == 0 && !host_ -> self_ = 0
@@ -502,10 +502,10 @@ inline plan_end() {
 	fi
 }
 
-/* Plans what a visitor has to do: `visit` ends. */
+/* Plans the work of a visit, at its end. */
 inline plan() {
 	if
-#ifdef change_nothing_when_abandoned    /* but it was the last permit */
+#ifdef change_nothing_when_abandoned    /* although it was the last permit */
 	:: phase_ == IN_USE && IS_EMPTY && AT_REST || changes_nothing && !step_missing_
 #else
 	:: phase_ == IN_USE && (IS_EMPTY && AT_REST || changes_nothing && !step_missing_)
@@ -527,7 +527,7 @@ inline plan() {
 
 inline plan_step() {
 	if
-	:: phase_ == DEAD || arranging_        /* the one that arranges hears the needs when it is back */
+	:: phase_ == DEAD || arranging_        /* the step that arranges asks for the needs afterwards */
 	:: else ->
 		settle();
 		completions = outbox_;
@@ -551,9 +551,9 @@ inline end_errand() {
 	host_failed = hold_failed || timer_failed;
 	if :: was_arranging -> arranged() :: else fi;
 	hold = 0; hold_to = 0; hold_failed = 0; timer = 0; timer_to = 0; timer_failed = 0;
-	has_failed = completions != 0;          /* that is left to a later step */
+	has_failed = completions != 0;          /* a later step posts them */
 	if
-#ifdef leave_late_posts_to_a_step       /* there will be none */
+#ifdef leave_late_posts_to_a_step       /* there is no later step */
 	:: has_failed && phase_ == DEAD -> outbox_ = outbox_ | completions
 #else
 	:: has_failed && phase_ == DEAD -> dropped = completions
@@ -564,13 +564,13 @@ inline end_errand() {
 	completions = 0
 }
 
-/* Whether there is anything to do for which no message could be posted. */
+/* Determines whether work is due for which no message could be posted. */
 inline ask_again() {
-#ifdef hear_before_work_ends            /* and still counts itself */
+#ifdef hear_before_work_ends            /* and still counts this thread */
 	workers_++;
 #endif
 	if
-#if defined(put_back_and_send_for_nobody)      /* leaves out one of three, as do the next two */
+#if defined(put_back_and_send_for_nobody)      /* omits one of three, like the next two */
 	:: was_arranging || NOBODY_WAITS && !has_failed -> try_to_send_for_step()
 #elif defined(ask_no_more)
 	:: has_failed || NOBODY_WAITS -> try_to_send_for_step()
@@ -584,18 +584,18 @@ inline ask_again() {
 #ifdef hear_before_work_ends
 	workers_--;
 #endif
-#ifndef leave_missing_step_to_others    /* but nobody may come */
+#ifndef leave_missing_step_to_others    /* although no other thread may come */
 	again = was_arranging && !host_failed && step_missing_
 #endif
 }
 
-#ifdef stay_when_abandoned              /* the last worker does not let go of the host */
+#ifdef stay_when_abandoned              /* the last worker does not destroy the host */
 #define PLAN_END_ALIVE skip
 #else
 #define PLAN_END_ALIVE plan_end()
 #endif
 
-/* After an errand: plans the next one. Only a step has arranged or goes on. */
+/* After an errand: plans the next one. Only a step can have arranged, or continues. */
 #define WORK_IS_DONE(plan_again) \
 	end_errand(); \
 	if \
@@ -607,7 +607,7 @@ inline ask_again() {
 		if :: again -> plan_again :: else -> PLAN_END_ALIVE fi \
 	fi
 
-/* Outside the lock. */
+/* These run outside the lock. */
 
 inline post_each() {
 	do
@@ -668,7 +668,7 @@ inline arrange_with_host() {
 	fi
 }
 
-/* The place in the registry goes last. */
+/* The entry in the registry is destroyed last. */
 inline destroy_host() {
 	if
 	:: host ->
@@ -678,7 +678,7 @@ inline destroy_host() {
 	fi
 }
 
-/* What a handler holds may need the context. */
+/* The objects in a handler may need the context. */
 inline destroy_one_by_one() {
 	do
 	:: dropped != 0 ->
@@ -722,7 +722,7 @@ inline when_all_is_done() {
 
 #define END_VISIT plan(); DROP; CARRY_OUT(assert(false))
 
-/* Waits, unless the post throws. Rejection and place in line are one critical section. */
+/* Waits, unless the post throws. The rejection at the gate and the position in the queue are one critical section. */
 inline get_in_line(i) {
 	at[i] = WAITING;
 	line!i;
@@ -735,7 +735,7 @@ inline get_in_line(i) {
 	fi
 }
 
-#ifdef two_sections                     /* those on the way into line bar it, too, but may overtake each other */
+#ifdef two_sections                     /* requests on the way into the queue block the gate, too, but may overtake each other */
 byte under_way;
 #define BARRED (len(line) + under_way > 0)
 #else
@@ -774,7 +774,7 @@ inline leave(i) {
 	granted[i] = 0;
 	if
 #ifdef RATE
-	:: changes_nothing = 1                  /* leave: it has been used, and makes no room */
+	:: changes_nothing = 1                  /* leave: it was used, and frees nothing */
 	:: next_grant > 0 -> next_grant--; changes_nothing = len(line) == 0     /* refund */
 #else
 	:: changes_nothing = len(line) == 0
@@ -797,7 +797,7 @@ proctype caller(byte i) {
 	fi;
 #endif
 #ifdef TIMER
-	if                                              /* else nothing but the timer can help those who wait */
+	if                                              /* else only the timer can help waiting requests */
 	:: i == 0 -> done[i] && (!granted[i] || finished == N - 1)
 	:: true
 	fi;
@@ -817,17 +817,17 @@ end:	HOLD_ONCE(MESSAGES > 0 && !left_run, running++);
 	if
 #if defined(clear_step_posted_late)     /* not yet */
 	:: posted > 0 -> posted--
-#elif defined(lose_the_message_while_another_arranges)  /* it looks for that first */
+#elif defined(lose_the_message_while_another_arranges)  /* it checks that first */
 	:: posted > 0 -> posted--; step_posted_ = step_posted_ && arranging_
 #else
 	:: posted > 0 -> posted--; step_posted_ = 0
 #endif
-#ifdef lose_the_timer_while_another_arranges    /* the same */
+#ifdef lose_the_timer_while_another_arranges    /* the same mistake for the timer */
 	:: fired > 0 -> fired--; timer_at_ = (arranging_ -> timer_at_ : NEVER)
 #else
 	:: fired > 0 -> fired--; timer_at_ = NEVER
 #endif
-#ifdef stale_epoch                      /* takes it that the timer is now idle, but it may be armed anew */
+#ifdef stale_epoch                      /* assumes that the timer is now idle, but it may be armed again */
 	:: stale > 0 -> stale--; timer_at_ = NEVER
 #else
 	:: stale > 0 -> stale--
@@ -844,7 +844,7 @@ end:	HOLD_ONCE(MESSAGES > 0 && !left_run, running++);
 }
 
 #if defined(TIMER) || defined(RATE)
-/* Time goes on whatever the others do, and an armed timer fires at its instant or later. */
+/* Time passes independently of the other processes, and an armed timer fires at its instant or later. */
 active proctype clock() {
 end:	do
 	:: now < HORIZON || pending && now < expiry -> now++
@@ -952,7 +952,7 @@ active proctype configurer() {
 #endif
 
 #if defined(POST_THROWS) && !defined(ALONE)
-/* Any other visit, such as a try_enter: what is missing is sent for by the next one. */
+/* Any other visit, such as a try_enter: the next one posts a missing step. */
 active proctype passer_by() {
 	ERRAND;
 end:	HOLD_ONCE(step_missing_, skip);
@@ -962,8 +962,9 @@ end:	HOLD_ONCE(step_missing_, skip);
 #endif
 
 #ifdef CONTEXT_ENDS
-/* A context goes once its threads have left run(), so never while a step is under way; callers may be on other threads. Its
-   services go newest first: ours before the scheduler, which then destroys what was posted, some of it perhaps just now. */
+/* A context is destroyed after its threads have left run(), so never while a step runs; callers may be on other threads. It
+   destroys its services newest first: ours before the scheduler, which then destroys the posted messages, perhaps some posted
+   just now. */
 active proctype context() {
 	byte doomed;
 	bool host;
@@ -984,7 +985,7 @@ active proctype context() {
 		die();
 		if :: workers_ > 0 -> nobody_works_ = AWAITED :: else fi;
 		DROP;
-#ifndef leave_context_at_once           /* though a worker may be about to post to it */
+#ifndef leave_context_at_once           /* although a worker may be about to post to it */
 		nobody_works_ != AWAITED;
 #endif
 		HOLD;
@@ -1008,7 +1009,7 @@ active proctype context() {
 }
 #endif
 
-/* Once nothing more can happen. */
+/* Runs when no other process can continue. */
 active proctype check() {
 	timeout;
 #ifdef ALONE
@@ -1018,7 +1019,7 @@ active proctype check() {
 	assert(finished == N && IS_EMPTY);
 	assert(free == seats && seats == SEATS && inuse == 0);
 	assert(MESSAGES == 0 && running == 0 && !arranging_ && !step_missing_ && workers_ == 0);
-	assert(!pending && !work);                      /* an idle limiter keeps no run() alive */
+	assert(!pending && !work);                      /* an idle limiter keeps no run() active */
 	assert(self_ == (phase_ != DEAD) && host_ == self_ && attached == host_)
 #ifdef ABANDON
 	; assert(phase_ == DEAD)
