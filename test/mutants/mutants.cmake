@@ -1,10 +1,10 @@
-# The tests that must see the mistakes of the lists here: `mutant/<name>`, in a build of the copy that `mutate` has made
-# below WEIR_MUTANTS. Each needs its control: the same test with no mistake chosen.
+# The tests that must find the mistakes of the lists here: `mutant/<name>`, in a build of the copy that `mutate` has made
+# below WEIR_MUTANTS. Each needs its control: the same test without a mistake.
 
 find_package(Python3 3.11 COMPONENTS Interpreter REQUIRED)
 add_custom_target(mutants)
 
-# The control `name`, which is registered once, however many mutants need it.
+# Registers the control `name`, once for any number of mutants that need it.
 function(weir_control name)
     get_property(known GLOBAL PROPERTY weir_control_${name})
     if(NOT known)

@@ -1,4 +1,4 @@
-"""A headless Chromium that chromedriver drives, for the pages that programs here write."""
+"""A headless Chromium driven by chromedriver, for the pages that the programs write."""
 
 import base64
 import json
@@ -57,19 +57,19 @@ class Browser:
         self.ask("url", {"url": url})
 
     def requests(self, page):
-        """What that document has asked for since this was asked before."""
+        """The URLs that the document has requested since the last call."""
         events = [json.loads(e["message"])["message"] for e in self.ask("se/log", {"type": "performance"})]
         return [e["params"]["request"]["url"] for e in events
                 if e["method"] == "Network.requestWillBeSent" and e["params"]["documentURL"] == page]
 
     def open(self, path):
-        """Opens a file. All that it asks for until it is there."""
+        """Opens a file. Returns the URLs that it requests until it is loaded."""
         page = "file://" + path
         self.go_to(page)
         return self.requests(page)
 
     def console(self):
-        """What it has complained of since this was asked before."""
+        """The console messages since the last call."""
         return [e["message"] for e in self.ask("se/log", {"type": "browser"})]
 
     def screen(self, width, height, scheme):
@@ -77,7 +77,7 @@ class Browser:
         self.devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def picture(self, path):
-        """The whole page."""
+        """Writes a picture of the whole page."""
         shot = self.devtools("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         with open(path, "wb") as file:
             file.write(base64.b64decode(shot["data"]))
