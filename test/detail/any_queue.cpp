@@ -34,7 +34,7 @@ bool goes_by_class(any_queue& queue) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(queue_of_any_order)
+BOOST_AUTO_TEST_SUITE(a_queue_of_any_order)
 
 BOOST_AUTO_TEST_CASE(adopts_the_new_order_when_none_waits_and_memory_is_available) {
     any_queue queue({.order = queue_order::priority});

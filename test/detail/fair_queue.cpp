@@ -66,7 +66,7 @@ struct line {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(a_queue_of_keys)
+BOOST_AUTO_TEST_SUITE(a_fair_queue)
 
 BOOST_AUTO_TEST_CASE(serves_the_flows_in_the_order_in_which_they_began_to_wait) {
     line l;

@@ -68,7 +68,7 @@ struct line {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(a_queue_of_classes)
+BOOST_AUTO_TEST_SUITE(a_priority_queue)
 
 BOOST_AUTO_TEST_CASE(serves_a_lower_class_first_and_each_class_in_order_of_arrival) {
     line l;

@@ -621,7 +621,7 @@ std::optional<std::string> chain_oracle::wrong_arrival(possibility const& c, vis
         return "another limiter names that time";
     auto const first = std::ranges::find_if(v.named, [&](int i) { return rejecting.contains(i); });
     if (!said && *v.rejected_by != *first)
-        return "another limiter is the first to reject";
+        return "another limiter rejects first";
     return std::nullopt;
 }
 

@@ -513,7 +513,7 @@ private:
                            tell(one, [&](keyed_room& r, time_point now) {
                                heard().configured(limiter, next, now);
                                if (!r.configure(look_up(limiter), made, now))
-                                   violated(invariant::verdict, "there is no place for a key");
+                                   violated(invariant::verdict, "there is no space for a key");
                            });
                        }});
     }
@@ -564,12 +564,12 @@ private:
     void tell(visit& v, error_code ec, turn const& t) {
         simulation::unfailing const ours;
         if (static_cast<bool>(t) != (!ec && !(v.doomed && !t)))
-            violated(invariant::conserved, "an error, and permits");
+            violated(invariant::conserved, "a result with an error and permits");
         for (std::size_t i = 0; i != v.named.size(); ++i) {
             auto const& p = v.is_chain ? t.all[i] : t.alone;
             auto const at = static_cast<std::size_t>(v.named[i]);
             if (t && (!p || p.count() != v.asks_of[at]))
-                violated(invariant::conserved, "granted something other than was asked for");
+                violated(invariant::conserved, "the grant differs from the request");
             if (!t)
                 break;
             v.tickets[at] = p.count() == 0 ? ticket() : p.id();

@@ -206,11 +206,12 @@ bool explore(settings const& set, policy which) {
     fmt::print("{}: {} schedules from seed {}, {} choices, {:.1f} s: {} is violated\n",
                name_of(which), schedules, first, choices, seconds_since(began),
                set.expect.empty() ? "nothing" : "something else or nothing");
-    fmt::print(
-        "granted {}, of them {} at once; limited {}, timed out {}, unreachable {}, queue full {}, "
-        "shed {}, exceeds {}, closed {}, cancelled {}\n",
-        all.granted, all.granted_at_once, all.no_permit, all.timed_out, all.deadline_unreachable,
-        all.queue_full, all.shed, all.exceeds_capacity, all.closed, all.cancelled);
+    fmt::print("granted {}, {} of them immediately; no permit {}, timed out {}, unreachable {}, "
+               "queue full {}, "
+               "shed {}, over capacity {}, closed {}, cancelled {}\n",
+               all.granted, all.granted_at_once, all.no_permit, all.timed_out,
+               all.deadline_unreachable, all.queue_full, all.shed, all.exceeds_capacity, all.closed,
+               all.cancelled);
     return set.expect.empty();
 }
 
@@ -231,7 +232,7 @@ bool exhaust(settings const& set) {
         std::fflush(stdout);
         runs += r.runs;
     }
-    fmt::print("in all {} interleavings, {:.1f} s\n", runs, seconds_since(start));
+    fmt::print("{} interleavings in all, {:.1f} s\n", runs, seconds_since(start));
     return true;
 }
 

@@ -90,14 +90,14 @@ key_oracles& key_oracles::current() noexcept {
 int key_oracles::key_called() const {
     auto const& c = world_.calling();
     if (c.key == call::every_key)
-        violated(invariant::verdict, "a key is touched first in a call that is not about it");
+        violated(invariant::verdict, "a key is first used in a call that does not concern it");
     return c.key;
 }
 
 call& key_oracles::calling(int key) {
     auto& c = world_.calling();
     if (core_of(key) != c.core || c.parts.empty())
-        violated(invariant::conserved, "a key is touched in a call to another core");
+        violated(invariant::conserved, "a key is used in a call to another core");
     return c.parts[static_cast<std::size_t>(key)];
 }
 
@@ -141,7 +141,7 @@ void key_oracles::section_begins(call& c) {
 
 void key_oracles::tells_time(time_point read, time_point now) {
     if (now < read || now > world_.threads.now())
-        violated(invariant::verdict, "something happens at a time that was not during its call");
+        violated(invariant::verdict, "an event has a time outside its call");
     world_.calling().told = now;
 }
 
@@ -206,7 +206,7 @@ void key_oracles::judge_drains(call& c) {
         auto const ec = r->op->error;
         auto const must = [&](bool reason) {
             if (!reason)
-                violated(invariant::verdict, "a drain is over without that reason: " +
+                violated(invariant::verdict, "a drain ends without that reason: " +
                                                  (ec ? ec.message() : std::string("all is idle")));
         };
         r->is = request::state::decided;

@@ -59,14 +59,14 @@ public:
     bool leave(state_type& s, amount n, ticket t) const noexcept {
         simulation::unfailing const ours;
         auto const k = key_of(s);
-        simulation::current().say("  key {}: gives back {}", k, n);
+        simulation::current().say("  key {}: releases {}", k, n);
         oracles().of(k).came_home(oracles().calling(k), n);
         return Rule::leave(s, n, t);
     }
     bool refund(state_type& s, amount n, ticket t, time_point now) const noexcept {
         simulation::unfailing const ours;
         auto const k = key_of(s);
-        simulation::current().say("  key {}: gives back {} unused", k, n);
+        simulation::current().say("  key {}: refunds {}", k, n);
         oracles().of(k).refunded(oracles().calling(k), n, t, checked(now));
         return Rule::refund(s, n, t, now);
     }
@@ -144,7 +144,7 @@ public:
             return tell(c, [&](room& r, time_point now) {
                 oracles_.changes_rules();
                 if (!r.configure(look_up(a.key), std::move(next), now))
-                    violated(invariant::verdict, "there is no place for a key");
+                    violated(invariant::verdict, "there is no space for a key");
             });
         std::uint64_t page = 0;
         do {
@@ -176,7 +176,7 @@ public:
         oracles_.quiet(at, seen, [&](int key) {
             return c->ask([&](room const& r, time_point now) {
                 if (rule_of(r.options(look_up(key))) != oracles_.of(key).in_force())
-                    violated(invariant::verdict, "a key has other options than it was given");
+                    violated(invariant::verdict, "a key has wrong options");
                 return r.stats(look_up(key), now);
             });
         });

@@ -231,7 +231,7 @@ public:
     void keep(std::shared_ptr<kept_operation> self) { self_ = std::move(self); }
     void let_go() {
         if (is_linked())
-            violated(invariant::completion, "a place is in a line after its end");
+            violated(invariant::completion, "a reservation is in a queue after its end");
         asked_.released = true;
         auto const self = std::move(self_);
     }
@@ -241,9 +241,9 @@ public:
         let_go();
         return true;
     }
-    void run() override { violated(invariant::completion, "a place is completed"); }
+    void run() override { violated(invariant::completion, "a reservation is completed"); }
     void destroy() noexcept override {
-        world_.check_unlocked("the end of a place");
+        world_.check_unlocked("the end of a reservation");
         if (asked_.doomed)
             to_.destroyed(asked_, this->error, this->granted);
         let_go();

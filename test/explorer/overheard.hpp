@@ -131,7 +131,7 @@ public:
         return t;
     }
     bool leave(amount n, ticket t, time_point now) noexcept {
-        world().say("  gives back {}", n);
+        world().say("  releases {}", n);
         world().judge.came_home(world().calling(), n);
         return weir::leave<Policy>(*this, n, t, now);
     }
@@ -139,7 +139,7 @@ public:
     bool refund(amount n, ticket t, time_point now) noexcept {
         {
             simulation::unfailing const ours;
-            world().say("  gives back {} unused", n);
+            world().say("  refunds {}", n);
             world().judge.refunded(world().calling(), n, t, checked(now));
         }
         return Policy::refund(n, t, now);

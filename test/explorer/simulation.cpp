@@ -50,7 +50,7 @@ void simulation::lock(scheduler::thread*& owner, int core) {
     if (core < 0 || core >= locks_)
         violated(invariant::lock, "a lock is taken after its end");
     if (owner == self)
-        violated(invariant::lock, "the lock is taken by the one who holds it");
+        violated(invariant::lock, "the lock is taken by its holder");
     threads.pause_before_lock();
     while (owner)
         threads.wait(&owner);
@@ -146,8 +146,8 @@ void simulation::post_step(station& at, std::unique_ptr<message> m) {
     threads.pause();
     threads.seen();
     if (at.step_on_its_way)
-        violated(invariant::host, "a second step is sent for");
-    say("  sends for a step");
+        violated(invariant::host, "a second step is posted");
+    say("  posts a step");
     may_fail();
     at.step_on_its_way = true;  // from here on, the step may begin
     put(*at.where, m);
@@ -157,9 +157,9 @@ void simulation::post_step(station& at, std::unique_ptr<message> m) {
 void simulation::touch_host(station& at) {
     if (!at.has_host)
         violated(invariant::host, "the host is used after its end");
-    check_unlocked("a touch of the host");
+    check_unlocked("a use of the host");
     if (at.touched)
-        violated(invariant::host, "two threads are at timer or work at a time");
+        violated(invariant::host, "two threads use the timer or the work guard at a time");
     at.touched = true;
     threads.pause();
     at.touched = false;
@@ -204,7 +204,7 @@ void simulation::passed(time_point now) {
 }
 
 void simulation::runs_away() {
-    violated(invariant::end, "there is no end to this");
+    violated(invariant::end, "the run does not end");
 }
 
 void simulation::start_contexts() {

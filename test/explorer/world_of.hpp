@@ -100,7 +100,7 @@ public:
         threads.run();
         for (auto const& op : graves_) {
             if (op->is_linked())
-                violated(invariant::completion, "an operation is in a line after its end");
+                violated(invariant::completion, "an operation is in a queue after its end");
         }
         return limiter_.counted();
     }
@@ -337,7 +337,7 @@ private:
     void connect(caller& me, action const& a, core& here, weir::detail::operation& op,
                  request const& asked) {
         if (me.slot && me.slot->link.target)
-            violated(invariant::completion, "a link outlasts what it could cancel");
+            violated(invariant::completion, "a link outlives its operation");
         clear_slot(me);
         if (!a.cancellable)
             return;
@@ -441,7 +441,7 @@ private:
         auto const mine = release_place(me);
         if (!mine.op)
             return;
-        say("gives back its place");
+        say("releases its reservation");
         auto& asked = mine.op->asked();
         permit_type granted;
         {
@@ -532,7 +532,7 @@ private:
             s.held = limiter_.charge(c, a);
         } catch (std::bad_alloc const&) {
             if (c.granted)
-                violated(invariant::conserved, "a charge has taken something, and throws");
+                violated(invariant::conserved, "a charge takes permits and throws");
         }
         fail_allocation(0);
         keep_seat(me, std::move(s), a.n, c.at);
@@ -801,7 +801,7 @@ private:
         if (left_ == 0)
             return ask_keeper(is_any_usable() ? order::abandon : order::end);
         if (!is_any_usable() || ++freed_ > most_freed)
-            violated(invariant::asleep, "callers wait for ever");
+            violated(invariant::asleep, "callers wait forever");
         ask_keeper(order::free);
     }
 
@@ -857,7 +857,7 @@ private:
                     break;
                 }
                 case order::free:  // callers may hold the permits that they wait for
-                    say("cancel(): callers hold what others wait for");
+                    say("cancel(): callers hold permits that others wait for");
                     with_each_core([](core& c) { c.cancel(); }, kind::cancel_all, {});
                     break;
                 case order::abandon:
@@ -867,7 +867,7 @@ private:
                 case order::end:
                     limiter_.finished();
                     if (std::ranges::any_of(known_, [](auto const& c) { return !c.expired(); }))
-                        violated(invariant::leak, "the core outlives all who need it");
+                        violated(invariant::leak, "the core outlives all its users");
                     end_contexts();
                     return;
             }

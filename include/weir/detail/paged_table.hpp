@@ -201,11 +201,12 @@ public:
         }
     }
 
-    /// The functions below visit all pages, one at a time, even if pages are split or joined meanwhile: the visit
-    /// begins at hash 0, and ends when it is at 0 again.
+    /// Returns the page of this hash.
     [[nodiscard]] page& page_of(std::uint64_t hash) const noexcept {
         return *directory_[index_of(hash)];
     }
+    /// Returns the first hash of the page behind the page of this hash, or 0 after the last page. A visit of all pages
+    /// begins at hash 0, and ends when it is at 0 again; pages may be split or joined meanwhile.
     [[nodiscard]] std::uint64_t after(std::uint64_t hash) const noexcept {
         auto const shared = page_of(hash).depth_;
         return shared == 0 ? 0 : ((hash >> (64 - shared)) + 1) << (64 - shared);
