@@ -355,7 +355,7 @@ static std::string key_of(action const& a) {
         case kind::cancel_all:
         case kind::configure:
             return a.of_all   ? " for all keys"
-                   : a.resets ? fmt::format(" key {} as all others", a.key)
+                   : a.resets ? fmt::format(" key {} like all others", a.key)
                               : fmt::format(" for key {}", a.key);
         default:
             return "";
@@ -394,11 +394,11 @@ static std::string without_key(action const& a) {
             return fmt::format("reserve({}{}){}", range, patience, failing);
         }
         case kind::use:
-            return "wait in its place" + of_operation;
+            return "wait in its reservation" + of_operation;
         case kind::take_up:
-            return "ask for the permit of its place";
+            return "take the permit of its reservation";
         case kind::give_back:
-            return "give back its place";
+            return "release its reservation";
         case kind::try_enter:
             return fmt::format("try_enter({})", range);
         case kind::charge:
@@ -416,7 +416,7 @@ static std::string without_key(action const& a) {
         case kind::merge:
             return "merge";
         case kind::cancel:
-            return fmt::format("cancel what caller {} waits for", a.whom);
+            return fmt::format("cancel the wait of caller {}", a.whom);
         case kind::unlink:
             return "release the cancellation";
         case kind::cancel_all:
@@ -465,7 +465,7 @@ std::string to_string(scenario const& s) {
     auto out = fmt::format(
         "{}{}, limit {}, time {}; queue: limit {}, {}, {}, tolerance {}, patience {};\n"
         "{} thread(s) run the context, {}; {} of 256 posts throw\n",
-        s.in_any ? "any, of it " : "", name_of(s.which), s.at_first.limit, to_text(s.at_first.time),
+        s.in_any ? "any of " : "", name_of(s.which), s.at_first.limit, to_text(s.at_first.time),
         s.queueing.max_waiting,
         s.queueing.full == weir::when_full::evict_oldest ? "evicts the oldest"
                                                          : "rejects the newest",
