@@ -29,9 +29,9 @@ namespace weir::detail {
 /// limiter's executor, never two at a time. Only `step()` arms the timer and keeps the context running.
 ///
 /// These invariants guarantee that no request is overlooked, and that the order is kept (test/model checks them):
-/// - Rejection at the gate and the position in the queue are one critical section. So is the decision that the gate is
-///   open again: it is open iff no request waits.
-/// - The return of permits and their grant, or the message that causes the grant, are one critical section. Each
+/// - A rejection at the gate and the entry into the queue happen in one critical section. So does the decision that the
+///   gate is open again: it is open iff no request waits.
+/// - The release of permits and their grant, or the message that causes the grant, happen in one critical section. Each
 ///   section that changes anything ends with a call of `wakeup`, and posts the message under the lock.
 /// - No handler runs and no user's object is destroyed under the lock: handlers, permits, operations and policies are
 ///   completed and destroyed outside. Only `execute` of the limiter's executor is called under it.

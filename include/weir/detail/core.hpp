@@ -141,7 +141,7 @@ public:
         return waits;
     }
 
-    /// Makes `by` wait in the position of `op`, which has no later events. Returns true on success. If one of them is
+    /// Makes `by` wait in the position of `op`, and ends all events of `op`. Returns true on success. If one of them is
     /// over or cancelled, both end, with the outcome in `by`.
     [[nodiscard]] bool hand_over(operation& op, operation& by) noexcept {
         visit const here(*this);
@@ -252,7 +252,7 @@ public:
         settle(now);
     }
 
-    /// Calls `change(room)` under the lock; it returns true if it may have made permits available.
+    /// Calls `change(room)` under the lock. `change` returns true if it may have made permits available.
     template <class Change>
     void tell(Change change) noexcept {
         visit here(*this);
@@ -262,8 +262,8 @@ public:
             here.changes_nothing();
     }
 
-    /// Calls `change(room, now)` under the lock, at the time `at`; it may throw. Returns whether the resulting orders
-    /// are carried out.
+    /// Calls `change(room, now)` under the lock, at the time `at`; `change` may throw. Returns whether the resulting
+    /// orders are carried out.
     template <class Change>
     bool tell_at(time_point at, Change change) {
         visit const here(*this);

@@ -26,9 +26,9 @@ struct wheel_hook : list_hook<in_wheel> {
 /// tick first differs from the current one in digit k, to the base of 16. When the time of a slot above the lowest
 /// level comes, its deadlines move to lower levels, so each deadline moves a few times in its life.
 ///
-/// Memory: 4 KiB; the part that no deadline needs is never touched. Source: Varghese and Lauck, "Hashed and
-/// Hierarchical Timing Wheels" (1987). The digits are the digits of a radix heap, so ticks at which nothing is due
-/// cost nothing.
+/// Memory: 4 KiB; the part that no deadline needs is never touched.
+/// Source: Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (1987). The digits are the digits of a radix
+/// heap, so ticks at which nothing is due cost nothing.
 template <class T>
 class deadline_wheel {
 public:

@@ -27,7 +27,7 @@ struct in_group;
 struct fair_group;
 
 /// A stored completion handler with the request that it waits for and, at the end, its outcome. The core owns it from
-/// the moment it is queued until it was posted. Derived classes know the handler.
+/// the moment it is queued until it is posted. Derived classes know the handler.
 class operation : public list_hook<in_line>, public list_hook<in_group>, public wheel_hook {
 public:
     enum class place : std::uint8_t {

@@ -16,11 +16,11 @@ namespace weir::detail {
 ///
 /// A page has 32 places. Its first cache line holds all data that a search needs, including one byte of each hash, by
 /// which the page is searched. An entry can be at any place. It is at its home, the place that its hash selects, or
-/// near to it, if that place is free: so both cache lines can be fetched at a time, before the place of the entry is
-/// known. A full page is split in two; two nearly empty pages are joined. The directory finds each page by the first
-/// bits of the hash, and doubles when a page needs one bit more. So no call moves more than 32 entries, and the
-/// directory, of 8 bytes for some 20 entries, is copied occasionally. Memory: the entry and 2 bytes, in pages that
-/// are 69 % full on average.
+/// near to it, if such a place is free. So both cache lines can be fetched at a time, before the place of the entry
+/// is known. A full page is split in two; two nearly empty pages are joined. The directory finds each page by the
+/// first bits of the hash, and doubles when a page needs one bit more. So no call moves more than 32 entries, and the
+/// directory, of 8 bytes for some 20 entries, is copied occasionally.
+/// Memory: the entry and 2 bytes, in pages that are 69 % full on average.
 ///
 /// An entry also has a mark, which the table only stores. `Hash` returns the hash of an entry. The caller decides
 /// which entries are equal: `find` takes a predicate.

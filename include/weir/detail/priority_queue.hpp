@@ -14,8 +14,9 @@ namespace weir::detail {
 /// The queue of `queue_order::priority`; its contract is at `arrival_queue`.
 ///
 /// A request of class c is ordered as if it had arrived c times `ageing` later. So the order of two requests changes
-/// only with `ageing`, and the next request is the first one of one of the classes. Source: Jackson, "Some problems
-/// in queueing with dynamic priorities", Naval Research Logistics Quarterly 7(3), 1960.
+/// only with `ageing`, and the next request is the first one of one of the classes.
+/// Source: Jackson, "Some problems in queueing with dynamic priorities", Naval Research Logistics Quarterly 7(3),
+/// 1960.
 class priority_queue {
 public:
     explicit priority_queue(queue_options const& options = {}) noexcept { configure(options); }

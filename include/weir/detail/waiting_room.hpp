@@ -163,7 +163,7 @@ public:
     [[nodiscard]] time_point turn_of_last(operation const& op, time_point now) const noexcept {
         return turns_.turn_of_last(op, now);
     }
-    /// Puts `by` in the position of `op`, which has no later events.
+    /// Puts `by` in the position of `op`, and ends all events of `op`.
     void replace(operation& op, operation& by) noexcept { turns_.replace(op, by); }
 
     /// Undoes `join`.
@@ -360,7 +360,7 @@ public:
         watchers_.serve(gate(), now, budget, outbox());
     }
 
-    /// Returns the needs that the actor must meet. `last_alarm` is the instant for which its last timer was armed.
+    /// Returns the needs that the actor must meet. `last_alarm`: as in `wakeup`.
     [[nodiscard]] needs wants(time_point now, time_point last_alarm) noexcept {
         needs n;
         n.waiting = !is_done();

@@ -59,8 +59,8 @@ struct chain_rejected {
     duration retry_after = forever;  // if it is unknown
 };
 
-/// A chain that waits. The first limiter that it names is its home, which holds its deadline, its cancellation and
-/// its outcome.
+/// A chain that waits. The first limiter that it names is its home: the home keeps its deadline and its cancellation,
+/// and completes it through its outbox.
 class chain_operation : public operation, public list_hook<in_calls> {
 public:
     std::span<chain_entry> entries;  // in the order of the locks

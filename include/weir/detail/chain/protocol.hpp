@@ -40,9 +40,8 @@ struct wait_limit;
 ///
 /// A claim serves queues, which may call further chains. After `most_claims_in_a_turn` claims a thread serves no more
 /// queues: a limiter whose first request could be granted posts a step of its actor, which continues. So a thread
-/// that releases permits makes at most this number of claims, and one for each chain of two kinds: it was called
-/// before that, or it waits for the end of a reservation. The permits for the reserving chain bound the number of
-/// chains of the second kind.
+/// that releases permits makes at most this number of claims, and one for each chain that was called before that or
+/// waits for the end of a reservation. The free permits for that chain bound the latter.
 
 /// The maximum number of limiters of a chain.
 inline constexpr std::size_t most_chained = 16;

@@ -75,7 +75,7 @@ public:
     using bounds_type = keyed_bounds<Hash>;
     using handle_type = limiter_handle<Core, Executor>;
 
-    /// Makes `count` parts, rounded up to a power of two, but at most so many that each has some keys: a part forgets
+    /// Makes `count` parts, rounded up to a power of two, but fewer if a part would have too few keys: a part forgets
     /// only its own keys. `make(bounds, all_share_one)` makes the core of one part.
     template <class Make>
     keyed_shards(Executor const& ex, std::shared_ptr<bounds_type> bounds, std::uint32_t count,

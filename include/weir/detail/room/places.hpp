@@ -65,8 +65,8 @@ private:
         }
     }
 
-    // The first candidate for the newcomer of `find`. It is found before the newcomer joins, which then ends the
-    // queue.
+    // The first candidate for the newcomer of `find`. It is found before the newcomer joins, which is in the queue
+    // afterwards.
     operation* first_to_go_ = nullptr;
 };
 

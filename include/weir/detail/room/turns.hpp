@@ -128,7 +128,7 @@ public:
             return unknown;
         return policy().ready_at(op.count, line_.asked() - op.count, now);
     }
-    /// Puts `by` in the position of `op`, which has no later events.
+    /// Puts `by` in the position of `op`, and ends all events of `op`.
     void replace(operation& op, operation& by) noexcept {
         by.come_as(op);
         line_.replace(op, by);
@@ -244,7 +244,7 @@ public:
         while (shed(now, budget));
     }
     [[nodiscard]] bool is_sweeping() const noexcept { return sweep_.is_under_way(); }
-    /// Returns when work is due here. `last_alarm` is the instant for which the last timer was armed.
+    /// Returns when work is due here. `last_alarm`: as in `wakeup`.
     [[nodiscard]] time_point next_event(time_point now, time_point last_alarm) noexcept {
         auto const expiry = line_.next_deadline();
         auto const at = std::min(expiry, line_.next_event(now));
@@ -360,7 +360,7 @@ private:
             if (ec)
                 remove(op, ec, now);
         }
-        if (line_.is_swept())  // with the last one, or newcomers were left out
+        if (line_.is_swept())  // at once, since the sweep ignores later newcomers
             sweep_.end();
     }
 

@@ -22,9 +22,9 @@ template <eventful_policy Policy>
 struct told_by<Policy> {
     using type = typename Policy::event_type;
 };
-template <lending_policy Policy>  // the permits whose loss it waits for
+template <lending_policy Policy>
 struct told_by<Policy> {
-    using type = ticket;
+    using type = ticket;  // of the lost permits
 };
 
 /// The operations that wait for events of a policy: a permit that is overdue, an event, or the loss of permits. It
