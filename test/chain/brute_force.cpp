@@ -31,7 +31,7 @@ class scene final : public stage {
 public:
     static constexpr int least_steps = 5;
 
-    // The kitchen lives in the other context.
+    // This limiter lives in the other context.
     std::unique_ptr<seats> kitchen;
     std::unique_ptr<seats> bar;
     std::unique_ptr<clients> per_client;
@@ -80,7 +80,7 @@ void open(scene& s) {
         std::make_unique<clients>(*s.ctx, weir::token_bucket_options{.rate = {1, 1s}, .burst = 1});
 }
 
-// Keeps `turn` for a while; it is in the handler of a timer.
+// Keeps `turn` for `time`, in the handler of a timer.
 void keep(scene& s, auto turn, clock::duration time, stage::mark mark) {
     if (!s.ctx)
         return;

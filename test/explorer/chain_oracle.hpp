@@ -33,7 +33,7 @@ namespace explorer {
 ///
 /// - a newcomer that is neither granted nor rejected joins the queue of a limiter that blocks it: permits are
 ///   lacking, or another request is before it there;
-/// - a chain moves in a section that has the locks of all its limiters, from a limiter that allows it to one that
+/// - a chain moves only in a section with the locks of all its limiters, from a limiter that allows it to one that
 ///   blocks it; so it loses a turn;
 /// - with `passes` lost turns it is overdue. It reserves in such a section, if it is the oldest overdue chain at each
 ///   of its limiters and none reserves there: then it is in all queues; after `reserve_for` it is in one;

@@ -129,8 +129,8 @@ struct scenario {
 /// Returns the scenario with an order that depends only on the time of arrival.
 [[nodiscard]] scenario without_groups(scenario s);
 
-/// Returns the scenario for a limiter with `keys` keys, without the features that keys do not support: permits that
-/// are watched, and the outcome of an allocation that fails, which differs.
+/// Returns the scenario for a limiter with `keys` keys. It omits watched permits, which keys do
+/// not support. It also omits allocations that fail, since their outcome differs.
 [[nodiscard]] scenario with_keys(scenario s, int keys);
 
 /// Returns the request of an action.

@@ -114,7 +114,7 @@ private:
 
     void compare_remaining() {
         auto const left = std::max<amount>(capacity() - oracle_.used_up_at(now_), 0);
-        expect(policy_.remaining(now_) == left, "what remains");
+        expect(policy_.remaining(now_) == left, "the remaining permits");
     }
 
     [[nodiscard]] amount some_amount() {

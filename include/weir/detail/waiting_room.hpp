@@ -29,9 +29,8 @@
 
 namespace weir::detail {
 
-/// The rules of a limiter: they decide which requests are granted, wait, or are rejected, in which order, and for
-/// which reason. A pure state machine: it takes the time as an argument, and uses no lock, clock, executor or
-/// handler.
+/// The rules of a limiter: they grant, queue or reject requests, and determine the order and the reasons. A pure state
+/// machine: it takes the time as an argument, and uses no lock, clock, executor or handler.
 ///
 /// This class decides on newcomers. Its parts decide on the rest, independently of each other:
 ///
