@@ -207,8 +207,7 @@ bool explore(settings const& set, policy which) {
                name_of(which), schedules, first, choices, seconds_since(began),
                set.expect.empty() ? "nothing" : "something else or nothing");
     fmt::print("granted {}, {} of them immediately; no permit {}, timed out {}, unreachable {}, "
-               "queue full {}, "
-               "shed {}, over capacity {}, closed {}, cancelled {}\n",
+               "queue full {}, shed {}, over capacity {}, closed {}, cancelled {}\n",
                all.granted, all.granted_at_once, all.no_permit, all.timed_out,
                all.deadline_unreachable, all.queue_full, all.shed, all.exceeds_capacity, all.closed,
                all.cancelled);
