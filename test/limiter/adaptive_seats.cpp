@@ -20,7 +20,7 @@ namespace {
 
 using adaptive = weir::testing::limiter<weir::adaptive_seats>;
 
-// Which each permit moves by itself: up by 1, or down to nine tenths if it was dropped.
+// Each permit changes the number of seats: up by 1, or down to nine tenths if the request was dropped.
 constexpr weir::aimd_options each_by_itself{
     .seats = 2, .min = 1, .max = 4, .slow_start = 0, .timeout = 1s, .samples = 1};
 
@@ -28,7 +28,7 @@ constexpr weir::aimd_options each_by_itself{
 
 BOOST_AUTO_TEST_SUITE(adaptive_limiter)
 
-BOOST_AUTO_TEST_CASE(has_more_seats_when_permits_come_home_well) {
+BOOST_AUTO_TEST_CASE(gains_seats_after_successful_permits) {
     asio::io_context ctx;
     adaptive kitchen{ctx, each_by_itself};
     auto one = kitchen.try_enter();
@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(has_more_seats_when_permits_come_home_well) {
     run_for(ctx, 10ms);
     BOOST_TEST(third.waiting());
     BOOST_TEST(kitchen.stats().capacity == 2);
-    one.leave();  // there are 3 now
+    one.leave();  // it has 3 seats now
     settle(ctx);
     BOOST_TEST(third.granted());
     BOOST_TEST(fourth.granted());
@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(has_more_seats_when_permits_come_home_well) {
     BOOST_TEST(s.remaining == 0);
 }
 
-BOOST_AUTO_TEST_CASE(hears_how_it_went_for_a_chain) {
+BOOST_AUTO_TEST_CASE(takes_outcomes_from_a_chain) {
     asio::io_context ctx;
     adaptive kitchen{ctx, each_by_itself};
     adaptive waiters{ctx, each_by_itself};
@@ -63,13 +63,13 @@ BOOST_AUTO_TEST_CASE(hears_how_it_went_for_a_chain) {
     BOOST_TEST(kitchen.stats().capacity == 1);
     BOOST_TEST(waiters.stats().capacity == 1);
     run_for(ctx, 10ms);
-    auto const three = both.try_enter();  // while one is in use there is no room
+    auto const three = both.try_enter();  // the only seat is in use
     BOOST_TEST(!three);
     two.leave();
     BOOST_TEST(bool(both.try_enter()));
 }
 
-BOOST_AUTO_TEST_CASE(has_fewer_when_they_were_dropped_or_have_taken_too_long) {
+BOOST_AUTO_TEST_CASE(loses_seats_after_dropped_or_slow_permits) {
     asio::io_context ctx;
     adaptive kitchen{ctx, each_by_itself};
     auto one = kitchen.try_enter();
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(has_fewer_when_they_were_dropped_or_have_taken_too_long) {
     BOOST_TEST(slow.stats().capacity == 1);
 }
 
-BOOST_AUTO_TEST_CASE(learns_nothing_from_what_is_ignored_or_refunded) {
+BOOST_AUTO_TEST_CASE(ignores_permits_that_are_ignored_or_refunded) {
     asio::io_context ctx;
     adaptive kitchen{ctx, each_by_itself};
     auto one = kitchen.try_enter(2);
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(learns_nothing_from_what_is_ignored_or_refunded) {
     BOOST_TEST(kitchen.stats().remaining == 2);
 }
 
-BOOST_AUTO_TEST_CASE(serves_a_request_for_more_than_there_are_when_it_is_alone) {
+BOOST_AUTO_TEST_CASE(grants_a_request_above_its_seats_when_it_is_alone) {
     asio::io_context ctx;
     adaptive kitchen{ctx, each_by_itself};
     weir::error_code ec;
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(serves_a_request_for_more_than_there_are_when_it_is_alone) 
     BOOST_TEST(kitchen.stats().debt == 2);
 }
 
-BOOST_AUTO_TEST_CASE(is_one_that_is_chosen_at_run_time_as_well) {
+BOOST_AUTO_TEST_CASE(can_be_selected_at_run_time) {
     asio::io_context ctx;
     weir::testing::limiter<weir::any_limiter> kitchen{
         ctx, weir::limiter_config::parse("2 aimd min 1 max 4 slow_start 0 samples 1 & 9/1s")};
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(is_one_that_is_chosen_at_run_time_as_well) {
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
-BOOST_AUTO_TEST_CASE(can_be_one_for_each_key) {
+BOOST_AUTO_TEST_CASE(can_exist_for_each_key) {
     asio::io_context ctx;
     weir::basic_keyed<int, weir::policy::adaptive, asio::any_io_executor, weir::testing::timer>
         tables{ctx, each_by_itself};
@@ -148,8 +148,8 @@ BOOST_AUTO_TEST_CASE(can_be_one_for_each_key) {
     run_for(ctx, 10ms);
     a.report(outcome::dropped);
     b.report(outcome::dropped);
-    a.leave();  // nobody waits for this key
-    b.leave();  // and somebody for this one
+    a.leave();  // no request waits for this key
+    b.leave();  // a request waits for this key
     settle(ctx);
     BOOST_TEST(waits.granted());
     BOOST_TEST(tables.stats(1).remaining == 1);

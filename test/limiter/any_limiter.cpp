@@ -20,7 +20,7 @@ using any_limiter = weir::testing::limiter<weir::any_limiter>;
 
 BOOST_AUTO_TEST_SUITE(limiter_chosen_at_run_time)
 
-BOOST_AUTO_TEST_CASE(is_made_from_text_and_says_what_it_is) {
+BOOST_AUTO_TEST_CASE(is_created_from_text_and_formats_as_text) {
     asio::io_context ctx;
     for (std::string const text :
          {"3 seats", "10/1min", "10/1min sliding", "10/1min fixed", "100/1s burst 20",
@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(is_made_from_text_and_says_what_it_is) {
     BOOST_CHECK_THROW(any_limiter(ctx, limiter_config::parse("0 seats")), std::invalid_argument);
 }
 
-BOOST_AUTO_TEST_CASE(takes_the_options_of_any_kind) {
+BOOST_AUTO_TEST_CASE(accepts_options_of_every_kind) {
     asio::io_context ctx;
     any_limiter kitchen{ctx, weir::seats_options{.seats = 2}};
     auto const both = kitchen.try_enter(2);
@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(takes_the_options_of_any_kind) {
     BOOST_TEST(next.seat().waited() == 10s);
 }
 
-BOOST_AUTO_TEST_CASE(keeps_several_limits_at_once) {
+BOOST_AUTO_TEST_CASE(enforces_several_limits_at_once) {
     asio::io_context ctx;
     any_limiter calls{ctx, limiter_config::parse("2/1s & 3/10s")};
     auto const start = clock::now();
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(keeps_several_limits_at_once) {
     BOOST_TEST((clock::now() - start) == 20s);
 }
 
-BOOST_AUTO_TEST_CASE(is_changed_while_in_use) {
+BOOST_AUTO_TEST_CASE(can_change_during_use) {
     asio::io_context ctx;
     any_limiter kitchen{ctx, limiter_config::parse("1 seats")};
     auto const seat = kitchen.try_enter();
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(is_changed_while_in_use) {
     BOOST_TEST(guest.granted());
 }
 
-BOOST_AUTO_TEST_CASE(reports_who_holds_a_seat_for_too_long) {
+BOOST_AUTO_TEST_CASE(reports_permits_held_too_long) {
     asio::io_context ctx;
     any_limiter kitchen{ctx, limiter_config::parse("3 seats max_hold 30s")};
     watch const watched(kitchen);
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(reports_who_holds_a_seat_for_too_long) {
     BOOST_TEST(kitchen.stats().overdue == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(has_nothing_to_report_where_the_rule_watches_nobody) {
+BOOST_AUTO_TEST_CASE(has_no_reports_if_its_rule_has_no_max_hold) {
     asio::io_context ctx;
     any_limiter calls{ctx, limiter_config::parse("10/1min exact")};
     watch const watched(calls);

@@ -54,7 +54,7 @@ private:
     void destroy_given() override { permits.clear(); }
 };
 
-// Keeps `seat` for a while; the permit is in the handler of a timer.
+// Keeps `seat` for `time`; the permit is in the handler of a timer.
 void keep(asio::io_context& ctx, permit seat, clock::duration time, stage::mark mark) {
     auto meal = std::make_unique<weir::testing::timer>(ctx, time);
     auto& timer = *meal;
@@ -67,7 +67,7 @@ asio::awaitable<void> pause(clock::duration time) {
     co_await timer.async_wait(asio::deferred);
 }
 
-// Enters so many times and keeps the permit for so long each time.
+// Enters `times` times for `n` permits, and keeps each permit for `time`.
 asio::awaitable<void> visits(scene& s, stage::mark, int times, int n, clock::duration time,
                              weir::patience patience = {}) {
     for (int i = 0; i != times && s.kitchen; ++i) {
@@ -78,7 +78,7 @@ asio::awaitable<void> visits(scene& s, stage::mark, int times, int n, clock::dur
     }
 }
 
-// A stage with seats, of which one is kept outside for 3 s.
+// Creates the limiter, and keeps one of its seats outside the coroutines for 3 s.
 void open(scene& s, weir::amount places, weir::queue_options const& queueing = {}) {
     s.kitchen = std::make_unique<seats>(*s.ctx, weir::seats_options{.seats = places}, queueing);
     s.permits.push_back(s.kitchen->try_enter());
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(callbacks_on_two_contexts) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(coroutines_at_home_and_elsewhere) {
+BOOST_AUTO_TEST_CASE(coroutines_on_its_context_and_on_another) {
     cut_after_every_step<scene>([](scene& s) {
         open(s, 2);
         for (int i = 0; i != 2; ++i) {
@@ -202,7 +202,7 @@ BOOST_AUTO_TEST_CASE(a_rate_whose_options_change) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(closing_time) {
+BOOST_AUTO_TEST_CASE(close_during_requests) {
     cut_after_every_step<scene>([](scene& s) {
         open(s, 2);
         auto closes = [](scene& here, stage::mark) -> asio::awaitable<void> {
@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(eviction_and_overdue_permits) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(functions_that_are_run) {
+BOOST_AUTO_TEST_CASE(functions_given_to_run) {
     cut_after_every_step<scene>([](scene& s) {
         open(s, 1);
         auto dines = [](scene& here, stage::mark mark, int times) -> asio::awaitable<void> {
@@ -297,7 +297,7 @@ BOOST_AUTO_TEST_CASE(erased_immediate_and_deferred_handlers) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(those_who_wait_own_the_limiter) {
+BOOST_AUTO_TEST_CASE(waiting_handlers_own_the_limiter) {
     cut_after_every_step<scene>([](scene& s) {
         open(s, 1);
         auto own = std::make_shared<seats>(*s.ctx, weir::seats_options{.seats = 1});
@@ -306,7 +306,7 @@ BOOST_AUTO_TEST_CASE(those_who_wait_own_the_limiter) {
             try {
                 permit const seat = co_await limiter.enter(i);
                 co_await pause(1s);
-            } catch (weir::rejection const&) {  // the limiter's context has ended
+            } catch (weir::rejection const&) {  // the limiter's context ended
             }
         };
         for (int i = 0; i != 2; ++i) {

@@ -36,7 +36,7 @@ struct full_house {
 
 BOOST_AUTO_TEST_SUITE(limiter_cancellation)
 
-BOOST_FIXTURE_TEST_CASE(terminal_partial_and_total_are_all_honoured_and_none_is_not, full_house) {
+BOOST_FIXTURE_TEST_CASE(terminal_partial_and_total_cancel_and_none_does_not, full_house) {
     for (auto const type : {cancellation_type::terminal, cancellation_type::partial,
                             cancellation_type::total, cancellation_type::all}) {
         visit guest;
@@ -46,7 +46,7 @@ BOOST_FIXTURE_TEST_CASE(terminal_partial_and_total_are_all_honoured_and_none_is_
         settle(ctx);
         BOOST_TEST(guest.waiting());
         signal.emit(type);
-        BOOST_TEST(guest.waiting());  // never from within the emitter
+        BOOST_TEST(guest.waiting());  // does not complete inside emit()
         settle(ctx);
         BOOST_TEST(guest.rejected(operation_aborted));
         BOOST_TEST(!guest.seat().retry_after());
@@ -56,7 +56,7 @@ BOOST_FIXTURE_TEST_CASE(terminal_partial_and_total_are_all_honoured_and_none_is_
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_FIXTURE_TEST_CASE(one_who_has_not_reached_the_queue_yet_can_be_cancelled, full_house) {
+BOOST_FIXTURE_TEST_CASE(a_request_that_is_not_queued_yet_can_be_cancelled, full_house) {
     visit guest;
     kitchen.async_enter(bind_cancellation_slot(signal.slot(), guest.callback()));
     signal.emit(cancellation_type::total);
@@ -68,7 +68,8 @@ BOOST_FIXTURE_TEST_CASE(one_who_has_not_reached_the_queue_yet_can_be_cancelled, 
 }
 
 // Found elsewhere: golang/sync#10, embassy-rs/embassy#6964, awslabs/shuttle#167, python/asyncio#270, and Seastar.
-BOOST_FIXTURE_TEST_CASE(a_cancelled_head_lets_the_next_one_in_at_once, full_house) {
+BOOST_FIXTURE_TEST_CASE(after_the_head_is_cancelled_the_next_request_is_granted_at_once,
+                        full_house) {
     seats tables{ctx, {.seats = 2}};
     auto one = tables.try_enter();
     visit pair;
@@ -83,7 +84,7 @@ BOOST_FIXTURE_TEST_CASE(a_cancelled_head_lets_the_next_one_in_at_once, full_hous
 }
 
 // Found elsewhere: dotnet/runtime#77180.
-BOOST_AUTO_TEST_CASE(a_cancelled_head_of_a_rate_limit_moves_the_timer_to_the_next_one) {
+BOOST_AUTO_TEST_CASE(after_the_head_of_a_rate_limit_is_cancelled_the_timer_is_set_for_the_next) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 2, .window = 10s}};
     auto const first = printer.try_enter();
@@ -117,7 +118,7 @@ BOOST_FIXTURE_TEST_CASE(a_signal_after_the_grant_changes_nothing, full_house) {
 // Found elsewhere: palantir/conjure-java-runtime#1147.
 BOOST_FIXTURE_TEST_CASE(a_signal_between_grant_and_delivery_changes_nothing, full_house,
                         *boost::unit_test::label("whole")) {
-    // Setup: the grant is made on one context and delivered on the other, which has not run yet.
+    // Setup: the grant is decided on one context; its handler is posted to the other, which has not run yet.
     asio::io_context other;
     visit guest;
     kitchen.async_enter(
@@ -132,13 +133,13 @@ BOOST_FIXTURE_TEST_CASE(a_signal_between_grant_and_delivery_changes_nothing, ful
     BOOST_TEST(guest.granted());
 }
 
-BOOST_FIXTURE_TEST_CASE(a_signal_after_the_permit_has_come_home_comes_too_late, full_house) {
+BOOST_FIXTURE_TEST_CASE(a_signal_after_the_release_comes_too_late, full_house) {
     visit guest;
     visit next{};
     kitchen.async_enter(bind_cancellation_slot(signal.slot(), guest.callback()));
     kitchen.async_enter(next.callback());
     settle(ctx);
-    seat.leave();  // and goes to the head at once, though nobody runs the context
+    seat.leave();  // granted to the head at once, though the context does not run
     signal.emit(cancellation_type::total);
     settle(ctx);
     BOOST_TEST(guest.granted());
@@ -165,7 +166,7 @@ BOOST_FIXTURE_TEST_CASE(a_signal_twice_is_a_signal_once, full_house) {
     BOOST_TEST(kitchen.stats().cancelled == 1U);
 }
 
-BOOST_FIXTURE_TEST_CASE(one_slot_serves_many_requests_one_after_the_other, full_house) {
+BOOST_FIXTURE_TEST_CASE(one_slot_serves_many_requests_in_turn, full_house) {
     for (int i = 0; i != 3; ++i) {
         visit guest;
         kitchen.async_enter(0s, bind_cancellation_slot(signal.slot(), guest.callback()));
@@ -180,7 +181,7 @@ BOOST_FIXTURE_TEST_CASE(one_slot_serves_many_requests_one_after_the_other, full_
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_signal_may_outlive_everything_and_be_emitted_late) {
+BOOST_AUTO_TEST_CASE(a_signal_can_outlive_all_objects_and_be_emitted_late) {
     asio::cancellation_signal after_grant;
     asio::cancellation_signal after_drop;
     asio::cancellation_signal after_limiter;
@@ -210,7 +211,7 @@ BOOST_AUTO_TEST_CASE(a_signal_may_outlive_everything_and_be_emitted_late) {
     granted.leave();
 }
 
-BOOST_AUTO_TEST_CASE(a_signal_may_go_before_the_request) {
+BOOST_AUTO_TEST_CASE(a_signal_can_be_destroyed_before_the_request) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
@@ -243,11 +244,11 @@ BOOST_FIXTURE_TEST_CASE(a_drain_can_be_cancelled_too, full_house) {
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_FIXTURE_TEST_CASE(cancel_takes_all_who_wait_and_nobody_who_comes_later, full_house) {
+BOOST_FIXTURE_TEST_CASE(cancel_ends_all_waiting_requests_and_no_later_one, full_house) {
     visit one{kitchen};
     visit two{kitchen, 1h};
     settle(ctx);
-    visit three{kitchen};  // not in the queue yet
+    visit three{kitchen};  // not yet in the queue
     kitchen.cancel();
     visit later{kitchen};
     settle(ctx);
@@ -260,7 +261,7 @@ BOOST_FIXTURE_TEST_CASE(cancel_takes_all_who_wait_and_nobody_who_comes_later, fu
     BOOST_TEST(later.granted());
 }
 
-BOOST_FIXTURE_TEST_CASE(cancel_takes_as_many_as_there_are, full_house) {
+BOOST_FIXTURE_TEST_CASE(cancel_ends_any_number_of_requests, full_house) {
     std::vector<visit> guests;
     for (int i = 0; i != 1000; ++i)
         guests.emplace_back(kitchen, 1h);
@@ -284,7 +285,7 @@ auto const is_aborted = [](boost::system::system_error const& why) {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_CASE(one_who_waits_gets_a_rejection, full_house) {
+BOOST_FIXTURE_TEST_CASE(a_waiting_coroutine_gets_a_rejection, full_house) {
     int rejected = 0;
     auto guest = [&]() -> asio::awaitable<void> {
         try {
@@ -303,7 +304,7 @@ BOOST_FIXTURE_TEST_CASE(one_who_waits_gets_a_rejection, full_house) {
     BOOST_TEST(kitchen.stats().waiting == 0U);
 }
 
-BOOST_FIXTURE_TEST_CASE(total_and_partial_arrive_if_the_coroutine_lets_them, full_house) {
+BOOST_FIXTURE_TEST_CASE(total_and_partial_cancel_if_the_coroutine_enables_them, full_house) {
     for (auto const type : {cancellation_type::partial, cancellation_type::total}) {
         int rejected = 0;
         auto guest = [&]() -> asio::awaitable<void> {
@@ -321,7 +322,7 @@ BOOST_FIXTURE_TEST_CASE(total_and_partial_arrive_if_the_coroutine_lets_them, ful
 }
 
 // Found elsewhere: go.dev/issue/63615.
-BOOST_FIXTURE_TEST_CASE(one_who_was_cancelled_before_takes_nothing, full_house) {
+BOOST_FIXTURE_TEST_CASE(a_coroutine_cancelled_before_its_request_takes_nothing, full_house) {
     seat.leave();
     weir::testing::timer timer{ctx, 1s};
     int rejected = 0;
@@ -329,7 +330,7 @@ BOOST_FIXTURE_TEST_CASE(one_who_was_cancelled_before_takes_nothing, full_house) 
         try {
             co_await timer.async_wait(asio::deferred);
         } catch (boost::system::system_error const&) {
-            // Cancelled: there is only cleaning up to do, but it enters nevertheless.
+            // The coroutine is cancelled and could only clean up, but it makes a request nevertheless.
         }
         try {
             permit const none = co_await kitchen.enter();
@@ -343,10 +344,10 @@ BOOST_FIXTURE_TEST_CASE(one_who_was_cancelled_before_takes_nothing, full_house) 
     signal.emit(cancellation_type::terminal);
     settle(ctx);
     BOOST_TEST(rejected == 1);
-    BOOST_TEST(kitchen.stats().granted == 1U);  // that of the fixture
+    BOOST_TEST(kitchen.stats().granted == 1U);  // the grant in the fixture
 }
 
-BOOST_FIXTURE_TEST_CASE(nor_does_one_who_does_not_want_to_be_told_by_exceptions, full_house) {
+BOOST_FIXTURE_TEST_CASE(a_cancelled_coroutine_that_disables_exceptions_takes_nothing, full_house) {
     seat.leave();
     weir::testing::timer timer{ctx, 1s};
     int rejected = 0;
@@ -364,7 +365,7 @@ BOOST_FIXTURE_TEST_CASE(nor_does_one_who_does_not_want_to_be_told_by_exceptions,
         try {
             permit const none = co_await kitchen.enter(0);
         } catch (weir::rejection const& why) {
-            BOOST_TEST(why.code() == operation_aborted);  // said before closed
+            BOOST_TEST(why.code() == operation_aborted);  // checked before closed
             ++rejected;
         }
     };
@@ -376,9 +377,9 @@ BOOST_FIXTURE_TEST_CASE(nor_does_one_who_does_not_want_to_be_told_by_exceptions,
     BOOST_TEST(kitchen.stats().granted == 1U);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_grant_beats_a_later_cancellation, full_house,
+BOOST_FIXTURE_TEST_CASE(a_grant_wins_over_a_later_cancellation, full_house,
                         *boost::unit_test::label("whole")) {
-    // Setup: granted on one context, delivered on another, cancelled between the two.
+    // Setup: granted on one context, posted to the other, cancelled between the two.
     asio::io_context home;
     int seated = 0;
     auto guest = [&]() -> asio::awaitable<void> {
@@ -397,7 +398,8 @@ BOOST_FIXTURE_TEST_CASE(a_grant_beats_a_later_cancellation, full_house,
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_coroutine_goes_on_to_wait_after_it_was_reset, full_house) {
+BOOST_FIXTURE_TEST_CASE(a_coroutine_can_wait_again_after_a_reset_of_its_cancellation_state,
+                        full_house) {
     int seated = 0;
     auto guest = [&]() -> asio::awaitable<void> {
         try {

@@ -15,7 +15,7 @@ using weir::sliding_log_options;
 
 BOOST_AUTO_TEST_SUITE(limiter_configure)
 
-BOOST_AUTO_TEST_CASE(more_seats_let_in_as_many_of_those_who_wait_at_once) {
+BOOST_AUTO_TEST_CASE(more_seats_grant_as_many_waiting_requests_at_once) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto const seat = kitchen.try_enter();
@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(more_seats_let_in_as_many_of_those_who_wait_at_once) {
     visit last{kitchen};
     settle(ctx);
     kitchen.configure({.seats = 3});
-    BOOST_TEST(!kitchen.try_enter());  // those who wait go first
+    BOOST_TEST(!kitchen.try_enter());  // waiting_requests_go_first
     settle(ctx);
     BOOST_TEST(first.granted());
     BOOST_TEST(pair.granted());
@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(more_seats_let_in_as_many_of_those_who_wait_at_once) {
     BOOST_TEST(kitchen.options().seats == 3);
 }
 
-BOOST_AUTO_TEST_CASE(fewer_seats_revoke_nothing_and_grant_nothing_until_it_fits) {
+BOOST_AUTO_TEST_CASE(fewer_seats_revoke_no_permit_and_grant_none_until_it_fits) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 4}};
     std::vector<permit> held;
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(fewer_seats_revoke_nothing_and_grant_nothing_until_it_fits)
     BOOST_TEST(!kitchen.try_enter());
 }
 
-BOOST_AUTO_TEST_CASE(a_function_changes_only_what_it_names) {
+BOOST_AUTO_TEST_CASE(a_function_changes_only_the_options_that_it_assigns) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 4, .max_hold = 3s}};
     kitchen.configure([](seats_options& o) { o.seats = 7; });
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(a_function_changes_only_what_it_names) {
     BOOST_TEST(kitchen.options().max_hold == weir::forever);
 }
 
-BOOST_AUTO_TEST_CASE(a_function_may_look_at_the_limiter_and_change_it_meanwhile) {
+BOOST_AUTO_TEST_CASE(a_function_can_use_and_configure_the_limiter) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     int calls = 0;
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(a_function_may_look_at_the_limiter_and_change_it_meanwhile)
     BOOST_TEST(kitchen.options().max_hold == 9s);
 }
 
-BOOST_AUTO_TEST_CASE(nonsense_throws_and_changes_nothing) {
+BOOST_AUTO_TEST_CASE(invalid_options_throw_and_change_nothing) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 2}};
     auto seat = kitchen.try_enter();
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(nonsense_throws_and_changes_nothing) {
     BOOST_TEST(guest.waiting());
 }
 
-BOOST_AUTO_TEST_CASE(who_can_never_be_served_any_more_is_told_and_the_next_one_is_served) {
+BOOST_AUTO_TEST_CASE(an_impossible_request_is_rejected_and_the_next_one_is_granted) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 5}};
     auto const seat = kitchen.try_enter(2);
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(who_can_never_be_served_any_more_is_told_and_the_next_one_i
     BOOST_TEST((weir::testing::next_expiry(ctx) == clock::time_point::max()));
 }
 
-BOOST_AUTO_TEST_CASE(who_cannot_make_the_deadline_any_more_is_told_at_once) {
+BOOST_AUTO_TEST_CASE(a_request_that_would_miss_its_deadline_is_rejected_at_once) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 1, .window = 10s}};
     auto const page = printer.try_enter();
@@ -141,8 +141,8 @@ BOOST_AUTO_TEST_CASE(who_cannot_make_the_deadline_any_more_is_told_at_once) {
     printer.configure([](sliding_log_options& o) { o.window = 21s; });
     settle(ctx);
     BOOST_TEST(first.rejected(errc::deadline_unreachable));
-    BOOST_TEST(first.seat().retry_after() == 58s);  // behind those who are still in line
-    BOOST_TEST(second.waiting());                   // in time, as the first has gone
+    BOOST_TEST(first.seat().retry_after() == 58s);  // behind the requests that still wait
+    BOOST_TEST(second.waiting());                   // in time, because the first was rejected
     run_for(ctx, 1h);
     BOOST_TEST(second.granted());
     BOOST_TEST(second.at() == now + 16s);
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(who_cannot_make_the_deadline_any_more_is_told_at_once) {
 }
 
 // Found elsewhere: governor#273, cadence#1874, ulule/limiter#122.
-BOOST_AUTO_TEST_CASE(those_who_wait_get_the_new_price) {
+BOOST_AUTO_TEST_CASE(waiting_requests_get_the_new_grant_time) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 1, .window = 1h}};
     auto const page = printer.try_enter();
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(those_who_wait_get_the_new_price) {
     BOOST_TEST(first.at() == start + 90s);
     BOOST_TEST(second.at() == start + 180s);
 
-    // And when it becomes possible at once.
+    // Likewise if the permits are free at once.
     visit third{printer};
     visit fourth{printer};
     settle(ctx);
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(those_who_wait_get_the_new_price) {
     BOOST_TEST(fourth.granted());
 }
 
-BOOST_AUTO_TEST_CASE(a_great_many_are_looked_at_again_in_bounded_steps) {
+BOOST_AUTO_TEST_CASE(a_great_many_are_checked_again_in_bounded_steps) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 10}, {.max_waiting = 5000}};
     auto const all = kitchen.try_enter(10);
@@ -192,8 +192,8 @@ BOOST_AUTO_TEST_CASE(a_great_many_are_looked_at_again_in_bounded_steps) {
     settle(ctx);
 }
 
-// Callers that wait are looked at in portions, and newcomers may come at any point of that.
-BOOST_AUTO_TEST_CASE(a_newcomer_is_told_at_once_however_many_are_being_looked_at) {
+// Waiting requests are checked again in batches, and newcomers can arrive between any two.
+BOOST_AUTO_TEST_CASE(a_newcomer_is_rejected_at_once_however_many_are_being_checked) {
     for (bool const cancel : {false, true}) {
         for (int n = 1; n != 70; ++n) {
             asio::io_context ctx;
@@ -216,8 +216,8 @@ BOOST_AUTO_TEST_CASE(a_newcomer_is_told_at_once_however_many_are_being_looked_at
     }
 }
 
-// As two threads do it at the same time.
-BOOST_AUTO_TEST_CASE(loses_no_change_that_is_made_while_another_is_being_made) {
+// Like two threads at the same time.
+BOOST_AUTO_TEST_CASE(loses_no_change_during_another_one) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     int calls = 0;
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(loses_no_change_that_is_made_while_another_is_being_made) {
     BOOST_TEST(kitchen.options().max_hold == 5s);
 }
 
-BOOST_AUTO_TEST_CASE(with_nobody_waiting_needs_no_context) {
+BOOST_AUTO_TEST_CASE(without_waiting_requests_needs_no_context) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     kitchen.configure({.seats = 2});

@@ -21,7 +21,7 @@ using weir::permit;
 
 BOOST_AUTO_TEST_SUITE(limiter_deadlines)
 
-BOOST_AUTO_TEST_CASE(patience_that_runs_out_is_a_timeout_and_never_early) {
+BOOST_AUTO_TEST_CASE(patience_ends_with_timed_out_and_never_early) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}, {.tolerance = 0ns}};
     auto const seat = kitchen.try_enter();
@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(patience_of_any_type_is_rounded_up) {
     BOOST_TEST(frame.at() == start + 333'333'334ns + 1ns);
 }
 
-BOOST_AUTO_TEST_CASE(no_patience_and_less_than_none_is_now_or_not_at_all) {
+BOOST_AUTO_TEST_CASE(patience_of_0_or_less_grants_or_rejects_at_once) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     sliding_log printer{ctx, {.limit = 1, .window = 1min}};
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(no_patience_and_less_than_none_is_now_or_not_at_all) {
     BOOST_TEST(printer.stats().granted == 5U);
 }
 
-BOOST_AUTO_TEST_CASE(endless_patience_is_endless) {
+BOOST_AUTO_TEST_CASE(endless_patience_never_ends) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}, {.patience = 1s}};
     auto seat = kitchen.try_enter();
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(endless_patience_is_endless) {
     settle(ctx);
 }
 
-BOOST_AUTO_TEST_CASE(a_turn_beyond_the_end_of_time_is_too_late_for_all_but_endless_patience) {
+BOOST_AUTO_TEST_CASE(a_grant_time_beyond_the_last_instant_is_reachable_only_with_endless_patience) {
     asio::io_context ctx;
     sliding_log once{ctx, {.limit = 1, .window = weir::forever}};
     BOOST_TEST(once.try_enter().count() == 1);
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(a_turn_beyond_the_end_of_time_is_too_late_for_all_but_endle
     settle(ctx);
 }
 
-BOOST_AUTO_TEST_CASE(the_default_patience_holds_for_those_who_do_not_say) {
+BOOST_AUTO_TEST_CASE(the_default_patience_applies_without_an_argument) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}, {.tolerance = 0ns, .patience = 2s}};
     auto const seat = kitchen.try_enter();
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(the_default_patience_holds_for_those_who_do_not_say) {
     BOOST_TEST(hasty.rejected(errc::timed_out));
 }
 
-BOOST_AUTO_TEST_CASE(a_deadline_equal_to_the_instant_of_the_grant_is_met) {
+BOOST_AUTO_TEST_CASE(a_grant_at_the_deadline_is_in_time) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}, {.tolerance = 0ns}};
     auto seat = kitchen.try_enter();
@@ -156,14 +156,14 @@ BOOST_AUTO_TEST_CASE(a_deadline_equal_to_the_instant_of_the_grant_is_met) {
     BOOST_TEST(just_in_time.granted());
 }
 
-BOOST_AUTO_TEST_CASE(nobody_is_granted_a_permit_past_the_deadline_however_late_the_context_runs) {
+BOOST_AUTO_TEST_CASE(no_permit_is_granted_after_the_deadline_however_late_the_context_runs) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}, {.tolerance = 1h}};
     auto seat = kitchen.try_enter();
     visit guest{kitchen, 1s};
     visit next{kitchen};
     settle(ctx);
-    clock::advance_to(clock::now() + 1s + 1ns);  // nobody runs the context meanwhile
+    clock::advance_to(clock::now() + 1s + 1ns);  // the context does not run meanwhile
     seat.leave();
     settle(ctx);
     BOOST_TEST(guest.rejected(errc::timed_out));
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(nobody_is_granted_a_permit_past_the_deadline_however_late_t
 }
 
 // Found elsewhere: Seastar, which does not wake up the next one.
-BOOST_AUTO_TEST_CASE(a_head_that_times_out_lets_the_next_one_in_at_once) {
+BOOST_AUTO_TEST_CASE(after_the_head_times_out_the_next_request_is_granted_at_once) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 2}, {.tolerance = 0ns}};
     auto const seat = kitchen.try_enter();
@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(many_deadlines_share_a_wake_up_within_the_tolerance) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}, {.max_waiting = 2000, .tolerance = 100ms}};
     auto const seat = kitchen.try_enter();
-    std::mt19937 random(1);  // NOLINT: the same each time
+    std::mt19937 random(1);  // NOLINT: the same sequence in each run
     std::uniform_int_distribution<int> milliseconds(1, 1000);
     auto const start = clock::now();
     std::vector<visit> guests;
@@ -224,7 +224,7 @@ BOOST_AUTO_TEST_CASE(a_late_timer_grants_nothing_more_and_nothing_earlier) {
     visit first{printer};
     visit second{printer};
     settle(ctx);
-    clock::advance_to(clock::now() + 35s);  // as if the machine had slept
+    clock::advance_to(clock::now() + 35s);  // as if the machine had been suspended
     auto const now = clock::now();
     run_for(ctx, 9s);
     BOOST_TEST(first.granted());
@@ -234,9 +234,9 @@ BOOST_AUTO_TEST_CASE(a_late_timer_grants_nothing_more_and_nothing_earlier) {
     BOOST_TEST(second.granted());
 }
 
-// The limiter's own context is busy for 300 ms. Those who wait cannot be told by it meanwhile, but they
-// stand in nobody's way: whoever comes does what has become due.
-BOOST_AUTO_TEST_CASE(who_has_waited_in_vain_bars_no_newcomer_while_the_context_is_busy) {
+// The limiter's own context is busy for 300 ms. It cannot reject timed-out requests meanwhile, but they do not block
+// others: each new request carries out the steps that are due.
+BOOST_AUTO_TEST_CASE(a_timed_out_request_blocks_no_newcomer_while_the_context_is_busy) {
     asio::io_context other;
     asio::io_context home;
     weir::testing::limiter<weir::token_bucket> b{home, {.rate = weir::rate{1000, 1s}, .burst = 10}};
@@ -251,13 +251,13 @@ BOOST_AUTO_TEST_CASE(who_has_waited_in_vain_bars_no_newcomer_while_the_context_i
         clock::advance_to(clock::now() + 1ms);
         granted += b.try_enter() ? 1 : 0;
     }
-    // One millisecond's worth was for the first that waited, and five for the second.
+    // One millisecond of permits was for the first waiting request, and five for the second.
     BOOST_TEST(granted == 300 - 6);
     settle(other);
     BOOST_TEST(served.granted());
     BOOST_TEST(late.granted());
 
-    // If nobody comes for so long that patience ends, the first that comes does not wait for them.
+    // If the patience of the queue ends before a new request arrives, that request does not wait behind it.
     visit in_vain;
     b.async_enter(10, 15ms, asio::bind_executor(other, in_vain.callback()));
     settle(home);
@@ -273,7 +273,7 @@ BOOST_AUTO_TEST_CASE(who_has_waited_in_vain_bars_no_newcomer_while_the_context_i
     BOOST_TEST(home.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(a_request_and_a_permit_that_comes_home_help_those_whose_time_has_come) {
+BOOST_AUTO_TEST_CASE(a_new_request_and_a_release_serve_due_requests) {
     enum class call { try_enter, enter, async_enter, leave, refund };
     for (auto const how :
          {call::try_enter, call::enter, call::async_enter, call::leave, call::refund}) {
@@ -287,7 +287,8 @@ BOOST_AUTO_TEST_CASE(a_request_and_a_permit_that_comes_home_help_those_whose_tim
         printer.async_enter(2, 12s, asio::bind_executor(other, in_vain.callback()));
         printer.async_enter(1, asio::bind_executor(other, next.callback()));
         settle(home);
-        clock::advance_to(clock::now() + 15s);  // 2 pages are free, but the head came too early
+        clock::advance_to(
+            clock::now() + 15s);  // 2 pages are free, but the patience of the head ended before
         auto const enters = [&]() -> asio::awaitable<void> {
             permit const page = co_await printer.enter();
         };

@@ -17,7 +17,7 @@ using weir::permit;
 
 namespace {
 
-// What an `async_drain` has ended with.
+// The result of one `async_drain`.
 struct drained {
     std::optional<error_code> result;
     [[nodiscard]] auto callback() {
@@ -36,7 +36,7 @@ struct drained {
 
 BOOST_AUTO_TEST_SUITE(limiter_close)
 
-BOOST_AUTO_TEST_CASE(turns_away_those_who_wait_and_all_newcomers) {
+BOOST_AUTO_TEST_CASE(rejects_waiting_requests_and_newcomers) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(turns_away_those_who_wait_and_all_newcomers) {
     visit arriving{kitchen, 1h};
     kitchen.close();
     visit newcomer{kitchen};
-    BOOST_TEST(queued.waiting());  // nobody is told from within close()
+    BOOST_TEST(queued.waiting());  // close() calls no handler
     settle(ctx);
     BOOST_TEST(queued.rejected(errc::closed));
     BOOST_TEST(arriving.rejected(errc::closed));
@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(turns_away_those_who_wait_and_all_newcomers) {
     BOOST_TEST((error_code(errc::closed) == boost::system::errc::broken_pipe));
 }
 
-BOOST_AUTO_TEST_CASE(leaves_permits_that_are_out_good) {
+BOOST_AUTO_TEST_CASE(leaves_granted_permits_valid) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 2}};
     auto seat = kitchen.try_enter();
@@ -73,13 +73,13 @@ BOOST_AUTO_TEST_CASE(leaves_permits_that_are_out_good) {
     BOOST_TEST(!kitchen.try_enter());
 }
 
-BOOST_AUTO_TEST_CASE(while_granting_grants_or_closes_but_not_both) {
+BOOST_AUTO_TEST_CASE(during_a_grant_either_grants_or_closes) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
     visit before{kitchen};
     settle(ctx);
-    seat.leave();  // and goes to the head at once
+    seat.leave();  // passes the seat to the head at once
     kitchen.close();
     settle(ctx);
     BOOST_TEST(before.granted());
@@ -101,12 +101,12 @@ BOOST_AUTO_TEST_CASE(while_granting_grants_or_closes_but_not_both) {
     BOOST_TEST(behind.rejected(errc::closed));
 }
 
-BOOST_AUTO_TEST_CASE(stays_closed_after_a_shutdown_that_comes_later) {
+BOOST_AUTO_TEST_CASE(stays_closed_after_a_later_shutdown) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}, {.max_waiting = 100}};
     auto seat = kitchen.try_enter();
     std::vector<visit> guests;
-    for (int i = 0; i != 40; ++i)  // more than close() tells by itself
+    for (int i = 0; i != 40; ++i)  // more than one call of close() completes
         guests.emplace_back(kitchen);
     settle(ctx);
     kitchen.close();
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(stays_closed_after_a_shutdown_that_comes_later) {
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
-BOOST_AUTO_TEST_CASE(cancel_while_granting_grants_or_cancels_but_not_both) {
+BOOST_AUTO_TEST_CASE(cancel_during_a_grant_either_grants_or_cancels) {
     asio::io_context ctx;
     seats cafe{ctx, {.seats = 2}};
     auto both = cafe.try_enter(2);
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(cancel_while_granting_grants_or_cancels_but_not_both) {
     BOOST_TEST(behind.rejected(asio::error::operation_aborted));
 }
 
-BOOST_AUTO_TEST_CASE(is_told_to_a_great_many) {
+BOOST_AUTO_TEST_CASE(completes_a_great_many_requests) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}, {.max_waiting = 3000}};
     auto const seat = kitchen.try_enter();
@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(limiter_shutdown)
 
-BOOST_AUTO_TEST_CASE(rejects_newcomers_and_serves_the_queue_to_its_end) {
+BOOST_AUTO_TEST_CASE(rejects_newcomers_and_serves_the_rest_of_the_queue) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
@@ -202,7 +202,7 @@ BOOST_AUTO_TEST_CASE(rejects_newcomers_and_serves_the_queue_to_its_end) {
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(may_be_followed_by_a_close_that_rejects_the_queue) {
+BOOST_AUTO_TEST_CASE(can_be_followed_by_a_close_that_rejects_the_queue) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
@@ -216,7 +216,7 @@ BOOST_AUTO_TEST_CASE(may_be_followed_by_a_close_that_rejects_the_queue) {
     BOOST_TEST(guest.rejected(errc::closed));
 }
 
-BOOST_AUTO_TEST_CASE(lets_options_be_changed_and_permits_come_home) {
+BOOST_AUTO_TEST_CASE(allows_changes_of_options_and_releases) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(limiter_drain)
 
-BOOST_AUTO_TEST_CASE(completes_when_nobody_is_in_and_nobody_waits) {
+BOOST_AUTO_TEST_CASE(completes_when_no_permit_is_in_use_and_no_request_waits) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     drained nobody_there;
@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(completes_when_nobody_is_in_and_nobody_waits) {
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(counts_a_grant_of_nothing_as_somebody_in) {
+BOOST_AUTO_TEST_CASE(counts_a_grant_of_0_permits_as_in_use) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto nothing = kitchen.try_enter(0);
@@ -292,7 +292,7 @@ BOOST_AUTO_TEST_CASE(waits_for_each_part_of_a_permit) {
     BOOST_TEST(all.ok());
 }
 
-BOOST_AUTO_TEST_CASE(after_close_is_the_way_to_end_it) {
+BOOST_AUTO_TEST_CASE(ends_a_limiter_after_close) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
@@ -313,7 +313,7 @@ BOOST_AUTO_TEST_CASE(after_close_is_the_way_to_end_it) {
     BOOST_TEST(ended);
 }
 
-BOOST_AUTO_TEST_CASE(is_aborted_by_cancel_and_closed_by_the_end_of_the_limiter) {
+BOOST_AUTO_TEST_CASE(is_aborted_by_cancel_and_closed_by_the_destructor) {
     asio::io_context ctx;
     std::optional<seats> kitchen(std::in_place, ctx, weir::seats_options{.seats = 1});
     auto const seat = kitchen->try_enter();
@@ -331,7 +331,7 @@ BOOST_AUTO_TEST_CASE(is_aborted_by_cancel_and_closed_by_the_end_of_the_limiter) 
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(is_dropped_with_its_context) {
+BOOST_AUTO_TEST_CASE(is_destroyed_with_its_context) {
     auto const alive = std::make_shared<int>();
     permit seat;
     {

@@ -19,7 +19,7 @@ using weir::permit;
 
 BOOST_AUTO_TEST_SUITE(limiter_enter)
 
-BOOST_AUTO_TEST_CASE(grants_at_once_while_there_is_room_without_a_trip_through_the_scheduler) {
+BOOST_AUTO_TEST_CASE(grants_free_permits_at_once_and_posts_nothing) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 3}};
     auto guest = [&]() -> asio::awaitable<void> {
@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(grants_at_once_while_there_is_room_without_a_trip_through_t
     BOOST_TEST(kitchen.stats().remaining == 3);
 }
 
-BOOST_AUTO_TEST_CASE(waits_until_a_permit_comes_home) {
+BOOST_AUTO_TEST_CASE(waits_for_a_release) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto first = kitchen.try_enter();
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(takes_a_count_a_patience_or_both) {
     BOOST_TEST(kitchen.stats().granted == 8U);
 }
 
-BOOST_AUTO_TEST_CASE(throws_a_rejection_that_says_why_and_when_to_come_back) {
+BOOST_AUTO_TEST_CASE(throws_a_rejection_with_its_reason_and_retry_after) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 1, .window = 10s}};
     auto first = printer.try_enter();
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(throws_a_rejection_that_says_why_and_when_to_come_back) {
     BOOST_TEST(printer.stats().granted == 2U);
 }
 
-BOOST_AUTO_TEST_CASE(throws_the_same_rejection_in_whichever_way_it_is_awaited) {
+BOOST_AUTO_TEST_CASE(throws_the_same_rejection_however_it_is_awaited) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 1, .window = 10s}};
     std::vector<std::pair<error_code, std::optional<clock::duration>>> rejections;
@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(throws_the_same_rejection_in_whichever_way_it_is_awaited) {
         BOOST_TEST(when == 9s);
     }
 
-    // After a wait, and when it is closed.
+    // After a wait, and after close().
     rejections.clear();
     visit ahead{printer};
     co_spawn(ctx, all(), rethrow);
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(throws_the_same_rejection_in_whichever_way_it_is_awaited) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(waits_until_a_deadline_as_well_as_for_a_length_of_time) {
+BOOST_AUTO_TEST_CASE(waits_until_a_deadline_or_for_a_duration) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}, {.tolerance = 0ns}};
     auto seat = kitchen.try_enter();
@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(waits_until_a_deadline_as_well_as_for_a_length_of_time) {
     BOOST_TEST(late.rejected(errc::timed_out));
     BOOST_TEST(late.at() == start + 1s + 1ns);
     run_for(ctx, 1s - 1ns);
-    seat.leave();  // a deadline that is now is met
+    seat.leave();  // a deadline equal to the present is met
     settle(ctx);
     BOOST_TEST(in_time.granted());
     run_for(ctx, 24h * 365);
@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(waits_until_a_deadline_as_well_as_for_a_length_of_time) {
     settle(ctx);
     BOOST_TEST(endless.granted());
 
-    // What is free is granted, however late it is.
+    // Free permits are granted, even if the deadline is past.
     endless.leave();
     visit first;
     kitchen.async_enter_until(start, first.callback());
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(waits_until_a_deadline_as_well_as_for_a_length_of_time) {
     BOOST_TEST(first.granted());
 }
 
-BOOST_AUTO_TEST_CASE(gives_the_same_as_values_to_who_asks_for_them) {
+BOOST_AUTO_TEST_CASE(can_return_the_error_as_a_value) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 1, .window = 10s}};
     auto guest = [&]() -> asio::awaitable<void> {
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(gives_the_same_as_values_to_who_asks_for_them) {
     BOOST_TEST(printer.stats().deadline_unreachable == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(for_nothing_is_granted_and_takes_nothing) {
+BOOST_AUTO_TEST_CASE(for_0_permits_is_granted_and_takes_none) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(for_nothing_is_granted_and_takes_nothing) {
     BOOST_TEST(late.rejected(errc::closed));
 }
 
-BOOST_AUTO_TEST_CASE(for_a_negative_number_is_a_mistake_of_the_caller) {
+BOOST_AUTO_TEST_CASE(for_a_negative_number_throws_in_the_caller) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     visit guest;
@@ -262,7 +262,7 @@ BOOST_AUTO_TEST_CASE(for_a_negative_number_is_a_mistake_of_the_caller) {
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
-BOOST_AUTO_TEST_CASE(for_more_than_can_ever_be_granted_is_rejected_at_once) {
+BOOST_AUTO_TEST_CASE(for_more_than_the_capacity_is_rejected_at_once) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 3}};
     auto seat = kitchen.try_enter(3);
@@ -279,7 +279,7 @@ BOOST_AUTO_TEST_CASE(for_more_than_can_ever_be_granted_is_rejected_at_once) {
     BOOST_TEST(kitchen.stats().waiting == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(is_rejected_before_the_sum_of_all_who_wait_overflows) {
+BOOST_AUTO_TEST_CASE(is_rejected_before_the_sum_of_waiting_permits_overflows) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = weir::max_amount}, {.max_waiting = 100'000}};
     auto seat = kitchen.try_enter();
@@ -297,7 +297,7 @@ BOOST_AUTO_TEST_CASE(is_rejected_before_the_sum_of_all_who_wait_overflows) {
     BOOST_TEST(kitchen.stats().waiting_for == 0);
 }
 
-BOOST_AUTO_TEST_CASE(checks_closed_then_zero_then_capacity_then_room) {
+BOOST_AUTO_TEST_CASE(checks_closed_then_zero_then_capacity_then_free_permits) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     kitchen.close();
@@ -308,7 +308,7 @@ BOOST_AUTO_TEST_CASE(checks_closed_then_zero_then_capacity_then_room) {
     }
 
     sliding_log printer{ctx, {.limit = 1, .window = 10s}, {.max_waiting = 0}};
-    visit too_many{printer, 2, 0s};  // before room
+    visit too_many{printer, 2, 0s};  // before free permits
     visit fits{printer, 1, 0s};      // before patience and queue
     visit too_late{printer, 1, 9s};  // before the bound of the queue
     visit no_place{printer, 1, 10s};
@@ -321,7 +321,7 @@ BOOST_AUTO_TEST_CASE(checks_closed_then_zero_then_capacity_then_room) {
 
     seats cafe{ctx, {.seats = 1}, {.max_waiting = 0}};
     auto const seat = cafe.try_enter();
-    visit impatient{cafe, 0s};  // no patience is said before no place
+    visit impatient{cafe, 0s};  // timed_out comes before queue_full
     settle(ctx);
     BOOST_TEST(impatient.rejected(errc::timed_out));
 }
@@ -350,7 +350,7 @@ BOOST_AUTO_TEST_SUITE_END()
 BOOST_AUTO_TEST_SUITE(limiter_order)
 
 // Found elsewhere: pelikan-io/rustcommon#129, apache/cassandra#1045, clipperhouse/rate#30.
-BOOST_AUTO_TEST_CASE(nobody_overtakes_who_waits) {
+BOOST_AUTO_TEST_CASE(no_request_overtakes_a_waiting_one) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 2}};
     auto first = kitchen.try_enter(2);
@@ -358,7 +358,7 @@ BOOST_AUTO_TEST_CASE(nobody_overtakes_who_waits) {
     settle(ctx);
 
     auto one = first.split(1);
-    one.leave();  // there is room for one, but a pair is first in line
+    one.leave();  // one permit is free, but the head needs two
     weir::error_code ec;
     BOOST_TEST(!kitchen.try_enter(1, ec));
     BOOST_TEST(ec == errc::no_permit);
@@ -378,7 +378,7 @@ BOOST_AUTO_TEST_CASE(nobody_overtakes_who_waits) {
 }
 
 // Found elsewhere: vectorize-io/hindsight#4157.
-BOOST_AUTO_TEST_CASE(nobody_slips_in_between_the_coming_home_and_the_grant) {
+BOOST_AUTO_TEST_CASE(no_request_overtakes_between_the_release_and_the_grant) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
@@ -392,7 +392,7 @@ BOOST_AUTO_TEST_CASE(nobody_slips_in_between_the_coming_home_and_the_grant) {
     BOOST_TEST(later.waiting());
 }
 
-BOOST_AUTO_TEST_CASE(first_come_first_served) {
+BOOST_AUTO_TEST_CASE(grants_in_arrival_order) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     std::vector<int> order;
@@ -403,7 +403,7 @@ BOOST_AUTO_TEST_CASE(first_come_first_served) {
         co_await meal.async_wait(asio::deferred);
     };
     std::vector<int> expected;
-    for (int i = 0; i != 700; ++i) {  // more than one step takes at a time
+    for (int i = 0; i != 700; ++i) {  // more than one step grants
         co_spawn(ctx, guest(i), rethrow);
         expected.push_back(i);
     }
@@ -411,7 +411,7 @@ BOOST_AUTO_TEST_CASE(first_come_first_served) {
     BOOST_TEST(order == expected, boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(a_great_many_are_served_at_one_instant) {
+BOOST_AUTO_TEST_CASE(grants_a_great_many_at_one_instant) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 5000}, {.max_waiting = 5000}};
     auto all = kitchen.try_enter(5000);
@@ -426,7 +426,7 @@ BOOST_AUTO_TEST_CASE(a_great_many_are_served_at_one_instant) {
     BOOST_TEST(kitchen.stats().remaining == 0);
 }
 
-BOOST_AUTO_TEST_CASE(once_the_last_who_waits_has_gone_the_gate_is_open_again) {
+BOOST_AUTO_TEST_CASE(grants_at_once_again_after_the_queue_empties) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 2}};
     auto first = kitchen.try_enter();

@@ -32,7 +32,7 @@ using seats_on = typename seats::rebind_executor<Executor>::other;
 using io_executor = asio::io_context::executor_type;
 using strand = asio::strand<io_executor>;
 
-// An executor that can do nothing but execute, on the spot.
+// An executor with only `execute`, which runs its argument inline.
 class inline_executor {
 public:
     explicit inline_executor(asio::execution_context& context, int& calls) noexcept
@@ -56,7 +56,7 @@ private:
 
 BOOST_AUTO_TEST_SUITE(limiter_executors)
 
-BOOST_AUTO_TEST_CASE(a_handler_without_an_executor_runs_on_the_limiters) {
+BOOST_AUTO_TEST_CASE(a_handler_without_an_executor_runs_on_the_executor_of_the_limiter) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     int calls = 0;
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(a_handler_without_an_executor_runs_on_the_limiters) {
     BOOST_TEST((kitchen.get_executor() == ctx.get_executor()));
 }
 
-BOOST_AUTO_TEST_CASE(a_handler_runs_on_the_executor_that_is_bound_to_it) {
+BOOST_AUTO_TEST_CASE(a_handler_runs_on_its_associated_executor) {
     asio::io_context other;
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(a_handler_runs_on_the_executor_that_is_bound_to_it) {
     BOOST_TEST(calls == 3);
 }
 
-BOOST_AUTO_TEST_CASE(a_strand_is_kept_to) {
+BOOST_AUTO_TEST_CASE(a_handler_on_a_strand_runs_on_this_strand) {
     asio::io_context ctx;
     strand const line(ctx.get_executor());
     seats kitchen{ctx, {.seats = 1}};
@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(a_strand_is_kept_to) {
     BOOST_TEST(calls == 2);
 }
 
-BOOST_AUTO_TEST_CASE(a_limiter_may_live_on_a_strand) {
+BOOST_AUTO_TEST_CASE(a_limiter_can_use_a_strand) {
     asio::io_context ctx;
     strand const line(ctx.get_executor());
     seats erased{asio::any_io_executor(line), {.seats = 1}};
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(a_limiter_may_live_on_a_strand) {
     BOOST_TEST(calls == 4);
 }
 
-BOOST_AUTO_TEST_CASE(a_limiter_may_live_on_a_concrete_executor) {
+BOOST_AUTO_TEST_CASE(a_limiter_can_use_a_concrete_executor) {
     asio::io_context ctx;
     seats_on<io_executor> kitchen{ctx, {.seats = 1}};
     static_assert(std::is_same_v<decltype(kitchen)::executor_type, io_executor>);
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(a_limiter_may_live_on_a_concrete_executor) {
     BOOST_TEST(impatient.rejected(errc::timed_out));
 }
 
-BOOST_AUTO_TEST_CASE(typed_coroutines_enter_limiters_of_their_own_executor) {
+BOOST_AUTO_TEST_CASE(typed_coroutines_enter_limiters_with_their_executor_type) {
     asio::io_context ctx;
     seats_on<io_executor> kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(typed_coroutines_enter_limiters_of_their_own_executor) {
     BOOST_TEST(passed == 1);
 }
 
-BOOST_AUTO_TEST_CASE(typed_coroutines_enter_limiters_of_any_executor) {
+BOOST_AUTO_TEST_CASE(typed_coroutines_enter_limiters_with_any_io_executor) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(typed_coroutines_enter_limiters_of_any_executor) {
     BOOST_TEST(passed == 1);
 }
 
-BOOST_AUTO_TEST_CASE(a_coroutine_elsewhere_resumes_where_it_lives) {
+BOOST_AUTO_TEST_CASE(a_coroutine_resumes_on_its_own_executor) {
     asio::io_context home;
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(a_coroutine_elsewhere_resumes_where_it_lives) {
     BOOST_TEST(passed == 2);
 }
 
-BOOST_AUTO_TEST_CASE(both_contexts_are_kept_running_while_somebody_waits) {
+BOOST_AUTO_TEST_CASE(a_waiting_request_keeps_both_contexts_running) {
     asio::io_context other;
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(both_contexts_are_kept_running_while_somebody_waits) {
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
-BOOST_AUTO_TEST_CASE(both_contexts_are_kept_running_for_an_erased_handler) {
+BOOST_AUTO_TEST_CASE(a_waiting_erased_handler_keeps_both_contexts_running) {
     asio::io_context other;
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
@@ -270,14 +270,14 @@ BOOST_AUTO_TEST_CASE(both_contexts_are_kept_running_for_an_erased_handler) {
     BOOST_TEST(ctx.stopped());
     BOOST_TEST(other.stopped());
 
-    // The same where there is nothing to wait for.
+    // Likewise without a wait.
     kitchen.async_enter(asio::any_completion_handler<void(error_code, permit)>(
         asio::bind_executor(other, callback)));
     settle(ctx, other);
     BOOST_TEST(calls == 2);
 }
 
-BOOST_AUTO_TEST_CASE(an_idle_limiter_keeps_nothing_running) {
+BOOST_AUTO_TEST_CASE(an_idle_limiter_keeps_no_context_running) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto const seat = kitchen.try_enter();
@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(an_idle_limiter_keeps_nothing_running) {
     BOOST_TEST((weir::testing::next_expiry(ctx) == clock::time_point::max()));
 }
 
-BOOST_AUTO_TEST_CASE(the_timer_is_stopped_when_the_last_who_waits_has_gone) {
+BOOST_AUTO_TEST_CASE(the_timer_stops_when_no_request_waits) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 1, .window = 1h}};
     auto const first = printer.try_enter();
@@ -305,7 +305,7 @@ BOOST_AUTO_TEST_CASE(the_timer_is_stopped_when_the_last_who_waits_has_gone) {
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(an_executor_that_knows_no_posting_is_reached_through_the_limiters) {
+BOOST_AUTO_TEST_CASE(an_executor_without_post_is_reached_through_the_executor_of_the_limiter) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     int calls = 0;
@@ -321,7 +321,7 @@ BOOST_AUTO_TEST_CASE(an_executor_that_knows_no_posting_is_reached_through_the_li
     BOOST_TEST(calls == 2);
 }
 
-BOOST_AUTO_TEST_CASE(the_system_executor_runs_handlers_on_threads_of_its_own,
+BOOST_AUTO_TEST_CASE(the_system_executor_runs_handlers_on_its_threads,
                      *boost::unit_test::label("whole")) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
@@ -336,7 +336,7 @@ BOOST_AUTO_TEST_CASE(the_system_executor_runs_handlers_on_threads_of_its_own,
     BOOST_TEST((ran.get_future().get() != std::this_thread::get_id()));
 }
 
-BOOST_AUTO_TEST_CASE(a_limiter_may_live_on_the_system_executor, *boost::unit_test::label("whole")) {
+BOOST_AUTO_TEST_CASE(a_limiter_can_use_the_system_executor, *boost::unit_test::label("whole")) {
     weir::seats kitchen{asio::system_executor(), {.seats = 1}};
     auto seat = kitchen.try_enter();
     auto later = kitchen.async_enter(asio::use_future);
@@ -399,7 +399,7 @@ BOOST_AUTO_TEST_CASE(a_context_run_by_many_threads) {
     BOOST_TEST(kitchen.stats().live == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(a_handler_that_blocks_holds_up_nobody_else_on_another_thread) {
+BOOST_AUTO_TEST_CASE(a_blocking_handler_delays_no_other_on_another_thread) {
     asio::thread_pool pool(2);
     seats kitchen{pool, {.seats = 2}};
     auto both = kitchen.try_enter(2);

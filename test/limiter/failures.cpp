@@ -37,14 +37,14 @@ struct shaky_house {
 };
 
 struct kitchen_fire : std::runtime_error {
-    kitchen_fire() : std::runtime_error("the kitchen is on fire") {}
+    kitchen_fire() : std::runtime_error("the executor failed") {}
 };
 
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(limiter_failures)
 
-BOOST_FIXTURE_TEST_CASE(a_faulty_executor_that_does_not_fail_is_like_any_other, shaky_house) {
+BOOST_FIXTURE_TEST_CASE(a_faulty_executor_without_a_failure_is_like_any_other, shaky_house) {
     auto seat = kitchen.try_enter();
     visit guest{kitchen};
     visit impatient{kitchen, 1s};
@@ -56,7 +56,7 @@ BOOST_FIXTURE_TEST_CASE(a_faulty_executor_that_does_not_fail_is_like_any_other, 
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_FIXTURE_TEST_CASE(who_cannot_be_put_in_line_gets_the_exception, shaky_house) {
+BOOST_FIXTURE_TEST_CASE(a_request_that_cannot_be_queued_throws_the_exception, shaky_house) {
     auto seat = kitchen.try_enter();
     asio::cancellation_signal signal;
     visit guest;
@@ -67,7 +67,7 @@ BOOST_FIXTURE_TEST_CASE(who_cannot_be_put_in_line_gets_the_exception, shaky_hous
     BOOST_TEST(kitchen.stats().waiting == 0U);
     signal.emit(asio::cancellation_type::all);
 
-    // Nothing has happened: the gate is open, and the next one is served.
+    // The failed request left no trace: the next one is granted.
     visit next{kitchen};
     settle(ctx);
     seat.leave();
@@ -76,7 +76,7 @@ BOOST_FIXTURE_TEST_CASE(who_cannot_be_put_in_line_gets_the_exception, shaky_hous
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_FIXTURE_TEST_CASE(in_a_coroutine_it_comes_out_of_run_as_everywhere_in_asio, shaky_house) {
+BOOST_FIXTURE_TEST_CASE(a_failure_in_a_coroutine_is_thrown_by_run_as_in_asio, shaky_house) {
     auto seat = kitchen.try_enter();
     auto const frame = std::make_shared<int>();
     auto guest = [&](std::shared_ptr<int>) -> asio::awaitable<void> {
@@ -92,7 +92,7 @@ BOOST_FIXTURE_TEST_CASE(in_a_coroutine_it_comes_out_of_run_as_everywhere_in_asio
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_FIXTURE_TEST_CASE(who_cannot_be_told_of_a_grant_gets_the_exception_and_no_permit,
+BOOST_FIXTURE_TEST_CASE(a_grant_that_cannot_be_posted_throws_the_exception_and_grants_nothing,
                         shaky_house) {
     visit guest;
     plan.fail_next();
@@ -114,7 +114,7 @@ BOOST_FIXTURE_TEST_CASE(who_cannot_be_told_of_a_grant_gets_the_exception_and_no_
     BOOST_TEST(!called);
 }
 
-BOOST_FIXTURE_TEST_CASE(nobody_else_notices_one_who_could_not_be_put_in_line, shaky_house) {
+BOOST_FIXTURE_TEST_CASE(a_request_that_cannot_be_queued_has_no_effect_on_others, shaky_house) {
     auto seat = kitchen.try_enter();
     visit before{kitchen};
     settle(ctx);
@@ -138,7 +138,7 @@ BOOST_FIXTURE_TEST_CASE(nobody_else_notices_one_who_could_not_be_put_in_line, sh
     BOOST_TEST(after.granted());
 }
 
-BOOST_FIXTURE_TEST_CASE(evicted_is_nobody_for_one_who_could_not_be_put_in_line, shaky_house) {
+BOOST_FIXTURE_TEST_CASE(a_request_that_cannot_be_queued_evicts_no_other, shaky_house) {
     seats cafe{asio::any_io_executor(shaky),
                {.seats = 1},
                {.max_waiting = 1, .full = weir::when_full::evict_oldest}};
@@ -148,14 +148,14 @@ BOOST_FIXTURE_TEST_CASE(evicted_is_nobody_for_one_who_could_not_be_put_in_line, 
     visit guest;
     plan.fail_next();
     BOOST_CHECK_THROW(cafe.async_enter(1s, guest.callback()),
-                      fault);  // needs a step, for the timer
+                      fault);  // needs a step for the timer
     settle(ctx);
     BOOST_TEST(guest.dropped());
     BOOST_TEST(first.waiting());
     BOOST_TEST(cafe.stats().shed == 0U);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_grant_that_could_not_be_posted_is_made_up_for_by_any_call, shaky_house) {
+BOOST_FIXTURE_TEST_CASE(any_call_retries_a_grant_whose_post_failed, shaky_house) {
     enum class call {
         try_enter,
         enter,
@@ -189,7 +189,7 @@ BOOST_FIXTURE_TEST_CASE(a_grant_that_could_not_be_posted_is_made_up_for_by_any_c
         plan.mend();
         settle(ctx);
         BOOST_TEST(guest.waiting());
-        BOOST_TEST(cafe.stats().live == 2U);  // it has its seat, but has not been told
+        BOOST_TEST(cafe.stats().live == 2U);  // its seat is granted, but its handler has not run
 
         // Act
         auto late = [&]() -> asio::awaitable<void> {
@@ -244,7 +244,7 @@ BOOST_FIXTURE_TEST_CASE(a_grant_that_could_not_be_posted_is_made_up_for_by_any_c
     BOOST_TEST(plan.failed >= 13);
 }
 
-BOOST_FIXTURE_TEST_CASE(or_by_the_timer, shaky_house) {
+BOOST_FIXTURE_TEST_CASE(the_timer_retries_too, shaky_house) {
     auto seat = kitchen.try_enter();
     visit guest{kitchen};
     visit patient{kitchen, 5s};
@@ -256,7 +256,7 @@ BOOST_FIXTURE_TEST_CASE(or_by_the_timer, shaky_house) {
     BOOST_TEST(guest.granted());
 }
 
-BOOST_FIXTURE_TEST_CASE(close_and_cancel_are_made_up_for_too, shaky_house) {
+BOOST_FIXTURE_TEST_CASE(any_call_retries_close_and_cancel_too, shaky_house) {
     auto seat = kitchen.try_enter();
     visit guest{kitchen};
     settle(ctx);
@@ -281,7 +281,7 @@ BOOST_FIXTURE_TEST_CASE(close_and_cancel_are_made_up_for_too, shaky_house) {
     BOOST_TEST(other.rejected(errc::closed));
 }
 
-BOOST_FIXTURE_TEST_CASE(every_single_post_may_fail_and_nobody_sleeps_for_ever, shaky_house) {
+BOOST_FIXTURE_TEST_CASE(any_post_can_fail_and_no_request_waits_for_ever, shaky_house) {
     int ended = 0;
     for (int k = 0; k != 20; ++k) {
         // Setup
@@ -309,12 +309,12 @@ BOOST_FIXTURE_TEST_CASE(every_single_post_may_fail_and_nobody_sleeps_for_ever, s
         // Act
         try {
             run_for(ctx, 20s);
-        } catch (fault const&) {  // that of the limiter's own timer
+        } catch (fault const&) {  // the timer of the limiter threw it
             ++thrown;
         }
         ended += plan.skip >= 0 ? 1 : 0;
         plan.mend();
-        static_cast<void>(cafe.try_enter());  // makes up for a post that failed
+        static_cast<void>(cafe.try_enter());  // retries a failed post
         run_for(ctx, 20s);
 
         // Check
@@ -323,10 +323,10 @@ BOOST_FIXTURE_TEST_CASE(every_single_post_may_fail_and_nobody_sleeps_for_ever, s
         BOOST_TEST(cafe.stats().live == 0U);
         BOOST_TEST(cafe.stats().waiting == 0U);
     }
-    BOOST_TEST(ended != 0);  // there are no more posts than that
+    BOOST_TEST(ended != 0);  // some k was beyond the last post
 }
 
-BOOST_AUTO_TEST_CASE(a_handler_whose_executor_fails_is_tried_again) {
+BOOST_AUTO_TEST_CASE(a_handler_whose_executor_fails_is_posted_again) {
     asio::io_context ctx;
     faults plan;
     faulty_executor shaky(ctx.get_executor(), plan);
@@ -347,16 +347,16 @@ BOOST_AUTO_TEST_CASE(a_handler_whose_executor_fails_is_tried_again) {
     BOOST_TEST(behind.granted());
 }
 
-// As a strand does whose inner executor throws. The function is called all the same, and so the handler
-// must not be posted again: it would be called twice, or destroyed twice.
-BOOST_AUTO_TEST_CASE(a_handler_whose_executor_fails_after_it_has_kept_it_is_called_once) {
+// Like a strand whose inner executor throws: it calls the function all the same. So the limiter must not post the
+// handler again: that would call or destroy it twice.
+BOOST_AUTO_TEST_CASE(a_handler_whose_executor_fails_after_storing_it_is_called_once) {
     asio::io_context ctx;
     faults plan;
     plan.keeping = true;
     faulty_executor shaky(ctx.get_executor(), plan);
     seats kitchen{ctx, {.seats = 1, .max_hold = 1h}};
     for (int failures = 1; failures != 4; ++failures) {
-        // A grant, a rejection, a drain and a report.
+        // A grant, a rejection, a drain and a report of an overdue permit.
         auto seat = kitchen.try_enter();
         visit guest;
         visit impatient;
@@ -386,7 +386,7 @@ BOOST_AUTO_TEST_CASE(a_handler_whose_executor_fails_after_it_has_kept_it_is_call
     BOOST_TEST(plan.failed == 12);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_over_at_once_is_told_once_by_an_executor_that_fails_after_keeping_it) {
+BOOST_AUTO_TEST_CASE(an_immediate_completion_happens_once_if_the_executor_fails_after_storing_it) {
     asio::io_context ctx;
     faults plan;
     plan.keeping = true;
@@ -401,7 +401,7 @@ BOOST_AUTO_TEST_CASE(what_is_over_at_once_is_told_once_by_an_executor_that_fails
     BOOST_TEST(kitchen.stats().live == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(a_step_that_is_kept_though_its_post_has_failed_does_no_harm) {
+BOOST_AUTO_TEST_CASE(a_step_that_is_stored_though_its_post_failed_does_no_harm) {
     asio::io_context ctx;
     faults plan;
     plan.keeping = true;
@@ -423,7 +423,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_kept_though_its_post_has_failed_does_no_harm
         auto const run_on = [&](clock::duration d) {
             try {
                 run_for(ctx, d);
-            } catch (fault const&) {  // that of the limiter's own timer
+            } catch (fault const&) {  // the timer of the limiter threw it
             }
         };
         run_on(1s);
@@ -438,8 +438,8 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_kept_though_its_post_has_failed_does_no_harm
     }
 }
 
-// A strand that has kept a function, and whose inner executor has thrown, never calls it: the strand
-// takes itself for one that runs. The handler goes with the context of the strand, once.
+// A strand that stored a function before its inner executor threw never calls it: the strand considers itself running.
+// The handler is destroyed with the context of the strand, once.
 BOOST_AUTO_TEST_CASE(a_handler_on_a_strand_whose_executor_fails_is_destroyed_once) {
     for (bool const at_once : {false, true}) {
         auto other = std::make_unique<asio::io_context>();
@@ -496,7 +496,7 @@ BOOST_AUTO_TEST_CASE(a_limiter_on_a_strand_whose_executor_fails_loses_no_permit_
                 settle(ctx);
                 plan.fail_next();
                 switch (act) {
-                    case enter:  // needs a step, for the timer
+                    case enter:  // needs a step for the timer
                         BOOST_CHECK_THROW(kitchen->async_enter(1s, guests[2].callback()), fault);
                         break;
                     case leave:
@@ -521,7 +521,7 @@ BOOST_AUTO_TEST_CASE(a_limiter_on_a_strand_whose_executor_fails_loses_no_permit_
                 else if (act != enter)
                     BOOST_TEST(guests[0].over());
             }
-            settle(elsewhere);  // the end of the limiter is told there
+            settle(elsewhere);  // completes the waiting requests of the destroyed limiter
             for (std::size_t i = 0; i != guests.size(); ++i)
                 BOOST_TEST(!guests[i].waiting(), "guest " << i << ", call " << static_cast<int>(act)
                                                           << (keeping ? ", kept" : ""));
@@ -531,7 +531,7 @@ BOOST_AUTO_TEST_CASE(a_limiter_on_a_strand_whose_executor_fails_loses_no_permit_
     }
 }
 
-BOOST_FIXTURE_TEST_CASE(memory_that_runs_out_while_queueing_harms_nobody, shaky_house) {
+BOOST_FIXTURE_TEST_CASE(bad_alloc_while_queueing_has_no_effect_on_others, shaky_house) {
     auto seat = kitchen.try_enter();
     visit first{kitchen};
     allocations none{.until_failure = 0};
@@ -550,7 +550,7 @@ BOOST_FIXTURE_TEST_CASE(memory_that_runs_out_while_queueing_harms_nobody, shaky_
     BOOST_TEST(last.granted());
 }
 
-BOOST_AUTO_TEST_CASE(memory_that_runs_out_for_the_second_allocation_gives_the_permit_back) {
+BOOST_AUTO_TEST_CASE(bad_alloc_at_the_second_allocation_releases_the_permit) {
     allocations one{.until_failure = 1};
     allocations two{.until_failure = 1};
     asio::io_context other;
@@ -565,7 +565,7 @@ BOOST_AUTO_TEST_CASE(memory_that_runs_out_for_the_second_allocation_gives_the_pe
     BOOST_TEST(one.live == 0);
     BOOST_TEST(kitchen.stats().remaining == 1);
 
-    // A grant that cannot be posted to another executor is tried again.
+    // A grant that cannot be posted to another executor is posted again.
     auto seat = kitchen.try_enter();
     kitchen.async_enter(asio::bind_executor(
         other, asio::bind_allocator(counting_allocator<>(two), guest.callback())));
@@ -581,7 +581,7 @@ BOOST_AUTO_TEST_CASE(memory_that_runs_out_for_the_second_allocation_gives_the_pe
 }
 
 // Found elsewhere: dotnet/runtime#68776.
-BOOST_AUTO_TEST_CASE(a_handler_that_throws_does_not_keep_the_others_from_completing) {
+BOOST_AUTO_TEST_CASE(a_handler_that_throws_does_not_stop_the_others) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 3}};
     auto all = kitchen.try_enter(3);
@@ -599,7 +599,7 @@ BOOST_AUTO_TEST_CASE(a_handler_that_throws_does_not_keep_the_others_from_complet
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(even_if_all_of_them_throw) {
+BOOST_AUTO_TEST_CASE(all_handlers_can_throw) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
@@ -636,7 +636,7 @@ BOOST_AUTO_TEST_CASE(an_overdue_handler_that_throws_does_no_other_harm) {
     BOOST_TEST(patient.granted());
 }
 
-BOOST_AUTO_TEST_CASE(options_that_are_nonsense_are_named) {
+BOOST_AUTO_TEST_CASE(invalid_options_are_named) {
     asio::io_context ctx;
     auto const says = [](std::string_view option, std::string_view value) {
         return [=](std::invalid_argument const& e) {

@@ -1,5 +1,5 @@
-// Mistakes that other libraries have made, each under the name of the project and the number of the report. Those that
-// other tests are about are named there: `grep -rE '[a-z-]+/[a-z-]+#[0-9]+' test`.
+// Bugs of other libraries, each under the name of the project and the number of the report. Other test files name the
+// bugs that they cover: `grep -rE '[a-z-]+/[a-z-]+#[0-9]+' test`.
 
 #include <weir/leaky_bucket.hpp>
 #include <weir/sliding_window.hpp>
@@ -28,7 +28,7 @@ namespace {
 
 using token_bucket = weir::testing::limiter<weir::token_bucket>;
 
-// A clock that is what it is set to.
+// A clock with a settable time.
 struct loose_clock {
     using duration = std::chrono::nanoseconds;
     using rep = duration::rep;
@@ -40,16 +40,16 @@ struct loose_clock {
     static time_point now() noexcept { return at; }
 };
 
-// tower-rs/tower#794, #833, tokio-rs/axum#3682: copies of a limiter had budgets of their own.
+// tower-rs/tower#794, #833, tokio-rs/axum#3682: copies of a limiter had separate budgets.
 static_assert(!std::is_copy_constructible_v<seats> && !std::is_copy_assignable_v<seats>);
 
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(limiter_found_elsewhere)
 
-// thrasher-corp/gocryptotrader#2371, golang/go#56924, #69419: what was cancelled in the reverse order did not come
-// back, by a nanosecond for each.
-BOOST_AUTO_TEST_CASE(gocryptotrader_2371_what_is_refunded_in_the_reverse_order_comes_back) {
+// thrasher-corp/gocryptotrader#2371, golang/go#56924, #69419: reservations that were cancelled in the reverse order
+// were not refunded in full: each lost a nanosecond.
+BOOST_AUTO_TEST_CASE(gocryptotrader_2371_refunds_in_the_reverse_order_are_complete) {
     asio::io_context ctx;
     token_bucket calls(ctx, {.rate = {3, 1s}, .burst = 212});
     std::vector<permit> all;
@@ -64,8 +64,8 @@ BOOST_AUTO_TEST_CASE(gocryptotrader_2371_what_is_refunded_in_the_reverse_order_c
     BOOST_TEST((calls.stats().reset_after == weir::duration::zero()));
 }
 
-// cadence-workflow/cadence#6030: requests that were cancelled after their time had come drove the limiter far below zero.
-BOOST_AUTO_TEST_CASE(cadence_6030_those_that_wait_in_vain_owe_nothing) {
+// cadence-workflow/cadence#6030: requests that were cancelled after their grant time drove the limiter far below zero.
+BOOST_AUTO_TEST_CASE(cadence_6030_timed_out_requests_leave_no_debt) {
     asio::io_context ctx;
     token_bucket calls(ctx, {.rate = {100, 1s}, .burst = 1});
     auto const first = calls.try_enter();
@@ -84,8 +84,8 @@ BOOST_AUTO_TEST_CASE(cadence_6030_those_that_wait_in_vain_owe_nothing) {
     BOOST_TEST(bool(calls.try_enter()));
 }
 
-// boinkor-net/governor by chatmail/filtermail#166, #167: a clock that goes back between cores rejected what was in
-// time. golang/x/time/rate earns twice what has passed twice.
+// boinkor-net/governor by chatmail/filtermail#166, #167: a clock that went back between cores caused rejections of
+// requests that were in time. golang/x/time/rate counts the same time twice.
 BOOST_AUTO_TEST_CASE(
     filtermail_166_a_clock_that_goes_back_rejects_nothing_and_grants_nothing_twice) {
     asio::io_context ctx;
@@ -105,12 +105,12 @@ BOOST_AUTO_TEST_CASE(
     loose_clock::at -= 5s;
     loose_clock::at += 5s;
     BOOST_TEST(!calls.try_enter());
-    loose_clock::at += 24h;  // no more than the bucket holds
+    loose_clock::at += 24h;  // no more than the burst of the bucket
     BOOST_TEST(calls.stats().remaining == 10);
 }
 
-// guava#7130: five thousand were granted at once, at five a second.
-BOOST_AUTO_TEST_CASE(guava_7130_no_more_is_granted_at_once_than_there_can_be) {
+// guava#7130: five thousand permits were granted at once, at five a second.
+BOOST_AUTO_TEST_CASE(guava_7130_a_grant_at_once_never_exceeds_the_burst) {
     asio::io_context ctx;
     token_bucket calls(ctx, {.rate = {5, 1s}});
     weir::error_code ec;
@@ -119,8 +119,8 @@ BOOST_AUTO_TEST_CASE(guava_7130_no_more_is_granted_at_once_than_there_can_be) {
     BOOST_TEST(bool(calls.try_enter()));
 }
 
-// dotnet/runtime#92557, #129036, symfony#40289: the time to come back was missing, or that of a whole window.
-BOOST_AUTO_TEST_CASE(dotnet_92557_a_sliding_window_says_when_to_come_back) {
+// dotnet/runtime#92557, #129036, symfony#40289: `retry_after` was missing, or was a whole window.
+BOOST_AUTO_TEST_CASE(dotnet_92557_a_sliding_window_returns_a_retry_after) {
     asio::io_context ctx;
     weir::testing::limiter<weir::sliding_window> calls(
         ctx, {.limit = 10, .window = 60s, .slices = 6});
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(dotnet_92557_a_sliding_window_says_when_to_come_back) {
     run_for(ctx, 20s);
     auto const late = calls.try_enter(6);
     for (int n :
-         {1, 4, 5, 10}) {  // when the first or the second has left, and at most a slice later
+         {1, 4, 5, 10}) {  // when the first or the second permit expires, and at most a slice later
         auto const wait = calls.try_enter(n).retry_after();
         BOOST_TEST_REQUIRE(bool(wait));
         BOOST_TEST(*wait >= (n <= 4 ? 40s : 60s));
@@ -141,8 +141,8 @@ BOOST_AUTO_TEST_CASE(dotnet_92557_a_sliding_window_says_when_to_come_back) {
     BOOST_TEST(bool(calls.try_enter(4)));
 }
 
-// uber-go/ratelimit#119, #106, #122: after a long time without requests nobody had to wait any more.
-BOOST_AUTO_TEST_CASE(uber_119_a_pace_is_kept_after_a_long_pause) {
+// uber-go/ratelimit#119, #106, #122: after a long time without requests, no request had to wait.
+BOOST_AUTO_TEST_CASE(uber_119_the_pace_holds_after_a_long_pause) {
     asio::io_context ctx;
     weir::testing::limiter<weir::leaky_bucket> calls(ctx, {.rate = {10, 1s}});
     for (weir::duration const pause : {weir::duration(1ms), weir::duration(1s), weir::duration(24h),

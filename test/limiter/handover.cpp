@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-// Whoever makes room also serves the head of the line, and posts its completion to its own executor: no
-// hop by way of the limiter's context is needed for that.
+// The thread that releases a permit also grants it to the head of the queue, and posts the completion to the handler's
+// executor. This needs no detour through the limiter's context.
 
 using namespace support;
 using asio::bind_executor;
@@ -37,7 +37,7 @@ struct two_contexts {
     permit seat = kitchen.try_enter();
 };
 
-// An executor that does something else first, when it is asked to execute.
+// An executor that first calls a function when it is asked to execute.
 class distracted_executor {
 public:
     distracted_executor(asio::any_io_executor inner, std::function<void()>& distraction)
@@ -71,14 +71,14 @@ private:
 
 BOOST_AUTO_TEST_SUITE(limiter_handover)
 
-BOOST_FIXTURE_TEST_CASE(needs_nobody_to_run_the_context_of_the_limiter, two_contexts) {
+BOOST_FIXTURE_TEST_CASE(does_not_need_the_context_of_the_limiter_to_run, two_contexts) {
     visit guest;
     visit next;
     kitchen.async_enter(bind_executor(other, guest.callback()));
     kitchen.async_enter(1h, bind_executor(other, next.callback()));
     settle(ctx);
     seat.leave();
-    BOOST_TEST(guest.waiting());  // told on its own executor, not from within leave()
+    BOOST_TEST(guest.waiting());  // completes on its own executor, not inside leave()
     settle(other);
     BOOST_TEST(guest.granted());
     BOOST_TEST(next.waiting());
@@ -90,7 +90,7 @@ BOOST_FIXTURE_TEST_CASE(needs_nobody_to_run_the_context_of_the_limiter, two_cont
     BOOST_TEST(other.stopped());
 }
 
-BOOST_FIXTURE_TEST_CASE(passes_a_permit_round_many_coroutines, two_contexts) {
+BOOST_FIXTURE_TEST_CASE(passes_one_permit_to_many_coroutines, two_contexts) {
     int meals = 0;
     auto guest = [&]() -> asio::awaitable<void> {
         for (int i = 0; i != 10; ++i) {
@@ -122,8 +122,7 @@ BOOST_FIXTURE_TEST_CASE(never_comes_after_the_deadline, two_contexts) {
     BOOST_TEST(next.granted());
 }
 
-BOOST_FIXTURE_TEST_CASE(never_comes_after_close_cancel_or_a_change_of_options_which_need_no_step,
-                        two_contexts) {
+BOOST_FIXTURE_TEST_CASE(after_close_cancel_or_a_change_of_options_needs_no_step, two_contexts) {
     for (auto const& [act, outcome] :
          std::vector<std::pair<std::function<void(seats&)>, error_code>>{
              {[](seats& s) { s.close(); }, errc::closed},
@@ -136,7 +135,7 @@ BOOST_FIXTURE_TEST_CASE(never_comes_after_close_cancel_or_a_change_of_options_wh
         settle(ctx);
         act(cafe);
         both.leave();
-        BOOST_TEST(guest.waiting());  // told on its own executor, not from within
+        BOOST_TEST(guest.waiting());  // completes on its own executor, not inside the call
         settle(other);
         BOOST_TEST(guest.rejected(outcome));
         BOOST_TEST(cafe.stats().live == 0U);
@@ -145,7 +144,7 @@ BOOST_FIXTURE_TEST_CASE(never_comes_after_close_cancel_or_a_change_of_options_wh
     }
 }
 
-BOOST_FIXTURE_TEST_CASE(keeps_the_order_among_those_at_home_and_elsewhere, two_contexts) {
+BOOST_FIXTURE_TEST_CASE(keeps_the_order_of_handlers_on_both_contexts, two_contexts) {
     seats cafe{ctx, {.seats = 6}, {.max_waiting = 1000}};
     auto all = cafe.try_enter(6);
     std::vector<visit> guests(200);
@@ -170,7 +169,7 @@ BOOST_FIXTURE_TEST_CASE(keeps_the_order_among_those_at_home_and_elsewhere, two_c
     BOOST_TEST(cafe.stats().waiting == 0U);
 }
 
-BOOST_FIXTURE_TEST_CASE(to_a_great_many_leaves_the_rest_to_the_actor, two_contexts) {
+BOOST_FIXTURE_TEST_CASE(of_a_great_many_leaves_the_rest_to_the_actor, two_contexts) {
     seats cafe{ctx, {.seats = 3000}, {.max_waiting = 3000}};
     auto all = cafe.try_enter(3000);
     std::vector<visit> guests(3000);
@@ -183,7 +182,7 @@ BOOST_FIXTURE_TEST_CASE(to_a_great_many_leaves_the_rest_to_the_actor, two_contex
 }
 
 // Found elsewhere: resilience4j#314.
-BOOST_AUTO_TEST_CASE(of_a_refund_of_a_rate_limit) {
+BOOST_AUTO_TEST_CASE(happens_on_a_refund_of_a_rate_limit) {
     asio::io_context other;
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 4, .window = 10s}};
@@ -198,13 +197,13 @@ BOOST_AUTO_TEST_CASE(of_a_refund_of_a_rate_limit) {
     settle(other);
     BOOST_TEST(pair.granted());
     BOOST_TEST(next.waiting());
-    run_for(ctx, 10s);  // the timer is right for the one who is the head now
+    run_for(ctx, 10s);  // the timer is set for the new head
     settle(other);
     BOOST_TEST(next.granted());
     BOOST_TEST(next.at() == now + 10s);
 }
 
-BOOST_FIXTURE_TEST_CASE(cannot_be_cancelled_any_more, two_contexts) {
+BOOST_FIXTURE_TEST_CASE(can_no_longer_be_cancelled, two_contexts) {
     asio::cancellation_signal signal;
     visit guest;
     kitchen.async_enter(
@@ -216,7 +215,7 @@ BOOST_FIXTURE_TEST_CASE(cannot_be_cancelled_any_more, two_contexts) {
     BOOST_TEST(guest.granted());
 }
 
-BOOST_FIXTURE_TEST_CASE(of_a_permit_that_is_dropped_goes_to_the_next_one, two_contexts,
+BOOST_FIXTURE_TEST_CASE(of_a_destroyed_permit_passes_it_to_the_next_request, two_contexts,
                         *boost::unit_test::label("whole")) {
     visit next;
     auto third = std::make_unique<asio::io_context>();
@@ -268,9 +267,9 @@ BOOST_FIXTURE_TEST_CASE(ends_a_drain, two_contexts) {
     BOOST_TEST(ctx.stopped());
 }
 
-// Between the decision and the post, another thread may run the limiter's context until it has nothing
-// more to do: it must have been kept running for those at home who were served as well.
-BOOST_FIXTURE_TEST_CASE(leaves_nobody_behind_in_a_context_that_has_run_dry, two_contexts) {
+// Between the decision and the post, another thread can run the limiter's context until it has no more work. The other
+// request, whose handler runs there, was granted too: it must keep that context running.
+BOOST_FIXTURE_TEST_CASE(keeps_the_context_running_for_the_other_request, two_contexts) {
     std::function<void()> distraction;
     seats cafe{ctx, {.seats = 2}};
     auto both = cafe.try_enter(2);
@@ -294,7 +293,7 @@ BOOST_FIXTURE_TEST_CASE(leaves_nobody_behind_in_a_context_that_has_run_dry, two_
     BOOST_TEST(elsewhere.granted());
 }
 
-// The same for handlers that are reached by way of the limiter's executor.
+// Likewise for handlers that the limiter reaches through its own executor.
 BOOST_FIXTURE_TEST_CASE(keeps_the_context_running_for_erased_handlers, two_contexts) {
     std::function<void()> distraction;
     seats cafe{ctx, {.seats = 2}};
@@ -318,9 +317,9 @@ BOOST_FIXTURE_TEST_CASE(keeps_the_context_running_for_erased_handlers, two_conte
     BOOST_TEST(erased.granted());
 }
 
-// Whoever is posted to a context may need it for longer than the limiter does, which must not be the
-// first to let go of it.
-BOOST_AUTO_TEST_CASE(is_waited_for_by_the_end_of_the_limiter) {
+// A thread that posts to a context can need it for longer than the limiter does. The limiter must keep it alive until
+// then.
+BOOST_AUTO_TEST_CASE(delays_the_destructor_of_the_limiter_during_a_post) {
     std::function<void()> distraction;
     auto ctx = std::make_unique<asio::io_context>();
     std::optional<seats> kitchen(std::in_place, *ctx, seats::options_type{.seats = 1});
@@ -344,7 +343,7 @@ BOOST_AUTO_TEST_CASE(is_waited_for_by_the_end_of_the_limiter) {
     BOOST_TEST(!guest.over());
 }
 
-BOOST_AUTO_TEST_CASE(that_fails_after_the_end_of_the_limiter_is_made_up_for) {
+BOOST_AUTO_TEST_CASE(that_fails_after_the_destructor_of_the_limiter_is_retried) {
     std::function<void()> distraction;
     asio::io_context other;
     asio::io_context ctx;
@@ -365,7 +364,7 @@ BOOST_AUTO_TEST_CASE(that_fails_after_the_end_of_the_limiter_is_made_up_for) {
     BOOST_TEST(ctx.stopped());
 }
 
-// The end of the context waits for the thread that is posting, which then has nobody to leave it to.
+// The end of the context waits for the posting thread, which then cannot leave its completion to the context.
 BOOST_AUTO_TEST_CASE(that_fails_during_the_end_of_the_context_is_destroyed) {
     std::function<void()> distraction;
     asio::io_context other;
@@ -395,7 +394,7 @@ BOOST_AUTO_TEST_CASE(that_fails_during_the_end_of_the_context_is_destroyed) {
     BOOST_TEST(kitchen.stats().live == 0U);
 }
 
-// An executor may be of the user's own making: here it looks at the limiter that posts to it.
+// A user-defined executor that calls the limiter which posts to it.
 BOOST_FIXTURE_TEST_CASE(to_an_executor_that_calls_the_limiter_is_not_made_under_the_lock,
                         two_contexts) {
     std::function<void()> distraction;
@@ -425,8 +424,7 @@ BOOST_FIXTURE_TEST_CASE(to_an_executor_that_calls_the_limiter_is_not_made_under_
     BOOST_TEST(newcomer.granted());
 }
 
-BOOST_FIXTURE_TEST_CASE(to_an_executor_that_destroys_the_limiter_is_made_all_the_same,
-                        two_contexts) {
+BOOST_FIXTURE_TEST_CASE(to_an_executor_that_destroys_the_limiter_still_happens, two_contexts) {
     enum class call { leave, try_enter, enter, cancel, close, configure, step };
     using enum call;
     for (auto const how : {leave, try_enter, enter, cancel, close, configure, step}) {
@@ -491,8 +489,8 @@ BOOST_FIXTURE_TEST_CASE(to_an_executor_that_destroys_the_limiter_does_not_wait_f
     BOOST_TEST(ctx.stopped());
 }
 
-// The thread that leaves is in the executor, which wants what the thread that destroys the limiter has.
-BOOST_AUTO_TEST_CASE(is_not_waited_for_by_the_end_of_the_limiter) {
+// The releasing thread is in the executor, and waits for a mutex that the destroying thread holds.
+BOOST_AUTO_TEST_CASE(to_another_context_does_not_delay_the_destructor_of_the_limiter) {
     for (bool const another_waits : {false, true}) {
         std::function<void()> distraction;
         asio::io_context other;
@@ -526,7 +524,7 @@ BOOST_AUTO_TEST_CASE(is_not_waited_for_by_the_end_of_the_limiter) {
     }
 }
 
-BOOST_FIXTURE_TEST_CASE(happens_without_a_trip_if_the_grant_is_immediate, two_contexts) {
+BOOST_FIXTURE_TEST_CASE(posts_nothing_if_the_grant_is_immediate, two_contexts) {
     seat.leave();
     int passed = 0;
     auto guest = [&]() -> asio::awaitable<void> {

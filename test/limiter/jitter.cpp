@@ -16,7 +16,7 @@ namespace {
 
 using fixed_window = weir::testing::limiter<weir::fixed_window>;
 
-// Tries until it is granted, and comes back when it is told to.
+// Tries until it is granted; after each rejection it waits for `retry_after`.
 asio::awaitable<void> call(fixed_window& calls) {
     for (;;) {
         auto const permit = calls.try_enter();
@@ -28,7 +28,7 @@ asio::awaitable<void> call(fixed_window& calls) {
     }
 }
 
-// How many rejections it costs to make 311 calls, of which 10 are allowed per second.
+// The number of rejections until 311 calls are granted, of which 10 per second are allowed.
 std::uint64_t rejections(weir::duration jitter) {
     weir::testing::seed(1);
     asio::io_context ctx;
@@ -40,7 +40,7 @@ std::uint64_t rejections(weir::duration jitter) {
     return calls.stats().no_permit;
 }
 
-// What rejections tell after a seed.
+// The `retry_after` of rejections after a seed.
 std::vector<weir::duration> told_after(std::uint64_t seed) {
     weir::testing::seed(seed);
     asio::io_context ctx;
@@ -54,22 +54,22 @@ std::vector<weir::duration> told_after(std::uint64_t seed) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(what_jitter_does)
+BOOST_AUTO_TEST_SUITE(jitter_of_retry_after)
 
-// By hand: 10 are granted in each second and all others rejected; 301 in the first, 291 in the next one, and 1 in
-// the 31st: 31 * (301 + 1) / 2.
-BOOST_AUTO_TEST_CASE(without_it_all_come_back_together) {
+// By hand: 10 calls are granted in each second, and all others are rejected: 301 in the first, 291 in the next, and 1
+// in the 31st. The sum is 31 * (301 + 1) / 2.
+BOOST_AUTO_TEST_CASE(without_it_all_clients_retry_together) {
     BOOST_TEST(rejections(0s) == 4681U);
 }
 
-// 301 in the first second, as before; of those that come back by chance, over the time that it takes to grant
-// them all, most find a place.
+// 301 rejections in the first second, as before. Then the clients retry at random, over the time that it takes to grant
+// them all, so most find a free permit.
 BOOST_AUTO_TEST_CASE(with_it_most_are_rejected_once) {
     BOOST_TEST(rejections(30s) < 650U);
 }
 
 // Found elsewhere: snyk/go-application-framework#649, NousResearch/hermes-agent#109234.
-BOOST_AUTO_TEST_CASE(goes_upward_only_and_no_further_than_it_may) {
+BOOST_AUTO_TEST_CASE(only_adds_and_stays_within_its_bound) {
     asio::io_context ctx;
     fixed_window calls(ctx, {.limit = 1, .window = 1s}, {.jitter = 100ms});
     auto const used = calls.try_enter();
@@ -81,13 +81,13 @@ BOOST_AUTO_TEST_CASE(goes_upward_only_and_no_further_than_it_may) {
     BOOST_TEST((most - least > 90ms));
 }
 
-BOOST_AUTO_TEST_CASE(follows_from_the_seed_of_a_test) {
+BOOST_AUTO_TEST_CASE(is_determined_by_the_seed_of_a_test) {
     auto const once = told_after(7);
     BOOST_TEST((told_after(7) == once));
     BOOST_TEST((told_after(8) != once));
 }
 
-BOOST_AUTO_TEST_CASE(is_that_of_keys_too) {
+BOOST_AUTO_TEST_CASE(also_applies_to_keys) {
     asio::io_context ctx;
     weir::basic_keyed<int, weir::policy::fixed_window, asio::any_io_executor, weir::testing::timer>
         calls(ctx, {.limit = 1, .window = 1s}, {}, {.jitter = 100ms});
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(is_that_of_keys_too) {
     BOOST_TEST((most - least > 90ms));
 }
 
-BOOST_AUTO_TEST_CASE(is_not_added_where_it_is_not_known_when_to_come_back) {
+BOOST_AUTO_TEST_CASE(is_not_added_where_retry_after_is_unknown) {
     asio::io_context ctx;
     seats kitchen(ctx, {.seats = 1}, {.jitter = 100ms});
     auto const seat = kitchen.try_enter();

@@ -11,9 +11,9 @@ using namespace support;
 using weir::errc;
 using leaky_bucket = weir::testing::limiter<weir::leaky_bucket>;
 
-BOOST_AUTO_TEST_SUITE(limiter_of_a_pace)
+BOOST_AUTO_TEST_SUITE(limiter_with_a_steady_pace)
 
-BOOST_AUTO_TEST_CASE(shuts_the_tap_on_those_who_wait) {
+BOOST_AUTO_TEST_CASE(delays_waiting_requests_to_its_pace) {
     asio::io_context ctx;
     leaky_bucket drip{ctx, {.rate = {2, 1s}}};
     auto const start = clock::now();
@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_CASE(shuts_the_tap_on_those_who_wait) {
         BOOST_TEST(guests[static_cast<std::size_t>(i)].at() == start + i * 500ms);
 }
 
-BOOST_AUTO_TEST_CASE(overflows_for_those_who_do_not) {
+BOOST_AUTO_TEST_CASE(rejects_requests_without_patience_when_full) {
     asio::io_context ctx;
     leaky_bucket drip{ctx, {.rate = {2, 1s}, .capacity = 3}, {.max_waiting = 0}};
     std::vector<visit> guests;
@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(overflows_for_those_who_do_not) {
     BOOST_TEST(drip.try_enter().retry_after() == 500ms);
 }
 
-BOOST_AUTO_TEST_CASE(shows_how_full_it_is) {
+BOOST_AUTO_TEST_CASE(reports_its_level) {
     asio::io_context ctx;
     leaky_bucket drip{ctx, {.rate = {2, 1s}, .capacity = 10}};
     auto const level = [&] { return drip.options().capacity - drip.stats().remaining; };
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(shows_how_full_it_is) {
     BOOST_TEST(level() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(prices_those_who_wait_anew_when_its_rate_changes) {
+BOOST_AUTO_TEST_CASE(recomputes_waiting_requests_when_its_rate_changes) {
     asio::io_context ctx;
     leaky_bucket drip{ctx, {.rate = {1, 10s}}};
     auto const start = clock::now();
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(prices_those_who_wait_anew_when_its_rate_changes) {
     run_for(ctx, 5s);
     drip.configure({.rate = {1, 20s}});
     run_for(ctx, 1min);
-    BOOST_TEST(soon.at() == start + 15s);  // half of what had to leak does so at half the pace
+    BOOST_TEST(soon.at() == start + 15s);  // half of the level was left, and leaks at half the rate
     BOOST_TEST(later.at() == start + 35s);
     BOOST_TEST(patient.rejected(errc::deadline_unreachable));
 }

@@ -24,7 +24,7 @@ using weir::permit;
 
 namespace {
 
-// Something in a coroutine's frame whose end can be seen.
+// An object in a coroutine's frame. Its destruction is visible.
 struct guest_book {
     int inside = 0;
     int rejected = 0;
@@ -41,7 +41,7 @@ struct guest_book {
     };
 };
 
-// Enters, and holds the permit for ever.
+// Enters, and keeps the permit for ever.
 template <class Limiter>
 asio::awaitable<void> stays_for_ever(Limiter& limiter, guest_book& book) {
     guest_book::entry const entry(book);
@@ -58,7 +58,7 @@ asio::awaitable<void> stays_for_ever(Limiter& limiter, guest_book& book) {
 
 BOOST_AUTO_TEST_SUITE(limiter_lifetime)
 
-BOOST_AUTO_TEST_CASE(destroying_the_limiter_closes_it_for_those_who_wait) {
+BOOST_AUTO_TEST_CASE(the_destructor_closes_the_limiter_for_waiting_requests) {
     asio::io_context ctx;
     std::optional<seats> kitchen(std::in_place, ctx, weir::seats_options{.seats = 1});
     auto seat = kitchen->try_enter();
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(destroying_the_limiter_closes_it_for_those_who_wait) {
     BOOST_TEST(settle(ctx) == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(a_permit_is_good_after_its_limiter_has_gone) {
+BOOST_AUTO_TEST_CASE(a_permit_stays_valid_after_its_limiter) {
     asio::io_context ctx;
     std::optional<seats> kitchen(std::in_place, ctx, weir::seats_options{.seats = 3});
     auto seat = kitchen->try_enter(2);
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(a_permit_is_good_after_its_limiter_has_gone) {
     BOOST_TEST(settle(ctx) == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(what_was_granted_but_not_delivered_is_delivered_after_the_limiter_has_gone) {
+BOOST_AUTO_TEST_CASE(a_pending_grant_is_delivered_after_the_limiter) {
     asio::io_context ctx;
     std::optional<seats> kitchen(std::in_place, ctx, weir::seats_options{.seats = 1});
     visit at_once{*kitchen};
@@ -110,8 +110,7 @@ BOOST_AUTO_TEST_CASE(what_was_granted_but_not_delivered_is_delivered_after_the_l
     BOOST_TEST(waits.rejected(errc::closed));
 }
 
-BOOST_AUTO_TEST_CASE(
-    operations_that_are_started_after_their_limiter_has_gone_are_told_that_it_is_closed) {
+BOOST_AUTO_TEST_CASE(operations_that_start_after_their_limiter_complete_with_closed) {
     asio::io_context other;
     asio::io_context ctx;
     for (bool const in_use : {false, true}) {
@@ -119,7 +118,7 @@ BOOST_AUTO_TEST_CASE(
             std::in_place, ctx, weir::seats_options{.seats = 1, .max_hold = 1s});
         auto seat = kitchen->try_enter();
         visit waits;
-        if (in_use)  // so that the limiter still has something to do when it goes
+        if (in_use)  // so that the limiter still has work when it is destroyed
             kitchen->async_enter(waits.callback());
         auto enter = kitchen->async_enter(asio::deferred);
         auto enter_elsewhere = kitchen->async_enter(1, 1h, asio::deferred);
@@ -147,7 +146,7 @@ BOOST_AUTO_TEST_CASE(
             }
         };
         co_spawn(ctx, awaits(), rethrow);
-        BOOST_TEST(guest.waiting());  // not from within
+        BOOST_TEST(guest.waiting());  // not called inside the initiating function
         BOOST_TEST(told.empty());
         settle(ctx, other);
         BOOST_TEST(guest.rejected(errc::closed));
@@ -160,7 +159,7 @@ BOOST_AUTO_TEST_CASE(
     }
 }
 
-BOOST_AUTO_TEST_CASE(an_operation_that_is_never_started_keeps_nothing_alive_but_itself) {
+BOOST_AUTO_TEST_CASE(an_operation_that_never_starts_keeps_only_itself_alive) {
     asio::io_context ctx;
     std::optional<seats> kitchen(std::in_place, ctx, weir::seats_options{.seats = 1});
     auto const enter = kitchen->async_enter(asio::deferred);
@@ -170,7 +169,7 @@ BOOST_AUTO_TEST_CASE(an_operation_that_is_never_started_keeps_nothing_alive_but_
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(a_handler_may_destroy_the_limiter_that_calls_it) {
+BOOST_AUTO_TEST_CASE(a_handler_can_destroy_the_limiter_that_calls_it) {
     asio::io_context ctx;
     auto kitchen = std::make_unique<seats>(ctx, weir::seats_options{.seats = 2});
     auto both = kitchen->try_enter(2);
@@ -188,7 +187,7 @@ BOOST_AUTO_TEST_CASE(a_handler_may_destroy_the_limiter_that_calls_it) {
     BOOST_TEST(behind.rejected(errc::closed));
     BOOST_TEST(ctx.stopped());
 
-    // The same for the last one.
+    // Likewise the last handler.
     kitchen = std::make_unique<seats>(ctx, weir::seats_options{.seats = 1});
     auto seat = kitchen->try_enter();
     kitchen->async_enter([&](error_code, permit) { kitchen.reset(); });
@@ -198,7 +197,7 @@ BOOST_AUTO_TEST_CASE(a_handler_may_destroy_the_limiter_that_calls_it) {
     BOOST_TEST(!kitchen);
     BOOST_TEST(ctx.stopped());
 
-    // And from the report of an overdue permit, and from a timeout.
+    // Likewise the handler of an overdue report, and of a timeout.
     kitchen = std::make_unique<seats>(ctx, weir::seats_options{.seats = 1, .max_hold = 1s});
     kitchen->async_wait_overdue([&](error_code, weir::overdue const&) { kitchen.reset(); });
     seat = kitchen->try_enter();
@@ -209,7 +208,7 @@ BOOST_AUTO_TEST_CASE(a_handler_may_destroy_the_limiter_that_calls_it) {
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(a_context_that_ends_drops_those_who_wait_and_nothing_runs) {
+BOOST_AUTO_TEST_CASE(a_context_that_ends_destroys_waiting_handlers_without_a_call) {
     int called = 0;
     auto count = [&](error_code, permit) { ++called; };
     visit queued;
@@ -234,7 +233,7 @@ BOOST_AUTO_TEST_CASE(a_context_that_ends_drops_those_who_wait_and_nothing_runs) 
     BOOST_TEST(arriving.dropped());
     BOOST_TEST(kitchen->stats().waiting == 0U);
 
-    // What is left does arithmetic, and lets nobody in.
+    // The remaining limiter does arithmetic, and grants no permit.
     BOOST_TEST(kitchen->stats().live == 2U);
     error_code ec;
     BOOST_TEST(!kitchen->try_enter(1, ec));
@@ -250,7 +249,7 @@ BOOST_AUTO_TEST_CASE(a_context_that_ends_drops_those_who_wait_and_nothing_runs) 
     BOOST_TEST(kitchen->stats().live == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(a_coroutine_elsewhere_is_rejected_by_a_limiter_whose_context_has_ended) {
+BOOST_AUTO_TEST_CASE(a_coroutine_elsewhere_is_rejected_when_the_context_of_the_limiter_ends) {
     asio::io_context home;
     std::optional<seats> kitchen;
     visit waited;
@@ -277,7 +276,7 @@ BOOST_AUTO_TEST_CASE(a_coroutine_elsewhere_is_rejected_by_a_limiter_whose_contex
     BOOST_TEST(rejected == 1);
 }
 
-BOOST_AUTO_TEST_CASE(granted_but_undelivered_permits_come_home_when_the_context_ends) {
+BOOST_AUTO_TEST_CASE(pending_grants_are_released_when_the_context_ends) {
     std::optional<seats> kitchen;
     visit at_home;
     visit elsewhere;
@@ -350,8 +349,8 @@ BOOST_AUTO_TEST_CASE(coroutines_end_with_their_context_in_every_order_of_destruc
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_limiter_inside_a_handler_of_its_own_context) {
-    // Who waits owns the limiter: the cycle is broken when the context ends.
+BOOST_AUTO_TEST_CASE(a_handler_can_own_its_limiter) {
+    // The waiting handler owns the limiter: the end of the context breaks the cycle.
     std::weak_ptr<seats> alive;
     permit seat;
     {
@@ -366,7 +365,7 @@ BOOST_AUTO_TEST_CASE(a_limiter_inside_a_handler_of_its_own_context) {
     }
     BOOST_TEST(alive.expired());
 
-    // The same, with the permit in the handler as well, and a drain.
+    // Likewise with the permit in the handler, and a drain.
     {
         asio::io_context ctx;
         auto kitchen = std::make_shared<seats>(ctx, weir::seats_options{.seats = 1});
@@ -381,7 +380,7 @@ BOOST_AUTO_TEST_CASE(a_limiter_inside_a_handler_of_its_own_context) {
     BOOST_TEST(alive.expired());
 }
 
-BOOST_AUTO_TEST_CASE(a_handler_dropped_while_waiting_may_use_the_limiter_in_its_destructor) {
+BOOST_AUTO_TEST_CASE(the_destructor_of_a_waiting_handler_can_use_the_limiter) {
     struct last_words {
         explicit last_words(std::function<void()> f) : say(std::move(f)) {}
         last_words(last_words&&) = default;
@@ -415,7 +414,7 @@ BOOST_AUTO_TEST_CASE(a_handler_dropped_while_waiting_may_use_the_limiter_in_its_
     BOOST_TEST(kitchen->stats().remaining == 2);
 }
 
-BOOST_AUTO_TEST_CASE(an_erased_handler_that_is_dropped_by_its_context_gives_the_permit_back) {
+BOOST_AUTO_TEST_CASE(an_erased_handler_destroyed_by_its_context_releases_the_permit) {
     auto other = std::make_unique<asio::io_context>();
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
@@ -424,7 +423,7 @@ BOOST_AUTO_TEST_CASE(an_erased_handler_that_is_dropped_by_its_context_gives_the_
     kitchen.async_enter(asio::bind_executor(*other, guest.callback()));
     settle(ctx);
     seat.leave();
-    settle(ctx);  // granted; the message is in the other context
+    settle(ctx);  // granted; the handler is posted to the other context
     BOOST_TEST(kitchen.stats().live == 1U);
     other.reset();
     BOOST_TEST(guest.dropped());
@@ -432,7 +431,7 @@ BOOST_AUTO_TEST_CASE(an_erased_handler_that_is_dropped_by_its_context_gives_the_
     BOOST_TEST(bool(kitchen.try_enter()));
 }
 
-BOOST_AUTO_TEST_CASE(a_grant_dropped_with_its_context_goes_to_the_next_one) {
+BOOST_AUTO_TEST_CASE(a_grant_destroyed_with_its_context_passes_to_the_next_request) {
     auto other = std::make_unique<asio::io_context>();
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
@@ -449,8 +448,8 @@ BOOST_AUTO_TEST_CASE(a_grant_dropped_with_its_context_goes_to_the_next_one) {
     BOOST_TEST(next.granted());
 }
 
-// As a strand does whose context is ending.
-BOOST_AUTO_TEST_CASE(a_grant_dropped_silently_by_an_executor_goes_to_the_next_one) {
+// Like a strand whose context ends.
+BOOST_AUTO_TEST_CASE(a_grant_that_an_executor_destroys_passes_to_the_next_request) {
     asio::io_context ctx;
     faults plan;
     faulty_executor const ending(ctx.get_executor(), plan);
@@ -459,7 +458,7 @@ BOOST_AUTO_TEST_CASE(a_grant_dropped_silently_by_an_executor_goes_to_the_next_on
     visit first;
     visit last;
     kitchen.async_enter(asio::bind_executor(ending, first.callback()));
-    for (int i = 0; i != 50'000; ++i)  // more than there is stack for
+    for (int i = 0; i != 50'000; ++i)  // more than the stack can hold
         kitchen.async_enter(asio::bind_executor(ending, [](error_code, permit) {}));
     kitchen.async_enter(last.callback());
     settle(ctx);
@@ -469,7 +468,7 @@ BOOST_AUTO_TEST_CASE(a_grant_dropped_silently_by_an_executor_goes_to_the_next_on
     BOOST_TEST(first.dropped());
     BOOST_TEST(last.granted());
 
-    // The same when it is over at once.
+    // Likewise with an immediate completion.
     visit rejected;
     kitchen.async_enter(2, asio::bind_executor(ending, rejected.callback()));
     BOOST_TEST(rejected.dropped());
@@ -480,7 +479,7 @@ BOOST_AUTO_TEST_CASE(a_grant_dropped_silently_by_an_executor_goes_to_the_next_on
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
-BOOST_AUTO_TEST_CASE(permits_come_home_from_other_threads_after_everything_has_gone) {
+BOOST_AUTO_TEST_CASE(permits_are_released_on_other_threads_after_limiter_and_context) {
     std::vector<permit> permits;
     {
         asio::thread_pool pool(1);
@@ -511,7 +510,7 @@ BOOST_AUTO_TEST_CASE(a_limiter_can_be_moved) {
     auto const all = other.try_enter(7);
     visit waits{other};
     settle(ctx);
-    other = std::move(moved);  // what it was is destroyed
+    other = std::move(moved);  // destroys the former limiter
     settle(ctx);
     BOOST_TEST(waits.rejected(errc::closed));
     BOOST_TEST(guest.waiting());
@@ -529,7 +528,7 @@ BOOST_AUTO_TEST_CASE(a_limiter_can_be_moved) {
     BOOST_TEST(bool(kitchen.try_enter(2)));
 }
 
-BOOST_AUTO_TEST_CASE(limiters_of_several_kinds_share_a_context_that_ends) {
+BOOST_AUTO_TEST_CASE(limiters_of_several_types_share_a_context_that_ends) {
     guest_book book;
     {
         asio::io_context ctx;
@@ -552,7 +551,7 @@ BOOST_AUTO_TEST_CASE(limiters_of_several_kinds_share_a_context_that_ends) {
     BOOST_TEST(book.inside == 0);
 }
 
-BOOST_AUTO_TEST_CASE(many_limiters_come_and_go_on_one_context) {
+BOOST_AUTO_TEST_CASE(one_context_creates_and_destroys_many_limiters) {
     asio::io_context ctx;
     for (int round = 0; round != 3; ++round) {
         std::vector<visit> guests;

@@ -21,7 +21,7 @@ using weir::queue_options;
 using weir::queue_order;
 using weir::when_full;
 
-// Who is served when, by hand, for each order. The tolerance is 0: deadlines are exact.
+// Checks by hand which request each order grants next. The tolerance is 0, so deadlines are exact.
 
 namespace {
 
@@ -31,7 +31,7 @@ template <class Queue>
 using seats_with = weir::basic_limiter<weir::policy::seats, asio::any_io_executor,
                                        weir::testing::basic_timer<asio::any_io_executor>, Queue>;
 
-// One seat, and guests that come one after the other.
+// One seat, and requests that arrive one after the other.
 struct kitchen_with {
     explicit kitchen_with(queue_options options)
         : kitchen(ctx, {.seats = 1}, exact(options)), seat(kitchen.try_enter()) {}
@@ -51,7 +51,7 @@ struct kitchen_with {
         guests.emplace_back(kitchen, r);
         settle(ctx);
     }
-    // The seat is given to the next one, who has it.
+    // Passes the seat to the next request, which keeps it.
     void hand_over() {
         seat.leave();
         settle(ctx);
@@ -60,7 +60,7 @@ struct kitchen_with {
                 seat = std::move(guest.seat());
         }
     }
-    // What has become of each: served, waiting, or dropped by the order.
+    // The state of each request: granted (s), waiting (w), or dropped by the order (d).
     [[nodiscard]] std::string states() const {
         std::string all;
         for (auto const& guest : guests)
@@ -81,7 +81,7 @@ struct kitchen_with {
 
 BOOST_AUTO_TEST_SUITE(limiter_orders)
 
-BOOST_AUTO_TEST_CASE(fifo_serves_in_the_order_of_arrival) {
+BOOST_AUTO_TEST_CASE(fifo_grants_in_arrival_order) {
     kitchen_with k({});
     k.come(3);
     k.hand_over();
@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(fifo_serves_in_the_order_of_arrival) {
     BOOST_TEST(k.states() == "sssw");
 }
 
-BOOST_AUTO_TEST_CASE(lifo_serves_whoever_came_last) {
+BOOST_AUTO_TEST_CASE(lifo_grants_the_newest_request) {
     kitchen_with k({.order = queue_order::lifo});
     k.come(3);
     k.hand_over();
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(lifo_serves_whoever_came_last) {
     BOOST_TEST(k.states() == "ssss");
 }
 
-BOOST_AUTO_TEST_CASE(lifo_lets_a_newcomer_overtake_that_can_be_granted) {
+BOOST_AUTO_TEST_CASE(lifo_lets_a_newcomer_overtake_if_its_permits_are_free) {
     asio::io_context ctx;
     seats kitchen(ctx, {.seats = 3}, {.order = queue_order::lifo});
     auto two = kitchen.try_enter(2);
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(lifo_lets_a_newcomer_overtake_that_can_be_granted) {
     BOOST_TEST(big.waiting());
     auto small = kitchen.try_enter();
     BOOST_TEST(bool(small));
-    visit other(kitchen, 2);  // newer than the big one, and in its way
+    visit other(kitchen, 2);  // newer than the big one, and blocks it
     settle(ctx);
     small.leave();
     settle(ctx);
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(lifo_lets_a_newcomer_overtake_that_can_be_granted) {
     BOOST_TEST(big.granted());
 }
 
-BOOST_AUTO_TEST_CASE(lifo_lets_the_oldest_time_out_exactly) {
+BOOST_AUTO_TEST_CASE(lifo_times_out_the_oldest_at_its_deadline) {
     kitchen_with k({.order = queue_order::lifo});
     k.come(1, 1s);
     run_for(k.ctx, 500ms);
@@ -144,14 +144,14 @@ BOOST_AUTO_TEST_CASE(lifo_lets_the_oldest_time_out_exactly) {
 }
 
 // Found elsewhere: dotnet/runtime#77991.
-BOOST_AUTO_TEST_CASE(lifo_of_a_rate_tells_no_turn_that_may_come_earlier) {
+BOOST_AUTO_TEST_CASE(lifo_of_a_rate_never_returns_a_grant_time_that_can_become_earlier) {
     asio::io_context ctx;
     token_bucket bucket(ctx, {.rate = {1, 1s}, .burst = 1}, {.order = queue_order::lifo});
     auto const now = bucket.try_enter();
     std::vector<visit> guests;
     for (int i = 0; i != 10; ++i)
         guests.emplace_back(bucket);
-    // Behind ten others it would be too late, but it goes before them.
+    // Behind ten others it would be too late, but it is granted before them.
     visit last(bucket, 1s);
     settle(ctx);
     BOOST_TEST(last.waiting());
@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(lifo_of_a_rate_tells_no_turn_that_may_come_earlier) {
     BOOST_TEST(too_late.rejected(errc::deadline_unreachable));
 }
 
-BOOST_AUTO_TEST_CASE(adaptive_lifo_turns_and_turns_back) {
+BOOST_AUTO_TEST_CASE(adaptive_lifo_switches_to_lifo_and_back) {
     kitchen_with k({.order = queue_order::adaptive_lifo, .interval = 100ms});
     k.come(4);
     BOOST_TEST(!k.kitchen.try_enter());
@@ -176,14 +176,14 @@ BOOST_AUTO_TEST_CASE(adaptive_lifo_turns_and_turns_back) {
     k.hand_over();
     BOOST_TEST(k.states() == "ssss");
 
-    // Nobody waits: first come, first served again.
+    // No request waits: arrival order again.
     k.come(2);
     run_for(k.ctx, 100ms);
     k.hand_over();
     BOOST_TEST(k.states() == "sssssw");
 }
 
-BOOST_AUTO_TEST_CASE(adaptive_lifo_serves_by_itself_when_it_turns) {
+BOOST_AUTO_TEST_CASE(adaptive_lifo_grants_without_another_event_when_it_switches) {
     asio::io_context ctx;
     seats kitchen(ctx, {.seats = 2},
                   {.order = queue_order::adaptive_lifo, .interval = 100ms, .tolerance = 0s});
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(adaptive_lifo_serves_by_itself_when_it_turns) {
     BOOST_TEST(big.waiting());
 }
 
-BOOST_AUTO_TEST_CASE(codel_drops_who_is_too_late_once_the_queue_stands) {
+BOOST_AUTO_TEST_CASE(codel_drops_late_requests_while_the_queue_stands) {
     kitchen_with k({.order = queue_order::codel, .target = 5ms, .interval = 100ms});
     k.come(3);
     run_for(k.ctx, 100ms - 1ns);
@@ -207,7 +207,7 @@ BOOST_AUTO_TEST_CASE(codel_drops_who_is_too_late_once_the_queue_stands) {
     BOOST_TEST(k.states() == "ddd");
     BOOST_TEST(k.kitchen.stats().shed == 3U);
 
-    // None waits, so it does not stand: for an interval nobody is dropped.
+    // No request waits, so the queue does not stand: codel drops none for an interval.
     k.come(2);
     run_for(k.ctx, 99ms);
     BOOST_TEST(k.states() == "dddww");
@@ -231,10 +231,10 @@ BOOST_AUTO_TEST_CASE(codel_keeps_a_standing_queue_within_twice_the_target) {
 }
 
 // Found elsewhere: db_connection#324, #177.
-BOOST_AUTO_TEST_CASE(codel_never_drops_who_can_be_granted) {
+BOOST_AUTO_TEST_CASE(codel_never_drops_a_request_that_can_be_granted) {
     kitchen_with k({.order = queue_order::codel, .target = 5ms, .interval = 100ms});
     k.come(2);
-    // The seat comes free when both would be dropped, before the limiter's own timer.
+    // The seat is released at the instant at which codel would drop both, before the limiter's timer runs.
     clock::advance_to(clock::now() + 100ms);
     k.seat.leave();
     settle(k.ctx);
@@ -242,7 +242,7 @@ BOOST_AUTO_TEST_CASE(codel_never_drops_who_can_be_granted) {
     BOOST_TEST(k.guests[1].rejected(errc::shed));
 }
 
-BOOST_AUTO_TEST_CASE(codel_that_is_served_in_time_drops_nobody) {
+BOOST_AUTO_TEST_CASE(codel_drops_none_if_all_are_granted_in_time) {
     kitchen_with k({.order = queue_order::codel, .target = 5ms, .interval = 100ms});
     k.come(1);
     for (int i = 0; i != 1000; ++i) {
@@ -254,7 +254,7 @@ BOOST_AUTO_TEST_CASE(codel_that_is_served_in_time_drops_nobody) {
     BOOST_TEST(k.kitchen.stats().waiting == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(priority_serves_a_lower_class_first) {
+BOOST_AUTO_TEST_CASE(priority_grants_a_lower_class_first) {
     kitchen_with k({.order = queue_order::priority});
     k.come(1);  // of class 3
     k.come({1, {.priority = 7}});
@@ -273,11 +273,11 @@ BOOST_AUTO_TEST_CASE(priority_serves_a_lower_class_first) {
     BOOST_TEST(k.states() == "sssss");
 }
 
-// With an ageing of 100 ms, one of class 7 goes as if it had come 700 ms later. Every 10 ms one of class 0 comes, and
-// one is served; five wait from the beginning. Before it go those five and the 69 that come at 10 ms to 690 ms;
-// so it is served the 75th, at 750 ms.
+// With an ageing of 100 ms, a request of class 7 is ordered as if it had arrived 700 ms later. Every 10 ms one request
+// of class 0 arrives and one is granted; five wait from the beginning. These five go before it, and the 69 that arrive
+// at 10 ms to 690 ms. So it is the 75th, granted at 750 ms.
 BOOST_AUTO_TEST_CASE(
-    priority_lets_none_wait_for_longer_than_its_ageing_and_what_is_before_it_then) {
+    priority_bounds_the_wait_of_each_class_by_its_ageing_and_the_requests_before_it) {
     kitchen_with k({.order = queue_order::priority, .ageing = 100ms});
     auto const begun = clock::now();
     for (int i = 0; i != 5; ++i)
@@ -293,7 +293,7 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST(low.at() == begun + 750ms);
 }
 
-BOOST_AUTO_TEST_CASE(priority_lets_a_newcomer_overtake_that_goes_first_and_can_be_granted) {
+BOOST_AUTO_TEST_CASE(priority_lets_a_newcomer_overtake_if_it_goes_first_and_its_permits_are_free) {
     asio::io_context ctx;
     seats kitchen(ctx, {.seats = 3}, {.order = queue_order::priority, .ageing = 1s});
     auto const two = kitchen.try_enter(2);
@@ -307,7 +307,7 @@ BOOST_AUTO_TEST_CASE(priority_lets_a_newcomer_overtake_that_goes_first_and_can_b
     settle(ctx);
     BOOST_TEST(urgent.granted());
     urgent.leave();
-    run_for(ctx, 1s);  // by now it goes before one of class 2, but not of class 1
+    run_for(ctx, 1s);  // by now it goes before a request of class 2, but not of class 1
     BOOST_TEST(!kitchen.try_enter({1, {.priority = 2}}));
     BOOST_TEST(bool(kitchen.try_enter({1, {.priority = 1}})));
 }
@@ -324,12 +324,12 @@ BOOST_AUTO_TEST_CASE(priority_evicts_the_oldest_of_the_highest_class) {
     BOOST_TEST(k.states() == "dwdww");
     k.come({1, {.priority = 4}});
     BOOST_TEST(k.states() == "dwddww");
-    k.come({1, {.priority = 5}});  // all others are of lower classes
+    k.come({1, {.priority = 5}});  // all others have lower classes
     BOOST_TEST(k.states() == "dwddwwx");
     BOOST_TEST(k.guests.back().rejected(errc::queue_full));
 }
 
-BOOST_AUTO_TEST_CASE(priority_foresees_what_lower_classes_ask_for) {
+BOOST_AUTO_TEST_CASE(priority_predicts_with_the_permits_of_lower_classes) {
     asio::io_context ctx;
     token_bucket bucket(ctx, {.rate = {1, 1s}, .burst = 1},
                         {.max_expected_wait = 5s, .order = queue_order::priority});
@@ -340,7 +340,7 @@ BOOST_AUTO_TEST_CASE(priority_foresees_what_lower_classes_ask_for) {
     visit last(bucket, weir::request(1, {.priority = 3}));  // at 5 s
     visit too_late(bucket, weir::request(1, {.priority = 3}));
     visit urgent(bucket, weir::request(1, {.priority = 0}), 2s);
-    visit hopeless(bucket, weir::request(1, {.priority = 1}), 3s);  // it would be at 4 s
+    visit hopeless(bucket, weir::request(1, {.priority = 1}), 3s);  // would be granted at 4 s
     settle(ctx);
     BOOST_TEST(last.waiting());
     BOOST_TEST(too_late.rejected(errc::queue_full));
@@ -352,7 +352,7 @@ BOOST_AUTO_TEST_CASE(priority_foresees_what_lower_classes_ask_for) {
 }
 
 // Found elsewhere: Netflix/atlas#1955.
-BOOST_AUTO_TEST_CASE(fair_goes_round_the_keys) {
+BOOST_AUTO_TEST_CASE(fair_alternates_between_flows) {
     kitchen_with k({.order = queue_order::fair});
     for (std::uint64_t const key : {1U, 1U, 1U, 2U, 2U, 3U})
         k.come({1, {.flow = key}});
@@ -372,7 +372,8 @@ BOOST_AUTO_TEST_CASE(fair_goes_round_the_keys) {
     BOOST_TEST(k.states() == "sswssss");
 }
 
-// By hand: 12 permits in 6 s, two at a time. The one who asks for 2 has one request for two of the other.
+// By hand: 12 permits in 6 s, two at a time. The flow of large requests gets one request for 2 permits while the other
+// flow gets two for 1.
 BOOST_AUTO_TEST_CASE(fair_shares_permits_and_not_requests) {
     asio::io_context ctx;
     token_bucket bucket(ctx, {.rate = {2, 1s}, .burst = 2},
@@ -391,7 +392,7 @@ BOOST_AUTO_TEST_CASE(fair_shares_permits_and_not_requests) {
     BOOST_TEST(granted(small) == 6);
 }
 
-BOOST_AUTO_TEST_CASE(fair_evicts_of_the_key_that_asks_for_the_most) {
+BOOST_AUTO_TEST_CASE(fair_evicts_from_the_flow_with_the_most_waiting_permits) {
     kitchen_with k({.max_waiting = 4, .full = when_full::evict_oldest, .order = queue_order::fair});
     k.come({1, {.flow = 2}});
     for (int i = 0; i != 3; ++i)
@@ -399,11 +400,11 @@ BOOST_AUTO_TEST_CASE(fair_evicts_of_the_key_that_asks_for_the_most) {
     k.come({1, {.flow = 3}});
     BOOST_TEST(k.states() == "wdwww");
     for (int i = 0; i != 10; ++i)
-        k.come({1, {.flow = 1}});  // in place of its own
+        k.come({1, {.flow = 1}});  // evicts a request of the same flow
     BOOST_TEST(k.states() == "wdddwddddddddww");
 }
 
-BOOST_AUTO_TEST_CASE(fair_foresees_what_the_same_key_asks_for_or_one_of_each_other) {
+BOOST_AUTO_TEST_CASE(fair_predicts_with_the_permits_of_the_same_flow_or_one_of_each_other) {
     asio::io_context ctx;
     token_bucket bucket(ctx, {.rate = {1, 1s}, .burst = 1},
                         {.max_expected_wait = 3s, .order = queue_order::fair});
@@ -424,7 +425,7 @@ BOOST_AUTO_TEST_CASE(fair_foresees_what_the_same_key_asks_for_or_one_of_each_oth
     BOOST_TEST(too_many.rejected(errc::queue_full));
 }
 
-BOOST_AUTO_TEST_CASE(a_change_to_priority_or_fair_waits_until_nobody_does) {
+BOOST_AUTO_TEST_CASE(a_change_to_priority_or_fair_takes_effect_when_the_queue_is_empty) {
     kitchen_with k({});
     k.come(2);
     k.kitchen.configure_queue([](queue_options& o) { o.order = queue_order::priority; });
@@ -452,7 +453,7 @@ BOOST_AUTO_TEST_CASE(a_change_to_priority_or_fair_waits_until_nobody_does) {
     BOOST_TEST(k.states() == "ssssssssws");
 }
 
-BOOST_AUTO_TEST_CASE(the_order_can_be_changed_while_some_wait) {
+BOOST_AUTO_TEST_CASE(the_order_can_change_while_requests_wait) {
     kitchen_with k({});
     k.come(3);
     k.kitchen.configure_queue([](queue_options& o) { o.order = queue_order::lifo; });
@@ -470,9 +471,9 @@ BOOST_AUTO_TEST_CASE(the_order_can_be_changed_while_some_wait) {
     BOOST_TEST(k.states() == "sds");
 }
 
-BOOST_AUTO_TEST_CASE(a_change_of_options_forgets_nothing_that_the_order_has_seen) {
+BOOST_AUTO_TEST_CASE(a_change_of_options_keeps_the_state_of_the_order) {
     auto const change = [](queue_options& o) { o.max_waiting = 7; };
-    // There is always one that waits, though not always the same.
+    // One request always waits, though not always the same one.
     kitchen_with lifo({.order = queue_order::adaptive_lifo, .interval = 100ms});
     lifo.come(1);
     run_for(lifo.ctx, 50ms);
@@ -484,7 +485,7 @@ BOOST_AUTO_TEST_CASE(a_change_of_options_forgets_nothing_that_the_order_has_seen
     lifo.hand_over();
     BOOST_TEST(lifo.states() == "sws");
 
-    // In the interval one has been granted in time.
+    // In this interval one request was granted in time.
     kitchen_with codel({.order = queue_order::codel, .target = 5ms, .interval = 100ms});
     codel.come(2);
     run_for(codel.ctx, 5ms);
@@ -496,7 +497,8 @@ BOOST_AUTO_TEST_CASE(a_change_of_options_forgets_nothing_that_the_order_has_seen
     BOOST_TEST(codel.states() == "sd");
 }
 
-BOOST_AUTO_TEST_CASE(every_order_lets_all_go_who_are_cancelled_rejected_or_priced_out) {
+BOOST_AUTO_TEST_CASE(
+    every_order_handles_requests_that_are_cancelled_rejected_or_exceed_the_capacity) {
     for (auto const order : {queue_order::fifo, queue_order::lifo, queue_order::adaptive_lifo,
                              queue_order::codel, queue_order::priority, queue_order::fair}) {
         for (int const how : {0, 1}) {
@@ -528,7 +530,7 @@ BOOST_AUTO_TEST_CASE(every_order_lets_all_go_who_are_cancelled_rejected_or_price
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_type_has_its_order_and_rejects_another) {
+BOOST_AUTO_TEST_CASE(a_type_fixes_its_order_and_rejects_another) {
     asio::io_context ctx;
     seats_with<weir::order::lifo> kitchen(ctx, {.seats = 1});
     auto seat = kitchen.try_enter();
@@ -570,7 +572,7 @@ BOOST_AUTO_TEST_CASE(a_type_has_its_order_and_rejects_another) {
     BOOST_TEST((plain.queueing().order == queue_order::fifo));
 }
 
-BOOST_AUTO_TEST_CASE(a_queue_may_be_bounded_in_permits) {
+BOOST_AUTO_TEST_CASE(a_queue_can_be_bounded_in_permits) {
     asio::io_context ctx;
     seats kitchen(ctx, {.seats = 10}, {.max_waiting_permits = 10});
     auto const all = kitchen.try_enter(10);
@@ -589,8 +591,8 @@ BOOST_AUTO_TEST_CASE(a_queue_may_be_bounded_in_permits) {
     BOOST_TEST(five.waiting());
 }
 
-// One of a higher class that has aged goes before it, and the newcomer is told when.
-BOOST_AUTO_TEST_CASE(a_newcomer_that_is_barred_is_never_told_to_come_back_at_once) {
+// An aged request of a higher class goes before the newcomer, whose `retry_after` counts it.
+BOOST_AUTO_TEST_CASE(a_blocked_newcomer_never_gets_a_retry_after_of_0) {
     asio::io_context ctx;
     token_bucket bucket(ctx, {.rate = {1, 1s}, .burst = 10}, {.order = queue_order::priority});
     auto const all = bucket.try_enter(10);
@@ -604,7 +606,7 @@ BOOST_AUTO_TEST_CASE(a_newcomer_that_is_barred_is_never_told_to_come_back_at_onc
     BOOST_TEST(hasty.rejected(errc::deadline_unreachable));
 }
 
-BOOST_AUTO_TEST_CASE(more_than_sixteen_are_not_dropped_for_one) {
+BOOST_AUTO_TEST_CASE(at_most_sixteen_are_dropped_for_one) {
     asio::io_context ctx;
     seats kitchen(ctx, {.seats = 20}, {.full = when_full::evict_oldest, .max_waiting_permits = 20});
     auto const all = kitchen.try_enter(20);
@@ -625,7 +627,7 @@ BOOST_AUTO_TEST_CASE(more_than_sixteen_are_not_dropped_for_one) {
     BOOST_TEST(guests[16].waiting());
 }
 
-BOOST_AUTO_TEST_CASE(a_wait_that_would_be_too_long_is_not_begun) {
+BOOST_AUTO_TEST_CASE(a_request_with_too_long_an_expected_wait_is_rejected) {
     asio::io_context ctx;
     token_bucket bucket(ctx, {.rate = {1, 1s}, .burst = 1}, {.max_expected_wait = 2s});
     auto const now = bucket.try_enter();

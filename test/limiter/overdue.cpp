@@ -28,7 +28,7 @@ using weir::permit;
 
 namespace {
 
-// What one `async_wait_overdue` has ended with.
+// The result of one `async_wait_overdue`.
 class wait {
     struct record {
         int calls = 0;
@@ -74,7 +74,7 @@ bool no_timer_runs(asio::io_context& ctx) {
 
 BOOST_AUTO_TEST_SUITE(limiter_overdue)
 
-BOOST_AUTO_TEST_CASE(is_told_once_when_the_time_has_come) {
+BOOST_AUTO_TEST_CASE(is_reported_once_at_max_hold) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 3, .max_hold = 10s}};
     watch const watched(kitchen, [&](weir::overdue const&) {
@@ -98,20 +98,20 @@ BOOST_AUTO_TEST_CASE(is_told_once_when_the_time_has_come) {
     run_for(ctx, 1min);
     BOOST_TEST(watched.reports().size() == 1U);
     BOOST_TEST(kitchen.stats().overdue == 1U);
-    BOOST_TEST(bool(pair));  // nobody is evicted
+    BOOST_TEST(bool(pair));  // the limiter does not take the permit back
 }
 
-BOOST_AUTO_TEST_CASE(is_kept_for_the_next_that_waits_unless_it_has_come_home) {
+BOOST_AUTO_TEST_CASE(is_kept_for_the_next_wait_unless_it_was_released) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 3, .max_hold = 10s}};
     auto const one = kitchen.try_enter();
     auto two = kitchen.try_enter();
     run_for(ctx, 11s);
-    BOOST_TEST(kitchen.stats().overdue == 0U);  // nobody was told
+    BOOST_TEST(kitchen.stats().overdue == 0U);  // no wait received a report
     two.leave();
 
     wait const late(kitchen);
-    BOOST_TEST(late.waiting());  // not from within the call
+    BOOST_TEST(late.waiting());  // does not complete inside the call
     settle(ctx);
     BOOST_TEST(late.found().id == one.id());
     BOOST_TEST(late.found().held == 11s);
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(is_kept_for_the_next_that_waits_unless_it_has_come_home) {
     BOOST_TEST(kitchen.stats().overdue == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(is_told_to_one_of_those_that_wait_each_to_another) {
+BOOST_AUTO_TEST_CASE(is_reported_to_one_of_several_waits_each_to_another) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 3, .max_hold = 10s}};
     std::vector<wait> waits(4);
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(is_told_to_one_of_those_that_wait_each_to_another) {
     BOOST_TEST(kitchen.stats().overdue == 3U);
 }
 
-BOOST_AUTO_TEST_CASE(is_watched_from_the_grant_on_where_a_caller_had_to_wait) {
+BOOST_AUTO_TEST_CASE(counts_from_the_grant_of_a_request_that_waited) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1, .max_hold = 10s}};
     watch const watched(kitchen);
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(is_watched_from_the_grant_on_where_a_caller_had_to_wait) {
     BOOST_TEST(watched.reports()[0].found.held == 10s);
 }
 
-BOOST_AUTO_TEST_CASE(a_great_many_at_one_instant_are_all_told) {
+BOOST_AUTO_TEST_CASE(a_great_many_at_one_instant_are_all_reported) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1000, .max_hold = 10s}};
     watch const watched(kitchen);
@@ -184,16 +184,16 @@ BOOST_AUTO_TEST_CASE(a_great_many_at_one_instant_are_all_told) {
     BOOST_TEST(guest.granted());
 }
 
-BOOST_AUTO_TEST_CASE(a_hold_that_is_limited_keeps_no_run_from_returning) {
+BOOST_AUTO_TEST_CASE(max_hold_alone_keeps_no_context_running) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1, .max_hold = 3s}};
     auto const held = kitchen.try_enter();
-    ctx.run();  // in the first moment: nobody waits, and no timer runs
+    ctx.run();  // returns at once: no operation waits, and no timer runs
     BOOST_TEST(ctx.stopped());
     BOOST_TEST(no_timer_runs(ctx));
 }
 
-BOOST_AUTO_TEST_CASE(is_watched_by_a_timer_only_while_somebody_waits_for_a_report) {
+BOOST_AUTO_TEST_CASE(the_timer_runs_only_while_a_wait_for_a_report_is_pending) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 3, .max_hold = 10s}};
     auto seat = kitchen.try_enter();
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(is_watched_by_a_timer_only_while_somebody_waits_for_a_repor
     wait const first(kitchen);
     settle(ctx);
     BOOST_TEST((weir::testing::next_expiry(ctx) == clock::now() + 10s));
-    BOOST_TEST(!ctx.stopped());  // an operation that waits keeps the context running
+    BOOST_TEST(!ctx.stopped());  // a waiting operation keeps the context running
     seat.leave();
     run_for(ctx, 1h);
     BOOST_TEST(no_timer_runs(ctx));
@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(is_watched_by_a_timer_only_while_somebody_waits_for_a_repor
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(is_no_longer_watched_when_the_last_wait_is_cancelled) {
+BOOST_AUTO_TEST_CASE(the_timer_stops_when_the_last_wait_is_cancelled) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 3, .max_hold = 10s}};
     auto const seat = kitchen.try_enter();
@@ -240,10 +240,10 @@ BOOST_AUTO_TEST_CASE(is_no_longer_watched_when_the_last_wait_is_cancelled) {
     BOOST_TEST(no_timer_runs(ctx));
     BOOST_TEST(ctx.stopped());
     BOOST_TEST(kitchen.stats().overdue == 0U);
-    BOOST_TEST(kitchen.stats().cancelled == 0U);  // no request for a permit was
+    BOOST_TEST(kitchen.stats().cancelled == 0U);  // no request for a permit was cancelled
 }
 
-BOOST_AUTO_TEST_CASE(a_report_beats_a_cancellation_that_comes_later) {
+BOOST_AUTO_TEST_CASE(a_report_wins_over_a_later_cancellation) {
     asio::io_context other;
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 3, .max_hold = 10s}};
@@ -259,7 +259,7 @@ BOOST_AUTO_TEST_CASE(a_report_beats_a_cancellation_that_comes_later) {
     BOOST_TEST(first.found().id == seat.id());
 }
 
-BOOST_AUTO_TEST_CASE(goes_on_after_close_and_shutdown_since_permits_are_out) {
+BOOST_AUTO_TEST_CASE(continues_after_close_and_shutdown_because_permits_are_in_use) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 3, .max_hold = 10s}};
     auto const one = kitchen.try_enter();
@@ -272,7 +272,7 @@ BOOST_AUTO_TEST_CASE(goes_on_after_close_and_shutdown_since_permits_are_out) {
     BOOST_TEST(!watched.end());
 }
 
-BOOST_AUTO_TEST_CASE(ends_with_the_limiter_and_is_dropped_with_the_context) {
+BOOST_AUTO_TEST_CASE(ends_with_the_limiter_and_is_destroyed_with_the_context) {
     auto ctx = std::make_unique<asio::io_context>();
     std::optional<seats> kitchen(std::in_place, *ctx, seats::options_type{.max_hold = 1s});
     auto const seat = kitchen->try_enter();
@@ -294,7 +294,7 @@ BOOST_AUTO_TEST_CASE(ends_with_the_limiter_and_is_dropped_with_the_context) {
     BOOST_TEST(dropped.dropped());
 }
 
-BOOST_AUTO_TEST_CASE(another_max_hold_holds_for_permits_that_are_out) {
+BOOST_AUTO_TEST_CASE(a_change_of_max_hold_applies_to_permits_in_use) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 3, .max_hold = 1h}};
     watch const watched(kitchen);
@@ -307,7 +307,7 @@ BOOST_AUTO_TEST_CASE(another_max_hold_holds_for_permits_that_are_out) {
     BOOST_TEST(watched.reports().size() == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(a_max_hold_that_is_set_later_is_noticed_by_a_wait_that_was_there_before) {
+BOOST_AUTO_TEST_CASE(a_wait_that_began_before_max_hold_was_set_reports_too) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 3}};
     wait const patient(kitchen);
@@ -319,7 +319,7 @@ BOOST_AUTO_TEST_CASE(a_max_hold_that_is_set_later_is_noticed_by_a_wait_that_was_
     BOOST_TEST(patient.found().id == seat.id());
 }
 
-BOOST_AUTO_TEST_CASE(a_permit_from_before_the_watch_stays_unwatched_when_it_is_settled_upwards) {
+BOOST_AUTO_TEST_CASE(a_permit_granted_before_max_hold_was_set_stays_unwatched_after_settle) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 4}};
     watch const watched(kitchen);
@@ -363,7 +363,7 @@ BOOST_AUTO_TEST_CASE(takes_every_token) {
     BOOST_TEST(resumed == 1);
 }
 
-BOOST_AUTO_TEST_CASE(that_is_known_already_is_told_on_the_immediate_executor_if_there_is_one) {
+BOOST_AUTO_TEST_CASE(an_immediate_report_uses_the_immediate_executor_if_there_is_one) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 2, .max_hold = 10s}};
     auto const seat = kitchen.try_enter();
@@ -374,7 +374,7 @@ BOOST_AUTO_TEST_CASE(that_is_known_already_is_told_on_the_immediate_executor_if_
     BOOST_TEST(first.found().id == seat.id());
 }
 
-BOOST_AUTO_TEST_CASE(that_is_known_already_is_told_even_if_nobody_runs_the_context_meanwhile) {
+BOOST_AUTO_TEST_CASE(a_due_report_does_not_need_the_context_to_run) {
     asio::io_context other;
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 2, .max_hold = 10s}};
@@ -382,22 +382,22 @@ BOOST_AUTO_TEST_CASE(that_is_known_already_is_told_even_if_nobody_runs_the_conte
     kitchen.async_wait_overdue(asio::bind_executor(other, first.callback()));
     auto const one = kitchen.try_enter();
     settle(ctx);
-    clock::advance_to(clock::now() + 20s);  // the timer's handler has not been called
+    clock::advance_to(clock::now() + 20s);  // the handler of the timer did not run
     auto two = kitchen.try_enter();
-    two.leave();  // does what has become due
+    two.leave();  // carries out the steps that are due
     settle(other);
     BOOST_TEST(first.found().id == one.id());
     BOOST_TEST(first.found().held == 20s);
 }
 
-BOOST_AUTO_TEST_CASE(may_be_waited_for_from_inside_the_handler_again_and_again) {
+BOOST_AUTO_TEST_CASE(can_be_awaited_again_in_its_handler_any_number_of_times) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 100, .max_hold = 10s}};
     std::vector<permit> held;
     int depth = 0;
     watch const watched(kitchen, [&](weir::overdue const& found) {
         BOOST_TEST(++depth == 1);
-        // Everything that a handler might do to the limiter that calls it.
+        // All calls that a handler can make to the limiter that calls it.
         BOOST_TEST(kitchen.stats().overdue >= 1U);
         std::erase_if(held, [&](permit const& p) { return p.id() == found.id; });
         kitchen.configure([](weir::seats_options&) {});
@@ -411,9 +411,9 @@ BOOST_AUTO_TEST_CASE(may_be_waited_for_from_inside_the_handler_again_and_again) 
     BOOST_TEST(kitchen.stats().remaining == 100);
 }
 
-// The handler of the former interface was destroyed under the lock if it replaced itself, and with it
-// this permit, whose way home needs the lock.
-BOOST_AUTO_TEST_CASE(a_handler_that_owns_the_last_permit_may_be_called_cancelled_and_destroyed) {
+// A handler that replaced itself was once destroyed under the lock, and with it this permit, whose release needs the
+// lock.
+BOOST_AUTO_TEST_CASE(a_handler_that_owns_the_last_permit_can_be_called_cancelled_and_destroyed) {
     for (auto const how : {0, 1, 2, 3}) {
         auto ctx = std::make_unique<asio::io_context>();
         seats kitchen{*ctx, {.seats = 3, .max_hold = 10s}};
@@ -440,7 +440,7 @@ BOOST_AUTO_TEST_CASE(a_handler_that_owns_the_last_permit_may_be_called_cancelled
     }
 }
 
-BOOST_AUTO_TEST_CASE(handlers_that_throw_lose_no_report_of_others) {
+BOOST_AUTO_TEST_CASE(handlers_that_throw_lose_no_report_of_other_permits) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 5, .max_hold = 10s}};
     std::vector<permit> held;
@@ -468,7 +468,7 @@ BOOST_AUTO_TEST_CASE(handlers_that_throw_lose_no_report_of_others) {
     BOOST_TEST(kitchen.stats().overdue == 5U);
 }
 
-BOOST_AUTO_TEST_CASE(a_watch_that_throws_and_waits_again_is_told_of_all) {
+BOOST_AUTO_TEST_CASE(a_watch_that_throws_and_waits_again_receives_all_reports) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 5, .max_hold = 10s}};
     std::vector<permit> held;

@@ -18,7 +18,7 @@ using weir::when_full;
 BOOST_AUTO_TEST_SUITE(limiter_queue)
 
 // Found elsewhere: failsafe#328.
-BOOST_AUTO_TEST_CASE(of_limit_zero_lets_nobody_wait) {
+BOOST_AUTO_TEST_CASE(with_a_bound_of_0_lets_no_request_wait) {
     asio::io_context ctx;
     for (auto const full : {when_full::reject_newest, when_full::evict_oldest}) {
         seats kitchen{ctx, {.seats = 1}, {.max_waiting = 0, .full = full}};
@@ -35,13 +35,13 @@ BOOST_AUTO_TEST_CASE(of_limit_zero_lets_nobody_wait) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(full_rejects_newcomers_until_there_is_a_place_again) {
+BOOST_AUTO_TEST_CASE(full_rejects_newcomers_until_it_has_room_again) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}, {.max_waiting = 2}};
     auto seat = kitchen.try_enter();
     visit first{kitchen};
     visit second{kitchen, 1s};
-    visit third{kitchen};  // before anything has run
+    visit third{kitchen};  // before any handler runs
     settle(ctx);
     visit fourth{kitchen};
     settle(ctx);
@@ -57,13 +57,13 @@ BOOST_AUTO_TEST_CASE(full_rejects_newcomers_until_there_is_a_place_again) {
     BOOST_TEST(fifth.waiting());
 }
 
-BOOST_AUTO_TEST_CASE(full_may_drop_who_has_waited_longest_instead) {
+BOOST_AUTO_TEST_CASE(full_can_drop_the_oldest_request_instead) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}, {.max_waiting = 2, .full = when_full::evict_oldest}};
     auto seat = kitchen.try_enter();
     visit first{kitchen};
     visit second{kitchen};
-    visit third{kitchen};  // before anything has run
+    visit third{kitchen};  // before any handler runs
     BOOST_TEST(first.waiting());
     settle(ctx);
     BOOST_TEST(first.rejected(errc::shed));
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(full_may_drop_who_has_waited_longest_instead) {
     BOOST_TEST(third.granted());
 }
 
-BOOST_AUTO_TEST_CASE(an_evicted_head_that_was_too_big_lets_the_next_ones_in) {
+BOOST_AUTO_TEST_CASE(an_evicted_large_head_makes_room_for_the_next_requests) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 3}, {.max_waiting = 2, .full = when_full::evict_oldest}};
     auto seat = kitchen.try_enter();
@@ -94,8 +94,8 @@ BOOST_AUTO_TEST_CASE(an_evicted_head_that_was_too_big_lets_the_next_ones_in) {
     BOOST_TEST(kitchen.stats().remaining == 0);
 }
 
-// The newcomer takes the place of the one that it evicts, and so does not have to wait for its turn.
-BOOST_AUTO_TEST_CASE(who_evicts_another_is_not_rejected_for_its_sake) {
+// The newcomer evicts a request. The evicted one does not count in the newcomer's expected wait.
+BOOST_AUTO_TEST_CASE(the_evicted_request_does_not_cause_a_rejection_of_the_newcomer) {
     asio::io_context ctx;
     weir::testing::limiter<weir::token_bucket> b{
         ctx,
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(who_evicts_another_is_not_rejected_for_its_sake) {
     BOOST_TEST(small.granted());
     BOOST_TEST(small.at() == now + 1s);
 
-    // Those that stay go before it as ever.
+    // The remaining requests still go before it.
     b.configure_queue([](weir::queue_options& o) { o.max_waiting = 2; });
     auto const all = b.charge(10);
     visit first{b, 1};
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(who_evicts_another_is_not_rejected_for_its_sake) {
     BOOST_TEST(second.waiting());
 }
 
-BOOST_AUTO_TEST_CASE(who_is_evicted_from_a_rate_limit_is_told_when_to_come_back) {
+BOOST_AUTO_TEST_CASE(a_request_evicted_from_a_rate_limit_gets_a_retry_after) {
     asio::io_context ctx;
     sliding_log printer{
         ctx, {.limit = 1, .window = 10s}, {.max_waiting = 1, .full = when_full::evict_oldest}};
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(who_is_evicted_from_a_rate_limit_is_told_when_to_come_back)
     BOOST_TEST(second.at() == now + 7s);
 }
 
-BOOST_AUTO_TEST_CASE(who_is_rejected_is_told_how_long_the_queue_is) {
+BOOST_AUTO_TEST_CASE(a_rejected_request_gets_a_retry_after_that_counts_the_queue) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 1, .window = 10s}, {.max_waiting = 2}};
     auto const page = printer.try_enter();
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(who_is_rejected_is_told_how_long_the_queue_is) {
     BOOST_TEST(ec == errc::no_permit);
 }
 
-BOOST_AUTO_TEST_CASE(every_removal_makes_a_place_at_once) {
+BOOST_AUTO_TEST_CASE(every_removal_makes_room_at_once) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}, {.max_waiting = 1}};
     auto const seat = kitchen.try_enter();
@@ -165,13 +165,13 @@ BOOST_AUTO_TEST_CASE(every_removal_makes_a_place_at_once) {
     kitchen.async_enter(asio::bind_cancellation_slot(signal.slot(), guest.callback()));
     settle(ctx);
     signal.emit(asio::cancellation_type::terminal);
-    visit next{kitchen};  // before the one who has gone was told so
+    visit next{kitchen};  // before the handler of the removed request runs
     settle(ctx);
     BOOST_TEST(guest.rejected(asio::error::operation_aborted));
     BOOST_TEST(next.waiting());
 }
 
-BOOST_AUTO_TEST_CASE(may_be_changed_and_those_that_wait_stay) {
+BOOST_AUTO_TEST_CASE(options_can_change_while_requests_wait) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}, {.max_waiting = 3}};
     auto seat = kitchen.try_enter();
@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(may_be_changed_and_those_that_wait_stay) {
     run_for(ctx, 5s);
     BOOST_TEST(fourth.rejected(errc::queue_full));
     for (auto const* const guest : {&first, &second, &third})
-        BOOST_TEST(guest->waiting());  // with their own patience, and that of then
+        BOOST_TEST(guest->waiting());  // with the patience that they had at their arrival
     run_for(ctx, 6s);
     BOOST_TEST(second.rejected(errc::timed_out));
     seat.leave();
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(may_be_changed_and_those_that_wait_stay) {
     run_for(ctx, 2s);
     BOOST_TEST(fifth.rejected(errc::timed_out));
 
-    // From now on those that have waited longest make room.
+    // From now on newcomers evict the oldest requests.
     kitchen.configure_queue([](weir::queue_options& o) { o.full = when_full::evict_oldest; });
     visit old{kitchen};
     visit young{kitchen};
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(may_be_changed_and_those_that_wait_stay) {
     BOOST_TEST(young.waiting());
 }
 
-BOOST_AUTO_TEST_CASE(is_not_changed_by_nonsense_nor_by_a_change_that_fails) {
+BOOST_AUTO_TEST_CASE(does_not_change_on_invalid_options_or_an_exception) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}, {.max_waiting = 3}};
     BOOST_CHECK_THROW(kitchen.configure_queue([](weir::queue_options& o) { o.max_waiting = -1; }),
@@ -225,8 +225,8 @@ BOOST_AUTO_TEST_CASE(is_not_changed_by_nonsense_nor_by_a_change_that_fails) {
     BOOST_TEST(kitchen.queueing().max_waiting == 3);
 }
 
-// As two threads do it at the same time.
-BOOST_AUTO_TEST_CASE(loses_no_change_that_is_made_while_another_is_being_made) {
+// Like two threads at the same time.
+BOOST_AUTO_TEST_CASE(loses_no_change_during_another_one) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}, {.max_waiting = 1}};
     int calls = 0;
@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(limiter_stats)
 
-BOOST_AUTO_TEST_CASE(come_with_the_waits_of_those_that_were_granted) {
+BOOST_AUTO_TEST_CASE(contain_the_waits_of_granted_requests) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
@@ -283,7 +283,7 @@ BOOST_AUTO_TEST_CASE(add_up) {
     visit patient{kitchen, 2};         // granted after 4 s
     visit too_big{kitchen, 3};         // exceeds_capacity
     visit in_a_hurry{kitchen, 0s};     // timed_out
-    BOOST_TEST(!kitchen.try_enter());  // limited
+    BOOST_TEST(!kitchen.try_enter());  // no_permit
     auto now = kitchen.stats();
     BOOST_TEST(now.waiting == 3U);
     BOOST_TEST(now.waiting_for == 4);
@@ -335,7 +335,7 @@ BOOST_AUTO_TEST_CASE(add_up) {
     BOOST_TEST(kitchen.stats().remaining == 2);
 }
 
-BOOST_AUTO_TEST_CASE(count_the_wait_from_the_call_on_even_if_the_context_stood_still) {
+BOOST_AUTO_TEST_CASE(count_the_wait_from_the_call_even_if_the_context_did_not_run) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     auto seat = kitchen.try_enter();
@@ -347,7 +347,7 @@ BOOST_AUTO_TEST_CASE(count_the_wait_from_the_call_on_even_if_the_context_stood_s
     BOOST_TEST(guest.seat().waited() == 3s);
 }
 
-BOOST_AUTO_TEST_CASE(a_rejected_request_is_no_use) {
+BOOST_AUTO_TEST_CASE(count_no_rejected_request_as_in_use) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 2, .window = 10s}};
     auto const page = printer.try_enter();

@@ -29,12 +29,12 @@ using weir::request;
 
 BOOST_AUTO_TEST_SUITE(a_request_for_a_range)
 
-BOOST_AUTO_TEST_CASE(is_granted_as_many_as_there_are) {
+BOOST_AUTO_TEST_CASE(is_granted_as_many_as_are_free) {
     asio::io_context ctx;
     seats kitchen(ctx, {.seats = 10});
     BOOST_TEST(kitchen.try_enter({2, 4}).count() == 4);
     auto held = kitchen.try_enter(7);
-    auto three = kitchen.try_enter({1, 100});  // more at most than there will ever be
+    auto three = kitchen.try_enter({1, 100});  // the maximum is above the capacity
     BOOST_TEST(three.count() == 3);
     held.leave();
     error_code ec;
@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(is_granted_as_many_as_there_are) {
 }
 
 // Found elsewhere: apache/gobblin#1726.
-BOOST_AUTO_TEST_CASE(waits_for_the_least) {
+BOOST_AUTO_TEST_CASE(waits_for_its_minimum) {
     asio::io_context ctx;
     weir::testing::limiter<weir::token_bucket> bytes(
         ctx, {.rate = {10, 1s}, .burst = 100, .initial = 0});
@@ -58,13 +58,13 @@ BOOST_AUTO_TEST_CASE(waits_for_the_least) {
     bytes.async_enter(request(5, 20), note);
     bytes.async_enter(request(5, 20), note);
     run_for(ctx, 2s);
-    bytes.async_enter(request(5, 20), note);  // 10 have come since
+    bytes.async_enter(request(5, 20), note);  // 10 more permits are free by now
     run_for(ctx, 1s);
     using entry = std::pair<weir::duration, amount>;
     BOOST_TEST((granted == std::vector<entry>{{500ms, 5}, {1s, 5}, {2s, 10}}));
 }
 
-BOOST_AUTO_TEST_CASE(takes_at_its_turn_what_has_become_free) {
+BOOST_AUTO_TEST_CASE(is_granted_the_permits_that_are_free_at_the_grant) {
     asio::io_context ctx;
     seats kitchen(ctx, {.seats = 5});
     auto five = kitchen.try_enter(5);
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(takes_at_its_turn_what_has_become_free) {
     BOOST_TEST(stats.waiting_for == 0);
 }
 
-BOOST_AUTO_TEST_CASE(is_rejected_by_its_least) {
+BOOST_AUTO_TEST_CASE(is_rejected_by_its_minimum) {
     asio::io_context ctx;
     weir::testing::limiter<weir::token_bucket> bytes(
         ctx, {.rate = {10, 1s}, .burst = 100, .initial = 0});
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(is_rejected_by_its_least) {
     BOOST_TEST(rejected == 1);
 }
 
-BOOST_AUTO_TEST_CASE(must_be_one) {
+BOOST_AUTO_TEST_CASE(with_min_above_max_throws) {
     BOOST_CHECK_EXCEPTION(request(5, 4), std::invalid_argument, [](auto const& e) {
         return std::string(e.what()).find("for 5 to 4 permits") != std::string::npos;
     });
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(must_be_one) {
     BOOST_TEST(plain.flow() == 9U);
 }
 
-BOOST_AUTO_TEST_CASE(may_be_for_a_key) {
+BOOST_AUTO_TEST_CASE(can_be_for_a_key) {
     asio::io_context ctx;
     weir::basic_keyed<int, weir::policy::seats, asio::any_io_executor, weir::testing::timer> tables(
         ctx, {.seats = 3});
@@ -135,8 +135,8 @@ BOOST_AUTO_TEST_CASE(may_be_for_a_key) {
     BOOST_TEST(got.count() == 3);
 }
 
-// What it takes above its least counts against its key, too.
-BOOST_AUTO_TEST_CASE(has_no_more_than_its_share_where_keys_take_turns) {
+// Permits above the minimum count against its flow, too.
+BOOST_AUTO_TEST_CASE(gets_only_its_share_in_the_order_fair) {
     asio::io_context ctx;
     weir::testing::limiter<weir::token_bucket> bytes(
         ctx, {.rate = {1000, 1s}, .burst = 40, .initial = 0}, {.order = weir::queue_order::fair});
@@ -157,8 +157,9 @@ BOOST_AUTO_TEST_CASE(has_no_more_than_its_share_where_keys_take_turns) {
     BOOST_TEST(std::abs(of_range - of_key) <= 4 * 20);
 }
 
-// Against the words: the first in line goes when its least is free, with as many as are free.
-BOOST_AUTO_TEST_CASE(does_what_the_words_say) {
+// Compares with the documented rule: the head is granted when its minimum is free, and gets all free permits up to its
+// maximum.
+BOOST_AUTO_TEST_CASE(follows_the_documented_rule) {
     for_each_seed(1, 200, [](random_source& random) {
         asio::io_context ctx;
         auto const all = random.between(1, 12);

@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-// Places in a line whose turn comes at a known instant.
+// Reservations: positions in a queue with a known grant time.
 
 using namespace support;
 using weir::errc;
@@ -51,12 +51,12 @@ static_assert(is_scheduled<weir::policy::smooth_bursty> &&
               is_scheduled<weir::policy::smooth_warming_up>);
 static_assert(!is_scheduled<weir::policy::seats> && !is_scheduled<weir::policy::sliding_log>);
 
-// One a second, of which the first is taken now.
+// One per second; the first is taken now.
 struct one_a_second {
     explicit one_a_second(weir::queue_options const& queueing = {})
         : pace(ctx, {.rate = {1, 1s}}, queueing), taken(pace.try_enter()), start(clock::now()) {}
 
-    // When it is granted, since the start.
+    // Its grant time, relative to the start.
     std::optional<weir::duration> enter() {
         std::optional<weir::duration> at;
         bool over = false;
@@ -92,7 +92,7 @@ struct noted {
 
 BOOST_AUTO_TEST_SUITE(reservation)
 
-BOOST_AUTO_TEST_CASE(is_told_its_instant_and_gets_its_permit_then) {
+BOOST_AUTO_TEST_CASE(returns_its_grant_time_and_is_granted_then) {
     one_a_second w;
     auto first = w.pace.reserve();
     auto second = w.pace.reserve();
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(is_told_its_instant_and_gets_its_permit_then) {
     BOOST_TEST(bool(second.try_enter()));
 }
 
-BOOST_AUTO_TEST_CASE(needs_no_context_to_be_run_if_it_is_asked_for_in_time) {
+BOOST_AUTO_TEST_CASE(needs_no_running_context_if_it_is_awaited_in_time) {
     one_a_second w;
     auto place = w.pace.reserve();
     clock::advance_to(*place.at());
@@ -121,13 +121,13 @@ BOOST_AUTO_TEST_CASE(needs_no_context_to_be_run_if_it_is_asked_for_in_time) {
     settle(w.ctx);
 }
 
-BOOST_AUTO_TEST_CASE(is_granted_at_once_if_there_is_room) {
+BOOST_AUTO_TEST_CASE(is_granted_at_once_if_permits_are_free) {
     asio::io_context ctx;
     token_bucket calls(ctx, {.rate = {10, 1s}, .burst = 5});
     auto const start = clock::now();
     auto now = calls.reserve(5);
     BOOST_TEST((now.at() == start));
-    // Three are back after 300 ms; four more 400 ms later.
+    // 3 permits are free again after 300 ms; four more 400 ms later.
     auto soon = calls.reserve(3);
     auto later = calls.reserve(4);
     BOOST_TEST((soon.at() == start + 300ms));
@@ -139,18 +139,18 @@ BOOST_AUTO_TEST_CASE(is_granted_at_once_if_there_is_room) {
     BOOST_TEST((ctx.poll() == 0 && calls.stats().in_use == 0));
 }
 
-BOOST_AUTO_TEST_CASE(waits_for_what_has_been_granted_ahead_of_its_time) {
+BOOST_AUTO_TEST_CASE(waits_for_permits_granted_ahead_of_their_time) {
     asio::io_context ctx;
     smooth_bursty calls(ctx, {.rate = {1, 1s}, .max_burst = 1s});
     auto const start = clock::now();
-    auto const many = calls.try_enter(10);  // is granted, and the next one pays
+    auto const many = calls.try_enter(10);  // is granted; the next request waits for it
     auto one = calls.reserve();
     auto other = calls.reserve();
     BOOST_TEST((one.at() == start + 10s));
     BOOST_TEST((other.at() == start + 11s));
 }
 
-BOOST_AUTO_TEST_CASE(moves_up_when_one_before_it_is_given_back) {
+BOOST_AUTO_TEST_CASE(moves_forward_when_one_before_it_is_released) {
     one_a_second w;
     auto first = w.pace.reserve();
     auto second = w.pace.reserve();
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(moves_up_when_one_before_it_is_given_back) {
     BOOST_TEST(w.enter().value() == 3s);
 }
 
-BOOST_AUTO_TEST_CASE(leaves_no_trace_when_all_are_given_back_in_any_order) {
+BOOST_AUTO_TEST_CASE(leaves_no_trace_when_all_are_released_in_any_order) {
     for_each_seed(1, 200, [](random_source& random) {
         one_a_second w;
         std::vector<leaky_bucket::reservation> places;
@@ -184,7 +184,7 @@ BOOST_AUTO_TEST_CASE(leaves_no_trace_when_all_are_given_back_in_any_order) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(that_is_given_back_after_its_turn_is_refunded) {
+BOOST_AUTO_TEST_CASE(is_refunded_when_released_after_its_grant_time) {
     asio::io_context ctx;
     token_bucket calls(ctx, {.rate = {1, 1s}, .burst = 2});
     auto const start = clock::now();
@@ -223,11 +223,12 @@ BOOST_AUTO_TEST_CASE(is_rejected_beyond_its_bounds) {
     BOOST_TEST((!shut && ec == errc::closed));
 }
 
-BOOST_AUTO_TEST_CASE(is_looked_at_again_when_the_rate_changes) {
+BOOST_AUTO_TEST_CASE(is_checked_again_when_the_rate_changes) {
     one_a_second w;
     auto patient = w.pace.reserve();
     auto hasty = w.pace.reserve(1, 3s);
-    w.pace.configure({.rate = {1, 2s}});  // what was granted must still leak out, at half the rate
+    w.pace.configure(
+        {.rate = {1, 2s}});  // the granted permits must still leak out, at half the rate
     settle(w.ctx);
     error_code ec;
     BOOST_TEST(!bool(hasty.try_enter(ec)));
@@ -236,7 +237,7 @@ BOOST_AUTO_TEST_CASE(is_looked_at_again_when_the_rate_changes) {
     BOOST_TEST(bool(patient.try_enter()));
 }
 
-BOOST_AUTO_TEST_CASE(is_told_that_the_limiter_has_closed_or_gone) {
+BOOST_AUTO_TEST_CASE(completes_with_closed_when_the_limiter_is_closed_or_destroyed) {
     one_a_second w;
     error_code ec;
     auto closed = w.pace.reserve();
@@ -290,7 +291,7 @@ BOOST_AUTO_TEST_CASE(is_dropped_with_its_context) {
     BOOST_TEST(pace.stats().in_use == 0);
 }
 
-BOOST_AUTO_TEST_CASE(is_waited_for_in_its_place) {
+BOOST_AUTO_TEST_CASE(keeps_its_position_when_it_is_awaited) {
     one_a_second w;
     auto first = w.pace.reserve();
     auto second = w.pace.reserve(1, 2s);
@@ -301,11 +302,11 @@ BOOST_AUTO_TEST_CASE(is_waited_for_in_its_place) {
     BOOST_TEST(!second);
     BOOST_TEST(w.pace.stats().waiting == 3U);
     run_for(w.ctx, 2s);
-    BOOST_TEST((waiter.at == w.start + 2s && !waiter.error));  // its patience is what it was
+    BOOST_TEST((waiter.at == w.start + 2s && !waiter.error));  // it keeps its patience
     run_for(w.ctx, 1s);
     BOOST_TEST((third.at == w.start + 3s));
 
-    // One whose turn has come is granted as soon as it is asked for.
+    // A reservation past its grant time is granted as soon as it is awaited.
     noted late;
     first.async_enter(late.note());
     BOOST_TEST(!late.at);
@@ -313,19 +314,19 @@ BOOST_AUTO_TEST_CASE(is_waited_for_in_its_place) {
     BOOST_TEST((late.at == w.start + 3s && !late.error));
 }
 
-BOOST_AUTO_TEST_CASE(goes_to_whom_it_is_moved) {
+BOOST_AUTO_TEST_CASE(can_be_moved) {
     one_a_second w;
     auto first = w.pace.reserve();
     auto second = w.pace.reserve();
     auto moved = std::move(first);
     BOOST_TEST((!first && !first.at() && moved.at() == w.start + 1s));
     first.give_back();
-    second = std::move(moved);  // whose own place is given back
+    second = std::move(moved);  // releases the former reservation of `second`
     BOOST_TEST((second.at() == w.start + 1s && w.pace.stats().waiting == 1U));
     BOOST_TEST(w.enter().value() == 2s);
 }
 
-BOOST_AUTO_TEST_CASE(is_given_up_by_a_cancellation_while_it_is_waited_for) {
+BOOST_AUTO_TEST_CASE(is_released_by_a_cancellation_of_its_wait) {
     one_a_second w;
     auto place = w.pace.reserve();
     asio::cancellation_signal signal;
@@ -338,7 +339,7 @@ BOOST_AUTO_TEST_CASE(is_given_up_by_a_cancellation_while_it_is_waited_for) {
     BOOST_TEST(w.enter().value() == 1s);
 }
 
-BOOST_AUTO_TEST_CASE(loses_its_place_when_its_patience_ends) {
+BOOST_AUTO_TEST_CASE(loses_its_position_when_its_patience_ends) {
     one_a_second w({.tolerance = 0ns});
     auto const first = w.pace.reserve();
     auto place = w.pace.reserve(1, 2s);
@@ -351,7 +352,7 @@ BOOST_AUTO_TEST_CASE(loses_its_place_when_its_patience_ends) {
     BOOST_TEST((waiter.error == errc::timed_out));
 }
 
-BOOST_AUTO_TEST_CASE(is_awaited) {
+BOOST_AUTO_TEST_CASE(can_be_awaited) {
     one_a_second w;
     asio::thread_pool elsewhere(1);
     std::vector<weir::duration> granted;
@@ -373,14 +374,14 @@ BOOST_AUTO_TEST_CASE(is_awaited) {
     BOOST_TEST(rejected.size() == 1U);
     BOOST_TEST((rejected.at(0) == errc::closed));
 
-    // An operation that is never started gives its place back.
+    // An operation that never starts releases its reservation.
     leaky_bucket other(w.ctx, {.rate = {1, 1s}});
     auto place = other.reserve();
     { auto const unused = place.enter(); }
     BOOST_TEST(bool(other.try_enter()));
 }
 
-BOOST_AUTO_TEST_CASE(has_a_place_in_every_order) {
+BOOST_AUTO_TEST_CASE(has_a_position_in_every_order) {
     using enum weir::queue_order;
     for (auto const order : {fifo, lifo, adaptive_lifo, codel, priority, fair}) {
         one_a_second w({.order = order, .target = 1h});
@@ -404,7 +405,7 @@ BOOST_AUTO_TEST_CASE(has_a_place_in_every_order) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(is_of_one_key) {
+BOOST_AUTO_TEST_CASE(can_be_for_one_key) {
     asio::io_context ctx;
     per_client clients(ctx, {.rate = {1, 1s}});
     auto const start = clock::now();
@@ -425,7 +426,7 @@ BOOST_AUTO_TEST_CASE(is_of_one_key) {
     BOOST_CHECK_THROW((void)clients.reserve("a", 2), weir::rejection);
 }
 
-// Of each policy with a schedule: the instants that places are told are those at which they get their permits.
+// For each policy with a schedule: reservations are granted exactly at the grant times that they returned.
 template <class Limiter, class Options>
 void keeps_its_schedule(Options const& options, int most) {
     for_each_seed(1, 100, [&](random_source& random) {
@@ -446,7 +447,7 @@ void keeps_its_schedule(Options const& options, int most) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(is_told_the_truth) {
+BOOST_AUTO_TEST_CASE(returns_the_exact_grant_time) {
     keeps_its_schedule<leaky_bucket>(weir::leaky_bucket_options{.rate = {7, 1s}}, 1);
     keeps_its_schedule<leaky_bucket>(weir::leaky_bucket_options{.rate = {7, 1s}, .capacity = 5}, 5);
     keeps_its_schedule<token_bucket>(weir::token_bucket_options{.rate = {7, 1s}, .burst = 5}, 5);

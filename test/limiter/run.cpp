@@ -20,7 +20,7 @@ struct burnt : std::runtime_error {
     burnt() : std::runtime_error("burnt") {}
 };
 
-// Counts how many of its kind there are, copies and moved-from ones included.
+// Counts its instances, including copies and moved-from objects.
 class counted {
 public:
     explicit counted(int& live) : live_(&live) { ++*live_; }
@@ -43,7 +43,7 @@ struct one_seat {
 
 BOOST_AUTO_TEST_SUITE(limiter_run)
 
-BOOST_FIXTURE_TEST_CASE(enters_calls_leaves_and_returns_what_was_returned, one_seat) {
+BOOST_FIXTURE_TEST_CASE(enters_calls_releases_and_returns_the_result, one_seat) {
     auto cook = [&] {
         BOOST_TEST(kitchen.stats().remaining == 0);
         return std::string("soup");
@@ -83,7 +83,7 @@ BOOST_FIXTURE_TEST_CASE(takes_a_count_a_patience_or_both, one_seat) {
     BOOST_TEST(done == 1);
 }
 
-BOOST_FIXTURE_TEST_CASE(returns_nothing_and_things_that_can_only_be_moved, one_seat) {
+BOOST_FIXTURE_TEST_CASE(returns_void_and_move_only_types, one_seat) {
     auto nothing = [&] { ++done; };
     auto nothing_later = [&]() -> asio::awaitable<void> {
         ++done;
@@ -101,7 +101,7 @@ BOOST_FIXTURE_TEST_CASE(returns_nothing_and_things_that_can_only_be_moved, one_s
     BOOST_TEST(done == 5);
 }
 
-BOOST_FIXTURE_TEST_CASE(waits_for_its_turn_and_calls_nothing_if_it_was_not_let_in, one_seat) {
+BOOST_FIXTURE_TEST_CASE(waits_for_a_permit_and_calls_nothing_if_rejected, one_seat) {
     auto seat = kitchen.try_enter();
     auto cook = [&] { ++done; };
     int rejected = 0;
@@ -125,7 +125,7 @@ BOOST_FIXTURE_TEST_CASE(waits_for_its_turn_and_calls_nothing_if_it_was_not_let_i
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
-BOOST_FIXTURE_TEST_CASE(leaves_when_the_function_throws, one_seat) {
+BOOST_FIXTURE_TEST_CASE(releases_when_the_function_throws, one_seat) {
     auto burns = [] { throw burnt(); };
     auto burns_later = [&]() -> asio::awaitable<void> {
         weir::testing::timer meal{ctx, 1s};
@@ -150,7 +150,7 @@ BOOST_FIXTURE_TEST_CASE(leaves_when_the_function_throws, one_seat) {
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
-BOOST_FIXTURE_TEST_CASE(can_be_cancelled_while_waiting_and_while_running, one_seat) {
+BOOST_FIXTURE_TEST_CASE(can_be_cancelled_while_it_waits_and_while_the_function_runs, one_seat) {
     auto seat = kitchen.try_enter();
     auto dine = [&]() -> asio::awaitable<void> {
         weir::testing::timer meal{ctx, 1h};
@@ -181,7 +181,7 @@ BOOST_FIXTURE_TEST_CASE(can_be_cancelled_while_waiting_and_while_running, one_se
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
-// With g++ 12, one that captures what must be destroyed has to be named: a temporary inside a co_await
+// With g++ 12, give a name to a lambda that captures an object with a destructor: a temporary inside a co_await
 // expression is destroyed twice (compiler/coroutine_temporaries.cpp).
 BOOST_FIXTURE_TEST_CASE(takes_functions_by_reference_and_copies_none, one_seat,
                         *boost::unit_test::label("whole")) {

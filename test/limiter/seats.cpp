@@ -14,7 +14,7 @@ using weir::permit;
 
 BOOST_AUTO_TEST_SUITE(limiter_permit)
 
-BOOST_AUTO_TEST_CASE(leaves_once_however_often_it_is_told_to) {
+BOOST_AUTO_TEST_CASE(releases_once_however_often_leave_is_called) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 2}};
     auto seat = kitchen.try_enter();
@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(moves_and_swaps) {
     BOOST_TEST(one.count() == 2);
     none = std::move(one);
     BOOST_TEST(none.count() == 2);
-    two = std::move(none);  // the single seat is left
+    two = std::move(none);  // releases the single seat
     BOOST_TEST(two.count() == 2);
     BOOST_TEST(kitchen.stats().remaining == 1);
     auto& same = two;
@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(moves_and_swaps) {
     BOOST_TEST(kitchen.stats().live == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(of_a_rejection_is_empty_and_knows_when_to_come_back) {
+BOOST_AUTO_TEST_CASE(of_a_rejection_is_empty_and_has_a_retry_after) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 1, .window = 10s}};
     auto const page = printer.try_enter();
@@ -68,13 +68,13 @@ BOOST_AUTO_TEST_CASE(of_a_rejection_is_empty_and_knows_when_to_come_back) {
     BOOST_TEST(!kitchen.try_enter().retry_after());
 }
 
-BOOST_AUTO_TEST_CASE(settles_what_it_has_cost_in_truth) {
+BOOST_AUTO_TEST_CASE(settles_its_amount) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 5}};
     auto meal = kitchen.try_enter(3);
     visit pair{kitchen, 3};
     settle(ctx);
-    meal.settle(2);  // one seat is given back, and somebody gets it
+    meal.settle(2);  // one seat is released, and granted to a waiting request
     settle(ctx);
     BOOST_TEST(pair.granted());
     BOOST_TEST(meal.count() == 2);
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(settles_what_it_has_cost_in_truth) {
     BOOST_TEST(meal.count() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(of_nothing_can_be_settled_and_merged_like_any_other) {
+BOOST_AUTO_TEST_CASE(of_0_can_be_settled_and_merged_like_any_other) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 5, .window = 10s}};
     run_for(ctx, 1min);
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(splits_and_merges) {
     BOOST_TEST(kitchen.stats().live == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(is_given_to_who_has_used_it_without_asking) {
+BOOST_AUTO_TEST_CASE(can_be_charged_without_a_request) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 2}};
     visit nobody{kitchen, 0};
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(is_given_to_who_has_used_it_without_asking) {
     BOOST_TEST(kitchen.stats().live == 4U);
 }
 
-BOOST_AUTO_TEST_CASE(charged_to_a_rate_limit_makes_those_who_wait_wait_longer) {
+BOOST_AUTO_TEST_CASE(charged_to_a_rate_limit_delays_waiting_requests) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 2, .window = 10s}};
     auto const page = printer.try_enter(2);

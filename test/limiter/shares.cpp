@@ -33,7 +33,8 @@ using weir::request;
 using weir::share_stats;
 using weir::when_full;
 
-// Seats that are shared out among partitions, by hand, and by the words of `queue_order::shares`.
+// Examples of seats shared among partitions, calculated by hand, and a comparison with the definition of
+// `queue_order::shares`.
 
 namespace {
 
@@ -57,8 +58,7 @@ share_stats share_of(auto const& limiter, std::string const& name) {
     return {};
 }
 
-// Ten seats, of which `live` has seven and `batch` three. Guests are known by numbers, in the order in which they
-// come.
+// Ten seats: seven for `live` and three for `batch`. Requests are numbered in the order of their arrival.
 struct canteen {
     explicit canteen(queue_options options = sharing({{"live", 70}, {"batch", 30}}),
                      amount seats = 10)
@@ -76,7 +76,7 @@ struct canteen {
         guests.emplace_back(kitchen, r);
         settle(ctx);
     }
-    // The numbers of those that wait no more since the last time, if they were granted.
+    // The numbers of the requests that were granted since the last call.
     std::string granted() {
         settle(ctx);
         std::string now;
@@ -104,7 +104,7 @@ struct canteen {
 
 BOOST_AUTO_TEST_SUITE(limiter_shares)
 
-BOOST_AUTO_TEST_CASE(a_partition_borrows_what_others_do_not_use) {
+BOOST_AUTO_TEST_CASE(a_partition_borrows_unused_seats) {
     canteen c;
     auto const all = c.take(batch, 10);
     BOOST_TEST(!c.kitchen.try_enter(of(batch)));
@@ -114,8 +114,8 @@ BOOST_AUTO_TEST_CASE(a_partition_borrows_what_others_do_not_use) {
     BOOST_TEST(share_of(c.kitchen, "live").in_use == 0);
 }
 
-// Batch holds all ten. Guests 0 and 1 are of batch, 2 and 3 of live, 4 is of batch.
-BOOST_AUTO_TEST_CASE(what_was_lent_goes_first_to_a_partition_below_its_share) {
+// Batch holds all ten. Requests 0 and 1 are of batch, 2 and 3 of live, and 4 is of batch.
+BOOST_AUTO_TEST_CASE(a_lent_seat_passes_first_to_a_partition_below_its_share) {
     canteen c;
     auto held = c.take(batch, 10);
     for (auto const key : {batch, batch, live, live, batch})
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(what_was_lent_goes_first_to_a_partition_below_its_share) {
     BOOST_TEST(c.after(held[4]) == "4");
 }
 
-// Batch holds its 3, live 7: with one more it would borrow, and batch, which has given one back, would not.
+// Batch holds its 3 and live its 7. With one more seat live would borrow; batch, after its release, would not.
 BOOST_AUTO_TEST_CASE(a_partition_at_its_share_waits_for_one_below) {
     canteen c;
     auto lives = c.take(live, 7);
@@ -140,29 +140,29 @@ BOOST_AUTO_TEST_CASE(a_partition_at_its_share_waits_for_one_below) {
     BOOST_TEST(c.after(lives[0]) == "0");
 }
 
-// Of 7 seats 3 are batch's, 3 are live's, and one is left over.
-BOOST_AUTO_TEST_CASE(shares_are_rounded_down_and_whoever_comes_first_has_the_rest) {
+// Of 7 seats, 3 are the share of batch, 3 the share of live, and one is left over.
+BOOST_AUTO_TEST_CASE(shares_are_rounded_down_and_the_first_request_gets_the_rest) {
     canteen c(sharing({{"live", 50}, {"batch", 50}}), 7);
     auto lives = c.take(live, 4);
     auto batches = c.take(batch, 3);
     BOOST_TEST(share_of(c.kitchen, "live").share == 3);
     c.come(of(batch));
     c.come(of(live));
-    BOOST_TEST(c.after(lives[0]) == "0");  // both would borrow: the first that came
+    BOOST_TEST(c.after(lives[0]) == "0");  // both would borrow: the first arrival is granted
     BOOST_TEST(c.after(batches[0]) == "1");
 }
 
-BOOST_AUTO_TEST_CASE(a_newcomer_overtakes_those_that_borrow_and_none_that_fits) {
+BOOST_AUTO_TEST_CASE(a_newcomer_overtakes_requests_that_borrow_and_none_that_fits) {
     canteen c;
     auto held = c.take(batch, 8);
-    c.come(of(batch, 3));  // 0 borrows, of which there are only 2
+    c.come(of(batch, 3));  // 0 would borrow, but only 2 are free
     BOOST_TEST(c.granted() == "");
     BOOST_TEST(!c.kitchen.try_enter(of(batch)));
     auto const now = c.kitchen.try_enter(of(live));
     BOOST_TEST(bool(now));
-    c.come(of(live, 3));  // 1 fits, and waits for what was lent
+    c.come(of(live, 3));  // 1 fits, and waits for lent seats
     BOOST_TEST(!c.kitchen.try_enter(of(live)));
-    c.come(of(live));  // 2 would find a seat
+    c.come(of(live));  // 2 could have a seat
     BOOST_TEST(c.granted() == "");
     BOOST_TEST(c.after(held[0]) == "");
     BOOST_TEST(c.after(held[1]) == "1");
@@ -172,8 +172,8 @@ BOOST_AUTO_TEST_CASE(a_newcomer_overtakes_those_that_borrow_and_none_that_fits) 
     BOOST_TEST(c.after(held[5]) == "0");
 }
 
-// Guest 0 wants more than the share of batch, and 1 comes after it.
-BOOST_AUTO_TEST_CASE(of_one_partition_requests_go_in_the_order_in_which_they_came) {
+// Request 0 is for more than the share of batch, and 1 arrives after it.
+BOOST_AUTO_TEST_CASE(requests_of_one_partition_are_granted_in_arrival_order) {
     canteen c;
     auto lives = c.take(live, 7);
     c.come(of(batch, 4));
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(requests_of_no_partition_only_borrow) {
     auto plain = c.take({}, 5);
     c.come(1);
     c.come(of(weir::partition_flow("nobody")));
-    c.come({1, 3});  // a range has no key
+    c.come({1, 3});  // a range has no flow
     c.come(of(batch));
     BOOST_TEST(c.after(plain[0]) == "3");
     BOOST_TEST(c.after(plain[1]) == "0");
@@ -199,10 +199,10 @@ BOOST_AUTO_TEST_CASE(requests_of_no_partition_only_borrow) {
     BOOST_TEST(c.guests[2].seat().count() == 1);
 }
 
-BOOST_AUTO_TEST_CASE(a_patience_that_ends_and_a_cancellation_let_the_next_one_go) {
+BOOST_AUTO_TEST_CASE(after_a_timeout_or_a_cancellation_the_next_request_is_granted) {
     canteen c;
     auto held = c.take(batch, 9);
-    c.guests.emplace_back(c.kitchen, of(live, 2), 1s);  // 0 fits, and waits for one more
+    c.guests.emplace_back(c.kitchen, of(live, 2), 1s);  // 0 fits, and waits for one more seat
     asio::cancellation_signal stop;
     c.guests.emplace_back();
     c.kitchen.async_enter(of(live, 2),
@@ -216,7 +216,7 @@ BOOST_AUTO_TEST_CASE(a_patience_that_ends_and_a_cancellation_let_the_next_one_go
     BOOST_TEST(c.granted() == "2");
 }
 
-BOOST_AUTO_TEST_CASE(permits_count_for_their_partition_however_they_come_home) {
+BOOST_AUTO_TEST_CASE(permits_count_for_their_partition_until_released_in_any_way) {
     canteen c;
     auto const in_use = [&](char const* name) { return share_of(c.kitchen, name).in_use; };
     auto four = c.kitchen.try_enter(of(batch, 4));
@@ -238,14 +238,14 @@ BOOST_AUTO_TEST_CASE(permits_count_for_their_partition_however_they_come_home) {
     BOOST_TEST(in_use("live") == 0);
     BOOST_TEST(in_use("batch") == 0);
 
-    c.kitchen.async_enter(of(live, 3), [](weir::error_code, permit) {});  // and is gone at once
+    c.kitchen.async_enter(of(live, 3), [](weir::error_code, permit) {});  // destroyed at once
     settle(c.ctx);
     BOOST_TEST(in_use("live") == 0);
     BOOST_TEST(c.kitchen.stats().remaining == 10);
 }
 
-// Both hold their shares. The guests of live are 0 and 1, those of batch 2 and 3.
-BOOST_AUTO_TEST_CASE(whoever_is_furthest_beyond_its_share_makes_way) {
+// Both hold their shares. Requests 0 and 1 are of live, 2 and 3 of batch.
+BOOST_AUTO_TEST_CASE(a_full_queue_evicts_from_the_partition_furthest_beyond_its_share) {
     auto options = sharing({{"live", 70}, {"batch", 30}});
     options.max_waiting = 4;
     options.full = when_full::evict_oldest;
@@ -254,26 +254,27 @@ BOOST_AUTO_TEST_CASE(whoever_is_furthest_beyond_its_share_makes_way) {
     auto const batches = c.take(batch, 3);
     for (auto const key : {live, live, batch, batch})
         c.come(of(key));
-    c.come(of(batch));  // 3 beyond with this one, which is 4, and live 2
+    c.come(of(batch));  // with it (request 4), batch is 3 beyond its share, live 2
     BOOST_TEST(c.guests[2].rejected(errc::shed));
-    c.come(of(live, 3));  // 5 beyond with this one, which is 5, and batch 2
+    c.come(of(live, 3));  // with it (request 5), live is 5 beyond its share, batch 2
     BOOST_TEST(c.guests[0].rejected(errc::shed));
-    c.come(of(batch));  // 3 beyond with this one, and live 4
+    c.come(of(batch));  // with it, batch is 3 beyond its share, live 4
     BOOST_TEST(c.guests[1].rejected(errc::shed));
     BOOST_TEST(c.kitchen.stats().waiting == 4U);
     BOOST_TEST(c.kitchen.stats().shed == 3U);
 }
 
-// The queue is full of batch's, which holds what is its own.
-BOOST_AUTO_TEST_CASE(a_newcomer_that_is_furthest_beyond_is_rejected_if_it_has_none_that_waits) {
+// The queue is full. Its only request is of batch, which stays within its share.
+BOOST_AUTO_TEST_CASE(
+    a_newcomer_furthest_beyond_its_share_is_rejected_if_its_partition_has_no_waiting_request) {
     auto options = sharing({{"live", 70}, {"batch", 30}});
     options.max_waiting = 1;
     options.full = when_full::evict_oldest;
     canteen c(options);
     auto lives = c.take(live, 9);
     auto const last = c.take(batch, 1);
-    c.come(of(batch));  // 0, which fits: 2 of its 3
-    c.come(of(live));   // 3 beyond
+    c.come(of(batch));  // request 0 fits: batch would hold 2 of its 3
+    c.come(of(live));   // live would be 3 beyond its share
     BOOST_TEST(c.guests[1].rejected(errc::queue_full));
     BOOST_TEST(c.after(lives[0]) == "0");
 }
@@ -289,7 +290,7 @@ BOOST_AUTO_TEST_CASE(shares_follow_the_number_of_seats) {
     BOOST_TEST(share_of(c.kitchen, "live").share == 2);
 }
 
-// As aimd moves them: a permit that comes home well makes one seat more, while half of them are used.
+// As with aimd: the release of a successful permit adds one seat, while at least half of the seats are in use.
 BOOST_AUTO_TEST_CASE(shares_follow_the_number_of_adaptive_seats) {
     asio::io_context ctx;
     weir::testing::limiter<weir::adaptive_seats> kitchen(
@@ -307,7 +308,7 @@ BOOST_AUTO_TEST_CASE(shares_follow_the_number_of_adaptive_seats) {
     BOOST_TEST(guest.waiting());
     BOOST_TEST(other.waiting());
     auto one = six.split(1);  // live holds 6 of 6
-    one.leave();              // there are 10 now, of which live has 7 and holds 5
+    one.leave();              // there are now 10, of which live has a share of 7 and holds 5
     settle(ctx);
     BOOST_TEST(kitchen.stats().capacity == 10);
     BOOST_TEST(share_of(kitchen, "live").share == 7);
@@ -316,7 +317,7 @@ BOOST_AUTO_TEST_CASE(shares_follow_the_number_of_adaptive_seats) {
     BOOST_TEST(guest.granted());
 }
 
-BOOST_AUTO_TEST_CASE(partitions_can_be_changed_and_keep_what_they_hold) {
+BOOST_AUTO_TEST_CASE(partitions_can_change_and_keep_their_permits) {
     canteen c;
     auto batches = c.take(batch, 6);
     auto const lives = c.take(live, 4);
@@ -337,8 +338,8 @@ BOOST_AUTO_TEST_CASE(partitions_can_be_changed_and_keep_what_they_hold) {
     BOOST_TEST(c.after(batches[2]) == "0");
 }
 
-// Guest 0 holds up 1 until that fits into its share.
-BOOST_AUTO_TEST_CASE(a_change_of_partitions_is_told_to_those_that_wait) {
+// Request 0 blocks 1 until 1 fits into its share.
+BOOST_AUTO_TEST_CASE(a_change_of_partitions_applies_to_waiting_requests) {
     canteen c(sharing({{"live", 0}, {"batch", 100}}));
     auto const eight = c.kitchen.try_enter(of(batch, 8));
     c.come(of(batch, 3));
@@ -350,7 +351,7 @@ BOOST_AUTO_TEST_CASE(a_change_of_partitions_is_told_to_those_that_wait) {
     BOOST_TEST(c.granted() == "1");
 }
 
-BOOST_AUTO_TEST_CASE(more_names_than_there_is_room_for_take_the_place_of_those_that_were_given_up) {
+BOOST_AUTO_TEST_CASE(a_new_partition_can_reuse_the_slot_of_a_removed_one) {
     canteen c(
         sharing({{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}, {"e", 1}, {"f", 1}, {"g", 1}, {"h", 1}}));
     std::vector<permit> held;
@@ -358,13 +359,13 @@ BOOST_AUTO_TEST_CASE(more_names_than_there_is_room_for_take_the_place_of_those_t
         held.push_back(c.kitchen.try_enter(of(weir::partition_flow(name))));
     c.kitchen.configure_queue([](queue_options& o) { o.partitions = {{"b", 50}, {"new", 50}}; });
     BOOST_TEST(share_of(c.kitchen, "b").in_use == 1);
-    BOOST_TEST(share_of(c.kitchen, "new").in_use == 1);  // of one of them
+    BOOST_TEST(share_of(c.kitchen, "new").in_use == 1);  // inherited from a removed partition
     held.clear();
     BOOST_TEST(share_of(c.kitchen, "b").in_use == 0);
     BOOST_TEST(share_of(c.kitchen, "new").in_use == 0);
 }
 
-BOOST_AUTO_TEST_CASE(the_order_is_there_from_the_beginning_or_never) {
+BOOST_AUTO_TEST_CASE(the_order_cannot_change_to_or_from_shares) {
     canteen c;
     BOOST_CHECK_EXCEPTION(
         c.kitchen.configure_queue([](queue_options& o) { o.order = queue_order::fifo; }),
@@ -379,7 +380,7 @@ BOOST_AUTO_TEST_CASE(the_order_is_there_from_the_beginning_or_never) {
     BOOST_TEST((plain.queueing().order == queue_order::fifo));
 }
 
-BOOST_AUTO_TEST_CASE(limits_by_key_and_limits_of_a_server_have_no_shares) {
+BOOST_AUTO_TEST_CASE(keyed_and_shared_limiters_do_not_support_shares) {
     asio::io_context ctx;
     using keyed =
         weir::basic_keyed<int, weir::policy::seats, asio::any_io_executor, weir::testing::timer>;
@@ -423,7 +424,7 @@ BOOST_AUTO_TEST_CASE(a_limiter_by_text_or_by_type_has_shares_too) {
     typed.configure_queue([](queue_options& o) { o.order = queue_order::shares; });
 }
 
-BOOST_AUTO_TEST_CASE(a_chain_borrows_and_goes_before_all_that_came_after_it) {
+BOOST_AUTO_TEST_CASE(a_chain_borrows_and_goes_before_all_later_requests) {
     canteen c;
     seats printer(c.ctx, {.seats = 1});
     auto held = c.take(batch, 10);
@@ -432,15 +433,15 @@ BOOST_AUTO_TEST_CASE(a_chain_borrows_and_goes_before_all_that_came_after_it) {
         printed = !ec;
     });
     c.come(of(live));
-    BOOST_TEST(c.after(held[0]) == "0");  // the chain has left at once
+    BOOST_TEST(c.after(held[0]) == "0");  // the chain released its permits at once
     BOOST_TEST(printed);
     BOOST_TEST(share_of(c.kitchen, "batch").in_use == 9);
     BOOST_TEST(share_of(c.kitchen, "live").in_use == 1);
 }
 
-// Guests come, leave and hold as they like, seats and partitions change: who is granted, at once or in line, and who
-// makes way, is as the words say.
-BOOST_AUTO_TEST_CASE(are_granted_by_the_words) {
+// Requests arrive, wait and hold permits at random; seats and partitions change. The limiter must grant, queue and
+// evict exactly the requests that the definition selects.
+BOOST_AUTO_TEST_CASE(grants_follow_the_definition) {
     std::vector<std::string> const names{"live", "batch", "night", "nobody"};
     for_each_seed(1, 400, [&](random_source& random) {
         asio::io_context ctx;
@@ -505,7 +506,7 @@ BOOST_AUTO_TEST_CASE(are_granted_by_the_words) {
             switch (random.between(0, 7)) {
                 case 0:
                 case 1:
-                case 2: {  // somebody comes, and waits if need be
+                case 2: {  // a request arrives, and waits if necessary
                     auto const id = static_cast<int>(guests.size());
                     guests.push_back(
                         {key, n, {}, std::make_unique<asio::cancellation_signal>(), {}});
@@ -530,7 +531,7 @@ BOOST_AUTO_TEST_CASE(are_granted_by_the_words) {
                     waiting.push_back(id);
                     break;
                 }
-                case 3: {  // somebody comes, and does not wait
+                case 3: {  // a request arrives, and does not wait
                     bool const goes = truth.lets_pass(key, n) && truth.free() >= n;
                     auto seat = kitchen.try_enter(of(key, n));
                     BOOST_REQUIRE(bool(seat) == goes);
@@ -541,7 +542,7 @@ BOOST_AUTO_TEST_CASE(are_granted_by_the_words) {
                     break;
                 }
                 case 4:
-                case 5: {  // a permit comes home, or a part of it
+                case 5: {  // a permit is released, or a part of it
                     for (auto& one : guests) {
                         if (one.seat && random.one_in(2)) {
                             auto const part = random.between(1, one.seat.count());
@@ -554,7 +555,7 @@ BOOST_AUTO_TEST_CASE(are_granted_by_the_words) {
                     }
                     break;
                 }
-                case 6: {  // somebody has waited for long enough
+                case 6: {  // a patience ends
                     if (waiting.empty())
                         break;
                     auto const id = waiting[random.index_in(waiting)];

@@ -13,7 +13,7 @@ using weir::permit;
 
 BOOST_AUTO_TEST_SUITE(limiter_of_a_rate)
 
-BOOST_AUTO_TEST_CASE(grants_as_soon_as_each_permit_has_cooled) {
+BOOST_AUTO_TEST_CASE(grants_each_permit_when_an_earlier_one_expires) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 2, .window = 10s}};
     auto const start = clock::now();
@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE(grants_as_soon_as_each_permit_has_cooled) {
     BOOST_TEST(guests[3].seat().waited() == 20s);
 }
 
-BOOST_AUTO_TEST_CASE(a_permit_that_comes_home_makes_no_room) {
+BOOST_AUTO_TEST_CASE(a_released_permit_still_counts) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 1, .window = 10s}};
     printer.try_enter().leave();
@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(a_permit_that_comes_home_makes_no_room) {
     BOOST_TEST(guest.granted());
 }
 
-BOOST_AUTO_TEST_CASE(one_that_was_not_used_does) {
+BOOST_AUTO_TEST_CASE(a_refunded_permit_does_not_count) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 3, .window = 10s}};
     auto pages = printer.try_enter(3);
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(one_that_was_not_used_does) {
     BOOST_TEST(pages.remaining() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(fails_early_counting_those_ahead) {
+BOOST_AUTO_TEST_CASE(rejects_early_and_counts_the_queue) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 1, .window = 10s}};
     auto const page = printer.try_enter();
@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(fails_early_counting_those_ahead) {
 }
 
 // Found elsewhere: dotnet/runtime#92557.
-BOOST_AUTO_TEST_CASE(what_retry_after_says_is_true) {
+BOOST_AUTO_TEST_CASE(retry_after_is_exact) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 3, .window = 10s}};
     auto const one = printer.try_enter();
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(what_retry_after_says_is_true) {
 }
 
 // Found elsewhere: boinkor-net/governor#39, livekit-cli#306, redisson#2072.
-BOOST_AUTO_TEST_CASE(keeps_its_promise_over_any_window) {
+BOOST_AUTO_TEST_CASE(keeps_its_limit_in_every_window) {
     asio::io_context ctx;
     constexpr int limit = 5;
     sliding_log printer{ctx, {.limit = limit, .window = 7s}};
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(keeps_its_promise_over_any_window) {
         BOOST_TEST(grants[i] - grants[i - limit] >= 7s);
 }
 
-BOOST_AUTO_TEST_CASE(a_timer_is_not_moved_for_each_who_joins) {
+BOOST_AUTO_TEST_CASE(a_new_waiting_request_does_not_move_the_timer) {
     asio::io_context ctx;
     sliding_log printer{ctx, {.limit = 1, .window = 10s}};
     auto const page = printer.try_enter();

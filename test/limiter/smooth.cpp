@@ -18,7 +18,7 @@ namespace {
 using smooth_bursty = weir::testing::limiter<weir::smooth_bursty>;
 using smooth_warming_up = weir::testing::limiter<weir::smooth_warming_up>;
 
-// A curve of a user's own: after idleness twice as fast, for as many permits as were missed.
+// A user-defined curve: after a pause twice as fast, for as many permits as the pause was worth.
 class catching_up {
 public:
     using options_type = smooth_bursty_options;
@@ -53,7 +53,7 @@ int served_of(int callers, smooth_bursty_options const& options) {
 
 BOOST_AUTO_TEST_SUITE(limiter_with_debt)
 
-BOOST_AUTO_TEST_CASE(saves_from_when_it_is_made) {
+BOOST_AUTO_TEST_CASE(accumulates_permits_from_its_construction) {
     asio::io_context ctx;
     smooth_bursty calls{ctx, {.rate = {10, 1s}, .max_burst = 2s}};
     run_for(ctx, 1s);
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(saves_from_when_it_is_made) {
     BOOST_TEST(!calls.try_enter());
 }
 
-BOOST_AUTO_TEST_CASE(says_how_long_each_has_waited) {
+BOOST_AUTO_TEST_CASE(returns_the_wait_of_each_request) {
     asio::io_context ctx;
     smooth_bursty calls{ctx, {.rate = {1, 1s}}};
     visit first{calls, 5};
@@ -74,12 +74,12 @@ BOOST_AUTO_TEST_CASE(says_how_long_each_has_waited) {
     BOOST_TEST(third.seat().waited() == 7s);
 }
 
-BOOST_AUTO_TEST_CASE(lets_twenty_who_come_at_the_start_in_if_it_starts_full) {
+BOOST_AUTO_TEST_CASE(grants_twenty_at_the_start_if_it_starts_full) {
     BOOST_TEST(served_of(20, {.rate = {100, 1s}, .initial = 0s}) == 11);
     BOOST_TEST(served_of(20, {.rate = {100, 1s}, .initial = weir::forever}) == 20);
 }
 
-BOOST_AUTO_TEST_CASE(rejects_at_once_who_would_be_too_late_counting_those_ahead) {
+BOOST_AUTO_TEST_CASE(rejects_early_and_counts_the_queue) {
     asio::io_context ctx;
     smooth_bursty calls{ctx, {.rate = {1, 1s}}};
     auto const debt = calls.try_enter(5);
@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(rejects_at_once_who_would_be_too_late_counting_those_ahead)
     BOOST_TEST(in_time.granted());
 }
 
-BOOST_AUTO_TEST_CASE(keeps_a_debt_and_prices_those_who_wait_anew_when_the_rate_changes) {
+BOOST_AUTO_TEST_CASE(keeps_a_debt_and_recomputes_waiting_requests_when_the_rate_changes) {
     asio::io_context ctx;
     smooth_bursty calls{ctx, {.rate = {1, 1s}}};
     auto const start = clock::now();
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(keeps_a_debt_and_prices_those_who_wait_anew_when_the_rate_c
     BOOST_TEST(patient.at() == start + 10'500ms);
 }
 
-BOOST_AUTO_TEST_CASE(takes_back_what_was_not_used) {
+BOOST_AUTO_TEST_CASE(takes_refunds) {
     asio::io_context ctx;
     smooth_bursty calls{ctx, {.rate = {1, 1s}}};
     auto guess = calls.try_enter(60);
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(warms_up) {
     BOOST_TEST(guests[6].at() == start + 5s);
 }
 
-BOOST_AUTO_TEST_CASE(follows_a_curve_of_ones_own) {
+BOOST_AUTO_TEST_CASE(follows_a_user_defined_curve) {
     asio::io_context ctx;
     weir::testing::limiter<weir::basic_limiter<weir::policy::smooth<catching_up>>> calls{
         ctx, {.rate = {10, 1s}, .max_burst = 500ms}};

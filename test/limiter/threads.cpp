@@ -36,8 +36,8 @@
 #include <utility>
 #include <vector>
 
-// Storms on real threads, in real time. What they find depends on the machine; what is asserted does
-// not. The seeded schedules of the core's own tests go further, and can be replayed.
+// Random operations on real threads, in real time. The interleavings depend on the machine, the checks do not. The
+// seeded schedules of the core's tests cover more, and can be repeated.
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
@@ -48,7 +48,7 @@ using weir::permit;
 
 namespace {
 
-/// How much is in use, which must never be more than there is.
+/// Counts the permits in use, and checks that they never exceed the capacity.
 class meter {
 public:
     explicit meter(weir::amount most) : most_(most) {}
@@ -66,7 +66,7 @@ private:
     std::atomic<bool> exceeded_ = false;
 };
 
-/// A permit whose holder is counted by a meter until just before it leaves.
+/// A permit with a meter, which counts it until just before its release.
 class metered {
 public:
     metered(permit seat, meter& m) : seat_(std::move(seat)), meter_(&m) {
@@ -84,7 +84,7 @@ private:
     meter* meter_;
 };
 
-/// What many requests have ended with.
+/// The results of many requests.
 struct tally {
     std::atomic<std::uint64_t> asked = 0;
     std::atomic<std::uint64_t> granted = 0;
@@ -99,7 +99,7 @@ auto const rethrow = [](std::exception_ptr failure) {
         std::rethrow_exception(failure);
 };
 
-/// Runs `ctx` on so many threads until there is nothing more to run.
+/// Runs `ctx` on `n` threads until it has no more work.
 class crew {
 public:
     crew(asio::io_context& ctx, int threads) : work_(ctx.get_executor()) {
@@ -121,7 +121,7 @@ private:
     std::vector<std::thread> threads_;
 };
 
-/// An executor that takes its time before it posts to a context.
+/// An executor that pauses before it posts to a context.
 class slow_executor {
 public:
     explicit slow_executor(asio::io_context& ctx) noexcept : inner_(ctx.get_executor()) {}
@@ -147,7 +147,7 @@ private:
     asio::io_context::executor_type inner_;
 };
 
-/// Enters in all ways that there are, holds the permit in all ways that there are.
+/// Makes requests in all ways, and holds the permits in all ways.
 template <class Limiter>
 asio::awaitable<void> guest(Limiter& limiter, meter& in_use, tally& results, int times,
                             asio::any_io_executor elsewhere, unsigned seed) {
@@ -207,7 +207,7 @@ asio::awaitable<void> guest(Limiter& limiter, meter& in_use, tally& results, int
 
 BOOST_AUTO_TEST_SUITE(limiter_threads)
 
-BOOST_AUTO_TEST_CASE(guests_on_strands_of_a_pool) {
+BOOST_AUTO_TEST_CASE(requests_on_strands_of_a_pool) {
     asio::thread_pool pool(4);
     weir::seats kitchen{pool, {.seats = 4}, {.max_waiting = 1000}};
     meter in_use(4);
@@ -254,13 +254,13 @@ BOOST_AUTO_TEST_CASE(two_contexts_share_a_limiter) {
     BOOST_TEST(kitchen.stats().remaining == 4);
 }
 
-BOOST_AUTO_TEST_CASE(each_context_is_kept_running_by_itself_for_as_long_as_it_is_needed) {
+BOOST_AUTO_TEST_CASE(each_context_is_kept_running_independently_while_it_is_needed) {
     for (int round = 0; round != 40 * scale; ++round) {
         asio::io_context other;
         asio::io_context ctx;
         weir::seats kitchen{ctx, {.seats = 1}};
         auto seat = kitchen.try_enter();
-        int calls = 0;  // only ever touched by the thread of `other`
+        int calls = 0;  // only the thread of `other` uses it
         auto callback = [&](error_code ec, permit) { calls += ec ? 100 : 1; };
         using erased = asio::any_completion_handler<void(error_code, permit)>;
         for (int i = 0; i != 4; ++i) {
@@ -278,8 +278,8 @@ BOOST_AUTO_TEST_CASE(each_context_is_kept_running_by_itself_for_as_long_as_it_is
     }
 }
 
-BOOST_AUTO_TEST_CASE(threads_without_a_context_try_their_luck) {
-    asio::io_context ctx;  // nobody runs it
+BOOST_AUTO_TEST_CASE(threads_without_a_context_call_try_enter) {
+    asio::io_context ctx;  // no thread runs it
     weir::seats kitchen{ctx, {.seats = 5}};
     meter in_use(5);
     tally results;
@@ -315,7 +315,7 @@ BOOST_AUTO_TEST_CASE(threads_without_a_context_try_their_luck) {
     BOOST_TEST(kitchen.stats().remaining == 5);
 }
 
-BOOST_AUTO_TEST_CASE(cancelled_from_the_strand_while_permits_come_home) {
+BOOST_AUTO_TEST_CASE(cancellations_on_the_strand_during_releases) {
     asio::thread_pool pool(4);
     weir::seats kitchen{pool, {.seats = 1}, {.max_waiting = 100'000}};
     tally results;
@@ -354,7 +354,7 @@ BOOST_AUTO_TEST_CASE(cancelled_from_the_strand_while_permits_come_home) {
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
-BOOST_AUTO_TEST_CASE(configured_cancelled_and_drained_under_way) {
+BOOST_AUTO_TEST_CASE(configure_cancel_and_drain_during_requests) {
     asio::thread_pool pool(3);
     weir::seats kitchen{pool, {.seats = 3}, {.max_waiting = 1000, .tolerance = 100us}};
     meter in_use(5);
@@ -394,7 +394,7 @@ BOOST_AUTO_TEST_CASE(configured_cancelled_and_drained_under_way) {
     BOOST_TEST(kitchen.stats().remaining == 5);
 }
 
-BOOST_AUTO_TEST_CASE(closed_under_way) {
+BOOST_AUTO_TEST_CASE(close_during_requests) {
     for (int round = 0; round != 10 * scale; ++round) {
         asio::thread_pool pool(3);
         weir::seats kitchen{pool, {.seats = 2}};
@@ -414,7 +414,7 @@ BOOST_AUTO_TEST_CASE(closed_under_way) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_limiter_destroyed_while_permits_come_home) {
+BOOST_AUTO_TEST_CASE(the_limiter_is_destroyed_during_releases) {
     for (int round = 0; round != 40 * scale; ++round) {
         asio::thread_pool pool(2);
         std::optional<weir::seats> kitchen(std::in_place, pool, weir::seats_options{.seats = 4});
@@ -449,11 +449,11 @@ BOOST_AUTO_TEST_CASE(a_limiter_destroyed_while_permits_come_home) {
     }
 }
 
-// Not with handlers on strands: Asio allows nobody to post to one while its context is destroyed.
-BOOST_AUTO_TEST_CASE(a_context_destroyed_while_permits_come_home_from_other_threads) {
+// Without handlers on strands: Asio forbids a post to a strand while its context is destroyed.
+BOOST_AUTO_TEST_CASE(the_context_is_destroyed_during_releases_on_other_threads) {
     using erased = asio::any_completion_handler<void(error_code, permit)>;
     for (int round = 0; round != 200 * scale; ++round) {
-        // Setup: those who wait are at home, on an executor of another type, and erased.
+        // Setup: handlers on the limiter's context, on an executor of another type, and erased.
         auto ctx = std::make_unique<asio::io_context>();
         auto kitchen = std::make_unique<weir::seats>(*ctx, weir::seats_options{.seats = 4});
         auto const alive = std::make_shared<int>();
@@ -493,11 +493,11 @@ BOOST_AUTO_TEST_CASE(a_context_destroyed_while_permits_come_home_from_other_thre
             BOOST_TEST(kitchen->stats().remaining == 4);
         }
         kitchen.reset();
-        BOOST_TEST(alive.use_count() == 2);  // ours, and that of `never`
+        BOOST_TEST(alive.use_count() == 2);  // this one, and the one in `never`
     }
 }
 
-BOOST_AUTO_TEST_CASE(newcomers_on_many_threads_while_permits_come_home) {
+BOOST_AUTO_TEST_CASE(requests_on_many_threads_during_releases) {
     asio::io_context ctx;
     weir::seats kitchen{ctx, {.seats = 2}, {.max_waiting = 1'000'000}};
     tally results;
@@ -548,8 +548,8 @@ BOOST_AUTO_TEST_CASE(a_rate_under_many_threads) {
     BOOST_TEST(printer.stats().waiting == 0U);
 }
 
-// Whoever posts needs the context until it has posted; the rest of those that wait goes with the context.
-BOOST_AUTO_TEST_CASE(permits_come_home_while_the_context_and_the_limiter_are_destroyed) {
+// A posting thread needs the context until its post ends; the other waiting requests are destroyed with the context.
+BOOST_AUTO_TEST_CASE(permits_are_released_while_the_context_and_the_limiter_are_destroyed) {
     auto const mark = std::make_shared<int>();
     for (int i = 0; i != 100 * scale; ++i) {
         std::atomic<int> called = 0;
@@ -593,14 +593,14 @@ BOOST_AUTO_TEST_CASE(permits_come_home_while_the_context_and_the_limiter_are_des
         for (auto& thread : threads)
             thread.join();
         other.poll();
-        BOOST_TEST(called <= 6);  // those elsewhere, at most
+        BOOST_TEST(called <= 6);  // at most the handlers on the other context
         if (kitchen)
             BOOST_TEST(kitchen->stats().remaining == 6);
     }
     BOOST_TEST(mark.use_count() == 1);
 }
 
-BOOST_AUTO_TEST_CASE(each_wait_for_an_overdue_permit_ends_once_whatever_comes_at_the_same_time) {
+BOOST_AUTO_TEST_CASE(each_wait_for_an_overdue_permit_ends_once_despite_concurrent_events) {
     asio::thread_pool pool(3);
     std::uint64_t told = 0;
     for (int i = 0; i != 100 * scale; ++i) {
@@ -638,7 +638,7 @@ BOOST_AUTO_TEST_CASE(each_wait_for_an_overdue_permit_ends_once_whatever_comes_at
             std::this_thread::yield();
         BOOST_TEST(reports <= 3);
     }
-    BOOST_TEST_MESSAGE(told << " permits were told");
+    BOOST_TEST_MESSAGE(told << " permits were reported");
     pool.join();
 }
 
@@ -691,7 +691,7 @@ BOOST_AUTO_TEST_CASE(overdue_permits_are_reported_once_each) {
     BOOST_TEST(kitchen.stats().remaining == 8);
 }
 
-BOOST_AUTO_TEST_CASE(places_are_taken_used_and_given_back) {
+BOOST_AUTO_TEST_CASE(reservations_are_made_awaited_and_released) {
     asio::io_context ctx;
     weir::token_bucket calls(ctx, {.rate = {1'000'000, 1s}, .burst = 3}, {.max_waiting = 64});
     tally all;
@@ -704,7 +704,7 @@ BOOST_AUTO_TEST_CASE(places_are_taken_used_and_given_back) {
                 error_code ec;
                 auto place = calls.reserve(1 + random() % 2, 1s, ec);
                 if (!place || random() % 3 == 0)
-                    continue;  // gives it back
+                    continue;  // releases it
                 ++all.asked;
                 if (random() % 2 == 0) {
                     place.async_enter([&](error_code end, permit const&) { all.count(end); });

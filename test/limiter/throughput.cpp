@@ -15,8 +15,8 @@ using weir::window_alignment;
 
 namespace {
 
-// How much is granted from the first grant on until an hour later, that instant included, to four
-// callers who always wait, for `n` at a time.
+// The number of permits granted in the hour that begins with the first grant, its last instant included, to four
+// callers. Each always has a request of `n` permits waiting.
 template <class Limiter>
 amount granted_in_an_hour(typename Limiter::options_type const& options, amount n = 1) {
     clock::advance_to(clock::time_point((clock::now().time_since_epoch() / 1h + 1) * 1h));
@@ -68,7 +68,7 @@ std::vector<row> const table{
              {.limit = 10, .window = 1s, .alignment = window_alignment::epoch});
      },
      10 * (seconds + 1)},
-    {"token_bucket: 7 a second, which is no whole number of nanoseconds",
+    {"token_bucket: 7 a second, with a fractional number of nanoseconds between them",
      [] { return granted_in_an_hour<weir::token_bucket>({.rate = {7, 1s}}); }, 7 * seconds + 7},
     {"token_bucket: one each three seconds, five at first",
      [] { return granted_in_an_hour<weir::token_bucket>({.rate = {1, 3s}, .burst = 5}); },
@@ -105,7 +105,7 @@ std::vector<row> const table{
 
 BOOST_AUTO_TEST_SUITE(limiter_throughput)
 
-BOOST_AUTO_TEST_CASE(who_always_waits_gets_what_the_rate_allows_to_the_unit) {
+BOOST_AUTO_TEST_CASE(callers_that_always_wait_get_exactly_the_allowed_number) {
     for (auto const& [what, granted, allowed] : table)
         BOOST_TEST(granted() == allowed, what << ": " << granted() << ", not " << allowed);
 }

@@ -36,7 +36,7 @@ using weir::permit;
 
 namespace {
 
-// A limiter whose only seat is taken, and given back on demand.
+// A limiter with its only seat in use, which a test can release.
 struct taken_seat {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
@@ -178,8 +178,8 @@ BOOST_FIXTURE_TEST_CASE(append_and_other_adapters, taken_seat) {
     BOOST_TEST(sum == 7);
 }
 
-BOOST_FIXTURE_TEST_CASE(one_that_waits_is_allocated_once_and_freed_before_the_upcall, taken_seat,
-                        *boost::unit_test::label("whole")) {
+BOOST_FIXTURE_TEST_CASE(a_waiting_operation_is_allocated_once_and_freed_before_the_upcall,
+                        taken_seat, *boost::unit_test::label("whole")) {
     allocations counts;
     bool called = false;
     auto callback = [&](error_code ec, permit) {
@@ -198,7 +198,8 @@ BOOST_FIXTURE_TEST_CASE(one_that_waits_is_allocated_once_and_freed_before_the_up
     BOOST_TEST(counts.live == 0);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_posted_is_allocated_by_the_handler_too_and_freed_before_the_upcall) {
+BOOST_AUTO_TEST_CASE(
+    a_posted_completion_uses_the_allocator_of_the_handler_and_is_freed_before_the_upcall) {
     allocations counts;
     int calls = 0;
     asio::io_context ctx;
@@ -217,7 +218,7 @@ BOOST_AUTO_TEST_CASE(what_is_posted_is_allocated_by_the_handler_too_and_freed_be
     BOOST_TEST(counts.live == 0);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_slot_cancels_what_waits, taken_seat) {
+BOOST_FIXTURE_TEST_CASE(a_slot_cancels_a_waiting_operation, taken_seat) {
     asio::cancellation_signal signal;
     visit guest;
     kitchen.async_enter(asio::bind_cancellation_slot(signal.slot(), guest.callback()));
@@ -227,7 +228,7 @@ BOOST_FIXTURE_TEST_CASE(a_slot_cancels_what_waits, taken_seat) {
     BOOST_TEST(guest.rejected(asio::error::operation_aborted));
 }
 
-BOOST_FIXTURE_TEST_CASE(an_immediate_executor_is_used_for_what_is_over_at_once, taken_seat) {
+BOOST_FIXTURE_TEST_CASE(an_immediate_executor_runs_immediate_completions, taken_seat) {
     int calls = 0;
     auto callback = [&](error_code ec, permit granted) {
         BOOST_TEST((bool(granted) || ec == errc::exceeds_capacity));
@@ -249,7 +250,7 @@ BOOST_FIXTURE_TEST_CASE(an_immediate_executor_is_used_for_what_is_over_at_once, 
     BOOST_TEST(calls == 3);
 }
 
-BOOST_FIXTURE_TEST_CASE(an_immediate_upcall_may_enter_again_and_destroy_the_limiter, taken_seat) {
+BOOST_FIXTURE_TEST_CASE(an_immediate_upcall_can_enter_again_and_destroy_the_limiter, taken_seat) {
     seat.leave();
     auto cafe = std::make_unique<seats>(ctx, weir::seats_options{.seats = 2});
     visit second;
@@ -267,7 +268,7 @@ BOOST_FIXTURE_TEST_CASE(an_immediate_upcall_may_enter_again_and_destroy_the_limi
     BOOST_TEST(second.granted());
 }
 
-BOOST_FIXTURE_TEST_CASE(memory_resources_are_allocators_too, taken_seat,
+BOOST_FIXTURE_TEST_CASE(memory_resources_can_be_allocators, taken_seat,
                         *boost::unit_test::label("whole")) {
     std::array<std::byte, 4096> bytes{};
     std::pmr::monotonic_buffer_resource memory(
@@ -279,7 +280,7 @@ BOOST_FIXTURE_TEST_CASE(memory_resources_are_allocators_too, taken_seat,
     BOOST_TEST(guest.granted());
 }
 
-BOOST_FIXTURE_TEST_CASE(composed_operations_contain_it_and_pass_cancellation_on, taken_seat) {
+BOOST_FIXTURE_TEST_CASE(composed_operations_contain_it_and_forward_cancellation, taken_seat) {
     auto async_dine = [&](auto&& token) {
         return asio::async_compose<decltype(token), void(error_code, weir::amount)>(
             dines(kitchen), token, ctx);
@@ -302,7 +303,7 @@ BOOST_FIXTURE_TEST_CASE(composed_operations_contain_it_and_pass_cancellation_on,
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
-BOOST_AUTO_TEST_CASE(the_default_token_of_the_executor_wins) {
+BOOST_AUTO_TEST_CASE(the_default_token_of_the_executor_has_precedence) {
     asio::io_context ctx;
     using as_values = asio::as_tuple_t<asio::use_awaitable_t<>>;
     using executor = as_values::executor_with_default<asio::any_io_executor>;
@@ -354,7 +355,7 @@ BOOST_AUTO_TEST_SUITE(limiter_awaitable_operators)
 
 using namespace asio::experimental::awaitable_operators;
 
-BOOST_FIXTURE_TEST_CASE(a_timer_that_wins_takes_the_request_out_of_the_line, taken_seat) {
+BOOST_FIXTURE_TEST_CASE(a_timer_that_wins_cancels_the_waiting_request, taken_seat) {
     weir::testing::timer patience{ctx, 2s};
     std::size_t winner = 99;
     auto guest = [&]() -> asio::awaitable<void> {
@@ -387,8 +388,8 @@ BOOST_FIXTURE_TEST_CASE(a_grant_that_wins_cancels_the_timer, taken_seat) {
     BOOST_TEST(kitchen.stats().remaining == 1);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_grant_that_comes_with_the_timeout_is_given_back, taken_seat) {
-    // Setup: the seat is given back at the instant at which the timer fires, after it.
+BOOST_FIXTURE_TEST_CASE(a_grant_at_the_same_instant_as_the_timeout_is_released, taken_seat) {
+    // Setup: the seat is released at the instant at which the timer fires, after it.
     weir::testing::timer patience{ctx, 2s};
     weir::testing::timer meal{ctx, 2s};
     meal.async_wait([&](error_code) { seat.leave(); });
@@ -406,7 +407,7 @@ BOOST_FIXTURE_TEST_CASE(a_grant_that_comes_with_the_timeout_is_given_back, taken
     BOOST_TEST(kitchen.stats().waiting == 0U);
 }
 
-BOOST_FIXTURE_TEST_CASE(two_seats_at_two_tables, taken_seat) {
+BOOST_FIXTURE_TEST_CASE(two_seats_of_two_limiters, taken_seat) {
     seats cafe{ctx, {.seats = 1}};
     auto other = cafe.try_enter();
     int seated = 0;
@@ -425,7 +426,7 @@ BOOST_FIXTURE_TEST_CASE(two_seats_at_two_tables, taken_seat) {
     BOOST_TEST(kitchen.stats().remaining + cafe.stats().remaining == 2);
 }
 
-BOOST_FIXTURE_TEST_CASE(one_of_two_that_fails_cancels_and_gives_back_the_other, taken_seat) {
+BOOST_FIXTURE_TEST_CASE(a_rejection_of_one_cancels_and_releases_the_other, taken_seat) {
     seats cafe{ctx, {.seats = 1}};
     int rejected = 0;
     auto guest = [&]() -> asio::awaitable<void> {

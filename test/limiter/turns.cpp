@@ -13,8 +13,8 @@
 #include <optional>
 #include <vector>
 
-// One handler, one turn of the scheduler: stop(), run_one() and poll_one() mean what they mean everywhere
-// in Asio, and other handlers have their turns in between.
+// Each handler is posted separately. So stop(), run_one() and poll_one() work as everywhere in Asio, and other handlers
+// can run in between.
 
 using namespace support;
 using weir::errc;
@@ -23,7 +23,7 @@ using weir::permit;
 
 namespace {
 
-// Many requests that are over in one instant, by one of the ways in which that can be.
+// Many requests that complete at one instant, in one of the possible ways.
 enum class way { granted, refunded, closed, destroyed, cancelled, timed_out, repriced };
 constexpr way all_ways[] = {way::granted,   way::refunded,  way::closed,  way::destroyed,
                             way::cancelled, way::timed_out, way::repriced};
@@ -88,7 +88,7 @@ private:
 
 BOOST_AUTO_TEST_SUITE(limiter_turns)
 
-BOOST_AUTO_TEST_CASE(a_context_that_is_stopped_in_a_handler_calls_no_further_handler) {
+BOOST_AUTO_TEST_CASE(after_stop_in_a_handler_no_further_handler_runs) {
     for (auto const how : all_ways) {
         crowd c;
         c.on_call = [&] { c.ctx.stop(); };
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(run_one_returns_after_each_handler) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(other_handlers_have_their_turns_while_a_great_many_are_told) {
+BOOST_AUTO_TEST_CASE(other_handlers_run_between_a_great_many_completions) {
     for (auto const how : all_ways) {
         crowd c;
         int most_between = 0;
@@ -145,13 +145,13 @@ BOOST_AUTO_TEST_CASE(other_handlers_have_their_turns_while_a_great_many_are_told
         c.end(how);
         c.ctx.poll();
         BOOST_TEST(c.called == crowd::size);
-        // What a caller and a step post at a time.
+        // The number that a caller and a step post at a time.
         BOOST_TEST(most_between <= 16 + 256);
         BOOST_TEST(turns >= 3);
     }
 }
 
-BOOST_AUTO_TEST_CASE(each_report_of_an_overdue_permit_has_a_turn_of_its_own) {
+BOOST_AUTO_TEST_CASE(each_report_of_an_overdue_permit_is_posted_separately) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 100, .max_hold = 1s}};
     std::vector<permit> held;
@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(each_report_of_an_overdue_permit_has_a_turn_of_its_own) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_handler_that_blocks_its_strand_holds_up_no_other) {
+BOOST_AUTO_TEST_CASE(a_handler_that_blocks_its_strand_delays_no_other) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 3}};
     auto all = kitchen.try_enter(3);

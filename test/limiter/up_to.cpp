@@ -17,16 +17,16 @@ using namespace support;
 using weir::errc;
 using weir::permit;
 
-BOOST_AUTO_TEST_SUITE(as_many_as_there_are)
+BOOST_AUTO_TEST_SUITE(try_enter_up_to)
 
-BOOST_AUTO_TEST_CASE(are_granted_at_once) {
+BOOST_AUTO_TEST_CASE(grants_the_free_permits_at_once) {
     asio::io_context ctx;
     seats kitchen(ctx, {.seats = 5});
     weir::error_code ec;
     auto two = kitchen.try_enter_up_to(2, ec);
     BOOST_TEST(!ec);
     BOOST_TEST(two.count() == 2);
-    auto three = kitchen.try_enter_up_to(10, ec);  // more than it can ever grant
+    auto three = kitchen.try_enter_up_to(10, ec);  // more than the limiter can ever grant
     BOOST_TEST(!ec);
     BOOST_TEST(three.count() == 3);
     auto const none = kitchen.try_enter_up_to(1, ec);
@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(are_granted_at_once) {
     BOOST_TEST(ec == errc::closed);
 }
 
-BOOST_AUTO_TEST_CASE(say_when_to_come_back_for_one) {
+BOOST_AUTO_TEST_CASE(returns_the_time_until_one_permit_is_free) {
     asio::io_context ctx;
     weir::testing::limiter<weir::token_bucket> bucket(ctx, {.rate = {1, 1s}, .burst = 3});
     BOOST_TEST(bucket.try_enter_up_to(100).count() == 3);
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(say_when_to_come_back_for_one) {
     BOOST_TEST(bucket.try_enter_up_to(100).count() == 2);
 }
 
-BOOST_AUTO_TEST_CASE(overtake_nobody) {
+BOOST_AUTO_TEST_CASE(overtakes_no_waiting_request) {
     asio::io_context ctx;
     seats kitchen(ctx, {.seats = 3});
     auto const one = kitchen.try_enter();
@@ -66,8 +66,8 @@ BOOST_AUTO_TEST_CASE(overtake_nobody) {
     BOOST_TEST(big.waiting());
 }
 
-// With every rule: what is granted could be granted, and one more could not.
-BOOST_AUTO_TEST_CASE(are_all_that_there_are) {
+// For every rule: the granted number could be granted, and one more could not.
+BOOST_AUTO_TEST_CASE(grants_all_free_permits) {
     for (std::string const text : {"5 seats", "5/1s", "5/1s sliding slices 5", "5/1s fixed",
                                    "5/1s burst 5", "5/1s leaky capacity 5", "3 seats & 5/1s"}) {
         for_each_seed(1, 20, [&](random_source& random) {
