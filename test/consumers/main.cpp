@@ -7,7 +7,7 @@ int main() {
     weir::seats kitchen{ctx.get_executor(), {.seats = 1}};
     auto seat = kitchen.try_enter();
 
-    // Warnings that weir's own build has switched on, and its consumers' must not.
+    // These warnings are on in weir's own build, and must be off in a consumer's.
     long wide = 1;
     {
         int wide = 2;

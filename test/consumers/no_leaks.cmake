@@ -1,5 +1,5 @@
-# weir asks its consumers for C++20 and for nothing else. main.cpp has a line that -Wshadow and
-# -Wconversion would complain about, and here a complaint is an error.
+# weir requires C++20 of its consumers and nothing else. main.cpp has lines that -Wshadow and -Wconversion warn about,
+# and here a warning is an error.
 target_compile_options(consumer PRIVATE -Werror)
 
 foreach(property IN ITEMS INTERFACE_COMPILE_OPTIONS INTERFACE_COMPILE_DEFINITIONS

@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-// One keyed limiter against one plain limiter a key, which is never forgotten: whatever is done to both,
-// each decision and each `retry_after` is the same. All are made at the same time.
+// Compares one keyed limiter with one plain limiter per key, which is never forgotten. After the same calls, each
+// decision and each `retry_after` must be equal. All limiters are created at the same instant.
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
@@ -41,7 +41,7 @@ namespace {
 using executor = asio::io_context::executor_type;
 using timer = weir::testing::basic_timer<executor>;
 
-// What a policy is tried with.
+// Random options of a policy.
 template <class Policy>
 struct some;
 
@@ -124,7 +124,7 @@ struct some<both> {
                 some<weir::policy::seats>::options(r)};
     }
 };
-// Of one kind, since that cannot change.
+// All of one structure, because `configure` cannot change it.
 template <>
 struct some<weir::policy::any> {
     static weir::limiter_config options(random_source& r) {
@@ -133,7 +133,7 @@ struct some<weir::policy::any> {
     }
 };
 
-// What has become of a request that waits.
+// The result of a waiting request.
 struct outcome {
     bool is_over = false;
     error_code error;
@@ -199,7 +199,7 @@ public:
 private:
     plain_type& plain(std::int32_t key) { return *plain_.at(key); }
 
-    // Some keys come all the time, and most hardly ever.
+    // Some keys are frequent, most are rare.
     std::int32_t some_key() {
         return static_cast<std::int32_t>(
             random_.one_in(2) ? random_.between(0, 7) : random_.between(0, keys_ - 1));

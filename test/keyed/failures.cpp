@@ -19,8 +19,8 @@
 #include <type_traits>
 #include <vector>
 
-// Memory runs out at each allocation in turn. Each key is compared with a limiter of its own that has been
-// through the same and has memory enough.
+// Memory runs out at each allocation in turn. Each key is compared with a separate limiter that received the same calls
+// and has enough memory.
 
 using namespace support;
 using weir::amount;
@@ -29,7 +29,7 @@ using weir::permit;
 
 namespace {
 
-// What it is tried with: a state on the heap, one that is a policy as a whole, and one that is a number.
+// The kinds of state: one on the heap, one that is a whole policy, and one that is a number.
 struct logs {
     using policy = weir::policy::sliding_log;
     static policy::options_type options(amount n) { return {.limit = n, .window = 1h}; }
@@ -50,10 +50,11 @@ std::string text_of(weir::limiter_config const& options) {
 }
 using kinds = boost::mpl::list<logs, chosen, buckets>;
 
-// Keys that are used up, some of which have waiters, or options of their own; and their twins.
+// Keys without free permits, some of them with waiting requests or their own options, and a separate limiter for each
+// key.
 template <class Kind>
 struct house {
-    static constexpr int keys = 24;  // of one page
+    static constexpr int keys = 24;  // all on one page
     static constexpr int key_that_waits = 3;
     static constexpr int key_with_own_options = 5;
     using policy = typename Kind::policy;
@@ -110,8 +111,8 @@ struct house {
     std::vector<visit> also_waiting;
 };
 
-// Calls `f` as often as it takes until no allocation in it fails, each time in a new house; and `after`
-// each time that it has thrown.
+// Calls `f` with a failure of its first allocation, then of its second, and so on, until none fails; each time in a new
+// house. Calls `after` whenever `f` threw.
 template <class Kind, class F, class After>
 void run_out_of_memory(F f, After after) {
     int failures = 0;
@@ -136,13 +137,13 @@ void run_out_of_memory(F f, After after) {
 
 BOOST_AUTO_TEST_SUITE(keyed_failures)
 
-// The keys are on one page, so all of them have changed, or none has.
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_page_changes_its_options_whole_or_not_at_all, Kind, kinds) {
+// The keys are on one page, so the change applies to all of them or to none.
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_page_changes_its_options_completely_or_not_at_all, Kind, kinds) {
     for (amount const next : {2, 7}) {
         run_out_of_memory<Kind>([&](house<Kind>& h) { h.all.configure(Kind::options(next)); },
                                 [&](house<Kind>& h) {
                                     h.check();
-                                    // The rooms go, and with them what they know.
+                                    // Removes the room objects of the keys, and with them their state.
                                     h.all.cancel();
                                     for (auto& limiter : h.alone)
                                         limiter->cancel();
@@ -157,7 +158,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_page_changes_its_options_whole_or_not_at_all, Ki
     }
 }
 
-// Of many pages each has changed or not, and the next change finds all of them.
+// With many pages, each changed or did not change, and the next change applies to all of them.
 BOOST_AUTO_TEST_CASE_TEMPLATE(pages_change_one_by_one, Kind, kinds) {
     constexpr int many = 80;
     constexpr int step =
@@ -179,17 +180,17 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(pages_change_one_by_one, Kind, kinds) {
             auto const capacity = h.all.stats(key).capacity;
             BOOST_TEST_REQUIRE((capacity == 3 || capacity == 7));
             changed += capacity == 7;
-            // A bucket keeps what it has; a log has room for more.
+            // A bucket keeps its permits; a log has room for more.
             auto const remaining = h.all.stats(key).remaining;
             auto const if_changed = std::is_same_v<Kind, buckets> ? h.all.stats(key).remaining : 5;
             BOOST_TEST_REQUIRE(remaining == (capacity == 7 ? if_changed : 1));
-            // Options and capacity are those of the same rule.
+            // The options and the capacity must belong to the same rule.
             BOOST_TEST_REQUIRE(text_of(h.all.options(key)) == text_of(Kind::options(capacity)));
         }
         if (!failed)
             continue;
         mixed += changed > 0 && changed < many;
-        // One that has not come yet is asked by the rule that it will have.
+        // A new key is checked by the rule that it will get.
         for (int key = 5'000; key != 5'100; ++key) {
             auto const capacity = h.all.stats(key).capacity;
             weir::error_code ec;
@@ -203,8 +204,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(pages_change_one_by_one, Kind, kinds) {
     BOOST_TEST(mixed > 0);
 }
 
-// To wait, a key needs a room.
-BOOST_AUTO_TEST_CASE_TEMPLATE(who_cannot_wait_leaves_the_key_as_it_was, Kind, kinds) {
+// A waiting request allocates a room object for its key.
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_request_that_cannot_wait_leaves_its_key_unchanged, Kind, kinds) {
     run_out_of_memory<Kind>(
         [](house<Kind>& h) {
             h.all.async_enter(7, 3, weir::forever, [](weir::error_code, permit) {});
@@ -212,7 +213,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(who_cannot_wait_leaves_the_key_as_it_was, Kind, ki
         [](house<Kind>& h) { h.check(); });
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_key_changes_its_options_or_stays_as_it_was, Kind, kinds) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_key_changes_its_options_completely_or_not_at_all, Kind, kinds) {
     for (int const key : {house<Kind>::key_that_waits, house<Kind>::key_with_own_options, 8}) {
         run_out_of_memory<Kind>([&](house<Kind>& h) { h.all.configure(key, Kind::options(9)); },
                                 [&](house<Kind>& h) {

@@ -21,7 +21,7 @@
 #include <thread>
 #include <vector>
 
-// What is counted, against an exact count of the same.
+// Compares the reported counts with an exact count.
 
 using namespace support;
 using weir::errc;
@@ -41,7 +41,7 @@ struct truth {
 template <class Key>
 using truths = std::map<Key, truth>;
 
-// Whether `found` says of each key what it promises. `most_error` is the error that none may exceed.
+// Checks the bounds that `found` promises for each key. No error may exceed `most_error`.
 template <class Key>
 void check(std::vector<weir::heavy_key<Key>> const& found, truths<Key> const& exact,
            std::uint64_t most_error) {
@@ -66,19 +66,19 @@ void check(std::vector<weir::heavy_key<Key>> const& found, truths<Key> const& ex
 // Streams of keys.
 using stream = std::function<std::uint64_t(std::uint64_t number, random_source&)>;
 std::uint64_t zipf(std::uint64_t, random_source& random) {
-    // The n-th comes 1/n as often as the first: exp of something even.
+    // The n-th key is 1/n as frequent as the first: exp of a uniform number.
     auto const u = static_cast<double>(random.between(0, 1'000'000)) / 1e6;
     return static_cast<std::uint64_t>(std::exp(u * std::log(100'000.0)));
 }
-// All come once in turn, so that each takes a counter from another.
+// All keys in turn, so that each takes a counter from another.
 std::uint64_t in_turn(std::uint64_t number, random_source&) {
     return number % 1'000;
 }
-// A heavy key hides among those that come once.
+// A heavy key among keys that occur once.
 std::uint64_t hiding(std::uint64_t number, random_source&) {
     return number % 20 == 0 ? 7 : 1'000 + number;
 }
-// What was heavy falls silent, and others come.
+// Heavy keys stop, and others start.
 std::uint64_t shifting(std::uint64_t number, random_source& random) {
     return number / 5'000 * 10 + static_cast<std::uint64_t>(random.between(0, 30));
 }
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(keeps_its_error_bound_on_any_stream) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(names_the_keys_that_come_most_often) {
+BOOST_AUTO_TEST_CASE(names_the_most_frequent_keys) {
     asio::io_context ctx;
     watched_buckets per_client{
         ctx, {.rate = {1, 1h}, .burst = 5}, {.shards = 4, .heavy_keys = 100}};
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(names_the_keys_that_come_most_often) {
         says("weir::keyed: heavy_keys is 65537, but must be from 0 to 65536"));
 }
 
-// However a request is made, it counts once, and once again if it is rejected.
+// A request counts once, however it is made, and once more if it is rejected.
 BOOST_AUTO_TEST_CASE(counts_each_request_once) {
     asio::io_context ctx;
     watched<std::string, weir::policy::seats> tables{
@@ -164,12 +164,12 @@ BOOST_AUTO_TEST_CASE(counts_each_request_once) {
     using pair = std::pair<std::uint64_t, std::uint64_t>;
     auto seat = tables.try_enter("a");
     BOOST_TEST((count() == pair(1, 0)));
-    BOOST_TEST(!tables.try_enter("a"));  // without a room
+    BOOST_TEST(!tables.try_enter("a"));  // the key has no room object yet
     BOOST_TEST((count() == pair(2, 1)));
     std::vector<visit> visits(4);
     tables.async_enter("a", visits[0].callback());
     BOOST_TEST((count() == pair(3, 1)));
-    BOOST_TEST(!tables.try_enter("a"));  // in its room
+    BOOST_TEST(!tables.try_enter("a"));  // the key has a room object
     BOOST_TEST((count() == pair(4, 2)));
     tables.async_enter("a", 1s, visits[1].callback());
     tables.async_enter("a", visits[2].callback());  // the queue is full
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(counts_each_request_once) {
     BOOST_TEST(visits[0].granted());
     BOOST_TEST((count() == pair(7, 4)));
     tables.async_enter("a", visits[3].callback());
-    tables.cancel("a");  // is no rejection
+    tables.cancel("a");  // does not count as a rejection
     settle(ctx);
     BOOST_TEST(visits[3].rejected(asio::error::operation_aborted));
     BOOST_TEST((count() == pair(8, 4)));
@@ -205,8 +205,8 @@ BOOST_AUTO_TEST_CASE(counts_each_request_once) {
     BOOST_TEST((count() == pair(11, 7)));
 }
 
-// Keys for which there is no place are counted, too, where they are rejected and where they share.
-BOOST_AUTO_TEST_CASE(counts_keys_without_a_place) {
+// Keys without room in the table count too, with `reject` and with `share`.
+BOOST_AUTO_TEST_CASE(counts_keys_without_room) {
     asio::io_context ctx;
     for (auto const no_place : {weir::when_no_place::reject, weir::when_no_place::share}) {
         for (std::uint32_t const counters : {20U, 200U}) {
@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(counts_keys_without_a_place) {
                 auto p = tables.try_enter(key);
                 ++exact[key].asked;
                 exact[key].rejected += !p;
-                // Now and then there is a place again.
+                // Occasionally there is room again.
                 seats.push_back(std::move(p));
                 if (i % 500 == 0)
                     seats.clear();
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(counts_keys_without_a_place) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(may_be_read_while_threads_count) {
+BOOST_AUTO_TEST_CASE(can_be_read_while_threads_count) {
     asio::io_context ctx;
     watched<std::string, weir::policy::token_bucket> calls{
         ctx, {.rate = {1, 24h}, .burst = 10}, {.max_keys = 300, .shards = 2, .heavy_keys = 16}};
@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(may_be_read_while_threads_count) {
     for (auto const& f : found)
         sum += f.asked;
     BOOST_TEST(found.size() == 32U);
-    BOOST_TEST(sum == 3 * each);  // since each request is counted somewhere
+    BOOST_TEST(sum == 3 * each);  // because each request counts somewhere
     BOOST_TEST(found.front().key == "1");
 }
 

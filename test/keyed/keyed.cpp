@@ -36,7 +36,7 @@ using keyed = weir::basic_keyed<Key, Policy, asio::any_io_executor, weir::testin
 using seat_keys = keyed<int, weir::policy::seats>;
 using bucket_keys = keyed<std::uint64_t, weir::policy::token_bucket>;
 
-// A request for a key that is made with a callback.
+// A request for a key with a callback.
 template <class Limiter, class Key, class... Args>
 void ask(visit& v, Limiter& limiter, Key const& key, Args... args) {
     limiter.async_enter(key, args..., v.callback());
@@ -53,7 +53,7 @@ error_code rejection_of(Limiter& limiter, Key const& key, weir::request n = {}) 
 
 BOOST_AUTO_TEST_SUITE(keyed_limiter)
 
-BOOST_AUTO_TEST_CASE(gives_each_key_what_a_limiter_of_its_own_would) {
+BOOST_AUTO_TEST_CASE(gives_each_key_the_decisions_of_a_separate_limiter) {
     asio::io_context ctx;
     bucket_keys per_client{ctx, {.rate = {10, 1s}, .burst = 2}};
     BOOST_TEST(static_cast<bool>(per_client.try_enter(1U)));
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(gives_each_key_what_a_limiter_of_its_own_would) {
     BOOST_TEST(rejection_of(per_client, 3U, 3) == errc::exceeds_capacity);
 }
 
-BOOST_AUTO_TEST_CASE(lets_no_key_wait_for_another) {
+BOOST_AUTO_TEST_CASE(no_key_waits_for_another) {
     asio::io_context ctx;
     seat_keys tables{ctx, {.seats = 1}};
     auto seat = tables.try_enter(1);
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(lets_no_key_wait_for_another) {
     BOOST_TEST(tables.stats().total.timed_out == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(is_awaited_like_one_limiter) {
+BOOST_AUTO_TEST_CASE(is_awaited_like_a_plain_limiter) {
     asio::io_context ctx;
     keyed<std::string, weir::policy::token_bucket> calls{ctx, {.rate = {1, 1s}, .burst = 1}};
     keyed<std::uint64_t, weir::policy::sliding_log> numbers{ctx, {.limit = 1, .window = 1s}};
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(is_awaited_like_one_limiter) {
 }
 
 // Found elsewhere: cristipufu#61, #196.
-BOOST_AUTO_TEST_CASE(forgets_a_key_when_that_makes_no_difference) {
+BOOST_AUTO_TEST_CASE(forgets_a_key_when_this_makes_no_difference) {
     asio::io_context ctx;
     bucket_keys per_client{ctx, {.rate = {1, 1s}, .burst = 1}, {.shards = 1}};
     for (std::uint64_t key = 0; key != 10'000; ++key)
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(forgets_a_key_when_that_makes_no_difference) {
     BOOST_TEST(per_client.stats().keys == 10'000U);
     auto const bytes = per_client.stats().bytes;
 
-    // All of them are as good as new. Newcomers take their places.
+    // All of them are back in their initial state. New keys take their room.
     run_for(ctx, 1s);
     for (std::uint64_t key = 10'000; key != 20'000; ++key) {
         BOOST_TEST_REQUIRE(static_cast<bool>(per_client.try_enter(key)));
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(forgets_a_key_when_that_makes_no_difference) {
     BOOST_TEST(per_client.stats().keys <= 12'000U);
     BOOST_TEST(per_client.stats().bytes <= 2 * bytes);
 
-    // And when few are left, memory is given back.
+    // When few remain, memory is released.
     for (int minute = 0; minute != 200; ++minute) {
         run_for(ctx, 1s);
         for (std::uint64_t key = 0; key != 100; ++key)
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(forgets_a_key_when_that_makes_no_difference) {
     BOOST_TEST(per_client.stats().bytes < bytes / 4);
 }
 
-BOOST_AUTO_TEST_CASE(does_not_forget_a_key_whose_permits_are_out) {
+BOOST_AUTO_TEST_CASE(does_not_forget_a_key_with_permits_in_use) {
     asio::io_context ctx;
     seat_keys tables{ctx, {.seats = 1}, {.shards = 1}};
     auto const seat = tables.try_enter(-1);
@@ -168,13 +168,13 @@ BOOST_AUTO_TEST_CASE(does_not_forget_a_key_whose_permits_are_out) {
     BOOST_TEST(tables.stats().keys < 200U);
 }
 
-BOOST_AUTO_TEST_CASE(rejects_new_keys_when_there_is_no_place) {
+BOOST_AUTO_TEST_CASE(rejects_new_keys_when_it_is_full) {
     asio::io_context ctx;
     bucket_keys per_client{ctx, {.rate = {1, 1s}, .burst = 3}, {.max_keys = 100}};
     for (std::uint64_t key = 0; key != 100; ++key)
         BOOST_TEST(static_cast<bool>(per_client.try_enter(key)));
     BOOST_TEST(rejection_of(per_client, 100U) == errc::too_many_keys);
-    BOOST_TEST(static_cast<bool>(per_client.try_enter(7U)));  // those that are there go on
+    BOOST_TEST(static_cast<bool>(per_client.try_enter(7U)));  // existing keys continue
     visit v;
     ask(v, per_client, 200U, 10s);
     settle(ctx);
@@ -186,13 +186,13 @@ BOOST_AUTO_TEST_CASE(rejects_new_keys_when_there_is_no_place) {
     BOOST_TEST(stats.keys == 100U);
     BOOST_TEST(stats.total.too_many_keys == 2U);
 
-    // A place is free as soon as a key can be forgotten.
+    // There is room as soon as a key can be forgotten.
     run_for(ctx, 10s);
     BOOST_TEST(static_cast<bool>(per_client.try_enter(100U)));
     BOOST_TEST(per_client.stats().keys <= 100U);
 }
 
-BOOST_AUTO_TEST_CASE(lets_new_keys_share_one_state_when_there_is_no_place) {
+BOOST_AUTO_TEST_CASE(lets_new_keys_share_one_state_when_it_is_full) {
     asio::io_context ctx;
     seat_keys tables{ctx, {.seats = 2}, {.max_keys = 3, .no_place = when_no_place::share}};
     std::vector<permit> seats;
@@ -202,8 +202,8 @@ BOOST_AUTO_TEST_CASE(lets_new_keys_share_one_state_when_there_is_no_place) {
     auto eleven = tables.try_enter(11);
     BOOST_TEST(static_cast<bool>(ten));
     BOOST_TEST(static_cast<bool>(eleven));
-    BOOST_TEST(rejection_of(tables, 12) == errc::no_permit);  // both are taken
-    BOOST_TEST(static_cast<bool>(tables.try_enter(1)));       // which does not concern the others
+    BOOST_TEST(rejection_of(tables, 12) == errc::no_permit);  // both shared seats are in use
+    BOOST_TEST(static_cast<bool>(tables.try_enter(1)));       // other keys are unaffected
     visit twelve;
     visit thirteen;
     ask(twelve, tables, 12, 5s);
@@ -222,7 +222,7 @@ BOOST_AUTO_TEST_CASE(lets_new_keys_share_one_state_when_there_is_no_place) {
     BOOST_TEST(rejection_of(tables, 14) == errc::closed);
 }
 
-BOOST_AUTO_TEST_CASE(lets_keys_share_only_while_no_other_can_be_forgotten) {
+BOOST_AUTO_TEST_CASE(lets_keys_share_only_while_no_key_can_be_forgotten) {
     asio::io_context ctx;
     bucket_keys per_client{
         ctx, {.rate = {1, 1s}, .burst = 1}, {.max_keys = 100, .no_place = when_no_place::share}};
@@ -232,10 +232,10 @@ BOOST_AUTO_TEST_CASE(lets_keys_share_only_while_no_other_can_be_forgotten) {
     for (std::uint64_t key = 0; key != 100; ++key)
         BOOST_TEST(enter(key));
     BOOST_TEST(enter(100));
-    BOOST_TEST(!enter(101));  // it shares with that
+    BOOST_TEST(!enter(101));  // it shares the state of key 100
     BOOST_TEST(!enter(7));
 
-    // All are as good as new: each new key takes the place of one.
+    // All are back in their initial state: each new key replaces one.
     run_for(ctx, 1min);
     for (std::uint64_t key = 200; key != 250; ++key) {
         BOOST_TEST(enter(key));
@@ -252,7 +252,7 @@ BOOST_AUTO_TEST_CASE(lets_keys_share_only_while_no_other_can_be_forgotten) {
     BOOST_TEST(per_client.stats().keys <= 100U);
 }
 
-BOOST_AUTO_TEST_CASE(forgets_keys_however_few_there_may_be) {
+BOOST_AUTO_TEST_CASE(forgets_keys_even_with_a_small_maximum) {
     asio::io_context ctx;
     for (std::uint64_t const most : {1U, 5U, 50U}) {
         bucket_keys per_client{
@@ -265,7 +265,7 @@ BOOST_AUTO_TEST_CASE(forgets_keys_however_few_there_may_be) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(many_keys_at_once_share_like_one_at_a_time) {
+BOOST_AUTO_TEST_CASE(a_batch_of_keys_shares_like_single_requests) {
     asio::io_context ctx;
     seat_keys tables{ctx, {.seats = 2}, {.max_keys = 3, .no_place = when_no_place::share}};
     std::vector<int> const keys{1, 2, 3, 10, 1, 11, 12};
@@ -280,7 +280,7 @@ BOOST_AUTO_TEST_CASE(many_keys_at_once_share_like_one_at_a_time) {
     BOOST_TEST(tables.stats().total.no_permit == 1U);
 }
 
-// However many come: memory stays as it is, and so do the decisions of others.
+// With any number of new keys, memory stays the same, and so do the decisions about other keys.
 // Found elsewhere: boinkor-net/governor#171, #172.
 BOOST_AUTO_TEST_CASE(withstands_a_flood_of_keys) {
     asio::io_context ctx;
@@ -299,7 +299,7 @@ BOOST_AUTO_TEST_CASE(withstands_a_flood_of_keys) {
     BOOST_TEST(rejection_of(per_client, 0U) == errc::no_permit);
 }
 
-// Text that counts how often it is made.
+// Text that counts its constructions.
 class counted_text {
 public:
     static inline int made = 0;
@@ -320,7 +320,7 @@ struct hash_of_text {
         return weir::key_hash()(seed, std::string_view(text));
     }
 };
-BOOST_AUTO_TEST_CASE(looks_text_up_without_making_a_key) {
+BOOST_AUTO_TEST_CASE(looks_up_text_without_constructing_a_key) {
     counted_text::made = 0;
     asio::io_context ctx;
     keyed<counted_text, weir::policy::sliding_log, hash_of_text> calls{
@@ -339,19 +339,19 @@ BOOST_AUTO_TEST_CASE(looks_text_up_without_making_a_key) {
     run_for(ctx, 1min);
     BOOST_TEST(counted_text::made == 1);
 
-    // Text as it is.
+    // Text without a special type.
     keyed<std::string, weir::policy::sliding_log> plain{ctx, {.limit = 2, .window = 1min}};
     BOOST_TEST(static_cast<bool>(plain.try_enter(name)));
     BOOST_TEST(static_cast<bool>(plain.try_enter(std::string("client"))));
     BOOST_TEST(!plain.try_enter("client"));
 }
 
-// Keys that all have the same hash in a table that is not seeded.
-BOOST_AUTO_TEST_CASE(is_not_slowed_down_by_keys_that_collide_without_a_seed) {
+// Keys with equal hashes in an unseeded table.
+BOOST_AUTO_TEST_CASE(is_not_slowed_down_by_keys_that_collide_in_unseeded_tables) {
     auto const identity = [](std::uint64_t key) { return std::hash<std::uint64_t>()(key); };
     std::vector<std::uint64_t> chosen;
     for (std::uint64_t i = 0; i != 2'000; ++i)
-        chosen.push_back(i << 20);  // in any table of at most a million buckets
+        chosen.push_back(i << 20);  // same bucket in each table of at most a million buckets
     for (auto const key : chosen)
         BOOST_TEST_REQUIRE(identity(key) % (1U << 20) == 0U);
 
@@ -360,10 +360,10 @@ BOOST_AUTO_TEST_CASE(is_not_slowed_down_by_keys_that_collide_without_a_seed) {
     for (auto const key : chosen)
         BOOST_TEST_REQUIRE(static_cast<bool>(per_client.try_enter(key)));
     BOOST_TEST(per_client.stats().keys == chosen.size());
-    BOOST_TEST(per_client.stats().bytes < 60U * chosen.size());  // which are spread over the pages
+    BOOST_TEST(per_client.stats().bytes < 60U * chosen.size());  // spread over the pages
 }
 
-// A hash of one's own, of a type of one's own.
+// A user-defined hash for a user-defined type.
 struct point {
     int x = 0;
     int y = 0;
@@ -392,10 +392,10 @@ BOOST_AUTO_TEST_CASE(takes_keys_of_any_type) {
     BOOST_TEST(v.granted());
 }
 
-BOOST_AUTO_TEST_CASE(has_options_for_all_and_for_one_key) {
+BOOST_AUTO_TEST_CASE(has_options_for_all_keys_and_for_one) {
     asio::io_context ctx;
     seat_keys tables{ctx, {.seats = 1}};
-    tables.configure(7, {.seats = 3});  // which has not come yet
+    tables.configure(7, {.seats = 3});  // the key is new
     tables.configure({.seats = 2});
     BOOST_TEST(tables.options(7).seats == 3);
     BOOST_TEST(tables.options(8).seats == 2);
@@ -411,7 +411,7 @@ BOOST_AUTO_TEST_CASE(has_options_for_all_and_for_one_key) {
     BOOST_TEST(tables.options().seats == 4);
 }
 
-BOOST_AUTO_TEST_CASE(serves_or_rejects_those_that_wait_when_options_change) {
+BOOST_AUTO_TEST_CASE(checks_waiting_requests_again_when_options_change) {
     asio::io_context ctx;
     seat_keys tables{ctx, {.seats = 1}};
     auto const one = tables.try_enter(1);
@@ -451,7 +451,7 @@ BOOST_AUTO_TEST_CASE(has_options_for_the_queues_of_all_keys) {
     settle(ctx);
     run_for(ctx, 2s);
     for (std::size_t i = 0; i != 8; ++i) {
-        BOOST_TEST(early[i].waiting());  // with the patience that it came with
+        BOOST_TEST(early[i].waiting());  // with the patience from its arrival
         BOOST_TEST(late[i].rejected(errc::timed_out));
         BOOST_TEST(late[i + 8].rejected(errc::queue_full));
     }
@@ -460,7 +460,7 @@ BOOST_AUTO_TEST_CASE(has_options_for_the_queues_of_all_keys) {
         std::invalid_argument);
     BOOST_TEST(tables.queueing().max_waiting == 2);
 
-    // A change that is overtaken by another one is made again.
+    // If another change comes first, the function is called again.
     int calls = 0;
     tables.configure_queue([&](weir::queue_options& queue) {
         if (++calls == 1)
@@ -508,7 +508,7 @@ BOOST_AUTO_TEST_CASE(cancels_and_closes_and_drains) {
     settle(ctx);
     BOOST_TEST((drained && !*drained));
 
-    // A drain is cancelled, too, and ends with the limiter.
+    // A drain can be cancelled too, and ends with the limiter.
     std::optional<seat_keys> others(std::in_place, ctx, weir::seats_options{.seats = 1});
     auto const seat = others->try_enter(1);
     std::optional<error_code> cancelled;
@@ -526,8 +526,8 @@ BOOST_AUTO_TEST_CASE(cancels_and_closes_and_drains) {
     BOOST_TEST((closed == make_error_code(errc::closed)));
 }
 
-// It waits from its beginning, though the first parts that it looks at may have nothing out.
-BOOST_AUTO_TEST_CASE(drain_is_cancelled_at_any_time) {
+// It can be cancelled from its start, even if the first parts that it checks have no permits in use.
+BOOST_AUTO_TEST_CASE(drain_can_be_cancelled_at_any_time) {
     asio::io_context ctx;
     for (bool const by_signal : {true, false}) {
         for (int steps = 0; steps != 40; ++steps) {
@@ -550,7 +550,7 @@ BOOST_AUTO_TEST_CASE(drain_is_cancelled_at_any_time) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(an_event_for_all_keys_leaves_their_orders_as_they_were) {
+BOOST_AUTO_TEST_CASE(an_event_for_all_keys_does_not_change_the_state_of_their_orders) {
     asio::io_context ctx;
     seat_keys tables{
         ctx,
@@ -573,7 +573,7 @@ BOOST_AUTO_TEST_CASE(an_event_for_all_keys_leaves_their_orders_as_they_were) {
     BOOST_TEST(second.rejected(errc::shed));
 }
 
-BOOST_AUTO_TEST_CASE(cancels_only_those_that_wait_at_the_time) {
+BOOST_AUTO_TEST_CASE(cancels_only_the_requests_that_wait_at_that_time) {
     asio::io_context ctx;
     seat_keys tables{ctx, {.seats = 1}, {.shards = 1}};
     std::vector<permit> seats;
@@ -593,7 +593,7 @@ BOOST_AUTO_TEST_CASE(cancels_only_those_that_wait_at_the_time) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(tries_many_keys_at_once) {
+BOOST_AUTO_TEST_CASE(tries_many_keys_in_one_call) {
     asio::io_context ctx;
     bucket_keys per_client{ctx, {.rate = {1, 1h}, .burst = 2}};
     std::vector<std::uint64_t> keys;
@@ -609,10 +609,10 @@ BOOST_AUTO_TEST_CASE(tries_many_keys_at_once) {
         granted[keys[i]] += fits;
     }
     std::vector<permit> two(2);
-    per_client.try_enter_many<std::uint64_t>(keys, two);  // no more than there is room for
+    per_client.try_enter_many<std::uint64_t>(keys, two);  // two results
     per_client.try_enter_many<std::uint64_t>({}, outcomes);
 
-    // What the permits stood for comes home before.
+    // Assigning a result releases its former permit before the request.
     keyed<std::uint64_t, weir::policy::seats> tables{ctx, {.seats = 1}};
     std::vector<std::uint64_t> const three{1, 2, 3};
     std::vector<permit> seats(3);
@@ -644,7 +644,7 @@ BOOST_AUTO_TEST_CASE(permits_outlive_the_limiter_and_its_context) {
     second.refund();
 }
 
-BOOST_AUTO_TEST_CASE(says_which_option_is_nonsense) {
+BOOST_AUTO_TEST_CASE(invalid_options_are_named) {
     asio::io_context ctx;
     auto const make = [&](weir::keyed_options const& keys) {
         seat_keys const none{ctx, {.seats = 1}, keys};

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-// Storms on real threads, in real time. What they find depends on the machine; what is asserted does not.
+// Random operations on real threads, in real time. The interleavings depend on the machine, the checks do not.
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
@@ -30,7 +30,8 @@ using weir::permit;
 
 BOOST_AUTO_TEST_SUITE(keyed_threads)
 
-// Seats of few keys, with waiters, and many keys that come and go: nobody is in a seat that is taken.
+// Seats of few keys with waiting requests, and many other keys that are created and forgotten. No seat is granted
+// twice.
 BOOST_AUTO_TEST_CASE(never_grant_more_than_each_key_has) {
     constexpr int hot = 4;
     constexpr int seats_each = 2;
@@ -78,8 +79,8 @@ BOOST_AUTO_TEST_CASE(never_grant_more_than_each_key_has) {
     pool.join();
 }
 
-// Batches and single requests of the same keys on three threads: all together get what there is.
-BOOST_AUTO_TEST_CASE(share_what_a_key_has) {
+// Batches and single requests for the same keys on three threads: together they are granted the permits of each key.
+BOOST_AUTO_TEST_CASE(share_the_permits_of_a_key) {
     constexpr int keys = 500;
     asio::io_context ctx;
     weir::keyed<std::uint64_t, weir::policy::token_bucket> calls{

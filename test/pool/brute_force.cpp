@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
-// Stories of a pool, played again and again: cut after each of their steps, when everything is destroyed, in
-// every order, or goes on without a part, or the pool is closed or its waits are cancelled. The objects
-// count themselves.
+// Scenarios of a pool, repeated with an interruption after each of their steps. The interruption destroys all objects
+// in each order, or destroys a part and continues without it, or closes the pool, or cancels its waits. The pooled
+// objects count their instances.
 
 using namespace support;
 using kind = workshop::kind;
@@ -69,7 +69,7 @@ asio::awaitable<void> pause(clock::duration time) {
     co_await timer.async_wait(asio::deferred);
 }
 
-// Checks out so many times, keeps the object for so long, and gives it back or discards it by turns.
+// Checks out `times` times, keeps each object for `time`, and returns or discards it alternately.
 asio::awaitable<void> visits(scene& p, stage::mark, int times, clock::duration time,
                              weir::patience patience = {}) {
     for (int i = 0; i != times && p.pool; ++i) {
@@ -98,7 +98,7 @@ void spawn_visits(scene& p, clock::duration time, weir::patience patience = {}) 
     }
 }
 
-// Changes what the workshop does, at its time.
+// Changes the behaviour of the factory and of the check at the instant `at`.
 asio::awaitable<void> changes(scene& p, stage::mark, clock::duration at, behaviour making,
                               behaviour checking) {
     co_await pause(at);
@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(a_factory_that_fails_and_recovers) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(checks_that_pass_fail_hang_and_throw) {
+BOOST_AUTO_TEST_CASE(checks_that_succeed_fail_hang_and_throw) {
     for (auto const what : {kind::works, kind::fails, kind::hangs, kind::throws_at_once}) {
         cut_after_every_step<scene>([what](scene& p) {
             p.shop.checking = {.what = what, .takes = 300ms};
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(checks_that_pass_fail_hang_and_throw) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(checks_after_which_nothing_can_be_made) {
+BOOST_AUTO_TEST_CASE(checks_followed_by_a_failing_factory) {
     cut_after_every_step<scene>([](scene& p) {
         open(p, {.max = 2, .check_after = 500ms, .retry = {.initial = 1s, .jitter = 0}}, true);
         spawn_visits(p, 1s, 4s);
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(checks_after_which_nothing_can_be_made) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(objects_that_grow_old) {
+BOOST_AUTO_TEST_CASE(objects_that_reach_their_max_age) {
     cut_after_every_step<scene>([](scene& p) {
         p.shop.making.takes = 100ms;
         open(p, {.min = 1,
@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(cancellation_by_signals_and_operators) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(a_factory_that_is_deaf_to_cancellation) {
+BOOST_AUTO_TEST_CASE(a_factory_that_ignores_cancellation) {
     cut_after_every_step<scene>([](scene& p) {
         p.shop.making = {.what = kind::hangs_deaf};
         open(p, {.max = 2, .make_within = 1s});

@@ -19,7 +19,7 @@ using kind = workshop::kind;
 
 BOOST_AUTO_TEST_SUITE(pool_checkout)
 
-BOOST_AUTO_TEST_CASE(makes_an_object_when_it_is_needed_and_uses_it_again) {
+BOOST_AUTO_TEST_CASE(creates_an_object_on_demand_and_reuses_it) {
     asio::io_context ctx;
     workshop shop({.takes = 1s});
     thing_pool pool(ctx, shop.maker());
@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(makes_an_object_when_it_is_needed_and_uses_it_again) {
     BOOST_TEST(pool.stats().made == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(awaited_gives_a_lease_or_throws) {
+BOOST_AUTO_TEST_CASE(awaited_returns_a_lease_or_throws) {
     asio::io_context ctx;
     workshop shop({.takes = 1s});
     thing_pool pool(ctx, shop.maker(), {.max = 1});
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(awaited_gives_a_lease_or_throws) {
     BOOST_TEST(pool.stats().requests.timed_out == 3U);
 }
 
-BOOST_AUTO_TEST_CASE(serves_those_who_wait_in_order_with_whatever_comes_first) {
+BOOST_AUTO_TEST_CASE(serves_waiting_requests_in_order_with_the_first_available_object) {
     asio::io_context ctx;
     workshop shop;
     thing_pool pool(ctx, shop.maker(), {.max = 2});
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(serves_those_who_wait_in_order_with_whatever_comes_first) {
     BOOST_TEST((all.waits.quantile(0.5) >= 1s && all.waits.quantile(0.5) <= 1125ms));
 }
 
-BOOST_AUTO_TEST_CASE(keeps_what_was_made_for_somebody_who_has_left) {
+BOOST_AUTO_TEST_CASE(keeps_an_object_whose_request_was_cancelled) {
     asio::io_context ctx;
     workshop shop({.takes = 10s});
     thing_pool pool(ctx, shop.maker());
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(keeps_what_was_made_for_somebody_who_has_left) {
     BOOST_TEST(bool(pool.try_checkout()));
 }
 
-BOOST_AUTO_TEST_CASE(never_makes_more_than_the_maximum) {
+BOOST_AUTO_TEST_CASE(never_creates_more_than_max) {
     asio::io_context ctx;
     workshop shop({.takes = 1s});
     thing_pool pool(ctx, shop.maker(), {.max = 3});
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(never_makes_more_than_the_maximum) {
     BOOST_TEST(stats.idle == shop.all->alive);
 }
 
-BOOST_AUTO_TEST_CASE(now_or_never_makes_nothing) {
+BOOST_AUTO_TEST_CASE(without_patience_creates_no_object) {
     asio::io_context ctx;
     workshop shop;
     thing_pool pool(ctx, shop.maker());
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(now_or_never_makes_nothing) {
     BOOST_TEST(!ec);
 }
 
-BOOST_AUTO_TEST_CASE(tries_again_with_back_off_while_somebody_waits) {
+BOOST_AUTO_TEST_CASE(retries_with_back_off_while_a_request_waits) {
     asio::io_context ctx;
     workshop shop({.what = kind::fails});
     thing_pool pool(ctx, shop.maker(), {.retry = {.initial = 1s, .max = 4s, .jitter = 0}});
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(tries_again_with_back_off_while_somebody_waits) {
     one.given().discard();
     shop.making = {.what = kind::fails};
     auto const start = clock::now();
-    order next(pool, 1500ms);  // the back-off has begun again
+    order next(pool, 1500ms);  // the back-off started again
     run_for(ctx, 10s);
     BOOST_TEST(shop.all->begun == 9);
     BOOST_TEST(next.rejected(errc::timed_out));
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(tries_again_with_back_off_while_somebody_waits) {
     BOOST_TEST(next.failure() == workshop::failure);
 }
 
-BOOST_AUTO_TEST_CASE(waits_longer_than_the_back_off_by_up_to_the_jitter) {
+BOOST_AUTO_TEST_CASE(adds_up_to_the_jitter_to_the_back_off) {
     for (int i = 0; i != 20; ++i) {
         asio::io_context ctx;
         workshop shop({.what = kind::fails});
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(waits_longer_than_the_back_off_by_up_to_the_jitter) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(tries_with_one_attempt_at_a_time_while_it_fails) {
+BOOST_AUTO_TEST_CASE(retries_with_one_attempt_at_a_time_while_the_factory_fails) {
     asio::io_context ctx;
     workshop shop({.what = kind::fails, .takes = 1s});
     thing_pool pool(ctx, shop.maker(), {.retry = {.initial = 1s, .jitter = 0}});
@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(tries_with_one_attempt_at_a_time_while_it_fails) {
     run_for(ctx, 1s);
     BOOST_TEST(pool.stats().failed == 4U);
     run_for(ctx, 1s);
-    BOOST_TEST(shop.all->begun == 5);  // together they were one failure
+    BOOST_TEST(shop.all->begun == 5);  // together they counted as one failure
     BOOST_TEST(pool.stats().being_made == 1);
     shop.making = {};
     run_for(ctx, 3s);
@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(tries_with_one_attempt_at_a_time_while_it_fails) {
         BOOST_TEST(one.number() != 0);
 }
 
-BOOST_AUTO_TEST_CASE(tries_again_while_another_making_hangs) {
+BOOST_AUTO_TEST_CASE(retries_while_another_attempt_hangs) {
     asio::io_context ctx;
     workshop shop({.what = kind::hangs});
     thing_pool pool(ctx, shop.maker(),
@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(tries_again_while_another_making_hangs) {
     BOOST_TEST(one.number() == 3);
 }
 
-BOOST_AUTO_TEST_CASE(tells_why_nothing_was_made) {
+BOOST_AUTO_TEST_CASE(reports_the_error_of_the_factory) {
     asio::io_context ctx;
     workshop shop({.what = kind::throws_at_once});
     thing_pool pool(ctx, shop.maker());
@@ -276,7 +276,7 @@ BOOST_AUTO_TEST_CASE(tells_why_nothing_was_made) {
     BOOST_TEST(!late.given().failure());
 }
 
-BOOST_AUTO_TEST_CASE(cancels_a_making_that_takes_too_long) {
+BOOST_AUTO_TEST_CASE(cancels_an_attempt_that_exceeds_make_within) {
     for (auto const what : {kind::hangs, kind::hangs_deaf}) {
         asio::io_context ctx;
         workshop shop({.what = what});
@@ -298,7 +298,7 @@ BOOST_AUTO_TEST_CASE(cancels_a_making_that_takes_too_long) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(replaces_what_is_discarded) {
+BOOST_AUTO_TEST_CASE(replaces_discarded_objects) {
     asio::io_context ctx;
     workshop shop;
     thing_pool pool(ctx, shop.maker(), {.max = 1});
@@ -322,7 +322,7 @@ BOOST_AUTO_TEST_CASE(replaces_what_is_discarded) {
     BOOST_TEST(pool.stats().idle == 1);
 }
 
-BOOST_AUTO_TEST_CASE(a_lease_is_moved_and_swapped) {
+BOOST_AUTO_TEST_CASE(a_lease_can_be_moved_and_swapped) {
     asio::io_context ctx;
     workshop shop;
     thing_pool pool(ctx, shop.maker());
@@ -346,7 +346,7 @@ BOOST_AUTO_TEST_CASE(a_lease_is_moved_and_swapped) {
     BOOST_TEST(lease.id() == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(the_factory_may_be_an_operation_of_asio) {
+BOOST_AUTO_TEST_CASE(the_factory_can_be_an_asio_operation) {
     asio::io_context ctx;
     auto make = [](asio::any_io_executor const& ex) {
         auto const seven = []() -> asio::awaitable<int> { co_return 7; };
@@ -368,7 +368,7 @@ BOOST_AUTO_TEST_CASE(the_factory_may_be_an_operation_of_asio) {
     BOOST_TEST(checks == 1);
 }
 
-BOOST_AUTO_TEST_CASE(options_that_make_no_sense_are_named) {
+BOOST_AUTO_TEST_CASE(invalid_options_are_named) {
     asio::io_context ctx;
     workshop shop;
     auto const wrong = [&](weir::pool_options const& options) -> std::string {

@@ -12,7 +12,7 @@ using kind = workshop::kind;
 
 BOOST_AUTO_TEST_SUITE(pool_closing)
 
-BOOST_AUTO_TEST_CASE(close_rejects_and_destroys_what_is_idle_or_comes_home) {
+BOOST_AUTO_TEST_CASE(close_rejects_requests_and_destroys_idle_and_returned_objects) {
     asio::io_context ctx;
     workshop shop;
     thing_pool pool(ctx, shop.maker(), {.max = 3});
@@ -29,7 +29,7 @@ BOOST_AUTO_TEST_CASE(close_rejects_and_destroys_what_is_idle_or_comes_home) {
     pool.close();
     settle(ctx);
     BOOST_TEST(waiting.rejected(errc::closed));
-    BOOST_TEST(shop.all->alive == 2);  // what was being made was cancelled
+    BOOST_TEST(shop.all->alive == 2);  // the attempt to create an object was cancelled
     BOOST_TEST(pool.stats().being_made == 0);
     order late(pool);
     settle(ctx);
@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(close_destroys_idle_objects_before_it_returns) {
     BOOST_TEST(shop.all->begun == 3);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_made_in_spite_of_a_cancellation_is_destroyed) {
+BOOST_AUTO_TEST_CASE(an_object_created_despite_a_cancellation_is_destroyed) {
     asio::io_context ctx;
     workshop shop({.what = kind::hangs_deaf});
     thing_pool pool(ctx, shop.maker());
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(what_is_made_in_spite_of_a_cancellation_is_destroyed) {
     BOOST_TEST(pool.stats().idle == 0);
 }
 
-BOOST_AUTO_TEST_CASE(shutdown_serves_those_who_wait) {
+BOOST_AUTO_TEST_CASE(shutdown_serves_waiting_requests) {
     asio::io_context ctx;
     workshop shop({.takes = 1s});
     thing_pool pool(ctx, shop.maker(), {.max = 1});
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(shutdown_serves_those_who_wait) {
     BOOST_TEST(drained);
 }
 
-BOOST_AUTO_TEST_CASE(shutdown_fills_up_no_more) {
+BOOST_AUTO_TEST_CASE(shutdown_stops_filling_up_to_min) {
     asio::io_context ctx;
     workshop shop;
     thing_pool pool(ctx, shop.maker(), {.min = 1});
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(shutdown_fills_up_no_more) {
     BOOST_TEST(shop.all->alive == 0);
 }
 
-BOOST_AUTO_TEST_CASE(cancel_ends_all_waits_and_keeps_what_is_made) {
+BOOST_AUTO_TEST_CASE(cancel_ends_all_waits_and_keeps_objects_under_creation) {
     asio::io_context ctx;
     workshop shop({.takes = 1s});
     thing_pool pool(ctx, shop.maker());
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(cancel_ends_all_waits_and_keeps_what_is_made) {
     BOOST_TEST(next.number() == 1);
 }
 
-BOOST_AUTO_TEST_CASE(destroying_the_pool_closes_it) {
+BOOST_AUTO_TEST_CASE(the_destructor_closes_the_pool) {
     asio::io_context ctx;
     workshop shop;
     std::optional<thing_pool> pool(std::in_place, ctx, shop.maker(), weir::pool_options{.max = 3});
@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(a_lease_outlives_pool_and_context) {
                 pool.reset();
             ctx.reset();
             BOOST_TEST(never_called.dropped());
-            BOOST_TEST(shop.all->alive == 1);  // while the pool may still exist
+            BOOST_TEST(shop.all->alive == 1);  // while the pool can still exist
             BOOST_TEST(out.given()->number() != 0);
             broken ? out.given().discard() : out.given().checkin();
             BOOST_TEST(shop.all->alive == 0);
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(only_requests_and_jobs_keep_the_context_running) {
     BOOST_TEST(ctx.stopped());
     BOOST_TEST((weir::testing::next_expiry(ctx) == clock::time_point::max()));
 
-    // While nobody waits nothing is tried again.
+    // While no request waits, the pool does not retry.
     shop.making = {.what = kind::fails};
     one.given().discard();
     run_for(ctx, 1h);
@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(only_requests_and_jobs_keep_the_context_running) {
     BOOST_TEST(pool.stats().being_made == 0);
 }
 
-BOOST_AUTO_TEST_CASE(a_destructor_may_call_the_pool) {
+BOOST_AUTO_TEST_CASE(the_destructor_of_an_object_can_call_the_pool) {
     asio::io_context ctx;
     workshop shop;
     thing_pool pool(ctx, shop.maker(), {.max = 2, .max_idle = 1s});
@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(a_destructor_may_call_the_pool) {
         static_cast<void>(pool.stats());
         pool.trim();
     };
-    // Later nobody may call it.
+    // After the test, the destructor must not call it.
     std::shared_ptr<void> const end(nullptr, [&](auto) { shop.all->on_death = nullptr; });
     order one(pool);
     settle(ctx);

@@ -21,7 +21,7 @@ using pool_on = weir::basic_pool<thing, Executor, weir::testing::basic_timer<Exe
 
 BOOST_AUTO_TEST_SUITE(pool_executors)
 
-BOOST_AUTO_TEST_CASE(a_typed_executor_and_coroutines_of_other_types) {
+BOOST_AUTO_TEST_CASE(a_typed_executor_and_coroutines_on_other_types) {
     using typed = asio::io_context::executor_type;
     asio::io_context ctx;
     workshop shop;
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(handlers_run_on_their_own_executor) {
     BOOST_TEST(there.number() == 2);
 }
 
-BOOST_AUTO_TEST_CASE(the_factory_is_given_the_executor_of_the_pool_and_runs_on_a_strand_of_it) {
+BOOST_AUTO_TEST_CASE(the_factory_gets_the_executor_of_the_pool_and_runs_on_a_strand_of_it) {
     asio::io_context ctx;
     std::vector<bool> same;
     std::shared_ptr<census> all = std::make_shared<census>();
@@ -81,10 +81,10 @@ BOOST_AUTO_TEST_CASE(the_factory_is_given_the_executor_of_the_pool_and_runs_on_a
     BOOST_TEST(same == std::vector<bool>(3, true), boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(a_fault_of_the_executor_is_made_up_for_by_the_next_call) {
+BOOST_AUTO_TEST_CASE(the_next_call_recovers_from_a_failure_of_the_executor) {
     using faulty = faulty_executor<asio::io_context::executor_type>;
-    // The posts of the limiter's actor, of the supplier and of its first job. What follows are posts of Asio's
-    // coroutines and strands, which do not stand faults.
+    // The posts of the limiter's actor, of the supplier and of its first job. The later posts are made by Asio's
+    // coroutines and strands, which cannot handle failures.
     for (int after = 0; after != 3; ++after) {
         for (bool const keeping : {false, true}) {
             BOOST_TEST_CONTEXT("after " << after << (keeping ? ", kept" : "")) {

@@ -11,7 +11,7 @@ using kind = workshop::kind;
 
 namespace {
 
-// A pool with so many idle objects, checked in at the same time in the order of their numbers.
+// Gives the pool `objects` idle objects, checked in at the same time in the order of their numbers.
 void fill(thing_pool& pool, asio::io_context& ctx, int objects) {
     std::vector<order> orders;
     for (int i = 0; i != objects; ++i)
@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(least_recent_first) {
         BOOST_TEST(next_number(pool) == expected);
 }
 
-BOOST_AUTO_TEST_CASE(minimum_is_made_without_a_request_and_kept_up) {
+BOOST_AUTO_TEST_CASE(min_is_created_without_a_request_and_maintained) {
     asio::io_context ctx;
     workshop shop({.takes = 1s});
     thing_pool pool(ctx, shop.maker(), {.min = 2, .max = 3});
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(minimum_is_made_without_a_request_and_kept_up) {
     BOOST_TEST(shop.all->begun == 3);
 }
 
-BOOST_AUTO_TEST_CASE(minimum_is_tried_again_when_the_pool_is_used) {
+BOOST_AUTO_TEST_CASE(min_is_retried_when_the_pool_is_used) {
     asio::io_context ctx;
     workshop shop({.what = kind::fails});
     thing_pool pool(ctx, shop.maker(), {.min = 3, .retry = {.initial = 1s, .jitter = 0}});
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(minimum_is_tried_again_when_the_pool_is_used) {
     BOOST_TEST(pool.stats().idle == 2);
 }
 
-BOOST_AUTO_TEST_CASE(minimum_is_tried_again_when_an_object_comes_home) {
+BOOST_AUTO_TEST_CASE(min_is_retried_when_an_object_is_returned) {
     asio::io_context ctx;
     workshop shop;
     thing_pool pool(ctx, shop.maker(), {.min = 2, .retry = {.initial = 1s, .jitter = 0}});
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(minimum_is_tried_again_when_an_object_comes_home) {
     BOOST_TEST(settle(ctx) == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(max_age_ends_an_object_when_it_comes_home_or_would_be_used) {
+BOOST_AUTO_TEST_CASE(max_age_ends_an_object_on_its_return_or_before_its_next_use) {
     asio::io_context ctx;
     workshop shop;
     thing_pool pool(ctx, shop.maker(), {.max_age = 10s});
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(max_age_ends_an_object_when_it_comes_home_or_would_be_used)
     BOOST_TEST(pool.stats().retired == 2U);
 }
 
-BOOST_AUTO_TEST_CASE(max_age_makes_room_for_a_new_object_at_the_maximum) {
+BOOST_AUTO_TEST_CASE(max_age_makes_room_for_a_new_object_at_max) {
     asio::io_context ctx;
     workshop shop;
     thing_pool pool(ctx, shop.maker(), {.max = 1, .max_age = 10s});
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(max_age_makes_room_for_a_new_object_at_the_maximum) {
     BOOST_TEST(shop.all->max == 1);
 }
 
-BOOST_AUTO_TEST_CASE(max_age_goes_below_the_minimum_which_is_filled_up) {
+BOOST_AUTO_TEST_CASE(max_age_can_go_below_min_which_is_filled_up_again) {
     asio::io_context ctx;
     workshop shop;
     thing_pool pool(ctx, shop.maker(), {.min = 2, .max_age = 10s});
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(max_age_goes_below_the_minimum_which_is_filled_up) {
     BOOST_TEST(shop.all->begun == 4);
 }
 
-BOOST_AUTO_TEST_CASE(max_idle_is_trimmed_down_to_the_minimum) {
+BOOST_AUTO_TEST_CASE(max_idle_trims_down_to_min) {
     asio::io_context ctx;
     workshop shop;
     thing_pool pool(ctx, shop.maker(), {.min = 1, .max_idle = 10s});
@@ -170,14 +170,14 @@ BOOST_AUTO_TEST_CASE(max_idle_is_trimmed_down_to_the_minimum) {
     pool.trim();
     BOOST_TEST(pool.stats().idle == 3);
     run_for(ctx, 1ns);
-    BOOST_TEST(pool.stats().idle == 3);  // nobody uses it
+    BOOST_TEST(pool.stats().idle == 3);  // no request uses it
     pool.trim();
     BOOST_TEST(pool.stats().idle == 1);
     BOOST_TEST(pool.stats().retired == 2U);
     BOOST_TEST(next_number(pool) == 3);
 }
 
-BOOST_AUTO_TEST_CASE(max_idle_is_trimmed_when_the_pool_is_used) {
+BOOST_AUTO_TEST_CASE(max_idle_trims_when_the_pool_is_used) {
     asio::io_context ctx;
     workshop shop;
     thing_pool pool(ctx, shop.maker(), {.max_idle = 10s});
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(max_idle_is_trimmed_when_the_pool_is_used) {
     BOOST_TEST(settle(ctx) == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(max_idle_is_trimmed_again_when_the_next_is_due) {
+BOOST_AUTO_TEST_CASE(max_idle_trims_again_when_the_next_object_is_due) {
     asio::io_context ctx;
     workshop shop;
     thing_pool pool(ctx, shop.maker(), {.max_idle = 10s});
@@ -216,7 +216,7 @@ BOOST_AUTO_TEST_CASE(max_idle_is_trimmed_again_when_the_next_is_due) {
     BOOST_TEST(pool.stats().idle == 1);
 }
 
-BOOST_AUTO_TEST_CASE(a_check_is_made_after_some_time_of_rest) {
+BOOST_AUTO_TEST_CASE(an_object_is_checked_after_an_idle_time) {
     asio::io_context ctx;
     workshop shop({}, {.takes = 1s});
     thing_pool pool(ctx, shop.maker(), shop.checker(), {.check_after = 10s});
@@ -238,7 +238,7 @@ BOOST_AUTO_TEST_CASE(a_check_is_made_after_some_time_of_rest) {
     BOOST_TEST(shop.all->begun == 2);
 }
 
-BOOST_AUTO_TEST_CASE(an_object_without_need_of_a_check_goes_first) {
+BOOST_AUTO_TEST_CASE(an_object_that_needs_no_check_is_used_first) {
     asio::io_context ctx;
     workshop shop({}, {.takes = 1s});
     thing_pool pool(ctx, shop.maker(), shop.checker(),
@@ -251,7 +251,7 @@ BOOST_AUTO_TEST_CASE(an_object_without_need_of_a_check_goes_first) {
     BOOST_TEST(shop.checks == 0);
 }
 
-BOOST_AUTO_TEST_CASE(a_check_can_be_made_each_time) {
+BOOST_AUTO_TEST_CASE(an_object_can_be_checked_before_each_use) {
     asio::io_context ctx;
     workshop shop;
     thing_pool pool(ctx, shop.maker(), shop.checker(), {.max = 1, .check_after = 0s});
@@ -272,7 +272,7 @@ BOOST_AUTO_TEST_CASE(a_check_can_be_made_each_time) {
     BOOST_TEST(shop.checks == 2);
 }
 
-BOOST_AUTO_TEST_CASE(a_check_for_somebody_who_has_left_is_made_again) {
+BOOST_AUTO_TEST_CASE(a_check_for_a_cancelled_request_is_repeated_for_the_next) {
     asio::io_context ctx;
     workshop shop({}, {.takes = 2s});
     thing_pool pool(ctx, shop.maker(), shop.checker(), {.max = 1, .check_after = 0s});
@@ -287,7 +287,7 @@ BOOST_AUTO_TEST_CASE(a_check_for_somebody_who_has_left_is_made_again) {
     BOOST_TEST(shop.checks == 2);
 }
 
-BOOST_AUTO_TEST_CASE(what_comes_back_during_a_check_is_used_at_once) {
+BOOST_AUTO_TEST_CASE(an_object_returned_during_a_check_is_used_at_once) {
     asio::io_context ctx;
     workshop shop({}, {.takes = 4s});
     thing_pool pool(ctx, shop.maker(), shop.checker(), {.max = 2, .check_after = 10s});
@@ -303,7 +303,7 @@ BOOST_AUTO_TEST_CASE(what_comes_back_during_a_check_is_used_at_once) {
     BOOST_TEST(pool.stats().idle == 1);
 }
 
-BOOST_AUTO_TEST_CASE(what_comes_back_is_checked_while_another_is_made) {
+BOOST_AUTO_TEST_CASE(a_returned_object_is_checked_while_another_is_created) {
     for (behaviour const making : {behaviour{kind::works, 10s}, behaviour{kind::fails, 0s}}) {
         asio::io_context ctx;
         workshop shop({}, {.takes = 1s});
@@ -327,7 +327,7 @@ BOOST_AUTO_TEST_CASE(what_comes_back_is_checked_while_another_is_made) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(what_fails_its_check_is_replaced) {
+BOOST_AUTO_TEST_CASE(an_object_that_fails_its_check_is_replaced) {
     for (behaviour const bad : {behaviour{kind::fails, 1s}, behaviour{kind::fails, 0s},
                                 behaviour{kind::throws_at_once, 0s}, behaviour{kind::hangs, 0s},
                                 behaviour{kind::hangs_deaf, 0s}}) {
@@ -345,7 +345,7 @@ BOOST_AUTO_TEST_CASE(what_fails_its_check_is_replaced) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(what_fails_its_check_is_replaced_with_back_off) {
+BOOST_AUTO_TEST_CASE(an_object_that_fails_its_check_is_replaced_with_back_off) {
     asio::io_context ctx;
     workshop shop({}, {.what = kind::fails});
     thing_pool pool(ctx, shop.maker(), shop.checker(),
@@ -361,7 +361,7 @@ BOOST_AUTO_TEST_CASE(what_fails_its_check_is_replaced_with_back_off) {
     BOOST_TEST(one.number() == 3);
 }
 
-BOOST_AUTO_TEST_CASE(what_fails_its_check_for_somebody_who_has_left_is_not_replaced) {
+BOOST_AUTO_TEST_CASE(an_object_that_fails_its_check_for_a_cancelled_request_is_not_replaced) {
     asio::io_context ctx;
     workshop shop({}, {.what = kind::fails, .takes = 2s});
     thing_pool pool(ctx, shop.maker(), shop.checker(), {.check_after = 0s});
@@ -374,7 +374,7 @@ BOOST_AUTO_TEST_CASE(what_fails_its_check_for_somebody_who_has_left_is_not_repla
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(what_fails_its_check_when_nobody_waits_is_not_tried_again) {
+BOOST_AUTO_TEST_CASE(after_a_failed_check_the_pool_does_not_retry_while_no_request_waits) {
     asio::io_context ctx;
     workshop shop({}, {.what = kind::fails, .takes = 2s});
     thing_pool pool(ctx, shop.maker(), shop.checker(),
@@ -418,7 +418,7 @@ BOOST_AUTO_TEST_CASE(max_hold_reports_a_lease) {
     settle(ctx);
 }
 
-BOOST_AUTO_TEST_CASE(the_queue_has_its_options) {
+BOOST_AUTO_TEST_CASE(the_queue_takes_its_options) {
     asio::io_context ctx;
     workshop shop({.takes = 10s});
     thing_pool pool(ctx, shop.maker(), {.max = 1}, {.max_waiting = 1, .patience = 3s});

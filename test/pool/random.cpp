@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-// Random schedules. The oracle is what the documentation says, and the history: it knows what each thing has
-// been through, who has asked when, and what the factory has done.
+// Random schedules. The oracle follows the documentation and keeps a history of each object, of the requests, and of
+// the results of the factory.
 
 using namespace support;
 using kind = workshop::kind;
@@ -26,11 +26,11 @@ namespace {
 using deadline = clock::time_point;
 constexpr auto tolerance = 1ms;
 
-// What is known of a thing by its number.
+// The history of an object, found by its number.
 struct history {
     deadline made;
-    deadline rested_since;  // the end of its making, or the last use
-    bool proven = true;     // made or checked, and not used since
+    deadline rested_since;  // the end of its creation, or of its last use
+    bool proven = true;     // created or checked, and not used since
     bool out = false;
 };
 
@@ -198,7 +198,7 @@ private:
         if (ec == weir::errc::timed_out) {
             BOOST_TEST_REQUIRE((now >= r.patience_ends));
             BOOST_TEST_REQUIRE((now <= r.patience_ends + tolerance));
-            // A patience of 0 is rejected before there is anything to be told.
+            // A patience of 0 is rejected before the factory can fail.
             if (r.patience_ends != r.asked)
                 BOOST_TEST_REQUIRE(bool(lease.failure()) == last_attempt_failed_);
         } else if (ec == asio::error::operation_aborted) {
@@ -260,7 +260,7 @@ private:
         pool_->cancel();
     }
 
-    // What must hold when there is nothing to do at this moment.
+    // Checks the invariants that hold when no step is due.
     void look() {
         BOOST_TEST_REQUIRE(shop_.all->max <= options_.max);
         auto const s = pool_->stats();
@@ -275,7 +275,7 @@ private:
             std::ranges::count_if(requests_, [](auto const& r) { return !r.over; });
         BOOST_TEST_REQUIRE(s.requests.waiting == static_cast<std::uint64_t>(waiting));
         if (waiting != 0) {
-            // Nothing that could be had is kept from those who wait.
+            // No available object is withheld from a waiting request.
             auto const under_way = s.being_made + s.being_checked;
             auto const possible = options_.max - s.in_use;
             if (last_attempt_failed_)
@@ -288,7 +288,7 @@ private:
             else if (s.idle != 0)
                 BOOST_TEST_REQUIRE(s.being_checked >= waiting);
         } else if (making_ == 0 && s.being_checked == 0) {
-            // No timer runs, and nothing keeps the context running.
+            // No timer runs, and the context has no work.
             BOOST_TEST_REQUIRE(s.being_made == 0);
             BOOST_TEST_REQUIRE(ctx_.stopped());
             BOOST_TEST_REQUIRE((weir::testing::next_expiry(ctx_) == clock::time_point::max()));
@@ -299,12 +299,12 @@ private:
         shop_.making = shop_.checking = {};
         bool drained = false;
         switch (random_.between(1, 4)) {
-            case 1:  // those who wait are served
+            case 1:  // waiting requests are served
                 pool_->shutdown();
                 pool_->async_drain([&](weir::error_code ec) { drained = !ec; });
                 for (int i = 0; i != 1000 && !drained; ++i) {
                     give_back(random_.one_in(3));
-                    run_for(ctx_, 10s);  // a making may hang for an hour
+                    run_for(ctx_, 10s);  // an attempt can hang for an hour
                 }
                 BOOST_TEST_REQUIRE(drained);
                 BOOST_TEST_REQUIRE(leases_.empty());
@@ -348,7 +348,7 @@ private:
     bool checks_ = false;
     bool closed_ = false;
     bool last_attempt_failed_ = false;
-    int making_ = 0;  // coroutines of the factory that are under way
+    int making_ = 0;  // coroutines of the factory that have not ended
     std::map<int, history> things_;
     std::optional<thing_pool> pool_;
     std::vector<thing_lease> leases_;

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-// Storms on real threads, in real time. What they find depends on the machine; what is asserted does not.
+// Random operations on real threads, in real time. The interleavings depend on the machine, the checks do not.
 
 using namespace support;
 
@@ -31,7 +31,7 @@ namespace {
 
 using real_pool = weir::pool<thing>;
 
-// Fails, takes its time or not, by chance.
+// Fails or pauses at random.
 struct chance {
     std::shared_ptr<census> all = std::make_shared<census>();
     std::atomic<unsigned> draws = 0;
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(many_coroutines_on_many_threads) {
     BOOST_TEST(served > 0);
 }
 
-BOOST_AUTO_TEST_CASE(each_time_checked) {
+BOOST_AUTO_TEST_CASE(with_a_check_before_each_use) {
     chance luck;
     std::atomic<int> served = 0;
     {
@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(each_time_checked) {
     BOOST_TEST(luck.all->alive == 0);
 }
 
-BOOST_AUTO_TEST_CASE(leases_are_given_back_on_threads_without_a_context) {
+BOOST_AUTO_TEST_CASE(leases_are_returned_on_threads_without_a_context) {
     chance luck;
     {
         asio::thread_pool threads(2);
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(leases_are_given_back_on_threads_without_a_context) {
     BOOST_TEST(luck.all->alive == 0);
 }
 
-BOOST_AUTO_TEST_CASE(closed_and_destroyed_in_the_middle) {
+BOOST_AUTO_TEST_CASE(closed_and_destroyed_during_requests) {
     for (int round = 0; round != 20 * scale; ++round) {
         chance luck;
         std::atomic<int> served = 0;
