@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-// Compares one keyed limiter with one plain limiter per key, which is never forgotten. After the same calls, each
-// decision and each `retry_after` must be equal. All limiters are created at the same instant.
+// Compares one keyed limiter with one plain limiter per key; plain limiters are never forgotten. After the same calls,
+// each decision and each `retry_after` must be equal. All limiters are created at the same instant.
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;

@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_page_changes_its_options_completely_or_not_at_al
 BOOST_AUTO_TEST_CASE_TEMPLATE(pages_change_one_by_one, Kind, kinds) {
     constexpr int many = 80;
     constexpr int step =
-        support::sanitizer && std::is_same_v<Kind, chosen> ? 25 : 5;  // it takes most memory
+        support::sanitizer && std::is_same_v<Kind, chosen> ? 25 : 5;  // `chosen` takes most memory
     int mixed = 0;
     for (int k = 0;; k += step) {
         house<Kind> h;

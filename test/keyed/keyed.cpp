@@ -609,10 +609,10 @@ BOOST_AUTO_TEST_CASE(tries_many_keys_in_one_call) {
         granted[keys[i]] += fits;
     }
     std::vector<permit> two(2);
-    per_client.try_enter_many<std::uint64_t>(keys, two);  // two results
+    per_client.try_enter_many<std::uint64_t>(keys, two);  // only two results
     per_client.try_enter_many<std::uint64_t>({}, outcomes);
 
-    // Assigning a result releases its former permit before the request.
+    // The call first releases the permits that the results hold.
     keyed<std::uint64_t, weir::policy::seats> tables{ctx, {.seats = 1}};
     std::vector<std::uint64_t> const three{1, 2, 3};
     std::vector<permit> seats(3);

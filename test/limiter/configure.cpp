@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(waiting_requests_get_the_new_grant_time) {
     BOOST_TEST(first.at() == start + 90s);
     BOOST_TEST(second.at() == start + 180s);
 
-    // Likewise if the permits are free at once.
+    // A request that a change makes possible is granted at once.
     visit third{printer};
     visit fourth{printer};
     settle(ctx);

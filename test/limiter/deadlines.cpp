@@ -251,13 +251,13 @@ BOOST_AUTO_TEST_CASE(a_timed_out_request_blocks_no_newcomer_while_the_context_is
         clock::advance_to(clock::now() + 1ms);
         granted += b.try_enter() ? 1 : 0;
     }
-    // One millisecond of permits was for the first waiting request, and five for the second.
+    // The waiting requests were granted six permits: the first one, the second five.
     BOOST_TEST(granted == 300 - 6);
     settle(other);
     BOOST_TEST(served.granted());
     BOOST_TEST(late.granted());
 
-    // If the patience of the queue ends before a new request arrives, that request does not wait behind it.
+    // A newcomer does not wait behind requests that timed out before its arrival.
     visit in_vain;
     b.async_enter(10, 15ms, asio::bind_executor(other, in_vain.callback()));
     settle(home);

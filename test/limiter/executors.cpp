@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(a_waiting_erased_handler_keeps_both_contexts_running) {
     BOOST_TEST(ctx.stopped());
     BOOST_TEST(other.stopped());
 
-    // Likewise without a wait.
+    // A request that is granted at once runs its handler there too.
     kitchen.async_enter(asio::any_completion_handler<void(error_code, permit)>(
         asio::bind_executor(other, callback)));
     settle(ctx, other);

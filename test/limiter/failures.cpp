@@ -138,7 +138,7 @@ BOOST_FIXTURE_TEST_CASE(a_request_that_cannot_be_queued_has_no_effect_on_others,
     BOOST_TEST(after.granted());
 }
 
-BOOST_FIXTURE_TEST_CASE(a_request_that_cannot_be_queued_evicts_no_other, shaky_house) {
+BOOST_FIXTURE_TEST_CASE(a_request_that_cannot_be_queued_evicts_no_request, shaky_house) {
     seats cafe{asio::any_io_executor(shaky),
                {.seats = 1},
                {.max_waiting = 1, .full = weir::when_full::evict_oldest}};
@@ -347,7 +347,7 @@ BOOST_AUTO_TEST_CASE(a_handler_whose_executor_fails_is_posted_again) {
     BOOST_TEST(behind.granted());
 }
 
-// Like a strand whose inner executor throws: it calls the function all the same. So the limiter must not post the
+// Like a strand whose inner executor throws: it calls the function nevertheless. So the limiter must not post the
 // handler again: that would call or destroy it twice.
 BOOST_AUTO_TEST_CASE(a_handler_whose_executor_fails_after_storing_it_is_called_once) {
     asio::io_context ctx;

@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(cadence_6030_timed_out_requests_leave_no_debt) {
 }
 
 // boinkor-net/governor by chatmail/filtermail#166, #167: a clock that went back between cores caused rejections of
-// requests that were in time. golang/x/time/rate counts the same time twice.
+// requests that were in time. golang/x/time/rate counts time again that passed again.
 BOOST_AUTO_TEST_CASE(
     filtermail_166_a_clock_that_goes_back_rejects_nothing_and_grants_nothing_twice) {
     asio::io_context ctx;

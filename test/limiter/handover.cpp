@@ -109,7 +109,7 @@ BOOST_FIXTURE_TEST_CASE(passes_one_permit_to_many_coroutines, two_contexts) {
     BOOST_TEST(ctx.stopped());
 }
 
-BOOST_FIXTURE_TEST_CASE(never_comes_after_the_deadline, two_contexts) {
+BOOST_FIXTURE_TEST_CASE(never_happens_after_the_deadline, two_contexts) {
     visit late;
     visit next;
     kitchen.async_enter(1s, bind_executor(other, late.callback()));
@@ -293,7 +293,7 @@ BOOST_FIXTURE_TEST_CASE(keeps_the_context_running_for_the_other_request, two_con
     BOOST_TEST(elsewhere.granted());
 }
 
-// Likewise for handlers that the limiter reaches through its own executor.
+// An erased handler, which the limiter reaches through its own executor, keeps that context running too.
 BOOST_FIXTURE_TEST_CASE(keeps_the_context_running_for_erased_handlers, two_contexts) {
     std::function<void()> distraction;
     seats cafe{ctx, {.seats = 2}};
@@ -317,8 +317,8 @@ BOOST_FIXTURE_TEST_CASE(keeps_the_context_running_for_erased_handlers, two_conte
     BOOST_TEST(erased.granted());
 }
 
-// A thread that posts to a context can need it for longer than the limiter does. The limiter must keep it alive until
-// then.
+// A thread that posts to the limiter's context needs this context until the post ends. So the destructor of the limiter
+// waits for the thread.
 BOOST_AUTO_TEST_CASE(delays_the_destructor_of_the_limiter_during_a_post) {
     std::function<void()> distraction;
     auto ctx = std::make_unique<asio::io_context>();

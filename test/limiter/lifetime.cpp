@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(a_handler_can_destroy_the_limiter_that_calls_it) {
     BOOST_TEST(behind.rejected(errc::closed));
     BOOST_TEST(ctx.stopped());
 
-    // Likewise the last handler.
+    // The handler of the last request can do so too.
     kitchen = std::make_unique<seats>(ctx, weir::seats_options{.seats = 1});
     auto seat = kitchen->try_enter();
     kitchen->async_enter([&](error_code, permit) { kitchen.reset(); });
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(a_handler_can_destroy_the_limiter_that_calls_it) {
     BOOST_TEST(!kitchen);
     BOOST_TEST(ctx.stopped());
 
-    // Likewise the handler of an overdue report, and of a timeout.
+    // So can the handler of an overdue report, while a request waits.
     kitchen = std::make_unique<seats>(ctx, weir::seats_options{.seats = 1, .max_hold = 1s});
     kitchen->async_wait_overdue([&](error_code, weir::overdue const&) { kitchen.reset(); });
     seat = kitchen->try_enter();
@@ -365,7 +365,7 @@ BOOST_AUTO_TEST_CASE(a_handler_can_own_its_limiter) {
     }
     BOOST_TEST(alive.expired());
 
-    // Likewise with the permit in the handler, and a drain.
+    // The same with a handler that owns the permit too, and with a drain.
     {
         asio::io_context ctx;
         auto kitchen = std::make_shared<seats>(ctx, weir::seats_options{.seats = 1});
@@ -468,7 +468,7 @@ BOOST_AUTO_TEST_CASE(a_grant_that_an_executor_destroys_passes_to_the_next_reques
     BOOST_TEST(first.dropped());
     BOOST_TEST(last.granted());
 
-    // Likewise with an immediate completion.
+    // A permit of an immediate completion is released too.
     visit rejected;
     kitchen.async_enter(2, asio::bind_executor(ending, rejected.callback()));
     BOOST_TEST(rejected.dropped());

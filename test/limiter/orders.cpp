@@ -329,7 +329,7 @@ BOOST_AUTO_TEST_CASE(priority_evicts_the_oldest_of_the_highest_class) {
     BOOST_TEST(k.guests.back().rejected(errc::queue_full));
 }
 
-BOOST_AUTO_TEST_CASE(priority_predicts_with_the_permits_of_lower_classes) {
+BOOST_AUTO_TEST_CASE(priority_counts_requests_of_lower_classes_in_the_expected_wait) {
     asio::io_context ctx;
     token_bucket bucket(ctx, {.rate = {1, 1s}, .burst = 1},
                         {.max_expected_wait = 5s, .order = queue_order::priority});
@@ -404,7 +404,7 @@ BOOST_AUTO_TEST_CASE(fair_evicts_from_the_flow_with_the_most_waiting_permits) {
     BOOST_TEST(k.states() == "wdddwddddddddww");
 }
 
-BOOST_AUTO_TEST_CASE(fair_predicts_with_the_permits_of_the_same_flow_or_one_of_each_other) {
+BOOST_AUTO_TEST_CASE(fair_counts_its_flow_or_one_request_of_each_other_flow_in_the_expected_wait) {
     asio::io_context ctx;
     token_bucket bucket(ctx, {.rate = {1, 1s}, .burst = 1},
                         {.max_expected_wait = 3s, .order = queue_order::fair});

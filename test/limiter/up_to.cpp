@@ -17,7 +17,7 @@ using namespace support;
 using weir::errc;
 using weir::permit;
 
-BOOST_AUTO_TEST_SUITE(try_enter_up_to)
+BOOST_AUTO_TEST_SUITE(limiter_try_enter_up_to)
 
 BOOST_AUTO_TEST_CASE(grants_the_free_permits_at_once) {
     asio::io_context ctx;

@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(serves_waiting_requests_in_order_with_the_first_available_o
     BOOST_TEST((all.waits.quantile(0.5) >= 1s && all.waits.quantile(0.5) <= 1125ms));
 }
 
-BOOST_AUTO_TEST_CASE(keeps_an_object_whose_request_was_cancelled) {
+BOOST_AUTO_TEST_CASE(keeps_objects_whose_requests_ended) {
     asio::io_context ctx;
     workshop shop({.takes = 10s});
     thing_pool pool(ctx, shop.maker());

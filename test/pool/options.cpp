@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(max_age_makes_room_for_a_new_object_at_max) {
     BOOST_TEST(shop.all->max == 1);
 }
 
-BOOST_AUTO_TEST_CASE(max_age_can_go_below_min_which_is_filled_up_again) {
+BOOST_AUTO_TEST_CASE(max_age_can_end_objects_below_min_which_are_replaced) {
     asio::io_context ctx;
     workshop shop;
     thing_pool pool(ctx, shop.maker(), {.min = 2, .max_age = 10s});
@@ -272,7 +272,7 @@ BOOST_AUTO_TEST_CASE(an_object_can_be_checked_before_each_use) {
     BOOST_TEST(shop.checks == 2);
 }
 
-BOOST_AUTO_TEST_CASE(a_check_for_a_cancelled_request_is_repeated_for_the_next) {
+BOOST_AUTO_TEST_CASE(a_check_for_a_request_that_timed_out_is_repeated_for_the_next) {
     asio::io_context ctx;
     workshop shop({}, {.takes = 2s});
     thing_pool pool(ctx, shop.maker(), shop.checker(), {.max = 1, .check_after = 0s});
@@ -361,7 +361,7 @@ BOOST_AUTO_TEST_CASE(an_object_that_fails_its_check_is_replaced_with_back_off) {
     BOOST_TEST(one.number() == 3);
 }
 
-BOOST_AUTO_TEST_CASE(an_object_that_fails_its_check_for_a_cancelled_request_is_not_replaced) {
+BOOST_AUTO_TEST_CASE(an_object_that_fails_its_check_after_its_request_timed_out_is_not_replaced) {
     asio::io_context ctx;
     workshop shop({}, {.what = kind::fails, .takes = 2s});
     thing_pool pool(ctx, shop.maker(), shop.checker(), {.check_after = 0s});

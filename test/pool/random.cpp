@@ -188,7 +188,7 @@ private:
         r.over = true;
         auto const now = clock::now();
         if (!ec) {
-            // First come, first served.
+            // Requests are served in arrival order.
             for (auto const& other : requests_)
                 BOOST_TEST_REQUIRE((other.over || other.number > r.number || other.cancelled));
             BOOST_TEST_REQUIRE((now <= r.patience_ends));
@@ -198,7 +198,7 @@ private:
         if (ec == weir::errc::timed_out) {
             BOOST_TEST_REQUIRE((now >= r.patience_ends));
             BOOST_TEST_REQUIRE((now <= r.patience_ends + tolerance));
-            // A patience of 0 is rejected before the factory can fail.
+            // A request without patience is rejected before the factory can fail.
             if (r.patience_ends != r.asked)
                 BOOST_TEST_REQUIRE(bool(lease.failure()) == last_attempt_failed_);
         } else if (ec == asio::error::operation_aborted) {
@@ -359,7 +359,7 @@ private:
 
 BOOST_AUTO_TEST_SUITE(pool_random)
 
-BOOST_AUTO_TEST_CASE(schedules, *boost::unit_test::label("whole")) {
+BOOST_AUTO_TEST_CASE(follows_the_oracle_in_random_schedules, *boost::unit_test::label("whole")) {
     for_each_seed(1, 3000, [](random_source& random) { schedule(random).play(); });
 }
 
