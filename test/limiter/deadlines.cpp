@@ -287,8 +287,7 @@ BOOST_AUTO_TEST_CASE(a_new_request_and_a_release_serve_due_requests) {
         printer.async_enter(2, 12s, asio::bind_executor(other, in_vain.callback()));
         printer.async_enter(1, asio::bind_executor(other, next.callback()));
         settle(home);
-        clock::advance_to(
-            clock::now() + 15s);  // 2 pages are free, but the patience of the head ended before
+        clock::advance_to(clock::now() + 15s);  // 2 pages are free, but the head timed out before
         auto const enters = [&]() -> asio::awaitable<void> {
             permit const page = co_await printer.enter();
         };

@@ -227,8 +227,7 @@ BOOST_AUTO_TEST_CASE(is_checked_again_when_the_rate_changes) {
     one_a_second w;
     auto patient = w.pace.reserve();
     auto hasty = w.pace.reserve(1, 3s);
-    w.pace.configure(
-        {.rate = {1, 2s}});  // the granted permits must still leak out, at half the rate
+    w.pace.configure({.rate = {1, 2s}});  // the granted permits still leak out, at half the rate
     settle(w.ctx);
     error_code ec;
     BOOST_TEST(!bool(hasty.try_enter(ec)));
