@@ -1,4 +1,4 @@
-// Who may ask, and who may change something.
+// Which clients may read the admin pages, and which requests may change something.
 
 #include "admin/guard.hpp"
 
@@ -23,7 +23,7 @@ bool lets_in(admin::guard const& g, char const* peer) {
     return g.lets_in(boost::asio::ip::make_address(peer));
 }
 
-// A request, whose texts live as long as this.
+// A request. `head` refers to `text`.
 struct asked {
     asked(std::string_view host, std::string_view fields)
         : text("PUT /limits/a HTTP/1.1\r\nHost: " + std::string(host) + "\r\n" +
@@ -51,15 +51,15 @@ unsigned wrong_with(std::string_view fields) {
 
 BOOST_AUTO_TEST_SUITE(a_guard)
 
-BOOST_AUTO_TEST_CASE(lets_this_machine_in) {
+BOOST_AUTO_TEST_CASE(allows_this_machine) {
     for (auto const& g : {guard_with(), guard_with("10.0.0.0/8")}) {
         for (char const* const mine : {"127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"})
             BOOST_TEST(lets_in(g, mine), mine);
-        BOOST_TEST(g.lets_in({}));  // by a unix socket
+        BOOST_TEST(g.lets_in({}));  // the peer of a Unix socket
     }
 }
 
-BOOST_AUTO_TEST_CASE(lets_in_networks_that_are_allowed) {
+BOOST_AUTO_TEST_CASE(allows_only_configured_networks) {
     auto const g = guard_with("10.0.0.0/8");
     BOOST_TEST(lets_in(g, "10.255.0.1"));
     BOOST_TEST(lets_in(g, "::ffff:10.0.0.1"));
@@ -70,21 +70,21 @@ BOOST_AUTO_TEST_CASE(lets_in_networks_that_are_allowed) {
     BOOST_TEST(lets_in(guard_with("2001:db8::/32"), "2001:db8::1"));
 }
 
-// A browser that another site has led here sends the name of that site.
-BOOST_AUTO_TEST_CASE(knows_the_hosts_of_this_machine) {
+// If another site gives its name the address of this machine, a browser sends that name as Host.
+BOOST_AUTO_TEST_CASE(accepts_only_hosts_of_this_machine) {
     auto const g = guard_with({}, "weir.example.org");
     for (std::string_view const mine :
          {"127.0.0.1", "127.0.0.1:9090", "[::1]:9090", "10.1.2.3:9090", "localhost",
           "LocalHost:9090", "weir.example.org:9090", "WEIR.example.org"})
         BOOST_TEST(is_here(g, mine), mine);
-    BOOST_TEST(g.is_here(http::request_head()));  // of HTTP/1.0, which has no Host
+    BOOST_TEST(g.is_here(http::request_head()));  // HTTP/1.0 has no Host
     for (std::string_view const other :
          {"evil.example", "evil.example:9090", "weir.example.org.evil.example", "localhost.evil",
           "xlocalhost", "127.0.0.1.evil.example"})
         BOOST_TEST(!is_here(g, other), other);
 }
 
-BOOST_AUTO_TEST_CASE(allows_a_change_by_a_program_or_by_the_page_itself) {
+BOOST_AUTO_TEST_CASE(allows_changes_by_programs_and_by_its_own_page) {
     BOOST_TEST(wrong(text) == 0u);
     BOOST_TEST(wrong("Content-Type: Text/Plain; charset=utf-8\r\n") == 0u);
     BOOST_TEST(wrong_with("Sec-Fetch-Site: same-origin\r\n") == 0u);
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(allows_a_change_by_a_program_or_by_the_page_itself) {
     BOOST_TEST(wrong_with("Origin: http://127.0.0.1:9090\r\n") == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(forbids_a_change_by_the_page_of_another_site) {
+BOOST_AUTO_TEST_CASE(forbids_changes_by_pages_of_other_sites) {
     for (std::string_view const site : {"cross-site", "same-site", "Same-Origin", "other"})
         BOOST_TEST(wrong_with("Sec-Fetch-Site: " + std::string(site) + "\r\n") == 403u, site);
     for (std::string_view const origin : {"null", "http://evil.example", "http://127.0.0.1",
@@ -101,15 +101,15 @@ BOOST_AUTO_TEST_CASE(forbids_a_change_by_the_page_of_another_site) {
     BOOST_TEST(wrong(text, "evil.example") == 403u);
 }
 
-// A page of another site can send these without a question before.
-BOOST_AUTO_TEST_CASE(forbids_what_a_form_sends) {
+// A page of another site can send these types without a preflight request.
+BOOST_AUTO_TEST_CASE(forbids_the_content_types_of_html_forms) {
     BOOST_TEST(wrong("") == 415u);
     for (std::string_view const type :
          {"application/x-www-form-urlencoded", "multipart/form-data", "text/html", "text/plainer"})
         BOOST_TEST(wrong("Content-Type: " + std::string(type) + "\r\n") == 415u, type);
 }
 
-BOOST_AUTO_TEST_CASE(forbids_all_changes_where_nothing_may_be_written) {
+BOOST_AUTO_TEST_CASE(forbids_all_changes_if_write_is_false) {
     auto g = guard_with();
     g.write = false;
     BOOST_TEST(g.forbids_change(asked("127.0.0.1", text).head).status == 403u);

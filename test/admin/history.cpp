@@ -1,4 +1,4 @@
-// What limits have done lately, and the sentence that says what holds requests back.
+// The recent history of limits, and the sentence that names the bottleneck.
 
 #include "admin/history.hpp"
 
@@ -38,7 +38,7 @@ admin::state state_with(admin::limit_state const& l) {
     return s;
 }
 
-// How many seconds of one limit are told.
+// The number of points in the history of one limit.
 std::ptrdiff_t points(std::string const& json) {
     auto const list = json.substr(json.find("\":[") + 3);
     return std::ranges::count(list, '[');
@@ -68,7 +68,7 @@ struct lately {
 
 BOOST_AUTO_TEST_SUITE(a_history)
 
-BOOST_FIXTURE_TEST_CASE(has_a_point_for_each_second, lately) {
+BOOST_FIXTURE_TEST_CASE(has_one_point_per_second, lately) {
     BOOST_TEST(past.to_json() == R"({"second":0,"limits":{}})");
     second();
     BOOST_TEST(past.to_json() == R"({"second":1,"limits":{"7":[]}})");
@@ -88,7 +88,7 @@ BOOST_FIXTURE_TEST_CASE(has_a_point_for_each_second, lately) {
     BOOST_TEST(past.last_to_json() == R"({"second":3,"limits":{"7":[[0,1,4,6,0,0,0,0,0,0,0,0]]}})");
 }
 
-BOOST_FIXTURE_TEST_CASE(goes_back_for_ten_minutes, lately) {
+BOOST_FIXTURE_TEST_CASE(covers_ten_minutes, lately) {
     pass(600);
     BOOST_TEST(points(past.to_json()) == 599);
     second();
@@ -98,17 +98,16 @@ BOOST_FIXTURE_TEST_CASE(goes_back_for_ten_minutes, lately) {
     BOOST_TEST(points(past.last_to_json()) == 1);
 }
 
-// A limit that has begun anew has another number.
-BOOST_FIXTURE_TEST_CASE(keeps_nothing_of_a_limit_that_has_gone, lately) {
+// A limit that a reload replaced has another number.
+BOOST_FIXTURE_TEST_CASE(drops_a_removed_limit, lately) {
     pass(3);
     one = limit(8);
     second();
     BOOST_TEST(past.to_json() == R"({"second":4,"limits":{"8":[]}})");
 }
 
-// What a dry run would have rejected is counted in another way.
-BOOST_FIXTURE_TEST_CASE(tells_no_rejections_of_the_second_in_which_a_limit_becomes_a_dry_run,
-                        lately) {
+// A dry run counts its rejections differently.
+BOOST_FIXTURE_TEST_CASE(has_no_rejections_for_the_second_in_which_dry_run_changes, lately) {
     rejected(one, reason::no_permit) = 5;
     second();
     one.dry_run = true;
@@ -124,10 +123,10 @@ BOOST_FIXTURE_TEST_CASE(tells_no_rejections_of_the_second_in_which_a_limit_becom
     BOOST_TEST(past.last_to_json() == R"({"second":4,"limits":{"7":[[0,0,0,0,0,0,0,0,0,0,0,0]]}})");
 }
 
-BOOST_FIXTURE_TEST_CASE(knows_the_waits_of_ten_minutes, lately) {
+BOOST_FIXTURE_TEST_CASE(has_the_waits_of_ten_minutes, lately) {
     one.waits.add(1s);
     second();
-    BOOST_TEST(look().recent_waits.count() == 0u);  // it was before the first second
+    BOOST_TEST(look().recent_waits.count() == 0u);  // this wait precedes the first second
     one.waits.add(2s);
     BOOST_TEST(look().recent_waits.count() == 1u);
     pass(598);
@@ -137,7 +136,7 @@ BOOST_FIXTURE_TEST_CASE(knows_the_waits_of_ten_minutes, lately) {
     BOOST_TEST(look().waits.count() == 2u);
 }
 
-BOOST_FIXTURE_TEST_CASE(knows_the_clients_that_were_top_rejected, lately) {
+BOOST_FIXTURE_TEST_CASE(has_the_clients_with_the_most_rejections, lately) {
     second();
     for (int i = 1; i <= 12; ++i)
         past.count({7, fmt::format("c{:02}", i)}, i % 2 == 0 ? 5 : 6, 0);
@@ -148,12 +147,12 @@ BOOST_FIXTURE_TEST_CASE(knows_the_clients_that_were_top_rejected, lately) {
     BOOST_TEST(most[0].client == "c02");
     BOOST_TEST(most[0].rejected == 8u);
     BOOST_TEST(most[0].error == 1u);
-    BOOST_TEST(most[1].client == "c01");  // those of one number by their names
+    BOOST_TEST(most[1].client == "c01");  // clients with equal numbers are sorted by name
     BOOST_TEST(most[6].client == "c11");
     BOOST_TEST(most[7].client == "c04");
 }
 
-BOOST_FIXTURE_TEST_CASE(forgets_a_client_after_ten_minutes, lately) {
+BOOST_FIXTURE_TEST_CASE(drops_a_client_after_ten_minutes, lately) {
     second();
     past.count({7, "a"}, 1, 0);
     pass(598);
@@ -164,7 +163,7 @@ BOOST_FIXTURE_TEST_CASE(forgets_a_client_after_ten_minutes, lately) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_AUTO_TEST_SUITE(what_holds_requests_back)
+BOOST_AUTO_TEST_SUITE(the_bottleneck)
 
 namespace {
 
@@ -183,50 +182,46 @@ struct now_and_before {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_CASE(is_nothing_at_first, now_and_before) {
-    BOOST_TEST(said() == "Nothing is held back.");
+BOOST_FIXTURE_TEST_CASE(is_absent_at_first, now_and_before) {
+    BOOST_TEST(said() == "No limit is delaying requests.");
 }
 
 BOOST_FIXTURE_TEST_CASE(is_a_limit_that_rejects, now_and_before) {
     rejected(one(), reason::queue_full) = 3;
     rejected(one(), reason::timed_out) = 4;
-    BOOST_TEST(said() ==
-               "`all` rejects 7 requests a second, since their turn did not come in time.");
+    BOOST_TEST(said() == "`all` rejects 7 requests per second: they timed out.");
     now.now += 1s;
     rejected(one(), reason::timed_out) = 7;
-    BOOST_TEST(said() ==
-               "`all` rejects 5 requests a second, since their turn did not come in time.");
+    BOOST_TEST(said() == "`all` rejects 5 requests per second: they timed out.");
     now.now += 1h;
-    BOOST_TEST(said() ==
-               "`all` rejects 1 requests a second, since their turn did not come in time.");
+    BOOST_TEST(said() == "`all` rejects 1 requests per second: they timed out.");
 }
 
-// What was rejected before says nothing of now.
-BOOST_FIXTURE_TEST_CASE(is_not_what_has_been, now_and_before) {
+// Only recent rejections count.
+BOOST_FIXTURE_TEST_CASE(is_not_a_limit_that_rejected_earlier, now_and_before) {
     rejected(one(), reason::no_permit) = 9;
     rejected(before.limits.front(), reason::no_permit) = 9;
-    BOOST_TEST(said() == "Nothing is held back.");
+    BOOST_TEST(said() == "No limit is delaying requests.");
     before.limits.clear();
-    BOOST_TEST(said() == "Nothing is held back.");
+    BOOST_TEST(said() == "No limit is delaying requests.");
 }
 
-BOOST_FIXTURE_TEST_CASE(is_a_limit_where_requests_wait, now_and_before) {
+BOOST_FIXTURE_TEST_CASE(is_a_limit_at_which_requests_wait, now_and_before) {
     one().waiting = 1;
-    BOOST_TEST(said() == "`all` holds requests back: 1 waits.");
+    BOOST_TEST(said() == "`all` delays requests: 1 waiting.");
     one().waiting = 3;
     one().oldest_wait = 1250ms;
     one().seats = true;
     one().capacity = 5;
     one().in_use = 4;
-    BOOST_TEST(said() ==
-               "`all` holds requests back: 3 wait, the first for 1.2 s; 4 of 5 seats are taken.");
+    BOOST_TEST(said() == "`all` delays requests: 3 waiting, oldest 1.2 s; 4 of 5 seats in use.");
     rejected(one(), reason::no_permit) = 2;
     BOOST_TEST(said() ==
-               "`all` rejects 2 requests a second, since nobody waits there; 3 wait, the first for "
-               "1.2 s; 4 of 5 seats are taken.");
+               "`all` rejects 2 requests per second: requests do not wait there; 3 waiting, oldest "
+               "1.2 s; 4 of 5 seats in use.");
 }
 
-BOOST_FIXTURE_TEST_CASE(is_the_limit_that_rejects_most, now_and_before) {
+BOOST_FIXTURE_TEST_CASE(is_the_limit_with_the_most_rejections, now_and_before) {
     for (std::uint64_t id = 2; id != 5; ++id) {
         now.limits.push_back(limit(id, fmt::format("l{}", id)));
         before.limits.push_back(now.limits.back());
@@ -237,17 +232,17 @@ BOOST_FIXTURE_TEST_CASE(is_the_limit_that_rejects_most, now_and_before) {
     BOOST_TEST(said().starts_with("`l3` "));
 }
 
-BOOST_FIXTURE_TEST_CASE(is_neither_a_dry_run_nor_a_client_that_hangs_up, now_and_before) {
+BOOST_FIXTURE_TEST_CASE(ignores_dry_runs_and_clients_that_disconnect, now_and_before) {
     rejected(one(), reason::disconnected) = 9;
-    BOOST_TEST(said() == "Nothing is held back.");
+    BOOST_TEST(said() == "No limit is delaying requests.");
     rejected(one(), reason::no_permit) = 9;
     one().dry_run = true;
     before.limits.front().dry_run = true;
     one().waiting = 9;
-    BOOST_TEST(said() == "Nothing is held back.");
+    BOOST_TEST(said() == "No limit is delaying requests.");
 }
 
-BOOST_FIXTURE_TEST_CASE(is_an_upstream_without_a_server_before_all_limits, now_and_before) {
+BOOST_FIXTURE_TEST_CASE(is_an_upstream_without_servers_rather_than_a_limit, now_and_before) {
     rejected(one(), reason::no_permit) = 9;
     now.upstreams.push_back({.name = "shop", .checked = true, .servers = {}});
     now.upstreams[0].servers.resize(2);
@@ -255,11 +250,11 @@ BOOST_FIXTURE_TEST_CASE(is_an_upstream_without_a_server_before_all_limits, now_a
     now.upstreams[0].servers[1].out = true;
     BOOST_TEST(said().starts_with("`all` rejects"));
     rejected(one(), reason::no_permit) = 0;
-    BOOST_TEST(said() == "Nothing is held back, but the server b of `shop` is out.");
+    BOOST_TEST(said() == "No limit is delaying requests. Server b of `shop` is down.");
     now.upstreams[0].servers[0].out = true;
-    BOOST_TEST(said() == "No server of `shop` answers: they are asked all the same.");
+    BOOST_TEST(said() == "All servers of `shop` are down; requests are still sent to them.");
     now.draining = true;
-    BOOST_TEST(said() == "The proxy is about to end: nobody is let in any more.");
+    BOOST_TEST(said() == "The proxy is shutting down and accepts no new connections.");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

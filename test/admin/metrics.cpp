@@ -1,4 +1,4 @@
-// The numbers of /metrics and /stats.json.
+// The values in /metrics and /stats.json.
 
 #include "admin/state.hpp"
 #include "admin/stats.hpp"
@@ -38,7 +38,7 @@ struct one_limit {
     }
     admin::limit_state& limit() { return all.limits.front(); }
 
-    // The value of a series of Prometheus' text; empty if it is not there.
+    // The value of a series in the Prometheus text; empty if it is missing.
     [[nodiscard]] std::string value(std::string const& series) const {
         auto const text = "\n" + to_metrics(all);
         auto const at = text.find("\n" + series + " ");
@@ -58,7 +58,7 @@ struct one_limit {
 
 BOOST_AUTO_TEST_SUITE(metrics)
 
-BOOST_FIXTURE_TEST_CASE(have_each_decision, one_limit) {
+BOOST_FIXTURE_TEST_CASE(count_each_decision, one_limit) {
     auto const of = [this](std::string const& decision, std::string const& why) {
         return value("weir_limit_decisions_total{limit=\"a\",decision=\"" + decision +
                      "\",reason=\"" + why + "\"}");
@@ -76,8 +76,8 @@ BOOST_FIXTURE_TEST_CASE(have_each_decision, one_limit) {
     BOOST_TEST(of("cancelled", "disconnected") == "3");
 }
 
-// Requests that were granted at once have waited for 0 s.
-BOOST_FIXTURE_TEST_CASE(have_all_grants_in_the_histogram_of_waits, one_limit) {
+// Requests that were granted immediately have a wait of 0 s.
+BOOST_FIXTURE_TEST_CASE(count_all_grants_in_the_histogram_of_waits, one_limit) {
     auto const bucket = [this](std::string const& end) {
         return value("weir_limit_wait_seconds_bucket{limit=\"a\",le=\"" + end + "\"}");
     };
@@ -91,7 +91,7 @@ BOOST_FIXTURE_TEST_CASE(have_all_grants_in_the_histogram_of_waits, one_limit) {
     BOOST_TEST(value("weir_limit_wait_seconds_sum{limit=\"a\"}") == "120.006");
 }
 
-BOOST_FIXTURE_TEST_CASE(say_which_server_is_up, one_limit) {
+BOOST_FIXTURE_TEST_CASE(report_which_server_is_up, one_limit) {
     all.upstreams.push_back({.name = "u", .checked = true, .servers = {}});
     auto& servers = all.upstreams[0].servers;
     servers.resize(2);
@@ -105,14 +105,14 @@ BOOST_FIXTURE_TEST_CASE(say_which_server_is_up, one_limit) {
     BOOST_TEST(value("weir_upstream_requests_active{upstream=\"u\",server=\"b\"}") == "3");
 }
 
-BOOST_FIXTURE_TEST_CASE(have_no_oldest_wait_of_a_limit_by_keys, one_limit) {
+BOOST_FIXTURE_TEST_CASE(have_no_oldest_wait_for_a_limit_with_keys, one_limit) {
     limit().oldest_wait = 1500ms;
     BOOST_TEST(value("weir_limit_oldest_wait_seconds{limit=\"a\"}") == "1.5");
     limit().key = "client";
     BOOST_TEST(value("weir_limit_oldest_wait_seconds{limit=\"a\"}") == "");
 }
 
-BOOST_FIXTURE_TEST_CASE(say_what_decides_instead_of_an_store, one_limit) {
+BOOST_FIXTURE_TEST_CASE(report_the_mode_and_the_failures_of_a_store, one_limit) {
     limit().store = admin::store_state{.mode = "local", .failed = 2, .unanswered = 1};
     for (std::string const mode : {"store", "closed", "open", "local"})
         BOOST_TEST(value("weir_store_mode{limit=\"a\",mode=\"" + mode + "\"}") ==
@@ -125,8 +125,8 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(stats)
 
-// A client that has hung up was turned away by nobody.
-BOOST_FIXTURE_TEST_CASE(have_what_was_rejected_total, one_limit) {
+// A client that disconnected was not rejected.
+BOOST_FIXTURE_TEST_CASE(have_the_total_of_rejections, one_limit) {
     BOOST_TEST(limit().rejected_total() == 7u);
     BOOST_TEST(says("\"rejected_total\":7"));
     BOOST_TEST(says("\"disconnected\":3"));

@@ -1,4 +1,4 @@
-// Files that the proxy answers with.
+// Files with bodies for responses of the proxy.
 
 #include "config/body.hpp"
 
@@ -26,7 +26,7 @@ struct folder : support::temporary_folder {
     void write(char const* name, std::string_view text) const {
         std::ofstream(*this / name, std::ios::binary) << text;
     }
-    // As the configuration in this folder names it.
+    // Reads a file, relative to a configuration in this folder.
     [[nodiscard]] std::string read(std::string_view name) const {
         return config::read_body(name, (*this / "weir.toml").string());
     }
@@ -54,35 +54,35 @@ struct folder : support::temporary_folder {
 
 BOOST_AUTO_TEST_SUITE(a_body)
 
-BOOST_FIXTURE_TEST_CASE(is_in_the_folder_of_the_configuration, folder) {
+BOOST_FIXTURE_TEST_CASE(is_found_relative_to_the_configuration, folder) {
     write("busy.html", "<p>Busy\n");
     std::filesystem::create_directory(*this / "more");
     write("more/other.txt", "other");
     BOOST_TEST(read("busy.html") == "<p>Busy\n");
     BOOST_TEST(read("more/other.txt") == "other");
     BOOST_TEST(read((*this / "busy.html").string()) == "<p>Busy\n");
-    BOOST_TEST(wrong("none.html").starts_with("`file` is `none.html`, but that cannot be read: "));
+    BOOST_TEST(wrong("none.html").starts_with("`none.html` cannot be read: "));
 }
 
-BOOST_FIXTURE_TEST_CASE(has_at_most_a_mebibyte, folder) {
+BOOST_FIXTURE_TEST_CASE(has_at_most_1_mebibyte, folder) {
     constexpr std::size_t most = 1024 * 1024;
     write("most", std::string(most, 'a'));
     write("more", std::string(most + 1, 'a'));
     write("empty", "");
     BOOST_TEST(read("most").size() == most);
-    BOOST_TEST(wrong("more") == "`file` is `more`, but has more than 1048576 bytes");
+    BOOST_TEST(wrong("more") == "`more` has more than 1048576 bytes");
     BOOST_TEST(read("empty") == "");
 }
 
-// Nobody waits for a pipe, or reads a device that never ends.
-BOOST_FIXTURE_TEST_CASE(is_a_file, folder) {
+// Reading a pipe could block, and reading a device might never end.
+BOOST_FIXTURE_TEST_CASE(is_a_regular_file, folder) {
     std::filesystem::create_directory(*this / "folder");
-    BOOST_TEST(wrong("folder") == "`file` is `folder`, but that is no file");
-    BOOST_TEST(wrong("/dev/null") == "`file` is `/dev/null`, but that is no file");
-    BOOST_TEST(wrong("/dev/zero") == "`file` is `/dev/zero`, but that is no file");
+    BOOST_TEST(wrong("folder") == "`folder` is not a regular file");
+    BOOST_TEST(wrong("/dev/null") == "`/dev/null` is not a regular file");
+    BOOST_TEST(wrong("/dev/zero") == "`/dev/zero` is not a regular file");
 }
 
-BOOST_FIXTURE_TEST_CASE(is_one_of_each_type_for_a_status, folder) {
+BOOST_FIXTURE_TEST_CASE(is_unique_for_each_status_and_type, folder) {
     write("a.html", "a");
     write("a.txt", "a");
     write("a.json", "{}");
@@ -91,10 +91,10 @@ BOOST_FIXTURE_TEST_CASE(is_one_of_each_type_for_a_status, folder) {
                                  "[[body]]\nstatus = 503\nfile = \"a.json\"\n") == "nothing");
     BOOST_TEST(wrong_with(html + "[[body]]\nstatus = 404\nfile = \"a.html\"\n") == "nothing");
     BOOST_TEST(wrong_with(html + "[[body]]\nstatus = 503\nfile = \"a.html\"\n")
-                   .find("there is a body of that type for 503 already") != std::string::npos);
+                   .find("duplicate body of this type for status 503") != std::string::npos);
 }
 
-BOOST_AUTO_TEST_CASE(has_the_type_that_its_name_says) {
+BOOST_AUTO_TEST_CASE(has_the_type_of_its_file_name) {
     struct row {
         std::string_view file, type;
     };

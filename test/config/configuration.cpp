@@ -1,4 +1,4 @@
-// Values of a configuration: seats, and what a store keeps.
+// Values of a configuration: seats, and the rules that a store supports.
 
 #include "config/configuration.hpp"
 
@@ -25,7 +25,7 @@ config::server with_seats(weir::amount n) {
     return s;
 }
 
-// Why a store cannot keep the rule.
+// Why a store does not support the rule; `nothing` if it does.
 std::string wrong_for_an_store(std::string const& rule) {
     config::limit l;
     l.rule = config::rule_of(rule);
@@ -41,7 +41,7 @@ std::string wrong_for_an_store(std::string const& rule) {
 
 BOOST_AUTO_TEST_SUITE(seats)
 
-BOOST_AUTO_TEST_CASE(that_adapt_are_from_1_to_1000_or_between_bounds) {
+BOOST_AUTO_TEST_CASE(adapt_from_1_to_1000_or_between_given_bounds) {
     BOOST_TEST(adaptive("adaptive").min == 1);
     BOOST_TEST(adaptive("adaptive").max == 1000);
     BOOST_TEST(adaptive("adaptive 4..200").min == 4);
@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(that_adapt_are_from_1_to_1000_or_between_bounds) {
     BOOST_TEST(config::most_seats(*config::seats_named("64")) == 64);
 }
 
-BOOST_AUTO_TEST_CASE(that_adapt_begin_between_their_bounds) {
+BOOST_AUTO_TEST_CASE(start_within_their_bounds) {
     for (std::string_view const bounds :
          {"adaptive 1..1", "adaptive 4..4", "adaptive 1..5", "adaptive 900..1000000000"}) {
         auto const o = adaptive(bounds);
@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(that_adapt_begin_between_their_bounds) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(are_named_in_these_ways_alone) {
+BOOST_AUTO_TEST_CASE(reject_invalid_texts) {
     for (std::string_view const right : {"1", "1000000000", "adaptive 1..1000000000"})
         BOOST_TEST(config::seats_named(right).has_value(), right);
     for (std::string_view const wrong :
@@ -69,8 +69,8 @@ BOOST_AUTO_TEST_CASE(are_named_in_these_ways_alone) {
         BOOST_TEST(!config::seats_named(wrong).has_value(), wrong);
 }
 
-// If all servers have seats, their sum is a limit.
-BOOST_AUTO_TEST_CASE(of_servers_are_their_sum) {
+// If all servers of an upstream have seats, their sum is a limit.
+BOOST_AUTO_TEST_CASE(of_an_upstream_are_the_sum_over_its_servers) {
     config::upstream u{.name = "shop", .servers = {with_seats(3), with_seats(4)}, .health = {}};
     auto const l = config::seats_of(u);
     BOOST_REQUIRE(l.has_value());
@@ -84,14 +84,14 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(a_store)
 
-BOOST_AUTO_TEST_CASE(keeps_a_rate_with_or_without_a_burst) {
+BOOST_AUTO_TEST_CASE(supports_a_rate_with_or_without_a_burst) {
     BOOST_TEST(wrong_for_an_store("100/1s") == "nothing");
     BOOST_TEST(wrong_for_an_store("100/1s burst 20") == "nothing");
     for (std::string const rule :
          {"3 seats", "10/60s sliding", "10/60s fixed", "100/1s leaky", "1/1s & 2/1min",
           "100/1s burst 20 initial 0", "100/1s burst 20 refill interval"}) {
         auto const wrong = wrong_for_an_store(rule);
-        BOOST_TEST(wrong == "a store keeps what is like 100/1s or 100/1s burst 20", rule);
+        BOOST_TEST(wrong == "a store supports rules like 100/1s and 100/1s burst 20", rule);
     }
 }
 

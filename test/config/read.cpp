@@ -431,11 +431,11 @@ BOOST_AUTO_TEST_CASE(cannot_contradict_itself) {
 }
 
 // A URL may hold a password.
-BOOST_AUTO_TEST_CASE(is_not_told_with_the_url_of_an_store) {
+BOOST_AUTO_TEST_CASE(reports_an_error_without_the_url_of_a_store) {
     for (std::string const url : {"http://u:secret@a", "secret", "redis:u:secret@a"})
         BOOST_TEST(
             problem(with("[[store]]\nname = \"e\"\nurl = \"" + url + "\"\n")) ==
-            "weir.toml:3:7: store `e`: `url` begins with none of redis://, unix: and mysql://");
+            "weir.toml:3:7: store `e`: `url` must start with one of redis://, unix: and mysql://");
 }
 
 BOOST_AUTO_TEST_CASE(is_toml) {

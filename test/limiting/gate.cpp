@@ -211,7 +211,7 @@ BOOST_FIXTURE_TEST_CASE(has_the_shortest_patience_of_its_limits, limits) {
     BOOST_TEST(rejects_after(2s) == "seats");
 }
 
-BOOST_FIXTURE_TEST_CASE(has_the_least_patience_in_whatever_order_they_are, limits) {
+BOOST_FIXTURE_TEST_CASE(has_the_shortest_patience_in_any_order_of_the_limits, limits) {
     add("seats", "1 seats", "patience 2s");
     add("rate", "9/60s", "patience 3s");
     add("lifo", "9 seats", "patience 4s order lifo");
@@ -267,7 +267,7 @@ BOOST_FIXTURE_TEST_CASE(enters_dry_runs_last, limits) {
     BOOST_TEST(rejected_by(dry_run) == 2u);
 }
 
-BOOST_FIXTURE_TEST_CASE(asks_dry_runs_after_the_wait_for_a_chain, limits) {
+BOOST_FIXTURE_TEST_CASE(enters_dry_runs_after_the_wait_for_a_chain, limits) {
     auto& dry_run = add_dry_run("dry_run", "1/60s");
     add("seats", "1 seats");
     add("rate", "9/60s");

@@ -28,7 +28,7 @@ std::pair<std::string, weir::limiter_config> own(std::string key, std::string co
     return {std::move(key), config::rule_of(rule)};
 }
 
-// A limit of each client, of either kind: one that is made for many clients, and one for any rule.
+// A limit per client, of one of two kinds: the one made for many clients, or the one for any rule.
 struct of_clients {
     explicit of_clients(config::limit const& c)
         : made(limiting::make_limit<test_world>(
@@ -39,14 +39,14 @@ struct of_clients {
         kept.push_back(made->try_enter({client}, made->key_of({client}), ec));
         return bool(kept.back());
     }
-    // How many of ten requests are let in at once.
+    // Makes ten requests, and returns the number of them that are granted immediately.
     int lets_in(std::uint64_t client) {
         int n = 0;
         for (int i = 0; i != 10; ++i)
             n += enters(client) ? 1 : 0;
         return n;
     }
-    // Whether a request that cannot be let in waits.
+    // Whether a request waits, if it cannot be granted immediately.
     bool waits(std::uint64_t client) {
         bool decided = false;
         made->async_enter({client}, client, 1s,
@@ -72,9 +72,9 @@ std::string rule(int n, std::string const& kind) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(a_limit_of_keys)
+BOOST_AUTO_TEST_SUITE(a_keyed_limit)
 
-BOOST_AUTO_TEST_CASE(is_one_of_each) {
+BOOST_AUTO_TEST_CASE(is_separate_for_each_key) {
     for (std::string const kind : kinds) {
         BOOST_TEST_INFO_SCOPE(kind);
         of_clients limit(with(rule(3, kind)));
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(is_one_of_each) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(has_other_rules_for_some_keys) {
+BOOST_AUTO_TEST_CASE(has_its_own_rules_for_some_keys) {
     for (std::string const kind : kinds) {
         BOOST_TEST_INFO_SCOPE(kind);
         of_clients limit(with(rule(3, kind), {own("7", rule(2, kind))}));
@@ -93,8 +93,8 @@ BOOST_AUTO_TEST_CASE(has_other_rules_for_some_keys) {
     }
 }
 
-// A key that has come, and one that has not.
-BOOST_AUTO_TEST_CASE(takes_other_rules_for_some_keys_with_a_reload) {
+// Client 6 is known already, client 7 is not.
+BOOST_AUTO_TEST_CASE(changes_the_rules_of_some_keys_with_a_reload) {
     for (std::string const kind : kinds) {
         BOOST_TEST_INFO_SCOPE(kind);
         of_clients limit(with(rule(3, kind), {own("7", rule(5, kind))}));
@@ -102,12 +102,12 @@ BOOST_AUTO_TEST_CASE(takes_other_rules_for_some_keys_with_a_reload) {
         limit.made->configure(
             with(rule(3, kind), {own("6", rule(4, kind)), own("7", rule(2, kind))}));
         BOOST_TEST(limit.lets_in(7) == 2);
-        BOOST_TEST(limit.lets_in(6) <= 1);  // of a bucket none: it does not fill at once
+        BOOST_TEST(limit.lets_in(6) <= 1);  // 0 for a bucket, because it does not fill immediately
         BOOST_TEST(limit.lets_in(8) == 3);
     }
 }
 
-BOOST_AUTO_TEST_CASE(has_one_rule_where_a_reload_takes_the_other_away) {
+BOOST_AUTO_TEST_CASE(has_the_common_rule_after_a_reload_without_the_rule_of_a_key) {
     for (std::string const kind : kinds) {
         BOOST_TEST_INFO_SCOPE(kind);
         of_clients limit(with(rule(3, kind), {own("7", rule(5, kind))}));
@@ -116,8 +116,8 @@ BOOST_AUTO_TEST_CASE(has_one_rule_where_a_reload_takes_the_other_away) {
     }
 }
 
-// The second reload is compared with the first one, and not with the start.
-BOOST_AUTO_TEST_CASE(knows_what_it_was_configured_with) {
+// A second reload compares with the configuration of the first one, not with the initial one.
+BOOST_AUTO_TEST_CASE(stores_its_latest_configuration) {
     for (std::string const kind : kinds) {
         BOOST_TEST_INFO_SCOPE(kind);
         of_clients limit(with(rule(3, kind)));
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(knows_what_it_was_configured_with) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(takes_another_queue_with_a_reload) {
+BOOST_AUTO_TEST_CASE(changes_its_queue_with_a_reload) {
     of_clients seats(with("1 seats", {}, "max_waiting 0"));
     BOOST_TEST(seats.enters(1));
     BOOST_TEST(!seats.waits(1));
@@ -138,8 +138,8 @@ BOOST_AUTO_TEST_CASE(takes_another_queue_with_a_reload) {
     BOOST_TEST(!seats.waits(1));
 }
 
-// Clients beyond the most share one limit, as if they were one client.
-BOOST_AUTO_TEST_CASE(has_one_limit_for_all_keys_above_the_most) {
+// Further clients share one limit, as if they were one client.
+BOOST_AUTO_TEST_CASE(has_one_limit_for_all_keys_above_max_keys) {
     for (std::string const kind : kinds) {
         BOOST_TEST_INFO_SCOPE(kind);
         auto c = with(rule(3, kind));

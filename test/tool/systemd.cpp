@@ -1,4 +1,4 @@
-// Sockets that a service manager has opened.
+// Sockets that a service manager opened.
 
 #include "tool/systemd.hpp"
 
@@ -33,7 +33,7 @@ sockets mine(std::string const& count, char const* names = nullptr) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(sockets_that_are_inherited)
+BOOST_AUTO_TEST_SUITE(inherited_sockets)
 
 BOOST_AUTO_TEST_CASE(begin_at_3_and_have_names) {
     BOOST_TEST((mine("2", "web:admin") == sockets{{"web", 3}, {"admin", 4}}));
@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(begin_at_3_and_have_names) {
     BOOST_TEST((mine("1") == sockets{{"unknown", 3}}));
 }
 
-BOOST_AUTO_TEST_CASE(are_of_one_process) {
+BOOST_AUTO_TEST_CASE(are_for_the_named_process_only) {
     BOOST_TEST(tool::inherited_sockets().empty());
     BOOST_TEST(inherited(std::to_string(::getppid()), "1", "web").empty());
     BOOST_TEST(inherited("", "1", "web").empty());
