@@ -1,4 +1,4 @@
-// What is told of requests: the lines of the access log, and the counts.
+// The records of requests: the lines of the access log, and the counters.
 
 #include "proxy/account.hpp"
 
@@ -37,7 +37,7 @@ trusted = ["10.0.0.0/8"]
 struct logged {
     explicit logged(std::string const& configuration = limited) : proxy(configuration, &log) {}
 
-    // The lines so far, each without its time, as words; what is between quotes is one.
+    // The lines so far, without their times, split into words. A quoted text is one word.
     [[nodiscard]] std::vector<std::vector<std::string>> lines() {
         log.end();
         std::ifstream in(folder / "log");
@@ -74,7 +74,7 @@ std::string id_field_with(std::string const& id) {
 
 BOOST_AUTO_TEST_SUITE(the_access_log)
 
-BOOST_FIXTURE_TEST_CASE(has_a_line_for_each_request, logged) {
+BOOST_FIXTURE_TEST_CASE(has_one_line_per_request, logged) {
     proxy.upstream.answer = nullptr;
     auto client = proxy.connect("192.0.2.1");
     auto waiter = proxy.connect("192.0.2.2");
@@ -98,7 +98,7 @@ BOOST_FIXTURE_TEST_CASE(has_a_line_for_each_request, logged) {
     BOOST_TEST(all[1] == second, boost::test_tools::per_element());
 }
 
-BOOST_FIXTURE_TEST_CASE(names_the_limit_that_has_rejected_the_request, logged) {
+BOOST_FIXTURE_TEST_CASE(names_the_limit_that_rejected_the_request, logged) {
     proxy.upstream.answer = nullptr;
     auto client = proxy.connect("192.0.2.1");
     auto waiter = proxy.connect("192.0.2.2");
@@ -116,7 +116,7 @@ BOOST_FIXTURE_TEST_CASE(names_the_limit_that_has_rejected_the_request, logged) {
     BOOST_TEST(all[0][7] == "\"seats\"");
 }
 
-// The bytes of a body, and not those of its chunks.
+// The bytes of a body, without the framing of its chunks.
 BOOST_FIXTURE_TEST_CASE(counts_the_bytes_of_bodies, logged) {
     auto client = proxy.connect();
     proxy.upstream.answer = [](std::string const&) {
@@ -146,7 +146,7 @@ BOOST_FIXTURE_TEST_CASE(names_the_client_behind_a_trusted_peer, logged) {
     BOOST_TEST(all[1][0] == "10.0.0.1");
 }
 
-BOOST_FIXTURE_TEST_CASE(has_what_cannot_be_read, logged) {
+BOOST_FIXTURE_TEST_CASE(has_a_line_for_a_malformed_request, logged) {
     auto client = proxy.connect("192.0.2.1");
     BOOST_TEST(proxy.ask(client, "NO\r\n\r\n") == 400u);
     auto const all = lines();
@@ -160,20 +160,20 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(a_line)
 
-BOOST_AUTO_TEST_CASE(has_seconds_to_the_nearest_millisecond) {
+BOOST_AUTO_TEST_CASE(rounds_seconds_to_milliseconds) {
     proxy::log_line l;
     l.took = 1'234'500us;
     l.waited = 499us;
     l.client = "a";
     l.request = "b";
-    BOOST_TEST(text_of(l).find(" 1.234 0.000 ") != std::string::npos);  // to the even one
+    BOOST_TEST(text_of(l).find(" 1.234 0.000 ") != std::string::npos);  // a tie rounds to even
     l.took = 61s + 999'600us;
     l.waited = 501us;
     BOOST_TEST(text_of(l).find(" 62.000 0.001 ") != std::string::npos);
     BOOST_TEST(json_of(l).find(R"("request_time":62.000,"waited":0.001)") != std::string::npos);
 }
 
-BOOST_AUTO_TEST_CASE(has_nothing_that_could_end_a_field) {
+BOOST_AUTO_TEST_CASE(escapes_bytes_that_could_end_a_field) {
     proxy::log_line l;
     l.client = "a";
     l.request = "GET /\"\\\x07\xe9 HTTP/1.1";
@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(the_id_of_a_request)
 
-BOOST_FIXTURE_TEST_CASE(is_the_one_that_has_come_or_a_fresh_one, logged) {
+BOOST_FIXTURE_TEST_CASE(is_the_one_of_the_client_if_valid_or_else_a_new_one, logged) {
     auto client = proxy.connect();
     auto const sent = [&](std::string const& fields) {
         proxy.upstream.requests.clear();
@@ -197,7 +197,7 @@ BOOST_FIXTURE_TEST_CASE(is_the_one_that_has_come_or_a_fresh_one, logged) {
         BOOST_REQUIRE(proxy.upstream.requests.size() == 1u);
         auto const& request = proxy.upstream.requests.front();
         auto const at = request.find("X-Request-Id");
-        BOOST_TEST(request.find("X-Request-Id", at + 1) == request.npos);  // one alone
+        BOOST_TEST(request.find("X-Request-Id", at + 1) == request.npos);  // exactly one
         return field_of(request, id_field);
     };
     std::string const longest(128, 'a');
@@ -218,7 +218,7 @@ BOOST_FIXTURE_TEST_CASE(is_the_one_that_has_come_or_a_fresh_one, logged) {
     BOOST_TEST(all.back()[8] == last);
 }
 
-BOOST_AUTO_TEST_CASE(passes_as_any_field_where_there_is_no_access_log) {
+BOOST_AUTO_TEST_CASE(is_forwarded_unchanged_without_an_access_log) {
     local_proxy proxy(support::forwards);
     auto client = proxy.connect();
     BOOST_TEST(proxy.ask(client, "GET / HTTP/1.1\r\nHost: test\r\n\r\n") == 200u);
@@ -232,7 +232,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(counts)
 
-BOOST_AUTO_TEST_CASE(have_each_request_once) {
+BOOST_AUTO_TEST_CASE(include_each_request_once) {
     local_proxy proxy(limited + "[[route]]\npath = \"/no\"\nrespond = 403\n");
     auto& told = proxy.worker().told();
     auto const n = [&](ending how) { return told.counts()[how].value(); };
@@ -246,15 +246,15 @@ BOOST_AUTO_TEST_CASE(have_each_request_once) {
     auto other = proxy.connect();
     BOOST_TEST(proxy.ask(other, "NO\r\n\r\n") == 400u);
     BOOST_TEST(n(ending::malformed) == 1u);
-    BOOST_TEST(told.counts().requests.value() == 2u);  // without that
+    BOOST_TEST(told.counts().requests.value() == 2u);  // the malformed request is not included
     BOOST_TEST(told.counts().connections.value() == 2u);
     client.close();
     proxy.pass(1s);
     BOOST_TEST(told.counts().connections.value() == 2u);
 }
 
-// What is taken once is not told again.
-BOOST_AUTO_TEST_CASE(of_rejections_are_of_each_client_and_limit) {
+// Each rejection is taken once only.
+BOOST_AUTO_TEST_CASE(of_rejections_are_per_client_and_limit) {
     local_proxy proxy(support::forwards + R"(limits = ["rate"]
 [[limit]]
 name = "rate"
@@ -273,7 +273,7 @@ queue = "patience 0s"
     BOOST_TEST(told.take_troubles().rejected.empty());
 }
 
-BOOST_AUTO_TEST_CASE(of_failures_are_of_each_server) {
+BOOST_AUTO_TEST_CASE(of_failures_are_per_server) {
     local_proxy proxy(support::forwards);
     proxy.upstream.answer = [](std::string const&) { return reply{"", true}; };
     for (int i = 0; i != 3; ++i)

@@ -1,4 +1,4 @@
-// Who the client of a request is.
+// The address of the client of a request.
 
 #include "proxy/client.hpp"
 
@@ -53,11 +53,11 @@ BOOST_FIXTURE_TEST_CASE(is_the_peer_unless_it_is_trusted, by_x_forwarded_for) {
     BOOST_TEST(of("192.0.2.1") == "10.0.0.1");
 }
 
-// What stands left of it the client may have written itself.
-BOOST_FIXTURE_TEST_CASE(is_the_right_most_that_is_not_trusted, by_x_forwarded_for) {
+// The client may have written the addresses to its left.
+BOOST_FIXTURE_TEST_CASE(is_the_rightmost_address_that_is_not_trusted, by_x_forwarded_for) {
     BOOST_TEST(of("192.0.2.1, 192.0.2.2") == "192.0.2.2");
     BOOST_TEST(of("192.0.2.1, 192.0.2.2, 10.9.9.9, fd00::5") == "192.0.2.2");
-    BOOST_TEST(of("10.0.0.7, 10.0.0.8") == "10.0.0.7");  // all are trusted
+    BOOST_TEST(of("10.0.0.7, 10.0.0.8") == "10.0.0.7");  // all addresses are trusted
     BOOST_TEST(of("192.0.2.1,,  192.0.2.2 ,") == "192.0.2.2");
     BOOST_TEST(client("X-Forwarded-For: 192.0.2.1\r\nx-forwarded-for: 192.0.2.2, 10.0.0.3\r\n") ==
                "192.0.2.2");
@@ -65,10 +65,11 @@ BOOST_FIXTURE_TEST_CASE(is_the_right_most_that_is_not_trusted, by_x_forwarded_fo
                "192.0.2.1");
 }
 
-BOOST_FIXTURE_TEST_CASE(is_the_last_that_is_known_where_one_is_no_address, by_x_forwarded_for) {
+BOOST_FIXTURE_TEST_CASE(is_the_address_before_an_invalid_one_from_the_right, by_x_forwarded_for) {
     BOOST_TEST(of("192.0.2.1, unknown, 10.0.0.3") == "10.0.0.3");
     BOOST_TEST(of("192.0.2.1, unknown") == "10.0.0.1");
-    BOOST_TEST(of("192.0.2.1, \"192.0.2.2\"") == "10.0.0.1");  // there are no quotes here
+    BOOST_TEST(of("192.0.2.1, \"192.0.2.2\"") ==
+               "10.0.0.1");  // X-Forwarded-For has no quoted addresses
 }
 
 BOOST_FIXTURE_TEST_CASE(may_have_a_port, by_x_forwarded_for) {
@@ -83,14 +84,14 @@ BOOST_FIXTURE_TEST_CASE(may_have_a_port, by_x_forwarded_for) {
         BOOST_TEST(of(wrong) == "10.0.0.1", wrong);
 }
 
-BOOST_FIXTURE_TEST_CASE(is_named_by_one_field_alone, by_x_forwarded_for) {
+BOOST_FIXTURE_TEST_CASE(is_read_from_the_configured_field_only, by_x_forwarded_for) {
     BOOST_TEST(client("Forwarded: for=192.0.2.1\r\n") == "10.0.0.1");
     options.forwarded_by = config::forwarded_by::forwarded;
     BOOST_TEST(of("192.0.2.1") == "10.0.0.1");
     BOOST_TEST(client("Forwarded: for=192.0.2.1\r\n") == "192.0.2.1");
 }
 
-BOOST_FIXTURE_TEST_CASE(is_behind_for, by_forwarded) {
+BOOST_FIXTURE_TEST_CASE(is_the_value_of_for, by_forwarded) {
     BOOST_TEST(of("for=192.0.2.60;proto=http;by=203.0.113.43") == "192.0.2.60");
     BOOST_TEST(of("proto=http; For=192.0.2.60") == "192.0.2.60");
     BOOST_TEST(of("for=192.0.2.1, for=192.0.2.2") == "192.0.2.2");
@@ -103,15 +104,15 @@ BOOST_FIXTURE_TEST_CASE(is_behind_for, by_forwarded) {
         BOOST_TEST(of(wrong) == "10.0.0.1", wrong);
 }
 
-// A comma or a semicolon between quotes separates nothing.
-BOOST_FIXTURE_TEST_CASE(is_not_between_the_quotes_of_another, by_forwarded) {
+// A comma or a semicolon inside quotes is not a separator.
+BOOST_FIXTURE_TEST_CASE(is_not_read_from_a_quoted_value, by_forwarded) {
     BOOST_TEST(of("for=192.0.2.1;ext=\"a, for=192.0.2.9\"") == "192.0.2.1");
     BOOST_TEST(of("for=192.0.2.1;ext=\"a;for=192.0.2.9\"") == "192.0.2.1");
     BOOST_TEST(of(R"(for=192.0.2.1;ext="a\", for=192.0.2.9")") == "192.0.2.1");
 }
 
 // A client may have opened a quote that it did not close.
-BOOST_FIXTURE_TEST_CASE(is_not_in_an_element_that_is_not_well_formed, by_forwarded) {
+BOOST_FIXTURE_TEST_CASE(is_not_read_from_a_malformed_element, by_forwarded) {
     BOOST_TEST(of("for=192.0.2.9;ext=\"a, for=192.0.2.1") == "10.0.0.1");
     BOOST_TEST(of("for=192.0.2.9;ext=a\"b\"") == "10.0.0.1");
     BOOST_TEST(of("for=192.0.2.9;ext=\"a\"b") == "10.0.0.1");

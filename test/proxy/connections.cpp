@@ -165,7 +165,7 @@ upstream = "a"
 
 BOOST_AUTO_TEST_SUITE_END()
 
-// The server has no seats, so that only its connections hold requests back.
+// The server has no seats, so only its connections delay requests.
 BOOST_AUTO_TEST_SUITE(a_request_above_the_connections_of_a_server)
 
 namespace {
@@ -197,7 +197,7 @@ upstream = "a"
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_CASE(waits_in_turn, narrow_proxy) {
+BOOST_FIXTURE_TEST_CASE(waits_in_arrival_order, narrow_proxy) {
     proxy.upstream.answer = nullptr;
     std::list<support::wire> clients;
     for (int i = 0; i != 4; ++i) {
@@ -215,7 +215,7 @@ BOOST_FIXTURE_TEST_CASE(waits_in_turn, narrow_proxy) {
     }
 }
 
-BOOST_FIXTURE_TEST_CASE(waits_no_longer_than_for_an_answer, narrow_proxy) {
+BOOST_FIXTURE_TEST_CASE(waits_at_most_the_timeout_of_the_upstream, narrow_proxy) {
     proxy.upstream.answer = nullptr;
     auto first = proxy.connect();
     first.send(get);
@@ -228,7 +228,7 @@ BOOST_FIXTURE_TEST_CASE(waits_no_longer_than_for_an_answer, narrow_proxy) {
     BOOST_TEST(second.look() == "");
     proxy.pass(rounds);
     BOOST_TEST(status_of(second.take()) == 504u);
-    // The next one does not wait behind it.
+    // The next request does not wait for it.
     auto third = proxy.connect();
     BOOST_TEST(proxy.ask(third, get) == 0u);
     proxy.upstream.connections.front().send("2");
@@ -237,7 +237,7 @@ BOOST_FIXTURE_TEST_CASE(waits_no_longer_than_for_an_answer, narrow_proxy) {
     BOOST_TEST(has_asked(proxy.upstream.connections.back()));
 }
 
-BOOST_FIXTURE_TEST_CASE(gets_the_place_of_a_connection_that_would_be_kept, narrow_proxy) {
+BOOST_FIXTURE_TEST_CASE(replaces_a_connection_that_would_be_kept, narrow_proxy) {
     BOOST_TEST(proxy.ask() == 200u);
     proxy.upstream.answer = nullptr;
     auto first = proxy.connect();
@@ -250,7 +250,7 @@ BOOST_FIXTURE_TEST_CASE(gets_the_place_of_a_connection_that_would_be_kept, narro
     BOOST_TEST(has_asked(proxy.upstream.connections.back()));
 }
 
-BOOST_FIXTURE_TEST_CASE(goes_on_when_a_reload_allows_more, narrow_proxy) {
+BOOST_FIXTURE_TEST_CASE(continues_when_a_reload_allows_more_connections, narrow_proxy) {
     proxy.upstream.answer = nullptr;
     std::list<support::wire> clients;
     for (int i = 0; i != 4; ++i) {

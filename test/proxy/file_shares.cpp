@@ -1,4 +1,4 @@
-// How the files that the process may open are shared out.
+// The division of the files that the process may open.
 
 #include "proxy/file_shares.hpp"
 
@@ -47,7 +47,7 @@ std::string wrong(config::configuration const& c) {
 
 BOOST_AUTO_TEST_SUITE(files_of_the_process)
 
-BOOST_AUTO_TEST_CASE(are_enough_for_all_together) {
+BOOST_AUTO_TEST_CASE(suffice_for_all_shares) {
     for (auto const& c : {with({{}}), with({{}, {}, {}}), with({{10}}), with({{10}, {}}),
                           with({{1'000'000'000}}), with({{1'000'000'000}, {}})}) {
         auto const shares = proxy::share_out_files(c);
@@ -60,8 +60,8 @@ BOOST_AUTO_TEST_CASE(are_enough_for_all_together) {
     }
 }
 
-// What a server says is left to it, and the rest is the clients'.
-BOOST_AUTO_TEST_CASE(that_servers_do_not_need_are_of_clients) {
+// A server gets the number of its connections or seats; the clients get the rest.
+BOOST_AUTO_TEST_CASE(unused_by_servers_are_for_clients) {
     auto const ten = proxy::share_out_files(with({{10}}));
     auto const twenty = proxy::share_out_files(with({{10}, {10}}));
     BOOST_TEST(ten.clients - twenty.clients == 10);
@@ -74,14 +74,14 @@ BOOST_AUTO_TEST_CASE(that_servers_do_not_need_are_of_clients) {
     BOOST_TEST(proxy::share_out_files(seats).clients == ten.clients);
 }
 
-BOOST_AUTO_TEST_CASE(are_shared_among_servers_that_do_not_say) {
+BOOST_AUTO_TEST_CASE(are_divided_among_servers_without_a_number) {
     auto const one = proxy::share_out_files(with({{}}));
     auto const four = proxy::share_out_files(with({{}, {}, {}, {}}));
     BOOST_TEST(four.clients == one.clients);
     BOOST_TEST(four.upstream == one.upstream / 4);
 }
 
-BOOST_AUTO_TEST_CASE(bound_the_connections_of_clients) {
+BOOST_AUTO_TEST_CASE(limit_the_connections_of_clients) {
     auto c = with({{10}});
     auto const most = proxy::share_out_files(c).clients;
     c.clients.connections = most;
@@ -89,11 +89,11 @@ BOOST_AUTO_TEST_CASE(bound_the_connections_of_clients) {
     c.clients.connections = 5;
     BOOST_TEST(proxy::share_out_files(c).clients == 5);
     c.clients.connections = most + 1;
-    BOOST_TEST(wrong(c).starts_with("the connections of clients are `" + std::to_string(most + 1) +
-                                    "`, but must be at most " + std::to_string(most) + ","));
+    BOOST_TEST(wrong(c).starts_with("`connections` is " + std::to_string(most + 1) + "; at most " +
+                                    std::to_string(most) + " fit into the limit of "));
 }
 
-BOOST_AUTO_TEST_CASE(are_of_the_operator_only_where_there_is_a_page) {
+BOOST_AUTO_TEST_CASE(are_reserved_for_the_admin_page_only_if_it_exists) {
     auto c = with({{10}});
     auto const with_page = proxy::share_out_files(c);
     BOOST_TEST(with_page.admin > 0);

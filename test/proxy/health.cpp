@@ -151,7 +151,7 @@ BOOST_FIXTURE_TEST_CASE(forgets_successes_after_a_failure, checked) {
     BOOST_TEST(after("g") == ".");
 }
 
-// A failed connection attempt of a request counts as a failed check; a connection that succeeds ends the series.
+// A failed connection attempt of a request counts as a failed check; a successful connection ends the series.
 BOOST_AUTO_TEST_CASE(counts_requests) {
     local_proxy proxy(configuration(R"(every = "1h", fall = 3, rise = 2)"));
     auto& upstream = *proxy.plan().upstreams.front();
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(counts_requests) {
     };
     BOOST_TEST(!note("nnynnynn"));
     BOOST_TEST(note("n"));
-    BOOST_TEST(note("yyyy"));  // only a check makes it up again
+    BOOST_TEST(note("yyyy"));  // only checks change it to up again
     upstream.note_check(server, true);
     BOOST_TEST(is_out(proxy));
     upstream.note_check(server, true);
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(counts_requests) {
     BOOST_TEST(server.state().unreachable == 7u);
 }
 
-// Each outage needs its own: those that ended the one before do not count.
+// Each outage needs new successes: the successes that ended the previous outage do not count.
 BOOST_AUTO_TEST_CASE(takes_successes_of_one_outage_only) {
     local_proxy proxy(configuration(R"(every = "1h", fall = 3, rise = 2)"));
     auto& upstream = *proxy.plan().upstreams.front();

@@ -1,4 +1,4 @@
-// Connections that begin with the PROXY protocol.
+// Connections that start with a header of the PROXY protocol.
 
 #include "local_proxy.hpp"
 
@@ -21,7 +21,7 @@ using support::status_of;
 struct behind_a_balancer {
     behind_a_balancer() { proxy.is_introduced = true; }
 
-    // The client that the upstream is told of.
+    // Sends a request, and returns the client that the upstream receives in X-Forwarded-For.
     std::string client_of(support::wire& connection, std::string_view request = get) {
         connection.send(request);
         proxy.settle();
@@ -50,7 +50,7 @@ constexpr std::string_view other = "PROXY TCP6 2001:db8::1 2001:db8::2 1000 80\r
 
 BOOST_AUTO_TEST_SUITE(a_balancer)
 
-BOOST_FIXTURE_TEST_CASE(says_once_who_the_client_is, behind_a_balancer) {
+BOOST_FIXTURE_TEST_CASE(names_the_client_once_per_connection, behind_a_balancer) {
     auto connection = proxy.connect("10.0.0.1");
     connection.send(one);
     proxy.settle();
@@ -60,17 +60,17 @@ BOOST_FIXTURE_TEST_CASE(says_once_who_the_client_is, behind_a_balancer) {
     BOOST_TEST(proxy.ask(connection, get) == 429u);
     auto next = proxy.connect("10.0.0.1");
     BOOST_TEST(client_of(next, std::string(other) + std::string(get)) == "2001:db8::1");
-    // A limit by clients is one of that client.
+    // A limit per client applies to the client that the balancer names.
     auto third = proxy.connect("10.0.0.2");
     BOOST_TEST(proxy.ask(third, std::string(one) + std::string(get)) == 429u);
 }
 
-BOOST_FIXTURE_TEST_CASE(may_speak_for_itself, behind_a_balancer) {
+BOOST_FIXTURE_TEST_CASE(may_make_its_own_requests, behind_a_balancer) {
     auto connection = proxy.connect("10.0.0.1");
     BOOST_TEST(client_of(connection, "PROXY UNKNOWN\r\n" + std::string(get)) == "10.0.0.1");
 }
 
-BOOST_FIXTURE_TEST_CASE(is_one_that_is_trusted, behind_a_balancer) {
+BOOST_FIXTURE_TEST_CASE(must_be_trusted, behind_a_balancer) {
     auto connection = proxy.connect("192.0.2.9");
     connection.send(std::string(one) + std::string(get));
     proxy.settle();
@@ -79,7 +79,7 @@ BOOST_FIXTURE_TEST_CASE(is_one_that_is_trusted, behind_a_balancer) {
     BOOST_TEST(proxy.upstream.requests.empty());
 }
 
-BOOST_FIXTURE_TEST_CASE(speaks_before_all_else, behind_a_balancer) {
+BOOST_FIXTURE_TEST_CASE(must_send_its_header_first, behind_a_balancer) {
     auto connection = proxy.connect("10.0.0.1");
     connection.send(get);
     proxy.settle();
@@ -88,7 +88,7 @@ BOOST_FIXTURE_TEST_CASE(speaks_before_all_else, behind_a_balancer) {
     BOOST_TEST(proxy.upstream.requests.empty());
 }
 
-BOOST_FIXTURE_TEST_CASE(has_as_long_for_it_as_a_client_for_a_header, behind_a_balancer) {
+BOOST_FIXTURE_TEST_CASE(has_the_header_timeout_for_it, behind_a_balancer) {
     auto connection = proxy.connect("10.0.0.1");
     connection.send(one.substr(0, 5));
     proxy.pass(9999ms);

@@ -1,4 +1,4 @@
-// What tells the requests of a limit apart, and what a client is told that its limit rejects.
+// Keys of limits, orders of queues by client and class, and the status of a rejection by a limit per client.
 
 #include "proxy/key.hpp"
 
@@ -43,7 +43,7 @@ config::limit by(std::vector<key_part> key) {
     return l;
 }
 
-// With a field that is not to go on, as one that Connection names.
+// The key of a request. Its fields may include Connection, which names fields that the proxy does not forward.
 std::uint64_t key_of(config::limit const& l, request const& r) {
     auto const text = "GET " + r.target + " HTTP/1.1\r\nHost: a\r\n" + r.fields + "\r\n";
     http::request_head head;
@@ -63,7 +63,7 @@ std::string limited(std::string const& limit) {
 
 BOOST_AUTO_TEST_SUITE(a_key)
 
-BOOST_AUTO_TEST_CASE(of_clients_is_their_network) {
+BOOST_AUTO_TEST_CASE(by_client_is_its_network) {
     auto l = by({client});
     BOOST_TEST(are_one(l, {}, {"/other", "A: b\r\n"}));
     BOOST_TEST(!are_one(l, {.client = "10.0.0.1"}, {.client = "10.0.0.2"}));
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(of_clients_is_their_network) {
     BOOST_TEST(are_one(l, {.client = "10.0.0.1"}, {.client = "10.0.0.200"}));
 }
 
-BOOST_AUTO_TEST_CASE(of_fields_is_their_value) {
+BOOST_AUTO_TEST_CASE(by_field_is_its_value) {
     auto const l = by({header("X-Api-Key")});
     BOOST_TEST(are_one(l, {.fields = "X-Api-Key: a\r\n"},
                        {"/b", "x-api-key: a\r\nOther: c\r\n", "10.0.0.2"}));
@@ -86,8 +86,8 @@ BOOST_AUTO_TEST_CASE(of_fields_is_their_value) {
     BOOST_TEST(!are_one(l, {.fields = "X-Api-Key: a\r\n"}, {}));
 }
 
-// Several lines are one list, as the service sees it.
-BOOST_AUTO_TEST_CASE(of_fields_has_all_their_lines) {
+// Several lines form one list, as for the upstream.
+BOOST_AUTO_TEST_CASE(by_field_includes_all_its_lines) {
     auto const l = by({header("X-A")});
     request const two{.fields = "X-A: a\r\nX-A: b\r\n"};
     BOOST_TEST(!are_one(l, two, {.fields = "X-A: a\r\n"}));
@@ -96,24 +96,24 @@ BOOST_AUTO_TEST_CASE(of_fields_has_all_their_lines) {
     BOOST_TEST(are_one(l, two, {.fields = "X-A: a,b\r\n"}));
 }
 
-// Otherwise a client could have as many keys as it likes.
-BOOST_AUTO_TEST_CASE(of_fields_has_only_what_goes_on) {
+// Otherwise a client could use any number of keys.
+BOOST_AUTO_TEST_CASE(by_field_ignores_fields_that_are_not_forwarded) {
     auto const l = by({header("X-A")});
     BOOST_TEST(are_one(l, {.fields = "Connection: X-A\r\nX-A: a\r\n"},
                        {.fields = "Connection: X-A\r\nX-A: b\r\n"}));
     BOOST_TEST(are_one(l, {.fields = "Connection: X-A\r\nX-A: a\r\n"}, {}));
 }
 
-BOOST_AUTO_TEST_CASE(of_paths_is_a_segment) {
+BOOST_AUTO_TEST_CASE(by_path_is_a_segment) {
     auto const l = by({path(2)});
     BOOST_TEST(are_one(l, {"/a/b/c"}, {"/x/b?c=d"}));
     BOOST_TEST(are_one(l, {"/a/b"}, {"/a/%62"}));
     BOOST_TEST(are_one(l, {"/a/b"}, {"//a/./x/../b/"}));
     BOOST_TEST(!are_one(l, {"/a/b"}, {"/a/c"}));
-    BOOST_TEST(are_one(l, {"/a"}, {"/b"}));  // which have none
+    BOOST_TEST(are_one(l, {"/a"}, {"/b"}));  // neither has a second segment
 }
 
-BOOST_AUTO_TEST_CASE(of_several_parts_has_each_by_itself) {
+BOOST_AUTO_TEST_CASE(of_several_parts_distinguishes_each_part) {
     auto const l = by({header("A"), header("B")});
     auto const with = [](std::string const& a, std::string const& b) {
         return request{.fields = "A: " + a + "\r\nB: " + b + "\r\n"};
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(of_several_parts_has_each_by_itself) {
     BOOST_TEST(!are_one(both, {.target = "/a"}, {.target = "/b"}));
 }
 
-BOOST_AUTO_TEST_CASE(in_a_file_is_that_of_a_request) {
+BOOST_AUTO_TEST_CASE(in_a_file_equals_the_key_of_a_request) {
     auto l = by({client});
     proxy::keys_of_requests const clients(l);
     BOOST_TEST(clients.of("10.0.0.1") == key_of(l, {.client = "10.0.0.1"}));
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_SUITE(a_queue)
 
 namespace {
 
-// The order in which requests that wait for one seat get it, by their targets.
+// The targets of the waiting requests, in the order in which they get the only seat.
 std::string order(std::string const& limit, std::vector<request> const& all) {
     local_proxy proxy(limited(limit));
     proxy.upstream.answer = nullptr;
@@ -172,7 +172,7 @@ std::string order(std::string const& limit, std::vector<request> const& all) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(goes_by_the_class_that_a_field_names) {
+BOOST_AUTO_TEST_CASE(with_classes_takes_the_class_from_a_field) {
     std::string const limit = "rule = \"1 seats\"\nqueue = \"order priority patience 20s\"\n"
                               "priority = \"Priority\"\n";
     auto const of = [](std::string const& target, std::string const& value) {
@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(goes_by_the_class_that_a_field_names) {
                              of("d", "3")}) == "abcde");
 }
 
-BOOST_AUTO_TEST_CASE(that_is_fair_has_clients_take_turns) {
+BOOST_AUTO_TEST_CASE(with_order_fair_alternates_between_clients) {
     std::string const limit = "rule = \"1 seats\"\nqueue = \"order fair patience 20s\"\n";
     std::vector<request> const all{
         {"/a", "", "10.0.0.2"},
@@ -195,8 +195,8 @@ BOOST_AUTO_TEST_CASE(that_is_fair_has_clients_take_turns) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-// That a client has too many requests at a time says nothing about the service.
-BOOST_AUTO_TEST_CASE(seats_of_each_client_reject_with_429) {
+// Too many concurrent requests of one client do not mean that the upstream is overloaded.
+BOOST_AUTO_TEST_CASE(seats_per_client_reject_with_429) {
     for (bool const is_of_clients : {false, true}) {
         local_proxy proxy(limited("rule = \"1 seats\"\nqueue = \"patience 0s\"\n" +
                                   std::string(is_of_clients ? "key = \"client\"\n" : "")));

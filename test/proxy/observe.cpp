@@ -1,4 +1,4 @@
-// What an operator is told of limits, and how a limit gets another rule.
+// The state of limits for the admin pages, and changes of rules by an operator.
 
 #include "proxy/observe.hpp"
 
@@ -48,7 +48,7 @@ struct observed {
 
 BOOST_AUTO_TEST_SUITE(an_operator)
 
-BOOST_AUTO_TEST_CASE(sees_what_a_limit_is) {
+BOOST_AUTO_TEST_CASE(sees_the_properties_of_a_limit) {
     observed some("rule = \"10/1s burst 20\"\nkey = [\"client\", \"path 1\"]\n");
     auto const l = some.limit();
     BOOST_TEST(l.name == "a");
@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(sees_what_a_limit_is) {
     BOOST_TEST(!l.writable);
 }
 
-BOOST_AUTO_TEST_CASE(sees_each_rejection_at_once) {
+BOOST_AUTO_TEST_CASE(sees_each_rejection_immediately) {
     observed some("rule = \"2/60s\"\nqueue = \"patience 0s\"\n");
     for (int i = 0; i != 5; ++i)
         some.proxy.ask();
@@ -70,8 +70,8 @@ BOOST_AUTO_TEST_CASE(sees_each_rejection_at_once) {
     BOOST_TEST(some.limit().rejected_total() == 3u);
 }
 
-// To its limiter, one that waits was rejected before.
-BOOST_AUTO_TEST_CASE(sees_no_rejection_of_a_request_that_waits) {
+// The limiter itself counted a rejection before the wait.
+BOOST_AUTO_TEST_CASE(sees_no_rejection_of_a_waiting_request) {
     observed some("rule = \"1 seats\"\nqueue = \"max_waiting 1 patience 1s\"\n");
     some.proxy.upstream.answer = nullptr;
     std::list<support::wire> clients;
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(sees_no_rejection_of_a_request_that_waits) {
     BOOST_TEST((some.limit().capacity == 1));
 }
 
-BOOST_AUTO_TEST_CASE(sees_what_a_dry_run_would_reject) {
+BOOST_AUTO_TEST_CASE(sees_the_rejections_of_a_dry_run) {
     observed some("rule = \"1/60s\"\ndry_run = true\n");
     for (int i = 0; i != 3; ++i)
         BOOST_TEST(some.proxy.ask() == 200u);
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(sees_clients_by_address_or_network) {
     BOOST_TEST(name("0.0.0.0") == "a unix socket");
 }
 
-BOOST_AUTO_TEST_CASE(gives_a_limit_another_rule) {
+BOOST_AUTO_TEST_CASE(changes_the_rule_of_a_limit) {
     observed some("rule = \"1/30s\"\nqueue = \"patience 0s\"\n");
     BOOST_TEST(some.proxy.ask() == 200u);
     BOOST_TEST(some.proxy.ask() == 429u);
@@ -114,10 +114,10 @@ BOOST_AUTO_TEST_CASE(gives_a_limit_another_rule) {
     BOOST_TEST(done.status == 200u);
     BOOST_TEST(done.text == "3/30s");
     BOOST_TEST(some.limit().rule == "3/30s");
-    BOOST_TEST(some.proxy.ask() == 200u);  // what was used stays used
+    BOOST_TEST(some.proxy.ask() == 200u);  // the permits used before still count
     BOOST_TEST(some.proxy.ask() == 200u);
     BOOST_TEST(some.proxy.ask() == 429u);
-    // A reload gives it the rule of the file again.
+    // A reload restores the rule of the file.
     some.proxy.reload(limited("rule = \"1/30s\"\nqueue = \"patience 0s\"\n"));
     BOOST_TEST(some.limit().rule == "1/30s");
     some.proxy.pass(30s);
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(gives_a_limit_another_rule) {
     BOOST_TEST(some.proxy.ask() == 429u);
 }
 
-BOOST_AUTO_TEST_CASE(gives_a_limit_no_rule_of_another_kind) {
+BOOST_AUTO_TEST_CASE(cannot_change_the_kind_of_a_limit) {
     observed some("rule = \"1/30s\"\n");
     for (char const* const other : {"3 seats", "1/30s burst 2", "1/30s & 2/1h"})
         BOOST_TEST(some.set(other).status == 409u, other);

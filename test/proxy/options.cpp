@@ -1,4 +1,4 @@
-// What the options of weir-proxy amount to.
+// The configuration that the options of weir-proxy describe.
 
 #include "proxy/options.hpp"
 
@@ -48,7 +48,7 @@ bool has(std::string const& text, std::string_view part) {
 
 BOOST_AUTO_TEST_SUITE(options)
 
-BOOST_AUTO_TEST_CASE(have_the_defaults_that_help_names) {
+BOOST_AUTO_TEST_CASE(have_the_defaults_that_the_help_states) {
     auto const c = with({});
     BOOST_TEST(to_string(c.listeners.at(0).address) == "127.0.0.1:8080");
     BOOST_TEST(to_string(*c.admin.address) == "127.0.0.1:9090");
@@ -67,8 +67,8 @@ BOOST_AUTO_TEST_CASE(have_the_defaults_that_help_names) {
     BOOST_TEST(l.v6_prefix == 64);
 }
 
-// Limits of each client come before those of all, and seats before rates.
-BOOST_AUTO_TEST_CASE(make_limits_in_one_order) {
+// Limits per client precede limits for all requests, and seats precede rates.
+BOOST_AUTO_TEST_CASE(create_limits_in_a_fixed_order) {
     auto const c = with({"--rate", "100/1s", "--seats", "64", "--per-client-rate", "5/1s burst 9",
                          "--per-client-seats", "2"});
     BOOST_TEST(limits(c) ==
@@ -79,14 +79,14 @@ BOOST_AUTO_TEST_CASE(make_limits_in_one_order) {
     BOOST_TEST(c.limits[2].key.empty());
 }
 
-// No more connections to the upstream are open than there are seats.
-BOOST_AUTO_TEST_CASE(have_as_many_connections_as_seats) {
+// The number of connections to the upstream is at most the number of seats.
+BOOST_AUTO_TEST_CASE(limit_connections_to_the_number_of_seats) {
     BOOST_TEST((with({"--seats", "64"}).upstreams[0].servers[0].connections == 64));
     BOOST_TEST((with({"--seats", "adaptive 4..200"}).upstreams[0].servers[0].connections == 200));
     BOOST_TEST(!with({"--rate", "5/1s"}).upstreams[0].servers[0].connections);
 }
 
-BOOST_AUTO_TEST_CASE(of_an_store_need_a_rate_and_patience) {
+BOOST_AUTO_TEST_CASE(of_a_store_require_a_rate_and_patience) {
     auto const c =
         with({"--rate", "100/1s", "--store", "redis://a", "--shared-as", "shop", "--prefetch", "9",
               "--on-failure", "local 0.25", "--store-timeout", "80ms"});
@@ -97,11 +97,12 @@ BOOST_AUTO_TEST_CASE(of_an_store_need_a_rate_and_patience) {
     BOOST_TEST(l.prefetch == 9);
     BOOST_TEST((l.timeout == 80ms));
     BOOST_TEST(config::to_string(l.on_failure) == "local 0.25");
-    BOOST_TEST(has(wrong({"--store", "redis://a"}), "but there is no --rate"));
-    BOOST_TEST(has(wrong({"--store", "redis://a", "--seats", "3"}), "but there is no --rate"));
+    BOOST_TEST(has(wrong({"--store", "redis://a"}), "--store requires --rate"));
+    BOOST_TEST(has(wrong({"--store", "redis://a", "--seats", "3"}), "--store requires --rate"));
     BOOST_TEST(has(wrong({"--store", "redis://a", "--rate", "1/1s", "--patience", "0s"}),
-                   "--patience is 0s, but with --store"));
-    BOOST_TEST(has(wrong({"--store", "http://a", "--rate", "1/1s"}), "begins with none of"));
+                   "--patience is 0s; with --store it must exceed a round trip"));
+    BOOST_TEST(
+        has(wrong({"--store", "http://a", "--rate", "1/1s"}), "--store must start with one of"));
     BOOST_TEST(
         has(wrong({"--store", "redis://a", "--rate", "1/1s leaky"}), "--rate is `1/1s leaky`"));
     for (std::vector<char const*> const& alone : std::vector<std::vector<char const*>>{
@@ -110,42 +111,44 @@ BOOST_AUTO_TEST_CASE(of_an_store_need_a_rate_and_patience) {
              {"--on-failure", "open"},
              {"--store-timeout", "1s"}})
         BOOST_TEST(wrong({alone[0], alone[1], "--rate", "1/1s"}) ==
-                   std::string(alone[0]) + " says nothing without --store");
+                   std::string(alone[0]) + " requires --store");
 }
 
-// Only a file can let others in.
-BOOST_AUTO_TEST_CASE(show_this_machine_alone_what_the_proxy_does) {
+// Only a configuration file can open the admin address to other machines.
+BOOST_AUTO_TEST_CASE(open_the_admin_address_to_this_machine_only) {
     for (char const* const mine : {"127.0.0.1:1", "[::1]:0", "localhost:1"})
         BOOST_TEST(with({"--admin", mine}).admin.is_named, mine);
     for (char const* const others : {"0.0.0.0:1", "10.0.0.1:1", "[::]:1", "example.org:1"})
-        BOOST_TEST(has(wrong({"--admin", others}), "an address of this machine alone"), others);
+        BOOST_TEST(has(wrong({"--admin", others}), "a local address such as 127.0.0.1:9090"),
+                   others);
     BOOST_TEST(!with({"--admin", "none"}).admin.address);
 }
 
-BOOST_AUTO_TEST_CASE(exclude_each_other) {
-    BOOST_TEST(has(wrong({}, false), "either --upstream HOST:PORT or --demo is needed"));
+BOOST_AUTO_TEST_CASE(require_or_exclude_each_other) {
+    BOOST_TEST(has(wrong({}, false), "missing --upstream HOST:PORT, --demo or --config FILE"));
     BOOST_TEST(has(wrong({"--demo"}), "--demo and --upstream exclude each other"));
     BOOST_TEST(has(wrong({"--check", "--print-config"}), "exclude each other"));
-    BOOST_TEST(has(wrong({"--reload"}), "--reload says nothing without --config"));
-    BOOST_TEST(has(wrong({"--config", "a"}), "--upstream says nothing with --config"));
-    BOOST_TEST(has(wrong({"--print-config", "--demo"}, false), "says nothing with --demo"));
+    BOOST_TEST(has(wrong({"--reload"}), "--reload requires --config"));
+    BOOST_TEST(has(wrong({"--config", "a"}), "--upstream and --config exclude each other"));
+    BOOST_TEST(has(wrong({"--print-config", "--demo"}, false),
+                   "--print-config and --demo exclude each other"));
     BOOST_TEST(parsed({"--config", "a.toml", "--check"}).file == "a.toml");
     BOOST_TEST(limits(parsed({"--demo"}).configuration) == "seats: 3 seats");
     BOOST_TEST(limits(parsed({"--demo", "--rate", "1/1s"}).configuration) == "rate: 1/1s");
 }
 
-BOOST_AUTO_TEST_CASE(name_the_value_and_the_bound) {
+BOOST_AUTO_TEST_CASE(report_the_value_and_the_bound) {
     struct row {
         std::vector<char const*> args;
         std::string_view said;
     };
     for (auto const& [args, said] :
          {row{{"--seats", "0"}, "--seats is `0`, but must be a number from 1 to 1000000000"},
-          row{{"--rate", "3 seats"}, "for seats there is --seats"},
-          row{{"--per-client-rate", "3 seats"}, "for seats there is --per-client-seats"},
+          row{{"--rate", "3 seats"}, "for seats use --seats"},
+          row{{"--per-client-rate", "3 seats"}, "for seats use --per-client-seats"},
           row{{"--threads", "257"}, "--threads is `257`, but must be a number from 1 to 256"},
           row{{"--listen", "a:65536"}, "--listen is `a:65536`, but must be host:port"},
-          row{{"--upgrade", "h2c"}, "--upgrade is `h2c`, but must be a protocol like websocket"},
+          row{{"--upgrade", "h2c"}, "--upgrade is `h2c`, but must be a protocol such as websocket"},
           row{{"--ratelimit-headers", "all"},
               "--ratelimit-headers is `all`, but must be ietf, legacy, both or none"},
           row{{"--patience", "5"}, "--patience is `5`, but must be a time"},
@@ -154,7 +157,7 @@ BOOST_AUTO_TEST_CASE(name_the_value_and_the_bound) {
         BOOST_TEST(has(wrong(args), said), wrong(args));
 }
 
-// A file to begin with: it says the same.
+// The result is a first configuration file with the same settings.
 BOOST_AUTO_TEST_CASE(are_printed_as_a_configuration) {
     auto const text =
         write(with({"--seats", "64", "--rate", "100/1s burst 20", "--patience", "3s"}));

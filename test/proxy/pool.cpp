@@ -1,4 +1,4 @@
-// Objects that are used again and again.
+// Pools of objects for reuse.
 
 #include "proxy/pool.hpp"
 
@@ -34,7 +34,7 @@ struct pool_of_three {
 
 BOOST_AUTO_TEST_SUITE(a_pool)
 
-BOOST_FIXTURE_TEST_CASE(keeps_a_few_objects, pool_of_three) {
+BOOST_FIXTURE_TEST_CASE(keeps_three_objects, pool_of_three) {
     BOOST_TEST(all.empty());
     take(5);
     BOOST_TEST(object::alive == 5);
@@ -47,7 +47,7 @@ BOOST_FIXTURE_TEST_CASE(keeps_a_few_objects, pool_of_three) {
     BOOST_TEST(all.empty());
 }
 
-BOOST_FIXTURE_TEST_CASE(is_crowded_by_more_than_it_keeps, pool_of_three) {
+BOOST_FIXTURE_TEST_CASE(is_crowded_if_more_objects_are_in_use_than_it_keeps, pool_of_three) {
     take(3);
     BOOST_TEST(!all.crowded());
     take(1);
@@ -57,25 +57,25 @@ BOOST_FIXTURE_TEST_CASE(is_crowded_by_more_than_it_keeps, pool_of_three) {
     BOOST_TEST(!all.crowded());
 }
 
-BOOST_FIXTURE_TEST_CASE(frees_what_was_not_needed_since_it_was_tidied, pool_of_three) {
+BOOST_FIXTURE_TEST_CASE(frees_objects_that_were_unused_since_the_last_tidy, pool_of_three) {
     take(3);
     taken.clear();
     all.tidy();
-    // Two at a time are needed, again and again.
+    // From now on, at most two objects are in use at a time.
     for (int i = 0; i != 4; ++i) {
         take(2);
         taken.clear();
         BOOST_TEST(all.tidy() == (i == 0));
         BOOST_TEST(object::alive == 2);
     }
-    // And then none.
+    // From now on, none is in use.
     BOOST_TEST(all.tidy());
     BOOST_TEST(object::alive == 0);
     BOOST_TEST(all.empty());
     BOOST_TEST(!all.tidy());
 }
 
-BOOST_FIXTURE_TEST_CASE(says_that_objects_above_those_it_keeps_were_freed, pool_of_three) {
+BOOST_FIXTURE_TEST_CASE(reports_that_it_freed_objects_above_its_limit, pool_of_three) {
     take(4);
     all.tidy();
     taken.pop_back();

@@ -1,4 +1,4 @@
-// What the proxy answers by itself.
+// Responses that the proxy makes itself.
 
 #include "proxy/problem.hpp"
 
@@ -33,7 +33,7 @@ struct answers {
     proxy::problem what{503, "no seat"};
     std::string memory;
 
-    // The type that a client gets.
+    // The media type of the response for this Accept.
     std::string type(std::string_view accept) {
         return std::string(choose_body(bodies, what, accept, memory).type);
     }
@@ -44,9 +44,9 @@ struct answers {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(an_answer_of_the_proxy)
+BOOST_AUTO_TEST_SUITE(a_response_of_the_proxy)
 
-BOOST_FIXTURE_TEST_CASE(is_a_line_of_text_unless_a_client_prefers_a_problem, answers) {
+BOOST_FIXTURE_TEST_CASE(is_a_line_of_text_unless_the_client_prefers_a_problem_document, answers) {
     for (std::string_view const accept :
          {"", "*/*", "text/plain", "text/html", "image/png", "text/plain, application/json;q=0.5",
           "text/plain;q=0.5, application/json;q=0.5"})
@@ -58,7 +58,7 @@ BOOST_FIXTURE_TEST_CASE(is_a_line_of_text_unless_a_client_prefers_a_problem, ans
         BOOST_TEST(type(accept) == "application/problem+json", accept);
 }
 
-BOOST_FIXTURE_TEST_CASE(as_a_problem_has_the_types_of_the_draft, answers) {
+BOOST_FIXTURE_TEST_CASE(has_the_problem_types_of_the_draft, answers) {
     constexpr std::string_view json = "application/json";
     BOOST_TEST(text(json) == R"({"type":"about:blank","title":"Service Unavailable","status":503,)"
                              R"("detail":"no seat"})"
@@ -71,7 +71,7 @@ BOOST_FIXTURE_TEST_CASE(as_a_problem_has_the_types_of_the_draft, answers) {
     BOOST_TEST(text(json).find("\"status\":429") != std::string::npos);
 }
 
-BOOST_FIXTURE_TEST_CASE(is_a_body_of_the_configuration_where_there_is_one, answers) {
+BOOST_FIXTURE_TEST_CASE(has_a_matching_body_of_the_configuration_if_any, answers) {
     bodies = {body("text/html; charset=utf-8", {429, 503}), body("image/png", {503}),
               body("text/css", {404})};
     for (std::string_view const accept : {"", "*/*", "text/html", "text/*", "video/mp4"})
@@ -98,11 +98,11 @@ BOOST_AUTO_TEST_CASE(has_no_body_for_head) {
     proxy.settle();
     auto const whole = client.take();
     BOOST_TEST(field_of(whole, "Content-Length") == field_of(head, "Content-Length"));
-    BOOST_TEST(whole.ends_with("no route fits the request\n"));
+    BOOST_TEST(whole.ends_with("no route matches\n"));
 }
 
-// Wherever the machine is.
-BOOST_AUTO_TEST_CASE(is_dated_in_utc) {
+// The time zone of the machine has no effect.
+BOOST_AUTO_TEST_CASE(has_a_date_in_utc) {
     ::setenv("TZ", "HERE-5", 1);
     ::tzset();
     auto const text = [](std::time_t t) {

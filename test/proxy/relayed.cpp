@@ -1,4 +1,4 @@
-// A request on its way to the upstream, and its answer on the way back.
+// The relay of a request to the upstream, and of the response to the client.
 
 #include "local_proxy.hpp"
 
@@ -39,8 +39,8 @@ struct one_client {
 
 BOOST_AUTO_TEST_SUITE(a_request)
 
-// The upstream may be working on it.
-BOOST_FIXTURE_TEST_CASE(that_was_too_slow_is_not_sent_again, one_client) {
+// The upstream may still process it.
+BOOST_FIXTURE_TEST_CASE(that_timed_out_at_the_upstream_is_not_sent_again, one_client) {
     BOOST_TEST(status_of(answer(get)) == 200u);
     proxy.upstream.requests.clear();
     proxy.upstream.answer = [](std::string const&) { return std::nullopt; };
@@ -51,7 +51,7 @@ BOOST_FIXTURE_TEST_CASE(that_was_too_slow_is_not_sent_again, one_client) {
     BOOST_TEST(proxy.upstream.requests.size() == 1u);
 }
 
-BOOST_FIXTURE_TEST_CASE(whose_client_waits_for_100_is_told_to_go_on, one_client) {
+BOOST_FIXTURE_TEST_CASE(gets_100_if_its_client_waits_for_it, one_client) {
     BOOST_TEST(answer("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 5\r\n"
                       "Expect: 100-continue\r\n\r\n") == go_on);
     BOOST_TEST(status_of(answer("hello")) == 200u);
@@ -60,13 +60,13 @@ BOOST_FIXTURE_TEST_CASE(whose_client_waits_for_100_is_told_to_go_on, one_client)
     BOOST_TEST(field_of(proxy.upstream.requests.front(), "Expect") == "");
 }
 
-BOOST_FIXTURE_TEST_CASE(whose_client_has_begun_the_body_is_not_told_to_go_on, one_client) {
+BOOST_FIXTURE_TEST_CASE(gets_no_100_if_its_client_already_sent_a_part_of_the_body, one_client) {
     BOOST_TEST(answer("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 5\r\n"
                       "Expect: 100-continue\r\n\r\nhel") == "");
     BOOST_TEST(status_of(answer("lo")) == 200u);
 }
 
-BOOST_FIXTURE_TEST_CASE(that_ends_too_soon_is_wrong, one_client) {
+BOOST_FIXTURE_TEST_CASE(with_an_incomplete_body_is_invalid, one_client) {
     client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 5\r\n\r\nhel");
     client.end();
     proxy.settle();
@@ -74,8 +74,8 @@ BOOST_FIXTURE_TEST_CASE(that_ends_too_soon_is_wrong, one_client) {
     BOOST_TEST(proxy.upstream.requests.empty());
 }
 
-// What came before the end of the proxy is answered.
-BOOST_FIXTURE_TEST_CASE(that_has_come_before_the_end_is_answered, one_client) {
+// The proxy responds to requests that arrived before it started to shut down.
+BOOST_FIXTURE_TEST_CASE(that_arrived_before_the_shutdown_gets_a_response, one_client) {
     client.send(get);
     proxy.worker().drain();
     proxy.settle();
@@ -85,21 +85,21 @@ BOOST_FIXTURE_TEST_CASE(that_has_come_before_the_end_is_answered, one_client) {
     BOOST_TEST(client.ended());
 }
 
-BOOST_FIXTURE_TEST_CASE(that_comes_behind_the_last_does_not_cost_its_answer, one_client) {
+BOOST_FIXTURE_TEST_CASE(after_the_last_one_does_not_disturb_its_response, one_client) {
     auto const last = answer("GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\nGET /more");
     BOOST_TEST(status_of(last) == 200u);
     BOOST_TEST(client.ended());
-    // The proxy still reads, and so does not reset the connection.
+    // The proxy still reads, so it does not reset the connection.
     BOOST_CHECK_NO_THROW(client.send(" HTTP/1.1\r\n"));
     BOOST_TEST(proxy.upstream.requests.size() == 1u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_AUTO_TEST_SUITE(an_answer)
+BOOST_AUTO_TEST_SUITE(a_response)
 
-// The proxy has said 100 by itself.
-BOOST_FIXTURE_TEST_CASE(that_is_interim_goes_on_unless_it_is_100, one_client) {
+// The proxy sends its own 100.
+BOOST_FIXTURE_TEST_CASE(that_is_interim_is_forwarded_unless_it_is_100, one_client) {
     proxy.upstream.answer = [](std::string const&) {
         return reply{"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" +
                      ok("whole").text};
@@ -112,8 +112,8 @@ BOOST_FIXTURE_TEST_CASE(that_is_interim_goes_on_unless_it_is_100, one_client) {
     BOOST_TEST(text.ends_with("whole"));
 }
 
-// HTTP/1.0 knows no interim answer.
-BOOST_FIXTURE_TEST_CASE(that_is_interim_does_not_go_to_a_client_of_1_0, one_client) {
+// HTTP/1.0 has no interim responses.
+BOOST_FIXTURE_TEST_CASE(that_is_interim_is_not_sent_to_a_client_of_http_1_0, one_client) {
     proxy.upstream.answer = [](std::string const&) {
         return reply{"HTTP/1.1 103 Early Hints\r\n\r\n" + ok("whole").text};
     };
@@ -122,8 +122,8 @@ BOOST_FIXTURE_TEST_CASE(that_is_interim_does_not_go_to_a_client_of_1_0, one_clie
     BOOST_TEST(text.ends_with("whole"));
 }
 
-// The rest of the body is not waited for, and the client is told so.
-BOOST_FIXTURE_TEST_CASE(that_rejects_a_body_ends_the_connection, one_client) {
+// The proxy does not wait for the rest of the body, and sends `Connection: close` to the client.
+BOOST_FIXTURE_TEST_CASE(that_rejects_an_incomplete_body_ends_the_connection, one_client) {
     proxy.upstream.answer = nullptr;
     BOOST_TEST(answer("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 5\r\n\r\nhel") == "");
     BOOST_REQUIRE(proxy.upstream.connections.size() == 1u);

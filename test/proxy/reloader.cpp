@@ -1,4 +1,4 @@
-// A configuration that is read anew.
+// Reloads of the configuration.
 
 #include "config/read.hpp"
 #include "proxy/file_shares.hpp"
@@ -24,7 +24,7 @@ config::configuration configuration(std::int64_t threads) {
 }
 
 struct reloads_here {
-    // Until no reload is in progress.
+    // Waits until no reload is in progress.
     void wait() {
         while (reloader.is_reading())
             context.run_one();
@@ -37,7 +37,7 @@ struct reloads_here {
                           proxy::share_out_files(configuration(3)), nullptr)
             .make();
     int read = 0;
-    std::vector<std::int64_t> applied;  // the threads of each
+    std::vector<std::int64_t> applied;  // the number of threads of each
     std::function<config::configuration()> again = [] { return configuration(7); };
     proxy::reloader reloader{
         context,
@@ -56,8 +56,8 @@ struct reloads_here {
 
 BOOST_AUTO_TEST_SUITE(a_reload)
 
-// The number of threads is for the next start.
-BOOST_FIXTURE_TEST_CASE(applies_what_it_has_read, reloads_here) {
+// A new number of threads takes effect at the next start.
+BOOST_FIXTURE_TEST_CASE(applies_the_configuration_that_it_read, reloads_here) {
     BOOST_TEST(!reloader.is_reading());
     reloader.start();
     BOOST_TEST(reloader.is_reading());
@@ -69,8 +69,8 @@ BOOST_FIXTURE_TEST_CASE(applies_what_it_has_read, reloads_here) {
     BOOST_TEST(plan->configuration.threads == 3);
 }
 
-// What has changed since the file was read is read, and once is enough.
-BOOST_FIXTURE_TEST_CASE(is_followed_by_one_that_was_asked_for_meanwhile, reloads_here) {
+// One further reload reads all changes since the file was read.
+BOOST_FIXTURE_TEST_CASE(is_followed_by_one_more_if_requested_meanwhile, reloads_here) {
     std::latch goes_on(1);
     again = [&] {
         goes_on.wait();
@@ -85,7 +85,7 @@ BOOST_FIXTURE_TEST_CASE(is_followed_by_one_that_was_asked_for_meanwhile, reloads
     BOOST_TEST(applied.size() == 2u);
 }
 
-BOOST_FIXTURE_TEST_CASE(changes_nothing_if_the_file_is_wrong, reloads_here) {
+BOOST_FIXTURE_TEST_CASE(changes_nothing_if_the_file_is_invalid, reloads_here) {
     auto const before = plan;
     again = []() -> config::configuration {
         throw config::bad_configuration({"wrong here", "and there"});
@@ -103,7 +103,7 @@ BOOST_FIXTURE_TEST_CASE(changes_nothing_if_the_file_is_wrong, reloads_here) {
     BOOST_TEST(applied.size() == 1u);
 }
 
-BOOST_FIXTURE_TEST_CASE(comes_to_nothing_at_the_end_of_the_proxy, reloads_here) {
+BOOST_FIXTURE_TEST_CASE(is_discarded_during_shutdown, reloads_here) {
     std::latch goes_on(1);
     again = [&] {
         goes_on.wait();

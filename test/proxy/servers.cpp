@@ -1,4 +1,4 @@
-// The servers of an upstream: their seats, and what a reload makes of them.
+// The servers of an upstream: their seats, and the effect of a reload.
 
 #include "local_proxy.hpp"
 
@@ -31,7 +31,7 @@ struct clients {
         proxy.upstream.answer = nullptr;
         proxy.other.answer = nullptr;
     }
-    // The status that another client gets at once.
+    // The status that a new client gets immediately; 0 if it gets no response yet.
     unsigned ask() {
         all.push_back(proxy.connect());
         return proxy.ask(all.back(), get);
@@ -53,8 +53,8 @@ void answer_all(local_proxy& proxy) {
 
 BOOST_AUTO_TEST_SUITE(seats_of_servers)
 
-BOOST_AUTO_TEST_CASE(are_those_of_each) {
-    // Whichever is asked first.
+BOOST_AUTO_TEST_CASE(are_separate_for_each_server) {
+    // Independent of the server that gets the first request.
     for (int before = 0; before != 4; ++before) {
         local_proxy proxy(upstream(server("UPSTREAM", "seats = 2") + server("OTHER", "seats = 5")));
         for (int i = 0; i != before; ++i)
@@ -71,8 +71,8 @@ BOOST_AUTO_TEST_CASE(are_those_of_each) {
     }
 }
 
-// Their sum is a limit, at which requests wait.
-BOOST_AUTO_TEST_CASE(are_waited_for) {
+// Their sum is a limit, at which requests wait for a free seat.
+BOOST_AUTO_TEST_CASE(let_requests_wait) {
     local_proxy proxy(upstream(server("UPSTREAM", "seats = 1")));
     clients some(proxy);
     for (int i = 0; i != 3; ++i)
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(are_waited_for) {
     }
     BOOST_TEST(some.ask() == 0u);
     BOOST_TEST(some.ask() == 0u);
-    proxy.pass(1001ms);  // the patience of a queue that does not say it
+    proxy.pass(1001ms);  // the default patience
     BOOST_TEST(status_of(some.all.back().take()) == 503u);
 }
 
@@ -91,8 +91,8 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(after_a_reload)
 
-// A server that is named again knows of the requests that it still has.
-BOOST_AUTO_TEST_CASE(a_server_has_the_connections_that_it_had) {
+// If a later reload names a server again, the server still counts its active requests.
+BOOST_AUTO_TEST_CASE(a_server_keeps_its_connections) {
     auto const here = upstream(server("UPSTREAM", "connections = 1"));
     auto const there = upstream(server("OTHER", "connections = 1"));
     for (int reloads = 1; reloads != 4; ++reloads) {
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(a_server_has_the_connections_that_it_had) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_connection_to_a_server_that_is_named_no_more_ends_after_drain) {
+BOOST_AUTO_TEST_CASE(a_tunnel_to_a_removed_server_ends_after_drain) {
     for (bool const is_named : {false, true}) {
         auto const of_route = "upgrade = { to = \"chat\", idle = \"1h\" }\n";
         local_proxy proxy("drain = \"7s\"\n" + upstream(server("UPSTREAM", ""), of_route));
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(a_connection_to_a_server_that_is_named_no_more_ends_after_d
     }
 }
 
-BOOST_AUTO_TEST_CASE(answers_tell_the_rule_that_holds) {
+BOOST_AUTO_TEST_CASE(responses_name_the_current_rule) {
     auto const with = [](std::string const& rule) {
         return support::forwards + "limits = [\"r\"]\n[[limit]]\nname = \"r\"\nrule = \"" + rule +
                "\"\n";

@@ -130,8 +130,8 @@ BOOST_AUTO_TEST_CASE(for_a_route_by_its_own_time) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-// A client that still sends would lose the answer if the connection was closed at once.
-BOOST_AUTO_TEST_SUITE(a_client_that_is_no_longer_wanted)
+// If the proxy closed the connection immediately, a client that still sends would lose the response.
+BOOST_AUTO_TEST_SUITE(a_client_that_still_sends_after_the_last_response)
 
 namespace {
 
@@ -142,7 +142,7 @@ struct unwanted {
         BOOST_TEST(status_of(client.take()) == 404u);
         BOOST_TEST(client.ended());
     }
-    // A closed connection takes nothing more.
+    // Sends one byte. Returns whether the connection is still open.
     bool is_listened_to() {
         try {
             client.send("x");
@@ -159,7 +159,7 @@ struct unwanted {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_CASE(is_listened_to_until_it_is_silent_for_5_s, unwanted) {
+BOOST_FIXTURE_TEST_CASE(is_read_until_it_is_silent_for_5_s, unwanted) {
     proxy.pass(4900ms);
     BOOST_TEST(is_listened_to());
     proxy.pass(4900ms);
@@ -168,13 +168,13 @@ BOOST_FIXTURE_TEST_CASE(is_listened_to_until_it_is_silent_for_5_s, unwanted) {
     BOOST_TEST(!is_listened_to());
 }
 
-BOOST_FIXTURE_TEST_CASE(is_listened_to_for_30_s, unwanted) {
+BOOST_FIXTURE_TEST_CASE(is_read_for_at_most_30_s, unwanted) {
     for (int second = 1; second != 30; ++second) {
         proxy.pass(1s);
         BOOST_TEST(is_listened_to());
     }
     proxy.pass(1s);
-    is_listened_to();  // what is then read is the last
+    is_listened_to();  // the proxy reads this byte, then closes the connection
     BOOST_TEST(!is_listened_to());
 }
 

@@ -1,4 +1,4 @@
-// The threads that serve, without clients.
+// The worker threads, without clients.
 
 #include "config/read.hpp"
 #include "proxy/threads.hpp"
@@ -17,14 +17,14 @@ namespace {
 struct three_threads {
     three_threads() { all.add(3, plan, nullptr); }
 
-    // The workers, in their turns.
+    // The workers, in the order in which they get connections.
     std::vector<proxy::worker*> workers() {
         std::vector<proxy::worker*> found;
         for (int i = 0; i != 3; ++i, all.advance())
             found.push_back(&all.next());
         return found;
     }
-    // Which workers are told of trouble.
+    // Marks with `x` the workers that have new failures or rejections to report.
     std::string troubled() {
         std::string found;
         auto const each = workers();
@@ -77,7 +77,7 @@ BOOST_FIXTURE_TEST_CASE(count_together, three_threads) {
     BOOST_TEST(all.sum(&proxy::counters::open) == 1u);
 }
 
-BOOST_FIXTURE_TEST_CASE(tell_of_trouble_once, three_threads) {
+BOOST_FIXTURE_TEST_CASE(report_trouble_once, three_threads) {
     auto const each = workers();
     BOOST_TEST(troubled() == "...");
     end(*each[0], proxy::ending::answered);
@@ -90,7 +90,7 @@ BOOST_FIXTURE_TEST_CASE(tell_of_trouble_once, three_threads) {
     BOOST_TEST(troubled() == "...");
 }
 
-BOOST_FIXTURE_TEST_CASE(have_ended_when_the_last_has, three_threads) {
+BOOST_FIXTURE_TEST_CASE(have_ended_when_the_last_one_has, three_threads) {
     int ended = 0;
     all.run([&] { ++ended; });
     all.drain();

@@ -1,4 +1,4 @@
-// How logs are read: several of them, and lines that cannot be read.
+// Reading of logs: several logs, and unreadable lines.
 
 #include "replay/feed.hpp"
 
@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Of the format combined, so many seconds after midnight.
+// A line in the format `combined`, `second` seconds after midnight.
 std::string line(int second, std::string_view agent = "agent") {
     return fmt::format("10.0.0.1 - - [01/Aug/1995:{:02}:{:02}:{:02} +0000] \"GET / HTTP/1.0\" 200 "
                        "5 \"-\" \"{}\"\n",
@@ -58,12 +58,12 @@ struct logs_here {
         p.rules = {replay::rule::parse("1000/1s")};
         return p;
     }();
-    std::vector<int> seconds;  // of the requests, as they came
+    std::vector<int> seconds;  // of the requests, in order of arrival
 };
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(logs_that_are_read)
+BOOST_AUTO_TEST_SUITE(logs_of_a_replay)
 
 BOOST_FIXTURE_TEST_CASE(are_merged_by_time, logs_here) {
     write("a", line(0) + line(600) + line(1200));
@@ -77,35 +77,34 @@ BOOST_FIXTURE_TEST_CASE(are_merged_by_time, logs_here) {
     BOOST_TEST(r.files[0].format == "combined");
 }
 
-BOOST_FIXTURE_TEST_CASE(may_have_some_lines_that_cannot_be_read, logs_here) {
+BOOST_FIXTURE_TEST_CASE(may_have_some_unreadable_lines, logs_here) {
     std::string nineteen;
     for (int i = 0; i != 19; ++i)
         nineteen += line(i);
     write("a", nineteen + "no line\n");
-    auto const r = read();  // one of twenty, which is 5 %
+    auto const r = read();  // 1 of 20 is unreadable, exactly 5 %
     BOOST_TEST(r.lines == 20u);
     BOOST_TEST(r.unreadable == 1u);
     BOOST_REQUIRE(r.shown.size() == 1u);
     BOOST_TEST(r.shown[0].number == 20u);
     BOOST_TEST(r.shown[0].text == "no line");
     options.most_unreadable = 0.049;
-    BOOST_TEST(wrong().find("1 of 20 lines cannot be read, which is more than 4.9 %") !=
-               std::string::npos);
+    BOOST_TEST(wrong().find("1 of 20 lines are unreadable (limit 4.9 %)") != std::string::npos);
 }
 
-BOOST_FIXTURE_TEST_CASE(show_the_first_lines_that_cannot_be_read, logs_here) {
+BOOST_FIXTURE_TEST_CASE(report_the_first_unreadable_lines, logs_here) {
     options.format = "combined";
     write("a", line(0) + "one\n\ntwo\nthree\nfour\nfive\x07\n");
     options.most_unreadable = 1;
     auto const r = read();
-    BOOST_TEST(r.lines == 6u);  // empty ones count nowhere
+    BOOST_TEST(r.lines == 6u);  // empty lines do not count
     BOOST_TEST(r.unreadable == 5u);
     BOOST_REQUIRE(r.shown.size() == 3u);
     BOOST_TEST(r.shown[2].text == "three");
     BOOST_TEST(r.shown[2].number == 5u);
 }
 
-BOOST_FIXTURE_TEST_CASE(leave_out_lines_that_are_too_late, logs_here) {
+BOOST_FIXTURE_TEST_CASE(skip_lines_that_are_too_late, logs_here) {
     write("a", line(0) + line(600) + line(540) + line(539));
     options.most_unreadable = 1;
     auto const r = read();
@@ -113,13 +112,13 @@ BOOST_FIXTURE_TEST_CASE(leave_out_lines_that_are_too_late, logs_here) {
     BOOST_TEST(r.unreadable == 1u);
 }
 
-BOOST_FIXTURE_TEST_CASE(need_one_line, logs_here) {
+BOOST_FIXTURE_TEST_CASE(need_at_least_one_line, logs_here) {
     write("a", "");
     BOOST_TEST(wrong() != "nothing");
 }
 
-// What the log lacks is told, with what was assumed. A hyphen stands for nothing.
-BOOST_FIXTURE_TEST_CASE(tell_what_they_lack, logs_here) {
+// A field is missing if it is absent or `-` in all lines.
+BOOST_FIXTURE_TEST_CASE(report_missing_fields, logs_here) {
     plan.file = std::make_shared<config::configuration const>(config::read(
         "[[upstream]]\nname = \"u\"\nservers = \"a:1\"\n"
         "[[limit]]\nname = \"a\"\nrule = \"1/1s\"\nkey = \"header User-Agent\"\n"

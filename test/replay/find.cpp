@@ -1,4 +1,4 @@
-// The search for the least number that is enough.
+// The search for the smallest sufficient number.
 
 #include "replay/find.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t asked = 100'000;
 
 struct search {
-    // How many of these are rejected with a number.
+    // `f` returns how many of the `asked` requests are rejected with a given number.
     explicit search(std::function<std::uint64_t(std::int64_t)> f) : rejected(std::move(f)) {}
 
     std::optional<std::int64_t> find(std::string const& what = "7/1s", double most = 0.01) {
@@ -44,7 +44,7 @@ struct search {
     std::vector<std::string> neighbours;
 };
 
-// Enough is as many rejections as may be, and one more is too many.
+// `least` and larger numbers cause exactly the acceptable number of rejections, smaller numbers one more.
 search from(std::int64_t least) {
     return search([least](std::int64_t n) { return n >= least ? 1000u : 1001u; });
 }
@@ -53,7 +53,7 @@ search from(std::int64_t least) {
 
 BOOST_AUTO_TEST_SUITE(a_search)
 
-BOOST_AUTO_TEST_CASE(finds_the_least_number_that_is_enough) {
+BOOST_AUTO_TEST_CASE(finds_the_smallest_sufficient_number) {
     for (std::int64_t const least :
          {1,   2,   3,   4,   5,   7,   8,   9,   15,   16,     17,     31,     32,     33,     100,
           255, 256, 257, 511, 512, 513, 998, 999, 1000, 16'384, 16'385, 65'536, 99'999, 100'000}) {
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(finds_a_patience_in_milliseconds) {
         BOOST_TEST((from(least).find("patience 1s") == least), least);
 }
 
-BOOST_AUTO_TEST_CASE(has_the_numbers_around_it) {
+BOOST_AUTO_TEST_CASE(reports_the_adjacent_numbers_too) {
     auto one = from(5);
     BOOST_TEST((one.find() == 5));
     BOOST_TEST((one.neighbours == std::vector<std::string>{"4/1s", "5/1s", "6/1s"}));
@@ -80,8 +80,8 @@ BOOST_AUTO_TEST_CASE(has_the_numbers_around_it) {
     BOOST_TEST((patience.neighbours == std::vector<std::string>{"patience 0ms", "patience 1ms"}));
 }
 
-// As many as would let all requests go at once are enough, if any number is.
-BOOST_AUTO_TEST_CASE(may_find_none) {
+// If any number is sufficient, then so is the number of requests, which grants all of them immediately.
+BOOST_AUTO_TEST_CASE(reports_if_no_number_is_sufficient) {
     auto none = from(1'000'000'000'000);
     BOOST_TEST(!none.find().has_value());
     BOOST_TEST((none.neighbours == std::vector<std::string>{"100000/1s"}));

@@ -1,4 +1,4 @@
-// How the answer is told.
+// The report as text, JSON and HTML.
 
 #include "replay/report.hpp"
 
@@ -23,7 +23,7 @@ struct one_outcome {
         told.spreads = {replay::spread{}};
     }
     replay::outcome& of() { return told.outcomes.front(); }
-    // What the line of that name says; empty if there is none.
+    // The first value in the line of that name; empty if there is no such line.
     std::string cell(std::string_view name) const {
         for (auto const& [line, cells] : summary(told))
             if (line == name)
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(are_grouped_by_thousands) {
     BOOST_TEST(grouped(std::numeric_limits<std::uint64_t>::max()) == "18,446,744,073,709,551,615");
 }
 
-BOOST_AUTO_TEST_CASE(of_time_have_three_digits_and_a_unit) {
+BOOST_AUTO_TEST_CASE(of_durations_have_three_digits_and_a_unit) {
     BOOST_TEST(length(0ns) == "0 ns");
     BOOST_TEST(length(999ns) == "999 ns");
     BOOST_TEST(length(1us) == "1 us");
@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(of_time_have_three_digits_and_a_unit) {
     BOOST_TEST(length(100h) == "100 h 0 min");
 }
 
-BOOST_AUTO_TEST_CASE(of_a_part_are_per_cent) {
+BOOST_AUTO_TEST_CASE(of_shares_are_per_cent) {
     BOOST_TEST(percent(0) == "0.00 %");
     BOOST_TEST(percent(0.00009) == "< 0.01 %");
     BOOST_TEST(percent(0.0001) == "0.01 %");
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(of_a_part_are_per_cent) {
     BOOST_TEST(percent(1) == "100.00 %");
 }
 
-BOOST_AUTO_TEST_CASE(of_an_instant_are_in_utc) {
+BOOST_AUTO_TEST_CASE(of_instants_are_in_utc) {
     BOOST_TEST(replay::instant(0ns) == "1970-01-01 00:00:00.000");
     BOOST_TEST(replay::instant(807'256'800s + 1'999'999ns) == "1995-08-01 06:00:00.001");
     BOOST_TEST(replay::instant(-1ns) == "1969-12-31 23:59:59.999");
@@ -91,26 +91,26 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(a_report)
 
-BOOST_FIXTURE_TEST_CASE(has_each_request_once, one_outcome) {
+BOOST_FIXTURE_TEST_CASE(includes_each_request_once, one_outcome) {
     of().at_once = 6;
     of().waited = 2;
     of().later = 1;
     of().rejected = 1;
     of().came_back = 3;
-    BOOST_TEST(cell("asked") == "10");
-    BOOST_TEST(cell("at once") == "6 (60.00 %)");
+    BOOST_TEST(cell("requests") == "10");
+    BOOST_TEST(cell("granted immediately") == "6 (60.00 %)");
     BOOST_TEST(cell("rejected") == "1 (10.00 %)");
     BOOST_TEST(cell("  attempts") == "");
     told.retries = 2;
-    BOOST_TEST(cell("came back") == "1 (10.00 %)");
+    BOOST_TEST(cell("granted after retries") == "1 (10.00 %)");
     BOOST_TEST(cell("  attempts") == "13");
     BOOST_TEST(json_has("\"attempts\": 13"));
     BOOST_TEST(json_has("\"rejected_part\": 0.1"));
     BOOST_TEST(notes_have("up to 2 times"));
 }
 
-// A wait is counted in a range, and is never told to be longer than the longest.
-BOOST_FIXTURE_TEST_CASE(tells_no_wait_that_nobody_had, one_outcome) {
+// The histogram counts waits in ranges, but the report never states more than the longest wait.
+BOOST_FIXTURE_TEST_CASE(has_no_wait_above_the_longest, one_outcome) {
     BOOST_TEST(cell("wait max") == "-");
     of().waits.add(1'500ms);
     of().longest_wait = 1'500ms;
@@ -120,29 +120,30 @@ BOOST_FIXTURE_TEST_CASE(tells_no_wait_that_nobody_had, one_outcome) {
     BOOST_TEST(json_has("\"max\": 1.500000000"));
 }
 
-BOOST_FIXTURE_TEST_CASE(says_why_a_rule_rejects, one_outcome) {
+BOOST_FIXTURE_TEST_CASE(gives_the_reasons_of_rejections, one_outcome) {
     of().rejected = 5;
     of().rules.resize(2);
     of().rules[0].text = "1/1s";
     of().rules[1].text = "2/1s";
     of().rules[1].dry_run = true;
     of().rules[1].rejected[static_cast<std::size_t>(weir::errc::queue_full)] = 5;
-    BOOST_TEST(cell("  by") == "2/1s (dry run: would have been)");
+    BOOST_TEST(cell("  rejected by") == "2/1s (dry run)");
     BOOST_TEST(cell("    queue full") == "5");
-    BOOST_TEST(cell("    no room") == "");
+    BOOST_TEST(cell("    no permit") == "");
 }
 
-BOOST_FIXTURE_TEST_CASE(says_what_a_search_has_found, one_outcome) {
+BOOST_FIXTURE_TEST_CASE(gives_the_result_of_a_search, one_outcome) {
     BOOST_TEST(!result_of_search(told).has_value());
     told.found = replay::report::search{"4/1s", true, 0.01};
     BOOST_TEST(*result_of_search(told) ==
-               "4/1s is the least with which at most 1.00 % are rejected.");
+               "4/1s is the smallest value that rejects at most 1.00 %.");
     BOOST_TEST(json_has("\"found\": \"4/1s\""));
     told.found->was_found = false;
-    BOOST_TEST(result_of_search(told)->starts_with("No number in the place of that of `4/1s`"));
+    BOOST_TEST(
+        result_of_search(told)->starts_with("No number in `4/1s` keeps rejections at or below "));
 }
 
-// What stands in a log is text.
+// The contents of a log are text, not markup.
 BOOST_FIXTURE_TEST_CASE(shows_markup_as_text, one_outcome) {
     told.command = "weir-replay 'a<b>&\"'";
     of().name = "<script>";
@@ -154,7 +155,7 @@ BOOST_FIXTURE_TEST_CASE(shows_markup_as_text, one_outcome) {
     BOOST_TEST(page.find("&lt;img&gt;&#233; ") != page.npos);
 }
 
-// A bar for each doubling of the wait.
+// The plot has one bar per doubling of the wait.
 BOOST_FIXTURE_TEST_CASE(shows_all_waits_on_its_page, one_outcome) {
     for (auto const wait : {1'100us, 1'300us, 1'900us, 5'000us, 5'100us})
         of().waits.add(wait);

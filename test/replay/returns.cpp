@@ -1,4 +1,4 @@
-// Requests that are rejected and come back, that wait, and that leave.
+// Requests that are rejected and retried, that wait, and that release their permits.
 
 #include "replay/simulation.hpp"
 
@@ -22,7 +22,7 @@ struct line {
     unsigned status = 200;
 };
 
-// What a rule makes of these requests.
+// The outcome of these requests under a rule.
 replay::outcome outcome_of(std::string const& rule, nanoseconds patience,
                            std::vector<line> const& lines, int retries = 0) {
     replay::settings s;
@@ -47,9 +47,9 @@ replay::outcome outcome_of(std::string const& rule, nanoseconds patience,
 
 BOOST_AUTO_TEST_SUITE(requests)
 
-BOOST_AUTO_TEST_CASE(come_back_so_often_when_retry_after_says_so) {
+BOOST_AUTO_TEST_CASE(are_retried_after_retry_after_up_to_the_given_number) {
     std::vector<line> const four{{0s}, {0s}, {0s}, {0s}};
-    // One each 10 s: at 10 s the second is let in, at 20 s, the third.
+    // One permit per 10 s: the second request is granted at 10 s, the third at 20 s.
     struct row {
         int retries;
         unsigned later, rejected, came_back;
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(count_their_own_attempts) {
     BOOST_TEST(o.rejected == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(wait_in_a_queue_of_which_the_longest_is_told) {
+BOOST_AUTO_TEST_CASE(wait_in_a_queue_whose_maximum_length_is_reported) {
     auto const o =
         outcome_of("1 seats", 1h, {{0s, 1s}, {0s, 1s}, {0s, 1s}, {0s, 1s}, {100s, 1s}, {100s, 1s}});
     BOOST_TEST(o.at_once == 2u);
@@ -82,19 +82,19 @@ BOOST_AUTO_TEST_CASE(wait_in_a_queue_of_which_the_longest_is_told) {
     BOOST_TEST(o.peak_in_use == 1u);
 }
 
-// Whoever has been served leaves before others come at the same instant.
-BOOST_AUTO_TEST_CASE(leave_before_others_come) {
+// At one instant, releases precede arrivals.
+BOOST_AUTO_TEST_CASE(release_seats_before_new_requests_arrive) {
     auto const o = outcome_of("1 seats", 0s, {{0s, 5s}, {4999ms, 5s}, {5s, 5s}, {10s, 0s}});
     BOOST_TEST(o.at_once == 3u);
     BOOST_TEST(o.rejected == 1u);
 }
 
-// A service that answers so has too much to do, so that adaptive seats become fewer.
-BOOST_AUTO_TEST_CASE(tell_adaptive_seats_of_an_overload) {
+// The statuses 502 to 504 mean an overload, which reduces adaptive seats.
+BOOST_AUTO_TEST_CASE(report_an_overload_to_adaptive_seats) {
     for (unsigned const status : {200U, 404U, 500U, 501U, 502U, 503U, 504U, 505U}) {
         std::vector<line> lines;
         for (auto at = 0ms; at != 60s; at += 200ms)
-            lines.push_back({at, 1s, status});  // five at a time
+            lines.push_back({at, 1s, status});  // five concurrent requests
         auto const o = outcome_of("8 aimd min 1 max 8", 0s, lines);
         bool const overloaded = status >= 502 && status <= 504;
         BOOST_TEST((o.rejected > 0) == overloaded, status);

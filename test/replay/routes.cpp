@@ -1,4 +1,4 @@
-// Requests of a log on the routes of a configuration.
+// Requests of a log, and the routes of a configuration.
 
 #include "config/read.hpp"
 #include "replay/keys.hpp"
@@ -73,8 +73,8 @@ std::string route(std::string const& what) {
 
 BOOST_AUTO_TEST_SUITE(routes_of_a_file)
 
-// How long it was served, the request before it on its route says.
-BOOST_AUTO_TEST_CASE(have_times_of_their_own) {
+// A request without a service time gets the service time of the previous request on its route.
+BOOST_AUTO_TEST_CASE(have_separate_service_times) {
     auto const p = plan_of(std::string(upstream) + limit("a", "1 seats") +
                            route("path = \"/a\"\nlimits = [\"a\"]") + route(""));
     std::vector<line> const lines{
@@ -88,8 +88,8 @@ BOOST_AUTO_TEST_CASE(have_times_of_their_own) {
     BOOST_TEST(o.rejected == 1u);
 }
 
-// That of the log, or else the one that was named.
-BOOST_AUTO_TEST_CASE(go_by_the_host) {
+// The host of the log, or else the host of --host.
+BOOST_AUTO_TEST_CASE(match_the_host) {
     auto const p = plan_of(std::string(upstream) + limit("none", "1/1h") +
                            route("host = \"shop.example\"\nlimits = [\"none\"]") + route(""));
     auto const rejected =
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(have_the_seats_of_servers) {
     BOOST_TEST(o.rejected == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(change_by_the_name_of_a_limit_or_for_all) {
+BOOST_AUTO_TEST_CASE(change_one_limit_by_name_or_all_limits) {
     auto p = plan_of(std::string(upstream) + limit("a", "1/1s") + limit("b", "2/1s") +
                      route("limits = [\"a\", \"b\"]"));
     auto const before = p.file;
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(change_by_the_name_of_a_limit_or_for_all) {
     }
     BOOST_TEST(to_string(p.limits()[0].what.rule) == "1/1s");
     BOOST_TEST(to_string(p.limits()[1].what.rule) == "5/1s");
-    BOOST_TEST(to_string(before->limits[1].rule) == "2/1s");  // others still have it
+    BOOST_TEST(to_string(before->limits[1].rule) == "2/1s");  // other plans still have the old rule
     for (char const* const wrong : {"c: 1/1s", "5/1s", "b: 3 seats", "b: 5/1s per client"})
         BOOST_CHECK_THROW(p.change("--versus", wrong), tool::usage_error);
 }
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(keys_of_a_log)
 
-BOOST_AUTO_TEST_CASE(are_paths_and_hosts_of_targets) {
+BOOST_AUTO_TEST_CASE(are_the_paths_and_hosts_of_targets) {
     struct row {
         std::string_view target, path, host;
     };
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(rules)
 
-BOOST_AUTO_TEST_CASE(take_the_place_of_those_of_their_kind_and_key) {
+BOOST_AUTO_TEST_CASE(replace_rules_of_the_same_kind_and_key) {
     replay::plan p;
     auto const rules = [&] {
         std::string all;
