@@ -31,7 +31,8 @@ bool upstream_server::try_open() noexcept {
     return false;
 }
 
-// Whoever gets in line looks for a place afterwards: one of the two sees the other.
+// A new waiter enters the queue before it checks for a free place, and this function frees a place before it checks the
+// queue. So at least one of the two threads sees the change of the other.
 void upstream_server::close_one() noexcept {
     open_.fetch_sub(1);
     serve_line();
@@ -291,7 +292,8 @@ void upstream_pool::keep(upstream_connection one, net::clock::duration how_long)
     // Another thread may take it; then that thread's watchdog watches it.
     one->rest();
     kept_.push_back({std::move(one), after(how_long), ++last_});
-    // A request that already waits in the queue did not find it.
+    // A request that already waits in the queue could not find this connection: close it, so that the request gets its
+    // place.
     if (kept_.back().one.place_.of()->is_awaited())
         kept_.pop_back();
 }

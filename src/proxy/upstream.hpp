@@ -60,8 +60,8 @@ private:
 
     struct waiter {
         explicit waiter(asio::io_context& context) : turn(context) {}
-        net::timer turn;        // cancelled when it has come, on the thread of the waiter
-        bool has_come = false;  // under `line_mutex_`: a connection is counted for it
+        net::timer turn;        // cancelled when the waiter gets a place, on its thread
+        bool has_come = false;  // whether it has a place; protected by `line_mutex_`
     };
 
     static constexpr weir::amount no_limit = std::numeric_limits<weir::amount>::max();
@@ -69,11 +69,11 @@ private:
     /// Counts a request at the server, if the server has a seat for it. Returns whether it has.
     [[nodiscard]] bool try_take() noexcept;
 
-    // Counts a connection, if one more may be open.
+    // Counts one more connection, if the limit allows it. Returns whether it does.
     [[nodiscard]] bool try_open() noexcept;
-    // A connection that was counted is closed.
+    // Stops counting a connection.
     void close_one() noexcept;
-    // Gives free places to the first requests in the queue.
+    // Counts connections for the first requests in the queue, as far as the limit allows, and wakes these requests.
     void serve_line() noexcept;
     [[nodiscard]] bool is_awaited() const noexcept { return waiting_ != 0; }
 
@@ -171,11 +171,11 @@ private:
     std::atomic<std::size_t> next_ = 0;  // rotates among equally busy servers
 };
 
-/// The right to have a connection to a server.
+/// The right to open one connection to a server: the server counts it as open while this object lives.
 class place {
 public:
     place() = default;
-    /// Takes a place at the server. It is empty if none is free or if other requests wait for one; see `operator bool`.
+    /// Takes a place at the server. The place is empty if none is free or if other requests wait for one.
     explicit place(upstream_server& s) noexcept;
     place(place&& other) noexcept = default;
     place& operator=(place other) noexcept {
@@ -192,17 +192,17 @@ private:
     std::shared_ptr<upstream_server> of_;
 };
 
-/// A position in the queue of requests that wait for a connection to a server: first come, first served. On the thread of
-/// `context`.
+/// A position in the queue of requests that wait for a place at a server. The server gives places in arrival order. Use
+/// it on the thread of `context`.
 class turn_for_a_place {
 public:
     turn_for_a_place(upstream_server& s, asio::io_context& context);
     turn_for_a_place(turn_for_a_place const&) = delete;
     ~turn_for_a_place() { static_cast<void>(take()); }
 
-    /// Completes when the request has a place, or at `end`.
+    /// Waits until the request has a place, or until `end`.
     [[nodiscard]] net::task<> wait_until(net::clock::time_point end);
-    /// Leaves the queue, with the place if there is one.
+    /// Leaves the queue. Returns the place; it is empty if the request has none yet.
     [[nodiscard]] place take() noexcept;
 
 private:
