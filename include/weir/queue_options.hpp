@@ -78,7 +78,7 @@ enum class queue_order : std::uint8_t {
     /// "Efficient Fair Queueing using Deficit Round Robin", SIGCOMM 1995.
     ///
     /// A flow has a turn only while it waits, and takes about 110 bytes then; after its last request it starts again. A
-    /// new request overtakes no request of its own flow, but may overtake requests of other flows that must wait more
+    /// new request overtakes no request of the same flow, but may overtake requests of other flows that must wait more
     /// than one turn. `try_enter` fails while a request waits.
     ///
     /// `evict_oldest` drops the oldest request of a flow that asks for the most permits, to within a factor of 2, so
@@ -107,7 +107,7 @@ enum class queue_order : std::uint8_t {
     ///   that arrived after it.
     ///
     /// A new request, and so `try_enter`, may overtake requests that can only borrow, if it fits its share and no
-    /// waiting request fits. It overtakes no request of its own partition.
+    /// waiting request fits. It overtakes no request of the same partition.
     ///
     /// `evict_oldest` drops the oldest request of the partition that exceeds its share most, counting seats in use and
     /// asked for, the new request included. If that partition has no waiting request, the new request is rejected.

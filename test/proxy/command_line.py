@@ -200,7 +200,7 @@ class CommandLine(ProxyTest):
                               stderr=subprocess.PIPE, text=True) as process:
             self.assertIn("http://127.0.0.1:8080 -> demo backend", process.stdout.readline())
             with Client(8080) as client:
-                self.assertIn(b"dish 1 is served", client.ask("/").body)
+                self.assertIn(b"request 1 served", client.ask("/").body)
             process.send_signal(signal.SIGINT)
             _, said = process.communicate(timeout=PATIENCE)
             self.assertEqual(process.returncode, 0)

@@ -66,7 +66,7 @@ std::string text_of(method const& m, body const& b) {
     return std::string(m.name) + " / HTTP/1.1\r\nHost: test\r\n" + b.fields + "\r\n" + b.text;
 }
 
-// How often the server gets a request if it drops the first one.
+// The number of times that the server gets a request, if it drops the first one.
 std::size_t deliveries(local_proxy& proxy, std::string const& request, dropped const& drop,
                        connection what, std::string& answer) {
     auto client = proxy.connect();
@@ -88,11 +88,12 @@ BOOST_AUTO_TEST_SUITE(a_request_whose_server_drops_it)
 
 namespace data = boost::unit_test::data;
 
-// It is sent again if that does no harm, and if the server may have closed the connection before it arrived.
+// The proxy sends it again if its method is idempotent, it has no body, and the server closed a kept connection without
+// a byte of a response: the server may have closed it before the request arrived.
 BOOST_DATA_TEST_CASE(is_sent_again_or_not,
                      data::make(methods) * data::make(bodies) * data::make(drops), m, b, d) {
     for (auto const what : {connection::made_for_it, connection::kept}) {
-        BOOST_TEST_CONTEXT((what == connection::kept ? "kept" : "made for it")) {
+        BOOST_TEST_CONTEXT((what == connection::kept ? "kept connection" : "new connection")) {
             local_proxy proxy(forwards);
             bool const again = m.is_idempotent && std::string(b.text).empty() &&
                                std::string(d.said).empty() && what == connection::kept;

@@ -1,4 +1,4 @@
-// What the fragments of README.md name and do not define.
+// Declarations that the fragments of README.md use without defining them.
 #pragma once
 
 #include <weir/format.hpp>
