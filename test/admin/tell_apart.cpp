@@ -29,7 +29,7 @@ names told_apart(names const& all) {
     return found;
 }
 
-// The lines of Prometheus' text that are samples, without their values.
+// The sample lines of the Prometheus text, without their values.
 names series_of(admin::state const& s) {
     names found;
     std::istringstream text(to_metrics(s));
@@ -41,9 +41,9 @@ names series_of(admin::state const& s) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(names_of_one_kind)
+BOOST_AUTO_TEST_SUITE(equal_names)
 
-BOOST_AUTO_TEST_CASE(are_told_apart) {
+BOOST_AUTO_TEST_CASE(become_unique) {
     BOOST_TEST(told_apart({}) == names{}, boost::test_tools::per_element());
     struct row {
         names given, found;
@@ -59,8 +59,8 @@ BOOST_AUTO_TEST_CASE(are_told_apart) {
         BOOST_TEST(told_apart(given) == found, boost::test_tools::per_element());
 }
 
-// The exposition format forbids two samples of one name and labels.
-BOOST_AUTO_TEST_CASE(make_no_two_series_of_one_name) {
+// The exposition format forbids two samples with the same name and labels.
+BOOST_AUTO_TEST_CASE(cause_no_duplicate_series) {
     admin::state s;
     auto& shop = s.upstreams.emplace_back();
     shop.name = "shop";

@@ -65,7 +65,7 @@ BOOST_FIXTURE_TEST_CASE(is_the_rightmost_address_that_is_not_trusted, by_x_forwa
                "192.0.2.1");
 }
 
-BOOST_FIXTURE_TEST_CASE(is_the_address_before_an_invalid_one_from_the_right, by_x_forwarded_for) {
+BOOST_FIXTURE_TEST_CASE(is_the_nearest_address_right_of_an_invalid_one, by_x_forwarded_for) {
     BOOST_TEST(of("192.0.2.1, unknown, 10.0.0.3") == "10.0.0.3");
     BOOST_TEST(of("192.0.2.1, unknown") == "10.0.0.1");
     BOOST_TEST(of("192.0.2.1, \"192.0.2.2\"") == "10.0.0.1");  // X-Forwarded-For has no quotes
