@@ -120,9 +120,8 @@ public:
     template <class... Key>
     [[nodiscard]] permit charge(amount n, Key const&... key) {
         if (n > max_amount)
-            throw std::invalid_argument(
-                "weir: a charge of " + std::to_string(n) + " permits; the maximum is " +
-                std::to_string(max_amount));
+            throw std::invalid_argument("weir: a charge of " + std::to_string(n) +
+                                        " permits; the maximum is " + std::to_string(max_amount));
         visit const here(*this);
         return room().charge(n, time_if(room().needs_time_to_ask()), key...);
     }

@@ -92,7 +92,8 @@ public:
     keyed_room& operator=(keyed_room const&) = delete;
 
     static void check(queue_options const& queueing) {
-        static_assert(!std::same_as<Queue, shares_queue>, "keyed limiters do not support the order shares");
+        static_assert(!std::same_as<Queue, shares_queue>,
+                      "keyed limiters do not support the order shares");
         rooms_type::room_type::check(queueing);
         if (queueing.order == queue_order::shares)
             throw std::invalid_argument(
