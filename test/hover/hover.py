@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Checks that an editor shows documentation for the names that users meet first. Asks clangd for each mark in names.cpp."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+MARK = re.compile(r"/\*\?\*/\s*(\w+)")
+WORDS = 4  # the least number in a sentence
+PATIENCE = 120  # seconds
+OLDEST = 16  # clangd 14 shows nothing for a call that co_await takes
+
+
+class Clangd:
+    def __init__(self, program, folder):
+        self.process = subprocess.Popen([program, "--background-index=false", "--log=error", f"--compile-commands-dir={folder}"],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.number = 0
+
+    def send(self, method, params, number=None):
+        body = {"jsonrpc": "2.0", "method": method, "params": params}
+        if number is not None:
+            body["id"] = number
+        text = json.dumps(body).encode()
+        self.process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(text) + text)
+        self.process.stdin.flush()
+
+    def read(self):
+        length = 0
+        while line := self.process.stdout.readline().strip():
+            name, value = line.split(b":")
+            if name.lower() == b"content-length":
+                length = int(value)
+        return json.loads(self.process.stdout.read(length))
+
+    def ask(self, method, params):
+        self.number += 1
+        self.send(method, params, self.number)
+        while "method" in (answer := self.read()) or answer["id"] != self.number:
+            pass
+        return answer.get("result")
+
+    def has_words(self, uri, line, character):
+        shown = self.ask("textDocument/hover", {"textDocument": {"uri": uri},
+                                                "position": {"line": line, "character": character}})
+        return shown and len(re.findall(r"[A-Za-z]{2,}", prose(shown["contents"]["value"]))) >= WORDS
+
+
+def version_of(program):
+    """The major version of clangd; 0 if it is not installed."""
+    if not shutil.which(program):
+        return 0
+    shown = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    found = re.search(r"version (\d+)", shown)
+    return int(found[1]) if found else 0
+
+
+def prose(shown):
+    """The words of a hover without its code: signatures, types, offsets."""
+    text = re.sub(r"```.*?```", " ", shown, flags=re.S)
+    lines = [line for line in text.split("\n")
+             if not re.match(r"\s*(###|---|→|-|Type:|Size:|Offset:|Value =|Parameters:|provided by|In )", line)]
+    return " ".join(" ".join(lines).split())
+
+
+def main():
+    program = next((p for p in ("clangd-19", "clangd") if version_of(p) >= OLDEST), None)
+    if not program:
+        print(f"skipped: clangd {OLDEST} or newer is not installed")
+        return 77
+    path = os.path.join(HERE, "names.cpp")
+    with open(path) as file:
+        text = file.read()
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "compile_flags.txt"), "w") as flags:
+            flags.write(f"-std=c++20\n-I{ROOT}/include\n")
+        clangd = Clangd(program, folder)
+        uri = "file://" + path
+        clangd.ask("initialize", {"processId": None, "rootUri": None, "capabilities": {
+            "textDocument": {"hover": {"contentFormat": ["markdown"]}}}})
+        clangd.send("initialized", {})
+        clangd.send("textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "cpp", "version": 1, "text": text}})
+        marks = [(number, mark) for number, line in enumerate(text.split("\n")) for mark in MARK.finditer(line)]
+        silent = marks
+        end = time.monotonic() + PATIENCE
+        while silent and time.monotonic() < end:  # clangd builds its index in the background
+            silent = [(number, mark) for number, mark in silent if not clangd.has_words(uri, number, mark.start(1))]
+            time.sleep(0.2)
+        clangd.process.kill()
+    for number, mark in silent:
+        print(f"names.cpp:{number + 1}: clangd shows no words for `{mark[1]}`")
+    print(f"{len(marks)} names, {len(silent)} without words")
+    return 1 if silent or len(marks) < 20 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
