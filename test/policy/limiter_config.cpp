@@ -234,12 +234,12 @@ BOOST_AUTO_TEST_CASE(names_the_column_and_the_expected_text_of_an_error) {
     wrong("3 chairs", "column 3: expected seats, gradient2, vegas or aimd, found `chairs`");
     wrong("10/60s loosely",
           "column 8: expected exact, sliding, fixed, bucket, burst, leaky, bursty, warming or "
-          "the end, found `loosely`");
+          "the end of the text, found `loosely`");
     wrong("100/1s burst 20 brust 3",
           "column 17: expected initial, refill, carry_over or the end of the text, found `brust`");
     wrong("100/1s initial 3",
           "column 8: expected exact, sliding, fixed, bucket, burst, leaky, bursty, warming or "
-          "the end, found `initial`");
+          "the end of the text, found `initial`");
     wrong("3seats", "column 2: expected a space or a slash, found `seats`");
     wrong("3 exact", "column 3: expected seats, gradient2, vegas or aimd, found `exact`");
     wrong("10/", "column 4: expected a time such as 500ms, found the end of the text");
@@ -255,8 +255,9 @@ BOOST_AUTO_TEST_CASE(names_the_column_and_the_expected_text_of_an_error) {
     wrong("3 seats max_hold",
           "column 17: expected a time such as 500ms, found the end of the text");
     wrong("3 seats max_hold soon", "column 18: expected a time such as 500ms, found `soon`");
-    wrong("3 seats max_hold 1s max_hold 1s", "column 21: expected the end, found `max_hold`");
-    wrong("10/60s exact hold 3s", "column 14: expected the end, found `hold`");
+    wrong("3 seats max_hold 1s max_hold 1s",
+          "column 21: expected the end of the text, found `max_hold`");
+    wrong("10/60s exact hold 3s", "column 14: expected the end of the text, found `hold`");
     wrong(
         "5/1s bursty burst 3",
         "column 13: expected max_burst, initial, carry_over or the end of the text, found `burst`");

@@ -16,7 +16,7 @@ UP = ["--upstream", "127.0.0.1:9"]
 
 # Wrong arguments, and a part of the message that reports them.
 WRONG = [
-    ([], "--upstream HOST:PORT or --demo"),
+    ([], "missing --upstream HOST:PORT, --demo or --config"),
     (["--demo", *UP], "--demo and --upstream exclude each other"),
     # CLI11 words these messages, and its versions differ.
     (["--frobnicate"], "--frobnicate"),

@@ -33,7 +33,7 @@ class Crowd(ProxyTest):
         with Client(proxy.port) as first, Client(proxy.port) as second, Client(proxy.port) as third:
             self.assertEqual((first.ask("/").status, second.ask("/").status), (200, 200))
             third.send("GET /third HTTP/1.1\r\nHost: test\r\n\r\n")
-            self.assertIn("2 connections are open", proxy.process.stderr.readline())
+            self.assertIn("all 2 connections are in use", proxy.process.stderr.readline())
             self.assertEqual(first.ask("/").status, 200)
             self.assertNotIn("/third", self.upstream.targets())
             second.close()

@@ -231,7 +231,7 @@ class Log(ProxyTest):
         proxy = self.start("--access-log", f"{folder}/log")
         os.rename(folder, folder + ".old")
         proxy.process.send_signal(signal.SIGHUP)
-        self.assertIn("cannot be opened", proxy.process.stderr.readline())
+        self.assertIn("cannot reopen", proxy.process.stderr.readline())
         with Client(proxy.port) as client:
             client.ask("/late")
         self.ends(proxy)

@@ -119,7 +119,7 @@ class Reload(ProxyTest):
                 self.assertEqual(self.statuses(proxy, 1), [429])
         os.unlink(proxy.file)
         proxy.process.send_signal(signal.SIGHUP)
-        self.assertIn("cannot be read", self.said(proxy))
+        self.assertIn("cannot read", self.said(proxy))
         self.assertEqual(self.said(proxy), "weir-proxy: reload failed; the previous configuration stays active\n")
         proxy.write(good)
 

@@ -124,7 +124,7 @@ seats = 1
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertRegex(done.stderr, r"(?m)^weir-replay: .*bad.toml:8:8: limit `all`: `rule` is `many`")
         self.assertRegex(done.stderr, r"(?m)^weir-replay: .*bad.toml:\d+:11: route `/`: unknown limit `none`")
-        self.rejects(2, "cannot be read", log, "--config", self.path("none.toml"))
+        self.rejects(2, "cannot read", log, "--config", self.path("none.toml"))
         self.rejects(2, "--limit and --config exclude each other", log, "--config", good, "--limit", "1/1s")
         self.rejects(2, "--versus is `2/1s`, but must be `NAME: RULE`", log, "--config", good, "--versus", "2/1s")
         self.rejects(2, "but must be a rule of the same kind as `1/1s`", log, "--config", good, "--versus", "all: 2 seats")
