@@ -95,7 +95,7 @@ class Change(ProxyTest):
                 ("rate", "2 per hour", 400, "column"), ("rate", "0/90s", 400, "limit"), ("rate", "", 400, "column"),
                 ("rate", "2/90s burst 3", 409, "same kind as `1/90s`"), ("rate", "2 seats", 409, "same kind"),
                 ("key", "5 seats max_hold 3s", 400, "max_hold"),
-                ("nothing", "2/90s", 404, "unknown limit `nothing`"), ("upstream bar", "9 seats", 404, "no limit `upstream bar`"),
+                ("nothing", "2/90s", 404, "unknown limit `nothing`"), ("upstream bar", "9 seats", 404, "unknown limit `upstream bar`"),
                 ("", "2/90s", 404, "unknown limit ``")):
             with self.subTest(name=name, rule=rule):
                 got, text = put(proxy, name, rule)
