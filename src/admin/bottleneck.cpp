@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 
 namespace admin {
@@ -54,9 +55,11 @@ bool holds_more(hold const& a, hold const& b) {
 std::string text_of(hold const& h, double elapsed) {
     auto const& l = *h.limit;
     std::string out;
-    if (h.rejected > 0)
-        out = fmt::format("`{}` rejects {:.0f} requests per second: {}", l.name,
-                          std::max(1.0, static_cast<double>(h.rejected) / elapsed), because[h.why]);
+    if (h.rejected > 0) {
+        auto const rate = std::max(1L, std::lround(static_cast<double>(h.rejected) / elapsed));
+        out = fmt::format("`{}` rejects {} {} per second: {}", l.name, rate,
+                          rate == 1 ? "request" : "requests", because[h.why]);
+    }
     if (l.waiting > 0) {
         out += h.rejected > 0 ? "; " : fmt::format("`{}` delays requests: ", l.name);
         out += fmt::format("{} waiting", l.waiting);

@@ -1,6 +1,7 @@
 #include "options.hpp"
 
 #include "tool/arguments.hpp"
+#include "tool/command_line.hpp"
 #include "tool/text.hpp"
 #include "tool/version.hpp"
 
@@ -144,6 +145,7 @@ public:
 
     void parse(int argc, char const* const* argv) { app_.parse(argc, argv); }
     [[nodiscard]] std::string help() const { return app_.help(); }
+    [[noreturn]] void fail(CLI::ParseError const& wrong) const { tool::reject(app_, wrong); }
     /// The last given option that requires --store; empty if none was given.
     [[nodiscard]] std::string const& of_store() const { return of_store_; }
     /// A given option that --config excludes; empty if none was given.
@@ -357,7 +359,7 @@ command parse_options(int argc, char const* const* argv) {
         c.help = called.what();
         return c;
     } catch (CLI::ParseError const& wrong) {
-        throw tool::usage_error(fmt::format("{}; see --help", wrong.what()));
+        line.fail(wrong);
     }
     if (line.check + line.print + line.reload > 1)
         throw tool::usage_error("--check, --print-config and --reload exclude each other");

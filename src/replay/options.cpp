@@ -2,6 +2,7 @@
 
 #include "config/configuration.hpp"
 #include "tool/arguments.hpp"
+#include "tool/command_line.hpp"
 #include "tool/text.hpp"
 #include "tool/version.hpp"
 
@@ -135,6 +136,7 @@ public:
 
     void parse(int argc, char const* const* argv) { app_.parse(argc, argv); }
     [[nodiscard]] std::string help() const { return app_.help(); }
+    [[noreturn]] void fail(CLI::ParseError const& wrong) const { tool::reject(app_, wrong); }
     /// A given option that --config excludes; empty if none was given.
     [[nodiscard]] std::string of_file() const {
         for (char const* const name :
@@ -291,7 +293,7 @@ options parse_options(int argc, char const* const* argv) {
         o.help = called.what();
         return o;
     } catch (CLI::ParseError const& wrong) {
-        throw tool::usage_error(fmt::format("{}; see --help", wrong.what()));
+        line.fail(wrong);
     }
     auto& base = line.base;
     base.sort();

@@ -8,10 +8,9 @@
 namespace weir {
 
 void validate(chain_options const& options) {
-    constexpr auto hour = duration(std::chrono::hours(1)).count();
+    constexpr duration hour = std::chrono::hours(1);
     detail::check_option("chain_options", "passes", std::int64_t{options.passes}, 1, 1'000'000);
-    detail::check_option("chain_options", "reserve_for in nanoseconds", options.reserve_for.count(),
-                         1, hour);
+    detail::check_duration("chain_options", "reserve_for", options.reserve_for, duration(1), hour);
 }
 
 }  // namespace weir

@@ -1,5 +1,7 @@
 #include "check_option.hpp"
 
+#include "duration_text.hpp"
+
 #include <fmt/format.h>
 
 #include <stdexcept>
@@ -27,6 +29,17 @@ void check_option(std::string_view where, std::string_view option, std::int64_t 
 void check_option(std::string_view where, std::string_view option, double value, double least,
                   double most) {
     check(where, option, value, least, most);
+}
+
+void check_duration(std::string_view where, std::string_view option, std::chrono::nanoseconds value,
+                    std::chrono::nanoseconds least, std::chrono::nanoseconds most) {
+    if (value >= least && value <= most)
+        return;
+    auto const bounds = most == std::chrono::nanoseconds::max()
+                            ? "at least " + to_text(least)
+                            : fmt::format("from {} to {}", to_text(least), to_text(most));
+    throw std::invalid_argument(
+        fmt::format("weir::{}: {} is {}, but must be {}", where, option, to_text(value), bounds));
 }
 
 }  // namespace weir::detail

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <string_view>
@@ -16,6 +17,11 @@ void check_option(std::string_view where, std::string_view option, std::int64_t 
 /// Throws `std::invalid_argument` unless `least <= value <= most`.
 void check_option(std::string_view where, std::string_view option, double value, double least,
                   double most);
+
+/// Checks a duration. The message has values such as `500ms`, and no upper bound if there is none.
+void check_duration(std::string_view where, std::string_view option, std::chrono::nanoseconds value,
+                    std::chrono::nanoseconds least,
+                    std::chrono::nanoseconds most = std::chrono::nanoseconds::max());
 
 /// Checks an option against bounds of other integer types: `nanoseconds::rep` is `long long` in libc++, where
 /// `std::int64_t` may be `long`.

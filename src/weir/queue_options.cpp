@@ -74,18 +74,19 @@ std::string to_string(queue_options const& options) {
 }
 
 void validate(queue_options const& options) {
+    using detail::check_duration;
     using detail::check_option;
     check_option("queue_options", "max_waiting", options.max_waiting, 0, 1'000'000'000);
     check_option("queue_options", "full", options.full, when_full::evict_oldest);
     check_option("queue_options", "max_waiting_permits", options.max_waiting_permits, 1,
                  std::numeric_limits<amount>::max());
     check_option("queue_options", "order", options.order, queue_order::shares);
-    constexpr auto hour = duration(std::chrono::hours(1)).count();
-    check_option("queue_options", "target in nanoseconds", options.target.count(), 1, hour);
-    check_option("queue_options", "interval in nanoseconds", options.interval.count(), 1, hour);
-    check_option("queue_options", "ageing in nanoseconds", options.ageing.count(), 1, hour);
-    check_option("queue_options", "tolerance in nanoseconds", options.tolerance.count(), 0, hour);
-    check_option("queue_options", "jitter in nanoseconds", options.jitter.count(), 0, hour);
+    constexpr duration hour = std::chrono::hours(1);
+    check_duration("queue_options", "target", options.target, duration(1), hour);
+    check_duration("queue_options", "interval", options.interval, duration(1), hour);
+    check_duration("queue_options", "ageing", options.ageing, duration(1), hour);
+    check_duration("queue_options", "tolerance", options.tolerance, duration::zero(), hour);
+    check_duration("queue_options", "jitter", options.jitter, duration::zero(), hour);
     check(options.partitions);
 }
 

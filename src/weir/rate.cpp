@@ -7,8 +7,7 @@ namespace weir {
 
 rate::rate(amount permits, duration period, exact) : permits_(permits), period_(period) {
     detail::check_option("rate", "permits", permits, 0, max_amount);
-    detail::check_option("rate", "period in nanoseconds", period.count(), 1,
-                         duration::max().count());
+    detail::check_duration("rate", "period", period, duration(1));
 }
 
 std::strong_ordering operator<=>(rate const& a, rate const& b) noexcept {

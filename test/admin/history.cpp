@@ -194,7 +194,7 @@ BOOST_FIXTURE_TEST_CASE(is_a_limit_that_rejects, now_and_before) {
     rejected(one(), reason::timed_out) = 7;
     BOOST_TEST(said() == "`all` rejects 5 requests per second: they timed out.");
     now.now += 1h;
-    BOOST_TEST(said() == "`all` rejects 1 requests per second: they timed out.");
+    BOOST_TEST(said() == "`all` rejects 1 request per second: they timed out.");
 }
 
 // Only recent rejections count.

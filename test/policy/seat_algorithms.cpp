@@ -109,11 +109,9 @@ BOOST_AUTO_TEST_CASE(rejects_invalid_options_by_name) {
     BOOST_CHECK_EXCEPTION(aimd({.backoff = std::numeric_limits<double>::quiet_NaN()}), nonsense,
                           says("weir::aimd: backoff is nan, but must be from 0.5 to 0.99"));
     BOOST_CHECK_EXCEPTION(aimd({.timeout = 0s}), nonsense,
-                          says("weir::aimd: timeout in nanoseconds is 0, but must be from 1 to "
-                               "9223372036854775807"));
+                          says("weir::aimd: timeout is 0s, but must be at least 1ns"));
     BOOST_CHECK_EXCEPTION(aimd({.window = -1ns}), nonsense,
-                          says("weir::aimd: window in nanoseconds is -1, but must be from 0 to "
-                               "86400000000000"));
+                          says("weir::aimd: window is -1ns, but must be from 0s to 24h"));
     BOOST_CHECK_EXCEPTION(aimd({.samples = 0}), nonsense,
                           says("weir::aimd: samples is 0, but must be from 1 to 1000000"));
 }
@@ -273,11 +271,9 @@ BOOST_AUTO_TEST_CASE(rejects_invalid_options_by_name) {
     BOOST_CHECK_EXCEPTION(vegas({.probe = 0}), nonsense,
                           says("weir::vegas: probe is 0, but must be from 1 to 1000000"));
     BOOST_CHECK_EXCEPTION(vegas({.no_load_min = 0ns}), nonsense,
-                          says("weir::vegas: no_load_min in nanoseconds is 0, but must be from 1 "
-                               "to 9223372036854775807"));
+                          says("weir::vegas: no_load_min is 0s, but must be at least 1ns"));
     BOOST_CHECK_EXCEPTION(vegas({.no_load_min = 2us, .no_load_max = 1us}), nonsense,
-                          says("weir::vegas: no_load_max in nanoseconds is 1000, but must be from "
-                               "2000 to 9223372036854775807"));
+                          says("weir::vegas: no_load_max is 1us, but must be at least 2us"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -382,8 +378,7 @@ BOOST_AUTO_TEST_CASE(rejects_invalid_options_by_name) {
     BOOST_CHECK_EXCEPTION(gradient2({.probe = 0}), nonsense,
                           says("weir::gradient2: probe is 0, but must be from 1 to 1000000"));
     BOOST_CHECK_EXCEPTION(gradient2({.ignore_below = -1ns}), nonsense,
-                          says("weir::gradient2: ignore_below in nanoseconds is -1, but must be "
-                               "from 0 to 9223372036854775807"));
+                          says("weir::gradient2: ignore_below is -1ns, but must be at least 0s"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -499,12 +499,8 @@ BOOST_AUTO_TEST_CASE(rejects_invalid_options_by_name_and_is_unchanged) {
     auto const limit_large =
         says("weir::sliding_log: limit is 67108865, but must be from 1 to 67108864; "
              "sliding_window and token_bucket have no such bound");
-    auto const window_zero =
-        says("weir::sliding_log: window in nanoseconds is 0, but must be from 1 to "
-             "9223372036854775807");
-    auto const window_negative =
-        says("weir::sliding_log: window in nanoseconds is -1000000000, but must be from 1 to "
-             "9223372036854775807");
+    auto const window_zero = says("weir::sliding_log: window is 0s, but must be at least 1ns");
+    auto const window_negative = says("weir::sliding_log: window is -1s, but must be at least 1ns");
     using nonsense = std::invalid_argument;
     BOOST_CHECK_EXCEPTION(sliding_log({.limit = 0}), nonsense, limit_zero);
     BOOST_CHECK_EXCEPTION(sliding_log({.limit = 67'108'865}), nonsense, limit_large);

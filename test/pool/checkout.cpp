@@ -385,17 +385,16 @@ BOOST_AUTO_TEST_CASE(invalid_options_are_named) {
     BOOST_TEST(wrong({.max = 1 << 25, .max_hold = 1s})
                    .starts_with("weir::pool: max, with max_hold, is 33554432,"));
     BOOST_TEST(wrong({.order = weir::reuse(2)}).starts_with("weir::pool: order is 2,"));
-    BOOST_TEST(wrong({.max_age = 0s}).starts_with("weir::pool: max_age in nanoseconds is 0,"));
-    BOOST_TEST(wrong({.max_idle = 0s}).starts_with("weir::pool: max_idle in nanoseconds is 0,"));
-    BOOST_TEST(wrong({.check_after = -1ns}).starts_with("weir::pool: check_after in"));
-    BOOST_TEST(wrong({.check_within = 0s}).starts_with("weir::pool: check_within in"));
-    BOOST_TEST(wrong({.make_within = 0s}).starts_with("weir::pool: make_within in"));
-    BOOST_TEST(wrong({.retry = {.initial = 0s}}).starts_with("weir::pool: retry.initial in"));
+    BOOST_TEST(wrong({.max_age = 0s}).starts_with("weir::pool: max_age is 0s,"));
+    BOOST_TEST(wrong({.max_idle = 0s}).starts_with("weir::pool: max_idle is 0s,"));
+    BOOST_TEST(wrong({.check_after = -1ns}).starts_with("weir::pool: check_after is"));
+    BOOST_TEST(wrong({.check_within = 0s}).starts_with("weir::pool: check_within is"));
+    BOOST_TEST(wrong({.make_within = 0s}).starts_with("weir::pool: make_within is"));
+    BOOST_TEST(wrong({.retry = {.initial = 0s}}).starts_with("weir::pool: retry.initial is"));
     BOOST_TEST(wrong({.retry = {.initial = 2s, .max = 1s}})
-                   .starts_with("weir::pool: retry.max in nanoseconds is 1000000000, but must be "
-                                "from 2000000000 to"));
+                   .starts_with("weir::pool: retry.max is 1s, but must be at least 2s"));
     BOOST_TEST(wrong({.retry = {.jitter = 1.5}}).starts_with("weir::pool: retry.jitter is 1.5,"));
-    BOOST_TEST(wrong({.max_hold = 0s}).starts_with("weir::pool: max_hold in nanoseconds is 0,"));
+    BOOST_TEST(wrong({.max_hold = 0s}).starts_with("weir::pool: max_hold is 0s,"));
     BOOST_CHECK_THROW(thing_pool(ctx, shop.maker(), {}, {.max_waiting = -1}),
                       std::invalid_argument);
     BOOST_TEST(wrong({.min = 10, .check_after = 0s, .retry = {.jitter = 1}}) == "");

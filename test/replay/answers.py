@@ -12,7 +12,9 @@ import subprocess
 from support import BEGIN, NASA, PATIENCE, PROGRAM, ReplayTest, common, main, random_lines
 
 WRONG = [
-    ([], "LOG is required"),
+    ([], "missing LOG"),
+    (["log", "--rate"], "--rate needs a value"),
+    (["log", "--bogus"], "unknown option --bogus"),
     (["log"], "no limit given; use --limit, --seats, --rate or --config"),
     (["log", "--limit", "5"], "--limit is `5`, but must be a rule such as"),
     (["log", "--limit", "0/1s"], "--limit is `0/1s`, but must be a rule such as"),

@@ -40,10 +40,10 @@ my::ssl_mode mode_of(options const& o) {
 }  // namespace
 
 settings::settings(options o) : given(std::move(o)), tls(asio::ssl::context::tls_client) {
+    using weir::detail::check_duration;
     using weir::detail::check_option;
     check_option("mysql", "connections", given.connections, 1, 10'000);
-    check_option("mysql", "connect_within in nanoseconds", given.connect_within.count(), 1,
-                 forever.count());
+    check_duration("mysql", "connect_within", given.connect_within, duration(1));
     if (given.authorities.empty())
         return;
     tls.load_verify_file(given.authorities);

@@ -186,8 +186,8 @@ strict_interval::strict_interval(asio::any_io_executor ex, std::shared_ptr<store
     : name_(std::move(name)), every_(every), line_(ex, {.seats = 1}, queueing) {
     using namespace std::chrono_literals;
     weir::detail::check_shared("strict_interval", e.get(), name_);
-    weir::detail::check_option("strict_interval", "every in nanoseconds", every.count(), 1000,
-                               duration(24h * 3650).count());
+    weir::detail::check_duration(
+        "strict_interval", "every", every, std::chrono::microseconds(1), duration(24h * 3650));
     database_ = e->database_;
 }
 

@@ -8,10 +8,10 @@
 namespace weir::policy {
 
 void validate(std::string_view where, backoff_options const& retry) {
+    using detail::check_duration;
     using detail::check_option;
-    auto const most = forever.count();
-    check_option(where, "retry.initial in nanoseconds", retry.initial.count(), 1, most);
-    check_option(where, "retry.max in nanoseconds", retry.max.count(), retry.initial.count(), most);
+    check_duration(where, "retry.initial", retry.initial, duration(1));
+    check_duration(where, "retry.max", retry.max, retry.initial);
     check_option(where, "retry.jitter", retry.jitter, 0, 1);
 }
 

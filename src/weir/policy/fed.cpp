@@ -72,21 +72,21 @@ void validate(shared_options const& o) {
     constexpr std::string_view where = "shared limiter";
     auto const check_time =
         [&](std::string_view option, duration value, duration least, duration most) {
-            detail::check_option(where, option, value.count(), least.count(), most.count());
+            detail::check_duration(where, option, value, least, most);
         };
     using namespace std::chrono_literals;
     detail::check_option(where, "permits of rate", o.rate.permits(), 1, max_amount);
     detail::check_option(where, "burst", burst_of(o), 1, 500'000'000);
-    check_time("reach in nanoseconds", o.reach, 0s, 60s);
-    check_time("timeout in nanoseconds", o.timeout, 1us, 60s);
+    check_time("reach", o.reach, 0s, 60s);
+    check_time("timeout", o.timeout, 1us, 60s);
     detail::check_option(where, "prefetch", o.prefetch, 0, 500'000'000);
     if (o.prefetch_time)
-        check_time("prefetch_time in nanoseconds", *o.prefetch_time, 1ms, 60s);
+        check_time("prefetch_time", *o.prefetch_time, 1ms, 60s);
     policy::validate(where, o.retry);
     if (auto const* const local = std::get_if<fail_local>(&o.on_failure))
         detail::check_option(where, "share of fail_local", local->share, 1e-6, 1);
 
-    check_time("period of rate in nanoseconds", o.rate.period(), 1ns, 24h * 3650);
+    check_time("period of rate", o.rate.period(), 1ns, 24h * 3650);
 
     // A store that counts in 64 bits must not overflow in any product.
     auto const [drained, permit] = in_drops(o.rate);

@@ -13,13 +13,13 @@ void validate(shared_seats_options const& o) {
     constexpr std::string_view where = "shared seats";
     auto const check_time =
         [&](std::string_view option, duration value, duration least, duration most) {
-            detail::check_option(where, option, value.count(), least.count(), most.count());
+            detail::check_duration(where, option, value, least, most);
         };
     using namespace std::chrono_literals;
     detail::check_option(where, "seats", o.seats, 1, 1'000'000);
-    check_time("lease in nanoseconds", o.lease, 100ms, 1h);
-    check_time("timeout in nanoseconds", o.timeout, 1us, o.lease / 6);
-    check_time("poll in nanoseconds", o.poll, 1ms, 60s);
+    check_time("lease", o.lease, 100ms, 1h);
+    check_time("timeout", o.timeout, 1us, o.lease / 6);
+    check_time("poll", o.poll, 1ms, 60s);
 }
 
 namespace policy {

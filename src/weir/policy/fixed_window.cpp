@@ -7,8 +7,7 @@ namespace {
 
 fixed_window_options const& checked(fixed_window_options const& options) {
     detail::check_option("fixed_window", "limit", options.limit, 1, max_amount);
-    detail::check_option("fixed_window", "window in nanoseconds", options.window.count(), 1,
-                         forever.count());
+    detail::check_duration("fixed_window", "window", options.window, duration(1));
     detail::check_option("fixed_window", "alignment", options.alignment, window_alignment::epoch);
     return options;
 }

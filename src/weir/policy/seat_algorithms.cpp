@@ -19,8 +19,8 @@ Options const& checked_bounds(std::string_view where, Options const& o, double m
     detail::check_option(where, "seats", o.seats, o.min, o.max);
     detail::check_option(where, "slow_start", o.slow_start, 0, max_amount);
     detail::check_option(where, "backoff", o.backoff, 0.5, most_backoff);
-    detail::check_option(where, "window in nanoseconds", o.window.count(), 0,
-                         duration(std::chrono::hours(24)).count());
+    detail::check_duration(
+        where, "window", o.window, duration::zero(), duration(std::chrono::hours(24)));
     detail::check_option(where, "samples", o.samples, 1, 1'000'000);
     return o;
 }
@@ -29,14 +29,12 @@ template <class Options>
 void check_no_load(std::string_view where, Options const& o) {
     detail::check_option(where, "smoothing", o.smoothing, least_smoothing, 1.);
     detail::check_option(where, "probe", o.probe, 1, 1'000'000);
-    detail::check_option(where, "no_load_min in nanoseconds", o.no_load_min.count(), 1,
-                         forever.count());
-    detail::check_option(where, "no_load_max in nanoseconds", o.no_load_max.count(),
-                         o.no_load_min.count(), forever.count());
+    detail::check_duration(where, "no_load_min", o.no_load_min, duration(1));
+    detail::check_duration(where, "no_load_max", o.no_load_max, o.no_load_min);
 }
 
 aimd_options const& checked(aimd_options const& o) {
-    detail::check_option("aimd", "timeout in nanoseconds", o.timeout.count(), 1, forever.count());
+    detail::check_duration("aimd", "timeout", o.timeout, duration(1));
     return checked_bounds("aimd", o, 0.99);
 }
 vegas_options const& checked(vegas_options const& o) {
@@ -48,8 +46,7 @@ gradient2_options const& checked(gradient2_options const& o) {
     detail::check_option("gradient2", "tolerance", o.tolerance, 1., 10.);
     detail::check_option("gradient2", "queue", o.queue, 0, max_amount);
     detail::check_option("gradient2", "long_window", o.long_window, 1, 1'000'000);
-    detail::check_option("gradient2", "ignore_below in nanoseconds", o.ignore_below.count(), 0,
-                         forever.count());
+    detail::check_duration("gradient2", "ignore_below", o.ignore_below, duration::zero());
     return checked_bounds("gradient2", o);
 }
 

@@ -11,8 +11,7 @@ seats_options const& checked(seats_options const& options) {
     bool const watched = options.max_hold != forever;
     detail::check_option("seats", watched ? "seats, with max_hold," : "seats", options.seats, 1,
                          watched ? most_watched : max_amount);
-    detail::check_option("seats", "max_hold in nanoseconds", options.max_hold.count(), 1,
-                         forever.count());
+    detail::check_duration("seats", "max_hold", options.max_hold, duration(1));
     return options;
 }
 

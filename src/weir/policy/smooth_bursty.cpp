@@ -6,11 +6,11 @@ namespace weir::policy {
 
 bursty_curve::bursty_curve(options_type const& options)
     : max_burst_(options.max_burst), initial_(options.initial) {
+    using detail::check_duration;
     using detail::check_option;
     check_option("smooth_bursty", "permits of rate", options.rate.permits(), 1, max_amount);
-    check_option("smooth_bursty", "max_burst in nanoseconds", max_burst_.count(), 0,
-                 forever.count());
-    check_option("smooth_bursty", "initial in nanoseconds", initial_.count(), 0, forever.count());
+    check_duration("smooth_bursty", "max_burst", max_burst_, duration::zero());
+    check_duration("smooth_bursty", "initial", initial_, duration::zero());
     check_option("smooth_bursty", "carry_over", options.carry_over, carry_over::reset);
 }
 

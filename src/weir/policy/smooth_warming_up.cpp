@@ -6,10 +6,10 @@ namespace weir::policy {
 namespace {
 
 smooth_warming_up_options const& checked(smooth_warming_up_options const& options) {
+    using detail::check_duration;
     using detail::check_option;
     check_option("smooth_warming_up", "permits of rate", options.rate.permits(), 1, max_amount);
-    check_option("smooth_warming_up", "warm_up in nanoseconds", options.warm_up.count(), 0,
-                 forever.count());
+    check_duration("smooth_warming_up", "warm_up", options.warm_up, duration::zero());
     check_option("smooth_warming_up", "cold_factor", options.cold_factor, 1., 1e6);
     check_option("smooth_warming_up", "carry_over", options.carry_over, carry_over::reset);
     return options;

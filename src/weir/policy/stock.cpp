@@ -17,20 +17,20 @@ void validate(pool_options const& o) {
         [](std::string_view option, std::int64_t value, std::int64_t least, std::int64_t most) {
             detail::check_option("pool", option, value, least, most);
         };
-    auto const check_time = [&](std::string_view option, duration value) {
-        check(option, value.count(), 1, forever.count());
+    auto const check_time = [](std::string_view option, duration value) {
+        detail::check_duration("pool", option, value, duration(1));
     };
     bool const watched = o.max_hold != forever;
     check(watched ? "max, with max_hold," : "max", o.max, 1, watched ? most_watched : max_amount);
     check("min", o.min, 0, o.max);
     detail::check_option("pool", "order", o.order, reuse::least_recent);
-    check_time("max_age in nanoseconds", o.max_age);
-    check_time("max_idle in nanoseconds", o.max_idle);
-    check("check_after in nanoseconds", o.check_after.count(), 0, forever.count());
-    check_time("check_within in nanoseconds", o.check_within);
-    check_time("make_within in nanoseconds", o.make_within);
+    check_time("max_age", o.max_age);
+    check_time("max_idle", o.max_idle);
+    detail::check_duration("pool", "check_after", o.check_after, duration::zero());
+    check_time("check_within", o.check_within);
+    check_time("make_within", o.make_within);
     policy::validate("pool", o.retry);
-    check_time("max_hold in nanoseconds", o.max_hold);
+    check_time("max_hold", o.max_hold);
 }
 
 namespace policy {

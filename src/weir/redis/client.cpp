@@ -25,11 +25,11 @@ namespace asio = boost::asio;
 options const& checked(options const& o) {
     constexpr std::string_view where = "weir::redis";
     auto const check = [&](std::string_view option, duration value, duration least) {
-        weir::detail::check_option(where, option, value.count(), least.count(), forever.count());
+        weir::detail::check_duration(where, option, value, least);
     };
     constexpr duration shortest(1);
-    check("connect_within in nanoseconds", o.connect_within, shortest);
-    check("silent_for in nanoseconds", o.silent_for, shortest);
+    check("connect_within", o.connect_within, shortest);
+    check("silent_for", o.silent_for, shortest);
     policy::validate(where, o.retry);
     return o;
 }
