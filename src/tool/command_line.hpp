@@ -19,9 +19,9 @@ namespace tool {
                                       : "unexpected argument `" + first + "`";
     } else if (dynamic_cast<CLI::RequiredError const*>(&error)) {
         text = "missing " + name;
-    } else if (dynamic_cast<CLI::ArgumentMismatch const*>(&error)) {
-        bool const repeated = text.find("received") != text.npos;
-        text = name + (repeated ? " must not be repeated" : " needs a value");
+    } else if (auto const* const option = app.get_option_no_throw(name);
+               option && dynamic_cast<CLI::ArgumentMismatch const*>(&error)) {
+        text = name + (option->count() > 1 ? " must not be repeated" : " needs a value");
     }
     throw usage_error(text + "; see --help");
 }
