@@ -251,17 +251,18 @@ private:
 ///
 /// Limiters: a limiter stands for one permit, `limiter.with(n)` for n, `keyed.with(key, n)` for n of one key. A limiter
 /// named twice is asked for the sum. A chain takes 1 to 16 limiters, on any executors and contexts, and other chains
-/// may name them in any order: chains cannot deadlock. Shared limiters (`weir::redis`, `weir::mysql`) are not allowed:
-/// their decision needs a round trip. For several rules over the same requests use `policy::all`, which takes one lock.
+/// may name them in any order: chains cannot deadlock. Shared limiters, whose permits a store counts, are not allowed:
+/// their decision does not fit under a lock. For several rules over the same requests use `policy::all`, which takes
+/// one lock.
 ///
-/// Order: each limiter grants waiting requests in arrival order, chains or not, and chains over the same limiters are
-/// granted in arrival order. At a limiter with another order than `fifo`, that order applies to the other requests
-/// only, and selects the next one of them. A chain goes before that request if the chain arrived first, otherwise after
-/// it. So it goes before all requests that arrived after it, whatever their class, flow or partition, and an arriving
-/// chain overtakes no request. Neither `when_full::evict_oldest` nor `queue_order::codel` drops a waiting chain; for an
-/// arriving chain `evict_oldest` drops the same request as for one with the default `standing`. If several limiters
-/// could grant at the same instant, their order is unspecified and may vary between runs: it depends on their addresses
-/// and on the seed of `keyed`.
+/// Order: each limiter grants the requests in its queue in arrival order, chains or not, and chains over the same
+/// limiters are granted in arrival order. At a limiter with another order than `fifo`, that order applies to the other
+/// requests only, and selects the next one of them. A chain goes before that request if the chain arrived first,
+/// otherwise after it. So it goes before all requests that arrived after it, whatever their class, flow or partition,
+/// and an arriving chain overtakes no request. Neither `when_full::evict_oldest` nor `queue_order::codel` drops a
+/// waiting chain; for an arriving chain `evict_oldest` drops the same request as for one with the default `standing`.
+/// If several limiters could grant at the same instant, their order is unspecified and may vary between runs: it
+/// depends on their addresses and on the seed of `keyed`.
 ///
 /// Bound: limiters that are never free at the same instant could delay a chain forever. A chain that lost
 /// `chain_options::passes` turns is overdue, and the oldest overdue chain reserves its limiters for up to T =
@@ -286,8 +287,8 @@ private:
 ///
 /// Lifetime: a chain keeps the necessary parts of its limiters, so they may be destroyed first. If a limiter is closed
 /// or destroyed, or its context ends, a waiting chain is rejected with `errc::closed`; if the first limiter's context
-/// ends, its handler is destroyed without a call. A waiting chain keeps all contexts of its limiters running, and
-/// `async_drain` of each limiter waits for it.
+/// ends, the chain's handler is destroyed without a call. A waiting chain keeps all contexts of its limiters running,
+/// and `async_drain` of each limiter waits for it.
 template <class... Links>
 class chain : public detail::chain_of<detail::link_tuple<Links...>> {
     static_assert(sizeof...(Links) >= 1 && sizeof...(Links) <= detail::most_chained);
@@ -345,8 +346,8 @@ using any_link = basic_any_link<boost::asio::any_io_executor>;
 ///         all.add(per_client.with(*client));
 ///     weir::any_chain_permit permits = co_await all.enter(1s);
 ///
-/// An immediate grant makes no allocation if the chain has at most `inline_links` limiters, and one otherwise. The
-/// chain takes about 100 bytes for each of the `inline_links`, and so does each waiting request.
+/// A request that does not wait makes no allocation if the chain has at most `inline_links` limiters, and one
+/// otherwise. The chain takes about 100 bytes for each of the `inline_links`, and so does each waiting request.
 ///
 /// Preconditions: at most 16 limiters, and at least one when the chain is used.
 template <class Executor, std::size_t inline_links = 4>

@@ -208,8 +208,8 @@ public:
 
     /// Requests one permit for each of many keys, without waiting: `permits[i]` receives the result of `keys[i]`.
     ///
-    /// The call handles as many pairs as the shorter span has. It reads the clock once, takes each lock once per
-    /// several hundred keys, and prefetches memory. Requests for the same key are handled in their order. Permits that
+    /// The call handles as many pairs as the shorter span has. It reads the clock once, takes each lock at most once
+    /// per 256 keys, and prefetches memory. Requests for the same key are handled in their order. Permits that
     /// `permits` already holds are released first.
     template <class Like>
     void try_enter_many(std::span<Like const> keys, std::span<permit> permits) noexcept {

@@ -112,17 +112,17 @@ struct outcome_of<boost::asio::awaitable<T, CoroutineExecutor>, Executor> {
 /// `asio::error::operation_aborted` and takes nothing. A grant wins over a later cancellation or deadline. Emit the
 /// signal on the executor that started the operation, from one thread at a time, as everywhere in Asio.
 ///
-/// Lifetime: destroying the limiter completes waiting operations with `errc::closed`. Permits may outlive the limiter
-/// and its execution context. Destroying the context destroys waiting handlers without a call; after that, do not call
-/// `get_executor` or any `async_` function. One thread may destroy the limiter while another destroys its context. Only
-/// destroy or assign to a moved-from limiter. As everywhere in Asio, a context must outlive the handlers that are bound
-/// to it.
+/// Lifetime: destroying the limiter completes waiting operations with `errc::closed`. Permits may outlive the limiter,
+/// and both may outlive the execution context. Destroying the context destroys waiting handlers without a call; after
+/// that, do not call `get_executor` or any `async_` function. One thread may destroy the limiter while another destroys
+/// its context. Only destroy or assign to a moved-from limiter. As everywhere in Asio, a context must outlive the
+/// handlers that are bound to it.
 ///
 /// Executors: the limiter calls `execute` of its executor, with `blocking.never`, under its lock, on any thread that
 /// uses the limiter. That function must not run its argument inline, call the limiter or its permits, or block on a
-/// lock that another thread holds while it destroys a function or uses the limiter. It must store its argument or
-/// throw; after an exception the next call retries. The limiter calls the executors of handlers outside the lock, on
-/// the thread that granted, rejected or cancelled the request. Asio's executors meet these rules.
+/// lock that another thread holds while it destroys a function or uses a limiter. It must store its argument or throw;
+/// after an exception the next call retries. The limiter calls the executors of handlers outside the lock, on the
+/// thread that granted, rejected or cancelled the request. Asio's executors meet these rules.
 ///
 /// Cost: without waiting requests a limiter has no running timer, keeps no context running, and holds no memory for
 /// operations, except 1 KiB after the first wait in the order `priority` or `fair`. Immediate grants never yield: use

@@ -176,7 +176,7 @@ public:
     }
 
     /// Returns whether the lease of a seat of `shared_seats` ended: another holder may have the seat already. This is
-    /// final. Takes the limiter's lock and reads the clock.
+    /// final. Permits of other limiters are never lost. Takes the limiter's lock and reads the clock.
     [[nodiscard]] bool lost() const noexcept { return issuer_ && issuer_->is_lost(origin_); }
 
     /// Returns the number of this permit in `overdue::id`; for `shared_seats`, the fencing token. Parts of a split

@@ -73,10 +73,10 @@ namespace weir {
 /// Errors: see `basic_limiter`. `checkout_rejection`, and the empty lease of a rejection, hold the exception of the
 /// last attempt to create an object. It is null if objects can be created and all were in use.
 ///
-/// Running context: waiting requests, and objects that are being created or checked, keep `run()` from returning.
-/// Without waiting requests no timer runs. So the pool destroys old idle objects only when it is used, or in `trim()`.
-/// It creates objects up to `min` at construction, and after a use that leaves fewer; if that fails while no request
-/// waits, it tries again at the next use.
+/// Running context: waiting requests, and objects that are being created or checked, keep `run()` from returning. No
+/// timer runs for idle objects: the pool destroys old idle objects only when it is used, or in `trim()`. It creates
+/// objects up to `min` at construction, and after a use that leaves fewer; if that fails while no request waits, it
+/// tries again at the next use.
 ///
 /// Lifetime: as in `basic_limiter`. The pool destroys idle objects when it is closed or destroyed, or when its context
 /// ends, and other objects when they are returned after that. The thread that returns, discards, closes, destroys or
@@ -87,7 +87,7 @@ namespace weir {
 /// Virtual time: use `basic_pool<T, asio::any_io_executor, testing::timer>`.
 ///
 /// Cost: an immediate checkout takes one lock, the limiter's, and so does a return. They read the clock only with
-/// `max_age`, `max_idle`, `max_hold` or a `check_after` other than 0 and `forever`.
+/// `max_age`, `max_idle` or `max_hold`, or with a check and a `check_after` above 0.
 template <class T, class Executor = boost::asio::any_io_executor,
           class Timer = basic_steady_timer<Executor>>
 class basic_pool {

@@ -15,9 +15,10 @@ namespace weir {
 enum class when_full : std::uint8_t {
     /// The new request is rejected with `errc::queue_full`.
     reject_newest,
-    /// The limiter drops the request that waits longest with `errc::shed`, and the new one waits. For a larger new
-    /// request it drops up to 16; if that is not enough, it rejects the new request. The orders `priority`, `fair` and
-    /// `shares` define the class, flow or partition of the dropped request.
+    /// The limiter drops the request that waits longest with `errc::shed`, and the new one waits. If the new request
+    /// asks for more permits than the dropped one, the limiter drops up to 16 requests; if that is not enough, it
+    /// rejects the new request with `errc::queue_full` and drops none. The orders `priority`, `fair` and `shares`
+    /// define the class, flow or partition of the dropped request.
     evict_oldest,
 };
 
@@ -45,9 +46,9 @@ enum class queue_order : std::uint8_t {
     /// Like `fifo`, but it drops requests from a persistent queue.
     ///
     /// The queue is persistent if it was not empty during a whole `queue_options::interval`, and each request granted
-    /// in that time had waited longer than `queue_options::target`. Then, in the next interval or until no request
-    /// waits, each request that has waited longer than twice the target is dropped with `errc::shed`. A request that
-    /// can be granted is never dropped.
+    /// in that time, if any, had waited longer than `queue_options::target`. Then, in the next interval or until no
+    /// request waits, each request that has waited longer than twice the target is dropped with `errc::shed`. A request
+    /// that can be granted is never dropped.
     ///
     /// Source: Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 10(5), 2012, in the form of "Fail at Scale".
     codel,
@@ -109,10 +110,11 @@ enum class queue_order : std::uint8_t {
     /// A new request, and so `try_enter`, may overtake requests that can only borrow, if it fits its share and no
     /// waiting request fits. It overtakes no request of the same partition.
     ///
-    /// `evict_oldest` drops the oldest request of the partition that exceeds its share most, counting seats in use and
-    /// asked for, the new request included. If that partition has no waiting request, the new request is rejected.
-    /// Among equal partitions it selects the partition of the new request, if it is one of them. So no partition can
-    /// fill the queue for the others; with `reject_newest` it can.
+    /// `evict_oldest` compares the partitions with waiting requests and the partition of the new request. It drops the
+    /// oldest request of the partition that exceeds its share most, counting seats in use and asked for, the new
+    /// request included. Among equal partitions it selects the partition of the new request, if it is one of them. If
+    /// the selected partition has no waiting request, the new request is rejected. So no partition can fill the queue
+    /// for the others; with `reject_newest` it can.
     ///
     /// `max_expected_wait` counts the permits of waiting requests of the same partition. The real wait can be longer
     /// than this prediction.

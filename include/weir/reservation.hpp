@@ -83,7 +83,7 @@ private:
 /// The reservation takes no permit in advance, so the limiter's guarantee holds whatever is given back, and `at` is a
 /// prediction, not a promise. It is exact if all requests ahead are granted at their times. The grant comes earlier if
 /// one of them leaves. It comes later in these cases:
-/// - `charge` or `settle` takes permits beyond the free ones.
+/// - `charge` or `settle` takes permits without a request.
 /// - A request ahead is granted more than its minimum.
 /// - The rate is lowered.
 /// - A chain returns to a position ahead.

@@ -131,8 +131,8 @@ struct keyed_stats {
     std::uint64_t bytes = 0;
 };
 
-/// The statistics of a limiter, a pool or a keyed limiter, with the wait times of granted requests, all of one instant.
-/// Immediate grants are not in the wait times.
+/// The statistics of a limiter, a pool or a keyed limiter, with the wait times of granted requests, all of one instant;
+/// of a keyed limiter each shard is of one instant. Immediate grants are not in the wait times.
 template <class Stats>
 struct snapshot {
     Stats stats;

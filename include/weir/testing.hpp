@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-/// Virtual time for tests. A test of a day takes milliseconds, and has the same result each time.
+/// Virtual time for tests. A test of a day of virtual time takes milliseconds, and has the same result each time.
 ///
 ///     asio::io_context ctx;
 ///     weir::testing::limiter<weir::seats> workers{ctx, {.seats = 3}};
@@ -25,8 +25,8 @@
 ///     weir::testing::run_for(ctx, 24h);
 namespace weir::testing {
 
-/// The virtual clock. All contexts and threads of the process share it. It advances only by calls of this library, and
-/// never goes back.
+/// The virtual clock. All contexts and threads of the process share it. It advances only in `advance_to`, `run`,
+/// `run_for` and `run_until`, and never goes back.
 class clock {
 public:
     using rep = std::int64_t;
