@@ -77,8 +77,8 @@ struct options {
 /// nothing changes. There is no lock between them, so a suspended process blocks no other. The row has about 90 bytes
 /// of text per process that holds seats. If the row is lost, all leases end at once.
 ///
-/// Timeouts: the server grants nothing after the timeout of the limiter: MariaDB ends the statement then, and the wait
-/// for a row lock. MySQL does not; a later grant counts as used there.
+/// Timeouts: MariaDB grants nothing after the timeout of the limiter: it ends the statement then, and the wait for a
+/// row lock. MySQL does not; there a later grant counts as used.
 ///
 /// Server options: a server with `--sysdate-is-now` is rejected, because its clock shows only when a statement began.
 /// Binary logs must be in row or mixed format.

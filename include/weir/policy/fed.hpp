@@ -17,7 +17,8 @@
 namespace weir {
 
 /// Lets requests wait while the store does not reply, and rejects them with `errc::unavailable` in an outage. An outage
-/// begins with the fifth failed question in a row, or after a second without a reply.
+/// begins with the fifth failed question in a row, or earlier with a question that fails a second or more after the
+/// first of them.
 struct fail_closed {};
 /// Grants everything from the first failed question until the next reply: no limit applies.
 struct fail_open {};
@@ -95,13 +96,13 @@ struct shared_stats {
     /// Questions whose reply was a booked grant, and a rejection.
     std::uint64_t booked = 0;
     std::uint64_t denied = 0;
-    /// Failed questions: without a valid reply in time. The store may have granted their permits, which then count as
-    /// used.
+    /// Questions without a valid reply in time. `failed`: the store certainly granted nothing. `unknown`: the store may
+    /// have granted the permits, and they count as used.
     std::uint64_t failed = 0;
     std::uint64_t unknown = 0;
-    /// Failed questions whose reply arrived too late.
+    /// Replies that arrived too late, to `unknown` questions.
     std::uint64_t late = 0;
-    /// Questions with a reply in time, and failed questions since the last such reply.
+    /// Questions with a reply in time, and `failed` and `unknown` questions since the last such reply.
     std::uint64_t answered = 0;
     std::uint32_t failing = 0;
     /// Permits that were given back to the store: unused, or granted too late.
@@ -125,7 +126,7 @@ struct shared_stats {
     /// does not show it.
     std::uint64_t steps_forward = 0;
     std::uint64_t steps_back = 0;
-    /// The time from the last question to its reply.
+    /// The time from the last question with a reply in time to that reply.
     duration round_trip{};
 
     /// Returns whether a question is in progress.
@@ -169,8 +170,11 @@ struct shared_bucket {
 /// Questions: one question at a time is in progress. It asks for at least the permits of the request at the head of the
 /// queue, and at most for the permits of all waiting requests together. So many waiting requests need one question. The
 /// permits go to the request at the head of the queue when the reply arrives; the limiter gives back permits for which
-/// no request waits by then. After a rejection it rejects new requests without a question, until the time that the
-/// rejection names, but for at most a second, because other processes may give permits back.
+/// no request waits by then.
+///
+/// Rejections: after a rejection by the store, the limiter rejects a new request without a question if the request
+/// needs at least as many permits, and its patience ends before they could be granted. It relies on a rejection until
+/// the time that the rejection names, but for at most a second, because other processes may give permits back.
 ///
 /// With a prefetch it asks for more than the waiting requests need. While it has permits, it grants requests without a
 /// question. It sends the next question when less than a quarter is left. After `prefetch_time` the permits lapse.
@@ -185,9 +189,11 @@ struct shared_bucket {
 /// `prefetch_time` in which it gets few requests, or dies.
 ///
 /// Debt, which only `charge` and `settle` cause, is reported to the store, which grants no process anything until it is
-/// paid; grants without the store do not wait for that. A refund is sent to the store once, less the drops that have
-/// drained since the grant. It is lost, and counts as used, if too many refunds are in progress, or if `charge` took
-/// the permit.
+/// paid; grants without the store do not wait for that.
+///
+/// A refund is sent to the store once, less the drops that have drained since the grant. With a prefetch it stays here
+/// instead until the permits of that grant lapse. It is lost, and counts as used, if too many refunds are in progress,
+/// or if `charge` took the permit as debt that is already paid.
 ///
 /// Memory: constant.
 class fed {
@@ -216,7 +222,8 @@ public:
     struct answer {
         /// The number of permits granted, 0 if none.
         amount granted = 0;
-        /// With permits: the time until they may be used. Without: the shortest time until another question is useful.
+        /// With permits: the time until they may be used. Without: the time until `min` permits are free, unless
+        /// permits are given back earlier.
         std::chrono::microseconds wait{};
         /// With permits: the store's own time from which they may be used, in microseconds; never 0.
         std::int64_t since = 0;
@@ -348,12 +355,12 @@ private:
     std::uint64_t last_number_ = 0;
     bool scarce_ = false;                  // the last grant was booked, or smaller than requested
     duration prefetch_time_{};             // 0 without a prefetch
-    std::optional<time_point> deposited_;  // when usable permits last arrived
+    std::optional<time_point> deposited_;  // when permits for immediate use last arrived
     std::optional<token_bucket> local_;    // with `fail_local`: counts all grants
     bool probes_ = false;  // something was granted without the store since the last question
     time_point failing_since_{};
     backoff backoff_;
-    std::array<mode_change, 8> changes_{};  // each at the index of its number
+    std::array<mode_change, 8> changes_{};  // each at the index of its number modulo 8
     std::uint64_t told_ = 0;  // the number of the last change that was reported or skipped
     reading clock_;
     shared_stats stats_;

@@ -40,16 +40,17 @@ struct shared_seats_stats {
     /// Questions to the store, and questions for which it had too few seats.
     std::uint64_t questions = 0;
     std::uint64_t denied = 0;
-    /// Failed questions: without a valid reply in time. The store may have carried them out.
+    /// Questions without a valid reply in time. `failed`: the store certainly did nothing. `unknown`: the store may
+    /// have carried them out.
     std::uint64_t failed = 0;
     std::uint64_t unknown = 0;
-    /// Failed questions whose reply arrived too late.
+    /// Replies that arrived too late.
     std::uint64_t late = 0;
     /// Seats that were in use when they were lost.
     amount lost = 0;
     /// Whether the store is unavailable now.
     bool unavailable = false;
-    /// The time from the last question to its reply.
+    /// The time from the last answered question to its reply.
     duration round_trip{};
 };
 
@@ -80,15 +81,15 @@ namespace policy {
 ///
 /// In the last two cases another process may get the seat before this process detects the loss at its next renewal: at
 /// most a third of the lease and a timeout later. A suspended process detects the loss as soon as it checks. Only the
-/// resource itself can reject what it does without a check, by the fencing token: the ticket of a permit is the number
-/// of its holding, and each new holding has a greater number than all before it.
+/// resource itself can reject what the process does without a check, by the fencing token: the ticket of a permit is
+/// the number of its holding, and each new holding has a greater number than all before it.
 ///
 /// Unused seats: the seats of a process that dies, for a lease; each seat released in a process without waiting
 /// requests, until other processes ask again.
 ///
-/// While the store is unavailable nothing is granted, because a seat granted without it could exceed the limit. Held
-/// seats remain valid until their lease ends. `charge` counts against the seats of this process if it holds some; it is
-/// never lost.
+/// While the store is unavailable, nothing beyond the held seats is granted, because a seat granted without the store
+/// would exceed the limit. Held seats remain valid until their lease ends. `charge` counts against the seats of this
+/// process if it holds some; it is never lost.
 ///
 /// Memory: constant.
 class fed_seats {

@@ -256,7 +256,7 @@ struct stock::shelf {
     pool_options options;
     time_point (*clock)() noexcept;  // null if the time is not needed
     bool checks_each_time;
-    bool grows_stale;  // idle objects may need a check or an end
+    bool grows_stale;  // idle objects may have to be checked or destroyed
     std::atomic<bool> needs_care;
     std::atomic<bool> closed = false;
     std::atomic<bool> shortage = false;

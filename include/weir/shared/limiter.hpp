@@ -148,8 +148,8 @@ private:
 ///     weir::shared_token_bucket calls{ctx, store, "calls", {.rate = {100, 1min}, .burst = 20}};
 ///     auto const call = co_await calls.enter(1s);
 ///
-/// Requests wait in the queue of this process, as in any other limiter, and the limiter asks the store only for as many
-/// permits as it can serve. `basic_limiter` documents the operations, and `policy::fed` the guarantees.
+/// Requests wait in the queue of this process, as in any other limiter. The limiter asks the store for them, with one
+/// question at a time. `basic_limiter` documents the operations, and `policy::fed` the guarantees.
 ///
 /// Waiting: each grant costs a round trip to the store, which many requests share if they wait together. So while the
 /// store decides, `try_enter` and `enter` with a patience of 0 are rejected with `errc::no_permit` or
@@ -250,8 +250,8 @@ using basic_shared_token_bucket = basic_shared_limiter<policy::fed, Executor, Ti
 /// A token bucket that many processes share, with the default executor and timer.
 using shared_token_bucket = basic_shared_token_bucket<>;
 
-/// A sliding log that many processes share: exactly at most the number of permits of `rate` in any time interval of its
-/// period, over all processes.
+/// A sliding log that many processes share: at most the number of permits of `rate` in any time interval of its period,
+/// exactly, over all processes.
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
 using basic_shared_sliding_log = basic_shared_limiter<policy::fed_log, Executor, Timer>;
 

@@ -94,9 +94,9 @@ struct ends_both {
 ///
 /// Failures: while the store is unavailable, nothing new is granted. After five failed questions in a row, requests are
 /// rejected with `errc::unavailable`, unless this process holds seats that may be released. There is no other rule for
-/// failures, because two processes that grant seats without the store exceed the limit.
+/// failures, because two processes that grant seats without the store would exceed the limit.
 ///
-/// A rejection carries no time to wait, because the time of the next release is unknown.
+/// A rejection for lack of seats carries no time to wait, because the time of the next release is unknown.
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
 class basic_shared_seats : public basic_shared_limiter<policy::fed_seats, Executor, Timer> {
     using base = basic_shared_limiter<policy::fed_seats, Executor, Timer>;

@@ -56,7 +56,7 @@ public:
     ///
     /// A bucket with a window is a sliding log. By default a store rejects it; a store that supports logs must override
     /// this. Logs have separate names. The time of a log continues when the clock is set back: no grant is before an
-    /// earlier one. Permits given back leave the log, as far as their time has come and they are still in it.
+    /// earlier one. Permits given back leave the log if their time has come and all of them are still in it.
     virtual void validate(policy::shared_bucket const& b) const;
 
     /// Returns whether the store supports seats, by `async_hold`. Seats have separate names.
