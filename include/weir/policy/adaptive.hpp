@@ -29,11 +29,11 @@ namespace policy {
 /// Measured by test/policy/adaptive_simulation.cpp: a service of 100 workers that take 100 ms, give or take a quarter,
 /// gets more requests than it can serve. The limiter starts with 20 seats. The values are for `aimd` (5 requests may
 /// queue at the service), `vegas` and `gradient2` (tolerance 1.1), in this order.
-/// - time until the number is within 15 % of 100: 5 s, 10 s, 10 s
-/// - the same after the service becomes half as fast: 5 s, 60 s, 30 s
-/// - throughput, as a share of the possible one: at least 97 %, 93 %, 97 %
+/// - Time until the number is within 15 % of 100: 5 s, 10 s, 10 s.
+/// - The same after the service becomes half as fast: 5 s, 60 s, 30 s.
+/// - Throughput afterwards, as a share of the possible one: at least 97 %, 93 %, 97 %.
 ///
-/// None of them drifts away under that load. The first line also holds for 50 to 150 workers that take 20 ms to 500 ms,
+/// None of them drifts away under that load. The first item also holds for 50 to 150 workers that take 20 ms to 500 ms,
 /// with one exception: `gradient2` keeps a queue of 4 plus a tenth of the best number, which is 18 % of 50. `aimd`
 /// needs a service that rejects requests when it is overloaded, or a timeout a little above its latency. `vegas` and
 /// `gradient2` compare the latency with the latency without load; if latencies vary by more than a half, `vegas` takes

@@ -159,7 +159,7 @@ protected:
             own += tickets_of(p) == tickets::own;
             time = time || tickets_of(p) == tickets::time;
         });
-        // One ticket is enough for all parts if only one part has `own` tickets, or all of them are times.
+        // One ticket is enough for all parts if only one part has tickets, or all tickets are times.
         if (own > 1 || (own == 1 && time))
             table_ = ticket_table(count);
     }

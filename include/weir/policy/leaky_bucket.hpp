@@ -85,7 +85,7 @@ public:
         return static_cast<amount>((bucket_.level(s, now) + permit - 1) / permit);
     }
     /// Returns when `n` permits can be granted after `ahead` others. It is exact for any `ahead`, unless more leaks in
-    /// a nanosecond than the bucket holds.
+    /// a nanosecond than is in the bucket.
     [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
                                       time_point now) const noexcept {
         return bucket_.ready_at(s, n, ahead, now);

@@ -100,7 +100,7 @@ struct seat_sample {
     amount count = 1;      ///< the number of released permits
 };
 
-/// An algorithm that adds one seat while nothing is dropped, and removes a tenth of the seats after a drop.
+/// An algorithm that adds one seat per window without a drop, and by default removes a tenth of the seats after a drop.
 ///
 /// The number grows only while at least half of it is in use.
 ///
