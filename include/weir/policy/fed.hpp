@@ -191,9 +191,9 @@ struct shared_bucket {
 /// Debt, which only `charge` and `settle` cause, is reported to the store, which grants no process anything until it is
 /// paid; grants without the store do not wait for that.
 ///
-/// A refund is sent to the store once, less the drops that have drained since the grant. With a prefetch it stays here
-/// instead until the permits of that grant lapse. It is lost, and counts as used, if too many refunds are in progress,
-/// or if `charge` took the permit as debt that is already paid.
+/// A refund is sent to the store once, less the drops that have drained since the grant. With a prefetch it joins the
+/// unused permits of the same grant instead, if there are any. It is lost, and counts as used, if too many refunds are
+/// in progress, or if `charge` took the permit as debt that is already paid.
 ///
 /// Memory: constant.
 class fed {
