@@ -74,7 +74,8 @@ enum class forwarded_by : std::uint8_t { x_forwarded_for, forwarded };
 struct clients_options {
     std::vector<tool::network> trusted;  // peers that may name the client
     config::forwarded_by forwarded_by = config::forwarded_by::x_forwarded_for;
-    std::optional<std::int64_t> connections;  // at most; empty: from the open-file limit
+    // At most, of all clients together; empty: from the open-file limit.
+    std::optional<std::int64_t> connections;
     bool abort_on_hang_up = false;
     bool pass_underscores = false;
 

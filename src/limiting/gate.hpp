@@ -21,7 +21,7 @@
 
 namespace limiting {
 
-/// The largest number of limits of a gate: the limits of a route and the seats of an upstream.
+/// The largest number of limits of a gate in a configuration: the limits of a route and the seats of an upstream.
 inline constexpr std::size_t usual_limits = config::route::most_limits + 1;
 
 /// The state of one request at the gate.

@@ -48,8 +48,9 @@ struct log_line {
 /// Formats a line as a JSON object, with nginx's names for its members. A missing value is null.
 [[nodiscard]] std::string json_of(log_line const& l);
 
-/// Sets `id` to the request's X-Request-Id, if it is printable and has at most 128 characters, or else to a new id. The
-/// forwarded request has this id and no other. `id` must live as long as the request's head.
+/// Sets `id` to the request's X-Request-Id, if it is printable, without spaces, and has at most 128 characters, or
+/// else to a new id. The forwarded request has this id and no other; a request with the maximum number of fields gets
+/// no new id. `id` must live as long as the request's head.
 void take_request_id(http::request_head& request, std::string& id, request_ids& fresh);
 
 }  // namespace proxy

@@ -308,8 +308,8 @@ void complete(command& c, options const& o) {
     config::upstream to{.name = c.demo ? "demo" : "upstream", .servers = {{}}, .health = {}};
     if (!c.demo)
         to.servers[0].address = *config::tcp_address_of(o.upstream);
-    // One connection per seat: an upstream with as many workers, each of which serves one connection, then serves all
-    // threads of the proxy.
+    // At most one connection per seat, of all threads together. So an upstream suffices that has one worker per seat
+    // and serves one connection per worker: no connection waits for a worker that has an idle one.
     if (o.seats)
         to.servers[0].connections = config::most_seats(*o.seats);
     config::route route;

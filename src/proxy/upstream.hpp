@@ -30,8 +30,9 @@ class upstream_server : public std::enable_shared_from_this<upstream_server> {
 public:
     explicit upstream_server(config::server const& c, std::vector<net::endpoint> at);
 
-    /// Allows at most `most` open connections, in use or kept. If each worker of the server serves one connection, set
-    /// `most` to the number of workers: the server then serves all threads.
+    /// Allows at most `most` open connections, in use or kept, of all threads together. If each worker of the server
+    /// serves one connection at a time, set `most` to the number of workers: then each open connection has a worker,
+    /// for any number of threads.
     void configure(config::server const& c, std::int64_t most) noexcept {
         seats_ = c.seats.value_or(no_limit);
         most_ = most;
@@ -258,7 +259,8 @@ public:
     [[nodiscard]] net::task<upstream_connection> open(
         upstream_server& server, net::clock::duration limit, net::error_code& ec);
 
-    /// Keeps a connection for `how_long`, unless the pool is full or closed.
+    /// Keeps a connection for `how_long`. Closes it instead if the pool is full or closed, or if a request waits for a
+    /// place at the server.
     void keep(upstream_connection one, net::clock::duration how_long);
 
     /// Closes all kept connections, and keeps none from now on. Call it on its thread.

@@ -233,7 +233,7 @@ private:
         auto n = room_.wants(now_, wakeup_.last_alarm());
         if (!n.waiting && life_.is_at_work()) {
             n.waiting = true;
-            n.next = wakeup_.timer_at();  // a completed handler may return at once
+            n.next = wakeup_.timer_at();  // a completed handler may make a new request at once
         }
         return n;
     }
@@ -335,6 +335,7 @@ private:
     /// 7. An errand carries out one order of the policy; `take_order` fetches the next.
     ///
     /// Each path ends in `work_begins` (the loop in `carry_out` continues) or `plan_end` (this may be the last worker).
+    /// The exception is `plan_step` while another step is arranging: the thread of that step asks again afterwards.
     void work_is_done(errand& e) noexcept {
         life_.work_ends();
         bool const arranged = e.arrangement.has_value();

@@ -116,7 +116,8 @@ public:
         return true;
     }
 
-    /// Takes `n` permits in any state of the policy. Returns an empty permit if the limiter is closed.
+    /// Takes `n` permits in any state of the policy. Returns an empty permit if the limiter is closed or shut
+    /// down. Throws `std::invalid_argument` if `n` is above `max_amount`.
     template <class... Key>
     [[nodiscard]] permit charge(amount n, Key const&... key) {
         if (n > max_amount)
@@ -140,8 +141,8 @@ public:
         return waits;
     }
 
-    /// Makes `by` wait in the position of `op`, and ends all events of `op`. Returns true on success. If one of them is
-    /// over or cancelled, both end, with the outcome in `by`.
+    /// Makes `by` wait in the position of `op`, and returns true. No event affects `op` from then on. If one of them is
+    /// over or cancelled, both end, with the outcome in `by`, and the result is false.
     [[nodiscard]] bool hand_over(operation& op, operation& by) noexcept {
         visit const here(*this);
         auto const now = time();

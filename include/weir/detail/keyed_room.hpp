@@ -236,7 +236,7 @@ public:
     void join_drain(operation& op) noexcept { drains_.join(op, next_drain_++); }
     static void withdraw_other(operation& op) noexcept { observers::withdraw(op); }
 
-    /// Takes `n` in any state. Returns an empty permit if the gate is closed, or if there is no space for a new key.
+    /// Takes `n` in any state. Returns an empty permit if the gate is not open, or if there is no space for a new key.
     template <class Like>
     [[nodiscard]] permit charge(amount n, time_point now, keyed_lookup<Like> const& who) {
         auto at = find(who);

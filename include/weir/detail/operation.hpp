@@ -94,7 +94,7 @@ public:
         detach();
     }
 
-    /// Posts a call of the handler to its executor, never from inside this function, and gives up this object.
+    /// Posts a call of the handler to its executor, never from inside this function. After that the object is gone.
     /// Returns false if the executor dropped the call, because its context ends: then the object must still be
     /// destroyed. Throws the executor's exception if the executor has not kept the call: then nothing has changed.
     [[nodiscard]] virtual bool post() = 0;

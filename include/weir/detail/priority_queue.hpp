@@ -61,7 +61,8 @@ public:
         return turn(*next(now)) <= turn(now, r.priority());
     }
     [[nodiscard]] static bool foresees() noexcept { return false; }
-    // Counts the first request of each class with a higher number that has aged enough.
+    // Counts all requests of classes up to the class of `r`, and the first request of each class with a higher number
+    // if that request has aged enough.
     [[nodiscard]] amount ahead_of_new(request const& r, time_point now) const noexcept {
         amount ahead = 0;
         for (int c = 0; c <= last_priority; ++c) {

@@ -37,7 +37,7 @@ public:
         return perhaps_waiting_.load(std::memory_order_relaxed);
     }
 
-    /// Prepares for operations with a deadline. Call it before the first one joins. May throw.
+    /// Prepares for operations with a deadline. Call it before each of them joins. May throw.
     void prepare_deadlines(time_point now, duration tolerance) {
         if (!deadlines_)
             deadlines_ = std::make_unique<wheel>(now, tolerance);
@@ -96,7 +96,7 @@ public:
         chain_entry* const first = chains_->first();
         return first && (!next || first->number < next->number) ? first : nullptr;
     }
-    /// Returns whether no request goes before `e`, if `e` stands here or stood here.
+    /// Returns whether no request goes before `e`, whether `e` stands here already or not.
     [[nodiscard]] bool is_first(chain_entry const& e, time_point now) noexcept {
         auto const* const first = chains_->first();
         auto const* const next = queue_.next(now);

@@ -162,13 +162,14 @@ public:
     [[nodiscard]] time_point turn_of_last(operation const& op, time_point now) const noexcept {
         return turns_.turn_of_last(op, now);
     }
-    /// Puts `by` in the position of `op`, and ends all events of `op`.
+    /// Puts `by` in the position of `op`. No event affects `op` from then on.
     void replace(operation& op, operation& by) noexcept { turns_.replace(op, by); }
 
     /// Undoes `join`.
     void withdraw(operation& op) noexcept { turns_.withdraw(op); }
 
-    /// Drops the requests that make way for `op`. Call it after `join`. Returns whether it has dropped any.
+    /// Drops the requests that make way for `op`. Call it after `join`. Returns whether any of them asked for
+    /// permits.
     bool evict(operation const& op, time_point now) noexcept {
         return evict_for({op.count, {.priority = op.priority}}, now);
     }

@@ -40,8 +40,10 @@ struct wait_limit;
 ///
 /// A claim serves queues, which may call further chains. After `most_claims_in_a_turn` claims a thread serves no more
 /// queues: a limiter whose first request could be granted posts a step of its actor, which continues. So a thread
-/// that releases permits makes at most this number of claims, and one for each chain that was called before that or
-/// waits for the end of a reservation. The free permits for that chain bound the latter.
+/// that releases permits makes at most this number of claims, and one more for each chain of two kinds: chains that
+/// were called before that, and overdue chains, which wait for the end of a reservation. An overdue chain is called when
+/// another overdue or reserving chain ends or stops reserving, and calls the next one when it ends itself. So these
+/// claims stop at a chain without enough free permits: the free permits bound their number.
 
 /// The maximum number of limiters of a chain.
 inline constexpr std::size_t most_chained = 16;

@@ -30,8 +30,8 @@ protected:
     ~keyed_operation() = default;
 };
 
-/// The waiting rooms of the keys that need one. A room learns of an event for all keys only when it is next used, and
-/// is scheduled for the time at which it has work.
+/// The waiting rooms of the keys that need one. An event for all keys reaches each room later: before the next event
+/// in the room, or by `settle` of the `keyed_room`. A room is scheduled for the time at which it has work.
 template <class Key, limiting_rule Rule, class Queue>
 class keyed_rooms {
     struct in_rooms;

@@ -130,7 +130,7 @@ public:
                           [&](auto& room, time_point t) { has_place = room.has_place(who, t); });
         return has_place ? own : parts_.back();
     }
-    /// Returns the part that holds the state of the key.
+    /// Returns the part that holds the state of the key, or would hold it.
     template <class Like>
     [[nodiscard]] Core& core_that_knows(keyed_lookup<Like> const& who) const noexcept {
         Core& own = own_core_for(who.hash);

@@ -39,7 +39,7 @@ namespace weir::detail {
 /// The object that is notified of the end of a checkout.
 class hears_of_checkouts {
 public:
-    /// The error of the last attempt to make an object; null if it succeeded.
+    /// The error of the last attempt to make an object; null if it succeeded, or before the first attempt.
     [[nodiscard]] virtual shared_failure failure() const noexcept = 0;
     /// Handles the end of a request's wait.
     virtual void caller_left() noexcept = 0;

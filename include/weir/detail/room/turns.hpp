@@ -128,7 +128,7 @@ public:
             return unknown;
         return policy().ready_at(op.count, line_.asked() - op.count, now);
     }
-    /// Puts `by` in the position of `op`, and ends all events of `op`.
+    /// Puts `by` in the position of `op`. No event affects `op` from then on.
     void replace(operation& op, operation& by) noexcept {
         by.come_as(op);
         line_.replace(op, by);
@@ -360,7 +360,8 @@ private:
             if (ec)
                 remove(op, ec, now);
         }
-        if (line_.is_swept())  // at once, since the sweep ignores later newcomers
+        // End it in this call: a walk that has reached the end does not examine requests that join later.
+        if (line_.is_swept())
             sweep_.end();
     }
 

@@ -24,7 +24,7 @@ struct told_by<Policy> {
 };
 template <lending_policy Policy>
 struct told_by<Policy> {
-    using type = ticket;  // of the lost permits
+    using type = ticket;  // of the permits whose loss the operation awaits
 };
 
 /// The operations that wait for events of a policy: a permit that is overdue, an event, or the loss of permits. It
@@ -103,7 +103,7 @@ private:
             op.found = *found;
         return found.has_value();
     }
-    // Released permits have no further reports.
+    // A wait for the loss of permits ends with `operation_aborted` when they are released.
     static bool tell(watching_operation& op, gate<Policy>& g, time_point now) noexcept
         requires lending_policy<Policy>
     {
