@@ -20,8 +20,8 @@ struct guard {
     /// Whether the peer may send requests. The address of a peer on a unix socket is unspecified; such a peer may.
     [[nodiscard]] bool lets_in(boost::asio::ip::address const& peer) const;
 
-    /// Whether the Host of the request is empty, an address, `localhost` or `host`. An attacker can point any other name
-    /// at this address, so that a browser treats the responses as the attacker's site (DNS rebinding).
+    /// Whether the Host of the request is empty, an address, `localhost` or `host`. An attacker can point any other
+    /// name at this address, so that a browser treats the responses as the attacker's site (DNS rebinding).
     [[nodiscard]] bool is_here(http::request_head const& request) const;
 
     /// Why the request may not change anything; empty if it may. A browser reports the site that caused a request; only

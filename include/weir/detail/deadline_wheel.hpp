@@ -66,7 +66,7 @@ public:
     }
 
     /// Returns when to call `advance` next: nothing is due before, though perhaps nothing is due then either. Returns
-    /// `never` if the wheel is empty.
+    /// `never` if no element will become due.
     [[nodiscard]] time_point next() noexcept {
         auto const level = lowest_level();
         if (level == levels)

@@ -596,8 +596,8 @@ public:
     void expect(keyed_lookup<Like> const& who) const noexcept {
         states().prefetch(who.hash);
     }
-    /// Prefetches the entry of the key if it is not at its first position. Call it after the memory of `expect` has
-    /// arrived, for batches of keys.
+    /// Prefetches the entry of the key at any place, since `expect` prefetches only one place. Call it after the memory
+    /// of `expect` has arrived, for batches of keys.
     template <class Like>
     void expect_entry(keyed_lookup<Like> const& who) const noexcept {
         states().prefetch_entry(who.hash);

@@ -40,10 +40,11 @@ struct wait_limit;
 ///
 /// A claim serves queues, which may call further chains. After `most_claims_in_a_turn` claims a thread serves no more
 /// queues: a limiter whose first request could be granted posts a step of its actor, which continues. So a thread
-/// that releases permits makes at most this number of claims, and one more for each chain of two kinds: chains that
-/// were called before that, and overdue chains, which wait for the end of a reservation. An overdue chain is called when
-/// another overdue or reserving chain ends or stops reserving, and calls the next one when it ends itself. So these
-/// claims stop at a chain without enough free permits: the free permits bound their number.
+/// that releases permits makes at most this number of claims, and one more for each of these chains:
+/// - chains that were called before that;
+/// - overdue chains. When an overdue or reserving chain ends or stops reserving, it calls the next overdue chain, which
+///   calls another one only when it ends itself. So these claims stop at a chain without enough free permits: the free
+///   permits bound their number.
 
 /// The maximum number of limiters of a chain.
 inline constexpr std::size_t most_chained = 16;
