@@ -51,8 +51,8 @@ public:
     /// Adds the recent history to `now` without recording a point.
     void complete(state& now) const;
 
-    /// Counts `times` rejections of a client by a limit, at most `error` of them wrongly. Counts expire after ten
-    /// minutes.
+    /// Counts `times` rejections of a client by a limit, at most `error` of them wrongly. Counts expire after 9
+    /// to 10 minutes.
     void count(rejected_by const& who, std::uint64_t times, std::uint64_t error);
 
     /// `{"second":N,"limits":{"ID":[[at_once,later,waiting,in_use,rejected...],...]}}`: the second of the last point,

@@ -76,7 +76,7 @@ struct limit_state {
     std::optional<std::uint64_t> keys;
     std::optional<store_state> store;
 
-    // In the last ten minutes: see `history`.
+    // In the last 9 to 10 minutes: see `history`.
     weir::wait_histogram recent_waits;
     std::vector<rejected_client> top_rejected;
 

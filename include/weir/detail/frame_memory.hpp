@@ -23,7 +23,7 @@ private:
     bool taken_ = false;
 };
 
-/// Allocates the first object that fits from a `frame_memory`, and further objects from Asio's cache.
+/// Allocates the first object that fits from a `frame_memory`, and all other objects from Asio's cache.
 template <class T>
 class frame_allocator {
 public:

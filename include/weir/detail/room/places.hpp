@@ -65,8 +65,8 @@ private:
         }
     }
 
-    // The first candidate for the newcomer of `find`. It is found before the newcomer joins, which is in the queue
-    // afterwards.
+    // The first request to drop for the newcomer of `find`. It is found before the newcomer joins, so that it is not
+    // the newcomer itself.
     operation* first_to_go_ = nullptr;
 };
 
