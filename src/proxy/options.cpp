@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -183,7 +184,7 @@ command_line::command_line(command& c, options& o) {
     add("--config", "FILE", "read all settings from FILE instead of the options below",
         [&c](auto&, auto& v) { c.file = v; });
     add_flag("--check", check, "check the configuration, print all errors and exit");
-    add_flag("--reload", reload, "make the running proxy reload FILE and exit (needs --config)");
+    add_flag("--reload", reload, "make the running proxy reload FILE and exit (requires --config)");
     add_flag("--print-config", print, "print the options as a configuration file and exit");
     add("--upstream", "HOST:PORT", "the service to protect",
         [&o](auto& n, auto& v) { o.upstream = address(n, v, 1); });
@@ -293,10 +294,11 @@ command_line::command_line(command& c, options& o) {
 }
 
 std::string command_line::of_file() const {
+    char const* const store = std::getenv("WEIR_STORE");  // CLI11 counts it as an option
     for (auto const* const option : app_.get_options())
         if (option->count() > 0 && option->get_name() != "--config" &&
             option->get_name() != "--check" && option->get_name() != "--print-config" &&
-            option->get_name() != "--reload" && option->get_name() != "--store")
+            option->get_name() != "--reload" && !(store && option->get_name() == "--store"))
             return option->get_name();
     return {};
 }

@@ -130,6 +130,8 @@ BOOST_AUTO_TEST_CASE(require_or_exclude_each_other) {
     BOOST_TEST(has(wrong({"--check", "--print-config"}), "exclude each other"));
     BOOST_TEST(has(wrong({"--reload"}), "--reload requires --config"));
     BOOST_TEST(has(wrong({"--config", "a"}), "--upstream and --config exclude each other"));
+    BOOST_TEST(has(wrong({"--config", "a", "--store", "redis://h"}, false),
+                   "--store and --config exclude each other"));
     BOOST_TEST(has(wrong({"--print-config", "--demo"}, false),
                    "--print-config and --demo exclude each other"));
     BOOST_TEST(parsed({"--config", "a.toml", "--check"}).file == "a.toml");
