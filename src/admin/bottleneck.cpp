@@ -49,7 +49,8 @@ hold hold_of(limit_state const* before, limit_state const& now) {
 }
 
 bool holds_more(hold const& a, hold const& b) {
-    return std::pair(a.rejected, a.limit->waiting) > std::pair(b.rejected, b.limit->waiting);
+    return std::pair(a.rejected, a.limit->stats.waiting) >
+           std::pair(b.rejected, b.limit->stats.waiting);
 }
 
 std::string text_of(hold const& h, double elapsed) {
@@ -60,14 +61,15 @@ std::string text_of(hold const& h, double elapsed) {
         out = fmt::format("`{}` rejects {} {} per second: {}", l.name, rate,
                           rate == 1 ? "request" : "requests", because[h.why]);
     }
-    if (l.waiting > 0) {
+    auto const& s = l.stats;
+    if (s.waiting > 0) {
         out += h.rejected > 0 ? "; " : fmt::format("`{}` delays requests: ", l.name);
-        out += fmt::format("{} waiting", l.waiting);
-        if (l.oldest_wait > weir::duration::zero())
-            out += fmt::format(", oldest {:.1f} s", tool::seconds(l.oldest_wait));
+        out += fmt::format("{} waiting", s.waiting);
+        if (s.oldest_wait > weir::duration::zero())
+            out += fmt::format(", oldest {:.1f} s", tool::seconds(s.oldest_wait));
     }
-    if (l.seats && l.capacity)
-        out += fmt::format("; {} of {} seats in use", l.in_use, *l.capacity);
+    if (l.seats && !l.keys)
+        out += fmt::format("; {} of {} seats in use", s.in_use, s.capacity);
     return out + '.';
 }
 
@@ -86,7 +88,7 @@ std::string bottleneck(state const& before, state const& now) {
             continue;
         auto const known = std::ranges::find(before.limits, l.id, &limit_state::id);
         auto const one = hold_of(known == before.limits.end() ? nullptr : &*known, l);
-        if ((one.rejected > 0 || l.waiting > 0) && (!worst.limit || holds_more(one, worst)))
+        if ((one.rejected > 0 || l.stats.waiting > 0) && (!worst.limit || holds_more(one, worst)))
             worst = one;
     }
     auto const elapsed = tool::seconds(now.now - before.now);

@@ -16,13 +16,15 @@ std::uint32_t narrow(std::uint64_t n) noexcept {
 }
 
 history::point difference(limit_state const& before, limit_state const& now) {
-    auto const later = [](limit_state const& l) { return l.granted - l.granted_at_once; };
+    auto const later = [](limit_state const& l) {
+        return l.stats.granted - l.stats.granted_at_once;
+    };
     history::point p;
-    p.at_once = narrow(now.granted_at_once - before.granted_at_once);
+    p.at_once = narrow(now.stats.granted_at_once - before.stats.granted_at_once);
     p.later = narrow(later(now) - later(before));
     std::ranges::transform(rejected_since(before, now), p.rejected.begin(), narrow);
-    p.waiting = narrow(now.waiting);
-    p.in_use = narrow(now.in_use);
+    p.waiting = narrow(now.stats.waiting);
+    p.in_use = narrow(static_cast<std::uint64_t>(std::max<weir::amount>(now.stats.in_use, 0)));
     return p;
 }
 
@@ -31,7 +33,8 @@ history::point difference(limit_state const& before, limit_state const& now) {
 rejections rejected_since(limit_state const& before, limit_state const& now) {
     rejections since{};
     if (before.dry_run == now.dry_run)
-        std::ranges::transform(now.rejected, before.rejected, since.begin(), std::minus());
+        std::ranges::transform(
+            rejections_of(now.stats), rejections_of(before.stats), since.begin(), std::minus());
     return since;
 }
 

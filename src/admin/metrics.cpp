@@ -1,54 +1,31 @@
-#include "exposition.hpp"
+#include <weir/prometheus.hpp>
+
 #include "stats.hpp"
 #include "tool/text.hpp"
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace admin {
 namespace {
 
-// A wait counts in the bucket that contains the end of its range, so a wait never appears shorter than it was.
-constexpr std::array<std::chrono::microseconds, 16> wait_ends{
-    std::chrono::microseconds(1'000),      std::chrono::microseconds(2'500),
-    std::chrono::microseconds(5'000),      std::chrono::microseconds(10'000),
-    std::chrono::microseconds(25'000),     std::chrono::microseconds(50'000),
-    std::chrono::microseconds(100'000),    std::chrono::microseconds(250'000),
-    std::chrono::microseconds(500'000),    std::chrono::microseconds(1'000'000),
-    std::chrono::microseconds(2'500'000),  std::chrono::microseconds(5'000'000),
-    std::chrono::microseconds(10'000'000), std::chrono::microseconds(30'000'000),
-    std::chrono::microseconds(60'000'000), std::chrono::microseconds(300'000'000)};
+using metric = weir::metrics_writer::type;
 
-histogram histogram_of(limit_state const& l) {
-    histogram h;
-    h.count = l.granted;
-    h.sum = tool::seconds(l.waited_total);
-    std::uint64_t so_far = l.granted_at_once;
-    std::size_t i = 0;
-    for (auto const end : wait_ends) {
-        for (; i != weir::wait_histogram::ranges && weir::wait_histogram::end_of(i) <= end; ++i)
-            so_far += l.waits.count_in(i);
-        h.buckets.push_back({tool::seconds(end), so_far});
-    }
-    return h;
-}
-
-histogram histogram_of(latency const& took) {
-    histogram h;
-    h.count = took.count();
-    h.sum = tool::seconds(took.total);
+weir::cumulative_histogram histogram_of(latency const& took) {
+    weir::cumulative_histogram h{.buckets = {}, .count = took.count(), .sum = took.total};
     std::uint64_t so_far = 0;
     for (std::size_t i = 0; i != latency::ends.size(); ++i) {
         so_far += took.counts[i];
-        h.buckets.push_back({tool::seconds(latency::ends[i]), so_far});
+        h.buckets.push_back({latency::ends[i], so_far});
     }
     return h;
 }
 
-void add_proxy(exposition& out, state const& s) {
+void add_proxy(weir::metrics_writer& out, state const& s) {
     out.family("weir_build_info", "The version of weir-proxy.", metric::gauge);
     out.add(1.0, {{"version", s.version}});
     out.family("weir_start_time_seconds", "Start time, in seconds since the Unix epoch.",
@@ -64,71 +41,23 @@ void add_proxy(exposition& out, state const& s) {
     out.add(s.open_tunnels);
     out.family("weir_requests_total", "Requests by result.", metric::counter);
     for (auto const& [name, n] : s.requests)
-        out.add(n, {{"result", std::string(name)}});
+        out.add(n, {{"result", name}});
     out.family("weir_log_lines_dropped_total", "Access log lines that could not be written.",
                metric::counter);
     out.add(s.log_lines_dropped);
 }
 
-std::string decision_of(reason why, bool dry_run) {
-    if (why == reason::disconnected)
-        return "cancelled";
-    return dry_run ? "would_reject" : "rejected";
-}
-
-void add_limits(exposition& out, state const& s) {
-    auto const each = [&](auto add) {
-        for (auto const& l : s.limits)
-            add(l, labels{{"limit", l.name}});
-    };
+void add_limits(weir::metrics_writer& out, state const& s) {
     out.family("weir_limit_info", "Rule, key and mode of each limit.", metric::gauge);
-    each([&](limit_state const& l, labels const&) {
+    for (auto const& l : s.limits)
         out.add(1.0, {{"limit", l.name},
                       {"rule", l.rule},
                       {"key", l.key.empty() ? "total" : l.key},
                       {"dry_run", l.dry_run ? "true" : "false"}});
-    });
-    out.family(
-        "weir_limit_decisions_total",
-        "Decisions of each limit: granted, delayed, rejected with a reason, cancelled (client "
-        "disconnected), would_reject (dry run).",
-        metric::counter);
-    each([&](limit_state const& l, labels const&) {
-        out.add(l.granted_at_once, {{"limit", l.name}, {"decision", "granted"}, {"reason", ""}});
-        out.add(l.granted - l.granted_at_once,
-                {{"limit", l.name}, {"decision", "delayed"}, {"reason", ""}});
-        for (std::size_t i = 0; i != reason_names.size(); ++i)
-            out.add(l.rejected[i], {{"limit", l.name},
-                                    {"decision", decision_of(static_cast<reason>(i), l.dry_run)},
-                                    {"reason", std::string(reason_names[i])}});
-    });
-    out.family("weir_limit_wait_seconds", "Wait of granted requests; 0 if granted immediately.",
-               metric::histogram);
-    each([&](limit_state const& l, labels const& of) { out.add(histogram_of(l), of); });
-    out.family("weir_limit_waiting", "Requests waiting.", metric::gauge);
-    each([&](limit_state const& l, labels const& of) { out.add(l.waiting, of); });
-    out.family("weir_limit_oldest_wait_seconds", "Wait of the oldest waiting request.",
-               metric::gauge);
-    each([&](limit_state const& l, labels const& of) {
-        if (l.key.empty())
-            out.add(tool::seconds(l.oldest_wait), of);
-    });
-    out.family("weir_limit_in_use", "Permits in use.", metric::gauge);
-    each([&](limit_state const& l, labels const& of) { out.add(l.in_use, of); });
-    out.family("weir_limit_capacity",
-               "Largest possible grant; for adaptive seats, their current number.", metric::gauge);
-    each([&](limit_state const& l, labels const& of) {
-        if (l.capacity)
-            out.add(static_cast<double>(*l.capacity), of);
-    });
-    out.family("weir_limit_keys", "Keys tracked.", metric::gauge);
-    each([&](limit_state const& l, labels const& of) {
-        if (l.keys)
-            out.add(*l.keys, of);
-    });
+    out.add(std::vector<weir::limit_metrics>(s.limits.begin(), s.limits.end()));
 }
 
-void add_stores(exposition& out, state const& s) {
+void add_stores(weir::metrics_writer& out, state const& s) {
     auto const each = [&](auto add) {
         for (auto const& l : s.limits)
             if (l.store)
@@ -156,42 +85,42 @@ void add_stores(exposition& out, state const& s) {
     });
 }
 
-void add_upstreams(exposition& out, state const& s) {
+void add_upstreams(weir::metrics_writer& out, state const& s) {
     auto const each = [&](auto add) {
         for (auto const& u : s.upstreams)
             for (auto const& one : u.servers)
-                add(one, labels{{"upstream", u.name}, {"server", one.name}});
+                add(one, [&](auto value) {
+                    out.add(value, {{"upstream", u.name}, {"server", one.name}});
+                });
     };
     out.family("weir_upstream_server_up", "1 if the server is up, 0 if it is down.", metric::gauge);
-    each([&](server_state const& one, labels const& of) { out.add(one.out ? 0.0 : 1.0, of); });
+    each([](server_state const& one, auto add) { add(one.out ? 0.0 : 1.0); });
     out.family("weir_upstream_connections_open", "Connections to the server, active or idle.",
                metric::gauge);
-    each([&](server_state const& one, labels const& of) { out.add(one.connections, of); });
+    each([](server_state const& one, auto add) { add(one.connections); });
     out.family("weir_upstream_requests_active",
                "Requests in progress at the server (only for several servers, or with seats).",
                metric::gauge);
-    each([&](server_state const& one, labels const& of) {
+    each([](server_state const& one, auto add) {
         if (one.busy)
-            out.add(*one.busy, of);
+            add(*one.busy);
     });
-    out.family("weir_upstream_response_seconds", "Time to the response header.", metric::histogram);
-    each([&](server_state const& one, labels const& of) {
-        out.add(histogram_of(one.answers), of);
-    });
+    out.histogram_family("weir_upstream_response_seconds", "Time to the response header.");
+    each([](server_state const& one, auto add) { add(histogram_of(one.answers)); });
     out.family("weir_upstream_connect_failures_total", "Failed connection attempts.",
                metric::counter);
-    each([&](server_state const& one, labels const& of) { out.add(one.unreachable, of); });
+    each([](server_state const& one, auto add) { add(one.unreachable); });
 }
 
 }  // namespace
 
 std::string to_metrics(state const& s) {
-    exposition out;
+    weir::metrics_writer out;
     add_proxy(out, s);
     add_limits(out, s);
     add_stores(out, s);
     add_upstreams(out, s);
-    return out.text();
+    return std::move(out).text();
 }
 
 }  // namespace admin

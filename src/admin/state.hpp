@@ -1,6 +1,8 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/prometheus.hpp>
+#include <weir/stats.hpp>
 #include <weir/time.hpp>
 #include <weir/wait_histogram.hpp>
 
@@ -32,6 +34,11 @@ inline constexpr std::array<std::string_view, 8> reason_names{
     "no_permit", "queue_full",  "timed_out",    "deadline_unreachable",
     "shed",      "unavailable", "disconnected", "other"};
 using rejections = std::array<std::uint64_t, reason_names.size()>;
+[[nodiscard]] constexpr rejections rejections_of(weir::limiter_stats const& s) noexcept {
+    return {
+        s.no_permit, s.queue_full,  s.timed_out, s.deadline_unreachable,
+        s.shed,      s.unavailable, s.cancelled, s.exceeds_capacity + s.closed + s.too_many_keys};
+}
 
 /// A client and its rejections by a limit: the true number is at most `rejected` and at least `rejected - error`.
 struct rejected_client {
@@ -50,30 +57,13 @@ struct store_state {
 };
 
 /// One limit at one instant. A limit with a key shows the sum over all keys.
-struct limit_state {
+struct limit_state : weir::limit_metrics {
     std::uint64_t id = 0;  // unique in this process
-    std::string name;
     std::string rule;
     std::string queue;
     std::string key;        // selects the limiter of a request; empty: one limiter for all
-    bool dry_run = false;   // it never delays or rejects
     bool seats = false;     // it limits concurrent requests
     bool writable = false;  // a request to the admin server may change its rule
-
-    // Since the limit was created.
-    std::uint64_t granted = 0;
-    std::uint64_t granted_at_once = 0;
-    rejections rejected{};
-    weir::duration waited_total{};
-    weir::duration waited_max{};
-    weir::wait_histogram waits;  // of requests granted after a wait
-
-    // At this instant.
-    std::uint64_t waiting = 0;
-    weir::duration oldest_wait{};
-    std::uint64_t in_use = 0;
-    std::optional<weir::amount> capacity;  // empty for a limit with a key
-    std::optional<std::uint64_t> keys;
     std::optional<store_state> store;
 
     // In the last 9 to 10 minutes: see `history`.
@@ -83,9 +73,9 @@ struct limit_state {
     /// The rejected requests, without the requests whose client disconnected.
     [[nodiscard]] std::uint64_t rejected_total() const noexcept {
         std::uint64_t n = 0;
-        for (std::size_t i = 0; i != rejected.size(); ++i)
-            n += i == static_cast<std::size_t>(reason::disconnected) ? 0 : rejected[i];
-        return n;
+        for (auto const of_one_reason : rejections_of(stats))
+            n += of_one_reason;
+        return n - stats.cancelled;
     }
 };
 

@@ -3,6 +3,10 @@
 #include "tool/json.hpp"
 #include "tool/text.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
 namespace admin {
 namespace {
 
@@ -24,21 +28,23 @@ void add(tool::json& out, limit_state const& l) {
         .member("dry_run", l.dry_run)
         .member("seats", l.seats)
         .member("writable", l.writable)
-        .member("granted", l.granted)
-        .member("granted_at_once", l.granted_at_once)
-        .member("waited", l.granted - l.granted_at_once);
+        .member("granted", l.stats.granted)
+        .member("granted_at_once", l.stats.granted_at_once)
+        .member("waited", l.stats.granted - l.stats.granted_at_once);
     out.name("rejected").begin();
+    auto const rejected = rejections_of(l.stats);
     for (std::size_t i = 0; i != reason_names.size(); ++i)
-        out.member(reason_names[i], l.rejected[i]);
+        out.member(reason_names[i], rejected[i]);
     out.end().member("rejected_total", l.rejected_total());
-    out.member("in_use", l.in_use).member("waiting", l.waiting);
-    out.member("oldest_wait", tool::seconds(l.oldest_wait));
-    if (l.capacity)
-        out.member("capacity", *l.capacity);
+    out.member("in_use", std::max<weir::amount>(l.stats.in_use, 0))
+        .member("waiting", l.stats.waiting)
+        .member("oldest_wait", tool::seconds(l.stats.oldest_wait));
     if (l.keys)
         out.member("keys", *l.keys);
-    out.member("waited_in_all", tool::seconds(l.waited_total))
-        .member("longest_wait", tool::seconds(l.waited_max));
+    else
+        out.member("capacity", l.stats.capacity);
+    out.member("waited_in_all", tool::seconds(l.stats.waited_total))
+        .member("longest_wait", tool::seconds(l.stats.waited_max));
     add_waits(out, "waits", l.waits);
     add_waits(out, "recent_waits", l.recent_waits);
     out.name("top_rejected").begin('[');

@@ -38,28 +38,9 @@ char const* name_of(weir::shared_mode mode) {
     return "";
 }
 
-// `try_enter` counts a waiting request as `no_permit` before it waits. So that number is right only in a dry run, where
-// no request waits; otherwise the limit counts immediate rejections itself.
-admin::rejections rejections_of(limit const& l, weir::limiter_stats const& s) {
-    using enum admin::reason;
-    admin::rejections all{};
-    auto const set = [&](admin::reason why, std::uint64_t n) {
-        all[static_cast<std::size_t>(why)] = n;
-    };
-    set(no_permit, l.configuration().dry_run ? s.no_permit : l.rejections());
-    set(queue_full, s.queue_full);
-    set(timed_out, s.timed_out);
-    set(deadline_unreachable, s.deadline_unreachable);
-    set(shed, s.shed);
-    set(unavailable, s.unavailable);
-    set(disconnected, s.cancelled);
-    set(other, s.exceeds_capacity + s.closed + s.too_many_keys);
-    return all;
-}
-
 admin::limit_state state_of(limit const& l, bool writable) {
     auto const& c = l.configuration();
-    auto const [s, waits] = l.snapshot();
+    auto const [stats, waits] = l.snapshot();
     admin::limit_state out;
     out.id = l.id();
     out.name = c.name;
@@ -69,17 +50,12 @@ admin::limit_state state_of(limit const& l, bool writable) {
     out.dry_run = c.dry_run;
     out.seats = l.has_seats();
     out.writable = writable;
-    out.granted = s.granted;
-    out.granted_at_once = s.granted_at_once;
-    out.rejected = rejections_of(l, s);
-    out.waited_total = s.waited_total;
-    out.waited_max = s.waited_max;
+    out.stats = stats;
+    // `try_enter` counts a waiting request as `no_permit` before it waits. So that number is right only in a dry run,
+    // where no request waits; otherwise the limit counts immediate rejections itself.
+    if (!c.dry_run)
+        out.stats.no_permit = l.rejections();
     out.waits = waits;
-    out.waiting = s.waiting;
-    out.oldest_wait = s.oldest_wait;
-    out.in_use = static_cast<std::uint64_t>(std::max<weir::amount>(s.in_use, 0));
-    if (c.key.empty())
-        out.capacity = s.capacity;
     out.keys = l.keys();
     if (auto const e = l.store_stats())
         out.store = {name_of(e->mode), e->questions, e->failed, e->unknown,
@@ -99,7 +75,7 @@ admin::state state_of(plan const& p) {
     for (auto const& u : p.upstreams) {
         if (auto const seats = u->seats()) {
             s.limits.push_back(state_of(*seats, false));
-            s.limits.back().rule = fmt::format("{} seats", *s.limits.back().capacity);
+            s.limits.back().rule = fmt::format("{} seats", s.limits.back().stats.capacity);
         }
         admin::tell_apart(s.upstreams.emplace_back(u->state()).servers);
     }

@@ -22,7 +22,25 @@ using namespace std::chrono_literals;
 using admin::reason;
 
 std::uint64_t& rejected(admin::limit_state& l, reason why) {
-    return l.rejected[static_cast<std::size_t>(why)];
+    switch (why) {
+        case reason::no_permit:
+            return l.stats.no_permit;
+        case reason::queue_full:
+            return l.stats.queue_full;
+        case reason::timed_out:
+            return l.stats.timed_out;
+        case reason::deadline_unreachable:
+            return l.stats.deadline_unreachable;
+        case reason::shed:
+            return l.stats.shed;
+        case reason::unavailable:
+            return l.stats.unavailable;
+        case reason::disconnected:
+            return l.stats.cancelled;
+        case reason::other:
+            break;
+    }
+    return l.stats.closed;
 }
 
 admin::limit_state limit(std::uint64_t id, std::string name = "all") {
@@ -72,15 +90,15 @@ BOOST_FIXTURE_TEST_CASE(has_one_point_per_second, lately) {
     BOOST_TEST(past.to_json() == R"({"second":0,"limits":{}})");
     second();
     BOOST_TEST(past.to_json() == R"({"second":1,"limits":{"7":[]}})");
-    one.granted = 5;
-    one.granted_at_once = 3;
-    one.waiting = 4;
-    one.in_use = 6;
+    one.stats.granted = 5;
+    one.stats.granted_at_once = 3;
+    one.stats.waiting = 4;
+    one.stats.in_use = 6;
     rejected(one, reason::no_permit) = 8;
     rejected(one, reason::other) = 9;
     second();
     BOOST_TEST(past.to_json() == R"({"second":2,"limits":{"7":[[3,2,4,6,8,0,0,0,0,0,0,9]]}})");
-    one.granted = 6;
+    one.stats.granted = 6;
     second();
     BOOST_TEST(
         past.to_json() ==
@@ -207,13 +225,13 @@ BOOST_FIXTURE_TEST_CASE(is_not_a_limit_that_rejected_earlier, now_and_before) {
 }
 
 BOOST_FIXTURE_TEST_CASE(is_a_limit_at_which_requests_wait, now_and_before) {
-    one().waiting = 1;
+    one().stats.waiting = 1;
     BOOST_TEST(said() == "`all` delays requests: 1 waiting.");
-    one().waiting = 3;
-    one().oldest_wait = 1250ms;
+    one().stats.waiting = 3;
+    one().stats.oldest_wait = 1250ms;
     one().seats = true;
-    one().capacity = 5;
-    one().in_use = 4;
+    one().stats.capacity = 5;
+    one().stats.in_use = 4;
     BOOST_TEST(said() == "`all` delays requests: 3 waiting, oldest 1.2 s; 4 of 5 seats in use.");
     rejected(one(), reason::no_permit) = 2;
     BOOST_TEST(said() ==
@@ -226,7 +244,7 @@ BOOST_FIXTURE_TEST_CASE(is_the_limit_with_the_most_rejections, now_and_before) {
         now.limits.push_back(limit(id, fmt::format("l{}", id)));
         before.limits.push_back(now.limits.back());
     }
-    now.limits[1].waiting = 100;
+    now.limits[1].stats.waiting = 100;
     rejected(now.limits[2], reason::no_permit) = 2;
     rejected(now.limits[3], reason::no_permit) = 1;
     BOOST_TEST(said().starts_with("`l3` "));
@@ -238,7 +256,7 @@ BOOST_FIXTURE_TEST_CASE(ignores_dry_runs_and_clients_that_disconnect, now_and_be
     rejected(one(), reason::no_permit) = 9;
     one().dry_run = true;
     before.limits.front().dry_run = true;
-    one().waiting = 9;
+    one().stats.waiting = 9;
     BOOST_TEST(said() == "No limit is delaying requests.");
 }
 

@@ -310,9 +310,10 @@ class Admin(ProxyTest):
                          if s.labels["limit"] == one["name"]}
             self.assertEqual(decisions[("granted", "")], one["granted_at_once"])
             self.assertEqual(decisions[("delayed", "")], one["waited"])
-            self.assertEqual({why: n for (what, why), n in decisions.items() if what in ("rejected", "cancelled")},
-                             one["rejected"])
-            self.assertEqual([why for what, why in decisions if what == "cancelled"], ["disconnected"])
+            rejected = {why: n for (what, why), n in decisions.items() if what == "rejected"}
+            rejected["other"] = sum(rejected.pop(why) for why in ("exceeds_capacity", "closed", "too_many_keys"))
+            rejected["disconnected"] = decisions["cancelled", ""]
+            self.assertEqual(rejected, one["rejected"])
             buckets = [(float(s.labels["le"]), s.value) for s in families["weir_limit_wait_seconds"].samples
                        if s.labels["limit"] == one["name"] and s.name.endswith("_bucket")]
             self.assertEqual(buckets, sorted(buckets))

@@ -35,7 +35,7 @@ struct observed {
         return proxy::state_of(proxy.plan()).limits.front();
     }
     [[nodiscard]] std::uint64_t rejected(reason why) const {
-        return limit().rejected[static_cast<std::size_t>(why)];
+        return admin::rejections_of(limit().stats)[static_cast<std::size_t>(why)];
     }
     admin::answer set(std::string_view rule) {
         return proxy::set_rule(*proxy.plan().limits.front(), rule, "10.0.0.9");
@@ -55,7 +55,6 @@ BOOST_AUTO_TEST_CASE(sees_the_properties_of_a_limit) {
     BOOST_TEST(l.rule == "10/1s burst 20");
     BOOST_TEST(l.key == "client and path 1");
     BOOST_TEST(!l.seats);
-    BOOST_TEST(!l.capacity);
     BOOST_TEST((l.keys == 0u));
     BOOST_TEST(!l.writable);
 }
@@ -64,8 +63,8 @@ BOOST_AUTO_TEST_CASE(sees_each_rejection_immediately) {
     observed some("rule = \"2/60s\"\nqueue = \"patience 0s\"\n");
     for (int i = 0; i != 5; ++i)
         some.proxy.ask();
-    BOOST_TEST(some.limit().granted == 2u);
-    BOOST_TEST(some.limit().granted_at_once == 2u);
+    BOOST_TEST(some.limit().stats.granted == 2u);
+    BOOST_TEST(some.limit().stats.granted_at_once == 2u);
     BOOST_TEST(some.rejected(reason::no_permit) == 3u);
     BOOST_TEST(some.limit().rejected_total() == 3u);
 }
@@ -79,14 +78,14 @@ BOOST_AUTO_TEST_CASE(sees_no_rejection_of_a_waiting_request) {
         clients.push_back(some.proxy.connect());
         some.proxy.ask(clients.back(), get);
     }
-    BOOST_TEST(some.limit().waiting == 1u);
-    BOOST_TEST(some.limit().in_use == 1u);
+    BOOST_TEST(some.limit().stats.waiting == 1u);
+    BOOST_TEST(some.limit().stats.in_use == 1u);
     BOOST_TEST(some.rejected(reason::no_permit) == 0u);
     BOOST_TEST(some.rejected(reason::queue_full) == 1u);
     some.proxy.pass(1001ms);
     BOOST_TEST(some.rejected(reason::timed_out) == 1u);
     BOOST_TEST(some.limit().rejected_total() == 2u);
-    BOOST_TEST((some.limit().capacity == 1));
+    BOOST_TEST((some.limit().stats.capacity == 1));
 }
 
 BOOST_AUTO_TEST_CASE(sees_the_rejections_of_a_dry_run) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <weir/format.hpp>
+#include <weir/prometheus.hpp>
 #include <weir/testing.hpp>
 #include <weir/weir.hpp>
 
