@@ -9,6 +9,9 @@ namespace {
 
 class category final : public boost::system::error_category {
 public:
+    // A random id: codes of two copies of the library in one program are equal.
+    constexpr category() noexcept : error_category(0xC678'7464'3557'7701) {}
+
     char const* name() const noexcept override { return "weir"; }
 
     std::string message(int code) const override {

@@ -12,6 +12,9 @@ namespace {
 
 class category final : public boost::system::error_category {
 public:
+    // A random id: codes of two copies of the library in one program are equal.
+    constexpr category() noexcept : error_category(0x911B'77FA'9623'0F61) {}
+
     char const* name() const noexcept override { return "weir.redis"; }
 
     std::string message(int code) const override {
