@@ -337,6 +337,26 @@ BOOST_AUTO_TEST_CASE(settled_for_0_is_still_a_permit) {
     BOOST_TEST(news().size() == 1U);  // `p` is no longer live
 }
 
+BOOST_AUTO_TEST_CASE(that_is_empty_ignores_settle_and_splits_off_an_empty_one) {
+    permit nothing;
+    nothing.settle(3);
+    check_is_empty(nothing);
+    check_is_empty(nothing.split(3));
+
+    auto rejected = permit_issuer::reject(3s);
+    rejected.settle(2);
+    check_is_empty(rejected);
+    BOOST_TEST(rejected.retry_after() == 3s);
+
+    auto left = grant(5, 7);
+    left.leave();
+    BOOST_TEST(news() == calls{"leave 5 of 7"});
+    left.settle(9);
+    check_is_empty(left);
+    check_is_empty(left.split(2));
+    BOOST_TEST(news() == calls());
+}
+
 BOOST_AUTO_TEST_CASE(can_be_settled_for_the_largest_amount_and_not_for_more) {
     auto p = grant(5, 7);
     BOOST_CHECK_EXCEPTION(p.settle(weir::max_amount + 1), std::invalid_argument,

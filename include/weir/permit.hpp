@@ -128,7 +128,8 @@ public:
     /// Unused permits are refunded immediately. Permits used beyond the grant are taken now, even if this puts the
     /// limiter into debt, for which other requests have to wait.
     ///
-    /// @pre not empty
+    /// An empty permit ignores it. `charge` returns one after `close`, so a program that shuts down needs no check.
+    ///
     /// @throws std::invalid_argument if `actual` exceeds `max_amount`
     /// @throws std::bad_alloc if a debt cannot be recorded
     /// @throws std::length_error if more was used of a key of `keyed` that was forgotten, and the limiter cannot keep
@@ -137,8 +138,9 @@ public:
 
     /// Moves `n` permits from this object into another permit object.
     ///
-    /// @pre not empty
-    /// @throws std::invalid_argument if `n > count()`
+    /// If this is empty, so is the result, whatever `n` is.
+    ///
+    /// @throws std::invalid_argument if this is not empty and `n > count()`
     [[nodiscard]] permit split(request n);
 
     /// Moves the permits of `other` into this object; `other` is empty afterwards. If `other` is empty, nothing

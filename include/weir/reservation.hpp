@@ -10,12 +10,12 @@
 #include <weir/time.hpp>
 
 #include <boost/asio/async_result.hpp>
-#include <boost/assert.hpp>
 
 #include <chrono>
 #include <concepts>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 namespace weir {
@@ -91,7 +91,8 @@ private:
 /// - With `refill::interval`, a refill is larger than the free room of the bucket.
 ///
 /// Threads: use it on any thread, on one at a time. It may outlive its limiter and the execution context; then it is
-/// rejected with `errc::closed`. An empty reservation may only be destroyed, assigned to, and asked for `retry_after`.
+/// rejected with `errc::closed`. A reservation is empty if it was rejected, moved from, given back, or if `enter` or
+/// `try_enter` has taken its permit or its position.
 template <class Core, class Executor, class Clock, class Signature>
 class [[nodiscard]] basic_reservation {
     using kept = detail::kept_place<typename Signature::operation_type>;
@@ -143,8 +144,12 @@ public:
     /// Returns the permit if the grant time has come, without waiting; the reservation is empty then.
     ///
     /// Otherwise the permit is empty. With `errc::no_permit` the reservation still waits; any other `ec` means that it
-    /// was rejected, and it is empty then.
+    /// was rejected, and it is empty then. An empty reservation is rejected with `errc::closed`.
     permit try_enter(error_code& ec) noexcept {
+        if (!place_) {
+            ec = errc::closed;
+            return {};
+        }
         auto granted = handle_->core->take_up(*place_, ec);
         if (ec != errc::no_permit)
             clear();
@@ -160,8 +165,10 @@ public:
     ///
     /// Await the result in a coroutine on any executor. It returns the permit or throws `rejection`, like
     /// `basic_limiter::async_enter`.
+    ///
+    /// @throws std::logic_error from this call if the reservation is empty
     [[nodiscard]] auto enter() {
-        auto handle = *handle_;
+        auto handle = this->handle();
         return detail::enter_operation<handle_type, start_type>(
             std::move(handle), start_type(std::move(*this)));
     }
@@ -169,10 +176,12 @@ public:
     ///
     /// Completion signature: `void(error_code, permit)`. Errors and exceptions are as in `basic_limiter::async_enter`.
     /// A cancellation or an exception gives up the position.
+    ///
+    /// @throws std::logic_error if the reservation is empty
     template <boost::asio::completion_token_for<void(error_code, permit)> Token>
     auto async_enter(Token&& token) {
-        detail::initiation<Core, Executor, Signature> const begins(
-            handle_->core, handle_->executor);
+        auto const& [core, executor] = handle();
+        detail::initiation<Core, Executor, Signature> const begins(core, executor);
         return boost::asio::async_initiate<Token, void(error_code, permit)>(
             begins, token, start_type(std::move(*this)));
     }
@@ -228,6 +237,12 @@ private:
         if (ec)
             throw rejection(ec, made.retry_after());
         return made;
+    }
+
+    [[nodiscard]] handle_type const& handle() const {
+        if (!handle_)
+            throw std::logic_error("weir: this reservation is empty");
+        return *handle_;
     }
 
     [[nodiscard]] bool hand_over(typename Signature::operation_type& by) noexcept {

@@ -2,8 +2,6 @@
 
 #include "check_option.hpp"
 
-#include <boost/assert.hpp>
-
 #include <cstdint>
 #include <stdexcept>
 
@@ -16,7 +14,8 @@ constexpr std::uint64_t no_ticket = 0;
 }  // namespace
 
 void permit::settle(request actual) {
-    BOOST_ASSERT(issuer_);
+    if (!issuer_)
+        return;
     auto const n = actual.count();
     detail::check_option("permit", "the settled amount", n, 0, max_amount);
     if (n < count_)
@@ -29,7 +28,8 @@ void permit::settle(request actual) {
 }
 
 permit permit::split(request n) {
-    BOOST_ASSERT(issuer_);
+    if (!issuer_)
+        return {};
     detail::check_option("permit", "the part to split off", n.count(), 0, count_);
     issuer_->split(origin_);
     permit part(issuer_, n.count(), origin_, time_);

@@ -10,6 +10,7 @@
 
 #include "support/printing.hpp"
 #include "support/random.hpp"
+#include "support/says.hpp"
 #include "support/virtual_limiters.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -24,6 +25,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -323,6 +325,32 @@ BOOST_AUTO_TEST_CASE(can_be_moved) {
     second = std::move(moved);  // releases the former reservation of `second`
     BOOST_TEST((second.at() == w.start + 1s && w.pace.stats().waiting == 1U));
     BOOST_TEST(w.enter().value() == 2s);
+}
+
+BOOST_AUTO_TEST_CASE(that_is_empty_is_rejected) {
+    one_a_second x;
+    auto const check_is_rejected = [](leaky_bucket::reservation& reserved) {
+        error_code ec;
+        BOOST_TEST(!reserved.try_enter(ec));
+        BOOST_TEST(ec == errc::closed);
+        BOOST_TEST(!reserved.try_enter());
+        auto const is_said = says("weir: this reservation is empty");
+        BOOST_CHECK_EXCEPTION((void)reserved.enter(), std::logic_error, is_said);
+        BOOST_CHECK_EXCEPTION(reserved.async_enter([](error_code, permit const&) {}),
+                              std::logic_error, is_said);
+    };
+    leaky_bucket::reservation nothing;
+    check_is_rejected(nothing);
+
+    auto moved = x.pace.reserve();
+    auto const target = std::move(moved);
+    check_is_rejected(moved);
+    BOOST_TEST(static_cast<bool>(target));
+
+    error_code ec;
+    auto rejected = x.pace.reserve(1, 0s, ec);
+    BOOST_TEST(ec == errc::deadline_unreachable);
+    check_is_rejected(rejected);
 }
 
 BOOST_AUTO_TEST_CASE(is_released_by_a_cancellation_of_its_wait) {
