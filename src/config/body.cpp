@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void complain(std::string_view name, std::string_view why) {
-    throw std::invalid_argument(fmt::format("`{}` {}", name, why));
+[[noreturn]] void fail(std::string const& message) {
+    throw std::invalid_argument(message);
 }
 
 }  // namespace
@@ -26,18 +26,18 @@ std::string read_body(std::string_view name, std::string_view configuration) {
     std::error_code ec;
     auto const status = fs::status(path, ec);
     if (ec)
-        complain(name, fmt::format("cannot be read: {}", ec.message()));
+        fail(fmt::format("cannot read `{}`: {}", name, ec.message()));
     // Reading a pipe could block, and reading a device might never end.
     if (fs::exists(status) && !fs::is_regular_file(status))
-        complain(name, "is not a regular file");
+        fail(fmt::format("`{}` is not a regular file", name));
     std::ifstream in(path, std::ios::binary);
     if (!in)
-        complain(name, fmt::format("cannot be read: {}", std::generic_category().message(errno)));
+        fail(fmt::format("cannot read `{}`: {}", name, std::generic_category().message(errno)));
     std::string text(body::most_bytes + 1, '\0');
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(in.gcount()));
     if (text.size() > body::most_bytes)
-        complain(name, fmt::format("has more than {} bytes", body::most_bytes));
+        fail(fmt::format("`{}` has more than {} bytes", name, body::most_bytes));
     return text;
 }
 

@@ -257,7 +257,7 @@ shared_rule shared_rule_of(limit const& l) {
         shared.burst = bucket->burst;
         static_cast<void>(weir::policy::fed(shared));
     } else {
-        throw std::invalid_argument("a store supports rules like 100/1s and 100/1s burst 20");
+        throw std::invalid_argument("a store supports rules such as 100/1s and 100/1s burst 20");
     }
     return made;
 }

@@ -56,7 +56,7 @@ kind<std::int64_t> number(std::int64_t least, std::int64_t most) {
 
 kind<weir::duration> time(weir::duration least, weir::duration most) {
     return of_text<weir::duration>(
-        fmt::format("a time from {} to {}, like 500ms, 10s or 2min", tool::to_text(least),
+        fmt::format("a time from {} to {}, such as 500ms, 10s or 2min", tool::to_text(least),
                     tool::to_text(most)),
         [=](std::string_view text) -> std::optional<weir::duration> {
             auto const found = tool::time_of(text);
@@ -82,25 +82,25 @@ kind<std::string> path(std::string expected) {
 
 kind<weir::limiter_config> rule() {
     return of_text<weir::limiter_config>(
-        "a rule, like `100/1s`, `100/1s burst 20` or `32 seats`",
+        "a rule, such as `100/1s`, `100/1s burst 20` or `32 seats`",
         [](std::string_view found) { return std::optional(rule_of(found)); });
 }
 
 kind<weir::queue_options> queue() {
     return of_text<weir::queue_options>(
-        "a queue, like `max_waiting 100 patience 2s`", [](std::string_view found) {
+        "a queue, such as `max_waiting 100 patience 2s`", [](std::string_view found) {
             return std::optional(queue_of(found, limit::default_patience));
         });
 }
 
 kind<failure_mode> mode_of_failure() {
     return of_text<failure_mode>(
-        "`closed`, `open`, or `local` and a share up to 1, like `local 0.25`", failure_mode_of);
+        "`closed`, `open`, or `local` and a share up to 1, such as `local 0.25`", failure_mode_of);
 }
 
 kind<listen_address> where_to_listen() {
     return of_text<listen_address>(
-        "host:port, like 127.0.0.1:8080 or [::1]:8080, unix:PATH or systemd:NAME",
+        "host:port, such as 127.0.0.1:8080 or [::1]:8080, unix:PATH or systemd:NAME",
         [](std::string_view found) -> std::optional<listen_address> {
             if (auto path = behind("unix:", found))
                 return unix_address{std::move(*path)};
@@ -113,20 +113,20 @@ kind<listen_address> where_to_listen() {
 }
 
 kind<server_address> where_a_server_is() {
-    return of_text<server_address>(
-        "host:port, with a port from 1 to 65535, like 127.0.0.1:9000 or [::1]:9000, or unix:PATH",
-        [](std::string_view found) -> std::optional<server_address> {
-            if (auto path = behind("unix:", found))
-                return unix_address{std::move(*path)};
-            if (auto tcp = tcp_address_of(found); tcp && tcp->port != 0)
-                return std::move(*tcp);
-            return std::nullopt;
-        });
+    return of_text<server_address>("host:port, with a port from 1 to 65535, such as 127.0.0.1:9000 "
+                                   "or [::1]:9000, or unix:PATH",
+                                   [](std::string_view found) -> std::optional<server_address> {
+                                       if (auto path = behind("unix:", found))
+                                           return unix_address{std::move(*path)};
+                                       if (auto tcp = tcp_address_of(found); tcp && tcp->port != 0)
+                                           return std::move(*tcp);
+                                       return std::nullopt;
+                                   });
 }
 
 kind<std::optional<server_address>> where_to_administer() {
     using place = std::optional<server_address>;
-    return of_text<place>("host:port, like 127.0.0.1:9090 or [::1]:9090, unix:PATH or `none`",
+    return of_text<place>("host:port, such as 127.0.0.1:9090 or [::1]:9090, unix:PATH or `none`",
                           [](std::string_view found) -> std::optional<place> {
                               if (found == "none")
                                   return place();
@@ -139,9 +139,9 @@ kind<std::optional<server_address>> where_to_administer() {
 }
 
 kind<tool::network> network() {
-    return of_text<tool::network>(
-        "a network, like 10.0.0.0/8 or fd00::/8, without bits set after the prefix, or an address",
-        [](std::string_view found) { return tool::network_of(found); });
+    return of_text<tool::network>("a network, such as 10.0.0.0/8 or fd00::/8, without bits set "
+                                  "after the prefix, or an address",
+                                  [](std::string_view found) { return tool::network_of(found); });
 }
 
 kind<std::optional<key_part>> part_of_key() {
@@ -195,7 +195,7 @@ kind<tool::level> level() {
 
 kind<std::string> protocol() {
     return of_text<std::string>(
-        "a protocol like websocket, but not HTTP, whose requests would bypass the limits",
+        "a protocol such as websocket, other than HTTP, whose requests would bypass the limits",
         [](std::string_view found) {
             return is_upgrade(found) ? std::optional(std::string(found)) : std::nullopt;
         });
@@ -206,7 +206,7 @@ kind<seats_of_upgrade> how_long_seats_are_held() {
 }
 
 kind<std::string> media_type() {
-    return of_text<std::string>("a media type, like text/html", [](std::string_view found) {
+    return of_text<std::string>("a media type, such as text/html", [](std::string_view found) {
         auto const name = found.substr(0, found.find_first_of("; "));
         auto const slash = name.find('/');
         bool const right = slash != name.npos && is_token(name.substr(0, slash)) &&

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -217,7 +218,7 @@ void file_reader::read_upstream(table_reader& t) {
         t.problem(t.at(), "missing `servers` (a list of addresses) or [[upstream.server]]");
     t.table("health", [&](table_reader& of) {
         health_check h;
-        of.get("path", h.path, path("a path, like /healthz"));
+        of.get("path", h.path, path("a path, such as /healthz"));
         of.get("every", h.every, time(1ms));
         of.get("within", h.within, time(1ms));
         of.get("fall", h.fall, number(1, 1000));
@@ -243,7 +244,7 @@ void file_reader::read_limit(table_reader& t) {
     read_key(t, l);
 
     t.get("queue", l.queue, queue());
-    t.get("priority", l.priority, token("the name of a field, like Priority"));
+    t.get("priority", l.priority, token("the name of a field, such as Priority"));
     if (l.priority && l.queue.order != weir::queue_order::priority)
         t.problem(t.at("priority"), "`priority` requires `order priority` in `queue`");
     t.get("dry_run", l.dry_run, flag());
@@ -328,11 +329,11 @@ void file_reader::read_sharing(table_reader& t, limit& l, bool ruled) {
 
 void file_reader::read_route(table_reader& t) {
     route r;
-    t.get("host", r.host, text("a host, like example.org or *.example.org"));
-    t.get("path", r.path, path("a prefix of paths, like /api"));
+    t.get("host", r.host, text("a host, such as example.org or *.example.org"));
+    t.get("path", r.path, path("a prefix of paths, such as /api"));
     auto const where = fmt::format("route `{}{}`", r.host, r.path);
     t.set_name(where);
-    t.list("method", token("a method, like GET"),
+    t.list("method", token("a method, such as GET"),
            [&](std::string m, position) { r.methods.push_back(std::move(m)); });
 
     if (t.get("upstream", r.upstream, text("the name of an upstream")))
@@ -354,7 +355,8 @@ void file_reader::read_route(table_reader& t) {
     t.get("upstream_timeout", r.upstream_timeout, time(1ms));
     t.table("upgrade", [&](table_reader& of) {
         if (!of.has("to"))
-            of.problem(of.at(), "missing `to`: a protocol, like websocket, or a list of protocols");
+            of.problem(of.at(),
+                       "missing `to`: a protocol, such as websocket, or a list of protocols");
         of.list("to", protocol(),
                 [&](std::string name, position) { r.upgrade.to.push_back(std::move(name)); });
         of.get("seats", r.upgrade.seats, how_long_seats_are_held());
@@ -379,7 +381,7 @@ void file_reader::read_changes(table_reader& t, field_changes& changes) {
                 changes.add.push_back({std::string(name), std::move(*value)});
         });
     });
-    t.list("remove", text("the name of a field, like X-Api-Key"),
+    t.list("remove", text("the name of a field, such as X-Api-Key"),
            [&](std::string name, position at) {
                name_is_right(name, at);
                changes.remove.push_back(std::move(name));
@@ -389,7 +391,7 @@ void file_reader::read_changes(table_reader& t, field_changes& changes) {
 void file_reader::read_body(table_reader& t) {
     body b;
     if (!t.has("status"))
-        t.problem(t.at(), "missing `status`: a status, like 429, or a list of statuses");
+        t.problem(t.at(), "missing `status`: a status, such as 429, or a list of statuses");
     t.list("status", number(200, 599), [&](std::int64_t status, position) {
         b.status.push_back(static_cast<unsigned>(status));
     });
@@ -453,6 +455,8 @@ configuration read(std::string_view text, std::string_view file) {
 }
 
 configuration read_file(std::string const& file) {
+    if (std::error_code ec; std::filesystem::is_directory(file, ec))
+        throw tool::usage_error(fmt::format("`{}` is a directory", file));
     std::ifstream in(file, std::ios::binary);
     std::string const text{std::istreambuf_iterator<char>(in), {}};
     if (!in)

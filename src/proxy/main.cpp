@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -24,6 +25,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -65,6 +67,8 @@ std::string text_of(std::vector<config::limit> const& limits) {
         std::ranges::all_of(limits, [&](auto const& l) { return to_string(l.queue) == text; });
     if (!one_queue)
         return fmt::format("{}", fmt::join(each, ", "));
+    if (q.max_waiting == 0)
+        return fmt::format("{}; no request waits", fmt::join(each, ", "));
     auto const patience = q.patience.length_or(weir::forever);
     return fmt::format("{}; up to {} wait {}", fmt::join(each, ", "), q.max_waiting,
                        patience == weir::forever
@@ -123,7 +127,8 @@ public:
             return;
         std::ofstream out(path_);
         if (!(out << ::getpid() << '\n').flush())
-            throw std::runtime_error(fmt::format("cannot write the pid file `{}`", path_));
+            throw std::runtime_error(fmt::format("cannot write the pid file `{}`: {}", path_,
+                                                 std::generic_category().message(errno)));
     }
     pid_file(pid_file const&) = delete;
     ~pid_file() {

@@ -109,9 +109,9 @@ auto named(std::string const& option, std::string_view value, F of_text, std::st
 }
 
 weir::limiter_config seats(std::string const& option, std::string_view value) {
-    return named(
-        option, value, config::seats_named,
-        "a number from 1 to 1000000000, `adaptive` or `adaptive MIN..MAX` with such numbers");
+    return named(option, value, config::seats_named,
+                 "a number from 1 to 1000000000, `adaptive` or `adaptive MIN..MAX` with MIN <= "
+                 "MAX in that range");
 }
 
 // `100/1s`, for at most 100 requests in any second, or another rule of `weir::limiter_config`, except seats.
@@ -247,7 +247,7 @@ command_line::command_line(command& c, options& o) {
         [&o](auto& n, auto& v) {
             if (!config::is_upgrade(v))
                 reject(n, v,
-                       "a protocol such as websocket, but not HTTP, whose requests would "
+                       "a protocol such as websocket, other than HTTP, whose requests would "
                        "bypass the limits");
             o.upgrade = {v};
         });

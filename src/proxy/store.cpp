@@ -46,10 +46,11 @@ namespace {
 #ifdef WEIR_PROXY_MYSQL
 
 [[noreturn]] void reject_mysql(std::string const& what) {
-    throw tool::usage_error(what + " must be like mysql://user:password@host:3306/database or "
-                                   "mysql://user@/database?socket=/run/mysqld/mysqld.sock, with "
-                                   "optional parameters `tls=required`, `tls=never` and "
-                                   "`authorities=FILE`");
+    throw tool::usage_error(
+        what + " must have the form mysql://user:password@host:3306/database or "
+               "mysql://user@/database?socket=/run/mysqld/mysqld.sock, with "
+               "optional parameters `tls=required`, `tls=never` and "
+               "`authorities=FILE`");
 }
 
 std::string plain(std::string const& what, std::string_view text) {

@@ -10,11 +10,13 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <fstream>
 #include <stdexcept>
+#include <system_error>
 
 namespace {
 
@@ -39,11 +41,13 @@ int run_and_tell(replay::options const& o) {
     auto const text = o.json ? to_json(found) : to_text(found);
     std::fputs(text.c_str(), stdout);
     if (!o.html.empty()) {
+        auto const page = to_html(found);
         std::ofstream file(o.html);
-        file << to_html(found);
+        file << page;
         file.close();
         if (!file)
-            throw std::runtime_error(fmt::format("cannot write {}", o.html));
+            throw std::runtime_error(fmt::format(
+                "cannot write `{}`: {}", o.html, std::generic_category().message(errno)));
     }
     return found.read.broken_off ? 130 : 0;
 }

@@ -79,8 +79,8 @@ rule seats(std::string const& option, std::string_view value) {
     auto found = config::seats_named(value);
     if (!found)
         reject(option, value,
-               "a number from 1 to 1000000000, `adaptive` or `adaptive MIN..MAX` with such "
-               "numbers");
+               "a number from 1 to 1000000000, `adaptive` or `adaptive MIN..MAX` with MIN <= "
+               "MAX in that range");
     return {std::move(*found), {}};
 }
 

@@ -134,7 +134,7 @@ void plan::change(std::string const& option, std::string_view text) {
     constexpr std::string_view queue_word = "queue ";
     auto changed = file ? std::make_shared<config::configuration>(*file) : nullptr;
     if (text.starts_with(patience_word)) {
-        queue.patience = tool::duration(option, text.substr(patience_word.size()));
+        queue.patience = tool::duration(option + ": patience", text.substr(patience_word.size()));
         if (changed)
             for (auto& l : changed->limits)
                 l.queue.patience = queue.patience;
@@ -145,7 +145,8 @@ void plan::change(std::string const& option, std::string_view text) {
                 for (auto& l : changed->limits)
                     set_queue(l.queue, text.substr(queue_word.size()));
         } catch (std::invalid_argument const& wrong) {
-            tool::reject(option, text.substr(queue_word.size()),
+            tool::reject(option == "--queue" ? option : option + ": queue",
+                         text.substr(queue_word.size()),
                          fmt::format("a number or queue options: {}", wrong.what()));
         }
     } else if (changed) {

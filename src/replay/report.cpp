@@ -271,8 +271,9 @@ std::string to_text(report const& r) {
     for (auto const& f : r.read.files)
         out += fmt::format("{} ({})\n", f.name, f.format);
     if (t.requests != 0)
-        out += fmt::format("{} requests of {} clients in {}, from {} to {} UTC\n",
-                           grouped(t.requests), grouped(t.clients), length(t.last - t.first),
+        out += fmt::format("{} {} of {} {} in {}, from {} to {} UTC\n", grouped(t.requests),
+                           t.requests == 1 ? "request" : "requests", grouped(t.clients),
+                           t.clients == 1 ? "client" : "clients", length(t.last - t.first),
                            instant(t.first), instant(t.last));
     if (r.read.unreadable != 0) {
         out += fmt::format("{} of {} lines were skipped:\n", grouped(r.read.unreadable),

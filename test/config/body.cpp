@@ -61,7 +61,7 @@ BOOST_FIXTURE_TEST_CASE(is_found_relative_to_the_configuration, folder) {
     BOOST_TEST(read("busy.html") == "<p>Busy\n");
     BOOST_TEST(read("more/other.txt") == "other");
     BOOST_TEST(read((*this / "busy.html").string()) == "<p>Busy\n");
-    BOOST_TEST(wrong("none.html").starts_with("`none.html` cannot be read: "));
+    BOOST_TEST(wrong("none.html").starts_with("cannot read `none.html`: "));
 }
 
 BOOST_FIXTURE_TEST_CASE(has_at_most_1_mebibyte, folder) {

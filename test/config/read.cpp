@@ -316,18 +316,17 @@ BOOST_AUTO_TEST_CASE(reports_file_line_column_value_and_expected_values) {
     BOOST_TEST(problem(with("threads = 0\n")) ==
                "weir.toml:1:11: `threads` is `0`, but must be a number from 1 to 256");
     BOOST_TEST(problem(with("drain = \"5 s\"\n")) ==
-               "weir.toml:1:9: `drain` is `5 s`, but must be a time from 0s to 24h, like 500ms, "
+               "weir.toml:1:9: `drain` is `5 s`, but must be a time from 0s to 24h, such as 500ms, "
                "10s or 2min");
     BOOST_TEST(problem(with("[clients]\nforwarded_by = \"via\"\n")) ==
                "weir.toml:2:16: clients: `forwarded_by` is `via`, but must be `x-forwarded-for` or "
                "`forwarded`");
-    BOOST_TEST(
-        problem(with("[[limit]]\nname = \"a\"\nrule = \"10/1x\"\n"))
-            .starts_with(
-                "weir.toml:3:8: limit `a`: `rule` is `10/1x`, but must be a rule, like `100/1s`, "
-                "`100/1s burst 20` or `32 seats`: "));
+    BOOST_TEST(problem(with("[[limit]]\nname = \"a\"\nrule = \"10/1x\"\n"))
+                   .starts_with("weir.toml:3:8: limit `a`: `rule` is `10/1x`, but must be a rule, "
+                                "such as `100/1s`, "
+                                "`100/1s burst 20` or `32 seats`: "));
     BOOST_TEST(problem(with("[clients]\ntrusted = [\"10.0.0.0/8\", \"10.0.0.1/8\"]\n")) ==
-               "weir.toml:2:26: clients: `trusted` is `10.0.0.1/8`, but must be a network, like "
+               "weir.toml:2:26: clients: `trusted` is `10.0.0.1/8`, but must be a network, such as "
                "10.0.0.0/8 or "
                "fd00::/8, without bits set after the prefix, or an address");
 }
@@ -395,7 +394,7 @@ BOOST_AUTO_TEST_CASE(cannot_contradict_itself) {
                  "`prefetch` requires `store`"},
              row{"[[store]]\nname = \"e\"\nurl = \"redis://a\"\n[[limit]]\nname = \"a\"\nrule = "
                  "\"3 seats\"\nstore = \"e\"\n",
-                 "a store supports rules like 100/1s"},
+                 "a store supports rules such as 100/1s"},
              row{"[[store]]\nname = \"e\"\nurl = \"redis://a\"\n[[limit]]\nname = \"a\"\nrule = "
                  "\"3/1s\"\nkey = \"client\"\nstore = \"e\"\n",
                  "`store` requires the key `total`"},

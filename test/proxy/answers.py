@@ -199,7 +199,7 @@ class Files(ProxyTest):
         large = self.put("large.txt", "x" * 1_048_577)
         good = self.put("good.txt", "")
         for body, why in (
-                (self.body(429, self.folder + "/nothing.txt"), f"6:8: body: `{self.folder}/nothing.txt` cannot be read: No such file or directory"),
+                (self.body(429, self.folder + "/nothing.txt"), f"6:8: body: cannot read `{self.folder}/nothing.txt`: No such file or directory"),
                 (self.body(429, "/dev/zero", 'type = "a/b"\n'), "6:8: body: `/dev/zero` is not a regular file"),
                 (self.body(429, self.folder, 'type = "a/b"\n'), "is not a regular file"),
                 (self.body(429, large), "6:8: body: `" + large + "` has more than 1048576 bytes"),
@@ -230,7 +230,7 @@ class Files(ProxyTest):
             self.assertIn("configuration reloaded", reload())
             self.assertEqual(client.ask("/no").body, b"new")
             os.unlink(page)
-            self.assertIn("cannot be read", reload())
+            self.assertIn("cannot read `", reload())
             self.assertIn("reload failed", proxy.process.stderr.readline())
             self.assertEqual(client.ask("/no").body, b"new")
 

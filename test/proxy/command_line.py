@@ -29,7 +29,8 @@ WRONG = [
     (["--demo", "--seats", "many"], "--seats is `many`, but must be a number"),
     (["--demo", "--seats", "3x"], "--seats is `3x`, but must be a number"),
     (["--demo", "--seats", "adaptive 4"],
-     "--seats is `adaptive 4`, but must be a number from 1 to 1000000000, `adaptive` or `adaptive MIN..MAX`"),
+     "--seats is `adaptive 4`, but must be a number from 1 to 1000000000, `adaptive` or `adaptive MIN..MAX` with "
+     "MIN <= MAX in that range"),
     (["--demo", "--seats", "adaptive 9..4"], "--seats is `adaptive 9..4`, but must be a number"),
     (["--demo", "--seats", "adaptive 0..4"], "--seats is `adaptive 0..4`, but must be a number"),
     (["--demo", "--seats", "adaptive4..9"], "--seats is `adaptive4..9`, but must be a number"),
@@ -175,6 +176,10 @@ class CommandLine(ProxyTest):
             self.assertLessEqual(int(re.search(r"(\d+) were in progress", body)[1]), 3)
             client.close()
         self.assertEqual(numbers(proxy.stop())["seats"]["granted"], 6)
+
+    def test_the_first_line_states_that_no_request_waits(self):
+        self.assertIn("at most 3 concurrent requests; no request waits;", Proxy("--demo", "--queue", "0").greeting)
+        self.assertIn("at most 3 concurrent requests; up to 2 wait up to 1s;", Proxy("--demo", "--queue", "2").greeting)
 
     @unittest.skipUnless(RUN, "WEIR_EXAMPLES_RUN is not set")
     def test_examples_run(self):

@@ -92,6 +92,18 @@ class Files(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertRegex(result.stderr, r"\Aweir-proxy: cannot read `\S+`: .+\n\Z")
 
+    def test_a_folder(self):
+        result = run("--config", os.path.dirname(self.file))
+        self.assertEqual((result.returncode, result.stderr),
+                         (2, f"weir-proxy: `{os.path.dirname(self.file)}` is a directory\n"))
+
+    def test_a_pid_file_that_cannot_be_written(self):
+        self.write('pid_file = "/no/such/folder/pid"\n[admin]\naddress = "none"\n[[listen]]\naddress = "127.0.0.1:0"\n'
+                   '[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n')
+        result = run("--config", self.file)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"cannot write the pid file `/no/such/folder/pid`: .+\n\Z")
+
     def test_options_together_with_a_file(self):
         self.write("")
         result = run("--config", self.file, "--seats", "3")

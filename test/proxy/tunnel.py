@@ -263,7 +263,7 @@ class Asked(TunnelTest):
 
     def test_errors_in_a_configuration(self):
         proxy = self.start_with(SHOP)
-        for upgrade, why in (("to = \"h2c\"", ":8:6: route `/` upgrade: `to` is `h2c`, but must be a protocol like websocket"),
+        for upgrade, why in (("to = \"h2c\"", ":8:6: route `/` upgrade: `to` is `h2c`, but must be a protocol such as websocket"),
                              ("to = [\"echo\", \"HTTP/2.0\"]", ":8:15: "), ("to = \"a b\"", ":8:6: "),
                              ("seats = \"handshake\"", ":7:1: route `/` upgrade: missing `to`"),
                              ("to = \"echo\"\nseats = \"never\"", ":9:9: route `/` upgrade: `seats` is `never`, but must be `connection` or `handshake`"),

@@ -21,7 +21,8 @@ WRONG = [
     (["log", "--limit", "5/1s per moon"], "unknown key `moon`: use client, header NAME, path N"),
     (["log", "--limit", "5/1s per path 0"], "unknown key `path 0`: use"),
     (["log", "--seats", "many"], "--seats is `many`, but must be a number"),
-    (["log", "--seats", "adaptive 9..4"], "--seats is `adaptive 9..4`, but must be a number from 1"),
+    (["log", "--seats", "adaptive 9..4"], "--seats is `adaptive 9..4`, but must be a number from 1 to 1000000000, "
+     "`adaptive` or `adaptive MIN..MAX` with MIN <= MAX in that range"),
     (["log", "--rate", "5/1s", "--patience", "1"], "--patience is `1`, but must be a time from 0s to 24h"),
     (["log", "--seats", "5", "--service-time", "1s", "--queue", "order shares"], "`order shares` is not supported here"),
     (["log", "--rate", "5/1s", "--queue", "long"], "--queue is `long`, but must be a number or queue options: "),
@@ -50,7 +51,7 @@ class Answers(ReplayTest):
             with self.subTest(args):
                 self.rejects(2, text, *args)
         log = self.write(random_lines(50))
-        self.assertIn(f"cannot write {self.path('none/page.html')}",
+        self.assertIn(f"cannot write `{self.path('none/page.html')}`: No such file or directory",
                       self.run_it(log, "--rate", "3/1s", "--report", self.path("none/page.html")).stderr)
         for args, text in ((["--seats", "3"], "the log has no service times; set --service-time"),
                            (["--rate", "3/1s", "--format", "odd"], "--format: unknown format `odd`"),

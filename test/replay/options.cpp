@@ -198,8 +198,9 @@ BOOST_AUTO_TEST_CASE(name_the_option_the_value_and_the_bound) {
              row{{"--find", "1/1s", "-"}, "so it cannot use standard input"},
              row{{"-", "-"}, "- (standard input) appears twice"},
              row{{"--frobnicate"}, "; see --help"},
-             row{{"--versus", "patience soon"}, "--versus is `soon`"},
-             row{{"--versus", "queue x"}, "--versus is `x`, but must be a number or queue options"},
+             row{{"--versus", "patience soon"}, "--versus: patience is `soon`, but must be a time"},
+             row{{"--versus", "queue x"},
+                 "--versus: queue is `x`, but must be a number or queue options"},
          })
         BOOST_TEST(has(wrong(args), message), wrong(args) << "\ndoes not contain: " << message);
     BOOST_TEST(has(wrong({"log"}, false), "no limit given; use --limit, --seats, --rate"));
