@@ -251,8 +251,7 @@ class Admin(ProxyTest):
             self.assertEqual(holder.answer().status, 200)
 
     def test_a_server_that_is_down(self):
-        with socket.create_server(("127.0.0.1", 0)) as nobody:
-            port = nobody.getsockname()[1]
+        port = self.unused_port()
         proxy = self.start_with(ADMIN + '[[upstream]]\nname = "shop"\n'
                                 f'servers = ["UPSTREAM", "127.0.0.1:{port}"]\n'
                                 'health = { every = "20ms", fall = 1 }\n')

@@ -12,7 +12,7 @@ import time
 import unittest
 
 import support
-from support import Proxy, numbers, pattern, skip, wait_until
+from support import Proxy, numbers, pattern, reserve, skip, wait_until
 
 MIB = 1024 * 1024
 SIZES = [0, 1, 64 * 1024, 64 * MIB]
@@ -64,9 +64,9 @@ class Clients(unittest.TestCase):
         for size in SIZES:
             with open(f"{cls.folder}/files/{size}", "wb") as f:
                 f.write(pattern(size))
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            cls.nginx_port = s.getsockname()[1]
+        reservation = reserve()
+        cls.addClassCleanup(reservation.close)
+        cls.nginx_port = reservation.getsockname()[1]
         with open(f"{cls.folder}/nginx.conf", "w") as f:
             f.write(NGINX.format(folder=cls.folder, port=cls.nginx_port))
         cls.nginx = subprocess.Popen(

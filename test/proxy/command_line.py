@@ -142,9 +142,7 @@ class CommandLine(ProxyTest):
             self.assertNotIn("warning", proxy.stop())  # the first attempt to connect was still pending
 
     def test_an_upstream_that_has_not_started_yet(self):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
+        port = self.unused_port()
         proxy = Proxy("--upstream", f"127.0.0.1:{port}")
         with Client(proxy.port) as client:
             self.assertEqual(client.ask("/").status, 502)

@@ -169,7 +169,7 @@ class Faults(ProxyTest):
 
     def test_drain_finishes_active_requests(self):
         for which in (signal.SIGTERM, signal.SIGINT):
-            proxy = self.start("--seats", 1, "--patience", "20s", "--threads", 2)
+            proxy = self.start("--seats", 1, "--patience", "20s", "--threads", 2, port=self.unused_port())
             with Client(proxy.port) as idle, Client(proxy.port) as first, Client(proxy.port) as second:
                 self.assertEqual(idle.ask("/").status, 200)
                 first.send("GET /sleep/500 HTTP/1.1\r\nHost: test\r\n\r\n")

@@ -5,7 +5,6 @@ import json
 import os
 import resource
 import signal
-import socket
 import tempfile
 import threading
 import time
@@ -139,9 +138,7 @@ class Log(ProxyTest):
     # ---- Standard error
 
     def test_a_repeated_failure_is_logged_once(self):
-        with socket.create_server(("127.0.0.1", 0)) as nobody:
-            server = f"127.0.0.1:{nobody.getsockname()[1]}"
-        proxy = Proxy("--upstream", server)
+        proxy = Proxy("--upstream", f"127.0.0.1:{self.unused_port()}")
         self.addCleanup(self.finish, proxy)
         self.assertIn("is not reachable", proxy.process.stderr.readline())
         with Client(proxy.port) as client:

@@ -6,8 +6,6 @@ import contextlib
 import os
 import re
 import signal
-import socket
-import sys
 import tempfile
 import threading
 import time
@@ -15,8 +13,7 @@ import time
 from admin_support import limit_of, stats
 from support import Client, Proxy, ProxyTest, main, skip, wait_until
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from browser import Browser, is_here
+from browser import Browser, is_here  # found by `support`
 
 PICTURES = os.environ.get("WEIR_PICTURES", "build/pictures")
 FIGURES = """const found = {};
@@ -42,10 +39,7 @@ class Page(ProxyTest):
         self.addCleanup(folder.cleanup)
         self.browser = Browser(folder.name)
         self.addCleanup(self.browser.close)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.admin = free.getsockname()[1]
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.unused = free.getsockname()[1]
+        self.admin, self.unused = self.unused_port(), self.unused_port()
         self.url = f"http://127.0.0.1:{self.admin}/"
 
     def config(self, *limits):

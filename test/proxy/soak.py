@@ -36,7 +36,7 @@ import time
 import unittest
 
 from admin_support import put, stats
-from support import KEEPS_MEMORY, PATIENCE, Client, Proxy, Reader, main, pattern, skip, wait_until
+from support import KEEPS_MEMORY, PATIENCE, Client, Proxy, Reader, main, pattern, reserve, skip, wait_until
 
 SECONDS = float(os.environ.get("WEIR_SECONDS", "30"))
 CLOCKS = 0.02  # the log has milliseconds, and reads two clocks one after the other
@@ -53,10 +53,7 @@ class Server:
 
     def __init__(self, port, file):
         self.stamps = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        self.listener = socket.socket()
-        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        self.listener.bind(("127.0.0.1", port))
-        self.listener.listen(1024)
+        self.listener = socket.create_server(("127.0.0.1", port), backlog=1024)
 
     def run(self):
         while True:
@@ -105,11 +102,8 @@ class Place:
         self.folder = folder
         self.name = name
         self.lives = []
-        # Bound while the test runs, so that no other process gets it.
-        self.holder = socket.socket()
-        self.holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        self.holder.bind(("127.0.0.1", 0))
-        self.port = self.holder.getsockname()[1]
+        self.reservation = reserve()
+        self.port = self.reservation.getsockname()[1]
         self.start()
 
     def start(self):
@@ -128,7 +122,7 @@ class Place:
 
     def close(self):
         self.kill()
-        self.holder.close()
+        self.reservation.close()
 
 
 # ---- The events, and the rules that they must follow

@@ -17,6 +17,9 @@ import threading
 import time
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from ports import reserve
+
 PROXY = os.environ.get("WEIR_PROXY", "build/release/src/weir-proxy")
 KEEPS_MEMORY = bool(os.environ.get("WEIR_SANITIZED"))  # memory use does not show freed memory
 PATIENCE = 20.0  # seconds after which a test gives up; generous, for sanitizers on a busy machine
@@ -231,7 +234,8 @@ class Upstream:
     """Responds as the path demands, and records the requests.
 
     A path in `script` names a function that responds. It gets the socket, the request and the reader, and returns true if
-    the connection continues."""
+    the connection continues. After `close`, the port rejects connections until another upstream opens it: a proxy that
+    still sends requests there reaches no other program."""
 
     def __init__(self, port=0):
         self.requests = []
@@ -240,8 +244,9 @@ class Upstream:
         self.most = 0
         self.connections = 0
         self.lock = threading.Lock()
-        self.listener = socket.create_server(("127.0.0.1", port), backlog=1024)
-        self.port = self.listener.getsockname()[1]
+        self.reservation = reserve(port)  # as long as this object exists
+        self.port = self.reservation.getsockname()[1]
+        self.listener = socket.create_server(("127.0.0.1", self.port), backlog=1024)
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
@@ -347,13 +352,13 @@ def pattern(n):
 
 
 class Proxy:
-    """A weir-proxy on a free port."""
+    """A weir-proxy, on a free port unless `port` selects one."""
 
-    def __init__(self, *options, preexec_fn=None, listen="127.0.0.1", config=None):
+    def __init__(self, *options, preexec_fn=None, listen="127.0.0.1", port=0, config=None):
         """`config` is the text of a file. Without a [[listen]], the proxy listens on one free port."""
         self.folder = None
         if config is None:
-            options = ("--listen", f"{listen}:0", *options)
+            options = ("--listen", f"{listen}:{port}", *options)
         else:
             self.folder = tempfile.TemporaryDirectory(prefix="weir-proxy-")
             self.file = os.path.join(self.folder.name, "weir.toml")
@@ -436,6 +441,12 @@ class ProxyTest(unittest.TestCase):
     def setUp(self):
         self.upstream = Upstream()
         self.addCleanup(self.upstream.close)
+
+    def unused_port(self):
+        """A port that rejects connections until the end of the test, or until a program that names it listens on it."""
+        reservation = reserve()
+        self.addCleanup(reservation.close)
+        return reservation.getsockname()[1]
 
     def start(self, *options, **how):
         proxy = Proxy("--upstream", f"127.0.0.1:{self.upstream.port}", *options, **how)

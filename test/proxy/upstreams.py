@@ -38,12 +38,6 @@ class Servers(ProxyTest):
 
         upstream.script["/hang"] = wait
 
-    def rejected(self):
-        """A port on which no program listens."""
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            return s.getsockname()[1]
-
     def test_the_server_with_the_fewest_requests_gets_the_next_one(self):
         for upstream in (self.upstream, self.other):
             self.hang(upstream)
@@ -96,7 +90,7 @@ class Servers(ProxyTest):
                     self.assertEqual(holder.answer().status, 200)
 
     def test_a_request_that_was_not_sent_goes_to_another_server(self):
-        config = (f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{self.rejected()}", "127.0.0.1:{self.rejected()}", '
+        config = (f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{self.unused_port()}", "127.0.0.1:{self.unused_port()}", '
                   f'"127.0.0.1:{self.upstream.port}"]\n')
         proxy = self.start_with(config)
         with Client(proxy.port) as client:
@@ -104,8 +98,8 @@ class Servers(ProxyTest):
         self.assertEqual(answers, [200] * 9)
 
     def test_no_reachable_server(self):
-        proxy = self.start_with(f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{self.rejected()}", '
-                                f'"127.0.0.1:{self.rejected()}"]\n')
+        proxy = self.start_with(f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{self.unused_port()}", '
+                                f'"127.0.0.1:{self.unused_port()}"]\n')
         with Client(proxy.port) as client:
             self.assertEqual([client.ask("/").status for _ in range(3)], [502] * 3)
 
@@ -149,7 +143,7 @@ class Servers(ProxyTest):
 
     def test_failed_requests_count_as_failed_checks(self):
         # No check happens meanwhile.
-        dead = self.rejected()
+        dead = self.unused_port()
         proxy = self.start_with(f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{dead}", '
                                 f'"127.0.0.1:{self.upstream.port}"]\nhealth = {{ every = "1h", fall = 3 }}\n')
         with Client(proxy.port) as client:

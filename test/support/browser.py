@@ -3,10 +3,11 @@
 import base64
 import json
 import shutil
-import socket
 import subprocess
 import time
 import urllib.request
+
+from ports import reserve
 
 PATIENCE = 60.0
 
@@ -17,8 +18,8 @@ def is_here():
 
 class Browser:
     def __init__(self, folder):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        self.reservation = reserve()
+        port = self.reservation.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
         self.driver = subprocess.Popen(["chromedriver", f"--port={port}"], stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL)
