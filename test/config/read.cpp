@@ -1,17 +1,15 @@
 #include "config/read.hpp"
 
 #include "config/write.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <boost/test/unit_test.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -182,13 +180,9 @@ type = "text/html; charset=utf-8"
 
 // Reads `everything` in a folder that contains the files it names.
 configuration read_everything() {
-    auto const folder =
-        std::filesystem::temp_directory_path() / fmt::format("weir-config-{}", ::getpid());
-    std::filesystem::create_directory(folder);
+    support::temporary_folder const folder("weir-config-");
     std::ofstream(folder / "sorry.html") << "<p>Sorry\n";
-    auto c = config::read(everything, (folder / "weir.toml").string());
-    std::filesystem::remove_all(folder);
-    return c;
+    return config::read(everything, (folder / "weir.toml").string());
 }
 
 }  // namespace

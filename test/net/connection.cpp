@@ -1,5 +1,6 @@
 #include "net/connection.hpp"
 
+#include "support/reserved_port.hpp"
 #include "two_ends.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -60,16 +61,17 @@ struct connected : two_ends {
 };
 
 // A server on its own port, a port without a listener, or a port with a full backlog, where connections wait forever.
-enum class port : std::uint8_t { open, closed, silent };
+enum class kind : std::uint8_t { open, closed, silent };
 
 struct one_port {
-    one_port(asio::io_context& context, port what) : acceptor(context) {
+    one_port(asio::io_context& context, kind what) : acceptor(context) {
         acceptor.open(net::tcp::v4());
-        acceptor.bind({asio::ip::address_v4::loopback(), 0});
+        acceptor.set_option(net::tcp_acceptor::reuse_address(true));
+        acceptor.bind({asio::ip::address_v4::loopback(), port.number()});
         at = acceptor.local_endpoint();
-        if (what == port::open)
+        if (what == kind::open)
             acceptor.listen();
-        if (what != port::silent)
+        if (what != kind::silent)
             return;
         acceptor.listen(0);
         for (int i = 0; i != 3; ++i) {  // its backlog is full
@@ -85,6 +87,7 @@ struct one_port {
         return !ec;
     }
 
+    support::reserved_port port;  // closed ports, too, belong to this test
     net::tcp_acceptor acceptor;
     std::vector<net::stream_socket> crowd;
     net::endpoint at;
@@ -106,8 +109,8 @@ struct several_ports {
 
     asio::io_context context;
     net::watchdog dog{context};
-    one_port closed{context, port::closed};
-    one_port good{context, port::open};
+    one_port closed{context, kind::closed};
+    one_port good{context, kind::open};
 };
 
 }  // namespace
@@ -115,7 +118,7 @@ struct several_ports {
 BOOST_AUTO_TEST_SUITE(connections)
 
 BOOST_FIXTURE_TEST_CASE(use_the_first_endpoint_that_accepts, several_ports) {
-    one_port other{context, port::open};
+    one_port other{context, kind::open};
     net::server_endpoints both({good.at, other.at});
     BOOST_TEST(!connect(both));
     BOOST_TEST(good.took_one());
@@ -140,7 +143,7 @@ BOOST_FIXTURE_TEST_CASE(fail_when_no_endpoint_accepts, several_ports) {
 }
 
 BOOST_FIXTURE_TEST_CASE(leave_time_for_the_other_endpoints, several_ports) {
-    one_port silent{context, port::silent};
+    one_port silent{context, kind::silent};
     net::server_endpoints second({silent.at, good.at});
     BOOST_TEST(!connect(second, 400ms));
     BOOST_TEST(good.took_one());

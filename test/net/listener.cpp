@@ -1,11 +1,10 @@
 #include "net/listener.hpp"
 
 #include "net/resolve.hpp"
+#include "support/temporary_folder.hpp"
 #include "two_ends.hpp"
 
 #include <boost/test/unit_test.hpp>
-
-#include <fmt/format.h>
 
 #include <unistd.h>
 
@@ -165,7 +164,8 @@ BOOST_FIXTURE_TEST_CASE(one_socket_can_be_closed_alone, listening) {
 
 BOOST_FIXTURE_TEST_CASE(a_unix_socket_can_be_opened, listening) {
     open(100);
-    auto const path = fmt::format("/tmp/weir-listener-{}", ::getpid());
+    support::temporary_folder const folder("weir-listener-");
+    auto const path = (folder / "socket").string();
     auto const at = *net::unix_endpoint(path);
     {
         // The file that a crashed program left.

@@ -1,10 +1,8 @@
 #include "shared/server_process.hpp"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,18 +48,6 @@ int end_of(pid_t pid) {
 }
 
 }  // namespace
-
-std::uint16_t free_port() {
-    int const s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in any{};
-    any.sin_family = AF_INET;
-    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    check(::bind(s, reinterpret_cast<sockaddr*>(&any), sizeof any), "bind");
-    socklen_t size = sizeof any;
-    check(::getsockname(s, reinterpret_cast<sockaddr*>(&any), &size), "getsockname");
-    ::close(s);
-    return ntohs(any.sin_port);
-}
 
 server_process::~server_process() {
     if (pid_ == 0)

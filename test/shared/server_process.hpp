@@ -2,16 +2,12 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace support {
-
-/// Returns a port of 127.0.0.1 on which no program listens.
-[[nodiscard]] std::uint16_t free_port();
 
 /// A server program that ends with this program.
 class server_process {

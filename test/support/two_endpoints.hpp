@@ -19,17 +19,17 @@ inline constexpr auto host_of_two = "two.addresses.invalid";
 inline constexpr auto first_of_two = "127.0.0.2";
 inline constexpr auto second_of_two = "127.0.0.1";
 
-/// A port of an address on which a socket listens whose queue is full: the network gives no response.
+/// A reserved port of an address on which a socket listens whose queue is full: the network gives no response.
 class black_hole {
 public:
     black_hole(boost::asio::io_context& ctx, char const* address, std::uint16_t port)
         : hole_(ctx), full_(ctx) {
         hole_.open(boost::asio::ip::tcp::v4());
+        hole_.set_option(boost::asio::ip::tcp::acceptor::reuse_address(true));
         hole_.bind({boost::asio::ip::make_address_v4(address), port});
         hole_.listen(0);
         full_.connect(hole_.local_endpoint());
     }
-    [[nodiscard]] std::uint16_t port() const { return hole_.local_endpoint().port(); }
 
 private:
     boost::asio::ip::tcp::acceptor hole_;

@@ -63,8 +63,6 @@ void mariadb_server::restart() {
 }
 
 void mariadb_server::start() {
-    if (port_ == 0)
-        port_ = free_port();
     std::vector<std::string> arguments{
         first_of(programs),
         "--no-defaults",
@@ -77,7 +75,7 @@ void mariadb_server::start() {
         "--datadir=" + (folder_ / "data").string(),
         "--tmpdir=" + (folder_ / "tmp").string(),
         "--socket=" + socket(),
-        "--port=" + std::to_string(port_)};
+        "--port=" + std::to_string(port())};
     arguments.insert(arguments.end(), options_.begin(), options_.end());
     process_.start(arguments, "ready for connections");
 }

@@ -3,6 +3,7 @@
 
 #include "shared/redis/server.hpp"
 #include "support/printing.hpp"
+#include "support/reserved_port.hpp"
 #include "support/rethrow.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/two_endpoints.hpp"
@@ -628,7 +629,8 @@ BOOST_AUTO_TEST_SUITE_END()
 BOOST_FIXTURE_TEST_SUITE(redis_no_server, fixture)
 
 BOOST_AUTO_TEST_CASE(rejected_connection_is_reported_at_once) {
-    auto const port = std::to_string(support::free_port());
+    support::reserved_port const closed;
+    auto const port = std::to_string(closed.number());
     for (auto const& url : {"redis://127.0.0.1:" + port, std::string("unix:/nowhere/at/all")}) {
         auto const nowhere = make({.url = url});
         weir::redis::token_bucket calls(ctx, nowhere, "calls", patient);
@@ -694,8 +696,9 @@ BOOST_AUTO_TEST_CASE(missing_thread_for_the_name_look_up_is_an_error) {
 }
 
 BOOST_AUTO_TEST_CASE(no_request_waits_for_a_silent_address) {
-    support::black_hole const hole(ctx, "127.0.0.1", 0);
-    auto const url = "redis://127.0.0.1:" + std::to_string(hole.port());
+    support::reserved_port const port;
+    support::black_hole const hole(ctx, "127.0.0.1", port.number());
+    auto const url = "redis://127.0.0.1:" + std::to_string(port.number());
     auto const lost = make({.url = url, .connect_within = 200ms});
     weir::shared_options const hasty{.rate = {10, 1s}, .burst = 5, .timeout = 50ms};
     weir::redis::token_bucket calls(ctx, lost, "calls", hasty);
@@ -813,11 +816,12 @@ BOOST_AUTO_TEST_CASE(silent_address_leaves_time_for_the_next_one) {
 }
 
 BOOST_AUTO_TEST_CASE(silent_addresses_take_no_longer_than_the_time_to_connect) {
-    support::black_hole const first(ctx, support::first_of_two, 0);
-    support::black_hole const second(ctx, support::second_of_two, first.port());
-    auto const store = make(
-        {.url = std::string("redis://") + support::host_of_two + ":" + std::to_string(first.port()),
-         .connect_within = 100ms});
+    support::reserved_port const port;
+    support::black_hole const first(ctx, support::first_of_two, port.number());
+    support::black_hole const second(ctx, support::second_of_two, port.number());
+    auto const store = make({.url = std::string("redis://") + support::host_of_two + ":" +
+                                    std::to_string(port.number()),
+                             .connect_within = 100ms});
     auto const one = ask(*store);
     run(*one);
     BOOST_TEST(one->error == asio::error::timed_out);
@@ -846,7 +850,8 @@ BOOST_AUTO_TEST_CASE(replica_is_unavailable_until_it_is_promoted) {
     weir::shared_options const slow{.rate = {1, 24h}, .burst = 1, .timeout = 10s};
     weir::redis::token_bucket calls(ctx, store, "calls", slow);
     BOOST_TEST(!insist(ctx, calls));
-    session.say({"REPLICAOF", "127.0.0.1", std::to_string(support::free_port())});
+    support::reserved_port const nowhere;
+    session.say({"REPLICAOF", "127.0.0.1", std::to_string(nowhere.number())});
     // Another limiter, without a stored rejection: the reply would be a rejection, which changes nothing.
     weir::redis::token_bucket others(ctx, store, "calls", slow);
     visit const guest(others, 1);
@@ -883,9 +888,9 @@ BOOST_AUTO_TEST_CASE(loading_server_is_unavailable_until_it_has_finished) {
 namespace {
 
 struct node {
-    std::uint16_t bus = support::free_port();
+    support::reserved_port bus;
     support::redis_server server{
-        {"--cluster-enabled", "yes", "--cluster-port", std::to_string(bus)}};
+        {"--cluster-enabled", "yes", "--cluster-port", std::to_string(bus.number())}};
     support::redis_session session{server};
 };
 
@@ -908,7 +913,7 @@ BOOST_AUTO_TEST_CASE(cluster_node_serves_its_own_keys_and_names_the_owner_of_oth
     here.session.say({"CLUSTER", "ADDSLOTSRANGE", "0", std::to_string(slot - 1),
                       std::to_string(slot + 1), "16383"});
     auto const port = std::to_string(there.server.port());
-    here.session.say({"CLUSTER", "MEET", "127.0.0.1", port, std::to_string(there.bus)});
+    here.session.say({"CLUSTER", "MEET", "127.0.0.1", port, std::to_string(there.bus.number())});
     while (here.session.say({"CLUSTER", "INFO"}).find("cluster_state:ok") == std::string::npos) {}
 
     weir::redis::token_bucket away(ctx, store, "calls", patient);

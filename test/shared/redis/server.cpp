@@ -37,8 +37,7 @@ bool redis_server::is_here() {
     return std::filesystem::exists(program);
 }
 
-redis_server::redis_server(std::vector<std::string> options)
-    : options_(std::move(options)), port_(free_port()) {
+redis_server::redis_server(std::vector<std::string> options) : options_(std::move(options)) {
     start();
 }
 
@@ -48,7 +47,7 @@ void redis_server::start(std::vector<std::string> const& more, std::string const
         "--bind",
         "127.0.0.1",
         "--port",
-        std::to_string(port_),
+        std::to_string(port()),
         "--unixsocket",
         socket(),
         "--dir",

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "shared/server_process.hpp"
+#include "support/reserved_port.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <boost/test/tree/decorator.hpp>
@@ -25,7 +26,7 @@ public:
 
     [[nodiscard]] std::string socket() const { return folder_ / "socket"; }
     [[nodiscard]] std::string url() const { return "unix:" + socket(); }
-    [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+    [[nodiscard]] std::uint16_t port() const noexcept { return port_.number(); }
 
     /// Sends a signal: SIGKILL, SIGSTOP, SIGCONT.
     void send(int signal) const { process_.send(signal); }
@@ -41,7 +42,7 @@ public:
 private:
     temporary_folder folder_{"weir-redis-"};
     std::vector<std::string> options_;
-    std::uint16_t port_ = 0;
+    reserved_port port_;
     server_process process_;
 };
 

@@ -4,6 +4,7 @@
 #include "shared/redis/place.hpp"
 #include "shared/redis/server.hpp"
 #include "support/printing.hpp"
+#include "support/reserved_port.hpp"
 #include "support/rethrow.hpp"
 #include "support/visit.hpp"
 
@@ -204,7 +205,8 @@ BOOST_AUTO_TEST_CASE(check_detects_a_server_that_would_grant_nothing) {
     auto const full = complaint(make(own.url()));
     BOOST_TEST(full.starts_with("weir::redis: OOM"), full);
     at.say({"CONFIG", "SET", "maxmemory", "0"});
-    at.say({"REPLICAOF", "127.0.0.1", std::to_string(support::free_port())});
+    support::reserved_port const nowhere;
+    at.say({"REPLICAOF", "127.0.0.1", std::to_string(nowhere.number())});
     auto const replica = complaint(make(own.url()));
     BOOST_TEST(replica.starts_with("weir::redis: READONLY"), replica);
 }
