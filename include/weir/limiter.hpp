@@ -235,7 +235,8 @@ public:
     ///     auto seat = co_await limiter.enter(1s);
     ///
     /// Await it in a coroutine on any executor. If the permits are free, it posts nothing and allocates only a
-    /// coroutine frame, from Asio's cache. `async_enter` without a token is cheaper.
+    /// coroutine frame, from Asio's cache. A wait adds no allocation: the frame of the awaiting coroutine has space for
+    /// it. `async_enter` without a token is cheaper.
     ///
     /// The limiter must exist until the call is awaited. The result also works with `co_spawn` and with the operators
     /// `||` and `&&` of `asio::experimental::awaitable_operators`.

@@ -10,7 +10,7 @@
 namespace {
 
 using weir::detail::frame_allocator;
-using weir::detail::frame_memory;
+using weir::detail::frame_memory_for;
 
 template <std::size_t Size>
 struct alignas(16) block {
@@ -21,10 +21,14 @@ struct alignas(64) over_aligned {
     std::byte bytes[64];
 };
 
-bool lies_in(void const* p, frame_memory const& memory) {
+constexpr std::size_t size = 256;
+using frame_memory = frame_memory_for<block<size>>;
+
+template <class T>
+bool lies_in(void const* p, frame_memory_for<T> const& memory) {
     auto const address = reinterpret_cast<std::uintptr_t>(p);
     auto const start = reinterpret_cast<std::uintptr_t>(&memory);
-    return address >= start && address < start + sizeof(frame_memory);
+    return address >= start && address < start + sizeof(memory);
 }
 
 template <class T>
@@ -77,23 +81,37 @@ BOOST_AUTO_TEST_CASE(is_given_again_after_its_deallocation) {
 
 BOOST_AUTO_TEST_CASE(holds_an_object_of_its_size_and_no_larger_one) {
     frame_memory memory;
-    frame_allocator<block<frame_memory::size>> fitting(memory);
+    frame_allocator<block<size>> fitting(memory);
     auto* const fits = fitting.allocate(1);
     BOOST_TEST(lies_in(fits, memory));
     fitting.deallocate(fits, 1);
 
-    frame_allocator<block<frame_memory::size + 16>> large(memory);
+    frame_allocator<block<size + 16>> large(memory);
     auto* const too_large = large.allocate(1);
     BOOST_TEST(!lies_in(too_large, memory));
     large.deallocate(too_large, 1);
 
     frame_allocator<char> characters(memory);
-    auto* const row = characters.allocate(frame_memory::size);
+    auto* const row = characters.allocate(size);
     BOOST_TEST(lies_in(row, memory));
-    characters.deallocate(row, frame_memory::size);
-    auto* const longer = characters.allocate(frame_memory::size + 1);
+    characters.deallocate(row, size);
+    auto* const longer = characters.allocate(size + 1);
     BOOST_TEST(!lies_in(longer, memory));
-    characters.deallocate(longer, frame_memory::size + 1);
+    characters.deallocate(longer, size + 1);
+}
+
+BOOST_AUTO_TEST_CASE(is_not_part_of_the_frame_for_a_very_large_object) {
+    using very_large = block<frame_memory::most + 16>;
+    static_assert(frame_memory_for<block<frame_memory::most>>::fits);
+    static_assert(!frame_memory_for<very_large>::fits);
+    static_assert(!frame_memory_for<over_aligned>::fits);
+    static_assert(sizeof(frame_memory_for<very_large>) < 64);
+
+    frame_memory_for<very_large> memory;
+    frame_allocator<char> characters(memory);
+    auto* const elsewhere = characters.allocate(1);
+    BOOST_TEST(!lies_in(elsewhere, memory));
+    characters.deallocate(elsewhere, 1);
 }
 
 BOOST_AUTO_TEST_CASE(is_not_given_to_an_object_with_a_larger_alignment) {

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <malloc.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
 
-// Counts allocations, and can make one fail, by replacing the global operators: for one source file of a program.
+// Counts allocations and bytes, and can make an allocation fail, by replacing the global operators: for one source file
+// of a program.
 
 namespace support {
 
@@ -21,6 +24,13 @@ public:
 private:
     std::size_t before_ = allocations_so_far;
 };
+
+/// The bytes of all memory that is allocated, with what malloc takes for itself.
+inline std::atomic<std::ptrdiff_t> bytes_in_use = 0;
+inline std::ptrdiff_t bytes_of(void* memory) noexcept {
+    return memory ? static_cast<std::ptrdiff_t>(malloc_usable_size(memory) + sizeof(std::size_t))
+                  : 0;
+}
 
 /// Calls `f` and makes only its allocation number `k`, from 0, throw `std::bad_alloc`. Returns whether there was one.
 /// Only for programs with one thread.
@@ -42,15 +52,18 @@ bool with_failing_allocation(int k, F f) {
     auto& left = support::allocations_until_failure;
     if (left >= 0 && left-- == 0)
         throw std::bad_alloc();
-    if (void* const memory = std::malloc(size == 0 ? 1 : size))
-        return memory;
-    throw std::bad_alloc();
+    void* const memory = std::malloc(size == 0 ? 1 : size);
+    if (!memory)
+        throw std::bad_alloc();
+    support::bytes_in_use.fetch_add(support::bytes_of(memory), std::memory_order_relaxed);
+    return memory;
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
+    support::bytes_in_use.fetch_sub(support::bytes_of(memory), std::memory_order_relaxed);
     std::free(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
+    operator delete(memory);
 }
 
 // These call the functions above anyway: a sanitizer has its own versions.
@@ -68,8 +81,8 @@ bool with_failing_allocation(int k, F f) {
     return operator new(size, tag);
 }
 [[gnu::noinline]] void operator delete[](void* memory) noexcept {
-    std::free(memory);
+    operator delete(memory);
 }
 [[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept {
-    std::free(memory);
+    operator delete(memory);
 }

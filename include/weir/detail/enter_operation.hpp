@@ -114,6 +114,12 @@ class enter_operation {
 public:
     using result = typename Start::signature::result;
 
+    /// The stored operation that completes a `Handler` after a wait.
+    template <class Handler>
+    using waiting_operation =
+        asio_operation<typename Start::signature, Handler,
+                       std::decay_t<decltype(std::remove_pointer_t<Handle>::executor)>>;
+
     enter_operation(Handle handle, Start start) noexcept
         : handle_(std::move(handle)), start_(std::move(start)) {}
 
@@ -234,10 +240,10 @@ class boost::asio::detail::awaitable_async_op<void(std::exception_ptr, Permit), 
 
         template <class Handler>
         void operator()(Handler&& handler) && {
-            using noting = weir::detail::noting_handler<std::decay_t<Handler>>;
-            self_.op_.initiate(boost::asio::bind_allocator(
-                weir::detail::frame_allocator<void>(self_.memory_),
-                noting(std::forward<Handler>(handler), self_.error_)));
+            static_assert(std::is_same_v<std::decay_t<Handler>, typename plain::handler_type>,
+                          "the memory in the frame fits another handler");
+            self_.op_.initiate(bound(weir::detail::frame_allocator<void>(self_.memory_),
+                                     noting(std::forward<Handler>(handler), self_.error_)));
         }
 
     private:
@@ -246,8 +252,14 @@ class boost::asio::detail::awaitable_async_op<void(std::exception_ptr, Permit), 
     using plain = awaitable_async_op<void(Permit), waiting, Executor>;
     using operation =
         std::decay_t<decltype(weir::detail::as_enter_operation(std::declval<Op const&>()))>;
+    using noting = weir::detail::noting_handler<typename plain::handler_type>;
+    using bound = boost::asio::allocator_binder<noting, weir::detail::frame_allocator<void>>;
 
 public:
+    /// The memory for the operation while it waits.
+    using memory_type =
+        weir::detail::frame_memory_for<typename operation::template waiting_operation<bound>>;
+
     template <class Given>
     awaitable_async_op(Given&& op, awaitable_frame_base<Executor>* frame)
         : op_(std::forward<Given>(op)), frame_(frame) {}
@@ -283,7 +295,7 @@ private:
     awaitable_frame_base<Executor>* frame_;
     Permit granted_;
     weir::error_code error_;
-    weir::detail::frame_memory memory_;
+    memory_type memory_;
     waiting waiting_{*this};  // Asio keeps a reference to it
     std::optional<plain> plain_;
 };
