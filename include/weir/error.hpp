@@ -26,8 +26,8 @@ enum class errc {
     /// The patience ended during the wait, or it is 0 and the request could not be granted immediately. With a patience
     /// of 0 and a known grant time the error is `deadline_unreachable`.
     timed_out,
-    /// The grant time would be after the end of the patience. The limiter found this when the request arrived or when
-    /// its options changed; a chain finds it also at later events.
+    /// The grant time would be after the end of the patience. The limiter found this when the request arrived, when its
+    /// options changed, or when `charge` or `settle` took permits; a chain finds it also at later events.
     deadline_unreachable,
     /// The queue is full by `queue_options::max_waiting` or `max_waiting_permits`, or the expected wait exceeds
     /// `max_expected_wait`.

@@ -318,10 +318,10 @@ private:
         auto const n = some_amount();
         auto p = room_.charge(n, now_);
         expect(bool(p) == (doors_ == doors::open), "only an open limiter can be charged");
-        if (p)
-            grant_at_once(std::move(p), n);
-        // this does not cause a new examination
-        for_all([](booking& b) { b.repriced_at = never; });
+        if (!p)
+            return;
+        grant_at_once(std::move(p), n);
+        examine_all();
     }
 
     void cancel_one() {
@@ -378,10 +378,15 @@ private:
         std::ranges::swap(next, room_.policy());
         rule_.change(options_, now_);
         room_.reprice();
+        examine_all();
+        settle_as_a_caller();
+    }
+
+    // All requests in the queue are examined again.
+    void examine_all() {
         for (auto* const op : line_)
             reprice(op->booked);
         sweep_pending_ = true;
-        settle_as_a_caller();
     }
 
     void reprice(booking& b) const {

@@ -1,3 +1,5 @@
+#include <weir/chain.hpp>
+#include <weir/keyed.hpp>
 #include <weir/seats.hpp>
 #include <weir/token_bucket.hpp>
 
@@ -329,6 +331,108 @@ BOOST_AUTO_TEST_CASE(a_shorter_deadline_behind_a_longer_one_moves_the_timer) {
     BOOST_TEST(hastier.at() == start + 1ms + 1ns);
     BOOST_TEST(hasty.at() == start + 1s + 1ns);
     BOOST_TEST(patient.waiting());
+}
+
+// A debt delays all requests that wait. A request that would now be granted after its deadline need not wait for it.
+BOOST_AUTO_TEST_CASE(a_debt_rejects_at_once_the_requests_that_would_be_late) {
+    for (bool const settles : {false, true}) {
+        asio::io_context ctx;
+        weir::testing::limiter<weir::token_bucket> calls{ctx, {.rate = {1, 1s}, .burst = 1}};
+        auto call = calls.try_enter();
+        auto const start = clock::now();
+        visit first{calls, 2s};
+        visit second{calls, 5s};
+        visit third{calls, 7s};
+        visit endless{calls};
+        settle(ctx);
+        permit charged;
+        if (settles)
+            call.settle(6);
+        else
+            charged = calls.charge(5);
+        settle(ctx);
+        BOOST_TEST(clock::now() == start);
+        BOOST_TEST(first.rejected(errc::deadline_unreachable));
+        BOOST_TEST(first.seat().retry_after() == 9s);  // behind the requests that still wait
+        BOOST_TEST(second.rejected(errc::deadline_unreachable));
+        BOOST_TEST(third.waiting());  // in time, because the first two were rejected
+        run_for(ctx, 1min);
+        BOOST_TEST(third.at() == start + 6s);
+        BOOST_TEST(endless.at() == start + 7s);
+        BOOST_TEST(calls.stats().deadline_unreachable == 2U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_debt_of_a_key_rejects_at_once_the_requests_for_this_key_that_would_be_late) {
+    asio::io_context ctx;
+    weir::basic_keyed<int, weir::policy::token_bucket, asio::any_io_executor, weir::testing::timer>
+        calls{ctx, {.rate = {1, 1s}, .burst = 1}};
+    auto const taken = calls.try_enter(1);
+    auto const other = calls.try_enter(2);
+    visit late;
+    visit apart;
+    calls.async_enter(1, 2s, late.callback());
+    calls.async_enter(2, 2s, apart.callback());
+    settle(ctx);
+    auto const charged = calls.charge(1, 5);
+    settle(ctx);
+    BOOST_TEST(late.rejected(errc::deadline_unreachable));
+    BOOST_TEST(apart.waiting());
+    run_for(ctx, 2s);
+    BOOST_TEST(apart.granted());
+}
+
+BOOST_AUTO_TEST_CASE(a_debt_rejects_at_once_a_chain_that_would_be_late) {
+    asio::io_context ctx;
+    weir::testing::limiter<weir::token_bucket> calls{ctx, {.rate = {1, 1s}, .burst = 1}};
+    seats workers{ctx, {.seats = 1}};
+    weir::chain both{calls, workers};
+    auto const call = calls.try_enter();
+    error_code ec;
+    both.async_enter(2s, [&](error_code e, weir::chain_permit<2> const&) { ec = e; });
+    settle(ctx);
+    auto const charged = calls.charge(5);
+    settle(ctx);
+    BOOST_TEST(ec == errc::deadline_unreachable);
+}
+
+// Nobody can know when a seat becomes free.
+BOOST_AUTO_TEST_CASE(a_debt_of_seats_rejects_no_request) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}};
+    auto seat = kitchen.try_enter();
+    visit guest{kitchen, 2s};
+    settle(ctx);
+    auto charged = kitchen.charge(5);
+    settle(ctx);
+    BOOST_TEST(guest.waiting());
+    charged.refund();
+    seat.leave();
+    settle(ctx);
+    BOOST_TEST(guest.granted());
+}
+
+// Debts that follow each other faster than the queue can be examined must not stop the grants.
+BOOST_AUTO_TEST_CASE(debts_without_end_do_not_stop_grants, *boost::unit_test::label("whole")) {
+    asio::io_context ctx;
+    weir::testing::limiter<weir::token_bucket> calls{
+        ctx, {.rate = {1000, 1s}, .burst = 10, .initial = 0}, {.max_waiting = 5000}};
+    int granted = 0;
+    for (int i = 0; i != 3000; ++i)
+        calls.async_enter(1h, [&](error_code ec, permit const&) { granted += ec ? 0 : 1; });
+    settle(ctx);
+    // A step examines 256 requests, so the steps of a round do not examine all of them.
+    constexpr int steps = 4;
+    for (int i = 0; i != 100; ++i) {
+        auto const charged = calls.charge(1);
+        clock::advance_to(clock::now() + 2ms);
+        ctx.restart();
+        for (int n = 0; n != steps; ++n)
+            ctx.poll_one();
+    }
+    BOOST_TEST(granted >= 95);
+    calls.cancel();
+    settle(ctx);
 }
 
 BOOST_AUTO_TEST_CASE(the_real_timer_grants_and_expires) {

@@ -197,7 +197,9 @@ public:
     [[nodiscard]] permit charge(amount n, time_point now) {
         if (!gate().is_open())
             return gate_type::reject(unknown, now);
-        return gate().grant_at_once(n, now);
+        auto charged = gate().grant_at_once(n, now);
+        turns_.fall_into_debt(now);
+        return charged;
     }
 
     // Chains, with the contract of `chain_member`.
@@ -260,6 +262,7 @@ public:
         auto const whole = gate().overdraw(n, held, from.ticket, now);
         if (auto* const accounts = line().accounts())
             accounts->take_more(from.key, n);
+        turns_.fall_into_debt(now);
         return whole;
     }
     void split(permit_origin) noexcept { gate().split(); }

@@ -79,6 +79,34 @@ BOOST_AUTO_TEST_CASE(other_options_reject_requests_that_cannot_be_granted_in_tim
     BOOST_TEST(look_at(s, last) == stays);
 }
 
+BOOST_AUTO_TEST_CASE(a_debt_is_examined_during_grants_and_once_more_after_a_debt_meanwhile) {
+    sweep s;
+    guest one(1, 1, 1h);
+    BOOST_TEST(s.fall_into_debt());
+    BOOST_TEST(s.is_under_way());
+    BOOST_TEST(!s.holds_grants());
+    BOOST_TEST(look_at(s, one) == stays);
+    BOOST_TEST(!s.fall_into_debt());
+    BOOST_TEST(!s.fall_into_debt());
+    BOOST_TEST(s.end());
+    guest late(2, 1, 0s);
+    BOOST_TEST(look_at(s, late) == errc::deadline_unreachable);
+    BOOST_TEST(!s.end());
+    BOOST_TEST(!s.is_under_way());
+}
+
+BOOST_AUTO_TEST_CASE(a_debt_during_another_walk_is_examined_after_it) {
+    sweep s;
+    s.cancel_before(1);
+    BOOST_TEST(!s.fall_into_debt());
+    BOOST_TEST(s.holds_grants());
+    BOOST_TEST(s.end());
+    BOOST_TEST(!s.holds_grants());
+    s.reprice();  // examines all again, so nothing remains for later
+    BOOST_TEST(s.holds_grants());
+    BOOST_TEST(!s.end());
+}
+
 BOOST_AUTO_TEST_CASE(a_request_that_leaves_after_its_examination_is_no_longer_ahead) {
     sweep s;
     guest first(1, 2, 1h);

@@ -9,31 +9,52 @@
 #include <boost/asio/error.hpp>
 
 #include <cstdint>
+#include <utility>
 
 namespace weir::detail {
 
 /// The effect of an event on the requests that were in a queue before it: the limiter is closed, all are cancelled,
-/// or their grant times change. The sweep walks through the queue once, from the oldest request on, in portions; an
-/// event meanwhile restarts the walk. It decides which requests must leave, and why.
+/// or their grant times change. The sweep walks through the queue once, from the oldest request on, in portions. It
+/// decides which requests must leave, and why.
+///
+/// The limiter grants nothing before the end of a walk, and an event meanwhile restarts it. Debts are different, since
+/// any number of them may follow each other: during their walk the limiter grants, and a debt meanwhile leads to
+/// another walk after this one.
 class sweep {
 public:
     [[nodiscard]] bool is_under_way() const noexcept { return is_under_way_; }
+    /// Returns whether no request may be granted before the end of the walk.
+    [[nodiscard]] bool holds_grants() const noexcept { return holds_grants_; }
 
     // Events: the walk begins at the oldest request.
 
-    void close() noexcept { begin(); }
+    void close() noexcept { begin(true); }
     /// Cancels all requests that arrived before the one with this number.
     void cancel_before(std::uint64_t number) noexcept {
         cancel_before_ = number;
-        begin();
+        begin(true);
     }
     /// Examines all requests again.
     void reprice() noexcept {
         reprices_ = true;
-        begin();
+        is_owed_ = false;
+        begin(true);
     }
-    /// Records the end of the walk.
-    void end() noexcept { is_under_way_ = reprices_ = false; }
+    /// Examines all requests again, since a debt delays them. Returns whether the walk begins now.
+    [[nodiscard]] bool fall_into_debt() noexcept {
+        if (is_under_way_) {
+            is_owed_ = true;
+            return false;
+        }
+        reprices_ = true;
+        begin(false);
+        return true;
+    }
+    /// Records the end of the walk. Returns whether another walk begins now.
+    bool end() noexcept {
+        is_under_way_ = holds_grants_ = reprices_ = false;
+        return std::exchange(is_owed_, false) && fall_into_debt();
+    }
 
     /// Records a new request in the queue: its grant time is unknown before the walk reaches it.
     void joins() noexcept { reprices_ = reprices_ || is_under_way_; }
@@ -66,8 +87,9 @@ public:
     }
 
 private:
-    void begin() noexcept {
+    void begin(bool holds_grants) noexcept {
         is_under_way_ = true;
+        holds_grants_ = holds_grants;
         ++number_;
         kept_ = 0;
     }
@@ -93,7 +115,9 @@ private:
     amount kept_ = 0;  // the permits asked for by the requests that this walk has kept
     std::uint32_t number_ = 0;
     bool is_under_way_ = false;
+    bool holds_grants_ = false;
     bool reprices_ = false;
+    bool is_owed_ = false;  // another walk, since a debt came during this one
 };
 
 }  // namespace weir::detail

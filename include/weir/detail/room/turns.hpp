@@ -202,6 +202,16 @@ public:
         sweep_.reprice();
         line_.begin_sweep();
     }
+    /// Records that a debt delays the waiting requests: some of them can no longer be granted in time.
+    void fall_into_debt(time_point now) noexcept {
+        if (line_.empty() && !line_.has_chains()) [[likely]]
+            return;
+        bool const has_deadlines = line_.has_chains() || line_.next_deadline() != never;
+        auto const* const first = line_.oldest();
+        bool const is_predictable = !first || policy().ready_at(first->count, 0, now) != unknown;
+        if (has_deadlines && is_predictable && sweep_.fall_into_debt())
+            line_.begin_sweep();
+    }
 
     // Requests in the queue.
 
@@ -229,7 +239,7 @@ public:
 
     /// Does all work that is due, until `budget` operations were touched.
     void serve(time_point now, int& budget) noexcept {
-        if (sweep_.is_under_way())
+        if (sweep_.holds_grants())
             walk(now, budget);
         line_.expire(now, budget, [&](operation& op) {
             if (op.at == operation::place::chained)
@@ -237,11 +247,13 @@ public:
             else
                 remove(op, errc::timed_out, now);
         });
-        if (sweep_.is_under_way())
+        if (sweep_.holds_grants())
             return;
         do
             grant_turns(now, budget);
         while (shed(now, budget));
+        if (sweep_.is_under_way())
+            walk(now, budget);
     }
     [[nodiscard]] bool is_sweeping() const noexcept { return sweep_.is_under_way(); }
     /// Returns when work is due here. `last_alarm`: as in `wakeup`.
@@ -361,8 +373,8 @@ private:
                 remove(op, ec, now);
         }
         // End it in this call: a walk that has reached the end does not examine requests that join later.
-        if (line_.is_swept())
-            sweep_.end();
+        if (line_.is_swept() && sweep_.end())
+            line_.begin_sweep();
     }
 
     gate_type gate_;
