@@ -10,7 +10,7 @@
 #include <weir/detail/keyed/shards.hpp>
 #include <weir/detail/keyed/start.hpp>
 #include <weir/detail/keyed_room.hpp>
-#include <weir/detail/option_changes.hpp>
+#include <weir/detail/published.hpp>
 #include <weir/error.hpp>
 #include <weir/key_hash.hpp>
 #include <weir/limiter.hpp>
@@ -33,7 +33,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <tuple>
 #include <type_traits>
@@ -131,8 +130,9 @@ template <class Key, class Policy, class Executor = boost::asio::any_io_executor
           class Timer = basic_steady_timer<Executor>, class Hash = key_hash,
           class Queue = order::any>
 class basic_keyed {
-    using rule = policy::rule_of_t<Policy>;
-    using room = detail::keyed_room<Key, Hash, rule, Queue>;
+    using rule_type = policy::rule_of_t<Policy>;
+    using shared_rule = std::shared_ptr<rule_type const>;
+    using room = detail::keyed_room<Key, Hash, rule_type, Queue>;
     using core_type = detail::core<room, detail::asio_host<Executor, Timer>>;
     using handle_type = detail::limiter_handle<core_type, Executor>;
     using shards_type = detail::keyed_shards<Key, Hash, core_type, Executor>;
@@ -333,10 +333,7 @@ public:
     }
 
     /// Returns the options of all keys without individual options.
-    [[nodiscard]] options_type options() const {
-        std::lock_guard lock(all_->configuring);
-        return all_->for_all->options();
-    }
+    [[nodiscard]] options_type options() const { return all_->rule.value()->options(); }
     /// Returns the options of one key.
     template <class Like>
     [[nodiscard]] options_type options(Like const& key) const {
@@ -346,12 +343,15 @@ public:
 
     /// Replaces the options of all keys without individual options.
     ///
-    /// The limiter changes one page of the table after the other. Requests during the change are decided by the old or
-    /// the new options; when this function returns, all keys have the new ones. Permits in use and permits that a rate
-    /// still counts keep counting, as in `basic_limiter::configure`.
+    /// `options()` returns the new options as soon as the change begins. The limiter then changes one page of the table
+    /// after the other, and holds no lock in between. Requests during the change are decided by the old or the new
+    /// options. When this function returns, all keys have the new options, or newer ones if another thread has changed
+    /// them meanwhile. Permits in use and permits that a rate still counts keep counting, as in
+    /// `basic_limiter::configure`.
     ///
     /// @throws std::invalid_argument as the constructor; then nothing has changed
-    /// @throws std::bad_alloc; then each key has its old or its new options, and another call may finish the change
+    /// @throws std::bad_alloc; then each key has its old or its new options, and another call finishes the change, even
+    ///   one with the same options
     void configure(options_type const& options) {
         configure([&](options_type& current) { current = options; });
     }
@@ -363,37 +363,30 @@ public:
     /// @throws std::invalid_argument or `std::bad_alloc` as the other overload
     template <std::invocable<options_type&> Change>
     void configure(Change change) {
-        replace([&] { return all_->for_all->options(); },
-                [&](options_type wanted) {
-                    change(wanted);
-                    return make_rule(wanted);
-                },
-                [&](std::shared_ptr<rule const>& next) {
-                    each([&](core_type& core) { change_page_by_page(core, next); });
-                    all_->for_all = std::move(next);
-                });
+        auto const next = all_->rule.replace([&](shared_rule const& before) {
+            options_type wanted(before->options());
+            change(wanted);
+            return make_rule(wanted);
+        });
+        each([&](core_type& core) { change_page_by_page(core, next); });
     }
 
     /// Returns a copy of the options of the queues, which are the same for all keys.
-    [[nodiscard]] queue_options queueing() const {
-        std::lock_guard lock(all_->configuring);
-        return all_->shards.first().core->queueing();
-    }
+    [[nodiscard]] queue_options queueing() const { return all_->queueing.value(); }
     /// Changes the options of all queues with `change(queue_options&)`, as in `basic_limiter`.
     ///
     /// @throws std::invalid_argument as the constructor; then nothing has changed
     template <std::invocable<queue_options&> Change>
     void configure_queue(Change change) {
-        replace([&] { return all_->shards.first().core->queueing(); },
-                [&](queue_options wanted) {
-                    change(wanted);
-                    return wanted;
-                },
-                [&](queue_options const& next) {
-                    each([&](core_type& core) {
-                        core.configure_queue([&](queue_options& current) { current = next; });
-                    });
-                });
+        auto const next = all_->queueing.replace([&](queue_options const& before) {
+            auto wanted = before;
+            change(wanted);
+            room::check_change(before, wanted);
+            return wanted;
+        });
+        each([&](core_type& core) {
+            core.tell_at(clock_now(), [&](room& r, time_point) { r.set_queueing(next); });
+        });
     }
 
     /// Gives a key individual options, even if the key was never used. The limiter keeps the key until `reset`.
@@ -504,27 +497,27 @@ private:
     }
 
     struct everything {
-        everything(Executor const& ex, std::shared_ptr<rule const> r, keyed_options const& keys,
-                   queue_options const& queueing)
-            : for_all(std::move(r)),
+        everything(Executor const& ex, shared_rule r, keyed_options const& keys,
+                   queue_options const& queues)
+            : rule(std::move(r)),
+              queueing(queues),
               shards(ex,
                      std::make_shared<detail::keyed_bounds<Hash>>(
                          Hash(), hash_seed::random(), static_cast<std::size_t>(keys.max_keys)),
                      keys.shards, keys.no_place == when_no_place::share,
                      [&](auto const& bounds, bool all_share_one) {
                          return core_type::create(
-                             {for_all, bounds, all_share_one, keys.heavy_keys}, queueing, ex);
+                             {rule.value(), bounds, all_share_one, keys.heavy_keys}, queues, ex);
                      }) {}
 
-        std::mutex configuring;
-        detail::option_changes changes;
-        std::shared_ptr<rule const> for_all;
+        detail::published<shared_rule> rule;  // of all keys without individual options
+        detail::published<queue_options> queueing;
         shards_type shards;
     };
 
-    static std::shared_ptr<rule const> make_rule(options_type const& options) {
+    static shared_rule make_rule(options_type const& options) {
         detail::check_not_watched(options);
-        return std::make_shared<rule const>(options);
+        return std::make_shared<rule_type const>(options);
     }
     [[nodiscard]] static time_point clock_now() noexcept {
         return detail::asio_host<Executor, Timer>::now();
@@ -592,13 +585,8 @@ private:
             co_return f();
     }
 
-    // See `option_changes`.
-    template <class Read, class Prepare, class Put>
-    void replace(Read read, Prepare prepare, Put put) {
-        auto const lock = [this] { return std::lock_guard(all_->configuring); };
-        all_->changes.make(lock, read, prepare, lock, put);
-    }
-    static void change_page_by_page(core_type& core, std::shared_ptr<rule const> const& next) {
+    static void change_page_by_page(core_type& core,
+                                    typename detail::published<shared_rule>::version const& next) {
         std::uint64_t page = 0;
         do {
             core.tell_at(clock_now(),
@@ -607,8 +595,7 @@ private:
     }
 
     template <class Like>
-    void change(Like const& key, std::shared_ptr<rule const> own) {
-        std::lock_guard lock(all_->configuring);
+    void change(Like const& key, shared_rule own) {
         auto const who = look_up(key);
         bool done = false;
         all_->shards.own_core_for(who.hash).tell_at(clock_now(), [&](room& r, time_point now) {

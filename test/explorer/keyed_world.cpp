@@ -147,11 +147,14 @@ public:
                     violated(invariant::verdict, "there is no space for a key");
             });
         std::uint64_t page = 0;
+        std::uint64_t number = 0;
         do {
             tell(c, [&](room& r, time_point now) {
-                if (page == 0)
+                if (page == 0) {
                     oracles_.changes_rules();
-                page = r.configure(next, page, now);
+                    number = ++changes_;
+                }
+                page = r.configure({next, number}, page, now);
             });
         } while (page != 0);
     }
@@ -197,6 +200,7 @@ private:
 
     options_type options_;
     key_oracles oracles_;
+    std::uint64_t changes_ = 0;  // of the options of all keys
     std::shared_ptr<weir::detail::keyed_bounds<hash_of_key>> bounds_;
 };
 

@@ -25,6 +25,7 @@
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
+using weir::errc;
 using weir::error_code;
 using weir::permit;
 
@@ -108,6 +109,60 @@ BOOST_AUTO_TEST_CASE(share_the_permits_of_a_key) {
     BOOST_TEST(granted <= keys * 10);
     BOOST_TEST(calls.stats().total.granted == static_cast<std::uint64_t>(granted));
     BOOST_TEST(granted >= keys * 9);
+}
+
+// Two threads change the options of all keys and of all queues. When a change has been made, all keys have its options
+// or newer ones, and no change is lost.
+BOOST_AUTO_TEST_CASE(change_all_options_at_a_time) {
+    constexpr int changes = 50;
+    constexpr std::uint64_t keys = 300;
+    asio::io_context ctx;
+    weir::keyed<std::uint64_t, weir::policy::seats> tables{
+        ctx, {.seats = 1}, {.shards = 2}, {.max_waiting = 1}};
+    std::vector<permit> all;
+    for (std::uint64_t key = 0; key != keys; ++key)
+        all.push_back(tables.try_enter(key));
+    std::atomic<int> too_old = 0;
+    auto const change = [&] {
+        for (int i = 0; i != changes; ++i) {
+            weir::amount mine = 0;
+            tables.configure([&](weir::seats_options& o) { mine = ++o.seats; });
+            for (std::uint64_t key = 0; key < keys; key += 7)
+                too_old += tables.options(key).seats < mine;
+            tables.configure_queue([](weir::queue_options& queue) { ++queue.max_waiting; });
+        }
+    };
+    std::atomic<bool> done = false;
+    std::jthread const reader([&] {
+        for (weir::amount last = 0; !done;) {
+            auto const now = tables.options().seats;
+            too_old += now < last;
+            last = now;
+        }
+    });
+    {
+        std::jthread const one(change);
+        std::jthread const other(change);
+    }
+    done = true;
+    BOOST_TEST(too_old == 0);
+    for (std::uint64_t key = 0; key != keys; ++key)
+        BOOST_TEST_REQUIRE(tables.options(key).seats == 1 + 2 * changes);
+    BOOST_TEST(tables.queueing().max_waiting == 1 + 2 * changes);
+
+    // Each shard has the last options of the queues.
+    int rejected = 0;
+    for (std::uint64_t key = 0; key != 16; ++key) {
+        all.push_back(tables.try_enter(key, 2 * changes));
+        for (int i = 0; i != 2 + 2 * changes; ++i)
+            tables.async_enter(key,
+                               [&](error_code ec, permit) { rejected += ec == errc::queue_full; });
+    }
+    ctx.poll();
+    BOOST_TEST(rejected == 16);
+    tables.close();
+    ctx.restart();
+    ctx.poll();
 }
 
 BOOST_AUTO_TEST_SUITE_END()

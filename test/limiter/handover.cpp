@@ -1,3 +1,4 @@
+#include "support/distracted_executor.hpp"
 #include "support/faulty_executor.hpp"
 #include "support/virtual_limiters.hpp"
 #include "support/visit.hpp"
@@ -35,36 +36,6 @@ struct two_contexts {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};
     permit seat = kitchen.try_enter();
-};
-
-// An executor that first calls a function when it is asked to execute.
-class distracted_executor {
-public:
-    distracted_executor(asio::any_io_executor inner, std::function<void()>& distraction)
-        : inner_(std::move(inner)), distraction_(&distraction) {}
-    [[nodiscard]] asio::execution_context& query(asio::execution::context_t p) const {
-        return asio::query(inner_, p);
-    }
-    [[nodiscard]] distracted_executor require(asio::execution::blocking_t::never_t) const {
-        return *this;
-    }
-    [[nodiscard]] static constexpr asio::execution::blocking_t query(
-        asio::execution::blocking_t) noexcept {
-        return asio::execution::blocking.never;
-    }
-    template <class F>
-    void execute(F&& f) const {
-        if (*distraction_)
-            std::exchange(*distraction_, nullptr)();
-        asio::post(inner_, std::forward<F>(f));
-    }
-    [[nodiscard]] bool operator==(distracted_executor const& that) const noexcept {
-        return inner_ == that.inner_;
-    }
-
-private:
-    asio::any_io_executor inner_;
-    std::function<void()>* distraction_;
 };
 
 }  // namespace

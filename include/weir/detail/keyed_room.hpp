@@ -59,6 +59,7 @@ class keyed_room {
     using keyed_gate_type = keyed_gate<Key, Hash, Rule, own_room>;
     using states_type = typename keyed_gate_type::states_type;
     using shared_rule = typename states_type::shared_rule;
+    using versioned_rule = typename states_type::versioned_rule;
     using state = typename states_type::state;
     using handle = typename states_type::handle;
     using spot = typename states_type::spot;
@@ -421,7 +422,9 @@ public:
         drains_.abandon();
         close();
     }
-    void set_queueing(queue_options const& next) noexcept { rooms_.set_queueing(next); }
+    void set_queueing(published<queue_options>::version const& next) noexcept {
+        rooms_.set_queueing(next);
+    }
 
     // Events that concern one key.
 
@@ -461,18 +464,19 @@ public:
         return true;
     }
 
-    /// Applies `rule` to all keys of the page at `hash` without individual options, and to keys that join the
-    /// page later. Returns the next page, or 0 after the last. Throws `std::bad_alloc`; then earlier pages have
-    /// changed, this page and later pages have not.
-    [[nodiscard]] std::uint64_t configure(shared_rule const& rule, std::uint64_t hash,
+    /// Applies `next`, or a newer rule that came meanwhile, to all keys of the page at `hash` without individual
+    /// options, and to keys that join the page later. Returns the next page, or 0 after the last; see `keyed_states`.
+    /// Throws `std::bad_alloc`; then earlier pages have changed, this page and later pages have not.
+    [[nodiscard]] std::uint64_t configure(versioned_rule const& next, std::uint64_t hash,
                                           time_point now) {
         std::vector<std::pair<own_room*, own_policy>> rooms;
+        auto const& rule = states().newest_of(next);
         auto const prepare = [&](own_room& r) {
             rooms.emplace_back(&r, under(rule, r.room.policy(), now));
         };
-        if (everyone_)
+        if (everyone_ && &everyone_->room.policy().rule() != rule.get())
             prepare(*everyone_);
-        auto const after = states().change_rule(rule, hash, now, [&](own_room& r) {
+        auto const after = states().change_rule(next, hash, now, [&](own_room& r) {
             if (!r.stays)
                 prepare(r);
         });

@@ -4,6 +4,7 @@
 #include <weir/detail/key_handle.hpp>
 #include <weir/detail/list.hpp>
 #include <weir/detail/operation.hpp>
+#include <weir/detail/published.hpp>
 #include <weir/detail/wait_recorder.hpp>
 #include <weir/detail/waiting_room.hpp>
 #include <weir/permit.hpp>
@@ -53,7 +54,7 @@ public:
             : key(k),
               epoch(all.epoch_),
               cancels(all.cancels_),
-              room(issuer, own_policy(std::move(rule), std::move(s)), all.queueing_, k.word(),
+              room(issuer, own_policy(std::move(rule), std::move(s)), all.queueing(), k.word(),
                    all.waits_) {}
 
         key_handle<Key> key;
@@ -69,7 +70,7 @@ public:
         friend bool operator<(own_room const& a, own_room const& b) noexcept { return a.at < b.at; }
     };
 
-    explicit keyed_rooms(queue_options const& queueing) noexcept : queueing_(queueing) {}
+    explicit keyed_rooms(queue_options const& queueing) noexcept : queueing_{queueing} {}
     keyed_rooms(keyed_rooms const&) = delete;
     keyed_rooms& operator=(keyed_rooms const&) = delete;
     ~keyed_rooms() {
@@ -95,7 +96,7 @@ public:
     }
 
     [[nodiscard]] doors door() const noexcept { return doors_; }
-    [[nodiscard]] queue_options const& queueing() const noexcept { return queueing_; }
+    [[nodiscard]] queue_options const& queueing() const noexcept { return queueing_.value; }
     [[nodiscard]] std::uint64_t waiting() const noexcept { return waiting_; }
     [[nodiscard]] amount waiting_for() const noexcept { return waiting_for_; }
     [[nodiscard]] wait_histogram waits() const noexcept { return waits_.recorded(); }
@@ -110,7 +111,10 @@ public:
         ++cancels_;
         ++epoch_;
     }
-    void set_queueing(queue_options const& next) noexcept {
+    /// Does nothing if a newer version is in force.
+    void set_queueing(published<queue_options>::version const& next) noexcept {
+        if (next.number <= queueing_.number)
+            return;
         queueing_ = next;
         ++epoch_;
     }
@@ -120,7 +124,7 @@ public:
         if (r.epoch == epoch_)
             return;
         r.epoch = epoch_;
-        r.room.set_queueing(queueing_);
+        r.room.set_queueing(queueing());
         tell_of_doors(r);
         if (r.cancels != cancels_)
             r.room.cancel_all();
@@ -181,7 +185,7 @@ private:
             due_.insert(r);
     }
 
-    queue_options queueing_;
+    published<queue_options>::version queueing_;
     doors doors_ = doors::open;
     std::uint64_t epoch_ = 0;    // grows with each event that concerns all rooms
     std::uint64_t cancels_ = 0;  // and with each `cancel_all`

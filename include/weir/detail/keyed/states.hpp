@@ -2,6 +2,7 @@
 
 #include <weir/detail/key_handle.hpp>
 #include <weir/detail/paged_table.hpp>
+#include <weir/detail/published.hpp>
 #include <weir/key_hash.hpp>
 #include <weir/policy/rule.hpp>
 #include <weir/time.hpp>
@@ -66,6 +67,7 @@ template <class Key, class Hash, limiting_rule Rule, class Room>
 class keyed_states {
 public:
     using shared_rule = std::shared_ptr<Rule const>;
+    using versioned_rule = typename published<shared_rule>::version;
     using state = typename Rule::state_type;
     using handle = key_handle<Key>;
 
@@ -135,9 +137,9 @@ public:
 
     keyed_states(shared_rule rule, std::shared_ptr<keyed_bounds<Hash>> bounds)
         : bounds_(std::move(bounds)),
-          rule_(std::move(rule)),
-          unused_(rule_->begin(time_point::min())),
-          table_(rule_) {}
+          newest_{std::move(rule)},
+          unused_(newest_.value->begin(time_point::min())),
+          table_(newest_.value) {}
     keyed_states(keyed_states const&) = delete;
     keyed_states& operator=(keyed_states const&) = delete;
     ~keyed_states() {
@@ -148,9 +150,9 @@ public:
 
     void begin(time_point now) noexcept {
         if constexpr (std::is_trivially_copyable_v<state>)
-            unused_ = rule_->begin(now);
+            unused_ = newest_.value->begin(now);
         else
-            rule_->restart(unused_, now);
+            newest_.value->restart(unused_, now);
     }
 
     [[nodiscard]] std::uint64_t hash_of(handle key) const noexcept {
@@ -195,39 +197,50 @@ public:
         return unused(table_.page_of(hash).header);
     }
 
-    /// Applies `rule` to all keys of the page at `hash` that have a state here, and to keys that join the page later.
-    /// Before that, calls `prepare(room)` for each room of the page. Returns the next page, or 0 after the last.
+    /// Returns the newer one of `next` and the newest rule so far.
+    [[nodiscard]] shared_rule const& newest_of(versioned_rule const& next) const noexcept {
+        return next.number > newest_.number ? next.value : newest_.value;
+    }
+
+    /// Applies `newest_of(next)` to all keys of the page at `hash` that have a state here, and to keys that join the
+    /// page later. Before that, calls `prepare(room)` for each room of the page, unless the page has this rule already.
+    /// Returns the next page, or 0 after the last. Call it for each page, beginning with hash 0.
+    ///
     /// Throws `std::bad_alloc`, and the exceptions of `prepare`; then nothing has changed.
     template <class Prepare>
-    [[nodiscard]] std::uint64_t change_rule(shared_rule const& rule, std::uint64_t hash,
+    [[nodiscard]] std::uint64_t change_rule(versioned_rule const& next, std::uint64_t hash,
                                             time_point now, Prepare prepare) {
         // First the steps that may throw; they change nothing.
         page& p = table_.page_of(hash);
+        auto const rule = newest_of(next);
+        bool const is_first = rule != newest_.value;
+        auto const changes = p.header == rule ? typename table_type::mask{} : p.used();
         std::vector<state> states;
         states.reserve(table_type::places + 1);
-        bool const is_first = rule_ != rule;
         if (is_first) {
-            states.push_back(under(*rule, *rule_, unused_, now));
+            states.push_back(under(*rule, *newest_.value, unused_, now));
             earlier_.reserve(earlier_.size() + 1);
         }
-        each(p.used(), [&](unsigned place) {
+        each(changes, [&](unsigned place) {
             if (p.is_marked(place))
                 prepare(p.at(place).room());
             else
                 states.push_back(under(*rule, *p.header, p.at(place).own_state(), now));
         });
 
-        auto next = states.begin();
-        if (is_first)
+        auto made = states.begin();
+        if (is_first) {
             earlier_.push_back(
-                {std::exchange(rule_, rule), std::exchange(unused_, std::move(*next++))});
+                {std::exchange(newest_, next).value, std::exchange(unused_, std::move(*made++))});
+        }
         p.header = rule;
-        each(p.used(), [&](unsigned place) {
+        each(changes, [&](unsigned place) {
             if (!p.is_marked(place))
-                p.at(place).put(std::move(*next++));
+                p.at(place).put(std::move(*made++));
         });
         auto const after = table_.after(hash);
-        if (after == 0)
+        // All pages have `next` now, unless a newer rule came meanwhile.
+        if (after == 0 && next.number == newest_.number)
             earlier_.clear();
         return after;
     }
@@ -290,7 +303,7 @@ private:
     }
 
     std::shared_ptr<keyed_bounds<Hash>> bounds_;
-    shared_rule rule_;  // the newest
+    versioned_rule newest_;
     state unused_;
     struct earlier {
         shared_rule rule;
