@@ -617,7 +617,7 @@ private:
             expect(g.error == errc::deadline_unreachable, "there is no other reason");
             auto const turn = rule_.turn(ahead, b.count, now_);
             expect(b.was_repriced && turn && *turn > b.deadline,
-                   "no request is rejected that could be granted in time");
+                   "a rejected request could not be granted in time");
             ++expected_.deadline_unreachable;
         }
         if (g.error == errc::timed_out || g.error == errc::shed ||

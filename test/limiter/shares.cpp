@@ -442,7 +442,7 @@ BOOST_AUTO_TEST_CASE(a_chain_borrows_and_goes_before_all_later_requests) {
 // Requests arrive, wait and hold permits at random; seats and partitions change. The limiter must grant, queue and
 // evict exactly the requests that the definition selects.
 BOOST_AUTO_TEST_CASE(grants_follow_the_definition) {
-    std::vector<std::string> const names{"live", "batch", "night", "nobody"};
+    std::vector<std::string> const names{"live", "batch", "night", "unknown"};
     for_each_seed(1, 400, [&](random_source& random) {
         asio::io_context ctx;
         shares_oracle truth;

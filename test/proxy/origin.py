@@ -37,7 +37,7 @@ class Origin(ProxyTest):
             ("X-Forwarded-For: 10.5.5.5, 10.1.1.1\r\n", True), ("X-Forwarded-For: 10.5.5.5\r\n", False),
             # An invalid address ends the search: the client is the address that reported it.
             ("X-Forwarded-For: 192.0.2.77, unknown, 10.6.6.6\r\n", True), ("X-Forwarded-For: 10.6.6.6\r\n", False),
-            ("", True), ("X-Forwarded-For: nonsense\r\n", False), ("Forwarded: for=192.0.2.99\r\n", False))
+            ("", True), ("X-Forwarded-For: garbage\r\n", False), ("Forwarded: for=192.0.2.99\r\n", False))
 
     def test_a_quote_opened_by_a_client_does_not_hide_addresses(self):
         # A trusted proxy appends the address of its peer to the text from the client, in the same line.

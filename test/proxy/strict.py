@@ -150,7 +150,7 @@ REQUESTS = [
 
 # Invalid responses of the upstream: each becomes a 502.
 ANSWERS = [
-    b"nonsense\r\n\r\n",
+    b"garbage\r\n\r\n",
     b"HTTP/1.1 200 OK\nContent-Length: 0\n\n",
     b"HTTP/2.0 200 OK\r\nContent-Length: 0\r\n\r\n",
     b"HTTP/1.1 20 OK\r\nContent-Length: 0\r\n\r\n",

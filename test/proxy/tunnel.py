@@ -162,7 +162,7 @@ class Bytes(TunnelTest):
         for sock in (upstream, client.sock):
             sock.setblocking(False)
             sent, quiet = 0, 0
-            while quiet < 30:  # until the proxy accepted no bytes for a while
+            while quiet < 30:  # until the proxy accepts no more bytes
                 try:
                     sent += sock.send(b"x" * 65536)
                     quiet = 0

@@ -56,7 +56,7 @@ inline void run_queue(bench& b, vector const& v, duration period = 1s) {
             settle(b.context);
             BOOST_TEST(cancelled == 1);
         } else if (kind == "wait") {
-            auto const name = op.contains("as") ? text(op, "as") : std::string("somebody");
+            auto const name = op.contains("as") ? text(op, "as") : std::string("guest");
             auto& guest = b.wait(name, n);
             auto const started = clock::now();
             if (op.contains("expect_wait_ms"))

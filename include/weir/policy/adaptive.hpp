@@ -30,7 +30,7 @@ namespace policy {
 /// gets more requests than it can serve. The limiter starts with 20 seats. The values are for `aimd` (5 requests may
 /// queue at the service), `vegas` and `gradient2` (tolerance 1.1), in this order.
 /// - Time until the number is within 15 % of 100: 5 s, 10 s, 10 s.
-/// - The same after the service becomes half as fast: 5 s, 60 s, 30 s.
+/// - Time until the number is within 15 % of 100 again, after the service becomes half as fast: 5 s, 60 s, 30 s.
 /// - Throughput afterwards, as a share of the possible one: at least 97 %, 93 %, 97 %.
 ///
 /// None of them drifts away under that load. The first item also holds for 50 to 150 workers that take 20 ms to 500 ms,

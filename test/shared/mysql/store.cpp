@@ -163,12 +163,12 @@ BOOST_AUTO_TEST_CASE(read_only_server_is_unavailable_until_it_is_writable_again)
 }
 
 BOOST_AUTO_TEST_CASE(server_over_tcp_with_a_password) {
-    session.query("create user if not exists somebody@'127.0.0.1' identified by 'secret'");
-    session.query("grant select, insert, update on weir.* to somebody@'127.0.0.1'");
+    session.query("create user if not exists guest@'127.0.0.1' identified by 'secret'");
+    session.query("grant select, insert, update on weir.* to guest@'127.0.0.1'");
     for (bool const is_right : {true, false}) {
         weir::mysql::options const there{
             .port = server().port(),
-            .user = "somebody",
+            .user = "guest",
             .password = is_right ? "secret" : "wrong",
             .database = "weir"};
         auto const remote = std::make_shared<weir::mysql::store>(ctx, there);

@@ -122,10 +122,10 @@ BOOST_AUTO_TEST_CASE(idle_limiter_lets_run_return_and_finds_its_connection_close
 }
 
 BOOST_AUTO_TEST_CASE(server_over_tcp_with_a_user_and_a_database) {
-    session.say({"ACL", "SETUSER", "somebody", "on", ">se@cret", "~{weir:*", "+@all"});
+    session.say({"ACL", "SETUSER", "guest", "on", ">se@cret", "~{weir:*", "+@all"});
     auto const port = std::to_string(server().port());
     for (std::string const host : {"127.0.0.1", "localhost"}) {
-        auto const remote = make("redis://somebody:se%40cret@" + host + ":" + port + "/3");
+        auto const remote = make("redis://guest:se%40cret@" + host + ":" + port + "/3");
         BOOST_TEST(complaint(remote) == "");
         weir::redis::token_bucket calls(ctx, remote, "tcp " + host, patient);
         visit const guest(calls, 1);
