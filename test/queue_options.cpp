@@ -6,8 +6,6 @@
 #include <boost/test/unit_test.hpp>
 
 #include <chrono>
-#include <cstdint>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -27,7 +25,7 @@ BOOST_AUTO_TEST_CASE(have_sensible_defaults) {
     queue_options const defaults;
     BOOST_TEST(defaults.max_waiting == 1024);
     BOOST_TEST((defaults.full == weir::when_full::reject_newest));
-    BOOST_TEST(defaults.max_waiting_permits == std::numeric_limits<weir::amount>::max());
+    BOOST_TEST(defaults.max_waiting_permits == weir::unlimited);
     BOOST_TEST(defaults.max_expected_wait.length_or(0s) == weir::forever);
     BOOST_TEST((defaults.order == weir::queue_order::fifo));
     BOOST_TEST(defaults.target == 5ms);
@@ -50,7 +48,7 @@ BOOST_AUTO_TEST_CASE(can_be_set_by_name) {
 
 BOOST_AUTO_TEST_CASE(may_have_the_values_of_their_bounds) {
     BOOST_CHECK_NO_THROW(validate({.max_waiting = 0}));
-    BOOST_CHECK_NO_THROW(validate({.max_waiting = 1'000'000'000}));
+    BOOST_CHECK_NO_THROW(validate({.max_waiting = weir::unlimited}));
     BOOST_CHECK_NO_THROW(validate({.full = weir::when_full::evict_oldest}));
     BOOST_CHECK_NO_THROW(validate({.max_waiting_permits = 1}));
     BOOST_CHECK_NO_THROW(validate({.max_expected_wait = 0s}));
@@ -68,20 +66,11 @@ BOOST_AUTO_TEST_CASE(may_have_the_values_of_their_bounds) {
 }
 
 BOOST_AUTO_TEST_CASE(that_are_out_of_bounds_throw_with_name_and_value) {
-    BOOST_CHECK_EXCEPTION(
-        validate({.max_waiting = -1}), std::invalid_argument,
-        says("weir::queue_options: max_waiting is -1, but must be from 0 to 1000000000"));
-    BOOST_CHECK_EXCEPTION(
-        validate({.max_waiting = 1'000'000'001}), std::invalid_argument,
-        says("weir::queue_options: max_waiting is 1000000001, but must be from 0 to 1000000000"));
-    BOOST_CHECK_EXCEPTION(
-        validate({.max_waiting = std::numeric_limits<std::int64_t>::min()}), std::invalid_argument,
-        says("weir::queue_options: max_waiting is -9223372036854775808, but must be "
-             "from 0 to 1000000000"));
+    BOOST_CHECK_EXCEPTION(validate({.max_waiting = -1}), std::invalid_argument,
+                          says("weir::queue_options: max_waiting is -1, but must be at least 0"));
     BOOST_CHECK_EXCEPTION(
         validate({.max_waiting_permits = 0}), std::invalid_argument,
-        says("weir::queue_options: max_waiting_permits is 0, but must be from 1 to "
-             "9223372036854775807"));
+        says("weir::queue_options: max_waiting_permits is 0, but must be at least 1"));
     BOOST_CHECK_EXCEPTION(validate({.target = 0s}), std::invalid_argument,
                           says("weir::queue_options: target is 0s, but must be from 1ns to 1h"));
     BOOST_CHECK_EXCEPTION(
@@ -178,6 +167,10 @@ BOOST_AUTO_TEST_CASE(are_written_as_one_line) {
     BOOST_TEST(to_string(queue_options::parse(" patience forever  max_waiting 0 ")) ==
                "max_waiting 0");
     BOOST_TEST(to_string(queue_options::parse("patience 0s")) == "patience 0s");
+    auto const endless = queue_options::parse("max_waiting unlimited");
+    BOOST_TEST(endless.max_waiting == weir::unlimited);
+    BOOST_TEST(to_string(endless) == "max_waiting unlimited");
+    BOOST_TEST(to_string(queue_options::parse("max_waiting_permits unlimited")) == "");
     BOOST_TEST(to_string(queue_options::parse("max_waiting -3")) ==
                "max_waiting -3");  // `validate` rejects it
 }
@@ -192,6 +185,9 @@ BOOST_AUTO_TEST_CASE(report_the_column_of_an_error) {
           "order, target, interval, "
           "ageing, partitions, tolerance, jitter, patience or the end of the text, found `size`");
     wrong("max_waiting", "column 12: expected a whole number, found the end of the text");
+    wrong("max_waiting 10000000000000000000",
+          "column 13: expected a number from -9223372036854775808 to 9223372036854775807, found "
+          "`10000000000000000000`");
     wrong("max_waiting 3 max_waiting 3",
           "column 15: expected full, max_waiting_permits, max_expected_wait, order, target, "
           "interval, "

@@ -11,6 +11,9 @@
 
 namespace weir {
 
+/// The value of `queue_options::max_waiting` and `max_waiting_permits` without a bound.
+inline constexpr amount unlimited = std::numeric_limits<amount>::max();
+
 /// The handling of a request that must wait while the queue is full.
 enum class when_full : std::uint8_t {
     /// The new request is rejected with `errc::queue_full`.
@@ -132,22 +135,24 @@ enum class queue_order : std::uint8_t {
 ///
 /// They can be written as text, each option at most once and in any order; an omitted option has its default:
 /// `max_waiting 100 full evict_oldest tolerance 1ms patience 2s`. A time is `forever`, or a whole number and its unit
-/// without a space, as in `limiter_config`.
+/// without a space, as in `limiter_config`. `max_waiting unlimited` has no bound.
 struct queue_options {
     /// Parses options from text. It does not check the bounds of values; `validate` does.
     ///
     /// @throws std::invalid_argument that quotes the text and names the column and the expected input
     [[nodiscard]] static queue_options parse(std::string_view text);
 
-    /// The maximum number of waiting requests, 0 to 1,000,000,000; with 0 no request waits.
-    std::int64_t max_waiting = 1024;
+    /// The maximum number of waiting requests, 0 to `unlimited`; with 0 no request waits. The default protects a server
+    /// from overload. A program that starts more requests at once, and wants all of them served, needs a larger number:
+    /// otherwise the limiter rejects the excess with `errc::queue_full`.
+    amount max_waiting = 1024;
 
     /// The handling of a request that must wait while the queue is full.
     when_full full = when_full::reject_newest;
 
     /// The maximum number of permits for which all waiting requests together ask, at least 1. `full` applies to a
     /// request that would exceed it.
-    amount max_waiting_permits = std::numeric_limits<amount>::max();
+    amount max_waiting_permits = unlimited;
 
     /// The longest expected wait: the limiter rejects a request with `errc::queue_full` and a `retry_after` if its
     /// grant time would be later. Where the grant time is unknown, as for `seats`, every request waits.

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <stdexcept>
 
 namespace weir::detail {
@@ -14,9 +15,11 @@ void check(std::string_view where, std::string_view option, T value, T least, T 
            std::string_view above = "") {
     if (value >= least && value <= most)
         return;
-    throw std::invalid_argument(
-        fmt::format("weir::{}: {} is {}, but must be from {} to {}{}", where, option, value, least,
-                    most, value > most ? above : ""));
+    auto const bounds = most == std::numeric_limits<T>::max()
+                            ? fmt::format("at least {}", least)
+                            : fmt::format("from {} to {}", least, most);
+    throw std::invalid_argument(fmt::format("weir::{}: {} is {}, but must be {}{}", where, option,
+                                            value, bounds, value > most ? above : ""));
 }
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace weir::detail {
 /// Throws `std::invalid_argument` that names the limiter, the option, its value and the bound, unless `least <= value
 /// <= most`.
 ///
-/// `above` is appended to the message if the value is too large.
+/// `above` is appended to the message if the value is too large. The message has no upper bound if `most` is the largest
+/// value of its type.
 void check_option(std::string_view where, std::string_view option, std::int64_t value,
                   std::int64_t least, std::int64_t most, std::string_view above = "");
 /// Throws `std::invalid_argument` unless `least <= value <= most`.

@@ -1,5 +1,9 @@
 #include "option_text.hpp"
 
+#include <weir/queue_options.hpp>
+
+#include <fmt/format.h>
+
 #include <charconv>
 #include <limits>
 #include <stdexcept>
@@ -58,7 +62,7 @@ std::from_chars_result parse(char const* first, char const* last, double& value)
 }  // namespace
 
 std::string to_text(amount n) {
-    return std::to_string(n);
+    return n == unlimited ? "unlimited" : std::to_string(n);
 }
 
 std::string to_text(double x) {
@@ -127,7 +131,7 @@ Number reader::number(std::string const& otherwise_expected, Number least, Numbe
     auto const [end, error] = parse(begin, text_.data() + end_, value);
     if (error == std::errc::result_out_of_range ||
         (error == std::errc() && (value < least || value > most)))
-        expected("a number from " + to_text(least) + " to " + to_text(most));
+        expected(fmt::format("a number from {} to {}", least, most));
     if (error != std::errc())
         expected(otherwise_expected);
     at_ += static_cast<std::size_t>(end - begin);
@@ -149,6 +153,8 @@ duration reader::read_duration(duration least) {
     auto const [end, error] = std::from_chars(word.data(), word.data() + word.size(), n);
     auto const unit = std::ranges::find(
         time_units, word.substr(static_cast<std::size_t>(end - word.data())), &time_unit::name);
+    if (error == std::errc::invalid_argument && unit != time_units.end())
+        expected("a number before the unit, as in 1" + std::string(unit->name));
     if (error == std::errc::invalid_argument)
         expected(a_time);
     if (unit == time_units.end())
@@ -164,6 +170,10 @@ duration reader::read_duration(duration least) {
 }
 
 void reader::read(amount& value) {
+    if (peek() == "unlimited") {
+        value = unlimited;
+        return skip_word();
+    }
     using all = std::numeric_limits<amount>;
     value = number("a whole number", all::min(), all::max());
     end_word("the end of the number");

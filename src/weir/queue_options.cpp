@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -76,10 +75,9 @@ std::string to_string(queue_options const& options) {
 void validate(queue_options const& options) {
     using detail::check_duration;
     using detail::check_option;
-    check_option("queue_options", "max_waiting", options.max_waiting, 0, 1'000'000'000);
+    check_option("queue_options", "max_waiting", options.max_waiting, 0, unlimited);
     check_option("queue_options", "full", options.full, when_full::evict_oldest);
-    check_option("queue_options", "max_waiting_permits", options.max_waiting_permits, 1,
-                 std::numeric_limits<amount>::max());
+    check_option("queue_options", "max_waiting_permits", options.max_waiting_permits, 1, unlimited);
     check_option("queue_options", "order", options.order, queue_order::shares);
     constexpr duration hour = std::chrono::hours(1);
     check_duration("queue_options", "target", options.target, duration(1), hour);

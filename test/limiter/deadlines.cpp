@@ -396,7 +396,7 @@ BOOST_AUTO_TEST_CASE(a_debt_rejects_at_once_a_chain_that_would_be_late) {
     BOOST_TEST(ec == errc::deadline_unreachable);
 }
 
-// Nobody can know when a seat becomes free.
+// The time at which a seat becomes free is unknown.
 BOOST_AUTO_TEST_CASE(a_debt_of_seats_rejects_no_request) {
     asio::io_context ctx;
     seats kitchen{ctx, {.seats = 1}};

@@ -231,7 +231,15 @@ BOOST_AUTO_TEST_CASE(names_the_column_and_the_expected_text_of_an_error) {
     wrong("99999999999999999999/1s",
           "column 1: expected " + range + ", found `99999999999999999999/1s`");
     wrong("100", "column 4: expected a time, as in 100/1s, or seats, found the end of the text");
-    wrong("3 chairs", "column 3: expected seats, gradient2, vegas or aimd, found `chairs`");
+    wrong("100 per second", "column 5: expected a time, as in 100/1s, found `per`");
+    wrong("7 per minute", "column 3: expected a time, as in 7/1min, found `per`");
+    wrong("7 per hour exact", "column 3: expected a time, as in 7/1h, found `per`");
+    wrong("7 per", "column 3: expected a time, as in 7/1s, found `per`");
+    wrong("100/s", "column 5: expected a number before the unit, as in 1s, found `s`");
+    wrong("100/min burst 3",
+          "column 5: expected a number before the unit, as in 1min, found `min`");
+    wrong("3 chairs",
+          "column 3: expected a time, as in 3/1s, seats, gradient2, vegas or aimd, found `chairs`");
     wrong("10/60s loosely",
           "column 8: expected exact, sliding, fixed, bucket, burst, leaky, bursty, warming or "
           "the end of the text, found `loosely`");
@@ -241,7 +249,8 @@ BOOST_AUTO_TEST_CASE(names_the_column_and_the_expected_text_of_an_error) {
           "column 8: expected exact, sliding, fixed, bucket, burst, leaky, bursty, warming or "
           "the end of the text, found `initial`");
     wrong("3seats", "column 2: expected a space or a slash, found `seats`");
-    wrong("3 exact", "column 3: expected seats, gradient2, vegas or aimd, found `exact`");
+    wrong("3 exact",
+          "column 3: expected a time, as in 3/1s, seats, gradient2, vegas or aimd, found `exact`");
     wrong("10/", "column 4: expected a time such as 500ms, found the end of the text");
     wrong("10/ exact", "column 4: expected a time such as 500ms, found ` `");
     wrong("10/60 exact", "column 4: expected a time in h, min, s, ms, us or ns, found `60`");
@@ -266,9 +275,11 @@ BOOST_AUTO_TEST_CASE(names_the_column_and_the_expected_text_of_an_error) {
     wrong("5/1s warming cold_factor hot", "column 26: expected a number, found `hot`");
     wrong("3 seats &", "column 10: expected a whole number, found the end of the text");
     wrong("& 3 seats", "column 1: expected a whole number, found `&`");
-    wrong("3 & 10/1s", "column 3: expected seats, gradient2, vegas or aimd, found `&`");
-    wrong("10/1s & 3 chairs",
-          "column 11: expected seats, gradient2, vegas or aimd, found `chairs`");
+    wrong("3 & 10/1s",
+          "column 3: expected a time, as in 3/1s, seats, gradient2, vegas or aimd, found `&`");
+    wrong(
+        "10/1s & 3 chairs",
+        "column 11: expected a time, as in 3/1s, seats, gradient2, vegas or aimd, found `chairs`");
     wrong("5/1s warming cold_factor 3x", "column 27: expected the end of the number, found `x`");
 }
 

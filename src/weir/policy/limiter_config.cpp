@@ -195,13 +195,29 @@ struct head {
     std::optional<duration> period;
 };
 
+std::string a_rate(amount permits, std::string_view unit) {
+    return "a time, as in " + to_text(permits) + "/1" + std::string(unit);
+}
+
+// Rejects `100 per minute` with the form that is meant.
+[[noreturn]] void reject_per(reader in, amount permits) {
+    auto const at_per = in;
+    in.skip_word();
+    auto const word = in.peek();
+    at_per.expected(a_rate(permits, word.starts_with("h")   ? "h"
+                                    : word.starts_with("m") ? "min"
+                                                            : "s"));
+}
+
 head read_head(reader& in) {
     head result{in.read_amount(0, max_amount), {}};
     if (in.skip('/'))
         result.period = in.read_duration(duration(1));
     else if (in.at_end())
-        in.expected("a time, as in " + to_text(result.permits) + "/1s, or seats");
+        in.expected(a_rate(result.permits, "s") + ", or seats");
     in.end_word("a space or a slash");
+    if (in.peek() == "per")
+        reject_per(in, result.permits);
     return result;
 }
 
@@ -222,6 +238,7 @@ void set_head(Options& o, steady_rate<Options> to, head const& from) {
 limiter_config read_config(reader in) {
     auto const first = read_head(in);
     std::optional<limiter_config> result;
+    auto const rate = a_rate(first.permits, "s");
     std::vector<std::string_view> words;
     bool may_end = false;
     auto const try_form = [&](auto const& f) {
@@ -244,6 +261,8 @@ limiter_config read_config(reader in) {
     std::apply([&](auto const&... each) { (try_form(each), ...); }, forms);
     if (may_end)
         words.push_back("the end of the text");
+    if (!result && !first.period)
+        words.insert(words.begin(), rate);
     if (!result)
         in.expected_one_of(words);
     return *result;
