@@ -47,7 +47,7 @@ asio::awaitable<void> use(asio::io_context& context) {
     co_await workers.@async_drain(asio::use_awaitable);
     workers.@close();
     static_cast<void>(weir::errc::@timed_out);
-    static_cast<void>(workers.@stats());
+    static_cast<void>(workers.@stats().@timed_out);
 }
 """
 

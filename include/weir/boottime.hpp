@@ -82,19 +82,23 @@ public:
         : basic_boottime_timer(Executor(context.get_executor()), args...) {}
 
     basic_boottime_timer(basic_boottime_timer&&) noexcept = default;
+    /// Cancels pending waits of this timer and moves `other` here. Waits of `other` continue.
     basic_boottime_timer& operator=(basic_boottime_timer&& other) noexcept {
         basic_boottime_timer moved(std::move(other));
         std::swap(state_, moved.state_);
         return *this;
     }
+    /// Cancels pending waits.
     ~basic_boottime_timer() {
         if (state_)
             state_->cancel();
     }
 
+    /// Returns the executor that the constructor received.
     [[nodiscard]] executor_type get_executor() const noexcept {
         return state_->descriptor.get_executor();
     }
+    /// Returns the time at which the timer expires.
     [[nodiscard]] time_point expiry() const noexcept { return state_->expiry; }
 
     /// Sets the expiry and cancels pending waits.

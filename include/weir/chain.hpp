@@ -306,8 +306,10 @@ public:
     explicit chain(Limiters const&... limiters) : chain(chain_options(), limiters...) {}
 };
 
+/// Deduces the links of a chain from its limiters.
 template <detail::chainable... Limiters>
 chain(Limiters const&...) -> chain<detail::link_of_t<Limiters>...>;
+/// Deduces the links of a chain with options from its limiters.
 template <detail::chainable... Limiters>
 chain(chain_options const&, Limiters const&...) -> chain<detail::link_of_t<Limiters>...>;
 

@@ -32,6 +32,7 @@ class [[nodiscard]] chain_permit {
     static constexpr bool dynamic = N == std::dynamic_extent;
 
 public:
+    /// An empty permit.
     chain_permit() noexcept = default;
     // Takes the grants of the limiters.
     chain_permit(std::span<detail::chain_entry> granted, std::size_t named) noexcept {
@@ -42,13 +43,17 @@ public:
     }
     explicit chain_permit(detail::chain_rejected const& rejected) noexcept : rejected_(rejected) {}
 
+    /// Moves the permits. The source is empty afterwards.
     chain_permit(chain_permit&&) noexcept = default;
+    /// Releases the permits of this object and moves the permits of `other` here.
     chain_permit& operator=(chain_permit&& other) noexcept {
         chain_permit(std::move(other)).swap(*this);
         return *this;
     }
+    /// Releases all permits at once, as used.
     ~chain_permit() { leave(); }
 
+    /// Exchanges the permits with the permits of `other`.
     void swap(chain_permit& other) noexcept {
         std::swap(parts_, other.parts_);
         std::swap(rejected_, other.rejected_);

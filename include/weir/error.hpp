@@ -17,6 +17,7 @@
 
 namespace weir {
 
+/// The error code of Boost.System, which Asio uses, too.
 using boost::system::error_code;
 
 /// The reason for which a request was not granted. A cancellation is `asio::error::operation_aborted` instead.
@@ -59,6 +60,7 @@ enum class errc {
 /// cancellation, as `operation_aborted`.
 class rejection : public boost::system::system_error {
 public:
+    /// Creates a rejection with an error and the time until a retry is useful.
     rejection(error_code ec, std::optional<duration> retry_after);
 
     /// Returns the time until a retry is useful; absent if it is unknown.
@@ -71,6 +73,7 @@ private:
 /// The exception of `chain::enter`: a rejection that names the limiter that rejected.
 class chain_rejection : public rejection {
 public:
+    /// Creates a rejection by a limiter of a chain.
     chain_rejection(error_code ec, std::optional<duration> retry_after,
                     std::optional<std::size_t> rejected_by)
         : rejection(ec, retry_after), rejected_by_(rejected_by) {}
@@ -111,6 +114,7 @@ struct lease_access;
 /// The exception of `pool::checkout`: a rejection with the reason for which no object could be created.
 class checkout_rejection : public rejection {
 public:
+    /// Creates a rejection with the exception of the last attempt to create an object, or null.
     checkout_rejection(error_code ec, std::exception_ptr failure);
 
     /// Returns the exception of the last attempt to create an object, or null if that attempt did not fail.

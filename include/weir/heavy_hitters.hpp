@@ -44,6 +44,7 @@ class heavy_hitters {
     };
 
 public:
+    /// A key with a counter, for `for_each`: its true count lies between `count - error` and `count`.
     struct found {
         Key const& key;
         std::uint64_t hash;
@@ -60,6 +61,7 @@ public:
         clear();
     }
 
+    /// Returns whether there are counters.
     [[nodiscard]] bool is_on() const noexcept { return !counters_.empty(); }
 
     /// Forgets all keys.

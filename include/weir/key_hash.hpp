@@ -11,7 +11,9 @@ namespace weir {
 
 /// The seed that makes the hashes of each limiter different, so that an attacker cannot find colliding keys.
 struct hash_seed {
+    /// The first half of the seed.
     std::uint64_t a = 0;
+    /// The second half of the seed.
     std::uint64_t b = 0;
 
     /// Returns a seed from `std::random_device`, or from `testing::seed` if it was called.

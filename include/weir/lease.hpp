@@ -41,13 +41,17 @@ class [[nodiscard]] lease {
 public:
     /// An empty lease.
     lease() noexcept = default;
+    /// Moves the object. The source is empty afterwards.
     lease(lease&&) noexcept = default;
+    /// Returns the object of this lease to the pool and moves the object of `other` here.
     lease& operator=(lease&& other) noexcept {
         lease(std::move(other)).swap(*this);
         return *this;
     }
+    /// Returns the object to the pool.
     ~lease() { checkin(); }
 
+    /// Exchanges the object with the object of `other`.
     void swap(lease& other) noexcept {
         permit_.swap(other.permit_);
         std::swap(failure_, other.failure_);

@@ -23,8 +23,10 @@ namespace weir {
 /// A named share of the seats of a limiter, for certain requests: see `queue_order::shares`.
 class partition {
 public:
+    /// The maximum number of characters in a name.
     static constexpr std::size_t longest_name = 14;
 
+    /// A partition without a name and with 0 per cent.
     constexpr partition() noexcept = default;
     /// A partition with `percent` per cent of the seats.
     ///
@@ -41,10 +43,13 @@ public:
         std::ranges::copy(name, name_.begin());
     }
 
+    /// Returns the name.
     [[nodiscard]] constexpr std::string_view name() const noexcept {
         return {name_.data(), length_};
     }
+    /// Returns the percentage of the seats.
     [[nodiscard]] constexpr int percent() const noexcept { return percent_; }
+    /// Returns the `standing::flow` of requests for this partition.
     [[nodiscard]] constexpr std::uint64_t flow() const noexcept { return partition_flow(name()); }
 
     friend constexpr bool operator==(partition const&, partition const&) = default;
@@ -58,8 +63,10 @@ private:
 /// Up to 8 partitions, such as `{{"live", 70}, {"batch", 30}}`.
 class partitions {
 public:
+    /// The maximum number of partitions.
     static constexpr std::size_t most = 8;
 
+    /// No partitions.
     constexpr partitions() noexcept = default;
     /// The partitions of a list.
     ///
@@ -77,9 +84,13 @@ public:
         all_[size_++] = one;
     }
 
+    /// Returns whether there are no partitions.
     [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
+    /// Returns the number of partitions.
     [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
+    /// Returns the first partition.
     [[nodiscard]] constexpr partition const* begin() const noexcept { return all_.data(); }
+    /// Returns the end of the partitions.
     [[nodiscard]] constexpr partition const* end() const noexcept { return all_.data() + size_; }
 
     friend constexpr bool operator==(partitions const&, partitions const&) = default;

@@ -82,8 +82,10 @@ public:
         permit(std::move(other)).swap(*this);
         return *this;
     }
+    /// Releases the permits, as used.
     ~permit() { leave(); }
 
+    /// Exchanges the permits with the permits of `other`.
     void swap(permit& other) noexcept {
         std::swap(issuer_, other.issuer_);
         std::swap(count_, other.count_);

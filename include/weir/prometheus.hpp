@@ -23,7 +23,9 @@ namespace weir {
 struct cumulative_histogram {
     /// Durations of at most `end`.
     struct bucket {
+        /// The longest duration that counts in this bucket.
         duration end;
+        /// The number of durations of at most `end`.
         std::uint64_t count;
     };
     /// By increasing `end`. The bucket without an end is not among them: its count is `count`.
@@ -48,14 +50,20 @@ struct cumulative_histogram {
 
 /// A limiter, pool or keyed limiter and its metrics at one instant.
 struct limit_metrics {
+    /// A limiter without a name and with all counters 0.
     limit_metrics() = default;
+    /// The metrics of a limiter that is named `limit`.
     limit_metrics(std::string limit, snapshot<limiter_stats> s);
+    /// The metrics of a pool that is named `limit`.
     limit_metrics(std::string limit, snapshot<pool_stats> s);
+    /// The metrics of a keyed limiter that is named `limit`.
     limit_metrics(std::string limit, snapshot<keyed_stats> s);
 
     /// The value of the label `limit`; different for each limiter. Any UTF-8 text.
     std::string name;
+    /// The counters and the state of the limiter, of the requests of the pool, or of all keys together.
     limiter_stats stats;
+    /// The wait times of granted requests that waited.
     wait_histogram waits;
     /// Keys of a keyed limiter. If present, capacity, remaining permits and oldest wait are omitted, because each key
     /// has its own.
@@ -70,12 +78,15 @@ struct limit_metrics {
 /// content type is `text/plain; version=0.0.4; charset=utf-8`.
 class metrics_writer {
 public:
+    /// The type of the samples of a family.
     enum class type : std::uint8_t { counter, gauge };
 
+    /// A label of a sample.
     struct label {
         std::string_view name;
         std::string_view value;
     };
+    /// The labels of a sample.
     using labels = std::initializer_list<label>;
 
     /// Starts a family: the next calls of `add` add its samples. A family without samples is omitted. `name` must be a
@@ -84,15 +95,20 @@ public:
     /// Starts a family of histograms.
     void histogram_family(std::string_view name, std::string_view help);
 
+    /// Adds a sample of the family with the value of a gauge.
     void add(double value, labels of = {});
+    /// Adds a sample of the family with a whole number.
     void add(std::uint64_t value, labels of = {});
+    /// Adds the samples of a histogram of the family: its buckets, sum and count.
     void add(cumulative_histogram const& h, labels of = {});
 
     /// Adds the families `weir_limit_*` and, for pools, `weir_pool_*`. A text must contain each family once: add all
     /// limiters in one call.
     void add(std::span<limit_metrics const> limits);
 
+    /// Returns the text of all families so far.
     [[nodiscard]] std::string const& text() const& noexcept { return text_; }
+    /// Moves the text of all families out.
     [[nodiscard]] std::string text() && noexcept { return std::move(text_); }
 
 private:
@@ -116,6 +132,7 @@ private:
 ///   `weir_limit_remaining`, `weir_limit_keys`: the current state;
 /// - `weir_pool_objects` by `state`, `weir_pool_objects_total` by `event`: objects of pools.
 [[nodiscard]] std::string prometheus(std::span<limit_metrics const> limits);
+/// Returns the metrics of the listed limiters in the text format of Prometheus.
 [[nodiscard]] std::string prometheus(std::initializer_list<limit_metrics> limits);
 
 /// Returns the metrics of one limiter, pool or keyed limiter. For several limiters in one text, use the other overload.

@@ -26,6 +26,7 @@ public:
     /// Returns the period.
     [[nodiscard]] duration period() const noexcept { return period_; }
 
+    /// Compares the permits per unit of time, exactly.
     friend std::strong_ordering operator<=>(rate const& a, rate const& b) noexcept;
     friend bool operator==(rate const& a, rate const& b) noexcept { return (a <=> b) == 0; }
 

@@ -117,6 +117,7 @@ public:
     /// Gives the reservation back.
     ~basic_reservation() { give_back(); }
 
+    /// Exchanges the position with the position of `other`.
     void swap(basic_reservation& other) noexcept {
         std::swap(handle_, other.handle_);
         std::swap(place_, other.place_);

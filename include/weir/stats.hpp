@@ -21,24 +21,37 @@ struct limiter_stats {
     /// Permits of all granted requests.
     amount permits_granted = 0;
 
-    /// Requests that were not granted, by reason: a field for each `errc`, and `cancelled`.
+    // Requests that were not granted, by reason: a field for each `errc`, and `cancelled`.
+
+    /// Requests rejected with `errc::no_permit`.
     std::uint64_t no_permit = 0;
+    /// Requests rejected with `errc::timed_out`.
     std::uint64_t timed_out = 0;
+    /// Requests rejected with `errc::deadline_unreachable`.
     std::uint64_t deadline_unreachable = 0;
+    /// Requests rejected with `errc::queue_full`.
     std::uint64_t queue_full = 0;
+    /// Requests rejected with `errc::shed`.
     std::uint64_t shed = 0;
+    /// Requests rejected with `errc::exceeds_capacity`.
     std::uint64_t exceeds_capacity = 0;
+    /// Requests rejected with `errc::closed`.
     std::uint64_t closed = 0;
+    /// Requests rejected with `errc::too_many_keys`.
     std::uint64_t too_many_keys = 0;
+    /// Requests rejected with `errc::unavailable`.
     std::uint64_t unavailable = 0;
+    /// Requests that were cancelled.
     std::uint64_t cancelled = 0;
 
-    /// Wait times of granted requests: their sum and the longest.
+    /// The sum of the wait times of granted requests.
     duration waited_total{};
+    /// The longest wait time of a granted request.
     duration waited_max{};
 
-    /// Wait times of requests that waited and were not granted: their sum and the longest.
+    /// The sum of the wait times of requests that waited and were not granted.
     duration rejected_waited_total{};
+    /// The longest wait time of a request that waited and was not granted.
     duration rejected_waited_max{};
 
     /// Permits that `async_wait_overdue` reported.
@@ -135,13 +148,16 @@ struct keyed_stats {
 /// of a keyed limiter each shard is of one instant. Immediate grants are not in the wait times.
 template <class Stats>
 struct snapshot {
+    /// The counters and the state: `limiter_stats`, `pool_stats` or `keyed_stats`.
     Stats stats;
+    /// The wait times of granted requests that waited.
     wait_histogram waits;
 };
 
 /// A frequent key, and the number of its requests.
 template <class Key>
 struct heavy_key {
+    /// A copy of the key.
     Key key;
     /// Requests for the key: the true number is at most `asked`, and at least `asked - error`.
     std::uint64_t asked = 0;

@@ -112,7 +112,9 @@ public:
     explicit basic_timer(Context& context, Args... args)
         : basic_timer(Executor(context.get_executor()), args...) {}
 
+    /// Returns the executor that the constructor received.
     [[nodiscard]] executor_type get_executor() const noexcept { return executor_; }
+    /// Returns the time at which the timer expires.
     [[nodiscard]] time_point expiry() const noexcept { return base_->expiry; }
 
     /// Sets the expiry and cancels pending waits. Returns the number of cancelled waits.

@@ -31,10 +31,10 @@ using time_point = timeline::time_point;
 /// Longer than any wait: the patience of a request that waits without a limit.
 inline constexpr duration forever = duration::max();
 
-/// The answer of a policy that cannot predict the grant time: only a release can free permits.
+/// The result of a policy that cannot predict the grant time: only a release can free permits.
 inline constexpr time_point unknown = time_point::max();
 
-/// The last instant: the deadline of a request that waits forever, and the answer of a policy if the grant time is
+/// The last instant: the deadline of a request that waits forever, and the result of a policy if the grant time is
 /// later than any representable time. It is before `unknown`, because such a grant time is after every other deadline
 /// for certain.
 inline constexpr time_point never = unknown - duration(1);

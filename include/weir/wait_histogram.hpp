@@ -85,6 +85,7 @@ public:
         return end_of(last);
     }
 
+    /// Adds the waits of `other`.
     constexpr wait_histogram& operator+=(wait_histogram const& other) noexcept {
         for (std::size_t i = 0; i != ranges; ++i)
             counts_[i] += other.counts_[i];

@@ -27,22 +27,28 @@ class strict_interval;
 
 /// Whether connections use TLS.
 enum class tls : std::uint8_t {
-    never,
+    never,  ///< connections are not encrypted
     if_offered,  ///< if the server offers it and is not at a local socket; the certificate is not checked
     required,  ///< always; the certificate is not checked
 };
 
 /// The address of the server, the user and the connections.
 struct options {
+    /// The name or the address of the server.
     std::string host = "127.0.0.1";
+    /// The TCP port of the server.
     std::uint16_t port = 3306;
     /// The path of a local socket, instead of host and port.
     std::string socket = {};
 
+    /// The name of the database user.
     std::string user = {};
+    /// The password of the user; empty if the user needs none.
     std::string password = {};
+    /// The database with the tables of the store.
     std::string database = {};
 
+    /// Whether connections use TLS.
     mysql::tls tls = tls::if_offered;
     /// A file of certificate authorities. If it is set, TLS is required, also at a local socket, and the certificate of
     /// the server must be signed by one of them and valid for `host`.
@@ -96,17 +102,23 @@ public:
     /// Makes a store. Throws `std::invalid_argument` if an option is invalid; its text names the option, its value and
     /// the bound. Throws `boost::system::system_error` if `authorities` cannot be read.
     explicit store(boost::asio::any_io_executor ex, options const& options = {});
+    /// Makes a store on the executor of `context`. Throws as the other constructor.
     template <class Context>
         requires std::convertible_to<Context&, boost::asio::execution_context&>
     explicit store(Context& context, mysql::options const& options = {})
         : store(boost::asio::any_io_executor(context.get_executor()), options) {}
     ~store() override;
 
+    /// Grants permits; see `weir::store::async_take`.
     void async_take(std::string const& name, question const& q, answer_handler handler) override;
+    /// Takes back unused permits; see `weir::store::async_give_back`.
     void async_give_back(std::string const& name, give_back const& what) override;
+    /// Accepts every bucket and log; see `weir::store::validate`.
     void validate(policy::shared_bucket const&) const override {}
+    /// Sets the number of seats of a holder; see `weir::store::async_hold`.
     void async_hold(std::string const& name, seats_question const& q,
                     seats_handler handler) override;
+    /// Returns true: the store supports seats.
     [[nodiscard]] bool keeps_seats() const noexcept override { return true; }
 
     /// Creates the missing tables, on a separate connection. If all exist, the user needs no right to create tables.

@@ -53,6 +53,7 @@ public:
     /// name is invalid.
     strict_interval(boost::asio::any_io_executor ex, std::shared_ptr<store> e, std::string name,
                     duration every, queue_options const& queueing = {});
+    /// Makes an interval on the executor of `context`. Throws as the other constructor.
     template <class Context>
         requires std::convertible_to<Context&, boost::asio::execution_context&>
     strict_interval(Context& context, std::shared_ptr<store> e, std::string name, duration every,
@@ -67,19 +68,21 @@ public:
     ///
     /// Throws `rejection`, as `basic_limiter::enter` does, if the grant time would come too late or came too late, or
     /// if the patience ends during the transaction: then nothing was inserted. Throws `boost::system::system_error`
-    /// with the error of the server if `sql` fails, which then delays no other request, and if the server cannot be
-    /// asked.
+    /// with the error of the server if `sql` fails, which then delays no other request, and if the server is
+    /// unavailable.
     ///
     /// The row may have been inserted nevertheless if the patience ends or the connection breaks during the commit,
     /// which the text of the error states, and if the operation is cancelled (`terminal`), which ends it at once.
     [[nodiscard]] boost::asio::awaitable<void> insert_at_most(
         std::string sql, std::vector<value> values, patience wait = {});
+    /// Waits until it may insert, and executes `sql`, a statement without question marks, in the transaction of the grant.
     [[nodiscard]] boost::asio::awaitable<void> insert_at_most(std::string sql, patience wait = {}) {
         return insert_at_most(std::move(sql), {}, wait);
     }
 
     /// Returns the counts of the requests in this process: a permit is one transaction.
     [[nodiscard]] limiter_stats stats() const { return line_.stats(); }
+    /// Returns `stats()` and the wait times since construction, both of the same instant.
     [[nodiscard]] weir::snapshot<limiter_stats> snapshot() const { return line_.snapshot(); }
 
 private:

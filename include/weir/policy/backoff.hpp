@@ -13,6 +13,7 @@ namespace weir {
 struct backoff_options {
     /// The pause after the first failure, at least 1 ns. It doubles with each further failure, up to `max`.
     duration initial = std::chrono::milliseconds(100);
+    /// The longest pause, without the random addition; at least `initial`.
     duration max = std::chrono::seconds(10);
     /// The largest random addition to a pause, as a part of it, 0 to 1. It prevents many clients from retrying at the
     /// same time.

@@ -28,6 +28,7 @@ struct fail_open {};
 /// together grant at most `N * share * (burst + rate * outage)` besides the grants of the store; with a share of 1/N,
 /// that is the limit itself. Earlier grants to the process count.
 struct fail_local {
+    /// The share of the rate and of the burst, from a millionth to 1.
     double share = 1;
 };
 
@@ -80,7 +81,9 @@ enum class shared_mode : std::uint8_t {
 
 /// A change of the mode of a shared limiter.
 struct mode_change {
+    /// The mode before the change.
     shared_mode before = shared_mode::store;
+    /// The mode after the change.
     shared_mode after = shared_mode::store;
     /// The time of the change, on the clock of the limiter.
     time_point at{};
@@ -90,20 +93,23 @@ struct mode_change {
 
 /// Counts of the questions of a shared limiter since its construction, and its current state.
 struct shared_stats {
-    /// Questions to the store, and permits that it granted.
+    /// Questions to the store.
     std::uint64_t questions = 0;
+    /// Permits that the store granted.
     amount granted = 0;
-    /// Questions whose reply was a booked grant, and a rejection.
+    /// Questions whose reply was a booked grant.
     std::uint64_t booked = 0;
+    /// Questions whose reply was a rejection.
     std::uint64_t denied = 0;
-    /// Questions without a valid reply in time. `failed`: the store certainly granted nothing. `unknown`: the store may
-    /// have granted the permits, and they count as used.
+    /// Questions without a valid reply in time, for which the store certainly granted nothing.
     std::uint64_t failed = 0;
+    /// Questions without a valid reply in time, for which the store may have granted permits. These count as used.
     std::uint64_t unknown = 0;
     /// Replies that arrived too late, to `unknown` questions.
     std::uint64_t late = 0;
-    /// Questions with a reply in time, and `failed` and `unknown` questions since the last such reply.
+    /// Questions with a reply in time.
     std::uint64_t answered = 0;
+    /// Questions since the last reply in time that are `failed` or `unknown`.
     std::uint32_t failing = 0;
     /// Permits that were given back to the store: unused, or granted too late.
     amount returned = 0;
@@ -113,18 +119,23 @@ struct shared_stats {
     amount prefetch = 0;
     /// Permits that `fail_open` and `fail_local` granted without the store.
     amount bypassed_permits = 0;
-    /// Whether the store is unavailable now, and how many outages there were.
+    /// Whether the store is unavailable now.
     bool unavailable = false;
+    /// The number of outages.
     std::uint64_t outages = 0;
-    /// The current mode, the time of its start, and the number of changes.
+    /// The current mode.
     shared_mode mode = shared_mode::store;
+    /// The time at which the current mode began.
     time_point mode_since{};
+    /// The number of changes of the mode.
     std::uint64_t mode_changes = 0;
-    /// How often the clock of the store was set, as its grants show: it advanced by 100 ms more or less than the clock
+    /// How often the clock of the store was set forward, as its grants show: it advanced by 100 ms more than the clock
     /// of this process, or by a thousandth of the time between two grants, if that is more. A step forward grants the
-    /// refill of its length, at most a burst and the grants booked then. A step back grants nothing, and a sliding log
-    /// does not show it.
+    /// refill of its length, at most a burst and the grants booked then.
     std::uint64_t steps_forward = 0;
+    /// How often the clock of the store was set back, as its grants show: it advanced by 100 ms less than the clock of
+    /// this process, or by a thousandth of the time between two grants, if that is more. A step back grants nothing,
+    /// and a sliding log does not show it.
     std::uint64_t steps_back = 0;
     /// The time from the last question with a reply in time to that reply.
     duration round_trip{};
@@ -153,8 +164,10 @@ struct shared_bucket {
 
     /// Makes a bucket for the rate of `options`, which must be valid.
     [[nodiscard]] static shared_bucket of(shared_options const& options) noexcept;
+    /// Makes a sliding log for the rate of `options`, which must be valid.
     [[nodiscard]] static shared_bucket log_of(shared_options const& options) noexcept;
 
+    /// Returns the capacity in drops.
     [[nodiscard]] std::int64_t full() const noexcept { return burst * permit; }
     /// Returns the largest part of a microsecond by which a late grant is credited to the next one, in drops.
     [[nodiscard]] std::int64_t owed() const noexcept {

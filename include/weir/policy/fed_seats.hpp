@@ -37,12 +37,13 @@ void validate(shared_seats_options const& options);
 struct shared_seats_stats {
     /// Seats that the store keeps for this process, in use or not.
     amount held = 0;
-    /// Questions to the store, and questions for which it had too few seats.
+    /// Questions to the store.
     std::uint64_t questions = 0;
+    /// Questions for which the store had too few seats.
     std::uint64_t denied = 0;
-    /// Questions without a valid reply in time. `failed`: the store certainly did nothing. `unknown`: the store may
-    /// have carried them out.
+    /// Questions without a valid reply in time, for which the store certainly did nothing.
     std::uint64_t failed = 0;
+    /// Questions without a valid reply in time that the store may have carried out.
     std::uint64_t unknown = 0;
     /// Replies that arrived too late.
     std::uint64_t late = 0;

@@ -21,6 +21,7 @@ struct fixed_window_options {
     /// The length of a window, at least 1 ns.
     duration window = std::chrono::seconds(1);
 
+    /// The times at which windows begin.
     window_alignment alignment = window_alignment::first_use;
 };
 

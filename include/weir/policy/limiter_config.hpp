@@ -46,7 +46,9 @@ class limiter_config;
 /// A list of limits that all apply.
 class all_options {
 public:
+    /// An empty list, which no limiter accepts.
     all_options() noexcept;
+    /// A list of these limits.
     explicit all_options(std::vector<limiter_config> limits) noexcept;
 
     /// The limits, at least one.
@@ -81,9 +83,12 @@ public:
 /// time is a whole number and its unit, without a space: `h`, `min`, `s`, `ms`, `us` or `ns`; or it is `forever`.
 class limiter_config {
 public:
+    /// A variant of the options of all limiters that can be selected at run time.
     using options_type = detail::chosen_at_run_time::options<all_options>;
 
+    /// The configuration of one seat.
     limiter_config() = default;
+    /// The configuration of the limiter that has these options, such as `seats_options`.
     template <class Options>
         requires(!std::same_as<Options, limiter_config> &&
                  std::constructible_from<options_type, Options const&>)
@@ -93,6 +98,7 @@ public:
     /// and the found text. Only the limiter that is made of the result checks the values.
     [[nodiscard]] static limiter_config parse(std::string_view text);
 
+    /// The options of the limiter; their type is its kind.
     options_type options;
 };
 

@@ -171,8 +171,9 @@ struct overdue {
     ticket id = 0;
     /// The number of permits that it holds.
     amount count = 0;
-    /// The time of the grant, and how long it has been held.
+    /// The time of the grant.
     time_point since{};
+    /// The time for which the permit has been held.
     duration held{};
 };
 

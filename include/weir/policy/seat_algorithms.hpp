@@ -12,8 +12,9 @@ namespace weir {
 struct aimd_options {
     /// The initial number of seats, from `min` to `max`.
     amount seats = 20;
-    /// The bounds of the number, 1 to `max_amount`.
+    /// The minimum number of seats, 1 to `max`.
     amount min = 20;
+    /// The maximum number of seats, `min` to `max_amount`.
     amount max = 200;
     /// The number up to which the seats are doubled at the start; 0 never doubles them.
     amount slow_start = max_amount;
@@ -23,8 +24,9 @@ struct aimd_options {
     /// The mean latency above which a window counts as a drop, too.
     duration timeout = std::chrono::seconds(5);
 
-    /// The shortest time of a window, after which the number may change, and its fewest samples.
+    /// The shortest time of a window, after which the number may change.
     duration window{};
+    /// The minimum number of samples of a window.
     amount samples = 10;
 
     friend bool operator==(aimd_options const&, aimd_options const&) = default;
@@ -34,8 +36,11 @@ struct aimd_options {
 struct vegas_options {
     /// The initial number of seats, from `min` to `max`.
     amount seats = 20;
+    /// The minimum number of seats, 1 to `max`.
     amount min = 1;
+    /// The maximum number of seats, `min` to `max_amount`.
     amount max = 1000;
+    /// The number up to which the seats are doubled at the start; 0 never doubles them.
     amount slow_start = max_amount;
 
     /// The largest factor of the number after a decrease, 0.5 to 1. With 1 the number decreases by its decimal
@@ -45,12 +50,14 @@ struct vegas_options {
     double smoothing = 1;
     /// The number of samples per seat after which the no-load latency is measured again; at random, down to half of it.
     amount probe = 30;
-    /// The bounds of the no-load latency.
+    /// The lower bound of the no-load latency.
     duration no_load_min{1};
+    /// The upper bound of the no-load latency.
     duration no_load_max = forever;
 
-    /// The shortest time of a window, after which the number may change, and its fewest samples.
+    /// The shortest time of a window, after which the number may change.
     duration window{};
+    /// The minimum number of samples of a window.
     amount samples = 100;
 
     friend bool operator==(vegas_options const&, vegas_options const&) = default;
@@ -60,8 +67,11 @@ struct vegas_options {
 struct gradient2_options {
     /// The initial number of seats, from `min` to `max`.
     amount seats = 20;
+    /// The minimum number of seats, 1 to `max`.
     amount min = 20;
+    /// The maximum number of seats, `min` to `max_amount`.
     amount max = 200;
+    /// The number up to which the seats are doubled at the start; 0 never doubles them.
     amount slow_start = max_amount;
 
     /// The multiple of the no-load latency that is accepted, from 1 to 10. In a lasting overload the number settles at
@@ -77,12 +87,14 @@ struct gradient2_options {
     amount long_window = 600;
     /// The number of windows after which the no-load latency is measured again; at random, down to half of it.
     amount probe = 60;
-    /// The bounds of the no-load latency.
+    /// The lower bound of the no-load latency.
     duration no_load_min{1};
+    /// The upper bound of the no-load latency.
     duration no_load_max = forever;
 
-    /// The shortest time of a window, after which the number may change, and its fewest samples.
+    /// The shortest time of a window, after which the number may change.
     duration window = std::chrono::seconds(1);
+    /// The minimum number of samples of a window.
     amount samples = 10;
     /// The latency below which samples are ignored.
     duration ignore_below = std::chrono::microseconds(100);

@@ -35,6 +35,7 @@ struct token_bucket_options {
     /// The number of permits in a new bucket, 0 to the burst; by default it is full.
     std::optional<amount> initial = {};
 
+    /// The way in which the bucket is refilled.
     weir::refill refill = refill::continuous;
 
     /// The treatment of the permits in the bucket when the options change.

@@ -43,6 +43,7 @@ enum class errc {
 /// Returns the category of `errc`.
 [[nodiscard]] boost::system::error_category const& error_category() noexcept;
 
+/// Returns the `error_code` of `e`.
 [[nodiscard]] error_code make_error_code(errc e) noexcept;
 
 }  // namespace weir::redis

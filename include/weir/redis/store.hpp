@@ -83,17 +83,23 @@ class store final : public weir::store {
 public:
     /// Makes a store. Throws `std::invalid_argument` if the URL, or another option, is invalid.
     explicit store(boost::asio::any_io_executor ex, options const& options = {});
+    /// Makes a store on the executor of `context`. Throws as the other constructor.
     template <class Context>
         requires std::convertible_to<Context&, boost::asio::execution_context&>
     explicit store(Context& context, redis::options const& options = {})
         : store(boost::asio::any_io_executor(context.get_executor()), options) {}
     ~store() override;
 
+    /// Grants permits; see `weir::store::async_take`.
     void async_take(std::string const& name, question const& q, answer_handler handler) override;
+    /// Takes back unused permits; see `weir::store::async_give_back`.
     void async_give_back(std::string const& name, give_back const& what) override;
+    /// Checks that the numbers of a script can represent the bucket; see `weir::store::validate`.
     void validate(policy::shared_bucket const& b) const override;
+    /// Sets the number of seats of a holder; see `weir::store::async_hold`.
     void async_hold(std::string const& name, seats_question const& q,
                     seats_handler handler) override;
+    /// Returns true: the store supports seats.
     [[nodiscard]] bool keeps_seats() const noexcept override { return true; }
 
     /// Connects, unless connected, and runs an empty script for the limiter `name`.
@@ -102,7 +108,7 @@ public:
     /// and for a user without permission for the key. Nothing requires this call; it serves programs that want to find
     /// errors at their start.
     ///
-    /// @throws boost::system::system_error if the server cannot be asked; the text is the server's own, except for a
+    /// @throws boost::system::system_error if the server is unavailable; the text is the server's own, except for a
     /// wrong password
     [[nodiscard]] boost::asio::awaitable<void> check(std::string name = {});
 

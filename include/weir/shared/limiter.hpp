@@ -174,8 +174,10 @@ class basic_shared_limiter : public basic_limiter<Policy, Executor, Timer> {
         detail::shared_runner<Policy, typename base::core_type, typename Timer::clock_type>;
 
 public:
+    /// The options of the policy, such as `shared_options`.
     using options_type = typename base::options_type;
 
+    /// Rebinds this type of limiter to another executor.
     template <class OtherExecutor>
     struct rebind_executor {
         using other =
@@ -196,6 +198,9 @@ public:
         core.fed_by(runner_);
     }
 
+    /// Makes a limiter whose waiting requests are served on the executor of `context`.
+    ///
+    /// @throws std::invalid_argument as the other constructor
     template <class Context>
         requires std::convertible_to<Context&, boost::asio::execution_context&> &&
                  std::convertible_to<typename Context::executor_type, Executor>

@@ -74,16 +74,20 @@ private:
 
 /// The simulated faults of a `memory_store` for further questions.
 struct store_conduct {
-    /// The time that a question takes to reach the store, and the time of its reply.
+    /// The time that a question takes to reach the store.
     duration there{};
+    /// The time that the reply takes.
     duration back{};
+    /// What happens to a question.
     enum class fate : std::uint8_t {
+        /// The store replies.
         answered,
         /// The store grants, but its reply is lost.
         answer_lost,
         /// The store cannot be reached: it grants nothing, and the limiter gets an error.
         unreachable,
     };
+    /// The result of each question.
     fate what = fate::answered;
 };
 
@@ -98,11 +102,14 @@ class basic_memory_store final : public store,
     using self = std::shared_ptr<basic_memory_store>;
 
 public:
+    /// Makes an empty store that replies on `ex`.
     explicit basic_memory_store(boost::asio::any_io_executor ex) : home_(std::move(ex)) {}
+    /// Makes an empty store that replies on the executor of `context`.
     template <class Context>
     explicit basic_memory_store(Context& context)
         : basic_memory_store(boost::asio::any_io_executor(context.get_executor())) {}
 
+    /// Simulates these faults for further questions.
     void behave(store_conduct const& how) {
         std::lock_guard lock(mutex_);
         conduct_ = how;
@@ -118,15 +125,19 @@ public:
         ledger_.forget();
     }
 
+    /// Grants permits; see `store::async_take`.
     void async_take(std::string const& name, question const& q, answer_handler handler) override {
         answer_with<answer>(std::move(handler), [name, q](auto& ledger, std::int64_t now) {
             return ledger.take(name, q, now);
         });
     }
 
+    /// Accepts every bucket and log; see `store::validate`.
     void validate(policy::shared_bucket const&) const override {}
+    /// Returns true: the store supports seats.
     [[nodiscard]] bool keeps_seats() const noexcept override { return true; }
 
+    /// Sets the number of seats of a holder; see `store::async_hold`.
     void async_hold(std::string const& name, seats_question const& q,
                     seats_handler handler) override {
         answer_with<seats_answer>(std::move(handler), [name, q](auto& ledger, std::int64_t now) {
@@ -139,6 +150,7 @@ public:
         return in_ledger([&](auto& ledger, std::int64_t now) { return ledger.held(name, now); });
     }
 
+    /// Takes back unused permits; see `store::async_give_back`.
     void async_give_back(std::string const& name, give_back const& what) override {
         auto const how = conduct();
         if (how.what == store_conduct::fate::unreachable)

@@ -102,8 +102,10 @@ class basic_shared_seats : public basic_shared_limiter<policy::fed_seats, Execut
     using base = basic_shared_limiter<policy::fed_seats, Executor, Timer>;
 
 public:
+    /// Makes seats that a store keeps, like the constructors of `basic_shared_limiter`.
     using base::base;
 
+    /// Rebinds this type of limiter to another executor.
     template <class OtherExecutor>
     struct rebind_executor {
         using other =
@@ -140,6 +142,7 @@ public:
     [[nodiscard]] auto run(F&& f, request n = {}, patience wait = {}) {
         return run_while_held(f, n, wait);
     }
+    /// Enters for 1 seat, calls `f`, awaits its result and releases the seat; see the other overload.
     template <class F>
         requires std::invocable<F&>
     [[nodiscard]] auto run(F&& f, patience wait) {

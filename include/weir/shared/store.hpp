@@ -25,12 +25,19 @@ namespace weir {
 /// A limiter that gets no reply within `shared_options::timeout` continues without it.
 class store {
 public:
+    /// A request for permits of a bucket or a log.
     using question = policy::fed::question;
+    /// The reply to a `question`.
     using answer = policy::fed::answer;
+    /// Permits to take back.
     using give_back = policy::fed::give_back;
+    /// The handler of the reply to a `question`.
     using answer_handler = boost::asio::any_completion_handler<void(error_code, answer)>;
+    /// A request for seats.
     using seats_question = policy::fed_seats::question;
+    /// The reply to a `seats_question`.
     using seats_answer = policy::fed_seats::answer;
+    /// The handler of the reply to a `seats_question`.
     using seats_handler = boost::asio::any_completion_handler<void(error_code, seats_answer)>;
 
     store() = default;
