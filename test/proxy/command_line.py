@@ -164,7 +164,7 @@ class CommandLine(ProxyTest):
             self.assertEqual(process.wait(PATIENCE), 0)
 
     def test_the_demo(self):
-        proxy = Proxy("--demo")
+        proxy = Proxy("--demo", "--patience", "20s")
         self.assertIn("at most 3 concurrent requests", proxy.greeting)
         clients = [Client(proxy.port) for _ in range(6)]
         for client in clients:

@@ -2,11 +2,10 @@
 """Slow clients, unreachable upstreams, and the shutdown."""
 
 import signal
-import socket
 import threading
 import time
 
-from support import Client, ProxyTest, main, numbers, wait_until
+from support import PATIENCE, Client, ProxyTest, main, numbers, rejects, wait_until
 
 GET = "GET / HTTP/1.1\r\nHost: test\r\n\r\n"
 
@@ -44,42 +43,21 @@ class Faults(ProxyTest):
             self.assertEqual(client.ended(), b"")
         self.assertEqual(self.upstream.targets(), [])
 
-    def test_a_slow_body_is_accepted(self):
-        proxy = self.start("--body-timeout", "1500ms", "--upstream-timeout", "200ms")
-        with Client(proxy.port) as client:
-            client.send("POST /digest HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\n")
-            for _ in range(4):
-                time.sleep(0.3)
-                client.send("x")
-            self.assertEqual(client.answer().status, 200)
-
     def test_an_idle_connection_is_closed_in_time(self):
         proxy = self.start("--idle-timeout", "200ms")
         with Client(proxy.port) as client:
-            self.assertEqual(client.ask("/").status, 200)
             begun = time.monotonic()
+            self.assertEqual(client.ask("/").status, 200)
             self.assertEqual(client.ended(), b"")
             self.assertGreaterEqual(time.monotonic() - begun, 0.19)
 
     def test_an_upstream_that_does_not_respond(self):
         proxy = self.start("--upstream-timeout", "200ms", "--seats", 1)
+        over = threading.Event()
+        self.addCleanup(over.set)
+        self.upstream.script["/hang"] = lambda *_: over.wait(PATIENCE)
         with Client(proxy.port) as client:
-            answer = client.ask("/sleep/1000")
-            self.assertEqual(answer.status, 504)
-            self.assertEqual(client.ask("/").status, 200)  # the same connection continues
-
-    def test_an_upstream_that_stops_in_the_middle(self):
-        def stall(sock, request, reader):
-            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345")
-            time.sleep(1)
-
-        proxy = self.start("--upstream-timeout", "200ms", "--seats", 1)
-        self.upstream.script["/stall"] = stall
-        with Client(proxy.port) as client:
-            client.send("GET /stall HTTP/1.1\r\nHost: test\r\n\r\n")
-            with self.assertRaises(EOFError):
-                client.answer()
-        self.assertEqual(numbers(proxy.stop())["proxy"]["failed"], 1)
+            self.assertEqual([client.ask("/hang").status for _ in range(2)], [504] * 2)  # on the same connection
 
     def test_an_upstream_that_is_not_reachable(self):
         self.upstream.close()
@@ -178,7 +156,7 @@ class Faults(ProxyTest):
                 wait_until(lambda: proxy.numbers()["seats"]["waiting"] == 1)
                 proxy.process.send_signal(which)
                 self.assertEqual(idle.ended(), b"")
-                wait_until(lambda: self.rejects(proxy.port), "the port to be closed")
+                wait_until(lambda: rejects(proxy.port), "the port to be closed")
                 for client in (first, second):
                     answer = client.answer()
                     self.assertEqual((answer.status, answer.get("connection")), (200, "close"))
@@ -224,11 +202,6 @@ class Faults(ProxyTest):
             self.assertEqual(proxy.process.returncode, 0)
             self.assertGreaterEqual(time.monotonic() - begun, 0.29)
             self.assertEqual(numbers(proxy.report)["seats"]["in use"], 0)
-
-    @staticmethod
-    def rejects(port):
-        with socket.socket() as s:
-            return s.connect_ex(("127.0.0.1", port)) != 0
 
 
 if __name__ == "__main__":

@@ -93,6 +93,12 @@ def wait_until(predicate, what="it"):
         time.sleep(0.005)
 
 
+def rejects(port):
+    """Whether no program listens on the port."""
+    with socket.socket() as s:
+        return s.connect_ex(("127.0.0.1", port)) != 0
+
+
 def in_parallel(clients, work):
     """Runs work(i) on `clients` threads, and raises an exception that one of them raised."""
     failures = []

@@ -88,6 +88,10 @@ BOOST_FIXTURE_TEST_CASE(for_a_response, timed_proxy) {
     stays_for(60s);
     BOOST_TEST(status_of(client.take()) == 504u);
     BOOST_TEST(proxy.upstream.open() == 0u);
+    // The client's connection continues.
+    proxy.upstream.connections.clear();
+    proxy.upstream.answer = [](std::string const&) { return ok(); };
+    BOOST_TEST(proxy.ask(client, get) == 200u);
 }
 
 // The limit applies to each part separately.

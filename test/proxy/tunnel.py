@@ -11,7 +11,7 @@ import threading
 import time
 
 from admin_support import request, stats
-from support import KEEPS_MEMORY, PATIENCE, PROXY, Client, ProxyTest, Upstream, in_parallel, main, pattern, wait_until
+from support import KEEPS_MEMORY, PATIENCE, PROXY, Client, ProxyTest, Upstream, in_parallel, main, pattern, rejects, wait_until
 
 SHOP = '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
 SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: %s\r\n\r\n"
@@ -334,19 +334,11 @@ class Held(TunnelTest):
 
     def test_a_tunnel_without_bytes_ends_after_the_idle_limit(self):
         proxy = self.start_with(SHOP + limit("seats", "9 seats") + route('to = "echo"\nidle = "700ms"', '["seats"]'))
-        client, upstream = self.both_ends(proxy)
         begun = time.monotonic()
-        self.assertTrue(self.ended(client.sock))
-        self.assertGreaterEqual(time.monotonic() - begun, 0.6)
-        self.assertTrue(self.ended(upstream))
-        # One direction is enough.
         client, upstream = self.both_ends(proxy)
-        for _ in range(12):
-            upstream.sendall(b"x")
-            self.assertEqual(client.reader.exactly(1), b"x")
-            time.sleep(0.12)
-        self.assertEqual(proxy.numbers()["seats"]["in use"], 1)
         self.assertTrue(self.ended(client.sock))
+        self.assertGreaterEqual(time.monotonic() - begun, 0.69)
+        self.assertTrue(self.ended(upstream))
         wait_until(lambda: proxy.numbers()["seats"]["in use"] == 0)
 
 
@@ -421,17 +413,18 @@ class Ends(TunnelTest):
         client, upstream = self.both_ends(proxy)
         begun = time.monotonic()
         proxy.process.send_signal(signal.SIGTERM)
-        client.send(b"still")
-        self.assertEqual(upstream.recv(5), b"still")
         self.assertTrue(self.ended(client.sock))
         self.assertGreater(time.monotonic() - begun, 0.7)
         self.assertTrue(self.ended(upstream))
         self.assertEqual(proxy.process.wait(PATIENCE), 0)
 
     def test_the_end_of_the_proxy_after_the_end_of_the_tunnel(self):
-        proxy = self.start_with('drain = "60s"\n' + SHOP + route())
+        proxy = self.start_with(f'drain = "60s"\n[[listen]]\naddress = "127.0.0.1:{self.unused_port()}"\n' + SHOP + route())
         client, upstream = self.both_ends(proxy)
         proxy.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: rejects(proxy.port), "the port to be closed")
+        client.send(b"still")
+        self.assertEqual(upstream.recv(5), b"still")
         client.close()
         upstream.close()
         self.assertEqual(proxy.process.wait(PATIENCE), 0)
