@@ -2,6 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -58,6 +59,39 @@ BOOST_AUTO_TEST_CASE(of_numbers_that_differ_in_few_bits_differs_in_many_bits) {
         BOOST_TEST(first_bits.size() > 2'400U);
         BOOST_TEST(last_bits.size() > 2'400U);
     }
+}
+
+// Different values of one type are different keys.
+BOOST_AUTO_TEST_CASE(selects_the_types_that_are_like_keys) {
+    using weir::key_like;
+    static_assert(key_like<std::uint64_t, std::uint64_t> && key_like<std::uint32_t, std::uint64_t>);
+    static_assert(key_like<int, std::uint64_t> && key_like<std::int64_t, std::uint64_t>);
+    static_assert(key_like<std::uint32_t, std::int64_t> && key_like<std::int8_t, std::uint8_t>);
+    static_assert(!key_like<std::uint64_t, std::uint32_t> && !key_like<std::int64_t, int>);
+    static_assert(!key_like<int, std::uint16_t> && !key_like<std::uint64_t, std::int32_t>);
+
+    static_assert(key_like<bool, bool> && key_like<char, char> && key_like<double, double>);
+    static_assert(!key_like<bool, int> && !key_like<char, int> && !key_like<char32_t, int>);
+    static_assert(!key_like<int, bool> && !key_like<std::uint8_t, char> &&
+                  !key_like<char, wchar_t>);
+    static_assert(!key_like<double, int> && !key_like<int, double> && !key_like<float, double>);
+
+    enum plain : std::uint8_t {};
+    enum class scoped : std::uint8_t {};
+    static_assert(key_like<plain, plain> && key_like<scoped, scoped>);
+    static_assert(!key_like<plain, int> && !key_like<std::uint8_t, plain>);
+
+    static_assert(key_like<std::string_view, std::string> && key_like<char[7], std::string>);
+    static_assert(key_like<char const*, std::string> && key_like<std::string, std::string>);
+    static_assert(!key_like<int, std::string> && !key_like<std::string, int>);
+    static_assert(!key_like<std::chrono::seconds, std::uint64_t>);
+    static_assert(!key_like<std::chrono::seconds, std::string>);
+
+    struct without_hash {
+        bool operator==(without_hash const&) const = default;
+    };
+    static_assert(!key_like<without_hash, without_hash>);
+    BOOST_TEST(true);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

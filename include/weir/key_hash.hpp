@@ -20,6 +20,40 @@ struct hash_seed {
     [[nodiscard]] static hash_seed random();
 };
 
+namespace detail {
+
+template <class Key>
+concept standard_hashable = requires(Key const& key) {
+    { std::hash<Key>()(key) } -> std::convertible_to<std::size_t>;
+};
+
+/// An integer that is a number: neither a `bool` nor a character.
+template <class T>
+concept number =
+    std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> &&
+    !std::same_as<T, wchar_t> && !std::same_as<T, char8_t> && !std::same_as<T, char16_t> &&
+    !std::same_as<T, char32_t>;
+template <class T>
+concept scalar = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+
+/// Whether different values of `Like` become different keys.
+template <class Like, class Key>
+concept distinct_as = std::same_as<Like, Key> || !scalar<Like> || !scalar<Key> ||
+                      (number<Like> && number<Key> && sizeof(Like) <= sizeof(Key));
+
+template <class Like, class Key>
+concept comparable_with =
+    std::constructible_from<Key, Like const&> && requires(Like const& like, Key const& key) {
+        { key == like } -> std::convertible_to<bool>;
+    };
+
+template <class Like, class Hash>
+concept hashed_by = requires(Like const& like, hash_seed const& seed, Hash const& hash) {
+    { hash(seed, like) } -> std::convertible_to<std::uint64_t>;
+};
+
+}  // namespace detail
+
 /// Hashes the keys of `keyed` with a seed. Types that compare equal have equal hashes: all strings, as
 /// `std::string_view`, and all integers.
 ///
@@ -34,6 +68,8 @@ struct hash_seed {
 struct key_hash {
     /// Returns the hash of a key.
     template <class Key>
+        requires std::convertible_to<Key const&, std::string_view> || std::is_enum_v<Key> ||
+                 std::integral<Key> || std::is_pointer_v<Key> || detail::standard_hashable<Key>
     [[nodiscard]] std::uint64_t operator()(hash_seed const& seed, Key const& key) const noexcept {
         if constexpr (std::convertible_to<Key const&, std::string_view>)
             return of_bytes(seed, key);
@@ -59,5 +95,15 @@ private:
         return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
     }
 };
+
+/// A type by which `keyed` finds its keys, such as `std::string_view` for the keys `std::string`: `Hash` hashes it, it
+/// compares with a `Key`, and a `Key` can be made of it.
+///
+/// An integer is like a key if its type is not wider than `Key`, so that different values are different keys: `int` for
+/// `std::uint64_t`, where -1 is the greatest key, but not `std::uint64_t` for `std::uint32_t`. `bool`, characters,
+/// enumerations and floating-point numbers are only like keys of the same type.
+template <class Like, class Key, class Hash = key_hash>
+concept key_like = detail::distinct_as<Like, Key> && detail::comparable_with<Like, Key> &&
+                   detail::hashed_by<Like, Hash>;
 
 }  // namespace weir

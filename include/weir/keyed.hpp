@@ -28,6 +28,7 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/compose.hpp>
+#include <boost/assert.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -101,7 +102,8 @@ void check_not_watched(std::tuple<Options...> const& options) {
 /// follow.
 ///
 /// Keys: `Key` is copyable and has `==`, and `Hash` hashes it with a seed; see `key_hash`. A lookup accepts any type
-/// that compares and hashes like `Key`: a `std::string_view` becomes a `std::string` only if the key is new. Keys are
+/// that compares and hashes like `Key`: a `std::string_view` becomes a `std::string` only if the key is new. It accepts
+/// integers if their type is not wider than `Key`; see `key_like`. Keys are
 /// copied, compared, hashed and destroyed under the lock, on any thread, also by a permit that is released after the
 /// destruction of the limiter. These functions must not use the limiter or its permits, and only copying may throw:
 /// then the limiter treats the key like a key beyond `max_keys`.
@@ -130,14 +132,22 @@ template <class Key, class Policy, class Executor = boost::asio::any_io_executor
           class Timer = basic_steady_timer<Executor>, class Hash = key_hash,
           class Queue = order::any>
 class basic_keyed {
+    static_assert(detail::is_hashed<Key, Hash>,
+                  "weir::keyed: the type of the keys has no hash. Specialize std::hash for it, or "
+                  "name a hash like weir::key_hash as the fifth argument of weir::basic_keyed");
+    static_assert(detail::is_compared<Key>, "weir::keyed: the type of the keys has no operator==");
+    static constexpr bool is_usable = detail::is_hashed<Key, Hash> && detail::is_compared<Key>;
+    using stored_key = std::conditional_t<is_usable, Key, detail::unusable_key>;
+    using hash_type = std::conditional_t<is_usable, Hash, detail::unusable_hash>;
+
     using rule_type = policy::rule_of_t<Policy>;
     using shared_rule = std::shared_ptr<rule_type const>;
-    using room = detail::keyed_room<Key, Hash, rule_type, Queue>;
+    using room = detail::keyed_room<stored_key, hash_type, rule_type, Queue>;
     using core_type = detail::core<room, detail::asio_host<Executor, Timer>>;
     using handle_type = detail::limiter_handle<core_type, Executor>;
-    using shards_type = detail::keyed_shards<Key, Hash, core_type, Executor>;
+    using shards_type = detail::keyed_shards<stored_key, hash_type, core_type, Executor>;
     template <class Like>
-    using kept = detail::kept_key<Key, Like>;
+    using kept = detail::kept_key<stored_key, Like>;
 
 public:
     /// The type that selects the limiter of a request.
@@ -185,12 +195,13 @@ public:
     }
     /// Completes waiting operations with `errc::closed`. Permits in use stay valid.
     ~basic_keyed() {
-        each([](core_type& core) { core.abandon(); });
+        if (all_)
+            each([](core_type& core) { core.abandon(); });
     }
 
     /// Returns the executor that the constructor received.
     [[nodiscard]] executor_type get_executor() const noexcept {
-        return all_->shards.first().executor;
+        return all().shards.first().executor;
     }
 
     /// Grants `n` permits of `key` now or rejects the request, like `basic_limiter::try_enter`. A new key may allocate.
@@ -213,7 +224,7 @@ public:
     /// `permits` already holds are released first.
     template <class Like>
     void try_enter_many(std::span<Like const> keys, std::span<permit> permits) noexcept {
-        all_->shards.try_enter_many(keys, permits, clock_now());
+        all().shards.try_enter_many(keys, permits, clock_now());
     }
 
     /// Waits until the limiter grants `n` permits of `key` or the patience ends, like `basic_limiter::enter`.
@@ -249,7 +260,8 @@ public:
                 handle.core, handle.executor),
             token,
             detail::starts_to_enter_key<kept<Like>>(
-                static_cast<kept<Like>>(key), who.hash, n, {.length = wait}));
+                static_cast<kept<Like>>(detail::as_key<stored_key>(key)), who.hash, n,
+                {.length = wait}));
     }
     /// Waits until the limiter grants 1 permit of `key` or the patience ends.
     template <class Like, boost::asio::completion_token_for<void(error_code, permit)> Token>
@@ -271,8 +283,8 @@ public:
         using start_type = detail::starts_to_enter_key<kept<Like>>;
         auto const who = look_up(key);
         return detail::enter_operation<handle_type, start_type>(
-            handle_for(who),
-            start_type(static_cast<kept<Like>>(key), who.hash, n, {.length = wait}));
+            handle_for(who), start_type(static_cast<kept<Like>>(detail::as_key<stored_key>(key)),
+                                        who.hash, n, {.length = wait}));
     }
     /// Waits until the limiter grants 1 permit of `key` or the patience ends; without a token.
     template <class Like>
@@ -326,14 +338,22 @@ public:
     /// Returns one key as a part of a `chain`, for `n` permits. Keeps a copy of the key.
     template <class Like>
     [[nodiscard]] auto with(Like const& key, request n = {}) const {
-        using who_type = detail::one_key<Key>;
+        using who_type = detail::one_key<stored_key>;
         auto const who = look_up(key);
         return detail::chain_link<core_type, Executor, who_type>(
-            handle_for(who), n, who_type{Key(key), who.hash});
+            handle_for(who), n, who_type{stored_key(detail::as_key<stored_key>(key)), who.hash});
+    }
+
+    /// Does not compile: a chain needs the key.
+    template <class Without = Key>
+    detail::chain_link<core_type, Executor, detail::one_key<stored_key>> with() const {
+        static_assert(!std::same_as<Without, Key>,
+                      "weir::chain: a keyed limiter needs a key here: limiter.with(key)");
+        return with(detail::key_after_error<stored_key>());
     }
 
     /// Returns the options of all keys without individual options.
-    [[nodiscard]] options_type options() const { return all_->rule.value()->options(); }
+    [[nodiscard]] options_type options() const { return all().rule.value()->options(); }
     /// Returns the options of one key.
     template <class Like>
     [[nodiscard]] options_type options(Like const& key) const {
@@ -363,7 +383,7 @@ public:
     /// @throws std::invalid_argument or `std::bad_alloc` as the other overload
     template <std::invocable<options_type&> Change>
     void configure(Change change) {
-        auto const next = all_->rule.replace([&](shared_rule const& before) {
+        auto const next = all().rule.replace([&](shared_rule const& before) {
             options_type wanted(before->options());
             change(wanted);
             return make_rule(wanted);
@@ -372,13 +392,13 @@ public:
     }
 
     /// Returns a copy of the options of the queues, which are the same for all keys.
-    [[nodiscard]] queue_options queueing() const { return all_->queueing.value(); }
+    [[nodiscard]] queue_options queueing() const { return all().queueing.value(); }
     /// Changes the options of all queues with `change(queue_options&)`, as in `basic_limiter`.
     ///
     /// @throws std::invalid_argument as the constructor; then nothing has changed
     template <std::invocable<queue_options&> Change>
     void configure_queue(Change change) {
-        auto const next = all_->queueing.replace([&](queue_options const& before) {
+        auto const next = all().queueing.replace([&](queue_options const& before) {
             auto wanted = before;
             change(wanted);
             room::check_change(before, wanted);
@@ -413,7 +433,7 @@ public:
         each([](core_type& core) { core.close(); });
     }
     /// Cancels all operations that wait now.
-    void cancel() noexcept { all_->shards.cancel(); }
+    void cancel() noexcept { all().shards.cancel(); }
     /// Cancels all requests that wait for one key. If the key shares a state with other keys, their requests are
     /// cancelled too.
     template <class Like>
@@ -435,7 +455,7 @@ public:
                   detail::default_token_t<Executor>>
     auto async_drain(Token&& token = detail::default_token_t<Executor>()) {
         return boost::asio::async_compose<Token, void(error_code)>(
-            all_->shards.drain(), token, get_executor());
+            all().shards.drain(), token, get_executor());
     }
 
     /// Returns the counters and the state of all keys together. Each shard is read at one instant.
@@ -477,8 +497,8 @@ public:
                 return detail::heavy_part<Key>(r.heavy());
             }));
         });
-        auto const part_of = [&](std::uint64_t hash) { return all_->shards.index_of(hash); };
-        return detail::heaviest(n, std::span(parts), all_->shards.has_shared(), part_of);
+        auto const part_of = [&](std::uint64_t hash) { return all().shards.index_of(hash); };
+        return detail::heaviest(n, std::span(parts), all().shards.has_shared(), part_of);
     }
 
     /// Returns the current state of one key: capacity, remaining, debt and waiting requests. Past requests are not
@@ -502,8 +522,8 @@ private:
             : rule(std::move(r)),
               queueing(queues),
               shards(ex,
-                     std::make_shared<detail::keyed_bounds<Hash>>(
-                         Hash(), hash_seed::random(), static_cast<std::size_t>(keys.max_keys)),
+                     std::make_shared<detail::keyed_bounds<hash_type>>(
+                         hash_type(), hash_seed::random(), static_cast<std::size_t>(keys.max_keys)),
                      keys.shards, keys.no_place == when_no_place::share,
                      [&](auto const& bounds, bool all_share_one) {
                          return core_type::create(
@@ -525,12 +545,12 @@ private:
 
     template <class Like>
     [[nodiscard]] auto look_up(Like const& key) const noexcept {
-        return all_->shards.look_up(key);
+        return all().shards.look_up(key);
     }
     template <class Like>
     [[nodiscard]] handle_type const& handle_for(
         detail::keyed_lookup<Like> const& who) const noexcept {
-        return all_->shards.handle_for(who, &clock_now);
+        return all().shards.handle_for(who, &clock_now);
     }
     template <class Like>
     [[nodiscard]] core_type& core_for(detail::keyed_lookup<Like> const& who) const noexcept {
@@ -538,35 +558,30 @@ private:
     }
     template <class Like>
     [[nodiscard]] core_type& core_that_knows(detail::keyed_lookup<Like> const& who) const noexcept {
-        return all_->shards.core_that_knows(who);
+        return all().shards.core_that_knows(who);
     }
 
+    [[nodiscard]] everything& all() const noexcept {
+        BOOST_ASSERT_MSG(all_, "use of a moved-from keyed limiter");
+        return *all_;
+    }
     template <class F>
     void each(F f) const {
-        if (!all_)
-            return;
-        for (auto const& handle : all_->shards.all())
+        for (auto const& handle : all().shards.all())
             f(*handle.core);
     }
 
     template <class Like>
     [[nodiscard]] auto enter_within(Like&& key, request n, detail::wait_limit const& limit) {
         using start_type = detail::starts_to_enter_key<
-            std::conditional_t<detail::becomes_key<Key, Like>, Key, Like>>;
+            std::conditional_t<detail::becomes_key<stored_key, Like>, stored_key, Like>>;
         auto const who = look_up(key);
         auto const* const handle = &handle_for(who);
-        start_type start(taken_along(std::forward<Like>(key)), who.hash, n, limit);
+        start_type start(detail::as_key<stored_key>(std::forward<Like>(key)), who.hash, n, limit);
         detail::enter_operation<handle_type const*, start_type> operation(handle, std::move(start));
         auto coroutine = await_enter(operation);
         return detail::enter_awaitable<handle_type const*, Executor, start_type>(
             std::move(operation), std::move(coroutine));
-    }
-    template <class Like>
-    [[nodiscard]] static decltype(auto) taken_along(Like&& key) noexcept {
-        if constexpr (detail::becomes_key<Key, Like>)
-            return static_cast<Key>(key);
-        else
-            return std::forward<Like>(key);
     }
     template <class Start>
     static boost::asio::awaitable<permit, Executor> await_enter(
@@ -598,7 +613,7 @@ private:
     void change(Like const& key, shared_rule own) {
         auto const who = look_up(key);
         bool done = false;
-        all_->shards.own_core_for(who.hash).tell_at(clock_now(), [&](room& r, time_point now) {
+        all().shards.own_core_for(who.hash).tell_at(clock_now(), [&](room& r, time_point now) {
             done = r.configure(who, std::move(own), now);
         });
         if (!done)
@@ -608,8 +623,23 @@ private:
     std::unique_ptr<everything> all_;
 };
 
-/// Limits each of many keys, such as clients, by `Policy`; see `basic_keyed`.
+namespace detail {
+
+template <class Limiter>
+struct policy_of {
+    using type = Limiter;
+};
+template <class Limiter>
+    requires requires { typename Limiter::policy_type; }
+struct policy_of<Limiter> {
+    using type = typename Limiter::policy_type;
+};
+
+}  // namespace detail
+
+/// Limits each of many keys, such as clients, by a policy, such as `policy::seats`, or by the policy of a limiter, such
+/// as `seats`; see `basic_keyed`.
 template <class Key, class Policy>
-using keyed = basic_keyed<Key, Policy>;
+using keyed = basic_keyed<Key, typename detail::policy_of<Policy>::type>;
 
 }  // namespace weir

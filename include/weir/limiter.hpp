@@ -372,9 +372,10 @@ public:
     permit charge(request n) { return core().charge(n.count()); }
 
     /// Returns this limiter as a part of a `chain`, for `n` permits.
-    [[nodiscard]] auto with(request n = {}) const
-        requires(!core_type::is_fed)
-    {
+    [[nodiscard]] auto with(request n = {}) const {
+        static_assert(!core_type::is_fed,
+                      "weir::chain: a shared limiter cannot be in a chain, because its store, "
+                      "outside this process, grants the permits. Enter it separately");
         return detail::chain_link<core_type, Executor>(*checked_handle(), n);
     }
 

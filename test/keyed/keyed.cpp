@@ -20,6 +20,8 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -63,6 +65,31 @@ BOOST_AUTO_TEST_CASE(gives_each_key_the_decisions_of_a_separate_limiter) {
     BOOST_TEST((rejected.retry_after() == 100ms));
     BOOST_TEST(static_cast<bool>(per_client.try_enter(2U, 2)));
     BOOST_TEST(rejection_of(per_client, 3U, 3) == errc::exceeds_capacity);
+}
+
+BOOST_AUTO_TEST_CASE(finds_an_integer_of_another_type) {
+    asio::io_context ctx;
+    keyed<std::uint64_t, weir::policy::seats> tables{ctx, {.seats = 1}};
+    auto const seven = tables.try_enter(7);
+    BOOST_TEST(!tables.try_enter(std::uint8_t{7}));
+    BOOST_TEST(!tables.try_enter(std::int64_t{7}));
+    BOOST_TEST(tables.stats(7U).remaining == 0);
+    std::vector<std::uint16_t> const keys{7, 8};
+    std::vector<permit> seats(2);
+    tables.try_enter_many<std::uint16_t>(keys, seats);
+    BOOST_TEST(!seats[0]);
+    BOOST_TEST(static_cast<bool>(seats[1]));
+    auto const greatest = tables.try_enter(-1);
+    BOOST_TEST(!tables.try_enter(~std::uint64_t{0}));
+    auto const other = tables.try_enter(0xffff'ffffU);
+    BOOST_TEST(static_cast<bool>(other));
+}
+
+BOOST_AUTO_TEST_CASE(takes_the_policy_of_a_limiter) {
+    static_assert(
+        std::is_same_v<weir::keyed<int, weir::seats>, weir::keyed<int, weir::policy::seats>>);
+    static_assert(std::is_same_v<weir::keyed<int, seats>::policy_type, weir::policy::seats>);
+    BOOST_TEST(true);
 }
 
 BOOST_AUTO_TEST_CASE(no_key_waits_for_another) {

@@ -108,6 +108,7 @@ public:
     /// Returns a key in the form in which the parts look it up. It is kept by reference, unless it is small.
     template <class Like>
     [[nodiscard]] auto look_up(Like const& key) const noexcept {
+        check_key_like<Like, Key, Hash>();
         return look_up(key, hash_of(key));
     }
 
@@ -143,6 +144,7 @@ public:
     template <class Like>
     void try_enter_many(std::span<Like const> keys, std::span<permit> permits,
                         time_point now) const noexcept {
+        check_key_like<Like, Key, Hash>();
         auto const count = std::min(keys.size(), permits.size());
         for (std::size_t i = 0; i < count; i += batch_size) {
             auto const n = std::min(batch_size, count - i);
@@ -157,17 +159,11 @@ private:
 
     template <class Like>
     [[nodiscard]] std::uint64_t hash_of(Like const& key) const noexcept {
-        if constexpr (becomes_key<Key, Like>)
-            return bounds_->hash(static_cast<Key>(key));
-        else
-            return bounds_->hash(key);
+        return bounds_->hash(as_key<Key>(key));
     }
     template <class Like>
     [[nodiscard]] static auto look_up(Like const& key, std::uint64_t hash) noexcept {
-        if constexpr (becomes_key<Key, Like>)
-            return lookup<Key>{static_cast<Key>(key), hash};
-        else
-            return lookup<Like>{key, hash};
+        return lookup<decltype(as_key<Key>(key))>{as_key<Key>(key), hash};
     }
 
     // Processes part after part, in order of their first keys. In each part it first prefetches the memory of the

@@ -1,27 +1,87 @@
 #pragma once
 
 #include <weir/detail/enter_operation.hpp>
+#include <weir/detail/key_handle.hpp>
 #include <weir/detail/keyed/rooms.hpp>
 #include <weir/detail/keyed/states.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/wait_limit.hpp>
 #include <weir/error.hpp>
+#include <weir/key_hash.hpp>
 #include <weir/permit.hpp>
 
-#include <concepts>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 
 namespace weir::detail {
 
-/// Whether a `Like` becomes a key before it is looked up: integers of another type do.
+/// Whether a `Like` is converted to a small key before it is looked up: numbers are.
 template <class Key, class Like>
-inline constexpr bool becomes_key = std::integral<Key> && std::integral<std::remove_cvref_t<Like>>;
+inline constexpr bool is_converted =
+    small_key<Key> && scalar<Key> && scalar<std::remove_cvref_t<Like>>;
+
+/// Whether a `Like` becomes a key before it is looked up. A type that is not like a key does too: `check_key_like` has
+/// reported it, and this prevents further errors of the compiler.
+template <class Key, class Like>
+inline constexpr bool becomes_key =
+    is_converted<Key, Like> || !comparable_with<std::remove_cvref_t<Like>, Key>;
 
 /// The type of a copy of a key.
 template <class Key, class Like>
 using kept_key = std::conditional_t<becomes_key<Key, Like>, Key, std::decay_t<Like>>;
+
+// Variables, because errors about them are shorter than errors about concepts.
+template <class Like, class Key, class Hash>
+inline constexpr bool is_key_like = key_like<Like, Key, Hash>;
+template <class Key, class Hash>
+inline constexpr bool is_hashed = hashed_by<Key, Hash>;
+template <class Key>
+inline constexpr bool is_compared = comparable_with<Key, Key>;
+template <class Like, class Key>
+inline constexpr bool is_distinct = distinct_as<Like, Key>;
+
+/// Reports a type that is not like a key.
+template <class Like, class Key, class Hash>
+constexpr void check_key_like() noexcept {
+    if constexpr (!is_distinct<Like, Key>)
+        static_assert(is_distinct<Like, Key>,
+                      "weir::keyed: different values of this type could become the same key. "
+                      "Convert the value to the type of the keys");
+    else
+        static_assert(is_key_like<Like, Key, Hash>,
+                      "weir::keyed: the first argument must be a key. Its type must be the type "
+                      "of the keys, or compare and hash like it");
+}
+
+// Stands for the key after an error.
+template <class Key>
+Key key_after_error() noexcept;
+
+/// Returns `like` as it is looked up: as a key, if it becomes one; otherwise itself.
+template <class Key, class Like>
+[[nodiscard]] constexpr decltype(auto) as_key(Like&& like) noexcept {
+    if constexpr (!becomes_key<Key, Like>)
+        return std::forward<Like>(like);
+    else if constexpr (is_converted<Key, Like>)
+        return static_cast<Key>(like);
+    else
+        return key_after_error<Key>();
+}
+
+/// Replace a type of keys that cannot be used, and its hash, after that error was reported. They prevent further errors
+/// of the compiler.
+struct unusable_key {
+    template <class Like>
+    unusable_key(Like const&) noexcept;
+    bool operator==(unusable_key const&) const noexcept;
+    template <class Like>
+    bool operator==(Like const&) const noexcept;
+};
+struct unusable_hash {
+    template <class Like>
+    std::uint64_t operator()(hash_seed const&, Like const&) const noexcept;
+};
 
 /// The key of a request to a keyed limiter.
 template <class Key>
