@@ -93,13 +93,12 @@ class Truth(ReplayTest):
         told = "\n".join(line for line in told.splitlines() if "would be rejected" not in line)
         return sum_of("queue full") + sum_of("timed out") + sum_of("wait too long"), sum_of("disconnected")
 
-    # On a busy machine, a request may get a later time in the log than that of its decision. This varies between attempts. An
-    # error of the replay is in each attempt.
+    # On a busy machine, a request may get a later time in the log than that of its decision, and few requests may be sent.
+    # This varies between attempts. An error of the replay is in each attempt.
     def assert_agreement(self, attempt):
         for _ in range(ATTEMPTS):
             rejected, hung_up, replayed = attempt()
-            self.assertGreater(rejected, 100)
-            if hung_up <= CONNECTIONS and 0.99 * rejected <= replayed <= 1.01 * (rejected + hung_up):
+            if rejected > 100 and hung_up <= CONNECTIONS and 0.99 * rejected <= replayed <= 1.01 * (rejected + hung_up):
                 return
         self.fail(f"{ATTEMPTS} attempts; in the last one the proxy rejected {rejected} and the replay {replayed}, "
                   f"and {hung_up} clients disconnected")
